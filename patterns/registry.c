@@ -68,9 +68,9 @@ static int schedule(struct pattern_plan *plan, const struct pattern_request *req
         plan->local_phases = plan->phases;
         plan->phases = 1;
     }
-    if (plan->tell != NULL && plan->there_and_back)
+    if (plan->tell != NULL && plan->round_trip)
         return pattern_refuse(why,
-                              "%s: there_and_back is for messages that come back by "
+                              "%s: round_trip is for messages that come back by "
                               "themselves, not for the steps of a schedule",
                               request->name);
     return 0;
@@ -91,7 +91,7 @@ int pattern_plan_make(struct pattern_plan **plan, const struct pattern_request *
     made->kind = kinds[index];
     made->n = request->n;
     made->seed = request->seed;
-    made->there_and_back = request->there_and_back;
+    made->round_trip = request->round_trip;
     made->bytes = request->bytes;
     result = made->kind->make(made, request, &reason);
     if (result == 0)
@@ -134,7 +134,7 @@ size_t pattern_flows(const struct pattern_plan *plan, uint32_t phase, uint32_t r
         .side = side,
         .flows = flows,
         .room = room,
-        .folded = plan->there_and_back ? plan : NULL,
+        .folded = plan->round_trip ? plan : NULL,
         .phase = phase,
     };
 

@@ -140,8 +140,8 @@ static int check_sizes(const struct verbs_lane *lane, struct err *err)
     const struct phase *phase = lane->lane.request.phase;
     int rc = 0;
 
-    if (phase->traffic == TRAFFIC_PINGPONG && phase->pingpong.size_most > 0)
-        return check_size(lane, phase->pingpong.size_most, err);
+    if (phase->traffic == TRAFFIC_PINGPONG && phase->pingpong.max_size > 0)
+        return check_size(lane, phase->pingpong.max_size, err);
     for (uint32_t i = 0; i < phase->size_count && rc == 0; i++)
         rc = check_size(lane, phase->sizes[i], err);
     return rc;

@@ -24,8 +24,8 @@ static uint32_t largest(const struct verbs_lane *lane)
 
     if (lane->traffic->largest != NULL)
         return lane->traffic->largest(lane);
-    if (phase->traffic == TRAFFIC_PINGPONG && phase->pingpong.size_most > 0)
-        return phase->pingpong.size_most;
+    if (phase->traffic == TRAFFIC_PINGPONG && phase->pingpong.max_size > 0)
+        return phase->pingpong.max_size;
     for (uint32_t i = 0; i < phase->size_count; i++)
         most = lane->sizes[i] > most ? lane->sizes[i] : most;
     return most;

@@ -79,17 +79,18 @@ static int check_numbers(const struct doc_trial *trial, struct err *err)
     const struct rule rules[] = {
         {trial->sizes_count == 0 && trial->traffic != TRAFFIC_SCHEDULE, "sizes are missing", NONE},
         {any_is_zero(trial->sizes, trial->sizes_count), "a size of 0 bytes", NONE},
-        {any_is_zero(trial->probe_sizes, trial->probe_sizes_count), "a probe of 0 bytes", NONE},
-        {trial->warmup_ns < 0 || trial->cooldown_ns < 0 || trial->drain_silence_ns < 0 ||
+        {any_is_zero(trial->connectivity_check_sizes, trial->connectivity_check_sizes_count),
+         "a probe of 0 bytes", NONE},
+        {trial->warmup_ns < 0 || trial->cooldown_ns < 0 || trial->drain_timeout_ns < 0 ||
              trial->drain_max_ns < 0,
          "a time is below 0", NONE},
         {trial->warmup_ns > TIME_MAX_NS || trial->window_ns > TIME_MAX_NS ||
-             trial->cooldown_ns > TIME_MAX_NS || trial->drain_silence_ns > TIME_MAX_NS ||
+             trial->cooldown_ns > TIME_MAX_NS || trial->drain_timeout_ns > TIME_MAX_NS ||
              trial->drain_max_ns > TIME_MAX_NS,
          "a time is above 30 days", NONE},
-        {trial->interim_ns != 0 &&
-             (trial->interim_ns < INTERVAL_MIN_NS || trial->interim_ns > TIME_MAX_NS),
-         "interim_ns is 10 ms to 30 days, or 0 for none", NONE},
+        {trial->interval_ns != 0 &&
+             (trial->interval_ns < INTERVAL_MIN_NS || trial->interval_ns > TIME_MAX_NS),
+         "interval_ns is 10 ms to 30 days, or 0 for none", NONE},
         {probe_fps != NULL && !(*probe_fps >= 0 && *probe_fps <= PROBE_FPS_MAX),
          "probe_fps is 0 to 1e+06 a second and flow", probe_fps != NULL ? *probe_fps : NONE},
         RULES_END,
@@ -120,12 +121,12 @@ static int check_pingpong(const struct doc_trial *trial, struct err *err)
     const struct rule rules[] = {
         {pingpong->count == 0 && trial->window_ns <= 0,
          "ping-pong needs a count or a window_ns above 0", NONE},
-        {pingpong->size_most < pingpong->size_least ||
-             (pingpong->size_most > 0 && pingpong->size_least == 0),
-         "random sizes are from size_least, above 0, to size_most, no less than that", NONE},
+        {pingpong->max_size < pingpong->min_size ||
+             (pingpong->max_size > 0 && pingpong->min_size == 0),
+         "random sizes are from min_size, above 0, to max_size, no less than that", NONE},
         {pingpong->samples && (pingpong->count == 0 || pingpong->count > PINGPONG_SAMPLES_MAX),
          "single times are kept of a count from 1 to 100000000", (double)pingpong->count},
-        {pingpong->patience_ns < 0, "patience_ns is below 0", NONE},
+        {pingpong->timeout_ns < 0, "timeout_ns is below 0", NONE},
         {!(pingpong->compute >= 0 && pingpong->compute <= 1), "compute is a share from 0 to 1",
          pingpong->compute},
         {trial->pattern.forward, "a chain that forwards sends nothing back: leave forward out",
@@ -150,10 +151,10 @@ static int check_schedule(const struct doc_trial *trial, struct err *err)
         {schedule->count == 0 && trial->window_ns <= 0,
          "a schedule needs a count or a window_ns above 0", NONE},
         {batch == 0 || batch > BATCH_MAX, "a batch has 1 to 1000000 repetitions", batch},
-        {schedule->lead > BATCH_MAX, "a batch's lead has 1000000 repetitions at most",
-         schedule->lead},
-        {schedule->lead > 0 && schedule->compute,
-         "results of a batch's lead are not verified: leave lead or compute out", NONE},
+        {schedule->batch_warmup > BATCH_MAX, "batch_warmup has 1000000 repetitions at most",
+         schedule->batch_warmup},
+        {schedule->batch_warmup > 0 && schedule->compute,
+         "results of a batch's warm-up are not verified: leave batch_warmup or compute out", NONE},
         {trial->by_clock, "the ranks of a schedule wait for each other: leave sync: none out",
          NONE},
         RULES_END,

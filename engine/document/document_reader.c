@@ -101,7 +101,7 @@ static const cyaml_schema_field_t job_fields[] = {
     CYAML_FIELD_UINT("protocol", CYAML_FLAG_DEFAULT, struct doc_job, protocol),
     STRING("run", 0, doc_job, run),
     CYAML_FIELD_BOOL("controlled", OPTIONAL, struct doc_job, controlled),
-    CYAML_FIELD_UINT("deadman_ms", OPTIONAL, struct doc_job, deadman_ms),
+    CYAML_FIELD_UINT("heartbeat_timeout_ms", OPTIONAL, struct doc_job, heartbeat_timeout_ms),
     CYAML_FIELD_UINT("barrier_timeout_ms", OPTIONAL, struct doc_job, barrier_timeout_ms),
     CYAML_FIELD_ENUM("worker", OPTIONAL, struct doc_job, worker, worker_words,
                      CYAML_ARRAY_LEN(worker_words)),
@@ -136,13 +136,13 @@ static const cyaml_schema_field_t pattern_fields[] = {
     STRING("order", OPTIONAL, doc_pattern, order),
     STRING("partners", OPTIONAL, doc_pattern, partners),
     STRING("directions", OPTIONAL, doc_pattern, directions),
-    STRING("draw", OPTIONAL, doc_pattern, draw),
+    STRING("random_generator", OPTIONAL, doc_pattern, draw),
     CYAML_FIELD_BOOL("forward", OPTIONAL, struct doc_pattern, forward),
     CYAML_FIELD_UINT("shift", OPTIONAL, struct doc_pattern, shift),
     CYAML_FIELD_UINT("count", OPTIONAL, struct doc_pattern, count),
     CYAML_FIELD_UINT("degree", OPTIONAL, struct doc_pattern, degree),
     CYAML_FIELD_BOOL_PTR("natural", POINTER | OPTIONAL, struct doc_pattern, natural),
-    CYAML_FIELD_BOOL("there_and_back", OPTIONAL, struct doc_pattern, there_and_back),
+    CYAML_FIELD_BOOL("round_trip", OPTIONAL, struct doc_pattern, round_trip),
     CYAML_FIELD_BOOL("local", OPTIONAL, struct doc_pattern, local),
     CYAML_FIELD_UINT("bytes", OPTIONAL, struct doc_pattern, bytes),
     STRING("algorithm", OPTIONAL, doc_pattern, algorithm),
@@ -176,10 +176,10 @@ static const cyaml_schema_field_t load_fields[] = {
 };
 
 static const cyaml_schema_field_t pingpong_fields[] = {
-    CYAML_FIELD_INT("patience_ns", OPTIONAL, struct doc_pingpong, patience_ns),
+    CYAML_FIELD_INT("timeout_ns", OPTIONAL, struct doc_pingpong, timeout_ns),
     CYAML_FIELD_UINT("count", OPTIONAL, struct doc_pingpong, count),
-    CYAML_FIELD_UINT("size_least", OPTIONAL, struct doc_pingpong, size_least),
-    CYAML_FIELD_UINT("size_most", OPTIONAL, struct doc_pingpong, size_most),
+    CYAML_FIELD_UINT("min_size", OPTIONAL, struct doc_pingpong, min_size),
+    CYAML_FIELD_UINT("max_size", OPTIONAL, struct doc_pingpong, max_size),
     CYAML_FIELD_ENUM("partners", OPTIONAL, struct doc_pingpong, random, partner_words,
                      CYAML_ARRAY_LEN(partner_words)),
     CYAML_FIELD_BOOL("samples", OPTIONAL, struct doc_pingpong, samples),
@@ -190,7 +190,7 @@ static const cyaml_schema_field_t pingpong_fields[] = {
 static const cyaml_schema_field_t schedule_fields[] = {
     CYAML_FIELD_UINT("count", OPTIONAL, struct doc_schedule, count),
     CYAML_FIELD_UINT_PTR("batch", POINTER | OPTIONAL, struct doc_schedule, batch),
-    CYAML_FIELD_UINT("lead", OPTIONAL, struct doc_schedule, lead),
+    CYAML_FIELD_UINT("batch_warmup", OPTIONAL, struct doc_schedule, batch_warmup),
     CYAML_FIELD_UINT_PTR("warmup", POINTER | OPTIONAL, struct doc_schedule, warmup),
     CYAML_FIELD_BOOL("compute", OPTIONAL, struct doc_schedule, compute),
     CYAML_FIELD_END,
@@ -211,9 +211,9 @@ static const cyaml_schema_field_t trial_fields[] = {
     CYAML_FIELD_UINT("seed", OPTIONAL, struct doc_trial, seed),
     CYAML_FIELD_SEQUENCE("phases", POINTER | OPTIONAL, struct doc_trial, phases, &u32_entry, 0,
                          LIST_MAX),
-    CYAML_FIELD_BOOL_PTR("probe", POINTER | OPTIONAL, struct doc_trial, probe),
-    CYAML_FIELD_SEQUENCE("probe_sizes", POINTER | OPTIONAL, struct doc_trial, probe_sizes,
-                         &u32_entry, 1, TRANSPORT_SIZES_MAX),
+    CYAML_FIELD_BOOL_PTR("connectivity_check", POINTER | OPTIONAL, struct doc_trial, probe),
+    CYAML_FIELD_SEQUENCE("connectivity_check_sizes", POINTER | OPTIONAL, struct doc_trial,
+                         connectivity_check_sizes, &u32_entry, 1, TRANSPORT_SIZES_MAX),
     CYAML_FIELD_ENUM("sync", OPTIONAL, struct doc_trial, by_clock, sync_words,
                      CYAML_ARRAY_LEN(sync_words)),
     CYAML_FIELD_ENUM("traffic", OPTIONAL, struct doc_trial, traffic, traffic_words,
@@ -225,10 +225,10 @@ static const cyaml_schema_field_t trial_fields[] = {
     CYAML_FIELD_INT("warmup_ns", OPTIONAL, struct doc_trial, warmup_ns),
     CYAML_FIELD_INT("window_ns", OPTIONAL, struct doc_trial, window_ns),
     CYAML_FIELD_INT("cooldown_ns", OPTIONAL, struct doc_trial, cooldown_ns),
-    CYAML_FIELD_INT("drain_silence_ns", OPTIONAL, struct doc_trial, drain_silence_ns),
+    CYAML_FIELD_INT("drain_timeout_ns", OPTIONAL, struct doc_trial, drain_timeout_ns),
     CYAML_FIELD_INT("drain_max_ns", OPTIONAL, struct doc_trial, drain_max_ns),
     CYAML_FIELD_UINT("flood_limit", OPTIONAL, struct doc_trial, flood_limit),
-    CYAML_FIELD_INT("interim_ns", OPTIONAL, struct doc_trial, interim_ns),
+    CYAML_FIELD_INT("interval_ns", OPTIONAL, struct doc_trial, interval_ns),
     CYAML_FIELD_MAPPING_PTR("pingpong", POINTER | OPTIONAL, struct doc_trial, pingpong,
                             pingpong_fields),
     CYAML_FIELD_MAPPING_PTR("schedule", POINTER | OPTIONAL, struct doc_trial, schedule,
@@ -244,7 +244,7 @@ static const cyaml_schema_field_t plan_fields[] = {
     CYAML_FIELD_UINT("seed", OPTIONAL, struct doc_plan, seed),
     CYAML_FIELD_SEQUENCE("phases", POINTER | OPTIONAL, struct doc_plan, phases, &u32_entry, 0,
                          LIST_MAX),
-    CYAML_FIELD_BOOL_PTR("headline", POINTER | OPTIONAL, struct doc_plan, headline),
+    CYAML_FIELD_BOOL_PTR("totals_only", POINTER | OPTIONAL, struct doc_plan, totals_only),
     CYAML_FIELD_BOOL_PTR("packed", POINTER | OPTIONAL, struct doc_plan, packed),
     CYAML_FIELD_BOOL_PTR("ops", POINTER | OPTIONAL, struct doc_plan, ops),
     CYAML_FIELD_END,
@@ -316,7 +316,7 @@ static void schema_make(struct schema *schema, const struct transport *const *tr
         CYAML_FIELD_MAPPING_PTR("peers", POINTER | OPTIONAL, struct document, peers, peers_fields),
         CYAML_FIELD_MAPPING_PTR("trial", POINTER | OPTIONAL, struct document, trial, schema->trial),
         CYAML_FIELD_MAPPING_PTR("plan", POINTER | OPTIONAL, struct document, plan, plan_fields),
-        CYAML_FIELD_UINT_PTR("beat", POINTER | OPTIONAL, struct document, beat),
+        CYAML_FIELD_UINT_PTR("heartbeat", POINTER | OPTIONAL, struct document, heartbeat),
         CYAML_FIELD_BOOL_PTR("quit", POINTER | OPTIONAL, struct document, quit),
         CYAML_FIELD_END,
     };
@@ -345,7 +345,7 @@ enum document_kind document_kind(const struct document *document)
         return DOCUMENT_TRIAL;
     if (document->plan != NULL)
         return DOCUMENT_PLAN;
-    if (document->beat != NULL)
+    if (document->heartbeat != NULL)
         return DOCUMENT_BEAT;
     return document->quit != NULL ? DOCUMENT_QUIT : DOCUMENT_NONE;
 }
@@ -374,13 +374,14 @@ static int fill_options(struct doc_trial *trial, const struct transport *const *
 static int check(const struct document *document, struct err *err)
 {
     int keys = (document->job != NULL) + (document->peers != NULL) + (document->trial != NULL) +
-               (document->plan != NULL) + (document->beat != NULL) + (document->quit != NULL);
+               (document->plan != NULL) + (document->heartbeat != NULL) + (document->quit != NULL);
     int rc;
 
     if (keys > 1)
-        return err_set(err, -EINVAL,
-                       "a document holds more than one of job, peers, trial, plan, beat and quit: "
-                       "end each with a line '...'");
+        return err_set(
+            err, -EINVAL,
+            "a document holds more than one of job, peers, trial, plan, heartbeat and quit: "
+            "end each with a line '...'");
     if (document->job != NULL)
         return check_job(document->job, err);
     if (document->trial == NULL)
@@ -455,7 +456,7 @@ void doc_pattern_request(const struct doc_pattern *pattern, uint32_t n, uint64_t
         .natural =
             pattern->natural != NULL ? *pattern->natural : strcmp(pattern->name, "ring") == 0,
         .list = {pattern->list, pattern->list_count},
-        .there_and_back = pattern->there_and_back,
+        .round_trip = pattern->round_trip,
         .local = pattern->local,
         .bytes = pattern->bytes,
         .algorithm = pattern->algorithm,

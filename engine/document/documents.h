@@ -16,7 +16,7 @@
 #include <stdint.h>
 
 #define DOCUMENT_BYTES_MAX (16u << 20)
-#define NODE_PROTOCOL 1u
+#define NODE_PROTOCOL 2u
 #define DOC_TRANSPORTS_MAX 8 /* of a build, and of one port */
 
 struct doc_control {
@@ -51,7 +51,7 @@ struct doc_job {
     uint32_t protocol;
     char *run;
     bool controlled;
-    uint32_t deadman_ms;
+    uint32_t heartbeat_timeout_ms;
     uint32_t barrier_timeout_ms;
     enum worker_policy worker;
     char *log;               /* NULL: info */
@@ -85,7 +85,7 @@ struct doc_pattern {
     uint32_t count;
     uint32_t degree;
     bool *natural; /* NULL: true */
-    bool there_and_back;
+    bool round_trip;
     bool local;
     uint64_t bytes;
     char *algorithm;
@@ -114,10 +114,10 @@ struct doc_load { /* exactly one is above 0 */
 };
 
 struct doc_pingpong {
-    int64_t patience_ns;
+    int64_t timeout_ns;
     uint64_t count;
-    uint32_t size_least;
-    uint32_t size_most;
+    uint32_t min_size;
+    uint32_t max_size;
     bool random; /* partners: random */
     bool samples;
     double compute;
@@ -126,7 +126,7 @@ struct doc_pingpong {
 struct doc_schedule {
     uint64_t count;
     uint32_t *batch; /* NULL: 1 */
-    uint32_t lead;
+    uint32_t batch_warmup;
     uint32_t *warmup; /* NULL: 1 */
     bool compute;
 };
@@ -146,9 +146,9 @@ struct doc_trial {
     uint64_t seed;
     uint32_t *phases; /* NULL: all */
     unsigned phases_count;
-    bool *probe;           /* NULL: true */
-    uint32_t *probe_sizes; /* of its messages in turn; NULL: `sizes` */
-    unsigned probe_sizes_count;
+    bool *probe;                        /* NULL: true */
+    uint32_t *connectivity_check_sizes; /* of its messages in turn; NULL: `sizes` */
+    unsigned connectivity_check_sizes_count;
     bool by_clock; /* sync: none */
     enum traffic traffic;
     uint64_t transfer_bytes;
@@ -158,10 +158,10 @@ struct doc_trial {
     int64_t warmup_ns;
     int64_t window_ns;
     int64_t cooldown_ns;
-    int64_t drain_silence_ns;
+    int64_t drain_timeout_ns;
     int64_t drain_max_ns;
     uint64_t flood_limit;
-    int64_t interim_ns;            /* from one interim result to the next; 0: none */
+    int64_t interval_ns;           /* from one interval result to the next; 0: none */
     struct doc_pingpong *pingpong; /* NULL: all defaults */
     struct doc_schedule *schedule; /* the same */
     struct doc_latency *latency;   /* NULL: none is measured */
@@ -176,9 +176,9 @@ struct doc_plan {
     uint64_t seed;
     uint32_t *phases; /* NULL: all */
     unsigned phases_count;
-    bool *headline; /* true: only the totals */
-    bool *packed;   /* true: not as records, but as numbers in memory */
-    bool *ops;      /* true: not the flows but what each rank does step by step, as such numbers */
+    bool *totals_only; /* true: only the totals */
+    bool *packed;      /* true: not as records, but as numbers in memory */
+    bool *ops; /* true: not the flows but what each rank does step by step, as such numbers */
 };
 
 enum document_kind {
@@ -196,7 +196,7 @@ struct document {
     struct doc_peers *peers;
     struct doc_trial *trial;
     struct doc_plan *plan;
-    uint64_t *beat;
+    uint64_t *heartbeat;
     bool *quit;
     const struct transport *const *transports; /* whose options it could have */
 };

@@ -37,7 +37,7 @@ struct flow_window {
 /* How the reordered frames of a flow were out of order; dpdk only. doc/measures.md has formulas. */
 struct flow_reordering {
     uint64_t extent_sum; /* RFC 4737, 4.2: arrivals since a greater sequence came first */
-    uint64_t extent_most;
+    uint64_t extent_max;
     uint64_t near; /* RFC 4737, section 5: 3-reordered, as TCP takes for lost */
 };
 
@@ -58,11 +58,11 @@ struct flow_side {
 
 /* One port in one phase; with several queues one of each, kept by its worker. */
 struct port_count {
-    uint64_t misdelivered;   /* frames of this trial meant for another rank (flooding) */
-    uint64_t foreign;        /* frames that are not ours at all, or of another run or phase */
-    uint64_t guest_sent;     /* learning, ARP and ND frames that this port sent ... */
-    uint64_t guest_received; /* ... and that it received */
-    uint64_t send_refused;   /* frames that the driver did not take at the first try */
+    uint64_t misdelivered;    /* frames of this trial meant for another rank (flooding) */
+    uint64_t foreign;         /* frames that are not ours at all, or of another run or phase */
+    uint64_t arp_nd_sent;     /* learning, ARP and ND frames that this port sent ... */
+    uint64_t arp_nd_received; /* ... and that it received */
+    uint64_t send_refused;    /* frames that the driver did not take at the first try */
     /* Frames of latency probes and the answers to them; of messages there and back the answers and
      * end marks: neither load nor loss. */
     uint64_t probes_sent;
@@ -82,7 +82,7 @@ static inline void flow_reordering_add(struct flow_reordering *sum,
                                        const struct flow_reordering *part)
 {
     sum->extent_sum += part->extent_sum;
-    sum->extent_most = part->extent_most > sum->extent_most ? part->extent_most : sum->extent_most;
+    sum->extent_max = part->extent_max > sum->extent_max ? part->extent_max : sum->extent_max;
     sum->near += part->near;
 }
 
@@ -109,8 +109,8 @@ static inline void port_count_add(struct port_count *sum, const struct port_coun
 {
     sum->misdelivered += part->misdelivered;
     sum->foreign += part->foreign;
-    sum->guest_sent += part->guest_sent;
-    sum->guest_received += part->guest_received;
+    sum->arp_nd_sent += part->arp_nd_sent;
+    sum->arp_nd_received += part->arp_nd_received;
     sum->send_refused += part->send_refused;
     sum->probes_sent += part->probes_sent;
     sum->probes_received += part->probes_received;

@@ -29,8 +29,8 @@ struct delay_stats_buckets {
 
 struct delay_stats_bounds {
     uint64_t sum_ns;
-    uint64_t least_ns;
-    uint64_t greatest_ns;
+    uint64_t min_ns;
+    uint64_t max_ns;
 };
 
 struct delay_stats {
@@ -45,15 +45,15 @@ static inline void delay_stats_init(struct delay_stats *stats, uint32_t flow)
 {
     *stats = (struct delay_stats){.last_ns = DELAY_NONE, .flow = flow};
     for (unsigned kind = 0; kind < DELAY_KINDS; kind++)
-        stats->bounds[kind].least_ns = UINT64_MAX;
+        stats->bounds[kind].min_ns = UINT64_MAX;
 }
 
 static inline void delay_stats_count(struct delay_stats_bounds *bounds, uint64_t *counts,
                                      uint64_t value_ns, uint64_t count)
 {
     bounds->sum_ns += value_ns * count;
-    bounds->least_ns = value_ns < bounds->least_ns ? value_ns : bounds->least_ns;
-    bounds->greatest_ns = value_ns > bounds->greatest_ns ? value_ns : bounds->greatest_ns;
+    bounds->min_ns = value_ns < bounds->min_ns ? value_ns : bounds->min_ns;
+    bounds->max_ns = value_ns > bounds->max_ns ? value_ns : bounds->max_ns;
     counts[histogram_index(value_ns)] += count;
 }
 

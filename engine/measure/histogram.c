@@ -31,10 +31,10 @@ void histogram_merge(struct histogram *sum, const struct histogram *part)
 {
     if (part->count == 0)
         return;
-    if (sum->count == 0 || part->least_ns < sum->least_ns)
-        sum->least_ns = part->least_ns;
-    if (part->greatest_ns > sum->greatest_ns)
-        sum->greatest_ns = part->greatest_ns;
+    if (sum->count == 0 || part->min_ns < sum->min_ns)
+        sum->min_ns = part->min_ns;
+    if (part->max_ns > sum->max_ns)
+        sum->max_ns = part->max_ns;
     sum->count += part->count;
     sum->sum_ns += part->sum_ns;
     sum->beyond += part->beyond;
@@ -46,9 +46,9 @@ static uint64_t middle_within(const struct histogram *histogram, uint32_t index)
 {
     uint64_t middle = histogram_least_of(index) + histogram_width_of(index) / 2;
 
-    if (middle < histogram->least_ns)
-        return histogram->least_ns;
-    return middle > histogram->greatest_ns ? histogram->greatest_ns : middle;
+    if (middle < histogram->min_ns)
+        return histogram->min_ns;
+    return middle > histogram->max_ns ? histogram->max_ns : middle;
 }
 
 uint64_t histogram_quantile(const struct histogram *histogram, double share)
@@ -59,15 +59,15 @@ uint64_t histogram_quantile(const struct histogram *histogram, double share)
     if (histogram->count == 0)
         return 0;
     if (wanted <= 1)
-        return histogram->least_ns;
+        return histogram->min_ns;
     if (wanted > (double)(histogram->count - 1))
-        return histogram->greatest_ns;
+        return histogram->max_ns;
     for (uint32_t i = 0; i < HISTOGRAM_BUCKETS; i++) {
         passed += histogram->buckets[i];
         if ((double)passed >= wanted)
             return middle_within(histogram, i);
     }
-    return histogram->greatest_ns;
+    return histogram->max_ns;
 }
 
 size_t histogram_write(const struct histogram *histogram, uint32_t *next, char *text, size_t size)

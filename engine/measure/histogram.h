@@ -26,8 +26,8 @@
 struct histogram {
     uint64_t count;
     uint64_t sum_ns;
-    uint64_t least_ns; /* of no meaning when count is 0, as is the next */
-    uint64_t greatest_ns;
+    uint64_t min_ns; /* of no meaning when count is 0, as is the next */
+    uint64_t max_ns;
     uint64_t beyond; /* values of 2^40 ns and more: in the last bucket, their size is not kept */
     uint64_t buckets[HISTOGRAM_BUCKETS];
 };
@@ -48,10 +48,10 @@ static inline uint32_t histogram_index(uint64_t value_ns)
 static inline void histogram_add_times(struct histogram *histogram, uint64_t value_ns,
                                        uint64_t times)
 {
-    if (histogram->count == 0 || value_ns < histogram->least_ns)
-        histogram->least_ns = value_ns;
-    if (value_ns > histogram->greatest_ns)
-        histogram->greatest_ns = value_ns;
+    if (histogram->count == 0 || value_ns < histogram->min_ns)
+        histogram->min_ns = value_ns;
+    if (value_ns > histogram->max_ns)
+        histogram->max_ns = value_ns;
     histogram->count += times;
     histogram->sum_ns += value_ns * times;
     histogram->beyond += (value_ns >> HISTOGRAM_POWERS) ? times : 0;

@@ -83,7 +83,7 @@ void reordering_add(struct reordering *reordering, uint32_t *missing,
     gap->missing--;
     --*missing;
     count->extent_sum += extent;
-    count->extent_most = extent > count->extent_most ? extent : count->extent_most;
+    count->extent_max = extent > count->extent_max ? extent : count->extent_max;
     if (extent >= REORDERING_NEAR)
         count->near += count_nearest(reordering, frame, extent) >= REORDERING_NEAR;
     reordering->recent[reordering->recent_at].number = (uint32_t)frame->number;

@@ -162,7 +162,7 @@ static int join_control(struct node *node, const struct doc_peers *doc, struct e
 }
 
 /* Why this node knows run time as it does. */
-static const char *clock_why(const struct node *node, const struct control_clocks *clocks)
+static const char *clock_reason(const struct node *node, const struct control_clocks *clocks)
 {
     if (node->job->clock.mode != CLOCK_AUTO)
         return "asked for";
@@ -190,7 +190,7 @@ static void say_ready(struct node *node)
     snprintf(id, sizeof id, "%016" PRIx64, clocks.id);
     const struct record_row rows[] = {
         {"clock", json_string(clock_mode_name(clocks.mode))},
-        {"clock_why", json_string(clock_why(node, &clocks))},
+        {"clock_reason", json_string(clock_reason(node, &clocks))},
         {"clock_id", json_string(id)},
         {"clock_offset_ns", now.bound_ns < 0 ? json_null() : json_integer(now.offset_ns)},
         {"clock_bound_ns", record_count(now.bound_ns)},

@@ -279,7 +279,7 @@ static int list_phases(struct lister *lister, const struct doc_plan *doc, struct
     uint32_t phases = pattern_phases(lister->plan);
     uint32_t count = doc->phases != NULL ? doc->phases_count : phases;
 
-    if (is_set(doc->headline))
+    if (is_set(doc->totals_only))
         return 0;
     if (is_set(doc->ops) && is_set(doc->packed))
         return err_set(err, -EINVAL, "plan: packed are flows, and ops no flows: take one of them");
@@ -312,7 +312,7 @@ int plan_print(struct records *records, const struct doc_plan *doc, struct err *
     if (lister.flows == NULL) {
         rc = err_set(err, -ENOMEM, "out of memory");
     } else {
-        if (is_set(doc->headline) || (!is_set(doc->packed) && !is_set(doc->ops)))
+        if (is_set(doc->totals_only) || (!is_set(doc->packed) && !is_set(doc->ops)))
             list_headline(&lister);
         rc = list_phases(&lister, doc, err);
     }

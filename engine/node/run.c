@@ -20,7 +20,7 @@
 
 static const char *const end_words[] = {
     [NODE_QUIT] = "quit",     [NODE_END_OF_INPUT] = "end-of-input",
-    [NODE_SIGNAL] = "signal", [NODE_DEADMAN] = "deadman",
+    [NODE_SIGNAL] = "signal", [NODE_HEARTBEAT_TIMEOUT] = "heartbeat-timeout",
     [NODE_PEER] = "peer",     [NODE_ERROR] = "error",
 };
 

@@ -31,12 +31,12 @@ static void set_pingpong_options(struct pingpong_options *options, const struct 
     doc = doc != NULL ? doc : &none;
     *options = (struct pingpong_options){
         .count = doc->count,
-        .size_least = doc->size_least,
-        .size_most = doc->size_most,
+        .min_size = doc->min_size,
+        .max_size = doc->max_size,
         .random = doc->random,
         .samples = doc->samples,
         .start_delay_ns = doc->compute > 0 ? ALONE_NS : 0,
-        .timeout_ns = doc->patience_ns,
+        .timeout_ns = doc->timeout_ns,
     };
 }
 
@@ -48,7 +48,7 @@ static void set_schedule_options(struct schedule_options *options, const struct 
     *options = (struct schedule_options){
         .count = doc->count,
         .batch = doc->batch != NULL ? *doc->batch : 1,
-        .lead = doc->lead,
+        .batch_warmup = doc->batch_warmup,
         .warmup = doc->warmup != NULL ? *doc->warmup : 1,
         .compute = doc->compute,
     };
@@ -96,9 +96,10 @@ void phase_template_fill(struct phase_run *run)
         .probe_timeout_ns = phase_timeout_ns(run),
         .size_count = doc->sizes_count,
     };
-    if (phase_is_probe(run) && doc->probe_sizes_count > 0) {
-        phase->size_count = doc->probe_sizes_count;
-        memcpy(phase->sizes, doc->probe_sizes, phase->size_count * sizeof phase->sizes[0]);
+    if (phase_is_probe(run) && doc->connectivity_check_sizes_count > 0) {
+        phase->size_count = doc->connectivity_check_sizes_count;
+        memcpy(phase->sizes, doc->connectivity_check_sizes,
+               phase->size_count * sizeof phase->sizes[0]);
     } else if (doc->sizes_count > 0)
         memcpy(phase->sizes, doc->sizes, doc->sizes_count * sizeof phase->sizes[0]);
     else /* a schedule's steps say how long messages are: this is what probes them */
@@ -109,6 +110,6 @@ void phase_template_fill(struct phase_run *run)
     set_pingpong_options(&phase->pingpong, doc->pingpong);
     set_schedule_options(&phase->schedule, doc->schedule);
     if (doc->traffic == TRAFFIC_SCHEDULE)
-        phase->pingpong.timeout_ns = doc->drain_silence_ns;
+        phase->pingpong.timeout_ns = doc->drain_timeout_ns;
     set_latency_options(&phase->latency, run);
 }

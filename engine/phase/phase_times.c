@@ -88,7 +88,7 @@ bool phase_goes_by_clock(const struct phase_run *run)
 /* From a phase's start until it is held no longer. */
 int64_t phase_clock_hold_ns(const struct phase_run *run)
 {
-    return run->sending_ns + run->trial->doc->drain_silence_ns + CLOCK_HOLD_NS;
+    return run->sending_ns + run->trial->doc->drain_timeout_ns + CLOCK_HOLD_NS;
 }
 
 int64_t phase_clock_step_ns(const struct phase_run *run)

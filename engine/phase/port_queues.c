@@ -39,7 +39,7 @@ static int make_intervals(struct phase_lane *lane)
 {
     const struct phase_run *run = lane->run;
 
-    if (run->trial->doc->interim_ns == 0 || phase_is_probe(run) || lane->receive_count == 0)
+    if (run->trial->doc->interval_ns == 0 || phase_is_probe(run) || lane->receive_count == 0)
         return 0;
     lane->intervals.bytes =
         calloc((size_t)(INTERVAL_BATCH + 1) * lane->receive_count, sizeof *lane->intervals.bytes);

@@ -238,7 +238,7 @@ void record_write(struct records *records, const char *type, const struct record
 void record_event(struct records *records, const char *what, const char *port, const char *text)
 {
     const struct record_row rows[] = {
-        {"what", json_string(what)},
+        {"kind", json_string(what)},
         {"port", record_text(port)},
         {"text", record_text(text)},
         {NULL, NULL},

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * `flow`: one side of a flow. `histogram` and `floor`: its times, and a loopback's. `reorder`: how
- * its frames were out of order.
+ * `flow`: one side of a flow. `histogram` and `loopback-baseline`: its times, and a loopback's.
+ * `reorder`: how its frames were out of order.
  */
 #include "report.h"
 #include "report_record.h"
@@ -95,9 +95,9 @@ static json_t *add_times(json_t *record, enum latency_kind kind, const struct la
         {"unit", json_string("ns")},
         {"count", record_u64(histogram->count)},
         {"sum_ns", record_u64(histogram->sum_ns)},
-        {"least_ns", report_extreme(histogram, histogram->least_ns)},
-        {"greatest_ns", report_extreme(histogram, histogram->greatest_ns)},
-        {"beyond", record_u64(histogram->beyond)},
+        {"min_ns", report_extreme(histogram, histogram->min_ns)},
+        {"max_ns", report_extreme(histogram, histogram->max_ns)},
+        {"overflow", record_u64(histogram->beyond)},
         {"lost", report_count(latency->sent > 0, latency->sent - histogram->count)},
         {"bound_ns", record_count(kind == LATENCY_ONE_WAY ? bound_ns : -1)},
         {"part", json_integer(part->part)},
@@ -166,8 +166,9 @@ void report_loopback_baseline(const struct trial *trial,
                 {NULL, NULL},
             };
 
-            record_send(records, add_times(record_fill(record_new(records, "floor"), rows), kind,
-                                           &baseline[kind], 0, &part));
+            record_send(records,
+                        add_times(record_fill(record_new(records, "loopback-baseline"), rows), kind,
+                                  &baseline[kind], 0, &part));
         }
     }
 }
@@ -184,8 +185,8 @@ static void report_reordering(const struct phase_run *run, const struct phase_la
         {"dst", report_rank(lane, flow->dst)},
         {"reordered", record_u64(flow->side->reordered)},
         {"extent_sum", record_u64(reordering->extent_sum)},
-        {"extent_most", record_u64(reordering->extent_most)},
-        {"near", record_u64(reordering->near)},
+        {"extent_max", record_u64(reordering->extent_max)},
+        {"three_reordered", record_u64(reordering->near)},
         {NULL, NULL},
     };
 
@@ -202,7 +203,7 @@ void report_flows(const struct phase_run *run, const struct phase_lane *lane)
         report_flow(run, lane, &lane->receives[f], false);
         report_latency(run, lane, &lane->receives[f], false);
         /* 0: in order, or a transport that does not look. */
-        if (lane->receives[f].side->reordering.extent_most > 0)
+        if (lane->receives[f].side->reordering.extent_max > 0)
             report_reordering(run, lane, &lane->receives[f]);
     }
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * `interim`: for each port that receives, what came of its flows from mark to mark. A record holds
+ * `interval`: for each port that receives, what came of its flows from mark to mark. A record holds
  * several marks and as many flows as there is room for; each is whole by itself.
  */
 #include "clock.h"
@@ -90,7 +90,7 @@ static void send_flows(const struct phase_run *run, const void *context, json_t 
 
     for (uint32_t i = 1; i < marks->count; i++)
         json_array_append_new(at_ms, moment_ms(run, marks->at_ns[i]));
-    report_write(run, "interim", rows);
+    report_write(run, "interval", rows);
 }
 
 static size_t head_bytes(const struct phase_run *run, const struct phase_lane *lane)

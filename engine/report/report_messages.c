@@ -57,7 +57,7 @@ static json_t *compute_part(const struct compute_part *part)
         {"busy_ns", record_u64(pieces->sum_ns)},
         {"piece_p50_ns", record_u64(histogram_quantile(pieces, 0.5))},
         {"piece_p99_ns", record_u64(histogram_quantile(pieces, 0.99))},
-        {"piece_most_ns", record_u64(pieces->greatest_ns)},
+        {"piece_max_ns", record_u64(pieces->max_ns)},
         {NULL, NULL},
     };
 
@@ -70,8 +70,8 @@ static void write_compute(const struct phase_run *run, const struct compute_part
     const struct record_row rows[] = {
         {"threads", record_u64(run->trial->node->worker_count)},
         {"share", json_real(run->trial->doc->pingpong->compute)},
-        {"alone", compute_part(alone)},
-        {"beside", compute_part(beside)},
+        {"compute_only", compute_part(alone)},
+        {"concurrent", compute_part(beside)},
         {NULL, NULL},
     };
 
@@ -106,8 +106,8 @@ void report_execution(const struct phase_run *run, const struct phase_lane *lane
             {"batches", record_u64(execution->batches)},
             {"verified", report_count(options->compute, execution->verified)},
             {"sum_ns", record_u64(execution->sum_ns)},
-            {"least_ns", report_extreme(times, times->least_ns)},
-            {"greatest_ns", report_extreme(times, times->greatest_ns)},
+            {"min_ns", report_extreme(times, times->min_ns)},
+            {"max_ns", report_extreme(times, times->max_ns)},
             {"messages_lost", report_count(loses, execution->messages_lost)},
             {"timeouts", report_count(loses, execution->timeouts)},
             {"part", json_integer(part.part)},

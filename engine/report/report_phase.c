@@ -166,7 +166,7 @@ static void report_event(const struct phase_run *run, const char *what, const ch
                          const char *text)
 {
     const struct record_row rows[] = {
-        {"what", json_string(what)},
+        {"kind", json_string(what)},
         {"port", record_text(port)},
         {"text", json_string(text)},
         {NULL, NULL},

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * `port`, and `stray`: frames for others that came to a port.
+ * `port`, and `misdelivered-flow`: frames for others that came to a port.
  */
 #include "report_record.h"
 
@@ -23,9 +23,9 @@ void report_port(const struct phase_run *run, const struct phase_lane *lane)
         {"received_frames",
          report_count(frames, report_frames(lane->receives, lane->receive_count))},
         {"misdelivered", report_count(frames, count->misdelivered)},
-        {"foreign", report_count(frames, count->foreign)},
-        {"guest_sent", report_count(frames, count->guest_sent)},
-        {"guest_received", report_count(frames, count->guest_received)},
+        {"unexpected", report_count(frames, count->foreign)},
+        {"arp_nd_sent", report_count(frames, count->arp_nd_sent)},
+        {"arp_nd_received", report_count(frames, count->arp_nd_received)},
         {"tag", json_integer(lane->phase.tag)},
         {"send_refused", report_count(frames, count->send_refused)},
         {"probes_sent", report_count(frames, count->probes_sent)},
@@ -65,7 +65,7 @@ static void report_misdelivered_flow(const struct phase_run *run, const struct p
         {NULL, NULL},
     };
 
-    report_write(run, "stray", rows);
+    report_write(run, "misdelivered-flow", rows);
 }
 
 /* Frames for others, by whose they are; beyond those that were told apart with no name. */

@@ -16,7 +16,7 @@ static const char *step_name(const struct phase_run *run, int64_t now_ns)
     const struct phase *phase = &run->template;
 
     if (phase_is_probe(run))
-        return "probe";
+        return "connectivity-check";
     if (!phase_is_timed(phase))
         return "window";
     if (now_ns < phase->open_ns)

@@ -89,7 +89,7 @@ static void report_fault(struct node *node, const struct control_fault *fault)
                  fault->last_epoch);
     log_error("%s", text);
     const struct record_row rows[] = {
-        {"who", json_string(who)},
+        {"missing_node", json_string(who)},
         {"gave_up", json_boolean(!fault->missing)},
         {"barrier", json_integer(fault->epoch)},
         {"last_barrier",
@@ -134,16 +134,16 @@ static int64_t last_beat_ns(struct node *node, int64_t now_ns)
     return now_ns;
 }
 
-static void check_deadman(struct node *node, int64_t now_ns)
+static void check_heartbeat_timeout(struct node *node, int64_t now_ns)
 {
     int64_t limit_ns;
 
-    if (!node->joined || node->end != NODE_GOES_ON || node->job->deadman_ms == 0)
+    if (!node->joined || node->end != NODE_GOES_ON || node->job->heartbeat_timeout_ms == 0)
         return;
-    limit_ns = node->job->deadman_ms * NS_PER_MS;
+    limit_ns = node->job->heartbeat_timeout_ms * NS_PER_MS;
     if (now_ns - last_beat_ns(node, now_ns) > limit_ns && !node->leaving) {
-        log_error("no heartbeat for %u ms: stopping", node->job->deadman_ms);
-        end_run(node, NODE_DEADMAN);
+        log_error("no heartbeat for %u ms: stopping", node->job->heartbeat_timeout_ms);
+        end_run(node, NODE_HEARTBEAT_TIMEOUT);
     }
 }
 
@@ -200,7 +200,7 @@ int node_poll(struct node *node, int64_t until_ns, int fd)
         read_input(node);
     if (node->control != NULL) {
         control_work(node->control, clock_now());
-        check_deadman(node, clock_now());
+        check_heartbeat_timeout(node, clock_now());
         if (node->joined && node->end == NODE_GOES_ON && control_fault(node->control) != NULL) {
             report_fault(node, control_fault(node->control));
             end_run(node, NODE_PEER);

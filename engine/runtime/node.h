@@ -23,12 +23,12 @@
 /* Why the run ends. */
 enum node_end {
     NODE_GOES_ON,
-    NODE_QUIT,         /* the document */
-    NODE_END_OF_INPUT, /* the controller is gone */
-    NODE_SIGNAL,       /* SIGTERM, SIGINT */
-    NODE_DEADMAN,      /* no heartbeat */
-    NODE_PEER,         /* another node is missing or gave up */
-    NODE_ERROR,        /* this node can't go on; node->err says why */
+    NODE_QUIT,              /* the document */
+    NODE_END_OF_INPUT,      /* the controller is gone */
+    NODE_SIGNAL,            /* SIGTERM, SIGINT */
+    NODE_HEARTBEAT_TIMEOUT, /* no heartbeat */
+    NODE_PEER,              /* another node is missing or gave up */
+    NODE_ERROR,             /* this node can't go on; node->err says why */
 };
 
 /* One port of this node. A port is open in one transport at a time: AF_XDP would steal the

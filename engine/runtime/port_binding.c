@@ -125,7 +125,7 @@ static void report(const struct node *node, const char *what, const struct bind_
 {
     for (size_t i = 0; i < request->count; i++) {
         const struct record_row rows[] = {
-            {"what", json_string(what)},
+            {"kind", json_string(what)},
             {"text", json_string(request->devices[i])},
             {NULL, NULL},
         };

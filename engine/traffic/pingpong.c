@@ -28,8 +28,7 @@ struct prng_sizes pingpong_drawn(const struct phase *phase, const struct lane_fl
     bool drawn = phase->traffic == TRAFFIC_PINGPONG;
 
     return prng_sizes(prng_seed(phase->seed, flow->src, flow->dst),
-                      drawn ? phase->pingpong.size_least : 0,
-                      drawn ? phase->pingpong.size_most : 0);
+                      drawn ? phase->pingpong.min_size : 0, drawn ? phase->pingpong.max_size : 0);
 }
 
 int pingpong_make(struct pingpong *game, struct lane *lane)

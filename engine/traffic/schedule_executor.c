@@ -195,9 +195,9 @@ static void end_repetition(struct schedule_executor *executor)
     uint32_t next = executor->repetition + 1;
 
     executor->position = 0;
-    if (next == options->lead)
+    if (next == options->batch_warmup)
         executor->begun_ns = clock_now();
-    if (next < options->lead + options->batch)
+    if (next < options->batch_warmup + options->batch)
         choose_repetition(executor, next);
     else
         end_batch(executor);

@@ -114,9 +114,9 @@ enum traffic {
 /* How messages go there and back. Each flow has one under way; `random`: each port has one, by a
  * flow drawn anew for each. All zero: `sizes` in turn, from start to stop. */
 struct pingpong_options {
-    uint64_t count;      /* round trips of each flow (random: of each port); 0: until the stop */
-    uint32_t size_least; /* sizes are drawn, uniformly in their logarithm; 0: `sizes` in turn */
-    uint32_t size_most;
+    uint64_t count;    /* round trips of each flow (random: of each port); 0: until the stop */
+    uint32_t min_size; /* sizes are drawn, uniformly in their logarithm; 0: `sizes` in turn */
+    uint32_t max_size;
     bool random;
     bool samples;           /* keep every single time */
     int64_t start_delay_ns; /* nothing is sent for so long after the start */
@@ -126,11 +126,11 @@ struct pingpong_options {
 
 /* How the schedule of a dependent phase is executed (schedule_executor.h). */
 struct schedule_options {
-    uint64_t count;  /* repetitions that are measured, by whole batches; 0: until the stop */
-    uint32_t batch;  /* repetitions that follow each other without a barrier; never 0 */
-    uint32_t lead;   /* repetitions before them in each batch, which are not timed */
-    uint32_t warmup; /* batches that are not measured */
-    bool compute;    /* data are really reduced, and the result is verified */
+    uint64_t count;        /* repetitions that are measured, by whole batches; 0: until the stop */
+    uint32_t batch;        /* repetitions that follow each other without a barrier; never 0 */
+    uint32_t batch_warmup; /* repetitions before them in each batch, which are not timed */
+    uint32_t warmup;       /* batches that are not measured */
+    bool compute;          /* data are really reduced, and the result is verified */
 };
 
 /* One round trip. */

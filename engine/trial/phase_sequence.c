@@ -74,9 +74,9 @@ static void assign_lanes(struct phase_run *run)
 {
     struct node *node = run->trial->node;
     const struct doc_trial *doc = run->trial->doc;
-    int64_t silence_ns = phase_is_probe(run) && doc->drain_silence_ns < PROBE_SILENCE_NS
+    int64_t silence_ns = phase_is_probe(run) && doc->drain_timeout_ns < PROBE_SILENCE_NS
                              ? PROBE_SILENCE_NS
-                             : doc->drain_silence_ns;
+                             : doc->drain_timeout_ns;
     int64_t silence_most_ns = doc->drain_max_ns > silence_ns ? doc->drain_max_ns : 2 * silence_ns;
     struct worker_lane *next = run->worker_lanes;
 
@@ -89,7 +89,7 @@ static void assign_lanes(struct phase_run *run)
             .lanes = next,
             .phase = &run->template,
             .nominal_end_ns = run->template.start_ns + run->sending_ns,
-            .drain_silence_ns = silence_ns,
+            .drain_timeout_ns = silence_ns,
             .drain_max_ns = silence_most_ns,
             .flood_limit = doc->flood_limit,
         };
@@ -234,7 +234,7 @@ static int turn(struct sequence *sequence, size_t index, int64_t most_ns)
 /* Interval results are fetched before there is no more room for them. */
 static int64_t longest_wait_ns(const struct doc_trial *doc)
 {
-    int64_t room_ns = doc->interim_ns * INTERVAL_ROOM / 4;
+    int64_t room_ns = doc->interval_ns * INTERVAL_ROOM / 4;
 
     return room_ns > 0 && room_ns < PROGRESS_NS ? room_ns : PROGRESS_NS;
 }
@@ -337,7 +337,7 @@ static void begin_intervals(const struct phase_run *run)
     const struct phase *phase = &run->template;
     const struct interval_grid grid = {
         .open_ns = phase->open_ns,
-        .step_ns = run->trial->doc->interim_ns,
+        .step_ns = run->trial->doc->interval_ns,
         .close_ns = phase->stop_ns == CLOCK_NEVER ? CLOCK_NEVER : phase->close_ns,
     };
 

@@ -67,7 +67,7 @@ static struct lanes_state ask_lanes(const struct worker_task *task)
 
 static bool silent(const struct worker_task *task, int64_t now_ns)
 {
-    return now_ns - later(task->nominal_end_ns, last_arrival(task)) >= task->drain_silence_ns;
+    return now_ns - later(task->nominal_end_ns, last_arrival(task)) >= task->drain_timeout_ns;
 }
 
 /* When something last moved. Messages of a schedule without bytes, and its barriers', are in no

@@ -48,7 +48,7 @@ struct worker_task {
     size_t count;
     const struct phase *phase;
     int64_t nominal_end_ns; /* when sending ends if nothing hinders it */
-    int64_t drain_silence_ns;
+    int64_t drain_timeout_ns;
     int64_t drain_max_ns;
     uint64_t flood_limit;    /* frames for others at one port; 0: none */
     int64_t interval_due_ns; /* the worker's: when the next interval result is due */

@@ -32,7 +32,7 @@ static const struct {
     {PATTERN_PARAM_MATRIX, "matrix"},
     {PATTERN_PARAM_BLOCK, "block"},
     {PATTERN_PARAM_DIMENSIONS, "dimensions"},
-    {PATTERN_PARAM_DRAW, "draw"},
+    {PATTERN_PARAM_DRAW, "random_generator"},
 };
 
 int pattern_refuse(struct pattern_why *why, const char *format, ...)

@@ -60,7 +60,7 @@ struct pattern_plan {
     uint32_t n;
     uint32_t phases;
     uint64_t seed;
-    bool there_and_back;
+    bool round_trip;
     void *state; /* the kind's own: one block that free() ends, or NULL */
     /* Tells the schedule of steps->rank in `phase` (schedule_builder.h); NULL: the plan has none.
      */

@@ -58,8 +58,8 @@ struct pattern_request {
                                a phase each (default: ranks 0 and 1) */
     uint32_t degree;        /* random: how often a rank draws a partner, 1 (default) to 16 */
     bool natural;           /* ring: the natural ring as phase 0 (the configuration's default) */
-    bool there_and_back;    /* any: of two flows of a phase that are each other's way back there is
-                               only    the lower rank's, for its messages come back by themselves */
+    bool round_trip;        /* any: of two flows of a phase that are each other's way back there is
+                                   only    the lower rank's, for its messages come back by themselves */
     bool local;             /* any: the plan is one schedule (schedule.h), the phases are its steps;
                                implied where it has no other form */
     uint64_t bytes;         /* of a message in a schedule, 0 to PATTERN_BYTES_MAX */

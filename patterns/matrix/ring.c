@@ -82,7 +82,7 @@ static int make(struct pattern_plan *plan, const struct pattern_request *request
                 struct pattern_why *why)
 {
     int directions = pattern_choose("directions", direction_words, request->directions, why);
-    int draw = pattern_choose("draw", draw_words, request->draw, why);
+    int draw = pattern_choose("random_generator", draw_words, request->draw, why);
     struct ring *ring = NULL;
     size_t kept = draw == HPCC ? (size_t)request->count * plan->n : 0;
 

@@ -71,10 +71,10 @@ def documents(run: int, port_of_two: int) -> str:
     addresses = [f"{HOSTS[0]}:{UDP_PORT}", f"{HOSTS[1]}:{port_of_two}"]
     bound = [f"{host}:{UDP_PORT}" for host in HOSTS]
     job = {
-        "protocol": 1,
+        "protocol": 2,
         "run": f"offset-{os.getpid()}-{run}",
         "controlled": False,
-        "deadman_ms": 5000,
+        "heartbeat_timeout_ms": 5000,
         "barrier_timeout_ms": 5000,
         "clock": {"mode": "estimated"},
         "nodes": [

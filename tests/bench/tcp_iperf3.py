@@ -189,7 +189,7 @@ def documents(case: Case) -> list[dict[str, Any]]:
         }
         for host, addresses in HOSTS.items()
     ]
-    job = {"protocol": 1, "run": "bench-tcp", "controlled": False, "deadman_ms": 2000}
+    job = {"protocol": 2, "run": "bench-tcp", "controlled": False, "heartbeat_timeout_ms": 2000}
     peers = [f"{addresses['ctl0']}:{CONTROL_PORT}" for addresses in HOSTS.values()]
     trial = {
         "id": 0,
@@ -197,14 +197,14 @@ def documents(case: Case) -> list[dict[str, Any]]:
         "parts": [{"network": "bench", "ranks": [f"{host}:e0" for host in HOSTS]}],
         "pattern": {"name": "chain"},
         "seed": 1,
-        "probe": False,
+        "connectivity_check": False,
         "traffic": "stream",
         "sizes": [MESSAGE_BYTES],
         "load": {"percent": 100},
         "warmup_ns": 0,
         "window_ns": case.seconds * 1_000_000_000,
         "cooldown_ns": 0,
-        "drain_silence_ns": 100_000_000,
+        "drain_timeout_ns": 100_000_000,
         "drain_max_ns": 2_000_000_000,
         "tcp": {"streams": case.streams, "congestion": CONGESTION},
     }

@@ -36,7 +36,7 @@ DEPTH = 128
 TIMEOUT = 18  # 4.096 us x 2^18: an emulated guest may stand still for a while
 ANSWER_S = 60.0
 BEAT_S = 0.5
-DEADMAN_MS = 20_000
+HEARTBEAT_TIMEOUT_MS = 20_000
 KEY_BYTES = 32
 _FIRST_PORT = 18600  # perftest's own TCP connection; each run has another
 
@@ -145,14 +145,14 @@ class Crew:
             "parts": [{"network": "bench", "ranks": ports(len(self.processes))}],
             "pattern": pattern,
             "seed": 1,
-            "probe": False,
+            "connectivity_check": False,
             "traffic": "stream",
             "sizes": [load.size],
             "load": {"percent": 100},
             "warmup_ns": int(load.warmup_s * 1e9),
             "window_ns": int(load.window_s * 1e9),
             "cooldown_ns": 0,
-            "drain_silence_ns": 500_000_000,
+            "drain_timeout_ns": 500_000_000,
             "drain_max_ns": 20_000_000_000,
             "verbs": {
                 "service": load.service,
@@ -251,11 +251,11 @@ def _job(rig: guests.Rig) -> Record:
         for guest, port in zip(rig.guests, ports(len(rig.guests)), strict=True)
     ]
     return {
-        "protocol": 1,
+        "protocol": 2,
         "run": "bench-verbs",
         "controlled": True,
-        "deadman_ms": DEADMAN_MS,
-        "barrier_timeout_ms": DEADMAN_MS,
+        "heartbeat_timeout_ms": HEARTBEAT_TIMEOUT_MS,
+        "barrier_timeout_ms": HEARTBEAT_TIMEOUT_MS,
         "log": "warning",
         "nodes": nodes,
     }

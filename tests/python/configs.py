@@ -52,7 +52,7 @@ site: sites/hall2.yaml
 profile: standard
 tests:
 - {pattern: aapc, order: pairwise, networks: [rail0, rail1], transports: [tcp, dpdk]}
-- {pattern: aapc, together: [rail0, rail1], transports: [dpdk]}
+- {pattern: aapc, concurrent_networks: [rail0, rail1], transports: [dpdk]}
 - {pattern: aapc, networks: [ib], transports: [verbs], message_sizes: [64KiB], \
 verbs: {service: rc, operation: write}}
 """

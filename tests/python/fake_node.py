@@ -61,7 +61,7 @@ class FakeNode:
         write({"type": "bye", "node": self.name, "status": 3, "reason": "end-of-input"})
         return 3
 
-    def on_beat(self, _number: int) -> None:
+    def on_heartbeat(self, _number: int) -> None:
         self.beats += 1
 
     def on_job(self, job: dict[str, Any]) -> int | None:
@@ -76,7 +76,7 @@ class FakeNode:
         write({"type": "port-open", "node": self.name, "port": f"{self.name}:e0",
                "transport": "dpdk", "mac": address, "line_rate_bps": 100_000_000})  # fmt: skip
         version = "9.9" if self.behaviour == "other-version" else "0.1.0"
-        protocol = 2 if self.behaviour == "other-protocol" else 1
+        protocol = 3 if self.behaviour == "other-protocol" else 2
         key = b64encode(bytes(self.key.public_key)).decode()
         write(hello(self.name, key=key, version=version, protocol=protocol))
         return None
@@ -130,7 +130,15 @@ class FakeNode:
     def fault_missing(self) -> int:
         other = next(name for name in self.names if name != self.name)
         text = f"{other} did not reach barrier 14 within 5 s; last heard 6.2 s ago at barrier 13"
-        write({"type": "missing", "node": self.name, "who": other, "barrier": 14, "text": text})
+        write(
+            {
+                "type": "missing",
+                "node": self.name,
+                "missing_node": other,
+                "barrier": 14,
+                "text": text,
+            }
+        )
         return 3
 
     def fault_missing_first(self) -> int:
@@ -141,7 +149,9 @@ class FakeNode:
     def fault_refused_by_other(self) -> int:
         other = next(name for name in self.names if name != self.name)
         text = f"{other} gave up: no such pattern"
-        write({"type": "missing", "node": self.name, "who": other, "text": text, "status": 2})
+        write(
+            {"type": "missing", "node": self.name, "missing_node": other, "text": text, "status": 2}
+        )
         return 2
 
     def fault_garbage(self) -> None:

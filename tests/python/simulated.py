@@ -35,7 +35,7 @@ PAYLOAD = 1500
 LAYER1 = 1538
 MESSAGE = 65536
 WINDOW_NS = 1_000_000_000
-SPANS = 4  # interim results of a window
+SPANS = 4  # interval results of a window
 LOAD = 0.95
 TCP_SHARE = 0.94  # payload of a full TCP stream by the line rate
 FEW = 128  # ranks whose records are written and summarized whole unless something else is said
@@ -253,7 +253,7 @@ def _counts(prefix: str, count: int, frames: bool) -> str:
     return "".join(f'"{prefix}{n}":{value},' for n, value in zip(names, values, strict=True))
 
 
-def _interim_lines(result: _Result) -> Iterator[str]:
+def _interval_lines(result: _Result) -> Iterator[str]:
     """One record a destination, its flows' bytes evenly over the spans but for the last one."""
     payload = result.delivered * (PAYLOAD if result.trial.transport == "dpdk" else 1)
     flows: dict[str, list[str]] = {}
@@ -264,7 +264,7 @@ def _interim_lines(result: _Result) -> Iterator[str]:
     marks = [1000.0 * (i + 1) / SPANS for i in range(SPANS)]
     for dst, parts_of in flows.items():
         yield (
-            f'{{"type":"interim","node":"{_node(dst)}",{result.place},"side":"destination",'
+            f'{{"type":"interval","node":"{_node(dst)}",{result.place},"side":"destination",'
             f'"dst":"{dst}","from_ms":0.0,"at_ms":{marks},"flows":[{",".join(parts_of)}]}}\n'
         )
 
@@ -288,7 +288,7 @@ def _time_lines(result: _Result) -> Iterator[str]:
             yield (
                 f'{{"type":"histogram","node":"{_node(node)}",{result.place},"src":"{src}",'
                 f'"dst":"{dst}","kind":"{kind}","unit":"ns","count":{_MODEL.count},'
-                f'"sum_ns":{total},"least_ns":{least},"greatest_ns":{most},"beyond":0,'
+                f'"sum_ns":{total},"min_ns":{least},"max_ns":{most},"overflow":0,'
                 f'"lost":{lost},"bound_ns":{bound},"part":0,"parts":1,"buckets":"{_BUCKETS}"}}\n'
             )
 
@@ -300,7 +300,7 @@ def _port_lines(result: _Result) -> Iterator[str]:
     came = np.bincount(result.phase.dst, weights=result.delivered, minlength=size)
     zeros = ",".join(
         f'"{name}":0'
-        for name in ("misdelivered", "foreign", "guest_sent", "guest_received", "send_refused",
+        for name in ("misdelivered", "unexpected", "arp_nd_sent", "arp_nd_received", "send_refused",
                      "probes_sent", "probes_received", "dropped_receive", "dropped_send", "errors")
     )  # fmt: skip
     for port in result.trial.parts[0].ranks:
@@ -331,7 +331,7 @@ def _phase_lines(result: _Result, nodes: Sequence[str]) -> Iterator[str]:
 
 
 def _lines(result: _Result, choice: Choice, nodes: Sequence[str]) -> Iterator[str]:
-    yield from _interim_lines(result)
+    yield from _interval_lines(result)
     yield from _flow_lines(result)
     if choice.timed and result.number % choice.timed == 0:
         yield from _time_lines(result)
@@ -379,7 +379,7 @@ class _Writer:
             place = {"node": port.host, "port": port.name, "network": "lab"}
             kinds = [{"transport": transport} for transport in port.transports]
             records += [{"type": "port-open"} | place | kind | opened for kind in kinds]
-        ready = {"clock": "shared", "clock_why": "boot ids are equal", "clock_id": "one"}
+        ready = {"clock": "shared", "clock_reason": "boot ids are equal", "clock_id": "one"}
         records += [{"type": "ready", "node": node} | ready for node in nodes]
         self.head = list(self.taken(_text(record) for record in records))
 
@@ -426,7 +426,7 @@ class _Writer:
             "plans": plans,
             "comparisons": compare(trials, plans, None),
             "findings": [finding for part in self.parts for finding in part["findings"]][:100],
-            "alarms": [],
+            "warnings": [],
             "not_measured": [],
         }
 

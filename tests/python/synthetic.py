@@ -61,7 +61,7 @@ def hello(node: str, **changes: Any) -> dict[str, Any]:
     return {
         "type": "hello",
         "node": node,
-        "protocol": 1,
+        "protocol": 2,
         "version": __version__,
         "host": "here",
         "boot": "00112233aabbccdd",
@@ -118,7 +118,7 @@ def tcp_side(side: str, src: str, dst: str, sent: int, window: int, **more: Any)
 
 def port_record(port: str, **changes: Any) -> dict[str, Any]:
     """A `port` record on which nothing happened."""
-    counts = ("misdelivered", "foreign", "guest_sent", "guest_received", "send_refused")
+    counts = ("misdelivered", "unexpected", "arp_nd_sent", "arp_nd_received", "send_refused")
     hardware = ("dropped_receive", "dropped_send", "errors", "pause")
     place = {"trial": 0, "repeat": 0, "network": "lab", "phase": 0}
     head = {"type": "port", "node": port.split(":")[0], "port": port}
@@ -197,7 +197,7 @@ def about() -> dict[str, Any]:
 def bare_summary() -> dict[str, Any]:
     """A summary of a run of which nothing is known."""
     empty: dict[str, Any] = {name: [] for name in ("trials", "plans", "ports", "expectations")}
-    head = {"schema": SCHEMA, "status": "complete", "exit_status": 0, "faults": []}
+    head = {"schema": SCHEMA, "status": "complete", "exit_status": 0, "errors": []}
     return head | {"run": about()} | empty
 
 
@@ -211,7 +211,7 @@ def plan_entry(trial: Trial) -> dict[str, Any]:
     what |= {"trial": trial.id, "pattern": trial.pattern["name"], "size": trial.sizes[0]}
     what |= {"network": part.network, "ranks": len(part.ranks), "phases": trial.phases}
     load = {name: value for name, value in asdict(trial.load).items() if value is not None}
-    unknown = {"together": None, "polling": None, "slowest": None, "worst_phase": None}
+    unknown = {"concurrent_networks": None, "polling": None, "slowest": None, "worst_phase": None}
     form = summary_schema()["$defs"]["Throughput"]["properties"]
     rates = {name: one.get("const") for name, one in form.items()}
     more = {"load": load, "load_unit": "percent_of_line", "throughput": rates, "elapsed_s": None}

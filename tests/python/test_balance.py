@@ -76,7 +76,7 @@ def test_the_ring_of_table_2_is_numalink3s(
         words.append(f"{name}={bring_in(tmp_path / name / 'out', *files)}")
     found = balance(capsys, *words)
     (axis,) = [axis for axis in found["axes"] if axis["name"] == "ring"]
-    assert round(axis["most"], 3) == PAPER["table2"]["ring"]
+    assert round(axis["max"], 3) == PAPER["table2"]["ring"]
     assert axis["shares"] == [
         1.0,
         pytest.approx(23.18 / 93.81, rel=1e-4),
@@ -105,7 +105,7 @@ def test_all_axes_of_figure_5(tmp_path: Path, capsys: pytest.CaptureFixture[str]
         )
         words.append(f"{name}={bring_in(tmp_path / name, file)}")
     axes = {axis["name"]: axis for axis in balance(capsys, *words)["axes"]}
-    assert {name: axis["most"] for name, axis in axes.items()} == pytest.approx(table, rel=1e-5)
+    assert {name: axis["max"] for name, axis in axes.items()} == pytest.approx(table, rel=1e-5)
     for axis in axes.values():
         assert axis["shares"] == [1.0, pytest.approx(0.5, rel=1e-5)]
 

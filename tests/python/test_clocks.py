@@ -85,7 +85,7 @@ def test_what_does_not_go_together_is_refused(tmp_path: Path, text: str, words: 
 
 
 def _ready(node: str, how: str, why: str, clock_id: str) -> dict[str, Any]:
-    return {"type": "ready", "node": node, "clock": how, "clock_why": why, "clock_id": clock_id}
+    return {"type": "ready", "node": node, "clock": how, "clock_reason": why, "clock_id": clock_id}
 
 
 def _clock(node: str, shift_ns: int, bound_ns: int | None) -> dict[str, Any]:

@@ -56,7 +56,7 @@ def test_a_difference_of_two_switches(tmp_path: Path, capsys: pytest.CaptureFixt
     assert mean["other"] == pytest.approx(rate_mbps(7705), abs=1e-5)
     assert mean["difference"] == pytest.approx(rate_mbps(805), abs=1e-5)
     assert mean["percent"] == pytest.approx(100 * 805 / 6900, abs=1e-4)
-    assert mean["low"] < mean["difference"] < mean["high"]
+    assert mean["ci_low"] < mean["difference"] < mean["ci_high"]
     assert mean["repeats"] == [3, 3]
     assert mean["verdict"] == "better"
     assert row(comparison["plans"], "slowest_rate")["baseline"] == pytest.approx(rate_mbps(6800))
@@ -75,8 +75,8 @@ def test_the_interval_is_welchs(tmp_path: Path, capsys: pytest.CaptureFixture[st
     flows = [one for one in comparison["flows"] if one["of"] == "node1:e0 → node2:e0"]
     assert flows[0]["degrees_of_freedom"] == pytest.approx(4.0)
     half = 2.776445 * (100 / 3 + 100 / 3) ** 0.5
-    assert flows[0]["low"] == pytest.approx(rate_mbps(100 - half), abs=1e-4)
-    assert flows[0]["high"] == pytest.approx(rate_mbps(100 + half), abs=1e-4)
+    assert flows[0]["ci_low"] == pytest.approx(rate_mbps(100 - half), abs=1e-4)
+    assert flows[0]["ci_high"] == pytest.approx(rate_mbps(100 + half), abs=1e-4)
 
 
 def test_without_repeats_there_is_no_interval(
@@ -87,7 +87,7 @@ def test_without_repeats_there_is_no_interval(
     (comparison,) = result(capsys, a, b)["comparisons"]
     mean = row(comparison["plans"], "mean_rate")
     assert mean["difference"] == pytest.approx(rate_mbps(700), abs=1e-5)
-    assert [mean[key] for key in ("low", "high", "p", "p_adjusted")] == [None] * 4
+    assert [mean[key] for key in ("ci_low", "ci_high", "p", "p_adjusted")] == [None] * 4
     assert (mean["verdict"], mean["reason"]) == ("not known", "one repeat: no interval")
     assert main(["compare", str(a), str(b)]) == 0
     said = capsys.readouterr().out
@@ -120,7 +120,7 @@ def test_no_spread_is_no_certainty(tmp_path: Path, capsys: pytest.CaptureFixture
     assert row(comparison["plans"], "mean_rate")["verdict"] == "same"
     loss = row(comparison["plans"], "loss")
     assert loss["other"] == pytest.approx(100 * 70 / (2 * 7300 + 70), abs=1e-5)
-    assert (loss["low"], loss["verdict"]) == (None, "differs")
+    assert (loss["ci_low"], loss["verdict"]) == (None, "differs")
     lossy = [one for one in comparison["flows"] if one["measure"] == "loss" and one["difference"]]
     assert [one["of"] for one in lossy] == ["node2:e0 → node1:e0"]
 
@@ -379,7 +379,9 @@ def test_what_compare_does_not_need_is_no_damage(
 ) -> None:
     one = make(tmp_path / "one", FAST)
     old = Path(shutil.copytree(one, tmp_path / "old"))
-    summary = json.loads((old / "summary.json").read_text()) | {"messages": {"computing": "fast"}}
+    summary = json.loads((old / "summary.json").read_text()) | {
+        "messages": {"concurrent_computation": "fast"}
+    }
     (old / "summary.json").write_text(json.dumps(summary))
     assert result(capsys, one, old)["damage"] == []
 

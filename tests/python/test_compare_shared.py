@@ -39,7 +39,7 @@ def ours(path: Path, mean_mbps: float = 5000.0, **changes: Any) -> Path:
     make(path, Repeats([(7000, 6800)]))
     summary = json.loads((path / SUMMARY).read_text())
     for entry in (*summary["plans"], *summary["trials"]):
-        entry |= {"transport": "tcp", "size": MIB, "size_unit": "message", "asked_load": None}
+        entry |= {"transport": "tcp", "size": MIB, "size_unit": "message", "intended_load": None}
         entry |= {name: value for name, value in changes.items() if name in entry}
         entry["throughput"]["mean"] = mean_mbps
     replace_json(path / SUMMARY, summary)
@@ -77,7 +77,7 @@ def test_a_load_below_the_line_is_no_rate_of_the_network(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     iperf3 = bring_in(tmp_path / "iperf3", FOREIGN / "iperf3-client_bidir.json")
-    mine = ours(tmp_path / "mine", asked_load=80.0)
+    mine = ours(tmp_path / "mine", intended_load=80.0)
     assert shared(capsys, mine, iperf3, status=2)[1] == {}
 
 

@@ -121,7 +121,7 @@ def test_times_of_functions_have_intervals(
     # Welch: s^2 is 1 and 4 of three each; freedom 2 (1 + 4)^2 / (1 + 16), t = 3.0 there.
     assert t_avg["degrees_of_freedom"] == pytest.approx(50 / 17)
     half = 3.2192 * (5 / 3) ** 0.5
-    assert t_avg["high"] - t_avg["difference"] == pytest.approx(half, rel=1e-3)
+    assert t_avg["ci_high"] - t_avg["difference"] == pytest.approx(half, rel=1e-3)
     assert rate["baseline"] == pytest.approx(sum(2 * 1024 / t for t in (100, 101, 102)) / 3)
     assert rows(capsys, b, a)[1][SENDRECV, "t_avg"]["verdict"] == "better"
 
@@ -140,7 +140,7 @@ def test_one_repeat_has_no_interval(tmp_path: Path, capsys: pytest.CaptureFixtur
     a = made(tmp_path / "a", function(0, "sendrecv", 1024, STEADY[:1]))
     b = made(tmp_path / "b", function(0, "sendrecv", 1024, SLOWER))
     row = rows(capsys, a, b)[1][SENDRECV, "t_avg"]
-    assert (row["low"], row["verdict"], row["repeats"]) == (None, "not known", [1, 3])
+    assert (row["ci_low"], row["verdict"], row["repeats"]) == (None, "not known", [1, 3])
     assert row["difference"] == pytest.approx(201.0 - 99.5)
 
 
@@ -187,7 +187,7 @@ def test_hpccs_measures_are_one_case(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert pair["baseline"]["trials"] == [0, 1, 2, 3]
     latency = found["hpcc, 2 ranks: tcp", "NaturallyOrderedRingLatency_usec"]
     assert (latency["baseline"], latency["other"], latency["unit"]) == (4.0, 5.0, "us")
-    assert (latency["better"], latency["verdict"], latency["low"]) == ("less", "not known", None)
+    assert (latency["better"], latency["verdict"], latency["ci_low"]) == ("less", "not known", None)
     assert "HPCC's figure is of its best measurements" in latency["reason"]
     rate = found["hpcc, 2 ranks: tcp", "RandomlyOrderedRingBandwidth_GBytes"]
     assert rate["baseline"] == pytest.approx(2e6 / 4.0 / 1e3)

@@ -124,7 +124,7 @@ def test_lab_document(tmp_path: Path) -> None:
         "parts": [{"network": "lab", "ranks": ["node1:e0", "node2:e0"]}],
         "pattern": {"name": "chain", "forward": False},
         "seed": 1,
-        "probe": True,
+        "connectivity_check": True,
         "sync": "barrier",
         "traffic": "stream",
         "sizes": [1518],
@@ -132,9 +132,9 @@ def test_lab_document(tmp_path: Path) -> None:
         "warmup_ns": 500_000_000,
         "window_ns": 2_000_000_000,
         "cooldown_ns": 100_000_000,
-        "drain_silence_ns": 121_000_000,  # 256 KiB at 100 Mbit/s, and 100 ms
+        "drain_timeout_ns": 121_000_000,  # 256 KiB at 100 Mbit/s, and 100 ms
         "drain_max_ns": 3_000_000_000,
-        "interim_ns": 1_000_000_000,
+        "interval_ns": 1_000_000_000,
         "flood_limit": 1000,
         "latency": {"stamps": True},
         "dpdk": {"header": "l2", "burst": 32, "catch_up": 85, "dither": 1},
@@ -163,20 +163,20 @@ def test_lab_document(tmp_path: Path) -> None:
         ("pattern: pairs\nmessage_size: 5", [5, 5, 5]),
         ("pattern: pairs\ntraffic: pingpong", [1500, 64, 64]),
         ("pattern: bcast", None),
-        ("pattern: pairs\nprobe: false", None),
+        ("pattern: pairs\nconnectivity_check: false", None),
     ],
 )
 def test_probes_over_tcp_are_short(keys: str, sizes: list[int] | None, tmp_path: Path) -> None:
     text = "switchbench: 1\nsite: {lab: one-switch}\ntransport: tcp\n"
     trial = compile_text(tmp_path, f"{text}{keys}\n").trials[0]
-    assert trial.document.get("probe_sizes") == sizes
+    assert trial.document.get("connectivity_check_sizes") == sizes
 
 
 def test_probes_of_an_unknown_mtu_are_more_than_a_jumbo_segment(tmp_path: Path) -> None:
     ports = "ports: {e0: {network: a, iface: eth1}}"
     text = f"switchbench: 1\nsite: {{launch: hand, hosts: 'n[1-2]', {ports}}}\ntransport: tcp\n"
     trial = compile_text(tmp_path, f"{text}pattern: pairs\n").trials[0]
-    assert trial.document["probe_sizes"] == [10000, 64, 64]
+    assert trial.document["connectivity_check_sizes"] == [10000, 64, 64]
 
 
 @pytest.mark.parametrize(("rate", "silence_ms"), [("10M", 310), ("1M", 2197), ("100M", 121)])
@@ -184,8 +184,8 @@ def test_drain_outwaits_the_queue(rate: str, silence_ms: int, tmp_path: Path) ->
     """256 KiB take 210 ms at 10M and 2.1 s at 1M."""
     run = compile_text(tmp_path, LAB + "pattern: chain\n", f"site.rate={rate}")
     document = run.trials[0].document
-    assert document["drain_silence_ns"] == silence_ms * 1_000_000
-    assert document["drain_max_ns"] >= 4 * document["drain_silence_ns"] or rate != "1M"
+    assert document["drain_timeout_ns"] == silence_ms * 1_000_000
+    assert document["drain_max_ns"] >= 4 * document["drain_timeout_ns"] or rate != "1M"
 
 
 def test_names_become_ranks(tmp_path: Path) -> None:
@@ -259,9 +259,9 @@ def test_repeats_until_the_mean_is_sure(tmp_path: Path) -> None:
         ("repeat: {mx: 3}", "mx is not a key here"),
         ("repeat: 0", "0 is not possible: repeats are 1 to 10000"),
         ("repeat: [3]", "takes one value"),
-        ("interim: 9ms", "9ms is too short to be measured: at least 10ms, or off"),
-        ("interim: 1", "has no unit"),
-        ("interim: 3s", "3s is longer than the window: none would end"),
+        ("interval: 9ms", "9ms is too short to be measured: at least 10ms, or off"),
+        ("interval: 1", "has no unit"),
+        ("interval: 3s", "3s is longer than the window: none would end"),
     ],
 )
 def test_repeats_and_interims_refused(text: str, sentence: str, tmp_path: Path) -> None:
@@ -269,21 +269,21 @@ def test_repeats_and_interims_refused(text: str, sentence: str, tmp_path: Path) 
         compile_text(tmp_path, f"{LAB}tests: [{{pattern: chain, {text}}}]\n")
 
 
-def test_intervals(tmp_path: Path) -> None:
+def test_interval(tmp_path: Path) -> None:
     """A second where the window has one, as asked for, and off."""
     for text, step_ns in (
         ("window: 1s", 10**9),
         ("window: 900ms", None),
-        ("interim: 100ms", 10**8),
-        ("interim: off", None),
+        ("interval: 100ms", 10**8),
+        ("interval: off", None),
         ("traffic: transfer", 10**9),
     ):
         run = compile_text(tmp_path, f"{LAB}tests: [{{pattern: chain, {text}}}]\n")
-        assert run.trials[0].document.get("interim_ns") == step_ns
+        assert run.trials[0].document.get("interval_ns") == step_ns
         assert_same(run, again(run))
     swept = "tests: [{pattern: chain, sweep: {window: [500ms, 2s]}}]"
     run = compile_text(tmp_path, f"{LAB}{swept}\n")
-    assert [trial.document.get("interim_ns") for trial in run.trials] == [None, 10**9]
+    assert [trial.document.get("interval_ns") for trial in run.trials] == [None, 10**9]
     assert_same(run, again(run))
 
 
@@ -341,7 +341,7 @@ def test_expected_time_of_phases_that_follow_by_the_clock(transport: str, tmp_pa
         int(re.search(rf"#define CLOCK_{name}_NS \((\d+) \* NS_PER_MS\)", source)[1]) / 1000
         for name in ("HOLD", "GAP")
     )
-    text = f"{LAB}transport: {transport}\nprobe: false\ndrain_silence: 200ms\n"
+    text = f"{LAB}transport: {transport}\nconnectivity_check: false\ndrain_timeout: 200ms\n"
     (trial,) = compile_text(tmp_path, text + "tests: [{pattern: aapc, sync: none}]\n").trials
     phases_s = 7 * (0.5 + 2 + 0.1 + 0.2 + hold_s) + 6 * gap_s
     assert trial.expected_s == pytest.approx(phases_s + 0.03 + 8 * 0.005, abs=1e-6)
@@ -404,7 +404,7 @@ def test_job_opens_what_the_trials_use(tmp_path: Path) -> None:
     used = [[port["transports"] for port in node["ports"]] for node in job["nodes"]]
     assert used == [[["tcp", "dpdk"]], [["tcp", "dpdk"]], [["dpdk"]], [], [], [], [], []]
     assert job["nodes"][0]["ports"][0]["name"] == "node1:e0"
-    assert (job["protocol"], job["run"], job["controlled"]) == (1, "r-1", True)
+    assert (job["protocol"], job["run"], job["controlled"]) == (2, "r-1", True)
 
 
 HAND = """\

@@ -169,8 +169,8 @@ REFUSED = {
         "plural key, anything else is swept under `sweep`)",
     ),
     "together with itself": (
-        one_test("{pattern: pairs, together: [rail0, rail0]}", HALL),
-        "4: tests.0.together: needs two or more different networks",
+        one_test("{pattern: pairs, concurrent_networks: [rail0, rail0]}", HALL),
+        "4: tests.0.concurrent_networks: needs two or more different networks",
     ),
     "percent of an unknown line rate": (
         one_test("{pattern: chain}", "switchbench: 1\nsite: {lab: open}\n"),

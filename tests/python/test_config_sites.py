@@ -146,24 +146,26 @@ def test_lab(tmp_path: Path) -> None:
     assert site.queueing_s == pytest.approx(8 * 128 * 1024 / 10e6)
 
 
-@pytest.mark.parametrize(("cores", "deadman_ms"), [(24, 2000), (64, 2000), (14, 3000), (2, 4200)])
-def test_many_nodes_of_a_core_have_a_slower_deadman(
-    cores: int, deadman_ms: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("cores", "heartbeat_timeout_ms"), [(24, 2000), (64, 2000), (14, 3000), (2, 4200)]
+)
+def test_many_nodes_of_a_core_have_a_slower_heartbeat_timeout(
+    cores: int, heartbeat_timeout_ms: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """24 nodes; what the site says is taken as it is."""
     monkeypatch.setattr("switchbench.config.labs.os.cpu_count", lambda: cores)
-    assert site_of(tmp_path, "{lab: two-modules}").deadman_ms == deadman_ms
-    given = site_of(tmp_path, "{lab: two-modules, control: {deadman: 1s}}")
-    assert given.deadman_ms == 1000
+    assert site_of(tmp_path, "{lab: two-modules}").heartbeat_timeout_ms == heartbeat_timeout_ms
+    given = site_of(tmp_path, "{lab: two-modules, control: {heartbeat_timeout: 1s}}")
+    assert given.heartbeat_timeout_ms == 1000
 
 
-def test_the_deadman_is_no_longer_than_a_barrier_is_waited_for(
+def test_the_heartbeat_timeout_is_no_longer_than_a_barrier_is_waited_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """64 nodes on one core."""
     monkeypatch.setattr("switchbench.config.labs.os.cpu_count", lambda: 1)
     site = site_of(tmp_path, "{lab: sixty-four}")
-    assert site.deadman_ms == site.barrier_timeout_ms == 5000
+    assert site.heartbeat_timeout_ms == site.barrier_timeout_ms == 5000
 
 
 def test_pack(tmp_path: Path) -> None:
@@ -216,14 +218,14 @@ def test_hall(tmp_path: Path) -> None:
     assert all(address.startswith("02:") for address in addresses)
     assert len(site.groups["rack1"]) == 96
     assert site.processes[0].control == {"address": "node01-mgmt:7600"}
-    assert (site.deadman_ms, site.barrier_timeout_ms) == (500, 5000)
+    assert (site.heartbeat_timeout_ms, site.barrier_timeout_ms) == (500, 5000)
     assert site.unbuilt == ("gateway: auto (give its address)",)
 
 
-def test_shared_ports_have_a_slower_deadman(tmp_path: Path) -> None:
+def test_shared_ports_have_a_slower_heartbeat_timeout(tmp_path: Path) -> None:
     """5 s where the benchmark shares a port."""
     keys = "hosts: [a, b]\n  ports: {e0: {network: n, iface: eth0, shared: true}}"
-    assert hand(tmp_path, keys).deadman_ms == 5000
+    assert hand(tmp_path, keys).heartbeat_timeout_ms == 5000
 
 
 def test_a_shared_interface_has_no_raw_frames(tmp_path: Path) -> None:

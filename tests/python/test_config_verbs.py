@@ -64,7 +64,7 @@ ACKNOWLEDGED = {"retry": 6, "rnr_retry": 6, "timeout": 14}
 
 def test_document_with_defaults(tmp_path: Path) -> None:
     """All that means something for the service; what the device decides is left out."""
-    run = verbs(tmp_path, "probe: true")
+    run = verbs(tmp_path, "connectivity_check: true")
     (trial,) = run.trials
     assert trial.document["verbs"] == COMMON | ACKNOWLEDGED | {"operation": "send"}
     assert (trial.document["sizes"], trial.size_unit) == ([65536], "message")
@@ -75,7 +75,7 @@ def test_document_with_defaults(tmp_path: Path) -> None:
 def test_guests_have_more_time(tmp_path: Path) -> None:
     """Their machines are emulated; what is given is kept, and a service without it has none."""
     site = "switchbench: 1\nsite: {lab: verbs-guests, guests: 2}\n"
-    options = ("probe: true", "verbs: {timeout: 15}", "verbs: {service: ud}")
+    options = ("connectivity_check: true", "verbs: {timeout: 15}", "verbs: {service: ud}")
     tests = "".join(f"- {{pattern: pairs, transport: verbs, {option}}}\n" for option in options)
     run = compile_text(tmp_path, f"{site}tests:\n{tests}")
     assert [given.get("timeout") for given in option_documents(run)] == [18, 15, None]
@@ -201,7 +201,7 @@ def test_the_ports_mtu_is_a_limit(assignment: str, tmp_path: Path) -> None:
     if assignment.startswith("message"):
         settings.append("verbs.service=ud")
     with pytest.raises(ConfigurationError, match=r"2048 bytes .*at most 1024"):
-        verbs(tmp_path, "probe: true", *settings)
+        verbs(tmp_path, "connectivity_check: true", *settings)
 
 
 def test_sweeps(tmp_path: Path) -> None:

@@ -99,8 +99,8 @@ class Recorder:
 class Bench:
     """One run with fake nodes."""
 
-    def __init__(self, path: Path, hosts: int = 2, deadman_ms: int = 500) -> None:
-        site = make_site(hosts, deadman_ms=deadman_ms)
+    def __init__(self, path: Path, hosts: int = 2, heartbeat_timeout_ms: int = 500) -> None:
+        site = make_site(hosts, heartbeat_timeout_ms=heartbeat_timeout_ms)
         self.run = make_run(
             site,
             make_trial(site, flows=hosts),
@@ -164,7 +164,7 @@ def test_repeats_end_when_the_mean_is_sure(tmp_path: Path) -> None:
     assert (summary["status"], summary["exit_status"]) == ("complete", 0)
     assert [plan["repeat"] for plan in summary["plans"]] == [0, 1, 2]
     (entry,) = summary["statistics"]
-    assert (entry["verdict"], entry["width_percent"]) == ("conclusive", 0)
+    assert (entry["verdict"], entry["ci_width_percent"]) == ("conclusive", 0)
     assert entry["trials"] == [0, 1, 2]
 
 
@@ -178,7 +178,7 @@ def test_unsure_repeats_go_on_to_the_limit_and_are_inconclusive(tmp_path: Path) 
     assert [plan["repeat"] for plan in summary["plans"]] == list(range(6))
     (entry,) = summary["statistics"]
     assert entry["verdict"] == "inconclusive"
-    assert entry["low"] < entry["mean"] < entry["high"]
+    assert entry["ci_low"] < entry["mean"] < entry["ci_high"]
     (clause,) = summary["expectations"]
     assert clause["verdict"] == "inconclusive"
     assert "after 6 repeats, more than the 2 % asked for" in clause["reason"]
@@ -231,7 +231,7 @@ def test_all_nodes_get_one_key_that_is_nowhere_else(
 
 
 def test_nodes_hear_heartbeats(tmp_path: Path) -> None:
-    bench = Bench(tmp_path / "run", deadman_ms=250)  # a beat every 50 ms
+    bench = Bench(tmp_path / "run", heartbeat_timeout_ms=250)  # a beat every 50 ms
     bench.conduct(node1="late-quit")  # two trials of half a second
     byes = [r["beats"] for r in bench.records() if r["type"] == "bye" and r["node"] == "node1"]
     assert 10 <= byes[0] <= 60
@@ -376,7 +376,7 @@ def test_other_versions_and_protocols_are_refused(tmp_path: Path) -> None:
     assert "node1 has 0.1.0, node2 has 9.9" in outcome.faults[0]
     outcome = Bench(tmp_path / "b").conduct(node2="other-protocol")
     assert outcome.status == 2
-    assert "node2 speaks protocol 2" in outcome.faults[0]
+    assert "node2 speaks protocol 3" in outcome.faults[0]
 
 
 def test_duplicate_addresses_are_refused(tmp_path: Path) -> None:
@@ -441,11 +441,11 @@ def test_a_full_disk_stops_the_run_and_what_is_there_is_whole(tmp_path: Path) ->
 
 def test_why_a_run_ended_has_room_or_is_said_to_have_none(tmp_path: Path) -> None:
     directory = RunDirectory(tmp_path)
-    directory.begin_summary({"nodes": ["node"] * 20_000, "faults": []})
-    directory.end_in_place({"nodes": ["node"] * 20_000, "faults": ["the disk is full"]})
+    directory.begin_summary({"nodes": ["node"] * 20_000, "errors": []})
+    directory.end_in_place({"nodes": ["node"] * 20_000, "errors": ["the disk is full"]})
     assert b"the disk is full" in (tmp_path / "summary.json").read_bytes()
     with pytest.raises(RunError, match="has no room for why the run ended"):
-        directory.end_in_place({"nodes": ["node"] * 30_000, "faults": []})
+        directory.end_in_place({"nodes": ["node"] * 30_000, "errors": []})
 
 
 def test_a_full_disk_leaves_no_part_of_a_line(tmp_path: Path) -> None:
@@ -496,7 +496,7 @@ def test_documents_and_beats_never_mix(tmp_path: Path) -> None:
     deadline = time.monotonic() + 10
     number = 0
     while node.waiting and time.monotonic() < deadline:
-        node.beat(b"beat: %d\n...\n" % number)
+        node.beat(b"heartbeat: %d\n...\n" % number)
         number += 1
         time.sleep(0.002)
     os.set_blocking(node.output.fileno(), True)
@@ -509,9 +509,9 @@ def test_documents_and_beats_never_mix(tmp_path: Path) -> None:
     assert texts.pop() == ""
     documents = [yaml.load(text, yaml.CSafeLoader) for text in texts]
     kinds = [next(iter(content)) for content in documents]
-    assert [kind for kind in kinds if kind != "beat"] == ["trial", "quit"]
+    assert [kind for kind in kinds if kind != "heartbeat"] == ["trial", "quit"]
     assert documents[kinds.index("trial")]["trial"] == long
-    beats = [content["beat"] for content in documents if "beat" in content]
+    beats = [content["heartbeat"] for content in documents if "heartbeat" in content]
     assert beats == sorted(beats)
     assert 1 <= len(beats) < number  # those that were not taken in time were replaced
 

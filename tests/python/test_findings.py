@@ -38,7 +38,7 @@ def stray_record(pair: tuple[str, str], node: str, count: int) -> dict[str, Any]
     place = {"trial": 0, "repeat": 0, "network": "lab", "phase": 0}
     src, dst = (f"{end}:e0" for end in pair)
     ends = {"port": f"{node}:e0", "src": src, "dst": dst, "frames": count}
-    return {"type": "stray", "node": node, **place, **ends}
+    return {"type": "misdelivered-flow", "node": node, **place, **ends}
 
 
 def findings(
@@ -201,7 +201,7 @@ def test_a_load_that_a_host_did_not_offer_is_not_larger() -> None:
     assert of_loads((NEAR, 7990, 7990), (NEAR, 8000, 3000), intended=16000) == []
 
 
-@pytest.mark.parametrize("cause", ["dropped_receive", "foreign"])
+@pytest.mark.parametrize("cause", ["dropped_receive", "unexpected"])
 def test_what_hosts_or_others_may_have_cost_is_no_limit_of_the_network(cause: str) -> None:
     trials = [make_trial(SITE, number, flows=3) for number in range(2)]
     summary = Summary(make_run(SITE, *trials))
@@ -456,7 +456,7 @@ def test_a_port_is_not_named_for_a_window_of_the_testers() -> None:
 
 
 def test_a_loss_says_when() -> None:
-    """The wall clock of the phase's start, and where its interim results were lowest."""
+    """The wall clock of the phase's start, and where its interval results were lowest."""
     trial = make_trial(SITE, flows=1)
     ends = ("node1:e0", "node2:e0")
     place = {"trial": 0, "repeat": 0, "phase": 0, "network": "lab"}
@@ -466,7 +466,7 @@ def test_a_loss_says_when() -> None:
          "wall_clock_offset_ns": wall_ns + 5},
         frame_side("source", *ends, SENT, SENT),
         frame_side("destination", *ends, SENT - 10, SENT - 10),
-        {"type": "interim", "node": "node2", "dst": ends[1], "from_ms": 0.0,
+        {"type": "interval", "node": "node2", "dst": ends[1], "from_ms": 0.0,
          "at_ms": [250.0, 500.0, 1000.0], "flows": [[ends[0], [3000, 2000, 6000]]]} | place,
         *(phase_record(p.name, start_run_ns=1_250_000_000) for p in SITE.processes),
         *(trial_record(p.name) for p in SITE.processes),

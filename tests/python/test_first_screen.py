@@ -41,8 +41,8 @@ def test_a_network_that_loses_half(tmp_path: Path) -> None:
 
 def test_a_clause_that_fails_and_a_tester_that_was_the_limit(tmp_path: Path) -> None:
     summary = kept_summary(unpack("matrices", tmp_path))
-    (limited,) = [entry for entry in summary["trials"] if entry["host_limited"]]
-    limited["host_limited"][0]["short_percent"] = 7.94
+    (limited,) = [entry for entry in summary["trials"] if entry["tester_limited"]]
+    limited["tester_limited"][0]["shortfall_percent"] = 7.94
     summary["expectations"] = [{"verdict": "accepted"}, {"verdict": "refused"}]
     summary["verdict"] = {"verdict": "refused"}
     summary["trials"][0]["lost_frames"] = 12

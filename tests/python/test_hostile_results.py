@@ -58,31 +58,32 @@ def rich_records() -> list[Json]:
     records = pair_records()
     head = {"node": "node1", "transport": "dpdk"}
     times = {
-        "kind": "round_trip", "unit": "ns", "count": 3, "sum_ns": 30_000, "least_ns": 9000,
-        "greatest_ns": 11_000, "beyond": 0, "lost": 0, "bound_ns": None, "part": 0, "parts": 1,
+        "kind": "round_trip", "unit": "ns", "count": 3, "sum_ns": 30_000, "min_ns": 9000,
+        "max_ns": 11_000, "overflow": 0, "lost": 0, "bound_ns": None, "part": 0, "parts": 1,
         "buckets": "521:1 522:2",
     }  # fmt: skip
     pieces = dict.fromkeys(("operations", "busy_ns", "piece_p50_ns", "piece_p99_ns"), 100)
-    computed = pieces | {"piece_most_ns": 100}
+    computed = pieces | {"piece_max_ns": 100}
     records[2:2] = [
         head | {"type": "port-open", "port": "node1:e0", "network": "lab", "driver": "af_packet",
                 "line_rate_bps": 100_000_000, "queues": 1, "cores": [1]},
-        {"type": "ready", "node": "node1", "clock": "estimated", "clock_why": "boot ids differ",
+        {"type": "ready", "node": "node1", "clock": "estimated", "clock_reason": "boot ids differ",
          "clock_id": "a", "clock_offset_ns": 5, "clock_bound_ns": 7},
-        head | {"type": "floor"} | times | {"kind": "one_way"},
+        head | {"type": "loopback-baseline"} | times | {"kind": "one_way"},
     ]  # fmt: skip
     records[-2:-2] = [
         {"type": "clock", "node": "node1", "clock": "estimated", "offset_ns": 5, "bound_ns": 7,
          "shift_ns": 0, "rate_ppm": 0.1, "rate_bound_ppm": 0.1} | PLACE,
         {"type": "histogram", "node": "node1"} | PLACE | ENDS | times,
-        {"type": "interim", "node": "node2", "side": "destination", "dst": "node2:e0",
+        {"type": "interval", "node": "node2", "side": "destination", "dst": "node2:e0",
          "from_ms": 0.1, "at_ms": [100.0, 200.0], "flows": [["node1:e0", [5, 6]]]} | PLACE,
-        {"type": "reorder", "node": "node2", "reordered": 3, "extent_sum": 5, "extent_most": 2,
-         "near": 0, "displaced": "-1:3 0:7987"} | PLACE | ENDS,
-        {"type": "stray", "node": "node1", "port": "node1:e0", "frames": 2} | PLACE | ENDS,
-        {"type": "compute", "node": "node1", "threads": 1, "share": 0.5, "alone": computed,
-         "beside": computed} | PLACE,
-        {"type": "event", "node": "node1", "what": "link-down", "port": "node1:e0", "text": "gone"},
+        {"type": "reorder", "node": "node2", "reordered": 3, "extent_sum": 5, "extent_max": 2,
+         "three_reordered": 0, "displaced": "-1:3 0:7987"} | PLACE | ENDS,
+        {"type": "misdelivered-flow", "node": "node1", "port": "node1:e0", "frames": 2}
+        | PLACE | ENDS,
+        {"type": "compute", "node": "node1", "threads": 1, "share": 0.5, "compute_only": computed,
+         "concurrent": computed} | PLACE,
+        {"type": "event", "node": "node1", "kind": "link-down", "port": "node1:e0", "text": "gone"},
         {"type": "unreachable", "node": "node2", "trial": 0, "repeat": 0, "received": 1,
          "sent": 3} | ENDS,
     ]  # fmt: skip
@@ -206,7 +207,7 @@ BY_HAND: dict[str, Damage] = {
     "under another node's name": lines(flow_line(node="node2", phase=-1)),
     "a port that is none": lines(flow_line(src=ESCAPE)),
     "an event that clears the screen": lines(
-        json.dumps({"type": "event", "node": "node1", "what": "x", "text": ESCAPE}).encode() + b"\n"
+        json.dumps({"type": "event", "node": "node1", "kind": "x", "text": ESCAPE}).encode() + b"\n"
     ),
     "no summary": lambda path: (path / SUMMARY).unlink(),
     "an empty summary": text(SUMMARY, b""),
@@ -222,7 +223,7 @@ BY_HAND: dict[str, Damage] = {
     "a binary plan": text(PLAN, b"\xff\x00" * 100),
     "a plan of brackets": text(PLAN, b"[" * 200_000),
     "half a plan": lambda path: (path / PLAN).write_bytes((path / PLAN).read_bytes()[:500]),
-    "a plan of a newer form": text(PLAN, b'{"schema":"switchbench-plan/2"}'),
+    "a plan of a newer form": text(PLAN, b'{"schema":"switchbench-plan/3"}'),
     "no plan and no summary": lambda path: [(path / n).unlink() for n in (PLAN, SUMMARY)] and None,
     "no summary and binary samples": both(
         lambda path: (path / SUMMARY).unlink(), text("samples.parquet", b"PAR1" + bytes(64))
@@ -251,7 +252,7 @@ def damaged_summaries() -> dict[str, Damage]:
 
     top = {
         f"summary's {key} is {new!r}": _replaced(key, new)
-        for key in ("run", "trials", "plans", "findings", "alarms", "status", "verdict", "faults")
+        for key in ("run", "trials", "plans", "findings", "warnings", "status", "verdict", "errors")
         for new in (..., None, 7, "x", [7], {"x": []})
     }
     return top | {f"summary {number}": damage(number) for number in range(100)}
@@ -301,7 +302,7 @@ def damaged_records() -> dict[str, Damage]:
 
 def commands(good: Path, bad: Path, out: Path) -> dict[str, list[str]]:
     return {
-        "table": ["table", str(bad), "--all", "--latency", "--interim"],
+        "table": ["table", str(bad), "--all", "--latency", "--intervals"],
         "report": ["report", str(bad), "--out", str(out / "r.html"), "--table", str(out / "t")],
         "compare": ["compare", str(good), str(bad), "--all", "--json", str(out / "c.json")],
         "balance": ["compare", str(bad), "--balance"],

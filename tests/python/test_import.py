@@ -45,7 +45,7 @@ def named(entries: list[dict[str, Any]], name: str, **more: Any) -> dict[str, An
 
 def in_ours(entry: dict[str, Any]) -> tuple[Any, ...]:
     """Measure, ranks, size and value."""
-    ours = entry["ours"]
+    ours = entry["comparable"]
     assert ours["unit"] == COMMON[ours["measure"]].unit
     return ours["measure"], ours["ranks"], ours["size"], pytest.approx(ours["value"], rel=1e-9)
 
@@ -73,7 +73,7 @@ def test_hpcc(tmp_path: Path) -> None:
     assert in_ours(stream) == ("stream_copy", 4, None, 4 * stream["value"] * 1e9)
     # Ping-pong has the network for itself, two processes at a time.
     assert in_ours(named(entries, "AvgPingPongLatency_usec"))[:3] == ("pingpong_time", 2, 8)
-    assert named(entries, "SingleSTREAM_Copy")["ours"] is None
+    assert named(entries, "SingleSTREAM_Copy")["comparable"] is None
     assert {"MPIFFT_Gflops", "PTRANS_GBs", "MPIRandomAccess_GUPs", "StarDGEMM_Gflops"} <= {
         one["name"] for one in entries
     }
@@ -100,7 +100,7 @@ def test_imb(tmp_path: Path) -> None:
     entries = imported(tmp_path, "imb-2019.txt")
     assert {one["version"] for one in entries} == {"2019 Update 6"}
     mib = 1 << 20
-    rates = [one for one in entries if one["name"] == "Mbytes/sec" and one["ours"]]
+    rates = [one for one in entries if one["name"] == "Mbytes/sec" and one["comparable"]]
     found = {(one["benchmark"], one["ranks"]): in_ours(one) for one in rates}
     assert found == {
         ("PingPong", 2): ("pingpong_rate", 2, mib, 115.70 * 8),
@@ -109,7 +109,7 @@ def test_imb(tmp_path: Path) -> None:
         ("Sendrecv", 4): ("sendrecv_rate", 4, mib, 223.10 * 4),
         ("Exchange", 4): ("ring_rate", 4, mib, 225.50 * 2),
     }
-    times = [one for one in entries if one["benchmark"] == "Alltoall" and one["ours"]]
+    times = [one for one in entries if one["benchmark"] == "Alltoall" and one["comparable"]]
     assert [in_ours(one) for one in times] == [
         ("alltoall_time", 4, 0, 0.05),
         ("alltoall_time", 4, 8, 45.0),
@@ -142,9 +142,9 @@ def test_an_imbs_times_say_what_its_megabyte_is(
         "# All processes entering MPI_Finalize\n"
     )
     (found,) = (one for one in kinds.read(path).figures if one.name == "Mbytes/sec")
-    assert found.ours is not None
-    assert (found.unit, found.ours.value) == (unit, pytest.approx(rate * mega * 8 / 1e6))
-    assert found.ours.value == pytest.approx(8 * 4194304 / 1077.75, rel=1e-5)
+    assert found.comparable is not None
+    assert (found.unit, found.comparable.value) == (unit, pytest.approx(rate * mega * 8 / 1e6))
+    assert found.comparable.value == pytest.approx(8 * 4194304 / 1077.75, rel=1e-5)
 
 
 def test_osu(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -161,14 +161,14 @@ def test_osu(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         *(("allreduce_time", 4, 4), ("allreduce_time", 4, mib)),
         *(("alltoall_time", 4, 8), ("bcast_time", 4, 8), ("barrier_time", 4, 0)),
     ]
-    assert named(entries, "Max Latency(us)", size=4)["ours"] is None
-    assert named(entries, "MB/s")["ours"] is None  # two pairs at a time
+    assert named(entries, "Max Latency(us)", size=4)["comparable"] is None
+    assert named(entries, "MB/s")["comparable"] is None  # two pairs at a time
     assert capsys.readouterr().err == ""
 
 
 def test_osu_does_not_say_on_how_many(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     entries = imported(tmp_path, "osu.txt")
-    assert all(one["ours"] is None for one in entries if one["name"] == "Avg Latency(us)")
+    assert all(one["comparable"] is None for one in entries if one["name"] == "Avg Latency(us)")
     assert "say --ranks N" in capsys.readouterr().err
 
 
@@ -190,9 +190,9 @@ def test_iperf3(tmp_path: Path) -> None:
     assert named(server, name)["value"] == rate["value"]
     assert named(three, name)["benchmark"] == "TCP, 3 connections"
     assert len([each for each in three if each["name"].startswith("streams.")]) == 3
-    assert {each["name"]: each["ours"] for each in udp}["sum.lost_percent"] is None
-    assert named(udp, name)["ours"] is None  # the rate that was asked for
-    ways = [in_ours(each)[0] for each in both if each["ours"]]
+    assert {each["name"]: each["comparable"] for each in udp}["sum.lost_percent"] is None
+    assert named(udp, name)["comparable"] is None  # the rate that was asked for
+    ways = [in_ours(each)[0] for each in both if each["comparable"]]
     assert ways == ["both_ways_rate", "both_ways_rate"]
 
 
@@ -220,7 +220,7 @@ def test_perftest_with_its_processor_time(tmp_path: Path) -> None:
     lines[head + 1] += "      25.00"
     path.write_text("\n".join(lines) + "\n")
     (used,) = (one for one in kinds.read(path).figures if one.name == "CPU_Util[%]")
-    assert (used.value, used.unit, used.ours) == (25.0, "%", None)
+    assert (used.value, used.unit, used.comparable) == (25.0, "%", None)
 
 
 def test_a_read_takes_the_whole_round_trip(tmp_path: Path) -> None:
@@ -229,7 +229,7 @@ def test_a_read_takes_the_whole_round_trip(tmp_path: Path) -> None:
     path.write_text(text.replace("Send Latency Test", "RDMA_Read Latency Test"))
     figures = kinds.read(path).figures
     assert figures
-    assert all(one.ours is None for one in figures)
+    assert all(one.comparable is None for one in figures)
 
 
 # --- the directory -------------------------------------------------------------------------------
@@ -239,7 +239,7 @@ def test_records_and_originals(tmp_path: Path) -> None:
     entries = imported(tmp_path, "hpcc-2.txt", "imb-2019.txt", "hpcc-2.txt")
     out = tmp_path / "out"
     records = [record for _, record in read_records(out / "records.ndjson")]
-    assert {record["type"] for record in records} == {"foreign"}
+    assert {record["type"] for record in records} == {"imported"}
     assert [record["value"] for record in records] == [one["value"] for one in entries]
     assert {one["file"] for one in entries} == {
         "originals/hpcc-2.txt", "originals/imb-2019.txt", "originals/hpcc-2-2.txt",
@@ -359,7 +359,14 @@ def test_the_command_says_what_it_read(tmp_path: Path, capsys: pytest.CaptureFix
 
 @pytest.mark.parametrize(
     "damage",
-    [{"value": "fast"}, {"ours": 7}, {"ours": {"measure": 3}}, {"size": []}, {"file": None}, "x"],
+    [
+        {"value": "fast"},
+        {"comparable": 7},
+        {"comparable": {"measure": 3}},
+        {"size": []},
+        {"file": None},
+        "x",
+    ],
 )
 def test_table_of_a_damaged_figure(
     damage: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]

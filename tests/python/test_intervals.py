@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How low a flow fell, and when, from `interim` records."""
+"""How low a flow fell, and when, from `interval` records."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from typing import Any
 import pytest
 
 from switchbench.analysis.columns import Columns, PlanKey
-from switchbench.analysis.intervals import add_interim, interim_entry
+from switchbench.analysis.intervals import add_interval, interval_entry
 from switchbench.records.records import PhaseRecords
 
 Record = dict[str, Any]
 
 
-def interim(dst: str, from_ms: float, at_ms: list[float], **flows: list[int]) -> Record:
+def interval(dst: str, from_ms: float, at_ms: list[float], **flows: list[int]) -> Record:
     return {
-        "type": "interim",
+        "type": "interval",
         "dst": dst,
         "from_ms": from_ms,
         "at_ms": at_ms,
@@ -29,19 +29,19 @@ def interim(dst: str, from_ms: float, at_ms: list[float], **flows: list[int]) ->
 def entry_of(*records: Record, traffic: str = "stream") -> Record:
     phase = PhaseRecords()
     for record in records:
-        add_interim(phase, record)
-    return interim_entry(phase.courses, traffic)
+        add_interval(phase, record)
+    return interval_entry(phase.courses, traffic)
 
 
 def test_a_sag_is_found_with_its_time() -> None:
     """Two flows of 80 Mbit/s; b falls to a quarter in the third tenth of a second."""
     full, sag = 1_000_000, 250_000
     entry = entry_of(
-        interim("c", 0.0, [100.0, 200.0], a=[full, full], b=[full, full]),
-        interim("c", 200.0, [300.0, 400.0], a=[full, full], b=[sag, full]),
+        interval("c", 0.0, [100.0, 200.0], a=[full, full], b=[full, full]),
+        interval("c", 200.0, [300.0, 400.0], a=[full, full], b=[sag, full]),
     )
-    assert (entry["spans"], entry["step_s"]) == (4, pytest.approx(0.1))
-    assert entry["least"] == pytest.approx(20.0)
+    assert (entry["count"], entry["length_s"]) == (4, pytest.approx(0.1))
+    assert entry["min"] == pytest.approx(20.0)
     assert entry["slowest"] == entry["lowest"][0]
     low = entry["lowest"][0]
     assert (low["src"], low["dst"]) == ("b", "c")
@@ -51,30 +51,30 @@ def test_a_sag_is_found_with_its_time() -> None:
 
 
 def test_a_slow_flow_is_not_one_that_sags() -> None:
-    entry = entry_of(interim("c", 0.0, [100.0, 200.0], a=[100, 100], b=[9000, 5000]))
+    entry = entry_of(interval("c", 0.0, [100.0, 200.0], a=[100, 100], b=[9000, 5000]))
     assert entry["slowest"]["src"] == "a"
     assert entry["lowest"][0]["src"] == "b"
 
 
 def test_late_marks_are_divided_by_their_time() -> None:
-    entry = entry_of(interim("c", 0.5, [250.5, 300.5], a=[2_500_000, 500_000]))
-    assert entry["least"] == pytest.approx(80.0)
+    entry = entry_of(interval("c", 0.5, [250.5, 300.5], a=[2_500_000, 500_000]))
+    assert entry["min"] == pytest.approx(80.0)
     assert entry["lowest"][0]["percent_of_mean"] == pytest.approx(100)
 
 
 def test_silence_is_0_in_a_stream_and_the_end_of_a_transfer() -> None:
-    record = interim("c", 0.0, [100.0, 200.0, 300.0, 400.0], a=[8000, 4000, 300, 0])
-    assert entry_of(record)["least"] == 0.0
+    record = interval("c", 0.0, [100.0, 200.0, 300.0, 400.0], a=[8000, 4000, 300, 0])
+    assert entry_of(record)["min"] == 0.0
     transfer = entry_of(record, traffic="transfer")
-    assert transfer["least"] == pytest.approx(0.32)
-    assert transfer["spans"] == 2
-    held = interim("c", 0.0, [100.0, 200.0, 300.0, 400.0], a=[8000, 0, 8000, 50])
-    assert entry_of(held, traffic="transfer")["least"] == 0.0
+    assert transfer["min"] == pytest.approx(0.32)
+    assert transfer["count"] == 2
+    held = interval("c", 0.0, [100.0, 200.0, 300.0, 400.0], a=[8000, 0, 8000, 50])
+    assert entry_of(held, traffic="transfer")["min"] == 0.0
 
 
 def test_none_is_unknown() -> None:
     entry = entry_of()
-    assert entry == {"spans": 0, "step_s": None, "least": None, "slowest": None, "lowest": []}
+    assert entry == {"count": 0, "length_s": None, "min": None, "slowest": None, "lowest": []}
 
 
 def test_a_table_of_all_spans(tmp_path: Path) -> None:
@@ -82,10 +82,10 @@ def test_a_table_of_all_spans(tmp_path: Path) -> None:
     known port and a count without a mark are left out."""
     place = {"trial": 3, "repeat": 1, "network": "lab", "phase": 2}
     records = [
-        interim("c", 0.5, [100.0, 200.0], a=[10, 20], b=[30, 40, 99], strange=[7, 7]),
-        interim("strange", 0.5, [100.0], a=[7]),
-        interim("a", 200.0, [450.0], c=[50]),
-        interim("a", 450.0, [450.0], c=[99]),
+        interval("c", 0.5, [100.0, 200.0], a=[10, 20], b=[30, 40, 99], strange=[7, 7]),
+        interval("strange", 0.5, [100.0], a=[7]),
+        interval("a", 200.0, [450.0], c=[50]),
+        interval("a", 450.0, [450.0], c=[99]),
     ]
     path = tmp_path / "records.ndjson"
     lines = [json.dumps(record | place, separators=(",", ":")) for record in records]

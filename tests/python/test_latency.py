@@ -42,9 +42,9 @@ def record(values: list[int], **changes: Any) -> dict[str, Any]:
     return {
         "count": len(values),
         "sum_ns": sum(values),
-        "least_ns": min(values, default=None),
-        "greatest_ns": max(values, default=None),
-        "beyond": 0,
+        "min_ns": min(values, default=None),
+        "max_ns": max(values, default=None),
+        "overflow": 0,
         "lost": None,
         "bound_ns": None,
         "part": 0,
@@ -175,7 +175,7 @@ def summarise(*clauses: dict[str, Any], bound_ns: int = 0) -> dict[str, Any]:
     delays = (
         head | {"node": "node2"} | {"kind": "one_way"} | record([150_000] * 8000, bound_ns=bound_ns)
     )
-    floor = {"type": "floor", "node": "node1", "transport": "dpdk", "kind": "one_way"}
+    floor = {"type": "loopback-baseline", "node": "node1", "transport": "dpdk", "kind": "one_way"}
     records = pair_records()
     records[-2:-2] = [floor | record([100] * 4000), trips, delays]
     site = make_site()
@@ -201,7 +201,7 @@ def test_the_summary_has_them_and_the_table_prints_them() -> None:
     assert entry["latency"]["round_trip"]["lost"] == 2
     assert entry["latency"]["round_trip"]["p99"] == pytest.approx(300, rel=0.01)
     assert entry["latency"]["ipdv"] is None
-    (floor,) = summary["floors"]
+    (floor,) = summary["loopback_baselines"]
     assert (floor["node"], floor["p50"]) == ("node1", 0.1)
     text = printed(summary)
     assert "rtt p50" in text

@@ -242,7 +242,7 @@ def test_any_size_of_terminal_does(width: int, height: int) -> None:
     for phase in range(3):
         for node in state.run.site.processes:
             state.take(phase_record(node.name, phase=phase))
-    fed(state, {"type": "event", "node": "node1", "what": "link-down", "port": "node1:e0"})
+    fed(state, {"type": "event", "node": "node1", "kind": "link-down", "port": "node1:e0"})
     lines = text_of(Screen(state), width, height)
     assert len(lines) <= height
     assert max(map(len, lines)) <= width
@@ -251,7 +251,7 @@ def test_any_size_of_terminal_does(width: int, height: int) -> None:
 def test_what_happened_is_shown_the_last_first() -> None:
     state = many(2)
     for what in ("link-down", "link-up"):
-        fed(state, {"type": "event", "node": "node1", "what": what, "port": "node1:e0"})
+        fed(state, {"type": "event", "node": "node1", "kind": what, "port": "node1:e0"})
     lines = text_of(Screen(state))
     at = lines.index("0 findings, 2 events")
     assert lines[at + 1 : at + 3] == ["node1:e0: link-up", "node1:e0: link-down"]

@@ -108,11 +108,11 @@ def test_each_place(
     came: int, source: Record, destination: Record, places: tuple[int, int, int]
 ) -> None:
     """Frames vanish in one place or in all three; the counters' view agrees."""
-    found = summary_of(*frames(came, source, destination))["whereabouts"]
+    found = summary_of(*frames(came, source, destination))["loss_location"]
     assert (found["sender_host"], found["network"], found["receiver_host"]) == places
     assert found["lost_frames"] == 1000 - came == sum(places)
     assert found["counted_in_network"] == places[1]
-    assert found["agree"] is True
+    assert found["consistent"] is True
     named = {port["port"] for port in found["ports"]}
     assert named == {
         name for name, count in zip(ENDS, (places[0], places[2]), strict=True) if count
@@ -121,12 +121,12 @@ def test_each_place(
 
 def test_guests_frames_are_allowed_for() -> None:
     """Two learning frames that only one side's counters saw say nothing about the load."""
-    destination = received(990, hardware_received=992, guest_received=2)
-    found = summary_of(*frames(990, sent(guest_sent=1), destination))["whereabouts"]
+    destination = received(990, hardware_received=992, arp_nd_received=2)
+    found = summary_of(*frames(990, sent(arp_nd_sent=1), destination))["loss_location"]
     assert (found["network"], found["counted_in_network"]) == (10, 8)
-    assert (found["other_frames"], found["agree"]) == (3, True)
-    found = summary_of(*frames(990, sent(), received(990, hardware_received=950)))["whereabouts"]
-    assert (found["network"], found["counted_in_network"], found["agree"]) == (10, 50, False)
+    assert (found["other_frames"], found["consistent"]) == (3, True)
+    found = summary_of(*frames(990, sent(), received(990, hardware_received=950)))["loss_location"]
+    assert (found["network"], found["counted_in_network"], found["consistent"]) == (10, 50, False)
 
 
 @pytest.mark.parametrize("transport", ["dpdk", "tcp"])
@@ -134,42 +134,42 @@ def test_guests_frames_are_allowed_for() -> None:
 def test_what_was_under_way_at_a_stop_is_not_lost(state: str, transport: str) -> None:
     found = summary_of(*frames(900, sent(), received(900)), transport=transport, state=state)
     assert found["lost_frames"] is None
-    assert found["whereabouts"]["counted_in_network"] == 100
-    assert found["whereabouts"]["network"] is None
+    assert found["loss_location"]["counted_in_network"] == 100
+    assert found["loss_location"]["network"] is None
 
 
 def test_what_other_traffic_displaced_is_not_the_networks() -> None:
     """A foreign frame takes the time of one of ours at the most."""
-    busy = received(900, hardware_received=5900, foreign=5000)
-    found = summary_of(*frames(900, sent(), busy))["whereabouts"]
+    busy = received(900, hardware_received=5900, unexpected=5000)
+    found = summary_of(*frames(900, sent(), busy))["loss_location"]
     assert (found["other_traffic"], found["network"], found["receiver_host"]) == (100, 0, 0)
-    little = received(900, hardware_received=930, foreign=30)
-    found = summary_of(*frames(900, sent(), little))["whereabouts"]
+    little = received(900, hardware_received=930, unexpected=30)
+    found = summary_of(*frames(900, sent(), little))["loss_location"]
     assert (found["other_traffic"], found["network"]) == (30, 70)
-    assert found["agree"] is True
+    assert found["consistent"] is True
 
 
 def test_other_traffic_that_fits_beside_the_load_displaces_nothing() -> None:
-    little = frames(900, sent(), received(900, hardware_received=930, foreign=30))
+    little = frames(900, sent(), received(900, hardware_received=930, unexpected=30))
     for record in little[:2]:  # of small frames, for which a foreign one is long
         record |= {"frame_bytes": 64_000, "window_frame_bytes": 57_600}
-    found = summary_of(*little)["whereabouts"]
+    found = summary_of(*little)["loss_location"]
     assert (found["other_traffic"], found["network"]) == (0, 100)
 
 
 def test_a_loss_that_counters_do_not_see_is_a_contradiction() -> None:
     """As many frames came that nobody knew as are missing: all that was sent has arrived."""
-    unknown = received(975, hardware_received=1000, foreign=25)
+    unknown = received(975, hardware_received=1000, unexpected=25)
     site = make_site(line_bps=FULL_BPS)
     summary = Summary(make_run(site, make_trial(site, flows=1)))
     tails = [made(node) for node in ("node1", "node2") for made in (phase_record, trial_record)]
-    for line, record in enumerate([*frames(975, sent(guest_sent=30), unknown), *tails], 1):
+    for line, record in enumerate([*frames(975, sent(arp_nd_sent=30), unknown), *tails], 1):
         summary.feed(line, record)
     result = summary.finish(about(), [])
-    found = result["trials"][0]["whereabouts"]
+    found = result["trials"][0]["loss_location"]
     assert (found["lost_frames"], found["counted_in_network"]) == (25, 0)
-    assert found["agree"] is False
-    assert result["alarms"][0].startswith(
+    assert found["consistent"] is False
+    assert result["warnings"][0].startswith(
         "trial 0 pairs phase 0: 25 frames are lost by the flows' counts, 0 in the network by the "
         "ports' counters"
     )
@@ -180,77 +180,82 @@ def test_a_loss_that_counters_do_not_see_is_a_contradiction() -> None:
     [(False, 1, True), (False, 0, False), (False, None, False), (True, 9, False), (None, 9, False)],
 )
 def test_what_is_a_contradiction(agree: bool | None, lost: int | None, said: bool) -> None:
-    assert contradicted({"agree": agree, "lost_frames": lost}) is said
+    assert contradicted({"consistent": agree, "lost_frames": lost}) is said
 
 
 @pytest.mark.parametrize(("count", "at"), [(3, "node2:e0"), (25, "node1:e0")])
 def test_equal_numbers_may_be_so_by_chance(count: int, at: str) -> None:
     """A few neighbour solicitations, or as many frames as are missing at another port."""
-    records = frames(1000 - count, sent(guest_sent=count), received(1000 - count))
+    records = frames(1000 - count, sent(arp_nd_sent=count), received(1000 - count))
     for port in records[2:]:
         came = count if port["port"] == at else 0
-        port |= {"foreign": came, "hardware_received": (port["received_frames"] or 0) + came}
-    assert summary_of(*records)["whereabouts"]["agree"] is True
+        port |= {"unexpected": came, "hardware_received": (port["received_frames"] or 0) + came}
+    assert summary_of(*records)["loss_location"]["consistent"] is True
 
 
 def test_what_came_besides_is_no_contradiction() -> None:
     """Another program's frames lower the counters' view by as many as came."""
-    busy = received(273, hardware_received=5536, foreign=5263)
-    found = summary_of(*frames(273, sent(), busy))["whereabouts"]
-    assert (found["counted_in_network"], found["agree"]) == (-4536, True)
-    busy = received(273, hardware_received=5536, foreign=5262)
-    assert summary_of(*frames(273, sent(), busy))["whereabouts"]["agree"] is True
-    fewer = received(273, hardware_received=500, foreign=5263)
-    assert summary_of(*frames(273, sent(), fewer))["whereabouts"]["agree"] is True
-    more = received(273, hardware_received=200, foreign=5263)
-    assert summary_of(*frames(273, sent(), more))["whereabouts"]["agree"] is False
+    busy = received(273, hardware_received=5536, unexpected=5263)
+    found = summary_of(*frames(273, sent(), busy))["loss_location"]
+    assert (found["counted_in_network"], found["consistent"]) == (-4536, True)
+    busy = received(273, hardware_received=5536, unexpected=5262)
+    assert summary_of(*frames(273, sent(), busy))["loss_location"]["consistent"] is True
+    fewer = received(273, hardware_received=500, unexpected=5263)
+    assert summary_of(*frames(273, sent(), fewer))["loss_location"]["consistent"] is True
+    more = received(273, hardware_received=200, unexpected=5263)
+    assert summary_of(*frames(273, sent(), more))["loss_location"]["consistent"] is False
 
 
 def test_other_traffic_is_said_with_what_it_may_have_cost() -> None:
     site = make_site(line_bps=FULL_BPS)
     summary = Summary(make_run(site, make_trial(site, flows=1)))
-    busy = received(900, hardware_received=5900, foreign=5000)
+    busy = received(900, hardware_received=5900, unexpected=5000)
     tails = [made(node) for node in ("node1", "node2") for made in (phase_record, trial_record)]
-    for line, record in enumerate([*frames(900, sent(foreign=99), busy), *tails], 1):
+    for line, record in enumerate([*frames(900, sent(unexpected=99), busy), *tails], 1):
         summary.feed(line, record)
-    assert summary.finish(about(), [])["alarms"] == [
+    assert summary.finish(about(), [])["warnings"] == [
         "node2:e0: 5,000 frames arrived that are none of this run's, in trial 0 pairs phase 0; 100 "
         "frames for it may be lost because of that, and not count as the network's"
     ]
 
 
 def test_what_no_counter_says_is_unknown() -> None:
-    found = summary_of(*frames(990, sent(), received(990, dropped_receive=None)))["whereabouts"]
+    found = summary_of(*frames(990, sent(), received(990, dropped_receive=None)))["loss_location"]
     assert (found["lost_frames"], found["sender_host"]) == (10, 0)
     assert found["receiver_host"] is None
     assert found["network"] is None
-    assert found["agree"] is None
+    assert found["consistent"] is None
 
 
 def test_what_a_forwarder_gives_up_is_no_flows_loss() -> None:
     """node1 forwards: what it could not pass on was never sent, and no flow lacks it."""
     records = frames(1000, sent(dropped_send=7), received(1000))
     records[0]["role"] = "forward"
-    found = summary_of(*records)["whereabouts"]
+    found = summary_of(*records)["loss_location"]
     assert (found["lost_frames"], found["sender_host"], found["network"]) == (0, 0, 0)
 
 
 def test_damaged_frames_are_named() -> None:
-    found = summary_of(*frames(990, sent(), received(990, errors=10)))["whereabouts"]
+    found = summary_of(*frames(990, sent(), received(990, errors=10)))["loss_location"]
     assert (found["network"], found["wire_errors"]) == (10, 10)
     assert found["ports"][0]["port"] == "node2:e0"
 
 
 def test_tcp_has_the_counters_alone() -> None:
     """What the kernel repeats is lost on the way all the same."""
-    unseen = {"sent_frames": None, "received_frames": None, "misdelivered": None, "foreign": None}
+    unseen = {
+        "sent_frames": None,
+        "received_frames": None,
+        "misdelivered": None,
+        "unexpected": None,
+    }
     found = summary_of(
         tcp_side("source", *ENDS, 10**6, 10**6),
         tcp_side("destination", *ENDS, 10**6, 10**6),
         port_record("node1:e0", **unseen, hardware_sent=700, hardware_received=330),
         port_record("node2:e0", **unseen, hardware_sent=340, hardware_received=693),
         transport="tcp",
-    )["whereabouts"]
+    )["loss_location"]
     assert found["lost_frames"] is None
     assert found["network"] == found["counted_in_network"] == 17
 
@@ -270,27 +275,27 @@ def reorder(**changes: Any) -> Record:
         "dst": ENDS[1],
         "reordered": 4,
         "extent_sum": 10,
-        "extent_most": 5,
-        "near": 1,
+        "extent_max": 5,
+        "three_reordered": 1,
     } | changes
 
 
 def test_order_of_a_phase() -> None:
-    found = summary_of(*frames(1000, sent(), received(1000)), reorder())["disorder"]
+    found = summary_of(*frames(1000, sent(), received(1000)), reorder())["reordering"]
     assert found["reordered_percent"] == pytest.approx(0.4)
-    assert found["near_percent"] == pytest.approx(0.1)
-    assert (found["extent_mean"], found["extent_most"]) == (2.5, 5)
+    assert found["three_reordered_percent"] == pytest.approx(0.1)
+    assert (found["extent_mean"], found["extent_max"]) == (2.5, 5)
     assert found["worst"]["src"] == "node1:e0"
     assert found["worst"]["reordered_percent"] == pytest.approx(0.4)
 
 
 def test_without_a_record_all_was_in_order() -> None:
-    found = summary_of(*frames(1000, sent(), received(1000)))["disorder"]
+    found = summary_of(*frames(1000, sent(), received(1000)))["reordering"]
     assert found == {
         "reordered_percent": 0,
-        "near_percent": 0,
+        "three_reordered_percent": 0,
         "extent_mean": None,
-        "extent_most": 0,
+        "extent_max": 0,
         "worst": None,
     }
 

@@ -152,4 +152,6 @@ def test_hosts_that_began_late(ports: dict[str, int | None], late: dict[str, flo
     """By more than 5 ms after the agreed start."""
     phase = PhaseRecords(ports={name: begun_at(at) for name, at in ports.items()})
     nodes = {"one": node(), "two": node(start_run_ns=SECOND, start_skew_us=50_000.0)}
-    assert {limit.port: limit.late_ms for limit in host_limits(phase, nodes, 0.1, None)} == late
+    assert {
+        limit.port: limit.start_delay_ms for limit in host_limits(phase, nodes, 0.1, None)
+    } == late

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Messages there and back: curves, crossings, single times, fits, and the configuration's keys."""
+"""Messages there and back: curves, crossovers, single times, fits, and the configuration's keys."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ def histogram(trial: int, times_ns: list[int], **changes: Any) -> dict[str, Any]
         "type": "histogram", "node": "node1", "kind": "pingpong", "trial": trial, "repeat": 0,
         "network": "lab", "phase": 0, "src": "node1:e0", "dst": "node2:e0", "unit": "ns",
         "count": len(times_ns),
-        "sum_ns": sum(times_ns), "least_ns": min(times_ns, default=None),
-        "greatest_ns": max(times_ns, default=None), "lost": 0, "part": 0, "parts": 1,
+        "sum_ns": sum(times_ns), "min_ns": min(times_ns, default=None),
+        "max_ns": max(times_ns, default=None), "lost": 0, "part": 0, "parts": 1,
         "buckets": " ".join(f"{index}:{count}" for index, count in sorted(counts.items())),
     } | changes  # fmt: skip
 
@@ -75,18 +75,18 @@ def test_curve() -> None:
     assert point["bandwidth_mbps"] == pytest.approx(8 * 4 / point["latency_us"]["mean"], rel=1e-4)
     assert curve["peak_at_end"]
     # t = a + s/B: half the bandwidth from s = a * B on.
-    assert curve["half_peak_size"] == pytest.approx(50 * 1000 / 8, rel=0.15)
-    assert curve["ninety_peak_size"] == pytest.approx(9 * 50 * 1000 / 8, rel=0.2)
+    assert curve["size_at_half_peak"] == pytest.approx(50 * 1000 / 8, rel=0.15)
+    assert curve["size_at_90_percent_peak"] == pytest.approx(9 * 50 * 1000 / 8, rel=0.2)
 
 
 def test_crossing() -> None:
     """A quick path for small messages, a wide one for large ones: where they change places."""
     result = curves_of(("tcp", 50.0, 1000.0), ("verbs", 10.0, 500.0))
-    (crossing,) = result["crossings"]
+    (crossing,) = result["crossovers"]
     uses = [part["use"] for part in crossing["ranges"]]
     assert uses == ["verbs in lab", "tcp in lab"]
     # 50 + s/125 = 10 + s/62.5
-    assert crossing["ranges"][1]["crossed_at"] == pytest.approx(5000, rel=0.3)
+    assert crossing["ranges"][1]["crossover_size"] == pytest.approx(5000, rel=0.3)
 
 
 def test_paths_cross_in_one_matrix_though_another_has_only_one_path() -> None:
@@ -94,13 +94,13 @@ def test_paths_cross_in_one_matrix_though_another_has_only_one_path() -> None:
         "curves"
     ]
     alone |= {"pattern": "another"}
-    (crossing,) = sweep.crossings([alone, *others])
+    (crossing,) = sweep.crossovers([alone, *others])
     assert len(crossing["ranges"]) == 2
 
 
 def test_alike_paths_do_not_cross() -> None:
     """Curves within 5 % of each other are one."""
-    (crossing,) = curves_of(("tcp", 50.0, 1000.0), ("dpdk", 51.0, 1010.0))["crossings"]
+    (crossing,) = curves_of(("tcp", 50.0, 1000.0), ("dpdk", 51.0, 1010.0))["crossovers"]
     assert [part["use"] for part in crossing["ranges"]] == [None]
 
 
@@ -116,9 +116,9 @@ def test_a_crossing_among_sizes_where_paths_are_alike() -> None:
     even = curve("dpdk", 10, 10, 10, 10)
     before, alike, behind = sweep._ranges(curve("tcp", 8, 9.8, 10.2, 12), even)
     assert (before["use"], alike["use"], behind["use"]) == ("tcp in lab", None, "dpdk in lab")
-    assert 2 < alike["crossed_at"] < 4
+    assert 2 < alike["crossover_size"] < 4
     _, chance, _ = sweep._ranges(curve("tcp", 8, 9.8, 10.2, 8), even)
-    assert chance["crossed_at"] is None
+    assert chance["crossover_size"] is None
 
 
 def test_a_trial_that_is_forgotten_leaves_no_times() -> None:
@@ -239,7 +239,7 @@ def test_outliers_are_named(tmp_path: Path) -> None:
     (worst,) = entry["worst"]
     assert (worst["size"], worst["src"], worst["dst"]) == (504, "node1:e0", "node4:e0")
     assert worst["time_us"] == 15_000
-    assert worst["begun_s"] == pytest.approx(77e-6)
+    assert worst["started_s"] == pytest.approx(77e-6)
     assert entry["latency_us"] == pytest.approx(49.6, rel=0.01)
     assert entry["bandwidth_mbps"] == pytest.approx(80, rel=0.01)
 
@@ -267,7 +267,7 @@ def test_at_most_twenty_outliers_are_named(tmp_path: Path) -> None:
     (tmp_path / scatter.LINES).write_bytes(samples_line(times))
     scatter.store(tmp_path)
     (entry,) = scatter.summarize(tmp_path, [scatter_trial()])
-    named = [worst["times_the_fit"] for worst in entry["worst"]]
+    named = [worst["ratio_to_fit"] for worst in entry["worst"]]
     assert (entry["outliers"], len(named)) == (30, 20)
     assert named == sorted(named, reverse=True)
 
@@ -276,12 +276,12 @@ def compute_record(node: str, beside: int) -> dict[str, Any]:
     """A node that did 3e6 operations in 10 ms alone."""
 
     def part(busy_ns: int) -> dict[str, int]:
-        pieces = {"piece_p50_ns": 1000, "piece_p99_ns": 2000, "piece_most_ns": 9000}
+        pieces = {"piece_p50_ns": 1000, "piece_p99_ns": 2000, "piece_max_ns": 9000}
         return {"operations": 3_000_000, "busy_ns": busy_ns, **pieces}
 
     return {
         "type": "compute", "node": node, "trial": 0, "repeat": 0, "phase": 0, "threads": 1,
-        "share": 0.5, "alone": part(10_000_000), "beside": part(beside),
+        "share": 0.5, "compute_only": part(10_000_000), "concurrent": part(beside),
     }  # fmt: skip
 
 
@@ -300,9 +300,12 @@ def test_summary_and_table() -> None:
     found = summary.finish(about, [])["messages"]
     parts = summary_schema()["$defs"]
     jsonschema.validate(found, {"$ref": "#/$defs/Messages", "$defs": parts})
-    (computing,) = found["computing"]
-    assert computing["alone_mflops"] == pytest.approx(300)
-    assert (computing["slowest_node"], computing["slowest_percent"]) == ("node1", pytest.approx(20))
+    (computing,) = found["concurrent_computation"]
+    assert computing["compute_only_mflops"] == pytest.approx(300)
+    assert (computing["slowest_node"], computing["max_slowdown_percent"]) == (
+        "node1",
+        pytest.approx(20),
+    )
     output = io.StringIO()
     messages.show(found, Console(file=output, width=140))
     assert "64 B" in output.getvalue()
@@ -330,7 +333,9 @@ def test_what_messages_did_to_computing_is_said_as_it_is(
     trial = make_trial(make_site(), transport="tcp", sizes=(64,), traffic="pingpong",
                        size_unit="message")  # fmt: skip
     output = io.StringIO()
-    found = {"curves": [], "crossings": [], "scatter": []} | {"computing": table.summary([trial])}
+    found = {"curves": [], "crossovers": [], "scatter": []} | {
+        "concurrent_computation": table.summary([trial])
+    }
     messages.show(found, Console(file=output, width=160))
     assert said in output.getvalue()
     assert "-" not in output.getvalue()
@@ -343,7 +348,7 @@ def test_each_repeat_computes_for_itself() -> None:
     table.feed(compute_record("node1", 20_000_000) | {"repeat": 1})
     trials = [make_trial(make_site(), transport="tcp", repeat=repeat) for repeat in range(3)]
     found = table.summary(trials)
-    assert [(entry["repeat"], entry["slowest_percent"]) for entry in found] == [
+    assert [(entry["repeat"], entry["max_slowdown_percent"]) for entry in found] == [
         (0, pytest.approx(20)),
         (1, pytest.approx(50)),
     ]
@@ -362,10 +367,10 @@ def test_document_of_a_sweep(tmp_path: Path) -> None:
         tmp_path, PINGPONG + "message_sizes: [4, 4MiB]\ntests: [{pattern: pairs, ranks: [8]}]\n"
     )
     small, large = (trial.document for trial in run.trials)
-    assert small["pattern"]["there_and_back"]
+    assert small["pattern"]["round_trip"]
     assert run.trials[0].flows == 4
-    assert small["pingpong"] == {"patience_ns": small["drain_silence_ns"]}
-    assert large["drain_max_ns"] > large["drain_silence_ns"] + 8 * 2 * 8 * (4 << 20) / 100e6 * 1e9
+    assert small["pingpong"] == {"timeout_ns": small["drain_timeout_ns"]}
+    assert large["drain_max_ns"] > large["drain_timeout_ns"] + 8 * 2 * 8 * (4 << 20) / 100e6 * 1e9
     assert large["window_ns"] > 8 * 2 * 8 * (4 << 20) / 100e6 * 1e9
     assert small["window_ns"] < large["window_ns"]
 
@@ -412,10 +417,10 @@ def test_document_of_a_scatter(tmp_path: Path) -> None:
     )
     (trial,) = run.trials
     assert trial.document["pingpong"] == {
-        "count": 250, "size_least": 4, "size_most": 65536, "partners": "random", "samples": True,
-        "compute": 0.5, "patience_ns": trial.document["drain_silence_ns"],
+        "count": 250, "min_size": 4, "max_size": 65536, "partners": "random", "samples": True,
+        "compute": 0.5, "timeout_ns": trial.document["drain_timeout_ns"],
     }  # fmt: skip
-    assert "there_and_back" not in trial.document["pattern"]
+    assert "round_trip" not in trial.document["pattern"]
     assert trial.flows == 56
 
 

@@ -25,7 +25,7 @@ from switchbench.base.programs import find_engine
 pytestmark = needs_engine
 
 TIMEOUT_S = 30
-DEADMAN_MS = 500
+HEARTBEAT_TIMEOUT_MS = 500
 
 
 def node(*arguments: str, text: str | None = None) -> subprocess.CompletedProcess[str]:
@@ -55,10 +55,10 @@ def documents(controlled: bool = False) -> str:
     """`job` and `peers` of node1 and node2."""
     addresses = [f"127.0.0.1:{port}" for port in free_ports()]
     job = {
-        "protocol": 1,
+        "protocol": 2,
         "run": "test-node",
         "controlled": controlled,
-        "deadman_ms": DEADMAN_MS,
+        "heartbeat_timeout_ms": HEARTBEAT_TIMEOUT_MS,
         "barrier_timeout_ms": 1000,
         "nodes": [
             {"name": f"node{i}", "control": {"address": address}, "ports": []}
@@ -170,7 +170,7 @@ def test_a_key_that_others_may_read_is_refused(tmp_path: Path) -> None:
         ("jib: 1\n...\n", "jib"),
         ("peers: {addresses: [a]}\n...\n", "the first document must be a job"),
         (documents().replace("node1", "node3"), "no node is called node1"),
-        (documents().replace('"protocol": 1', '"protocol": 9'), "job.protocol is 9"),
+        (documents().replace('"protocol": 2', '"protocol": 9'), "job.protocol is 9"),
     ],
 )
 def test_documents_that_are_refused(text: str, sentence: str) -> None:
@@ -222,7 +222,7 @@ def null_ports(**trial: Any) -> str:
         "window_ns": 1000,
     } | trial
     said = (
-        {"job": {"protocol": 1, "run": "test-trial", "controlled": False, "nodes": [node1]}},
+        {"job": {"protocol": 2, "run": "test-trial", "controlled": False, "nodes": [node1]}},
         {"peers": {"addresses": ["127.0.0.1:1"], "key": secrets.token_hex(32)}},
         {"trial": plan},
     )
@@ -246,10 +246,13 @@ def null_ports(**trial: Any) -> str:
         ),
         ({"phases": [0, 1]}, "trial 7: phase 1: the plan has phases 0 to 0"),
         ({"pattern": {"name": "pear"}}, "trial 7: "),
-        ({"load": {"bps": 1_000_001}, "probe": False}, "above its line rate of 1 Mbit/s"),
-        ({"sizes": [63], "probe": False}, "64 bytes at least, not 63"),
+        (
+            {"load": {"bps": 1_000_001}, "connectivity_check": False},
+            "above its line rate of 1 Mbit/s",
+        ),
+        ({"sizes": [63], "connectivity_check": False}, "64 bytes at least, not 63"),
         ({"sizes": [0]}, "trial 7: a size of 0 bytes"),
-        ({"probe_sizes": [64, 0]}, "trial 7: a probe of 0 bytes"),
+        ({"connectivity_check_sizes": [64, 0]}, "trial 7: a probe of 0 bytes"),
         ({"window_ns": 10**18}, "trial 7: a time is above 30 days"),
     ],
 )
@@ -315,7 +318,7 @@ def test_a_signal_ends_all_with_the_one_named(pair: Pair) -> None:
     out, log = pair.nodes[0].communicate(timeout=TIMEOUT_S)
     records = [json.loads(line) for line in out.splitlines()]
     assert [record["type"] for record in records] == ["missing", "bye"]
-    assert records[0]["who"] == "node2"
+    assert records[0]["missing_node"] == "node2"
     assert records[0]["gave_up"] is True
     assert "node2 gave up: signal" in log
     assert pair.nodes[0].returncode == 3
@@ -329,18 +332,18 @@ def test_silence_of_the_controller_is_an_end(pair: Pair) -> None:
         assert one.wait(TIMEOUT_S) == 3
         assert one.stdout is not None
         last = json.loads(one.stdout.readlines()[-1])
-        assert last["reason"] in ("deadman", "peer")
+        assert last["reason"] in ("heartbeat-timeout", "peer")
 
 
 def test_node1_beats_for_all_by_hand(pair: Pair) -> None:
     pair.tell(documents())
     pair.await_ready()
     with pytest.raises(subprocess.TimeoutExpired):
-        pair.nodes[1].wait(3 * DEADMAN_MS / 1000)
+        pair.nodes[1].wait(3 * HEARTBEAT_TIMEOUT_MS / 1000)
     pair.nodes[0].send_signal(signal.SIGSTOP)
     assert pair.nodes[1].wait(TIMEOUT_S) == 3
     assert pair.nodes[1].stdout is not None
-    assert json.loads(pair.nodes[1].stdout.readlines()[-1])["reason"] == "deadman"
+    assert json.loads(pair.nodes[1].stdout.readlines()[-1])["reason"] == "heartbeat-timeout"
 
 
 def test_who_is_heard_on_the_control_network() -> None:

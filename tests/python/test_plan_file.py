@@ -69,7 +69,7 @@ expect:
 # --- there and back ------------------------------------------------------------------------------
 
 
-def there_and_back(run: Run, path: Path) -> Run:
+def round_trip(run: Run, path: Path) -> Run:
     write_plan(path, run)
     return read_plan(path)
 
@@ -78,7 +78,7 @@ def there_and_back(run: Run, path: Path) -> Run:
 @pytest.mark.parametrize("conf", CONFIGURATIONS)
 def test_every_file_of_conf(conf: str, tmp_path: Path) -> None:
     run = compile_run(read(Request(PROJECT / conf)))
-    assert there_and_back(run, tmp_path) == run
+    assert round_trip(run, tmp_path) == run
     RunDirectory(tmp_path / "new").write_configuration(run.effective)
     assert bounded.load(tmp_path / "new" / CONFIGURATION) == run.effective
 
@@ -87,7 +87,7 @@ def test_every_file_of_conf(conf: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_examples(name: str, tmp_path: Path) -> None:
     run = compile_text(tmp_path, EXAMPLES[name])
-    assert there_and_back(run, tmp_path) == run
+    assert round_trip(run, tmp_path) == run
 
 
 @needs_engine
@@ -103,7 +103,7 @@ def test_examples(name: str, tmp_path: Path) -> None:
 )
 def test_odd_settings(text: str, tmp_path: Path) -> None:
     run = compile_text(tmp_path, f"{LAB}{text}\n")
-    assert there_and_back(run, tmp_path) == run
+    assert round_trip(run, tmp_path) == run
 
 
 def test_what_does_not_follow_from_the_trial_is_kept(tmp_path: Path) -> None:
@@ -116,7 +116,7 @@ def test_what_does_not_follow_from_the_trial_is_kept(tmp_path: Path) -> None:
     reverse = Part("lab", site.ports[::-1])
     trials.append(make_trial(site, 3, parts=(trials[0].parts[0], reverse)))
     run = make_run(replace(site, networks={"lab": site.ports}), *trials)
-    assert there_and_back(run, tmp_path) == run
+    assert round_trip(run, tmp_path) == run
 
 
 def test_a_port_and_a_list_of_ranks_stand_there_once(tmp_path: Path) -> None:
@@ -125,7 +125,7 @@ def test_a_port_and_a_list_of_ranks_stand_there_once(tmp_path: Path) -> None:
     sizes = []
     for count in (1, 30):
         trials = [make_trial(site, number) for number in range(count)]
-        again = there_and_back(make_run(site, *trials), tmp_path)
+        again = round_trip(make_run(site, *trials), tmp_path)
         assert again.trials[-1].parts[0] is again.trials[0].parts[0]
         assert again.trials[0].parts[0].ranks[7] is again.site.ports[7]
         sizes.append((tmp_path / PLAN).stat().st_size)
@@ -283,13 +283,13 @@ DAMAGE: dict[str, tuple[Callable[[Path], object], str]] = {
     "missing": (lambda file: file.unlink(), "is missing: it has the plan that was measured"),
     "cut": (lambda file: file.write_bytes(file.read_bytes()[:2000]), "is damaged: EOF while"),
     "binary": (lambda file: file.write_bytes(b"\xff\x00\x1b]0;x"), "is damaged: "),
-    "a list": (lambda file: file.write_text("[1]"), "does not begin as switchbench-plan/1 does"),
+    "a list": (lambda file: file.write_text("[1]"), "does not begin as switchbench-plan/2 does"),
     "newer": (
-        lambda file: file.write_text('{"schema":"switchbench-plan/2"}'),
-        "is of a newer form (switchbench-plan/2",
+        lambda file: file.write_text('{"schema":"switchbench-plan/3"}'),
+        "is of a newer form (switchbench-plan/3",
     ),
     "without ports": (
-        lambda file: file.write_text('{"schema":"switchbench-plan/1"}'), "is damaged: KeyError",
+        lambda file: file.write_text('{"schema":"switchbench-plan/2"}'), "is damaged: KeyError",
     ),
     "another form": (
         lambda file: file.write_text(file.read_text().replace('"seed":', '"sead":')),

@@ -171,7 +171,7 @@ def test_a_plan_without_steps_has_no_operations() -> None:
 def test_the_headline_of_operations_is_the_plans() -> None:
     """It is a record whatever else is asked for, and flows and operations are two things."""
     request = PlanRequest.of(2, {"name": "barrier"}, 1)
-    text = request.document(None, headline=True, numbers="ops")
+    text = request.document(None, totals_only=True, numbers="ops")
     assert json.loads(_asked(text))["type"] == "plan"
     both = request.document(None, numbers="ops").replace("ops: true", "ops: true\n  packed: true")
     with pytest.raises(PlanRefused, match="packed are flows, and ops no flows"):

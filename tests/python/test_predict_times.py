@@ -248,7 +248,7 @@ def _records() -> Iterator[dict[str, Any]]:
         pair = {"src": "node1:e0", "dst": "node2:e0"}
         if trial.traffic == "pingpong":
             ns = round(2000 * (T0_US + BYTE_US * trial.sizes[0]))
-            times = {"kind": "pingpong", "count": 1, "sum_ns": ns, "least_ns": ns}
+            times = {"kind": "pingpong", "count": 1, "sum_ns": ns, "min_ns": ns}
             yield {"type": "histogram", **head, **pair, **times, "buckets": ""}
             counts = {"frames": 500, "messages": None, "window_ns": 250_000_000}
             yield {"type": "flow", **head, **pair, "side": "source", **counts}
@@ -261,7 +261,7 @@ def _records() -> Iterator[dict[str, Any]]:
                 own = round(share * ns)
                 yield {
                     "type": "execution", **head, "rank": rank, "repetitions": 5, "batches": 1,
-                    "sum_ns": 5 * own, "least_ns": own, "greatest_ns": own, "buckets": "",
+                    "sum_ns": 5 * own, "min_ns": own, "max_ns": own, "buckets": "",
                 }  # fmt: skip
         elif trial.traffic == "stream":
             counts = {"window_frames": 50_000, "window_messages": None, "window_ns": 500_000_000}
@@ -468,7 +468,7 @@ site:
     e1: {network: slow, iface: eth1, transports: [tcp]}
 transport: tcp
 tests:
-- {pattern: allreduce, algorithm: ring, message_sizes: [1MiB], together: [fast, slow]}
+- {pattern: allreduce, algorithm: ring, message_sizes: [1MiB], concurrent_networks: [fast, slow]}
 """
 STAR = """\
 topology: 1

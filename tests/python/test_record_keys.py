@@ -28,7 +28,7 @@ def described() -> dict[str, set[str]]:
     text = (ROOT / "doc/node-protocol.md").read_text().split("## Records")[1]
     rows = re.findall(r"^\| `([a-z-]+)` \|[^|]*\|(.*)\|$", text, re.M)
     words = {name: set(WORDS.findall(row)) for name, row in rows}
-    words["floor"] |= words["histogram"]
+    words["loopback-baseline"] |= words["histogram"]
     return words
 
 

@@ -69,7 +69,7 @@ def test_definitions_are_those_of_the_page() -> None:
 
 
 def test_a_definition_is_description_and_formula() -> None:
-    words = definitions.definition("throughput.least_percent_of_line")
+    words = definitions.definition("throughput.min_percent_of_line")
     assert words == "The least of these ports. Formula: the least of these ports" or (
         "Formula: the least of these ports" in words
     )
@@ -166,7 +166,7 @@ def test_report_lies_beside_the_results(tmp_path: Path) -> None:
 @pytest.mark.parametrize("word", ["accepted", "refused", "inconclusive"])
 def test_the_verdict_is_the_summary_s(word: str) -> None:
     verdict = {
-        "verdict": word, "sentence": "Sentence.", "scope": "Scope.", "reservations": ["Less."],
+        "verdict": word, "sentence": "Sentence.", "scope": "Scope.", "warnings": ["Less."],
         "clauses_sha256": "00",
     }  # fmt: skip
     text = overview.verdict({"status": "complete", "verdict": verdict})
@@ -229,11 +229,11 @@ def test_a_title_of_two_meanings_has_both() -> None:
 
 def test_a_frame_that_counters_differ_by_is_not_lost_by_the_network() -> None:
     def phase(network: int, lost: int | None = None) -> dict[str, Any]:
-        return {"ranks": 2, "whereabouts": {"network": network, "lost_frames": lost}}
+        return {"ranks": 2, "loss_location": {"network": network, "lost_frames": lost}}
 
     found = [phase(1), phase(-2), phase(190), phase(1, lost=1), phase(0, lost=0)]
     assert [in_network(entry) for entry in found] == [0, 0, 190, 1, 0]
-    assert in_network({"ranks": 2, "whereabouts": None}) is None
+    assert in_network({"ranks": 2, "loss_location": None}) is None
 
 
 def test_no_verdict_without_clauses() -> None:
@@ -262,11 +262,11 @@ def test_a_newer_summary_is_said_to_be_one(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     directory = reports.make_directory(tmp_path / "run")
-    reports.change_summary(directory, schema="switchbench-summary/2")
+    reports.change_summary(directory, schema="switchbench-summary/3")
     assert report(directory) == 2
     errors = capsys.readouterr().err
     assert len(errors.splitlines()) == 1
-    assert "is of a newer form (switchbench-summary/2" in errors
+    assert "is of a newer form (switchbench-summary/3" in errors
     assert "data-table-skew" in (directory / build.REPORT).read_text()
 
 

@@ -253,7 +253,7 @@ def test_course_shows_the_span_in_which_all_fell(measured: Measured) -> None:
     assert spans is not None
     assert len(spans.src) == RANKS * SPANS
     last = spans.to_ms == spans.to_ms.max()
-    least = measured.phases_of(plan)[0]["interim"]["least"]
+    least = measured.phases_of(plan)[0]["intervals"]["min"]
     assert spans.mbps[last].min() == pytest.approx(least, rel=1e-4)
     assert spans.mbps[last].max() < spans.mbps[~last].min()
 
@@ -374,7 +374,7 @@ def test_cpu_that_differs_much_is_on_a_logarithmic_axis(least: float, kind: str 
         "transports": [side("tcp", 10.0), side("verbs", least)],
     }  # fmt: skip
     bigger = entry | {"message_bytes": 65536}
-    summary = {"comparisons": [entry, bigger], "messages": {"computing": []}}
+    summary = {"comparisons": [entry, bigger], "messages": {"concurrent_computation": []}}
     (one,) = cpu.figures(Measured(Path(), summary))
     assert one.layout["xaxis"].get("type") == kind
     low, high = one.layout["xaxis"]["range"]
@@ -455,10 +455,11 @@ def test_few_times_are_all_drawn() -> None:
 def test_computing_alone_and_beside_messages() -> None:
     about = {"transport": "tcp", "trial": 3, "parameters": {"scatter": {"partners": "random"}}}
     entry = {
-        "alone_mflops": 100.0, "beside_mflops": 84.0, "slower_percent": 16.0,
-        "slowest_node": "node3", "slowest_percent": 64.0, "slower_half_width_percent": 25.0,
+        "compute_only_mflops": 100.0, "concurrent_mflops": 84.0, "slowdown_percent": 16.0,
+        "slowest_node": "node3", "max_slowdown_percent": 64.0,
+        "slowdown_ci_half_width_percent": 25.0,
     }  # fmt: skip
-    summary = {"comparisons": [], "messages": {"computing": [about | entry]}}
+    summary = {"comparisons": [], "messages": {"concurrent_computation": [about | entry]}}
     (one,) = cpu.figures(Measured(Path(), summary))
     assert [t["x"] for t in one.data] == [[100.0], [84.0]]
     assert one.data[0]["y"] == ["tcp, random partners, trial 3"]
@@ -481,7 +482,7 @@ def test_damaged_lines_are_said_and_left_out(copy: Path) -> None:
     place = next(i for i, line in enumerate(lines) if line.startswith(b'{"type":"flow"'))
     lines[place] = lines[place][:60] + b"\n"
     lines[place + 1] = lines[place + 1].replace(b'"frames":', b'"frames":"many","was":')
-    place = next(i for i, line in enumerate(lines) if line.startswith(b'{"type":"interim"'))
+    place = next(i for i, line in enumerate(lines) if line.startswith(b'{"type":"interval"'))
     lines[place] = lines[place].replace(b'"at_ms":[', b'"at_ms":["')
     lines[0] = b"\xff\x00\n"
     (copy / RECORDS).write_bytes(b"".join(lines) + b'{"type":"flow","no')
@@ -580,7 +581,7 @@ def test_one_way_delays_are_put_right_as_in_the_summary(copy: Path) -> None:
     lines = (copy / RECORDS).read_text().splitlines(keepends=True)
     others = [line for line in lines if '"clock":"shared"' not in line]
     clocks = [json.loads(line) for line in lines if '"clock":"shared"' in line]
-    said = {"clock": "estimated", "clock_why": "boot ids differ"}
+    said = {"clock": "estimated", "clock_reason": "boot ids differ"}
     ready = [clock | said | {"clock_id": clock["node"]} for clock in clocks]
     moment = {"trial": 0, "repeat": 0, "phase": 0, "clock": "estimated", "bound_ns": 100}
     later = [

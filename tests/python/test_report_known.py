@@ -36,7 +36,7 @@ def test_unknown_keys_cost_nothing_and_are_said_once(directory: Path) -> None:
     assert whole.damage == []
 
     def newer(summary: Json) -> None:
-        summary["schema"] = "switchbench-summary/2"
+        summary["schema"] = "switchbench-summary/3"
         summary["mood"] = "good"
         for entry in summary["trials"]:
             entry["colour"] = "blue"
@@ -55,10 +55,10 @@ def test_unknown_keys_cost_nothing_and_are_said_once(directory: Path) -> None:
 def test_what_older_ones_lack_was_not_observed(directory: Path) -> None:
     def older(summary: Json) -> None:
         for entry in summary["trials"]:
-            del entry["latency"], entry["interim"], entry["cpu_process_s"], entry["parameters"]
+            del entry["latency"], entry["intervals"], entry["cpu_process_s"], entry["parameters"]
         for port in summary["ports"]:
             del port["link_downs"], port["rdma"]
-        del summary["messages"], summary["floors"], summary["run"]["seed"]
+        del summary["messages"], summary["loopback_baselines"], summary["run"]["seed"]
 
     found = changed(directory, older)
     assert found.damage == []
@@ -114,11 +114,11 @@ def test_what_refers_to_other_forms_is_damaged_like_all_else(directory: Path) ->
     """A list where the schema has a reference, or null."""
 
     def damage(summary: Json) -> None:
-        summary["trials"][2]["interim"] = {"slowest": [None]}
+        summary["trials"][2]["interval"] = {"slowest": [None]}
 
     found = changed(directory, damage)
     assert len(found.summary["trials"]) == reports.PHASES
-    assert any("`trials.interim" in sentence for sentence in found.damage)
+    assert any("`trials.interval" in sentence for sentence in found.damage)
 
 
 def test_a_word_that_may_be_lacking_is_not_observed(directory: Path) -> None:

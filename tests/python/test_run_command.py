@@ -62,7 +62,7 @@ class Stage:
             no_live=False,
             metrics=None,
             all=False,
-            interim=False,
+            intervals=False,
             latency=False,
             site=None,
             junit=None,
@@ -155,7 +155,7 @@ def test_clauses_that_change_while_traffic_runs_are_found(
     monkeypatch.setattr(Controller, "conduct", conduct)
     assert stage.main() == 3
     assert "clauses.json is not what was fixed before traffic" in capsys.readouterr().err
-    assert "clauses.json is not" in stage.summary()["faults"][0]
+    assert "clauses.json is not" in stage.summary()["errors"][0]
 
 
 def test_a_dead_node_ends_with_3_and_keeps_what_was_measured(
@@ -165,7 +165,7 @@ def test_a_dead_node_ends_with_3_and_keeps_what_was_measured(
     assert stage.main() == 3
     result = stage.summary()
     assert result["status"] == "partial"
-    assert "was ended by signal 9" in result["faults"][0]
+    assert "was ended by signal 9" in result["errors"][0]
     assert "was ended by signal 9" in capsys.readouterr().err
 
 
@@ -199,7 +199,12 @@ def test_table_prints_again(stage: Stage, capsys: pytest.CaptureFixture[str]) ->
     stage.main()
     first = capsys.readouterr().out
     args = argparse.Namespace(
-        directory=stage.path / "out", all=False, again=False, interim=False, latency=False, svg=None
+        directory=stage.path / "out",
+        all=False,
+        again=False,
+        intervals=False,
+        latency=False,
+        svg=None,
     )
     assert table.main(args) == 0
     assert capsys.readouterr().out == first
@@ -210,12 +215,12 @@ def test_table_again_makes_the_summary_of_a_killed_run(
 ) -> None:
     stage.main()
     out = stage.path / "out"
-    killed = stage.summary() | {"faults": [NOT_ENDED], "trials": [], "status": "failed"}
+    killed = stage.summary() | {"errors": [NOT_ENDED], "trials": [], "status": "failed"}
     (out / "summary.json").write_text(json.dumps(killed))
     with (out / "records.ndjson").open("ab") as records:
         records.write(b'{"type":"flow","no')  # the machine died in the middle of a line
     args = argparse.Namespace(
-        directory=out, all=False, again=False, interim=False, latency=False, svg=None
+        directory=out, all=False, again=False, intervals=False, latency=False, svg=None
     )
     assert table.main(args) == 3
     shown = capsys.readouterr().out
@@ -227,7 +232,7 @@ def test_table_again_makes_the_summary_of_a_killed_run(
     result = stage.summary()
     assert result["status"] == "partial"
     assert len(result["trials"]) == 1
-    assert result["faults"] == [remake.KILLED]
+    assert result["errors"] == [remake.KILLED]
     assert remake.KILLED in capsys.readouterr().out
 
 
@@ -252,7 +257,7 @@ def test_a_launcher_that_can_not_start_a_node(stage: Stage) -> None:
 
     stage.launcher = Broken()
     assert stage.main() == 3
-    assert "node1 can't be started" in stage.summary()["faults"][0]
+    assert "node1 can't be started" in stage.summary()["errors"][0]
 
 
 def test_a_site_that_run_can_not_start() -> None:
@@ -294,7 +299,7 @@ def test_a_full_disk_at_the_summary(stage: Stage, monkeypatch: pytest.MonkeyPatc
 
     monkeypatch.setattr(RunDirectory, "write_summary", full)
     assert stage.main() == 3
-    assert stage.summary()["faults"] == ["can't write summary.json: No space left on device"]
+    assert stage.summary()["errors"] == ["can't write summary.json: No space left on device"]
 
 
 def test_a_collected_engine_has_its_programs_beside_it(

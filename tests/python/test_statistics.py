@@ -187,7 +187,7 @@ def test_quiet_repeats_end_at_the_least() -> None:
     (entry,) = table.summary()
     assert entry["verdict"] == "conclusive"
     assert entry["reason"] is None
-    assert entry["width_percent"] < 2
+    assert entry["ci_width_percent"] < 2
     assert table.doubt(trials(UNTIL_SURE)[0]) is None
 
 
@@ -206,7 +206,7 @@ def test_the_limit_leaves_it_inconclusive_with_the_interval() -> None:
     assert count == 12
     (entry,) = table.summary()
     assert entry["verdict"] == "inconclusive"
-    assert entry["low"] < entry["mean"] < entry["high"]
+    assert entry["ci_low"] < entry["mean"] < entry["ci_high"]
     assert "after 12 repeats, more than the 2 % asked for" in entry["reason"]
 
 
@@ -346,8 +346,8 @@ def test_a_fixed_number_is_judged_by_nobody() -> None:
     assert count == 3
     (entry,) = table.summary()
     assert entry["verdict"] is None
-    assert entry["asked_width_percent"] is None
-    assert entry["low"] < 100 < entry["high"]
+    assert entry["target_ci_width_percent"] is None
+    assert entry["ci_low"] < 100 < entry["ci_high"]
 
 
 def test_one_repeat_is_no_statistic() -> None:

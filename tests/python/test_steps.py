@@ -60,7 +60,7 @@ def test_documents(tmp_path: Path) -> None:
     assert second.document["schedule"] == {
         "batch": 8,
         "count": 104,
-        "lead": 0,
+        "batch_warmup": 0,
         "warmup": 1,
         "compute": True,
     }
@@ -247,7 +247,7 @@ def test_suite(tmp_path: Path) -> None:
     assert {trial.pattern["bytes"] for trial in latency} == {8}
     assert latency[0].document["schedule"]["count"] == 8
     assert latency[0].document["schedule"]["batch"] == 8
-    assert {trial.document["schedule"]["lead"] for trial in trials} == {1}
+    assert {trial.document["schedule"]["batch_warmup"] for trial in trials} == {1}
     assert latency[0].document["schedule"]["warmup"] == 50
     bandwidth = [trial for trial in rings if trial.parameters["hpcc"] == "bandwidth"]
     assert len(bandwidth) == 2 * 2
@@ -260,8 +260,12 @@ def test_suite(tmp_path: Path) -> None:
     fewer = compile_text(tmp_path, TCP + "tests: [{pattern: hpcc, ranks: [4], count: 2}]\n")
     assert {trial.pattern.get("count") for trial in fewer.trials} == {2, None}
     assert all(len(trial.parts[0].ranks) == 2 for trial in pairs)
-    drawn = compile_text(tmp_path, TCP + "tests: [{pattern: hpcc, ranks: [4], draw: hpcc}]\n")
-    assert {(trial.pattern["name"], trial.pattern.get("draw")) for trial in drawn.trials} == {
+    drawn = compile_text(
+        tmp_path, TCP + "tests: [{pattern: hpcc, ranks: [4], random_generator: hpcc}]\n"
+    )
+    assert {
+        (trial.pattern["name"], trial.pattern.get("random_generator")) for trial in drawn.trials
+    } == {
         ("ring", "hpcc"),
         ("pingpong", None),
     }
@@ -289,7 +293,7 @@ def execution(trial: Trial, rank: str, times_us: list[float], **changes: Any) ->
         "type": "execution", "node": rank.partition(":")[0], "trial": trial.id,
         "repeat": trial.repeat, "phase": 0, "network": "lab", "rank": rank,
         "repetitions": batch * len(times), "batch": batch, "batches": len(times),
-        "sum_ns": batch * sum(times), "least_ns": min(times), "greatest_ns": max(times),
+        "sum_ns": batch * sum(times), "min_ns": min(times), "max_ns": max(times),
         "messages_lost": 0, "timeouts": 0, "verified": None, "part": 0, "parts": 1,
         "buckets": " ".join(f"{index}:{count}" for index, count in sorted(counts.items())),
     } | changes  # fmt: skip
@@ -327,9 +331,9 @@ def test_times_by_imbs_definitions() -> None:
     assert point["imb"]["t_avg_us"] == 35.0
     assert point["imb"]["mbytes_s"] == pytest.approx(2 * 1024 / 50)
     assert (point["repetitions"], point["verified"]) == (2, 4)
-    assert (point["repetition_us"]["least"], point["repetition_us"]["greatest"]) == (10.0, 60.0)
+    assert (point["repetition_us"]["min"], point["repetition_us"]["max"]) == (10.0, 60.0)
     assert point["repetition_us"]["p99"] is None
-    assert point["interval_us"] is None
+    assert point["ci_us"] is None
 
 
 @pytest.mark.parametrize(
@@ -378,7 +382,7 @@ def test_ranks_and_flows_of_barriers_alone_are_left_out() -> None:
     assert point["imb"]["t_min_us"] == 95.0
     assert point["imb"]["t_avg_us"] == 100.0
     assert point["imb"]["t_max_us"] == 105.0
-    assert point["repetition_us"]["least"] == 180.0
+    assert point["repetition_us"]["min"] == 180.0
     (phase,) = summary["trials"]
     assert phase["state"] == "complete"
     assert (phase["flows"], phase["flows_observed"]) == (2, 2)
@@ -409,8 +413,8 @@ def test_interval_over_repeats(pattern: str, share: int) -> None:
     (point,) = table_of(*records).summary()["functions"][0]["points"]
     half = 4.303 * 10 / math.sqrt(3)
     assert point["imb"]["t_avg_us"] == 100.0 / share
-    assert point["interval_us"]["low"] == pytest.approx((100 - half) / share, rel=1e-4)
-    assert point["interval_us"]["high"] == pytest.approx((100 + half) / share, rel=1e-4)
+    assert point["ci_us"]["low"] == pytest.approx((100 - half) / share, rel=1e-4)
+    assert point["ci_us"]["high"] == pytest.approx((100 + half) / share, rel=1e-4)
     assert point["trials"] == [0, 1, 2]
 
 
@@ -509,7 +513,7 @@ def summary_of(
         summary.feed(line, record)
     about = {
         "id": "x", "started": "now", "elapsed_s": 1.0, "command": [], "launch": "lab",
-        "lab": "one-switch", "left_out": [], "versions": {},
+        "lab": "one-switch", "excluded_hosts": [], "versions": {},
         "machine": {"host": "h", "system": "s", "cpus": 2, "cpu": None, "memory_bytes": None},
     }  # fmt: skip
     return summary.finish(about, [])
@@ -610,11 +614,11 @@ def test_kernels_and_their_ranking(tmp_path: Path) -> None:
     summary = summary_of([slow[0], fast[0]], slow[1] + fast[1])
     jsonschema.validate(summary, summary_schema())
     steps = summary["steps"]
-    assert [kernel["whole_s"] for kernel in steps["kernels"]] == [0.045, 0.015]
+    assert [kernel["total_s"] for kernel in steps["kernels"]] == [0.045, 0.015]
     assert steps["functions"] == []
     (ranking,) = steps["rankings"]
     assert [path["path"] for path in ranking["paths"]] == ["verbs in lab", "tcp in lab"]
-    assert [path["times_the_fastest"] for path in ranking["paths"]] == [1, 3]
+    assert [path["ratio_to_fastest"] for path in ranking["paths"]] == [1, 3]
     console = Console(width=150, record=True, no_color=True)
     steps_table.show(steps, console)
     assert "Which network is the fastest for each kernel" in console.export_text()
@@ -635,7 +639,7 @@ def test_a_kernel_has_an_interval_of_its_repeats() -> None:
     assert kernel["by_repeat_s"] == [0.045, 0.048, 0.051]
     assert kernel["iteration_us"] == 3200
     half = 4.302653 * 0.003 / math.sqrt(3)
-    assert kernel["interval_s"] == {
+    assert kernel["ci_s"] == {
         "low": pytest.approx(0.048 - half, abs=1e-6),
         "high": pytest.approx(0.048 + half, abs=1e-6),
     }

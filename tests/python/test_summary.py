@@ -54,10 +54,10 @@ def test_pairs_by_hand() -> None:
         "max": 92.64,
         "total": 185.16,
         "percent_of_line": pytest.approx((94.98688 + 94.86384) / 2, abs=1e-6),
-        "least_percent_of_line": pytest.approx(94.86384, abs=1e-6),
+        "min_percent_of_line": pytest.approx(94.86384, abs=1e-6),
     }
     assert entry["offered_load"] == pytest.approx(94.98688, abs=1e-6)
-    assert entry["asked_load"] == 95.0
+    assert entry["intended_load"] == 95.0
     assert entry["offered_frames"] == 16000
     assert entry["delivered_frames"] == 15990
     assert entry["lost_frames"] == 10
@@ -160,7 +160,7 @@ def test_nothing_measured_is_failed() -> None:
 
 def test_a_fault_makes_it_partial() -> None:
     result = summarise(pair_records(), None, "interrupted")
-    assert (result["status"], result["faults"]) == ("partial", ["interrupted"])
+    assert (result["status"], result["errors"]) == ("partial", ["interrupted"])
 
 
 def test_unobserved_host_drops_are_null_and_known_ones_count() -> None:
@@ -170,13 +170,13 @@ def test_unobserved_host_drops_are_null_and_known_ones_count() -> None:
     records[7] |= {"dropped_send": 3}
     (entry,) = summarise(records)["trials"]
     assert entry["host_dropped_frames"] == 3
-    (limit,) = entry["host_limited"]
+    (limit,) = entry["tester_limited"]
     assert limit == {
         "port": "node2:e0",
-        "short_percent": None,
+        "shortfall_percent": None,
         "dropped_frames": 3,
-        "late_ms": None,
-        "window_off_percent": None,
+        "start_delay_ms": None,
+        "window_error_percent": None,
         "reason": "3 frames dropped in the host",
     }
 
@@ -184,12 +184,12 @@ def test_unobserved_host_drops_are_null_and_known_ones_count() -> None:
 def test_offered_below_intended_names_the_host() -> None:
     records = pair_records()
     records[2] |= {"intended": 8200}  # 2.4 %: allowed in the lab, where cores are few
-    assert summarise(records)["trials"][0]["host_limited"] == []
+    assert summarise(records)["trials"][0]["tester_limited"] == []
     site = make_site(launch="ssh")
     (entry,) = summarise(records, make_run(site, make_trial(site)))["trials"]
-    (limit,) = entry["host_limited"]
+    (limit,) = entry["tester_limited"]
     assert limit["port"] == "node1:e0"
-    assert limit["short_percent"] == pytest.approx(100 * 200 / 8200)
+    assert limit["shortfall_percent"] == pytest.approx(100 * 200 / 8200)
     assert limit["reason"] == "offered 2.4 % less than intended"
 
 
@@ -199,11 +199,11 @@ def test_a_late_start_names_the_host() -> None:
         if record["type"] == "phase":
             record |= {"start_run_ns": 5_000_000_000, "start_skew_us": 14_000.0}
         if record["type"] == "port":
-            late_ms = 14 if record["port"] == "node2:e0" else 1
-            record |= {"start_run_ns": 5_000_000_000 + late_ms * 1_000_000}
+            start_delay_ms = 14 if record["port"] == "node2:e0" else 1
+            record |= {"start_run_ns": 5_000_000_000 + start_delay_ms * 1_000_000}
     (entry,) = summarise(records)["trials"]
-    (limit,) = entry["host_limited"]
-    assert (limit["port"], limit["late_ms"]) == ("node2:e0", 14.0)
+    (limit,) = entry["tester_limited"]
+    assert (limit["port"], limit["start_delay_ms"]) == ("node2:e0", 14.0)
     assert limit["reason"] == "started 14.0 ms late"
 
 
@@ -214,7 +214,7 @@ def test_a_skew_limits_the_phase_though_no_port_is_known(skew_us: float, limited
         if record["type"] == "phase":
             record |= {"start_skew_us": skew_us}
     (entry,) = summarise(records)["trials"]
-    assert bool(entry["host_limited"]) == limited
+    assert bool(entry["tester_limited"]) == limited
 
 
 def test_a_window_off_its_length_leaves_the_means() -> None:
@@ -224,9 +224,9 @@ def test_a_window_off_its_length_leaves_the_means() -> None:
     records[3] |= {"window_ns": 985_000_000}
     summary = summarise(records)
     (entry,) = summary["trials"]
-    (limit,) = entry["host_limited"]
+    (limit,) = entry["tester_limited"]
     assert limit["port"] == "node2:e0"
-    assert limit["window_off_percent"] == pytest.approx(1.5)
+    assert limit["window_error_percent"] == pytest.approx(1.5)
     assert limit["reason"] == "its window was 1.5 % off its length"
     left, gone = (8 * record["window_payload_bytes"] / 1e6 for record in (records[5], records[3]))
     rates = entry["throughput"]
@@ -235,14 +235,14 @@ def test_a_window_off_its_length_leaves_the_means() -> None:
     assert entry["slowest"] == {"src": records[5]["src"], "dst": records[5]["dst"]}
     assert entry["offered_load"] == pytest.approx(usual["offered_load"])
     records[3] |= {"window_ns": 995_000_000}
-    assert summarise(records)["trials"][0]["host_limited"] == []
+    assert summarise(records)["trials"][0]["tester_limited"] == []
 
 
 def test_forwarders_are_not_asked_for_a_load() -> None:
     records = pair_records()
     records[4] |= {"role": "forward", "intended": 9000}
     (entry,) = summarise(records)["trials"]
-    assert entry["host_limited"] == []
+    assert entry["tester_limited"] == []
     assert entry["offered_load"] == pytest.approx(94.98688, abs=1e-6)
 
 
@@ -262,7 +262,7 @@ def test_tcp_counts_bytes_and_messages() -> None:
     ]
     (entry,) = summarise(records, make_run(SITE, trial))["trials"]
     assert entry["throughput"]["max"] == pytest.approx(94.14824)
-    assert entry["throughput"]["least_percent_of_line"] == pytest.approx(50, abs=1e-4)
+    assert entry["throughput"]["min_percent_of_line"] == pytest.approx(50, abs=1e-4)
     assert entry["throughput"]["percent_of_line"] == pytest.approx(75, abs=1e-4)
     assert entry["offered_messages"] == 400
     assert entry["offered_bytes"] == 26_214_400
@@ -307,7 +307,7 @@ def test_line_rate_that_the_node_resolved_wins() -> None:
     opened = {"type": "port-open", "transport": "dpdk", "line_rate_bps": 200_000_000}
     lines = [opened | {"node": f"node{i}", "port": f"node{i}:e0"} for i in (1, 2)]
     (entry,) = summarise(lines + pair_records())["trials"]
-    assert entry["throughput"]["least_percent_of_line"] == pytest.approx(47.43192)
+    assert entry["throughput"]["min_percent_of_line"] == pytest.approx(47.43192)
 
 
 def test_unknown_line_rate_gives_no_percent() -> None:
@@ -321,7 +321,7 @@ def test_unknown_line_rate_gives_no_percent() -> None:
 def test_asked_load_in_frames_becomes_percent() -> None:
     trial = make_trial(SITE, load=Load(fps=4063.5))  # x 1,538 x 8 bit = 49.997 Mbit/s
     (entry,) = summarise(pair_records(), make_run(SITE, trial))["trials"]
-    assert entry["asked_load"] == pytest.approx(49.997304)
+    assert entry["intended_load"] == pytest.approx(49.997304)
     assert entry["load"] == {"fps": 4063.5}
 
 
@@ -339,7 +339,7 @@ def above_line(frames: int, window_s: float, site: Site, **more: Any) -> list[st
         record |= frames_count("window_", round(7000 * window_s))
     records[2] |= more
     result = summarise(records, make_run(site, make_trial(site, window_s=window_s)))
-    alarms: list[str] = result["alarms"]
+    alarms: list[str] = result["warnings"]
     return [alarm for alarm in alarms if "line rate" in alarm]
 
 
@@ -396,7 +396,7 @@ def test_tcp_may_read_what_waited_behind_a_missing_segment() -> None:
             tcp_side("destination", *ends, line, line + late),
         ]
         records[1] |= {"measures": measures}
-        alarms = summarise(records, make_run(SITE, trial))["alarms"]
+        alarms = summarise(records, make_run(SITE, trial))["warnings"]
         assert bool(alarms) == alarmed
 
 
@@ -404,7 +404,7 @@ def test_alarm_for_more_delivered_than_offered() -> None:
     records = pair_records()
     records[3] |= {"frames": 8001}
     result = summarise(records)
-    assert "1 frame more delivered than offered" in result["alarms"][0]
+    assert "1 frame more delivered than offered" in result["warnings"][0]
     assert result["trials"][0]["lost_frames"] == 10
 
 
@@ -428,7 +428,7 @@ def test_networks_together_are_apart() -> None:
     first, second = result["trials"]
     assert (first["network"], second["network"]) == ("a", "b")
     assert (first["lost_frames"], second["lost_frames"]) == (0, 1)
-    assert first["together"] == ["a", "b"]
+    assert first["concurrent_networks"] == ["a", "b"]
     assert [plan["network"] for plan in result["plans"]] == ["a", "b"]
     assert result["status"] == "complete"
 
@@ -483,10 +483,10 @@ def test_unreachable_and_events_are_told() -> None:
     records = [
         *pair_records(),
         {"type": "unreachable", "received": 0, "sent": 3} | place,
-        {"type": "event", "node": "node1", "what": "link-down", "port": "node1:e0", "text": "lost"},
+        {"type": "event", "node": "node1", "kind": "link-down", "port": "node1:e0", "text": "lost"},
     ]
     result = summarise(records)
-    assert result["alarms"] == ["node1:e0: link-down: lost"]
+    assert result["warnings"] == ["node1:e0: link-down: lost"]
     assert "node2:e0 can't be reached from node1:e0: 0 of 3" in result["not_measured"][0]
 
 
@@ -495,7 +495,7 @@ def test_refused_control_datagrams_are_told() -> None:
         {"type": "bye", "node": node, "status": 0, "dropped_datagrams": count}
         for node, count in (("node1", 0), ("node2", 12))
     ]
-    (alarm,) = summarise([*pair_records(), *byes])["alarms"]
+    (alarm,) = summarise([*pair_records(), *byes])["warnings"]
     assert alarm.startswith("node2: 12 control datagrams were refused")
 
 

@@ -192,7 +192,7 @@ def test_verdict_faults_alarms_and_gaps() -> None:
         {"id": "4.3", "measure": "throughput", "over": "flow", "require": ">= 90"},
     )  # fmt: skip
     run = make_run(SITE, make_trial(SITE), make_trial(SITE, 1), expectations=clauses)
-    records = [*pair_records(), {"type": "event", "node": "node1", "what": "link-down",
+    records = [*pair_records(), {"type": "event", "node": "node1", "kind": "link-down",
                                  "port": "node1:e0", "text": "lost"}]  # fmt: skip
     text = printed(summarise(records, run, "node2 died"))
     words = " ".join(text.split())
@@ -303,15 +303,15 @@ def test_where_frames_went_missing() -> None:
     summary = summarise(records, make_run(SITE, make_trial(SITE)))
     text = printed(summary)
     assert "Where frames went missing" in text
-    (found,) = [entry["whereabouts"] for entry in summary["trials"]]
-    assert (found["network"], found["agree"]) == (10, True)
+    (found,) = [entry["loss_location"] for entry in summary["trials"]]
+    assert (found["network"], found["consistent"]) == (10, True)
     clean = summarise(pair_records()[:4] + pair_records()[6:], make_run(SITE, make_trial(SITE)))
     assert "Where frames went missing" not in printed(clean)
 
 
-def test_interim_columns_on_demand() -> None:
-    interim = {
-        "type": "interim",
+def test_interval_columns_on_demand() -> None:
+    interval = {
+        "type": "interval",
         "node": "node2",
         "trial": 0,
         "repeat": 0,
@@ -324,11 +324,11 @@ def test_interim_columns_on_demand() -> None:
         "flows": [["node1:e0", [2_500_000, 625_000, 2_500_000]]],
     }
     records = pair_records()
-    records.insert(4, interim)
+    records.insert(4, interval)
     summary = summarise(records, make_run(SITE, make_trial(SITE)))
-    assert "an interim" not in printed(summary)
+    assert "an interval" not in printed(summary)
     stream = io.StringIO()
     console = Console(file=stream, width=160, no_color=True)
-    SummaryPrinter(summary, console, options=["interim"]).print("results/x")
+    SummaryPrinter(summary, console, options=["intervals"]).print("results/x")
     cells = row(stream.getvalue(), "pairs neighbours ")
     assert {"20.00", "33.33", "0.25"} <= set(cells)

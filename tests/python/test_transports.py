@@ -105,10 +105,10 @@ def test_three_transports_in_turns() -> None:
     assert (comparison["alternated"], comparison["reason"]) == (True, None)
     tcp, verbs, dpdk = (by_name(comparison)[name] for name in ("tcp", "verbs", "dpdk"))
     assert tcp["throughput"]["mean"] == pytest.approx(90.0)
-    assert (verbs["throughput"]["least"], verbs["throughput"]["greatest"]) == (90.0, 95.0)
+    assert (verbs["throughput"]["min"], verbs["throughput"]["max"]) == (90.0, 95.0)
     assert verbs["ratio"]["throughput"] == pytest.approx(92.5 / 90)
-    assert verbs["ratio"]["throughput_least"] == pytest.approx(95 / 100)
-    assert verbs["ratio"]["throughput_greatest"] == pytest.approx(90 / 80)
+    assert verbs["ratio"]["throughput_min"] == pytest.approx(95 / 100)
+    assert verbs["ratio"]["throughput_max"] == pytest.approx(90 / 80)
     assert tcp["ratio"]["throughput"] == 1.0
     assert (verbs["equal_size"], dpdk["equal_size"], dpdk["message_bytes"]) == (True, False, 1500)
     assert (verbs["trials"], verbs["repeats"]) == ([1, 4], 2)
@@ -255,8 +255,8 @@ def test_an_unknown_rate_has_no_ratio() -> None:
     assert verbs["throughput"]["mean"] is None
     assert verbs["ratio"] == {
         "throughput": None,
-        "throughput_least": None,
-        "throughput_greatest": None,
+        "throughput_min": None,
+        "throughput_max": None,
         "cpu_s_per_gb": None,
     }
 

@@ -237,7 +237,7 @@ def test_the_whole_verdict() -> None:
     assert accepted["sentence"] == f"{switch} is accepted: its one clause holds"
     assert accepted["clauses_sha256"] == clauses_sha256([fine])
     assert verdict(fine, bad)["sentence"] == f"{switch} is refused: 1 of 2 clauses does not hold"
-    assert accepted["reservations"] == []
+    assert accepted["warnings"] == []
     partial = verdict(fine, faults=("node2 died",))
     assert partial["verdict"] == "inconclusive"
     assert partial["sentence"].endswith(
@@ -254,9 +254,9 @@ def test_who_was_left_out_is_a_reservation() -> None:
         expectations=(clause("lost_frames", "<= 10"),),
         reservations=("test 0 was shorter",),
     )
-    left_out = {"left_out": [{"host": "node3", "reason": "it does not answer"}]}
+    left_out = {"excluded_hosts": [{"host": "node3", "reason": "it does not answer"}]}
     verdict = Summary(run).finish(about() | left_out, [])["verdict"]
-    assert verdict["reservations"] == [
+    assert verdict["warnings"] == [
         "test 0 was shorter",
         "node3 was left out: it does not answer",
     ]
@@ -421,7 +421,7 @@ def test_every_key_of_the_summary_is_documented() -> None:
 
 def test_only_rates_have_to_be_sure_over_repeats() -> None:
     rates = {f"throughput{name}" for name in ("", "_min", "_max", "_total")}
-    rates |= {"percent_of_line", "least_percent_of_line"}
+    rates |= {"percent_of_line", "min_percent_of_line"}
     assert {name for name, formula in FORMULAS.items() if formula.of_repeats} == rates
 
 

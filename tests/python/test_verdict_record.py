@@ -400,7 +400,9 @@ def test_a_summary_that_is_sealed_half_written_does_not_pass(
 def newer(name: str) -> Any:
     def change(directory: Path) -> None:
         path = directory / f"{name}.json"
-        path.write_text(path.read_text().replace(f"switchbench-{name}/1", f"switchbench-{name}/2"))
+        form = f"switchbench-{name}"
+        own = {"summary": 2, "manifest": 1}[name]
+        path.write_text(path.read_text().replace(f"{form}/{own}", f"{form}/{own + 1}"))
         if name == "summary":
             (directory / "manifest.json").unlink()
 
@@ -412,7 +414,7 @@ def newer(name: str) -> Any:
     [
         (half_written, "its run has not ended or was killed (`switchbench table"),
         (newer("manifest"), "manifest.json is of a newer form (switchbench-manifest/2; this"),
-        (newer("summary"), "summary.json is of a newer form (switchbench-summary/2; this"),
+        (newer("summary"), "summary.json is of a newer form (switchbench-summary/3; this"),
         (lambda d: (d / "manifest.json").write_text("{"), "manifest.json is damaged"),
         (lambda d: (d / "manifest.json").write_text("[]"), "manifest.json is damaged"),
         (lambda d: shutil.rmtree(d), "is no results directory"),

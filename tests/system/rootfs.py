@@ -124,7 +124,7 @@ def measured(results: Path) -> None:
     """What that run leaves."""
     summary = json.loads((results / "summary.json").read_text())
     assert {trial["transport"] for trial in summary["trials"]} == {"dpdk", "tcp"}
-    assert summary["faults"] == []
+    assert summary["errors"] == []
 
 
 def need_root() -> None:

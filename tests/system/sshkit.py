@@ -92,7 +92,7 @@ class Hosts:
             "hosts": [node.name for node in nodes],
             "control": {
                 "addresses": {node.name: node.control_ipv4 for node in nodes},
-                "deadman": "1s",
+                "heartbeat_timeout": "1s",
                 "barrier_timeout": "10s",
             },
             "ports": {"e0": {"network": "lab", "iface": "eth0", "line_rate": "20Mbit"}},

@@ -27,10 +27,10 @@ from switchbench.labs import namespaces
 pytestmark = [labkit.needs_lab, pytest.mark.usefixtures("nothing_left")]
 
 SITE = Path(__file__).resolve().parents[2] / "conf" / "sites" / "two-hosts.yaml"
-DEADMAN_S = 0.5  # a site's
+HEARTBEAT_TIMEOUT_S = 0.5  # a site's
 STOP_LIMIT_S = 0.25  # beyond it, on a busy machine
 PATIENCE_S = 1.5
-SLOWNESS_S = 0.8  # of the second person: longer than the deadman, shorter than patience
+SLOWNESS_S = 0.8  # of the second person: longer than the heartbeat_timeout, shorter than patience
 
 
 @pytest.fixture
@@ -165,7 +165,7 @@ def test_who_does_not_come_is_named(here: str, away: str, room: Room) -> None:
     assert hand.end() == 3
     assert time.monotonic() - began_s < PATIENCE_S + 2
     (missing,) = hand.said("missing")
-    assert missing["who"] == away
+    assert missing["missing_node"] == away
     sentence = f"{away} did not reach barrier 0 within {PATIENCE_S * 1000:.0f} ms; never heard"
     assert missing["text"] == sentence
     assert hand.log.read_text().count(sentence) == 1
@@ -220,8 +220,8 @@ def test_another_run_s_key_is_nobody(room: Room) -> None:
     jobs = [room.job("tcp"), room.job("tcp", name="other.yaml")]
     alice, bob = room.start("alice", jobs[0]), room.start("bob", jobs[1])
     assert alice.end() == bob.end() == 3
-    assert [record["who"] for record in alice.said("missing")] == ["bob"]
-    assert [record["who"] for record in bob.said("missing")] == ["alice"]
+    assert [record["missing_node"] for record in alice.said("missing")] == ["bob"]
+    assert [record["missing_node"] for record in bob.said("missing")] == ["alice"]
     assert alice.said("bye")[0]["dropped_datagrams"] > 0
 
 
@@ -230,13 +230,13 @@ def test_without_node_0_the_other_stops(transport: str, room: Room) -> None:
     job = room.job(transport, "window=5s")
     alice, bob = (room.start(name, job) for name in ("alice", "bob"))
     underway.wait_until(bob.under_load, "bob is under load", 15)
-    trace = underway.Trace(room.lab, alice.process.kill, DEADMAN_S + 1.0)
+    trace = underway.Trace(room.lab, alice.process.kill, HEARTBEAT_TIMEOUT_S + 1.0)
     assert trace.frames_before > 0
     print(f"{transport}: silent {1000 * trace.stopped_after_s:.0f} ms after alice was killed")
-    assert trace.frames_after(DEADMAN_S + STOP_LIMIT_S) == 0
+    assert trace.frames_after(HEARTBEAT_TIMEOUT_S + STOP_LIMIT_S) == 0
     assert bob.end(5) == 3
     (bye,) = bob.said("bye")
-    assert bye["reason"] == "deadman"
+    assert bye["reason"] == "heartbeat-timeout"
     assert "no heartbeat for 500 ms: stopping" in bob.log.read_text()
     sides = {(flow["side"], flow["frames"] or flow["payload_bytes"]) for flow in bob.said("flow")}
     assert {side for side, count in sides if count > 0} == {"source", "destination"}

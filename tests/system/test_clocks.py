@@ -57,10 +57,10 @@ def _documents(clock: dict[str, Any], udp_port: int) -> str:
     addresses = [f"127.0.0.1:{udp_port + i}" for i in range(2)]
     nodes = [{"name": f"n{i}", "control": {"address": addresses[i]}} for i in range(2)]
     job = {
-        "protocol": 1,
+        "protocol": 2,
         "run": f"clocks-{os.getpid()}",
         "controlled": False,
-        "deadman_ms": 5000,
+        "heartbeat_timeout_ms": 5000,
         "barrier_timeout_ms": 10_000,
         "clock": clock,
         "nodes": nodes,
@@ -115,7 +115,7 @@ def test_one_machine_shares_a_clock(mode: str) -> None:
         assert node.status == 0, node.log
         assert node.ready["clock"] == "shared"
         assert node.ready["clock_bound_ns"] == 0
-        assert node.ready["clock_why"] == (
+        assert node.ready["clock_reason"] == (
             "asked for" if mode == "shared" else "boot ids are equal"
         )
 
@@ -134,7 +134,7 @@ def test_a_time_namespace_is_another_clock() -> None:
     first, second = _nodes({"mode": "auto"}, _set_off())
     assert (first.status, second.status) == (0, 0), first.log + second.log
     ready = second.ready
-    assert (ready["clock"], ready["clock_why"]) == ("estimated", "time namespaces differ")
+    assert (ready["clock"], ready["clock_reason"]) == ("estimated", "time namespaces differ")
     assert first.ready["clock_id"] != ready["clock_id"]
     assert abs(ready["clock_offset_ns"] + AHEAD_S * 10**9) <= ready["clock_bound_ns"] < 20e6
 

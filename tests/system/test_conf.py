@@ -80,7 +80,7 @@ def test_example_runs(conf: Path, tmp_path: Path) -> None:
     assert done.returncode in DONE, done.stderr
     summary = json.loads((out / "summary.json").read_text())
     assert summary["status"] == "complete"
-    assert summary["faults"] == []
+    assert summary["errors"] == []
     for trial in summary["trials"]:
         # By steps some messages are empty: over dpdk a frame each.
         came = ("delivered_bytes", "delivered_messages", "delivered_frames")

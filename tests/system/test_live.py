@@ -116,7 +116,7 @@ def test_a_terminal_that_is_closed_costs_no_results(topology: Path, tmp_path: Pa
         assert terminal.process.wait(30) == 3
     summary = load_summary(tmp_path / "results")
     assert summary["status"] == "partial"
-    assert summary["faults"] == ["interrupted (SIGHUP)"]
+    assert summary["errors"] == ["interrupted (SIGHUP)"]
 
 
 def test_lines_on_a_terminal_for_those_who_want_them(topology: Path, tmp_path: Path) -> None:

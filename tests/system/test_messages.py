@@ -38,9 +38,11 @@ def test_sweep(tmp_path: Path) -> None:
         assert all(point["lost"] == 0 for point in curve["points"])
         assert small["latency_us"]["min"] < large["latency_us"]["min"]
         assert 0.5 * LINE_MBPS < large["bandwidth_mbps"] < LINE_MBPS
-        assert 4 < curve["half_peak_size"] <= curve["ninety_peak_size"] <= curve["peak_size"]
-    crossings = result.summary["messages"]["crossings"]
-    assert [crossing["ranks"] for crossing in crossings] == [2, 4]
+        assert (
+            4 < curve["size_at_half_peak"] <= curve["size_at_90_percent_peak"] <= curve["peak_size"]
+        )
+    crossovers = result.summary["messages"]["crossovers"]
+    assert [crossing["ranks"] for crossing in crossovers] == [2, 4]
     assert "Messages there and back" in result.output
     assert "Which path to use" in result.output
 
@@ -95,7 +97,7 @@ def test_scatter(tmp_path: Path, partners: str, transport: str) -> None:
     assert not (result.directory / scatter.LINES).exists()
     assert entry["bandwidth_mbps"] is None or entry["bandwidth_mbps"] > 0.1 * LINE_MBPS
     assert 0 < entry["latency_us"] < 1e5
-    (computing,) = result.summary["messages"]["computing"]
+    (computing,) = result.summary["messages"]["concurrent_computation"]
     assert computing["nodes"] == 4
-    assert computing["alone_mflops"] > 10
-    assert computing["beside_mflops"] > 10
+    assert computing["compute_only_mflops"] > 10
+    assert computing["concurrent_mflops"] > 10

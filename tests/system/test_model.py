@@ -92,7 +92,7 @@ def test_frames_that_come_in_the_next_phase_are_lost_once(tmp_path: Path) -> Non
     (struck,) = (record["struck"] for record in truth(result) if record["type"] == "fault")
     foreign = [0, 0, 0]
     for port in result.records("port"):
-        foreign[port["phase"]] += port["foreign"] if port["phase"] >= 0 else 0
+        foreign[port["phase"]] += port["unexpected"] if port["phase"] >= 0 else 0
     assert 0 < first["lost_frames"] <= struck  # a frame of the plan's probe may be among them
     assert foreign == [struck - first["lost_frames"], first["lost_frames"], 0]
     for trial in (first, second, third):

@@ -49,13 +49,13 @@ def _port_frames(result: runs.Result) -> tuple[Counter[str], Counter[str]]:
     sent: Counter[str] = Counter()
     received: Counter[str] = Counter()
     for port in result.records("port"):
-        sent[port["port"]] += port["sent_frames"] + port["guest_sent"] + port["probes_sent"]
+        sent[port["port"]] += port["sent_frames"] + port["arp_nd_sent"] + port["probes_sent"]
         received[port["port"]] += (
             port["received_frames"]
-            + port["guest_received"]
+            + port["arp_nd_received"]
             + port["probes_received"]
             + port["misdelivered"]
-            + port["foreign"]
+            + port["unexpected"]
         )
     return sent, received
 

@@ -40,7 +40,7 @@ pytestmark = [
     ),
 ]
 
-STOP_LIMIT_S = 3.0  # the deadman's second, and Slurm's messages
+STOP_LIMIT_S = 3.0  # the heartbeat_timeout's second, and Slurm's messages
 CTLD_PORT, SLURMD_PORT = 36817, 36818
 QUICK: dict[str, Any] = {"warmup": "100ms", "window": "300ms", "load": "80%", "repeat": 1}
 PAIRS = {"pattern": "pairs"}
@@ -106,7 +106,7 @@ class Cluster:
         return {
             "launch": "slurm",
             "hosts": "node[1-4]",
-            "control": control | {"deadman": "1s", "barrier_timeout": "10s"},
+            "control": control | {"heartbeat_timeout": "1s", "barrier_timeout": "10s"},
             "ports": {"e0": {"network": "lab", "iface": "eth0", "line_rate": "20Mbit"}},
             "slurm": {"engine": str(find_engine()), **slurm},
         }
@@ -353,7 +353,7 @@ def test_the_run_goes_on_without_them(cluster: Cluster, tmp_path: Path) -> None:
     finally:
         cluster.output("scontrol", "update", "nodename=node4", "state=resume")
     assert result.status == 0, result.errors
-    first, second = result.summary["run"]["left_out"]
+    first, second = result.summary["run"]["excluded_hosts"]
     assert first == {"host": "node4", "reason": "Slurm can't give it (it is down: broken fan)"}
     assert second["host"] == "node2"
     assert second["reason"].startswith("it ended with status 7; its last words: ")

@@ -260,7 +260,7 @@ def test_the_run_goes_on_without_them(hosts: sshkit.Hosts, tmp_path: Path) -> No
     result = hosts.run(tmp_path, asked)
     assert result.status == 0, result.errors
     run = result.summary["run"]
-    assert [host["host"] for host in run["left_out"]] == ["node5", "node8"]
+    assert [host["host"] for host in run["excluded_hosts"]] == ["node5", "node8"]
     assert [node["node"] for node in run["nodes"]] == [
         name for name in hosts.names if name not in ("node5", "node8")
     ]
@@ -304,7 +304,7 @@ def test_the_run_goes_on_without_one_that_dies_at_once(
     result = hosts.run(tmp_path / "exclude", asked | {"on_missing": "exclude"})
     assert result.status == 0, result.errors
     run = result.summary["run"]
-    assert run["left_out"] == [{"host": "node3", "reason": why}]
+    assert run["excluded_hosts"] == [{"host": "node3", "reason": why}]
     assert [node["node"] for node in run["nodes"]] == ["node1", "node2", "node4"]
     assert f"left out: node3: {why}" in result.errors
     assert {record["node"] for record in result.records("hello")} == {"node1", "node2", "node4"}
@@ -350,7 +350,7 @@ def test_the_controllers_port_is_guarded(engine: Any, hosts: sshkit.Hosts, tmp_p
 def over_control(hosts: sshkit.Hosts, **more: Any) -> runs.Record:
     """A site whose port under test carries the controller's connection and the barriers, too."""
     site = hosts.site("node1", "node2")
-    del site["control"]["deadman"]
+    del site["control"]["heartbeat_timeout"]
     addresses = {node.name: node.control_ipv4 for node in hosts.lab.nodes}
     site["ports"]["e0"] |= {"iface": "ctl0", "shared": True, "line_rate": "50Mbit"} | more
     site["overrides"] = {
@@ -360,12 +360,12 @@ def over_control(hosts: sshkit.Hosts, **more: Any) -> runs.Record:
 
 
 def test_control_over_the_port_under_test(hosts: sshkit.Hosts, tmp_path: Path) -> None:
-    asked = configuration(over_control(hosts), window="1s", interim="100ms")
+    asked = configuration(over_control(hosts), window="1s", interval="100ms")
     del asked["load"]
     result = hosts.run(tmp_path, asked)
     assert result.status == 0, result.errors
     effective = yaml.safe_load((result.directory / "configuration.yaml").read_text())
-    assert effective["site"]["control"]["deadman"] == "5s"
+    assert effective["site"]["control"]["heartbeat_timeout"] == "5s"
     (trial, *_) = result.summary["trials"]
     assert trial["load"] == {"percent": 95.0}
     flows = [record for record in result.records("flow") if record["side"] == "destination"]

@@ -59,7 +59,7 @@ def test_a_link_that_sags_for_a_moment_is_found(
 
     With tcp the other direction sags, too: its acknowledgements come late.
     """
-    conf = configuration(topology, transport, window="4s", interim="100ms")
+    conf = configuration(topology, transport, window="4s", interval="100ms")
     with underway.started(tmp_path / "run", conf) as run:
         run.wait_for_load(phase=0)
         time.sleep(1.0)
@@ -71,14 +71,14 @@ def test_a_link_that_sags_for_a_moment_is_found(
         result = run.end()
     assert lasted_s < 2 * SAG_S, "the machine was too busy to say anything"
     (trial,) = result.trials()
-    interim = trial["interim"]
-    assert interim["spans"] >= 20
-    low = interim["lowest"][0]
+    interval = trial["intervals"]
+    assert interval["count"] >= 20
+    low = interval["lowest"][0]
     pair = ("node1:e0", "node2:e0")
     assert (low["src"], low["dst"]) == pair or (transport == "tcp" and low["dst"] == pair[0])
     assert low["percent_of_mean"] < 50
     assert low["to_s"] - low["from_s"] < 0.5
-    others = [entry["percent_of_mean"] for entry in interim["lowest"] if entry["src"] not in pair]
+    others = [entry["percent_of_mean"] for entry in interval["lowest"] if entry["src"] not in pair]
     assert len(others) == 2
     assert min(others) > low["percent_of_mean"]
     check_time(result, low)
@@ -87,7 +87,7 @@ def test_a_link_that_sags_for_a_moment_is_found(
 def check_time(result: runs.Result, low: runs.Record) -> None:
     """The flow's spans below half of its usual rate are those of the sag, and no others."""
     spans: list[tuple[float, float, float]] = []
-    for record in result.records("interim"):
+    for record in result.records("interval"):
         if record["dst"] != low["dst"]:
             continue
         assert len(str(record)) < 1000
@@ -113,7 +113,7 @@ def test_repeats_end_when_the_mean_is_sure(topology: Path, tmp_path: Path) -> No
     (entry,) = result.summary["statistics"]
     count = len(entry["values"])
     assert 2 <= count <= 6
-    assert entry["verdict"] == ("conclusive" if entry["width_percent"] <= 40 else "inconclusive")
+    assert entry["verdict"] == ("conclusive" if entry["ci_width_percent"] <= 40 else "inconclusive")
     assert [plan["repeat"] for plan in result.summary["plans"]] == list(range(count))
     assert result.summary["not_measured"] == []
     assert "Repeats, mean with its confidence interval" in result.output
@@ -134,7 +134,7 @@ def test_an_unsure_mean_is_inconclusive_and_the_exit_status_says_so(
     assert result.status == 4, result.errors
     (entry,) = result.summary["statistics"]
     assert (len(entry["values"]), entry["verdict"]) == (3, "inconclusive")
-    assert entry["low"] < entry["mean"] < entry["high"]
+    assert entry["ci_low"] < entry["mean"] < entry["ci_high"]
 
 
 @pytest.mark.parametrize("transport", ["dpdk", "udp"])
@@ -152,9 +152,9 @@ def test_what_the_switch_drops_went_missing_in_the_network(
     with underway.started(tmp_path / "run", conf) as run:
         result = run.end()
     (trial,) = result.trials()
-    found = trial["whereabouts"]
+    found = trial["loss_location"]
     assert found["lost_frames"] > 100
-    assert found["agree"] is True
+    assert found["consistent"] is True
     dropped = counters.read(kept_lab).nodes["node4"].dropped_to_node - before
     assert trial["offered_frames"] == trial["delivered_frames"] + dropped
     hosts = found["sender_host"] + found["receiver_host"]
@@ -200,11 +200,11 @@ def test_a_host_that_was_away_is_named_and_not_the_network(
             os.kill(pid, signal.SIGCONT)
         result = run.end()
     (trial,) = result.trials()
-    limits = {limit["port"]: limit for limit in trial["host_limited"]}
-    assert limits["node2:e0"]["window_off_percent"] > 1
-    assert trial["whereabouts"]["network"] == 0
+    limits = {limit["port"]: limit for limit in trial["tester_limited"]}
+    assert limits["node2:e0"]["window_error_percent"] > 1
+    assert trial["loss_location"]["network"] == 0
     assert [found["kind"] for found in result.summary["findings"]] == []
-    assert not any("no line carries that" in alarm for alarm in result.summary["alarms"])
+    assert not any("no line carries that" in alarm for alarm in result.summary["warnings"])
     flow = next(
         record
         for record in result.records("flow")
@@ -226,23 +226,23 @@ def test_how_far_the_switch_displaced_frames(tmp_path: Path) -> None:
     result = runs.run(tmp_path, modelled(tmp_path, {"kind": "reorder", "displacement": 3}))
     assert result.status == 0, result.errors
     (trial,) = result.trials()
-    found = trial["disorder"]
+    found = trial["reordering"]
     assert trial["reordered_frames"] > 50
     ratio = trial["reordered_frames"] / trial["delivered_frames"]
     assert found["reordered_percent"] == pytest.approx(100 * ratio, abs=1e-4)
-    assert 3 <= found["extent_most"] <= 5  # some are held at the same time as another
+    assert 3 <= found["extent_max"] <= 5  # some are held at the same time as another
     assert found["extent_mean"] == pytest.approx(3, abs=0.1)
-    assert found["near_percent"] == pytest.approx(100 * ratio, rel=0.1)
-    assert trial["whereabouts"]["lost_frames"] == 0
+    assert found["three_reordered_percent"] == pytest.approx(100 * ratio, rel=0.1)
+    assert trial["loss_location"]["lost_frames"] == 0
 
 
 @labkit.needs_switch
 def test_what_a_faulty_switch_drops_is_the_networks(tmp_path: Path) -> None:
     result = runs.run(tmp_path, modelled(tmp_path, {"kind": "drop"}))
     (trial,) = result.trials()
-    found = trial["whereabouts"]
+    found = trial["loss_location"]
     assert found["lost_frames"] > 50
     assert (found["sender_host"], found["receiver_host"]) == (0, 0)
     assert found["network"] == found["lost_frames"]
-    assert found["agree"] is True
-    assert trial["disorder"]["reordered_percent"] == 0
+    assert found["consistent"] is True
+    assert trial["reordering"]["reordered_percent"] == 0

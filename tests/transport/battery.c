@@ -509,8 +509,8 @@ static void look_at_times(struct battery_run *run, uint32_t rank, struct lane *l
             subject->transport->latency(lane, &lane->request.sends[i], LATENCY_PINGPONG, times));
         assert_true(times->histogram.count > 0);
         assert_true(came_back(times->histogram.count, times->sent));
-        assert_true(times->histogram.least_ns > 0);
-        assert_true(times->histogram.greatest_ns < (uint64_t)run->duration_ns);
+        assert_true(times->histogram.min_ns > 0);
+        assert_true(times->histogram.max_ns < (uint64_t)run->duration_ns);
         free(times);
     }
     for (uint32_t i = 0; i < lane->request.receive_count; i++)
@@ -587,8 +587,8 @@ static void draw_messages(struct battery_run *run, bool random)
 {
     begin_pingpong(run);
     run->phase.pingpong = (struct pingpong_options){.count = DRAWN_COUNT,
-                                                    .size_least = DRAWN_LEAST,
-                                                    .size_most = drawn_most(),
+                                                    .min_size = DRAWN_LEAST,
+                                                    .max_size = drawn_most(),
                                                     .random = random,
                                                     .samples = true};
     run->duration_ns = 10 * NS_PER_S;
@@ -634,10 +634,10 @@ static void check_times(const struct latency *latency, uint64_t least_count)
     const struct histogram *times = &latency->histogram;
 
     assert_true(times->count >= least_count);
-    assert_true(times->least_ns <= histogram_quantile(times, 0.5));
+    assert_true(times->min_ns <= histogram_quantile(times, 0.5));
     assert_true(histogram_quantile(times, 0.5) <= histogram_quantile(times, 0.99));
-    assert_true(histogram_quantile(times, 0.99) <= times->greatest_ns);
-    assert_true(times->greatest_ns < (uint64_t)(subject->emulated ? LIMIT_NS : NS_PER_S));
+    assert_true(histogram_quantile(times, 0.99) <= times->max_ns);
+    assert_true(times->max_ns < (uint64_t)(subject->emulated ? LIMIT_NS : NS_PER_S));
     assert_int_equal(times->beyond, 0);
 }
 
@@ -698,7 +698,7 @@ static void case_probes_beside_messages(void **state)
         assert_in_range(trip->sent, trip->histogram.count, due * 2);
         if (!subject->gives_up)
             assert_int_equal(trip->sent, trip->histogram.count);
-        assert_true(trip->histogram.least_ns > 1000);
+        assert_true(trip->histogram.min_ns > 1000);
         assert_true(run.flows[i].source.live.payload_bytes <= run.flows[i].source.intended);
     }
     free(latency);

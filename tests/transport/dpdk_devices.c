@@ -109,7 +109,7 @@ static void tune(struct phase *phase)
 
 /* What port 0 sends comes back from port 1 in the same buffers, rewritten; it must find its own
  * headers again when it sends them the next time. */
-static void there_and_back(void)
+static void round_trip(void)
 {
     struct battery_run run;
 
@@ -224,8 +224,8 @@ static void judged(struct battery_run *run)
     assert_int_equal(run->counts[1].misdelivered, 3);
     assert_int_equal(misdelivered_frames(&run->counts[1].misdelivered_flows, 0, 7), 3);
     assert_int_equal(run->counts[1].foreign, 2);
-    assert_true(run->counts[1].guest_received >= 1);
-    assert_true(run->counts[1].guest_sent >= 2); /* its announcement and the answer */
+    assert_true(run->counts[1].arp_nd_received >= 1);
+    assert_true(run->counts[1].arp_nd_sent >= 2); /* its announcement and the answer */
 }
 
 /* What was measured is the wire's delay, `times` times: never less, and its median not much more.
@@ -236,11 +236,11 @@ static void shows_wire(const struct latency *latency, unsigned times)
     uint64_t median = histogram_quantile(histogram, 0.5);
 
     print_message("%u x %lld ns: least %llu, median %llu, greatest %llu of %llu\n", times,
-                  (long long)WIRE_NS, (unsigned long long)histogram->least_ns,
-                  (unsigned long long)median, (unsigned long long)histogram->greatest_ns,
+                  (long long)WIRE_NS, (unsigned long long)histogram->min_ns,
+                  (unsigned long long)median, (unsigned long long)histogram->max_ns,
                   (unsigned long long)histogram->count);
     assert_true(histogram->count >= 20);
-    assert_true(histogram->least_ns >= times * (uint64_t)WIRE_NS);
+    assert_true(histogram->min_ns >= times * (uint64_t)WIRE_NS);
     assert_true((double)median <=
                 (1 + HISTOGRAM_ERROR) * (double)(times * (uint64_t)(WIRE_NS + WIRE_SLACK_NS)));
 }
@@ -267,7 +267,7 @@ static void planted_delay(struct transport_port **ports, const struct port_conf 
     shows_wire(&latency[0][LATENCY_ROUND_TRIP], 2);
     assert_int_equal(latency[0][LATENCY_ROUND_TRIP].sent,
                      latency[0][LATENCY_ROUND_TRIP].histogram.count);
-    assert_true(latency[0][LATENCY_IPDV].histogram.least_ns < (uint64_t)WIRE_SLACK_NS);
+    assert_true(latency[0][LATENCY_IPDV].histogram.min_ns < (uint64_t)WIRE_SLACK_NS);
 }
 
 static void more(struct transport_port **ports, const struct port_conf *confs)
@@ -276,7 +276,7 @@ static void more(struct transport_port **ports, const struct port_conf *confs)
     struct battery_run run;
 
     (void)confs;
-    there_and_back();
+    round_trip();
     for (unsigned i = 0; i < PORTS; i++) {
         transport_dpdk.facts(ports[i], &facts);
         assert_int_equal(rte_ether_unformat_addr(facts.mac, &macs[i]), 0);

@@ -146,8 +146,8 @@ static void check_counters(void)
     battery_whole(&run, 50);
     for (size_t i = 0; i < PORTS; i++) {
         struct switch_count now = switch_count(i);
-        uint64_t sent = run.counts[i].guest_sent;
-        uint64_t received = run.counts[i].guest_received + run.counts[i].foreign;
+        uint64_t sent = run.counts[i].arp_nd_sent;
+        uint64_t received = run.counts[i].arp_nd_received + run.counts[i].foreign;
 
         for (size_t flow = 0; flow < run.flow_count; flow++) {
             sent += run.flows[flow].src == i ? run.flows[flow].source.live.frames : 0;
@@ -155,7 +155,7 @@ static void check_counters(void)
         }
         assert_int_equal(now.received - before[i].received, sent);
         assert_int_equal(now.sent - before[i].sent, received);
-        assert_int_equal(run.counts[i].guest_sent, 1);
+        assert_int_equal(run.counts[i].arp_nd_sent, 1);
     }
 }
 
@@ -256,8 +256,8 @@ static void through_gateway(struct transport_port **ports, const struct port_con
     assert_true(run.flows[0].source.live.frames > 50);
     assert_int_equal(run.flows[0].destination.live.frames, 0);
     assert_int_equal(run.counts[1].misdelivered, run.flows[0].source.live.frames);
-    assert_true(run.counts[0].guest_sent >= 2); /* learning and the question */
-    assert_true(run.counts[1].guest_sent >= 2); /* learning and the answer */
+    assert_true(run.counts[0].arp_nd_sent >= 2); /* learning and the question */
+    assert_true(run.counts[1].arp_nd_sent >= 2); /* learning and the answer */
 }
 
 /* The switch's own kernel is the gateway of both prefixes: its ARP is not padded on a veth. */

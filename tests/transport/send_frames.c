@@ -104,7 +104,7 @@ int main(int argc, char **argv)
     if (transport_dpdk.prepare(&lane, &request, &err) != 0)
         return fail(&err);
     rc = run(lane, &phase, &err);
-    printf("%" PRIu64 " frames, %" PRIu64 " learning\n", side.live.frames, count.guest_sent);
+    printf("%" PRIu64 " frames, %" PRIu64 " learning\n", side.live.frames, count.arp_nd_sent);
     transport_dpdk.destroy(lane);
     transport_dpdk.close(ports[1]);
     transport_dpdk.close(ports[0]);

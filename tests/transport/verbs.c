@@ -126,8 +126,8 @@ static void too_large_for_ud(struct phase *phase)
     phase->sizes[0] = 5000;
 }
 
-static void there_and_back(struct phase *phase, enum verbs_service service,
-                           enum verbs_operation operation)
+static void round_trip(struct phase *phase, enum verbs_service service,
+                       enum verbs_operation operation)
 {
     phase->traffic = TRAFFIC_PINGPONG;
     options_of(phase)->service = service;
@@ -139,18 +139,18 @@ static void there_and_back(struct phase *phase, enum verbs_service service,
 
 static void read_back(struct phase *phase)
 {
-    there_and_back(phase, VERBS_RC, VERBS_READ);
+    round_trip(phase, VERBS_RC, VERBS_READ);
 }
 
 static void several_pairs_back(struct phase *phase)
 {
-    there_and_back(phase, VERBS_RC, VERBS_SEND);
+    round_trip(phase, VERBS_RC, VERBS_SEND);
     options_of(phase)->queue_pairs = 2;
 }
 
 static void plain_back(struct phase *phase)
 {
-    there_and_back(phase, VERBS_UC, VERBS_WRITE);
+    round_trip(phase, VERBS_UC, VERBS_WRITE);
 }
 
 static const struct battery_refusal refusals[] = {

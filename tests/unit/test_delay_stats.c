@@ -37,15 +37,15 @@ static void test_delays_of_neighbours(void **state)
     delay_stats_sum(&stats, 1, &buckets, DELAY_ONE_WAY, &sum);
     assert_int_equal(sum.count, 3);
     assert_int_equal(sum.sum_ns, 340);
-    assert_int_equal(sum.least_ns, 100);
-    assert_int_equal(sum.greatest_ns, 130);
+    assert_int_equal(sum.min_ns, 100);
+    assert_int_equal(sum.max_ns, 130);
     assert_int_equal(sum.buckets[histogram_index(110)], 1);
     memset(&sum, 0, sizeof sum);
     delay_stats_sum(&stats, 1, &buckets, DELAY_IPDV, &sum);
     assert_int_equal(sum.count, 2);
     assert_int_equal(sum.sum_ns, 50); /* 30 up, 20 down */
-    assert_int_equal(sum.least_ns, 20);
-    assert_int_equal(sum.greatest_ns, 30);
+    assert_int_equal(sum.min_ns, 20);
+    assert_int_equal(sum.max_ns, 30);
 }
 
 /* Frames that came together differ by nothing; the first by what the frame before had. */
@@ -126,11 +126,11 @@ static void test_nothing_is_nothing(void **state)
 {
     (void)state;
     delay_stats_sum(&stats, 1, &buckets, DELAY_ONE_WAY, &sum);
-    assert_int_equal(sum.count + sum.sum_ns + sum.greatest_ns + sum.least_ns, 0);
+    assert_int_equal(sum.count + sum.sum_ns + sum.max_ns + sum.min_ns, 0);
     delay_stats_add(&stats, &buckets, 0, 0);
     delay_stats_sum(&stats, 1, &buckets, DELAY_ONE_WAY, &sum);
     assert_int_equal(sum.count, 1);
-    assert_int_equal(sum.least_ns, 0);
+    assert_int_equal(sum.min_ns, 0);
 }
 
 static void test_streams_of_a_flow(void **state)
@@ -145,8 +145,8 @@ static void test_streams_of_a_flow(void **state)
     delay_stats_add(&streams[0], &buckets, 41, 0);
     delay_stats_sum(streams, 2, &buckets, DELAY_ONE_WAY, &sum);
     assert_int_equal(sum.count, 3);
-    assert_int_equal(sum.least_ns, 40);
-    assert_int_equal(sum.greatest_ns, 1000);
+    assert_int_equal(sum.min_ns, 40);
+    assert_int_equal(sum.max_ns, 1000);
     memset(&sum, 0, sizeof sum);
     delay_stats_sum(streams, 2, &buckets, DELAY_IPDV, &sum);
     assert_int_equal(sum.count, 1); /* none between streams */

@@ -89,14 +89,15 @@ static int64_t next_beat(struct scene *scene)
         return -1;
     }
     assert_int_equal(document_kind(document), DOCUMENT_BEAT);
-    beat = (int64_t)*document->beat;
+    beat = (int64_t)*document->heartbeat;
     document_free(document);
     return beat;
 }
 
 static void any_pieces_make_a_document(void **state)
 {
-    static const char text[] = "beat: 1\n...\n# a word\nbeat: 2\n... \r\n---\nbeat: 3\n...\n";
+    static const char text[] =
+        "heartbeat: 1\n...\n# a word\nheartbeat: 2\n... \r\n---\nheartbeat: 3\n...\n";
     struct scene scene;
     int64_t expected = 1;
 
@@ -123,7 +124,7 @@ static void many_documents_wait_in_order(void **state)
     (void)state;
     set_scene(&scene, false);
     for (int i = 0; i < 3000; i++) {
-        snprintf(text, sizeof text, "beat: %d\n...\n", i);
+        snprintf(text, sizeof text, "heartbeat: %d\n...\n", i);
         say(&scene, text);
     }
     end(&scene);
@@ -139,7 +140,7 @@ static void empty_documents_are_passed_over(void **state)
 
     (void)state;
     set_scene(&scene, false);
-    say(&scene, "...\n...\n# nothing\n...\nbeat: 4\n...\n");
+    say(&scene, "...\n...\n# nothing\n...\nheartbeat: 4\n...\n");
     assert_int_equal(next_beat(&scene), 4);
     assert_int_equal(next_beat(&scene), -1);
     strike(&scene);
@@ -151,7 +152,7 @@ static void a_document_cut_short_is_not_run_from_a_pipe(void **state)
 
     (void)state;
     set_scene(&scene, false);
-    say(&scene, "beat: 5\n...\nbeat: 6\n");
+    say(&scene, "heartbeat: 5\n...\nheartbeat: 6\n");
     end(&scene);
     assert_int_equal(next_beat(&scene), 5);
     assert_int_equal(next_beat(&scene), -1);
@@ -164,7 +165,7 @@ static void the_last_of_a_file_needs_no_end(void **state)
 
     (void)state;
     set_scene(&scene, true);
-    say(&scene, "beat: 5\n...\nbeat: 6");
+    say(&scene, "heartbeat: 5\n...\nheartbeat: 6");
     assert_int_equal(next_beat(&scene), 5);
     assert_int_equal(next_beat(&scene), -1);
     end(&scene);
@@ -179,7 +180,7 @@ static void an_end_without_newline_is_an_end(void **state)
 
     (void)state;
     set_scene(&scene, false);
-    say(&scene, "beat: 7\n...");
+    say(&scene, "heartbeat: 7\n...");
     assert_int_equal(next_beat(&scene), -1);
     end(&scene);
     assert_int_equal(next_beat(&scene), 7);
@@ -205,7 +206,7 @@ static void a_refusal_names_the_line_of_the_stream(void **state)
 
     (void)state;
     set_scene(&scene, false);
-    say(&scene, "beat: 1\n...\n\n\nbaet: 2\n...\n");
+    say(&scene, "heartbeat: 1\n...\n\n\nbaet: 2\n...\n");
     assert_int_equal(next_beat(&scene), 1);
     assert_int_equal(input_next(scene.input, &document, &err), -EINVAL);
     assert_non_null(strstr(err.text, "baet"));
@@ -230,7 +231,7 @@ static void only_one_document_is_limited_in_size(void **state)
     comment[size - 1] = '\n';
     for (int i = 0; i < 8; i++) { /* twice the limit waits */
         assert_int_equal(feed(&scene, comment, size, &err), 0);
-        say(&scene, "beat: 8\n...\n");
+        say(&scene, "heartbeat: 8\n...\n");
     }
     for (int i = 0; i < 8; i++)
         assert_int_equal(next_beat(&scene), 8);
@@ -252,7 +253,7 @@ static void test_flags_of_the_file_stay(void **state)
     set_scene(&scene, false);
     before = fcntl(scene.reader, F_GETFL);
     assert_int_equal(before & O_NONBLOCK, 0);
-    say(&scene, "beat: 1\n...\n"); /* and reads twice: nobody waits */
+    say(&scene, "heartbeat: 1\n...\n"); /* and reads twice: nobody waits */
     assert_int_equal(next_beat(&scene), 1);
     end(&scene);
     assert_int_equal(fcntl(scene.reader, F_GETFL), before);

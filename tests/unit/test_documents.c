@@ -70,7 +70,7 @@ static void a_whole_trial_is_read(void **state)
     struct document *document = parse(TRIAL "  load: {percent: 99.98}\n"
                                             "  window_ns: 2000000000\n"
                                             "  sync: none\n"
-                                            "  probe: false\n"
+                                            "  connectivity_check: false\n"
                                             "  fast: {mode: b, tag: 0, small: 3, name: x}\n",
                                       &err);
     const struct fast_options *fast_options;
@@ -131,7 +131,7 @@ static void times_are_asked_for(void **state)
     }
 }
 
-#define JOB "job: {protocol: 1, run: a, nodes: [{name: n}]"
+#define JOB "job: {protocol: 2, run: a, nodes: [{name: n}]"
 
 static void clocks_are_asked_for(void **state)
 {
@@ -221,12 +221,12 @@ static void each_mistake_is_one_sentence(void **state)
 {
     static const struct refusal refusals[] = {
         {"foo: 1\n", "Unexpected key: foo"},
-        {"beat: x\n", "near line 1, column 7: Invalid uint64_t value"},
-        {"beat: 1\nquit: true\n", "more than one of"},
+        {"heartbeat: x\n", "near line 1, column 12: Invalid uint64_t value"},
+        {"heartbeat: 1\nquit: true\n", "more than one of"},
         {"- a\n", "Expecting MAPPING"},
-        {"job: {protocol: 9, run: a, nodes: [{name: n}]}\n", "speaks 1"},
-        {"job: {protocol: 1, run: 'a b', nodes: [{name: n}]}\n", "letters, digits"},
-        {"job: {protocol: 1, run: a}\n", "Missing required mapping field: nodes"},
+        {"job: {protocol: 9, run: a, nodes: [{name: n}]}\n", "speaks 2"},
+        {"job: {protocol: 2, run: 'a b', nodes: [{name: n}]}\n", "letters, digits"},
+        {"job: {protocol: 2, run: a}\n", "Missing required mapping field: nodes"},
         {JOB ", clock: {mode: gps}}\n", "Invalid"},
         {JOB ", clock: {mode: shared, asymmetry_ns: 5}}\n", "asymmetry_ns goes with estimated"},
         {JOB ", clock: {mode: auto, error_ns: 5}}\n", "error_ns with ptp"},
@@ -244,21 +244,23 @@ static void each_mistake_is_one_sentence(void **state)
         {TRIAL "  load: {fps: 1}\n  traffic: transfer\n  transfer_bytes: 9\n  sync: none\n",
          "use sync: barrier"},
         {TRIAL "  load: {fps: 1}\n  window_ns: 1\n  warmup_ns: -1\n", "below 0"},
-        {TRIAL "  load: {fps: 1}\n  window_ns: 1\n  interim_ns: 9999999\n", "10 ms to 30 days"},
-        {TRIAL "  load: {fps: 1}\n  window_ns: 1\n  interim_ns: -1\n", "10 ms to 30 days"},
+        {TRIAL "  load: {fps: 1}\n  window_ns: 1\n  interval_ns: 9999999\n", "10 ms to 30 days"},
+        {TRIAL "  load: {fps: 1}\n  window_ns: 1\n  interval_ns: -1\n", "10 ms to 30 days"},
         {TRIAL "  load: {fps: 1}\n  window_ns: 2592000000000001\n", "above 30 days"},
-        {TRIAL "  load: {fps: 1}\n  window_ns: 1\n  probe_sizes: [64, 0]\n", "probe of 0 bytes"},
+        {TRIAL "  load: {fps: 1}\n  window_ns: 1\n  connectivity_check_sizes: [64, 0]\n",
+         "probe of 0 bytes"},
         {PINGPONG "}\n", "a count or a window_ns above 0"},
-        {PINGPONG "count: 1, size_least: 9, size_most: 8}\n", "random sizes"},
+        {PINGPONG "count: 1, min_size: 9, max_size: 8}\n", "random sizes"},
         {PINGPONG "count: 100000001, samples: true}\n", "1 to 100000000, not 100000001"},
-        {PINGPONG "count: 1, patience_ns: -1}\n", "patience_ns is below 0"},
+        {PINGPONG "count: 1, timeout_ns: -1}\n", "timeout_ns is below 0"},
         {PINGPONG "count: 1, compute: 1.5}\n", "0 to 1, not 1.5"},
         {PINGPONG "count: 1}\n  sync: none\n", "use sync: barrier"},
         {TRIAL "  load: {fps: 1}\n  window_ns: 1\n  pingpong: {}\n", "needs traffic: pingpong"},
         {SCHEDULE "}\n", "a count or a window_ns above 0"},
         {SCHEDULE "count: 1, batch: 0}\n", "1 to 1000000 repetitions, not 0"},
-        {SCHEDULE "count: 1, lead: 1000001}\n", "1000000 repetitions at most, not 1000001"},
-        {SCHEDULE "count: 1, lead: 1, compute: true}\n", "leave lead or compute out"},
+        {SCHEDULE "count: 1, batch_warmup: 1000001}\n", "1000000 repetitions at most, not 1000001"},
+        {SCHEDULE "count: 1, batch_warmup: 1, compute: true}\n",
+         "leave batch_warmup or compute out"},
         {SCHEDULE "count: 1}\n  sync: none\n", "leave sync: none out"},
         {TRIAL "  load: {fps: 1}\n  window_ns: 1\n  schedule: {}\n", "needs traffic: schedule"},
         {TRIAL "  load: {fps: 1}\n  window_ns: 1\n  fast: {mode: c}\n",
@@ -306,7 +308,8 @@ static struct input *stream(const char *text, bool whole)
 
 static void a_stream_gives_document_after_document(void **state)
 {
-    struct input *input = stream("# comment\n...\nbeat: 1\n...  \nbeat: 2\n...\nquit: tr", false);
+    struct input *input =
+        stream("# comment\n...\nheartbeat: 1\n...  \nheartbeat: 2\n...\nquit: tr", false);
     struct document *document;
     struct err err = {0};
 
@@ -314,7 +317,7 @@ static void a_stream_gives_document_after_document(void **state)
     assert_true(input_ended(input));
     for (uint64_t i = 1; i <= 2; i++) {
         assert_int_equal(input_next(input, &document, &err), 1);
-        assert_int_equal(*document->beat, i);
+        assert_int_equal(*document->heartbeat, i);
         document_free(document);
     }
     /* cut short by the end of the pipe: never run */
@@ -324,7 +327,7 @@ static void a_stream_gives_document_after_document(void **state)
 
 static void a_file_may_lack_its_last_end(void **state)
 {
-    struct input *input = stream("beat: 1\n...\nquit: true", true);
+    struct input *input = stream("heartbeat: 1\n...\nquit: true", true);
     struct document *document;
     struct err err = {0};
 
@@ -340,7 +343,7 @@ static void a_file_may_lack_its_last_end(void **state)
 
 static void lines_are_counted_over_the_whole_stream(void **state)
 {
-    struct input *input = stream("beat: 1\n...\n\n\nbeat: x\n...\n", false);
+    struct input *input = stream("heartbeat: 1\n...\n\n\nheartbeat: x\n...\n", false);
     struct document *document;
     struct err err = {0};
 
@@ -354,7 +357,7 @@ static void lines_are_counted_over_the_whole_stream(void **state)
 
 static void a_document_may_come_in_pieces(void **state)
 {
-    static const char text[] = "beat: 42\n...\n";
+    static const char text[] = "heartbeat: 42\n...\n";
     struct document *document;
     struct input *input;
     struct err err = {0};
@@ -370,7 +373,7 @@ static void a_document_may_come_in_pieces(void **state)
         assert_false(input_ended(input));
     }
     assert_int_equal(input_next(input, &document, &err), 1);
-    assert_int_equal(*document->beat, 42);
+    assert_int_equal(*document->heartbeat, 42);
     document_free(document);
     input_close(input);
     close(fds[0]);

@@ -74,8 +74,8 @@ static void test_quantiles(void **state)
         uint64_t sum = fill(&histogram, values, spread, (uint64_t)spread);
 
         assert_int_equal(histogram.count, VALUES);
-        assert_int_equal(histogram.least_ns, values[0]);
-        assert_int_equal(histogram.greatest_ns, values[VALUES - 1]);
+        assert_int_equal(histogram.min_ns, values[0]);
+        assert_int_equal(histogram.max_ns, values[VALUES - 1]);
         assert_int_equal(histogram.sum_ns, sum);
         assert_int_equal(histogram.beyond, 0);
         for (size_t i = 0; i < sizeof shares / sizeof shares[0]; i++) {
@@ -99,9 +99,9 @@ static void test_empty_and_single(void **state)
     assert_int_equal(histogram_quantile(&histogram, 0.5), 0);
     assert_int_equal(histogram_write(&histogram, &next, text, sizeof text), 0);
     histogram_add(&histogram, 0);
-    assert_int_equal(histogram.least_ns, 0);
+    assert_int_equal(histogram.min_ns, 0);
     histogram_add(&histogram, 1000003);
-    assert_int_equal(histogram.least_ns, 0);
+    assert_int_equal(histogram.min_ns, 0);
     assert_int_equal(histogram_quantile(&histogram, 1), 1000003);
     assert_int_equal(histogram.sum_ns, 1000003);
 }
@@ -118,7 +118,7 @@ static void test_beyond(void **state)
     histogram_add_times(&histogram, UINT64_C(1) << HISTOGRAM_POWERS, 3);
     assert_int_equal(histogram.beyond, 3);
     assert_int_equal(histogram.buckets[HISTOGRAM_BUCKETS - 1], 4);
-    assert_int_equal(histogram.greatest_ns, UINT64_C(1) << HISTOGRAM_POWERS);
+    assert_int_equal(histogram.max_ns, UINT64_C(1) << HISTOGRAM_POWERS);
 }
 
 static void test_merge(void **state)
@@ -141,8 +141,7 @@ static void test_merge(void **state)
     assert_memory_equal(&empty, &whole, sizeof whole);
     memset(&empty, 0, sizeof empty);
     histogram_merge(&whole, &empty);
-    assert_int_equal(whole.least_ns,
-                     first.least_ns < second.least_ns ? first.least_ns : second.least_ns);
+    assert_int_equal(whole.min_ns, first.min_ns < second.min_ns ? first.min_ns : second.min_ns);
 }
 
 static void read_back(struct histogram *histogram, const char *text)

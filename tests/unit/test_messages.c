@@ -91,14 +91,14 @@ static unsigned count_flows(const struct pattern_plan *plan, uint32_t phase,
     return count;
 }
 
-static struct pattern_plan *plan_of(const char *name, const char *order, bool there_and_back)
+static struct pattern_plan *plan_of(const char *name, const char *order, bool round_trip)
 {
     const struct pattern_request request = {.name = name,
                                             .order = order,
                                             .n = RANKS,
                                             .seed = 1,
                                             .natural = strcmp(name, "ring") == 0,
-                                            .there_and_back = there_and_back};
+                                            .round_trip = round_trip};
     struct pattern_plan *plan = NULL;
     char why[128];
 
@@ -209,8 +209,8 @@ static void each_flow_has_a_message_in_flight(void **state)
     sum = latency_of(table, 1);
     assert_int_equal(sum->sent, 4);
     assert_int_equal(sum->histogram.count, 3);
-    assert_int_equal(sum->histogram.least_ns, 1000);
-    assert_int_equal(sum->histogram.greatest_ns, 1003);
+    assert_int_equal(sum->histogram.min_ns, 1000);
+    assert_int_equal(sum->histogram.max_ns, 1003);
     free(sum);
     sum = latency_of(table, 0);
     assert_int_equal(sum->sent, 0);
@@ -246,7 +246,7 @@ static void only_the_window_is_measured(void **state)
 static void partners_are_drawn(void **state)
 {
     struct table *table = sit_down((struct pingpong_options){
-        .count = DRAWN, .size_least = 4, .size_most = 64, .random = true, .samples = true});
+        .count = DRAWN, .min_size = 4, .max_size = 64, .random = true, .samples = true});
     struct pingpong_turn *turn = table->game.turns;
     uint32_t by_rank[PARTNERS + 1] = {0}, began = 0;
 

@@ -58,7 +58,7 @@ static double uniform(uint64_t *random)
 /* One way of a path: a least delay; an exponential one; and, with a probability, a queue that is
  * found busy, whose backlog has a heavy tail (Pareto, shape 1.5). */
 struct way {
-    int64_t least_ns;
+    int64_t min_ns;
     double mean_ns;
     double busy;
     double backlog_ns;
@@ -70,7 +70,7 @@ static int64_t delay(uint64_t *random, const struct way *way)
 
     if (uniform(random) < way->busy)
         ns += way->backlog_ns * pow(uniform(random), -1 / 1.5);
-    return way->least_ns + (int64_t)(ns < 1e9 ? ns : 1e9);
+    return way->min_ns + (int64_t)(ns < 1e9 ? ns : 1e9);
 }
 
 struct path {

@@ -49,9 +49,9 @@ static const struct refusal refusals[] = {
 
     {{.name = "ring", .n = 8}, "ring has no phase: it needs natural, or a count of at least 1"},
     {{.name = "ring", .n = 8, .count = 65537}, "ring: count 65537 is more than 65536"},
-    {{.name = "aapc", .n = 8, .draw = "hpcc"}, "aapc takes no draw"},
+    {{.name = "aapc", .n = 8, .draw = "hpcc"}, "aapc takes no random_generator"},
     {{.name = "ring", .n = 8, .count = 1, .draw = "fair"},
-     "draw \"fair\" is not known: it is one of uniform, hpcc"},
+     "random_generator \"fair\" is not known: it is one of uniform, hpcc"},
     {{.name = "ring", .n = 65536, .count = 300, .draw = "hpcc"},
      "ring: draw hpcc keeps its rings, of 16777216 ranks in total at most: 300 rings of 65536"},
     {{.name = "ring", .n = 8, .natural = true, .directions = "backward"},

@@ -149,7 +149,8 @@ static void only_the_phases_asked_for(void **state)
 
 static void only_the_headline(void **state)
 {
-    FILE *lines = print("plan: {ranks: 8, pattern: {name: aapc, order: shift}, headline: true}\n");
+    FILE *lines =
+        print("plan: {ranks: 8, pattern: {name: aapc, order: shift}, totals_only: true}\n");
     json_t *headline = next(lines);
 
     (void)state;
@@ -163,7 +164,7 @@ static void only_the_headline(void **state)
 static void a_schedule_is_summed_up(void **state)
 {
     FILE *lines = print("plan: {ranks: 4, pattern: {name: allreduce, algorithm: ring, bytes: 400},"
-                        " headline: true}\n");
+                        " totals_only: true}\n");
     json_t *headline = next(lines), *schedule = json_object_get(headline, "schedule");
 
     (void)state;
@@ -175,12 +176,12 @@ static void a_schedule_is_summed_up(void **state)
     assert_int_equal(number(schedule, "iterations"), 0);
     json_decref(headline);
     fclose(lines);
-    lines = print("plan: {ranks: 4, pattern: {name: nas_lu, class: B}, headline: true}\n");
+    lines = print("plan: {ranks: 4, pattern: {name: nas_lu, class: B}, totals_only: true}\n");
     headline = next(lines);
     assert_int_equal(number(json_object_get(headline, "schedule"), "iterations"), 250);
     json_decref(headline);
     fclose(lines);
-    lines = print("plan: {ranks: 4, pattern: {name: chain}, headline: true}\n");
+    lines = print("plan: {ranks: 4, pattern: {name: chain}, totals_only: true}\n");
     headline = next(lines);
     assert_true(json_is_null(json_object_get(headline, "schedule")));
     json_decref(headline);

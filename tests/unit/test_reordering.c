@@ -85,8 +85,8 @@ static void recall_extents(const struct bed *bed, struct flow_reordering *count)
         while (nearest < i && bed->number[i - 1 - nearest] > bed->number[i])
             nearest++;
         count->extent_sum += i - first;
-        if (i - first > count->extent_most)
-            count->extent_most = i - first;
+        if (i - first > count->extent_max)
+            count->extent_max = i - first;
         count->near += nearest >= REORDERING_NEAR;
     }
 }
@@ -102,7 +102,7 @@ static void test_extent_by_hand(void **state)
     ARRIVE(&bed, 0, 1, 2, 3, 5, 6, 4, 7);
     assert_int_equal(bed.reordered, 1);
     assert_int_equal(bed.count.extent_sum, 2);
-    assert_int_equal(bed.count.extent_most, 2);
+    assert_int_equal(bed.count.extent_max, 2);
     assert_int_equal(bed.count.near, 0);
     ARRIVE(&bed, 0, 2, 3, 4, 1, 5);
     assert_int_equal(bed.count.extent_sum, 3);
@@ -181,7 +181,7 @@ static void test_against_memory(void **state)
         recall_extents(&bed, &all);
         assert_int_equal(bed.verdicts[SEQUENCE_LATE], 0);
         assert_int_equal(bed.count.extent_sum, all.extent_sum);
-        assert_int_equal(bed.count.extent_most, all.extent_most);
+        assert_int_equal(bed.count.extent_max, all.extent_max);
         assert_int_equal(bed.count.near, all.near);
     }
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * `interim` records of many flows over two queues: short enough for any launcher, and no byte of
+ * `interval` records of many flows over two queues: short enough for any launcher, and no byte of
  * any flow left out or counted twice.
  */
 #include "clock.h"

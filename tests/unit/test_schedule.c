@@ -245,8 +245,8 @@ static void wrong_requests_are_refused(void **state)
          "ring: method sendrecv runs each ring alone: it takes no local"},
         {{.name = "aapc", .n = 4, .local = true, .bytes = PATTERN_BYTES_MAX + 1},
          "aapc: bytes 1073741825 is more than 1073741824"},
-        {{.name = "aapc", .n = 4, .local = true, .there_and_back = true},
-         "aapc: there_and_back is for messages that come back by themselves, not for the steps of "
+        {{.name = "aapc", .n = 4, .local = true, .round_trip = true},
+         "aapc: round_trip is for messages that come back by themselves, not for the steps of "
          "a schedule"},
     };
 

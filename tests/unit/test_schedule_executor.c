@@ -189,7 +189,7 @@ static void advance_step(struct rank *rank)
     const struct schedule_executor *executor = rank->executor;
     enum executor_state state;
 
-    if (!executor->in_barrier && executor->repetition < rank->phase.schedule.lead)
+    if (!executor->in_barrier && executor->repetition < rank->phase.schedule.batch_warmup)
         rank->led_ns = clock_now();
     state = executor_next(rank->executor);
 
@@ -269,7 +269,7 @@ static void test_a_lead_is_not_timed(void **state)
     struct sim sim;
 
     (void)state;
-    phase.schedule.lead = 3;
+    phase.schedule.batch_warmup = 3;
     sim_make(&sim, &all_to_all, &phase);
     sim_run(&sim);
     for (uint32_t r = 0; r < sim.n; r++) {

@@ -92,8 +92,8 @@ static void a_late_one_holds_up_no_other(void **state)
     verbs_prober_replies(&prober, 4, 0xf, begun_ns[3] + 500);
     assert_false(verbs_prober_waits(&prober, prober.schedule.next_ns));
     assert_int_equal(prober.times.count, 4);
-    assert_int_equal(prober.times.least_ns, 500);
-    assert_int_equal(prober.times.greatest_ns, begun_ns[3] + 500 - begun_ns[0]);
+    assert_int_equal(prober.times.min_ns, 500);
+    assert_int_equal(prober.times.max_ns, begun_ns[3] + 500 - begun_ns[0]);
     send_next(true);
     assert_int_equal(prober.sent, 5);
 }
@@ -124,7 +124,7 @@ static void each_answer_counts_once(void **state)
     verbs_prober_replies(&prober, 3, 0x5, last_ns + 200);
     verbs_prober_replies(&prober, 3, 0x5, last_ns + 300);
     assert_int_equal(prober.times.count, 2);
-    assert_int_equal(prober.times.least_ns, 100);
+    assert_int_equal(prober.times.min_ns, 100);
     assert_true(verbs_prober_waits(&prober, last_ns));
     assert_false(verbs_prober_waits(&prober, last_ns + 20 * GAP_NS));
     assert_int_equal(prober.measured - prober.times.count, 1); /* lost */
@@ -151,7 +151,7 @@ static void what_was_given_up_is_nobodys_answer(void **state)
     assert_int_equal(prober.times.count, 0);
     verbs_prober_replies(&prober, 2 * VERBS_PROBES_OUT, UINT64_MAX, begun_ns + timeout_ns + 9);
     assert_int_equal(prober.times.count, VERBS_PROBES_OUT);
-    assert_int_equal(prober.times.greatest_ns, 9);
+    assert_int_equal(prober.times.max_ns, 9);
     assert_int_equal(prober.measured - prober.times.count, VERBS_PROBES_OUT);
 }
 
@@ -167,7 +167,7 @@ static void a_spoilt_answer_is_a_lost_probe(void **state)
     verbs_prober_replies(&prober, 2, 3, last_ns + 10);
     assert_int_equal(prober.measured, 2);
     assert_int_equal(prober.times.count, 1);
-    assert_int_equal(prober.times.greatest_ns, 10);
+    assert_int_equal(prober.times.max_ns, 10);
     assert_false(verbs_prober_waits(&prober, last_ns));
 }
 

@@ -220,7 +220,7 @@ static void set_scene(struct scene *scene, const struct transport *transport)
                                        .count = LANES,
                                        .phase = &scene->phase,
                                        .nominal_end_ns = scene->phase.stop_ns,
-                                       .drain_silence_ns = 30 * NS_PER_MS,
+                                       .drain_timeout_ns = 30 * NS_PER_MS,
                                        .drain_max_ns = 200 * NS_PER_MS};
 }
 
@@ -310,7 +310,7 @@ static void silence_after_the_stop_ends_a_drain(void **state)
     scene.fakes[0].deaf = scene.fakes[1].deaf = scene.fakes[2].deaf = true;
     play(&scene);
     assert_int_equal(scene.task.end, TASK_DRAINED);
-    assert_true(clock_now() >= scene.phase.stop_ns + scene.task.drain_silence_ns);
+    assert_true(clock_now() >= scene.phase.stop_ns + scene.task.drain_timeout_ns);
     strike(&scene);
 }
 

@@ -78,7 +78,7 @@ def trial(number: int, pattern: dict[str, Any], **more: Any) -> dict[str, Any]:
         "warmup_ns": 500_000_000,
         "window_ns": int(WINDOW_S * 1e9),
         "cooldown_ns": 100_000_000,
-        "drain_silence_ns": 500_000_000,
+        "drain_timeout_ns": 500_000_000,
         "drain_max_ns": 3_000_000_000,
         **more,
     }
@@ -105,10 +105,10 @@ def job(driver: str, trials: Sequence[dict[str, Any]], **port: Any) -> str:
         for i, (address, own) in enumerate(zip(addresses, ports, strict=True), start=1)
     ]
     head = {
-        "protocol": 1,
+        "protocol": 2,
         "run": "pci",
         "controlled": False,
-        "deadman_ms": 5000,
+        "heartbeat_timeout_ms": 5000,
         "barrier_timeout_ms": 20_000,
         "worker": "sleep",
         "bind": {"driver": driver, "hugepages": HUGEPAGES, "journal": JOURNAL},

@@ -28,7 +28,7 @@ def _run(directory: Path, clock: Any) -> runs.Result:
             "frame_size": 512,
             "warmup": "300ms",
             "window": "2s",
-            "drain_silence": "3s",  # an emulated guest may stand still for so long
+            "drain_timeout": "3s",  # an emulated guest may stand still for so long
             "drain_max": "9s",
             "repeat": 1,
             "tests": [{"pattern": "pairs"}],
@@ -43,7 +43,7 @@ def test_one_way_delays_of_two_machines_have_their_bound_or_a_reason(tmp_path: P
     assert result.status in DONE, result.errors
     clocks = {entry["node"]: entry for entry in result.summary["clocks"]}
     assert (clocks["node1"]["clock"], clocks["node2"]["clock"]) == ("shared", "estimated")
-    assert clocks["node2"]["why"] == "boot ids differ"
+    assert clocks["node2"]["reason"] == "boot ids differ"
     assert clocks["node2"]["bound_us"] > 0
     (trial,) = result.trials(pattern="pairs")
     times = trial["latency"]["one_way"]

@@ -67,7 +67,7 @@ def test_scatter_beside_computing_over_verbs(tmp_path: Path) -> None:
     assert all(time_ns > 1000 for time_ns in samples["time_ns"])
     (fit,) = result.summary["messages"]["scatter"]
     assert (fit["transport"], fit["messages"], fit["lost"]) == ("verbs", 3 * count, 0)
-    (computing,) = result.summary["messages"]["computing"]
+    (computing,) = result.summary["messages"]["concurrent_computation"]
     assert computing["nodes"] == 3
-    assert computing["alone_mflops"] > 0
-    assert computing["beside_mflops"] > 0
+    assert computing["compute_only_mflops"] > 0
+    assert computing["concurrent_mflops"] > 0

@@ -373,7 +373,7 @@ def test_a_whole_run_with_tcp_first(tmp_path: Path) -> None:
     drivers = {(port["transport"], port["driver"]) for port in summary["ports"]}
     assert drivers == {("tcp", "tcp"), ("dpdk", "net_virtio")}
     assert {port["link_downs"] for port in summary["ports"]} == {0}
-    assert summary["alarms"] == []
+    assert summary["warnings"] == []
     records = [json.loads(line) for line in (out / "records.ndjson").read_text().splitlines()]
-    events = [record["what"] for record in records if record["type"] == "event"]
+    events = [record["kind"] for record in records if record["type"] == "event"]
     assert sorted(events) == ["bound", "bound", "restored", "restored"]

@@ -60,7 +60,7 @@ def test_example_runs(conf: Path, tmp_path: Path) -> None:
     print(result.output)
     assert result.status in DONE, result.errors
     assert result.summary["status"] == "complete"
-    assert result.summary["faults"] == []
+    assert result.summary["errors"] == []
     ends = [record for record in result.records("flow") if record["side"] == "destination"]
     assert ends
     for end in ends:

@@ -53,7 +53,7 @@ def test_loss_is_counted(rig: guests.Rig, tmp_path: Path, options: Record, size:
         "message_size": str(size),
         "load": {8: "300kbit", 1000: "1Mbit"}[size],
         "window": "3s",
-        "probe": False,
+        "connectivity_check": False,
     }
     before = rig.counters()["node1/eth0"]["lost"]
     rig.lose("node1/eth0", 0.02)
@@ -76,7 +76,13 @@ def test_loss_is_counted(rig: guests.Rig, tmp_path: Path, options: Record, size:
 @pytest.mark.slow
 def test_loss_is_repaired_and_counted(rig: guests.Rig, tmp_path: Path) -> None:
     """With `rc` the device repeats, and says so."""
-    test = {"pattern": "pairs", "verbs": LONG, "load": "2Mbit", "window": "3s", "probe": False}
+    test = {
+        "pattern": "pairs",
+        "verbs": LONG,
+        "load": "2Mbit",
+        "window": "3s",
+        "connectivity_check": False,
+    }
     rig.lose("node1/eth0", 0.02)
     try:
         said = play(rig, job(tmp_path, [test], PORT))

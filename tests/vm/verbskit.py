@@ -57,7 +57,7 @@ def job(directory: Path, tests: list[Record], port: Record) -> str:
             "control": {
                 "addresses": {name: f"100.64.0.{i + 1}" for i, name in enumerate(NODES)},
                 "udp_port": 7600,
-                "deadman": "10s",
+                "heartbeat_timeout": "10s",
                 "barrier_timeout": "20s",
             },
             "ports": {"e0": {"network": "cable", **port}},

@@ -199,8 +199,8 @@ static void arm(struct dpdk_lane *lane)
     struct port_count *count = lane->lane.request.count;
 
     count->foreign += queue->idle.foreign;
-    count->guest_sent += queue->idle.guest_sent;
-    count->guest_received += queue->idle.guest_received;
+    count->arp_nd_sent += queue->idle.arp_nd_sent;
+    count->arp_nd_received += queue->idle.arp_nd_received;
     queue->idle = (struct port_count){0};
     queue->count = count;
     queue->active = lane;

@@ -15,9 +15,9 @@
 
 static uint32_t greatest(const struct phase *phase)
 {
-    uint32_t most = phase->pingpong.size_most;
+    uint32_t most = phase->pingpong.max_size;
 
-    for (uint32_t i = 0; phase->pingpong.size_most == 0 && i < phase->size_count; i++)
+    for (uint32_t i = 0; phase->pingpong.max_size == 0 && i < phase->size_count; i++)
         most = phase->sizes[i] > most ? phase->sizes[i] : most;
     return most;
 }
@@ -27,7 +27,7 @@ static int check_sizes(const struct lane_request *request, struct err *err)
     const struct phase *phase = request->phase;
     uint32_t most = greatest(phase);
 
-    for (uint32_t i = 0; phase->pingpong.size_most == 0 && i < phase->size_count; i++)
+    for (uint32_t i = 0; phase->pingpong.max_size == 0 && i < phase->size_count; i++)
         if (phase->sizes[i] == 0)
             return err_set(err, -EINVAL, "%s: a message has 1 byte at least",
                            request->port->conf->name);

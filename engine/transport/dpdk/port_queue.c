@@ -12,7 +12,7 @@ void queue_send(struct port_queue *queue, const uint8_t *frame, uint32_t length)
         return;
     memcpy(rte_pktmbuf_append(buffer, (uint16_t)length), frame, length);
     if (rte_eth_tx_burst(queue->port->id, queue->send[PORT_POOLS], &buffer, 1) == 1)
-        queue->count->guest_sent++;
+        queue->count->arp_nd_sent++;
     else
         rte_pktmbuf_free(buffer);
 }
@@ -38,7 +38,7 @@ bool queue_handle_control_frame(struct port_queue *queue, const struct rte_mbuf 
     port_responder_unlock(queue->port);
     if (verdict == RESPONDER_IGNORES)
         return false;
-    queue->count->guest_received++;
+    queue->count->arp_nd_received++;
     if (verdict == RESPONDER_REPLIES)
         queue_send(queue, answer, answer_length);
     return true;

@@ -39,7 +39,7 @@ static int list_messages(const struct schedule_executor *executor, struct reasse
         cycles[i].bytes = calloc((size_t)cycles[i].count + 1, sizeof *cycles[i].bytes);
         if (cycles[i].bytes == NULL)
             return -ENOMEM;
-        cycles[i].batch = executor->phase->schedule.lead + executor->phase->schedule.batch;
+        cycles[i].batch = executor->phase->schedule.batch_warmup + executor->phase->schedule.batch;
         cycles[i].count = 0;
     }
     executor_each_receive(executor, false, list_message, cycles);

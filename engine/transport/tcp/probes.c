@@ -21,7 +21,7 @@
 #define PROBE_LINE_BYTES 154.0 /* a probe at layer 1: IPv4, with timestamps */
 #define UNDER_WAY 1024u        /* probes of a flow that may be */
 
-static const uint32_t probe_sizes[] = {TCP_PROBE_MESSAGE};
+static const uint32_t connectivity_check_sizes[] = {TCP_PROBE_MESSAGE};
 
 /* A flow's probes, at its source. */
 struct prober {
@@ -48,7 +48,7 @@ double tcp_probes_rate(const struct lane_request *request)
 
 void tcp_probes_script(struct tcp_script *script)
 {
-    script->sizes = probe_sizes;
+    script->sizes = connectivity_check_sizes;
     script->size_count = 1;
     script->total = FLOW_ENDLESS;
 }

@@ -283,7 +283,7 @@ static void announce(struct udp_lane *lane)
         if (sendto(lane->port->ip.socket, "", 0, MSG_DONTWAIT, (const struct sockaddr *)to,
                    udp_address_bytes(to)) == 0) {
             lane->port->sent++;
-            request->count->guest_sent++;
+            request->count->arp_nd_sent++;
         }
     }
 }

@@ -16,7 +16,7 @@
 int udp_pingpong_make(struct udp_lane *lane, struct err *err)
 {
     const struct phase *phase = lane->lane.request.phase;
-    uint32_t most = phase->pingpong.size_most;
+    uint32_t most = phase->pingpong.max_size;
 
     for (uint32_t i = 0; most == 0 && i < phase->size_count; i++)
         if (phase->sizes[i] == 0 || phase->sizes[i] > MESSAGE_MOST)

@@ -133,7 +133,7 @@ static void take(struct udp_lane *lane, const uint8_t *bytes, uint32_t length, i
 
     lane->port->received++;
     if (length < SIGNATURE_BYTES) {
-        count->guest_received += length == 0;
+        count->arp_nd_received += length == 0;
         count->foreign += length > 0;
         return;
     }

@@ -101,13 +101,13 @@ def _held_bytes(flow: Flow, result: m.PhaseResult) -> float:
 def _cause(result: m.PhaseResult, found: _Excess, end: str, site: Site) -> str:
     """The host, where one is the cause; the lab's shaper; else what is given as the line."""
     ports = [found.port, *(flow.src for flow in result.flows if getattr(flow, end) == found.port)]
-    limited = {limit["port"]: limit["reason"] for limit in result.entry["host_limited"]}
+    limited = {limit["port"]: limit["reason"] for limit in result.entry["tester_limited"]}
     for port in ports:
         if port in limited:
             return f"the host of {port} may be why: {limited[port]}"
     if not site.burst_bytes or found.bytes > site.burst_bytes:
         return _NO_LINE
-    asked = max(result.entry["asked_load"] or 0.0, 100.0)
+    asked = max(result.entry["intended_load"] or 0.0, 100.0)
     for port in ports:
         sent = result.shares.offered.get(port)
         if sent is not None and sent > asked * (1.0 + LINE_ALARM_SHARE):

@@ -131,7 +131,7 @@ class ClockTable:
             {
                 "node": node,
                 "clock": record.get("clock"),
-                "why": record.get("clock_why"),
+                "reason": record.get("clock_reason"),
                 "bound_us": self._bounds.get(node),
                 "rate_ppm": self._rates.get(node, {}).get("rate_ppm"),
                 "rate_bound_ppm": self._rates.get(node, {}).get("rate_bound_ppm"),
@@ -141,7 +141,7 @@ class ClockTable:
 
 
 def _asked(record: Record) -> bool:
-    return record.get("clock_why") == ASKED
+    return record.get("clock_reason") == ASKED
 
 
 def sentence(clocks: Iterable[Mapping[str, Any]]) -> str | None:
@@ -149,9 +149,9 @@ def sentence(clocks: Iterable[Mapping[str, Any]]) -> str | None:
     nodes = [entry for entry in clocks if entry["clock"] is not None]
     if not nodes:
         return None
-    ways = {(entry["clock"], entry["why"]): 0 for entry in nodes}
+    ways = {(entry["clock"], entry["reason"]): 0 for entry in nodes}
     for entry in nodes:
-        ways[entry["clock"], entry["why"]] += 1
+        ways[entry["clock"], entry["reason"]] += 1
     words = [
         f"{clock} ({why})" + (f" in {count} of {len(nodes)} nodes" if len(ways) > 1 else "")
         for (clock, why), count in ways.items()

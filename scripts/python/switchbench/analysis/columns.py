@@ -55,7 +55,7 @@ class FlowColumns:
 
 @dataclass(frozen=True)
 class Spans:
-    """A plan's interim results: what came of a flow from one mark to the next."""
+    """A plan's interval results: what came of a flow from one mark to the next."""
 
     phase: Ints
     src: Ints
@@ -71,7 +71,7 @@ class Spans:
 
     def until_done(self) -> Spans:
         """Of a transfer: without each flow's last span in which something came, and the empty ones
-        behind it (doc/measures.md, "Interim results")."""
+        behind it (doc/measures.md, "Interval results")."""
         most = 1 + max(int(self.src.max()), int(self.dst.max()))
         flow = (self.phase.astype(np.int64) * most + self.src) * most + self.dst
         _, flow = np.unique(flow, return_inverse=True)
@@ -192,7 +192,7 @@ class Columns:
         return FlowColumns(phase, src, dst, mbps, offered, lost)
 
     def spans(self, plan: PlanKey) -> Spans | None:
-        """The plan's interim results; None: there are none."""
+        """The plan's interval results; None: there are none."""
         found = self._spans.get(plan)
         return None if found is None else Spans(*found.columns())
 
@@ -285,7 +285,7 @@ class Columns:
         found: Ints = np.array([*places, -1], dtype=np.int32)[codes]
         return found
 
-    # --- interim results -------------------------------------------------------------------
+    # --- interval results -------------------------------------------------------------------
 
     def _take_spans(self, lines: list[bytes]) -> None:
         table = self._table(lines, _INTERIM)
@@ -439,7 +439,7 @@ def _is_sound(table: Any) -> bool:
 
 
 def _counts(column: Any) -> Any:
-    """Of the flows of interim results."""
+    """Of the flows of interval results."""
     import pyarrow.compute as pc
 
     return pc.struct_field(column, "counts")
@@ -447,14 +447,14 @@ def _counts(column: Any) -> Any:
 
 def _with_mappings(record: Record) -> Record:
     """As _as_mappings does it, for one record."""
-    if record["type"] != "interim":
+    if record["type"] != "interval":
         return record
     return record | {"flows": [{"src": src, "counts": counts} for src, counts in record["flows"]]}
 
 
 def _as_mappings(text: bytes) -> bytes:
-    """Lines of `interim` records with `["node1:e0", [1, 2]]` as a mapping: Arrow's lists are of one
-    type."""
+    """Lines of `interval` records with `["node1:e0", [1, 2]]` as a mapping: Arrow's lists are of
+    one type."""
     for old, new in ((b'["', b'{"src":"'), (b'",[', b'","counts":['), (b"]]", b"]}")):
         text = text.replace(old, new)
     return text

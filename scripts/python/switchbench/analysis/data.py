@@ -100,7 +100,7 @@ def _summary(directory: Path, damage: list[str]) -> Entry:
     summary: Entry = {}
     try:
         summary = load_summary(directory)
-        if NOT_ENDED not in summary["faults"]:
+        if NOT_ENDED not in summary["errors"]:
             return summary
         damage.append(NOT_ENDED)
     except ConfigurationError as error:
@@ -131,7 +131,7 @@ def _of_another_form(directory: Path) -> Entry | None:
 
 def _again(directory: Path, summary: Entry, faults: list[str]) -> Entry:
     """Of the records; what was wrong with the summary makes the run a partial one."""
-    known = {"run": summary.get("run", _about(directory)), "faults": faults, "exit_status": 0}
+    known = {"run": summary.get("run", _about(directory)), "errors": faults, "exit_status": 0}
     return remade(read_plan(directory), directory, known, ended=False)
 
 
@@ -145,7 +145,7 @@ def _about(directory: Path) -> Entry:
         "command": [],
         "launch": "hand",
         "lab": None,
-        "left_out": [],
+        "excluded_hosts": [],
         "versions": {},
         "machine": unknown | {"memory_bytes": None},
     }

@@ -38,7 +38,9 @@ def setting(place: PhaseContext, lines: dict[str, int]) -> dict[str, Any]:
         "parameters": dict(trial.parameters),
         "transport": trial.transport,
         "network": place.part.network,
-        "together": [part.network for part in trial.parts] if len(trial.parts) > 1 else None,
+        "concurrent_networks": [part.network for part in trial.parts]
+        if len(trial.parts) > 1
+        else None,
         "ranks": len(place.part.ranks),
         "phase": place.key.phase,
         "traffic": trial.traffic,
@@ -46,7 +48,7 @@ def setting(place: PhaseContext, lines: dict[str, int]) -> dict[str, Any]:
         "size_unit": trial.size_unit,
         "frame_bytes": size if trial.size_unit == "frame" else None,
         "load": {name: value for name, value in asdict(trial.load).items() if value is not None},
-        "asked_load": _asked_percent(trial, lines),
+        "intended_load": _asked_percent(trial, lines),
         "load_unit": "percent_of_line",
     }
 
@@ -114,7 +116,7 @@ def throughput(flows: list[Flow], shares: m.PortShares) -> dict[str, Any]:
             "max": mega(m.greatest(rates)),
             "total": mega(m.total(every)),
             "percent_of_line": m.mean(received),
-            "least_percent_of_line": m.least(received),
+            "min_percent_of_line": m.least(received),
         },
         "slowest": None if slowest is None else {"src": slowest.src, "dst": slowest.dst},
     }
@@ -160,8 +162,10 @@ def counts(flows: list[Flow], phase: PhaseRecords, transport: str) -> dict[str, 
         "misdelivered_frames": (
             m.total_int(port.misdelivered for port in ports) if sees_frames else None
         ),
-        "foreign_frames": m.total_int(port.foreign for port in ports) if sees_frames else None,
-        "guest_frames": m.total_int(port.guest_sent for port in ports) if sees_frames else None,
+        "unexpected_frames": m.total_int(port.unexpected for port in ports)
+        if sees_frames
+        else None,
+        "arp_nd_frames": m.total_int(port.arp_nd_sent for port in ports) if sees_frames else None,
         "pause_frames": m.total_known(port.pause for port in ports),
         "retransmitted_segments": None
         if sees_frames
@@ -270,8 +274,8 @@ def where(key: PhaseKey, phase: PhaseRecords) -> dict[str, Any]:
 
 _PLAN_SETTING = (
     "trial", "test", "repeat", "pattern", "parameters", "transport", "network", "ranks",
-    "traffic", "size", "size_unit", "frame_bytes", "load", "asked_load", "load_unit", "together",
-    "polling",
+    "traffic", "size", "size_unit", "frame_bytes", "load", "intended_load", "load_unit",
+    "concurrent_networks", "polling",
 )  # fmt: skip
 _PLAN_SUMS = ("offered_frames", "delivered_frames", "offered_bytes", "delivered_bytes",
               "lost_frames", "host_dropped_frames")  # fmt: skip
@@ -305,7 +309,7 @@ def plan_entry(
             "max": m.greatest(rate["max"] for rate in rates),
             "total": _weighted([rate["total"] for rate in rates], windows),
             "percent_of_line": m.mean(rate["percent_of_line"] for rate in rates),
-            "least_percent_of_line": m.least(rate["least_percent_of_line"] for rate in rates),
+            "min_percent_of_line": m.least(rate["min_percent_of_line"] for rate in rates),
         },
         "worst_phase": None if worst is None else worst["phase"],
         "slowest": None if worst is None else worst["slowest"],

@@ -66,7 +66,7 @@ class Finding:
     key: PhaseKey | None = None
     where: str = ""  # the phase, as people are shown it
     started: str | None = None  # the phase, UTC
-    lowest: Lowest | None = None  # of the flow: where its interim results fell the furthest
+    lowest: Lowest | None = None  # of the flow: where its interval results fell the furthest
     transport: str = ""
 
     def entry(self) -> dict[str, Any]:

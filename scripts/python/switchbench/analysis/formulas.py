@@ -170,13 +170,13 @@ FORMULAS: dict[str, Formula] = {
     "throughput": _rate("mean", flow=_throughput),
     "throughput_min": _rate("min"),
     "throughput_max": _rate("max", greatest),
-    "throughput_min_interim": Formula(_entry("interim", "least"), least),
+    "throughput_min_interval": Formula(_entry("intervals", "min"), least),
     "throughput_total": _rate("total"),
     "percent_of_line": Formula(
         _entry("throughput", "percent_of_line"), least, port=_port_shares, of_repeats=True
     ),
-    "least_percent_of_line": Formula(
-        _entry("throughput", "least_percent_of_line"), least, of_repeats=True
+    "min_percent_of_line": Formula(
+        _entry("throughput", "min_percent_of_line"), least, of_repeats=True
     ),
     "uniformity_percent": Formula(_uniformity, least, port=_port_uniformity),
     "offered_load": _of_run("offered_load", least),

@@ -10,8 +10,17 @@ from ..base.model import Run
 from ..records.records import Record
 from .summary import Summary
 
-# All that findings rest on; times and interim results are many and left to the end.
-_KINDS = {"hello", "port-open", "flow", "port", "phase", "trial", "unreachable", "stray"}
+# All that findings rest on; times and interval results are many and left to the end.
+_KINDS = {
+    "hello",
+    "port-open",
+    "flow",
+    "port",
+    "phase",
+    "trial",
+    "unreachable",
+    "misdelivered-flow",
+}
 _AGAIN_S = 2.0  # at most so often
 
 

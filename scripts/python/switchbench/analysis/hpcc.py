@@ -127,8 +127,8 @@ def _pairs(some: Iterable[MeasuredExecutions], measure: str) -> list[Entry]:
 
 def _client_us(one: MeasuredExecutions) -> float | None:
     client = one.ranks(0).get(one.part.ranks[0].name)
-    least_ns = client.times.least_ns if client else None
-    return None if least_ns is None else least_ns / 1e3 / _WAYS
+    min_ns = client.times.min_ns if client else None
+    return None if min_ns is None else min_ns / 1e3 / _WAYS
 
 
 # --- HPCC's names --------------------------------------------------------------------------------

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Interim results: how low each flow fell while its phase ran, and when.
+"""Interval results: how low each flow fell while its phase ran, and when.
 
 One pass over the records and a few numbers a flow: a run of an hour fits in memory.
 """
@@ -62,8 +62,8 @@ class FlowIntervals:
         self.pending.clear()
 
 
-def add_interim(phase: PhaseRecords, record: Record) -> None:
-    """Takes an `interim` record: several flows to one port, several spans each."""
+def add_interval(phase: PhaseRecords, record: Record) -> None:
+    """Takes an `interval` record: several flows to one port, several spans each."""
     ends = [float(at) for at in record["at_ms"]]
     begins = [float(record["from_ms"]), *ends]
     for src, counts in record["flows"]:
@@ -73,17 +73,19 @@ def add_interim(phase: PhaseRecords, record: Record) -> None:
                 course.add(Span(begin, end, count))
 
 
-def interim_entry(courses: Mapping[tuple[str, str], FlowIntervals], traffic: str) -> dict[str, Any]:
-    """The `interim` of a phase's entry in the summary."""
+def interval_entry(
+    courses: Mapping[tuple[str, str], FlowIntervals], traffic: str
+) -> dict[str, Any]:
+    """The `interval` of a phase's entry in the summary."""
     for course in courses.values():
         course.close(whole=traffic == "stream")
     lows = [low for ends, course in courses.items() if (low := _low(ends, course)) is not None]
     least = min(lows, key=lambda low: low["mbps"], default=None)
     spans = max((course.count for course in courses.values()), default=0)
     return {
-        "spans": spans,
-        "step_s": _step_s(courses.values()),
-        "least": None if least is None else least["mbps"],
+        "count": spans,
+        "length_s": _step_s(courses.values()),
+        "min": None if least is None else least["mbps"],
         "slowest": least,
         "lowest": sorted(lows, key=lambda low: low["percent_of_mean"])[:LOWEST_SHOWN],
     }

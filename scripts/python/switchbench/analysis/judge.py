@@ -110,7 +110,7 @@ class _Seen:
         """Takes a phase that `where` holds for."""
         self.trials.add((result.key.trial, result.key.repeat))
         if self.formula.of_network:
-            for limit in result.entry["host_limited"]:
+            for limit in result.entry["tester_limited"]:
                 self.limited.setdefault(limit["port"], limit["reason"])
         for sample in self._samples(result):
             if self.clause.over in ("flow", "phase"):

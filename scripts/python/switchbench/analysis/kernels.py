@@ -54,9 +54,9 @@ def _entry(repeats: Sequence[MeasuredExecutions]) -> Entry:
         "repetitions": max((times.repetitions for times in ranks), default=0),
         "iterations": iterations,
         "iteration_us": mean,
-        "whole_s": _whole_s(mean, iterations),
+        "total_s": _whole_s(mean, iterations),
         "by_repeat_s": [_whole_s(time, iterations) for time in times],
-        "interval_s": None
+        "ci_s": None
         if sure is None
         else {
             "low": _whole_s(sure.low, iterations),
@@ -74,21 +74,21 @@ def _rankings(entries: Iterable[Entry]) -> list[Entry]:
     """Of each problem that several paths (a transport in a network) ran: the fastest first."""
     problems: dict[str, list[Entry]] = {}
     for entry in entries:
-        if entry["whole_s"] is not None:
+        if entry["total_s"] is not None:
             key = json.dumps([entry[name] for name in _PROBLEM], sort_keys=True)
             problems.setdefault(key, []).append(entry)
     return [_ranking(some) for some in problems.values() if len({*map(_path, some)}) > 1]
 
 
 def _ranking(some: Sequence[Entry]) -> Entry:
-    ordered = sorted(some, key=lambda entry: float(entry["whole_s"]))
-    least = ordered[0]["whole_s"]
+    ordered = sorted(some, key=lambda entry: float(entry["total_s"]))
+    least = ordered[0]["total_s"]
     return {name: ordered[0][name] for name in _PROBLEM} | {
         "paths": [
             {
                 "path": _path(entry),
-                "whole_s": entry["whole_s"],
-                "times_the_fastest": entry["whole_s"] / least if least else None,
+                "total_s": entry["total_s"],
+                "ratio_to_fastest": entry["total_s"] / least if least else None,
             }
             for entry in ordered
         ]

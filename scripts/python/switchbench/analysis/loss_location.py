@@ -26,10 +26,10 @@ NO_LOSS = (
 )
 
 
-def whereabouts(
+def loss_location(
     phase: PhaseRecords, lost: int | None, displaced_at: Mapping[str, int]
 ) -> dict[str, Any]:
-    """The `whereabouts` of a phase's entry in the summary; `lost`: as the flows say;
+    """The `loss_location` of a phase's entry in the summary; `lost`: as the flows say;
     `displaced_at`: displaced_frames."""
     found = _hosts(phase)
     sender = m.total_int(host.sender for host in found.values())
@@ -56,7 +56,7 @@ def whereabouts(
         "wire_errors": m.total_known(host.wire_errors for host in found.values()),
         "counted_in_network": counted,
         "other_frames": others,
-        "agree": agree,
+        "consistent": agree,
         "ports": _worst(found),
     }
 
@@ -69,11 +69,11 @@ def _agree(phase: PhaseRecords, missing: int, counted: int, others: int) -> bool
     as it lacks, and not a few, they are most likely the same.
     """
     ports, ends = phase.ports.values(), [flow.destination for flow in phase.flows.values()]
-    foreign = sum(port.foreign or 0 for port in ports)
+    foreign = sum(port.unexpected or 0 for port in ports)
     besides = sum(port.misdelivered or 0 for port in ports)
     besides += sum((end.duplicated or 0) + (end.late or 0) for end in ends if end)
     lacks = _lacking(phase)
-    if any(AS_MANY <= (port.foreign or 0) == lacks[name] for name, port in phase.ports.items()):
+    if any(AS_MANY <= (port.unexpected or 0) == lacks[name] for name, port in phase.ports.items()):
         return False
     return -others <= missing - counted - besides <= foreign + others
 
@@ -95,7 +95,7 @@ def displaced_frames(phase: PhaseRecords, lines: Mapping[str, int]) -> dict[str,
     window_ns = max((flow.source.window_ns or 0 for flow in flows if flow.source), default=0)
     found = {}
     for name, lacks in _lacking(phase).items():
-        foreign = phase.ports[name].foreign or 0
+        foreign = phase.ports[name].unexpected or 0
         full_bps = m.per_second(8.0 * foreign * (FULL_FRAME + m.FRAME_OVERHEAD_L1), window_ns)
         together = m.total((asked.get(name), full_bps))
         if together is None or together > lines.get(name, 0):
@@ -116,12 +116,12 @@ def not_in_network(phase: PhaseRecords, displaced: Mapping[str, int]) -> dict[tu
 
 def contradicted(found: Mapping[str, Any]) -> bool:
     """Whether flows miss frames that the ports' counters do not miss, or others."""
-    return found["agree"] is False and (found["lost_frames"] or 0) > 0
+    return found["consistent"] is False and (found["lost_frames"] or 0) > 0
 
 
 def in_network(entry: Mapping[str, Any]) -> int | None:
     """What a phase lost in the network, of its entry in the summary, for a person: NO_LOSS."""
-    found = entry["whereabouts"] or {}
+    found = entry["loss_location"] or {}
     network: int | None = found.get("network")
     if network is None or found.get("lost_frames") is not None:
         return network
@@ -171,7 +171,7 @@ def _receiver_host(port: PortCount) -> int | None:
     if port.dropped_receive is None:
         return None
     taken = m.total_int(
-        (port.received_frames, port.misdelivered, port.foreign, port.guest_received)
+        (port.received_frames, port.misdelivered, port.unexpected, port.arp_nd_received)
     )
     probes = port.probes_received or 0
     if taken is None or port.hardware_received is None:
@@ -196,7 +196,7 @@ def _left_less_arrived(port: PortCount) -> int | None:
 def _others(port: PortCount) -> int:
     """Guests' frames and probes, which are not counted when the port's counters are read: those may
     be off by them."""
-    guest = (port.guest_sent or 0) + (port.guest_received or 0)
+    guest = (port.arp_nd_sent or 0) + (port.arp_nd_received or 0)
     return guest + (port.probes_sent or 0) + (port.probes_received or 0)
 
 

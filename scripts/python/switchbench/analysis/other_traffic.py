@@ -46,9 +46,9 @@ class OtherTraffic:
         self._ports: dict[str, _Port] = {}
 
     def add(self, result: PhaseResult, phase: PhaseRecords, displaced: Mapping[str, int]) -> None:
-        """Takes one measured phase; `displaced`: displaced_frames of whereabouts, by port."""
+        """Takes one measured phase; `displaced`: displaced_frames of loss_location, by port."""
         for name, port in phase.ports.items():
-            frames = port.foreign or 0
+            frames = port.unexpected or 0
             notable = max(NOTABLE_FRAMES, NOTABLE_SHARE * (port.received_frames or 0))
             if frames >= notable or name in displaced:
                 found = self._ports.setdefault(name, _Port(result.label))

@@ -54,7 +54,7 @@ class _Direction:
         return {
             "phases": len(self.percents),
             "median_percent_of_line": median(self.percents),
-            "least_percent_of_line": least(self.percents),
+            "min_percent_of_line": least(self.percents),
             "relative_to_median": median(self.relative),
             "lost_frames": total_int(self.lost),
         }
@@ -88,7 +88,7 @@ class PortTable:
         alike = result.entry["traffic"] != SCHEDULE
         ends = {"source": result.shares.source, "destination": result.shares.destination}
         shared = self._shared(result) if alike else set()
-        setting = str([result.entry[name] for name in ("asked_load", "size", "network")])
+        setting = str([result.entry[name] for name in ("intended_load", "size", "network")])
         for end, shares in ends.items():
             middle = median(shares.values())
             for port, percent in shares.items():

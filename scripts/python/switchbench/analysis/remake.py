@@ -27,7 +27,7 @@ def remade(
 ) -> dict[str, Any]:
     """What the records amount to. `summary`: the one that is there, for what no record says.
     `ended`: the run is known not to be under way."""
-    faults = [KILLED if ended and fault == NOT_ENDED else fault for fault in summary["faults"]]
+    faults = [KILLED if ended and fault == NOT_ENDED else fault for fault in summary["errors"]]
     refused = summary["exit_status"] == REFUSED_RUN
     try:
         return gather(run, directory).finish(summary["run"], faults, refused)

@@ -18,8 +18,8 @@ class FlowReordering:
 
     reordered: int
     extent_sum: int
-    extent_most: int
-    near: int  # 3-reordered
+    extent_max: int
+    three_reordered: int  # 3-reordered
 
 
 def add_disorder(phase: PhaseRecords, record: Record) -> None:
@@ -27,8 +27,8 @@ def add_disorder(phase: PhaseRecords, record: Record) -> None:
     phase.disorders[record["src"], record["dst"]] = FlowReordering(
         record["reordered"],
         record["extent_sum"],
-        record["extent_most"],
-        record["near"],
+        record["extent_max"],
+        record["three_reordered"],
     )
 
 
@@ -40,16 +40,18 @@ def disorder_entry(
     delivered = m.total_int(came.values()) if transports.of(transport).frames else None
     if not delivered:
         return dict.fromkeys(
-            ("reordered_percent", "near_percent", "extent_mean", "extent_most", "worst")
+            ("reordered_percent", "three_reordered_percent", "extent_mean", "extent_max", "worst")
         )
     found = [disorder for ends, disorder in disorders.items() if ends in came]
     reordered = sum(disorder.reordered for disorder in found)
     extents = sum(disorder.extent_sum for disorder in found)
     return {
         "reordered_percent": 100.0 * reordered / delivered,
-        "near_percent": 100.0 * sum(disorder.near for disorder in found) / delivered,
+        "three_reordered_percent": 100.0
+        * sum(disorder.three_reordered for disorder in found)
+        / delivered,
         "extent_mean": extents / reordered if reordered else None,
-        "extent_most": max((disorder.extent_most for disorder in found), default=0),
+        "extent_max": max((disorder.extent_max for disorder in found), default=0),
         "worst": _worst(came, disorders),
     }
 
@@ -73,5 +75,5 @@ def _worst(
         "src": ends[0],
         "dst": ends[1],
         "reordered_percent": shares[ends],
-        "extent_most": disorders[ends].extent_most,
+        "extent_max": disorders[ends].extent_max,
     }

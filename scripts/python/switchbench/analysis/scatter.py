@@ -246,8 +246,8 @@ def _figures(rows: Any, names: Sequence[str]) -> Entry:
     columns = {name: rows[name].to_numpy() for name in ("src", "dst", "begun_us")}
     return {
         "messages": len(size),
-        "least_size": int(size.min()),
-        "greatest_size": int(size.max()),
+        "min_size": int(size.min()),
+        "max_size": int(size.max()),
         "latency_us": line.latency_us,
         "bandwidth_mbps": line.bandwidth_mbps,
         "residual_percent": line.residual_percent,
@@ -261,8 +261,8 @@ def _figures(rows: Any, names: Sequence[str]) -> Entry:
                 "src": names[columns["src"][i]],
                 "dst": names[columns["dst"][i]],
                 "time_us": float(time_us[i]),
-                "times_the_fit": 1 + float(line.residuals[i]),
-                "begun_s": float(columns["begun_us"][i]) / 1e6,
+                "ratio_to_fit": 1 + float(line.residuals[i]),
+                "started_s": float(columns["begun_us"][i]) / 1e6,
             }
             for i in worst[:_NAMED]
         ],
@@ -298,9 +298,9 @@ class ComputeTable:
 
 def _slowdown(records: Sequence[Record]) -> Entry:
     """Rates are while computing: operations by the time that pieces took."""
-    alone, beside = (_rate(records, part) for part in ("alone", "beside"))
+    alone, beside = (_rate(records, part) for part in ("compute_only", "concurrent"))
     nodes = {
-        record["node"]: slower(_rate([record], "alone"), _rate([record], "beside"))
+        record["node"]: slower(_rate([record], "compute_only"), _rate([record], "concurrent"))
         for record in records
     }
     known = {node: share for node, share in nodes.items() if share is not None}
@@ -309,18 +309,18 @@ def _slowdown(records: Sequence[Record]) -> Entry:
     return {
         "nodes": len(nodes),
         "share": records[0]["share"],
-        "alone_mflops": alone,
-        "beside_mflops": beside,
-        "slower_percent": slower(alone, beside),
-        "slower_half_width_percent": None if spread is None else spread.half_width,
+        "compute_only_mflops": alone,
+        "concurrent_mflops": beside,
+        "slowdown_percent": slower(alone, beside),
+        "slowdown_ci_half_width_percent": None if spread is None else spread.half_width,
         "slowest_node": worst,
-        "slowest_percent": None if worst is None else known[worst],
+        "max_slowdown_percent": None if worst is None else known[worst],
         "piece_us": {
             part: {
                 name: max(record[part][f"piece_{name}_ns"] for record in records) / 1000
-                for name in ("p50", "p99", "most")
+                for name in ("p50", "p99", "max")
             }
-            for part in ("alone", "beside")
+            for part in ("compute_only", "concurrent")
         },
     }
 

@@ -217,9 +217,9 @@ class RepeatTable:
             "measure": STEP_MEASURE if by_steps else MEASURE,
             "unit": "us" if by_steps else "Mbit/s",
             "values": values,
-            "least_repeats": repeats.least,
-            "most_repeats": repeats.most,
-            "asked_width_percent": 100 * repeats.width if repeats.width is not None else None,
+            "min_repeats": repeats.least,
+            "max_repeats": repeats.most,
+            "target_ci_width_percent": 100 * repeats.width if repeats.width is not None else None,
             "confidence_percent": 100 * repeats.confidence,
             **_figures(found),
             "verdict": None if not asked else "inconclusive" if doubt else "conclusive",
@@ -228,8 +228,8 @@ class RepeatTable:
 
 
 _UNKNOWN: Mapping[str, Any] = dict.fromkeys(
-    ("mean", "deviation", "half_width", "low", "high", "width_percent", "autocorrelation",
-     "dependent")
+    ("mean", "standard_deviation", "ci_half_width", "ci_low", "ci_high", "ci_width_percent",
+     "autocorrelation", "dependent")
 )  # fmt: skip
 
 
@@ -238,11 +238,11 @@ def _figures(found: ConfidenceInterval | None) -> dict[str, Any]:
         return dict(_UNKNOWN)
     return {
         "mean": found.mean,
-        "deviation": found.deviation,
-        "half_width": found.half_width,
-        "low": found.low,
-        "high": found.high,
-        "width_percent": 100 * found.width if math.isfinite(found.width) else None,
+        "standard_deviation": found.deviation,
+        "ci_half_width": found.half_width,
+        "ci_low": found.low,
+        "ci_high": found.high,
+        "ci_width_percent": 100 * found.width if math.isfinite(found.width) else None,
         "autocorrelation": found.correlation,
         "dependent": found.dependent,
     }

@@ -60,9 +60,9 @@ from .entries import (
 )
 from .executions import ExecutionTable
 from .findings import FindingTable
-from .intervals import add_interim, interim_entry
+from .intervals import add_interval, interval_entry
 from .judge import Judge
-from .loss_location import contradicted, displaced_frames, whereabouts
+from .loss_location import contradicted, displaced_frames, loss_location
 from .other_traffic import OtherTraffic
 from .overall import exit_status, overall
 from .ports import PortTable
@@ -132,11 +132,11 @@ class Summary:
             "port-open": self._take_port_open,
             "flow": self._take_flow,
             "histogram": self._take_histogram,
-            "floor": self._take_floor,
+            "loopback-baseline": self._take_floor,
             "port": self._take_port,
-            "interim": self._take_interim,
+            "interval": self._take_interval,
             "reorder": self._take_reorder,
-            "stray": self._take_stray,
+            "misdelivered-flow": self._take_stray,
             "phase": self._take_phase,
             "trial": self._take_trial,
             "unreachable": self._take_unreachable,
@@ -184,7 +184,7 @@ class Summary:
             "schema": SCHEMA,
             "status": status,
             "exit_status": REFUSED_RUN if refused else exit_status(status, expectations),
-            "faults": reasons,
+            "errors": reasons,
             "run": self._about(about),
             "trials": sorted(self._entries, key=_order),
             "plans": self._plans,
@@ -193,18 +193,18 @@ class Summary:
             "comparisons": compare(self._trials, self._plans, self._run.not_alternated),
             "messages": self._sweep.summary()
             | {"scatter": self._with_lost()}
-            | {"computing": self._computing.summary(self._run.trials)},
+            | {"concurrent_computation": self._computing.summary(self._run.trials)},
             "steps": steps,
             "ports": self._ports.summary(),
             "clocks": self._clocks.summary(),
-            "floors": [
+            "loopback_baselines": [
                 {"node": node, "transport": transport, "kind": kind} | figures(kind, times)
                 for (node, transport, kind), times in self._floors.items()
             ],
             "expectations": expectations,
             "verdict": self._verdict(expectations, status, about),
             "findings": self._findings.summary(),
-            "alarms": [
+            "warnings": [
                 *self._alarms,
                 *self._other_traffic.sentences(),
                 *above_line(steps, self._run.site),
@@ -221,7 +221,7 @@ class Summary:
             return None
         words = overall(expectations, status, self._run.about)
         return words | {
-            "reservations": [*self._run.reservations, *_left_out(about)],
+            "warnings": [*self._run.reservations, *_left_out(about)],
             "clauses_sha256": clauses_sha256(self._run.expectations),
         }
 
@@ -257,8 +257,8 @@ class Summary:
         phase = self._phase(record, line)
         add_flow(phase, record)
 
-    def _take_interim(self, line: int, record: Record) -> None:
-        add_interim(self._phase(record, line), record)
+    def _take_interval(self, line: int, record: Record) -> None:
+        add_interval(self._phase(record, line), record)
 
     def _take_reorder(self, line: int, record: Record) -> None:
         add_disorder(self._phase(record, line), record)
@@ -300,11 +300,11 @@ class Summary:
         )
 
     def _take_event(self, _line: int, record: Record) -> None:
-        if record.get("what") in _EXPECTED:
+        if record.get("kind") in _EXPECTED:
             return
-        if record.get("what") == "link-down" and record.get("port"):
+        if record.get("kind") == "link-down" and record.get("port"):
             self._ports.lose_link(record["port"])
-        words = (record.get("port"), record.get("what"), record.get("text"))
+        words = (record.get("port"), record.get("kind"), record.get("text"))
         self._alarms.append(": ".join(str(word) for word in words if word))
 
     def _take_compute(self, _line: int, record: Record) -> None:
@@ -413,21 +413,21 @@ class Summary:
             | {
                 "flows": len(flows),
                 "flows_observed": sum(1 for flow in flows if flow.source and flow.destination),
-                "whereabouts": None,
-                "disorder": disorder_entry(flows, phase.disorders, place.trial.transport),
-                "interim": interim_entry(_whole(phase.courses, flows), place.trial.traffic),
+                "loss_location": None,
+                "reordering": disorder_entry(flows, phase.disorders, place.trial.transport),
+                "intervals": interval_entry(_whole(phase.courses, flows), place.trial.traffic),
                 "state": how,
-                "host_limited": [asdict(limit) | {"reason": limit.reason} for limit in limits],
+                "tester_limited": [asdict(limit) | {"reason": limit.reason} for limit in limits],
                 "records": where(place.key, phase),
             }
         )
         result = m.PhaseResult(place.key, entry, flows, shares)
         displaced = displaced_frames(phase, lines)
-        entry["whereabouts"] = whereabouts(phase, entry["lost_frames"], displaced)
-        if contradicted(entry["whereabouts"]):
+        entry["loss_location"] = loss_location(phase, entry["lost_frames"], displaced)
+        if contradicted(entry["loss_location"]):
             self._alarms.append(
                 f"{result.label}: {entry['lost_frames']:,} frames are lost by the flows' counts, "
-                f"{entry['whereabouts']['counted_in_network']:,} in the network by the ports' "
+                f"{entry['loss_location']['counted_in_network']:,} in the network by the ports' "
                 "counters: one of them is wrong, and no loss of this phase is sure to be the "
                 "network's"
             )
@@ -509,7 +509,7 @@ def _whole(courses: Mapping[tuple[str, str], Any], flows: list[Flow]) -> dict[An
 
 
 def _left_out(about: Mapping[str, Any]) -> Iterator[str]:
-    for host in about.get("left_out", []):
+    for host in about.get("excluded_hosts", []):
         yield f"{host['host']} was left out: {host['reason']}"
 
 

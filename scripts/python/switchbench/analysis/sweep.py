@@ -49,7 +49,7 @@ class SweepTable:
     def summary(self) -> Entry:
         """The curves, and where those of two paths cross."""
         curves = list(self._curves())
-        return {"curves": curves, "crossings": list(crossings(curves))}
+        return {"curves": curves, "crossovers": list(crossovers(curves))}
 
     def lost(self, entry: Entry) -> int | None:
         """Messages of one trial's entry that did not come back; None: that is not known."""
@@ -97,11 +97,11 @@ def _point(size: int, repeats: Sequence[dict[tuple[str, str], Histogram]]) -> En
         "lost": whole.lost,
         "flows": len(flows),
         "latency_us": {
-            "min": half_us(whole.least_ns),
+            "min": half_us(whole.min_ns),
             "mean": half_us(whole.mean_ns),
             "p50": half_us(whole.quantile_ns(0.5)),
             "p99": half_us(whole.quantile_ns(0.99)),
-            "max": half_us(whole.greatest_ns),
+            "max": half_us(whole.max_ns),
         },
         "bandwidth_mbps": _bandwidth(size, whole.mean_ns),
         "slowest": None
@@ -134,8 +134,8 @@ def peak(points: Sequence[Entry]) -> Entry:
         "peak_size": size,
         # It may be higher still beyond the last size.
         "peak_at_end": bool(known) and size == known[-1][0],
-        "half_peak_size": None if most is None else reached(known, most / 2),
-        "ninety_peak_size": None if most is None else reached(known, 0.9 * most),
+        "size_at_half_peak": None if most is None else reached(known, most / 2),
+        "size_at_90_percent_peak": None if most is None else reached(known, 0.9 * most),
     }
 
 
@@ -160,7 +160,7 @@ def path_of(curve: Entry) -> str:
     return f"{curve['transport']} in {curve['network']}"
 
 
-def crossings(curves: Sequence[Entry]) -> Iterator[Entry]:
+def crossovers(curves: Sequence[Entry]) -> Iterator[Entry]:
     """For each two paths with the same matrix: which is the faster, and where that changes."""
     for one, other in combinations(curves, 2):
         if _matrix(one) != _matrix(other) or path_of(one) == path_of(other):
@@ -200,12 +200,12 @@ def _ranges(one: Entry, other: Entry) -> list[Entry]:
             if crossed:
                 within.setdefault(len(found) - 1, crossed)
             continue
-        found.append({"use": use, "from": size, "to": size, "crossed_at": crossed})
+        found.append({"use": use, "from": size, "to": size, "crossover_size": crossed})
     # Alike curves cross by chance; between two sizes where different ones are better they must.
     for place, crossed in within.items():
         around = {part["use"] for part in found[max(0, place - 1) : place + 2]} - {None}
         if len(around) == 2:
-            found[place]["crossed_at"] = found[place]["crossed_at"] or crossed
+            found[place]["crossover_size"] = found[place]["crossover_size"] or crossed
     return found
 
 

@@ -22,24 +22,24 @@ class HostLimit:
     """A host that was, or may have been, the limit: not the network."""
 
     port: str
-    short_percent: float | None = None  # offered so much less than intended; None: it kept up
+    shortfall_percent: float | None = None  # offered so much less than intended; None: it kept up
     dropped_frames: int | None = None  # dropped in the host; None: none, or not observed
-    late_ms: float | None = None  # began so late; None: in time, or not observed
-    window_off_percent: float | None = None  # its window's length; None: as agreed
+    start_delay_ms: float | None = None  # began so late; None: in time, or not observed
+    window_error_percent: float | None = None  # its window's length; None: as agreed
 
     @property
     def reason(self) -> str:
         """In words."""
         words = []
-        if self.short_percent is not None:
-            words.append(f"offered {self.short_percent:.1f} % less than intended")
+        if self.shortfall_percent is not None:
+            words.append(f"offered {self.shortfall_percent:.1f} % less than intended")
         if self.dropped_frames is not None:
             frames = "frame" if self.dropped_frames == 1 else "frames"
             words.append(f"{self.dropped_frames} {frames} dropped in the host")
-        if self.late_ms is not None:
-            words.append(f"started {self.late_ms:.1f} ms late")
-        if self.window_off_percent is not None:
-            words.append(f"its window was {self.window_off_percent:.1f} % off its length")
+        if self.start_delay_ms is not None:
+            words.append(f"started {self.start_delay_ms:.1f} ms late")
+        if self.window_error_percent is not None:
+            words.append(f"its window was {self.window_error_percent:.1f} % off its length")
         return ", ".join(words)
 
 
@@ -96,7 +96,9 @@ def _late(phase: PhaseRecords, nodes: Mapping[str, NodePhase]) -> dict[str, floa
     else:
         skew_us = m.greatest(node.start_skew_us for node in nodes.values())
         late = {} if skew_us is None else {SOME_RANK: skew_us / 1e3}
-    return {name: late_ms for name, late_ms in late.items() if late_ms > LATE_MS}
+    return {
+        name: start_delay_ms for name, start_delay_ms in late.items() if start_delay_ms > LATE_MS
+    }
 
 
 def _windows(phase: PhaseRecords, window_s: float | None) -> dict[str, float]:

@@ -145,7 +145,7 @@ def _load(one: TransportSeries) -> str:
 def _asked(one: TransportSeries) -> float:
     """The load as a number to order by: percent of line where it is known."""
     plan = one.plans[0]
-    share = plan["asked_load"]
+    share = plan["intended_load"]
     return float(next(iter(plan["load"].values())) if share is None else share)
 
 
@@ -165,7 +165,7 @@ def _entry(row: list[TransportSeries], reason: str | None) -> Entry:
         "pattern": first["pattern"],
         "parameters": {key: v for key, v in first["parameters"].items() if "." not in key},
         "network": first["network"],
-        "together": first["together"],
+        "concurrent_networks": first["concurrent_networks"],
         "ranks": first["ranks"],
         "traffic": first["traffic"],
         "message_bytes": size,
@@ -200,15 +200,15 @@ def _transport(one: TransportSeries, base: TransportSeries, size: int | None) ->
         "message_bytes": one.message_bytes,
         "equal_size": one.message_bytes == size,
         "load": first["load"],
-        "asked_load": first["asked_load"],
+        "intended_load": first["intended_load"],
         "repeats": len(one.plans),
         "trials": [plan["trial"] for plan in one.plans],
         "throughput": {
             "layer": "payload",
             "unit": "Mbit/s",
             "mean": one.rate,
-            "least": m.least(one.rates.values()),
-            "greatest": m.greatest(one.rates.values()),
+            "min": m.least(one.rates.values()),
+            "max": m.greatest(one.rates.values()),
         },
         "percent_of_line": m.mean(plan["throughput"]["percent_of_line"] for plan in one.plans),
         "cpu_s_per_gb": cpu,
@@ -216,8 +216,8 @@ def _transport(one: TransportSeries, base: TransportSeries, size: int | None) ->
         "polling": _polling(one.plans),
         "ratio": {
             "throughput": _ratio(one.rate, base.rate),
-            "throughput_least": m.least(ratios),
-            "throughput_greatest": m.greatest(ratios),
+            "throughput_min": m.least(ratios),
+            "throughput_max": m.greatest(ratios),
             "cpu_s_per_gb": _ratio(cpu, base_cpu),
         },
     }

@@ -123,7 +123,7 @@ _USUAL = {
     "sync": "barrier",
     "natural": True,
     "directions": "both",
-    "draw": "uniform",
+    "random_generator": "uniform",
     "batch": 1,
     "skew": "0%",
 }

@@ -49,7 +49,7 @@ class Site:
     lab_overrides: dict[str, Any] = field(default_factory=dict)
     cores: tuple[int, ...] = ()  # a lab's, for the workers of all its processes; none: see `cores`
     guests: bool = False  # the lab's nodes are virtual machines
-    deadman_ms: int = 500
+    heartbeat_timeout_ms: int = 500
     barrier_timeout_ms: int = 5000
     queue_bytes: int | None = None  # the lab's queues: what may wait there when a window opens
     burst_bytes: int | None = None  # what the lab's shapers let pass at once after silence

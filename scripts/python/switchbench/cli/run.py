@@ -82,7 +82,9 @@ def add_parser(subparsers: Any) -> None:
         "--all", action="store_true", help="every phase in the table, not a plan's five worst"
     )
     parser.add_argument(
-        "--interim", action="store_true", help="how low flows fell while their phase ran, and when"
+        "--intervals",
+        action="store_true",
+        help="how low flows fell while their phase ran, and when",
     )
     parser.add_argument(
         "--latency", action="store_true", help="all times that were measured (doc/latency.md)"
@@ -174,7 +176,7 @@ def _conclude(
 ) -> int:
     """Summary, table, report and record of what was measured; the run's exit status."""
     result = _summarize(run, place, about, outcome)
-    options = [name for name in ("interim", "latency") if getattr(args, name)]
+    options = [name for name in ("intervals", "latency") if getattr(args, name)]
     report = SummaryPrinter(result, make_console(), every_phase=args.all, options=options)
     report.print(str(place.directory.path))
     if asked.name is None:
@@ -278,7 +280,7 @@ def _about(run: Run, place: _Place) -> dict[str, Any]:
         "command": ["switchbench", "run", shlex.quote(str(again))],
         "launch": run.site.launch,
         "lab": run.site.lab,
-        "left_out": [asdict(host) for host in place.left_out],
+        "excluded_hosts": [asdict(host) for host in place.left_out],
         "versions": {
             "switchbench": __version__,
             "python": platform.python_version(),

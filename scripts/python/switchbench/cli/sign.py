@@ -36,7 +36,7 @@ def add_parser(subparsers: Any) -> None:
 def main(args: argparse.Namespace) -> int:
     """Signs what is there, if it is what the run left."""
     directory = args.directory
-    if NOT_ENDED in load_summary(directory)["faults"]:
+    if NOT_ENDED in load_summary(directory)["errors"]:
         raise ConfigurationError(f"{directory / SUMMARY} is half written: {NOT_ENDED}")
     signature.try_key(args.key)
     _refuse_signed(directory, signature.kind_of_key(args.key))

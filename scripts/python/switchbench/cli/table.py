@@ -42,7 +42,9 @@ def add_parser(subparsers: Any) -> None:
     )
     parser.add_argument("--svg", metavar="FILE", type=Path, help="draw it into this file instead")
     parser.add_argument(
-        "--interim", action="store_true", help="how low flows fell while their phase ran, and when"
+        "--intervals",
+        action="store_true",
+        help="how low flows fell while their phase ran, and when",
     )
     parser.set_defaults(main=main)
 
@@ -77,7 +79,7 @@ def main(args: argparse.Namespace) -> int:
 
 def _print(summary: dict[str, Any], console: Console, args: argparse.Namespace) -> None:
     imported_table.show(summary, console, everything=args.all)
-    options = [name for name in ("interim", "latency") if getattr(args, name)]
+    options = [name for name in ("intervals", "latency") if getattr(args, name)]
     SummaryPrinter(summary, console, every_phase=args.all, options=options).print(
         str(args.directory)
     )

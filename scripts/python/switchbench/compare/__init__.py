@@ -9,5 +9,5 @@ welch.py        how sure a difference of two means is
 shared.py       figures of one definition from several programs, ours among them
 systems.py      what whole systems compute and communicate, by their number of processes
 balance.py      ratios as in the HPCC paper's Figure 5, with compute figures
-document.py     all of it as one value, `switchbench-comparison/1`
+document.py     all of it as one value, `switchbench-comparison/2`
 """

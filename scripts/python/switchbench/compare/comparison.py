@@ -137,7 +137,7 @@ def _host_notes(found: Match) -> Iterator[str]:
     ):
         plans = {id(plan): plan for case in cases for plan in case.measured}.values()
         phases = [phase for plan in plans for phase in subject.measured.phases_of(plan)]
-        limited = sum(1 for phase in phases if phase["host_limited"])
+        limited = sum(1 for phase in phases if phase["tester_limited"])
         if limited:
             yield (
                 f"{subject.name}: in {limited} of {format.of(len(phases), 'phase')} a host may "

@@ -17,7 +17,7 @@ from .settings import Differing
 from .subjects import Case, Subject
 from .systems import Compute
 
-SCHEMA = "switchbench-comparison/1"
+SCHEMA = "switchbench-comparison/2"
 
 Value = dict[str, Any]
 
@@ -113,8 +113,8 @@ def _row(row: DifferenceRow) -> Value:
         "repeats": list(row.counts),
         "difference": _rounded(row.difference),
         "percent": _rounded(row.percent),
-        "low": _rounded(row.low),
-        "high": _rounded(row.high),
+        "ci_low": _rounded(row.low),
+        "ci_high": _rounded(row.high),
         "degrees_of_freedom": _rounded(row.freedom),
         "p": row.p,
         "p_adjusted": row.p_adjusted,
@@ -129,7 +129,7 @@ def _axis(axis: Axis) -> Value:
         "name": axis.name,
         "title": axis.title,
         "unit": axis.unit,
-        "most": axis.most,
+        "max": axis.most,
         "values": list(axis.values),
         "shares": [round(share, 6) for share in axis.shares],
         "basis": None if axis.basis is None else _basis(axis.basis),

@@ -55,7 +55,7 @@ def _cpu(entry: Entry) -> float | None:
     return None if seconds is None or not delivered else seconds / (delivered / 1e9)
 
 
-WHOLE_S = "whole_s"
+WHOLE_S = "total_s"
 GIGABYTES = "GB/s"
 
 

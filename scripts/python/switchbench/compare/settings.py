@@ -19,7 +19,15 @@ ABSENT = "-"
 
 # Of a test: they change how long or how often is measured, not what.
 _NO_MATTER = {
-    *("repeat", "profile", "interim", "probe", "flood_limit", "drain_silence", "drain_max"),
+    *(
+        "repeat",
+        "profile",
+        "interval",
+        "connectivity_check",
+        "flood_limit",
+        "drain_timeout",
+        "drain_max",
+    ),
     *("cooldown", "loads", "frame_sizes", "message_sizes", "load", "ranks", "network", "networks"),
     *("transport", "transports", "pattern", "imix"),
 }
@@ -48,7 +56,7 @@ def of_plan(plan: Mapping[str, Any], tests: list[Any]) -> Settings:
 
     `tests`: of the configuration as understood; a plan knows the number of its own.
     """
-    load = plan["asked_load"]
+    load = plan["intended_load"]
     found = {
         "pattern": str(plan["pattern"]),
         **{name: _word(value) for name, value in plan["parameters"].items()},
@@ -59,8 +67,8 @@ def of_plan(plan: Mapping[str, Any], tests: list[Any]) -> Settings:
         LOAD: ABSENT if load is None else f"{load:g}%",
         TRANSPORT: str(plan["transport"]),
     }
-    if plan["together"]:
-        found["together"] = ", ".join(plan["together"])
+    if plan["concurrent_networks"]:
+        found["concurrent_networks"] = ", ".join(plan["concurrent_networks"])
     number = plan["test"]
     given = tests[number] if number < len(tests) and isinstance(tests[number], dict) else {}
     for name, value in given.items():
@@ -71,7 +79,7 @@ def of_plan(plan: Mapping[str, Any], tests: list[Any]) -> Settings:
 
 def matrix(settings: Settings, plan: Mapping[str, Any]) -> Settings:
     """Of these settings those that say which matrix it is, at which size and load."""
-    names = (*MATRIX, "together", *plan["parameters"])
+    names = (*MATRIX, "concurrent_networks", *plan["parameters"])
     return {name: value for name, value in settings.items() if name in names}
 
 
@@ -100,7 +108,7 @@ def differing(of: str, all_settings: list[Settings], without: set[str]) -> Itera
 
 
 def flat(value: Any, path: str) -> Iterator[tuple[str, str]]:
-    """`site.control.deadman`: `2s`; a mapping's keys and a list's mappings by their number."""
+    """`site.control.heartbeat_timeout`: `2s`; a mapping's keys and a list's mappings by number."""
     if isinstance(value, Mapping):
         for key, inner in value.items():
             yield from flat(inner, f"{path}.{key}")

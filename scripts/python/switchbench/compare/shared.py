@@ -120,7 +120,7 @@ _Figure = tuple[str, Key, float]  # whose, of what, how much
 
 def _imported(entries: Sequence[Mapping[str, Any]]) -> Iterator[_Figure]:
     for entry in entries:
-        ours = entry["ours"]
+        ours = entry["comparable"]
         if ours and ours["measure"] in COMMON:
             key = Key(ours["measure"], ours["ranks"], ours["size"])
             yield entry["tool"], key, float(ours["value"])
@@ -227,7 +227,7 @@ def _of_plan(
     plan: Mapping[str, Any], measured: Measured
 ) -> Iterator[tuple[str, int | None, float]]:
     """Measure, size and Mbit/s of one flow."""
-    load = plan["asked_load"]
+    load = plan["intended_load"]
     if plan["traffic"] not in ("stream", "transfer") or (load is not None and load < FULL_LOAD):
         return
     if plan["pattern"] == "ring" and plan["ranks"] > 2:

@@ -26,7 +26,7 @@ def by_trial(steps: Mapping[str, Any]) -> dict[Place, Entry]:
             values = [{name: repeat[name] for name in _IMB} for repeat in repeats]
             found |= _placed(function, point, values)
     for kernel in steps.get("kernels") or ():
-        times = kernel.get("by_repeat_s") or [kernel["whole_s"]]
+        times = kernel.get("by_repeat_s") or [kernel["total_s"]]
         found |= _placed(kernel, kernel, [{WHOLE_S: time} for time in times])
     return found
 

@@ -53,7 +53,7 @@ class Case:
         plan = self.plans[0]
         if self.suite is not None:
             return str(plan["transport"])
-        load = "" if plan["asked_load"] is None else f", {plan['asked_load']:g} %"
+        load = "" if plan["intended_load"] is None else f", {plan['intended_load']:g} %"
         return f"{plan['transport']}, {self.size}{load}"
 
     @property

@@ -21,7 +21,7 @@ from .steps import COMPOSITE
 
 SWITCH_TIMEOUT_NS = 10_000_000_000  # of `switch_counters`
 
-_TIMES = ("warmup", "window", "cooldown", "drain_silence", "drain_max")
+_TIMES = ("warmup", "window", "cooldown", "drain_timeout", "drain_max")
 
 
 def effective(reading: CheckedConfiguration) -> dict[str, Any]:
@@ -82,8 +82,8 @@ def _test(test: ResolvedTest) -> dict[str, Any]:
         values.pop("frame_sizes", None)  # the profile's sizes follow the header
     if _decider_swept(swept) and not any(form in test.values for form in settings.FAMILIES[3]):
         values.pop("message_sizes", None)  # a datagram's size follows service and MTU
-    if "window" in swept and "interim" not in test.values:
-        values.pop("interim")  # its default follows the window
+    if "window" in swept and "interval" not in test.values:
+        values.pop("interval")  # its default follows the window
     if "ranks" not in values and not test.together:
         values["ranks"] = [test.ports]
     result = {"pattern": test.pattern, **_where(test)}
@@ -115,7 +115,7 @@ def _where_keys() -> tuple[str, ...]:
 def _where(test: ResolvedTest) -> dict[str, Any]:
     where: dict[str, Any] = {"transport": test.transport}
     if test.together:
-        where["together"] = list(test.networks)
+        where["concurrent_networks"] = list(test.networks)
     else:
         where["network"] = test.networks[0]
     return where
@@ -172,7 +172,7 @@ def _scatter(value: Values) -> Any:
     return value | {"sizes": list(value["sizes"])}
 
 
-def _interim(value: int) -> str:
+def _interval(value: int) -> str:
     return quantities.DURATION.text(value) if value else "off"
 
 
@@ -184,7 +184,7 @@ _TEXTS: dict[str, Callable[[Any], Any]] = {
     "groups": _groups,
     "imix": list,
     "repeat": _repeat,
-    "interim": _interim,
+    "interval": _interval,
     "scatter": _scatter,
     "transfer_size": quantities.SIZE.text,
     "skew": "{}%".format,

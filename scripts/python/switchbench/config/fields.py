@@ -424,8 +424,8 @@ def _percent(value: object) -> int:
 INTERIM_LEAST_NS = 10_000_000  # the kernel's clock and a worker's sleep are a millisecond apart
 
 
-def _interim(value: object) -> int:
-    """The time from one interim result to the next; 0: `off`."""
+def _interval(value: object) -> int:
+    """The time from one interval result to the next; 0: `off`."""
     if value == "off":
         return 0
     step_ns = quantities.duration_ns(value)
@@ -489,7 +489,7 @@ def _clock_stated(key: str, mode: str, value: object) -> int:
 Clock = Annotated[Any, PlainValidator(_clock)]
 Duration = Annotated[int, _single(quantities.duration_ns)]
 Percent = Annotated[int, _single(_percent)]
-Interim = Annotated[int, _single(_interim)]
+Interval = Annotated[int, _single(_interval)]
 RepeatField = Annotated[Any, PlainValidator(_repeats)]
 Size = Annotated[int, _single(quantities.size_bytes)]
 Rate = Annotated[int, _single(quantities.rate_bps)]

@@ -20,8 +20,8 @@ from .reach import effective_reach, group_members, leave_out, named_without
 from .schema import HostSite, PortKeys, SiteControl
 
 UDP_PORT = 7600
-DEADMAN_NS = 500_000_000
-DEADMAN_SHARED_NS = 5_000_000_000  # a shared port carries the heartbeats' competitors too
+HEARTBEAT_TIMEOUT_NS = 500_000_000
+HEARTBEAT_TIMEOUT_SHARED_NS = 5_000_000_000  # a shared port carries the heartbeats' competitors too
 BARRIER_TIMEOUT_NS = 5_000_000_000
 
 # Frames of our own need addresses that no kernel answers for: RFC 2544 and RFC 5180.
@@ -72,7 +72,7 @@ def build(model: HostSite, place: SitePlace, seed: int) -> Site:
         processes=_with_cores(_processes(hosts, ports, control, place), model, place),
         networks=make_networks(model, ports, lookup, place, seed),
         groups=make_groups(model, lookup, place),
-        deadman_ms=_ms(control.deadman),
+        heartbeat_timeout_ms=_ms(control.heartbeat_timeout),
         barrier_timeout_ms=_ms(control.barrier_timeout),
         unbuilt=_unbuilt(keys.values()),
         effective=_effective(model, hosts, control, _effective_wiring(wires))
@@ -87,7 +87,7 @@ def _control(model: HostSite, keys: Keys) -> SiteControl:
     defaults = {
         "address": "{host}",
         "udp_port": UDP_PORT,
-        "deadman": DEADMAN_SHARED_NS if shared else DEADMAN_NS,
+        "heartbeat_timeout": HEARTBEAT_TIMEOUT_SHARED_NS if shared else HEARTBEAT_TIMEOUT_NS,
         "barrier_timeout": BARRIER_TIMEOUT_NS,
     }
     return SiteControl().model_copy(
@@ -341,7 +341,7 @@ def _effective(
     site["control"] = {
         "address": control.address,
         "udp_port": control.udp_port,
-        "deadman": quantities.DURATION.text(control.deadman or 0),
+        "heartbeat_timeout": quantities.DURATION.text(control.heartbeat_timeout or 0),
         "barrier_timeout": quantities.DURATION.text(control.barrier_timeout or 0),
     }
     if control.addresses:

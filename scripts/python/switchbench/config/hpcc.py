@@ -66,7 +66,7 @@ def pairs(ranks: int) -> list[tuple[int, int]]:
 def _pingpong(measure: str, pair: tuple[int, int]) -> HpccMeasurement:
     loops, times = _PINGPONG[measure]
     # So many short trials: that all reach each other the rings' probes have shown before.
-    values = _counted(loops, loops * times, 1) | {"probe": False}
+    values = _counted(loops, loops * times, 1) | {"connectivity_check": False}
     return HpccMeasurement(measure, "pingpong", values, pair=pair)
 
 
@@ -85,9 +85,9 @@ def _rings(measure: str, method: str, count: int) -> HpccMeasurement:
 def _counted(batch: int, repetitions: int, times: int) -> dict[str, Any]:
     return {
         "batch": batch,
-        "lead": _LEAD,
+        "batch_warmup": _LEAD,
         "repetitions": repetitions,
         "repeat": Repeats(times, times),
         "compute": False,
-        "interim": 0,
+        "interval": 0,
     }

@@ -34,14 +34,14 @@ TOPOLOGY_KEYS = (
 
 # Two cores run all of a lab's nodes: a heartbeat may be late without anybody being dead, the later
 # the more nodes want each core.
-DEADMAN_NS = 2_000_000_000
-DEADMAN_PER_NODE_NS = 100_000_000  # for each node more than this machine has cores
-DEADMAN_MOST_NS = 5_000_000_000
+HEARTBEAT_TIMEOUT_NS = 2_000_000_000
+HEARTBEAT_TIMEOUT_PER_NODE_NS = 100_000_000  # for each node more than this machine has cores
+HEARTBEAT_TIMEOUT_MOST_NS = 5_000_000_000
 BARRIER_TIMEOUT_NS = 5_000_000_000
 
 # ... and a guest's processor is emulated on them: when they are busy, it stands still for many
 # seconds. That a guest has died is learnt from its process, at once.
-GUEST_DEADMAN_NS = 10_000_000_000
+GUEST_HEARTBEAT_TIMEOUT_NS = 10_000_000_000
 GUEST_BARRIER_TIMEOUT_NS = 20_000_000_000
 
 NOT_ROUTED = "nodes of a routed lab forward what kernels send by IP, and no other frames"
@@ -85,7 +85,7 @@ def build(model: LabSite, place: SitePlace, seed: int) -> Site:
         groups=make_groups(model, lookup, place) or _modules(topology, ports),
         lab=lab,
         lab_overrides=overrides,
-        deadman_ms=_ms(control.deadman),
+        heartbeat_timeout_ms=_ms(control.heartbeat_timeout),
         barrier_timeout_ms=_ms(control.barrier_timeout),
         cores=model.cores or (),
         guests=topology.guests is not None,
@@ -134,17 +134,27 @@ def _refuse_for_routed(model: LabSite, place: SitePlace) -> None:
 
 def _control(given: LabControl, topology: Topology) -> LabControl:
     """With every default filled in."""
-    deadman_ns = GUEST_DEADMAN_NS if topology.guests else _deadman_ns(len(topology.nodes))
+    heartbeat_timeout_ns = (
+        GUEST_HEARTBEAT_TIMEOUT_NS
+        if topology.guests
+        else _heartbeat_timeout_ns(len(topology.nodes))
+    )
     barrier_ns = GUEST_BARRIER_TIMEOUT_NS if topology.guests else BARRIER_TIMEOUT_NS
-    defaults = {"udp_port": 0, "deadman": deadman_ns, "barrier_timeout": barrier_ns}
+    defaults = {
+        "udp_port": 0,
+        "heartbeat_timeout": heartbeat_timeout_ns,
+        "barrier_timeout": barrier_ns,
+    }
     missing = {key: value for key, value in defaults.items() if getattr(given, key) is None}
     return given.model_copy(update=missing)
 
 
-def _deadman_ns(nodes: int) -> int:
+def _heartbeat_timeout_ns(nodes: int) -> int:
     """Of a lab of namespaces."""
     waiting = max(0, nodes - (os.cpu_count() or 1))
-    return min(DEADMAN_NS + waiting * DEADMAN_PER_NODE_NS, DEADMAN_MOST_NS)
+    return min(
+        HEARTBEAT_TIMEOUT_NS + waiting * HEARTBEAT_TIMEOUT_PER_NODE_NS, HEARTBEAT_TIMEOUT_MOST_NS
+    )
 
 
 def _ms(ns: int | None) -> int:
@@ -279,7 +289,7 @@ def _effective(
         site["cores"] = list(model.cores)
     site["control"] = {
         "udp_port": control.udp_port or 0,
-        "deadman": quantities.DURATION.text(control.deadman or 0),
+        "heartbeat_timeout": quantities.DURATION.text(control.heartbeat_timeout or 0),
         "barrier_timeout": quantities.DURATION.text(control.barrier_timeout or 0),
     }
     if model.bind:

@@ -52,7 +52,12 @@ PATTERN_DEFAULTS: dict[str, dict[str, Any]] = {
     "chain": {"forward": False},
     "pairs": {"partners": "neighbours"},
     "aapc": {"order": "shift", "sync": "barrier"},
-    "ring": {"natural": True, "count": DEFAULT_RINGS, "directions": "both", "draw": "uniform"},
+    "ring": {
+        "natural": True,
+        "count": DEFAULT_RINGS,
+        "directions": "both",
+        "random_generator": "uniform",
+    },
     "random": {"degree": 1, "count": DEFAULT_DRAWS},
     "partial_mesh": {},
     **{
@@ -130,7 +135,7 @@ def defaults(site: Site, pattern: str, transport: str, profile: str) -> dict[str
         "traffic": "stream",
         "transfer_size": 1 << 20,
         "loads": [default_load(site, transport)],
-        "probe": True,
+        "connectivity_check": True,
         "flood_limit": 1000,
         "seed": 1,
         "latency": {"probes": "auto", "one_way": "auto"},
@@ -183,10 +188,10 @@ def _drain(site: Site) -> dict[str, int]:
     silence_ns = 300 * _MS
     if site.queueing_s:
         silence_ns = (round(site.queueing_s * 1000) + 100) * _MS
-    return {"drain_silence": silence_ns, "drain_max": max(3 * _S, 4 * silence_ns)}
+    return {"drain_timeout": silence_ns, "drain_max": max(3 * _S, 4 * silence_ns)}
 
 
-def interim_ns(window_ns: int | None) -> int:
+def interval_ns(window_ns: int | None) -> int:
     """A second, as far as the window has one; a transfer's has no fixed length."""
     return 0 if window_ns is not None and window_ns < _S else _S
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """From the user's tests to points: one setting each of everything, in a fixed order.
 
-A user's test becomes one `ResolvedTest` for each network (or `together`) and transport, because
-defaults differ by them; its points follow in the order ranks, sizes, loads, sweep (the keys as
-written, the last one fastest). Repeats come innermost and are the compiler's.
+A user's test becomes one `ResolvedTest` for each network (or `concurrent_networks`) and transport,
+because defaults differ by them; its points follow in the order ranks, sizes, loads, sweep (the keys
+as written, the last one fastest). Repeats come innermost and are the compiler's.
 """
 
 from __future__ import annotations
@@ -188,7 +188,7 @@ class _Resolver:
                     f"there is no network {shown(name)}; networks are {listed(self.site.networks)}"
                     f"{meant(name, self.site.networks)}",
                 )
-        if form != "together":
+        if form != "concurrent_networks":
             return [(name,) for name in named]
         if len(named) < 2 or len(set(named)) < len(named):
             raise self.document.problem(where, "needs two or more different networks")
@@ -236,7 +236,7 @@ class _Resolver:
         return ResolvedTest(
             path=entry.path,
             networks=networks,
-            together="together" in given,
+            together="concurrent_networks" in given,
             transport=transport,
             values=values,
             sweep=self._sweep(entry),
@@ -317,7 +317,7 @@ def _at(test: ResolvedTest, combination: Values) -> Values:
         values["scatter"] = profiles.SCATTER | values["scatter"]
     values.setdefault("traffic", steps.traffic(test.pattern, values))
     if test.pattern != steps.COMPOSITE:
-        values.setdefault("interim", profiles.interim_ns(values.get("window")))
+        values.setdefault("interval", profiles.interval_ns(values.get("window")))
     if "dpdk" in values:
         kept = {key: v for key, v in values["dpdk"].items() if f"dpdk.{key}" not in idle}
         values["dpdk"] = profiles.header_options(kept["header"], kept.get("vlan")) | {

@@ -22,7 +22,7 @@ from .fields import (
     Groups,
     Imix,
     InlineSize,
-    Interim,
+    Interval,
     Ip6Address,
     IpAddress,
     Limit,
@@ -166,7 +166,7 @@ class Settings(Strict):
     sync: Literal["barrier", "none", "local"] | None = None
     natural: bool | None = None
     directions: Literal["both", "forward"] | None = None
-    draw: Literal["uniform", "hpcc"] | None = None
+    random_generator: Literal["uniform", "hpcc"] | None = None
     algorithm: Algorithm | None = None
     skew: Percent | None = None
     problem_class: Literal["S", "W", "A", "B", "C", "D"] | None = None
@@ -180,7 +180,7 @@ class Settings(Strict):
     # where: axes and their singular forms
     networks: Axis[Name] | None = None
     network: Name | None = None
-    together: list[Name] | None = None
+    concurrent_networks: list[Name] | None = None
     transports: Axis[Transport] | None = None
     transport: Transport | None = None
     ranks: Axis[RankCount] | None = None
@@ -203,13 +203,13 @@ class Settings(Strict):
     # how it is run
     profile: Profile | None = None
     repeat: RepeatField | None = None
-    interim: Interim | None = None
+    interval: Interval | None = None
     warmup: Duration | None = None
     window: Duration | None = None
     cooldown: Duration | None = None
-    drain_silence: Duration | None = None
+    drain_timeout: Duration | None = None
     drain_max: Duration | None = None
-    probe: bool | None = None
+    connectivity_check: bool | None = None
     flood_limit: Annotated[int, whole(0, 2**32 - 1, "flood_limit")] | None = None
     seed: Annotated[int, whole(0, 2**63 - 1, "a seed")] | None = None
     sweep: Annotated[Any, PlainValidator(_sweep)] | None = None
@@ -282,7 +282,7 @@ class LabControl(Strict):
     """How the lab's nodes are watched."""
 
     udp_port: Annotated[int, whole(0, 65535, "a UDP port")] | None = None
-    deadman: Duration | None = None
+    heartbeat_timeout: Duration | None = None
     barrier_timeout: Duration | None = None
 
 

@@ -20,7 +20,7 @@ Values = dict[str, Any]
 
 # Forms of one setting: at most one of them is given in a mapping.
 FAMILIES = (
-    ("network", "networks", "together"),
+    ("network", "networks", "concurrent_networks"),
     ("transport", "transports"),
     ("frame_size", "frame_sizes", "imix"),
     ("message_size", "message_sizes"),
@@ -32,12 +32,12 @@ PATTERN_KEYS = {
     "chain": ("forward",),
     "pairs": ("partners", "count", "shift", "groups"),
     "aapc": ("order", "sync"),
-    "ring": ("natural", "count", "directions", "draw"),
+    "ring": ("natural", "count", "directions", "random_generator"),
     "random": ("degree", "count"),
     "partial_mesh": ("partners",),
     **{name: steps.keys_of(name) for name in steps.FUNCTIONS},
     **{name: tuple(told) for name, told in steps.KERNELS.items()},
-    steps.COMPOSITE: ("count", "draw"),
+    steps.COMPOSITE: ("count", "random_generator"),
 }
 # Parameters of pairs that only some partners have.
 PARTNER_KEYS = {"shift": ("shift",), "groups": ("inside", "across")}

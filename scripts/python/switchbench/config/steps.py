@@ -107,7 +107,7 @@ def without_effect(pattern: str, values: Mapping[str, Any]) -> dict[str, str]:
         idle |= dict.fromkeys(_SIZES, f"has no effect: {pattern} has sizes of its own")
     if pattern == COMPOSITE:
         reason = f"has no effect: {COMPOSITE} counts as HPCC does (doc/hpcc-imb.md)"
-        idle |= dict.fromkeys((*STEP_KEYS, *_TIMED, "repeat", "interim"), reason)
+        idle |= dict.fromkeys((*STEP_KEYS, *_TIMED, "repeat", "interval"), reason)
     elif "repetitions" in values:
         idle |= dict.fromkeys(_TIMED, "has no effect with repetitions, which are counted")
     return idle

@@ -42,7 +42,7 @@ def write(
             origin = _keep(path, out)
             for figure in part.figures:
                 entries.append(figure.entry() | {"file": origin["file"]})
-                line = {"type": "foreign"} | entries[-1] | {"sha256": origin["sha256"]}
+                line = {"type": "imported"} | entries[-1] | {"sha256": origin["sha256"]}
                 records.write((json.dumps(line, separators=(",", ":")) + "\n").encode())
     imported = ImportedFiles(
         [figure for part in parts for figure in part.figures],
@@ -85,7 +85,7 @@ def _summary(
         "schema": SCHEMA,
         "status": "complete",
         "exit_status": 0,
-        "faults": [],
+        "errors": [],
         "run": {
             "id": out.resolve().name,
             "started": datetime.fromtimestamp(oldest, UTC).isoformat(timespec="seconds"),
@@ -93,7 +93,7 @@ def _summary(
             "command": list(command),
             "launch": "import",
             "lab": None,
-            "left_out": [],
+            "excluded_hosts": [],
             "versions": {"switchbench": __version__, "python": platform.python_version()},
             "machine": machine,
             "seed": 0,
@@ -104,14 +104,14 @@ def _summary(
         "statistics": [],
         "switch_counters": None,
         "comparisons": [],
-        "messages": {"curves": [], "crossings": [], "scatter": [], "computing": []},
+        "messages": {"curves": [], "crossovers": [], "scatter": [], "concurrent_computation": []},
         "ports": [],
         "clocks": [],
-        "floors": [],
+        "loopback_baselines": [],
         "expectations": [],
         "verdict": None,
         "findings": [],
-        "alarms": warnings,
+        "warnings": warnings,
         "not_measured": [],
         "imported": entries,
     }

@@ -23,7 +23,7 @@ class ComparableFigure:
     ranks: int
     size: int | None  # bytes of a message; None where it has none, or it does not matter
     value: float
-    how: str  # the conversion, for a person
+    conversion: str  # the conversion, for a person
 
     def entry(self) -> dict[str, Any]:
         """As the summary has it."""
@@ -43,11 +43,11 @@ class ImportedFigure:
     value: float
     unit: str
     definition: str
-    ours: ComparableFigure | None = None
+    comparable: ComparableFigure | None = None
 
     def entry(self) -> dict[str, Any]:
         """As the summary has it."""
-        return asdict(self) | {"ours": self.ours and self.ours.entry()}
+        return asdict(self) | {"comparable": self.comparable and self.comparable.entry()}
 
 
 @dataclass(frozen=True)

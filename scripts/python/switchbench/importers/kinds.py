@@ -42,7 +42,7 @@ def read(path: Path, ranks: int | None = None) -> Read:
 def _refuse_impossible(source: Source, found: Read) -> None:
     """Figures that nobody can have measured, and that JSON or a logarithm has no place for."""
     for figure in found.figures:
-        if not math.isfinite(figure.value) or (figure.ours is not None and figure.value < 0):
+        if not math.isfinite(figure.value) or (figure.comparable is not None and figure.value < 0):
             raise source.refuse(
                 f"{figure.name} of {figure.benchmark} is {figure.value:g}: it is damaged, or the "
                 "test failed"

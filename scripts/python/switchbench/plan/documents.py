@@ -19,7 +19,7 @@ from ..base.model import ClockChoice, Port, Process, Run, Site
 from . import cores
 from .compile import refuse_unbuilt
 
-PROTOCOL = 1
+PROTOCOL = 2
 KEY_BYTES = 32
 BY_HAND_UDP_PORT = 7600
 PRIVATE_MODE = 0o600
@@ -56,7 +56,7 @@ def job_document(
         "protocol": PROTOCOL,
         "run": run_id,
         "controlled": controlled,
-        "deadman_ms": run.site.deadman_ms,
+        "heartbeat_timeout_ms": run.site.heartbeat_timeout_ms,
         "barrier_timeout_ms": run.site.barrier_timeout_ms,
         "worker": dealt.worker,
         "log": run.log,

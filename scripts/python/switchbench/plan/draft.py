@@ -135,7 +135,7 @@ class Draft:
         for part, pattern in zip(self.parts, found, strict=True):
             if pattern != found[0]:
                 raise self.problem(
-                    "together",
+                    "concurrent_networks",
                     f"{self.parts[0].network} and {part.network} number their ranks differently "
                     "for these names: test them one after the other",
                 )
@@ -163,7 +163,7 @@ class Draft:
                 except ValueError as error:
                     raise self.problem(key, str(error)) from None
         if self.values["traffic"] == "pingpong" and not self.draws_partners():
-            pattern["there_and_back"] = True
+            pattern["round_trip"] = True
         if isinstance(pattern.get("partners"), list):
             pattern["list"] = pattern.pop("partners")
             if not listed:

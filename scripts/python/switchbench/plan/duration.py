@@ -27,10 +27,10 @@ def expected_s(draft: Draft, phases: int, flows: int) -> float:
         phases=phases,
         traffic_s=_traffic_s(draft, flows / phases),
         # Connections say when they are over; frames and datagrams only fall silent.
-        drain_s=0.0 if _says_when_over(draft) else values["drain_silence"] / NS,
+        drain_s=0.0 if _says_when_over(draft) else values["drain_timeout"] / NS,
         setup_s=_setup_s(draft, flows / phases),
-        by_clock_s=values["drain_silence"] / NS if values.get("sync") == "none" else None,
-        probe=values["probe"],
+        by_clock_s=values["drain_timeout"] / NS if values.get("sync") == "none" else None,
+        probe=values["connectivity_check"],
     )
     return timing.trial_s(draft.site, course)
 
@@ -59,7 +59,7 @@ def _traffic_s(draft: Draft, flows: float) -> float:
         batches = values.get("unmeasured", STEP_WARMUP) + math.ceil(
             values["repetitions"] / values["batch"]
         )
-        each = values.get("lead", 0) + values["batch"]
+        each = values.get("batch_warmup", 0) + values["batch"]
         return float(batches * each * draft.repetition_s())
     if "transfer_size" not in values:
         return float(values["warmup"] + draft.window_ns() + values["cooldown"]) / NS

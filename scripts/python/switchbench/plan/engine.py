@@ -81,7 +81,7 @@ class PlanRequest:
         return cls(ranks, json.dumps(pattern, sort_keys=True), seed)
 
     def document(
-        self, phases: Sequence[int] | None, headline: bool = False, numbers: str = ""
+        self, phases: Sequence[int] | None, totals_only: bool = False, numbers: str = ""
     ) -> str:
         """The request as the engine reads it; `numbers`: packed or ops, instead of records."""
         plan: dict[str, Any] = {
@@ -91,8 +91,8 @@ class PlanRequest:
         }
         if numbers:
             plan[numbers] = True
-        if headline:
-            plan["headline"] = True
+        if totals_only:
+            plan["totals_only"] = True
         elif phases is not None:
             plan["phases"] = list(phases)
         text: str = yaml.safe_dump({"plan": plan}, explicit_end=True, sort_keys=False)
@@ -102,7 +102,7 @@ class PlanRequest:
 @lru_cache(maxsize=4096)
 def plan_size(request: PlanRequest) -> PlanSize:
     """Phases and flows of a plan; PlanRefused with the reason."""
-    record = next(_records(request, headline=True))
+    record = next(_records(request, totals_only=True))
     said = record.get("schedule")
     share, memory = None, 0
     if said is not None:
@@ -161,9 +161,9 @@ def plan_ops(request: PlanRequest) -> Iterator[tuple[int, list[Ops]]]:
 
 
 def _records(
-    request: PlanRequest, phases: Sequence[int] | None = None, headline: bool = False
+    request: PlanRequest, phases: Sequence[int] | None = None, totals_only: bool = False
 ) -> Iterator[dict[str, Any]]:
-    text = _asked(request.document(phases, headline)).decode()
+    text = _asked(request.document(phases, totals_only)).decode()
     yield from (json.loads(line) for line in text.splitlines())
 
 

@@ -27,7 +27,7 @@ def check(draft: Draft) -> None:
     _check_window(draft)
     _check_load(draft)
     _check_pack(draft)
-    _check_interim(draft)
+    _check_interval(draft)
     _check_steps(draft)
     if draft.values["traffic"] == "transfer" and draft.values.get("sync") == "none":
         raise draft.problem("sync", "none needs phases of a known length, and a transfer has none")
@@ -82,12 +82,12 @@ def _check_pack(draft: Draft) -> None:
             )
 
 
-def _check_interim(draft: Draft) -> None:
-    step_ns, window_ns = draft.values["interim"], draft.values.get("window", 0)
-    if window_ns and step_ns > window_ns and given(draft.point, "interim", draft.document):
+def _check_interval(draft: Draft) -> None:
+    step_ns, window_ns = draft.values["interval"], draft.values.get("window", 0)
+    if window_ns and step_ns > window_ns and given(draft.point, "interval", draft.document):
         raise draft.problem(
-            "interim",
-            f"{written('interim', step_ns)} is longer than the window: none would end",
+            "interval",
+            f"{written('interval', step_ns)} is longer than the window: none would end",
         )
 
 

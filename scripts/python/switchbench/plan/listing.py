@@ -410,7 +410,7 @@ def as_json(run: Run, choice: ListingOptions) -> dict[str, Any]:
         "about": run.about,
         "clauses": [_clause(clause, run) for clause in run.expectations],
         "clauses_sha256": clauses_sha256(run.expectations) if run.expectations else None,
-        "reservations": list(run.reservations),
+        "warnings": list(run.reservations),
         "notes": _notes(run),
         "not_built": list(run.unbuilt),
     }

@@ -29,7 +29,7 @@ def trial_document(draft: Draft, identity: int, repeat: int) -> dict[str, Any]:
         ],
         "pattern": draft.pattern,
         "seed": values["seed"],
-        "probe": values["probe"],
+        "connectivity_check": values["connectivity_check"],
         "sync": "barrier" if draft.by_steps else values.get("sync", "barrier"),
         "traffic": values["traffic"],
         "sizes": list(draft.point.sizes),
@@ -37,12 +37,12 @@ def trial_document(draft: Draft, identity: int, repeat: int) -> dict[str, Any]:
         "warmup_ns": values.get("warmup", 0),
         "window_ns": values.get("window", 0),
         "cooldown_ns": values.get("cooldown", 0),
-        "drain_silence_ns": values["drain_silence"],
+        "drain_timeout_ns": values["drain_timeout"],
         "drain_max_ns": values["drain_max"],
     }
     document |= _probe_sizes(draft)
-    if values.get("interim"):
-        document["interim_ns"] = values["interim"]
+    if values.get("interval"):
+        document["interval_ns"] = values["interval"]
     if values["traffic"] == "pingpong":
         document |= _pingpong(draft)
     if draft.by_steps:
@@ -62,21 +62,21 @@ def trial_document(draft: Draft, identity: int, repeat: int) -> dict[str, Any]:
 
 def _probe_sizes(draft: Draft) -> dict[str, Any]:
     """Of a byte stream: on a slow line with many flows whole messages would take minutes."""
-    if not draft.carrier.byte_stream or draft.by_steps or not draft.values["probe"]:
+    if not draft.carrier.byte_stream or draft.by_steps or not draft.values["connectivity_check"]:
         return {}
     frames = [port.frame_max for part in draft.parts for port in part.ranks]
     mtu = max(frames) - _FRAME_OVERHEAD if all(frames) else _PROBE_MTU_UNKNOWN
     first = min(mtu, max(draft.point.sizes))
-    return {"probe_sizes": [first, *[min(_PROBE_BYTES, first)] * 2]}
+    return {"connectivity_check_sizes": [first, *[min(_PROBE_BYTES, first)] * 2]}
 
 
 def _pingpong(draft: Draft) -> dict[str, Any]:
     """What a document says of messages there and back."""
-    patience_ns = round(NS * ROUNDS * draft.round_s(max(draft.point.sizes)) * _flows_a_port(draft))
-    silence_ns = draft.values["drain_silence"]
+    timeout_ns = round(NS * ROUNDS * draft.round_s(max(draft.point.sizes)) * _flows_a_port(draft))
+    silence_ns = draft.values["drain_timeout"]
     keys: dict[str, Any] = {
-        "drain_max_ns": max(draft.values["drain_max"], silence_ns + patience_ns),
-        "pingpong": {"patience_ns": silence_ns},
+        "drain_max_ns": max(draft.values["drain_max"], silence_ns + timeout_ns),
+        "pingpong": {"timeout_ns": silence_ns},
     }
     scatter = draft.values.get("scatter")
     if scatter is None:
@@ -84,8 +84,8 @@ def _pingpong(draft: Draft) -> dict[str, Any]:
     least, most = scatter["sizes"]
     keys["pingpong"] |= {
         "count": scatter["count"],
-        "size_least": least,
-        "size_most": most,
+        "min_size": least,
+        "max_size": most,
         "partners": scatter["partners"],
         "samples": True,
         "compute": scatter["compute"],
@@ -101,7 +101,7 @@ def _schedule(draft: Draft) -> dict[str, Any]:
         "schedule": {
             "batch": values["batch"],
             "count": count,
-            "lead": values.get("lead", 0),
+            "batch_warmup": values.get("batch_warmup", 0),
             "warmup": values.get("unmeasured", STEP_WARMUP),
             "compute": values.get("compute", False),
         }

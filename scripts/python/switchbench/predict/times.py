@@ -264,7 +264,7 @@ class Foreteller:
                 return wire.rates(model, flows.only(which))
 
             costs = replace(wire.costs(model), flops=self.flops, late_s=self.late_s)
-            time = repetition(program, costs, rates, how["batch"], how["lead"])
+            time = repetition(program, costs, rates, how["batch"], how["batch_warmup"])
             if time is not None:
                 found[model] = time
         return found
@@ -346,7 +346,7 @@ class OfSuite:
 
 
 def _one_repetition(ns: int) -> RankTimes:
-    return RankTimes(1, ns, Histogram(count=1, sum_ns=ns, least_ns=ns, greatest_ns=ns))
+    return RankTimes(1, ns, Histogram(count=1, sum_ns=ns, min_ns=ns, max_ns=ns))
 
 
 def of_suite(shares: Sequence[OfSuite]) -> Iterator[Time]:

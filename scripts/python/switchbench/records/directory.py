@@ -44,7 +44,7 @@ SUMMARY = "summary.json"
 CLAUSES = "clauses.json"
 JUNIT = "verdict.xml"
 
-SCHEMA = "switchbench-summary/1"
+SCHEMA = "switchbench-summary/2"
 _ROOM_BYTES = 1 << 16  # for sentences on why a run ended
 
 
@@ -54,7 +54,7 @@ class _RunForm(TypedDict):
     versions: dict[str, str | None]
     elapsed_s: NotRequired[FiniteFloat | None]
     command: NotRequired[list[str]]
-    left_out: NotRequired[list[dict[str, str]]]
+    excluded_hosts: NotRequired[list[dict[str, str]]]
 
 
 class _VerdictForm(TypedDict):
@@ -68,7 +68,7 @@ class _SummaryForm(TypedDict):
 
     status: str
     exit_status: Annotated[int, Field(ge=0, lt=256)]
-    faults: list[str]
+    errors: list[str]
     run: _RunForm
     trials: Any
     plans: Any

@@ -67,13 +67,13 @@ class _Names:
 def _own_ports(record: Record) -> list[str]:
     """The ports that the record's node has to have."""
     kind = record["type"]
-    if kind in ("port-open", "port", "stray"):
+    if kind in ("port-open", "port", "misdelivered-flow"):
         return [record["port"]]
     if kind == "flow":
         return [record["src" if record["side"] == "source" else "dst"]]
     if kind == "histogram":
         return [record["dst" if record["kind"] in _OF_DESTINATION else "src"]]
-    if kind in ("interim", "reorder"):
+    if kind in ("interval", "reorder"):
         return [record["dst"]]
     if kind == "execution":
         return [record["rank"]]

@@ -44,14 +44,14 @@ class Histogram:
     """Some times of one kind: a flow's, or those of many flows, phases and repeats.
 
     `add_record` takes a `histogram` record (a part of one), `merge` another histogram; read are
-    `count`, `lost`, `mean_ns`, `least_ns`, `greatest_ns` and `quantile_ns`.
+    `count`, `lost`, `mean_ns`, `min_ns`, `max_ns` and `quantile_ns`.
     """
 
     buckets: dict[int, int] = field(default_factory=dict)
     count: int = 0
     sum_ns: int = 0
-    least_ns: int | None = None
-    greatest_ns: int | None = None
+    min_ns: int | None = None
+    max_ns: int | None = None
     beyond: int = 0
     lost: int | None = None  # never came back; None: nothing was to
     bound_ns: int | None = None  # one way: what the two clocks may differ by
@@ -70,9 +70,9 @@ class Histogram:
             Histogram(
                 count=record["count"],
                 sum_ns=record["sum_ns"],
-                least_ns=record.get("least_ns"),
-                greatest_ns=record.get("greatest_ns"),
-                beyond=record.get("beyond") or 0,
+                min_ns=record.get("min_ns"),
+                max_ns=record.get("max_ns"),
+                beyond=record.get("overflow") or 0,
                 lost=record.get("lost"),
                 bound_ns=record.get("bound_ns"),
                 no_clock=_lacks_clock(record),
@@ -85,8 +85,8 @@ class Histogram:
             buckets=dict(self.buckets) if shift_ns == 0 else {},
             count=self.count,
             sum_ns=self.sum_ns + shift_ns * self.count,
-            least_ns=None if self.least_ns is None else self.least_ns + shift_ns,
-            greatest_ns=None if self.greatest_ns is None else self.greatest_ns + shift_ns,
+            min_ns=None if self.min_ns is None else self.min_ns + shift_ns,
+            max_ns=None if self.max_ns is None else self.max_ns + shift_ns,
             beyond=self.beyond,
             lost=self.lost,
             bound_ns=bound_ns,
@@ -120,7 +120,7 @@ class Histogram:
             passed += number
             if passed >= wanted:
                 return self._within(middle)
-        return self.greatest_ns
+        return self.max_ns
 
     @property
     def mean_ns(self) -> float | None:
@@ -133,16 +133,16 @@ class Histogram:
         return sum(self.buckets.values()) + sum(self.moved.values()) == self.count
 
     def _within(self, value: int) -> int:
-        least = value if self.least_ns is None else self.least_ns
-        greatest = value if self.greatest_ns is None else self.greatest_ns
+        least = value if self.min_ns is None else self.min_ns
+        greatest = value if self.max_ns is None else self.max_ns
         return max(least, min(greatest, value))
 
     def _add_totals(self, other: Histogram) -> None:
         self.count += other.count
         self.sum_ns += other.sum_ns
         self.beyond += other.beyond
-        self.least_ns = _known(min, self.least_ns, other.least_ns)
-        self.greatest_ns = _known(max, self.greatest_ns, other.greatest_ns)
+        self.min_ns = _known(min, self.min_ns, other.min_ns)
+        self.max_ns = _known(max, self.max_ns, other.max_ns)
         self.bound_ns = _known(max, self.bound_ns, other.bound_ns)
         self.no_clock = self.no_clock or other.no_clock
         self.cut_ns = _known(max, self.cut_ns, other.cut_ns)
@@ -208,9 +208,9 @@ def _value(kind: str, name: str, times: Histogram) -> float | None:
     if name == "pdv":
         return _pdv_ns(kind, times)
     return {
-        "min": times.least_ns,
+        "min": times.min_ns,
         "mean": times.mean_ns,
-        "max": times.greatest_ns,
+        "max": times.max_ns,
     }[name]
 
 
@@ -232,11 +232,11 @@ def _pdv_ns(kind: str, times: Histogram) -> float | None:
     """RFC 5481 4.2: D(99.9 %) - D(min). What the clocks differ by cancels out, but for delays that
     it made negative."""
     high = times.quantile_ns(PERCENTILES["p99_9"])
-    if kind == IPDV or high is None or times.least_ns is None:
+    if kind == IPDV or high is None or times.min_ns is None:
         return None
     if kind == ONE_WAY and _is_cut(times):
         return None
-    return high - times.least_ns
+    return high - times.min_ns
 
 
 def _too_few(name: str, share: float, times: Histogram) -> str:

@@ -20,7 +20,7 @@ from ..base.model import Part, Port, Run
 from ..base.text import printable
 from .directory import PLAN, refuse_other_form, replace_bytes
 
-SCHEMA = "switchbench-plan/1"
+SCHEMA = "switchbench-plan/2"
 
 _RUN = TypeAdapter(Run)
 _PART = TypeAdapter(Part)

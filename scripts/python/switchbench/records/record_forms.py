@@ -106,7 +106,7 @@ class PortOpenRecord(NodeRecord):
 
 class ReadyRecord(NodeRecord):
     clock: NotRequired[MaybeText]
-    clock_why: NotRequired[MaybeText]
+    clock_reason: NotRequired[MaybeText]
     clock_id: NotRequired[MaybeText]
     clock_offset_ns: NotRequired[MaybeWhole]
     clock_bound_ns: NotRequired[MaybeCount]
@@ -153,9 +153,9 @@ class PortRecord(_OfNetwork):
     hardware_sent: NotRequired[MaybeCount]
     hardware_received: NotRequired[MaybeCount]
     misdelivered: NotRequired[MaybeCount]
-    foreign: NotRequired[MaybeCount]
-    guest_sent: NotRequired[MaybeCount]
-    guest_received: NotRequired[MaybeCount]
+    unexpected: NotRequired[MaybeCount]
+    arp_nd_sent: NotRequired[MaybeCount]
+    arp_nd_received: NotRequired[MaybeCount]
     probes_sent: NotRequired[MaybeCount]
     probes_received: NotRequired[MaybeCount]
     dropped_receive: NotRequired[MaybeCount]
@@ -179,9 +179,9 @@ class TimesRecord(NodeRecord):
     kind: Name
     count: Count
     sum_ns: Count
-    least_ns: NotRequired[MaybeCount]
-    greatest_ns: NotRequired[MaybeCount]
-    beyond: NotRequired[MaybeCount]
+    min_ns: NotRequired[MaybeCount]
+    max_ns: NotRequired[MaybeCount]
+    overflow: NotRequired[MaybeCount]
     lost: NotRequired[MaybeCount]
     bound_ns: NotRequired[MaybeCount]
     part: NotRequired[MaybeCount]
@@ -203,8 +203,8 @@ class ExecutionRecord(_OfNetwork):
     batches: Count
     verified: NotRequired[MaybeCount]
     sum_ns: Count
-    least_ns: NotRequired[MaybeCount]
-    greatest_ns: NotRequired[MaybeCount]
+    min_ns: NotRequired[MaybeCount]
+    max_ns: NotRequired[MaybeCount]
     messages_lost: NotRequired[MaybeCount]
     timeouts: NotRequired[MaybeCount]
     part: NotRequired[MaybeCount]
@@ -215,7 +215,7 @@ _Span = Annotated[tuple[Name, list[Count]], Field(strict=False)]
 _Rate = Annotated[tuple[Name, Figure | None, Figure | None], Field(strict=False)]
 
 
-class InterimRecord(_OfNetwork):
+class IntervalRecord(_OfNetwork):
     dst: Name
     from_ms: Figure
     at_ms: list[Figure]
@@ -234,8 +234,8 @@ class ReorderRecord(_OfNetwork):
     dst: Name
     reordered: Count
     extent_sum: Count
-    extent_most: Count
-    near: Count
+    extent_max: Count
+    three_reordered: Count
     displaced: NotRequired[Displaced | None]
 
 
@@ -267,13 +267,13 @@ class _Computed(TypedDict):
     busy_ns: Count
     piece_p50_ns: Count
     piece_p99_ns: Count
-    piece_most_ns: Count
+    piece_max_ns: Count
 
 
 class ComputeRecord(_OfPhase):
     share: Figure
-    alone: _Computed
-    beside: _Computed
+    compute_only: _Computed
+    concurrent: _Computed
 
 
 class TrialRecord(_OfTrial):
@@ -289,7 +289,7 @@ class UnreachableRecord(_OfTrial):
 
 
 class EventRecord(NodeRecord):
-    what: NotRequired[MaybeText]
+    kind: NotRequired[MaybeText]
     port: NotRequired[Name | None]
     text: NotRequired[MaybeText]
 
@@ -300,7 +300,7 @@ class ErrorRecord(NodeRecord):
 
 
 class MissingRecord(NodeRecord):
-    who: NotRequired[MaybeText]
+    missing_node: NotRequired[MaybeText]
     barrier: NotRequired[MaybeCount]
     text: NotRequired[MaybeText]
     status: NotRequired[Whole | None]
@@ -324,13 +324,13 @@ _FORMS: dict[str, Any] = {
     "clock": ClockRecord,
     "flow": FlowRecord,
     "port": PortRecord,
-    "floor": FloorRecord,
+    "loopback-baseline": FloorRecord,
     "histogram": FlowTimesRecord,
     "execution": ExecutionRecord,
-    "interim": InterimRecord,
+    "interval": IntervalRecord,
     "progress": ProgressRecord,
     "reorder": ReorderRecord,
-    "stray": StrayRecord,
+    "misdelivered-flow": StrayRecord,
     "phase": PhaseRecord,
     "compute": ComputeRecord,
     "trial": TrialRecord,

@@ -94,9 +94,9 @@ class PortCount:
     hardware_sent: int | None  # ... and as driver or interface counted
     hardware_received: int | None
     misdelivered: int | None
-    foreign: int | None
-    guest_sent: int | None
-    guest_received: int | None
+    unexpected: int | None
+    arp_nd_sent: int | None
+    arp_nd_received: int | None
     probes_sent: int | None  # of latency, and answers to them
     probes_received: int | None
     dropped_receive: int | None
@@ -139,7 +139,7 @@ class PhaseRecords:
     flows: dict[tuple[str, str], Flow] = field(default_factory=dict)
     ports: dict[str, PortCount] = field(default_factory=dict)
     disorders: dict[tuple[str, str], Any] = field(default_factory=dict)  # disorder.Disorder
-    courses: dict[tuple[str, str], Any] = field(default_factory=dict)  # interim.Course, by flow
+    courses: dict[tuple[str, str], Any] = field(default_factory=dict)  # interval.Course, by flow
     strays: Counter[tuple[str | None, str | None, str]] = field(default_factory=Counter)
     """Frames of a flow at a port that is not its destination: by src, dst (None: whose is not
     known) and that port."""
@@ -194,7 +194,7 @@ def add_histogram(phase: PhaseRecords, record: Record) -> None:
 
 
 def add_stray(phase: PhaseRecords, record: Record) -> None:
-    """Takes a `stray` record: frames of one flow that came to another port than theirs."""
+    """Takes a `misdelivered-flow` record: frames of one flow that came to another port."""
     phase.strays[record["src"], record["dst"], record["port"]] += record["frames"]
 
 

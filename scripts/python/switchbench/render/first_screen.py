@@ -94,10 +94,10 @@ def _rate(summary: Summary) -> Line | None:
 
 def _worst_port(summary: Summary) -> Line | None:
     ends = [
-        (end["least_percent_of_line"], port, word)
+        (end["min_percent_of_line"], port, word)
         for port in summary["ports"]
         for end, word in ((port["as_source"], "sent"), (port["as_destination"], "received"))
-        if (end["least_percent_of_line"] or 0.0) >= _TRAFFIC_PERCENT
+        if (end["min_percent_of_line"] or 0.0) >= _TRAFFIC_PERCENT
     ]
     if not ends:
         return None
@@ -146,14 +146,14 @@ def _round_trips(summary: Summary) -> Iterator[Line]:
 
 def _tester(summary: Summary) -> Line:
     """How far the tester itself was the limit."""
-    phases = [entry for entry in summary["trials"] if entry["host_limited"]]
+    phases = [entry for entry in summary["trials"] if entry["tester_limited"]]
     if not phases:
         return Line("Tester", "was not the limit in any phase")
     short = [
-        limit["short_percent"]
+        limit["shortfall_percent"]
         for entry in phases
-        for limit in entry["host_limited"]
-        if limit["short_percent"]
+        for limit in entry["tester_limited"]
+        if limit["shortfall_percent"]
     ]
     how = f": offered up to {max(short):.1f} % less than intended" if short else ""
     many = f"limited {len(phases)} of {format.of(len(summary['trials']), 'phase')} (T){how}"
@@ -162,15 +162,15 @@ def _tester(summary: Summary) -> Line:
 
 def _findings(summary: Summary) -> Line:
     kinds = (
-        ("fault", summary["faults"]),
-        ("alarm", summary["alarms"]),
+        ("fault", summary["errors"]),
+        ("alarm", summary["warnings"]),
         ("finding", summary.get("findings") or []),
         ("gap", summary["not_measured"]),
     )
     counts = [format.of(len(found), noun) for noun, found in kinds if found]
     if not counts:
         return Line("Findings", "none")
-    return Line("Findings", f"{', '.join(counts)}: below", _BAD if summary["faults"] else _DOUBT)
+    return Line("Findings", f"{', '.join(counts)}: below", _BAD if summary["errors"] else _DOUBT)
 
 
 def _what(summary: Summary, entry: Entry) -> str:

@@ -54,9 +54,9 @@ def junit(summary: Entry) -> bytes:
     _add_run(suite, summary)
     for number, clause in enumerate(summary["expectations"]):
         _add_clause(suite, number, clause)
-    words = "\n".join([verdict["sentence"] + ".", *verdict["reservations"], verdict["scope"]])
+    words = "\n".join([verdict["sentence"] + ".", *verdict["warnings"], verdict["scope"]])
     ElementTree.SubElement(suite, "system-out").text = _text(words)
-    ElementTree.SubElement(suite, "system-err").text = _text("\n".join(summary["faults"]))
+    ElementTree.SubElement(suite, "system-err").text = _text("\n".join(summary["errors"]))
     ElementTree.indent(root)
     return bytes(ElementTree.tostring(root, encoding="utf-8", xml_declaration=True)) + b"\n"
 
@@ -76,7 +76,7 @@ def _add_run(suite: ElementTree.Element, summary: Entry) -> None:
     """The case that all that was asked for was measured."""
     case = _case(suite, "the run came to its end", summary["run"]["elapsed_s"])
     if summary["status"] != "complete":
-        gaps = [*summary["faults"], *summary["not_measured"]] or [summary["status"]]
+        gaps = [*summary["errors"], *summary["not_measured"]] or [summary["status"]]
         _add_outcome(case, "error", summary["status"], gaps)
 
 

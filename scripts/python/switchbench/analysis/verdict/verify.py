@@ -61,7 +61,7 @@ def verify(directory: Path, asked: VerifyOptions) -> Iterator[VerifyCheck]:
         yield VerifyCheck("manifest", False, f"{manifest.MANIFEST} was changed")
         return
     summary = load_summary(directory)
-    if NOT_ENDED in summary["faults"]:
+    if NOT_ENDED in summary["errors"]:
         yield VerifyCheck("run", False, f"{SUMMARY} is half written: {NOT_ENDED}")
         return
     yield from _clauses(directory, summary)

@@ -103,7 +103,7 @@ class VerdictEntry(TypedDict):
     accepted: Annotated[int, Field(description="Clauses that hold")]
     refused: Annotated[int, Field(description="Clauses that do not")]
     inconclusive: Annotated[int, Field(description="Clauses that could not be concluded")]
-    reservations: Annotated[
+    warnings: Annotated[
         list[str],
         Field(
             description="What it has to be read with, a sentence each: in what tests are less than "

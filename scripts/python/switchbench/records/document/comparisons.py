@@ -19,19 +19,19 @@ class ComparedThroughput(TypedDict):
     ]
     unit: Annotated[Literal["Mbit/s"], Field(description="Decimal")]
     mean: Annotated[float | None, Field(description="Mean over the repetitions")]
-    least: Annotated[float | None, Field(description="The slowest repetition")]
-    greatest: Annotated[float | None, Field(description="The fastest repetition")]
+    min: Annotated[float | None, Field(description="The slowest repetition")]
+    max: Annotated[float | None, Field(description="The fastest repetition")]
 
 
 class RatioEntry(TypedDict):
     """This by the baseline's: throughput above 1 is faster, CPU above 1 costs more."""
 
     throughput: Annotated[float | None, Field(description="Of the means over the repetitions")]
-    throughput_least: Annotated[
+    throughput_min: Annotated[
         float | None,
         Field(description="The least of one repetition by the baseline's same repetition"),
     ]
-    throughput_greatest: Annotated[float | None, Field(description="The greatest of these")]
+    throughput_max: Annotated[float | None, Field(description="The greatest of these")]
     cpu_s_per_gb: Annotated[float | None, Field(description="Of CPU seconds by GB")]
 
 
@@ -51,7 +51,7 @@ class ComparedEntry(TypedDict):
     load: Annotated[
         Free, Field(description="The load as asked: percent of line rate, bps at layer 1, or fps")
     ]
-    asked_load: Annotated[
+    intended_load: Annotated[
         float | None,
         Field(description="The load as asked in percent of line rate, mean over the ports"),
     ]
@@ -93,7 +93,7 @@ class ComparisonEntry(TypedDict):
     pattern: Annotated[str, Field(description="chain, pairs, aapc or ring")]
     parameters: Annotated[Free, Field(description="The pattern's, as the configuration gives them")]
     network: Annotated[str, Field(description="The ports that can reach each other")]
-    together: Annotated[
+    concurrent_networks: Annotated[
         list[str] | None,
         Field(description="All networks of the trial, when several run at the same time"),
     ]
@@ -151,9 +151,9 @@ class StatisticEntry(TypedDict):
     values: Annotated[
         list[float | None], Field(description="One for each repeat; null: not measured whole")
     ]
-    least_repeats: Annotated[int, Field(description="Made in any case")]
-    most_repeats: Annotated[int, Field(description="Made at most")]
-    asked_width_percent: Annotated[
+    min_repeats: Annotated[int, Field(description="Made in any case")]
+    max_repeats: Annotated[int, Field(description="Made at most")]
+    target_ci_width_percent: Annotated[
         float | None,
         Field(
             description="Full width of the interval that was asked for, of the mean; null: none was"
@@ -164,16 +164,18 @@ class StatisticEntry(TypedDict):
         Field(description="That the interval covers the true mean, if repeats are independent"),
     ]
     mean: Annotated[float | None, Field(description="Of the values that are known")]
-    deviation: Annotated[float | None, Field(description="Standard deviation of the sample")]
-    half_width: Annotated[
+    standard_deviation: Annotated[
+        float | None, Field(description="Standard deviation of the sample")
+    ]
+    ci_half_width: Annotated[
         float | None,
         Field(
             description="Of the interval; wider than Student's where repeats depend on each other"
         ),
     ]
-    low: Annotated[float | None, Field(description="Lower end of the interval")]
-    high: Annotated[float | None, Field(description="Upper end of the interval")]
-    width_percent: Annotated[float | None, Field(description="Its full width, of the mean")]
+    ci_low: Annotated[float | None, Field(description="Lower end of the interval")]
+    ci_high: Annotated[float | None, Field(description="Upper end of the interval")]
+    ci_width_percent: Annotated[float | None, Field(description="Its full width, of the mean")]
     autocorrelation: Annotated[
         float | None, Field(description="Of each repeat with the next; null with less than 5")
     ]

@@ -100,10 +100,10 @@ class Counts(PlanCounts):
     misdelivered_frames: Annotated[
         Count | None, Field(description="Frames of this trial that came to another rank: flooding")
     ]
-    foreign_frames: Annotated[
+    unexpected_frames: Annotated[
         Count | None, Field(description="Frames that are not this phase's at all")
     ]
-    guest_frames: Annotated[
+    arp_nd_frames: Annotated[
         Count | None,
         Field(
             description="Learning frames, ARP and neighbour discovery of our ports, not part of the"

@@ -67,8 +67,8 @@ class FindingEntry(TypedDict):
     lowest_to_s: Annotated[
         float | None,
         Field(
-            description="... to here in the phase's window the flow's interim results were lowest; "
-            "null: there are none"
+            description="... to here in the phase's window the flow's interval results were "
+            "lowest; null: there are none"
         ),
     ]
     count: Annotated[Count, Field(description="Frames")]

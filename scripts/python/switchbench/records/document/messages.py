@@ -68,11 +68,13 @@ class Curve(TypedDict):
     peak_at_end: Annotated[
         bool, Field(description="The largest size has it: beyond, it may be higher")
     ]
-    half_peak_size: Annotated[
+    size_at_half_peak: Annotated[
         float | None,
         Field(description="The size that reaches half the peak, between two points in logarithms"),
     ]
-    ninety_peak_size: Annotated[float | None, Field(description="The same for 90 % of the peak")]
+    size_at_90_percent_peak: Annotated[
+        float | None, Field(description="The same for 90 % of the peak")
+    ]
 
 
 # Sizes at which one path is the fastest; `from` can be no name of a class's.
@@ -84,7 +86,7 @@ CrossingRange = TypedDict(
         ],
         "from": Annotated[int, Field(description="Smallest size, bytes")],
         "to": Annotated[int, Field(description="Largest size, bytes")],
-        "crossed_at": Annotated[
+        "crossover_size": Annotated[
             float | None, Field(description="Size at which this path becomes the faster one, bytes")
         ],
     },
@@ -108,10 +110,10 @@ class Outlier(TypedDict):
     src: Source
     dst: Destination
     time_us: Annotated[float | None, Field(description="Half the round trip")]
-    times_the_fit: Annotated[
+    ratio_to_fit: Annotated[
         float | None, Field(description="The time divided by the fit's time for this size")
     ]
-    begun_s: Annotated[
+    started_s: Annotated[
         float | None, Field(description="When it was sent, seconds after the start of the phase")
     ]
 
@@ -127,8 +129,8 @@ class ScatterEntry(TypedDict):
     pattern: Pattern
     parameters: Parameters
     messages: Annotated[int, Field(description="Messages with a time")]
-    least_size: Annotated[int, Field(description="Smallest size, bytes")]
-    greatest_size: Annotated[int, Field(description="Largest size, bytes")]
+    min_size: Annotated[int, Field(description="Smallest size, bytes")]
+    max_size: Annotated[int, Field(description="Largest size, bytes")]
     latency_us: Annotated[
         float | None,
         Field(description="Of the fit: half a round trip = latency + size / bandwidth"),
@@ -159,14 +161,14 @@ class PieceTimes(TypedDict):
 
     p50: Annotated[float | None, Field(description="Median")]
     p99: Annotated[float | None, Field(description="99th percentile")]
-    most: Annotated[float | None, Field(description="Longest")]
+    max: Annotated[float | None, Field(description="Longest")]
 
 
 class Pieces(TypedDict):
     """Of single pieces, the worst node's."""
 
-    alone: Annotated[PieceTimes, Field(description="Without messages")]
-    beside: Annotated[PieceTimes, Field(description="While messages are in flight")]
+    compute_only: Annotated[PieceTimes, Field(description="Without messages")]
+    concurrent: Annotated[PieceTimes, Field(description="While messages are in flight")]
 
 
 class Computing(TypedDict):
@@ -180,23 +182,23 @@ class Computing(TypedDict):
     share: Annotated[
         float | None, Field(description="Part of the time that a node computes, from 0 to 1")
     ]
-    alone_mflops: Annotated[float | None, Field(description="Of one thread, the mean")]
-    beside_mflops: Annotated[
+    compute_only_mflops: Annotated[float | None, Field(description="Of one thread, the mean")]
+    concurrent_mflops: Annotated[
         float | None, Field(description="The same while messages are in flight")
     ]
-    slower_percent: Annotated[
+    slowdown_percent: Annotated[
         float | None,
         Field(
             description="By so much the rate beside messages was below the one alone; negative: it "
             "was above"
         ),
     ]
-    slower_half_width_percent: Annotated[
+    slowdown_ci_half_width_percent: Annotated[
         float | None,
         Field(description="Of the 95 % confidence interval of the nodes' mean; null: one node"),
     ]
     slowest_node: Annotated[str | None, Field(description="The node that messages slow down most")]
-    slowest_percent: Annotated[
+    max_slowdown_percent: Annotated[
         float | None, Field(description="How much slower that node computes")
     ]
     piece_us: Annotated[Pieces, Field(description="Of single pieces, the worst node's")]
@@ -206,6 +208,8 @@ class Messages(TypedDict):
     """Messages there and back (doc/messages.md)."""
 
     curves: Annotated[list[Curve], Field(description="Latency and bandwidth against size")]
-    crossings: Annotated[list[Crossing], Field(description="Which of two paths to use")]
+    crossovers: Annotated[list[Crossing], Field(description="Which of two paths to use")]
     scatter: Annotated[list[ScatterEntry], Field(description="Fits to single times")]
-    computing: Annotated[list[Computing], Field(description="What nodes computed beside them")]
+    concurrent_computation: Annotated[
+        list[Computing], Field(description="What nodes computed beside them")
+    ]

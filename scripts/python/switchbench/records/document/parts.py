@@ -23,13 +23,13 @@ class Lowest(TypedDict):
 
 
 class IntervalsEntry(TypedDict):
-    """How low flows fell from one interim result to the next."""
+    """How low flows fell from one interval result to the next."""
 
-    spans: Annotated[int, Field(description="Interim results of a flow; 0: none")]
-    step_s: Annotated[float | None, Field(description="Their length, median")]
-    least: Annotated[float | None, Field(description="Over flows and time, Mbit/s of payload")]
+    count: Annotated[int, Field(description="Interval results of a flow; 0: none")]
+    length_s: Annotated[float | None, Field(description="Their length, median")]
+    min: Annotated[float | None, Field(description="Over flows and time, Mbit/s of payload")]
     slowest: Annotated[
-        Lowest | None, Field(description="The flow and the time of that; null: no interim results")
+        Lowest | None, Field(description="The flow and the time of that; null: no interval results")
     ]
     lowest: Annotated[
         list[Lowest],
@@ -87,7 +87,7 @@ class Whereabouts(TypedDict):
     other_frames: Annotated[
         int | None, Field(description="Frames that are no load: what counters may be off by")
     ]
-    agree: Annotated[
+    consistent: Annotated[
         bool | None,
         Field(
             description="counted_in_network is what is missing on the way less what arrived "
@@ -106,7 +106,7 @@ class MostDisordered(TypedDict):
     src: Annotated[str, Field(description="Port")]
     dst: Annotated[str, Field(description="Port")]
     reordered_percent: Annotated[float, Field(description="Of 100 delivered")]
-    extent_most: Annotated[int, Field(description="Its greatest extent")]
+    extent_max: Annotated[int, Field(description="Its greatest extent")]
 
 
 class ReorderingEntry(TypedDict):
@@ -115,14 +115,14 @@ class ReorderingEntry(TypedDict):
     reordered_percent: Annotated[
         float | None, Field(description="RFC 4737's ratio: reordered of 100 delivered")
     ]
-    near_percent: Annotated[
+    three_reordered_percent: Annotated[
         float | None, Field(description="3-reordered (RFC 4737) of 100 delivered")
     ]
     extent_mean: Annotated[
         float | None,
         Field(description="RFC 4737's extent, mean of reordered frames; null: there are none"),
     ]
-    extent_most: Annotated[int | None, Field(description="The greatest extent")]
+    extent_max: Annotated[int | None, Field(description="The greatest extent")]
     worst: Annotated[
         MostDisordered | None, Field(description="The flow with the greatest ratio; null: none")
     ]

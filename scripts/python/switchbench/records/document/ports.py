@@ -26,7 +26,7 @@ class Direction(TypedDict):
 
     phases: Annotated[int, Field(description="Phases in which it was one")]
     median_percent_of_line: Annotated[float | None, Field(description="Median over phases")]
-    least_percent_of_line: Annotated[float | None, Field(description="Least phase")]
+    min_percent_of_line: Annotated[float | None, Field(description="Least phase")]
     relative_to_median: Annotated[
         float | None,
         Field(

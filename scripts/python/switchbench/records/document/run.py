@@ -92,7 +92,7 @@ class RunEntry(TypedDict):
     ]
     launch: Annotated[str, Field(description="lab, ssh, slurm or hand")]
     lab: Annotated[str | None, Field(description="Its topology")]
-    left_out: NotRequired[
+    excluded_hosts: NotRequired[
         Annotated[
             list[LeftOut],
             Field(

@@ -47,14 +47,14 @@ class PlanSetting(TypedDict):
     load: Annotated[
         Free, Field(description="The load as asked: percent of line rate, bps at layer 1, or fps")
     ]
-    asked_load: Annotated[
+    intended_load: Annotated[
         float | None,
         Field(description="The load as asked in percent of line rate, mean over the ports"),
     ]
     load_unit: Annotated[
-        Literal["percent_of_line"], Field(description="Unit of asked_load and offered_load")
+        Literal["percent_of_line"], Field(description="Unit of intended_load and offered_load")
     ]
-    together: Annotated[
+    concurrent_networks: Annotated[
         list[str] | None,
         Field(description="All networks of the trial, when several run at the same time"),
     ]

@@ -44,11 +44,11 @@ class ImbFigures(TypedDict):
 class RepetitionTimes(TypedDict):
     """Times of single repetitions."""
 
-    least: Annotated[float | None, Field(description="Shortest batch of any rank")]
+    min: Annotated[float | None, Field(description="Shortest batch of any rank")]
     mean: Annotated[float | None, Field(description="Mean over ranks and repeats")]
     p50: Annotated[float | None, Field(description="Median")]
     p99: Annotated[float | None, Field(description="99 %; null: fewer than 100 batches")]
-    greatest: Annotated[float | None, Field(description="Longest batch of any rank")]
+    max: Annotated[float | None, Field(description="Longest batch of any rank")]
 
 
 class ConfidenceIntervalEntry(TypedDict):
@@ -84,7 +84,7 @@ class FunctionPoint(TypedDict):
             " their means"
         ),
     ]
-    interval_us: Annotated[
+    ci_us: Annotated[
         ConfidenceIntervalEntry | None,
         Field(
             description="95 % confidence interval of the mean over repeats; null: fewer than two"
@@ -223,7 +223,7 @@ class KernelEntry(TypedDict):
             "repeats"
         ),
     ]
-    whole_s: Annotated[
+    total_s: Annotated[
         float | None, Field(description="Time of the whole benchmark: iterations x iteration_us")
     ]
     by_repeat_s: NotRequired[
@@ -235,9 +235,9 @@ class KernelEntry(TypedDict):
             ),
         ]
     ]
-    interval_s: Annotated[
+    ci_s: Annotated[
         ConfidenceIntervalEntry | None,
-        Field(description="95 % confidence interval of whole_s over repeats; null: fewer than two"),
+        Field(description="95 % confidence interval of total_s over repeats; null: fewer than two"),
     ]
     port_mbps: Annotated[
         float | None,
@@ -251,8 +251,8 @@ class RankedPath(TypedDict):
     """A path in a ranking."""
 
     path: Annotated[str, Field(description="A transport in a network")]
-    whole_s: Annotated[float | None, Field(description="Time of the whole benchmark")]
-    times_the_fastest: Annotated[float | None, Field(description="whole_s / that of the fastest")]
+    total_s: Annotated[float | None, Field(description="Time of the whole benchmark")]
+    ratio_to_fastest: Annotated[float | None, Field(description="total_s / that of the fastest")]
 
 
 class Ranking(TypedDict):

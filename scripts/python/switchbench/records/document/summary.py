@@ -32,7 +32,7 @@ class ComparableEntry(TypedDict):
         Field(description="Bytes of a message; null: it has none, or it does not matter"),
     ]
     value: Annotated[float, Field(description="Brought to that definition")]
-    how: Annotated[str, Field(description="The conversion")]
+    conversion: Annotated[str, Field(description="The conversion")]
     unit: Annotated[str, Field(description="Of value")]
 
 
@@ -50,7 +50,7 @@ class ImportedEntry(TypedDict):
     value: Annotated[float, Field(description="As the tool printed it")]
     unit: Annotated[str, Field(description="Of value; us: microseconds")]
     definition: Annotated[str, Field(description="What the tool counts")]
-    ours: Annotated[
+    comparable: Annotated[
         ComparableEntry | None,
         Field(description="The same by a definition that programs share; null: there is none"),
     ]
@@ -75,7 +75,7 @@ class ClockEntry(TypedDict):
 
     node: Annotated[str, Field(description="Its name")]
     clock: Annotated[str | None, Field(description="shared, ptp or estimated")]
-    why: Annotated[str | None, Field(description="asked for, or what made it so")]
+    reason: Annotated[str | None, Field(description="asked for, or what made it so")]
     bound_us: Annotated[
         float | None,
         Field(
@@ -96,7 +96,7 @@ class SummaryDocument(TypedDict):
     __pydantic_config__ = ConfigDict(extra="forbid", strict=True)  # type: ignore[misc]
 
     schema: Annotated[
-        Literal["switchbench-summary/1"], Field(description="Form and version of this file")
+        Literal["switchbench-summary/2"], Field(description="Form and version of this file")
     ]
     status: Annotated[
         Status,
@@ -109,7 +109,7 @@ class SummaryDocument(TypedDict):
             "configuration, 3 not completed, 4 inconclusive"
         ),
     ]
-    faults: Annotated[list[str], Field(description="What ended the run early, a sentence each")]
+    errors: Annotated[list[str], Field(description="What ended the run early, a sentence each")]
     run: Annotated[RunEntry, Field(description="What was run")]
     trials: Annotated[
         list[PhaseEntry], Field(description="Each phase of each trial in each network")
@@ -141,7 +141,7 @@ class SummaryDocument(TypedDict):
             description="What went wrong, by name: those that explain others first, then by count"
         ),
     ]
-    alarms: Annotated[
+    warnings: Annotated[
         list[str],
         Field(
             description="What can't be or should not be: above line rate, links that fell, surplus "
@@ -165,7 +165,7 @@ class SummaryDocument(TypedDict):
     clocks: Annotated[
         list[ClockEntry], Field(description="How each node knows run time (doc/latency.md, Clocks)")
     ]
-    floors: Annotated[
+    loopback_baselines: Annotated[
         list[LoopbackBaselineEntry],
         Field(
             description="The software's own path by node and transport, measured on a loopback; not"

@@ -38,7 +38,7 @@ class Throughput(TypedDict):
             "port's line rate"
         ),
     ]
-    least_percent_of_line: Annotated[float | None, Field(description="The least of these ports")]
+    min_percent_of_line: Annotated[float | None, Field(description="The least of these ports")]
 
 
 class FlowEnds(TypedDict):
@@ -52,13 +52,13 @@ class TesterLimitEntry(TypedDict):
     """Why a host may have been the limit."""
 
     port: Annotated[str, Field(description="host:port")]
-    short_percent: Annotated[
+    shortfall_percent: Annotated[
         float | None, Field(description="Offered so much less than intended; null: it kept up")
     ]
     dropped_frames: Annotated[
         Count | None, Field(description="Dropped in the host; null: none, or not observed")
     ]
-    late_ms: NotRequired[
+    start_delay_ms: NotRequired[
         Annotated[
             float | None,
             Field(
@@ -66,7 +66,7 @@ class TesterLimitEntry(TypedDict):
             ),
         ]
     ]
-    window_off_percent: NotRequired[
+    window_error_percent: NotRequired[
         Annotated[
             float | None,
             Field(
@@ -192,23 +192,23 @@ class PhaseEntry(Setting, Timing, Rates, Counts, RdmaCounts, CpuTime):
     flows: Annotated[int, Field(description="Flows with a record of at least one side")]
     flows_observed: Annotated[int, Field(description="Flows with the records of both sides")]
     state: Annotated[State, Field(description="partial: records are missing")]
-    host_limited: Annotated[
+    tester_limited: Annotated[
         list[TesterLimitEntry],
         Field(description="Ports whose host, not the network, may have been the limit"),
     ]
     records: Annotated[
         RecordsPlace, Field(description="Where the records are that the entry comes from")
     ]
-    interim: Annotated[
-        IntervalsEntry, Field(description="How low flows fell from one interim result to the next")
+    intervals: Annotated[
+        IntervalsEntry, Field(description="How low flows fell from one interval result to the next")
     ]
-    whereabouts: Annotated[
+    loss_location: Annotated[
         Whereabouts,
         Field(
             description="Where frames went missing, by ports' counters before and after the phase"
         ),
     ]
-    disorder: Annotated[
+    reordering: Annotated[
         ReorderingEntry,
         Field(description="How frames were out of order; nulls where they are not seen"),
     ]

@@ -25,9 +25,9 @@ WORDS = "definitions.json"
 
 # Sections of the page whose keys have short names: the key before them in the summary.
 _PREFIXES = {
-    "Interim results": "interim.",
-    "Order": "disorder.",
-    "Where it went missing": "whereabouts.",
+    "Interval results": "intervals.",
+    "Order": "reordering.",
+    "Where it went missing": "loss_location.",
     "Repeats": "statistics.",
     "Transports side by side": "comparisons.",
     "Steps": "steps.functions.points.",

@@ -48,7 +48,7 @@ def verdict(summary: Summary) -> Html:
     return join(
         [
             tag("div", head, said, class_="verdict", data_verdict=word),
-            _sentences("Reservations", found["reservations"], "doubt"),
+            _sentences("Reservations", found["warnings"], "doubt"),
             paragraph(f"{found['scope']} Clauses, SHA-256: {found['clauses_sha256']}", "about"),
         ]
     )
@@ -64,10 +64,10 @@ def _tiles(summary: Summary, plans: Sequence[Mapping[str, Any]]) -> Iterator[Htm
     ranks = max((plan["ranks"] for plan in plans), default=None)
     if ranks is not None:
         yield _tile("Ranks", f"{ranks:,}", "endpoints of traffic, at the most", "ranks")
-    least = _least(plans, "throughput.least_percent_of_line")
+    least = _least(plans, "throughput.min_percent_of_line")
     if least is not None:
-        value = at(least, "throughput.least_percent_of_line")
-        key = "throughput.least_percent_of_line"
+        value = at(least, "throughput.min_percent_of_line")
+        key = "throughput.min_percent_of_line"
         yield _tile("Least port", f"{value:.2f} % of line", _what(least), key)
     slowest = min(plans, key=lambda plan: _share_of_mean(plan) or math.inf, default=None)
     share = _share_of_mean(slowest) if slowest is not None else None
@@ -84,7 +84,7 @@ def _tiles(summary: Summary, plans: Sequence[Mapping[str, Any]]) -> Iterator[Htm
         frames = sum(plan["lost_frames"] for plan in lost)
         offered = sum(plan["offered_frames"] or 0 for plan in lost)
         yield _tile("Lost frames", f"{frames:,}", f"of {offered:,} offered", "lost_frames")
-    yield _tile("Alarms", str(len(summary.get("alarms") or [])), "", "alarms")
+    yield _tile("Alarms", str(len(summary.get("warnings") or [])), "", "warnings")
     missing = len(summary.get("not_measured") or [])
     yield _tile("Not measured", str(missing), "of what was asked for", "not_measured")
 
@@ -186,8 +186,8 @@ def _words(value: Any) -> str:
 
 def found(summary: Summary) -> Html:
     """Alarms, faults, hosts in doubt."""
-    faults = _sentences("What went wrong", summary.get("faults"), "bad")
-    alarms = _sentences("Alarms", summary.get("alarms"), "bad")
+    faults = _sentences("What went wrong", summary.get("errors"), "bad")
+    alarms = _sentences("Alarms", summary.get("warnings"), "bad")
     limits = _sentences(
         "A host, not the network, may have been the limit", list(_limits(summary)), "doubt"
     )
@@ -202,7 +202,7 @@ def not_measured(summary: Summary) -> Html:
     missing = _sentences(None, summary.get("not_measured"), "doubt")
     absent = [
         f"{host['host']} was left out: {host['reason']}"
-        for host in at(summary, "run.left_out") or []
+        for host in at(summary, "run.excluded_hosts") or []
     ]
     parts = [missing, _sentences("Hosts left out", absent, "doubt"), _reasons(summary)]
     if all(part is None for part in parts):
@@ -247,7 +247,7 @@ def _limits(summary: Summary) -> Iterator[str]:
     """A sentence for each port whose host is doubted, over all phases."""
     reasons: dict[str, list[str]] = {}
     for entry in summary.get("trials") or []:
-        for limit in entry["host_limited"]:
+        for limit in entry["tester_limited"]:
             reasons.setdefault(limit["port"], []).append(limit["reason"])
     for port, said in sorted(reasons.items()):
         yield f"{port}: in {format.of(len(said), 'phase')}, first: {said[0]}"

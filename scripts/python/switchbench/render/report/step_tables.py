@@ -46,10 +46,10 @@ _FUNCTIONS = (
     Column("rate of a port", "port_mbps", unit=RATE, defined=f"{_POINT}.port_mbps", seldom=True),
     _time("p50", "repetition_us.p50"),
     _time("p99", "repetition_us.p99", seldom=True),
-    _time("least", "repetition_us.least"),
-    _time("greatest", "repetition_us.greatest"),
-    _time("mean from", "interval_us.low", seldom=True),
-    _time("to", "interval_us.high", seldom=True),
+    _time("least", "repetition_us.min"),
+    _time("greatest", "repetition_us.max"),
+    _time("mean from", "ci_us.low", seldom=True),
+    _time("to", "ci_us.high", seldom=True),
     _number("verified", "verified"),
     _number("lost messages", "lost_messages"),
     _number("given up", "timeouts"),
@@ -125,10 +125,10 @@ def kernels(summary: Summary) -> Table | None:
             for title, key in (("iterations", "iterations"), ("timed", "repetitions"))
         ),
         Column("one iteration", "iteration_us", unit="µs", defined="steps.kernels.iteration_us"),
-        Column("whole benchmark", "whole_s", unit="s", defined="steps.kernels.whole_s"),
+        Column("whole benchmark", "total_s", unit="s", defined="steps.kernels.total_s"),
         *(
             Column(
-                title, f"interval_s.{key}", unit="s", defined="steps.kernels.interval_s",
+                title, f"ci_s.{key}", unit="s", defined="steps.kernels.ci_s",
                 seldom=True,
             )
             for title, key in (("from", "low"), ("to", "high"))
@@ -153,9 +153,9 @@ def rankings(summary: Summary) -> Table | None:
         Column("ranks", "ranks", "count", fold=True),
         Column("place", "place", "count", about="By the time of the whole benchmark"),
         Column("path", "path", "text", defined="steps.rankings.paths.path"),
-        Column("whole benchmark", "whole_s", unit="s", defined="steps.rankings.paths.whole_s"),
-        Column("times the fastest", "times_the_fastest",
-               defined="steps.rankings.paths.times_the_fastest"),
+        Column("whole benchmark", "total_s", unit="s", defined="steps.rankings.paths.total_s"),
+        Column("times the fastest", "ratio_to_fastest",
+               defined="steps.rankings.paths.ratio_to_fastest"),
     )  # fmt: skip
     about = "The fastest first."
     return make("rankings", "Networks by kernel", about, columns, _ranked(summary))

@@ -24,7 +24,7 @@ def _phase(entry: Entry) -> str:
 
 
 def _load(entry: Entry) -> float | None:
-    load: float | None = entry.get("asked_load")
+    load: float | None = entry.get("intended_load")
     return load
 
 
@@ -37,7 +37,7 @@ _SETTING = (
     Column("network", "network", "text", fold=True),
     Column("ranks", "ranks", "count", fold=True),
     Column("size", "size", "text", fold=True, value=format.size, about=_SIZE),
-    Column("load asked", "asked_load", "percent", "% of line", fold=True, value=_load),
+    Column("load asked", "intended_load", "percent", "% of line", fold=True, value=_load),
     Column("repeat", "repeat", "count", fold=True),
 )
 _PHASE = Column("phase", "phase_name", "text", value=_phase)
@@ -50,7 +50,7 @@ _THROUGHPUT = (
     Column("fastest flow's rate", "throughput.max", unit=RATE),
     Column("total rate", "throughput.total", unit=RATE),
     Column("of line", "throughput.percent_of_line", "percent", "%"),
-    Column("of line, least port", "throughput.least_percent_of_line", "percent", "%"),
+    Column("of line, least port", "throughput.min_percent_of_line", "percent", "%"),
     Column("slowest flow", "slowest", "text"),
 )
 _MESSAGE = Column("message", "message_bytes", "count", "B")
@@ -109,17 +109,17 @@ def losses(summary: Summary) -> Table | None:
         _frames("lost frames", "lost_frames", fold=False),
         Column("lost", "loss_percent", unit="%"),
         Column("lost, worst flow", "worst_loss_percent", unit="%"),
-        _frames("lost in sender's host", "whereabouts.sender_host"),
+        _frames("lost in sender's host", "loss_location.sender_host"),
         Column(
             "lost in network",
-            "whereabouts.network",
+            "loss_location.network",
             "count",
             fold=True,
             value=in_network,
-            about=f"{definition('whereabouts.network')}. {NO_LOSS}",
+            about=f"{definition('loss_location.network')}. {NO_LOSS}",
         ),
-        _frames("lost in receiver's host", "whereabouts.receiver_host"),
-        _frames("damaged on wires", "whereabouts.wire_errors"),
+        _frames("lost in receiver's host", "loss_location.receiver_host"),
+        _frames("damaged on wires", "loss_location.wire_errors"),
         _frames("duplicated", "duplicated_frames"),
         _frames("out of order", "reordered_frames"),
         _frames("late", "late_frames"),
@@ -127,7 +127,7 @@ def losses(summary: Summary) -> Table | None:
         _frames("corrupted", "corrupted_frames"),
         _frames("corrupted bytes", "corrupted_bytes", seldom=True),
         _frames("misdelivered", "misdelivered_frames"),
-        _frames("foreign", "foreign_frames"),
+        _frames("unexpected", "unexpected_frames"),
         _frames("PAUSE frames", "pause_frames"),
         _frames("retransmitted segments", "retransmitted_segments", seldom=True),
         _frames("lost messages", "lost_messages", seldom=True),
@@ -148,13 +148,13 @@ def order(summary: Summary) -> Table | None:
     columns = (
         *_SETTING,
         _PHASE,
-        Column("out of order", "disorder.reordered_percent", unit="%"),
-        Column("3-reordered", "disorder.near_percent", unit="%"),
-        Column("mean extent", "disorder.extent_mean", unit="frames"),
-        Column("greatest extent", "disorder.extent_most", "count", "frames"),
-        Column("worst flow", "disorder.worst", "text"),
+        Column("out of order", "reordering.reordered_percent", unit="%"),
+        Column("3-reordered", "reordering.three_reordered_percent", unit="%"),
+        Column("mean extent", "reordering.extent_mean", unit="frames"),
+        Column("greatest extent", "reordering.extent_max", "count", "frames"),
+        Column("worst flow", "reordering.worst", "text"),
     )
-    found = [entry for entry in summary.get("trials", []) if at(entry, "disorder.extent_most")]
+    found = [entry for entry in summary.get("trials", []) if at(entry, "reordering.extent_max")]
     about = "Phases in which frames came behind later ones (RFC 4737)."
     return make("order", "Order", about, columns, found)
 
@@ -176,29 +176,29 @@ def skew(summary: Summary) -> Table | None:
     return make("skew", "Start and stop skew", about, columns, summary.get("trials", []))
 
 
-def _interim_entries(summary: Summary) -> Iterator[Entry]:
+def _interval_entries(summary: Summary) -> Iterator[Entry]:
     for entry in summary.get("trials", []):
-        for low in at(entry, "interim.lowest") or []:
+        for low in at(entry, "intervals.lowest") or []:
             yield {**entry, "low": low, "slowest": low}
 
 
-def interim(summary: Summary) -> Table | None:
+def intervals(summary: Summary) -> Table | None:
     """How low flows fell while their phase ran."""
     columns = (
         *_SETTING,
         _PHASE,
         Column("flow", "slowest", "text", about="The flow that fell"),
-        Column("fell to", "low.mbps", unit=RATE, defined="interim.lowest.mbps"),
+        Column("fell to", "low.mbps", unit=RATE, defined="intervals.lowest.mbps"),
         Column("of its mean", "low.percent_of_mean", "percent", "%",
-               defined="interim.lowest.percent_of_mean"),
-        Column("from", "low.from_s", unit="s", defined="interim.lowest.from_s",
+               defined="intervals.lowest.percent_of_mean"),
+        Column("from", "low.from_s", unit="s", defined="intervals.lowest.from_s",
                value=lambda entry: round(entry["low"]["from_s"], 3)),
-        Column("to", "low.to_s", unit="s", defined="interim.lowest.to_s",
+        Column("to", "low.to_s", unit="s", defined="intervals.lowest.to_s",
                value=lambda entry: round(entry["low"]["to_s"], 3)),
     )  # fmt: skip
     about = "Of each phase the five flows that fell the furthest below their own mean, and when."
-    entries = _interim_entries(summary)
-    return make("interim", "Lowest interim results", about, columns, entries)
+    entries = _interval_entries(summary)
+    return make("intervals", "Lowest interval results", about, columns, entries)
 
 
 _KINDS = {
@@ -208,7 +208,7 @@ _KINDS = {
     "pingpong": "message, there and back",
 }
 _PERCENTILES = tuple(
-    Column(title, f"times.{key}", unit="µs", defined=f"floors.{key}")
+    Column(title, f"times.{key}", unit="µs", defined=f"loopback_baselines.{key}")
     for title, key in (
         ("least", "min"), ("mean", "mean"), ("p50", "p50"), ("p90", "p90"), ("p99", "p99"),
         ("p99.9", "p99_9"), ("p99.99", "p99_99"), ("greatest", "max"), ("variation", "pdv"),
@@ -230,7 +230,7 @@ def latencies(summary: Summary) -> Table | None:
         *_SETTING,
         _PHASE,
         Column("kind", "kind", "text", fold=True, about="What is timed: doc/latency.md"),
-        Column("measured", "times.count", "count", defined="floor.count", about="Times measured"),
+        Column("measured", "times.count", "count", about="Times measured"),
         Column("never came", "times.lost", "count", fold=True,
                about="Probes or messages that never came back"),
         *_PERCENTILES,
@@ -252,9 +252,9 @@ def floors(summary: Summary) -> Table | None:
     about = "The software's own path, measured on a loopback; not subtracted from anything."
     entries = [
         {**floor, "kind": _KINDS.get(floor["kind"], floor["kind"]), "times": floor}
-        for floor in summary.get("floors", [])
+        for floor in summary.get("loopback_baselines", [])
     ]
-    return make("floors", "Floor of times", about, columns, entries)
+    return make("loopback_baselines", "Floor of times", about, columns, entries)
 
 
 def cpu(summary: Summary) -> Table | None:
@@ -290,10 +290,10 @@ def transports(summary: Summary) -> Table | None:
         Column("ranks", "ranks", "count", fold=True),
         Column("transport", "transport", "text"),
         Column("size", "size", "text", value=format.size, about=_SIZE),
-        Column("load asked", "asked_load", "percent", "% of line", fold=True),
+        Column("load asked", "intended_load", "percent", "% of line", fold=True),
         compared("mean rate", "throughput.mean", RATE),
-        compared("slowest repetition", "throughput.least", RATE),
-        compared("fastest repetition", "throughput.greatest", RATE),
+        compared("slowest repetition", "throughput.min", RATE),
+        compared("fastest repetition", "throughput.max", RATE),
         compared("rate by baseline's", "ratio.throughput"),
         compared("CPU by payload", "cpu_s_per_gb", "s/GB"),
         compared("CPU by baseline's", "ratio.cpu_s_per_gb"),
@@ -311,7 +311,7 @@ def ports(summary: Summary) -> Table | None:
     def side(words: str, key: str) -> tuple[Column, ...]:
         return (
             Column(f"{words}, median", f"{key}.median_percent_of_line", "percent", "% of line"),
-            Column(f"{words}, least", f"{key}.least_percent_of_line", "percent", "% of line"),
+            Column(f"{words}, least", f"{key}.min_percent_of_line", "percent", "% of line"),
             Column(f"{words}, by median port's", f"{key}.relative_to_median"),
             Column(f"{words}, lost", f"{key}.lost_frames", "count"),
         )
@@ -406,10 +406,12 @@ def repeats(summary: Summary) -> Table | None:
         Column("repeats", "statistics.values", "count",
                value=lambda entry: len(entry["statistics"]["values"])),
         Column("mean", "statistics.mean", unit=RATE),
-        Column("from", "statistics.low", unit=RATE),
-        Column("to", "statistics.high", unit=RATE),
-        Column("width", "statistics.width_percent", "percent", "% of mean"),
-        Column("width asked", "statistics.asked_width_percent", "percent", "% of mean", fold=True),
+        Column("from", "statistics.ci_low", unit=RATE),
+        Column("to", "statistics.ci_high", unit=RATE),
+        Column("width", "statistics.ci_width_percent", "percent", "% of mean"),
+        Column(
+            "width asked", "statistics.target_ci_width_percent", "percent", "% of mean", fold=True
+        ),
         Column("confidence", "statistics.confidence_percent", "percent", "%", fold=True),
         Column("conclusive", "statistics.verdict", "text", fold=True),
         Column("depend on each other", "statistics.dependent", "text", fold=True),
@@ -464,8 +466,8 @@ def outliers(summary: Summary) -> Table | None:
         Column("flow", "src", "text", value=lambda entry: format.flow(entry),
                about="Source and destination"),
         Column("time", "time_us", unit="µs", about="Half the round trip of this message"),
-        Column("by the fit's", "times_the_fit", about="The time by what the fit says of its size"),
-        Column("begun", "begun_s", unit="s", about="When it was sent, after the trial's start"),
+        Column("by the fit's", "ratio_to_fit", about="The time by what the fit says of its size"),
+        Column("begun", "started_s", unit="s", about="When it was sent, after the trial's start"),
         _TRIAL,
     )  # fmt: skip
     about = "Single messages beyond six scales and twice the fit: the worst twenty of each trial."
@@ -564,11 +566,13 @@ def imported(summary: Summary) -> Table | None:
         Column("unit", "unit", "text", about="Of the value"),
         Column("what it is", "definition", "text", about="What the program counts"),
         Column(
-            "as ours", "ours.value", about="By a definition that programs share (doc/compare.md)"
+            "as ours",
+            "comparable.value",
+            about="By a definition that programs share (doc/compare.md)",
         ),
-        Column("our measure", "ours.measure", "text", about="Which of these definitions"),
-        Column("our unit", "ours.unit", "text", about="Of the figure as ours"),
-        Column("conversion", "ours.how", "text", about="From the one to the other"),
+        Column("our measure", "comparable.measure", "text", about="Which of these definitions"),
+        Column("our unit", "comparable.unit", "text", about="Of the figure as ours"),
+        Column("conversion", "comparable.conversion", "text", about="From the one to the other"),
     )
     about = "What other programs printed, and the same by definitions that several of them share."
     return make("imported", "Other programs", about, columns, summary.get("imported") or [])
@@ -587,7 +591,7 @@ BY_SECTION: dict[str, tuple[Maker, ...]] = {
     SET_UP: (nodes, tuning),
     FINDINGS: (findings,),
     RESULTS: (plans, phases, repeats, imported),
-    figure.COURSE: (interim,),
+    figure.COURSE: (intervals,),
     figure.MESSAGES: (messages, outliers),
     figure.STEPS: (
         step_tables.functions,

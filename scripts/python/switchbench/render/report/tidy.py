@@ -68,7 +68,7 @@ VARIABLES = (
     _of_phase("traffic", _TEXT),
     Variable("size", _TEXT, "B", "Of a frame or message; several where mixed", "size"),
     _of_phase("size_unit", _TEXT),
-    _of_phase("asked_load", _REAL, "% of line"),
+    _of_phase("intended_load", _REAL, "% of line"),
     _of_phase("phase", _COUNT),
     _of_phase("phase_name", _TEXT),
     Variable("state", _TEXT, "", "How the phase ended; partial: records are missing", "state"),
@@ -100,9 +100,9 @@ VARIABLES = (
         )
         for name, data, unit, what in (
             ("count", _COUNT, "", "how many were timed"),
-            ("least_us", _REAL, "µs", "the least"),
+            ("min_us", _REAL, "µs", "the least"),
             ("mean_us", _REAL, "µs", "the mean"),
-            ("greatest_us", _REAL, "µs", "the greatest"),
+            ("max_us", _REAL, "µs", "the greatest"),
         )
     ),
 )  # fmt: skip
@@ -114,7 +114,7 @@ _RECORD = pa.schema(
         for name in (
             *("trial", "repeat", "phase", "frames", "payload_bytes", "window_payload_bytes"),
             *("window_ns", "intended", "duplicated", "reordered", "late", "corrupted"),
-            *("count", "sum_ns", "least_ns", "greatest_ns", "part"),
+            *("count", "sum_ns", "min_ns", "max_ns", "part"),
         )
     ]
     + [("measures", pa.struct([("retransmitted_segments", _REAL)]))]
@@ -214,9 +214,9 @@ def _times(records: pa.Table, kind: str) -> pa.Table:
 
     columns = {
         f"{kind}_count": mine["count"],
-        f"{kind}_least_us": us("least_ns"),
+        f"{kind}_min_us": us("min_ns"),
         f"{kind}_mean_us": pc.divide(us("sum_ns"), some),
-        f"{kind}_greatest_us": us("greatest_ns"),
+        f"{kind}_max_us": us("max_ns"),
     }
     return _keyed(mine, columns)
 

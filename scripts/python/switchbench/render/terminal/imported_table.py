@@ -36,7 +36,7 @@ def show(summary: Mapping[str, Any], console: Console, everything: bool = False)
     for row in rows:
         table.add_row(*map(escape, row))
     console.print(table, soft_wrap=True)  # no name is cut on a narrow terminal
-    joined = sum(1 for entry in entries if entry["ours"])
+    joined = sum(1 for entry in entries if entry["comparable"])
     rest = "" if everything else "; --all shows all"
     console.print(
         f"{format.of(len(entries), 'figure')}, {joined} by a definition that others share{rest}",
@@ -53,7 +53,7 @@ def _shown(rows: list[Any], everything: bool) -> list[Any]:
 
 
 def _foremost(rows: list[Any]) -> list[Any]:
-    rows = [row for row in rows if row["ours"]]
+    rows = [row for row in rows if row["comparable"]]
     sizes = {row["size"] for row in rows}
     if len(sizes) <= _MOST:
         return rows
@@ -62,7 +62,7 @@ def _foremost(rows: list[Any]) -> list[Any]:
 
 
 def _cells(entry: Mapping[str, Any]) -> tuple[str, ...]:
-    ours, size = entry["ours"], entry["size"]
+    ours, size = entry["comparable"], entry["size"]
     converted = ""
     if ours:
         value = format.scientific(ours["value"])

@@ -38,7 +38,7 @@ class Block:
 
 def floor_words(summary: Entry) -> str | None:
     """What a loopback in the same software takes, in a sentence; None: not measured."""
-    floors: list[Entry] = summary.get("floors", [])
+    floors: list[Entry] = summary.get("loopback_baselines", [])
     words = [
         f"{_WORDS[floor['kind']]} {format.digits(floor['p50'])}"
         for floor in floors

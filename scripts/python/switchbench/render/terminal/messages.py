@@ -26,9 +26,9 @@ def show(messages: Entry, console: Console) -> None:
     """Prints what there is of the summary's `messages`."""
     _curves(messages["curves"], console)
     _peaks(messages["curves"], console)
-    _paths(messages["crossings"], console)
+    _paths(messages["crossovers"], console)
     _fits(messages["scatter"], console)
-    _computing(messages["computing"], console)
+    _computing(messages["concurrent_computation"], console)
 
 
 def size_words(size: float | None) -> str:
@@ -110,8 +110,8 @@ def _peaks(curves: list[Entry], console: Console) -> None:
             str(curve["ranks"]),
             unit.show(curve["peak_mbps"]),
             size_words(curve["peak_size"]),
-            size_words(curve["half_peak_size"]),
-            size_words(curve["ninety_peak_size"]),
+            size_words(curve["size_at_half_peak"]),
+            size_words(curve["size_at_90_percent_peak"]),
         )
     console.print(table)
     if any(curve["peak_at_end"] for curve in curves):
@@ -123,19 +123,19 @@ def _range_words(part: Entry) -> str:
     return least if least == most else f"{least} to {most}"
 
 
-def _paths(crossings: list[Entry], console: Console) -> None:
-    if not crossings:
+def _paths(crossovers: list[Entry], console: Console) -> None:
+    if not crossovers:
         return
     _heading("Which path to use, by message size (alike: within 5 %)", console)
     table = _table("", "ranks", "sizes", "use", "the curves cross at")
-    for crossing in crossings:
+    for crossing in crossovers:
         for number, part in enumerate(crossing["ranges"]):
             table.add_row(
                 escape(" or ".join(crossing["paths"])) if number == 0 else "",
                 str(crossing["ranks"]) if number == 0 else "",
                 _range_words(part),
                 escape(part["use"] or "either: alike"),
-                size_words(part["crossed_at"]) if part["crossed_at"] else "",
+                size_words(part["crossover_size"]) if part["crossover_size"] else "",
             )
     console.print(table)
 
@@ -166,8 +166,8 @@ def _fits(fits: list[Entry], console: Console) -> None:
             _say(
                 f"  trial {entry['trial']}: {worst['src']} {format.ARROW} {worst['dst']}, "
                 f"{size_words(worst['size'])}: {format.digits(worst['time_us'])} µs, "
-                f"{format.digits(worst['times_the_fit'])} times the fit, "
-                f"{format.digits(worst['begun_s'])} s after the start",
+                f"{format.digits(worst['ratio_to_fit'])} times the fit, "
+                f"{format.digits(worst['started_s'])} s after the start",
                 console,
             )
 
@@ -180,31 +180,31 @@ def _computing(entries: list[Entry], console: Console) -> None:
     for title in ("piece p99 µs\nalone", "beside", "longest µs\nalone", "beside"):
         table.add_column(title, justify="right")
     for entry in entries:
-        pieces = [entry["piece_us"][part] for part in ("alone", "beside")]
+        pieces = [entry["piece_us"][part] for part in ("compute_only", "concurrent")]
         table.add_row(
             f"trial {entry['trial']}, {entry['transport']}",
             f"{100 * entry['share']:.0f} %",
-            format.digits(entry["alone_mflops"]),
-            format.digits(entry["beside_mflops"]),
-            effect(entry["slower_percent"], entry["slower_half_width_percent"]),
-            f"{entry['slowest_node']}: {changed(entry['slowest_percent'])}",
+            format.digits(entry["compute_only_mflops"]),
+            format.digits(entry["concurrent_mflops"]),
+            effect(entry["slowdown_percent"], entry["slowdown_ci_half_width_percent"]),
+            f"{entry['slowest_node']}: {changed(entry['max_slowdown_percent'])}",
             *(format.digits(piece["p99"]) for piece in pieces),
-            *(format.digits(piece["most"]) for piece in pieces),
+            *(format.digits(piece["max"]) for piece in pieces),
         )
     console.print(table)
 
 
-def changed(slower_percent: float | None) -> str:
+def changed(slowdown_percent: float | None) -> str:
     """Slower or faster, and by how much."""
-    if slower_percent is None:
+    if slowdown_percent is None:
         return format.UNKNOWN
-    return f"{abs(slower_percent):.1f} % {'faster' if slower_percent < 0 else 'slower'}"
+    return f"{abs(slowdown_percent):.1f} % {'faster' if slowdown_percent < 0 else 'slower'}"
 
 
-def effect(slower_percent: float | None, half_width: float | None) -> str:
+def effect(slowdown_percent: float | None, half_width: float | None) -> str:
     """The same, unless the nodes differ so much among themselves that it may be nothing."""
-    said = changed(slower_percent)
-    if slower_percent is None or half_width is None or abs(slower_percent) > half_width:
+    said = changed(slowdown_percent)
+    if slowdown_percent is None or half_width is None or abs(slowdown_percent) > half_width:
         return said
     return f"{said}, within noise (± {half_width:.1f} %)"
 

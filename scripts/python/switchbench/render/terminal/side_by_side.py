@@ -163,9 +163,7 @@ def _turns(group: list[Entry]) -> Iterator[str]:
     base = in_turns[0]["baseline"]
     for i, name in enumerate(_name(one) for one in in_turns[0]["transports"]):
         ratios = [entry["transports"][i]["ratio"] for entry in in_turns]
-        bounds = [
-            ratio[end] for ratio in ratios for end in ("throughput_least", "throughput_greatest")
-        ]
+        bounds = [ratio[end] for ratio in ratios for end in ("throughput_min", "throughput_max")]
         if in_turns[0]["transports"][i]["transport"] != base and None not in bounds:
             flat = name.replace("\n", " ")
             words.append(f"{flat} ÷ {base} in a single turn {min(bounds):.2f} to {max(bounds):.2f}")

@@ -91,7 +91,7 @@ def _columns(unit: Unit) -> tuple[_Column, ...]:
         _Column(f"port\n{unit.name}", lambda point: point["port_mbps"], unit.show),
         _Column("p50\nµs", lambda point: point["repetition_us"]["p50"]),
         _Column("p99\nµs", lambda point: point["repetition_us"]["p99"]),
-        _Column("95 % interval\nµs", lambda point: point["interval_us"], _interval),
+        _Column("95 % interval\nµs", lambda point: point["ci_us"], _interval),
         _Column("verified", lambda point: point["verified"], format.count),
         _Column("lost\nmsgs", lambda point: point["lost_messages"], format.count, zero=False),
         _Column("given\nup", lambda point: point["timeouts"], format.count, zero=False),
@@ -134,14 +134,14 @@ def _kernels(kernels: Sequence[Entry], rankings: Sequence[Entry], console: Conso
     table = _table("", "ranks", "iterations", "timed", "one\nms", "whole\ns", "95 % interval\ns")
     table.add_column(f"port\n{unit.name}", justify="right")
     for kernel in kernels:
-        one_us, ends = kernel["iteration_us"], kernel["interval_s"]
+        one_us, ends = kernel["iteration_us"], kernel["ci_s"]
         table.add_row(
             f"{format.pattern(kernel)}, {kernel['transport']} in {kernel['network']}",
             str(kernel["ranks"]),
             format.count(kernel["iterations"]),
             format.count(kernel["repetitions"]),
             format.digits(None if one_us is None else one_us / 1e3),
-            format.digits(kernel["whole_s"]),
+            format.digits(kernel["total_s"]),
             format.UNKNOWN if ends is None else _interval(ends),
             unit.show(kernel["port_mbps"]),
         )
@@ -160,8 +160,8 @@ def _rankings(rankings: Sequence[Entry], console: Console) -> None:
                 str(ranking["ranks"]) if place == 1 else "",
                 str(place),
                 escape(path["path"]),
-                format.digits(path["whole_s"]),
-                format.digits(path["times_the_fastest"]),
+                format.digits(path["total_s"]),
+                format.digits(path["ratio_to_fastest"]),
             )
     console.print(table)
 

@@ -76,21 +76,21 @@ def _load(row: _Row, _unit: Unit) -> str:
 
 
 def _lowest(row: _Row) -> Entry | None:
-    lowest: list[Entry] = row.entry.get("interim", {}).get("lowest", [])
+    lowest: list[Entry] = row.entry.get("intervals", {}).get("lowest", [])
     return lowest[0] if lowest else None
 
 
-def _interim_least(row: _Row, unit: Unit) -> str:
+def _interval_least(row: _Row, unit: Unit) -> str:
     low = _lowest(row)
     return unit.show(None if low is None else low["mbps"])
 
 
-def _interim_share(row: _Row, _unit: Unit) -> str:
+def _interval_share(row: _Row, _unit: Unit) -> str:
     low = _lowest(row)
     return format.percent(None if low is None else low["percent_of_mean"])
 
 
-def _interim_when(row: _Row, _unit: Unit) -> str:
+def _interval_when(row: _Row, _unit: Unit) -> str:
     low = _lowest(row)
     return format.UNKNOWN if low is None else f"{low['from_s']:.2f}"
 
@@ -120,10 +120,10 @@ _COLUMNS = (
     _Column("max", _rate("max"), drop=7),
     _Column("total", _rate("total"), drop=6),
     _Column("frames/s", lambda row, _: _frame_rate(row.entry), drop=3),
-    _Column("least in\nan interim", _interim_least, option="interim"),
-    _Column("of its\nmean %", _interim_share, option="interim"),
-    _Column("at s", _interim_when, option="interim"),
-    _Column("least\n%", _share("least_percent_of_line")),
+    _Column("least in\nan interval", _interval_least, option="intervals"),
+    _Column("of its\nmean %", _interval_share, option="intervals"),
+    _Column("at s", _interval_when, option="intervals"),
+    _Column("least\n%", _share("min_percent_of_line")),
     _Column("lost", _count("lost_frames"), zero="lost in the network"),
     _Column("in\nhost", _count("host_dropped_frames"), zero="dropped in a host", unseen=True),
     _Column("out of\norder", _count("reordered_frames"), drop=5, zero="reordered"),
@@ -153,7 +153,7 @@ class SummaryPrinter:
         options: Sequence[str] = (),
     ) -> None:
         """`every_phase`: all phases of a plan instead of its five worst. `options`: further
-        columns, `interim`, or all times that were measured, `latency`."""
+        columns, `interval`, or all times that were measured, `latency`."""
         self._columns = [c for c in _COLUMNS if c.option is None or c.option in options]
         self._summary = summary
         self._console = console
@@ -217,7 +217,7 @@ class SummaryPrinter:
     def _title_of(self, entries: Sequence[Entry]) -> str:
         """What all rows of a section have in common."""
         entry = entries[0]
-        load = entry["asked_load"]
+        load = entry["intended_load"]
         asked = "" if load is None else f" at {load:g} % of line"
         transport = first_screen.transport_name(self._summary, entry["transport"])
         return f"{transport}, {format.size(entry)}{asked}, network {entry['network']}"
@@ -324,7 +324,7 @@ class SummaryPrinter:
 
     def _spark(self, plan: Entry) -> str:
         entries = [e for e in self._summary["trials"] if _plan_key(e) == _plan_key(plan)]
-        shares = [entry["throughput"]["least_percent_of_line"] for entry in entries]
+        shares = [entry["throughput"]["min_percent_of_line"] for entry in entries]
         return format.spark(shares, 100.0, self._console.options.ascii_only)
 
     def _times(self) -> None:
@@ -338,7 +338,7 @@ class SummaryPrinter:
                 self._say(f"  {floor}", "dim")
             return
         self._heading("Times in µs (doc/latency.md)")
-        blocks = latency_table.floor_blocks(self._summary.get("floors", []))
+        blocks = latency_table.floor_blocks(self._summary.get("loopback_baselines", []))
         for _key, group in groupby(self._summary["trials"], key=_plan_key):
             blocks += self._time_blocks(list(group))
         for note in latency_table.show(blocks, self._console):
@@ -410,8 +410,11 @@ class SummaryPrinter:
                 escape(_title(plan)),
                 str(plan["ranks"]),
                 str(len(entry["values"])),
-                *(unit.show(entry[name]) for name in ("mean", "low", "high")),
-                *(format.percent(entry[f"{name}_percent"]) for name in ("width", "asked_width")),
+                *(unit.show(entry[name]) for name in ("mean", "ci_low", "ci_high")),
+                *(
+                    format.percent(entry[f"{name}_percent"])
+                    for name in ("ci_width", "target_ci_width")
+                ),
                 _sureness(entry),
                 style="yellow" if entry["verdict"] == "inconclusive" else None,
             )
@@ -422,14 +425,14 @@ class SummaryPrinter:
         lossy = [entry for entry in self._summary["trials"] if _went_missing(entry)]
         if not lossy:
             return
-        lossy.sort(key=lambda entry: -(entry["whereabouts"]["lost_frames"] or 0))
+        lossy.sort(key=lambda entry: -(entry["loss_location"]["lost_frames"] or 0))
         self._heading("Where frames went missing")
         others = any(_displaced(entry) for entry in lossy)
         places = ["sender's host", "network", "receiver's host", *["other traffic"] * others]
         table = _plain_table("", "phase", "lost", *places)
         table.add_column("first port")
         for entry in lossy if self._every_phase else lossy[:WORST_PHASES]:
-            found = entry["whereabouts"]
+            found = entry["loss_location"]
             counts = (found["lost_frames"], *_places_of(entry), *[_displaced(entry)] * others)
             table.add_row(
                 escape(_title(entry)),
@@ -449,9 +452,9 @@ class SummaryPrinter:
         lists = (
             ("A host, not the network, may have been the limit", self._limits(), "yellow"),
             ("Found", [found["sentence"] for found in findings], "bold red"),
-            ("Alarms", self._summary["alarms"], "bold red"),
+            ("Alarms", self._summary["warnings"], "bold red"),
             ("Not measured", self._summary["not_measured"], "yellow"),
-            ("What went wrong", self._summary["faults"], "bold red"),
+            ("What went wrong", self._summary["errors"], "bold red"),
         )
         for title, sentences, style in lists:
             if not sentences:
@@ -467,21 +470,21 @@ class SummaryPrinter:
         """A sentence for each port whose host is doubted, over all phases."""
         limits: dict[str, list[Entry]] = {}
         for entry in self._summary["trials"]:
-            for limit in entry["host_limited"]:
+            for limit in entry["tester_limited"]:
                 limits.setdefault(limit["port"], []).append(limit)
         sentences = []
         for port, found in sorted(limits.items()):
             words = []
-            short = [limit["short_percent"] for limit in found if limit["short_percent"]]
+            short = [limit["shortfall_percent"] for limit in found if limit["shortfall_percent"]]
             if short:
                 words.append(f"offered up to {max(short):.1f} % less than intended")
             drops = sum(limit["dropped_frames"] or 0 for limit in found)
             if drops:
                 words.append(f"{format.of(drops, 'frame')} dropped in the host")
-            late = m.greatest(limit.get("late_ms") for limit in found)
+            late = m.greatest(limit.get("start_delay_ms") for limit in found)
             if late:
                 words.append(f"started up to {late:.1f} ms late")
-            off = m.greatest(limit.get("window_off_percent") for limit in found)
+            off = m.greatest(limit.get("window_error_percent") for limit in found)
             if off:
                 words.append(f"its window was up to {off:.1f} % off its length")
             sentences.append(f"{port}: {', '.join(words)}, in {format.of(len(found), 'phase')}")
@@ -514,13 +517,13 @@ def make_canvas() -> Console:
 
 def _places_of(entry: Entry) -> tuple[int | None, int | None, int | None]:
     """What went missing in the sender's host, the network, the receiver's host."""
-    found = entry["whereabouts"]
+    found = entry["loss_location"]
     return found["sender_host"], in_network(entry), found["receiver_host"]
 
 
 def _displaced(entry: Entry) -> int | None:
     """What went missing while other traffic took its place; older summaries do not say."""
-    count: int | None = entry["whereabouts"].get("other_traffic")
+    count: int | None = entry["loss_location"].get("other_traffic")
     return count
 
 
@@ -541,7 +544,7 @@ def _sureness(entry: Entry) -> str:
 
 
 def _section_key(entry: Entry) -> tuple[Any, ...]:
-    return entry["transport"], str(entry["size"]), entry["network"], entry["asked_load"]
+    return entry["transport"], str(entry["size"]), entry["network"], entry["intended_load"]
 
 
 def _plan_key(entry: Entry) -> tuple[Any, ...]:
@@ -549,7 +552,7 @@ def _plan_key(entry: Entry) -> tuple[Any, ...]:
 
 
 def _title(plan: Entry) -> str:
-    load = "" if plan["asked_load"] is None else f", {plan['asked_load']:g} %"
+    load = "" if plan["intended_load"] is None else f", {plan['intended_load']:g} %"
     return f"{format.pattern(plan)}, {plan['transport']}, {format.size(plan)}{load}"
 
 
@@ -573,7 +576,7 @@ def _worst(phases: Sequence[Entry]) -> list[Entry]:
 def _ended(entry: Entry) -> str:
     """How the phase ended, where that was not as it should; T: the tester was the limit."""
     state = "" if entry["state"] == "complete" else str(entry["state"])
-    return " ".join(filter(None, (state, "T" if entry["host_limited"] else "")))
+    return " ".join(filter(None, (state, "T" if entry["tester_limited"] else "")))
 
 
 def _frame_rate(entry: Entry) -> str:
@@ -621,14 +624,14 @@ def _widest(plan: Entry, phases: Sequence[Entry]) -> Entry:
         | {
             "offered_load": sum(loads) / len(loads) if loads else None,
             "start_skew_us": max(skews, default=None),
-            "interim": {"lowest": _lowest_of(phases)},
+            "intervals": {"lowest": _lowest_of(phases)},
             "cpu_s_per_gb": cpu / (delivered / 1e9) if cpu is not None and delivered else None,
         }
     )
 
 
 def _lowest_of(phases: Sequence[Entry]) -> list[Entry]:
-    lows: list[Entry] = [low for entry in phases for low in entry["interim"]["lowest"]]
+    lows: list[Entry] = [low for entry in phases for low in entry["intervals"]["lowest"]]
     return sorted(lows, key=lambda low: float(low["percent_of_mean"]))[:1]
 
 

@@ -157,7 +157,7 @@ class Controller:
     def _converse(self, interrupt: Interrupt) -> None:
         pump = Pump(self._nodes, self._take_record, self._take_log)
         pump.wake_on(interrupt.fd)
-        heart = Heart(self._nodes, self._run.site.deadman_ms)
+        heart = Heart(self._nodes, self._run.site.heartbeat_timeout_ms)
         heart.start()
         try:
             talk = _Talk(self._nodes, pump, interrupt, self._watcher, self._place)
@@ -300,18 +300,20 @@ class Controller:
         """A node that is cut off misses the others, as they miss it: two that agree are right."""
         deadline = time.monotonic() + AGREE_TIMEOUT_S
         while True:
-            names = Counter(str(record.get("who")) for record in self._missing.values())
+            names = Counter(str(record.get("missing_node")) for record in self._missing.values())
             [(who, count)] = names.most_common(1)
             if count > 1 or len(self._missing) == len(self._nodes):
                 break
             if not pump.speaking or time.monotonic() > deadline:
                 break
             pump.turn()
-        said = next(record for record in self._missing.values() if record.get("who") == who)
+        said = next(
+            record for record in self._missing.values() if record.get("missing_node") == who
+        )
         return self._missing_of(said)
 
     def _missing_of(self, record: Record) -> SwitchbenchError:
-        who = record.get("who")
+        who = record.get("missing_node")
         node = next((node for node in self._nodes if node.name == who), None)
         place = node.place if node else str(who)
         text = record.get("text") or f"did not reach barrier {record.get('barrier')}"

@@ -8,16 +8,16 @@ from collections.abc import Sequence
 
 from .node import Node
 
-BEATS_PER_DEADMAN = 5
+BEATS_PER_TIMEOUT = 5
 
 
 class Heart:
-    """Sends `beat: N` to every node five times in the time after which they would give up."""
+    """Sends `heartbeat: N` to every node five times in the time after which they would give up."""
 
-    def __init__(self, nodes: Sequence[Node], deadman_ms: int) -> None:
+    def __init__(self, nodes: Sequence[Node], heartbeat_timeout_ms: int) -> None:
         """Does nothing before `start`."""
         self._nodes = nodes
-        self._interval_s = deadman_ms / 1000 / BEATS_PER_DEADMAN
+        self._interval_s = heartbeat_timeout_ms / 1000 / BEATS_PER_TIMEOUT
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._beat, name="heart", daemon=True)
 
@@ -34,7 +34,7 @@ class Heart:
     def _beat(self) -> None:
         number = 0
         while not self._stopped.is_set():
-            text = b"beat: %d\n...\n" % number
+            text = b"heartbeat: %d\n...\n" % number
             for node in self._nodes:
                 node.beat(text)
             number += 1

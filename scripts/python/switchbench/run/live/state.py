@@ -19,7 +19,7 @@ from ...base.model import Run, Trial
 from ...records.records import Record
 from .loss import LossTable, PhaseLoss
 
-STEPS = ("probe", "warmup", "window", "cooldown", "drain")  # of a phase, as nodes say
+STEPS = ("connectivity-check", "warmup", "window", "cooldown", "drain")  # of a phase, as nodes say
 
 _EVENTS_KEPT = 50
 
@@ -166,9 +166,9 @@ class RunState:
         self.ports[record["port"]].line_bps = rate_bps or self.ports[record["port"]].line_bps
 
     def _take_event(self, record: Record) -> None:
-        if record.get("what") in ("bound", "restored"):
+        if record.get("kind") in ("bound", "restored"):
             return
-        words = (record.get("port"), record.get("what"), record.get("text"))
+        words = (record.get("port"), record.get("kind"), record.get("text"))
         self._happened(": ".join(str(word) for word in words if word))
 
     def _enter(self, record: Record) -> bool:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Throughput over time by flow, from the interim results: who starves, and when."""
+"""Throughput over time by flow, from the interval results: who starves, and when."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ..figure import COURSE, LEGEND, SCALE, Figure, coarse, line_style, named_ro
 from .series import Entry, group, sentence
 
 SPANS_ARE = (
-    "Payload that a flow's destination verified from one interim result to the next, by the real "
+    "Payload that a flow's destination verified from one interval result to the next, by the real "
     "length of that span, one way. Of repeats the one in which a flow fell the furthest. "
 )
 LINES = "One line a flow; time is counted from the opening of the window."
@@ -55,9 +55,9 @@ def figures(measured: Measured) -> Iterator[Figure]:
 def _fall(measured: Measured, plan: Entry) -> float:
     """How low a flow fell, in percent of its own mean; infinite: there are no two spans."""
     shares = [
-        phase["interim"]["lowest"][0]["percent_of_mean"]
+        phase["intervals"]["lowest"][0]["percent_of_mean"]
         for phase in measured.phases_of(plan)
-        if phase["interim"]["spans"] > 1
+        if phase["intervals"]["count"] > 1
     ]
     return min(shares, default=np.inf)
 

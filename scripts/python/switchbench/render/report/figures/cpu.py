@@ -57,8 +57,8 @@ def figures(measured: Measured) -> Iterator[Figure]:
         yield _figure(sides)
     computing = [
         entry
-        for entry in measured.summary["messages"].get("computing", [])
-        if entry["alone_mflops"] is not None and entry["beside_mflops"] is not None
+        for entry in measured.summary["messages"].get("concurrent_computation", [])
+        if entry["compute_only_mflops"] is not None and entry["concurrent_mflops"] is not None
     ]
     if computing:
         yield _computing(computing)
@@ -195,9 +195,9 @@ def _computing(entries: Sequence[Entry]) -> Figure:
     labels = [_scatter_words(entry) for entry in entries]
     said = [
         [
-            effect(entry["slower_percent"], entry.get("slower_half_width_percent")),
-            f"{entry['slowest_node']}: {changed(entry['slowest_percent'])}"
-            if entry["slowest_percent"] is not None
+            effect(entry["slowdown_percent"], entry.get("slowdown_ci_half_width_percent")),
+            f"{entry['slowest_node']}: {changed(entry['max_slowdown_percent'])}"
+            if entry["max_slowdown_percent"] is not None
             else "no node is known",
         ]
         for entry in entries
@@ -217,7 +217,7 @@ def _computing(entries: Sequence[Entry]) -> Figure:
             ),
         }
         for number, (key, name, hatch) in enumerate(
-            (("alone_mflops", "alone", ""), ("beside_mflops", "beside messages", "/"))
+            (("compute_only_mflops", "alone", ""), ("concurrent_mflops", "beside messages", "/"))
         )
     ]
     data[1]["error_x"] = {"type": "data", "array": [_half_width(entry) for entry in entries]}
@@ -239,7 +239,7 @@ def _computing(entries: Sequence[Entry]) -> Figure:
 
 def _half_width(entry: Entry) -> float | None:
     """Of what messages cost, as a length on the axis; None where nothing says it."""
-    share, beside = entry.get("slower_half_width_percent"), entry["beside_mflops"]
+    share, beside = entry.get("slowdown_ci_half_width_percent"), entry["concurrent_mflops"]
     return None if share is None or beside is None else share / 100 * beside
 
 

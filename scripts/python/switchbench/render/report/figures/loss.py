@@ -81,7 +81,9 @@ def _places(measured: Measured, lossy: Sequence[Series], common: str) -> Figure:
     offered = [m.total_int(phase["offered_frames"] for phase in some) for some in phases]
     data = []
     for number, (key, name, hatch) in enumerate(_PLACES):
-        counts = [m.total_known(phase["whereabouts"].get(key) for phase in some) for some in phases]
+        counts = [
+            m.total_known(phase["loss_location"].get(key) for phase in some) for some in phases
+        ]
         if key == "other_traffic" and not any(counts):
             continue
         data.append(

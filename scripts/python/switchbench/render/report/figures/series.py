@@ -16,12 +16,12 @@ Entry = dict[str, Any]
 
 def load_words(entry: Entry) -> str:
     """What was asked for; nothing of messages there and back, which have no load."""
-    load = entry["asked_load"]
+    load = entry["intended_load"]
     return "" if load is None or entry["traffic"] == "pingpong" else f"{load:g} % of line"
 
 
 def _together(entry: Entry) -> str:
-    networks = entry.get("together")
+    networks = entry.get("concurrent_networks")
     return f"network {entry['network']}" + (" with others" if networks else "")
 
 
@@ -100,7 +100,7 @@ def rates(entries: Sequence[Entry]) -> dict[str, float | None]:
         "max": m.greatest(one["max"] for one in some),
         "total": m.mean(one["total"] for one in some),
         "percent_of_line": m.mean(one["percent_of_line"] for one in some),
-        "least_percent_of_line": m.least(one["least_percent_of_line"] for one in some),
+        "min_percent_of_line": m.least(one["min_percent_of_line"] for one in some),
     }
 
 

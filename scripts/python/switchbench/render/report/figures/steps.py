@@ -61,7 +61,7 @@ def figures(measured: Measured) -> Iterator[Figure]:
     ):
         if suites:
             yield _measures(suites, unit, title, definition)
-    kernels = [entry for entry in steps.get("kernels", []) if entry["whole_s"] is not None]
+    kernels = [entry for entry in steps.get("kernels", []) if entry["total_s"] is not None]
     if kernels:
         yield _kernels(kernels)
 
@@ -167,9 +167,9 @@ def _kernels(kernels: Sequence[Entry]) -> Figure:
             "type": "bar",
             "name": path,
             "orientation": "h",
-            "x": packed(gaps([entry["whole_s"] for entry in some])),
+            "x": packed(gaps([entry["total_s"] for entry in some])),
             "y": [_kernel(entry) for entry in some],
-            "text": [format.digits(entry["whole_s"]) for entry in some],
+            "text": [format.digits(entry["total_s"]) for entry in some],
             "textposition": "auto",
             "marker": {"color": PALETTE[place % len(PALETTE)]},
             "hovertemplate": "%{y}: %{x:,.4~r} s",
