@@ -247,6 +247,12 @@ def test_between_groups_is_the_limit_where_each_carries_more() -> None:
     assert locate(shares(left_right=GroupFlows(60, 1000, 5)), [shares(left=CARRIED)]) == {}
 
 
+def test_two_percent_are_a_loss_that_may_be_noise() -> None:
+    assert not GroupFlows(100, 1000, 20).loses
+    assert GroupFlows(100, 1000, 21).loses
+    assert not GroupFlows(0, 0, 0).loses
+
+
 def test_flows_count_for_the_groups_of_their_ends() -> None:
     """Line rate of what was delivered, frames sent, and losses; either way between two groups."""
     groups = {"left": ["a", "b"], "right": ["c", "d"]}

@@ -119,6 +119,15 @@ def test_each_place(
     }
 
 
+def test_the_worst_port_is_named_first() -> None:
+    """By frames missing in its host and errors of its wire together."""
+    found = summary_of(*frames(990, sent(dropped_send=4), received(990, errors=6)))["loss_location"]
+    assert [port["port"] for port in found["ports"]] == ["node2:e0", "node1:e0"]
+    assert found["wire_errors"] == 6
+    found = summary_of(*frames(990, sent(dropped_send=7), received(990, errors=6)))["loss_location"]
+    assert [port["port"] for port in found["ports"]] == ["node1:e0", "node2:e0"]
+
+
 def test_guests_frames_are_allowed_for() -> None:
     """Two learning frames that only one side's counters saw say nothing about the load."""
     destination = received(990, hardware_received=992, arp_nd_received=2)

@@ -117,6 +117,13 @@ def test_a_crossing_among_sizes_where_paths_are_alike() -> None:
     before, alike, behind = sweep._ranges(curve("tcp", 8, 9.8, 10.2, 12), even)
     assert (before["use"], alike["use"], behind["use"]) == ("tcp in lab", None, "dpdk in lab")
     assert 2 < alike["crossover_size"] < 4
+    there_and_back = curve("tcp", 8, 9.8, 10.2, 12, 10.2, 9.8, 8)
+    ranges = sweep._ranges(there_and_back, curve("dpdk", *[10] * 7))
+    assert [part["use"] for part in ranges] == [
+        "tcp in lab", None, "dpdk in lab", None, "tcp in lab",
+    ]  # fmt: skip
+    assert 2 < ranges[1]["crossover_size"] < 4
+    assert 16 < ranges[3]["crossover_size"] < 32
     _, chance, _ = sweep._ranges(curve("tcp", 8, 9.8, 10.2, 8), even)
     assert chance["crossover_size"] is None
 
@@ -234,7 +241,8 @@ def test_outliers_are_named(tmp_path: Path) -> None:
     times[500] = (3, 504, 77, 30_000_000)
     (tmp_path / scatter.LINES).write_bytes(samples_line(times))
     scatter.store(tmp_path)
-    (entry,) = scatter.summarize(tmp_path, [scatter_trial()])
+    sweeping = make_trial(make_site(4), 1, sizes=(64,), traffic="pingpong", size_unit="message")
+    (entry,) = scatter.summarize(tmp_path, [sweeping, scatter_trial()])
     assert entry["outliers"] == 1
     (worst,) = entry["worst"]
     assert (worst["size"], worst["src"], worst["dst"]) == (504, "node1:e0", "node4:e0")

@@ -12,6 +12,7 @@ import pytest
 from schemas import validate_summary
 from switchbench.analysis.summary import Summary
 from switchbench.base.model import Load, Part, Run, Site
+from switchbench.records.record_forms import DamagedRecord
 from synthetic import (
     about,
     frame_side,
@@ -140,6 +141,23 @@ def test_missing_destination_is_unknown_not_zero() -> None:
     assert result["status"] == "partial"
     assert result["exit_status"] == 3
     assert result["not_measured"] == ["1 flow has the record of one side only"]
+
+
+def test_repeats_end_one_by_one() -> None:
+    """A record that comes after all nodes have ended its trial is damaged, of that repeat only."""
+    trials = [make_trial(SITE), make_trial(SITE, repeat=1)]
+    summary = Summary(make_run(SITE, *trials))
+    for repeat in (0, 1):
+        for line, record in enumerate(pair_records()):
+            if record["type"] != "hello" or repeat == 0:
+                summary.feed(line, record | {"repeat": repeat})
+    with pytest.raises(DamagedRecord, match="after all nodes have ended trial 0"):
+        summary.feed(99, pair_records()[2] | {"repeat": 1})
+    result = summary.finish(about(), [])
+    assert [(entry["repeat"], entry["lost_frames"]) for entry in result["trials"]] == [
+        (0, 10),
+        (1, 10),
+    ]
 
 
 def test_corrupted_is_not_lost() -> None:

@@ -338,6 +338,23 @@ def test_records_of_verbs() -> None:
     assert "retr." in text
 
 
+@pytest.mark.parametrize(("first", "second"), [(100, None), (None, 98), (None, None)])
+def test_messages_that_one_end_did_not_count_are_not_lost(
+    first: int | None, second: int | None
+) -> None:
+    records = [
+        tcp_side("source", *ENDS, 10**6, 10**6, messages=first),
+        tcp_side("destination", *ENDS, 10**6, 10**6, messages=second),
+        *(phase_record(node) for node in ("node1", "node2")),
+        *(trial_record(node) for node in ("node1", "node2")),
+    ]
+    summary = Summary(make_run(SITE, message_trial(0, "verbs")))
+    for line, record in enumerate(records, start=1):
+        summary.feed(line, record)
+    (entry,) = summary.finish(about(), [])["trials"]
+    assert entry["lost_messages"] is None
+
+
 def test_tcp_has_none_of_them() -> None:
     summary = summarise(make_run(SITE, message_trial(0, "tcp")), {0: 80.0})
     (entry,) = summary["trials"]

@@ -73,7 +73,9 @@ def document(*clauses: dict[str, Any], faults: tuple[str, ...] = (), **more: Any
     summary = Summary(run)
     for line, record in enumerate(pair_records(), start=1):
         summary.feed(line, record)
-    root = ElementTree.fromstring(junit(summary.finish(about(), faults)))
+    text = junit(summary.finish(about(), faults))
+    assert text.startswith(b"<?xml version='1.0' encoding='utf-8'?>\n")
+    root = ElementTree.fromstring(text)
     assert mistakes(root) == []
     (suite,) = root
     return suite
