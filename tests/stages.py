@@ -77,7 +77,7 @@ TOTALS = re.compile(r"^(?:Ok|Fail|Skipped|Timeout): +\d+", re.MULTILINE)
 # The programs beside the tests.
 PROGRAMS = tuple(f"tests/{name}.py" for name in ("stages", "coverage", "mutation"))
 
-# How many faults in analysis/ are tried, which sample of them, and for how many seconds at most.
+# How many faults in analysis/ are tried, which sample of them, and seconds of CPU time for them.
 FAULTS_TRIED = ("40", "1", "300")
 
 # Neighbour discovery, a field of pyroute2, a column's heading, what HPL prints, and what tests
