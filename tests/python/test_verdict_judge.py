@@ -16,8 +16,8 @@ from switchbench.analysis.judge import Judge, ValueLocation, _Seen, _Together
 from switchbench.analysis.overall import exit_status
 from switchbench.analysis.summary import Summary
 from switchbench.base.errors import ConfigurationError
+from switchbench.base.measures import MEASURES
 from switchbench.config.clauses import canonical, clauses_sha256, parse_clause
-from switchbench.config.measures import MEASURES
 from switchbench.records.document.schema import summary_schema
 from synthetic import (
     about,

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How what a clause is about is computed: a formula for each name of `config.measures`."""
+"""How what a clause is about is computed: a formula for each name of `base.measures`."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from ..config.measures import LATENCY_MEASURES
+from ..base.measures import LATENCY_MEASURES
 from ..records.latency import figure
 from ..records.records import Flow
 from .measures import (

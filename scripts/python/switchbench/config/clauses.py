@@ -18,8 +18,8 @@ from typing import Any
 
 from ..base import quantities
 from ..base.errors import ConfigurationError
+from ..base.measures import MEASURES, Measure
 from ..base.model import Load, Trial
-from .measures import MEASURES, Measure
 
 Spec = Mapping[str, Any]
 Comparison = Callable[[float, float], bool]

@@ -10,13 +10,13 @@ from typing import Any
 
 from ..base import quantities
 from ..base.errors import ConfigurationError
+from ..base.measures import MEASURES
 from ..base.model import Site
 from ..base.transports import NAMES
 from ..base.words import listed, meant, shown
 from . import settings
 from .acceptance import refuse_incomplete
 from .clauses import parse_clause
-from .measures import MEASURES
 from .reach import leave_out
 from .resolve import ResolvedTest, resolve
 from .schema import Configuration, Settings

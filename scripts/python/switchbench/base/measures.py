@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..base.model import LATENCY_FIGURES, LATENCY_KINDS
+from .model import LATENCY_FIGURES, LATENCY_KINDS
 
 _PHASES = ("phase", "plan", "run")
 _FLOWS = ("flow", *_PHASES)
