@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How what a clause is about is computed: a formula for each name of `base.measures`."""
+"""How measures are computed: of a phase, of a flow and of a port, for each of `base.measures`."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from ..base.measures import LATENCY_MEASURES
+from ..base.measures import LATENCY_MEASURES, MEASURES
 from ..records.latency import figure
 from ..records.records import Flow
 from .measures import (
@@ -147,69 +147,45 @@ def _port_loss_percent(result: PhaseResult) -> Values:
     }  # fmt: skip
 
 
-# --- the table -----------------------------------------------------------------------------------
+# --- by measure ----------------------------------------------------------------------------------
 
+_REDUCERS: dict[str, Reducer] = {"min": least, "max": greatest, "sum": total}
 
-def _rate(
-    name: str, reduce: Reducer = least, flow: Callable[[Flow], float | None] | None = None
-) -> Formula:
-    return Formula(_entry("throughput", name), reduce, flow=flow, of_repeats=True)
-
-
-def _count(
-    name: str, flow: Callable[[Flow], float | None] | None = None, of_network: bool = True
-) -> Formula:
-    return Formula(_entry(name), total, flow=flow, of_network=of_network)
-
-
-def _of_run(name: str, reduce: Reducer) -> Formula:
-    return Formula(_entry(name), reduce, of_network=False)
-
-
-FORMULAS: dict[str, Formula] = {
-    "throughput": _rate("mean", flow=_throughput),
-    "throughput_min": _rate("min"),
-    "throughput_max": _rate("max", greatest),
-    "throughput_min_interval": Formula(_entry("intervals", "min"), least),
-    "throughput_total": _rate("total"),
-    "percent_of_line": Formula(
-        _entry("throughput", "percent_of_line"), least, port=_port_shares, of_repeats=True
-    ),
-    "min_percent_of_line": Formula(
-        _entry("throughput", "min_percent_of_line"), least, of_repeats=True
-    ),
-    "uniformity_percent": Formula(_uniformity, least, port=_port_uniformity),
-    "offered_load": _of_run("offered_load", least),
-    "offered_frames": _count("offered_frames", _offered, of_network=False),
-    "delivered_frames": _count("delivered_frames", _delivered),
-    "lost_frames": Formula(_entry("lost_frames"), total, flow=lost_frames, port=_port_loss),
-    "loss_percent": Formula(
-        _entry("loss_percent"), greatest, flow=loss_percent, port=_port_loss_percent
-    ),
-    "duplicated_frames": _count("duplicated_frames", _judged("duplicated")),
-    "reordered_frames": _count("reordered_frames", _judged("reordered")),
-    "late_frames": _count("late_frames", _judged("late")),
-    "corrupted_frames": _count("corrupted_frames", _judged("corrupted")),
-    "misdelivered_frames": _count("misdelivered_frames"),
-    "host_dropped_frames": _count("host_dropped_frames", of_network=False),
-    "pause_frames": _count("pause_frames", of_network=False),
-    "retransmitted_segments": _count("retransmitted_segments", _retransmitted, of_network=False),
-    "retransmitted_packets": _count("retransmitted_packets", of_network=False),
-    "lost_messages": _count("lost_messages"),
-    "start_skew_us": _of_run("start_skew_us", greatest),
-    "stop_skew_us": _of_run("stop_skew_us", greatest),
-    "elapsed_s": _of_run("elapsed_s", total),
-    "cpu_s_per_gb": _of_run("cpu_s_per_gb", greatest),
-    "lost_probes": Formula(_entry("latency", "round_trip", "lost"), total, flow=_lost_probes),
+_OF_FLOW: dict[str, Callable[[Flow], float | None]] = {
+    "throughput": _throughput,
+    "offered_frames": _offered,
+    "delivered_frames": _delivered,
+    "lost_frames": lost_frames,
+    "loss_percent": loss_percent,
+    "duplicated_frames": _judged("duplicated"),
+    "reordered_frames": _judged("reordered"),
+    "late_frames": _judged("late"),
+    "corrupted_frames": _judged("corrupted"),
+    "retransmitted_segments": _retransmitted,
+    "lost_probes": _lost_probes,
+}
+_OF_PORT: dict[str, Callable[[PhaseResult], Values]] = {
+    "percent_of_line": _port_shares,
+    "uniformity_percent": _port_uniformity,
+    "lost_frames": _port_loss,
+    "loss_percent": _port_loss_percent,
 }
 
 
-def _latency(kind: str, name: str) -> Formula:
-    return Formula(
-        _entry("latency", kind, name),
-        greatest,
-        flow=lambda flow: figure(kind, name, flow.times.get(kind)),
+def _latency(kind: str, name: str) -> Callable[[Flow], float | None]:
+    return lambda flow: figure(kind, name, flow.times.get(kind))
+
+
+_OF_FLOW |= {key: _latency(kind, name) for key, (kind, name) in LATENCY_MEASURES.items()}
+
+FORMULAS = {
+    measure.key: Formula(
+        _entry(*measure.entry.split(".")) if measure.entry else _uniformity,
+        _REDUCERS[measure.over_phases],
+        flow=_OF_FLOW.get(measure.key),
+        port=_OF_PORT.get(measure.key),
+        of_network=measure.of_network,
+        of_repeats=measure.of_repeats,
     )
-
-
-FORMULAS |= {measure: _latency(kind, name) for measure, (kind, name) in LATENCY_MEASURES.items()}
+    for measure in MEASURES.values()
+}

@@ -1,5 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a clause can be about: the names of doc/measures.md, "Clauses", as a table."""
+"""The registry of measures: each is declared here, once, with its unit, its words and its formula.
+
+Clauses, the summary's schema, the code book, the report's columns, the directions of a comparison
+and the tables of doc/measures.md are made of it (render/report/measures_page.py). What computes a
+measure of one flow or port stands in analysis/formulas.py.
+"""
 
 from __future__ import annotations
 
@@ -12,14 +17,166 @@ _FLOWS = ("flow", *_PHASES)
 _PORTS = ("port", *_PHASES)
 _FLOWS_AND_PORTS = ("flow", *_PORTS)
 
+MORE, LESS, NEITHER = +1, -1, 0  # what is better
+RATE, PERCENT, COUNT, NUMBER = "rate", "percent", "count", "number"  # how it is printed
+
 
 @dataclass(frozen=True)
 class Measure:
-    """The unit of a measure, and over what it can be judged."""
+    """One measure of a phase, and how it is judged."""
 
+    key: str  # as clauses name it
+    title: str  # of a column
     unit: str
+    better: int
+    format: str
+    over_phases: str  # how several phases are put together: min, max or sum
+    definition: str  # one sentence
+    formula: str = ""  # over the flows or ports of a phase, as doc/measures.md prints it
+    entry: str = ""  # where the summary's entry of a phase has it; "": computed from the flows
     overs: tuple[str, ...] = _PHASES
+    of_network: bool = True  # worthless where a host was the limit
+    of_repeats: bool = False  # a rate whose mean over the repeats has to be sure
 
+
+def registry(*measures: Measure) -> dict[str, Measure]:
+    """Measures by key; none is declared twice, and no two have one place in the summary."""
+    found: dict[str, Measure] = {}
+    entries: dict[str, str] = {}
+    for measure in measures:
+        other = entries.setdefault(measure.entry or measure.key, measure.key)
+        if measure.key in found or other != measure.key:
+            raise ValueError(measure.key)  # declared twice
+        found[measure.key] = measure
+    return found
+
+
+def _rate(
+    key: str, title: str, name: str, over_phases: str, definition: str, formula: str,
+    overs: tuple[str, ...] = _PHASES, unit: str = "Mbit/s", format: str = RATE,
+) -> Measure:  # fmt: skip
+    return Measure(
+        key, title, unit, MORE, format, over_phases, definition, formula, f"throughput.{name}",
+        overs, of_repeats=True,
+    )  # fmt: skip
+
+
+def _count(
+    key: str, title: str, definition: str, formula: str, overs: tuple[str, ...] = _PHASES,
+    unit: str = "frames", better: int = LESS, of_network: bool = True,
+) -> Measure:  # fmt: skip
+    return Measure(
+        key, title, unit, better, COUNT, "sum", definition, formula, key, overs, of_network
+    )
+
+
+def _of_run(
+    key: str, title: str, unit: str, over_phases: str, definition: str, formula: str,
+    better: int = LESS, format: str = NUMBER,
+) -> Measure:  # fmt: skip
+    return Measure(
+        key, title, unit, better, format, over_phases, definition, formula, key, of_network=False
+    )
+
+
+_THROUGHPUT = (
+    _rate("throughput", "mean rate", "mean", "min",
+          "Payload rate of a flow in the window, mean over flows",
+          "mean of the flows that were observed, Mbit/s", _FLOWS),
+    _rate("throughput_min", "slowest flow's rate", "min", "min", "Payload rate of the slowest flow",
+          "least of the flows that were observed, Mbit/s"),
+    _rate("throughput_max", "fastest flow's rate", "max", "max", "Payload rate of the fastest flow",
+          "greatest of the flows that were observed, Mbit/s"),
+    Measure("throughput_min_interval", "lowest interval", "Mbit/s", MORE, RATE, "min",
+            "Lowest payload rate of a flow in an interval, Mbit/s",
+            "least over flows and spans of: payload of the span x 8 / its length, Mbit/s; "
+            "`slowest` names flow and time. As a clause's measure: `throughput_min_interval`",
+            "intervals.min"),
+    _rate("throughput_total", "total rate", "total", "min",
+          "Payload rate, sum over flows; null when any flow is unknown",
+          "their sum; null when one was not observed"),
+    _rate("percent_of_line", "of line", "percent_of_line", "min",
+          "Mean over receiving ports of layer-1 bits delivered in percent of the port's line rate",
+          "mean over *receiving ports* of: layer-1 bits delivered to the port in the window / "
+          "(window x the port's line rate)", _PORTS, "%", PERCENT),
+    _rate("min_percent_of_line", "of line, least port", "min_percent_of_line", "min",
+          "Percent of line of the receiving port that got least", "the least of these ports",
+          unit="%", format=PERCENT),
+    Measure("uniformity_percent", "uniformity", "%", MORE, PERCENT, "min",
+            "Percent of line of the worst port by that of the median port of the phase",
+            overs=_PORTS),
+)  # fmt: skip
+
+_LOAD = (
+    _of_run("offered_load", "offered", "%", "min",
+            "What sources really sent in the window (RFC 2285, 3.5.2), percent of line rate, "
+            "mean over generating ports",
+            "mean over generating ports of: layer-1 bits sent in the window / (window x the "
+            "port's line rate)", MORE, PERCENT),
+)  # fmt: skip
+
+_FRAMES = (
+    _count("offered_frames", "offered frames", "Frames that sources really sent, whole trial",
+           "sent by sources and forwarders", _FLOWS, better=MORE, of_network=False),
+    _count("delivered_frames", "delivered frames",
+           "Distinct frames that destinations verified, whole trial",
+           "verified by destinations; each sequence number counts once", _FLOWS, better=MORE),
+    _count("lost_frames", "lost frames",
+           "Offered, neither delivered nor corrupted, after the drain",
+           "sum over flows of offered - delivered - corrupted, after the drain. Null in a phase "
+           "that was stopped in the middle", _FLOWS_AND_PORTS),
+    Measure("loss_percent", "lost", "%", LESS, NUMBER, "max",
+            "lost_frames of 100 offered_frames (RFC 2544, 26.3)", "lost of 100 offered",
+            "loss_percent", _FLOWS_AND_PORTS),
+    _count("duplicated_frames", "duplicated", "Frames that came once more (RFC 5560)",
+           "came once more, within the last 1,024 sequence numbers", _FLOWS),
+    _count("reordered_frames", "out of order", "Frames behind a later one (RFC 4737, 3.3)",
+           "behind a later one (RFC 4737, 3.3: type-P-reordered), within the last 1,024", _FLOWS),
+    _count("late_frames", "late",
+           "Frames more than 1,024 numbers behind: too late to tell duplicated from reordered",
+           "more than 1,024 behind: neither of the two can be judged. Not delivered: they are in "
+           "`lost_frames` too", _FLOWS),
+    _count("corrupted_frames", "corrupted", "Frames with a bad checksum or content",
+           "bad checksum or content", _FLOWS),
+    _count("misdelivered_frames", "misdelivered",
+           "Frames of this trial that came to another rank: flooding",
+           "this trial's frames for another rank: the switch flooded, or sent them out by a wrong "
+           "port"),
+    _count("host_dropped_frames", "dropped in hosts",
+           "Dropped in a host (NIC, queueing discipline, socket), both sides",
+           "dropped in a host: receive ring, queueing discipline, driver; both ends. A known drop "
+           "counts although others are unknown; 0 is said only when all are known",
+           of_network=False),
+    _count("pause_frames", "PAUSE frames",
+           "PAUSE and PFC frames received (IEEE 802.3, 31B; 802.1Q, 36)",
+           "PAUSE and PFC received by our ports: the network's doing", of_network=False),
+    _count("retransmitted_segments", "retransmitted segments",
+           "TCP segments sent again; null for frames", "TCP_INFO of all streams", _FLOWS,
+           "segments", of_network=False),
+    _count("retransmitted_packets", "retransmitted packets",
+           "RDMA packets sent again, by the devices' counters; null where they have none",
+           "verbs: differences of the devices' own counters over the phase, sum over the ports "
+           "(doc/verbs.md); null where no device has one", unit="packets", of_network=False),
+    _count("lost_messages", "lost messages",
+           "verbs: messages offered and not delivered, after the drain; null for other transports",
+           "verbs: sum over flows of messages offered - delivered, after the drain; 0 with service "
+           "`rc`, or the flow has failed", unit="messages"),
+)  # fmt: skip
+
+_TIME = (
+    _of_run("start_skew_us", "start skew", "us", "max",
+            "Latest start less earliest, over all ranks",
+            "latest less earliest real start of all ranks of the run, on the run's clock; null "
+            "without a common clock"),
+    _of_run("stop_skew_us", "stop skew", "us", "max", "Latest stop less earliest, over all ranks",
+            "latest less earliest real stop of all ranks of the run, on the run's clock; null "
+            "without a common clock"),
+    _of_run("elapsed_s", "time", "s", "sum", "From the agreed start to the end of the phase",
+            "greatest over nodes of: end of the phase - its agreed start"),
+    _of_run("cpu_s_per_gb", "CPU by payload", "s/GB", "max",
+            "cpu_s for each 10^9 payload bytes delivered in this network",
+            "`cpu_s` / (payload delivered in this network / 10^9 bytes)"),
+)  # fmt: skip
 
 # round_trip_p99_us, one_way_max_us, ipdv_p99_9_us ... by kind and figure (doc/latency.md)
 LATENCY_MEASURES = {
@@ -29,34 +186,18 @@ LATENCY_MEASURES = {
     if (kind, name) != ("ipdv", "pdv")
 }
 
-MEASURES: dict[str, Measure] = {
-    "throughput": Measure("Mbit/s", _FLOWS),
-    "throughput_min": Measure("Mbit/s"),
-    "throughput_max": Measure("Mbit/s"),
-    "throughput_min_interval": Measure("Mbit/s"),
-    "throughput_total": Measure("Mbit/s"),
-    "percent_of_line": Measure("%", _PORTS),
-    "min_percent_of_line": Measure("%"),
-    "uniformity_percent": Measure("%", _PORTS),
-    "offered_load": Measure("%"),
-    "offered_frames": Measure("frames", _FLOWS),
-    "delivered_frames": Measure("frames", _FLOWS),
-    "lost_frames": Measure("frames", _FLOWS_AND_PORTS),
-    "loss_percent": Measure("%", _FLOWS_AND_PORTS),
-    "duplicated_frames": Measure("frames", _FLOWS),
-    "reordered_frames": Measure("frames", _FLOWS),
-    "late_frames": Measure("frames", _FLOWS),
-    "corrupted_frames": Measure("frames", _FLOWS),
-    "misdelivered_frames": Measure("frames"),
-    "host_dropped_frames": Measure("frames"),
-    "pause_frames": Measure("frames"),
-    "retransmitted_segments": Measure("segments", _FLOWS),
-    "retransmitted_packets": Measure("packets"),
-    "lost_messages": Measure("messages"),
-    "start_skew_us": Measure("us"),
-    "stop_skew_us": Measure("us"),
-    "elapsed_s": Measure("s"),
-    "cpu_s_per_gb": Measure("s/GB"),
-    **dict.fromkeys(LATENCY_MEASURES, Measure("us", _FLOWS)),
-    "lost_probes": Measure("probes", _FLOWS),
-}
+_LATENCY = (
+    *(
+        Measure(
+            key, f"{kind} {name}".replace("_", " "), "us", LESS, NUMBER, "max",
+            f"{name} of the phase's times of kind {kind}", entry=f"latency.{kind}.{name}",
+            overs=_FLOWS,
+        )
+        for key, (kind, name) in LATENCY_MEASURES.items()
+    ),
+    Measure("lost_probes", "lost probes", "probes", LESS, COUNT, "sum",
+            "Probes or messages that never came back; null: none were to",
+            entry="latency.round_trip.lost", overs=_FLOWS),
+)  # fmt: skip
+
+MEASURES = registry(*_THROUGHPUT, *_LOAD, *_FRAMES, *_TIME, *_LATENCY)

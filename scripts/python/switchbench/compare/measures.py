@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ..base.measures import MEASURES as REGISTRY
 from ..base.model import SCHEDULE
 
 Entry = Mapping[str, Any]
@@ -55,6 +56,14 @@ def _cpu(entry: Entry) -> float | None:
     return None if seconds is None or not delivered else seconds / (delivered / 1e9)
 
 
+def _compared(
+    name: str, title: str, key: str, of: Callable[[Entry], float | None]
+) -> ComparedMeasure:
+    """A measure of base.measures, of which the comparison has its own short name and title."""
+    measure = REGISTRY[key]
+    return ComparedMeasure(name, title, measure.unit, measure.better, of)
+
+
 WHOLE_S = "total_s"
 GIGABYTES = "GB/s"
 
@@ -72,26 +81,26 @@ STEPS = (
     ComparedMeasure("whole", "whole benchmark", "s", -1, _step(WHOLE_S)),
 )
 _RATES = (
-    ComparedMeasure("mean_rate", "mean flow", "Mbit/s", +1, _rate("mean")),
-    ComparedMeasure("slowest_rate", "slowest flow", "Mbit/s", +1, _rate("min")),
-    ComparedMeasure("of_line", "of line", "%", +1, _rate("percent_of_line")),
-    ComparedMeasure("loss", "lost", "%", -1, _loss),
-    ComparedMeasure("cpu", "CPU", "s/GB", -1, _cpu),
+    _compared("mean_rate", "mean flow", "throughput", _rate("mean")),
+    _compared("slowest_rate", "slowest flow", "throughput_min", _rate("min")),
+    _compared("of_line", "of line", "percent_of_line", _rate("percent_of_line")),
+    _compared("loss", "lost", "loss_percent", _loss),
+    _compared("cpu", "CPU", "cpu_s_per_gb", _cpu),
 )
 _TIMES = tuple(
-    ComparedMeasure(f"{kind}_{name}", f"{title} {name}", "us", -1, _time(kind, name))
+    _compared(f"{kind}_{name}", f"{title} {name}", f"{kind}_{name}_us", _time(kind, name))
     for kind, title in (("round_trip", "round trip"), ("one_way", "one way"),
                         ("pingpong", "there and back"))
     for name in ("p50", "p99")
 )  # fmt: skip
 # A stream's phases last as long as they were asked to.
-_ELAPSED = ComparedMeasure(
-    "elapsed", "time", "s", -1,
+_ELAPSED = _compared(
+    "elapsed", "time", "elapsed_s",
     lambda entry: _number(entry["elapsed_s"]) if entry["traffic"] == "transfer" else None,
 )  # fmt: skip
 MEASURES = (*STEPS, *_RATES, _ELAPSED, *_TIMES)
-FLOW_RATE = ComparedMeasure("rate", "rate", "Mbit/s", +1, lambda _: None)
-FLOW_LOSS = ComparedMeasure("loss", "lost", "%", -1, lambda _: None)
+FLOW_RATE = _compared("rate", "rate", "throughput", lambda _: None)
+FLOW_LOSS = _compared("loss", "lost", "loss_percent", lambda _: None)
 
 
 def of_output(name: str) -> ComparedMeasure:

@@ -8,7 +8,7 @@ from typing import Annotated
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from .forms import Count
+from .forms import Count, measured
 
 
 class QueuePairs(TypedDict):
@@ -49,21 +49,12 @@ class QueuePairs(TypedDict):
 class PlanCounts(TypedDict):
     """What was sent and what arrived."""
 
-    offered_frames: Annotated[
-        Count | None, Field(description="Frames that sources really sent, whole trial")
-    ]
-    delivered_frames: Annotated[
-        Count | None, Field(description="Distinct frames that destinations verified, whole trial")
-    ]
+    offered_frames: Annotated[Count | None, measured("offered_frames")]
+    delivered_frames: Annotated[Count | None, measured("delivered_frames")]
     offered_bytes: Annotated[Count | None, Field(description="Payload bytes sent")]
     delivered_bytes: Annotated[Count | None, Field(description="Payload bytes verified")]
-    lost_frames: Annotated[
-        Count | None, Field(description="Offered, neither delivered nor corrupted, after the drain")
-    ]
-    host_dropped_frames: Annotated[
-        Count | None,
-        Field(description="Dropped in a host (NIC, queueing discipline, socket), both sides"),
-    ]
+    lost_frames: Annotated[Count | None, measured("lost_frames")]
+    host_dropped_frames: Annotated[Count | None, measured("host_dropped_frames")]
 
 
 class Counts(PlanCounts):
@@ -75,31 +66,20 @@ class Counts(PlanCounts):
     delivered_messages: Annotated[
         Count | None, Field(description="Whole messages verified; null for frames")
     ]
-    loss_percent: Annotated[float | None, Field(description="lost_frames of 100 offered_frames")]
+    loss_percent: Annotated[float | None, measured("loss_percent")]
     worst_loss_percent: Annotated[float | None, Field(description="The same of the worst flow")]
-    duplicated_frames: Annotated[Count | None, Field(description="Frames that came once more")]
-    reordered_frames: Annotated[
-        Count | None, Field(description="Frames behind a later one (RFC 4737)")
-    ]
-    late_frames: Annotated[
-        Count | None,
-        Field(
-            description="Frames older than the 1,024 sequences in which the two above are judged"
-        ),
-    ]
+    duplicated_frames: Annotated[Count | None, measured("duplicated_frames")]
+    reordered_frames: Annotated[Count | None, measured("reordered_frames")]
+    late_frames: Annotated[Count | None, measured("late_frames")]
     forged_frames: Annotated[
         Count | None,
         Field(description="Frames with a number that their sender can't have reached: refused"),
     ]
-    corrupted_frames: Annotated[
-        Count | None, Field(description="Frames with a bad checksum or content")
-    ]
+    corrupted_frames: Annotated[Count | None, measured("corrupted_frames")]
     corrupted_bytes: Annotated[
         Count | None, Field(description="Bytes other than expected; null for frames")
     ]
-    misdelivered_frames: Annotated[
-        Count | None, Field(description="Frames of this trial that came to another rank: flooding")
-    ]
+    misdelivered_frames: Annotated[Count | None, measured("misdelivered_frames")]
     unexpected_frames: Annotated[
         Count | None, Field(description="Frames that are not this phase's at all")
     ]
@@ -110,22 +90,14 @@ class Counts(PlanCounts):
             " load"
         ),
     ]
-    pause_frames: Annotated[Count | None, Field(description="PAUSE and PFC frames received")]
-    retransmitted_segments: Annotated[
-        Count | None, Field(description="TCP segments sent again; null for frames")
-    ]
+    pause_frames: Annotated[Count | None, measured("pause_frames")]
+    retransmitted_segments: Annotated[Count | None, measured("retransmitted_segments")]
 
 
 class RdmaCounts(TypedDict):
     """What only verbs has; null for other transports."""
 
-    lost_messages: Annotated[
-        Count | None,
-        Field(
-            description="verbs: messages offered and not delivered, after the drain; null for other"
-            " transports"
-        ),
-    ]
+    lost_messages: Annotated[Count | None, measured("lost_messages")]
     duplicated_messages: Annotated[
         Count | None,
         Field(description="verbs without acknowledgement: messages that came once more"),
@@ -134,13 +106,7 @@ class RdmaCounts(TypedDict):
         Count | None,
         Field(description="verbs without acknowledgement: messages behind a later one"),
     ]
-    retransmitted_packets: Annotated[
-        Count | None,
-        Field(
-            description="RDMA packets sent again, by the devices' counters; null where they have "
-            "none"
-        ),
-    ]
+    retransmitted_packets: Annotated[Count | None, measured("retransmitted_packets")]
     out_of_sequence_packets: Annotated[
         Count | None,
         Field(description="RDMA packets that came out of order, by the devices' counters"),

@@ -7,6 +7,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
+from ...base.measures import MEASURES
+
 Count = Annotated[int, Field(ge=0)]
 Free = dict[str, Any]  # by keys of the pattern, the transport or the clause
 Moment = Annotated[str, Field(json_schema_extra={"format": "date-time"})]
@@ -25,3 +27,8 @@ Source = Annotated[str, Field(description="The port that sends")]
 Destination = Annotated[str, Field(description="The port that receives")]
 TrialNumber = Annotated[int, Field(description="Number of the trial in the run")]
 RepeatNumber = Annotated[int, Field(description="Which repetition, from 0")]
+
+
+def measured(key: str) -> Any:
+    """The words of a measure, for its key in the summary."""
+    return Field(description=MEASURES[key].definition)

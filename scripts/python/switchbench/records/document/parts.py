@@ -8,6 +8,8 @@ from typing import Annotated
 from pydantic import Field
 from typing_extensions import TypedDict
 
+from .forms import measured
+
 
 class Lowest(TypedDict):
     """The interval in which a flow was lowest."""
@@ -27,7 +29,7 @@ class IntervalsEntry(TypedDict):
 
     count: Annotated[int, Field(description="Interval results of a flow; 0: none")]
     length_s: Annotated[float | None, Field(description="Their length, median")]
-    min: Annotated[float | None, Field(description="Over flows and time, Mbit/s of payload")]
+    min: Annotated[float | None, measured("throughput_min_interval")]
     slowest: Annotated[
         Lowest | None, Field(description="The flow and the time of that; null: no interval results")
     ]

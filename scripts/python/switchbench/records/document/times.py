@@ -8,6 +8,8 @@ from typing import Annotated, Literal
 from pydantic import Field
 from typing_extensions import TypedDict
 
+from .forms import measured
+
 
 class WorstFlow(TypedDict):
     """The flow with the greatest p99."""
@@ -22,9 +24,7 @@ class Figures(TypedDict):
 
     unit: Annotated[Literal["us"], Field(description="Of all figures: microseconds")]
     count: Annotated[int, Field(description="Times measured")]
-    lost: Annotated[
-        int | None, Field(description="Probes or messages that never came back; null: none were to")
-    ]
+    lost: Annotated[int | None, measured("lost_probes")]
     bound: Annotated[
         float | None, Field(description="one_way: what the two ends' clocks may differ by")
     ]

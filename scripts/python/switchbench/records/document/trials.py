@@ -9,7 +9,7 @@ from pydantic import Field
 from typing_extensions import TypedDict
 
 from .counts import Counts, PlanCounts, RdmaCounts
-from .forms import Count, Network, RepeatNumber
+from .forms import Count, Network, RepeatNumber, measured
 from .parts import IntervalsEntry, ReorderingEntry, Whereabouts
 from .setting import PlanSetting, Setting
 from .times import Latency
@@ -25,20 +25,12 @@ class Throughput(TypedDict):
         Field(description="What is counted: the bytes that an application would call its data"),
     ]
     unit: Annotated[Literal["Mbit/s"], Field(description="Decimal")]
-    min: Annotated[float | None, Field(description="The slowest flow")]
-    mean: Annotated[float | None, Field(description="Mean over flows")]
-    max: Annotated[float | None, Field(description="The fastest flow")]
-    total: Annotated[
-        float | None, Field(description="Sum over flows; null when any flow is unknown")
-    ]
-    percent_of_line: Annotated[
-        float | None,
-        Field(
-            description="Mean over receiving ports of layer-1 bits delivered in percent of the "
-            "port's line rate"
-        ),
-    ]
-    min_percent_of_line: Annotated[float | None, Field(description="The least of these ports")]
+    min: Annotated[float | None, measured("throughput_min")]
+    mean: Annotated[float | None, measured("throughput")]
+    max: Annotated[float | None, measured("throughput_max")]
+    total: Annotated[float | None, measured("throughput_total")]
+    percent_of_line: Annotated[float | None, measured("percent_of_line")]
+    min_percent_of_line: Annotated[float | None, measured("min_percent_of_line")]
 
 
 class FlowEnds(TypedDict):
@@ -121,15 +113,9 @@ class Timing(TypedDict):
 
     phase_name: Annotated[str | None, Field(description="What the pattern calls it")]
     window_s: Annotated[float | None, Field(description="Length of the window")]
-    elapsed_s: Annotated[
-        float | None, Field(description="From the agreed start to the end of the phase")
-    ]
-    start_skew_us: Annotated[
-        float | None, Field(description="Latest start less earliest, over all ranks")
-    ]
-    stop_skew_us: Annotated[
-        float | None, Field(description="Latest stop less earliest, over all ranks")
-    ]
+    elapsed_s: Annotated[float | None, measured("elapsed_s")]
+    start_skew_us: Annotated[float | None, measured("start_skew_us")]
+    stop_skew_us: Annotated[float | None, measured("stop_skew_us")]
     skew_bound_us: Annotated[
         float | None, Field(description="Uncertainty of both; null without a common clock")
     ]
@@ -141,13 +127,7 @@ class Timing(TypedDict):
 class Rates(TypedDict):
     """How fast a phase was."""
 
-    offered_load: Annotated[
-        float | None,
-        Field(
-            description="What sources really sent in the window (RFC 2285), percent of line rate, "
-            "mean over generating ports"
-        ),
-    ]
+    offered_load: Annotated[float | None, measured("offered_load")]
     throughput: Annotated[
         Throughput, Field(description="Over the flows, one way, verified by the receivers")
     ]
@@ -169,10 +149,7 @@ class CpuTime(TypedDict):
             "included, and all else that the machines did"
         ),
     ]
-    cpu_s_per_gb: Annotated[
-        float | None,
-        Field(description="cpu_s for each 10^9 payload bytes delivered in this network"),
-    ]
+    cpu_s_per_gb: Annotated[float | None, measured("cpu_s_per_gb")]
     polling: Annotated[
         bool | None,
         Field(description="Whether workers polled: each then burns a core, whatever comes"),

@@ -3,7 +3,7 @@
 
 The page is not installed with the package: definitions.json has its words, is made by
 
-    python -m switchbench.render.report.definitions doc/measures.md
+    python -m switchbench.render.report.measures_page doc/measures.md
 
 and a test compares the two, so that there is one source.
 """

@@ -8,6 +8,7 @@ from typing import Any
 
 from ...analysis.loss_location import NO_LOSS, in_network
 from ...base import format
+from ...base.measures import COUNT, MEASURES, PERCENT
 from . import figure, step_tables
 from .definitions import definition
 from .table import RATE, Column, Entry, Table, at, make
@@ -44,13 +45,22 @@ _PHASE = Column("phase", "phase_name", "text", value=_phase)
 _TRIAL = Column("trial", "trial", "count")
 _STATE = Column("state", "state", "text", fold=True)
 
+
+def _measured(key: str, **options: Any) -> Column:
+    """The column of a measure of base.measures; `options` as of any other column."""
+    measure = MEASURES[key]
+    kind = measure.format if measure.format in (PERCENT, COUNT) else "number"
+    unit = "" if kind == COUNT else measure.unit.replace("us", "µs")
+    return Column(measure.title, measure.entry, kind, unit, **options)
+
+
 _THROUGHPUT = (
-    Column("slowest flow's rate", "throughput.min", unit=RATE),
-    Column("mean rate", "throughput.mean", unit=RATE),
-    Column("fastest flow's rate", "throughput.max", unit=RATE),
-    Column("total rate", "throughput.total", unit=RATE),
-    Column("of line", "throughput.percent_of_line", "percent", "%"),
-    Column("of line, least port", "throughput.min_percent_of_line", "percent", "%"),
+    _measured("throughput_min"),
+    _measured("throughput"),
+    _measured("throughput_max"),
+    _measured("throughput_total"),
+    _measured("percent_of_line"),
+    _measured("min_percent_of_line"),
     Column("slowest flow", "slowest", "text"),
 )
 _MESSAGE = Column("message", "message_bytes", "count", "B")
@@ -71,10 +81,10 @@ def plans(summary: Summary) -> Table | None:
     columns = (
         *_SETTING,
         _frames("phases", "phases"),
-        Column("time", "elapsed_s", unit="s", about="The whole plan, barriers and drains included"),
+        _measured("elapsed_s", about="The whole plan, barriers and drains included"),
         *_THROUGHPUT,
-        _frames("lost frames", "lost_frames", fold=False),
-        _frames("dropped in hosts", "host_dropped_frames"),
+        _measured("lost_frames"),
+        _measured("host_dropped_frames", fold=True),
         _TRIAL,
     )
     about = (
@@ -91,7 +101,7 @@ def phases(summary: Summary) -> Table | None:
         _PHASE,
         Column("offered", "offered_load", "percent", "% of line"),
         *_THROUGHPUT,
-        _frames("lost frames", "lost_frames", fold=False),
+        _measured("lost_frames"),
         _STATE,
         _TRIAL,
     )
@@ -104,10 +114,10 @@ def losses(summary: Summary) -> Table | None:
     columns = (
         *_SETTING,
         _PHASE,
-        _frames("offered frames", "offered_frames", fold=False),
-        _frames("delivered frames", "delivered_frames", fold=False),
-        _frames("lost frames", "lost_frames", fold=False),
-        Column("lost", "loss_percent", unit="%"),
+        _measured("offered_frames"),
+        _measured("delivered_frames"),
+        _measured("lost_frames"),
+        _measured("loss_percent"),
         Column("lost, worst flow", "worst_loss_percent", unit="%"),
         _frames("lost in sender's host", "loss_location.sender_host"),
         Column(
@@ -120,18 +130,18 @@ def losses(summary: Summary) -> Table | None:
         ),
         _frames("lost in receiver's host", "loss_location.receiver_host"),
         _frames("damaged on wires", "loss_location.wire_errors"),
-        _frames("duplicated", "duplicated_frames"),
-        _frames("out of order", "reordered_frames"),
-        _frames("late", "late_frames"),
+        _measured("duplicated_frames", fold=True),
+        _measured("reordered_frames", fold=True),
+        _measured("late_frames", fold=True),
         _frames("forged", "forged_frames", seldom=True),
-        _frames("corrupted", "corrupted_frames"),
+        _measured("corrupted_frames", fold=True),
         _frames("corrupted bytes", "corrupted_bytes", seldom=True),
-        _frames("misdelivered", "misdelivered_frames"),
+        _measured("misdelivered_frames", fold=True),
         _frames("unexpected", "unexpected_frames"),
-        _frames("PAUSE frames", "pause_frames"),
-        _frames("retransmitted segments", "retransmitted_segments", seldom=True),
-        _frames("lost messages", "lost_messages", seldom=True),
-        _frames("retransmitted packets", "retransmitted_packets", seldom=True),
+        _measured("pause_frames", fold=True),
+        _measured("retransmitted_segments", seldom=True, fold=True),
+        _measured("lost_messages", seldom=True, fold=True),
+        _measured("retransmitted_packets", seldom=True, fold=True),
         _frames("ECN-marked packets", "ecn_marked_packets", seldom=True),
         _frames("congestion notices", "cnp_sent", seldom=True),
         _STATE,
@@ -164,8 +174,8 @@ def skew(summary: Summary) -> Table | None:
     columns = (
         *_SETTING,
         _PHASE,
-        Column("start skew", "start_skew_us", unit="µs"),
-        Column("stop skew", "stop_skew_us", unit="µs"),
+        _measured("start_skew_us"),
+        _measured("stop_skew_us"),
         Column("either within twice", "skew_bound_us", unit="µs", fold=True),
         Column("window", "window_s", unit="s", fold=True),
         Column("phase took", "elapsed_s", unit="s"),
@@ -264,7 +274,7 @@ def cpu(summary: Summary) -> Table | None:
         Column("payload delivered", "delivered_bytes", "count", "B"),
         Column("CPU", "cpu_s", unit="s"),
         Column("CPU of nodes' processes", "cpu_process_s", unit="s"),
-        Column("CPU by payload", "cpu_s_per_gb", unit="s/GB", value=_per_gb),
+        _measured("cpu_s_per_gb", value=_per_gb),
         Column("polling", "polling", "text", fold=True),
         _TRIAL,
     )
@@ -295,7 +305,7 @@ def transports(summary: Summary) -> Table | None:
         compared("slowest repetition", "throughput.min", RATE),
         compared("fastest repetition", "throughput.max", RATE),
         compared("rate by baseline's", "ratio.throughput"),
-        compared("CPU by payload", "cpu_s_per_gb", "s/GB"),
+        compared("CPU by payload", "cpu_s_per_gb", MEASURES["cpu_s_per_gb"].unit),
         compared("CPU by baseline's", "ratio.cpu_s_per_gb"),
         Column("polling", "polling", "text", fold=True),
         Column("baseline", "baseline", "text", fold=True),

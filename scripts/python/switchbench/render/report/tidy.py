@@ -24,6 +24,7 @@ import pyarrow.parquet
 from ...analysis import measures
 from ...base import format
 from ...base.errors import ConfigurationError, RunError
+from ...base.measures import MEASURES
 from ...base.model import PINGPONG, ROUND_TRIP
 from ...base.text import printable
 from ...records.directory import RECORDS, SUMMARY
@@ -53,6 +54,12 @@ def _of_phase(name: str, kind: pa.DataType, unit: str = "", entry: str = "") -> 
     return Variable(name, kind, unit, definition(entry or name), entry or name)
 
 
+def _of_flow(name: str, kind: pa.DataType, note: str = "") -> Variable:
+    """A measure of base.measures, of the flow itself."""
+    measure = MEASURES[name]
+    return Variable(name, kind, measure.unit, measure.definition + (note and f"; {note}"))
+
+
 _TEXT, _COUNT, _REAL = pa.string(), pa.int64(), pa.float64()
 
 VARIABLES = (
@@ -77,21 +84,19 @@ VARIABLES = (
     Variable("src", _TEXT, "", "Port that sends"),
     Variable("dst", _TEXT, "", "Port that receives"),
     Variable("intended", _COUNT, "frames or B", definition("intended")),
-    Variable("offered_frames", _COUNT, "frames", "Sent by the source; empty for tcp and verbs"),
-    Variable("delivered_frames", _COUNT, "frames", "Verified by the destination"),
+    _of_flow("offered_frames", _COUNT, "empty for tcp and verbs"),
+    _of_flow("delivered_frames", _COUNT),
     Variable("offered_bytes", _COUNT, "B", "Payload that the source sent, whole trial"),
     Variable("delivered_bytes", _COUNT, "B", "Payload that the destination verified, whole trial"),
     Variable("window_s", _REAL, "s", "The destination's window, as it really was"),
     Variable("window_bytes", _COUNT, "B", "Payload that the destination verified in its window"),
     Variable("throughput_mbps", _REAL, "Mbit/s", "Payload, one way: 8 x window_bytes / window_s"),
-    Variable("lost_frames", _COUNT, "frames",
-             "Offered less delivered less corrupted, after the drain; empty in a phase that was "
-             "stopped in the middle"),
+    _of_flow("lost_frames", _COUNT, "empty in a phase that was stopped in the middle"),
     Variable("duplicated", _COUNT, "frames or messages", "Came once more"),
     Variable("reordered", _COUNT, "frames or messages", "Came behind a later one (RFC 4737)"),
     Variable("late", _COUNT, "frames", "Too far behind to be judged; counted as lost"),
     Variable("corrupted", _COUNT, "frames, tcp: B", "Bad checksum or content"),
-    Variable("retransmitted_segments", _REAL, "segments", definition("retransmitted_segments")),
+    _of_flow("retransmitted_segments", _REAL),
     *(
         Variable(f"{kind}_{name}", data, unit, f"{words}, {what}")
         for kind, words in (

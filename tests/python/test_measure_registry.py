@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The registry of measures: each stands there once, and all that names one takes it there."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from switchbench.analysis.formulas import FORMULAS
+from switchbench.base.measures import LATENCY_MEASURES, MEASURES, registry
+from switchbench.compare import measures as compared
+from switchbench.importers.measures import COMMON
+from switchbench.records.document.schema import summary_schema
+from switchbench.render.report import measures_page, tidy
+
+ROOT = Path(__file__).parents[2]
+PACKAGE = ROOT / "scripts" / "python" / "switchbench"
+FRAMES = MEASURES.keys() - LATENCY_MEASURES.keys()
+REGISTRY = PACKAGE / "base" / "measures.py"
+PAGE = (ROOT / "doc" / "measures.md").read_text("utf-8")
+
+
+def test_a_second_declaration_is_refused() -> None:
+    measures = list(MEASURES.values())
+    assert registry(*measures) == MEASURES
+    with pytest.raises(ValueError, match="lost_frames"):
+        registry(*measures, replace(MEASURES["lost_frames"], title="other"))
+    with pytest.raises(ValueError, match="frames_lost"):
+        registry(*measures, replace(MEASURES["lost_frames"], key="frames_lost"))
+
+
+def test_every_measure_is_whole() -> None:
+    for key, measure in MEASURES.items():
+        assert key == measure.key
+        assert all((measure.title, measure.unit, measure.definition)), key
+        assert measure.over_phases in ("min", "max", "sum"), key
+        assert measure.better in (-1, +1), key
+    assert FORMULAS.keys() == MEASURES.keys()
+    assert not COMMON.keys() & MEASURES.keys()
+
+
+def described(schema: dict[str, object], entry: str) -> str | None:
+    """The words of the schema for a key of a phase; None: it is no such key."""
+    parts: dict[str, dict[str, dict[str, dict[str, object]]]] = schema["$defs"]  # type: ignore[assignment]
+    names = {"throughput": "Throughput", "intervals": "IntervalsEntry"}
+    outer, _, inner = entry.rpartition(".")
+    found = parts[names.get(outer, "PhaseEntry")]["properties"].get(inner)
+    return None if found is None else str(found.get("description"))
+
+
+def test_the_schema_has_the_registry_s_words() -> None:
+    schema = summary_schema()
+    entries = {m.entry: m for m in MEASURES.values() if m.entry and not m.entry.startswith("lat")}
+    assert len(entries) > 20
+    for entry, measure in entries.items():
+        assert described(schema, entry) == measure.definition, entry
+
+
+def test_comparisons_have_the_registry_s_directions() -> None:
+    own = {"t_avg", "t_max", "mbytes_s", "whole"}  # of steps: no clause can name them
+    for measure in (*compared.MEASURES, compared.FLOW_RATE, compared.FLOW_LOSS):
+        if measure.name not in own:
+            units = {(m.unit, m.better) for m in MEASURES.values()}
+            assert (measure.unit, measure.better) in units, measure.name
+
+
+def test_the_codebook_has_the_registry_s_units_and_words() -> None:
+    named = [variable for variable in tidy.VARIABLES if variable.name in FRAMES]
+    assert len(named) >= 6
+    for variable in named:
+        measure = MEASURES[variable.name]
+        assert variable.unit == measure.unit.replace("us", "µs")
+        assert measure.definition in variable.meaning
+
+
+def declarations(path: Path) -> set[str]:
+    """Measures to which a module gives words or a unit of its own, in a call or an annotation."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.Call):
+            texts = [a.value for a in node.args if isinstance(a, ast.Constant)]
+            for key in MEASURES.keys() & {text for text in texts if isinstance(text, str)}:
+                if MEASURES[key].unit in texts or MEASURES[key].definition in texts:
+                    found.add(key)
+        words = [n.value for n in ast.walk(node) if isinstance(n, ast.Constant)]
+        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+            key = node.target.id
+            if key in MEASURES and MEASURES[key].definition in words:
+                found.add(key)
+    return found
+
+
+def test_no_other_module_declares_a_measure() -> None:
+    others = [path for path in PACKAGE.rglob("*.py") if path != REGISTRY]
+    assert {str(path): names for path in others if (names := declarations(path))} == {}
+    assert "lost_frames" in declarations(REGISTRY)
+
+
+def test_a_planted_declaration_is_found(tmp_path: Path) -> None:
+    planted = tmp_path / "planted.py"
+    planted.write_text('X = Variable("lost_frames", COUNT, "frames", "gone")\n')
+    assert declarations(planted) == {"lost_frames"}
+    words = MEASURES["lost_frames"].definition
+    planted.write_text(f'class C:\n    lost_frames: Annotated[int, Field(description="{words}")]\n')
+    assert declarations(planted) == {"lost_frames"}
+
+
+def test_the_page_is_made_of_the_registry() -> None:
+    """Made anew by: python -m switchbench.render.report.measures_page doc/measures.md"""
+    assert measures_page.refreshed(PAGE) == PAGE
+    assert measures_page.without_row(PAGE) == []
+    stale = PAGE.replace("sum over flows of offered - delivered", "offered - delivered")
+    assert measures_page.refreshed(stale) == PAGE
