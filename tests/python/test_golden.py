@@ -17,6 +17,7 @@ import golden
 import golden_keys
 from switchbench.analysis.data import Measured, plan_key
 from switchbench.analysis.remake import remade
+from switchbench.cli.main import main
 from switchbench.records.plan_file import read_plan
 from switchbench.render.report import tidy
 from switchbench.run.live.loss import LossTable
@@ -131,3 +132,28 @@ def test_live_screen_and_summary_agree(directory: Path) -> None:
             key = entry["trial"], entry["repeat"] or 0, entry["phase"]
             expected[key] += entry["lost_frames"] or 0
     assert {key: lost[key] for key in expected} == expected
+
+
+_STEPS_ONLY = ("imb", "kernels")  # what predict refuses without parameters
+_CUT_SHORT = "stopped"
+
+
+def test_commands_read_results_without_the_engine(
+    directory: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Flows that a run that was cut short has not recorded are all that the engine is asked for."""
+    monkeypatch.setenv("SWITCHBENCH_NODE", "/nowhere/switchbench-node")
+    name = directory.name
+    assert main(["report", str(directory), "--out", str(tmp_path / "r.html")]) == 0
+    assert main(["compare", f"a={directory}", f"b={directory}"]) == 0
+    assert main(["table", str(directory), "--again"]) == (3 if name == _CUT_SHORT else 0)
+    said = capsys.readouterr()
+    assert "switchbench-node" not in said.out + said.err
+    status = main(["predict", str(directory)])
+    said = capsys.readouterr()
+    assert status == (2 if name in (*_STEPS_ONLY, _CUT_SHORT) else 0)
+    asked = "only the engine knows the others: SWITCHBENCH_NODE=/nowhere"
+    assert (asked in said.err) == (name == _CUT_SHORT)
