@@ -12,7 +12,7 @@ from configs import LAB, compile_text, needs_engine, read_text
 from switchbench.base.errors import ConfigurationError
 from switchbench.base.model import Repeats
 from switchbench.config import validate
-from switchbench.config.resolve import points
+from switchbench.config.point import points
 
 TWO = "switchbench: 1\nsite: {lab: two-modules}\n"
 HALL = "switchbench: 1\nsite: sites/hall2.yaml\n"

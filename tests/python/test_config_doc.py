@@ -11,7 +11,7 @@ from pydantic import BaseModel
 
 from configs import LAB_EXAMPLE, PROJECT, read_text
 from switchbench.base import quantities
-from switchbench.config import schema
+from switchbench.config import options, schema
 from switchbench.config.profiles import OPTION_DEFAULTS, PATTERN_DEFAULTS, PROFILES
 
 DOC = (PROJECT / "doc" / "configuration.md").read_text()
@@ -31,10 +31,10 @@ ROWS = {
         (schema.Expectation, ""),
         (schema.About, "about."),
         (schema.SwitchCountersKeys, "switch_counters."),
-        (schema.DpdkOptions, "dpdk."),
-        (schema.TcpOptions, "tcp."),
-        (schema.UdpOptions, "udp."),
-        (schema.VerbsOptions, "verbs."),
+        (options.DpdkOptions, "dpdk."),
+        (options.TcpOptions, "tcp."),
+        (options.UdpOptions, "udp."),
+        (options.VerbsOptions, "verbs."),
         (schema.LabSite, ""),
         (schema.HostSite, ""),
         (schema.SiteControl, "control."),
@@ -58,8 +58,9 @@ def test_every_row_is_a_key() -> None:
         for model, prefix in (
             (schema.Configuration, ""), (schema.Expectation, ""), (schema.LabSite, ""),
             (schema.HostSite, ""), (schema.PortKeys, ""), (schema.SiteControl, "control."),
-            (schema.DpdkOptions, "dpdk."), (schema.TcpOptions, "tcp."), (schema.UdpOptions, "udp."),
-            (schema.VerbsOptions, "verbs."), (schema.SwitchCountersKeys, "switch_counters."),
+            (options.DpdkOptions, "dpdk."),
+            (options.TcpOptions, "tcp."), (options.UdpOptions, "udp."),
+            (options.VerbsOptions, "verbs."), (schema.SwitchCountersKeys, "switch_counters."),
             (schema.Ssh, "ssh."), (schema.Slurm, "slurm."), (schema.About, "about."),
         )
         for key in model.model_fields

@@ -11,7 +11,7 @@ from configs import LAB, compile_text, needs_engine, read_text, write_files
 from switchbench.base.errors import ConfigurationError
 from switchbench.base.model import Site
 from switchbench.config import Request, read
-from switchbench.config.fields import written_order
+from switchbench.config.sets import written_order
 
 TEST = "tests: [{pattern: chain}]\n"
 

@@ -27,8 +27,8 @@ from switchbench.base.model import Process, Repeats, Run
 from switchbench.plan.documents import to_yaml
 from switchbench.records.directory import LineFile, RunDirectory
 from switchbench.records.records import read_records
-from switchbench.run.controller import Controller, Interrupt, Outcome, control
-from switchbench.run.controller.control import peers
+from switchbench.run.controller import Controller, Interrupt, Outcome, control, ending
+from switchbench.run.controller.checks import peers
 from switchbench.run.controller.node import Node
 from switchbench.run.launch.base import FarProcess, popen_options
 from synthetic import about, hello, make_run, make_site, make_trial
@@ -290,8 +290,8 @@ def test_a_node_that_hangs_is_not_ended_by_a_signal_of_its_own(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The signals that end its connection are the controller's: the barrier is what is known."""
-    monkeypatch.setattr(control, "STOP_TIMEOUT_S", 0.5)
-    monkeypatch.setattr(control, "SIGNAL_TIMEOUT_S", 0.5)
+    monkeypatch.setattr(ending, "STOP_TIMEOUT_S", 0.5)
+    monkeypatch.setattr(ending, "SIGNAL_TIMEOUT_S", 0.5)
     bench = Bench(tmp_path / "run")
     bench.launcher = FarLauncher()
     outcome = bench.conduct(node1="missing", node2="stopped")
@@ -303,7 +303,7 @@ def test_a_node_that_closes_its_output_and_stays_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(control, "QUIT_TIMEOUT_S", 1.5)
-    monkeypatch.setattr(control, "STOP_TIMEOUT_S", 0.5)
+    monkeypatch.setattr(ending, "STOP_TIMEOUT_S", 0.5)
     outcome = Bench(tmp_path / "run").conduct(node2="stays")
     assert outcome.faults == ["waited 2 s for node2 to end (its output is closed)"]
     assert outcome.status == 3
@@ -361,8 +361,8 @@ def test_a_node_that_hangs_in_a_trial_is_named(
 def test_a_node_that_does_not_end_is_killed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(control, "STOP_TIMEOUT_S", 0.5)
-    monkeypatch.setattr(control, "SIGNAL_TIMEOUT_S", 0.5)
+    monkeypatch.setattr(ending, "STOP_TIMEOUT_S", 0.5)
+    monkeypatch.setattr(ending, "SIGNAL_TIMEOUT_S", 0.5)
     monkeypatch.setattr(control, "HELLO_TIMEOUT_S", 3)
     bench = Bench(tmp_path / "run")
     outcome = bench.conduct(node1="refuse", node2="deaf")

@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from switchbench.analysis.columns import Columns, PlanKey
+from switchbench.analysis.columns import Columns
 from switchbench.analysis.intervals import add_interval, interval_entry
+from switchbench.analysis.tables import PlanKey
 from switchbench.records.records import PhaseRecords
 
 Record = dict[str, Any]

@@ -21,6 +21,7 @@ from switchbench.cli.main import main
 from switchbench.config import Request, read
 from switchbench.plan.compile import compile_run
 from switchbench.predict import parameters
+from switchbench.predict.measured_times import measured_times
 from switchbench.predict.models import Flows
 from switchbench.predict.parameters import (
     Hockney,
@@ -41,7 +42,6 @@ from switchbench.predict.times import (
     Message,
     PhaseTime,
     Wire,
-    measured_times,
 )
 from switchbench.records.plan_file import read_plan, write_plan
 from switchbench.topology.fabric import Fabric, Link, Routes

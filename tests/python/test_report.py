@@ -32,6 +32,7 @@ from switchbench.render.report import (
     overview,
     table,
     tables,
+    tables_of_times,
     tidy,
 )
 from switchbench.render.report.figure import Figure
@@ -192,7 +193,9 @@ def test_tiles_compare_like_with_like() -> None:
 
 
 def test_times_are_not_defined_as_rates(directory: Path) -> None:
-    made = tables.latencies(load_summary(directory)) or tables.latencies(_timed_summary())
+    made = tables_of_times.latencies(load_summary(directory)) or tables_of_times.latencies(
+        _timed_summary()
+    )
     assert made is not None
     said = {column.title: column.definition for column in made.columns}
     assert said["least"] == "Least"

@@ -16,8 +16,9 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from simulated import SPANS, Choice, simulate
-from switchbench.analysis.columns import PlanKey, PlanTimes, Spans
+from switchbench.analysis.columns import PlanTimes, Spans
 from switchbench.analysis.data import Measured, plan_key
+from switchbench.analysis.tables import PlanKey
 from switchbench.base import format
 from switchbench.base.errors import ConfigurationError
 from switchbench.records.directory import PLAN, RECORDS, SUMMARY

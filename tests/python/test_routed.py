@@ -19,8 +19,10 @@ from switchbench.labs.commands import describe
 from switchbench.labs.routing import Interface, Routing
 from switchbench.plan.hops import Hops
 from switchbench.topology import lab_addresses
+from switchbench.topology.file_form import Topology, TopologyError
 from switchbench.topology.graph import from_topology
-from switchbench.topology.topology import MAX_ROUTED, Topology, TopologyError, load, parse
+from switchbench.topology.mistakes import MAX_ROUTED
+from switchbench.topology.topology import load, parse
 
 BENCHMARKS = IPv4Network("198.18.0.0/15")  # RFC 2544
 SALMON = "conf/paper-salmon-figures5-7.yaml"

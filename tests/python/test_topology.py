@@ -12,14 +12,8 @@ import pytest
 import yaml
 
 from switchbench.base.quantities import link_rate_bps, size_bytes
-from switchbench.topology.topology import (
-    PROJECT_LABS,
-    UNSHAPED,
-    Guests,
-    TopologyError,
-    load,
-    parse,
-)
+from switchbench.topology.file_form import Guests, TopologyError
+from switchbench.topology.topology import PROJECT_LABS, UNSHAPED, load, parse
 
 # name: nodes, rate, (trunks, sum of their rates)
 SHIPPED = {

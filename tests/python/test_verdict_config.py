@@ -14,7 +14,7 @@ from switchbench.base.errors import ConfigurationError
 from switchbench.config import read_values
 from switchbench.config.clauses import clauses_sha256
 from switchbench.plan.compile import compile_run
-from switchbench.plan.listing import ListingOptions, as_json
+from switchbench.plan.listing_json import ListingOptions, as_json
 
 pytestmark = needs_engine
 

@@ -22,6 +22,7 @@ import runs
 import underway
 from switchbench import labs as lab
 from switchbench.labs import state, switches
+from switchbench.topology.topology import PROJECT_LABS
 
 pytestmark = [labkit.needs_lab, labkit.needs_switch]
 
@@ -202,7 +203,7 @@ def test_a_switch_ends_when_its_run_is_killed(tmp_path: Path) -> None:
     conf = tmp_path / "conf.yaml"
     name = f"{labkit.PREFIX}-killed"
     topology = tmp_path / f"{name}.yaml"
-    good = yaml.safe_load((lab.topology.PROJECT_LABS / "model-good.yaml").read_text())
+    good = yaml.safe_load((PROJECT_LABS / "model-good.yaml").read_text())
     topology.write_text(yaml.safe_dump({**good, "nodes": {"node[1-2]": {}}}))
     conf.write_text(
         yaml.safe_dump(
@@ -235,7 +236,7 @@ def test_a_switch_ends_when_its_run_is_killed(tmp_path: Path) -> None:
 def test_a_trial_whose_switch_died_is_not_complete(tmp_path: Path) -> None:
     name = f"{labkit.PREFIX}-dead"
     topology = tmp_path / f"{name}.yaml"
-    good = yaml.safe_load((lab.topology.PROJECT_LABS / "model-good.yaml").read_text())
+    good = yaml.safe_load((PROJECT_LABS / "model-good.yaml").read_text())
     topology.write_text(yaml.safe_dump({**good, "nodes": {"node[1-2]": {}}}))
     given = {"site": {"lab": str(topology)}, "transport": "dpdk", **SHORT, "tests": [CHAIN]}
     with (
@@ -265,7 +266,7 @@ def _gone_after(name: str) -> Iterator[None]:
 def test_a_lab_of_a_test_that_fails_is_removed(tmp_path: Path) -> None:
     name = f"{labkit.PREFIX}-failing"
     topology = tmp_path / f"{name}.yaml"
-    good = yaml.safe_load((lab.topology.PROJECT_LABS / "model-good.yaml").read_text())
+    good = yaml.safe_load((PROJECT_LABS / "model-good.yaml").read_text())
     topology.write_text(yaml.safe_dump({**good, "nodes": {"node[1-2]": {}}}))
 
     def fail() -> None:

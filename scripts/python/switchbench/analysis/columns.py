@@ -8,37 +8,41 @@ Keys are those of doc/node-protocol.md, formulas those of doc/measures.md.
 from __future__ import annotations
 
 import io
-import json
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..base.model import LATENCY_KINDS, Port, Process, Site
-from ..records.latency import bucket_bounds
-from ..records.record_forms import BUCKETS, REPEATS, DamagedRecord, Record, parse
+from ..records.record_forms import DamagedRecord, Record, parse
 from . import measures
 from .clocks import ClockTable
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int32]
+from .tables import (
+    Floats,
+    Ints,
+    PlanKey,
+    arrow,
+    as_mappings,
+    as_written,
+    buckets,
+    equal_to,
+    is_sound,
+    joined,
+    numbers,
+    owners,
+    plans,
+    summed,
+    with_mappings,
+)
 
 _BATCH = 1 << 26  # bytes of lines in memory at a time
 _BEGIN = b'{"type":"'
 _KIND = len(_BEGIN) + 4  # bytes of a line that tell which type it is of
 _SHARED = "shared"
-
-
-class PlanKey(NamedTuple):
-    """One plan in one network, as the summary's plans say it."""
-
-    trial: int
-    repeat: int
-    network: str
 
 
 @dataclass(frozen=True)
@@ -97,7 +101,7 @@ class PlanTimes:
     def merged(cls, parts: Sequence[PlanTimes]) -> PlanTimes:
         """Those of several plans together."""
         values = np.concatenate([part.values_ns for part in parts])
-        return cls(*_summed(values, np.concatenate([part.counts for part in parts])))
+        return cls(*summed(values, np.concatenate([part.counts for part in parts])))
 
 
 _FLOW = {
@@ -186,7 +190,7 @@ class Columns:
         offered = np.full(len(phase), np.nan)
         if sent is not None:
             s_phase, s_src, s_dst, _, s_frames, _ = sent.columns()
-            offered = _joined((phase, src, dst), (s_phase, s_src, s_dst), s_frames)
+            offered = joined((phase, src, dst), (s_phase, s_src, s_dst), s_frames)
         lost = measures.missing(offered, frames, np.nan_to_num(corrupted))
         lost[np.isin(phase, list(self._unsettled.get(plan, ())))] = np.nan
         return FlowColumns(phase, src, dst, mbps, offered, lost)
@@ -202,7 +206,7 @@ class Columns:
         if found is None:
             return None
         values, counts = found.columns()
-        return PlanTimes(*_summed(values, counts)) if counts.any() else None
+        return PlanTimes(*summed(values, counts)) if counts.any() else None
 
     # --- lines -----------------------------------------------------------------------------
 
@@ -217,7 +221,7 @@ class Columns:
             for line in lines:
                 kinds[line[:_KIND]].append(line)
             for kind in [kind for kind in kinds if not kind.startswith(_BEGIN)]:
-                for line in map(_as_written, self._each(kinds.pop(kind))):
+                for line in map(as_written, self._each(kinds.pop(kind))):
                     kinds[line[:_KIND]].append(line)
             yield from kinds.items()
 
@@ -235,41 +239,43 @@ class Columns:
         import pyarrow as pa
         from pyarrow import json as arrow_json
 
-        schema = pa.schema([(name, _arrow(kind)) for name, kind in columns.items()])
+        schema = pa.schema([(name, arrow(kind)) for name, kind in columns.items()])
         options = arrow_json.ParseOptions(
             explicit_schema=schema, unexpected_field_behavior="ignore"
         )
         text = b"".join(lines)
         try:
             table = arrow_json.read_json(
-                io.BytesIO(_as_mappings(text) if columns is _INTERIM else text),
+                io.BytesIO(as_mappings(text) if columns is _INTERIM else text),
                 parse_options=options,
             )
         except pa.ArrowInvalid:
             table = None
-        if table is not None and _is_sound(table):
+        if table is not None and is_sound(table):
             return table
-        rows = [_with_mappings(record) for record in self._each(lines)]
+        rows = [with_mappings(record) for record in self._each(lines)]
         return pa.Table.from_pylist(rows, schema=schema)
 
     # --- flows -----------------------------------------------------------------------------
 
     def _take_flows(self, lines: list[bytes]) -> None:
         table = self._table(lines, _FLOW)
-        window_ns, payload = _numbers(table, "window_ns"), _numbers(table, "window_payload_bytes")
+        window_ns, payload = numbers(table, "window_ns"), numbers(table, "window_payload_bytes")
         with np.errstate(divide="ignore", invalid="ignore"):
             mbps = np.where(window_ns > 0, 8e3 * payload / window_ns, np.nan)
         columns = [
-            _numbers(table, "phase").astype(np.int32),
+            numbers(table, "phase").astype(np.int32),
             self._ends(table, "src"),
             self._ends(table, "dst"),
             mbps,
-            _numbers(table, "frames"),
-            _numbers(table, "corrupted"),
+            numbers(table, "frames"),
+            numbers(table, "corrupted"),
         ]
-        for plan, chosen in _plans(table):
+        for plan, chosen in plans(table):
             for side in ("source", "destination"):
-                mine = chosen & _is(table, "side", side) & (columns[1] >= 0) & (columns[2] >= 0)
+                mine = (
+                    chosen & equal_to(table, "side", side) & (columns[1] >= 0) & (columns[2] >= 0)
+                )
                 if mine.any():
                     part = tuple(column[mine] for column in columns)
                     self._sides.setdefault((plan, side), _Chunks()).parts.append(part)
@@ -291,18 +297,18 @@ class Columns:
         table = self._table(lines, _INTERIM)
         flows = table["flows"].combine_chunks()
         counts = flows.flatten().field("counts")
-        record = _owners(flows)  # of each flow
-        flow = _owners(counts)  # of each span
+        record = owners(flows)  # of each flow
+        flow = owners(counts)  # of each span
         place = np.arange(len(flow)) - counts.offsets.to_numpy()[flow]  # of a span in its flow
         marks = table["at_ms"].combine_chunks()
         first, end = (marks.offsets.to_numpy()[record[flow] + more] for more in (0, 1))
         marked = first + place < end  # what has no time is left out
         at_ms = np.append(marks.flatten().to_numpy(zero_copy_only=False), np.nan)
-        begin = _numbers(table, "from_ms")[record[flow]]
+        begin = numbers(table, "from_ms")[record[flow]]
         mark = np.where(marked, first + place, len(at_ms) - 1)
         from_ms = np.where(place > 0, at_ms[np.maximum(mark - 1, 0)], begin)
         columns = [
-            _numbers(table, "phase").astype(np.int32)[record[flow]],
+            numbers(table, "phase").astype(np.int32)[record[flow]],
             self._places_of(flows.flatten().field("src"))[flow],
             self._ends(table, "dst")[record[flow]],
             from_ms,
@@ -310,7 +316,7 @@ class Columns:
             counts.flatten().to_numpy(zero_copy_only=False).astype(np.float64),
         ]
         right = (columns[1] >= 0) & (columns[2] >= 0) & (columns[4] > columns[3])
-        for plan, chosen in _plans(table):
+        for plan, chosen in plans(table):
             mine = right & chosen[record[flow]]
             if mine.any():
                 part = tuple(column[mine] for column in columns)
@@ -327,12 +333,12 @@ class Columns:
         clocks = self._clock_table()
         for text in self._waiting:
             table = self._table(text.splitlines(keepends=True), _HISTOGRAM)
-            for plan, chosen in _plans(table):
+            for plan, chosen in plans(table):
                 for kind in LATENCY_KINDS:
-                    mine = table.filter(chosen & _is(table, "kind", kind))
+                    mine = table.filter(chosen & equal_to(table, "kind", kind))
                     if mine.num_rows:
                         shifts = self._shifts(clocks, mine) if kind == "one_way" else None
-                        part = _buckets(mine["buckets"].to_pylist(), shifts)
+                        part = buckets(mine["buckets"].to_pylist(), shifts)
                         self._times.setdefault((plan, kind), _Chunks()).parts.append(part)
         self._waiting.clear()
 
@@ -363,144 +369,3 @@ class Columns:
                 for trial, repeat, phase, src, dst in keys
             ]
         )
-
-
-def _numbers(table: Any, name: str) -> NDArray[np.float64]:
-    """A column, NaN where nothing was observed."""
-    column: NDArray[np.float64] = table[name].cast("float64", safe=False).to_numpy()
-    return column
-
-
-def _is(table: Any, name: str, value: str) -> NDArray[np.bool_]:
-    import pyarrow.compute as pc
-
-    found: NDArray[np.bool_] = pc.fill_null(pc.equal(table[name], value), False).to_numpy()
-    return found
-
-
-def _plans(table: Any) -> Iterator[tuple[PlanKey, NDArray[np.bool_]]]:
-    """The plans that the lines are of, and which lines; probes (phase -1) are of none."""
-    trial, repeat, phase = (np.nan_to_num(_numbers(table, n)) for n in ("trial", "repeat", "phase"))
-    coded = table["network"].combine_chunks().dictionary_encode()
-    network = coded.indices.fill_null(0).to_numpy(zero_copy_only=False)
-    names = coded.dictionary.to_pylist()
-    codes = (trial.astype(np.int64) << 32) + (repeat.astype(np.int64) << 16) + network
-    same = len(codes) > 0 and codes.min() == codes.max()  # as in most batches
-    for code in codes[:1].tolist() if same else np.unique(codes).tolist():
-        chosen = (codes == code) & (phase >= 0)
-        if chosen.any():
-            yield PlanKey(code >> 32, code >> 16 & 0xFFFF, names[code & 0xFFFF]), chosen
-
-
-def _arrow(kind: Any) -> Any:
-    """An Arrow type: by its name, a list of one, a mapping of several."""
-    import pyarrow as pa
-
-    if isinstance(kind, list):
-        return pa.list_(_arrow(kind[0]))
-    if isinstance(kind, dict):
-        return pa.struct([(name, _arrow(part)) for name, part in kind.items()])
-    return getattr(pa, kind)()
-
-
-def _as_written(record: Record) -> bytes:
-    """The line of a record as nodes write them: its type comes first, and there are no blanks."""
-    line = json.dumps({"type": record["type"]} | record, separators=(",", ":"))
-    return line.encode() + b"\n"
-
-
-_NEEDED = ("trial", "phase", "network", "side", "src", "dst", "kind")
-_EXACT = 1 << 53  # whole numbers below it are exact as figures
-
-
-def _is_sound(table: Any) -> bool:
-    """Whether Arrow read what a record can hold (results.record_forms): no more is looked at."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    for name in table.column_names:
-        column = table[name]
-        if name in _NEEDED and column.null_count:
-            return False
-        if name == "buckets":
-            fits = pc.match_substring_regex(pc.fill_null(column, ""), BUCKETS)
-            if not pc.all(fits, min_count=0).as_py():
-                return False
-        while pa.types.is_list(column.type) or pa.types.is_struct(column.type):
-            column = pc.list_flatten(column) if pa.types.is_list(column.type) else _counts(column)
-        if pa.types.is_integer(column.type) or pa.types.is_floating(column.type):
-            found = pc.min_max(column)
-            least, greatest = found["min"].as_py() or 0, found["max"].as_py() or 0
-            most = REPEATS if name == "repeat" else _EXACT
-            low = -_EXACT if pa.types.is_floating(column.type) else -(name == "phase")
-            if not (low <= least and greatest < most):
-                return False
-    return True
-
-
-def _counts(column: Any) -> Any:
-    """Of the flows of interval results."""
-    import pyarrow.compute as pc
-
-    return pc.struct_field(column, "counts")
-
-
-def _with_mappings(record: Record) -> Record:
-    """As _as_mappings does it, for one record."""
-    if record["type"] != "interval":
-        return record
-    return record | {"flows": [{"src": src, "counts": counts} for src, counts in record["flows"]]}
-
-
-def _as_mappings(text: bytes) -> bytes:
-    """Lines of `interval` records with `["node1:e0", [1, 2]]` as a mapping: Arrow's lists are of
-    one type."""
-    for old, new in ((b'["', b'{"src":"'), (b'",[', b'","counts":['), (b"]]", b"]}")):
-        text = text.replace(old, new)
-    return text
-
-
-def _owners(lists: Any) -> NDArray[np.int64]:
-    """For each element of an Arrow array of lists: which list it is in."""
-    lengths = np.diff(lists.offsets.to_numpy())
-    return np.repeat(np.arange(len(lists)), lengths)
-
-
-def _joined(
-    wanted: Sequence[Ints], known: Sequence[Ints], values: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """The values of the known flows (phase, source, destination) for each that is wanted."""
-    most = 1 + max(int(column.max()) for column in (*wanted, *known) if len(column))
-
-    def code(columns: Sequence[Ints]) -> NDArray[np.int64]:
-        phase, src, dst = (column.astype(np.int64) for column in columns)
-        return (phase * most + src) * most + dst
-
-    codes = code(known)
-    order = np.argsort(codes, kind="stable")
-    codes = codes[order]
-    asked = code(wanted)
-    place = np.minimum(np.searchsorted(codes, asked), len(codes) - 1)
-    found: NDArray[np.float64] = np.where(codes[place] == asked, values[order][place], np.nan)
-    return found
-
-
-def _buckets(texts: Sequence[str | None], shifts: Floats | None) -> tuple[NDArray[Any], ...]:
-    """All times of some histograms: middles of their buckets in ns, and how many each."""
-    known = [text or "" for text in texts]
-    numbers = np.array(" ".join(known).replace(":", " ").split(), dtype=np.int64)
-    index, counts = numbers[0::2], numbers[1::2]
-    values = _middles()[index]
-    if shifts is not None:
-        values = values + np.repeat(shifts, [text.count(":") for text in known])
-    return _summed(values, counts)
-
-
-def _summed(values: Floats, counts: NDArray[Any]) -> tuple[Floats, NDArray[np.int64]]:
-    distinct, place = np.unique(values, return_inverse=True)
-    return distinct, np.bincount(place, weights=counts, minlength=len(distinct)).astype(np.int64)
-
-
-def _middles() -> Floats:
-    bounds = [bucket_bounds(index) for index in range(2240)]
-    return np.array([least + width // 2 for least, width in bounds], dtype=np.float64)

@@ -23,11 +23,12 @@ from ..config.order import Names
 from ..records.directory import CONFIGURATION, RECORDS, SUMMARY, load_summary, read_json
 from ..records.plan_file import read_plan
 from .bottleneck import group_of_port
-from .columns import Columns, PlanKey
+from .columns import Columns
 from .known import fitted
 from .measures import UNSETTLED
 from .remake import remade
 from .summary import NOT_ENDED
+from .tables import PlanKey
 
 Entry = dict[str, Any]
 

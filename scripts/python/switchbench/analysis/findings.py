@@ -17,9 +17,10 @@ from typing import Any
 
 from ..base import transports
 from ..base.model import Trial
-from ..records.records import Flow, PhaseKey, PhaseRecords, Record
+from ..records.records import Flow, PhaseRecords, Record
 from . import measures as m
-from .bottleneck import LOSING, Groups, Shares, group_of_port, locate, shares_of
+from .bottleneck import LOSING, Shares, group_of_port, locate, shares_of
+from .finding import MOST_FLOWS, ORDER, STEP, Finding, LoadPoint, Pair, by_flow, finding
 from .loss_location import not_in_network
 from .strays import FlowOutcome, read_strays
 
@@ -27,120 +28,6 @@ SLOW = 0.8  # a port is slow that takes less than this, and gives less, of what 
 CLEAN = 0.002  # a load that loses a smaller one is carried
 COLLAPSED = 0.8  # of what a smaller load got through that was carried
 HALVED = 0.55  # of what a smaller load got through, whatever that lost
-STEP = 1.1  # a load is larger than another, and not the same one with noise, by this factor
-MOST_FLOWS = 100  # named in a phase, for each kind; the rest is one finding without a flow
-
-Pair = tuple[str, str]
-Lowest = tuple[float, float]  # seconds after the window's opening
-
-# In the order in which they are told: what explains others comes first.
-SENTENCES = {
-    "dead-port": "nothing came through it, {count} frames of its flows lost",
-    "slow-port": "slow both ways, {count} frames for it lost",
-    "collapse": "a larger load gets less through than a smaller one, {count} frames lost",
-    "trunk": "no more gets through than a smaller load did, {count} frames lost",
-    "module-capacity": "no more gets through than a smaller load did, {count} frames lost",
-    "saturation": "no more gets through than a smaller load did, {count} frames lost",
-    "unfinished": "{count} bytes of its transfer had not come when nothing moved any more",
-    "flood": "{count} frames flooded to all ports",
-    "wrong-port": "{count} frames arrived at {port} instead",
-    "misdelivered": "{count} frames arrived that are another port's",
-    "loss": "{count} frames lost",
-    "duplicate": "{count} frames duplicated",
-    "reorder": "{count} frames reordered",
-    "corrupt": "{count} frames corrupted",
-    "forged": "{count} frames with numbers that their sender can't have reached: refused",
-}
-_ORDER = {kind: place for place, kind in enumerate(SENTENCES)}
-
-
-@dataclass(frozen=True)
-class Finding:
-    """One thing that went wrong in one phase, or (`key` None) in the whole run."""
-
-    kind: str
-    count: int
-    pair: Pair | None = None
-    port: str | None = None  # with a pair: where its frames came to instead
-    groups: Groups = ()  # one, or the two between which it is
-    key: PhaseKey | None = None
-    where: str = ""  # the phase, as people are shown it
-    started: str | None = None  # the phase, UTC
-    lowest: Lowest | None = None  # of the flow: where its interval results fell the furthest
-    transport: str = ""
-
-    def entry(self) -> dict[str, Any]:
-        """As the summary has it."""
-        src, dst = self.pair or (None, None)
-        place = self.key._asdict() if self.key else dict.fromkeys(PhaseKey._fields)
-        words = SENTENCES[self.kind]
-        if self.count == 1:
-            words = words.replace(" frames", " frame", 1).replace(" bytes", " byte", 1)
-        what = words.format(count=f"{self.count:,}", port=self.port)
-        return place | {
-            "kind": self.kind,
-            "transport": self.transport,
-            "src": src,
-            "dst": dst,
-            "port": self.port,
-            "groups": list(self.groups) or None,
-            "started": self.started,
-            "lowest_from_s": None if self.lowest is None else self.lowest[0],
-            "lowest_to_s": None if self.lowest is None else self.lowest[1],
-            "count": self.count,
-            "sentence": f"{self._whose}: {what}{self._when}",
-        }
-
-    @property
-    def _when(self) -> str:
-        """In which phase, and when, for people."""
-        words = f", in {self.where}" if self.where else ""
-        if self.started:
-            words += f", which began {self.started}"
-        if self.lowest:
-            words += f"; least came {self.lowest[0]:.2f} to {self.lowest[1]:.2f} s into its window"
-        return words
-
-    @property
-    def _whose(self) -> str:
-        """Whose it is, for people."""
-        if self.groups:
-            return f"{'between' if len(self.groups) > 1 else 'within'} {' and '.join(self.groups)}"
-        if self.pair:
-            return " -> ".join(self.pair)
-        return self.port or "the network"
-
-
-@dataclass
-class _Point:
-    """One phase as a load on the network: what was offered, what came through."""
-
-    key: PhaseKey
-    transport: str
-    setting: tuple[Any, ...]  # phases are compared where this is the same
-    where: str
-    started: str | None  # UTC
-    lowest: dict[Pair, Lowest]  # of flows that lost
-    flows: array[int]  # which ones, by the numbers of their ports
-    intended_bps: float
-    offered_bps: float
-    delivered_bps: float
-    shares: Shares
-    lost: dict[Pair, int]  # but for those that came to another port
-    lost_share: float
-    overloaded: bool  # most flows lose, though no port was offered more than its line
-    suspects: dict[str, int]  # slow ports and what was lost to them, unless the network was slow
-    found: list[Finding] = field(default_factory=list)
-
-    def is_larger_than(self, other: _Point) -> bool:
-        """Whether this load is the other's flows, perhaps with more of them, at a larger rate."""
-        return (
-            self.setting == other.setting
-            and len(self.flows) >= len(other.flows)
-            and 0 < STEP * other.intended_bps <= self.intended_bps
-            and STEP * other.offered_bps <= self.offered_bps
-            and set(self.flows).issuperset(other.flows)
-        )
 
 
 @dataclass
@@ -183,7 +70,7 @@ class FindingTable:
     def __init__(self, groups: Mapping[str, Iterable[str]]) -> None:
         """Nothing found yet. `groups`: names of ports, as the site has them."""
         self._groups = group_of_port(groups)
-        self._points: list[_Point] = []
+        self._points: list[LoadPoint] = []
         self._numbers: dict[str, int] = {}  # of ports
         self._reach: dict[str, _Reach] = {}  # by transport
         self._unfinished: list[Finding] = []
@@ -220,7 +107,7 @@ class FindingTable:
                 for flow in result.flows
                 if flow.destination
             }
-            point.found += _by_flow(point, kind, counts)
+            point.found += by_flow(point, kind, counts)
         self._points.append(point)
 
     def unreachable(self, record: Record, trial: Trial) -> None:
@@ -236,8 +123,8 @@ class FindingTable:
     def forget_clean(self) -> None:
         """Of the phases in which nothing went wrong keeps the best of each load of the same flows:
         with these the others are compared."""
-        kept: list[_Point] = []
-        best: dict[tuple[Any, ...], _Point] = {}
+        kept: list[LoadPoint] = []
+        best: dict[tuple[Any, ...], LoadPoint] = {}
         for point in self._points:
             if point.lost or point.found:
                 kept.append(point)
@@ -254,7 +141,7 @@ class FindingTable:
         found += self._unfinished
         for point in self._points:
             found += point.found + self._losses(point, explained)
-        found.sort(key=lambda finding: (_ORDER[finding.kind], -finding.count))
+        found.sort(key=lambda finding: (ORDER[finding.kind], -finding.count))
         return [finding.entry() for finding in found]
 
     def _number(self, flow: Flow) -> int:
@@ -282,21 +169,21 @@ class FindingTable:
                 explained |= {(transport, pair) for pair in pairs}
         return found, explained
 
-    def _losses(self, point: _Point, explained: set[tuple[str, Pair]]) -> list[Finding]:
+    def _losses(self, point: LoadPoint, explained: set[tuple[str, Pair]]) -> list[Finding]:
         """What was lost in a phase: to the network's limit, to slow ports, else by flow."""
         limits = self._limits(point)
         if limits:
             return limits
         suspects = {} if point.overloaded else point.suspects
-        found = [_finding(point, "slow-port", n, port=port) for port, n in suspects.items()]
+        found = [finding(point, "slow-port", n, port=port) for port, n in suspects.items()]
         rest = {
             pair: count
             for pair, count in point.lost.items()
             if (point.transport, pair) not in explained and pair[1] not in suspects
         }
-        return found + _by_flow(point, "loss", rest)
+        return found + by_flow(point, "loss", rest)
 
-    def _limits(self, point: _Point) -> list[Finding]:
+    def _limits(self, point: LoadPoint) -> list[Finding]:
         """Saturation or collapse, where a smaller load of the same flows was carried; and where, if
         it is in a group or between two."""
         if not point.overloaded:
@@ -308,14 +195,14 @@ class FindingTable:
             COLLAPSED * max(carried, default=0.0),
             HALVED * max((other.delivered_bps for other in smaller), default=0.0),
         ):
-            return [_finding(point, "collapse", lost)]
+            return [finding(point, "collapse", lost)]
         if not carried:
             return []
         places = locate(point.shares, [other.shares for other in self._points])
         return [
-            _finding(point, "trunk" if len(groups) > 1 else "module-capacity", n, groups=groups)
+            finding(point, "trunk" if len(groups) > 1 else "module-capacity", n, groups=groups)
             for groups, n in places.items()
-        ] or [_finding(point, "saturation", lost)]
+        ] or [finding(point, "saturation", lost)]
 
 
 # What a flow's destination counts.
@@ -355,7 +242,7 @@ def _point(
     lost: dict[Pair, int],
     elsewhere: Mapping[Pair, int],
     lines: Mapping[str, int],
-) -> _Point:
+) -> LoadPoint:
     """`elsewhere`: what of the losses hosts or other traffic may explain."""
     entry = result.entry
     offered = [m.offered_line_bps(flow) for flow in result.flows]
@@ -369,7 +256,7 @@ def _point(
         > LOSING * _sent(flow)
     }
     sent = sum(_sent(flow) for flow in result.flows)
-    return _Point(
+    return LoadPoint(
         key=result.key,
         transport=entry["transport"],
         setting=(result.key.network, entry["transport"], entry["pattern"], str(entry["size"])),
@@ -440,7 +327,7 @@ class _Astray:
         }
         return {pair: n for pair, n in left.items() if n}
 
-    def findings(self, point: _Point) -> list[Finding]:
+    def findings(self, point: LoadPoint) -> list[Finding]:
         """What became of them."""
         flooded = {pair: reading.flooded for pair, reading in self._read.items()}
         wrong = {
@@ -449,34 +336,9 @@ class _Astray:
             for stray in reading.wrong
         }
         unread = [
-            _finding(point, "misdelivered", n, port=port) for port, n in self._open.items() if n > 0
+            finding(point, "misdelivered", n, port=port) for port, n in self._open.items() if n > 0
         ]
-        return _by_flow(point, "flood", flooded) + _by_flow(point, "wrong-port", wrong) + unread
-
-
-def _by_flow(point: _Point, kind: str, counts: Mapping[Any, int]) -> list[Finding]:
-    """A finding for each flow (and port, where one is named), the greatest first; what is beyond
-    the limit is one."""
-    ranked = sorted(((n, whose) for whose, n in counts.items() if n), key=lambda item: -item[0])
-    found = [
-        _finding(point, kind, n, pair=whose[:2], port=whose[2] if len(whose) > 2 else None)
-        for n, whose in ranked[:MOST_FLOWS]
-    ]
-    rest = sum(n for n, _ in ranked[MOST_FLOWS:])
-    return found + ([_finding(point, kind, rest)] if rest else [])
-
-
-def _finding(point: _Point, kind: str, count: int, **whose: Any) -> Finding:
-    """`whose`: pair, port, groups."""
-    lowest = point.lowest.get(whose.get("pair") or ("", "")) if kind == "loss" else None
-    of_point: dict[str, Any] = {
-        "key": point.key,
-        "where": point.where,
-        "started": point.started,
-        "lowest": lowest,
-        "transport": point.transport,
-    }
-    return Finding(kind, count, **of_point, **whose)
+        return by_flow(point, "flood", flooded) + by_flow(point, "wrong-port", wrong) + unread
 
 
 def _sent(flow: Flow) -> int:

@@ -16,7 +16,7 @@ from ClusterShell.RangeSet import RangeSet, RangeSetException
 from ..base.errors import ConfigurationError
 from ..base.model import Run
 from ..base.node_names import NAMES_MOST, count
-from ..plan import documents, listing
+from ..plan import documents, listing, listing_json
 from .common import add_command, add_configuration, load_runnable, make_console
 
 EXAMPLES = """\
@@ -66,9 +66,9 @@ def main(args: argparse.Namespace) -> int:
     _refuse_phases(args.phases or (), run)
     if args.job is not None:
         _write_job(run, args.job)
-    choice = listing.ListingOptions(phases=args.phases, everything=args.all or args.json)
+    choice = listing_json.ListingOptions(phases=args.phases, everything=args.all or args.json)
     if args.json:
-        json.dump(listing.as_json(run, choice), sys.stdout, indent=1)
+        json.dump(listing_json.as_json(run, choice), sys.stdout, indent=1)
         print()
     else:
         listing.show(run, choice, make_console())

@@ -16,7 +16,8 @@ from ..base.errors import ConfigurationError
 from ..records.directory import RECORDS, SUMMARY, load_summary, replace_json
 from ..records.plan_file import read_plan
 from ..render.terminal import imported_table
-from ..render.terminal.table import SummaryPrinter, make_canvas, make_console
+from ..render.terminal.grid import make_canvas, make_console
+from ..render.terminal.table import SummaryPrinter
 from .common import add_command
 
 EXAMPLES = """\

@@ -23,6 +23,7 @@ from ..topology import topology
 from ..topology.fabric.arithmetic import Arithmetic, Cost, Level, Prices, arithmetic, cost
 from ..topology.fabric.drawing import draw
 from ..topology.fabric.groups import Groups
+from ..topology.file_form import TopologyError
 from ..topology.graph import from_topology
 from . import topology_import
 from .common import add_command, make_console
@@ -76,7 +77,7 @@ def main(args: argparse.Namespace) -> int:
     prices = _prices(args.prices) if args.prices else None
     try:
         read = topology.load(args.topology)
-    except topology.TopologyError as error:
+    except TopologyError as error:
         raise ConfigurationError(str(error)) from None
     fabric = from_topology(read)
     figures = arithmetic(fabric)

@@ -15,8 +15,9 @@ from ..base.node_names import TooManyError, refuse_many
 from ..topology import cabling
 from ..topology.cabling import Cabling, ibnetdiscover, lldp
 from ..topology.fabric import Fabric
+from ..topology.file_form import TopologyError
 from ..topology.graph import from_topology
-from ..topology.topology import TopologyError, parse
+from ..topology.topology import parse
 
 WORD = "import"
 _OPTIONS = ("lldp", "ibnetdiscover", "format", "interface", "switches", "rate", "out")

@@ -13,7 +13,7 @@ from typing import Any
 from ..base import quantities, transports
 from ..base.model import Repeats, Site
 from . import profiles
-from .resolve import ResolvedTest
+from .point import ResolvedTest
 from .schema import Configuration
 from .source import Document, KeyPath
 

@@ -10,7 +10,7 @@ from . import settings
 from .source import Document
 
 if TYPE_CHECKING:
-    from .resolve import ResolvedTest
+    from .point import ResolvedTest
 
 TRIALS_MOST = 20_000  # of 3 s each they would take 17 hours
 _AXES = (("load", "loads"), ("frame_size", "frame_sizes"), ("message_size", "message_sizes"))

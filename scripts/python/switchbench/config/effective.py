@@ -14,8 +14,8 @@ from ..base import quantities, transports
 from ..base.model import ClockChoice, Repeats
 from . import settings
 from .acceptance import about_values
+from .point import ResolvedTest, points
 from .read import FORMAT, CheckedConfiguration
-from .resolve import ResolvedTest, points
 from .settings import Values
 from .steps import COMPOSITE
 

@@ -8,17 +8,17 @@ and nothing else (see `validate`). Checks raise ValueError with one clause: foun
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from ipaddress import ip_interface
 from typing import Annotated, Any, Literal, TypeVar
 
-from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet, NodeSetException
 from pydantic import BaseModel, BeforeValidator, ConfigDict, PlainValidator
 
 from ..base import quantities
 from ..base.model import CLOCK_MODES, ClockChoice, Load, Repeats
-from ..base.node_names import refuse_many
 from ..base.words import listed, meant, shown
+from .imix import frame_bytes, imix
+from .sets import cores, groups, partners, several, word
 
 T = TypeVar("T")
 
@@ -56,38 +56,11 @@ def _axis(values: object) -> object:
         return None
     if not isinstance(values, list):
         raise ValueError(f"is an axis and takes a list: write [{_bare(values)}]")
-    return _several(values)
+    return several(values)
 
 
 def _bare(value: object) -> str:
     return value if isinstance(value, str) else shown(value)
-
-
-def _several(values: list[Any]) -> list[Any]:
-    if not values:
-        raise ValueError("is an empty list")
-    twice = first_double(values)
-    if twice is not None:
-        raise ValueError(f"names {shown(twice)} twice")
-    return values
-
-
-def first_double(values: Iterable[Any]) -> Any:
-    """The first value that comes a second time, or None."""
-    seen = set()
-    for value in values:
-        key = value if isinstance(value, str | int) else repr(value)
-        if key in seen:
-            return value
-        seen.add(key)
-    return None
-
-
-def _frame_bytes(value: object) -> int:
-    size = quantities.size_bytes(value)
-    if not 64 <= size <= 9216:
-        raise ValueError(f"a frame of {size} bytes: frames have 64 to 9216 bytes, FCS included")
-    return size
 
 
 def _message_bytes(value: object) -> int:
@@ -120,12 +93,6 @@ def _inline_bytes(value: object) -> int:
     if size > INLINE_MOST:
         raise ValueError(f"{size} bytes inline: 0 (none) to {INLINE_MOST} are possible")
     return size
-
-
-def _word(value: object) -> str:
-    if not isinstance(value, str) or not value:
-        raise ValueError(f"found {shown(value)}, but a name is needed")
-    return value
 
 
 def _comparison(value: object) -> str:
@@ -167,156 +134,6 @@ def _words(value: object) -> str:
     if not isinstance(value, str) or not value.strip():
         raise ValueError(f"found {shown(value)}, but text is needed")
     return value
-
-
-def written_order(names: str) -> list[str]:
-    """The names of a ClusterShell node set in the order written: `n[3,1-2]` is n3, n1, n2.
-
-    NodeSet sorts, but the written order is the physical one; so each comma inside of brackets is
-    opened here, and NodeSet reads the ranges. No group is looked up: `@all` is refused.
-    """
-    if "@" in names:
-        raise ValueError(f"{shown(names)}: node groups (@) are not read here")
-    refuse_many(names)
-    try:
-        found = [
-            str(name)
-            for piece in _pieces(names)
-            for name in NodeSet(piece, resolver=RESOLVER_NOGROUP)
-        ]
-    except NodeSetException as error:
-        raise ValueError(f"{shown(names)} is no node set: {error}") from None
-    if not found:
-        raise ValueError("names no node")
-    return _several(found)
-
-
-def _pieces(names: str) -> list[str]:
-    """`a[1,3-4]b,c` as `a[1]b`, `a[3-4]b`, `c`: at most one range in each bracket."""
-    pieces = []
-    for part in _split(names):
-        before, bracket, rest = part.partition("[")
-        inside, closed, after = rest.partition("]")
-        if not bracket or not closed:
-            pieces.append(part)
-            continue
-        for span in inside.split(","):
-            pieces += [f"{before}[{span}]{tail}" for tail in (_pieces(after) if after else [""])]
-    return pieces
-
-
-def _split(names: str) -> list[str]:
-    """Splits at the commas outside of brackets."""
-    parts, depth = [""], 0
-    for letter in names:
-        depth += {"[": 1, "]": -1}.get(letter, 0)
-        if letter == "," and depth == 0:
-            parts.append("")
-        else:
-            parts[-1] += letter
-    return [part.strip() for part in parts]
-
-
-def _pair(value: object) -> tuple[str, str]:
-    if not isinstance(value, list) or len(value) != 2:
-        raise ValueError(f"found {shown(value)}, but a pair of two ports or hosts is needed")
-    return _word(value[0]), _word(value[1])
-
-
-PARTNERS = ("neighbours", "halves", "shift", "inside", "across", "random")
-
-
-def _partners(value: object) -> object:
-    if value is None or isinstance(value, str):
-        if value in (None, *PARTNERS):
-            return value
-        raise ValueError(
-            f"found {shown(value)}; possible are {listed(PARTNERS)}, or a list of pairs"
-            f"{meant(value, PARTNERS)}"
-        )
-    if not isinstance(value, list) or not value:
-        raise ValueError(f"found {shown(value)}; possible are {', '.join(PARTNERS)}, or a list")
-    return tuple(_pair(pair) for pair in value)
-
-
-def _groups(value: object) -> object:
-    """Names of groups, node sets or ports; each entry is one group, itself a word or a list."""
-    if value is None:
-        return None
-    if not isinstance(value, list):
-        raise ValueError(f"found {shown(value)}, but a list of groups is needed")
-    return tuple(
-        tuple(_word(item) for item in (entry if isinstance(entry, list) else [entry]))
-        for entry in _several(value)
-    )
-
-
-# RFC 6985, section 3: the letters of an IMIX genome; h and i are jumbo frames.
-GENOME = {
-    "a": 64, "b": 128, "c": 256, "d": 512, "e": 1024, "f": 1280, "g": 1518, "h": 2112, "i": 9000,
-}  # fmt: skip
-_IMIX_MOST = 64  # what a node takes (TRANSPORT_SIZES_MAX)
-
-
-def _imix(value: object) -> object:
-    """A genome with custom letters, or the sizes themselves, in the order sent."""
-    if value is None:
-        return None
-    sizes = _genome(value) if isinstance(value, dict) else value
-    if not isinstance(sizes, list):
-        raise ValueError(
-            f'found {shown(value)}, but a genome ({{genome: "aaab"}}) or a list of sizes is needed'
-        )
-    if not 2 <= len(sizes) <= _IMIX_MOST:
-        raise ValueError(f"has {len(sizes)} frames: an IMIX has 2 to {_IMIX_MOST}")
-    return tuple(_frame_bytes(size) for size in sizes)
-
-
-def _genome(value: dict[str, Any]) -> list[Any]:
-    for key in value:
-        if key not in ("genome", "custom"):
-            raise ValueError(f"{key} is not a key here; keys are genome or custom")
-    custom = value.get("custom", {})
-    if not isinstance(custom, dict):
-        raise ValueError(f"custom: found {shown(custom)}, but a mapping is needed, as {{A: 90}}")
-    letters = GENOME | custom
-    genome = _word(value.get("genome"))
-    for letter in genome:
-        if letter not in letters:
-            raise ValueError(
-                f'genome: "{letter}" has no size: letters are {"".join(letters)} '
-                "(RFC 6985), further ones stand under `custom`"
-            )
-    return [letters[letter] for letter in genome]
-
-
-CORES_MOST = 1024  # what a node can name (engine/platform/cpu_placement.h)
-
-
-def _cores(value: object) -> object:
-    """A cpuset (`2-5,8`), a list of numbers, or one number; in the order written."""
-    if value is None:
-        return None
-    words = value if isinstance(value, list) else str(value).split(",")
-    if isinstance(value, bool | float | dict) or not words:
-        raise ValueError(f'found {shown(value)}, but cores are needed, as "2-5" or [2, 3]')
-    cores = tuple(core for word in words for core in _core_span(word))
-    twice = first_double(cores)
-    if twice is not None:
-        raise ValueError(f"names core {twice} twice")
-    return cores
-
-
-def _core_span(word: object) -> range:
-    first, dash, last = str(word).strip().partition("-")
-    if not first.isdecimal() or (dash and not last.isdecimal()):
-        raise ValueError(f'found {shown(word)}, but a core or a span of cores is needed, as "2-5"')
-    span = range(int(first), int(last if dash else first) + 1)
-    if not span or span[-1] >= CORES_MOST:
-        raise ValueError(
-            f"found {shown(word)}: a span counts up, and cores are 0 to {CORES_MOST - 1}"
-        )
-    return span
 
 
 def whole(least: int, most: int, what: str) -> BeforeValidator:
@@ -493,23 +310,23 @@ Interval = Annotated[int, _single(_interval)]
 RepeatField = Annotated[Any, PlainValidator(_repeats)]
 Size = Annotated[int, _single(quantities.size_bytes)]
 Rate = Annotated[int, _single(quantities.rate_bps)]
-FrameSize = Annotated[int, _single(_frame_bytes)]
+FrameSize = Annotated[int, _single(frame_bytes)]
 MessageSize = Annotated[int, _single(_message_bytes)]
 SizeRange = Annotated[Any, PlainValidator(_size_range)]
 InlineSize = Annotated[int, _single(_inline_bytes)]
 LoadField = Annotated[Load, _single(quantities.load)]
-Name = Annotated[str, _single(_word)]
+Name = Annotated[str, _single(word)]
 Words = Annotated[str, _single(_words)]
 Limit = Annotated[str, _single(_limit)]
 Comparison = Annotated[str, _single(_comparison)]
 IpAddress = Annotated[str, _single(_ip_address(4))]
 Ip6Address = Annotated[str, _single(_ip_address(6))]
 RankCount = Annotated[int, whole(2, 65536, "the number of ranks")]
-Partners = Annotated[Any, PlainValidator(_partners)]
-Groups = Annotated[Any, PlainValidator(_groups)]
+Partners = Annotated[Any, PlainValidator(partners)]
+Groups = Annotated[Any, PlainValidator(groups)]
 ProbeRate = Annotated[Any, PlainValidator(_probe_rate)]
-Imix = Annotated[Any, PlainValidator(_imix)]
-Cores = Annotated[Any, PlainValidator(_cores)]
+Imix = Annotated[Any, PlainValidator(imix)]
+Cores = Annotated[Any, PlainValidator(cores)]
 RdmaPort = Annotated[str, _single(_rdma_port)]
 
 

@@ -14,10 +14,10 @@ from ..base import quantities, transports
 from ..base.model import Port, Process, Site
 from ..base.transports import Way
 from ..base.words import meant, shown
-from .fields import first_double, written_order
 from .order import Names, SitePlace, effective_order, make_groups, make_networks
 from .reach import effective_reach, group_members, leave_out, named_without
 from .schema import HostSite, PortKeys, SiteControl
+from .sets import first_double, written_order
 
 UDP_PORT = 7600
 HEARTBEAT_TIMEOUT_NS = 500_000_000

@@ -17,8 +17,9 @@ from ..base.transports import NAMES, of
 from ..labs import switches
 from ..topology import topology as topologies
 from ..topology.direction import Shaper
+from ..topology.file_form import ROUTED, SITE, Topology, TopologyError
 from ..topology.lab_addresses import IPV4_PREFIX, IPV6_PREFIX, LabNode, lab_node
-from ..topology.topology import ROUTED, SITE, UNSHAPED, Topology, TopologyError
+from ..topology.topology import UNSHAPED
 from .order import Names, SitePlace, effective_order, make_groups, make_networks
 from .schema import LabControl, LabSite
 

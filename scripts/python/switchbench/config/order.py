@@ -13,8 +13,8 @@ from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet
 from ..base.errors import ConfigurationError
 from ..base.model import Port
 from ..base.words import shown, some
-from .fields import first_double, written_order
 from .schema import RankOrder
+from .sets import first_double, written_order
 from .source import Document, KeyPath
 
 Networks = dict[str, tuple[Port, ...]]

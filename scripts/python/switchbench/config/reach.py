@@ -16,9 +16,9 @@ from ..base.model import Site
 from ..base.node_names import TooManyError, refuse_many
 from ..base.programs import ENGINE
 from ..base.words import listed, meant, shown
-from .fields import written_order
 from .order import SitePlace
 from .schema import HostSite, Slurm, Ssh
+from .sets import written_order
 
 FANOUT = 64  # ClusterShell's own default
 TIMEOUT_NS = 10_000_000_000

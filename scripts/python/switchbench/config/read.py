@@ -17,8 +17,9 @@ from ..base.words import listed, meant, shown
 from . import settings
 from .acceptance import refuse_incomplete
 from .clauses import parse_clause
+from .point import ResolvedTest
 from .reach import leave_out
-from .resolve import ResolvedTest, resolve
+from .resolve import resolve
 from .schema import Configuration, Settings
 from .sites import load_site
 from .source import Document, KeyPath, Mark, dotted, from_values, parse_assignment, read_file

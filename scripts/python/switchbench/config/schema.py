@@ -21,7 +21,6 @@ from .fields import (
     FrameSize,
     Groups,
     Imix,
-    InlineSize,
     Interval,
     Ip6Address,
     IpAddress,
@@ -40,9 +39,9 @@ from .fields import (
     SizeRange,
     Strict,
     Words,
-    retries,
     whole,
 )
+from .options import DpdkOptions, TcpOptions, UdpOptions, VerbsOptions
 from .steps import COMPOSITE, FUNCTIONS, KERNELS
 
 _FLOWS = ("chain", "pairs", "aapc", "ring", "random", "partial_mesh")
@@ -61,64 +60,6 @@ Algorithm = Literal[
 ]  # fmt: skip
 Transport = Literal["dpdk", "tcp", "udp", "verbs"]
 Profile = Literal["quick", "standard", "acceptance"]
-
-
-class DpdkOptions(Strict):
-    """What a raw Ethernet or UDP frame looks like and how it is sent."""
-
-    header: Literal["l2", "ipv4-udp", "ipv6-udp"] | None = None
-    vlan: Annotated[int, whole(1, 4094, "a VLAN")] | None = None
-    pcp: Annotated[int, whole(0, 7, "a priority")] | None = None
-    dscp: Annotated[int, whole(0, 63, "a DSCP")] | None = None
-    ttl: Annotated[int, whole(1, 255, "a TTL")] | None = None
-    udp_sources_per_flow: Annotated[int, whole(1, 1024, "the number of source ports")] | None = None
-    burst: Annotated[int, whole(1, 512, "a burst")] | None = None
-    catch_up: Annotated[int, whole(1, 65535, "catch_up")] | None = None
-    dither: Annotated[float, Field(ge=0, le=10)] | None = None
-
-
-class TcpOptions(Strict):
-    """How kernel sockets are used."""
-
-    streams_per_flow: Annotated[int, whole(1, 1024, "the number of streams")] | None = None
-    send_buffer: Size | None = None
-    receive_buffer: Size | None = None
-    congestion: Annotated[str, Field(pattern=r"^[a-z0-9_]{1,15}$")] | None = None
-    nodelay: bool | None = None
-    zero_copy: bool | None = None
-
-
-class UdpOptions(Strict):
-    """How datagrams go through the kernel's sockets."""
-
-    offload: bool | None = None
-    receive_buffer: Size | None = None
-    burst: Annotated[int, whole(1, 128, "a burst")] | None = None
-    catch_up: Annotated[int, whole(1, 65535, "catch_up")] | None = None
-    dither: Annotated[float, Field(ge=0, le=10)] | None = None
-
-
-class VerbsOptions(Strict):
-    """Which RDMA service and operation carry messages, and how (doc/verbs.md)."""
-
-    service: Literal["rc", "uc", "ud"] | None = None
-    operation: Literal["send", "write", "read"] | None = None
-    immediate: bool | None = None
-    depth: Annotated[int, whole(1, 16384, "the depth")] | None = None
-    queue_pairs: Annotated[int, whole(1, 64, "the number of queue pairs")] | None = None
-    inline: InlineSize | None = None
-    signal_every: Annotated[int, whole(1, 16384, "signal_every")] | None = None
-    mtu: Literal[256, 512, 1024, 2048, 4096] | None = None
-    gid_index: Annotated[int, whole(0, 255, "a GID index")] | None = None
-    service_level: Annotated[int, whole(0, 15, "a service level")] | None = None
-    traffic_class: Annotated[int, whole(0, 255, "a traffic class")] | None = None
-    pkey_index: Annotated[int, whole(0, 65535, "a P_Key index")] | None = None
-    retry: Annotated[int, retries("the number of retries")] | None = None
-    rnr_retry: Annotated[int, retries("the number of retries")] | None = None
-    timeout: Annotated[int, whole(1, 31, "the timeout's exponent")] | None = None
-    completion: Literal["auto", "poll", "event"] | None = None
-    connect: Literal["exchange", "cm"] | None = None
-    reuse: Annotated[int, whole(0, 1_000_000, "the number of queue pairs kept")] | None = None
 
 
 class ScatterOptions(Strict):

@@ -15,11 +15,13 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from switchbench.labs.state import LabBusyError, LabError
+from switchbench.topology.file_form import Guests, Topology, TopologyError
 from switchbench.topology.lab_addresses import LabNode
-from switchbench.topology.topology import UNSHAPED, Guests, Topology, TopologyError, load
+from switchbench.topology.topology import UNSHAPED, load
 
 if TYPE_CHECKING:
-    from switchbench.labs.build import Lab, down, find, session, up
+    from switchbench.labs.build import down, find, session, up
+    from switchbench.labs.lab import Lab
 
 __all__ = [
     "UNSHAPED",

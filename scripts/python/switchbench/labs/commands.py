@@ -16,8 +16,9 @@ from typing import Any, TextIO
 from switchbench.base.quantities import link_rate_text
 from switchbench.labs import build, rootless, state
 from switchbench.labs.state import LabError
+from switchbench.topology.file_form import AttachedHost, Topology, TopologyError
 from switchbench.topology.links import NodeLink
-from switchbench.topology.topology import AttachedHost, Topology, TopologyError, load
+from switchbench.topology.topology import load
 
 
 def up(

@@ -19,7 +19,8 @@ from typing import Any, Self
 from pyroute2 import IPRoute
 
 from switchbench.labs import namespaces
-from switchbench.labs.build import MERGED_BYTES, Lab
+from switchbench.labs.devices import MERGED_BYTES
+from switchbench.labs.lab import Lab
 from switchbench.topology import lab_addresses
 
 _ETHERNET_HEADER = 14

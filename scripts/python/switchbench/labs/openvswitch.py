@@ -29,7 +29,7 @@ from pyroute2 import IPRoute
 from switchbench.labs import namespaces, state
 from switchbench.labs.state import LabError
 from switchbench.topology import lab_addresses
-from switchbench.topology.topology import Topology
+from switchbench.topology.file_form import Topology
 
 TUN = Path("/dev/net/tun")
 PROGRAMS = ("ovsdb-tool", "ovsdb-server", "ovs-vswitchd", "ovs-vsctl")

@@ -18,8 +18,9 @@ from pyroute2 import IPRoute
 
 from ..topology import lab_addresses
 from ..topology.direction import Shaper
+from ..topology.file_form import Topology
 from ..topology.links import NodeLink
-from ..topology.topology import UNSHAPED, Topology
+from ..topology.topology import UNSHAPED
 from . import namespaces, shaper
 from .routing import Routing
 

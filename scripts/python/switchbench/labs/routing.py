@@ -24,8 +24,9 @@ import numpy as np
 
 from ..topology import lab_addresses
 from ..topology.fabric import Fabric, Routes
+from ..topology.file_form import Topology
 from ..topology.graph import from_topology
-from ..topology.topology import UNSHAPED, Topology
+from ..topology.topology import UNSHAPED
 
 _SEGMENTS = IPv4Address("198.19.0.0")
 _SEGMENT_PREFIX = 24

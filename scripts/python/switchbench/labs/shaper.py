@@ -18,7 +18,7 @@ from pyroute2.netlink.rtnl import RTM_NEWQDISC, TC_H_ROOT
 from pyroute2.netlink.rtnl.tcmsg import tcmsg
 
 from switchbench.topology.direction import ETHERNET_HEADER_AND_TAG, Shaper
-from switchbench.topology.topology import LAYER1_OVERHEAD
+from switchbench.topology.file_form import LAYER1_OVERHEAD
 
 SHAPER_HANDLE = 0x10000
 

@@ -20,7 +20,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from switchbench.topology.topology import Topology
+from switchbench.topology.file_form import Topology
 
 RUN_DIR = Path("/run/switchbench")
 

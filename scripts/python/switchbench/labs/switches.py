@@ -30,7 +30,7 @@ from switchbench.labs import namespaces, state
 from switchbench.labs.state import LabError
 from switchbench.topology import behaviour, lab_addresses
 from switchbench.topology.behaviour import Behaviour, Fault
-from switchbench.topology.topology import AttachedHost, Topology
+from switchbench.topology.file_form import AttachedHost, Topology
 
 BINARY = "switchbench-switch"
 TRUTH = "switch.ndjson"

@@ -21,11 +21,7 @@ from ..config import CheckedConfiguration, effective
 from ..config.acceptance import about_values, reservations
 from ..config.clauses import excluding, matches
 from ..config.effective import SWITCH_TIMEOUT_NS
-from ..config.resolve import (
-    Point,
-    ResolvedTest,
-    points,
-)
+from ..config.point import Point, ResolvedTest, points
 from ..config.steps import (
     COMPOSITE,
 )

@@ -13,7 +13,7 @@ from ..config import CheckedConfiguration
 from ..config.effective import text as written
 from ..config.hpcc import HpccMeasurement
 from ..config.members import Members
-from ..config.resolve import Point, place
+from ..config.point import Point, place
 from ..config.settings import PATTERN_KEYS, carries_messages
 from ..config.steps import COMPOSITE, KERNELS, LOCAL, SIZELESS
 from .engine import PlanRefused, PlanRequest, PlanSize, plan_size

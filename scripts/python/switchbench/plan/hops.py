@@ -11,6 +11,7 @@ import numpy as np
 from ..base.model import Site
 from ..topology import topology as topologies
 from ..topology.fabric import Fabric, Routes
+from ..topology.file_form import ROUTED
 from ..topology.graph import from_topology
 
 
@@ -28,7 +29,7 @@ class Hops:
         if site.lab is None:
             return None
         topology = topologies.load(site.lab, site.lab_overrides)
-        if topology.kind != topologies.ROUTED:
+        if topology.kind != ROUTED:
             return None
         return cls(from_topology(topology, unlimited_bps=1))
 

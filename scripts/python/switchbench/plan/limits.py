@@ -9,8 +9,8 @@ from ..base import transports
 from ..base.memory import spare_bytes
 from ..base.model import SCHEDULE, Port
 from ..config.effective import text as written
+from ..config.point import Point, frame_limits, given, verbs_limits, waiting_limits
 from ..config.profiles import SHARED_PERCENT
-from ..config.resolve import Point, frame_limits, given, verbs_limits, waiting_limits
 from ..config.steps import FUNCTIONS, algorithm_refusal, size_refusal
 from .draft import Draft
 from .engine import PlanSize

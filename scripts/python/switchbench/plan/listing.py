@@ -3,9 +3,7 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import Any
 
@@ -16,64 +14,25 @@ from rich.table import Table
 from rich.text import Text
 
 from ..base import format, quantities, timing
-from ..base.model import SCHEDULE, WAITING, Part, Port, Run, Trial
+from ..base.model import SCHEDULE, Part, Port, Run, Trial
 from ..config.clauses import clauses_sha256, selected
-from ..config.steps import COMPOSITE, KERNELS, SIZELESS
-from .engine import Phase, PlanRequest, plan_phases
+from ..config.steps import COMPOSITE
+from .engine import Phase
 from .hops import Hops
+from .listing_json import (
+    OF_CLASS,
+    SUITE_KEYS,
+    ListedPlan,
+    ListingOptions,
+    notes,
+    phases_shown,
+    plans_of,
+    tests_of,
+    unique,
+)
 
-PHASES_SHOWN = 12
 FLOWS_SHOWN = 16
 PORTS_SHOWN = 24
-
-_OF_CLASS = frozenset(name for name in KERNELS if name in SIZELESS)  # who say their own sizes
-_SUITE_KEYS = (COMPOSITE, "pair", "among")  # what tells a suite's own trials apart
-
-
-@dataclass(frozen=True)
-class ListingOptions:
-    """How much is wanted."""
-
-    phases: Sequence[int] | None = None  # only these
-    everything: bool = False
-
-
-@dataclass
-class ListedPlan:
-    """A plan that one or more trials follow."""
-
-    number: int
-    parts: tuple[Part, ...]
-    pattern: dict[str, Any]
-    seed: int
-    phases: int
-    trials: list[Trial] = field(default_factory=list)
-
-    def listing(self, numbers: Sequence[int] | None) -> list[list[Phase]]:
-        """The phases of each part."""
-        return [
-            plan_phases(PlanRequest.of(len(part.ranks), self.pattern, self.seed), numbers)
-            for part in self.parts
-        ]
-
-
-def plans_of(run: Run) -> list[ListedPlan]:
-    """The run's different plans, in the order of their first trial."""
-    found: dict[str, ListedPlan] = {}
-    for trial in run.trials:
-        # Of a suite's pairs one stands for all; sizes change no flows.
-        flows = {name: value for name, value in trial.pattern.items() if name != "bytes"}
-        where = (
-            trial.parameters[COMPOSITE] if "pair" in trial.parameters else trial.document["parts"]
-        )
-        key = json.dumps([where, flows, trial.document["seed"]])
-        plan = found.get(key)
-        if plan is None:
-            plan = found[key] = ListedPlan(
-                len(found), trial.parts, trial.pattern, trial.document["seed"], trial.phases
-            )
-        plan.trials.append(trial)
-    return list(found.values())
 
 
 # --- for people ----------------------------------------------------------------------------------
@@ -88,7 +47,7 @@ def show(run: Run, choice: ListingOptions, console: Console) -> None:
         f"expected time {timing.human(run.expected_s)}{longest}, of it "
         f"{timing.human(run.start_s)} to start"
     )
-    for note in _notes(run):
+    for note in notes(run):
         console.print(Text(f"note: {note}"))
     for name in run.unbuilt:
         console.print(Text(f"not built yet, so this can't be run: {name}"))
@@ -107,10 +66,6 @@ def show(run: Run, choice: ListingOptions, console: Console) -> None:
         )
     for plan in plans_of(run):
         _show_plan(plan, choice, hops, console)
-
-
-def _notes(run: Run) -> list[str]:
-    return [*run.reservations, *([run.not_alternated] if run.not_alternated else [])]
 
 
 def _site_line(run: Run) -> str:
@@ -180,7 +135,7 @@ def _words(parameters: dict[str, list[Any]]) -> Iterator[str]:
 def _scatter_words(values: Sequence[dict[str, Any]]) -> Iterator[str]:
     """Messages of drawn sizes, which have their own column: `scatter=random messages=250`."""
     for name, key in (("scatter", "partners"), ("messages", "count"), ("compute", "compute")):
-        found = _unique(value[key] for value in values)
+        found = unique(value[key] for value in values)
         if found != [0.0]:
             yield f"{name}={','.join(str(value) for value in found)}"
 
@@ -203,7 +158,7 @@ def _sizes(test: dict[str, Any]) -> list[str]:
     parameters = test["parameters"]
     if "scatter" in parameters:
         spans = (value["sizes"] for value in parameters["scatter"])
-        return _unique(" to ".join(map(quantities.SIZE.text, span)) for span in spans)
+        return unique(" to ".join(map(quantities.SIZE.text, span)) for span in spans)
     if test["sizes"]:
         return [_size(sizes, test["size_unit"]) for sizes in test["sizes"]]
     kinds = {"problem_class": "class", "matrix": "matrix"}
@@ -238,7 +193,7 @@ def _show_plan(
     plan: ListedPlan, choice: ListingOptions, hops: Hops | None, console: Console
 ) -> None:
     console.print(Text(_title(plan), style="bold"))
-    numbers = _phases_shown(plan, choice)
+    numbers = phases_shown(plan, choice)
     table = _table("phase", "name", "network") if len(plan.parts) > 1 else _table("phase", "name")
     table.add_column("flows", overflow="fold")
     for part, phases in zip(plan.parts, plan.listing(numbers), strict=True):
@@ -255,7 +210,7 @@ def _title(plan: ListedPlan) -> str:
     tests = list(dict.fromkeys(trial.test for trial in plan.trials))
     ranks = " + ".join(f"{len(part.ranks)} ranks of {part.network}" for part in plan.parts)
     first = plan.trials[0]
-    parameters = {key: [value] for key, value in first.parameters.items() if key not in _SUITE_KEYS}
+    parameters = {key: [value] for key, value in first.parameters.items() if key not in SUITE_KEYS}
     suite = [f"{COMPOSITE} {first.parameters[COMPOSITE]}:"] if COMPOSITE in first.parameters else []
     words = " ".join([*suite, plan.pattern["name"], *_words(parameters)])
     pairs = len({trial.parameters.get("pair") for trial in plan.trials})
@@ -274,19 +229,12 @@ def _steps_words(trial: Trial) -> str:
         return ""
     told = [format.of(steps[f"{what}s"] or 0, what) for what in ("step", "message")]
     together = ""
-    if trial.pattern["name"] in _OF_CLASS:
+    if trial.pattern["name"] in OF_CLASS:
         together = f", {format.decimal_size(steps['payload_bytes'] or 0)} together"
     iterations = steps["iterations"]
     in_all = f"; {format.of(iterations, 'iteration')} in all" if iterations else ""
     where = " in all phases" if trial.phases > 1 else ""
     return f", {' and '.join(told)} of all ranks{where}{together}{in_all}"
-
-
-def _phases_shown(plan: ListedPlan, choice: ListingOptions) -> list[int]:
-    numbers = range(plan.phases)
-    if choice.phases is not None:
-        return [number for number in choice.phases if number in numbers]
-    return list(numbers if choice.everything else numbers[:PHASES_SHOWN])
 
 
 def _flows(phase: Phase, part: Part, choice: ListingOptions, hops: Hops | None) -> Text:
@@ -321,155 +269,8 @@ def _arrow_text(src: int, dst: int, arrow: str, ranks: Sequence[Port], hops: Hop
 # --- for programs --------------------------------------------------------------------------------
 
 
-def tests_of(run: Run) -> list[dict[str, Any]]:
-    """One entry for each test, its axes collected from its trials."""
-    tests = []
-    in_order = sorted(run.trials, key=lambda trial: trial.test)
-    for number, group in groupby(in_order, key=lambda trial: trial.test):
-        trials = list(group)
-        first = trials[0]
-        sure = [trial for trial in trials if not trial.optional]
-        suite = COMPOSITE in first.parameters
-        tests.append(
-            {
-                "test": number,
-                "pattern": COMPOSITE if suite else first.pattern["name"],
-                "parameters": _collected(trials, without=_SUITE_KEYS),
-                "transport": first.transport,
-                "networks": [part.network for part in first.parts],
-                "ranks": _unique(
-                    trial.parameters.get("among", len(trial.parts[0].ranks)) for trial in trials
-                ),
-                "sizes": _unique(size for trial in trials if (size := _size_of(trial)) is not None),
-                "size_unit": first.size_unit,
-                "loads": _unique(load for trial in trials if (load := _load_of(trial)) is not None),
-                "repeat": first.repeats.least,
-                "repeat_most": first.repeats.most,
-                "trials": len(sure),
-                "phases": sum(trial.phases for trial in sure),
-                "flows": sum(trial.flows for trial in sure),
-                "expected_s": round(sum(trial.expected_s for trial in sure), 3),
-            }
-        )
-    return tests
-
-
-def _size_of(trial: Trial) -> list[int] | None:
-    """None of an application kernel, whose class says the sizes."""
-    return None if trial.pattern["name"] in _OF_CLASS else list(trial.sizes)
-
-
-def _load_of(trial: Trial) -> str | None:
-    """None where messages wait for each other: nothing is offered at any rate."""
-    return None if trial.traffic in WAITING else quantities.load_text(trial.load)
-
-
 def _repeats(test: dict[str, Any]) -> str:
     if test["pattern"] == COMPOSITE:
         return "as HPCC"
     least, most = test["repeat"], test["repeat_most"]
     return str(least) if least == most else f"{least} to {most}"
-
-
-def _collected(trials: Iterable[Trial], without: Sequence[str]) -> dict[str, list[Any]]:
-    """Every value that a parameter has in some trial."""
-    found: dict[str, list[Any]] = {}
-    for trial in trials:
-        for key, value in trial.parameters.items():
-            if key in without:
-                continue
-            values = found.setdefault(key, [])
-            if value not in values:
-                values.append(value)
-    return found
-
-
-def _unique(values: Iterable[Any]) -> list[Any]:
-    found: list[Any] = []
-    for value in values:
-        if value not in found:
-            found.append(value)
-    return found
-
-
-def as_json(run: Run, choice: ListingOptions) -> dict[str, Any]:
-    """The whole plan as plain values (documented in `switchbench plan --help`)."""
-    plans = plans_of(run)
-    hops = Hops.of(run.site)
-    number = {trial.id: plan.number for plan in plans for trial in plan.trials}
-    return {
-        "switchbench": 1,
-        "seed": run.seed,
-        "expected_s": round(run.expected_s, 3),
-        "longest_s": round(run.longest_s, 3),
-        "start_s": round(run.start_s, 3),
-        "tests": tests_of(run),
-        "trials": [_trial(trial, number[trial.id]) for trial in run.trials],
-        "plans": [_plan(plan, choice, hops) for plan in plans],
-        "configuration": run.effective,
-        "about": run.about,
-        "clauses": [_clause(clause, run) for clause in run.expectations],
-        "clauses_sha256": clauses_sha256(run.expectations) if run.expectations else None,
-        "warnings": list(run.reservations),
-        "notes": _notes(run),
-        "not_built": list(run.unbuilt),
-    }
-
-
-def _clause(clause: dict[str, Any], run: Run) -> dict[str, Any]:
-    trials = [trial.id for trial in selected(clause["where"], run.trials)]
-    return {"over": "run", **clause, "trials": trials}
-
-
-def _trial(trial: Trial, plan: int) -> dict[str, Any]:
-    return {
-        "trial": trial.id,
-        "test": trial.test,
-        "repeat": trial.repeat,
-        "plan": plan,
-        "size": _size_of(trial),
-        "load": _load_of(trial),
-        "parameters": trial.parameters,
-        "steps": trial.steps,
-        "expected_s": round(trial.expected_s, 3),
-    }
-
-
-def _plan(plan: ListedPlan, choice: ListingOptions, hops: Hops | None) -> dict[str, Any]:
-    listing = plan.listing(_phases_shown(plan, choice))
-    longest = max(listing, key=len)
-    return {
-        "plan": plan.number,
-        "networks": [part.network for part in plan.parts],
-        "ranks": {part.network: [port.name for port in part.ranks] for part in plan.parts},
-        "seed": plan.seed,
-        "pattern": plan.pattern,
-        "phases": [
-            {
-                "phase": phase.number,
-                "name": phase.name,
-                "networks": [
-                    _named(phases[i], part, hops)
-                    for part, phases in zip(plan.parts, listing, strict=True)
-                    if i < len(phases)
-                ],
-            }
-            for i, phase in enumerate(longest)
-        ],
-    }
-
-
-def _named(phase: Phase, part: Part, hops: Hops | None) -> dict[str, Any]:
-    names = [port.name for port in part.ranks]
-    hosts = [port.host for port in part.ranks]
-    named: dict[str, Any] = {
-        "network": part.network,
-        "flows": [
-            [names[src], names[dst], "forward" if forwards else "generate"]
-            for src, dst, forwards in phase.flows
-        ],
-        "idle": [names[rank] for rank in phase.idle],
-    }
-    if hops is not None:
-        named["hops"] = [hops.between(hosts[src], hosts[dst]) for src, dst, _ in phase.flows]
-    return named

@@ -18,6 +18,7 @@ from ..plan.engine import PlanRequest, plan_flows, plan_ops, plan_size
 from ..topology import topology as topologies
 from ..topology.fabric import Fabric, Routes
 from ..topology.fabric.routes import Ranks, Rates
+from ..topology.file_form import TopologyError
 from ..topology.graph import from_topology
 from .models import MODELS, SLOW, USUAL, Flows
 from .parameters import Path_
@@ -73,7 +74,7 @@ def fabric_of(run: Run, topology: str | None) -> Fabric:
         if topology is not None:
             return from_topology(topologies.load(topology))
         return from_topology(topologies.load(str(run.site.lab), run.site.lab_overrides))
-    except topologies.TopologyError as error:
+    except TopologyError as error:
         raise ConfigurationError(str(error)) from None
 
 

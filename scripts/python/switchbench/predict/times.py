@@ -7,7 +7,6 @@ a phase is followed from end to end of its flows. Formulas: doc/topology.md, "Si
 
 from __future__ import annotations
 
-import json
 import statistics
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -19,16 +18,15 @@ import numpy as np
 
 from ..analysis import measures
 from ..analysis.executions import MeasuredExecutions, RankTimes, parts_of
-from ..analysis.hpcc import about_suite, hpcc_entries
+from ..analysis.hpcc import hpcc_entries
 from ..analysis.kernels import iterations_of
-from ..analysis.sweep import about, is_sweep
+from ..analysis.sweep import is_sweep
 from ..base import transports
 from ..base.model import SCHEDULE, Part, Site, Trial
 from ..base.timing import PHASE_PER_NODE_S, PHASE_S
-from ..config.steps import COMPOSITE
 from ..records.latency import Histogram
 from ..topology.fabric.routes import Ranks, Rates
-from .joined import Number, sure_summary
+from .joined import sure_summary
 from .models import MODELS, SLOW, Flows
 from .parameters import Parameters, Path_
 from .stepwise import StepCosts, StepProgram, StepTime, repetition
@@ -184,7 +182,7 @@ def between(site: Site, results: Path) -> Between:
     """A line through what plans of different numbers of phases took beside them."""
     beside = [
         (plan["phases"], plan["elapsed_s"] - spent)
-        for plan, spent in _plans(sure_summary(results))
+        for plan, spent in plan_times(sure_summary(results))
         if plan["traffic"] not in ("stream", SCHEDULE)  # which end after their phases do
     ]
     by_phases: dict[int, list[float]] = defaultdict(list)
@@ -199,7 +197,7 @@ def between(site: Site, results: Path) -> Between:
     return Between(0.0, PHASE_S + PHASE_PER_NODE_S * sharing, False)
 
 
-def _plans(summary: Mapping[str, Any]) -> list[tuple[Mapping[str, Any], float]]:
+def plan_times(summary: Mapping[str, Any]) -> list[tuple[Mapping[str, Any], float]]:
     """Each plan that was timed, with the sum of its phases."""
     spent: dict[tuple[int, int, str], float] = defaultdict(float)
     for entry in summary["trials"]:
@@ -361,59 +359,3 @@ def of_suite(shares: Sequence[OfSuite]) -> Iterator[Time]:
 
 
 # --- what was measured -------------------------------------------------------------------------
-
-
-def measured_times(trials: Mapping[Number, Trial], directory: Path) -> dict[tuple[int, str], float]:
-    """By point and `Time.what`: of plans the median of repeats, of messages the median, of steps
-    the mean."""
-    summary = sure_summary(directory)
-    plans: dict[tuple[int, str], list[float]] = defaultdict(list)
-    for plan, phases_s in _plans(summary):
-        trial = trials.get((plan["trial"], plan["repeat"]))
-        if trial is not None and trial.traffic == "transfer":
-            plans[trial.point, PHASES_S].append(phases_s)
-            plans[trial.point, PLAN_S].append(plan["elapsed_s"])
-    found = {key: statistics.median(seconds) for key, seconds in plans.items()}
-    singles = dict(_single_times(summary))
-    suites = {_key(suite): suite["outputs"] for suite in summary["steps"]["hpcc"]}
-    for trial in trials.values():
-        for part in trial.parts:
-            curve = _curve(about(trial, part))
-            if COMPOSITE in trial.parameters:
-                for name, value in suites.get(_key(about_suite(trial, part)), {}).items():
-                    if value is not None:
-                        found[trial.point, named(name, trial, part.network)] = value
-                continue
-            for what in (HALF_TRIP_US, T_AVG_US, ITERATION_US):
-                size = None if what == ITERATION_US else trial.sizes[0]
-                time = singles.get((curve, size, what))
-                if time and (what != HALF_TRIP_US or len(trial.parts) == 1):
-                    found[trial.point, named(what, trial, part.network)] = time
-    return found
-
-
-def _single_times(
-    summary: Mapping[str, Any],
-) -> Iterator[tuple[tuple[str, int | None, str], float | None]]:
-    """By curve, size and `Time.what`."""
-    for curve in summary["messages"]["curves"]:
-        for point in curve["points"]:
-            half_us = point["latency_us"]
-            typical = half_us.get("p50") or half_us.get("mean")
-            yield (_curve(curve), point["size"], HALF_TRIP_US), typical
-    for function in summary["steps"]["functions"]:
-        for point in function["points"]:
-            yield (_curve(function), point["size"], T_AVG_US), point["imb"]["t_avg_us"]
-    for kernel in summary["steps"]["kernels"]:
-        yield (_curve(kernel), None, ITERATION_US), kernel["iteration_us"]
-
-
-def _key(suite: Mapping[str, Any]) -> str:
-    """What tells a run of HPCC's suite from others."""
-    names = ("transport", "network", "ranks", "parameters")
-    return json.dumps([suite[name] for name in names], sort_keys=True)
-
-
-def _curve(entry: Mapping[str, Any]) -> str:
-    """What tells a curve of the summary from others."""
-    return json.dumps([_key(entry), entry["pattern"]])

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from switchbench.topology.topology import LAYER1_OVERHEAD
+from switchbench.topology.file_form import LAYER1_OVERHEAD
 
 ETHERNET_HEADER_AND_TAG = 18
 _BURST_S = 0.016

@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 from .fabric import Fabric, FabricError, Link
-from .topology import ROUTED, UNSHAPED, Topology
+from .file_form import ROUTED, Topology
+from .topology import UNSHAPED
 
 
 def from_topology(topology: Topology, unlimited_bps: int | None = None) -> Fabric:

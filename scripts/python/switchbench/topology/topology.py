@@ -10,206 +10,51 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any
 
 import yaml
 from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet, NodeSetException
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import ValidationError
 
 from switchbench.base import bounded
 from switchbench.base.node_names import TooManyError, refuse_many
 from switchbench.base.programs import configurations
 from switchbench.base.quantities import UNSHAPED as UNSHAPED
-from switchbench.base.quantities import link_rate_bps, size_bytes
 from switchbench.base.words import meant
-from switchbench.topology.behaviour import Behaviour, Fault
-from switchbench.topology.links import NodeLink, Reader
+from switchbench.topology.behaviour import Behaviour
+from switchbench.topology.links import Reader
 
-DEFAULT_QUEUE_BYTES = 128 * 1024
-MTU_RANGE = (1280, 9600)  # IPv6 wants 1,280 (RFC 8200 section 5); NICs stop around 9,600.
-LAYER1_OVERHEAD = 24
-"""FCS 4, preamble and start delimiter 8, gap 12: what a frame costs beyond what Linux counts."""
-
-BRIDGES, MODEL, OVS, ROUTED = "bridges", "model", "ovs", "routed"
-"""What a lab is made of: its switch of Linux bridges, of the modelled switch or of Open vSwitch; or
-nodes that forward IP between bridges and over links of their own."""
-
-SITE = "site"
-"""A real network, of which no lab is made: its switches may form loops, its nodes be on several."""
-
-MAX_ROUTED = 128
-"""Nodes of a routed lab: each has a route to each other one."""
-
-MAX_GUESTS = 64
-MEMORY_RANGE_MIB = (128, 16384)
+from .file_form import (
+    DEFAULT_QUEUE_BYTES,
+    MODEL,
+    ROUTED,
+    SITE,
+    AttachedHost,
+    File,
+    Guests,
+    GuestsFile,
+    Nodes,
+    Override,
+    Topology,
+    TopologyError,
+    Trunk,
+)
+from .mistakes import (
+    apart_mistakes,
+    burst_mistakes,
+    loop_mistakes,
+    model_mistakes,
+    module_mistakes,
+    queue_mistakes,
+    routed_mistakes,
+)
 
 PROJECT_LABS = configurations() / "labs"
 
 _SWITCH = "switch"  # The namespace of the switch is named like a node's, so no node may be.
-_MODEL_PORTS = 30  # DPDK as Debian builds it holds 32 devices a process.
 _MAX_NODES = 65_000  # The lab's addresses hold the node's position in 16 bits.
-
-
-class TopologyError(ValueError):
-    """A topology that can't be used; `messages` holds one sentence for each mistake."""
-
-    def __init__(self, messages: Iterable[str]) -> None:
-        self.messages = list(messages)
-        super().__init__("\n".join(self.messages))
-
-
-@dataclass(frozen=True)
-class AttachedHost:
-    """A host on one switch port, or in a routed lab on none."""
-
-    name: str
-    index: int
-    """Its position, from 1, in the order of the file."""
-    module: str
-    """Empty: it is on no switch."""
-    port: str
-    """The switch port as people know it: the lab's `p<index>`, or what the file says."""
-    rate_bps: int
-    """Layer-1 rate each way; `UNSHAPED` when nothing limits it."""
-    queue_bytes: int
-    """What each of its two shapers may hold, in layer-1 bytes."""
-
-
-@dataclass(frozen=True)
-class Trunk:
-    """All the links between two modules, as one shaper each way."""
-
-    a: str
-    b: str
-    links: int
-    rate_bps: int
-    """The sum over its links; `UNSHAPED` when nothing limits it."""
-    queue_bytes: int
-
-    @property
-    def name(self) -> str:
-        """`left-right`."""
-        return f"{self.a}-{self.b}"
-
-
-@dataclass(frozen=True)
-class Guests:
-    """What the nodes of a lab of guests are made of (doc/guests.md)."""
-
-    memory_mib: int = 256
-    cpus: int = 1
-    nic: str = "virtio"
-    """The kind of NIC under test: `virtio`, `e1000`, `e1000e` or `vmxnet3`."""
-
-
-@dataclass(frozen=True)
-class Topology:
-    """A network: modules, with nodes; a tree, unless nodes forward."""
-
-    name: str
-    description: str
-    modules: tuple[str, ...]
-    nodes: tuple[AttachedHost, ...]
-    trunks: tuple[Trunk, ...]
-    mtu: int
-    guests: Guests | None = None
-    """None: the nodes are network namespaces."""
-    model: dict[str, Any] | None = None
-    """How the modelled switch behaves (`Behaviour.plain`); None: it is another kind."""
-    burst_bytes: int | None = None
-    """What may pass a shaper at once after silence, in layer-1 bytes; None: 16 ms of line."""
-    kind: str = BRIDGES
-    links: tuple[NodeLink, ...] = ()
-    """Between nodes, of a routed lab or a site; of a site, to further switches too."""
-
-    @property
-    def cables(self) -> tuple[AttachedHost | Trunk | NodeLink, ...]:
-        """All that has a rate and a queue: nodes on a switch, trunks, links between nodes."""
-        return (*(node for node in self.nodes if node.module), *self.trunks, *self.links)
-
-    @property
-    def frame_layer1_bytes(self) -> int:
-        """The largest untagged frame on the wire: MTU, header, FCS, preamble and gap."""
-        return self.mtu + 14 + LAYER1_OVERHEAD
-
-    def node(self, name: str) -> AttachedHost:
-        """The node of that name; `TopologyError` names those there are."""
-        for node in self.nodes:
-            if node.name == name:
-                return node
-        known = NodeSet.fromlist([node.name for node in self.nodes], resolver=RESOLVER_NOGROUP)
-        raise TopologyError([f"{self.name} has no node {name!r} (it has {known})"])
-
-
-def parse_memory_mib(value: object) -> int:
-    """MiB from `256MiB`, `1GiB` or a number of bytes."""
-    mib = size_bytes(value) // 1024**2
-    if not MEMORY_RANGE_MIB[0] <= mib <= MEMORY_RANGE_MIB[1]:
-        raise ValueError(f"{value!r} is not a guest's memory: 128MiB to 16GiB")
-    return mib
-
-
-_Rate = Annotated[int, BeforeValidator(link_rate_bps)]
-_Bytes = Annotated[int, BeforeValidator(size_bytes)]
-_Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$")]
-
-
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class _Nodes(_Strict):
-    module: str | None = None
-    rate: _Rate | None = None
-    queue: _Bytes | None = None
-
-
-class _Override(_Strict):
-    rate: _Rate | None = None
-    queue: _Bytes | None = None
-    port: str | None = None
-
-
-class _Trunk(_Strict):
-    between: Annotated[list[str], Field(min_length=2, max_length=2)]
-    links: Annotated[int, Field(ge=1)] = 1
-    rate: _Rate | None = None
-    queue: _Bytes | None = None
-
-
-class _Link(_Strict):
-    between: Annotated[list[str], Field(min_length=2, max_length=2)]
-    rate: _Rate | None = None
-    queue: _Bytes | None = None
-
-
-class _File(_Strict):
-    topology: Literal[1]
-    description: str = ""
-    rate: _Rate | None = None
-    queue: _Bytes = DEFAULT_QUEUE_BYTES
-    burst: _Bytes | None = None
-    mtu: Annotated[int, Field(ge=MTU_RANGE[0], le=MTU_RANGE[1])] = 1500
-    modules: Annotated[list[_Name], Field(min_length=1)] | None = None
-    nodes: Annotated[dict[str, _Nodes | None], Field(min_length=1)]
-    trunks: list[_Trunk] = []
-    links: list[_Link] = []
-    overrides: dict[str, _Override] = {}
-    kind: Literal["bridges", "model", "ovs", "routed", "site"] = "bridges"
-    model: Behaviour | None = None
-
-
-class _GuestsFile(_Strict):
-    topology: Literal[1]
-    description: str = ""
-    guests: Annotated[int, Field(ge=1, le=MAX_GUESTS)]
-    memory: Annotated[int, BeforeValidator(parse_memory_mib)] = Guests.memory_mib
-    cpus: Annotated[int, Field(ge=1, le=16)] = Guests.cpus
-    nic: Literal["virtio", "e1000", "e1000e", "vmxnet3"] = "virtio"
-    mtu: Annotated[int, Field(ge=MTU_RANGE[0], le=MTU_RANGE[1])] = 1500
 
 
 class _UniqueKeyLoader(bounded.Loader):
@@ -273,8 +118,8 @@ def parse(
         raise TopologyError([f"{where}: is not a mapping of keys, as a topology has to be"])
     try:
         if "guests" in document:
-            return _guests(_GuestsFile.model_validate({**document, **(overrides or {})}), name)
-        file = _File.model_validate(_overridden(document, overrides or {}))
+            return _guests(GuestsFile.model_validate({**document, **(overrides or {})}), name)
+        file = File.model_validate(_overridden(document, overrides or {}))
         return _resolve(file, name)
     except ValidationError as error:
         raise TopologyError(
@@ -356,7 +201,7 @@ def _resized(nodes: dict[str, Any], total: int) -> dict[str, Any]:
     }
 
 
-def _guests(file: _GuestsFile, name: str) -> Topology:
+def _guests(file: GuestsFile, name: str) -> Topology:
     """Guests on one switch, which shapes nothing: its speed is that of the emulation."""
     nodes = (
         AttachedHost(f"node{i}", i, _SWITCH, f"p{i}", UNSHAPED, DEFAULT_QUEUE_BYTES)
@@ -366,8 +211,8 @@ def _guests(file: _GuestsFile, name: str) -> Topology:
     return Topology(name, file.description, (_SWITCH,), tuple(nodes), (), file.mtu, kind)
 
 
-def _resolve(file: _File, name: str) -> Topology:
-    mistakes = _module_mistakes(file)
+def _resolve(file: File, name: str) -> Topology:
+    mistakes = module_mistakes(file)
     nodes = _nodes(file, mistakes)
     trunks = _trunks(file, mistakes)
     ends = {node.name for node in nodes}
@@ -388,67 +233,22 @@ def _resolve(file: _File, name: str) -> Topology:
         links=tuple(links),
     )
     if not mistakes and file.kind != SITE:
-        mistakes += _loop_mistakes(topology) or _apart_mistakes(topology)
-    mistakes += _routed_mistakes(topology)
-    mistakes += _queue_mistakes(topology)
-    mistakes += _burst_mistakes(file, topology)
-    mistakes += _model_mistakes(file, topology)
+        mistakes += loop_mistakes(topology) or apart_mistakes(topology)
+    mistakes += routed_mistakes(topology)
+    mistakes += queue_mistakes(topology)
+    mistakes += burst_mistakes(file, topology)
+    mistakes += model_mistakes(file, topology)
     if mistakes:
         raise TopologyError(mistakes)
     return topology
 
 
-def _model_mistakes(file: _File, topology: Topology) -> list[str]:
-    if file.kind != MODEL:
-        return ["model: goes with `kind: model` only"] if file.model is not None else []
-    mistakes = []
-    for module in topology.modules:
-        ports = sum(node.module == module for node in topology.nodes)
-        ports += sum(module in (trunk.a, trunk.b) for trunk in topology.trunks)
-        if not 2 <= ports <= _MODEL_PORTS:
-            mistakes.append(
-                f"modules: {module!r} has {ports} nodes and trunks; a modelled one has 2 to "
-                f"{_MODEL_PORTS}"
-            )
-    for i, fault in enumerate(file.model.faults if file.model else []):
-        mistakes += _fault_mistakes(fault, f"model.faults.{i}", topology)
-    return mistakes
-
-
-def _fault_mistakes(fault: Fault, where: str, topology: Topology) -> list[str]:
-    modules = {node.name: node.module for node in topology.nodes}
-    unknown = [name for name in fault.places if name not in modules]
-    if unknown:
-        return [f"{where}: there is no node {unknown[0]!r}"]
-    if fault.module is not None and fault.module not in topology.modules:
-        return [f"{where}.module: there is no module {fault.module!r}"]
-    if len({modules[name] for name in fault.places}) > 1:
-        return [f"{where}: its ports are of several modules; say its flow by `destination`"]
-    if fault.kind in ("dead", "slow") and fault.port is None:
-        return [f"{where}.port: is missing: which node's port is {fault.kind}"]
-    if fault.kind == "slow" and fault.rate is None:
-        return [f"{where}.rate: is missing"]
-    if fault.kind == "reorder" and fault.displacement is None:
-        return [f"{where}.displacement: is missing: how many frames go first"]
-    return []
-
-
-def _module_mistakes(file: _File) -> list[str]:
-    if file.modules is None and file.kind != ROUTED:
-        return ["modules: is missing"]
-    return [
-        f"modules: {module!r} is named {times} times"
-        for module, times in Counter(file.modules or ()).items()
-        if times > 1
-    ]
-
-
-def _nodes(file: _File, mistakes: list[str]) -> list[AttachedHost]:
+def _nodes(file: File, mistakes: list[str]) -> list[AttachedHost]:
     nodes: list[AttachedHost] = []
     seen: dict[str, str] = {}
     unknown = dict(file.overrides)
     for names, entry in file.nodes.items():
-        group = entry or _Nodes()
+        group = entry or Nodes()
         where = f"nodes.{names}"
         module = _module_of(group, file, where, mistakes)
         for name in _expand(names, where, mistakes):
@@ -457,7 +257,7 @@ def _nodes(file: _File, mistakes: list[str]) -> list[AttachedHost]:
                 continue
             seen[name] = where
             unknown.pop(name, None)
-            own = file.overrides.get(name, _Override())
+            own = file.overrides.get(name, Override())
             index = len(nodes) + 1
             port = own.port or f"p{index}"
             if file.kind == ROUTED and not module:
@@ -476,7 +276,7 @@ def _nodes(file: _File, mistakes: list[str]) -> list[AttachedHost]:
     return nodes
 
 
-def _module_of(group: _Nodes, file: _File, where: str, mistakes: list[str]) -> str:
+def _module_of(group: Nodes, file: File, where: str, mistakes: list[str]) -> str:
     modules = file.modules or []
     if group.module is None and file.kind == ROUTED:
         return ""
@@ -514,7 +314,7 @@ def _first(*values: int | None) -> int | None:
     return next((value for value in values if value is not None), None)
 
 
-def _trunks(file: _File, mistakes: list[str]) -> list[Trunk]:
+def _trunks(file: File, mistakes: list[str]) -> list[Trunk]:
     trunks: list[Trunk] = []
     for i, entry in enumerate(file.trunks):
         a, b = entry.between
@@ -529,86 +329,3 @@ def _trunks(file: _File, mistakes: list[str]) -> list[Trunk]:
         queue = _first(entry.queue, file.queue) or 0
         trunks.append(Trunk(a, b, entry.links, entry.links * link_bps, queue))
     return trunks
-
-
-class _Parts:
-    """What is joined to what: union-find."""
-
-    def __init__(self) -> None:
-        self._part: dict[str, str] = {}
-
-    def root(self, place: str) -> str:
-        while (above := self._part.get(place, place)) != place:
-            place = above
-        return place
-
-    def join(self, a: str, b: str) -> None:
-        self._part[self.root(a)] = self.root(b)
-
-
-def _loop_mistakes(topology: Topology) -> list[str]:
-    """Why the modules are no tree: a trunk inside one part closes a loop."""
-    parts = _Parts()
-    mistakes = []
-    for i, trunk in enumerate(topology.trunks):
-        if parts.root(trunk.a) == parts.root(trunk.b):
-            mistakes.append(
-                f"trunks.{i}: closes a loop between {trunk.a!r} and {trunk.b!r}, in which frames "
-                "would circle for ever (parallel links are one trunk with `links`)"
-            )
-        parts.join(trunk.a, trunk.b)
-    return mistakes
-
-
-def _apart_mistakes(topology: Topology) -> list[str]:
-    """Why not all can be reached: over trunks, and where nodes forward over these too."""
-    parts = _Parts()
-    joined = [(trunk.a, trunk.b) for trunk in topology.trunks]
-    if topology.kind != ROUTED:
-        for a, b in joined:
-            parts.join(a, b)
-        first, *others = topology.modules
-        apart = [module for module in others if parts.root(module) != parts.root(first)]
-        return [f"trunks: no way from module {first!r} to {', '.join(apart)}"] if apart else []
-    # A node may be called like a module.
-    joined += [(f"node {node.name}", node.module) for node in topology.nodes if node.module]
-    joined += [(f"node {link.a}", f"node {link.b}") for link in topology.links]
-    for a, b in joined:
-        parts.join(a, b)
-    first, *others = (node.name for node in topology.nodes)
-    start = parts.root(f"node {first}")
-    lost = [name for name in others if parts.root(f"node {name}") != start]
-    if not lost:
-        return []
-    more = f" and {len(lost) - 1} more" if len(lost) > 1 else ""
-    return [f"links: there is no way from {first!r} to {lost[0]!r}{more}"]
-
-
-def _routed_mistakes(topology: Topology) -> list[str]:
-    if topology.kind != ROUTED:
-        lone = topology.links and topology.kind != SITE
-        return ["links: goes with `kind: routed` or `kind: site` only"] if lone else []
-    if len(topology.nodes) > MAX_ROUTED:
-        return [f"nodes: {len(topology.nodes)} that forward to each other; {MAX_ROUTED} at most"]
-    return []
-
-
-def _burst_mistakes(file: _File, topology: Topology) -> list[str]:
-    if file.burst is None:
-        return []
-    if file.kind == MODEL:
-        return ["burst: a modelled switch lets none pass: leave it out"]
-    least = 2 * topology.frame_layer1_bytes
-    if file.burst < least:
-        return [f"burst: {file.burst} bytes are less than two frames of the MTU, {least}"]
-    return []
-
-
-def _queue_mistakes(topology: Topology) -> list[str]:
-    frame = topology.frame_layer1_bytes
-    return [
-        f"queue: {link.queue_bytes} bytes at {link.name} hold no frame of {frame} bytes (MTU "
-        f"{topology.mtu}, at layer 1): nothing would pass"
-        for link in topology.cables
-        if link.rate_bps != UNSHAPED and link.queue_bytes < frame
-    ][:1]

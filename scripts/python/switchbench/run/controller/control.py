@@ -12,59 +12,36 @@ from __future__ import annotations
 
 import secrets
 import time
-from base64 import b64decode, b64encode
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
-
-from nacl.exceptions import CryptoError
-from nacl.public import PublicKey, SealedBox
+from typing import Any
 
 from ...analysis.summary import Summary
 from ...base.errors import ConfigurationError, RunError, SwitchbenchError
 from ...base.model import Run, Trial
 from ...base.text import printable
-from ...plan.documents import KEY_BYTES, PROTOCOL, peers_document, to_yaml
+from ...plan.documents import KEY_BYTES, to_yaml
 from ...records.directory import NODES_LOG, RECORDS, SAMPLE_LINES, LineFile, RunDirectory
 from ...records.expected import Expected
 from ...records.record_forms import DamagedRecord, Record, parse
 from ...records.switch_counters import AFTER, BEFORE, read_counters
 from ..launch import Launcher
 from ..launch.base import FarProcess, WatchedLauncher
+from .checks import check_addresses, check_versions, peers, unreachable
+from .ending import abandon, end_nodes
 from .heart import Heart
 from .interrupt import Interrupt
 from .node import Node
 from .pump import Pump
 from .rates import check_rates
+from .talk import LostError, MissedError, Talk, Watcher
 
 HELLO_TIMEOUT_S = 60.0  # opening many DPDK ports on few cores takes its time
 READY_SLACK_S = 30.0
 SILENCE_SLACK_S = 30.0
 QUIT_TIMEOUT_S = 20.0
 AGREE_TIMEOUT_S = 1.0  # for other nodes to say whom they miss
-STOP_TIMEOUT_S = 5.0  # for what was measured to be written
-SIGNAL_TIMEOUT_S = 2.0
-REAP_TIMEOUT_S = 1.0
-END_TURN_S = 0.01  # a process's end wakes nobody
-
-PAIRS_SHOWN = 6
-
-_NO_ADDRESSES = ("", "00:00:00:00:00:00")
-
-
-class Watcher(Protocol):
-    """Whoever shows the run's progress."""
-
-    def stage(self, text: str) -> None:
-        """A new stage begins: in words."""
-
-    def record(self, record: Record) -> None:
-        """A node has said something."""
-
-    def turn(self) -> None:
-        """Called some times a second."""
 
 
 @dataclass
@@ -80,19 +57,6 @@ class Outcome:
         if str(error) not in self.faults:
             self.faults.append(str(error))
         self.status = self.status or error.status
-
-
-class LostError(RunError):
-    """Nodes that are not there any more, or don't answer."""
-
-    def __init__(self, text: str, nodes: Mapping[str, str]) -> None:
-        """What a person is told, and of each node what has become of it."""
-        super().__init__(text)
-        self.nodes = dict(nodes)
-
-
-class MissedError(LostError):
-    """A node that another one waited for in vain."""
 
 
 class Controller:
@@ -150,7 +114,7 @@ class Controller:
             try:
                 popen = launcher.start(process, command(process.name))
             except OSError as error:
-                _abandon(self._nodes)
+                abandon(self._nodes)
                 raise RunError(f"{process.name} can't be started: {error}") from error
             self._nodes.append(Node(process, popen))
 
@@ -160,7 +124,7 @@ class Controller:
         heart = Heart(self._nodes, self._run.site.heartbeat_timeout_ms)
         heart.start()
         try:
-            talk = _Talk(self._nodes, pump, interrupt, self._watcher, self._place)
+            talk = Talk(self._nodes, pump, interrupt, self._watcher, self._place)
             self._greet(talk)
             self._introduce(talk)
             self._read_switch(BEFORE)
@@ -175,7 +139,7 @@ class Controller:
         finally:
             self._ending = True
             heart.stop()
-            _end_nodes(self._nodes, pump)
+            end_nodes(self._nodes, pump)
             pump.close()
             self._name_the_cause()
 
@@ -192,7 +156,7 @@ class Controller:
                 if node.name in self._outcome.lost:
                     self._outcome.lost[node.name] = lost
 
-    def _greet(self, talk: _Talk) -> None:
+    def _greet(self, talk: Talk) -> None:
         talk.tell_all([to_yaml("job", dict(self._job))])
         talk.wait_for("hello", HELLO_TIMEOUT_S)
         check_versions(node.said["hello"] for node in self._nodes)
@@ -200,14 +164,14 @@ class Controller:
         check_addresses(self._opened, networks)
         check_rates(self._run, [node.said["hello"] for node in self._nodes], self._opened)
 
-    def _introduce(self, talk: _Talk) -> None:
+    def _introduce(self, talk: Talk) -> None:
         self._watcher.stage("first barrier")
         hellos = [node.said["hello"] for node in self._nodes]
         talk.tell_all([to_yaml("peers", peers(hellos, secrets.token_bytes(KEY_BYTES)))])
         talk.wait_for("ready", self._run.site.barrier_timeout_ms / 1000 + READY_SLACK_S)
         self._has_begun = True
 
-    def _measure(self, talk: _Talk) -> None:
+    def _measure(self, talk: Talk) -> None:
         """All trials are told at once, up to the next repeat that may not be needed."""
         self._watcher.stage("measuring")
         told = 0
@@ -224,7 +188,7 @@ class Controller:
             self._watcher.stage("reading the switch's counters")
             read_counters(self._run.switch_counters, self._directory.path / name)
 
-    def _await_trials(self, talk: _Talk, count: int) -> None:
+    def _await_trials(self, talk: Talk, count: int) -> None:
         barrier_s = self._run.site.barrier_timeout_ms / 1000
         limit_s = max(map(silence_s, self._run.trials)) + 3 * barrier_s + SILENCE_SLACK_S
         talk.wait(lambda node: node.trials_ended >= count, "to end its trials", limit_s)
@@ -232,7 +196,7 @@ class Controller:
     def _is_needed(self, trial: Trial) -> bool:
         return self._so_far is None or self._so_far.needed(trial)
 
-    def _dismiss(self, talk: _Talk) -> None:
+    def _dismiss(self, talk: Talk) -> None:
         self._watcher.stage("ending the nodes")
         talk.tell_all([to_yaml("quit", True)])
         talk.wait(lambda node: node.name not in talk.pump.speaking, "to end", QUIT_TIMEOUT_S)
@@ -335,131 +299,6 @@ class Controller:
         self._outcome.fail(error)
 
 
-class _Talk:
-    """Waiting for all nodes, with the ways in which waiting can end badly."""
-
-    def __init__(
-        self,
-        nodes: Sequence[Node],
-        pump: Pump,
-        interrupt: Interrupt,
-        watcher: Watcher,
-        place: WatchedLauncher | None,
-    ) -> None:
-        self.pump = pump
-        self._place = place
-        self._nodes = nodes
-        self._interrupt = interrupt
-        self._watcher = watcher
-
-    def tell_all(self, texts: Iterable[str]) -> None:
-        for text in texts:
-            for node in self._nodes:
-                node.send(text.encode())
-
-    def wait_for(self, kind: str, limit_s: float) -> None:
-        self.wait(lambda node: kind in node.said, f"to say {kind}", limit_s)
-
-    def wait(self, done: Callable[[Node], bool], what: str, limit_s: float) -> None:
-        """Until it is done at all nodes; none of them may be silent for `limit_s`."""
-        begin_s = time.monotonic()
-        while left := [node for node in self._nodes if not done(node)]:
-            self._heed_interrupt()
-            if self._place is not None:
-                self._place.check()
-            gone = next((node for node in left if node.name not in self.pump.speaking), None)
-            if gone is not None:
-                for node in self._nodes:
-                    node.end_input()  # traffic stops before anybody asks why
-                why = self._reap(gone)
-                if self._place is not None:
-                    self._place.check()  # a node may end because its switch did
-                raise LostError(f"{gone.place} {why}", {gone.name: why})
-            oldest_s = time.monotonic() - limit_s
-            late = [node for node in left if max(begin_s, node.heard_s) < oldest_s]
-            if late:
-                silent = f"was silent for {limit_s:.0f} s"
-                raise LostError(_late(late, what, limit_s), {node.name: silent for node in late})
-            self.pump.turn()
-            self._watcher.turn()
-
-    def wait_for_ends(self, limit_s: float) -> None:
-        """Until all processes have ended; reads on: a log that nobody reads would keep one."""
-        deadline = time.monotonic() + limit_s
-        while left := [node for node in self._nodes if node.popen.poll() is None]:
-            self._heed_interrupt()
-            if time.monotonic() > deadline:
-                raise RunError(_late(left, "to end (its output is closed)", limit_s))
-            self.pump.turn(END_TURN_S)
-
-    def _heed_interrupt(self) -> None:
-        if self._interrupt.name is not None:
-            raise RunError(f"interrupted ({self._interrupt.name})")
-
-    def _reap(self, node: Node) -> str:
-        """How a node that closed its output ended; it is given a moment for its last words."""
-        deadline = time.monotonic() + REAP_TIMEOUT_S
-        while node.popen.poll() is None and time.monotonic() < deadline:
-            with suppress(SwitchbenchError):  # what others say of it: this one knows better
-                self.pump.turn()
-        with suppress(SwitchbenchError):
-            self.pump.turn()
-        return node.ended_how()
-
-
-def peers(hellos: Sequence[Record], key: bytes) -> dict[str, Any]:
-    """The `peers` document: where all are, and the run's key for each alone to read."""
-    addresses = [hello["control"] for hello in hellos]
-    return peers_document(addresses, [_sealed(hello, key) for hello in hellos])
-
-
-def _sealed(hello: Record, key: bytes) -> str:
-    try:
-        sealed = SealedBox(PublicKey(b64decode(hello["key"]))).encrypt(key)
-    except (CryptoError, ValueError) as error:
-        raise RunError(f"{hello['node']} sent no usable key: {error}") from error
-    return b64encode(sealed).decode()
-
-
-def check_versions(hellos: Iterable[Record]) -> None:
-    """Refuses nodes that speak another protocol, or are not all of one version."""
-    versions: dict[str, str] = {}
-    for hello in hellos:
-        if hello.get("protocol") != PROTOCOL:
-            raise ConfigurationError(
-                f"{hello['node']} speaks protocol {hello.get('protocol')}, this command "
-                f"{PROTOCOL}: install the same version of Switchbench on both"
-            )
-        versions.setdefault(str(hello.get("version")), hello["node"])
-    if len(versions) > 1:
-        found = ", ".join(f"{node} has {version}" for version, node in versions.items())
-        raise ConfigurationError(f"the nodes' engines differ in version: {found}")
-
-
-def check_addresses(opened: Iterable[Record], networks: Mapping[str, str]) -> None:
-    """Refuses two ports of one network with the same address: frames would go astray."""
-    owners: dict[tuple[str, str], str] = {}
-    for record in opened:
-        port = record["port"]
-        for kind in ("mac", "ipv4", "ipv6"):
-            address = record.get(kind)
-            if not address or address in _NO_ADDRESSES:
-                continue
-            owner = owners.setdefault((networks.get(port, ""), address.lower()), port)
-            if owner != port:
-                raise ConfigurationError(f"{owner} and {port} have the same address {address}")
-
-
-def unreachable(records: Sequence[Record]) -> str:
-    """Which trials were not started for which pairs: the first ones by name, all in the summary."""
-    trials = sorted({record["trial"] for record in records})
-    pairs = sorted({(record["src"], record["dst"]) for record in records})
-    shown = ", ".join(f"{src} -> {dst}" for src, dst in pairs[:PAIRS_SHOWN])
-    more = f" and {len(pairs) - PAIRS_SHOWN} more" if len(pairs) > PAIRS_SHOWN else ""
-    words = "trials" if len(trials) > 1 else "trial"
-    return f"no load in {words} {', '.join(map(str, trials))}: no probe got through {shown}{more}"
-
-
 def silence_s(trial: Trial) -> float:
     """How long a node may be busy with one phase of a trial without a record of it."""
     drain_s = float(trial.document.get("drain_max_ns") or 0) / 1e9
@@ -475,47 +314,3 @@ def _error_of(node: Node, record: Record) -> SwitchbenchError:
 def _error(text: str, record: Record) -> SwitchbenchError:
     """What was asked for can't be, or went wrong: as the node says."""
     return ConfigurationError(text) if record.get("status") == 2 else RunError(text)
-
-
-def _late(nodes: Sequence[Node], what: str, limit_s: float) -> str:
-    names = ", ".join(node.place for node in nodes)
-    words = next((node.last_words[-1] for node in nodes if node.last_words), None)
-    tail = f"; last words: {words}" if words else ""
-    return f"waited {limit_s:.0f} s for {names} {what}{tail}"
-
-
-def _abandon(nodes: Sequence[Node]) -> None:
-    """Ends what was started when the rest can't be."""
-    for node in nodes:
-        node.popen.kill()
-        node.popen.wait()
-
-
-def _end_nodes(nodes: Sequence[Node], pump: Pump) -> None:
-    """Ends all nodes within bounds: end of input, then signals. Reads on to their last words."""
-    for act, limit_s in (
-        (Node.end_input, STOP_TIMEOUT_S),
-        (_terminate, SIGNAL_TIMEOUT_S),
-        (_kill, SIGNAL_TIMEOUT_S),
-    ):
-        running = [node for node in nodes if node.popen.poll() is None]
-        for node in running:
-            act(node)
-        deadline = time.monotonic() + limit_s
-        while time.monotonic() < deadline and (
-            pump.speaking or any(node.popen.poll() is None for node in running)
-        ):
-            pump.turn()
-    deadline = time.monotonic() + REAP_TIMEOUT_S
-    while pump.turn(0) and time.monotonic() < deadline:
-        pass
-
-
-def _terminate(node: Node) -> None:
-    node.signalled = True
-    node.popen.terminate()
-
-
-def _kill(node: Node) -> None:
-    node.signalled = True
-    node.popen.kill()

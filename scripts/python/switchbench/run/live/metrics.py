@@ -24,7 +24,7 @@ from prometheus_client.core import (
 from prometheus_client.registry import Collector
 
 from ... import __version__
-from ...analysis.findings import SENTENCES
+from ...analysis.finding import SENTENCES
 from ...base.errors import ConfigurationError
 from .state import STEPS, PortState, RunState, pattern_words
 

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ....analysis.columns import Floats, Spans
+from ....analysis.columns import Spans
 from ....analysis.data import Measured, plan_key
+from ....analysis.tables import Floats
 from ....base.format import Unit, unit_for
 from ....base.model import WAITING
 from ..figure import COURSE, LEGEND, SCALE, Figure, coarse, line_style, named_rows, packed

@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Sets of hosts, ports and cores as people write them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet, NodeSetException
+
+from ..base.node_names import refuse_many
+from ..base.words import listed, meant, shown
+
+
+def several(values: list[Any]) -> list[Any]:
+    if not values:
+        raise ValueError("is an empty list")
+    twice = first_double(values)
+    if twice is not None:
+        raise ValueError(f"names {shown(twice)} twice")
+    return values
+
+
+def first_double(values: Iterable[Any]) -> Any:
+    """The first value that comes a second time, or None."""
+    seen = set()
+    for value in values:
+        key = value if isinstance(value, str | int) else repr(value)
+        if key in seen:
+            return value
+        seen.add(key)
+    return None
+
+
+def word(value: object) -> str:
+    if not isinstance(value, str) or not value:
+        raise ValueError(f"found {shown(value)}, but a name is needed")
+    return value
+
+
+def written_order(names: str) -> list[str]:
+    """The names of a ClusterShell node set in the order written: `n[3,1-2]` is n3, n1, n2.
+
+    NodeSet sorts, but the written order is the physical one; so each comma inside of brackets is
+    opened here, and NodeSet reads the ranges. No group is looked up: `@all` is refused.
+    """
+    if "@" in names:
+        raise ValueError(f"{shown(names)}: node groups (@) are not read here")
+    refuse_many(names)
+    try:
+        found = [
+            str(name)
+            for piece in _pieces(names)
+            for name in NodeSet(piece, resolver=RESOLVER_NOGROUP)
+        ]
+    except NodeSetException as error:
+        raise ValueError(f"{shown(names)} is no node set: {error}") from None
+    if not found:
+        raise ValueError("names no node")
+    return several(found)
+
+
+def _pieces(names: str) -> list[str]:
+    """`a[1,3-4]b,c` as `a[1]b`, `a[3-4]b`, `c`: at most one range in each bracket."""
+    pieces = []
+    for part in _split(names):
+        before, bracket, rest = part.partition("[")
+        inside, closed, after = rest.partition("]")
+        if not bracket or not closed:
+            pieces.append(part)
+            continue
+        for span in inside.split(","):
+            pieces += [f"{before}[{span}]{tail}" for tail in (_pieces(after) if after else [""])]
+    return pieces
+
+
+def _split(names: str) -> list[str]:
+    """Splits at the commas outside of brackets."""
+    parts, depth = [""], 0
+    for letter in names:
+        depth += {"[": 1, "]": -1}.get(letter, 0)
+        if letter == "," and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += letter
+    return [part.strip() for part in parts]
+
+
+def _pair(value: object) -> tuple[str, str]:
+    if not isinstance(value, list) or len(value) != 2:
+        raise ValueError(f"found {shown(value)}, but a pair of two ports or hosts is needed")
+    return word(value[0]), word(value[1])
+
+
+PARTNERS = ("neighbours", "halves", "shift", "inside", "across", "random")
+
+
+def partners(value: object) -> object:
+    if value is None or isinstance(value, str):
+        if value in (None, *PARTNERS):
+            return value
+        raise ValueError(
+            f"found {shown(value)}; possible are {listed(PARTNERS)}, or a list of pairs"
+            f"{meant(value, PARTNERS)}"
+        )
+    if not isinstance(value, list) or not value:
+        raise ValueError(f"found {shown(value)}; possible are {', '.join(PARTNERS)}, or a list")
+    return tuple(_pair(pair) for pair in value)
+
+
+def groups(value: object) -> object:
+    """Names of groups, node sets or ports; each entry is one group, itself a word or a list."""
+    if value is None:
+        return None
+    if not isinstance(value, list):
+        raise ValueError(f"found {shown(value)}, but a list of groups is needed")
+    return tuple(
+        tuple(word(item) for item in (entry if isinstance(entry, list) else [entry]))
+        for entry in several(value)
+    )
+
+
+CORES_MOST = 1024  # what a node can name (engine/platform/cpu_placement.h)
+
+
+def cores(value: object) -> object:
+    """A cpuset (`2-5,8`), a list of numbers, or one number; in the order written."""
+    if value is None:
+        return None
+    words = value if isinstance(value, list) else str(value).split(",")
+    if isinstance(value, bool | float | dict) or not words:
+        raise ValueError(f'found {shown(value)}, but cores are needed, as "2-5" or [2, 3]')
+    cores = tuple(core for word in words for core in _core_span(word))
+    twice = first_double(cores)
+    if twice is not None:
+        raise ValueError(f"names core {twice} twice")
+    return cores
+
+
+def _core_span(word: object) -> range:
+    first, dash, last = str(word).strip().partition("-")
+    if not first.isdecimal() or (dash and not last.isdecimal()):
+        raise ValueError(f'found {shown(word)}, but a core or a span of cores is needed, as "2-5"')
+    span = range(int(first), int(last if dash else first) + 1)
+    if not span or span[-1] >= CORES_MOST:
+        raise ValueError(
+            f"found {shown(word)}: a span counts up, and cores are 0 to {CORES_MOST - 1}"
+        )
+    return span

@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What nodes say while a trial goes on."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from typing import Protocol
+
+from ...base.errors import RunError, SwitchbenchError
+from ...records.record_forms import Record
+from ..launch.base import WatchedLauncher
+from .ending import END_TURN_S, REAP_TIMEOUT_S
+from .interrupt import Interrupt
+from .node import Node
+from .pump import Pump
+
+
+class Watcher(Protocol):
+    """Whoever shows the run's progress."""
+
+    def stage(self, text: str) -> None:
+        """A new stage begins: in words."""
+
+    def record(self, record: Record) -> None:
+        """A node has said something."""
+
+    def turn(self) -> None:
+        """Called some times a second."""
+
+
+class LostError(RunError):
+    """Nodes that are not there any more, or don't answer."""
+
+    def __init__(self, text: str, nodes: Mapping[str, str]) -> None:
+        """What a person is told, and of each node what has become of it."""
+        super().__init__(text)
+        self.nodes = dict(nodes)
+
+
+class MissedError(LostError):
+    """A node that another one waited for in vain."""
+
+
+class Talk:
+    """Waiting for all nodes, with the ways in which waiting can end badly."""
+
+    def __init__(
+        self,
+        nodes: Sequence[Node],
+        pump: Pump,
+        interrupt: Interrupt,
+        watcher: Watcher,
+        place: WatchedLauncher | None,
+    ) -> None:
+        self.pump = pump
+        self._place = place
+        self._nodes = nodes
+        self._interrupt = interrupt
+        self._watcher = watcher
+
+    def tell_all(self, texts: Iterable[str]) -> None:
+        for text in texts:
+            for node in self._nodes:
+                node.send(text.encode())
+
+    def wait_for(self, kind: str, limit_s: float) -> None:
+        self.wait(lambda node: kind in node.said, f"to say {kind}", limit_s)
+
+    def wait(self, done: Callable[[Node], bool], what: str, limit_s: float) -> None:
+        """Until it is done at all nodes; none of them may be silent for `limit_s`."""
+        begin_s = time.monotonic()
+        while left := [node for node in self._nodes if not done(node)]:
+            self._heed_interrupt()
+            if self._place is not None:
+                self._place.check()
+            gone = next((node for node in left if node.name not in self.pump.speaking), None)
+            if gone is not None:
+                for node in self._nodes:
+                    node.end_input()  # traffic stops before anybody asks why
+                why = self._reap(gone)
+                if self._place is not None:
+                    self._place.check()  # a node may end because its switch did
+                raise LostError(f"{gone.place} {why}", {gone.name: why})
+            oldest_s = time.monotonic() - limit_s
+            late = [node for node in left if max(begin_s, node.heard_s) < oldest_s]
+            if late:
+                silent = f"was silent for {limit_s:.0f} s"
+                raise LostError(_late(late, what, limit_s), {node.name: silent for node in late})
+            self.pump.turn()
+            self._watcher.turn()
+
+    def wait_for_ends(self, limit_s: float) -> None:
+        """Until all processes have ended; reads on: a log that nobody reads would keep one."""
+        deadline = time.monotonic() + limit_s
+        while left := [node for node in self._nodes if node.popen.poll() is None]:
+            self._heed_interrupt()
+            if time.monotonic() > deadline:
+                raise RunError(_late(left, "to end (its output is closed)", limit_s))
+            self.pump.turn(END_TURN_S)
+
+    def _heed_interrupt(self) -> None:
+        if self._interrupt.name is not None:
+            raise RunError(f"interrupted ({self._interrupt.name})")
+
+    def _reap(self, node: Node) -> str:
+        """How a node that closed its output ended; it is given a moment for its last words."""
+        deadline = time.monotonic() + REAP_TIMEOUT_S
+        while node.popen.poll() is None and time.monotonic() < deadline:
+            with suppress(SwitchbenchError):  # what others say of it: this one knows better
+                self.pump.turn()
+        with suppress(SwitchbenchError):
+            self.pump.turn()
+        return node.ended_how()
+
+
+def _late(nodes: Sequence[Node], what: str, limit_s: float) -> str:
+    names = ", ".join(node.place for node in nodes)
+    words = next((node.last_words[-1] for node in nodes if node.last_words), None)
+    tail = f"; last words: {words}" if words else ""
+    return f"waited {limit_s:.0f} s for {names} {what}{tail}"
