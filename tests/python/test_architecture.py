@@ -11,7 +11,8 @@ import json
 import os
 import re
 import subprocess
-from collections.abc import Callable, Iterable, Mapping
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -564,19 +565,34 @@ def test_no_path_of_a_machine_in_the_tree() -> None:
     assert found == []
 
 
-def drawing() -> str:
-    """The folders' includes in the language of Graphviz (doc/architecture.md)."""
-    arrows = includes_by(lambda path: str(path.parent))
+def drawing(arrows: Mapping[str, Iterable[str]]) -> str:
+    """Who uses whom, in the language of Graphviz (doc/architecture.md)."""
     folders = sorted({*arrows, *(folder for others in arrows.values() for folder in others)})
     lines = ['  node [shape=box, fontname="sans-serif", fontsize=11, margin="0.1,0.04"];']
     lines += [f'  "{folder}";' for folder in folders]
     for folder, others in sorted(arrows.items()):
         lines += [f'  "{folder}" -> "{other}";' for other in sorted(others)]
-    return "\n".join(["digraph includes {", "  ranksep=0.35; nodesep=0.2;", *lines, "}"])
+    return "\n".join(["digraph uses {", "  ranksep=0.35; nodesep=0.2;", *lines, "}"])
+
+
+def drawn(what: Sequence[str]) -> str:
+    """The picture of the folders' includes, or with `python` of the packages' imports."""
+    if not what:
+        return drawing(includes_by(lambda path: str(path.parent)))
+    whole = {f"{COMMAND}.{name}" for name in PYTHON_FLOORS}
+    return drawing(
+        {
+            package.removeprefix(f"{COMMAND}."): {
+                other.removeprefix(f"{COMMAND}.") for other in others if other in whole
+            }
+            for package, others in python_imports().items()
+            if package in whole
+        }
+    )
 
 
 if __name__ == "__main__":
-    print(drawing())
+    print(drawn(sys.argv[1:]))
 
 
 PACKAGE = Path("scripts/python/switchbench")
