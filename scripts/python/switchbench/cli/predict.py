@@ -309,6 +309,3 @@ def _fit(fit: ModelAccuracy) -> dict[str, Any]:
         "worst_error": fit.worst,
         "close_as_offered": None if fit.offered_errors is None else share_close(fit.offered_errors),
     }
-
-
-# --- for people --------------------------------------------------------------------------------

@@ -35,9 +35,6 @@ FLOWS_SHOWN = 16
 PORTS_SHOWN = 24
 
 
-# --- for people ----------------------------------------------------------------------------------
-
-
 def show(run: Run, choice: ListingOptions, console: Console) -> None:
     """Prints the plan of a run."""
     console.print(Text(_site_line(run)))
@@ -264,9 +261,6 @@ def _arrow_text(src: int, dst: int, arrow: str, ranks: Sequence[Port], hops: Hop
     """Without spaces, so that lines break between flows and not inside of one."""
     far = f"({hops.between(ranks[src].host, ranks[dst].host)})" if hops is not None else ""
     return f"{ranks[src].name}{arrow}{ranks[dst].name}{far}"
-
-
-# --- for programs --------------------------------------------------------------------------------
 
 
 def _repeats(test: dict[str, Any]) -> str:

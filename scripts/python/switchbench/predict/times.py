@@ -356,6 +356,3 @@ def of_suite(shares: Sequence[OfSuite]) -> Iterator[Time]:
         for name, value in entry["outputs"].items():
             if value is not None:
                 yield Time(named(name, first.trial, first.part.network), model, value)
-
-
-# --- what was measured -------------------------------------------------------------------------

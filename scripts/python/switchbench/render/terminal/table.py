@@ -390,9 +390,3 @@ class SummaryPrinter:
 
     def _say(self, text: str, style: str | None = None) -> None:
         self._console.print(escape(text), style=style, highlight=False, soft_wrap=True)
-
-
-# --- keys and titles ---------------------------------------------------------------------------
-
-
-# --- rich ----------------------------------------------------------------------------------------
