@@ -19,7 +19,7 @@ from switchbench.importers import kinds
 from switchbench.importers.measures import COMMON
 from switchbench.records.directory import SUMMARY, load_summary, replace_json
 from switchbench.records.records import read_records
-from switchbench.render.report import tables
+from switchbench.render.tables import results as tables
 
 
 def imported(tmp_path: Path, *names: str, ranks: int | None = None) -> list[dict[str, Any]]:

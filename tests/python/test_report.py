@@ -30,14 +30,14 @@ from switchbench.render.report import (
     definitions,
     markup,
     overview,
-    table,
-    tables,
-    tables_of_times,
     tidy,
 )
 from switchbench.render.report.figure import Figure
 from switchbench.render.report.frame import Frame, Section
-from switchbench.render.report.table import Column, make
+from switchbench.render.tables import results as tables
+from switchbench.render.tables import table
+from switchbench.render.tables import times as tables_of_times
+from switchbench.render.tables.table import Column, make
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -24,9 +24,9 @@ from switchbench.plan import draft, limits
 from switchbench.plan.compile import compile_run
 from switchbench.plan.engine import PlanRequest, PlanSize, ScheduleShape, plan_size
 from switchbench.records.document.schema import summary_schema
-from switchbench.render.report import step_tables
 from switchbench.render.report.figure import unpacked
 from switchbench.render.report.figures import steps as step_figures
+from switchbench.render.tables import steps as step_tables
 from switchbench.render.terminal import steps_table
 from synthetic import make_run, make_site, make_trial, phase_record, tcp_side
 from test_messages import bucket

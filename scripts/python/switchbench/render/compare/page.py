@@ -15,7 +15,7 @@ from ...compare.systems import system_name
 from ...records.directory import replace_bytes
 from ..report.frame import Frame, Section, Words
 from ..report.markup import Html, listed, paragraph, tag
-from ..report.table import Column, Table, make
+from ..tables.table import Column, Table, make
 from . import charts
 from .shared_charts import size_of
 

@@ -15,7 +15,8 @@ from typing import Any, TypeVar
 from ... import __version__
 from ...analysis.data import Measured
 from ...records.directory import CONFIGURATION, replace_bytes
-from . import figure, overview, tables
+from ..tables import results as tables
+from . import figure, overview
 from .figures import KINDS
 from .frame import Frame, Section, Words
 from .markup import Html, tag

@@ -15,9 +15,9 @@ from importlib.resources import files
 from typing import Any
 
 from ... import __version__
+from ..tables.table import Table
 from .figure import Figure
 from .markup import Html, join, listed, packed, paragraph, tag
-from .table import Table
 
 _BLOCK = '<div class="block">'  # what paper keeps together
 

@@ -10,9 +10,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ...base import format
+from ..tables.table import at
 from .definitions import definition
 from .markup import Html, join, listed, paragraph, tag
-from .table import at
 
 Summary = Mapping[str, Any]
 

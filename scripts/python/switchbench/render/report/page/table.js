@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Long tables that sort and filter. Only the rows in sight are in the document, so that a hundred
-// thousand of them scroll as easily as ten. A table is a value made in Python (report/tables.py):
+// thousand of them scroll as easily as ten. A table is a value made in Python (render/tables):
 //   {columns: [{title, kind, unit, definition}], values: [[...] a column], marks: {column: ...}}
 "use strict";
 

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from .table import Column, Table, at, make
-from .tables_of_times import Summary
+from .times import Summary
 
 
 def ports(summary: Summary) -> Table | None:

@@ -8,11 +8,12 @@ from collections.abc import Callable, Iterator
 from ...analysis.loss_location import NO_LOSS, in_network
 from ...base import format
 from ...base.measures import MEASURES
-from . import figure, step_tables
-from .definitions import definition
+from ..report import figure
+from ..report.definitions import definition
+from . import steps
+from .ports import nodes, ports, switch_counters, tuning
 from .table import RATE, Column, Entry, Table, at, make
-from .tables_of_ports import nodes, ports, switch_counters, tuning
-from .tables_of_times import (
+from .times import (
     PHASE,
     SETTING,
     SIZE,
@@ -356,11 +357,11 @@ BY_SECTION: dict[str, tuple[Maker, ...]] = {
     figure.COURSE: (intervals,),
     figure.MESSAGES: (messages, outliers),
     figure.STEPS: (
-        step_tables.functions,
-        step_tables.hpcc,
-        step_tables.rings,
-        step_tables.kernels,
-        step_tables.rankings,
+        steps.functions,
+        steps.hpcc,
+        steps.rings,
+        steps.kernels,
+        steps.rankings,
     ),
     figure.LATENCY: (latencies, floors),
     figure.LOSS: (losses, order, switch_counters),

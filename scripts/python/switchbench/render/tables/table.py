@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ...base.format import Unit, flow, unit_for
-from .definitions import definition
+from ..report.definitions import definition
 
 Entry = Mapping[str, Any]
 
