@@ -21,7 +21,7 @@ from switchbench.analysis import scatter, sweep
 from switchbench.analysis.summary import Summary, gather
 from switchbench.base.errors import ConfigurationError
 from switchbench.records.document.schema import summary_schema
-from switchbench.render.terminal import messages
+from switchbench.render.terminal.parts import show_messages
 from synthetic import make_run, make_site, make_trial
 
 
@@ -315,7 +315,7 @@ def test_summary_and_table() -> None:
         pytest.approx(20),
     )
     output = io.StringIO()
-    messages.show(found, Console(file=output, width=140))
+    show_messages(found, Console(file=output, width=140))
     assert "64 B" in output.getvalue()
     assert "50.00" in output.getvalue()  # half of 100 us
     assert "node1: 20.0 % slower" in output.getvalue()
@@ -344,7 +344,7 @@ def test_what_messages_did_to_computing_is_said_as_it_is(
     found = {"curves": [], "crossovers": [], "scatter": []} | {
         "concurrent_computation": table.summary([trial])
     }
-    messages.show(found, Console(file=output, width=160))
+    show_messages(found, Console(file=output, width=160))
     assert said in output.getvalue()
     assert "-" not in output.getvalue()
 

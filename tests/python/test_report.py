@@ -24,19 +24,17 @@ from switchbench.analysis.data import Measured, plan_key
 from switchbench.analysis.loss_location import in_network
 from switchbench.cli import main as cli
 from switchbench.records.directory import RECORDS, SUMMARY, load_summary
+from switchbench.render import tables
 from switchbench.render.report import (
     browser,
     build,
-    definitions,
     markup,
     overview,
     tidy,
 )
 from switchbench.render.report.figure import Figure
 from switchbench.render.report.frame import Frame, Section
-from switchbench.render.tables import results as tables
-from switchbench.render.tables import table
-from switchbench.render.tables import times as tables_of_times
+from switchbench.render.tables import definitions, results, sections, table, times
 from switchbench.render.tables.table import Column, make
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -78,13 +76,10 @@ def test_a_definition_is_description_and_formula() -> None:
     assert definitions.definition("no such key") == ""
 
 
-def test_every_number_has_a_definition(directory: Path) -> None:
-    summary = load_summary(directory)
-    for makers in tables.BY_SECTION.values():
-        for maker in makers:
-            made = maker(summary)
-            for column in made.columns if made else ():
-                assert column.definition, f"{maker.__name__}: {column.title}"
+def test_every_number_has_a_definition() -> None:
+    for spec in tables.EVERY:
+        for column in spec.columns:
+            assert column.definition, f"{spec.name}: {column.title}"
     for variable in tidy.VARIABLES:
         assert variable.meaning, variable.name
 
@@ -127,7 +122,7 @@ def test_no_entries_no_table() -> None:
 
 
 def test_the_loss_is_in_the_table_of_losses(directory: Path) -> None:
-    made = tables.losses(load_summary(directory))
+    made = results.losses(load_summary(directory))
     assert made is not None
     titles = [column.title for column in made.columns]
     lost = made.values[titles.index("lost frames")]
@@ -193,13 +188,11 @@ def test_tiles_compare_like_with_like() -> None:
 
 
 def test_times_are_not_defined_as_rates(directory: Path) -> None:
-    made = tables_of_times.latencies(load_summary(directory)) or tables_of_times.latencies(
-        _timed_summary()
-    )
+    made = times.latencies(_timed_summary())
     assert made is not None
     said = {column.title: column.definition for column in made.columns}
-    assert said["least"] == "Least"
-    assert "flow" not in said["greatest"]
+    assert said["min"] == "Least"
+    assert "flow" not in said["max"]
 
 
 def _timed_summary() -> dict[str, Any]:
@@ -276,10 +269,12 @@ def test_a_newer_summary_is_said_to_be_one(
 def test_what_nobody_thought_of_leaves_the_rest(
     directory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(summary: Any) -> None:
+    def fail(_summary: Any) -> Any:
         raise KeyError("of another time")
 
-    monkeypatch.setitem(tables.BY_SECTION, tables.PORTS, (fail,))
+    monkeypatch.setitem(
+        tables.BY_SECTION, sections.PORTS, (table.Spec("fail", "Fail", "", (), fail),)
+    )
     made = build.make(Measured.load(directory))
     assert len(made.damage) == 1
     assert "the table of fail can't be shown" in made.damage[0]

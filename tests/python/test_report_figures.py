@@ -35,6 +35,7 @@ from switchbench.render.report.figures import (
     series,
     skew,
 )
+from switchbench.render.tables import sections as names
 
 RANKS = 16
 Trace = dict[str, Any]
@@ -86,8 +87,11 @@ def test_the_schema_and_the_figures_know_every_kind_of_traffic(part: str) -> Non
 
 def test_every_kind_is_drawn_that_the_run_has_data_for(drawn: dict[str, Figure]) -> None:
     sections = [one.section for one in drawn.values()]
-    assert sections == sorted(sections, key=fig.SECTIONS.index)
-    assert set(sections) == set(fig.SECTIONS) - {fig.MESSAGES, fig.STEPS, fig.FORETOLD}
+    assert sections == sorted(sections, key=list(vars(names).values()).index)
+    assert set(sections) == {
+        *(names.NODES, names.PAIRS, names.ALL_TO_ALL, names.WHOM, names.COURSE),
+        *(names.LATENCY, names.LOSS, names.SKEW, names.CPU),
+    }
 
 
 def test_figures_are_values_of_json_with_a_definition(drawn: dict[str, Figure]) -> None:

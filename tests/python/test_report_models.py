@@ -19,8 +19,9 @@ from switchbench.plan.compile import compile_run
 from switchbench.predict.models import USUAL
 from switchbench.predict.outlook import Oracle, fabric_of, points
 from switchbench.records.plan_file import read_plan, write_plan
-from switchbench.render.report.figure import FORETOLD, Figure, unpacked
+from switchbench.render.report.figure import Figure, unpacked
 from switchbench.render.report.figures import models
+from switchbench.render.tables.sections import FORETOLD
 from synthetic import frame_side
 
 CONF = """\

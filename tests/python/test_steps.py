@@ -27,7 +27,7 @@ from switchbench.records.document.schema import summary_schema
 from switchbench.render.report.figure import unpacked
 from switchbench.render.report.figures import steps as step_figures
 from switchbench.render.tables import steps as step_tables
-from switchbench.render.terminal import steps_table
+from switchbench.render.terminal import parts
 from synthetic import make_run, make_site, make_trial, phase_record, tcp_side
 from test_messages import bucket
 
@@ -528,9 +528,9 @@ def test_summary_and_table() -> None:
     summary = summary_of([trial, rings], records)
     jsonschema.validate(summary, summary_schema())
     console = Console(width=150, record=True, no_color=True)
-    steps_table.show(summary["steps"], console)
+    parts.show_steps(summary["steps"], console)
     text = console.export_text()
-    for word in ("#bytes", "#repetitions", "[usec]", "sendrecv, 2 ranks, tcp in lab", "102.4"):
+    for word in ("#bytes", "#repetitions", "t_avg", "sendrecv, 2 ranks, tcp in lab", "102.4"):
         assert word in text
     assert "NaturallyOrderedRingLatency_usec" in text
 
@@ -620,7 +620,7 @@ def test_kernels_and_their_ranking(tmp_path: Path) -> None:
     assert [path["path"] for path in ranking["paths"]] == ["verbs in lab", "tcp in lab"]
     assert [path["ratio_to_fastest"] for path in ranking["paths"]] == [1, 3]
     console = Console(width=150, record=True, no_color=True)
-    steps_table.show(steps, console)
+    parts.show_steps(steps, console)
     assert "Which network is the fastest for each kernel" in console.export_text()
     measured = Measured(tmp_path, summary)
     (bars,) = step_figures.figures(measured)

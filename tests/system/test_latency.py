@@ -113,4 +113,4 @@ def test_probes_beside_streams(tmp_path: Path, load: str) -> None:
     if load == "100%":
         assert trip["p50"] > 5_000  # behind what the streams have in the queues
     assert "  round trip" in _table(result)
-    assert "rtt p50" in result.output
+    assert "RTT" in result.output

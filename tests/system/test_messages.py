@@ -43,7 +43,7 @@ def test_sweep(tmp_path: Path) -> None:
         )
     crossovers = result.summary["messages"]["crossovers"]
     assert [crossing["ranks"] for crossing in crossovers] == [2, 4]
-    assert "Messages there and back" in result.output
+    assert "Ping-pong by message size" in result.output
     assert "Which path to use" in result.output
 
 

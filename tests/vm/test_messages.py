@@ -42,7 +42,7 @@ def test_sweep_over_tcp_and_verbs(tmp_path: Path) -> None:
         for point in measured:
             assert point["lost"] == 0
             assert 0 < point["latency_us"]["min"] <= point["latency_us"]["mean"]
-    for words in ("Messages there and back", "half from", "Which path to use"):
+    for words in ("Ping-pong by message size", "Peak bandwidth", "Which path to use"):
         assert words in result.output
 
 

@@ -45,6 +45,9 @@ def digits(value: float | None) -> str:
         return UNKNOWN
     if value == 0:
         return "0"
+    if abs(value) < 0.01:
+        text = f"{value:.6f}"
+        return text[:-3] + text[-3:].rstrip("0")
     places = 3
     for bound in (10, 100, 1000):
         places -= abs(value) >= bound
@@ -100,6 +103,16 @@ def binary(value: int) -> str:
         if value and value % (1 << power) == 0:
             return f"{value >> power} {name}"
     return f"{value} B"
+
+
+def size_words(size: float | None) -> str:
+    """Bytes for people, in the powers of two that sweeps go by."""
+    if size is None:
+        return UNKNOWN
+    for unit, bytes_of in (("MiB", 1 << 20), ("KiB", 1 << 10)):
+        if size >= bytes_of:
+            return f"{size / bytes_of:.4g} {unit}"
+    return f"{size:.0f} B"
 
 
 def decimal_size(value: int) -> str:

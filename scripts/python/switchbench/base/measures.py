@@ -80,26 +80,26 @@ def _of_run(
 
 
 _THROUGHPUT = (
-    _rate("throughput", "mean rate", "mean", "min",
+    _rate("throughput", "mean flow", "mean", "min",
           "Payload rate of a flow in the window, mean over flows",
           "mean of the flows that were observed, Mbit/s", _FLOWS),
-    _rate("throughput_min", "slowest flow's rate", "min", "min", "Payload rate of the slowest flow",
+    _rate("throughput_min", "min flow", "min", "min", "Payload rate of the slowest flow",
           "least of the flows that were observed, Mbit/s"),
-    _rate("throughput_max", "fastest flow's rate", "max", "max", "Payload rate of the fastest flow",
+    _rate("throughput_max", "max flow", "max", "max", "Payload rate of the fastest flow",
           "greatest of the flows that were observed, Mbit/s"),
     Measure("throughput_min_interval", "lowest interval", "Mbit/s", MORE, RATE, "min",
             "Lowest payload rate of a flow in an interval, Mbit/s",
             "least over flows and spans of: payload of the span x 8 / its length, Mbit/s; "
             "`slowest` names flow and time. As a clause's measure: `throughput_min_interval`",
             "intervals.min"),
-    _rate("throughput_total", "total rate", "total", "min",
+    _rate("throughput_total", "all flows", "total", "min",
           "Payload rate, sum over flows; null when any flow is unknown",
           "their sum; null when one was not observed"),
-    _rate("percent_of_line", "of line", "percent_of_line", "min",
+    _rate("percent_of_line", "mean port", "percent_of_line", "min",
           "Mean over receiving ports of layer-1 bits delivered in percent of the port's line rate",
           "mean over *receiving ports* of: layer-1 bits delivered to the port in the window / "
           "(window x the port's line rate)", _PORTS, "%", PERCENT),
-    _rate("min_percent_of_line", "of line, least port", "min_percent_of_line", "min",
+    _rate("min_percent_of_line", "min port", "min_percent_of_line", "min",
           "Percent of line of the receiving port that got least", "the least of these ports",
           unit="%", format=PERCENT),
     Measure("uniformity_percent", "uniformity", "%", MORE, PERCENT, "min",
@@ -108,7 +108,7 @@ _THROUGHPUT = (
 )  # fmt: skip
 
 _LOAD = (
-    _of_run("offered_load", "offered", "%", "min",
+    _of_run("offered_load", "offered load", "%", "min",
             "What sources really sent in the window (RFC 2285, 3.5.2), percent of line rate, "
             "mean over generating ports",
             "mean over generating ports of: layer-1 bits sent in the window / (window x the "
@@ -173,7 +173,7 @@ _TIME = (
             "without a common clock"),
     _of_run("elapsed_s", "time", "s", "sum", "From the agreed start to the end of the phase",
             "greatest over nodes of: end of the phase - its agreed start"),
-    _of_run("cpu_s_per_gb", "CPU by payload", "s/GB", "max",
+    _of_run("cpu_s_per_gb", "CPU", "s/GB", "max",
             "cpu_s for each 10^9 payload bytes delivered in this network",
             "`cpu_s` / (payload delivered in this network / 10^9 bytes)"),
 )  # fmt: skip

@@ -4,12 +4,9 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
-
-from rich.console import Console
 
 from ..base.errors import ConfigurationError
 from ..base.model import Run
@@ -19,8 +16,6 @@ from ..config.profiles import PROFILES
 from ..plan.compile import compile_run, refuse_unrunnable
 from ..run.controller.rates import RateError, check_lab_rates
 from .command_list import COMMANDS
-
-FILE_COLUMNS = 160
 
 
 def add_command(subparsers: Any, name: str, examples: str) -> argparse.ArgumentParser:
@@ -143,8 +138,3 @@ def load_runnable(args: argparse.Namespace) -> Run:
         path = reading.tests[error.trial.test].path
         raise reading.document.problem(path, str(error)) from None
     return run
-
-
-def make_console() -> Console:
-    """The terminal; a file or a pipe gets long lines instead of folded ones."""
-    return Console(highlight=False, width=None if sys.stdout.isatty() else FILE_COLUMNS)

@@ -13,7 +13,7 @@ from typing import Any
 from ..base import quantities
 from ..base.errors import ConfigurationError
 from ..records.directory import replace_json
-from ..render.terminal.grid import make_console
+from ..render.terminal.console import make_console
 from .common import add_command, said
 
 EXAMPLES = """\

@@ -16,6 +16,7 @@ from rich.text import Text
 
 from ..base.errors import ConfigurationError
 from ..hosts import alike, doctor
+from ..render.terminal.console import make_console
 from ..run.launch.nodesets import chosen, folded
 from .common import add_command, add_configuration, load_run
 
@@ -32,7 +33,6 @@ differs from most, 3 when one could not be asked"""
 CANNOT_RUN = 3
 DIFFERENT = 1
 _STYLES = {doctor.OK: "green", doctor.NOTE: "yellow", doctor.LACK: "bold red"}
-_FILE_COLUMNS = 160
 
 
 def add_parser(subparsers: Any) -> None:
@@ -98,8 +98,7 @@ def _show_hosts(rows: Sequence[alike.HostComparison], silent: Mapping[str, str])
         ]
         style = _STYLES[doctor.NOTE] if others else ""
         table.add_row(row.name, Text(row.most), Text("\n".join(others), style=style))
-    columns = None if sys.stdout.isatty() else _FILE_COLUMNS
-    console = Console(highlight=False, width=columns)
+    console = make_console()
     if rows:
         console.print(table)
     for host, why in silent.items():

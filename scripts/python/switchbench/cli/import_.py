@@ -10,8 +10,9 @@ from typing import Any
 
 from ..importers import directory
 from ..records.directory import default_path, load_summary
-from ..render.terminal import imported_table
-from .common import add_command, make_console
+from ..render.terminal import parts
+from ..render.terminal.console import make_console
+from .common import add_command
 
 EXAMPLES = """\
 examples:
@@ -53,7 +54,7 @@ def main(args: argparse.Namespace) -> int:
     command = ["switchbench", "import", *map(str, args.files), "--out", str(out)]
     command += ["--ranks", str(args.ranks)] if args.ranks else []
     found = directory.write(args.files, out, args.ranks, command)
-    imported_table.show(load_summary(out), make_console(), everything=args.all)
+    parts.show_imported(load_summary(out), make_console(), everything=args.all)
     for sentence in found.warnings:
         print(f"switchbench: {sentence}", file=sys.stderr)
     print(out)

@@ -17,7 +17,8 @@ from ..base.errors import ConfigurationError
 from ..base.model import Run
 from ..base.node_names import NAMES_MOST, count
 from ..plan import documents, listing, listing_json
-from .common import add_command, add_configuration, load_runnable, make_console
+from ..render.terminal.console import make_console
+from .common import add_command, add_configuration, load_runnable
 
 EXAMPLES = """\
 examples:

@@ -37,8 +37,9 @@ from ..predict.recorded import recorded_flows
 from ..predict.times import Foreteller, Time, between
 from ..records.directory import PLAN, SUMMARY
 from ..records.plan_file import read_plan
+from ..render.terminal.console import make_console
 from ..render.terminal.predicted import OF_STEPS, SURE, PredictedRow, show
-from .common import add_command, add_configuration, load_run, make_console, said
+from .common import add_command, add_configuration, load_run, said
 
 EXAMPLES = """\
 examples:

@@ -14,6 +14,8 @@ from ..analysis.verdict import manifest
 from ..base.errors import ConfigurationError
 from ..records.directory import replace_bytes
 from ..render.report import browser, build, export
+from ..render.tables import EVERY
+from ..render.tables.table import write_csv
 from .common import add_command
 
 EXAMPLES = """\
@@ -41,7 +43,8 @@ def add_parser(subparsers: Any) -> None:
         "--table",
         metavar="FOLDER",
         type=Path,
-        help="a row for each flow and phase, as CSV and Parquet, and a codebook of its columns",
+        help="a row for each flow and phase, as CSV and Parquet, a codebook of its columns, and "
+        "the report's tables as CSV",
     )
     parser.set_defaults(main=main)
 
@@ -63,8 +66,10 @@ def main(args: argparse.Namespace) -> int:
     if args.table:
         from ..render.report import tidy  # with Arrow, which takes longer to load than all else
 
-        for table in tidy.write(args.directory, measured.summary, args.table):
-            print(table)
+        written = tidy.write(args.directory, measured.summary, args.table)
+        written += write_csv(EVERY, measured.summary, args.table)
+        for path in written:
+            print(path)
     if inside:
         manifest.renew(args.directory)
     for sentence in report.damage:

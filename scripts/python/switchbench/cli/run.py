@@ -34,7 +34,7 @@ from ..plan.compile import refuse_unbuilt
 from ..plan.documents import job_document
 from ..records.directory import CONFIGURATION, RunDirectory, default_path
 from ..records.plan_file import write_plan
-from ..render.terminal.grid import make_console
+from ..render.terminal.console import make_console
 from ..render.terminal.table import SummaryPrinter
 from ..run.controller import Controller, Interrupt, Outcome
 from ..run.launch import Launcher, launcher_for, standing

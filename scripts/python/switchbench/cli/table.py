@@ -15,8 +15,8 @@ from ..analysis.verdict.record import Record
 from ..base.errors import ConfigurationError
 from ..records.directory import RECORDS, SUMMARY, load_summary, replace_json
 from ..records.plan_file import read_plan
-from ..render.terminal import imported_table
-from ..render.terminal.grid import make_canvas, make_console
+from ..render.terminal import parts
+from ..render.terminal.console import make_canvas, make_console
 from ..render.terminal.table import SummaryPrinter
 from .common import add_command
 
@@ -79,7 +79,7 @@ def main(args: argparse.Namespace) -> int:
 
 
 def _print(summary: dict[str, Any], console: Console, args: argparse.Namespace) -> None:
-    imported_table.show(summary, console, everything=args.all)
+    parts.show_imported(summary, console, everything=args.all)
     options = [name for name in ("intervals", "latency") if getattr(args, name)]
     SummaryPrinter(summary, console, every_phase=args.all, options=options).print(
         str(args.directory)

@@ -19,6 +19,7 @@ from rich.table import Table
 from ..base import bounded
 from ..base.errors import ConfigurationError
 from ..base.format import bit_rate
+from ..render.terminal.console import make_console
 from ..topology import topology
 from ..topology.fabric.arithmetic import Arithmetic, Cost, Level, Prices, arithmetic, cost
 from ..topology.fabric.drawing import draw
@@ -26,7 +27,7 @@ from ..topology.fabric.groups import Groups
 from ..topology.file_form import TopologyError
 from ..topology.graph import from_topology
 from . import topology_import
-from .common import add_command, make_console
+from .common import add_command
 
 EXAMPLES = """\
 examples:

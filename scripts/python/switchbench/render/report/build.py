@@ -15,29 +15,17 @@ from typing import Any, TypeVar
 from ... import __version__
 from ...analysis.data import Measured
 from ...records.directory import CONFIGURATION, replace_bytes
-from ..tables import results as tables
-from . import figure, overview
+from .. import tables
+from ..tables import sections
+from . import overview
 from .figures import KINDS
 from .frame import Frame, Section, Words
 from .markup import Html, tag
 
 REPORT = "report.html"
 
-# The page's sections: its own, and those of the figures between them.
-_NOT_MEASURED = "What was not measured"
-_CONFIGURATION = "The configuration"
-_MEANINGS = "What the numbers mean"
-_SECTIONS = (
-    tables.VERDICT,
-    tables.SET_UP,
-    tables.FINDINGS,
-    tables.RESULTS,
-    *figure.SECTIONS,
-    tables.PORTS,
-    _NOT_MEASURED,
-    _CONFIGURATION,
-    _MEANINGS,
-)
+# In their order: those of figures are between the page's own.
+_SECTIONS = tuple(value for name, value in vars(sections).items() if name.isupper())
 # What a summary of another version, or a damaged one, may make of code that reads it.
 UNREADABLE = (KeyError, IndexError, TypeError, ValueError, AttributeError, ArithmeticError)
 
@@ -73,18 +61,18 @@ class _Page:
     damage: list[str] = field(default_factory=list)
 
     def finish(self) -> Report:
-        """All sections, then what is around them: damage is known only at the end."""
+        """All by_title, then what is around them: damage is known only at the end."""
         self.damage += self.measured.damage
-        sections = {title: Section(title) for title in _SECTIONS}
-        self._words(sections)
-        self._figures(sections)
+        by_title = {title: Section(title) for title in _SECTIONS}
+        self._words(by_title)
+        self._figures(by_title)
         self.damage += [one for one in self.measured.damage if one not in self.damage]
-        sections[_NOT_MEASURED].parts.append(overview.not_drawn(self.measured.notes))
+        by_title[sections.NOT_MEASURED].parts.append(overview.not_drawn(self.measured.notes))
         for title, makers in tables.BY_SECTION.items():
             for maker in makers:
-                words = f"the table of {maker.__name__.replace('_', ' ')}"
-                self.frame.table(sections[title], self._try(partial(maker, self._summary), words))
-        sections[_MEANINGS].parts.append(self.frame.definitions())
+                words = f"the table of {maker.name}"
+                self.frame.table(by_title[title], self._try(partial(maker, self._summary), words))
+        by_title[sections.MEANINGS].parts.append(self.frame.definitions())
         run = self._summary.get("run") or {}
         words_of_page = Words(
             f"{self.measured.directory.resolve().name} · {run.get('started', 'unknown time')}",
@@ -93,7 +81,7 @@ class _Page:
             "This report is not whole.",
             self.damage,
         )
-        return Report(self.frame.page(words_of_page, sections.values()), self.damage)
+        return Report(self.frame.page(words_of_page, by_title.values()), self.damage)
 
     @property
     def _summary(self) -> Mapping[str, Any]:
@@ -110,27 +98,27 @@ class _Page:
             )
             return None
 
-    def _words(self, sections: Mapping[str, Section]) -> None:
+    def _words(self, by_title: Mapping[str, Section]) -> None:
         """The sections' own words, those above figures and tables."""
         makers: tuple[tuple[str, Callable[[Mapping[str, Any]], Html]], ...] = (
-            (tables.VERDICT, overview.verdict),
-            (tables.VERDICT, overview.tiles),
-            (tables.SET_UP, overview.set_up),
-            (tables.FINDINGS, overview.found),
-            (_NOT_MEASURED, overview.not_measured),
+            (sections.VERDICT, overview.verdict),
+            (sections.VERDICT, overview.tiles),
+            (sections.SET_UP, overview.set_up),
+            (sections.FINDINGS, overview.found),
+            (sections.NOT_MEASURED, overview.not_measured),
         )
         for title, maker in makers:
             part = self._try(partial(maker, self._summary), title)
-            sections[title].parts.append(part)
-        sections[_CONFIGURATION].parts.append(_configuration(self.measured.directory))
+            by_title[title].parts.append(part)
+        by_title[sections.CONFIGURATION].parts.append(_configuration(self.measured.directory))
 
-    def _figures(self, sections: Mapping[str, Section]) -> None:
+    def _figures(self, by_title: Mapping[str, Section]) -> None:
         """A kind whose data can't be read costs that kind, and no other."""
         for kind in KINDS:
             words = f"a figure of {kind.__module__.rpartition('.')[2]}"
             made = kind(self.measured)
             while (drawn := self._try(partial(next, made, None), words)) is not None:
-                self.frame.figure(sections[drawn.section], drawn)
+                self.frame.figure(by_title[drawn.section], drawn)
 
 
 def _configuration(directory: Path) -> Html | None:

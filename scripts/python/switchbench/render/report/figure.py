@@ -15,34 +15,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-# In the papers' order (doc/papers.md); a section without a figure is left out.
-NODES = "Throughput by number of nodes"
-PAIRS = "Pairs"
-ALL_TO_ALL = "All to all"
-WHOM = "From whom to whom"
-COURSE = "Throughput over time"
-MESSAGES = "Messages by size"
-STEPS = "By steps"
-LATENCY = "Latency"
-LOSS = "Loss"
-SKEW = "Start and stop"
-CPU = "CPU time"
-FORETOLD = "Foretold and measured"
-SECTIONS = (
-    NODES,
-    PAIRS,
-    ALL_TO_ALL,
-    WHOM,
-    COURSE,
-    MESSAGES,
-    STEPS,
-    LATENCY,
-    LOSS,
-    SKEW,
-    CPU,
-    FORETOLD,
-)
-
 # Okabe and Ito (2008): told apart by all kinds of colour vision; black is left to the page.
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#7F7F7F")
 # Eight each, to seven colours: series of one colour differ in both.
@@ -85,7 +57,7 @@ class Figure:
     definition: str  # what each number is, its unit, how it was measured; plain text
     data: list[dict[str, Any]]  # Plotly's traces
     layout: dict[str, Any]  # Plotly's layout without a theme
-    section: str  # one of SECTIONS
+    section: str  # of sections.py
     height: int = field(default=420)  # pixels, at the page's full width
 
 

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ...base import format
+from ..tables.definitions import definition
 from ..tables.table import at
-from .definitions import definition
 from .markup import Html, join, listed, paragraph, tag
 
 Summary = Mapping[str, Any]

@@ -29,8 +29,8 @@ from ...base.model import PINGPONG, ROUND_TRIP
 from ...base.text import printable
 from ...records.directory import RECORDS, SUMMARY
 from ...records.latency import NS_PER_US
+from ..tables.definitions import definition
 from ..tables.table import at
-from .definitions import definition
 
 FLOWS = "flows"  # flows.csv, flows.parquet
 CODEBOOK = "codebook.csv"

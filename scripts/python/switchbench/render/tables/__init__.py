@@ -1,2 +1,40 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The tables of a run: each declared once, for the terminal, the report and CSV files."""
+
+from __future__ import annotations
+
+from . import messages, ports, results, steps, times
+from .sections import (
+    COURSE,
+    CPU,
+    FINDINGS,
+    LATENCY,
+    LOSS,
+    MESSAGES,
+    PORTS,
+    RESULTS,
+    SET_UP,
+    SKEW,
+    STEPS,
+    VERDICT,
+)
+from .table import Spec
+
+# Where each stands in the report.
+BY_SECTION: dict[str, tuple[Spec, ...]] = {
+    VERDICT: (results.clauses, results.failures),
+    SET_UP: (ports.nodes, ports.tuning),
+    FINDINGS: (results.findings,),
+    RESULTS: (results.plans, results.phases, results.repeats, results.imported),
+    COURSE: (times.intervals,),
+    MESSAGES: (
+        *(messages.curves, messages.peaks, messages.paths, messages.fits, messages.outliers),
+    ),
+    STEPS: (steps.functions, steps.hpcc, steps.rings, steps.kernels, steps.rankings),
+    LATENCY: (times.latencies, times.floors),
+    LOSS: (results.losses, results.order, ports.switch_counters),
+    SKEW: (times.skew,),
+    CPU: (times.cpu, results.transports, messages.computing),
+    PORTS: (ports.ports,),
+}
+EVERY = tuple(spec for specs in BY_SECTION.values() for spec in specs)

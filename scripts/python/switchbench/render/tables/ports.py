@@ -3,105 +3,102 @@
 
 from __future__ import annotations
 
-from .table import Column, Table, at, make
-from .times import Summary
+from collections.abc import Iterator
+
+from .table import PAGE, Column, Entry, Spec, Summary, at, count, text
+
+_PORT = text("port", "port")
+_TRANSPORT = text("transport", "transport", fold=True)
 
 
-def ports(summary: Summary) -> Table | None:
-    """Each port as source and as destination."""
-
-    def side(words: str, key: str) -> tuple[Column, ...]:
-        return (
-            Column(f"{words}, median", f"{key}.median_percent_of_line", "percent", "% of line"),
-            Column(f"{words}, least", f"{key}.min_percent_of_line", "percent", "% of line"),
-            Column(f"{words}, by median port's", f"{key}.relative_to_median"),
-            Column(f"{words}, lost", f"{key}.lost_frames", "count"),
-        )
-
-    columns = (
-        Column("port", "port", "text"),
-        Column("transport", "transport", "text", fold=True),
-        Column("network", "network", "text", fold=True),
-        Column("switch", "switch", "text", fold=True),
-        Column("switch port", "switch_port", "text"),
-        *side("sent", "as_source"),
-        *side("received", "as_destination"),
-        Column("below median", "below_median", "text", fold=True),
-        Column("link downs", "link_downs", "count", fold=True),
-        Column("slowest in", "slowest_phases", "count", "phases",
-               value=lambda entry: len(entry.get("slowest_phases") or [])),
-    )  # fmt: skip
-    about = "Over all phases, so that a bad port or cable stands out whatever the pattern."
-    return make("ports", "Ports", about, columns, summary.get("ports", []))
-
-
-def tuning(summary: Summary) -> Table | None:
-    """How each port was driven."""
-    columns = (
-        Column("port", "port", "text"),
-        Column("transport", "transport", "text", fold=True),
-        Column("driver", "driver", "text", fold=True),
-        Column("NUMA node", "numa", "count", fold=True),
-        Column("queues", "queues", "count", fold=True),
-        Column("cores", "cores", "text"),
-        Column("offloads", "offloads", "text", fold=True),
-        Column("hot paths", "variants", "text", fold=True),
-        Column("RDMA device", "rdma.rdma", "text", seldom=True),
-        Column(
-            "RDMA link",
-            "rdma.link_layer",
-            "text",
-            fold=True,
-            seldom=True,
-            about="The link layer of the device's port: InfiniBand or Ethernet",
-        ),
-        Column(
-            "RDMA MTU",
-            "rdma.mtu",
-            "count",
-            "B",
-            fold=True,
-            seldom=True,
-            about="Active path MTU of the device's port: payload of a packet at the most",
-        ),
+def _side(words: str, key: str) -> tuple[Column, ...]:
+    return (
+        Column(f"{words}, median", f"{key}.median_percent_of_line", "percent", "% of line"),
+        Column(f"{words}, min", f"{key}.min_percent_of_line", "percent", "% of line", drop=2),
+        Column(f"{words} ÷ median port", f"{key}.relative_to_median"),
+        count(f"{words}, lost", f"{key}.lost_frames", drop=3),
     )
-    about = "What each port was sent and received through, as the nodes found it."
-    return make("tuning", "Ports and their tuning", about, columns, summary.get("ports", []))
 
 
-def nodes(summary: Summary) -> Table | None:
-    """Each node and its clock."""
+ports = Spec(
+    "ports",
+    "Ports",
+    "Over all phases, so that a bad port or cable stands out whatever the pattern.",
+    (
+        _PORT,
+        _TRANSPORT,
+        text("network", "network", fold=True, output=PAGE),
+        text("switch", "switch", fold=True, seldom=True),
+        text("switch port", "switch_port", seldom=True),
+        *_side("sent", "as_source"),
+        *_side("received", "as_destination"),
+        text("below median", "below_median", fold=True, output=PAGE),
+        count("link downs", "link_downs", fold=True),
+        count("slowest in", "slowest_phases", unit="phases", drop=1,
+              value=lambda entry: len(entry.get("slowest_phases") or [])),
+    ),
+    lambda summary: summary.get("ports", []),
+)  # fmt: skip
+
+tuning = Spec(
+    "tuning",
+    "Ports and their tuning",
+    "What each port was sent and received through, as the nodes found it.",
+    (
+        _PORT,
+        _TRANSPORT,
+        text("driver", "driver", fold=True),
+        count("NUMA node", "numa", fold=True),
+        count("queues", "queues", fold=True),
+        text("cores", "cores"),
+        text("offloads", "offloads", fold=True),
+        text("hot paths", "variants", fold=True),
+        text("RDMA device", "rdma.rdma", seldom=True),
+        text("RDMA link", "rdma.link_layer", fold=True, seldom=True,
+             about="The link layer of the device's port: InfiniBand or Ethernet"),
+        count("RDMA MTU", "rdma.mtu", unit="B", fold=True, seldom=True,
+              about="Active path MTU of the device's port: payload of a packet at the most"),
+    ),
+    lambda summary: summary.get("ports", []),
+)  # fmt: skip
+
+
+def _nodes(summary: Summary) -> Iterator[Entry]:
     clocks = {clock["node"]: clock for clock in summary.get("clocks", [])}
-    found = at(summary, "run.nodes") or []
-    entries = [{**node, "how": clocks.get(node["node"], {})} for node in found]
-    columns = (
-        Column("node", "node", "text"),
-        Column("host", "host", "text", fold=True, about="The machine that the node runs on"),
-        Column("version", "version", "text", fold=True),
-        Column("CPUs", "cpus", "count", fold=True, about="That the node's machine has online"),
-        Column("workers", "workers", "count", fold=True, about="Threads that send and receive"),
-        Column(
-            "between bursts",
-            "worker",
-            "text",
-            fold=True,
-            about="What workers do: poll, or sleep until there is something to do",
-        ),
-        Column("cores", "cores", "text"),
-        Column("clock", "how.clock", "text", fold=True, defined="clocks.clock"),
+    for node in at(summary, "run.nodes") or []:
+        yield {**node, "how": clocks.get(node["node"], {})}
+
+
+nodes = Spec(
+    "nodes",
+    "Nodes",
+    "One process of the engine each.",
+    (
+        text("node", "node"),
+        text("host", "host", fold=True, about="The machine that the node runs on"),
+        text("version", "version", fold=True),
+        count("CPUs", "cpus", fold=True, about="That the node's machine has online"),
+        count("workers", "workers", fold=True, about="Threads that send and receive"),
+        text("between bursts", "worker", fold=True,
+             about="What workers do: poll, or sleep until there is something to do"),
+        text("cores", "cores"),
+        text("clock", "how.clock", fold=True, defined="clocks.clock"),
         Column("clock within", "how.bound_us", unit="µs", defined="clocks.bound_us"),
         Column("TSC drift", "tsc_drift_ppm", unit="ppm", defined="run.nodes.tsc_drift_ppm"),
-    )
-    return make("nodes", "Nodes", "One process of the engine each.", columns, entries)
+    ),
+    _nodes,
+)  # fmt: skip
 
-
-def switch_counters(summary: Summary) -> Table | None:
-    """The switch's own view."""
-    found = at(summary, "switch_counters.differences") or {}
-    entries = [{"counter": name, "difference": count} for name, count in found.items()]
-    columns = (
-        Column("counter", "counter", "text", about="As the switch's own command names it"),
-        Column("difference", "difference", "count", about="After the last trial less before"),
-    )
-    about = "What the switch itself counted; only what differs is here."
-    return make("switch-counters", "The switch's own counters", about, columns, entries)
+switch_counters = Spec(
+    "switch-counters",
+    "The switch's own counters",
+    "What the switch itself counted; only what differs is here.",
+    (
+        text("counter", "counter", about="As the switch's own command names it"),
+        count("difference", "difference", about="After the last trial less before"),
+    ),
+    lambda summary: (
+        {"counter": name, "difference": difference}
+        for name, difference in (at(summary, "switch_counters.differences") or {}).items()
+    ),
+)

@@ -1,22 +1,43 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A table of the report as a value: columns with their meaning, and rows taken from the summary.
+"""A table declared once: its columns with unit, format and meaning, and where its rows come from.
 
-What no row has is left out and said below the table, as what all rows share is said above it: a
-page is as wide as what differs.
+The terminal (terminal/grid.py), the report (report/frame.py) and CSV files are made of the same
+declaration. What no row has is left out and said below the table, and what all rows share is said
+above it: a table is as wide as what differs. A CSV file has all columns.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import csv
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
-from ...base.format import Unit, flow, unit_for
-from ..report.definitions import definition
+from ...base import format
+from ...base.errors import RunError
+from ...base.measures import COUNT, MEASURES, PERCENT
+from .definitions import definition
 
 Entry = Mapping[str, Any]
+Summary = Mapping[str, Any]
 
-RATE = "Mbit/s"  # shown in the unit that fits a column's largest value
+RATE = "Mbit/s"  # shown in the unit that fits the table's largest value
+TOTAL = "Mbit/s of all"  # the same, in a unit of its own
+BOTH, TERMINAL, PAGE = "both", "terminal", "page"  # outputs of a column
+
+# How a column's values are printed; page/table.js has the same.
+SHOWN: dict[str, Callable[[Any], str]] = {
+    "text": str,
+    "verdict": str,
+    "number": format.digits,
+    "signed": lambda value: format.digits(value) if value < 0 else f"+{format.digits(value)}",
+    "scientific": format.scientific,
+    "percent": format.percent,
+    "count": format.count,
+    "bytes": format.size_words,
+}
+WORDS = ("text", "verdict")
 
 
 @dataclass(frozen=True)
@@ -25,17 +46,37 @@ class Column:
 
     title: str
     key: str
-    kind: str = "number"  # text, verdict, number (4 digits), percent (2 places), count
+    kind: str = "number"  # of SHOWN
     unit: str = ""
     fold: bool = False  # said once where it is the same in all rows
     seldom: bool = False  # does not apply to most runs: nothing is said where no row has it
     defined: str = ""  # the definition's key, where that is not `key`
     about: str = ""  # its definition, where no key has it
     value: Callable[[Entry], Any] | None = None  # made of the entry, where it does not hold it
+    output: str = BOTH
+    drop: int = 0  # how soon it goes when the terminal is narrow; 0: never
 
     def of(self, entry: Entry) -> Any:
-        """This column's value of an entry."""
-        return self.value(entry) if self.value else at(entry, self.key)
+        """This column's value of an entry, as the page compares it: words for what is no number."""
+        value = self.value(entry) if self.value else at(entry, self.key)
+        if self.kind not in WORDS:
+            return value if isinstance(value, int | float) else None
+        if isinstance(value, bool):
+            return "yes" if value else "no"
+        if isinstance(value, Mapping) and "src" in value:
+            return format.flow(value)
+        if isinstance(value, list):
+            return "; ".join(map(str, value)) or None
+        return None if value is None else str(value)
+
+    def show(self, value: Any) -> str:
+        """A value for people."""
+        return format.UNKNOWN if value is None else SHOWN[self.kind](value)
+
+    @property
+    def heading(self) -> str:
+        """Title and unit on one line."""
+        return f"{self.title} ({self.unit})" if self.unit else self.title
 
     @property
     def definition(self) -> str:
@@ -43,9 +84,27 @@ class Column:
         return self.about or definition(self.defined or self.key)
 
 
+def text(title: str, key: str, **options: Any) -> Column:
+    """A column of words."""
+    return Column(title, key, "text", **options)
+
+
+def count(title: str, key: str, **options: Any) -> Column:
+    """A column of counts."""
+    return Column(title, key, "count", **options)
+
+
+def measured(key: str, **options: Any) -> Column:
+    """The column of a measure of base.measures; `options` as of any other column."""
+    measure = MEASURES[key]
+    kind = measure.format if measure.format in (PERCENT, COUNT) else "number"
+    unit = "" if kind == COUNT else measure.unit.replace("us", "µs")
+    return Column(measure.title, measure.entry, kind, **{"unit": unit} | options)
+
+
 @dataclass(frozen=True)
 class Table:
-    """Columns and their values, ready for the page; `shared` and `unseen` are sentences."""
+    """Columns and their values; `shared` and `unseen` are sentences."""
 
     name: str  # its place in the page, and its file's name when saved
     title: str
@@ -60,6 +119,11 @@ class Table:
         """How many there are."""
         return len(self.values[0]) if self.values else 0
 
+    @property
+    def unit(self) -> str:
+        """Of its rates."""
+        return next((c.unit for c in self.columns if c.unit.endswith("bit/s")), "")
+
     def data(self) -> dict[str, Any]:
         """What page/table.js reads."""
         named = [
@@ -67,6 +131,38 @@ class Table:
             for c in self.columns
         ]
         return {"columns": named, "values": self.values}
+
+    def lines(self) -> Iterator[list[Any]]:
+        """Of a CSV file: the headings, then each row; empty where nothing was observed."""
+        yield [column.heading for column in self.columns]
+        yield from (list(row) for row in zip(*self.values, strict=True))
+
+
+@dataclass(frozen=True)
+class Spec:
+    """A table that is declared: called with a summary it is made, None where it has no rows."""
+
+    name: str
+    title: str
+    about: str
+    columns: tuple[Column, ...]
+    entries: Callable[[Summary], Iterable[Entry]]
+
+    def __call__(self, summary: Summary) -> Table | None:
+        """As in the report."""
+        return self._made(self.entries(summary), PAGE, "all")
+
+    def on_terminal(self, entries: Iterable[Entry]) -> Table | None:
+        """Of entries that were chosen from its own; only counters that are 0 are folded."""
+        return self._made(entries, TERMINAL, "zeros")
+
+    def whole(self, summary: Summary) -> Table | None:
+        """With all columns of the report, for a file."""
+        return self._made(self.entries(summary), PAGE, "none")
+
+    def _made(self, entries: Iterable[Entry], output: str, fold: str) -> Table | None:
+        columns = [column for column in self.columns if column.output in (output, BOTH)]
+        return make(self.name, self.title, self.about, columns, entries, fold)
 
 
 def at(entry: Any, key: str) -> Any:
@@ -79,7 +175,12 @@ def at(entry: Any, key: str) -> Any:
 
 
 def make(
-    name: str, title: str, about: str, columns: Sequence[Column], entries: Iterable[Entry]
+    name: str,
+    title: str,
+    about: str,
+    columns: Sequence[Column],
+    entries: Iterable[Entry],
+    fold: str = "all",  # zeros: only counters that are 0; none: nothing, all columns stay
 ) -> Table | None:
     """A table of these entries; None where there are none."""
     rows = list(entries)
@@ -88,45 +189,54 @@ def make(
     kept: list[tuple[Column, list[Any]]] = []
     shared, unseen = [], []
     for column in columns:
-        values = [_plain(column, column.of(entry)) for entry in rows]
-        if all(value is None for value in values):
+        values = [column.of(entry) for entry in rows]
+        if fold != "none" and all(value is None for value in values):
             unseen += [] if column.seldom else [column.title]
-        elif column.fold and len(rows) > 1 and len(set(values)) == 1:
-            shared.append(f"{column.title} {_said(column, values[0])}")
+        elif column.fold and _folds(column, values, fold):
+            known = next(value for value in values if value is not None)
+            shared.append(f"{column.title} {column.show(known)} {column.unit}".rstrip())
         else:
-            kept.append(_scaled(column, values))
+            kept.append((column, values))
+    scaled = list(_scaled(kept))
     return Table(
         name,
         title,
         about,
-        tuple(column for column, _ in kept),
-        [values for _, values in kept],
+        tuple(column for column, _ in scaled),
+        [values for _, values in scaled],
         shared=f"In all rows: {', '.join(shared)}." if shared else "",
         unseen=f"Not observed in any row: {'; '.join(unseen)}." if unseen else "",
     )
 
 
-def _plain(column: Column, value: Any) -> Any:
-    """As the page compares it: words for what is no number."""
-    if column.kind in ("text", "verdict"):
-        if isinstance(value, bool):
-            return "yes" if value else "no"
-        if isinstance(value, Mapping) and "src" in value:
-            return flow(value)
-        if isinstance(value, list):
-            return "; ".join(map(str, value)) or None
-        return None if value is None else str(value)
-    return value if isinstance(value, int | float) else None
+def _folds(column: Column, values: Sequence[Any], fold: str) -> bool:
+    if fold == "zeros":
+        return column.kind == COUNT and not any(values)
+    zero = column.kind == COUNT and values[0] == 0
+    return fold == "all" and (len(values) > 1 or zero) and len(set(values)) == 1
 
 
-def _said(column: Column, value: Any) -> str:
-    return f"{value:g} {column.unit}".rstrip() if isinstance(value, float) else str(value)
+def _scaled(kept: Sequence[tuple[Column, list[Any]]]) -> Iterator[tuple[Column, list[Any]]]:
+    """Rates in the unit that fits the largest of them; all others as they are."""
+    for column, values in kept:
+        if column.unit not in (RATE, TOTAL):
+            yield column, values
+            continue
+        alike = (some for other, some in kept if other.unit == column.unit)
+        unit = format.unit_for(value for some in alike for value in some)
+        scaled = [None if value is None else value * unit.scale for value in values]
+        yield replace(column, unit=unit.name), scaled
 
 
-def _scaled(column: Column, values: list[Any]) -> tuple[Column, list[Any]]:
-    """Rates in the unit that fits the largest; all others as they are."""
-    if column.unit != RATE:
-        return column, values
-    unit: Unit = unit_for(values)
-    scaled = [None if value is None else value * unit.scale for value in values]
-    return replace(column, unit=unit.name), scaled
+def write_csv(specs: Iterable[Spec], summary: Summary, folder: Path) -> list[Path]:
+    """Writes FOLDER/NAME.csv of each table that the run has; returns their paths."""
+    written = []
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for table in filter(None, (spec.whole(summary) for spec in specs)):
+            written.append(folder / f"{table.name}.csv")
+            with written[-1].open("w", encoding="utf-8", newline="") as file:
+                csv.writer(file).writerows(table.lines())
+    except OSError as error:
+        raise RunError(f"can't write into {folder}: {error.strerror or error}") from error
+    return written

@@ -1,57 +1,114 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Tables without frames, and the terminal that they are for."""
+"""Tables on a terminal (tables/table.py)."""
 
 from __future__ import annotations
 
-import io
 from collections.abc import Sequence
-from typing import Any
+from textwrap import wrap
 
-from rich import box
+from rich.cells import cell_len
 from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
+from rich.text import Text
 
-from ...base import format
-from .columns import PrintedColumn
-from .rows import PrintedRow
+from ..tables.table import WORDS, Column, Table
 
-PLAIN_WIDTH = 120  # where there is no terminal to ask
+_GAP = "  "
 
 
-def make_console() -> Console:
-    """Standard output: its own width on a terminal, else 120 columns and nothing but text."""
-    plain = Console()
-    return plain if plain.is_terminal else Console(width=PLAIN_WIDTH, no_color=True)
+def say(console: Console, text: str, style: str = "") -> None:
+    """A line of words, in which nothing is markup."""
+    console.print(Text(text, style), highlight=False, soft_wrap=True)
 
 
-def make_canvas() -> Console:
-    """For a picture of the table: with colours, on no terminal."""
-    return Console(width=PLAIN_WIDTH, record=True, file=io.StringIO(), force_terminal=True)
+def heading(console: Console, text: str) -> None:
+    """Above a table or a list."""
+    say(console, f"\n{text}", "bold")
 
 
-def all_zero(cells: Sequence[str]) -> bool:
-    return all(cell in ("0", format.UNKNOWN) for cell in cells)
+def listed(
+    console: Console, title: str, sentences: Sequence[str], style: str, most: int | None = None
+) -> None:
+    """Sentences below a heading, at most so many; nothing where there are none."""
+    if not sentences:
+        return
+    heading(console, title)
+    shown = sentences[:most]
+    for sentence in shown:
+        say(console, f"  {sentence}", style)
+    if len(shown) < len(sentences):
+        say(console, f"  and {len(sentences) - len(shown)} more (--all)", style)
 
 
-def listed_words(words: Sequence[str]) -> str:
-    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} or {words[-1]}"
+def note_lines(console: Console, *notes: str) -> None:
+    """Below a table, folded; empty ones are none."""
+    for line in (line for note in notes for line in wrap(note, console.width - 2)):
+        say(console, f"  {line}", "dim")
 
 
-def rich_table(columns: Sequence[PrintedColumn], rows: Sequence[PrintedRow], cells: Any) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1), show_edge=False)
-    for column in columns:
-        table.add_column(column.title, justify="right" if column.right else "left", no_wrap=True)
-    for number, row in enumerate(rows):
-        table.add_row(
-            *(escape(cells[column][number]) for column in columns),
-            style="bold" if row.of_plan else None,
-        )
-    return table
+def show(
+    table: Table | None,
+    console: Console,
+    title: str = "",
+    styles: Sequence[str] = (),
+    groups: Sequence[str] = (),
+    notes: Sequence[str] = (),
+) -> None:
+    """Prints a table below its title, and below it what was left out. On a narrow terminal columns
+    go, of which the declaration says so, and no figure is cut.
+
+    `styles`: of the rows; `groups`: what stands above each row that has another than the one
+    before.
+    """
+    if table is None:
+        return
+    if title:
+        heading(console, title)
+    laid = _fitting(
+        [_Laid(c, v) for c, v in zip(table.columns, table.values, strict=True)], console
+    )
+    height = max(len(one.title) for one in laid)
+    for line in range(height):
+        parts = [one.title[line] if line < len(one.title) else "" for one in laid]
+        say(console, _line(laid, parts), "bold")
+    if any(one.unit for one in laid):
+        say(console, _line(laid, [one.unit for one in laid]))
+    width = sum(one.width for one in laid) + len(_GAP) * (len(laid) - 1)
+    say(console, ("-" if console.options.ascii_only else "─") * width, "dim")
+    for row in range(table.rows):
+        if groups and (row == 0 or groups[row] != groups[row - 1]):
+            say(console, groups[row], "bold")
+        cells = [one.cells[row] for one in laid]
+        say(console, _line(laid, cells), styles[row] if styles else "")
+    note_lines(console, table.shared, table.unseen, *notes)
 
 
-def plain_table(*titles: str) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1), show_edge=False)
-    for number, title in enumerate(titles):
-        table.add_column(title, justify="left" if number == 0 else "right")
-    return table
+class _Laid:
+    """A column as it is printed."""
+
+    def __init__(self, column: Column, values: Sequence[object]) -> None:
+        self.drop = column.drop
+        self.left = column.kind in WORDS
+        self.cells = [column.show(value) for value in values]
+        words = [*column.title.split(), column.unit]
+        self.width = max(map(cell_len, (*self.cells, *words)))
+        self.title = wrap(column.title, self.width)
+        self.unit = column.unit
+
+    def pad(self, text: str) -> str:
+        """To the column's width."""
+        space = " " * (self.width - cell_len(text))
+        return text + space if self.left else space + text
+
+
+def _line(laid: Sequence[_Laid], parts: Sequence[str]) -> str:
+    return _GAP.join(one.pad(part) for one, part in zip(laid, parts, strict=True)).rstrip()
+
+
+def _fitting(laid: list[_Laid], console: Console) -> list[_Laid]:
+    """Those that there is room for; those of one order go together."""
+    while sum(one.width + len(_GAP) for one in laid) - len(_GAP) > console.width:
+        soonest = min((one.drop for one in laid if one.drop), default=0)
+        if not soonest:
+            break
+        laid = [one for one in laid if one.drop != soonest]
+    return laid

@@ -1,78 +1,22 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Rows of the printed result: keys, titles, and figures of a plan or a phase."""
+"""Which rows of a table the terminal shows, and what a plan's row has of its phases."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ...analysis import measures as m
-from ...analysis.loss_location import in_network
 from ...analysis.ports import BELOW_MEDIAN
 from ...base import format
-from ...base.model import SCHEDULE
-from .. import first_screen
 
 WORST_PHASES = 5
 
 Entry = dict[str, Any]
 
 
-@dataclass(frozen=True)
-class PrintedRow:
-    """One line: a phase, or a whole plan above its phases."""
-
-    entry: Entry
-    phase: str
-    slowest: str
-    of_plan: bool = False
-
-
-def places_of(entry: Entry) -> tuple[int | None, int | None, int | None]:
-    """What went missing in the sender's host, the network, the receiver's host."""
-    found = entry["loss_location"]
-    return found["sender_host"], in_network(entry), found["receiver_host"]
-
-
-def displaced(entry: Entry) -> int | None:
-    """What went missing while other traffic took its place; older summaries do not say."""
-    count: int | None = entry["loss_location"].get("other_traffic")
-    return count
-
-
-def went_missing(entry: Entry) -> bool:
-    if entry["traffic"] == SCHEDULE:  # its phases end while acknowledgements are under way
-        return False
-    return any((count or 0) > 0 for count in (*places_of(entry), displaced(entry)))
-
-
-def sureness(entry: Entry) -> str:
-    words = [entry["verdict"] or ""]
-    if entry["dependent"]:
-        words.append("repeats depend on each other")
-    return ", ".join(word for word in words if word)
-
-
-def section_key(entry: Entry) -> tuple[Any, ...]:
-    return entry["transport"], str(entry["size"]), entry["network"], entry["intended_load"]
-
-
-def plan_key(entry: Entry) -> tuple[Any, ...]:
+def plan_key(entry: Mapping[str, Any]) -> tuple[Any, ...]:
     return entry["trial"], entry["repeat"], entry["network"]
-
-
-def plan_title(plan: Entry) -> str:
-    load = "" if plan["intended_load"] is None else f", {plan['intended_load']:g} %"
-    return f"{format.pattern(plan)}, {plan['transport']}, {format.size(plan)}{load}"
-
-
-def series_key(plan: Entry) -> tuple[str, str]:
-    return plan_title(plan), plan["network"]
-
-
-def phase_name(entry: Entry) -> str:
-    return str(entry["phase_name"] or entry["phase"])
 
 
 def worst(phases: Sequence[Entry]) -> list[Entry]:
@@ -90,11 +34,6 @@ def ended(entry: Entry) -> str:
     return " ".join(filter(None, (state, "T" if entry["tester_limited"] else "")))
 
 
-def frame_rate(entry: Entry) -> str:
-    rate = first_screen.frames_per_s(entry)
-    return format.UNKNOWN if rate is None else f"{rate:,.0f}"
-
-
 def _least(entry: Entry) -> float:
     rate = entry["throughput"]["min"]
     return float("inf") if rate is None else rate
@@ -106,19 +45,9 @@ def longest(entry: Entry) -> float:
     return max((times["max"] or 0.0 for times in kinds if times), default=0.0)
 
 
-def port_name(port: Entry) -> str:
-    wired = " ".join(word for word in (port["switch"], port["switch_port"]) if word)
-    return f"{port['port']} ({wired})" if wired else str(port["port"])
-
-
 def is_behind(port: Entry) -> bool:
     ends = (port["as_source"], port["as_destination"])
     return any((end["relative_to_median"] or 1.0) < BELOW_MEDIAN for end in ends)
-
-
-def least_relative(ends: Sequence[Entry]) -> str:
-    known = [e["relative_to_median"] for e in ends if e["relative_to_median"] is not None]
-    return format.UNKNOWN if not known else f"{100 * min(known):.1f} %"
 
 
 def widest(plan: Entry, phases: Sequence[Entry]) -> Entry:

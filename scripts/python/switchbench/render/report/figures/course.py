@@ -14,7 +14,8 @@ from ....analysis.data import Measured, plan_key
 from ....analysis.tables import Floats
 from ....base.format import Unit, unit_for
 from ....base.model import WAITING
-from ..figure import COURSE, LEGEND, SCALE, Figure, coarse, line_style, named_rows, packed
+from ...tables.sections import COURSE
+from ..figure import LEGEND, SCALE, Figure, coarse, line_style, named_rows, packed
 from .series import Entry, group, sentence
 
 SPANS_ARE = (

@@ -11,19 +11,9 @@ from numpy.typing import NDArray
 
 from ....analysis.data import Measured
 from ....base import format
-from ...terminal.messages import changed, effect
-from ..figure import (
-    CPU,
-    LEGEND,
-    LOGARITHMIC,
-    PALETTE,
-    Figure,
-    gaps,
-    marker,
-    named_rows,
-    packed,
-    rows,
-)
+from ...tables.messages import effect, slowest_node
+from ...tables.sections import CPU
+from ..figure import LEGEND, LOGARITHMIC, PALETTE, Figure, gaps, marker, named_rows, packed, rows
 from .series import Entry, sentence
 
 Floats = NDArray[np.float64]
@@ -193,15 +183,7 @@ def _said(one: Entry) -> list[Any]:
 
 def _computing(entries: Sequence[Entry]) -> Figure:
     labels = [_scatter_words(entry) for entry in entries]
-    said = [
-        [
-            effect(entry["slowdown_percent"], entry.get("slowdown_ci_half_width_percent")),
-            f"{entry['slowest_node']}: {changed(entry['max_slowdown_percent'])}"
-            if entry["max_slowdown_percent"] is not None
-            else "no node is known",
-        ]
-        for entry in entries
-    ]
+    said = [[effect(entry), slowest_node(entry)] for entry in entries]
     data = [
         {
             "type": "bar",

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from ....analysis.data import Measured, plan_key
 from ....base.format import unit_for
 from ....base.model import WAITING
-from ..figure import SCALE, WHOM, Figure, coarse, packed
+from ...tables.sections import WHOM
+from ..figure import SCALE, Figure, coarse, packed
 from .series import Entry, group, sentence
 
 Matrix = NDArray[np.float64]

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from ....analysis.columns import PlanTimes
 from ....analysis.data import Measured, plan_key
 from ....base.model import LATENCY_KINDS, ONE_WAY
-from ..figure import LATENCY, LEGEND, LOGARITHMIC, Figure, line_style, packed
+from ...tables.sections import LATENCY
+from ..figure import LEGEND, LOGARITHMIC, Figure, line_style, packed
 from .series import Entry, Series, group, sentence
 
 Floats = NDArray[np.float64]

@@ -10,7 +10,8 @@ from ....analysis import measures as m
 from ....analysis.data import Measured
 from ....base import format
 from ....base.model import WAITING
-from ..figure import COUNTS, LEGEND, LOSS, PALETTE, Figure, gaps, line_style, named_rows, packed
+from ...tables.sections import LOSS
+from ..figure import COUNTS, LEGEND, PALETTE, Figure, gaps, line_style, named_rows, packed
 from .plans import phase_axis
 from .series import Entry, Series, by, group, sentence
 

@@ -9,19 +9,8 @@ from typing import Any
 from ....analysis.data import Measured
 from ....base import format
 from ....base.format import unit_for
-from ...terminal.messages import size_words
-from ..figure import (
-    DASHES,
-    LEGEND,
-    LOGARITHMIC,
-    MARKERS,
-    MESSAGES,
-    PALETTE,
-    Figure,
-    gaps,
-    packed,
-    rows,
-)
+from ...tables.sections import MESSAGES
+from ..figure import DASHES, LEGEND, LOGARITHMIC, MARKERS, PALETTE, Figure, gaps, packed, rows
 from .series import Entry, by, sentence
 
 LATENCY_IS = (
@@ -51,7 +40,7 @@ def _bandwidth(number: int, pattern: str, curves: Sequence[Entry]) -> Figure:
         | {
             "x": packed(gaps([point["size"] for point in curve["points"]])),
             "y": packed(gaps([point["bandwidth_mbps"] for point in curve["points"]]) * unit.scale),
-            "customdata": [[size_words(point["size"])] for point in curve["points"]],
+            "customdata": [[format.size_words(point["size"])] for point in curve["points"]],
             "hovertemplate": f"%{{customdata[0]}}: %{{y:,.4~r}} {unit.name}",
         }
         for curve, style in _styled(curves)
@@ -80,7 +69,7 @@ def _latency(number: int, pattern: str, curves: Sequence[Entry]) -> Figure:
                 "x": packed(gaps([point["size"] for point in curve["points"]])),
                 "y": packed(columns["mean"]),
                 "customdata": [
-                    [size_words(point["size"]), *row]
+                    [format.size_words(point["size"]), *row]
                     for point, row in zip(
                         curve["points"],
                         rows(*(columns[name] for name in ("p50", "p99", "min", "max"))),

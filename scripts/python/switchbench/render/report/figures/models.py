@@ -24,7 +24,8 @@ from ....predict.outlook import Oracle, Outlook, fabric_of, points, stream_share
 from ....predict.recorded import Recorded, by_phase, ranks_of
 from ....records.plan_file import read_plan
 from ....topology.fabric.routes import Ranks, Rates
-from ..figure import FORETOLD, LEGEND, PALETTE, Figure, marker, packed
+from ...tables.sections import FORETOLD
+from ..figure import LEGEND, PALETTE, Figure, marker, packed
 from .series import sentence
 
 RATES_ARE = (

@@ -9,7 +9,8 @@ from typing import Any
 from ....analysis.data import Measured
 from ....base.format import Unit, unit_for
 from ....base.model import WAITING
-from ..figure import LEGEND, NODES, Figure, gaps, line_style, packed, rows
+from ...tables.sections import NODES
+from ..figure import LEGEND, Figure, gaps, line_style, packed, rows
 from .series import Series, by, group, rates, sentence
 
 DEFINITION = (

@@ -10,7 +10,8 @@ from ....analysis.data import Measured
 from ....base import format
 from ....base.format import Unit, unit_for
 from ....base.model import WAITING
-from ..figure import LEGEND, MARKERS, PAIRS, PALETTE, Figure, gaps, named_rows, packed, rows
+from ...tables.sections import PAIRS
+from ..figure import LEGEND, MARKERS, PALETTE, Figure, gaps, named_rows, packed, rows
 from .series import Series, by, group, rates, sentence
 
 DEFINITION = (

@@ -14,7 +14,8 @@ from ....analysis.data import Measured
 from ....base import format
 from ....base.format import Unit, unit_for
 from ....base.model import WAITING
-from ..figure import ALL_TO_ALL, LEGEND, PALETTE, Figure, gaps, line_style, named_rows, packed, rows
+from ...tables.sections import ALL_TO_ALL
+from ..figure import LEGEND, PALETTE, Figure, gaps, line_style, named_rows, packed, rows
 from .series import Entry, Series, by, group, rates, sentence
 
 WHOLE = (

@@ -18,7 +18,8 @@ from ....analysis import scatter
 from ....analysis.data import Measured
 from ....base import format
 from ....records.directory import SAMPLES
-from ..figure import DASHES, LEGEND, LOGARITHMIC, MESSAGES, PALETTE, Figure, marker, packed
+from ...tables.sections import MESSAGES
+from ..figure import DASHES, LEGEND, LOGARITHMIC, PALETTE, Figure, marker, packed
 from .messages import size_axis
 from .series import Entry, by, sentence
 

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from ....analysis.data import Measured
 from ....base import format
-from ..figure import LEGEND, LOGARITHMIC, SKEW, Figure, gaps, marker, packed
+from ...tables.sections import SKEW
+from ..figure import LEGEND, LOGARITHMIC, Figure, gaps, marker, packed
 from .series import Entry, load_words, sentence
 
 Floats = NDArray[np.float64]

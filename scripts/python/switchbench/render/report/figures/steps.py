@@ -8,13 +8,12 @@ from typing import Any
 
 from ....analysis.data import Measured
 from ....base import format
-from ...terminal.messages import size_words
+from ...tables.sections import STEPS
 from ..figure import (
     COUNTS,
     LEGEND,
     LOGARITHMIC,
     PALETTE,
-    STEPS,
     Figure,
     gaps,
     line_style,
@@ -111,7 +110,7 @@ def _curve(place: int, curve: Entry) -> dict[str, Any]:
             "x": packed(gaps([point["size"] for point in points])),
             "y": packed(gaps([point["repetition_us"]["mean"] for point in points])),
             "customdata": [
-                [size_words(point["size"]), *row]
+                [format.size_words(point["size"]), *row]
                 for point, row in zip(points, rows(*columns), strict=True)
             ],
             "hovertemplate": (

@@ -21,11 +21,31 @@ function digits(value) {
   return value.toLocaleString("en-US", { minimumFractionDigits: Math.min(places, 3), maximumFractionDigits: places });
 }
 
+/** The same, in powers of ten where there would be zeros to count. */
+function scientific(value) {
+  const size = Math.abs(value);
+  if (value === 0 || (size >= 1 && size < 1e6)) return digits(value);
+  if (size >= 0.1 && size < 0.99995) return value.toFixed(4);
+  return value.toExponential(3).replace(/e([+-])(\d)$/, "e$10$2");
+}
+
+/** Bytes in the powers of two that sweeps go by. */
+function sizeWords(size) {
+  for (const [unit, bytes] of [["MiB", 1 << 20], ["KiB", 1 << 10]]) {
+    if (size >= bytes) return `${Number((size / bytes).toPrecision(4))} ${unit}`;
+  }
+  return `${size.toFixed(0)} B`;
+}
+
+// As in tables/table.py.
 const SHOW = {
   text: (value) => String(value),
   verdict: (value) => String(value),
   number: digits,
+  signed: (value) => (value < 0 ? "" : "+") + digits(value),
+  scientific,
   percent: (value) => value.toFixed(2),
+  bytes: sizeWords,
   count: (value) => value.toLocaleString("en-US"),
 };
 
@@ -39,7 +59,8 @@ function isWords(column) {
 
 /** A value as a reader sees it: 90.6588 that is shown as 90.66 is 90.66 to a filter as well. */
 function seen(column, value) {
-  return Number(shown(column, value).replaceAll(",", ""));
+  const number = Number(shown(column, value).replaceAll(",", ""));
+  return Number.isNaN(number) ? value : number; // 64 KiB
 }
 
 const HOLDS = {

@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The sections of a report, in the papers' order (doc/papers.md); what is empty is left out."""
+
+from __future__ import annotations
+
+VERDICT = "Verdict"
+SET_UP = "Set-up"
+FINDINGS = "Findings and alarms"
+RESULTS = "Results"
+NODES = "Throughput by number of nodes"
+PAIRS = "Pairs"
+ALL_TO_ALL = "All to all"
+WHOM = "Traffic matrix"
+COURSE = "Throughput over time"
+MESSAGES = "Ping-pong by message size"
+STEPS = "Dependent steps"
+LATENCY = "Latency"
+LOSS = "Loss"
+SKEW = "Start and stop"
+CPU = "CPU time"
+FORETOLD = "Predicted and measured"
+PORTS = "Ports"
+NOT_MEASURED = "What was not measured"
+CONFIGURATION = "The configuration"
+MEANINGS = "What the numbers mean"

@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The terminal that everything is printed on."""
+
+from __future__ import annotations
+
+import io
+
+from rich.console import Console
+
+FILE_WIDTH = 160  # a file or a pipe gets long lines instead of folded ones
+CANVAS_WIDTH = 120
+
+
+def make_console() -> Console:
+    """Standard output: its own width on a terminal, else long lines and nothing but text."""
+    terminal = Console(highlight=False)
+    if terminal.is_terminal:
+        return terminal
+    return Console(width=FILE_WIDTH, no_color=True, highlight=False)
+
+
+def make_canvas() -> Console:
+    """For a picture of the table: with colours, on no terminal."""
+    return Console(width=CANVAS_WIDTH, record=True, file=io.StringIO(), force_terminal=True)
