@@ -291,7 +291,18 @@ def python_imports() -> dict[str, frozenset[str]]:
 
 # The command's packages from the ground up: each imports only from those before it.
 PYTHON_FLOORS = (
-    *("base", "topology", "labs", "config", "plan", "records", "analysis", "run", "hosts"),
+    *(
+        "base",
+        "search",
+        "topology",
+        "labs",
+        "config",
+        "plan",
+        "records",
+        "analysis",
+        "run",
+        "hosts",
+    ),
     *("predict", "importers", "compare", "render", "packaging", "cli"),
 )
 
