@@ -45,6 +45,8 @@ def recorded_flows(trial: Trial, pairs: Mapping[Place, Collection[Pair]]) -> Rec
 def by_phase(rows: NDArray[Any]) -> dict[int, Ranks]:
     """Of rows of phase, source and destination, each flow once; the connectivity check is none."""
     rows = np.unique(rows[rows[:, 0] >= 0], axis=0)
+    if not len(rows):  # a trial that was stopped before its first flow
+        return {}
     phases, first = np.unique(rows[:, 0], return_index=True)
     return dict(zip(phases.tolist(), np.split(rows[:, 1:], first[1:]), strict=True))
 
