@@ -18,6 +18,7 @@ import pyarrow.parquet as parquet
 import pytest
 import yaml
 
+import golden
 import reports
 from switchbench import __version__
 from switchbench.analysis.data import Measured, plan_key
@@ -28,12 +29,11 @@ from switchbench.render import tables
 from switchbench.render.report import (
     browser,
     build,
-    markup,
+    frame,
     overview,
     tidy,
 )
 from switchbench.render.report.figure import Figure
-from switchbench.render.report.frame import Frame, Section
 from switchbench.render.tables import definitions, results, sections, table, times
 from switchbench.render.tables.table import Column, make
 
@@ -133,10 +133,16 @@ def test_the_loss_is_in_the_table_of_losses(directory: Path) -> None:
 # --- the page ------------------------------------------------------------------------------------
 
 
+def page_of(*parts: frame.Part) -> str:
+    """A page of these parts alone."""
+    section = frame.Section("S", list(parts))
+    return frame.render(frame.PageWords("what", "heading", []), [section])
+
+
 def test_text_is_escaped() -> None:
-    assert markup.tag("p", "a < b & c", markup.tag("b", "x"), title='"') == (
-        '<p title="&quot;">a &lt; b &amp; c<b>x</b></p>'
-    )
+    page = page_of(frame.Words("a < b & c", 'k"'), frame.Facts([("<b>", "x")]))
+    assert '<p class="k&#34;">a &lt; b &amp; c</p>' in page
+    assert "<dt>&lt;b&gt;</dt><dd>x</dd>" in page
 
 
 def test_page_is_whole_and_alone(directory: Path, tmp_path: Path) -> None:
@@ -159,15 +165,24 @@ def test_report_lies_beside_the_results(tmp_path: Path) -> None:
     assert (directory / build.REPORT).exists()
 
 
+@pytest.mark.parametrize("name", golden.NAMES)
+def test_no_two_figures_have_one_title(name: str, tmp_path: Path) -> None:
+    page = build.make(Measured.load(golden.unpack(name, tmp_path))).text
+    titles = re.findall(r'data-figure="[^"]*" data-title="([^"]*)"', page)
+    assert len(titles) == len(set(titles))
+
+
 @pytest.mark.parametrize("word", ["accepted", "refused", "inconclusive"])
 def test_the_verdict_is_the_summary_s(word: str) -> None:
     verdict = {
         "verdict": word, "sentence": "Sentence.", "scope": "Scope.", "warnings": ["Less."],
         "clauses_sha256": "00",
     }  # fmt: skip
-    text = overview.verdict({"status": "complete", "verdict": verdict})
+    summary = whole_summary() | {"verdict": verdict}
+    text = page_of(overview.glance(summary), *filter(None, overview.verdict(summary)))
     assert f'data-verdict="{word}"' in text
-    assert all(words in text for words in (word.capitalize(), "Sentence.", "Scope.", "Less."))
+    said = {"accepted": "PASS", "refused": "FAIL", "inconclusive": "INCONCLUSIVE"}[word]
+    assert all(words in text for words in (said, "Sentence.", "Scope.", "Less."))
 
 
 def test_tiles_compare_like_with_like() -> None:
@@ -181,10 +196,9 @@ def test_tiles_compare_like_with_like() -> None:
             "slowest": {"src": f"{pattern}1:e0", "dst": "b:e0"},
         }  # fmt: skip
 
-    text = overview.tiles({"plans": [plan("ring", 44.0, 44.0), plan("aapc", 60.0, 80.0)]})
-    assert "75.0 % of mean" in text
-    assert "aapc1:e0 → b:e0: 60.00 Mbit/s, aapc, tcp, 8 ranks, 64 KiB messages" in text
-    assert "ring" not in text
+    (tile,) = overview._slowest({"plans": [plan("ring", 44.0, 44.0), plan("aapc", 60.0, 80.0)]})
+    assert tile.value == "75.0 % of mean"
+    assert tile.text == "aapc1:e0 → b:e0: 60.00 Mbit/s, aapc, tcp, 8 ranks, 64 KiB messages"
 
 
 def test_times_are_not_defined_as_rates(directory: Path) -> None:
@@ -213,11 +227,13 @@ def _timed_summary() -> dict[str, Any]:
 
 
 def test_a_title_of_two_meanings_has_both() -> None:
-    frame = Frame()
+    section = frame.Section("S")
     for name, meaning in (("Plans", "Of a plan"), ("Ports", "Of a port"), ("More", "Of a plan")):
         columns = (Column("a", "a", about="Always the same"), Column("lost", "b", about=meaning))
-        frame.table(Section("S"), make(name.lower(), name, "", columns, [{"a": 1, "b": 2}]))
-    text = frame.definitions() or ""
+        made = make(name.lower(), name, "", columns, [{"a": 1, "b": 2}])
+        assert made is not None
+        section.add(frame.TablePart(made))
+    text = page_of(*frame.meanings([section]))
     assert "<dt>a</dt><dd>Always the same</dd>" in text
     assert "<dt>lost (Plans)</dt><dd>Of a plan</dd><dt>lost (Ports)</dt><dd>Of a port</dd>" in text
     assert "More" not in text
@@ -233,7 +249,16 @@ def test_a_frame_that_counters_differ_by_is_not_lost_by_the_network() -> None:
 
 
 def test_no_verdict_without_clauses() -> None:
-    assert "No verdict" in overview.verdict({"status": "complete", "verdict": None})
+    glance = overview.glance(whole_summary() | {"verdict": None, "plans": []})
+    assert (glance.word, glance.verdict) == ("No verdict", "")
+    assert "no clause is required" in glance.text
+
+
+def whole_summary() -> dict[str, Any]:
+    """As much as the first screen reads, of a run of nothing."""
+    run = {"elapsed_s": 1.0}
+    lists = ("plans", "ports", "trials", "expectations", "errors", "warnings", "not_measured")
+    return {"status": "complete", "run": run} | {name: [] for name in lists}
 
 
 # --- results that are not whole ------------------------------------------------------------------

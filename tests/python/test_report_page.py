@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import struct
 import xml.etree.ElementTree as ET
@@ -13,6 +14,7 @@ from typing import Any
 
 import pytest
 
+import golden
 import reports
 from switchbench.base.errors import ConfigurationError
 from switchbench.cli import main as cli
@@ -25,6 +27,7 @@ try:
 except ConfigurationError as error:
     pytest.skip(str(error), allow_module_level=True)
 
+UNFOLD = "for (const fold of document.querySelectorAll('details')) fold.open = true"
 DRAWN_MS = 20_000  # patience, on a busy machine
 
 
@@ -77,6 +80,7 @@ def open_page(chromium: Any, path: Path, **options: Any) -> Opened:
     opened.page.on("console", lambda message: opened.complaints.append(message.text))
     opened.page.on("pageerror", lambda error: opened.complaints.append(str(error)))
     opened.page.goto(path.as_uri())
+    opened.page.evaluate(UNFOLD)
     return opened
 
 
@@ -220,6 +224,94 @@ def test_narrow_windows_put_one_below_the_other(chromium: Any, directory: Path) 
     opened.page.context.close()
 
 
+# --- the first screen, and how much there is before anything is opened ----------------------------
+
+SCREEN = {"width": 1280, "height": 800}
+
+
+@pytest.fixture(scope="module")
+def golden_page(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The report of a run of twelve trials, as a demo has them."""
+    folder = tmp_path_factory.mktemp("golden")
+    return build.write(golden.unpack("matrices", folder), folder / "report.html")
+
+
+def screen(chromium: Any, path: Path, **options: Any) -> Any:
+    """A page as it is opened, without anything unfolded."""
+    page = chromium.new_context(**({"viewport": SCREEN} | options)).new_page()
+    page.goto(path.as_uri())
+    page.locator("[data-figure][data-state=drawn]").first.wait_for(timeout=DRAWN_MS)
+    return page
+
+
+def test_the_first_screen_says_what_matters(chromium: Any, golden_page: Path) -> None:
+    page = screen(chromium, golden_page)
+    glance = page.locator(".glance")
+    box = glance.bounding_box()
+    assert box["y"] + box["height"] <= SCREEN["height"]
+    words = glance.inner_text()
+    assert "8 of 8 ports at 95 % of line" in words
+    assert all(said in words for said in ("node3:e0", "0 frames", "µs", "Tester", "Findings"))
+    assert glance.locator("[data-figure]").count() == 1
+    page.context.close()
+
+
+def test_at_most_eight_screens_before_anything_is_opened(chromium: Any, golden_page: Path) -> None:
+    page = screen(chromium, golden_page)
+    assert page.evaluate("document.documentElement.scrollHeight") <= 8 * SCREEN["height"]
+    assert page.locator("details.section:not([open])").count() > 5
+    page.context.close()
+
+
+@pytest.mark.parametrize("width", [360, 800, 1280])
+def test_nothing_is_wider_than_the_window(chromium: Any, golden_page: Path, width: int) -> None:
+    page = screen(chromium, golden_page, viewport={"width": width, "height": 800})
+    page.evaluate(UNFOLD)
+    page.wait_for_timeout(300)
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    page.context.close()
+
+
+def test_a_phone_has_a_menu_that_unfolds_what_it_leads_to(chromium: Any, golden_page: Path) -> None:
+    page = screen(chromium, golden_page, viewport={"width": 390, "height": 844})
+    contents = page.locator("#contents")
+    assert contents.is_hidden()
+    page.locator("#menu").click()
+    assert page.locator("#menu").get_attribute("aria-expanded") == "true"
+    contents.get_by_role("link", name="Ports", exact=True).click()
+    assert contents.is_hidden()
+    page.locator("#table-ports tbody tr:not(.spacer)").first.wait_for(timeout=DRAWN_MS)
+    page.context.close()
+
+
+def test_the_first_key_leads_past_the_contents(chromium: Any, golden_page: Path) -> None:
+    page = screen(chromium, golden_page)
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.textContent") == "Skip to the results"
+    assert page.locator(".skip").bounding_box()["x"] >= 0
+    page.keyboard.press("Enter")
+    assert page.evaluate("document.activeElement.id") == "main"
+    page.context.close()
+
+
+def test_a_wide_table_says_that_it_goes_on(chromium: Any, golden_page: Path) -> None:
+    page = screen(chromium, golden_page)
+    place = page.locator("#table-phases")
+    place.scroll_into_view_if_needed()
+    beyond = place.locator(".beyond")
+    page.wait_for_function("() => document.querySelector('#table-phases .beyond')?.textContent")
+    assert re.fullmatch(r"scroll right for \d+ more columns →", beyond.inner_text())
+    frame, view = place.locator(".table-frame"), place.locator(".table-view")
+    assert frame.get_attribute("data-right") is not None
+    first = place.locator("tbody tr:not(.spacer) td").first
+    before = first.bounding_box()["x"]
+    view.evaluate("view => { view.scrollLeft = view.scrollWidth; }")
+    page.wait_for_function("() => !document.querySelector('#table-phases [data-right]')")
+    assert beyond.inner_text() == ""
+    assert first.bounding_box()["x"] == before  # frozen
+    page.context.close()
+
+
 def test_a_word_is_chosen_from_a_list(opened: Opened) -> None:
     skew = opened.table("skew")
     skew.get_by_label("Filter by transport").select_option("tcp")
@@ -341,8 +433,11 @@ def test_paper_is_light_and_nothing_is_cut(chromium: Any, directory: Path) -> No
 
 
 def test_a_section_s_title_stays_with_its_first_figure(opened: Opened) -> None:
-    figures = opened.page.locator("section > .block > h2 + .block > [data-figure]")
-    assert figures.count() > 2
+    titles = opened.page.locator("details.section > summary:has(+ .block > [data-figure])")
+    assert titles.count() > 2
+    opened.page.emulate_media(media="print")
+    kept = titles.evaluate_all("some => some.map(one => getComputedStyle(one).breakAfter)")
+    assert set(kept) == {"avoid"}
 
 
 def test_a_hundred_thousand_rows_scroll(chromium: Any, directory: Path) -> None:

@@ -15,6 +15,7 @@ Summary = Mapping[str, Any]
 Entry = Mapping[str, Any]
 
 _TRAFFIC_PERCENT = 0.1  # of line: below it a port waited for others, as ranks of collectives do
+_AT_LOAD = 0.97
 _WORDS = {"accepted": "PASS", "refused": "FAIL", "inconclusive": "INCONCLUSIVE"}
 _GOOD, _DOUBT, _BAD = "green", "yellow", "bold red"
 _OF_RESULT = {"PASS": _GOOD, "FAIL": _BAD, "INCONCLUSIVE": _DOUBT}
@@ -22,11 +23,16 @@ _OF_RESULT = {"PASS": _GOOD, "FAIL": _BAD, "INCONCLUSIVE": _DOUBT}
 
 @dataclass(frozen=True)
 class Line:
-    """A label, what is said of it, and how it is to be taken: a style of rich, or none."""
+    """A label, what is said of it, and how it is to be taken: a style of rich, or none.
+
+    The report has a tile of each: `value` in large letters, and `said` below.
+    """
 
     label: str
     text: str
     style: str | None = None
+    value: str = ""
+    said: str = ""
 
 
 def lines(summary: Summary) -> list[Line]:
@@ -68,13 +74,13 @@ def _result(summary: Summary) -> Line:
     verdict = summary.get("verdict")
     if not verdict:
         style = None if summary["status"] == "complete" else _BAD
-        return Line("Result", f"nothing is required (no clauses); {ran}", style)
+        return Line("Result", f"nothing is required (no clauses); {ran}", style, "", ran)
     word = _WORDS[verdict["verdict"]]
     clauses = summary["expectations"]
     held = sum(clause["verdict"] == "accepted" for clause in clauses)
     return Line(
         "Result", f"{word}: {held} of {format.of(len(clauses), 'clause')} met; {ran}",
-        _OF_RESULT[word],
+        _OF_RESULT[word], word, ran,
     )  # fmt: skip
 
 
@@ -85,11 +91,11 @@ def _rate(summary: Summary) -> Line | None:
         return None
     best = max(entries, key=lambda entry: float(entry["throughput"]["total"]))
     rate = format.bit_rate(1e6 * best["throughput"]["total"])
-    said = f"{rate} of payload in total at most ({_what(summary, best)})"
+    said = f"of payload in total at most ({_what(summary, best)})"
     frames = [fps for entry in entries if (fps := frames_per_s(entry)) is not None]
     if frames:
         said += f"; {max(frames):,.0f} frames/s at most"
-    return Line("Rate", said)
+    return Line("Rate", f"{rate} {said}", None, rate, said)
 
 
 def _worst_port(summary: Summary) -> Line | None:
@@ -106,8 +112,11 @@ def _worst_port(summary: Summary) -> Line | None:
     bad = sum(bool(port["below_median"]) for port in summary["ports"])
     behind = f"{bad} more than 3 % below the median port" if bad else "none is behind the others"
     transport = transport_name(summary, port["transport"])
-    said = f"{port['port']}{at} {word} {share:.1f} % of line over {transport}; {behind}"
-    return Line("Worst port", said, _DOUBT if bad else None)
+    name, share_words = f"{port['port']}{at}", f"{word} {share:.1f} % of line over {transport}"
+    return Line(
+        "Worst port", f"{name} {share_words}; {behind}", _DOUBT if bad else None, name,
+        f"{share_words}; {behind}",
+    )  # fmt: skip
 
 
 def _lost(summary: Summary) -> Line | None:
@@ -119,14 +128,13 @@ def _lost(summary: Summary) -> Line | None:
     hosts = sum(entry.get("host_dropped_frames") or 0 for entry in counted)
     ppm = 1e6 * lost / offered if offered else 0.0
     share = f" ({ppm:.3g} ppm)" if ppm < 10_000 else f" ({ppm / 10_000:.3g} %)"
-    said = f"{lost:,} of {offered:,} frames in the network{share if lost else ''}, "
-    said += f"{hosts:,} in hosts"
-    return Line("Lost", said, _DOUBT if lost else None)
+    said = f"of {offered:,} frames in the network{share if lost else ''}, {hosts:,} in hosts"
+    return Line("Lost", f"{lost:,} {said}", _DOUBT if lost else None, f"{lost:,} frames", said)
 
 
 def _round_trips(summary: Summary) -> Iterator[Line]:
     """By transport: the middle one of the phases' medians, and the longest p99 or time."""
-    said = []
+    said, middle = [], []
     for transport in dict.fromkeys(entry["transport"] for entry in summary["trials"]):
         trips = [
             entry["latency"]["round_trip"]
@@ -139,16 +147,19 @@ def _round_trips(summary: Summary) -> Iterator[Line]:
         name, key = ("p99", "p99") if any(trip["p99"] for trip in trips) else ("longest", "max")
         most = max(trip[key] for trip in trips if trip[key] is not None)
         words = f"p50 {format.digits(median(middles))} µs, {name} {format.digits(most)} µs"
+        middle.append(median(middles))
         said.append(f"{transport_name(summary, transport)} {words}")
     if said:
-        yield Line("Round trip", "; ".join(said))
+        value = f"{format.digits(min(middle))} µs"
+        yield Line("Round trip", "; ".join(said), None, value, "; ".join(said))
 
 
 def _tester(summary: Summary) -> Line:
     """How far the tester itself was the limit."""
     phases = [entry for entry in summary["trials"] if entry["tester_limited"]]
     if not phases:
-        return Line("Tester", "was not the limit in any phase")
+        said = "was not the limit in any phase"
+        return Line("Tester", said, None, "not the limit", "in any phase")
     short = [
         limit["shortfall_percent"]
         for entry in phases
@@ -156,8 +167,8 @@ def _tester(summary: Summary) -> Line:
         if limit["shortfall_percent"]
     ]
     how = f": offered up to {max(short):.1f} % less than intended" if short else ""
-    many = f"limited {len(phases)} of {format.of(len(summary['trials']), 'phase')} (T){how}"
-    return Line("Tester", many, _DOUBT)
+    many = f"{len(phases)} of {format.of(len(summary['trials']), 'phase')}"
+    return Line("Tester", f"limited {many} (T){how}", _DOUBT, many, f"limited by the tester{how}")
 
 
 def _findings(summary: Summary) -> Line:
@@ -169,8 +180,27 @@ def _findings(summary: Summary) -> Line:
     )
     counts = [format.of(len(found), noun) for noun, found in kinds if found]
     if not counts:
-        return Line("Findings", "none")
-    return Line("Findings", f"{', '.join(counts)}: below", _BAD if summary["errors"] else _DOUBT)
+        return Line("Findings", "none", None, "none", "no fault, alarm, finding or gap")
+    total = sum(len(found) for _, found in kinds)
+    words = ", ".join(counts)
+    style = _BAD if summary["errors"] else _DOUBT
+    return Line("Findings", f"{words}: below", style, f"{total:,}", words)
+
+
+def ports_at_load(summary: Summary) -> tuple[int, int] | None:
+    """How many ports receive what they are to, in the median phase of each transport, and of how
+    many: within 3 % of the load asked, which is all of the line where nothing else is asked."""
+    asked: dict[str, list[float]] = {}
+    for plan in summary["plans"]:
+        if plan["throughput"]["percent_of_line"] is not None:
+            asked.setdefault(plan["transport"], []).append(plan["intended_load"] or 100.0)
+    shares: dict[str, list[bool]] = {}
+    for port in summary["ports"]:
+        share = port["as_destination"]["median_percent_of_line"]
+        if share is not None and port["transport"] in asked:
+            load = median(asked[port["transport"]])
+            shares.setdefault(port["port"], []).append(share >= _AT_LOAD * load)
+    return (sum(map(all, shares.values())), len(shares)) if shares else None
 
 
 def _what(summary: Summary, entry: Entry) -> str:

@@ -13,8 +13,8 @@ from ...compare.comparison import Compared, Comparison
 from ...compare.differences import DifferenceRow
 from ...compare.systems import system_name
 from ...records.directory import replace_bytes
-from ..report.frame import Frame, Section, Words
-from ..report.markup import Html, listed, paragraph, tag
+from ..report.frame import PageWords, Section, TablePart, Words, meanings, render
+from ..report.overview import sentences
 from ..tables.table import Column, Table, make
 from . import charts
 from .shared_charts import size_of
@@ -53,37 +53,43 @@ def write(comparison: Comparison, path: Path) -> None:
 
 def make_page(comparison: Comparison) -> str:
     """The page."""
-    frame = Frame()
     sections = {title: Section(title) for title in _SECTIONS}
-    sections[_WHAT].parts.append(_question(comparison))
-    for table in (_results(comparison), _settings(comparison)):
-        frame.table(sections[_WHAT], table)
+    if not comparison.question:
+        said = "Switch, site and versions are the same as far as they were written down."
+        sections[_WHAT].add(Words(said))
+    _add(sections[_WHAT], _results(comparison), _settings(comparison))
     for chart in charts.charts(comparison):
-        frame.figure(sections[chart.section], chart)
-    frame.table(sections[charts.PROGRAMS], _shared(comparison))
-    frame.table(sections[charts.BALANCE], _systems(comparison))
-    frame.table(sections[charts.RATIOS], _ratios(comparison))
-    sections[charts.RATIOS].parts.append(paragraph(comparison.balance.reason or "", "about"))
+        sections[chart.section].add(chart)
+    _add(sections[charts.PROGRAMS], _shared(comparison))
+    _add(sections[charts.BALANCE], _systems(comparison))
+    _add(sections[charts.RATIOS], _ratios(comparison))
+    if comparison.balance.reason:
+        sections[charts.RATIOS].add(Words(comparison.balance.reason, "about"))
     for number, one in enumerate(comparison.compared):
         for title, table in _tables(number, one):
-            frame.table(sections[title], table)
-    sections[_NOT].parts += _obstacles(comparison)
-    sections[_MEANINGS].parts.append(frame.definitions())
+            _add(sections[title], table)
+    alone = [sentence for one in comparison.compared for sentence in one.match.alone]
+    differing = [one.sentence for one in comparison.differing]
+    sections[_NOT].add(
+        sentences("In one result only", alone),
+        sentences("Not the same measurement", differing),
+        sentences("Damaged", comparison.damage),
+    )
+    sections[_MEANINGS].add(*meanings(sections.values()))
+    sections[_MEANINGS].open = False
     names = " and ".join(subject.name for subject in comparison.subjects)
-    words = Words(
+    words = PageWords(
         names,
         f"{names} beside each other",
-        tag("p", f"Compared with Switchbench {__version__} (doc/compare.md)."),
+        [f"Compared with Switchbench {__version__} (doc/compare.md)."],
         "These results are not the same measurement, or not whole.",
-        [one.sentence for one in comparison.differing] + comparison.damage,
+        [*differing, *comparison.damage],
     )
-    return frame.page(words, sections.values())
+    return render(words, sections.values())
 
 
-def _question(comparison: Comparison) -> Html | None:
-    if comparison.question:
-        return None
-    return paragraph("Switch, site and versions are the same as far as they were written down.")
+def _add(section: Section, *made: Table | None) -> None:
+    section.add(*(TablePart(table) for table in made if table is not None))
 
 
 def _results(comparison: Comparison) -> Table | None:
@@ -248,17 +254,3 @@ def _entry(one: Compared, row: DifferenceRow) -> Mapping[str, Any]:
         "repeats": " and ".join(map(str, dict.fromkeys(row.counts))),
         "verdict": row.verdict if row.reason is None else f"{row.verdict} ({row.reason})",
     }
-
-
-def _obstacles(comparison: Comparison) -> list[Html | None]:
-    alone = [sentence for one in comparison.compared for sentence in one.match.alone]
-    differing = [one.sentence for one in comparison.differing]
-    parts: list[Html | None] = []
-    for title, sentences in (
-        ("In one result only", alone),
-        ("Not the same measurement", differing),
-        ("Damaged", comparison.damage),
-    ):
-        if sentences:
-            parts += [tag("h3", title), listed(sentences)]
-    return parts

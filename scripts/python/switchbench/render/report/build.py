@@ -6,8 +6,8 @@ Which sections it has and what is in each; frame.py is what is around them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -16,16 +16,19 @@ from ... import __version__
 from ...analysis.data import Measured
 from ...records.directory import CONFIGURATION, replace_bytes
 from .. import tables
-from ..tables import sections
+from ..tables import sections as s
 from . import overview
+from .figure import Figure
 from .figures import KINDS
-from .frame import Frame, Section, Words
-from .markup import Html, tag
+from .frame import Details, PageWords, Part, Section, TablePart, meanings, render
 
 REPORT = "report.html"
 
 # In their order: those of figures are between the page's own.
-_SECTIONS = tuple(value for name, value in vars(sections).items() if name.isupper())
+_SECTIONS = tuple(value for name, value in vars(s).items() if name.isupper())
+_FOLDED = (s.SET_UP, s.SKEW, s.CPU, s.PORTS, s.NOT_MEASURED, s.CONFIGURATION, s.MEANINGS)
+_FOREMOST = ("heat-map", "phases", "nodes", "pairs")  # figures for the first screen, the best first
+_FOREMOST_PX = 520
 # What a summary of another version, or a damaged one, may make of code that reads it.
 UNREADABLE = (KeyError, IndexError, TypeError, ValueError, AttributeError, ArithmeticError)
 
@@ -57,31 +60,36 @@ class _Page:
     """A page in the making."""
 
     measured: Measured
-    frame: Frame = field(default_factory=Frame)
+    sections: dict[str, Section] = field(
+        default_factory=lambda: {title: Section(title) for title in _SECTIONS}
+    )
     damage: list[str] = field(default_factory=list)
 
     def finish(self) -> Report:
-        """All by_title, then what is around them: damage is known only at the end."""
+        """All sections, then what is around them: damage is known only at the end."""
         self.damage += self.measured.damage
-        by_title = {title: Section(title) for title in _SECTIONS}
-        self._words(by_title)
-        self._figures(by_title)
+        figures = list(self._figures())
+        first = _foremost(figures)
+        self._words(first and replace(first, height=min(first.height, _FOREMOST_PX)))
+        for figure in figures:
+            if figure is not first:
+                self.sections[figure.section].add(figure)
         self.damage += [one for one in self.measured.damage if one not in self.damage]
-        by_title[sections.NOT_MEASURED].parts.append(overview.not_drawn(self.measured.notes))
-        for title, makers in tables.BY_SECTION.items():
-            for maker in makers:
-                words = f"the table of {maker.name}"
-                self.frame.table(by_title[title], self._try(partial(maker, self._summary), words))
-        by_title[sections.MEANINGS].parts.append(self.frame.definitions())
+        for title, specs in tables.BY_SECTION.items():
+            for spec in specs:
+                table = self._try(partial(spec, self._summary), f"the table of {spec.name}")
+                self.sections[title].add(TablePart(table) if table else None)
+        self.sections[s.MEANINGS].add(*meanings(self.sections.values()))
+        self._fold()
         run = self._summary.get("run") or {}
-        words_of_page = Words(
+        words = PageWords(
             f"{self.measured.directory.resolve().name} · {run.get('started', 'unknown time')}",
             "What this network does when every port is busy",
-            _footer(run),
+            [_footer(run)],
             "This report is not whole.",
             self.damage,
         )
-        return Report(self.frame.page(words_of_page, by_title.values()), self.damage)
+        return Report(render(words, self.sections.values()), self.damage)
 
     @property
     def _summary(self) -> Mapping[str, Any]:
@@ -98,43 +106,67 @@ class _Page:
             )
             return None
 
-    def _words(self, by_title: Mapping[str, Section]) -> None:
+    def _words(self, figure: Figure | None) -> None:
         """The sections' own words, those above figures and tables."""
-        makers: tuple[tuple[str, Callable[[Mapping[str, Any]], Html]], ...] = (
-            (sections.VERDICT, overview.verdict),
-            (sections.VERDICT, overview.tiles),
-            (sections.SET_UP, overview.set_up),
-            (sections.FINDINGS, overview.found),
-            (sections.NOT_MEASURED, overview.not_measured),
+        makers: tuple[tuple[str, Callable[[Mapping[str, Any]], list[Part | None]]], ...] = (
+            (s.GLANCE, lambda summary: [overview.glance(summary, figure)]),
+            (s.VERDICT, overview.verdict),
+            (s.SET_UP, overview.set_up),
+            (s.FINDINGS, overview.found),
+            (s.NOT_MEASURED, overview.not_measured),
         )
         for title, maker in makers:
-            part = self._try(partial(maker, self._summary), title)
-            by_title[title].parts.append(part)
-        by_title[sections.CONFIGURATION].parts.append(_configuration(self.measured.directory))
+            self.sections[title].add(*(self._try(partial(maker, self._summary), title) or ()))
+        if figure is not None and not self.sections[s.GLANCE].parts:
+            self.sections[figure.section].add(figure)
+        notes = overview.sentences("Not drawn", self.measured.notes, "doubt")
+        self.sections[s.NOT_MEASURED].add(notes)
+        self.sections[s.CONFIGURATION].add(_configuration(self.measured.directory))
 
-    def _figures(self, by_title: Mapping[str, Section]) -> None:
-        """A kind whose data can't be read costs that kind, and no other."""
+    def _figures(self) -> Iterator[Figure]:
+        """A kind whose data can't be read costs that kind, and no other. No two have one title."""
+        titles: dict[str, int] = {}
         for kind in KINDS:
             words = f"a figure of {kind.__module__.rpartition('.')[2]}"
             made = kind(self.measured)
             while (drawn := self._try(partial(next, made, None), words)) is not None:
-                self.frame.figure(by_title[drawn.section], drawn)
+                number = titles[drawn.title] = titles.get(drawn.title, 0) + 1
+                yield drawn if number == 1 else replace(drawn, title=f"{drawn.title} ({number})")
+
+    def _fold(self) -> None:
+        """The first screen does not fold; what is looked up is folded at first."""
+        self.sections[s.GLANCE].folds = False
+        for title in _FOLDED:
+            self.sections[title].open = False
+        verdict = self._summary.get("verdict") or {}
+        if verdict.get("verdict") not in (None, "accepted"):
+            self.sections[s.VERDICT].open = True
+        predicted = [part for part in self.sections[s.FORETOLD].parts if isinstance(part, Figure)]
+        if not any(figure.disagrees for figure in predicted):
+            self.sections[s.FORETOLD].open = False
 
 
-def _configuration(directory: Path) -> Html | None:
+def _foremost(figures: list[Figure]) -> Figure | None:
+    """The one for the first screen."""
+    for kind in _FOREMOST:
+        for figure in figures:
+            if figure.name.startswith(kind) and figure.section != s.LOSS:
+                return figure
+    return figures[0] if figures else None
+
+
+def _configuration(directory: Path) -> Details | None:
     """As the run understood it: it can be run again."""
     try:
         text = (directory / CONFIGURATION).read_text("utf-8")
     except (OSError, ValueError):
         return None
-    summary = tag("summary", "configuration.yaml, with every default filled in")
-    return tag("details", summary, tag("pre", text))
+    return Details("configuration.yaml, with every default filled in", text)
 
 
-def _footer(run: Mapping[str, Any]) -> Html:
+def _footer(run: Mapping[str, Any]) -> str:
     version = (run.get("versions") or {}).get("switchbench")
-    return tag(
-        "p",
+    return (
         f"Measured with Switchbench {version}, reported with {__version__}. "
-        "How to cite it: CITATION.cff. Figures are drawn by Plotly, which is in this file.",
+        "How to cite it: CITATION.cff. Figures are drawn by Plotly, which is in this file."
     )

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+
+from ...base import format
 
 # Okabe and Ito (2008): told apart by all kinds of colour vision; black is left to the page.
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#7F7F7F")
@@ -58,7 +60,17 @@ class Figure:
     data: list[dict[str, Any]]  # Plotly's traces
     layout: dict[str, Any]  # Plotly's layout without a theme
     section: str  # of sections.py
-    height: int = field(default=420)  # pixels, at the page's full width
+    height: int = 420  # pixels, at the page's full width
+    disagrees: bool = False  # a prediction with what was measured
+
+
+def colours(values: NDArray[Any], unit: str) -> tuple[dict[str, Any], str]:
+    """From the least to the greatest of a map's values, and words for it: a map whose colours
+    begin at 0 looks the same whatever its ports do. Values within 2 % have nearly one colour."""
+    top = float(np.nanmax(values))
+    low = min(float(np.nanmin(values)), 0.98 * top)
+    said = f"Colours reach from {format.digits(low)} to {format.digits(top)} {unit}. "
+    return {"zmin": low, "zmax": top}, said
 
 
 def line_style(number: int, points: int = 0) -> dict[str, Any]:

@@ -1,36 +1,139 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What is around the figures and tables of a page that opens offline: one HTML file.
+"""A page that opens offline: one HTML file (page/page.html), made of sections of parts.
 
 Everything that is long stands in it compressed and is unpacked by page.js when it comes into
-sight: Plotly once, each figure's traces, each table's values.
+sight: Plotly once, each figure's traces, each table's values. Sections beyond the first screens
+are folded, so that a page is some screens long however much a run has.
 """
 
 from __future__ import annotations
 
-import html
+import base64
+import gzip
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from importlib.resources import files
 from typing import Any
 
 from ... import __version__
+from ...base import format
 from ..tables.table import Table
 from .figure import Figure
-from .markup import Html, join, listed, packed, paragraph, tag
 
-_BLOCK = '<div class="block">'  # what paper keeps together
+_SHOWN_PX = 5200  # of sections that are open at first, below the first screen
+_ROW_PX, _MOST_ROWS_PX, _LINE_PX = 29, 544, 24  # as page.css has them
+_LETTERS = 130  # of a line of words
+_MOST_SENTENCES = 200
+
+
+# --- parts of a section; each has a macro of its name in page.html -------------------------------
 
 
 @dataclass(frozen=True)
 class Words:
-    """What a page says of itself."""
+    """A paragraph."""
 
-    what: str  # in its title and above it
-    heading: str
-    footer: Html
-    warning: str = ""  # above the damage
-    damage: Sequence[str] = ()  # what could not be shown, a sentence each
+    text: str
+    kind: str = ""
+    title: str = ""
+
+    @property
+    def pixels(self) -> int:
+        return _lines_px(self.text)
+
+
+@dataclass(frozen=True)
+class Sentences:
+    """A list."""
+
+    title: str
+    every: Sequence[str]
+    mark: str = ""  # bad, doubt
+
+    @property
+    def lines(self) -> Sequence[str]:
+        return self.every[:_MOST_SENTENCES]
+
+    @property
+    def more(self) -> str:
+        left = len(self.every) - _MOST_SENTENCES
+        return f"and {left:,} more in summary.json" if left > 0 else ""
+
+    @property
+    def pixels(self) -> int:
+        return 36 + sum(map(_lines_px, self.lines))
+
+
+@dataclass(frozen=True)
+class Facts:
+    """Names and what each of them is."""
+
+    rows: Sequence[tuple[str, str]]
+
+    @property
+    def pixels(self) -> int:
+        return sum(_lines_px(value) for _, value in self.rows)
+
+
+@dataclass(frozen=True)
+class Details:
+    """A long text, folded."""
+
+    title: str
+    text: str
+    pixels: int = _LINE_PX
+
+
+@dataclass(frozen=True)
+class Tile:
+    """A number of the first screen; `mood`: good, doubt or bad."""
+
+    label: str
+    value: str
+    text: str
+    about: str = ""
+    mood: str = ""
+
+
+@dataclass(frozen=True)
+class Glance:
+    """The first screen: the verdict, tiles, and one figure."""
+
+    word: str
+    text: str
+    tiles: Sequence[Tile]
+    verdict: str = ""  # accepted, refused, inconclusive
+    sign: str = ""
+    figure: Figure | None = None
+    pixels: int = 700
+
+
+@dataclass(frozen=True)
+class TablePart:
+    """A table."""
+
+    table: Table
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.table, name)
+
+    @property
+    def drawn(self) -> bool:
+        """Else all rows are alike, and what they share is said."""
+        return len(self.table.columns) > 1
+
+    @property
+    def words(self) -> str:
+        return " ".join(filter(None, (self.table.about, self.table.shared)))
+
+    @property
+    def pixels(self) -> int:
+        rows = min(150 + _ROW_PX * self.table.rows, _MOST_ROWS_PX)
+        return 90 + rows + _lines_px(self.words) + _lines_px(self.table.unseen)
+
+
+Part = Words | Sentences | Facts | Details | Glance | TablePart | Figure
 
 
 @dataclass
@@ -38,8 +141,13 @@ class Section:
     """One part of the page: words, figures and tables below a heading."""
 
     title: str
-    parts: list[Html | None] = field(default_factory=list)
-    entries: list[tuple[str, str]] = field(default_factory=list)  # anchor and title of each part
+    parts: list[Part] = field(default_factory=list)
+    folds: bool = True
+    open: bool | None = None  # None: while there is room
+
+    def add(self, *parts: Part | None) -> None:
+        """Adds what there is."""
+        self.parts += [part for part in parts if part is not None]
 
     @property
     def name(self) -> str:
@@ -47,137 +155,118 @@ class Section:
         return "section-" + self.title.lower().replace(" ", "-")
 
     @property
-    def empty(self) -> bool:
-        """Whether there is nothing to show."""
-        return all(part is None for part in self.parts)
-
-
-@dataclass
-class Frame:
-    """A page in the making: data of its figures and tables, and what their numbers mean."""
-
-    blocks: list[Html] = field(default_factory=list)
-    # Of what is shown: a column's title, what it means, and in which tables.
-    meanings: dict[str, dict[str, list[str]]] = field(default_factory=dict)
-
-    def figure(self, section: Section, drawn: Figure) -> None:
-        """Adds a figure to a section."""
-        layout = {**drawn.layout, "height": drawn.height}
-        self.blocks.append(_block(drawn.name, {"data": drawn.data, "layout": layout}))
-        place = tag(
-            "div", class_="figure", style=f"min-height:{drawn.height}px",
-            data_figure=drawn.name, data_title=drawn.title,
-            role="img", aria_label=f"{drawn.title}. {drawn.definition}",
-        )  # fmt: skip
-        title, about = tag("h3", drawn.title, id=drawn.name), paragraph(drawn.definition, "about")
-        section.parts.append(tag("div", title, about, place, class_="block"))
-        section.entries.append((drawn.name, drawn.title))
-
-    def table(self, section: Section, table: Table | None) -> None:
-        """Adds a table to a section; None adds nothing."""
-        if table is None:
-            return
-        about = paragraph(" ".join(filter(None, (table.about, table.shared))), "about")
-        if len(table.columns) < 2:  # all rows are alike: what they share is said
-            section.parts += [tag("h3", table.title), about]
-            return
-        name = f"table-{table.name}"  # a figure may have the same
-        self.blocks.append(_block(name, table.data()))
-        for column in table.columns:
-            some = self.meanings.setdefault(column.title, {})
-            some.setdefault(column.definition, []).append(table.title)
-        section.parts += [
-            tag("h3", table.title),
-            about,
-            tag("div", id=name, data_table=table.name, data_title=table.title),
-            paragraph(table.unseen, "about"),
+    def anchors(self) -> list[tuple[str, str]]:
+        """Name and title of each figure and table, for the list of contents."""
+        return [
+            (f"table-{part.name}" if isinstance(part, TablePart) else part.name, part.title)
+            for part in self.parts
+            if isinstance(part, Figure) or (isinstance(part, TablePart) and part.drawn)
         ]
-        section.entries.append((name, table.title))
 
-    def definitions(self) -> Html | None:
-        """What the numbers of all tables mean."""
-        return _meanings(self.meanings)
+    @property
+    def contents(self) -> str:
+        """What is in it, beside its heading."""
+        figures = sum(isinstance(part, Figure) for part in self.parts)
+        tables = sum(isinstance(part, TablePart) for part in self.parts)
+        counts = ((figures, "figure"), (tables, "table"))
+        return ", ".join(format.of(count, noun) for count, noun in counts if count)
 
-    def page(self, words: Words, sections: Iterable[Section]) -> str:
-        """The whole file; sections without anything are left out."""
-        shown = [section for section in sections if not section.empty]
-        inside = [tag("h1", words.heading), _notice(words)]
-        inside += [tag("section", *_headed(one), id=one.name) for one in shown]
-        self.blocks.append(packed("plotly", _plotly()))
-        return _filled(
-            version=html.escape(__version__),
-            title=html.escape(f"Switchbench: {words.what}"),
-            what=html.escape(words.what),
-            style=_asset("page.css"),
-            script=_asset("table.js") + _asset("page.js"),
-            contents=join(_contents(section) for section in shown),
-            main=join(inside),
-            footer=words.footer,
-            blocks="\n".join(self.blocks),
+    @property
+    def pixels(self) -> int:
+        """About how high it is."""
+        return 60 + sum(
+            part.height + 70 + _lines_px(part.definition)
+            if isinstance(part, Figure)
+            else part.pixels
+            for part in self.parts
         )
 
 
-def _headed(section: Section) -> Iterator[Html | None]:
-    """A section's parts below its title, which stays on the page of the first figure."""
-    first, *rest = section.parts
-    title = tag("h2", section.title)
-    if first is not None and first.startswith(_BLOCK):
-        yield tag("div", title, first, class_="block")
-    else:
-        yield title
-        yield first
-    yield from rest
+def _lines_px(text: str) -> int:
+    return _LINE_PX * -(-len(text) // _LETTERS)
 
 
-def _notice(words: Words) -> Html | None:
-    if not words.damage:
-        return None
-    title = tag("strong", words.warning)
-    return tag("div", title, listed(words.damage), class_="notice", role="alert")
+# --- the page ------------------------------------------------------------------------------------
 
 
-def _block(name: str, value: Any) -> Html:
-    """Data of one figure or table, for page.js."""
-    text = json.dumps(value, allow_nan=False, separators=(",", ":"))
-    return packed(f"data-{name}", text.encode())
+@dataclass(frozen=True)
+class PageWords:
+    """What a page says of itself."""
+
+    what: str  # in its title and above it
+    heading: str
+    footer: Sequence[str]
+    warning: str = ""  # above the damage
+    damage: Sequence[str] = ()  # what could not be shown, a sentence each
 
 
-def _contents(section: Section) -> Html:
-    entries = [tag("li", tag("a", title, href=f"#{name}")) for name, title in section.entries]
-    within = tag("ol", *entries) if len(entries) > 1 else None
-    return tag("li", tag("a", section.title, href=f"#{section.name}"), within)
+def render(page: PageWords, sections: Iterable[Section]) -> str:
+    """The whole file; sections without anything are left out."""
+    import jinja2  # a run that writes no report does without
 
-
-def _meanings(meanings: Mapping[str, Mapping[str, Sequence[str]]]) -> Html | None:
-    """A title that means different things in different tables is told apart by them."""
-    if not meanings:
-        return None
-    rows: Iterator[Html] = (
-        join([tag("dt", title if len(some) == 1 else f"{title} ({tables[0]})"), tag("dd", words)])
-        for title, some in sorted(meanings.items())
-        for words, tables in some.items()
+    shown = [section for section in sections if section.parts]
+    _unfold(shown)
+    environment = jinja2.Environment(
+        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True
     )
-    about = "The same words appear when the pointer rests on a number. Formulas: doc/measures.md."
-    return join([paragraph(about, "about"), tag("dl", *rows)])
+    return environment.from_string(_asset("page.html")).render(
+        page=page,
+        sections=shown,
+        version=__version__,
+        style=_asset("page.css"),
+        script=_asset("table.js") + _asset("page.js"),
+        blocks=[(name, _packed(data)) for name, data in _blocks(shown)],
+    )
 
 
-def _plotly() -> bytes:
-    """Plotly for browsers, as its Python package brings it."""
+def _unfold(sections: Sequence[Section]) -> None:
+    """Opens sections in their order while there is room."""
+    room = _SHOWN_PX - sum(section.pixels for section in sections if section.open)
+    for section in sections:
+        if section.open is None and section.folds:
+            section.open = section.pixels <= room
+            room -= section.pixels if section.open else 0
+
+
+def _blocks(sections: Iterable[Section]) -> Iterator[tuple[str, bytes]]:
+    """Data of figures and tables for page.js, and Plotly."""
+    for section in sections:
+        for part in section.parts:
+            found = part.figure if isinstance(part, Glance) else part
+            if isinstance(found, Figure):
+                layout = {**found.layout, "height": found.height}
+                yield f"data-{found.name}", _json({"data": found.data, "layout": layout})
+            elif isinstance(found, TablePart) and found.drawn:
+                yield f"data-table-{found.table.name}", _json(found.table.data())
     code = files("plotly").joinpath("package_data/plotly.min.js").read_text("utf-8")
     # A few Chinese letters in strings would make browsers hold and read all of it twice as wide.
-    return code.encode("ascii", "backslashreplace")
+    yield "plotly", code.encode("ascii", "backslashreplace")
+
+
+def _json(value: Any) -> bytes:
+    return json.dumps(value, allow_nan=False, separators=(",", ":")).encode()
+
+
+def _packed(data: bytes) -> str:
+    """What the page's script unpacks: gzip in base64, which nobody takes for code."""
+    return base64.b64encode(gzip.compress(data, 6, mtime=0)).decode()
 
 
 def _asset(name: str) -> str:
     return files(__package__).joinpath(f"page/{name}").read_text("utf-8")
 
 
-def _filled(**parts: str) -> str:
-    """The page's frame with its parts in their places."""
-    frame = _asset("page.html")
-    pieces = frame.split("{{")
-    filled = [pieces[0]]
-    for piece in pieces[1:]:
-        name, _, rest = piece.partition("}}")
-        filled += [parts[name], rest]
-    return "".join(filled)
+def meanings(sections: Iterable[Section]) -> list[Part]:
+    """What the numbers of all tables mean; a title of different meanings is told by its tables."""
+    found: dict[str, dict[str, str]] = {}
+    parts = [part for section in sections for part in section.parts]
+    for table in (part.table for part in parts if isinstance(part, TablePart) and part.drawn):
+        for column in table.columns:
+            found.setdefault(column.title, {}).setdefault(column.definition, table.title)
+    rows = [
+        (title if len(some) == 1 else f"{title} ({table})", words)
+        for title, some in sorted(found.items())
+        for words, table in some.items()
+    ]
+    about = "The same words appear when the pointer rests on a number. Formulas: doc/measures.md."
+    return [Words(about, "about"), Facts(rows)] if rows else []

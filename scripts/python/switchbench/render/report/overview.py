@@ -6,131 +6,113 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ...base import format
+from .. import first_screen
 from ..tables.definitions import definition
-from ..tables.table import at
-from .markup import Html, join, listed, paragraph, tag
+from ..tables.table import Summary, at
+from ..terminal.rows import limit_sentences
+from .figure import Figure
+from .frame import Facts, Glance, Part, Sentences, Tile, Words
 
-Summary = Mapping[str, Any]
-
-_MOST_SENTENCES = 200
+_SIGNS = {"accepted": "✓", "refused": "✗", "inconclusive": "?"}
+_MOODS = {"green": "good", "yellow": "doubt", "bold red": "bad", None: ""}
+_AT_LOAD_IS = (
+    "Ports that receive at least 97 % of the load that was asked for, in the median phase, over "
+    "each transport; the load is all of the line where nothing else was asked"
+)
 _SLOWEST_IS = (
     "The flow that is the furthest below the mean of its own plan's flows, by payload in the "
     "window. Flows of different patterns share their ports with different numbers of others: only "
     "those of one plan are like each other"
 )
-_SIGNS = {"accepted": "✓", "refused": "✗", "inconclusive": "?"}
-_RAN = {
-    "complete": "All that was asked for was measured.",
-    "partial": "Not all that was asked for was measured: see below.",
-    "failed": "Nothing was measured.",
+_ABOUT = {
+    "Worst port": definition("throughput.min_percent_of_line"),
+    "Lost": definition("lost_frames"),
+    "Round trip": "Median of the phases' medians, of the fastest transport, and the longest",
+    "Tester": definition("tester_limited"),
+    "Findings": definition("warnings"),
+    "Rate": definition("throughput.total"),
 }
 
 
-# --- verdict -------------------------------------------------------------------------------------
+# --- the first screen ----------------------------------------------------------------------------
 
 
-def verdict(summary: Summary) -> Html:
-    """The verdict in one word, its sentence, and what it does not say."""
-    found = summary.get("verdict")
-    ran = _RAN.get(str(summary.get("status")), "")
-    if not found:
-        words = "The configuration has no clause to judge by (expect)."
-        if summary.get("expectations"):
-            words = "What was judged can't be read here."
-        return tag("div", tag("b", "No verdict"), tag("p", f"{words} {ran}"), class_="verdict")
-    word = found["verdict"]
-    said = tag("p", f"{found['sentence'].rstrip('.')}. {ran}")
-    head = tag("b", f"{_SIGNS[word]} {word.capitalize()}")
-    return join(
-        [
-            tag("div", head, said, class_="verdict", data_verdict=word),
-            _sentences("Reservations", found["warnings"], "doubt"),
-            paragraph(f"{found['scope']} Clauses, SHA-256: {found['clauses_sha256']}", "about"),
-        ]
-    )
+def glance(summary: Summary, figure: Figure | None = None) -> Glance:
+    """The verdict, or how many ports run at the load asked; the run in tiles."""
+    result, *lines = first_screen.lines(summary)
+    tiles = [
+        Tile(line.label, line.value, line.said, _ABOUT[line.label], _MOODS[line.style])
+        for line in sorted(lines, key=lambda line: list(_ABOUT).index(line.label))
+    ]
+    tiles += _slowest(summary)
+    at_load, verdict = _at_load(summary), summary.get("verdict")
+    if verdict:
+        word = verdict["verdict"]
+        said = f"{verdict['sentence'].rstrip('.')}. {result.said}."
+        if at_load:
+            tiles.insert(0, Tile("Ports at the load asked", *at_load, _AT_LOAD_IS))
+        return Glance(result.value, said, tiles, word, _SIGNS[word], figure)
+    said = f"No verdict: no clause is required (expect). {result.said}."
+    return Glance(" ".join(at_load) if at_load else "No verdict", said, tiles, figure=figure)
 
 
-def tiles(summary: Summary) -> Html:
-    """The run at a glance."""
-    plans = summary.get("plans") or []
-    return tag("div", *_tiles(summary, plans), class_="tiles")
+def _at_load(summary: Summary) -> tuple[str, str] | None:
+    """`8 of 8 ports`, `at line rate`; or at the load where that is less."""
+    found = first_screen.ports_at_load(summary)
+    if found is None:
+        return None
+    loads = {plan["intended_load"] for plan in summary["plans"]} - {None, 100.0}
+    rate = "line rate"
+    if loads:
+        rate = f"{loads.pop():g} % of line" if len(loads) == 1 else "the load asked"
+    return f"{found[0]} of {format.of(found[1], 'port')}", f"at {rate}"
 
 
-def _tiles(summary: Summary, plans: Sequence[Mapping[str, Any]]) -> Iterator[Html]:
-    ranks = max((plan["ranks"] for plan in plans), default=None)
-    if ranks is not None:
-        yield _tile("Ranks", f"{ranks:,}", "endpoints of traffic, at the most", "ranks")
-    least = _least(plans, "throughput.min_percent_of_line")
-    if least is not None:
-        value = at(least, "throughput.min_percent_of_line")
-        key = "throughput.min_percent_of_line"
-        yield _tile("Least port", f"{value:.2f} % of line", _what(least), key)
-    slowest = min(plans, key=lambda plan: _share_of_mean(plan) or math.inf, default=None)
-    share = _share_of_mean(slowest) if slowest is not None else None
-    if slowest is not None and share is not None:
-        rate = at(slowest, "throughput.min")
-        unit = format.unit_for([rate])
-        flow = format.flow(slowest["slowest"]) if slowest["slowest"] else "a flow"
-        words = f"{flow}: {unit.show(rate)} {unit.name}, {_what(slowest)}"
-        yield _tile(
-            "Slowest flow", f"{100 * share:.1f} % of mean", words, "throughput.min", _SLOWEST_IS
-        )
-    lost = [plan for plan in plans if plan["lost_frames"] is not None]
-    if lost:
-        frames = sum(plan["lost_frames"] for plan in lost)
-        offered = sum(plan["offered_frames"] or 0 for plan in lost)
-        yield _tile("Lost frames", f"{frames:,}", f"of {offered:,} offered", "lost_frames")
-    yield _tile("Alarms", str(len(summary.get("warnings") or [])), "", "warnings")
-    missing = len(summary.get("not_measured") or [])
-    yield _tile("Not measured", str(missing), "of what was asked for", "not_measured")
+def _slowest(summary: Summary) -> Iterator[Tile]:
+    """The slowest flow beside the others of its plan."""
+    known = [plan for plan in summary.get("plans") or [] if _share_of_mean(plan) < math.inf]
+    if not known:
+        return
+    plan = min(known, key=_share_of_mean)
+    rate = at(plan, "throughput.min")
+    unit = format.unit_for([rate])
+    flow = format.flow(plan["slowest"]) if plan["slowest"] else "a flow"
+    what = f"{format.pattern(plan)}, {plan['transport']}, {format.of(plan['ranks'], 'rank')}"
+    words = f"{flow}: {unit.show(rate)} {unit.name}, {what}, {format.size(plan)}"
+    yield Tile("Slowest flow", f"{100 * _share_of_mean(plan):.1f} % of mean", words, _SLOWEST_IS)
 
 
-def _share_of_mean(plan: Mapping[str, Any]) -> float | None:
+def _share_of_mean(plan: Mapping[str, Any]) -> float:
     """How much of its plan's mean the slowest flow has: flows of other patterns share their ports
     with fewer or more others, and are not like it."""
     least, mean = at(plan, "throughput.min"), at(plan, "throughput.mean")
-    return None if least is None or not mean else float(least / mean)
+    return math.inf if least is None or not mean else float(least / mean)
 
 
-def _least(plans: Iterable[Mapping[str, Any]], key: str) -> Mapping[str, Any] | None:
-    known = [plan for plan in plans if at(plan, key) is not None]
-    return min(known, key=lambda plan: float(at(plan, key)), default=None)
-
-
-def _what(plan: Mapping[str, Any]) -> str:
-    ranks = format.of(plan["ranks"], "rank")
-    return f"{format.pattern(plan)}, {plan['transport']}, {ranks}, {format.size(plan)}"
-
-
-def _tile(title: str, value: str, words: str, key: str, about: str = "") -> Html:
-    return tag(
-        "div", tag("span", title), tag("b", value), tag("div", tag("small", words)),
-        class_="tile", data_name=title, data_definition=about or definition(key), tabindex="0",
-    )  # fmt: skip
+def verdict(summary: Summary) -> list[Part | None]:
+    """What the verdict does not say."""
+    found = summary.get("verdict")
+    if not found:
+        return []
+    return [
+        sentences("Reservations", found["warnings"], "doubt"),
+        Words(f"{found['scope']} Clauses, SHA-256: {found['clauses_sha256']}", "about"),
+    ]
 
 
 # --- the set-up ----------------------------------------------------------------------------------
 
 
-def set_up(summary: Summary) -> Html:
+def set_up(summary: Summary) -> list[Part | None]:
     """Switch, nodes, versions: what a reader needs to do it again."""
-    return join([_about(summary), _listed(_facts(summary))])
-
-
-def _about(summary: Summary) -> Html | None:
-    """What the user said of the switch under test, and for whom."""
     about = at(summary, "run.about") or {}
     rows = [("switch under test", _words(switch)) for switch in about.get("switches", [])]
     rows += [(key, _words(value)) for key, value in about.items() if key != "switches"]
-    return _listed(rows) if rows else None
-
-
-def _listed(rows: Iterable[tuple[str, str]]) -> Html:
-    return tag("dl", *(join([tag("dt", key), tag("dd", value)]) for key, value in rows))
+    return [Facts(rows) if rows else None, Facts(list(_facts(summary)))]
 
 
 def _facts(summary: Summary) -> Iterator[tuple[str, str]]:
@@ -156,9 +138,9 @@ def _facts(summary: Summary) -> Iterator[tuple[str, str]]:
     versions = run.get("versions") or {}
     yield "versions", ", ".join(f"{name} {value}" for name, value in versions.items() if value)
     yield "controller", _machine(run.get("machine") or {})
-    yield "seed of all that is random", _words(run.get("seed"))
+    yield "random seed", _words(run.get("seed"))
     yield "run", _words(run.get("id"))
-    yield "to repeat it", " ".join(run.get("command") or [])
+    yield "rerun", " ".join(run.get("command") or [])
 
 
 def _machine(machine: Mapping[str, Any]) -> str:
@@ -184,38 +166,34 @@ def _words(value: Any) -> str:
 # --- what was found, and what was not measured ----------------------------------------------------
 
 
-def found(summary: Summary) -> Html:
+def found(summary: Summary) -> list[Part | None]:
     """Alarms, faults, hosts in doubt."""
-    faults = _sentences("What went wrong", summary.get("errors"), "bad")
-    alarms = _sentences("Alarms", summary.get("warnings"), "bad")
-    limits = _sentences(
-        "A host, not the network, may have been the limit", list(_limits(summary)), "doubt"
-    )
-    parts = [part for part in (faults, alarms, limits) if part is not None]
-    if not parts and not summary.get("findings"):
-        parts = [tag("p", "Nothing: no alarm, no finding, no host in doubt.")]
-    return join(parts)
+    limits = limit_sentences(summary.get("trials") or [])
+    parts: list[Part | None] = [
+        sentences("What went wrong", summary.get("errors"), "bad"),
+        sentences("Alarms", summary.get("warnings"), "bad"),
+        sentences("A host, not the network, may have been the limit", limits, "doubt"),
+    ]
+    if not any(parts) and not summary.get("findings"):
+        return [Words("Nothing: no alarm, no finding, no host in doubt.")]
+    return parts
 
 
-def not_measured(summary: Summary) -> Html:
+def not_measured(summary: Summary) -> list[Part | None]:
     """What was asked for and is not here."""
-    missing = _sentences(None, summary.get("not_measured"), "doubt")
     absent = [
         f"{host['host']} was left out: {host['reason']}"
         for host in at(summary, "run.excluded_hosts") or []
     ]
-    parts = [missing, _sentences("Hosts left out", absent, "doubt"), _reasons(summary)]
-    if all(part is None for part in parts):
-        return tag("p", "Nothing: all that was asked for was measured.")
-    return join(parts)
+    parts: list[Part | None] = [
+        sentences("", summary.get("not_measured"), "doubt"),
+        sentences("Hosts left out", absent, "doubt"),
+        sentences("Times that could not be told", list(_reasons(summary)), "doubt"),
+    ]
+    return parts if any(parts) else [Words("Nothing: all that was asked for was measured.")]
 
 
-def not_drawn(notes: Sequence[str]) -> Html | None:
-    """What figures lack, though nothing is wrong with the results."""
-    return _sentences("Not drawn", notes, "doubt")
-
-
-def _reasons(summary: Summary) -> Html | None:
+def _reasons(summary: Summary) -> Iterator[str]:
     """Why times are missing: of reasons that differ in numbers alone the first, and how many."""
     alike: dict[str, list[str]] = {}
     for entry in summary.get("trials") or []:
@@ -223,31 +201,10 @@ def _reasons(summary: Summary) -> Html | None:
             for reason in ((times or {}).get("reasons") or {}).values():
                 kind = re.sub(r"there are [\d,]+", "there are", reason)
                 alike.setdefault(kind, []).append(reason)
-    sentences = [
-        said[0] if len(said) == 1 else f"{said[0]}, and {len(said) - 1:,} times the like"
-        for said in alike.values()
-    ]
-    return _sentences("Times that could not be told", sentences, "doubt")
+    for said in alike.values():
+        yield said[0] if len(said) == 1 else f"{said[0]}, and {len(said) - 1:,} times the like"
 
 
-def _sentences(title: str | None, sentences: Sequence[str] | None, kind: str) -> Html | None:
-    if not sentences:
-        return None
-    more = len(sentences) - _MOST_SENTENCES
-    return join(
-        [
-            tag("h3", title) if title else None,
-            listed(sentences[:_MOST_SENTENCES], f"plain {kind}"),
-            paragraph(f"and {more:,} more in summary.json" if more > 0 else ""),
-        ]
-    )
-
-
-def _limits(summary: Summary) -> Iterator[str]:
-    """A sentence for each port whose host is doubted, over all phases."""
-    reasons: dict[str, list[str]] = {}
-    for entry in summary.get("trials") or []:
-        for limit in entry["tester_limited"]:
-            reasons.setdefault(limit["port"], []).append(limit["reason"])
-    for port, said in sorted(reasons.items()):
-        yield f"{port}: in {format.of(len(said), 'phase')}, first: {said[0]}"
+def sentences(title: str, lines: Sequence[str] | None, mark: str = "") -> Sentences | None:
+    """None where there are none."""
+    return Sentences(title, lines, mark) if lines else None

@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
+GLANCE = "At a glance"
 VERDICT = "Verdict"
-SET_UP = "Set-up"
 FINDINGS = "Findings and alarms"
 RESULTS = "Results"
 NODES = "Throughput by number of nodes"
@@ -20,6 +20,7 @@ SKEW = "Start and stop"
 CPU = "CPU time"
 FORETOLD = "Predicted and measured"
 PORTS = "Ports"
+SET_UP = "Set-up"
 NOT_MEASURED = "What was not measured"
 CONFIGURATION = "The configuration"
 MEANINGS = "What the numbers mean"

@@ -15,7 +15,7 @@ from ....analysis.tables import Floats
 from ....base.format import Unit, unit_for
 from ....base.model import WAITING
 from ...tables.sections import COURSE
-from ..figure import LEGEND, SCALE, Figure, coarse, line_style, named_rows, packed
+from ..figure import LEGEND, SCALE, Figure, coarse, colours, line_style, named_rows, packed
 from .series import Entry, group, sentence
 
 SPANS_ARE = (
@@ -91,6 +91,7 @@ def _figure(measured: Measured, name: str, plan: Entry, spans: Spans, left: int)
     else:
         cells = _Cells.of(measured, spans, one_phase=plan["phases"] == 1)
         data, layout = [cells.trace(unit)], cells.layout()
+        words += colours(cells.mbps * unit.scale, unit.name)[1]
         said = (FLOWS_MAP if plan["phases"] == 1 else MAP) + (FOLDED if cells.folded else "")
         height = 480
     return Figure(name, title, words + said, data, layout, COURSE, height)
@@ -187,8 +188,7 @@ class _Cells:
             "z": packed(coarse(self.mbps * unit.scale)),
             "x": packed(self.columns.astype(np.float32)),
             "y": self.rows,
-            "zmin": 0,
-            "zmax": float(np.nanmax(self.mbps)) * unit.scale,
+            **colours(self.mbps * unit.scale, unit.name)[0],
             "colorscale": SCALE,
             "hoverongaps": False,
             "colorbar": {"title": {"text": f"Payload, {unit.name}", "side": "right"}},

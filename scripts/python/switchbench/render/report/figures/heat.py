@@ -14,7 +14,7 @@ from ....analysis.data import Measured, plan_key
 from ....base.format import unit_for
 from ....base.model import WAITING
 from ...tables.sections import WHOM
-from ..figure import SCALE, Figure, coarse, packed
+from ..figure import SCALE, Figure, coarse, colours, packed
 from .series import Entry, group, sentence
 
 Matrix = NDArray[np.float64]
@@ -186,17 +186,16 @@ def _bounds(measured: Measured, ports: Sequence[str], block: int) -> list[tuple[
 
 def _rates(name: str, plans: Sequence[Entry], cells: Matrix, axis: _Axis) -> Figure:
     unit = unit_for([float(np.nanmax(cells))])
-    top = float(np.nanmax(cells)) * unit.scale
+    scale, said = colours(cells * unit.scale, unit.name)
     bar = {"title": {"text": f"Payload, {unit.name}", "side": "right"}}
     return Figure(
         name=name,
         title=sentence("throughput by source and destination", group(plans).common),
-        definition=RATE_IS + axis.words,
+        definition=RATE_IS + said + axis.words,
         data=[
             _map(cells * unit.scale, axis)
             | {
-                "zmin": 0,
-                "zmax": top,
+                **scale,
                 "colorbar": bar,
                 "hovertemplate": f"%{{y}} to %{{x}}: %{{z:,.4~r}} {unit.name}<extra></extra>",
             }
@@ -209,14 +208,15 @@ def _rates(name: str, plans: Sequence[Entry], cells: Matrix, axis: _Axis) -> Fig
 
 def _loss(name: str, plans: Sequence[Entry], cells: Matrix, axis: _Axis) -> Figure:
     bar = {"title": {"text": "Lost frames, %", "side": "right"}}
+    scale, said = colours(cells, "%")
     return Figure(
         name=name,
         title=sentence("loss by source and destination", group(plans).common),
-        definition=LOSS_IS + axis.words,
+        definition=LOSS_IS + said + axis.words,
         data=[
             _map(cells, axis)
             | {
-                "zmin": 0,
+                **scale,
                 "reversescale": True,
                 "colorbar": bar,
                 "hovertemplate": "%{y} to %{x}: %{z:,.4~r} % lost<extra></extra>",

@@ -41,6 +41,7 @@ ERRORS_ARE = (
     "a set. (Zhu et al. 2012, Figure 2) "
 )
 
+_AGREES = 0.9  # share of flows within the margin of the best model
 _MOST_FLOWS = 400_000  # of a run: some seconds
 _MOST_SLOW_FLOWS = 10_000  # for the models that go through flows one by one
 _DRAWN = 4_000  # points of a model
@@ -231,6 +232,7 @@ def _rates(transport: str, sets: Sequence[_Set]) -> Figure:
         },
         section=FORETOLD,
         height=560,
+        disagrees=ranked[0][1] < _AGREES,
     )
 
 

@@ -234,6 +234,46 @@ function watchSections() {
   for (const section of document.querySelectorAll("main > section")) watch.observe(section);
 }
 
+/** What a link leads to may be in a folded section. */
+function unfold(place) {
+  for (let fold = place?.closest("details"); fold; fold = fold.parentElement.closest("details")) fold.open = true;
+}
+
+function goTo(hash) {
+  const place = hash && document.getElementById(decodeURIComponent(hash.slice(1)));
+  if (!place) return;
+  unfold(place.querySelector("details.section > summary") ?? place);
+  place.scrollIntoView();
+}
+
+function watchLinks() {
+  const menu = document.getElementById("menu");
+  const contents = document.getElementById("contents");
+  const show = (on) => {
+    contents.classList.toggle("open", on);
+    menu.setAttribute("aria-expanded", String(on));
+  };
+  menu.addEventListener("click", () => show(!contents.classList.contains("open")));
+  document.addEventListener("keydown", (event) => event.key === "Escape" && show(false));
+  contents.addEventListener("click", (event) => {
+    const link = event.target.closest("a");
+    if (!link) return;
+    show(false);
+    unfold(document.getElementById(link.hash.slice(1)));
+    setTimeout(() => goTo(link.hash)); // when it has a height
+  });
+  goTo(location.hash);
+}
+
+/** On paper nothing is folded. */
+const folded = [];
+
+function unfoldAll(on) {
+  if (on) folded.push(...document.querySelectorAll("details.section:not([open])"));
+  for (const fold of folded) fold.open = on;
+  if (!on) folded.length = 0;
+}
+
 /** A figure keeps the page busy for longer than a table: those in sight are there before it. */
 async function tablesFirst() {
   await new Promise(requestAnimationFrame);
@@ -302,6 +342,7 @@ async function printAll() {
   const theme = root.dataset.theme;
   root.dataset.theme = "light";
   root.classList.add("paper");
+  unfoldAll(true);
   for (const place of document.querySelectorAll("[data-table]")) await drawTable(place);
   await drawAnew();
   try {
@@ -310,6 +351,7 @@ async function printAll() {
     if (theme) root.dataset.theme = theme;
     else delete root.dataset.theme;
     root.classList.remove("paper");
+    unfoldAll(false);
     applyTheme();
   }
 }
@@ -352,6 +394,7 @@ function begin() {
   watchFigures();
   watchTables();
   watchSections();
+  watchLinks();
   watchHints();
   applyTheme();
 }

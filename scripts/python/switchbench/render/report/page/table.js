@@ -130,9 +130,23 @@ class LongTable {
     this.body = element("tbody");
     table.append(this.body);
     this.view.append(table);
-    this.place.replaceChildren(bar, this.view);
-    this.view.addEventListener("scroll", () => this.draw(), { passive: true });
-    new ResizeObserver(() => this.draw()).observe(this.view);
+    this.frame = element("div", "table-frame");
+    this.frame.append(this.view);
+    this.beyond = element("span", "beyond");
+    bar.insertBefore(this.beyond, this.tally.nextSibling);
+    this.place.replaceChildren(bar, this.frame);
+    const moved = () => { this.draw(); this.cue(); };
+    this.view.addEventListener("scroll", moved, { passive: true });
+    new ResizeObserver(moved).observe(this.view);
+  }
+
+  /** Says that there are columns beyond the right edge. */
+  cue() {
+    const { scrollLeft, clientWidth, scrollWidth } = this.view;
+    const edge = this.view.getBoundingClientRect().left + clientWidth;
+    const hidden = [...this.titles.children].filter((cell) => cell.getBoundingClientRect().right > edge + 2).length;
+    this.frame.toggleAttribute("data-right", scrollLeft + clientWidth < scrollWidth - 2);
+    this.beyond.textContent = hidden ? `scroll right for ${hidden} more ${hidden === 1 ? "column" : "columns"} →` : "";
   }
 
   widths() {
