@@ -13,9 +13,10 @@ from jsonschema import Draft202012Validator
 
 from compared import Repeats, make, rate_mbps
 from simulated import Choice, simulate
+from switchbench.base.format import signed
 from switchbench.cli.main import main
 from switchbench.compare import differences, document, measures
-from switchbench.render.compare import terminal
+from switchbench.render.compare import tables
 
 SLOW = Repeats([(7000, 6800), (7010, 6810), (6990, 6790)])
 FAST = Repeats([(7700, 7710), (7720, 7690), (7710, 7700)])
@@ -103,14 +104,14 @@ def test_without_repeats_there_is_no_interval(
      (-12.345, "-12.35")],
 )  # fmt: skip
 def test_no_difference_is_a_signed_zero(value: float, text: str) -> None:
-    assert terminal._plus(value) == text
+    assert signed(value) == text
 
 
 def test_no_percent_is_a_signed_zero() -> None:
     tiny = differences.DifferenceRow(
         0, "", measures.MEASURES[0], 100.0, 99.99, (3, 3), difference=-0.01
     )
-    assert terminal._relative(tiny) == "+0.0 %"
+    assert tables.relative(tiny) == "+0.0 %"
 
 
 def test_no_spread_is_no_certainty(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

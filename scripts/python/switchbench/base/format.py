@@ -61,6 +61,14 @@ def scientific(value: float | None) -> str:
     return f"{value:.4f}" if 0.1 <= abs(value) < 0.99995 else f"{value:.3e}"
 
 
+def signed(value: float) -> str:
+    """With its sign; what three decimals would make -0.000 has four digits all the same."""
+    if abs(value) < 1e-6:
+        return "+0"
+    shown = digits(value) if abs(value) >= 1e-3 else scientific(value)
+    return shown if value < 0 else f"+{shown}"
+
+
 def percent(value: float | None) -> str:
     """Two decimals: half a frame in a second at 100M is 0.006 %."""
     return UNKNOWN if value is None else f"{value:.2f}"

@@ -132,7 +132,9 @@ def main(args: argparse.Namespace) -> int:
         json.dump(value, sys.stdout, indent=1, ensure_ascii=False)
         print()
     else:
-        terminal.show(compared, make_console(), everything=args.all, balance=args.balance)
+        terminal.show_comparison(
+            compared, make_console(), everything=args.all, balance=args.balance
+        )
         if args.json:
             replace_json(Path(args.json), value)
     if status:

@@ -11,6 +11,7 @@ from itertools import groupby
 from ...base import format
 from ...compare.shared import Shared, SharedRow
 from ..report.figure import LEGEND, Figure, line_style, marker, named_rows
+from .tables import size_words
 
 _LEAST_SIZES = 3  # of a line
 
@@ -37,14 +38,6 @@ def charts(shared: Shared, section: str) -> Iterator[Figure]:
         yield _ratios(shared, rest, section)
 
 
-def size_of(row: SharedRow) -> str:
-    """For a person."""
-    size = row.key.size
-    if size is None:
-        return format.UNKNOWN
-    return format.binary(size) if size else "0 B"
-
-
 def _by_size(name: str, shared: Shared, rows: Sequence[SharedRow], section: str) -> Figure:
     common = rows[0].key.common
     written = {"type": "log", "exponentformat": "none", "separatethousands": True}
@@ -59,7 +52,7 @@ def _by_size(name: str, shared: Shared, rows: Sequence[SharedRow], section: str)
                 "name": escape(voice, quote=False),
                 "x": [row.key.size for row, _ in known],
                 "y": [value for _, value in known],
-                "customdata": [[size_of(row)] for row, _ in known],
+                "customdata": [[size_words(row.key.size)] for row, _ in known],
                 "hovertemplate": f"%{{customdata[0]}}<br>%{{y:.4g}} {unit}",
             }
         )
@@ -107,7 +100,7 @@ def _ratios(shared: Shared, rows: Sequence[SharedRow], section: str) -> Figure:
 
 
 def _name(row: SharedRow) -> str:
-    size = "" if row.key.size is None else f", {size_of(row)}"
+    size = "" if row.key.size is None else f", {size_words(row.key.size)}"
     return f"{row.key.common.title}, {row.key.ranks}{size}"
 
 

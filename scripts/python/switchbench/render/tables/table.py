@@ -31,7 +31,7 @@ SHOWN: dict[str, Callable[[Any], str]] = {
     "text": str,
     "verdict": str,
     "number": format.digits,
-    "signed": lambda value: format.digits(value) if value < 0 else f"+{format.digits(value)}",
+    "signed": format.signed,
     "scientific": format.scientific,
     "percent": format.percent,
     "count": format.count,
@@ -146,7 +146,7 @@ class Spec:
     title: str
     about: str
     columns: tuple[Column, ...]
-    entries: Callable[[Summary], Iterable[Entry]]
+    entries: Callable[[Any], Iterable[Entry]]
 
     def __call__(self, summary: Summary) -> Table | None:
         """As in the report."""

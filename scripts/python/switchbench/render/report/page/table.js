@@ -42,7 +42,7 @@ const SHOW = {
   text: (value) => String(value),
   verdict: (value) => String(value),
   number: digits,
-  signed: (value) => (value < 0 ? "" : "+") + digits(value),
+  signed: (value) => (Math.abs(value) < 1e-6 ? "+0" : (value < 0 ? "" : "+") + (Math.abs(value) < 1e-3 ? scientific : digits)(value)),
   scientific,
   percent: (value) => value.toFixed(2),
   bytes: sizeWords,
