@@ -127,7 +127,7 @@ class _Page:
         """A kind whose data can't be read costs that kind, and no other. No two have one title."""
         titles: dict[str, int] = {}
         for kind in KINDS:
-            words = f"a figure of {kind.__module__.rpartition('.')[2]}"
+            words = f"a figure of {getattr(kind, 'name', kind.__module__.rpartition('.')[2])}"
             made = kind(self.measured)
             while (drawn := self._try(partial(next, made, None), words)) is not None:
                 number = titles[drawn.title] = titles.get(drawn.title, 0) + 1

@@ -16,7 +16,6 @@ from . import (
     messages,
     models,
     nodes,
-    pairs,
     plans,
     scatter,
     skew,
@@ -25,7 +24,7 @@ from . import (
 
 KINDS: tuple[Callable[[Measured], Iterator[Figure]], ...] = (
     nodes.figures,
-    pairs.figures,
+    nodes.pairs,
     plans.figures,
     heat.figures,
     course.figures,

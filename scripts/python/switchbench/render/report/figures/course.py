@@ -15,8 +15,9 @@ from ....analysis.tables import Floats
 from ....base.format import Unit, unit_for
 from ....base.model import WAITING
 from ...tables.sections import COURSE
+from ..chart import sentence
 from ..figure import LEGEND, SCALE, Figure, coarse, colours, line_style, named_rows, packed
-from .series import Entry, group, sentence
+from .series import Entry, group
 
 SPANS_ARE = (
     "Payload that a flow's destination verified from one interval result to the next, by the real "

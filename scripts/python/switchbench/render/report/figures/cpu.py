@@ -13,8 +13,9 @@ from ....analysis.data import Measured
 from ....base import format
 from ...tables.messages import effect, slowest_node
 from ...tables.sections import CPU
+from ..chart import sentence
 from ..figure import LEGEND, LOGARITHMIC, PALETTE, Figure, gaps, marker, named_rows, packed, rows
-from .series import Entry, sentence
+from .series import Entry
 
 Floats = NDArray[np.float64]
 

@@ -14,8 +14,9 @@ from ....analysis.data import Measured, plan_key
 from ....base.format import unit_for
 from ....base.model import WAITING
 from ...tables.sections import WHOM
+from ..chart import sentence
 from ..figure import SCALE, Figure, coarse, colours, packed
-from .series import Entry, group, sentence
+from .series import Entry, group
 
 Matrix = NDArray[np.float64]
 Codes = NDArray[np.int64]

@@ -4,19 +4,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ....analysis.columns import PlanTimes
 from ....analysis.data import Measured, plan_key
+from ....base import format
 from ....base.model import LATENCY_KINDS, ONE_WAY
-from ...tables.sections import LATENCY
-from ..figure import LEGEND, LOGARITHMIC, Figure, line_style, packed
-from .series import Entry, Series, group, sentence
+from ...tables import sections
+from ..chart import ChartAxis, ChartSpec, Panel, Trace
+from ..figure import Figure
+from .series import Entry, Series, group
 
 Floats = NDArray[np.float64]
-_Curves = Sequence[tuple[str, PlanTimes]]
 
 _NAMES = {
     "one_way": "one-way delay",
@@ -51,23 +53,47 @@ _LEAST = 20  # times of which a distribution says something
 _POINTS = 400  # of a curve
 _OVERLAID = 8  # curves in a figure
 _CURVES = 16  # of a kind
+_NINES = (0.5, 0.1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7)
 
 
 def figures(measured: Measured) -> Iterator[Figure]:
     """Both curves of each kind of times that was measured."""
     for kind in LATENCY_KINDS:
-        plans = [plan for plan in measured.summary["plans"] if _is_known(measured, plan, kind)]
-        few = sum(_has_few(measured, plan, kind) for plan in measured.summary["plans"])
-        found = group(_smallest(plans))
-        times = [_together(measured, one, kind) for one in found.series]
-        shown = _longest(times)
-        left = len(times) - len(shown)
-        for first in range(0, len(shown), _OVERLAID):
-            number = f"-{1 + first // _OVERLAID}" if len(shown) > _OVERLAID else ""
-            places = shown[first : first + _OVERLAID]
-            curves = [(found.series[place].label, times[place]) for place in places]
-            for figure in (_cdf, _tail):
-                yield figure(kind, number, found.common, curves, _left_out(left, few))
+        name = kind.replace("_", "-")
+        cdf = ChartSpec(
+            f"latency-{name}", f"{_NAMES[kind]}, distribution", _WHAT[kind] + _OF + CDF_IS,
+            sections.LATENCY, "line", ChartAxis("Time, µs", "time", "log"),
+            ChartAxis("Share of times, %", "share", "linear", {"range": [0, 101]}),
+            "{share} % within {time} µs",
+        )  # fmt: skip
+        tail = ChartSpec(
+            f"percentiles-{name}", f"{_NAMES[kind]}, by percentile", _WHAT[kind] + _OF + TAIL_IS,
+            sections.LATENCY, "line", ChartAxis("Percentile", "beyond", "linear"),
+            ChartAxis("Time, µs", "time", "log"), "{within:,.6~r} % within {time} µs",
+        )  # fmt: skip
+        for panel, common, curves in _panels(measured, kind):
+            yield cdf.draw(Panel(common, [_cdf(*one, kind) for one in curves], **panel))
+            axis = {"xaxis": _percentiles([times for _, times in curves])}
+            tails = [_tail(*one, kind) for one in curves]
+            yield tail.draw(Panel(common, tails, layout=axis, **panel))
+
+
+_Curves = list[tuple[str, PlanTimes]]
+
+
+def _panels(measured: Measured, kind: str) -> Iterator[tuple[dict[str, Any], str, _Curves]]:
+    """Of settings with enough times those with the longest tails, some in a figure."""
+    plans = [plan for plan in measured.summary["plans"] if _is_known(measured, plan, kind)]
+    few = sum(_has_few(measured, plan, kind) for plan in measured.summary["plans"])
+    found = group(_smallest(plans))
+    times = [_together(measured, one, kind) for one in found.series]
+    shown = _longest(times)
+    words = _left_out(len(times) - len(shown), few)
+    for first in range(0, len(shown), _OVERLAID):
+        number = f"-{1 + first // _OVERLAID}" if len(shown) > _OVERLAID else ""
+        places = shown[first : first + _OVERLAID]
+        curves = [(found.series[place].label, times[place]) for place in places]
+        yield {"key": number, "words": words}, found.common, curves
 
 
 def _smallest(plans: Sequence[Entry]) -> list[Entry]:
@@ -119,90 +145,48 @@ def _together(measured: Measured, series: Series, kind: str) -> PlanTimes:
     return PlanTimes.merged([times for times in some if times is not None])
 
 
-def _cdf(kind: str, number: str, common: str, curves: _Curves, left: str) -> Figure:
-    data = []
-    for place, (label, times) in enumerate(curves):
-        share = np.cumsum(times.counts) / times.counts.sum()
-        kept = _kept(share)
-        data.append(
-            line_style(place, _POINTS)
-            | {
-                "type": "scatter",
-                "name": label or _NAMES[kind],
-                "x": packed((times.values_ns[kept] / 1e3).astype(np.float32)),
-                "y": packed((100 * share[kept]).astype(np.float32)),
-                "hovertemplate": "%{y:,.4~r} % within %{x:,.4~r} µs",
-            }
-        )
-        data[-1]["line"] |= {"shape": "hv"}
-    return Figure(
-        name=f"latency-{kind.replace('_', '-')}{number}",
-        title=sentence(f"{_NAMES[kind]}, distribution", common),
-        definition=_definition(kind, CDF_IS, left),
-        data=data,
-        layout={
-            "xaxis": LOGARITHMIC | {"title": {"text": "Time, µs"}},
-            "yaxis": {"title": {"text": "Share of times, %"}, "range": [0, 101]},
-            "showlegend": len(curves) > 1,
-            "legend": LEGEND,
-        },
-        section=LATENCY,
-    )
-
-
-def _tail(kind: str, number: str, common: str, curves: _Curves, left: str) -> Figure:
-    data = []
-    for place, (label, times) in enumerate(curves):
-        beyond = _beyond(times)
-        kept = _kept(1 - beyond)
-        data.append(
-            line_style(place, _POINTS)
-            | {
-                "type": "scatter",
-                "name": label or _NAMES[kind],
-                # Reversed, logarithmic: each nine takes as much room as the one before.
-                "x": packed((100 * beyond[kept]).astype(np.float32)),
-                "y": packed((times.values_ns[kept] / 1e3).astype(np.float32)),
-                "customdata": packed((100 * (1 - beyond[kept])).astype(np.float64)),
-                "hovertemplate": "%{customdata:,.6~r} % within %{y:,.4~r} µs",
-            }
-        )
-    least = min(float(_beyond(times).min()) for _, times in curves)
-    nines = [share for share in (0.5, 0.1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7) if share >= least]
-    return Figure(
-        name=f"percentiles-{kind.replace('_', '-')}{number}",
-        title=sentence(f"{_NAMES[kind]}, by percentile", common),
-        definition=_definition(kind, TAIL_IS, left),
-        data=data,
-        layout={
-            "xaxis": {
-                "type": "log",
-                "autorange": "reversed",
-                "title": {"text": "Percentile"},
-                "tickvals": [100 * share for share in nines],
-                "ticktext": [f"{100 * (1 - share):.10g} %" for share in nines],
-            },
-            "yaxis": LOGARITHMIC | {"title": {"text": "Time, µs"}},
-            "showlegend": len(curves) > 1,
-            "legend": LEGEND,
-        },
-        section=LATENCY,
-    )
-
-
-def _definition(kind: str, curve: str, left: str) -> str:
-    return f"{_WHAT[kind]}{_OF}{curve}{left}"
-
-
 def _left_out(shorter: int, few: int) -> str:
     """Which settings have no curve, so that nobody compares what is here with what is not."""
     reasons = ((shorter, "with shorter tails (99 %)"), (few, f"with fewer than {_LEAST} times"))
-    said = [
-        f"{count} {'setting' if count == 1 else 'settings'} {why}"
-        for count, why in reasons
-        if count
-    ]
+    said = [f"{format.of(count, 'setting')} {why}" for count, why in reasons if count]
     return f" Left out: {' and '.join(said)}." if said else ""
+
+
+# --- curves --------------------------------------------------------------------------------------
+
+
+def _cdf(label: str, times: PlanTimes, kind: str) -> Trace:
+    share = np.cumsum(times.counts) / times.counts.sum()
+    kept = _kept(share)
+    columns = {
+        "time": (times.values_ns[kept] / 1e3).astype(np.float32),
+        "share": (100 * share[kept]).astype(np.float32),
+    }
+    return Trace(label or _NAMES[kind], columns, shape="hv")
+
+
+def _tail(label: str, times: PlanTimes, kind: str) -> Trace:
+    beyond = _beyond(times)
+    kept = _kept(1 - beyond)
+    columns = {
+        "beyond": (100 * beyond[kept]).astype(np.float32),
+        "within": (100 * (1 - beyond[kept])).astype(np.float64),
+        "time": (times.values_ns[kept] / 1e3).astype(np.float32),
+    }
+    return Trace(label or _NAMES[kind], columns)
+
+
+def _percentiles(every: Sequence[PlanTimes]) -> dict[str, object]:
+    """Reversed, logarithmic: each nine takes as much room as the one before."""
+    least = min(float(_beyond(times).min()) for times in every)
+    nines = [share for share in _NINES if share >= least]
+    return {
+        "type": "log",
+        "autorange": "reversed",
+        "title": {"text": "Percentile"},
+        "tickvals": [100 * share for share in nines],
+        "ticktext": [f"{100 * (1 - share):.10g} %" for share in nines],
+    }
 
 
 def _beyond(times: PlanTimes) -> Floats:

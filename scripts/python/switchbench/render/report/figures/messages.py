@@ -4,14 +4,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from ....analysis.data import Measured
 from ....base import format
 from ....base.format import unit_for
-from ...tables.sections import MESSAGES
-from ..figure import DASHES, LEGEND, LOGARITHMIC, MARKERS, PALETTE, Figure, gaps, packed, rows
-from .series import Entry, by, sentence
+from ...tables import sections
+from ..chart import ChartAxis, ChartSpec, Panel, Trace
+from ..figure import DASHES, MARKERS, PALETTE, Figure, gaps
+from .series import Entry, by
 
 LATENCY_IS = (
     "Half the time of a round trip of one message, in microseconds: the mean over all flows and "
@@ -24,76 +24,17 @@ BANDWIDTH_IS = (
 )
 
 
-def figures(measured: Measured) -> Iterator[Figure]:
-    """Bandwidth and latency of each pattern whose messages had more than one size."""
+def _panels(measured: Measured) -> Iterator[Panel]:
+    """Each pattern whose messages had more than one size."""
     curves = [curve for curve in measured.summary["messages"]["curves"] if len(curve["points"]) > 1]
     kinds = by([curve | {"_pattern": format.pattern(curve)} for curve in curves], "_pattern")
     for number, (pattern, some) in enumerate(kinds.items(), start=1):
-        yield _bandwidth(number, pattern, some)
-        yield _latency(number, pattern, some)
+        unit = unit_for(curve["peak_mbps"] for curve in some)
+        drawn = list(_styled(some, unit.scale))
+        yield Panel(pattern, drawn, f"-{number}", unit.name)
 
 
-def _bandwidth(number: int, pattern: str, curves: Sequence[Entry]) -> Figure:
-    unit = unit_for(curve["peak_mbps"] for curve in curves)
-    data = [
-        style
-        | {
-            "x": packed(gaps([point["size"] for point in curve["points"]])),
-            "y": packed(gaps([point["bandwidth_mbps"] for point in curve["points"]]) * unit.scale),
-            "customdata": [[format.size_words(point["size"])] for point in curve["points"]],
-            "hovertemplate": f"%{{customdata[0]}}: %{{y:,.4~r}} {unit.name}",
-        }
-        for curve, style in _styled(curves)
-    ]
-    return Figure(
-        name=f"bandwidth-{number}",
-        title=sentence("bandwidth by message size", pattern),
-        definition=BANDWIDTH_IS,
-        data=data,
-        layout=_layout(f"Payload, {unit.name}", curves),
-        section=MESSAGES,
-    )
-
-
-def _latency(number: int, pattern: str, curves: Sequence[Entry]) -> Figure:
-    data = []
-    for curve, style in _styled(curves):
-        times = [point["latency_us"] for point in curve["points"]]
-        columns = {
-            name: gaps([time[name] for time in times])
-            for name in ("mean", "p50", "p99", "min", "max")
-        }
-        data.append(
-            style
-            | {
-                "x": packed(gaps([point["size"] for point in curve["points"]])),
-                "y": packed(columns["mean"]),
-                "customdata": [
-                    [format.size_words(point["size"]), *row]
-                    for point, row in zip(
-                        curve["points"],
-                        rows(*(columns[name] for name in ("p50", "p99", "min", "max"))),
-                        strict=True,
-                    )
-                ],
-                "hovertemplate": (
-                    "%{customdata[0]}: mean %{y:,.4~r} µs<br>"
-                    "median %{customdata[1]:,.4~r}, 99 % %{customdata[2]:,.4~r} µs<br>"
-                    "least %{customdata[3]:,.4~r}, most %{customdata[4]:,.4~r} µs"
-                ),
-            }
-        )
-    return Figure(
-        name=f"latency-by-size-{number}",
-        title=sentence("latency by message size", pattern),
-        definition=LATENCY_IS,
-        data=data,
-        layout=_layout("Half the round trip, µs", curves),
-        section=MESSAGES,
-    )
-
-
-def _styled(curves: Sequence[Entry]) -> Iterator[tuple[Entry, dict[str, Any]]]:
+def _styled(curves: Sequence[Entry], scale: float) -> Iterator[Trace]:
     """Colour says the path, dash and marker how many nodes; where one of them is the same in all,
     all three tell the other."""
     paths = list(dict.fromkeys(_path(curve) for curve in curves))
@@ -101,52 +42,50 @@ def _styled(curves: Sequence[Entry]) -> Iterator[tuple[Entry, dict[str, Any]]]:
     networks = {curve["network"] for curve in curves}
     for curve in sorted(curves, key=lambda curve: (paths.index(_path(curve)), curve["ranks"])):
         path, ranks = paths.index(_path(curve)), counts.index(curve["ranks"])
-        color = path if len(paths) > 1 else ranks
-        mark = ranks if len(counts) > 1 else path
+        color = PALETTE[(path if len(paths) > 1 else ranks) % len(PALETTE)]
+        dash = DASHES[(ranks if len(counts) > 1 else path) % len(DASHES)]
+        symbol = MARKERS[(path * len(counts) + ranks) % len(MARKERS)]
         parts = [curve["transport"]] if len(paths) > 1 else []
         parts += [curve["network"]] if len(networks) > 1 else []
         parts += [format.of(curve["ranks"], "node")] if len(counts) > 1 or not parts else []
-        yield (
-            curve,
-            {
-                "type": "scatter",
-                "mode": "lines+markers",
-                "name": ", ".join(parts),
-                "legendgroup": _path(curve),
-                "line": {
-                    "color": PALETTE[color % len(PALETTE)],
-                    "dash": DASHES[mark % len(DASHES)],
-                },
-                "marker": {
-                    "color": PALETTE[color % len(PALETTE)],
-                    "symbol": MARKERS[(path * len(counts) + ranks) % len(MARKERS)],
-                    "size": 8,
-                },
-            },
-        )
+        points = curve["points"]
+        shown = {
+            "size": [point["size"] for point in points],
+            "words": [format.size_words(point["size"]) for point in points],
+            "bandwidth": gaps([point["bandwidth_mbps"] for point in points]) * scale,
+        } | {
+            name: gaps([point["latency_us"][name] for point in points])
+            for name in ("mean", "p50", "p99", "min", "max")
+        }
+        style = {
+            "mode": "lines+markers",
+            "legendgroup": _path(curve),
+            "line": {"color": color, "dash": dash},
+            "marker": {"color": color, "symbol": symbol, "size": 8},
+        }
+        yield Trace(", ".join(parts), shown, more=style)
 
 
 def _path(curve: Entry) -> str:
     return f"{curve['transport']} in {curve['network']}"
 
 
-def size_axis(least: float, most: float) -> dict[str, Any]:
-    """A logarithmic axis of sizes, whose ticks are powers of two that people know."""
-    ticks = [4**power for power in range(24) if least / 2 <= 4**power <= most * 2]
-    return {
-        "type": "log",
-        "title": {"text": "Message size"},
-        "tickvals": ticks,
-        "ticktext": [format.binary(tick) for tick in ticks],
-        "tickangle": 0 if len(ticks) <= 12 else -45,
-    }
+_SIZE = ChartAxis("Message size", "size", "sizes")
+_BANDWIDTH = ChartSpec(
+    "bandwidth", "bandwidth by message size", BANDWIDTH_IS, sections.MESSAGES, "line", _SIZE,
+    ChartAxis("Payload, {unit}", "bandwidth", "log"), "{words}: {bandwidth} {unit}", _panels,
+    legend=True,
+)  # fmt: skip
+_LATENCY = ChartSpec(
+    "latency-by-size", "latency by message size", LATENCY_IS, sections.MESSAGES, "line", _SIZE,
+    ChartAxis("Half the round trip, µs", "mean", "log"),
+    "{words}: mean {mean} µs<br>median {p50}, 99 % {p99} µs<br>min {min}, max {max} µs", _panels,
+    legend=True,
+)  # fmt: skip
 
 
-def _layout(title: str, curves: Sequence[Entry]) -> dict[str, Any]:
-    sizes = [point["size"] for curve in curves for point in curve["points"]]
-    return {
-        "xaxis": size_axis(min(sizes), max(sizes)),
-        "yaxis": LOGARITHMIC | {"title": {"text": title}},
-        "showlegend": True,
-        "legend": LEGEND,
-    }
+def figures(measured: Measured) -> Iterator[Figure]:
+    """Bandwidth and latency of each pattern."""
+    for panel in _panels(measured):
+        yield _BANDWIDTH.draw(panel)
+        yield _LATENCY.draw(panel)

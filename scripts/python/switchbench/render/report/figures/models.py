@@ -25,8 +25,8 @@ from ....predict.recorded import Recorded, by_phase, ranks_of
 from ....records.plan_file import read_plan
 from ....topology.fabric.routes import Ranks, Rates
 from ...tables.sections import FORETOLD
+from ..chart import sentence
 from ..figure import LEGEND, PALETTE, Figure, marker, packed
-from .series import sentence
 
 RATES_ARE = (
     "Each point is one flow in one phase: the layer-1 rate that a model foretells it, and the one "

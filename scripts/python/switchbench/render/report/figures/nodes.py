@@ -1,82 +1,85 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Throughput against number of nodes (Rauch 2005, Figure 1): does the switch scale?"""
+"""Throughput against number of nodes (Rauch 2005, Figure 1): does the switch scale? And pairs, full
+duplex (Table 1): within a module, between two, more and more of them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Iterator
+from dataclasses import replace
 
 from ....analysis.data import Measured
-from ....base.format import Unit, unit_for
+from ....base.format import unit_for
 from ....base.model import WAITING
-from ...tables.sections import NODES
-from ..figure import LEGEND, Figure, gaps, line_style, packed, rows
-from .series import Series, by, group, rates, sentence
+from ...tables import sections
+from ..chart import ChartAxis, ChartSpec, Panel, Trace
+from ..figure import named_rows
+from .series import Entry, by, columns, group
 
-DEFINITION = (
+_NODES = (
     "Payload that receivers verified in the window, one way, per flow: the mean over all flows of "
     "a plan (and over repeats); bars reach from the slowest to the fastest flow. "
     "Percent of line is layer 1, the mean over receiving ports. A switch that scales keeps its "
     "line level; where it falls, the switch met a limit (Rauch 2005, Figure 1)."
 )
+_PAIRS = (
+    "Payload that receivers verified in the window, each way: the mean over all flows of the pairs "
+    "(and over repeats); bars reach from the slowest to the fastest flow. Percent of line is layer "
+    "1, the mean over receiving ports. Both directions of a pair run at the same time "
+    "(Rauch 2005, Table 1)."
+)
 
 
-def figures(measured: Measured) -> Iterator[Figure]:
+def _streams(measured: Measured) -> list[Entry]:
+    plans = (plan for plan in measured.summary["plans"] if plan["traffic"] not in WAITING)
+    return [plan for plan in plans if plan["throughput"]["mean"] is not None]
+
+
+def _by_nodes(measured: Measured) -> Iterator[Panel]:
     """One for each pattern that ran with more than one number of nodes."""
-    streams = [plan for plan in measured.summary["plans"] if plan["traffic"] not in WAITING]
-    for pattern, plans in by(streams, "pattern").items():
-        known = [plan for plan in plans if plan["throughput"]["mean"] is not None]
-        found = group(known, "ranks")
+    for pattern, plans in by(_streams(measured), "pattern").items():
+        found = group(plans, "ranks")
         series = [one for one in found.series if len(by(one.entries, "ranks")) > 1]
-        if series:
-            yield _figure(pattern, found.common, series)
+        unit = unit_for(p["throughput"]["max"] for one in series for p in one.entries)
+        curves = []
+        for one in series:
+            points = dict(sorted(by(one.entries, "ranks").items()))
+            shown = columns(points.values(), unit.scale)
+            curves.append(Trace(one.label, {"ranks": list(points)} | shown))
+        if curves:
+            counts = sorted({plan["ranks"] for one in series for plan in one.entries})
+            axis = {"title": {"text": "Nodes"}, "tickvals": counts, "rangemode": "tozero"}
+            yield Panel(found.common, curves, f"-{pattern}", unit.name, layout={"xaxis": axis})
 
 
-def _figure(pattern: str, common: str, series: Sequence[Series]) -> Figure:
-    plans = [plan for one in series for plan in one.entries]
+def _by_pairs(measured: Measured) -> Iterator[Panel]:
+    """One for all pairs of the run."""
+    plans = [plan for plan in _streams(measured) if plan["pattern"] == "pairs"]
+    if not plans:
+        return
+    found = group(plans)
     unit = unit_for(plan["throughput"]["max"] for plan in plans)
-    counts = sorted({plan["ranks"] for plan in plans})
-    return Figure(
-        name=f"nodes-{pattern}",
-        title=sentence("throughput by number of nodes", common),
-        definition=DEFINITION,
-        data=[_trace(number, one, unit) for number, one in enumerate(series)],
-        layout={
-            "xaxis": {"title": {"text": "Nodes"}, "tickvals": counts, "rangemode": "tozero"},
-            "yaxis": {"title": {"text": f"Payload per flow, {unit.name}"}, "rangemode": "tozero"},
-            "showlegend": len(series) > 1,
-            "legend": LEGEND,
-        },
-        section=NODES,
-    )
+    named = [replace(s, label=s.label or s.entries[0]["transport"]) for s in found.series]
+    curves = []
+    for transport in by(plans, "transport"):
+        mine = [one for one in named if one.entries[0]["transport"] == transport]
+        shown = columns((one.entries for one in mine), unit.scale)
+        curves.append(Trace(transport, {"of": [one.label for one in mine]} | shown))
+    labels = {"yaxis": named_rows([one.label for one in named])}
+    height = 130 + 30 * len(found.series)
+    yield Panel(found.common, curves, unit=unit.name, height=height, layout=labels)
 
 
-def _trace(number: int, series: Series, unit: Unit) -> dict[str, Any]:
-    points = {ranks: rates(some) for ranks, some in sorted(by(series.entries, "ranks").items())}
+figures = ChartSpec(
+    "nodes", "throughput by number of nodes", _NODES, sections.NODES, "line",
+    ChartAxis("Nodes", "ranks"), ChartAxis("Payload per flow, {unit}", "mean"),
+    "{ranks:d} nodes: mean {mean} {unit} per flow<br>slowest {min}, fastest {max} {unit}<br>"
+    "all flows together {total} {unit}<br>{share:.2f} % of line",
+    _by_nodes, spread=("min", "max"),
+)  # fmt: skip
 
-    def column(name: str, scale: float = unit.scale) -> Any:
-        return gaps([point[name] for point in points.values()]) * scale
-
-    mean = column("mean")
-    return line_style(number, len(points)) | {
-        "type": "scatter",
-        "name": series.label,
-        "x": list(points),
-        "y": packed(mean),
-        "error_y": {
-            "type": "data",
-            "symmetric": False,
-            "array": packed(column("max") - mean),
-            "arrayminus": packed(mean - column("min")),
-            "thickness": 1,
-        },
-        "customdata": rows(
-            column("min"), column("max"), column("total"), column("percent_of_line", 1.0)
-        ),
-        "hovertemplate": (
-            f"%{{x}} nodes: mean %{{y:,.4~r}} {unit.name} per flow<br>"
-            f"slowest %{{customdata[0]:,.4~r}}, fastest %{{customdata[1]:,.4~r}} {unit.name}<br>"
-            f"all flows together %{{customdata[2]:,.4~r}} {unit.name}<br>"
-            "%{customdata[3]:.2f} % of line"
-        ),
-    }
+pairs = ChartSpec(
+    "pairs", "pairs, each way", _PAIRS, sections.PAIRS, "points",
+    ChartAxis("Payload per flow, {unit}", "mean"), ChartAxis(column="of", kind="names"),
+    "mean {mean} {unit} each way<br>slowest {min}, fastest {max} {unit}<br>{share:.2f} % of line",
+    _by_pairs, spread=("min", "max"), values="top center",
+)  # fmt: skip

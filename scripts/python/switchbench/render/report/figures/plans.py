@@ -15,8 +15,9 @@ from ....base import format
 from ....base.format import Unit, unit_for
 from ....base.model import WAITING
 from ...tables.sections import ALL_TO_ALL
+from ..chart import phase_axis, sentence
 from ..figure import LEGEND, PALETTE, Figure, gaps, line_style, named_rows, packed, rows
-from .series import Entry, Series, by, group, rates, sentence
+from .series import Entry, Series, by, group, rates
 
 WHOLE = (
     "Time: of the whole plan, from its first barrier to its last, probes, warm-up and drain "
@@ -200,11 +201,6 @@ def _phases(measured: Measured, name: str, series: Sequence[Series], common: str
         },
         section=ALL_TO_ALL,
     )
-
-
-def phase_axis(last: int) -> dict[str, Any]:
-    """Phases are counted from 1, as in the plan's listing."""
-    return {"title": {"text": "Phase"}, "range": [0.5, last + 1.5]}
 
 
 def _band(number: int, label: str, phases: Sequence[Entry], unit: Unit) -> Iterator[dict[str, Any]]:

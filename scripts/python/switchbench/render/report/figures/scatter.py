@@ -19,9 +19,9 @@ from ....analysis.data import Measured
 from ....base import format
 from ....records.directory import SAMPLES
 from ...tables.sections import MESSAGES
+from ..chart import sentence, size_axis
 from ..figure import DASHES, LEGEND, LOGARITHMIC, PALETTE, Figure, marker, packed
-from .messages import size_axis
-from .series import Entry, by, sentence
+from .series import Entry, by
 
 Floats = NDArray[np.float64]
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from ....analysis import measures as m
 from ....base import format
+from ..figure import gaps
 
 Entry = dict[str, Any]
 
@@ -104,7 +105,9 @@ def rates(entries: Sequence[Entry]) -> dict[str, float | None]:
     }
 
 
-def sentence(*parts: str) -> str:
-    """A title of what is known: `Chain, 8 nodes, tcp`."""
-    text = ", ".join(part for part in parts if part)
-    return text[:1].upper() + text[1:]
+def columns(entries: Iterable[Sequence[Entry]], scale: float) -> dict[str, Any]:
+    """The rates of points, each over its repeats, as columns of a figure."""
+    found = [rates(some) for some in entries]
+    names = ("min", "mean", "max", "total")
+    shares = gaps([one["percent_of_line"] for one in found])
+    return {n: gaps([one[n] for one in found]) * scale for n in names} | {"share": shares}

@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 from ....analysis.data import Measured
 from ....base import format
 from ...tables.sections import SKEW
+from ..chart import sentence
 from ..figure import LEGEND, LOGARITHMIC, Figure, gaps, marker, packed
-from .series import Entry, load_words, sentence
+from .series import Entry, load_words
 
 Floats = NDArray[np.float64]
 
