@@ -13,7 +13,7 @@ from compared import balance
 from foreign_data import DATA, FOREIGN, bring_in, hpccoutf
 from switchbench.cli.main import main
 from switchbench.compare import subjects, systems
-from switchbench.render.compare.balance_charts import charts
+from switchbench.render.compare.size_charts import balance as charts
 
 PAPER: dict[str, Any] = yaml.safe_load((DATA / "saini2005.yaml").read_text())
 TERA, GIGA = 1e12, 1e9

@@ -191,7 +191,8 @@ def test_tiles_compare_like_with_like() -> None:
     def plan(pattern: str, least: float, mean: float) -> dict[str, Any]:
         rates = {"min": least, "mean": mean}
         return {
-            "pattern": pattern, "parameters": {}, "transport": "tcp", "ranks": 8, "size": 65536,
+            "pattern": pattern, "parameters": {}, "traffic": "stream", "transport": "tcp",
+            "ranks": 8, "size": 65536,
             "size_unit": "message", "lost_frames": None, "throughput": rates,
             "slowest": {"src": f"{pattern}1:e0", "dst": "b:e0"},
         }  # fmt: skip
@@ -250,7 +251,7 @@ def test_a_frame_that_counters_differ_by_is_not_lost_by_the_network() -> None:
 
 def test_no_verdict_without_clauses() -> None:
     glance = overview.glance(whole_summary() | {"verdict": None, "plans": []})
-    assert (glance.word, glance.verdict) == ("No verdict", "")
+    assert (glance.word, glance.verdict) == ("Complete", "")
     assert "no clause is required" in glance.text
 
 

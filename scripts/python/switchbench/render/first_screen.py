@@ -10,6 +10,7 @@ from statistics import median
 from typing import Any
 
 from ..base import format
+from ..base.model import WAITING
 
 Summary = Mapping[str, Any]
 Entry = Mapping[str, Any]
@@ -192,7 +193,7 @@ def ports_at_load(summary: Summary) -> tuple[int, int] | None:
     many: within 3 % of the load asked, which is all of the line where nothing else is asked."""
     asked: dict[str, list[float]] = {}
     for plan in summary["plans"]:
-        if plan["throughput"]["percent_of_line"] is not None:
+        if plan["traffic"] not in WAITING and plan["throughput"]["percent_of_line"] is not None:
             asked.setdefault(plan["transport"], []).append(plan["intended_load"] or 100.0)
     shares: dict[str, list[bool]] = {}
     for port in summary["ports"]:

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A comparison's figures (render/report/figure.py): the Kiviat chart of ratios, and differences
-with their intervals, by pattern and by phase."""
+"""A comparison's figures: the Kiviat chart of ratios, and differences with their intervals, by
+pattern and by phase."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from html import escape
 from textwrap import wrap
 from typing import Any
@@ -14,12 +14,14 @@ from ...compare.balance import Axis
 from ...compare.comparison import Compared, Comparison
 from ...compare.differences import DifferenceRow
 from ...compare.subjects import Subject
-from ..report.figure import LEGEND, Figure, line_style, marker
-from . import balance_charts, shared_charts, step_charts
+from ..report.chart import ChartAxis, ChartSpec, Panel, Trace
+from ..report.figure import LEGEND, Figure, line_style
+from . import size_charts
+from .tables import micro
 
 RATIOS, PATTERNS, PHASES = "Ratios", "By pattern", "By phase"
 BALANCE, PROGRAMS = "Balance by size of the system", "By several programs"
-STEPS = "By steps"
+STEPS = "Dependent steps"
 
 _KIVIAT = (
     "Ratios as in Figure 5 of Saini et al. (2005): on each axis the best result is 1. Of a pattern "
@@ -35,9 +37,8 @@ _DIFFERENCE = (
     "interval (Welch); a point without one has too few repeats to tell. Rates are payload per "
     "flow, one way: the mean of all flows, and the slowest."
 )
-_LETTERS, _TICK_LETTERS = 26, 44  # of a line around the chart, and beside one
 _TIMES = (
-    "Difference of the means over repeats of what goes by steps, in percent of the baseline's: "
+    "Difference of the means over repeats of dependent steps, in percent of the baseline's: "
     "IMB's t_avg and t_max, of a kernel the time of the whole benchmark. Less is better. Bars are "
     "its confidence interval (Welch); a point without one has too few repeats to tell."
 )
@@ -46,6 +47,7 @@ _OUTPUTS = (
     "less is better, of bandwidths more. Each is one figure of the best measurements of its run, "
     "so there is no interval. (doc/hpcc-imb.md)"
 )
+_LETTERS, _TICK_LETTERS = 26, 44  # of a line around the chart, and beside one
 # Measures of the differences' figures, each with its marks.
 _DRAWN = ("mean_rate", "slowest_rate")
 _STEPS = ("t_avg", "t_max", "whole")
@@ -58,14 +60,14 @@ _MOST_NAMES = 40  # of phases, below an axis
 def charts(comparison: Comparison) -> Iterator[Figure]:
     """All figures of a comparison, in the page's order."""
     balance = comparison.balance
-    yield from shared_charts.charts(comparison.shared, PROGRAMS)
+    yield from size_charts.shared(comparison.shared, PROGRAMS)
     if balance.reason is None:
         yield kiviat(comparison.subjects, balance.axes, balance.divided)
-    yield from balance_charts.charts(comparison.subjects, comparison.systems, BALANCE)
-    yield from step_charts.charts(comparison.compared, STEPS)
+    yield from size_charts.balance(comparison.subjects, comparison.systems, BALANCE)
+    yield from size_charts.steps(comparison.compared, STEPS)
     for number, one in enumerate(comparison.compared):
         if _of(one.plans, _STEPS):
-            yield _by_pattern(f"step-times-{number}", "times by steps", one, _STEPS)
+            yield _by_pattern(f"step-times-{number}", "times of steps", one, _STEPS)
         for pair in dict.fromkeys(row.pair for row in one.plans):
             if one.match.pairs[pair].base.suite is not None:
                 yield _outputs(f"hpcc-{number}-{pair}", one, pair)
@@ -100,16 +102,14 @@ def kiviat(subjects: Sequence[Subject], axes: Sequence[Axis], divided: bool) -> 
         for number, subject in enumerate(subjects)
     ]
     radial = {"range": [0, 1.02], "tickvals": [0.25, 0.5, 0.75, 1.0], "angle": 90, "tickangle": 90}
+    angular = {"direction": "clockwise", "rotation": 90}
     return Figure(
         name="ratios",
         title="Ratios, the best of each axis is 1",
         definition=_KIVIAT + (_DIVIDED if divided else _NOT_DIVIDED) + left_out,
         data=traces,
         layout={
-            "polar": {
-                "radialaxis": radial,
-                "angularaxis": {"direction": "clockwise", "rotation": 90},
-            },
+            "polar": {"radialaxis": radial, "angularaxis": angular},
             "margin": {"l": 120, "r": 120, "t": 60, "b": 80},
             "legend": LEGEND,
         },
@@ -123,76 +123,67 @@ def _worth(axis: Axis, number: int) -> str:
     return worth if axis.basis is None else f"{worth}<br>of {axis.basis.words}"
 
 
+# --- differences ---------------------------------------------------------------------------------
+
+_Place = Callable[[DifferenceRow], float]
+
+
 def _by_pattern(name: str, title: str, one: Compared, measures: Sequence[str]) -> Figure:
     """A row for each pair of cases that has one of these: the mean and the slowest."""
     pairs = list(dict.fromkeys(row.pair for row in _of(one.plans, measures)))
     names = [_lines(one.match.pairs[pair].title, _TICK_LETTERS) for pair in pairs]
+    traces = _traces(one.plans, measures, lambda row: pairs.index(row.pair))
     steps = measures is _STEPS
-    return Figure(
-        name=name,
-        title=f"{_against(one)}, {title}",
-        definition=_TIMES if steps else _DIFFERENCE,
-        data=_traces(one.plans, measures, "x", lambda row: pairs.index(row.pair)),
-        layout=_in_rows(one, names),
-        section=STEPS if steps else PATTERNS,
-        height=160 + 64 * max(len(pairs), 2),
-    )
+    height = 160 + 64 * max(len(pairs), 2)
+    definition, section = (_TIMES, STEPS) if steps else (_DIFFERENCE, PATTERNS)
+    return _in_rows(one, name, title, definition, section, traces, names, height)
 
 
 def _outputs(name: str, one: Compared, pair: int) -> Figure:
     """A row for each of HPCC's names."""
     rows = [row for row in one.plans if row.pair == pair and row.percent is not None]
-    traces = []
-    for number, (title, better) in enumerate((("latency", -1), ("bandwidth", +1))):
-        drawn = [row for row in rows if row.measure.better == better]
-        if drawn:
-            traces.append(_trace(title, number, drawn, "x", [float(rows.index(r)) for r in drawn]))
-    return Figure(
-        name=name,
-        title=f"{_against(one)}, {one.match.pairs[pair].title}",
-        definition=_OUTPUTS,
-        data=traces,
-        layout=_in_rows(one, [_plain(row.measure.title) for row in rows]),
-        section=STEPS,
-        height=160 + 32 * max(len(rows), 2),
-    )
+    kinds = [(title, [r for r in rows if r.measure.better == better])
+             for title, better in (("latency", -1), ("bandwidth", +1))]  # fmt: skip
+    traces = [_trace(title, some, rows.index) for title, some in kinds if some]
+    names = [_plain(row.measure.title) for row in rows]
+    title, height = one.match.pairs[pair].title, 160 + 32 * max(len(rows), 2)
+    return _in_rows(one, name, title, _OUTPUTS, STEPS, traces, names, height)
 
 
-def _in_rows(one: Compared, names: Sequence[str]) -> dict[str, Any]:
+def _in_rows(
+    one: Compared, name: str, title: str, definition: str, section: str,
+    traces: Iterable[Trace], names: Sequence[str], height: int,
+) -> Figure:  # fmt: skip
     """Differences along the horizontal axis, names beside the other."""
-    return {
-        "xaxis": {"title": {"text": _axis(one)}, "zeroline": True},
-        "yaxis": {
-            "tickvals": list(range(len(names))),
-            "ticktext": list(names),
-            "range": [len(names) - 0.5, -0.5],
-            "showgrid": False,
-            "zeroline": False,
-            "automargin": True,
-        },
-        "legend": LEGEND,
-    }
+    rows = {
+        "tickvals": list(range(len(names))), "ticktext": list(names), "automargin": True,
+        "range": [len(names) - 0.5, -0.5], "showgrid": False, "zeroline": False,
+    }  # fmt: skip
+    spec = ChartSpec(
+        name, _against(one), definition, section, "points",
+        ChartAxis(_axis(one), "percent", "linear", {"zeroline": True}),
+        ChartAxis("", "place", "linear", rows), _HOVER, legend=True,
+    )  # fmt: skip
+    return spec.draw(Panel(title, [_with_interval(trace, "x") for trace in traces], height=height))
 
 
 def _phases(name: str, one: Compared, rows: Sequence[DifferenceRow]) -> Figure:
     """Phase by phase of one pair of cases."""
     phases = list(dict.fromkeys(row.of for row in rows))
-    places = {phase: place for place, phase in enumerate(phases)}
-    axis: dict[str, Any] = {"title": {"text": "Phase"}, "showgrid": False, "zeroline": False}
+    axis: dict[str, Any] = {"showgrid": False, "zeroline": False}
     if len(phases) <= _MOST_NAMES:
-        axis |= {"tickvals": list(places.values()), "ticktext": [_plain(p) for p in phases]}
-    return Figure(
-        name=name,
-        title=f"{_against(one)}, {one.match.pairs[rows[0].pair].title}",
-        definition=_DIFFERENCE,
-        data=_traces(rows, _DRAWN, "y", lambda row: places[row.of]),
-        layout={
-            "xaxis": axis,
-            "yaxis": {"title": {"text": _axis(one)}, "zeroline": True},
-            "legend": LEGEND,
-        },
-        section=PHASES,
-    )
+        axis |= {"tickvals": list(range(len(phases))), "ticktext": [_plain(p) for p in phases]}
+    spec = ChartSpec(
+        name, _against(one), _DIFFERENCE, PHASES, "points",
+        ChartAxis("Phase", "place", "linear", axis),
+        ChartAxis(_axis(one), "percent", "linear", {"zeroline": True}), _HOVER, legend=True,
+    )  # fmt: skip
+    traces = _traces(rows, _DRAWN, lambda row: phases.index(row.of))
+    title = one.match.pairs[rows[0].pair].title
+    return spec.draw(Panel(title, [_with_interval(trace, "y") for trace in traces]))
+
+
+_HOVER = "{of} {verdict}<br>{base} → {other}<br>{percent:+.2f} %"
 
 
 def _against(one: Compared) -> str:
@@ -209,39 +200,32 @@ def _of(rows: Sequence[DifferenceRow], measures: Sequence[str]) -> list[Differen
 
 
 def _traces(
-    rows: Sequence[DifferenceRow],
-    measures: Sequence[str],
-    along: str,
-    place: Callable[[DifferenceRow], int],
-) -> list[dict[str, Any]]:
-    """Percents with their intervals along one axis, at their places on the other."""
-    traces = []
+    rows: Sequence[DifferenceRow], measures: Sequence[str], place: _Place
+) -> Iterator[Trace]:
+    """Percents at their places, each measure a little aside."""
     for number, measure in enumerate(measures):
         drawn = _of(rows, [measure])
         if drawn:
-            aside = _APART * _ASIDE[number]
-            places = [place(row) + aside for row in drawn]
-            traces.append(_trace(drawn[0].measure.title, number, drawn, along, places))
-    return traces
+            title, aside = drawn[0].measure.title, _APART * _ASIDE[number]
+            yield _trace(title, drawn, place, aside)
 
 
-def _trace(
-    title: str, number: int, drawn: Sequence[DifferenceRow], along: str, places: Sequence[float]
-) -> dict[str, Any]:
-    return {
-        "type": "scatter",
-        "mode": "markers",
-        "name": title,
-        "marker": marker(number, 9),
-        along: [row.percent for row in drawn],
-        "y" if along == "x" else "x": list(places),
-        f"error_{along}": {"type": "data", "array": list(map(_half, drawn))},
-        "customdata": [[_plain(row.of), row.verdict, *_said(row)] for row in drawn],
-        "hovertemplate": (
-            "%{customdata[0]} %{customdata[1]}<br>%{customdata[2]} → %{customdata[3]}<br>"
-            f"%{{{along}:+.2f}} %"
-        ),
+def _trace(title: str, drawn: Sequence[DifferenceRow], place: _Place, aside: float = 0.0) -> Trace:
+    columns = {
+        "percent": [row.percent for row in drawn],
+        "place": [place(row) + aside for row in drawn],
+        "of": [_plain(row.of) for row in drawn],
+        "verdict": [row.verdict for row in drawn],
+        "base": [_said(row, row.base) for row in drawn],
+        "other": [_said(row, row.other) for row in drawn],
+        "half": [_half(row) for row in drawn],
     }
+    return Trace(title, columns)
+
+
+def _with_interval(trace: Trace, along: str) -> Trace:
+    bar = {"type": "data", "array": list(trace.columns["half"])}
+    return Trace(trace.label, trace.columns, more={f"error_{along}": bar})
 
 
 def _half(row: DifferenceRow) -> float | None:
@@ -251,9 +235,8 @@ def _half(row: DifferenceRow) -> float | None:
     return 100.0 * (row.high - row.difference) / abs(row.base)
 
 
-def _said(row: DifferenceRow) -> list[str]:
-    unit = row.measure.unit.replace("us", "µs")
-    return [f"{format.scientific(value)} {unit}" for value in (row.base, row.other)]
+def _said(row: DifferenceRow, value: float | None) -> str:
+    return f"{format.scientific(value)} {micro(row.measure.unit)}"
 
 
 def _lines(text: str, letters: int) -> str:

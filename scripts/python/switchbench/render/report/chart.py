@@ -84,7 +84,7 @@ class ChartSpec:
     mark: str  # line, points, bars
     x: ChartAxis
     y: ChartAxis
-    hover: str  # "{x} nodes: {mean} {unit}, {share:.2f} %": columns by name
+    hover: str  # "{label}, {ranks} nodes: {mean} {unit}, {share:.2f} %": columns by name
     query: Callable[[Any], Iterable[Panel]] | None = None  # None: panels are drawn one by one
     spread: tuple[str, str] | None = None  # columns of the ends of a point's bar
     values: str = ""  # where values are written beside their marks
@@ -146,7 +146,7 @@ class ChartSpec:
             made |= {"orientation": "h", "marker": {"color": color, "pattern": shape}}
         made["name"] = curve.label
         made |= {"x": _values(columns[self.x.column]), "y": _values(columns[self.y.column])}
-        made |= self._hover(columns, panel)
+        made |= self._hover(columns, panel, curve.label)
         if self.spread:
             middle, low, high = (
                 np.asarray(columns[name])
@@ -167,14 +167,14 @@ class ChartSpec:
                 made["marker"]["symbol"] += "-open"
         return made | dict(curve.more)
 
-    def _hover(self, columns: Mapping[str, Any], panel: Panel) -> dict[str, Any]:
+    def _hover(self, columns: Mapping[str, Any], panel: Panel, label: str) -> dict[str, Any]:
         """Plotly's template, and the columns that it has beside x and y."""
         beside: list[str] = []
 
         def place(found: re.Match[str]) -> str:
             name, how = found[1], found[2]
-            if name == "unit":
-                return panel.unit
+            if name in ("unit", "label"):
+                return panel.unit if name == "unit" else label
             words = any(isinstance(value, str) for value in columns[name])
             shown = "" if words else f":{how or ',.4~r'}"
             if name in (self.x.column, self.y.column):

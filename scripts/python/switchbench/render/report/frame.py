@@ -24,7 +24,7 @@ from .figure import Figure
 _SHOWN_PX = 5200  # of sections that are open at first, below the first screen
 _ROW_PX, _MOST_ROWS_PX, _LINE_PX = 29, 544, 24  # as page.css has them
 _LETTERS = 130  # of a line of words
-_MOST_SENTENCES = 200
+_FIRST_SENTENCES, _MOST_SENTENCES = 8, 200
 
 
 # --- parts of a section; each has a macro of its name in page.html -------------------------------
@@ -53,7 +53,13 @@ class Sentences:
 
     @property
     def lines(self) -> Sequence[str]:
-        return self.every[:_MOST_SENTENCES]
+        """Those that are seen at first."""
+        return self.every[:_FIRST_SENTENCES]
+
+    @property
+    def rest(self) -> Sequence[str]:
+        """Those that are folded."""
+        return self.every[_FIRST_SENTENCES:_MOST_SENTENCES]
 
     @property
     def more(self) -> str:

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ...base import format
+from ...base.model import SCHEDULE
 from .. import first_screen
 from ..tables.definitions import definition
 from ..tables.table import Summary, at
@@ -57,7 +58,8 @@ def glance(summary: Summary, figure: Figure | None = None) -> Glance:
             tiles.insert(0, Tile("Ports at the load asked", *at_load, _AT_LOAD_IS))
         return Glance(result.value, said, tiles, word, _SIGNS[word], figure)
     said = f"No verdict: no clause is required (expect). {result.said}."
-    return Glance(" ".join(at_load) if at_load else "No verdict", said, tiles, figure=figure)
+    word = " ".join(at_load) if at_load else str(summary["status"]).capitalize()
+    return Glance(word, said, tiles, figure=figure)
 
 
 def _at_load(summary: Summary) -> tuple[str, str] | None:
@@ -74,7 +76,8 @@ def _at_load(summary: Summary) -> tuple[str, str] | None:
 
 def _slowest(summary: Summary) -> Iterator[Tile]:
     """The slowest flow beside the others of its plan."""
-    known = [plan for plan in summary.get("plans") or [] if _share_of_mean(plan) < math.inf]
+    plans = [plan for plan in summary.get("plans") or [] if plan["traffic"] != SCHEDULE]
+    known = [plan for plan in plans if _share_of_mean(plan) < math.inf]
     if not known:
         return
     plan = min(known, key=_share_of_mean)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,8 +14,8 @@ from ....analysis.data import Measured
 from ....base import format
 from ...tables.messages import effect, slowest_node
 from ...tables.sections import CPU
-from ..chart import sentence
-from ..figure import LEGEND, LOGARITHMIC, PALETTE, Figure, gaps, marker, named_rows, packed, rows
+from ..chart import ChartAxis, ChartSpec, Panel, Trace, sentence
+from ..figure import LEGEND, LOGARITHMIC, Figure, gaps, marker, packed, rows
 from .series import Entry
 
 Floats = NDArray[np.float64]
@@ -52,7 +53,7 @@ def figures(measured: Measured) -> Iterator[Figure]:
         if entry["compute_only_mflops"] is not None and entry["concurrent_mflops"] is not None
     ]
     if computing:
-        yield _computing(computing)
+        yield _COMPUTING.draw(_computing(computing))
 
 
 def _figure(sides: Sequence[tuple[Entry, Entry]]) -> Figure:
@@ -182,42 +183,27 @@ def _said(one: Entry) -> list[Any]:
 # --- computing beside messages -----------------------------------------------------------------
 
 
-def _computing(entries: Sequence[Entry]) -> Figure:
-    labels = [_scatter_words(entry) for entry in entries]
-    said = [[effect(entry), slowest_node(entry)] for entry in entries]
-    data = [
-        {
-            "type": "bar",
-            "orientation": "h",
-            "name": name,
-            "y": labels,
-            "x": packed(gaps([entry[key] for entry in entries])),
-            "marker": {"color": PALETTE[number], "pattern": {"shape": hatch}},
-            "customdata": said,
-            "hovertemplate": (
-                f"{name}: %{{x:,.4~r}} Mflop/s<br>beside messages %{{customdata[0]}}; "
-                "most, %{customdata[1]}<extra></extra>"
-            ),
+def _computing(entries: Sequence[Entry]) -> Panel:
+    bars = []
+    for name, key in (("alone", "compute_only_mflops"), ("beside messages", "concurrent_mflops")):
+        columns = {
+            "of": [_scatter_words(entry) for entry in entries],
+            "rate": [entry[key] for entry in entries],
+            "effect": [effect(entry) for entry in entries],
+            "worst": [slowest_node(entry) for entry in entries],
         }
-        for number, (key, name, hatch) in enumerate(
-            (("compute_only_mflops", "alone", ""), ("concurrent_mflops", "beside messages", "/"))
-        )
-    ]
-    data[1]["error_x"] = {"type": "data", "array": [_half_width(entry) for entry in entries]}
-    return Figure(
-        name="computing",
-        title=sentence("computing alone and beside messages"),
-        definition=COMPUTING_IS,
-        data=data,
-        layout={
-            "barmode": "group",
-            "legend": LEGEND,
-            "xaxis": {"title": {"text": "Mflop/s of one thread"}, "rangemode": "tozero"},
-            "yaxis": named_rows(labels),
-        },
-        section=CPU,
-        height=150 + 48 * len(labels),
-    )
+        bars.append(Trace(name, columns))
+    widths = {"error_x": {"type": "data", "array": [_half_width(entry) for entry in entries]}}
+    bars[1] = replace(bars[1], more=widths)
+    return Panel("", bars, height=150 + 48 * len(entries))
+
+
+_COMPUTING = ChartSpec(
+    "computing", "computing alone and beside messages", COMPUTING_IS, CPU, "bars",
+    ChartAxis("Mflop/s of one thread", "rate"), ChartAxis(column="of", kind="names"),
+    "{label}: {rate} Mflop/s<br>beside messages {effect}; most, {worst}<extra></extra>",
+    layout={"barmode": "group"},
+)  # fmt: skip
 
 
 def _half_width(entry: Entry) -> float | None:

@@ -75,7 +75,7 @@ _LOSS = _by_phase(_WORST, "loss by phase", "Lost frames, %", PHASES_ARE, " %")
 _BY_PLACE = ChartSpec(
     "loss-by-place", "where frames were lost", PLACES_ARE, sections.LOSS, "bars",
     ChartAxis("Lost frames", "count", "counts"), ChartAxis(column="of", kind="names"),
-    "{frames} in the {place}: {share:,.3~r} % of those offered<extra></extra>",
+    "{frames} in the {label}: {share:,.3~r} % of those offered<extra></extra>",
     legend=True, layout={"barmode": "stack"},
 )  # fmt: skip
 
@@ -124,7 +124,6 @@ def _places(measured: Measured, lossy: Sequence[Series], common: str) -> Panel:
             "of": [one.label or "all" for one in shown],
             "count": counts,
             "frames": [format.of(count or 0, "frame") for count in counts],
-            "place": [name] * len(counts),
             "share": gaps(shares),
         }
         style = {"color": PALETTE[number], "pattern": {"shape": hatch}}

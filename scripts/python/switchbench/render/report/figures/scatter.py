@@ -19,8 +19,8 @@ from ....analysis.data import Measured
 from ....base import format
 from ....records.directory import SAMPLES
 from ...tables.sections import MESSAGES
-from ..chart import sentence, size_axis
-from ..figure import DASHES, LEGEND, LOGARITHMIC, PALETTE, Figure, marker, packed
+from ..chart import ChartAxis, ChartSpec, Panel, Trace, sentence
+from ..figure import DASHES, LEGEND, PALETTE, Figure, marker
 from .series import Entry, by
 
 Floats = NDArray[np.float64]
@@ -66,7 +66,7 @@ def figures(measured: Measured) -> Iterator[Figure]:
     for number, some in enumerate(kinds.values(), start=1):
         clouds = [_cloud(table, entry) for entry in some if entry["latency_us"] is not None]
         if clouds:
-            yield _figure(f"scatter-{number}", clouds)
+            yield _SCATTER.draw(_panel(number, clouds))
 
 
 def _matrix(entry: Entry) -> str:
@@ -90,13 +90,22 @@ def _cloud(table: Any, entry: Entry) -> _Cloud:
     )
 
 
-def _figure(name: str, clouds: Sequence[_Cloud]) -> Figure:
-    data: list[dict[str, Any]] = []
+_SCATTER = ChartSpec(
+    "scatter", "time by message size", POINTS_ARE, MESSAGES, "points",
+    ChartAxis("Message size", "size", "sizes"),
+    ChartAxis("Half the round trip, µs", "time", "log"), "{size:,} B: {time} µs",
+    height=520, legend=True,
+    layout={"legend": LEGEND | {"itemsizing": "constant"}, "hovermode": "closest"},
+)  # fmt: skip
+
+
+def _panel(number: int, clouds: Sequence[_Cloud]) -> Panel:
+    traces: list[Trace] = []
     drawn = total = 0
-    for number, cloud in enumerate(clouds):
+    for place, cloud in enumerate(clouds):
         chosen = thinned(cloud.size, cloud.time_us, cloud.fit_us, _POINTS // len(clouds))
         drawn, total = drawn + len(chosen), total + len(cloud.size)
-        data += [_points(number, cloud, chosen), _line(number, cloud)]
+        traces += [_points(place, cloud, chosen), _line(place, cloud)]
     first = clouds[0].entry
     partners = first["parameters"]["scatter"]
     kind = partners.get("partners", "") if isinstance(partners, dict) else ""
@@ -107,25 +116,8 @@ def _figure(name: str, clouds: Sequence[_Cloud]) -> Figure:
             "fields about equally many, and all outliers (six scales of the residuals "
             f"and twice the fit; at most the {_OUTLIERS:,} furthest of a series)."
         )
-    sizes = np.concatenate([cloud.size for cloud in clouds])
-    return Figure(
-        name=name,
-        title=sentence(
-            "time by message size", f"{kind} partners" if kind else "",
-            format.of(first["ranks"], "node"),
-        ),
-        definition=POINTS_ARE + said,
-        data=data,
-        layout={
-            "xaxis": size_axis(float(sizes.min()), float(sizes.max())),
-            "yaxis": LOGARITHMIC | {"title": {"text": "Half the round trip, µs"}},
-            "showlegend": True,
-            "legend": LEGEND | {"itemsizing": "constant"},
-            "hovermode": "closest",
-        },
-        section=MESSAGES,
-        height=520,
-    )  # fmt: skip
+    common = sentence(f"{kind} partners" if kind else "", format.of(first["ranks"], "node"))
+    return Panel(common[:1].lower() + common[1:], traces, f"-{number}", words=said)
 
 
 def thinned(size: Floats, time_us: Floats, fit_us: Floats, most: int) -> NDArray[np.int64]:
@@ -182,36 +174,26 @@ def _label(entry: Entry) -> str:
     return f"{entry['transport']}{', computing' if compute else ''}{again}"
 
 
-def _points(number: int, cloud: _Cloud, chosen: NDArray[np.int64]) -> dict[str, Any]:
-    return {
-        "type": "scatter",
-        "mode": "markers",
-        "name": _label(cloud.entry),
-        "legendgroup": str(number),
-        "x": packed(cloud.size[chosen].astype(np.uint32)),
-        "y": packed(cloud.time_us[chosen].astype(np.float32)),
-        "marker": _open(number),
-        "hovertemplate": "%{x:,} B: %{y:,.4~r} µs",
-    }
-
-
-def _open(number: int) -> dict[str, Any]:
+def _points(number: int, cloud: _Cloud, chosen: NDArray[np.int64]) -> Trace:
     """Symbols that can be told apart without their colour, and below each other."""
     style = marker(number, 6)
-    return style | {"symbol": f"{style['symbol']}-open", "opacity": 0.7}
+    columns = {
+        "size": cloud.size[chosen].astype(np.uint32),
+        "time": cloud.time_us[chosen].astype(np.float32),
+    }
+    mark = style | {"symbol": f"{style['symbol']}-open", "opacity": 0.7}
+    more = {"marker": mark, "legendgroup": str(number)}
+    return Trace(_label(cloud.entry), columns, more=more, style=number)
 
 
-def _line(number: int, cloud: _Cloud) -> dict[str, Any]:
+def _line(number: int, cloud: _Cloud) -> Trace:
     size = np.geomspace(max(1.0, cloud.size.min()), cloud.size.max(), 60)
     rate = cloud.entry["bandwidth_mbps"]
     fit = f"{cloud.entry['latency_us']:.4g} µs + size / {format.digits(rate)} Mbit/s"
-    return {
-        "type": "scatter",
+    more = {
         "mode": "lines",
-        "name": f"{_label(cloud.entry)}: {fit}",
+        "marker": None,
         "legendgroup": str(number),
-        "x": packed(size),
-        "y": packed(fitted(cloud.entry, size)),
         "line": {
             "color": PALETTE[number % len(PALETTE)],
             "dash": DASHES[(number + 1) % len(DASHES)],
@@ -219,3 +201,5 @@ def _line(number: int, cloud: _Cloud) -> dict[str, Any]:
         },
         "hovertemplate": "fit: %{y:,.4~r} µs",
     }
+    columns = {"size": size, "time": fitted(cloud.entry, size)}
+    return Trace(f"{_label(cloud.entry)}: {fit}", columns, more=more, style=number)

@@ -136,8 +136,8 @@ _KINDS = (
     _suites("GBytes"),
     ChartSpec(
         "kernels", "Application kernels: the whole benchmark", KERNELS_IS, sections.STEPS, "bars",
-        ChartAxis("Time, s", "total", "counts"), ChartAxis(column="name", kind="names"), "{name}: {total} s",
-        _by_kernel, values="auto", legend=True, layout={"barmode": "group"},
+        ChartAxis("Time, s", "total", "counts"), ChartAxis(column="name", kind="names"),
+        "{name}: {total} s", _by_kernel, values="auto", legend=True, layout={"barmode": "group"},
     ),
 )  # fmt: skip
 

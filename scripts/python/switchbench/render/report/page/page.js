@@ -269,7 +269,7 @@ function watchLinks() {
 const folded = [];
 
 function unfoldAll(on) {
-  if (on) folded.push(...document.querySelectorAll("details.section:not([open])"));
+  if (on) folded.push(...document.querySelectorAll("main details:not([open]):not(:has(> pre))"));
   for (const fold of folded) fold.open = on;
   if (!on) folded.length = 0;
 }
