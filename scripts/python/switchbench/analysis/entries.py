@@ -6,6 +6,7 @@ The keys and their meaning are the schema's; a key with no observation is there,
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -332,3 +333,23 @@ def _weighted(values: list[float | None], weights: list[float]) -> float | None:
         for value, weight in zip(values, weights, strict=True)
     )
     return None if parts is None or not sum(weights) else parts / sum(weights)
+
+
+def trial_words(trial: Trial) -> str:
+    """A trial in a sentence."""
+    networks = " + ".join(part.network for part in trial.parts)
+    ranks = max(len(part.ranks) for part in trial.parts)
+    return (
+        f"trial {trial.id} ({trial.pattern['name']}, {trial.transport}, {networks}, {ranks} ranks)"
+    )
+
+
+def rounded(value: Any) -> Any:
+    """Figures to six decimals: none of them is measured more finely. One without end is unknown."""
+    if isinstance(value, float):
+        return round(value, 6) if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {key: rounded(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [rounded(item) for item in value]
+    return value

@@ -7,7 +7,6 @@ Its form is records/document, its formulas are in doc/measures.md.
 from __future__ import annotations
 
 import gc
-import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
@@ -51,11 +50,13 @@ from .entries import (
     plan_entry,
     rdma,
     repeat_value,
+    rounded,
     setting,
     start_of,
     state,
     throughput,
     timing,
+    trial_words,
     where,
 )
 from .executions import ExecutionTable
@@ -211,8 +212,8 @@ class Summary:
             ],
             "not_measured": missing + self._notes + list(_left_out(about)),
         }
-        rounded: dict[str, Any] = _rounded(result)
-        return rounded
+        whole: dict[str, Any] = rounded(result)
+        return whole
 
     def _verdict(
         self, expectations: list[dict[str, Any]], status: str, about: Mapping[str, Any]
@@ -494,7 +495,7 @@ class Summary:
             seen = self._flows_seen.get(key, 0)
             if seen < trial.flows and key not in not_needed:
                 share = "nothing" if seen == 0 else f"only {seen} of {trial.flows} flows"
-                sentences.append(f"{_trial_words(trial)}: {share} measured")
+                sentences.append(f"{trial_words(trial)}: {share} measured")
         lost = sum(entry["flows"] - entry["flows_observed"] for entry in self._entries)
         if lost:
             words = f"{lost} flows have" if lost > 1 else "1 flow has"
@@ -542,22 +543,3 @@ def _no_collector() -> Iterator[None]:
 
 def _order(entry: Mapping[str, Any]) -> tuple[int, int, int]:
     return entry["trial"], entry["repeat"], entry["phase"]
-
-
-def _trial_words(trial: Trial) -> str:
-    networks = " + ".join(part.network for part in trial.parts)
-    ranks = max(len(part.ranks) for part in trial.parts)
-    return (
-        f"trial {trial.id} ({trial.pattern['name']}, {trial.transport}, {networks}, {ranks} ranks)"
-    )
-
-
-def _rounded(value: Any) -> Any:
-    """Figures to six decimals: none of them is measured more finely. One without end is unknown."""
-    if isinstance(value, float):
-        return round(value, 6) if math.isfinite(value) else None
-    if isinstance(value, dict):
-        return {key: _rounded(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_rounded(item) for item in value]
-    return value
