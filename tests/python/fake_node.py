@@ -92,14 +92,23 @@ class FakeNode:
         mine, theirs = f"{self.name}:e0", f"{other}:e0"
         place = {"trial": trial["id"], "repeat": trial.get("repeat", 0)}
         came = 500 + 400 * (trial["id"] % 2) if self.behaviour == "noisy" else 900
+        if self.behaviour == "half":  # the network has room for half of the line rate
+            came = min(1000, round(1000 * 50 / trial["load"]["percent"]))
+            write(frame_side("source", mine, theirs, 1000, 1000) | place)
+            write(frame_side("destination", theirs, mine, came, came) | place)
+            self.ended(place)
+            return None
         write(frame_side("source", mine, theirs, 1000, 900) | place)
         write(frame_side("destination", theirs, mine, 1000, came) | place)
         fault = getattr(self, "fault_" + self.behaviour.replace("-", "_"), None)
         status = fault() if fault else None
         if status is None:
-            write(phase_record(self.name, **place))
-            write(trial_record(self.name, **place))
+            self.ended(place)
         return status
+
+    def ended(self, place: dict[str, int]) -> None:
+        write(phase_record(self.name, **place))
+        write(trial_record(self.name, **place))
 
     def on_quit(self, _value: bool) -> int:
         write({"type": "bye", "node": self.name, "status": 0, "reason": "quit",

@@ -681,7 +681,7 @@ def test_a_planted_second_class_is_found() -> None:
 
 
 LINES_MOST = 400
-LONGER = {"analysis/summary.py": 563}
+LONGER = {"analysis/summary.py": 560}
 """Modules that are longer, and how long they may be until somebody cuts them."""
 
 

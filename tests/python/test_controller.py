@@ -23,7 +23,7 @@ from nacl.public import PrivateKey, SealedBox
 from schemas import validate_summary
 from switchbench.analysis.summary import Summary
 from switchbench.base.errors import RunError
-from switchbench.base.model import Process, Repeats, Run
+from switchbench.base.model import Process, Repeats, Run, Trial
 from switchbench.plan.documents import to_yaml
 from switchbench.records.directory import LineFile, RunDirectory
 from switchbench.records.records import read_records
@@ -85,12 +85,16 @@ class Recorder:
     def __init__(self) -> None:
         self.stages: list[str] = []
         self.records = 0
+        self.grown: list[Trial] = []
 
     def stage(self, text: str) -> None:
         self.stages.append(text)
 
     def record(self, _record: dict[str, Any]) -> None:
         self.records += 1
+
+    def grow(self, trial: Trial) -> None:
+        self.grown.append(trial)
 
     def turn(self) -> None:
         pass

@@ -6,7 +6,7 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from ..base.model import Run
+from ..base.model import Run, Trial
 from ..records.records import Record
 from .summary import Summary
 
@@ -44,6 +44,10 @@ class Found:
         if record["type"] == "trial":
             self._ended += 1
             self._fresh = self._fresh or self._ended % self._nodes == 0
+
+    def grow(self, trial: Trial) -> None:
+        """One more trial, which a search chose."""
+        self._summary.grow(trial)
 
     def turn(self) -> None:
         """Makes the findings anew if there may be other ones."""

@@ -144,7 +144,11 @@ class RepeatTable:
         """Knows what may come."""
         self._points: dict[int, _Point] = {}
         for trial in trials:
-            self._points.setdefault(trial.point, _Point(trial))
+            self.expect(trial)
+
+    def expect(self, trial: Trial) -> None:
+        """One more that may come."""
+        self._points.setdefault(trial.point, _Point(trial))
 
     def add(self, trial: Trial, network: str, value: float | None) -> None:
         """Takes one network's value of one repeat; None: it was not measured as it should."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import gc
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -68,6 +68,7 @@ from .other_traffic import OtherTraffic
 from .overall import exit_status, overall
 from .ports import PortTable
 from .reordering import add_disorder, disorder_entry
+from .searches import search_entries
 from .statistics import RepeatTable
 from .tester import SHORT_SHARE_LAB, SHORT_SHARE_SITE, host_limits, mark_windows
 from .transports import compare
@@ -154,6 +155,17 @@ class Summary:
             self._expected.check(record)
             taker(line, record)
 
+    def grow(self, trial: Trial) -> None:
+        """One more trial, which a search chose."""
+        self._run = replace(self._run, trials=(*self._run.trials, trial))
+        self._expected.add(trial)
+        self._trials[trial.id, trial.repeat] = trial
+        self._repeats.expect(trial)
+
+    def phases_of(self, trial: Trial) -> list[dict[str, Any]]:
+        """Of a trial that has ended: its phases in all networks."""
+        return [entry for entry in self._entries if entry["trial"] == trial.id]
+
     def needed(self, trial: Trial) -> bool:
         """Whether the trial is to be run, as far as the repeats before it tell."""
         return self._repeats.needed(trial)
@@ -212,6 +224,8 @@ class Summary:
             ],
             "not_measured": missing + self._notes + list(_left_out(about)),
         }
+        if self._run.searches:
+            result["searches"] = search_entries(self._run, self._entries)
         whole: dict[str, Any] = rounded(result)
         return whole
 

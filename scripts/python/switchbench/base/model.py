@@ -142,6 +142,7 @@ class Trial:
     steps: dict[str, int | None] | None = None
     point: int = 0  # what all repeats of one setting have in common
     repeats: Repeats = Repeats()
+    search: int | None = None  # which of the run's searches chose its load
 
     @property
     def optional(self) -> bool:
@@ -177,14 +178,22 @@ class Run:
     start_s: float = 0.0  # what it takes before the first trial
     unbuilt: tuple[str, ...] = ()
     not_alternated: str | None = None  # why transports ran one after the other, where they did
+    suite: str | None = None  # of search/suites.py; its searches choose the trials, one by one
+    searches: tuple[Trial, ...] = ()  # a suite's, each as a trial at the max load (plan/suite.py)
+    search_s: float = 0.0  # what they should take in total
+
+    @property
+    def planned(self) -> tuple[Trial, ...]:
+        """Trials that say which ports, transports and frames the run needs."""
+        return self.trials + self.searches
 
     @property
     def expected_s(self) -> float:
         """Time that the run should take, without repeats that may not be needed."""
         required = (trial for trial in self.trials if not trial.optional)
-        return self.start_s + sum(trial.expected_s for trial in required)
+        return self.start_s + self.search_s + sum(trial.expected_s for trial in required)
 
     @property
     def longest_s(self) -> float:
         """Time that it should take with every repeat that may be needed."""
-        return self.start_s + sum(trial.expected_s for trial in self.trials)
+        return self.start_s + self.search_s + sum(trial.expected_s for trial in self.trials)

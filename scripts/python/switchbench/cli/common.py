@@ -76,6 +76,7 @@ _OPTIONS = {
         "hosts that ssh reaches, e.g. a,b or node[1-8]; they get the engine",
     ),
     "--iface": ("NAME", "the hosts' interface under test, e.g. enp3s0"),
+    "--suite": ("NAME", "what is searched for: ndr-pdr (doc/configuration.md)"),
     "--pattern": ("NAME", "what is sent, e.g. pairs or aapc"),
     "--transport": ("NAME,...", "one or more of dpdk, tcp, udp and verbs"),
     "--load": ("LOAD", "of each port, e.g. 95%% or 1Gbit"),
@@ -100,7 +101,12 @@ def _options(args: argparse.Namespace) -> Iterator[tuple[str, str, Any]]:
     if given["--transport"]:
         names = given["--transport"].split(",")
         yield f"--transport {given['--transport']}", "transports", names
-    for name, key in (("--pattern", "pattern"), ("--load", "load"), ("--duration", "window")):
+    for name, key in (
+        ("--suite", "suite"),
+        ("--pattern", "pattern"),
+        ("--load", "load"),
+        ("--duration", "window"),
+    ):
         if given[name]:
             yield f"{name} {given[name]}", key, given[name]
 

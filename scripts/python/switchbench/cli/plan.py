@@ -8,6 +8,7 @@ import json
 import sys
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -64,6 +65,12 @@ def add_parser(subparsers: Any) -> None:
 def main(args: argparse.Namespace) -> int:
     """Prints the plan, and writes the job when asked."""
     run = load_runnable(args)
+    if run.searches:
+        if args.job is not None:
+            raise ConfigurationError("--job: a suite's trials are chosen while it runs")
+        chosen = "its trials are chosen while it runs, from these at the max load down"
+        print(f"suite {run.suite}: {chosen}", file=sys.stderr)
+        run = replace(run, trials=run.searches)
     _refuse_phases(args.phases or (), run)
     if args.job is not None:
         _write_job(run, args.job)

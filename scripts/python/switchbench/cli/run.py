@@ -162,6 +162,8 @@ def _measure(run: Run, args: argparse.Namespace, launcher: Launcher, shown: Watc
         place = replace(place, dealt=cores.deal(run), left_out=attendance.left_out)
         about |= _about(run, place) | {"started": about["started"]}
         outcome = _conduct(run, launcher, place, about)
+    if run.searches:
+        run = replace(run, trials=outcome.trials)
     about["elapsed_s"] = round(time.monotonic() - began_s, 3)
     with Deferred() as asked:  # what was measured is written first
         return _conclude(run, args, place, about, outcome, asked)
@@ -259,7 +261,10 @@ def _write_report(directory: RunDirectory, quiet: bool) -> None:
 
 
 def _announce(run: Run) -> None:
-    trials, ports = format.of(len(run.trials), "trial"), format.of(len(run.site.ports), "port")
+    ports = format.of(len(run.site.ports), "port")
+    trials = format.of(len(run.trials), "trial")
+    if run.searches:
+        trials = "1 search" if len(run.searches) == 1 else f"{len(run.searches)} searches"
     tests = f"{trials} on {ports}"
     print(f"{tests}, about {timing.human(run.expected_s)}", file=sys.stderr)
     if run.expectations:

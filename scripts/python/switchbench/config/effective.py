@@ -36,6 +36,8 @@ def effective(reading: CheckedConfiguration) -> dict[str, Any]:
         "log": model.log or "info",
         "clock": _clock(model.clock or ClockChoice()),
     }
+    if model.suite is not None:
+        whole["suite"] = model.suite
     if model.time_limit is not None:
         whole["time_limit"] = quantities.DURATION.text(model.time_limit)
     if model.switch_counters is not None:

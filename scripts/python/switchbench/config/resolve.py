@@ -26,6 +26,7 @@ from .validate import validate_value
 
 # What runs when a configuration has no tests: every pattern as it comes.
 ALL_PATTERNS = ("chain", "pairs", "aapc", "ring")
+SUITE_PATTERNS = ("pairs",)  # ... and when it has a suite: RFC 2544's both directions
 
 
 @dataclass(frozen=True)
@@ -98,7 +99,8 @@ def _swept_value(key: str, value: Any, where: KeyPath, document: Document) -> An
 
 def _entries(document: Document, model: Configuration) -> list[_Entry]:
     if model.tests is None:
-        patterns = ALL_PATTERNS if model.pattern is None else (model.pattern,)
+        every = ALL_PATTERNS if model.suite is None else SUITE_PATTERNS
+        patterns = every if model.pattern is None else (model.pattern,)
         return [_Entry((), {"pattern": name}) for name in patterns]
     if not model.tests:
         raise document.problem(("tests",), "is an empty list: without it, all patterns run")

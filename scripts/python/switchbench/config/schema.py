@@ -60,6 +60,7 @@ Algorithm = Literal[
 ]  # fmt: skip
 Transport = Literal["dpdk", "tcp", "udp", "verbs"]
 Profile = Literal["quick", "standard", "acceptance"]
+Suite = Literal["ndr-pdr"]
 
 
 class ScatterOptions(Strict):
@@ -211,6 +212,7 @@ class Configuration(Settings):
     tests: list[Settings] | None = None
     about: About | None = None
     expect: list[Expectation] | None = None
+    suite: Suite | None = None
     time_limit: Duration | None = None
     switch_counters: SwitchCountersKeys | None = None
     on_missing: Literal["stop", "exclude"] | None = None

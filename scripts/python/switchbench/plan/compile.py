@@ -29,6 +29,7 @@ from . import cores
 from .draft import NS, Draft
 from .duration import expected_s
 from .limits import check, check_memory
+from .suite import duration_s, refuse_too_short, searches_of
 from .trial_document import trial_document
 
 BOUND_LAST = (
@@ -42,6 +43,9 @@ def compile_run(reading: CheckedConfiguration) -> Run:
     compiler = _Compiler(reading)
     trials = tuple(compiler.trials())
     model = reading.model
+    searches: tuple[Trial, ...] = ()
+    if model.suite is not None:
+        searches, trials = _searches(reading, trials), ()
     _refuse_unanswered(reading, trials)
     return Run(
         site=reading.site,
@@ -60,7 +64,20 @@ def compile_run(reading: CheckedConfiguration) -> Run:
         reservations=tuple(reservations(reading.site, reading.tests)),
         unbuilt=(*reading.site.unbuilt, *_unbuilt(reading, trials)),
         not_alternated=BOUND_LAST if compiler.bound_last else None,
+        suite=model.suite,
+        searches=searches,
+        search_s=duration_s(model.suite, searches) if model.suite is not None else 0.0,
     )
+
+
+def _searches(reading: CheckedConfiguration, trials: tuple[Trial, ...]) -> tuple[Trial, ...]:
+    if reading.expectations:
+        text = "are not judged yet where a suite chooses the trials"
+        raise reading.document.problem(("expect",), text)
+    try:
+        return searches_of(trials)
+    except ConfigurationError as error:
+        raise reading.document.problem(("suite",), str(error).partition(": ")[2]) from None
 
 
 def _switch_counters(reading: CheckedConfiguration) -> SwitchCountersCommand | None:
@@ -81,6 +98,9 @@ def refuse_unbuilt(run: Run) -> None:
 
 def refuse_too_long(run: Run) -> None:
     """Refuses a run that should take longer than `time_limit`."""
+    if run.suite is not None and run.time_limit_s is not None:
+        refuse_too_short(run.suite, run.searches, run.time_limit_s)
+        return
     if run.time_limit_s is not None and run.longest_s > run.time_limit_s:
         repeated = ", with all repeats that may be needed" if run.longest_s > run.expected_s else ""
         raise ConfigurationError(
@@ -125,6 +145,8 @@ def _unbuilt(reading: CheckedConfiguration, trials: tuple[Trial, ...]) -> Iterat
         used = {t.transport for t in trials if t.traffic == traffic}
         for transport in sorted(name for name in used if not builds(transports.of(name))):
             yield f"traffic: {traffic} over {transport}"
+    if reading.model.suite is not None and reading.site.launch == "hand":
+        yield "suite with launch: hand"
     if reading.model.on_missing == "exclude" and reading.site.launch not in ("ssh", "slurm"):
         yield f"on_missing: exclude with launch: {reading.site.launch}"
 

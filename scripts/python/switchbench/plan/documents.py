@@ -76,7 +76,7 @@ def peers_document(addresses: Sequence[str], sealed_keys: Sequence[str]) -> dict
 def _transports_used(run: Run) -> dict[str, list[str]]:
     """Which transports the trials use on each port, in the order of first use."""
     used: dict[str, list[str]] = {}
-    for trial in run.trials:
+    for trial in run.planned:
         for part in trial.parts:
             for port in part.ranks:
                 names = used.setdefault(port.name, [])

@@ -21,6 +21,10 @@ class Expected:
         self._nodes = {process.name for process in processes}
         self._trials = {(trial.id, trial.repeat): _Names(trial) for trial in run.trials}
 
+    def add(self, trial: Trial) -> None:
+        """One more trial, which a search chose."""
+        self._trials[trial.id, trial.repeat] = _Names(trial)
+
     def check(self, record: Record) -> None:
         """DamagedRecord where no node of this run can have written the record."""
         node = record.get("node")

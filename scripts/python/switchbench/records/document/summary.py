@@ -14,6 +14,7 @@ from .findings import FindingEntry
 from .messages import Messages
 from .ports import PortEntry
 from .run import RunEntry
+from .searches import SearchEntry
 from .steps import Steps
 from .times import LoopbackBaselineEntry
 from .trials import PhaseEntry, PlanEntry
@@ -128,6 +129,9 @@ class SummaryDocument(TypedDict):
     ]
     messages: Annotated[Messages, Field(description="Messages there and back (doc/messages.md)")]
     steps: NotRequired[Annotated[Steps, Field(description="What goes by steps (doc/hpcc-imb.md)")]]
+    searches: NotRequired[
+        Annotated[list[SearchEntry], Field(description="What a suite's searches found, by goal")]
+    ]
     ports: Annotated[list[PortEntry], Field(description="Each port with each transport")]
     expectations: Annotated[list[ClauseEntry], Field(description="Each clause with its verdict")]
     verdict: NotRequired[

@@ -25,7 +25,7 @@ BY_SECTION: dict[str, tuple[Spec, ...]] = {
     VERDICT: (results.clauses, results.failures),
     SET_UP: (ports.nodes, ports.tuning),
     FINDINGS: (results.findings,),
-    RESULTS: (results.plans, results.phases, results.repeats, results.imported),
+    RESULTS: (results.searches, results.plans, results.phases, results.repeats, results.imported),
     COURSE: (times.intervals,),
     MESSAGES: (
         *(messages.curves, messages.peaks, messages.paths, messages.fits, messages.outliers),

@@ -114,6 +114,35 @@ def _rounded(value: float | None) -> int | None:
     return None if value is None else round(value)
 
 
+searches = Spec(
+    "searches",
+    "Searches",
+    "Highest loads that goals allow (RFC 9971), each port's: ndr, no loss in more than half of 21 "
+    "trials of 1 s; pdr, at most 0.5 %.",
+    (
+        text("goal", "goal", about="Non-drop rate, partial drop rate, or another (RFC 9971)"),
+        text("pattern", "pattern", value=format.pattern, fold=True, about="What was sent"),
+        text("transport", "transport", fold=True, about="That carried it"),
+        text("size", "size", value=format.size, fold=True, about=SIZE),
+        text("load unit", "load_unit", fold=True, about="Of both bounds and the throughput"),
+        Column("lower bound", "relevant_lower_bound", about="Highest load that met the goal"),
+        Column("upper bound", "relevant_upper_bound", about="Lowest load that did not"),
+        Column("throughput", "conditional_throughput",
+               about="Of the lower bound, less what its trials lost (conditional throughput)"),
+        Column("width", "relative_width", "percent", "%",
+               value=lambda entry: _percent(entry["relative_width"]),
+               about="Difference of the bounds by the upper one"),
+        count("trials", "trials", fold=True, about="Of the whole search, for all of its goals"),
+        text("outcome", "outcome", output=PAGE, about="How the search ended"),
+    ),
+    lambda summary: summary.get("searches") or [],
+)  # fmt: skip
+
+
+def _percent(part: float | None) -> float | None:
+    return None if part is None else 100.0 * part
+
+
 losses = Spec(
     "losses",
     "Losses",

@@ -61,8 +61,10 @@ class SummaryPrinter:
         say(self._console, "")
         for line in first_screen.lines(self._summary):
             say(self._console, f"{line.label:<11}{line.text}", line.style or "")
-        self._phases()
-        self._plans()
+        self._searches()
+        if self._every_phase or not self._summary.get("searches"):
+            self._phases()
+            self._plans()
         self._times()
         if "messages" in self._summary:  # older summaries have none
             parts.show_messages(self._summary["messages"], self._console)
@@ -78,6 +80,13 @@ class SummaryPrinter:
         self._ending(directory)
 
     # --- results -----------------------------------------------------------------------------
+
+    def _searches(self) -> None:
+        """What a suite's searches found; their trials are shown with --all."""
+        found = self._summary.get("searches") or []
+        show(results.searches.on_terminal(found), self._console, results.searches.title)
+        ends = list(dict.fromkeys(entry["outcome"] for entry in found if not entry["regular"]))
+        listed(self._console, "Searches without two bounds", ends, "yellow")
 
     def _phases(self) -> None:
         """A table for each transport, size, network and load."""
@@ -217,6 +226,8 @@ class SummaryPrinter:
 
     def _losses(self) -> None:
         """Where frames were lost, of the phases that lost the most."""
+        if self._summary.get("searches") and not self._every_phase:
+            return  # a search goes where frames are lost
         lossy = [entry for entry in self._summary["trials"] if _is_lossy(entry)]
         lossy.sort(key=lambda entry: -(entry["loss_location"]["lost_frames"] or 0))
         shown = lossy if self._every_phase else lossy[:WORST_PHASES]

@@ -14,9 +14,10 @@ import secrets
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+from ...analysis.searches import suite_trials
 from ...analysis.summary import Summary
 from ...base.errors import ConfigurationError, RunError, SwitchbenchError
 from ...base.model import Run, Trial
@@ -24,6 +25,7 @@ from ...base.text import printable
 from ...plan.documents import KEY_BYTES, to_yaml
 from ...records.directory import NODES_LOG, RECORDS, SAMPLE_LINES, LineFile, RunDirectory
 from ...records.expected import Expected
+from ...records.plan_file import write_plan
 from ...records.record_forms import DamagedRecord, Record, parse
 from ...records.switch_counters import AFTER, BEFORE, read_counters
 from ..launch import Launcher
@@ -51,6 +53,7 @@ class Outcome:
     faults: list[str] = field(default_factory=list)
     status: int = 0  # of the command, as far as the nodes are concerned
     lost: dict[str, str] = field(default_factory=dict)  # before anything was sent: node, and why
+    trials: tuple[Trial, ...] = ()  # that searches chose
 
     def fail(self, error: SwitchbenchError) -> None:
         """One more fault; the first one's status stays."""
@@ -66,9 +69,9 @@ class Controller:
         self, run: Run, job: Mapping[str, Any], directory: RunDirectory, watcher: Watcher
     ) -> None:
         """Takes what is to be run, the `job` document and where records go; starts nothing."""
-        self._so_far = (
-            Summary(run, brief=True) if any(trial.optional for trial in run.trials) else None
-        )
+        self._so_far: Summary | None = None  # where what was measured decides what follows
+        if run.searches or any(trial.optional for trial in run.trials):
+            self._so_far = Summary(run, brief=not run.searches)
         self._expected = Expected(run)
         self._run = run
         self._job = job
@@ -174,6 +177,9 @@ class Controller:
     def _measure(self, talk: Talk) -> None:
         """All trials are told at once, up to the next repeat that may not be needed."""
         self._watcher.stage("measuring")
+        if self._run.searches:
+            self._search(talk)
+            return
         told = 0
         for trial in self._run.trials:
             if trial.optional:
@@ -182,6 +188,30 @@ class Controller:
                 talk.tell_all([to_yaml("trial", trial.document)])
                 told += 1
         self._await_trials(talk, told)
+
+    def _search(self, talk: Talk) -> None:
+        """One trial at a time: what it lost decides which one follows."""
+        assert self._so_far is not None
+        chosen = suite_trials(self._run)
+        trial = next(chosen, None)
+        while trial is not None:
+            self._grow(trial)
+            talk.tell_all([to_yaml("trial", trial.document)])
+            self._await_trials(talk, len(self._run.trials))
+            try:
+                trial = chosen.send(self._so_far.phases_of(trial))
+            except StopIteration:
+                trial = None
+
+    def _grow(self, trial: Trial) -> None:
+        """The plan with one more trial is there before any record of it."""
+        self._run = replace(self._run, trials=(*self._run.trials, trial))
+        self._expected.add(trial)
+        if self._so_far is not None:
+            self._so_far.grow(trial)
+        self._watcher.grow(trial)
+        self._outcome.trials = self._run.trials
+        write_plan(self._directory.path, self._run)
 
     def _read_switch(self, name: str) -> None:
         if self._run.switch_counters is not None:

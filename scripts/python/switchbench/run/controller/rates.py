@@ -56,7 +56,7 @@ def check_rates(run: Run, hellos: Iterable[Record], opened: Iterable[Record]) ->
     """ConfigurationError with what is possible."""
     workers = {hello["node"]: int(hello.get("workers") or 1) for hello in hellos}
     ports = {(record["port"], record["transport"]): record for record in opened}
-    for trial in run.trials:
+    for trial in run.planned:
         busy: dict[str, float] = {}
         for part in trial.parts:
             for port in part.ranks:

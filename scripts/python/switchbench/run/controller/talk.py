@@ -9,6 +9,7 @@ from contextlib import suppress
 from typing import Protocol
 
 from ...base.errors import RunError, SwitchbenchError
+from ...base.model import Trial
 from ...records.record_forms import Record
 from ..launch.base import WatchedLauncher
 from .ending import END_TURN_S, REAP_TIMEOUT_S
@@ -25,6 +26,9 @@ class Watcher(Protocol):
 
     def record(self, record: Record) -> None:
         """A node has said something."""
+
+    def grow(self, trial: Trial) -> None:
+        """One more trial, which a search chose."""
 
     def turn(self) -> None:
         """Called some times a second."""

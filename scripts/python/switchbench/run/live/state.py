@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections import Counter, deque
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ...analysis.found import Found
@@ -98,6 +98,13 @@ class RunState:
             "port-open": self._take_port_open,
             "event": self._take_event,
         }
+
+    def grow(self, trial: Trial) -> None:
+        """One more trial, which a search chose."""
+        self.run = replace(self.run, trials=(*self.run.trials, trial))
+        self._trials[trial.id, trial.repeat] = trial
+        self.total_phases += trial.phases
+        self._found.grow(trial)
 
     # --- records -----------------------------------------------------------------------------
 
@@ -200,6 +207,8 @@ class RunState:
     @property
     def left_s(self) -> float:
         """What should still come: the trials that have not ended, less what this one took."""
+        if self.run.searches:  # nobody knows which trials come
+            return max(0.0, self.run.search_s - self.elapsed_s)
         nodes = len(self._of_node)
         ahead = sum(
             trial.expected_s

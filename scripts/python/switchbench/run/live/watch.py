@@ -10,7 +10,7 @@ from typing import Protocol, Self
 
 from rich.console import Console
 
-from ...base.model import Run
+from ...base.model import Run, Trial
 from ...records.records import Record
 from .loss import PhaseLoss
 from .plain import Plain
@@ -64,6 +64,10 @@ class Watch:
         """A new stage begins: in words."""
         self.state.stage = text
         self._show(lambda view: view.stage())
+
+    def grow(self, trial: Trial) -> None:
+        """One more trial, which a search chose."""
+        self.state.grow(trial)
 
     def record(self, record: Record) -> None:
         """A node has said something."""

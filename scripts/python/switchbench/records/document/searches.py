@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What a suite's searches found."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import Field
+from typing_extensions import TypedDict
+
+
+class SearchEntry(TypedDict):
+    """One goal of one search (RFC 9971, Goal Result)."""
+
+    search: Annotated[int, Field(description="Number of the search in the run")]
+    goal: Annotated[str, Field(description="Its goal: ndr, pdr, rfc2544 or tst009")]
+    pattern: Annotated[str, Field(description="What was sent")]
+    parameters: Annotated[dict[str, Any], Field(description="The pattern's, by name")]
+    transport: Annotated[str, Field(description="That carried it")]
+    networks: Annotated[list[str], Field(description="Networks that were loaded together")]
+    size: Annotated[int | list[int], Field(description="Of a frame, or an IMIX")]
+    size_unit: Annotated[str, Field(description="frame")]
+    load_unit: Annotated[str, Field(description="Of the bounds, each port's: % of line, ...")]
+    relevant_lower_bound: Annotated[
+        float | None, Field(description="Highest load that met the goal; null: none did")
+    ]
+    relevant_upper_bound: Annotated[
+        float | None, Field(description="Lowest load that did not; null: all did")
+    ]
+    conditional_throughput: Annotated[
+        float | None, Field(description="Of the lower bound, less what its trials lost")
+    ]
+    relative_width: Annotated[
+        float | None, Field(description="Difference of the bounds by the upper one")
+    ]
+    trials: Annotated[int, Field(description="Of the whole search, for all of its goals")]
+    regular: Annotated[bool, Field(description="Both bounds are there and near enough")]
+    outcome: Annotated[str, Field(description="How the search ended, a sentence")]
