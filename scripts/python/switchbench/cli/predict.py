@@ -38,7 +38,7 @@ from ..predict.times import Foreteller, Time, between
 from ..records.directory import PLAN, SUMMARY
 from ..records.plan_file import read_plan
 from ..render.terminal.console import make_console
-from ..render.terminal.predicted import OF_STEPS, SURE, PredictedRow, show
+from ..render.terminal.predicted import OF_STEPS, SURE, PredictedRow, show_predicted
 from .common import add_command, add_configuration, load_run, said
 
 EXAMPLES = """\
@@ -156,7 +156,7 @@ def main(args: argparse.Namespace) -> int:
         json.dump(document, sys.stdout, indent=1)
         print()
     else:
-        show(rows, known, foreteller, results is not None, make_console())
+        show_predicted(rows, known, foreteller, make_console())
         for why, settings in left_out.items():
             make_console().print(f"not foretold: {of(settings, 'setting')} of {why}")
     if joined.strangers:

@@ -57,6 +57,7 @@ class Trace:
     more: Mapping[str, Any] = field(default_factory=dict)  # Plotly's own
     style: int | None = None  # which colour, dash and marker; None: by its place
     shape: str = ""  # of a line between two points: hv, vh
+    hover: str = ""  # where it is not the specification's
     thin: bool = False  # beside a curve of the same style: a thin line, open markers
 
 
@@ -146,7 +147,7 @@ class ChartSpec:
             made |= {"orientation": "h", "marker": {"color": color, "pattern": shape}}
         made["name"] = curve.label
         made |= {"x": _values(columns[self.x.column]), "y": _values(columns[self.y.column])}
-        made |= self._hover(columns, panel, curve.label)
+        made |= self._hover(curve, panel)
         if self.spread:
             middle, low, high = (
                 np.asarray(columns[name])
@@ -167,14 +168,14 @@ class ChartSpec:
                 made["marker"]["symbol"] += "-open"
         return made | dict(curve.more)
 
-    def _hover(self, columns: Mapping[str, Any], panel: Panel, label: str) -> dict[str, Any]:
+    def _hover(self, curve: Trace, panel: Panel) -> dict[str, Any]:
         """Plotly's template, and the columns that it has beside x and y."""
-        beside: list[str] = []
+        columns, beside = curve.columns, list[str]()
 
         def place(found: re.Match[str]) -> str:
             name, how = found[1], found[2]
             if name in ("unit", "label"):
-                return panel.unit if name == "unit" else label
+                return panel.unit if name == "unit" else curve.label
             words = any(isinstance(value, str) for value in columns[name])
             shown = "" if words else f":{how or ',.4~r'}"
             if name in (self.x.column, self.y.column):
@@ -183,7 +184,9 @@ class ChartSpec:
                 beside.append(name)
             return f"%{{customdata[{beside.index(name)}]{shown}}}"
 
-        made = {"hovertemplate": re.sub(r"\{(\w+)(?::([^}]*))?\}", place, self.hover)}
+        made = {
+            "hovertemplate": re.sub(r"\{(\w+)(?::([^}]*))?\}", place, curve.hover or self.hover)
+        }
         if not beside:
             return made
         arrays = (np.asarray(columns[name]) for name in beside)

@@ -26,7 +26,6 @@ from .columns import (
     TRANSPORT,
     TRIAL,
 )
-from .definitions import definition
 from .table import PAGE, RATE, TERMINAL, Column, Entry, Spec, Summary, at, count, measured, text
 
 
@@ -163,7 +162,7 @@ losses = Spec(
             "loss_location.network",
             fold=True,
             value=in_network,
-            about=f"{definition('loss_location.network')}. {NO_LOSS}",
+            note=NO_LOSS,
         ),
         count("lost in receiver's host", "loss_location.receiver_host", fold=True),
         count("beside other traffic", "loss_location.other_traffic", fold=True, seldom=True),

@@ -52,6 +52,7 @@ class Column:
     seldom: bool = False  # does not apply to most runs: nothing is said where no row has it
     defined: str = ""  # the definition's key, where that is not `key`
     about: str = ""  # its definition, where no key has it
+    note: str = ""  # one more sentence behind it
     value: Callable[[Entry], Any] | None = None  # made of the entry, where it does not hold it
     output: str = BOTH
     drop: int = 0  # how soon it goes when the terminal is narrow; 0: never
@@ -81,7 +82,8 @@ class Column:
     @property
     def definition(self) -> str:
         """What its numbers are."""
-        return self.about or definition(self.defined or self.key)
+        said = self.about or definition(self.defined or self.key)
+        return f"{said}. {self.note}" if self.note else said
 
 
 def text(title: str, key: str, **options: Any) -> Column:

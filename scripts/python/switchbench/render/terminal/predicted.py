@@ -5,11 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-from rich import box
 from rich.console import Console
-from rich.table import Table
 
 from ...analysis.hpcc import about_suite
 from ...base.format import binary, digits
@@ -20,6 +19,8 @@ from ...predict import parameters
 from ...predict.measured import CLOSE, ModelAccuracy, share_close
 from ...predict.times import Foreteller, Time
 from ...topology.fabric.routes import Rates
+from ..tables.table import Column, Entry, Spec, count, text
+from .grid import note_lines, show
 
 SURE = 0.02
 
@@ -30,12 +31,12 @@ OF_STEPS = ("flops", "late")  # options
 
 @dataclass(frozen=True)
 class PredictedRow:
-    """What is foretold of one setting."""
+    """What is predicted of one setting."""
 
     trial: Trial
     phases: int
     rates: dict[str, tuple[float, float, float]]
-    """By model: the least, mean and greatest of all flows' rates."""
+    """By model: the min, mean and max of all flows' rates."""
     times: list[Time]
     fits: list[ModelAccuracy]
     offered: Rates
@@ -46,25 +47,23 @@ class PredictedRow:
     """Whose parameters stand for its own, a sentence each."""
 
 
-def show(
+def show_predicted(
     rows: list[PredictedRow],
     known: list[parameters.Parameters],
     foreteller: Foreteller | None,
-    measured: bool,
     console: Console,
 ) -> None:
     """Prints parameters, rates and times."""
-
     if foreteller is not None:
-        _show_parameters(known, foreteller, console)
-    if any(row.rates for row in rows):
-        _show_rates([row for row in rows if row.rates], console, measured)
-    if any(row.times for row in rows):
-        _show_times(rows, console)
-        for sentence in dict.fromkeys(s for row in rows if row.times for s in row.borrowed):
-            console.print(sentence, style="dim")
+        title = "Fitted to ping-pong messages, with 95 % intervals"
+        notes = _about_parameters(known, foreteller)
+        show(_PARAMETERS.on_terminal(_PARAMETERS.entries(known)), console, title, notes=notes)
+    show(_RATES.on_terminal(_RATES.entries(rows)), console, "Rates at layer 1")
+    borrowed = [sentence for row in rows if row.times for sentence in row.borrowed]
+    times = _TIMES.on_terminal(_TIMES.entries(rows))
+    show(times, console, "Times", notes=list(dict.fromkeys(borrowed)))
     for row in rows:
-        _show_doubts(row, console)
+        note_lines(console, _doubts(row))
 
 
 def _pattern(trial: Trial) -> str:
@@ -73,45 +72,23 @@ def _pattern(trial: Trial) -> str:
     return pattern_of({"pattern": trial.pattern["name"], "parameters": trial.parameters})
 
 
-def _table(names: Sequence[str], figures: Sequence[str]) -> Table:
-    table = Table(box=box.SIMPLE_HEAD)
-    for name in names:
-        table.add_column(name)
-    for name in figures:
-        table.add_column(name, justify="right")
-    return table
+# --- parameters -----------------------------------------------------------------------------------
 
 
-def _show_parameters(
-    known: list[parameters.Parameters], foreteller: Foreteller, console: Console
-) -> None:
-    titles = ("t0 µs", "r_inf Mbit/s", "n_1/2 B", "scale", "L µs", "o µs", "g µs", "G ns/B")
-    table = _table(("path",), titles)
+def _fitted(known: Sequence[parameters.Parameters]) -> Iterator[Entry]:
     for each in known:
         hockney, loggp = each.hockney, each.loggp
-        table.add_row(
-            each.path.words,
-            _estimate(hockney.latency_us),
-            _estimate(hockney.bandwidth_mbps),
-            _estimate(hockney.half_bytes),
-            f"{hockney.residual_percent:.1f} %",
-            *(digits(x) for x in (loggp.latency_us, loggp.overhead_us, loggp.gap_us)),
-            _estimate(loggp.byte_ns),
-        )
-    console.print("Fitted to messages there and back, with 95 % intervals", style="bold")
-    console.print(table)
-    for each in known:
-        off = ", ".join(f"{size} B {r:+.0f} %" for size, r in each.hockney.residuals.items())
-        console.print(f"{each.path.words} is off the line by: {off}", style="dim")
-        for why in each.loggp.unknown:
-            console.print(f"{each.path.words}: {why}", style="dim")
-    spent = foreteller.between
-    how = "as measured there" if spent.measured else "as `plan` reckons"
-    console.print(
-        f"beside the phases a plan takes {spent.once_s * 1000:.0f} ms, and "
-        f"{spent.phase_s * 1000:.0f} ms for each of them, {how}",
-        style="dim",
-    )
+        yield {
+            "path": each.path.words,
+            "t0": _estimate(hockney.latency_us),
+            "r_inf": _estimate(hockney.bandwidth_mbps),
+            "half": _estimate(hockney.half_bytes),
+            "scale": hockney.residual_percent,
+            "L": loggp.latency_us,
+            "o": loggp.overhead_us,
+            "g": loggp.gap_us,
+            "G": _estimate(loggp.byte_ns),
+        }
 
 
 def _estimate(of: parameters.Estimate | None) -> str:
@@ -122,87 +99,140 @@ def _estimate(of: parameters.Estimate | None) -> str:
     return f"{digits(of.value)} ({digits(of.low)} to {digits(of.high)})"
 
 
-def _show_rates(rows: list[PredictedRow], console: Console, measured: bool) -> None:
-    errors = ("within 10 %", "mean error", "worst", "as offered") if measured else ()
-    table = _table(
-        ("trial", "pattern", "transport", "model"),
-        ("flows", "min Mbit/s", "mean", "max", *errors),
-    )
+_PARAMETERS = Spec(
+    "parameters", "Parameters", "",
+    (
+        text("path", "path"), text("t0 µs", "t0"), text("r_inf Mbit/s", "r_inf"),
+        text("n_1/2 B", "half"), Column("scale", "scale", "percent", "%"),
+        Column("L", "L", unit="µs"), Column("o", "o", unit="µs"), Column("g", "g", unit="µs"),
+        text("G ns/B", "G"),
+    ),
+    _fitted,
+)  # fmt: skip
+
+
+def _about_parameters(known: list[parameters.Parameters], foreteller: Foreteller) -> list[str]:
+    notes = []
+    for each in known:
+        off = ", ".join(f"{size} B {r:+.0f} %" for size, r in each.hockney.residuals.items())
+        notes.append(f"{each.path.words} is off the line by: {off}")
+        notes += [f"{each.path.words}: {why}" for why in each.loggp.unknown]
+    spent = foreteller.between
+    how = "as measured there" if spent.measured else "as `plan` reckons"
+    return [
+        *notes,
+        f"beside the phases a plan takes {spent.once_s * 1000:.0f} ms, and "
+        f"{spent.phase_s * 1000:.0f} ms for each of them, {how}",
+    ]
+
+
+# --- rates ----------------------------------------------------------------------------------------
+
+
+def _rates(rows: Sequence[PredictedRow]) -> Iterator[Entry]:
+    """Models in their order, or the best first where there is a measure; those that say the same
+    stand in one line."""
     for row in rows:
-        for cells in _lines(row, measured):
-            table.add_row(*cells)
-        table.add_section()
-    console.print(table)
+        lines: dict[str, tuple[dict[str, Any], list[str]]] = {}
+        trial, fitted = row.trial, {fit.model: fit for fit in row.fits}
+        for model in fitted or row.rates:
+            low, mean, high = (bps / 1e6 for bps in row.rates[model])
+            fit = fitted.get(model)
+            sent = None if fit is None else fit.offered_errors
+            line = {
+                "trial": trial.id,
+                "pattern": _pattern(trial),
+                "transport": trial.transport,
+                "flows": trial.flows,
+                "min": low,
+                "mean": mean,
+                "max": high,
+                "close": fit and 100 * fit.close,
+                "error": fit and 100 * fit.mean,
+                "worst": fit and 100 * fit.worst,
+                "sent": None if sent is None else 100 * share_close(sent),
+                "why": "" if fit else _why(row),
+            }
+            lines.setdefault(repr(line), (line, []))[1].append(model)
+        yield from (line | {"model": ", ".join(models)} for line, models in lines.values())
 
 
-# Of a transfer, or of messages there and back; by whether times were foretold.
-_ITS_TIME = {True: "see its time", False: "its time: --parameters"}
-
-
-def _lines(row: PredictedRow, measured: bool) -> Iterator[list[str]]:
-    """One line a model: in the models' order, or the best first where there is a measure."""
-    fitted = {fit.model: fit for fit in row.fits}
-    trial = row.trial
-    head = [str(trial.id), _pattern(trial), trial.transport]
-    for model in fitted or row.rates:
-        rates = [digits(bps / 1e6) for bps in row.rates[model]]
-        errors: list[str] = []
-        if measured and model in fitted:
-            fit = fitted[model]
-            sent = fit.offered_errors
-            told = "" if sent is None else f"{share_close(sent):.1%}"
-            errors = [f"{fit.close:.1%}", f"{fit.mean:.1%}", f"{fit.worst:+.1%}", told]
-        elif measured:
-            why = {"stream": "not measured"}.get(trial.traffic, _ITS_TIME[bool(row.times)])
-            errors = [why, "", "", ""]
-        yield [*head, model, str(trial.flows), *rates, *errors]
-        head = ["", "", ""]
-
-
-def _show_times(rows: list[PredictedRow], console: Console) -> None:
-    """Models that say the same stand in one line."""
-    table = _table(
-        ("trial", "pattern", "ranks", "transport", "size", "what", "model"),
-        ("foretold", "measured", "error"),
+def _why(row: PredictedRow) -> str:
+    """Of a transfer, or of ping-pong messages, the time is asked for."""
+    return {"stream": "not measured"}.get(
+        row.trial.traffic, "see its time" if row.times else "its time: --parameters"
     )
-    table.columns[5].no_wrap = True  # HPCC's names
+
+
+_RATES = Spec(
+    "rates", "Rates", "",
+    (
+        count("trial", "trial"), text("pattern", "pattern"), text("transport", "transport"),
+        text("model", "model"), count("flows", "flows"),
+        *(Column(name, name, unit="Mbit/s") for name in ("min", "mean", "max")),
+        Column("within 10 %", "close", "percent", "% of flows", seldom=True),
+        Column("mean error", "error", "percent", "%", seldom=True),
+        Column("worst", "worst", "signed", "%", seldom=True),
+        Column("as offered", "sent", "percent", "% of flows", seldom=True),
+        text("measured", "why", value=lambda row: row["why"] or None, seldom=True),
+    ),
+    _rates,
+)  # fmt: skip
+
+
+# --- times ----------------------------------------------------------------------------------------
+
+
+def _times(rows: Sequence[PredictedRow]) -> Iterator[Entry]:
+    """Models that say the same stand in one line."""
     for row in rows:
         trial = row.trial
-        ranks = max(about_suite(trial, part)["ranks"] for part in trial.parts)
-        head = [str(trial.id), _pattern(trial), str(ranks), trial.transport, _size(trial)]
         for time, models in _alike(row.times):
-            error = "" if time.error is None else f"{time.error:+.1%}"
-            figures = (_figure(time.foretold), _figure(time.measured), error)
-            table.add_row(*head, time.what, ", ".join(models), *figures)
-            head = [""] * len(head)
-        if row.times:
-            table.add_section()
-    console.print(table)
+            yield {
+                "trial": trial.id,
+                "pattern": _pattern(trial),
+                "ranks": max(about_suite(trial, part)["ranks"] for part in trial.parts),
+                "transport": trial.transport,
+                "size": _size(trial),
+                "what": time.what,
+                "models": ", ".join(models),
+                "predicted": time.foretold,
+                "measured": time.measured,
+                "error": None if time.error is None else 100 * time.error,
+            }
 
 
-def _size(trial: Trial) -> str:
+def _size(trial: Trial) -> str | None:
     """Of a message; an application kernel has several of its own, and so has HPCC."""
     if COMPOSITE in trial.parameters or (trial.steps and trial.steps["iterations"]):
-        return ""
+        return None
     return binary(
         trial.document["transfer_bytes"] if trial.traffic == "transfer" else trial.sizes[0]
     )
 
 
-def _figure(value: float | None) -> str:
-    """HPCC's GB/s of a slow network are small numbers."""
-    return digits(value) if value is None or value >= 1 else f"{value:.4g}"
-
-
 def _alike(times: list[Time]) -> list[tuple[Time, list[str]]]:
     found: dict[tuple[str, str], tuple[Time, list[str]]] = {}
     for time in sorted(times, key=lambda time: time.what):
-        shown = found.setdefault((time.what, _figure(time.foretold)), (time, []))
+        shown = found.setdefault((time.what, f"{time.foretold:.4g}"), (time, []))
         shown[1].append(time.model)
     return list(found.values())
 
 
-def _show_doubts(row: PredictedRow, console: Console) -> None:
+_TIMES = Spec(
+    "times", "Times", "",
+    (
+        count("trial", "trial"), text("pattern", "pattern"), count("ranks", "ranks"),
+        text("transport", "transport"), text("size", "size", seldom=True), text("what", "what"),
+        text("model", "models"), Column("predicted", "predicted", "scientific"),
+        Column("measured", "measured", "scientific", seldom=True),
+        Column("error", "error", "signed", "%", seldom=True),
+    ),
+    _times,
+)  # fmt: skip
+
+
+def _doubts(row: PredictedRow) -> str:
     """How much of the errors may be the measurement's."""
     words = []
     seen = row.fits[0].errors.size if row.fits else row.trial.flows
@@ -219,5 +249,4 @@ def _show_doubts(row: PredictedRow, console: Console) -> None:
             f"95 % interval of a flow {np.median(row.widths):.1%} wide (median), at most "
             f"2 % for {np.mean(row.widths <= SURE):.0%}"
         )
-    if words:
-        console.print(f"trial {row.trial.id}: {'; '.join(words)}", style="dim", highlight=False)
+    return f"trial {row.trial.id}: {'; '.join(words)}" if words else ""

@@ -15,9 +15,9 @@ from ....base import format
 from ....base.format import Unit, unit_for
 from ....base.model import WAITING
 from ...tables.sections import ALL_TO_ALL
-from ..chart import phase_axis, sentence
-from ..figure import LEGEND, PALETTE, Figure, gaps, line_style, named_rows, packed, rows
-from .series import Entry, Series, by, group, rates
+from ..chart import ChartAxis, ChartSpec, Panel, Trace, sentence
+from ..figure import LEGEND, PALETTE, Figure, gaps, named_rows, packed, rows
+from .series import Entry, Series, by, columns, group
 
 WHOLE = (
     "Time: of the whole plan, from its first barrier to its last, probes, warm-up and drain "
@@ -43,7 +43,7 @@ def figures(measured: Measured) -> Iterator[Figure]:
     if plans:
         yield _whole(plans)
     for number, series, common in _by_phase(plans):
-        yield _phases(measured, f"phases-{number}", series, common)
+        yield _phases(measured, number, series, common)
 
 
 def _counts(plan: Entry) -> bool:
@@ -178,81 +178,51 @@ def _matrix(plan: Entry) -> str:
     return repr((plan["pattern"], plan["parameters"].get("order"), plan["ranks"], plan["network"]))
 
 
-def _phases(measured: Measured, name: str, series: Sequence[Series], common: str) -> Figure:
+_PHASES = ChartSpec(
+    "phases", "minimum, mean and maximum by phase", BY_PHASE, ALL_TO_ALL, "line",
+    ChartAxis("Phase", "phase", "phases"), ChartAxis("Payload per flow, {unit}", "rate"),
+    "{rate} {unit}", legend=True, layout={"hovermode": "x unified"},
+)  # fmt: skip
+
+
+def _phases(measured: Measured, number: int, series: Sequence[Series], common: str) -> Figure:
     phases = [
         [phase for plan in one.entries for phase in measured.phases_of(plan)] for one in series
     ]
     unit = unit_for(phase["throughput"]["max"] for some in phases for phase in some)
-    data = [
+    traces = [
         trace
-        for number, (one, some) in enumerate(zip(series, phases, strict=True))
-        for trace in _band(number, one.label, some, unit)
+        for place, (one, some) in enumerate(zip(series, phases, strict=True))
+        for trace in _band(place, one.label, some, unit)
     ]
-    return Figure(
-        name=name,
-        title=sentence("minimum, mean and maximum by phase", common),
-        definition=BY_PHASE,
-        data=data,
-        layout={
-            "xaxis": phase_axis(max(phase["phase"] for some in phases for phase in some)),
-            "yaxis": {"title": {"text": f"Payload per flow, {unit.name}"}, "rangemode": "tozero"},
-            "hovermode": "x unified",
-            "legend": LEGEND,
-        },
-        section=ALL_TO_ALL,
-    )
+    return _PHASES.draw(Panel(common, traces, f"-{number}", unit.name))
 
 
-def _band(number: int, label: str, phases: Sequence[Entry], unit: Unit) -> Iterator[dict[str, Any]]:
+def _band(number: int, label: str, phases: Sequence[Entry], unit: Unit) -> Iterator[Trace]:
     """Maximum, minimum filled up to it, and the mean above both."""
-    points = {phase: some for phase, some in sorted(by(phases, "phase").items())}
-    values = [rates(some) for some in points.values()]
+    points = dict(sorted(by(phases, "phase").items()))
+    shown = columns(points.values(), unit.scale)
+    place = {
+        "phase": np.array(list(points), dtype=np.int32) + 1,
+        "name": [_phase_name(some[0]) for some in points.values()],
+    }
     color = PALETTE[number % len(PALETTE)]
-    x = packed(np.array(list(points), dtype=np.int32) + 1)
-    shared = {"type": "scatter", "x": x, "legendgroup": label}
-
-    def column(name: str) -> Any:
-        return gaps([value[name] for value in values]) * unit.scale
-
-    def named(what: str) -> str:
-        return f"{label}, {what}" if label else what
-
-    yield shared | {
-        "name": named("maximum"),
-        "y": packed(column("max")),
-        "mode": "lines",
-        "line": {"color": color, "width": 0.8},
-        "hovertemplate": f"%{{y:,.4~r}} {unit.name}",
-    }
-    yield (
-        shared
-        | line_style(number, len(points))
-        | {
-            "name": named("minimum"),
-            "y": packed(column("min")),
-            "fill": "tonexty",
-            "fillcolor": _faint(color),
-            "customdata": [[_phase_name(some[0])] for some in points.values()],
-            "hovertemplate": f"%{{y:,.4~r}} {unit.name} (%{{customdata[0]}})",
-        }
-    )
-    yield shared | {
-        "name": named("mean"),
-        "y": packed(column("mean")),
-        "mode": "lines",
-        "line": {"color": color, "dash": "dot", "width": 1.5},
-        "customdata": rows(column("total"), gaps([v["percent_of_line"] for v in values])),
-        "hovertemplate": (
-            f"%{{y:,.4~r}} {unit.name}, together %{{customdata[0]:,.4~r}} {unit.name}, "
-            "%{customdata[1]:.2f} % of line"
-        ),
-    }
+    faint = ",".join(str(int(color[i : i + 2], 16)) for i in (1, 3, 5))
+    styles: tuple[tuple[str, str, dict[str, Any], str], ...] = (
+        ("max", "maximum", {"mode": "lines", "line": {"color": color, "width": 0.8}}, ""),
+        ("min", "minimum", {"fill": "tonexty", "fillcolor": f"rgba({faint},0.15)"}, " ({name})"),
+        ("mean", "mean", {"mode": "lines", "line": {"color": color, "dash": "dot", "width": 1.5}},
+         ", together {total} {unit}, {share:.2f} % of line"),
+    )  # fmt: skip
+    for key, what, style, hover in styles:
+        named = f"{label}, {what}" if label else what
+        if "mode" in style:
+            style |= {"marker": None}
+        yield Trace(
+            named, place | shown | {"rate": shown[key]}, style=number,
+            hover="{rate} {unit}" + hover, more=style | {"legendgroup": label},
+        )  # fmt: skip
 
 
 def _phase_name(phase: Entry) -> str:
     return str(phase["phase_name"] or f"phase {phase['phase'] + 1}")
-
-
-def _faint(color: str) -> str:
-    parts = (int(color[i : i + 2], 16) for i in (1, 3, 5))
-    return f"rgba({','.join(map(str, parts))},0.15)"
