@@ -223,7 +223,8 @@ def differences(name: str, one: Compared, rows: Sequence[DifferenceRow], about: 
         Column("to", "high", "signed", about=_ABOUT["interval"], seldom=True),
         Column("p", "p", "scientific", about=_ABOUT["p"], output=PAGE, seldom=True),
         text("repeats", "repeats", fold=True, output=PAGE, about="In which it was observed"),
-        text("verdict", "verdict", about=_ABOUT["verdict"]),
+        text("verdict", "because", output=PAGE, about=_ABOUT["verdict"]),
+        text("verdict", "verdict", output=TERMINAL, about=_ABOUT["verdict"]),
     )  # fmt: skip
     title = f"{other} against {base}"
     return Spec(name, title, about, columns, lambda _: (_entry(one, row) for row in rows))
@@ -246,7 +247,8 @@ def _entry(one: Compared, row: DifferenceRow) -> Mapping[str, Any]:
         "high": row.high,
         "p": row.p_adjusted,
         "repeats": " and ".join(map(str, dict.fromkeys(row.counts))),
-        "verdict": row.verdict if row.reason is None else f"{row.verdict} ({row.reason})",
+        "verdict": row.verdict,
+        "because": row.verdict if row.reason is None else f"{row.verdict} ({row.reason})",
     }
 
 
