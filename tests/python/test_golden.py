@@ -15,11 +15,11 @@ import pytest
 
 import golden
 import golden_keys
+from switchbench.analysis import tidy
 from switchbench.analysis.data import Measured, plan_key
 from switchbench.analysis.remake import remade
 from switchbench.cli.main import main
 from switchbench.records.plan_file import read_plan
-from switchbench.render.report import tidy
 from switchbench.run.live.loss import LossTable
 
 Key = tuple[int, int, str, int]  # trial, repeat, network, phase

@@ -9,12 +9,13 @@ from pathlib import Path
 
 import pytest
 
+from switchbench.analysis import tidy
 from switchbench.analysis.formulas import FORMULAS
 from switchbench.base.measures import LATENCY_MEASURES, MEASURES, registry
 from switchbench.compare import measures as compared
 from switchbench.importers.measures import COMMON
 from switchbench.records.document.schema import summary_schema
-from switchbench.render.report import measures_page, tidy
+from switchbench.render.report import measures_page
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "scripts" / "python" / "switchbench"

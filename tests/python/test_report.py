@@ -21,20 +21,21 @@ import yaml
 import golden
 import reports
 from switchbench import __version__
+from switchbench.analysis import tidy
 from switchbench.analysis.data import Measured, plan_key
 from switchbench.analysis.loss_location import in_network
 from switchbench.cli import main as cli
 from switchbench.records.directory import RECORDS, SUMMARY, load_summary
+from switchbench.records.document import definitions
 from switchbench.render import tables
 from switchbench.render.report import (
     browser,
     build,
     frame,
     overview,
-    tidy,
 )
 from switchbench.render.report.figure import Figure
-from switchbench.render.tables import definitions, results, sections, table, times
+from switchbench.render.tables import results, sections, table, times
 from switchbench.render.tables.table import Column, make
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -16,12 +16,13 @@ from switchbench.analysis.columns import Columns
 from switchbench.analysis.data import Measured
 from switchbench.config import Request, read
 from switchbench.plan.compile import compile_run
+from switchbench.predict import settings
 from switchbench.predict.models import USUAL
 from switchbench.predict.outlook import Oracle, fabric_of, points
 from switchbench.records.plan_file import read_plan, write_plan
 from switchbench.render.report.figure import Figure, unpacked
 from switchbench.render.report.figures import models
-from switchbench.render.tables.sections import FORETOLD
+from switchbench.render.tables.sections import PREDICTED
 from synthetic import frame_side
 
 CONF = """\
@@ -73,7 +74,7 @@ def test_rates_and_errors_of_each_model(tmp_path: Path) -> None:
     measured = measured_of(tmp_path)
     rates, errors = models.figures(measured)
     assert measured.notes == []
-    assert rates.section == errors.section == FORETOLD
+    assert rates.section == errors.section == PREDICTED
     flows = sum(
         len(unpacked(trace["x"])) for trace in rates.data if "proportional" in trace["name"]
     )
@@ -116,7 +117,7 @@ def test_no_network_no_figure_and_a_note_why(tmp_path: Path) -> None:
     write_plan(tmp_path, replace(run, site=replace(run.site, launch="hand", lab=None)))
     assert list(models.figures(measured)) == []
     (note,) = measured.notes
-    assert note.startswith("What models foretell is not drawn: a site of real hosts says nothing")
+    assert note.startswith("What models predict is not drawn: a site of real hosts says nothing")
 
 
 @needs_engine
@@ -124,12 +125,12 @@ def test_too_many_flows_are_left_to_the_command(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     measured = measured_of(tmp_path)
-    monkeypatch.setattr(models, "_MOST_FLOWS", 3)
+    monkeypatch.setattr(settings, "_MOST_FLOWS", 3)
     assert list(models.figures(measured)) == []
     (note,) = measured.notes
     assert "`switchbench predict` says it" in note
     monkeypatch.undo()
-    monkeypatch.setattr(models, "_MOST_SLOW_FLOWS", 3)
+    monkeypatch.setattr(settings, "_MOST_SLOW_FLOWS", 3)
     rates, _ = models.figures(measured)
     assert not any("constrained" in trace["name"] for trace in rates.data)
 

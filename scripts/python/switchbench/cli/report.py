@@ -64,7 +64,7 @@ def main(args: argparse.Namespace) -> int:
         written = export.write_figures(path, args.figures, program)
         print(f"{args.figures}: {len(written)} files")
     if args.table:
-        from ..render.report import tidy  # with Arrow, which takes longer to load than all else
+        from ..analysis import tidy  # with Arrow, which takes longer to load than all else
 
         written = tidy.write(args.directory, measured.summary, args.table)
         written += write_csv(EVERY, measured.summary, args.table)

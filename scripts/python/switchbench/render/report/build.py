@@ -141,9 +141,9 @@ class _Page:
         verdict = self._summary.get("verdict") or {}
         if verdict.get("verdict") not in (None, "accepted"):
             self.sections[s.VERDICT].open = True
-        predicted = [part for part in self.sections[s.FORETOLD].parts if isinstance(part, Figure)]
+        predicted = [part for part in self.sections[s.PREDICTED].parts if isinstance(part, Figure)]
         if not any(figure.disagrees for figure in predicted):
-            self.sections[s.FORETOLD].open = False
+            self.sections[s.PREDICTED].open = False
 
 
 def _foremost(figures: list[Figure]) -> Figure | None:

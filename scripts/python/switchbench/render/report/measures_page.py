@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 
 from ...base.measures import LATENCY_MEASURES, LESS, MEASURES, MORE, Measure
-from ..tables import definitions
+from ...records.document import definitions
 
 _BEGIN = "<!-- made of base/measures.py -->"
 _END = "<!-- end -->"

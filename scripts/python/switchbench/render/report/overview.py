@@ -11,9 +11,9 @@ from typing import Any
 
 from ...base import format
 from ...base.model import SCHEDULE
+from ...records.document.definitions import at, definition
 from .. import first_screen
-from ..tables.definitions import definition
-from ..tables.table import Summary, at
+from ..tables.table import Summary
 from ..terminal.rows import limit_sentences
 from .figure import Figure
 from .frame import Facts, Glance, Part, Sentences, Tile, Words

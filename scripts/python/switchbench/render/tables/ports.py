@@ -5,7 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from .table import PAGE, Column, Entry, Spec, Summary, at, count, text
+from ...records.document.definitions import at
+from .table import PAGE, Column, Entry, Spec, Summary, count, text
 
 _PORT = text("port", "port")
 _TRANSPORT = text("transport", "transport", fold=True)

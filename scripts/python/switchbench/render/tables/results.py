@@ -9,6 +9,7 @@ from dataclasses import replace
 from ...analysis.loss_location import NO_LOSS, in_network
 from ...base import format
 from ...base.measures import MEASURES
+from ...records.document.definitions import at
 from .. import first_screen
 from .columns import (
     LOAD,
@@ -26,7 +27,7 @@ from .columns import (
     TRANSPORT,
     TRIAL,
 )
-from .table import PAGE, RATE, TERMINAL, Column, Entry, Spec, Summary, at, count, measured, text
+from .table import PAGE, RATE, TERMINAL, Column, Entry, Spec, Summary, count, measured, text
 
 
 def _plans(summary: Summary) -> Iterator[Entry]:

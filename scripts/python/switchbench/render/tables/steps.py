@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from ...base import format
+from ...records.document.definitions import at
 from .columns import PATH
-from .table import PAGE, RATE, Column, Entry, Spec, Summary, at, count, text
+from .table import PAGE, RATE, Column, Entry, Spec, Summary, count, text
 
 _POINT = "steps.functions.points"
 _HEADED = tuple(

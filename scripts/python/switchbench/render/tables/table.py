@@ -17,7 +17,7 @@ from typing import Any
 from ...base import format
 from ...base.errors import RunError
 from ...base.measures import COUNT, MEASURES, PERCENT
-from .definitions import definition
+from ...records.document.definitions import at, definition
 
 Entry = Mapping[str, Any]
 Summary = Mapping[str, Any]
@@ -165,15 +165,6 @@ class Spec:
     def _made(self, entries: Iterable[Entry], output: str, fold: str) -> Table | None:
         columns = [column for column in self.columns if column.output in (output, BOTH)]
         return make(self.name, self.title, self.about, columns, entries, fold)
-
-
-def at(entry: Any, key: str) -> Any:
-    """The value below a path of keys; None where there is none: older results have fewer."""
-    for name in key.split("."):
-        if not isinstance(entry, Mapping):
-            return None
-        entry = entry.get(name)
-    return entry
 
 
 def make(

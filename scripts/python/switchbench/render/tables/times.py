@@ -6,8 +6,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+from ...records.document.definitions import at
 from .columns import PHASE, SETTING, TITLED, TRANSPORT, TRIAL
-from .table import PAGE, RATE, Column, Entry, Spec, Summary, at, count, measured, text
+from .table import PAGE, RATE, Column, Entry, Spec, Summary, count, measured, text
 
 _KIND = text("kind", "kind", about="What is timed: doc/latency.md")
 _TIMED = count("times", "times.count", about="Times measured")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What models of contention foretell against what was measured (Zhu et al. 2012, Figure 2).
+"""What models of contention predict against what was measured (Zhu et al. 2012, Figure 2).
 
 The network is that of the results' own lab; a site of real hosts says nothing of its switches.
 """
@@ -7,73 +7,41 @@ The network is that of the results' own lab; a site of real hosts says nothing o
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from ....analysis.data import Measured
-from ....analysis.tables import PlanKey
-from ....base import format
 from ....base.errors import ConfigurationError, SwitchbenchError
-from ....base.format import Unit, unit_for
-from ....base.model import Run, Trial
+from ....base.format import unit_for
 from ....predict.measured import CLOSE, share_close
-from ....predict.models import SLOW, USUAL
-from ....predict.outlook import Oracle, Outlook, fabric_of, points, stream_share
-from ....predict.recorded import Recorded, by_phase, ranks_of
+from ....predict.settings import PredictedSetting, settings_of
 from ....records.plan_file import read_plan
-from ....topology.fabric.routes import Ranks, Rates
-from ...tables.sections import FORETOLD
-from ..chart import sentence
-from ..figure import LEGEND, PALETTE, Figure, marker, packed
+from ....topology.fabric.routes import Rates
+from ...tables.sections import PREDICTED
+from ..chart import ChartAxis, ChartSpec, Panel, Trace, sentence
+from ..figure import PALETTE, Figure, marker, packed
 
 RATES_ARE = (
-    "Each point is one flow in one phase: the layer-1 rate that a model foretells it, and the one "
-    "that its destination saw (the median of its repeats). In the band the error of the time, "
-    "measured / foretold - 1, is at most 10 %, the margin of Zhu et al. 2012. The legend says how "
+    "Each point is one flow in one phase: the layer-1 rate that a model predicts, and the one that "
+    "its destination saw (the median of its repeats). In the band the error of the time, "
+    "measured / predicted - 1, is at most 10 %, the margin of Zhu et al. 2012. The legend says how "
     "many flows are in it; a click there shows the other models. "
 )
 ERRORS_ARE = (
-    "Shares of flows by the error of their time, (foretold - measured) / measured, in steps of 10 "
+    "Shares of flows by the error of their time, (predicted - measured) / measured, in steps of 10 "
     "%; what is beyond is in the outermost. The darker bars are the margin of 10 %, the number "
     "above them the share of flows within it; frames are around the models that have most of "
     "a set. (Zhu et al. 2012, Figure 2) "
 )
 
 _AGREES = 0.9  # share of flows within the margin of the best model
-_MOST_FLOWS = 400_000  # of a run: some seconds
-_MOST_SLOW_FLOWS = 10_000  # for the models that go through flows one by one
 _DRAWN = 4_000  # points of a model
 _SETS = 9  # side by side
 _EDGES = np.arange(-1.0, 1.0 + 1e-9, 0.1)
 _ROW = 120  # pixels
 _TOP = 0.93  # of the drawing; headings are above
-
-
-@dataclass(frozen=True)
-class _Set:
-    """The flows of one setting that were foretold and measured."""
-
-    trial: Trial
-    measured: Rates
-    foretold: dict[str, Rates]
-
-    @property
-    def facets(self) -> list[str]:
-        """What tells it apart from other settings, in words."""
-        trial = self.trial
-        said = [
-            format.pattern({"pattern": "", "parameters": {name: value}}).strip()
-            for name, value in trial.parameters.items()
-        ]
-        ranks = sum(len(part.ranks) for part in trial.parts)
-        size = format.size({"size": list(trial.sizes), "size_unit": trial.size_unit})
-        load = f"{trial.load.percent:g} % of line" if trial.load.percent else ""
-        return [trial.pattern["name"], *said, format.of(ranks, "node"), size, load]
-
-    def errors(self, model: str) -> Rates:
-        return self.measured / self.foretold[model] - 1.0
 
 
 def figures(measured: Measured) -> Iterator[Figure]:
@@ -83,12 +51,12 @@ def figures(measured: Measured) -> Iterator[Figure]:
     try:
         run = read_plan(measured.directory)
     except ConfigurationError as error:
-        measured.damage.append(f"what models foretell is not drawn: {error}")
+        measured.damage.append(f"what models predict is not drawn: {error}")
         return
     try:
-        sets = list(_sets(measured, run))
+        sets = list(settings_of(measured, run))
     except SwitchbenchError as error:
-        measured.notes.append(f"What models foretell is not drawn: {error}")
+        measured.notes.append(f"What models predict is not drawn: {error}")
         return
     for transport in dict.fromkeys(one.trial.transport for one in sets):
         mine = [one for one in sets if one.trial.transport == transport]
@@ -97,166 +65,65 @@ def figures(measured: Measured) -> Iterator[Figure]:
             yield _histograms(transport, first // _SETS + 1, mine[first : first + _SETS])
 
 
-def _sets(measured: Measured, run: Run) -> Iterator[_Set]:
-    streams = [trial for trial in points(run) if trial.traffic == "stream"]
-    fabric = fabric_of(run, None)
-    flows = sum(trial.flows for trial in streams)
-    if flows > _MOST_FLOWS:
-        measured.notes.append(
-            f"What models foretell is not drawn of {flows:,} flows; `switchbench predict` says it."
-        )
-        return
-    models = [name for name in USUAL if name not in SLOW or flows <= _MOST_SLOW_FLOWS]
-    oracle = Oracle(fabric, models)
-    for trial in streams:
-        found = _set(measured, run, trial, oracle)
-        if found is not None:
-            yield found
-
-
-def _set(measured: Measured, run: Run, trial: Trial, oracle: Oracle) -> _Set | None:
-    """None where nothing of the setting was measured."""
-    repeats = [other for other in run.trials if other.point == trial.point]
-    seen: list[Rates] = []
-    told: dict[str, list[Rates]] = {name: [] for name in oracle.models_for(trial)}
-    by_network = {part.network: _seen(measured, repeats, part.network) for part in trial.parts}
-    for outlook in oracle.foretell(trial, recorded=_recorded(measured, repeats, trial)):
-        rates = by_network[outlook.part.network].of(measured, outlook)
-        known = ~np.isnan(rates)
-        seen.append(rates[known])
-        for model, foretold in outlook.rates.items():
-            told[model].append(foretold[known])
-    if not any(part.size for part in seen):
-        return None
-    share = stream_share(trial)
-    together = {model: np.concatenate(parts) for model, parts in told.items()}
-    return _Set(trial, 1e6 * np.concatenate(seen) / share, together)
-
-
-def _recorded(measured: Measured, repeats: Sequence[Trial], trial: Trial) -> Recorded:
-    """The flows of a setting that there are records of, of any of its repeats."""
-    found: dict[str, dict[int, Ranks]] = {}
-    for part in trial.parts:
-        rank = ranks_of(part, measured.ports)
-        keys = (PlanKey(other.id, other.repeat, part.network) for other in repeats)
-        flows = [some for key in keys if (some := measured.records.flows(key)) is not None]
-        rows = [np.column_stack([some.phase, rank[some.src], rank[some.dst]]) for some in flows]
-        together = np.concatenate(rows) if rows else np.empty((0, 3), dtype=np.int64)
-        found[part.network] = by_phase(together[(together >= 0).all(axis=1)])
-    return found
-
-
-@dataclass(frozen=True)
-class _Seen:
-    """The median payload rate of each flow over repeats, by code of phase and ends."""
-
-    codes: Any  # ascending
-    mbps: Rates
-
-    def of(self, measured: Measured, outlook: Outlook) -> Rates:
-        """Of the flows of one phase; NaN: not observed."""
-        if not self.codes.size:
-            return np.full(len(outlook.ranks), np.nan)
-        place = {name: number for number, name in enumerate(measured.ports)}
-        ranks = np.array([place.get(port.name, -1) for port in outlook.part.ranks])
-        size = len(measured.ports)
-        ends = ranks[outlook.ranks]
-        wanted = (outlook.phase * size + ends[:, 0]) * size + ends[:, 1]
-        at = np.minimum(np.searchsorted(self.codes, wanted), len(self.codes) - 1)
-        there = (self.codes[at] == wanted) & (ends >= 0).all(axis=1)
-        return np.where(there, self.mbps[at], np.nan)
-
-
-def _seen(measured: Measured, repeats: Sequence[Trial], network: str) -> _Seen:
-    size = len(measured.ports)
-    keys = (PlanKey(trial.id, trial.repeat, network) for trial in repeats)
-    flows = [found for key in keys if (found := measured.records.flows(key)) is not None]
-    codes = [(f.phase.astype(np.int64) * size + f.src) * size + f.dst for f in flows]
-    if not codes:
-        return _Seen(np.empty(0, dtype=np.int64), np.empty(0))
-    code, mbps = np.concatenate(codes), np.concatenate([f.mbps for f in flows])
-    known = ~np.isnan(mbps)
-    code, mbps = code[known], mbps[known]
-    order = np.lexsort((mbps, code))
-    distinct, first, count = np.unique(code[order], return_index=True, return_counts=True)
-    ordered = mbps[order]
-    middle = (ordered[first + (count - 1) // 2] + ordered[first + count // 2]) / 2
-    return _Seen(distinct, middle)
-
-
 # --- drawing -----------------------------------------------------------------------------------
 
 
-def _ranked(sets: Sequence[_Set]) -> list[tuple[str, float]]:
+def _ranked(sets: Sequence[PredictedSetting]) -> list[tuple[str, float]]:
     """Models with their share of flows within the margin, the best first."""
     errors = {
-        model: np.concatenate([one.errors(model) for one in sets]) for model in sets[0].foretold
+        model: np.concatenate([one.errors(model) for one in sets]) for model in sets[0].predicted
     }
     found = [(model, share_close(error)) for model, error in errors.items()]
     return sorted(found, key=lambda pair: -pair[1])
 
 
-def _rates(transport: str, sets: Sequence[_Set]) -> Figure:
+_RATES = ChartSpec(
+    "predicted-", "rates predicted and measured", RATES_ARE, PREDICTED, "points",
+    ChartAxis("Predicted, {unit}", "predicted"), ChartAxis("Measured, {unit}", "measured"),
+    "predicted {predicted}, measured {measured} {unit}", height=560, legend=True,
+    layout={"hovermode": "closest"},
+)  # fmt: skip
+
+
+def _rates(transport: str, sets: Sequence[PredictedSetting]) -> Figure:
     measured = np.concatenate([one.measured for one in sets]) / 1e6
     unit = unit_for(measured.tolist())
     chosen = np.linspace(0, measured.size, min(_DRAWN, measured.size), endpoint=False).astype(int)
-    ranked = _ranked(sets)
-    data: list[dict[str, Any]] = [*_band(float(measured.max()) * unit.scale)]
-    names = list(sets[0].foretold)
+    ranked, names = _ranked(sets), list(sets[0].predicted)
+    traces = [*_band(float(measured.max()) * unit.scale)]
     for number, (model, close) in enumerate(ranked):
-        foretold = np.concatenate([one.foretold[model] for one in sets]) / 1e6
-        data.append(
-            {
-                "type": "scatter",
-                "mode": "markers",
-                "name": f"{model}: {close:.1%}",
-                "x": packed((foretold[chosen] * unit.scale).astype(np.float32)),
-                "y": packed((measured[chosen] * unit.scale).astype(np.float32)),
-                "marker": marker(names.index(model), 5) | {"opacity": 0.6},
-                "visible": True if number == 0 else "legendonly",
-                "hovertemplate": f"foretold %{{x:.4~r}}, measured %{{y:.4~r}} {unit.name}",
-            }
-        )
-    drawn = f"Drawn are {chosen.size:,} of {measured.size:,} flows."
-    return Figure(
-        name=f"foretold-{transport}",
-        title=sentence("rates foretold and measured", transport),
-        definition=RATES_ARE + (drawn if chosen.size < measured.size else ""),
-        data=data,
-        layout={
-            "xaxis": _axis(f"Foretold, {unit.name}", unit),
-            "yaxis": _axis(f"Measured, {unit.name}", unit),
-            "showlegend": True,
-            "legend": LEGEND,
-            "hovermode": "closest",
-        },
-        section=FORETOLD,
-        height=560,
-        disagrees=ranked[0][1] < _AGREES,
-    )
+        predicted = np.concatenate([one.predicted[model] for one in sets]) / 1e6
+        columns = {
+            "predicted": (predicted[chosen] * unit.scale).astype(np.float32),
+            "measured": (measured[chosen] * unit.scale).astype(np.float32),
+        }
+        more = {
+            "marker": marker(names.index(model), 5) | {"opacity": 0.6},
+            "visible": True if number == 0 else "legendonly",
+        }
+        traces.append(Trace(f"{model}: {close:.1%}", columns, more=more))
+    few = f"Drawn are {chosen.size:,} of {measured.size:,} flows."
+    words = few if chosen.size < measured.size else ""
+    drawn = _RATES.draw(Panel(transport, traces, transport, unit.name, words))
+    return replace(drawn, disagrees=ranked[0][1] < _AGREES)
 
 
-def _axis(title: str, unit: Unit) -> dict[str, Any]:
-    return {"title": {"text": title}, "rangemode": "tozero", "automargin": True}
-
-
-def _band(most: float) -> Iterator[dict[str, Any]]:
+def _band(most: float) -> Iterator[Trace]:
     """Where the error is within the margin, and its middle."""
     ends = [0.0, 1.15 * most]
     x = [*ends, *reversed(ends)]
     y = [(1 + CLOSE) * end for end in ends] + [(1 - CLOSE) * end for end in reversed(ends)]
-    yield {
-        "type": "scatter", "mode": "lines", "name": "within 10 %", "x": x, "y": y,
-        "fill": "toself", "fillcolor": "rgba(127,127,127,0.25)", "hoverinfo": "skip",
-        "line": {"width": 0, "color": "#7F7F7F"},
-    }  # fmt: skip
-    yield {
-        "type": "scatter", "mode": "lines", "name": "as foretold", "x": ends, "y": ends,
-        "line": {"width": 1, "color": "#7F7F7F", "dash": "dot"}, "hoverinfo": "skip",
-    }  # fmt: skip
+    plain = {"mode": "lines", "marker": None, "hoverinfo": "skip", "hovertemplate": None}
+    area = {"fill": "toself", "fillcolor": "rgba(127,127,127,0.25)"}
+    line = {"width": 0, "color": "#7F7F7F"}
+    middle = {"width": 1, "color": "#7F7F7F", "dash": "dot"}
+    yield Trace("within 10 %", {"predicted": x, "measured": y}, more=plain | area | {"line": line})
+    yield Trace(
+        "as predicted", {"predicted": ends, "measured": ends}, more=plain | {"line": middle}
+    )
 
 
-def _histograms(transport: str, number: int, sets: Sequence[_Set]) -> Figure:
+def _histograms(transport: str, number: int, sets: Sequence[PredictedSetting]) -> Figure:
     """A row a model, the best first; a column a setting."""
     models = [model for model, _ in _ranked(sets)]
     best = [_ranked([one])[0][1] for one in sets]
@@ -278,16 +145,16 @@ def _histograms(transport: str, number: int, sets: Sequence[_Set]) -> Figure:
     ]
     return Figure(
         name=f"errors-{transport}-{number}",
-        title=sentence("errors of foretold times", transport),
+        title=sentence("errors of predicted times", transport),
         definition=ERRORS_ARE,
         data=data,
         layout=layout,
-        section=FORETOLD,
+        section=PREDICTED,
         height=170 + _ROW * len(models),
     )
 
 
-def _labels(sets: Sequence[_Set]) -> list[list[str]]:
+def _labels(sets: Sequence[PredictedSetting]) -> list[list[str]]:
     """By setting, the facets that not all of them share; of a single one all."""
     facets = [[facet for facet in one.facets if facet] for one in sets]
     shared = set.intersection(*map(set, facets)) if len(sets) > 1 else set()

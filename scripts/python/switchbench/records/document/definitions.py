@@ -19,7 +19,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from ...records.document.schema import summary_schema
+from .schema import summary_schema
 
 WORDS = "definitions.json"
 
@@ -52,6 +52,15 @@ def definition(key: str) -> str:
         outer, dot, inner = key.partition(".")
         return definition(inner) if dot and outer else ""
     return words
+
+
+def at(entry: Any, key: str) -> Any:
+    """The value below a path of keys; None where there is none: older results have fewer."""
+    for name in key.split("."):
+        if not isinstance(entry, Mapping):
+            return None
+        entry = entry.get(name)
+    return entry
 
 
 def parse(page: str) -> dict[str, str]:

@@ -21,16 +21,15 @@ import pyarrow.csv
 import pyarrow.json
 import pyarrow.parquet
 
-from ...analysis import measures
-from ...base import format
-from ...base.errors import ConfigurationError, RunError
-from ...base.measures import MEASURES
-from ...base.model import PINGPONG, ROUND_TRIP
-from ...base.text import printable
-from ...records.directory import RECORDS, SUMMARY
-from ...records.latency import NS_PER_US
-from ..tables.definitions import definition
-from ..tables.table import at
+from ..base import format
+from ..base.errors import ConfigurationError, RunError
+from ..base.measures import MEASURES
+from ..base.model import PINGPONG, ROUND_TRIP
+from ..base.text import printable
+from ..records.directory import RECORDS, SUMMARY
+from ..records.document.definitions import at, definition
+from ..records.latency import NS_PER_US
+from . import measures
 
 FLOWS = "flows"  # flows.csv, flows.parquet
 CODEBOOK = "codebook.csv"

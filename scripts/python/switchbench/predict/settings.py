@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The flows of each setting of a run: what models predict, and what their destinations saw.
+
+The network is that of the results' own lab; a site of real hosts says nothing of its switches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..analysis.data import Measured
+from ..analysis.tables import PlanKey
+from ..base import format
+from ..base.model import Run, Trial
+from ..topology.fabric.routes import Ranks, Rates
+from .models import SLOW, USUAL
+from .outlook import Oracle, Outlook, fabric_of, points, stream_share
+from .recorded import Recorded, by_phase, ranks_of
+
+_MOST_FLOWS = 400_000  # of a run: some seconds
+_MOST_SLOW_FLOWS = 10_000  # for the models that go through flows one by one
+
+
+@dataclass(frozen=True)
+class PredictedSetting:
+    """The flows of one setting that were predicted and measured."""
+
+    trial: Trial
+    measured: Rates
+    predicted: dict[str, Rates]
+
+    @property
+    def facets(self) -> list[str]:
+        """What tells it apart from other settings, in words."""
+        trial = self.trial
+        said = [
+            format.pattern({"pattern": "", "parameters": {name: value}}).strip()
+            for name, value in trial.parameters.items()
+        ]
+        ranks = sum(len(part.ranks) for part in trial.parts)
+        size = format.size({"size": list(trial.sizes), "size_unit": trial.size_unit})
+        load = f"{trial.load.percent:g} % of line" if trial.load.percent else ""
+        return [trial.pattern["name"], *said, format.of(ranks, "node"), size, load]
+
+    def errors(self, model: str) -> Rates:
+        """Of the flows' times by a model."""
+        return self.measured / self.predicted[model] - 1.0
+
+
+def settings_of(measured: Measured, run: Run) -> Iterator[PredictedSetting]:
+    """Each setting of streams of which anything was measured; none of too many flows."""
+    streams = [trial for trial in points(run) if trial.traffic == "stream"]
+    fabric = fabric_of(run, None)
+    flows = sum(trial.flows for trial in streams)
+    if flows > _MOST_FLOWS:
+        measured.notes.append(
+            f"What models predict is not drawn of {flows:,} flows; `switchbench predict` says it."
+        )
+        return
+    models = [name for name in USUAL if name not in SLOW or flows <= _MOST_SLOW_FLOWS]
+    oracle = Oracle(fabric, models)
+    for trial in streams:
+        found = _setting(measured, run, trial, oracle)
+        if found is not None:
+            yield found
+
+
+def _setting(measured: Measured, run: Run, trial: Trial, oracle: Oracle) -> PredictedSetting | None:
+    """None where nothing of the setting was measured."""
+    repeats = [other for other in run.trials if other.point == trial.point]
+    seen: list[Rates] = []
+    told: dict[str, list[Rates]] = {name: [] for name in oracle.models_for(trial)}
+    by_network = {part.network: _seen(measured, repeats, part.network) for part in trial.parts}
+    for outlook in oracle.foretell(trial, recorded=_recorded(measured, repeats, trial)):
+        rates = by_network[outlook.part.network].of(measured, outlook)
+        known = ~np.isnan(rates)
+        seen.append(rates[known])
+        for model, foretold in outlook.rates.items():
+            told[model].append(foretold[known])
+    if not any(part.size for part in seen):
+        return None
+    share = stream_share(trial)
+    together = {model: np.concatenate(parts) for model, parts in told.items()}
+    return PredictedSetting(trial, 1e6 * np.concatenate(seen) / share, together)
+
+
+def _recorded(measured: Measured, repeats: Sequence[Trial], trial: Trial) -> Recorded:
+    """The flows of a setting that there are records of, of any of its repeats."""
+    found: dict[str, dict[int, Ranks]] = {}
+    for part in trial.parts:
+        rank = ranks_of(part, measured.ports)
+        keys = (PlanKey(other.id, other.repeat, part.network) for other in repeats)
+        flows = [some for key in keys if (some := measured.records.flows(key)) is not None]
+        rows = [np.column_stack([some.phase, rank[some.src], rank[some.dst]]) for some in flows]
+        together = np.concatenate(rows) if rows else np.empty((0, 3), dtype=np.int64)
+        found[part.network] = by_phase(together[(together >= 0).all(axis=1)])
+    return found
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """The median payload rate of each flow over repeats, by code of phase and ends."""
+
+    codes: Any  # ascending
+    mbps: Rates
+
+    def of(self, measured: Measured, outlook: Outlook) -> Rates:
+        """Of the flows of one phase; NaN: not observed."""
+        if not self.codes.size:
+            return np.full(len(outlook.ranks), np.nan)
+        place = {name: number for number, name in enumerate(measured.ports)}
+        ranks = np.array([place.get(port.name, -1) for port in outlook.part.ranks])
+        size = len(measured.ports)
+        ends = ranks[outlook.ranks]
+        wanted = (outlook.phase * size + ends[:, 0]) * size + ends[:, 1]
+        at = np.minimum(np.searchsorted(self.codes, wanted), len(self.codes) - 1)
+        there = (self.codes[at] == wanted) & (ends >= 0).all(axis=1)
+        return np.where(there, self.mbps[at], np.nan)
+
+
+def _seen(measured: Measured, repeats: Sequence[Trial], network: str) -> _Seen:
+    size = len(measured.ports)
+    keys = (PlanKey(trial.id, trial.repeat, network) for trial in repeats)
+    flows = [found for key in keys if (found := measured.records.flows(key)) is not None]
+    codes = [(f.phase.astype(np.int64) * size + f.src) * size + f.dst for f in flows]
+    if not codes:
+        return _Seen(np.empty(0, dtype=np.int64), np.empty(0))
+    code, mbps = np.concatenate(codes), np.concatenate([f.mbps for f in flows])
+    known = ~np.isnan(mbps)
+    code, mbps = code[known], mbps[known]
+    order = np.lexsort((mbps, code))
+    distinct, first, count = np.unique(code[order], return_index=True, return_counts=True)
+    ordered = mbps[order]
+    middle = (ordered[first + (count - 1) // 2] + ordered[first + count // 2]) / 2
+    return _Seen(distinct, middle)
