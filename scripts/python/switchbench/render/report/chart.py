@@ -54,7 +54,7 @@ class Trace:
     label: str
     columns: Mapping[str, Any]
     mark: str = ""  # where it is not the specification's
-    more: Mapping[str, Any] = field(default_factory=dict)  # Plotly's own
+    more: Mapping[str, Any] = field(default_factory=dict)  # Plotly's own; None: without it
     style: int | None = None  # which colour, dash and marker; None: by its place
     shape: str = ""  # of a line between two points: hv, vh
     hover: str = ""  # where it is not the specification's
@@ -166,7 +166,8 @@ class ChartSpec:
             made["line"] |= {"width": 1}
             if "marker" in made:
                 made["marker"]["symbol"] += "-open"
-        return made | dict(curve.more)
+        found = made | dict(curve.more)
+        return {key: value for key, value in found.items() if value is not None}
 
     def _hover(self, curve: Trace, panel: Panel) -> dict[str, Any]:
         """Plotly's template, and the columns that it has beside x and y."""
