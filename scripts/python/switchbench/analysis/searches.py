@@ -62,7 +62,7 @@ def search_entries(run: Run, entries: Iterable[Mapping[str, Any]]) -> list[dict[
 
 def _begun(run: Run, planned: Trial) -> LoadsSearch:
     limit_s = None if run.time_limit_s is None else run.time_limit_s / len(run.searches)
-    return search_of(str(run.suite), planned, limit_s)
+    return search_of(str(run.suite), planned, limit_s, run.site.launch == "lab")
 
 
 def _entries_of(run: Run, planned: Trial, search: LoadsSearch) -> list[dict[str, Any]]:

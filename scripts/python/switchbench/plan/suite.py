@@ -21,6 +21,8 @@ from ..search.trials import ProposedTrial
 from .draft import NS
 from .trial_document import load_document
 
+# How often a tester-limited trial is repeated: a lab's hosts share one machine's cores.
+REPEATS_SITE, REPEATS_LAB = 2, 5
 UNITS = {"percent": "% of line", "bps": "bit/s", "fps": "frames/s"}  # of a Load's fields
 
 
@@ -46,13 +48,14 @@ def range_of(planned: Trial) -> LoadRange:
 
 
 def search_of(
-    suite: str, planned: Trial, time_limit_s: float | None = None
+    suite: str, planned: Trial, time_limit_s: float | None, in_lab: bool
 ) -> Search[tuple[GoalResult, ...]]:
     """A suite's search at its beginning. `time_limit_s`: of this search; None: none."""
     return Search(
         LoadSearch(goals_of(suite), range_of(planned)),
         time_limit_s=float("inf") if time_limit_s is None else time_limit_s,
         overhead_s=overhead_s(planned),
+        repeats=REPEATS_LAB if in_lab else REPEATS_SITE,
     )
 
 
@@ -81,7 +84,7 @@ def refuse_too_short(suite: str, searches: Sequence[Trial], limit_s: float) -> N
 def chosen_trial(planned: Trial, proposed: ProposedTrial, identity: int) -> Trial:
     """An ordinary trial at the load and of the window that the search proposes."""
     [(field, _)] = _given(planned.load).items()
-    load = Load(**{field: proposed.value})
+    load = Load(**{field: round(proposed.value, 6)})  # as summaries have it
     window_ns = round(proposed.duration_s * NS)
     document = planned.document | {
         "id": identity,
