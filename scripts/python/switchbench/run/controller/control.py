@@ -4,8 +4,8 @@
     job -> hello of all -> peers -> ready of all -> trials ... trial of all -> quit -> bye
 
 The nodes run the trials without the controller; it keeps their records, shows how far they are,
-and ends all of them when one fails. Only where a test is repeated until its mean is sure, or a suite
-searches a load, does it look at what was measured, and sends one more trial or none.
+and ends all of them when one fails. Only where a test is repeated until its mean is sure, or where
+a suite searches a load, does it look at what was measured, and sends one more trial or none.
 """
 
 from __future__ import annotations
