@@ -15,8 +15,8 @@ from ....analysis.tables import Floats
 from ....base.format import Unit, unit_for
 from ....base.model import WAITING
 from ...tables.sections import COURSE
-from ..chart import sentence
-from ..figure import LEGEND, SCALE, Figure, coarse, colours, line_style, named_rows, packed
+from ..chart import ChartAxis, ChartSpec, Panel, Trace, sentence
+from ..figure import SCALE, Figure, coarse, colours, named_rows, packed
 from .series import Entry, group
 
 SPANS_ARE = (
@@ -52,7 +52,7 @@ def figures(measured: Measured) -> Iterator[Figure]:
         spans = _spans(measured, plan)
         if spans is not None:
             number += 1
-            yield _figure(measured, f"course-{number}", plan, spans, left)
+            yield _figure(measured, number, plan, spans, left)
 
 
 def _fall(measured: Measured, plan: Entry) -> float:
@@ -74,64 +74,45 @@ def _spans(measured: Measured, plan: Entry) -> Spans | None:
     return spans if len(spans.src) else None
 
 
-def _figure(measured: Measured, name: str, plan: Entry, spans: Spans, left: int) -> Figure:
+_LINES_OF = ChartSpec(
+    "course", "throughput over time", SPANS_ARE, COURSE, "line",
+    ChartAxis("Time in the window, s", "at"), ChartAxis("Payload, {unit}", "rate"),
+    "{rate} {unit} until {at:.3f} s", legend=True,
+)  # fmt: skip
+
+
+def _figure(measured: Measured, number: int, plan: Entry, spans: Spans, left: int) -> Figure:
+    """Of few flows lines, of many a map."""
     size = len(measured.ports)
     ends = np.unique(spans.src.astype(np.int64) * size + spans.dst)
     unit = unit_for([float(spans.mbps.max())])
-    title = sentence("throughput over time", group([plan]).common)
-    words = SPANS_ARE
-    if left:
-        words = f"{words}{left} settings in which no flow fell as far are left out. "
-    if plan["phases"] == 1 and len(ends) <= _LINES:
-        data, layout, said = (
-            _lines(measured, spans, np.divmod(ends, size), unit),
-            _lines_layout(unit),
-            LINES,
-        )
-        height = 420
-    else:
-        cells = _Cells.of(measured, spans, one_phase=plan["phases"] == 1)
-        data, layout = [cells.trace(unit)], cells.layout()
-        words += colours(cells.mbps * unit.scale, unit.name)[1]
-        said = (FLOWS_MAP if plan["phases"] == 1 else MAP) + (FOLDED if cells.folded else "")
-        height = 480
-    return Figure(name, title, words + said, data, layout, COURSE, height)
-
-
-# --- a few flows: lines ------------------------------------------------------------------------
+    common = group([plan]).common
+    words = f"{left} settings in which no flow fell as far are left out. " if left else ""
+    one_phase = plan["phases"] == 1
+    if one_phase and len(ends) <= _LINES:
+        traces = list(_lines(measured, spans, np.divmod(ends, size), unit))
+        return _LINES_OF.draw(Panel(common, traces, f"-{number}", unit.name, words + LINES))
+    cells = _Cells.of(measured, spans, one_phase)
+    words += colours(cells.mbps * unit.scale, unit.name)[1]
+    words += (FLOWS_MAP if one_phase else MAP) + (FOLDED if cells.folded else "")
+    return Figure(
+        f"course-{number}", sentence("throughput over time", common), SPANS_ARE + words,
+        [cells.trace(unit)], cells.layout(), COURSE, 480,
+    )  # fmt: skip
 
 
 def _lines(
     measured: Measured, spans: Spans, ends: tuple[NDArray[np.int64], ...], unit: Unit
-) -> list[dict[str, Any]]:
-    data = []
-    for number, (src, dst) in enumerate(zip(*ends, strict=True)):
+) -> Iterator[Trace]:
+    for src, dst in zip(*ends, strict=True):
         mine = (spans.src == src) & (spans.dst == dst)
-        label = f"{measured.names[src]} → {measured.names[dst]}"
         # A span's rate holds from the mark before it up to its own.
-        at = np.concatenate([spans.from_ms[mine][:1], spans.to_ms[mine]]) / 1e3
-        rate = np.concatenate([spans.mbps[mine][:1], spans.mbps[mine]]) * unit.scale
-        data.append(
-            line_style(number, int(mine.sum()))
-            | {
-                "type": "scatter",
-                "name": label,
-                "x": packed(at),
-                "y": packed(rate),
-                "hovertemplate": f"%{{y:,.4~r}} {unit.name} until %{{x:.3f}} s",
-            }
-        )
-        data[-1]["line"] |= {"shape": "vh"}
-    return data
-
-
-def _lines_layout(unit: Unit) -> dict[str, Any]:
-    return {
-        "xaxis": {"title": {"text": "Time in the window, s"}, "rangemode": "tozero"},
-        "yaxis": {"title": {"text": f"Payload, {unit.name}"}, "rangemode": "tozero"},
-        "showlegend": True,
-        "legend": LEGEND,
-    }
+        columns = {
+            "at": np.concatenate([spans.from_ms[mine][:1], spans.to_ms[mine]]) / 1e3,
+            "rate": np.concatenate([spans.mbps[mine][:1], spans.mbps[mine]]) * unit.scale,
+        }
+        name = f"{measured.names[src]} → {measured.names[dst]}"
+        yield Trace(name, columns, shape="vh")
 
 
 # --- many: a map -------------------------------------------------------------------------------

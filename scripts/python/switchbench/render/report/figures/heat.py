@@ -187,57 +187,40 @@ def _bounds(measured: Measured, ports: Sequence[str], block: int) -> list[tuple[
 
 def _rates(name: str, plans: Sequence[Entry], cells: Matrix, axis: _Axis) -> Figure:
     unit = unit_for([float(np.nanmax(cells))])
-    scale, said = colours(cells * unit.scale, unit.name)
-    bar = {"title": {"text": f"Payload, {unit.name}", "side": "right"}}
-    return Figure(
-        name=name,
-        title=sentence("throughput by source and destination", group(plans).common),
-        definition=RATE_IS + said + axis.words,
-        data=[
-            _map(cells * unit.scale, axis)
-            | {
-                **scale,
-                "colorbar": bar,
-                "hovertemplate": f"%{{y}} to %{{x}}: %{{z:,.4~r}} {unit.name}<extra></extra>",
-            }
-        ],
-        layout=_layout(axis),
-        section=WHOM,
-        height=_PIXELS,
-    )
+    what = ("throughput", RATE_IS, f"Payload, {unit.name}", unit.name)
+    return _figure(name, plans, cells * unit.scale, axis, what)
 
 
 def _loss(name: str, plans: Sequence[Entry], cells: Matrix, axis: _Axis) -> Figure:
-    bar = {"title": {"text": "Lost frames, %", "side": "right"}}
-    scale, said = colours(cells, "%")
-    return Figure(
-        name=name,
-        title=sentence("loss by source and destination", group(plans).common),
-        definition=LOSS_IS + said + axis.words,
-        data=[
-            _map(cells, axis)
-            | {
-                **scale,
-                "reversescale": True,
-                "colorbar": bar,
-                "hovertemplate": "%{y} to %{x}: %{z:,.4~r} % lost<extra></extra>",
-            }
-        ],
-        layout=_layout(axis),
-        section=WHOM,
-        height=_PIXELS,
-    )
+    what = ("loss", LOSS_IS, "Lost frames, %", "% lost")
+    return _figure(name, plans, cells, axis, what, reversescale=True)
 
 
-def _map(cells: Matrix, axis: _Axis) -> dict[str, Any]:
-    return {
+def _figure(
+    name: str, plans: Sequence[Entry], cells: Matrix, axis: _Axis,
+    what: tuple[str, str, str, str], **more: Any,
+) -> Figure:  # fmt: skip
+    title, definition, bar, unit = what
+    scale, said = colours(cells, unit.removesuffix(" lost"))
+    trace = {
         "type": "heatmap",
         "z": packed(coarse(cells)),
         "x": axis.names,
         "y": axis.names,
         "colorscale": SCALE,
         "hoverongaps": False,
+        "colorbar": {"title": {"text": bar, "side": "right"}},
+        "hovertemplate": f"%{{y}} to %{{x}}: %{{z:,.4~r}} {unit}<extra></extra>",
     }
+    return Figure(
+        name=name,
+        title=sentence(f"{title} by source and destination", group(plans).common),
+        definition=definition + said + axis.words,
+        data=[trace | scale | more],
+        layout=_layout(axis),
+        section=WHOM,
+        height=_PIXELS,
+    )
 
 
 def _layout(axis: _Axis) -> dict[str, Any]:

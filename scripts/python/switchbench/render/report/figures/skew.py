@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from ....analysis.data import Measured
 from ....base import format
 from ...tables.sections import SKEW
-from ..chart import sentence
-from ..figure import LEGEND, LOGARITHMIC, Figure, gaps, marker, packed
+from ..chart import ChartAxis, ChartSpec, Panel, Trace
+from ..figure import LOGARITHMIC, Figure, gaps, marker
 from .series import Entry, load_words
 
 Floats = NDArray[np.float64]
@@ -50,57 +50,46 @@ class _Stretch:
         return "<br>".join(wrap(self.name.replace(" nodes", "\N{NO-BREAK SPACE}nodes"), _LETTERS))
 
 
+_SKEW = ChartSpec(
+    "skew", "skew of starts and stops by phase", DEFINITION, SKEW, "points",
+    ChartAxis("", "place", "linear"), ChartAxis("Latest less earliest rank, µs", "skew"),
+    "{skew} µs<br>{name}<br>clocks known within {bound:,.3~r} µs",
+)  # fmt: skip
+
+
 def figures(measured: Measured) -> Iterator[Figure]:
     """One for the whole run."""
     phases = [p for p in measured.summary["trials"] if p["start_skew_us"] is not None]
-    if phases:
-        yield _figure(phases)
-
-
-def _figure(phases: list[Entry]) -> Figure:
-    said = gaps([phase[f"{end}_skew_us"] for end in ("start", "stop") for phase in phases])
-    positive = said[said > 0]
-    wide = len(positive) > 0 and positive.max() > _WIDE * positive.min()
-    folded = FOLDED if len(phases) > _POINTS else ""
+    if not phases:
+        return
     stretches = _stretches(phases)
     places = _places(phases, stretches)
-    return Figure(
-        name="skew",
-        title=sentence("skew of starts and stops by phase"),
-        definition=DEFINITION + folded,
-        data=[_trace(number, end, phases, places) for number, end in enumerate(("start", "stop"))],
-        layout={
-            "legend": LEGEND,
-            **_axis(stretches, places),
-            "yaxis": {
-                "title": {"text": "Latest less earliest rank, µs"},
-                **(LOGARITHMIC if wide else {"rangemode": "tozero"}),
-            },
-        },
-        section=SKEW,
-        height=_HEIGHT + _LETTER * _longest(stretches),
-    )
+    traces = [_trace(number, end, phases, places) for number, end in enumerate(("start", "stop"))]
+    said = np.concatenate([trace.columns["skew"] for trace in traces])
+    positive = said[said > 0]
+    wide = len(positive) > 0 and positive.max() > _WIDE * positive.min()
+    scale = LOGARITHMIC | {"title": {"text": _SKEW.y.title}} if wide else {}
+    layout = _axis(stretches, places) | ({"yaxis": scale} if wide else {})
+    words = FOLDED if len(phases) > _POINTS else ""
+    height = _HEIGHT + _LETTER * _longest(stretches)
+    yield _SKEW.draw(Panel("", traces, words=words, height=height, layout=layout))
 
 
-def _trace(number: int, end: str, phases: list[Entry], places: Floats) -> dict[str, Any]:
+def _trace(number: int, end: str, phases: list[Entry], places: Floats) -> Trace:
     """Of many phases only the worst of some that follow each other."""
     each = -(-len(phases) // _POINTS)
     said = gaps([phase[f"{end}_skew_us"] for phase in phases])
     known = np.nan_to_num(said, nan=-1.0)
     firsts = range(0, len(phases), each)
     worst = [first + int(np.argmax(known[first : first + each])) for first in firsts]
-    return {
-        "type": "scatter",
-        "mode": "markers",
-        "name": f"{end} skew",
-        "x": packed(places[worst]),
-        "y": packed(said[worst]),
-        "marker": marker(number, 8 if len(worst) <= _LARGE else 4),
-        "customdata": [[_label(phases[place]), phases[place]["skew_bound_us"]] for place in worst],
-        "hovertemplate": (
-            "%{y:,.4~r} µs<br>%{customdata[0]}<br>clocks known within %{customdata[1]:,.3~r} µs"
-        ),
+    columns = {
+        "place": places[worst],
+        "skew": said[worst],
+        "name": [_label(phases[place]) for place in worst],
+        "bound": gaps([phases[place]["skew_bound_us"] for place in worst]),
     }
+    size = 8 if len(worst) <= _LARGE else 4
+    return Trace(f"{end} skew", columns, more={"marker": marker(number, size)})
 
 
 # --- where phases stand --------------------------------------------------------------------------
