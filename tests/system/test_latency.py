@@ -84,9 +84,10 @@ def test_an_empty_queue_is_not(tmp_path: Path) -> None:
     assert trip["p99_9"] is trip["p99_99"] is trip["pdv"] is None
     assert trip["reasons"]["p99_9"] == f"p99.9 needs 1,000 samples, there are {trip['count']}"
     text = _table(result)
-    line = [line for line in text.splitlines() if line.startswith("  round trip")][-1].split()
-    assert line[2:4] == [f"{trip['count']:,}", "0"]  # times, lost
-    assert line[9:11] == ["-", "-"]
+    line = [line for line in text.splitlines() if line.startswith("round trip")][-1].split()
+    assert line[2] == f"{trip['count']:,}"
+    assert "lost 0" in text
+    assert "-" in line[6:]  # p99.9
     assert "too few times: p99.9 needs 1,000, p99.99 needs 10,000" in text
 
 
@@ -112,5 +113,5 @@ def test_probes_beside_streams(tmp_path: Path, load: str) -> None:
     assert trip["p50"] < 2 * DRAIN_US + SLEEP_US  # both ways
     if load == "100%":
         assert trip["p50"] > 5_000  # behind what the streams have in the queues
-    assert "  round trip" in _table(result)
+    assert "\nround trip" in _table(result)
     assert "RTT" in result.output
