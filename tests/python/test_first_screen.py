@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from golden import NAMES, kept_summary, unpack
-from switchbench.render.first_screen import lines, transport_name
+from switchbench.render.first_screen import AtLoad, lines, ports_at_load, transport_name
 
 
 def said(name: str, tmp_path: Path) -> dict[str, str]:
@@ -60,3 +60,15 @@ def test_a_driver_of_the_kernel_is_named(tmp_path: Path) -> None:
     summary = kept_summary(unpack("matrices", tmp_path))
     assert transport_name(summary, "dpdk") == "dpdk (af_packet)"
     assert transport_name(summary, "tcp") == "tcp"
+
+
+def test_ports_at_the_load_asked(tmp_path: Path) -> None:
+    """In every phase, and in the median one; a port that is behind over one transport is behind."""
+    summary = kept_summary(unpack("matrices", tmp_path))
+    assert ports_at_load(summary) == AtLoad(8, 8, 8)
+    summary["ports"][0]["as_destination"]["min_percent_of_line"] = 92.0  # of 95 asked
+    assert ports_at_load(summary) == AtLoad(7, 8, 8)
+    summary["ports"][0]["as_destination"]["median_percent_of_line"] = 92.0
+    assert ports_at_load(summary) == AtLoad(7, 7, 8)
+    assert ports_at_load(kept_summary(unpack("tree", tmp_path))) == AtLoad(0, 0, 16)
+    assert ports_at_load(kept_summary(unpack("imb", tmp_path))) is None

@@ -188,20 +188,33 @@ def _findings(summary: Summary) -> Line:
     return Line("Findings", f"{words}: below", style, f"{total:,}", words)
 
 
-def ports_at_load(summary: Summary) -> tuple[int, int] | None:
-    """How many ports receive what they are to, in the median phase of each transport, and of how
-    many: within 3 % of the load asked, which is all of the line where nothing else is asked."""
+@dataclass(frozen=True)
+class AtLoad:
+    """How many ports receive what they are to: within 3 % of the load asked, which is all of the
+    line where nothing else is asked."""
+
+    every: int  # in every phase, over each transport
+    median: int  # in the median phase
+    ports: int
+
+
+def ports_at_load(summary: Summary) -> AtLoad | None:
+    """None where ports wait for each other, as those of ranks in dependent steps do."""
     asked: dict[str, list[float]] = {}
     for plan in summary["plans"]:
         if plan["traffic"] not in WAITING and plan["throughput"]["percent_of_line"] is not None:
             asked.setdefault(plan["transport"], []).append(plan["intended_load"] or 100.0)
-    shares: dict[str, list[bool]] = {}
+    shares: dict[str, list[tuple[bool, bool]]] = {}
     for port in summary["ports"]:
-        share = port["as_destination"]["median_percent_of_line"]
-        if share is not None and port["transport"] in asked:
-            load = median(asked[port["transport"]])
-            shares.setdefault(port["port"], []).append(share >= _AT_LOAD * load)
-    return (sum(map(all, shares.values())), len(shares)) if shares else None
+        end = port["as_destination"]
+        both = end["min_percent_of_line"], end["median_percent_of_line"]
+        if None not in both and port["transport"] in asked:
+            load = _AT_LOAD * median(asked[port["transport"]])
+            shares.setdefault(port["port"], []).append((both[0] >= load, both[1] >= load))
+    if not shares:
+        return None
+    every, middle = (sum(all(one[i] for one in some) for some in shares.values()) for i in (0, 1))
+    return AtLoad(every, middle, len(shares))
 
 
 def _what(summary: Summary, entry: Entry) -> str:

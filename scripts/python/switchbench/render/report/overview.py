@@ -21,8 +21,8 @@ from .frame import Facts, Glance, Part, Sentences, Tile, Words
 _SIGNS = {"accepted": "✓", "refused": "✗", "inconclusive": "?"}
 _MOODS = {"green": "good", "yellow": "doubt", "bold red": "bad", None: ""}
 _AT_LOAD_IS = (
-    "Ports that receive at least 97 % of the load that was asked for, in the median phase, over "
-    "each transport; the load is all of the line where nothing else was asked"
+    "Ports that receive at least 97 % of the load that was asked for, in every phase of each "
+    "transport; the load is all of the line where nothing else was asked"
 )
 _SLOWEST_IS = (
     "The flow that is the furthest below the mean of its own plan's flows, by payload in the "
@@ -50,28 +50,29 @@ def glance(summary: Summary, figure: Figure | None = None) -> Glance:
         for line in sorted(lines, key=lambda line: list(_ABOUT).index(line.label))
     ]
     tiles += _slowest(summary)
-    at_load, verdict = _at_load(summary), summary.get("verdict")
+    found, verdict = first_screen.ports_at_load(summary), summary.get("verdict")
+    count = f"{found.every} of {format.of(found.ports, 'port')}" if found else ""
+    rate = f"at {_load(summary)}"
+    median = f"{found.median} in the median phase" if found else ""
     if verdict:
         word = verdict["verdict"]
         said = f"{verdict['sentence'].rstrip('.')}. {result.said}."
-        if at_load:
-            tiles.insert(0, Tile("Ports at the load asked", *at_load, _AT_LOAD_IS))
+        if found:
+            words = f"{rate} in every phase, {median}"
+            tiles.insert(0, Tile("Ports at the load asked", count, words, _AT_LOAD_IS))
         return Glance(result.value, said, tiles, word, _SIGNS[word], figure)
     said = f"No verdict: no clause is required (expect). {result.said}."
-    word = " ".join(at_load) if at_load else str(summary["status"]).capitalize()
-    return Glance(word, said, tiles, figure=figure)
-
-
-def _at_load(summary: Summary) -> tuple[str, str] | None:
-    """`8 of 8 ports`, `at line rate`; or at the load where that is less."""
-    found = first_screen.ports_at_load(summary)
     if found is None:
-        return None
+        return Glance(str(summary["status"]).capitalize(), said, tiles, figure=figure)
+    return Glance(f"{count} {rate}", f"In every phase; {median}. {said}", tiles, figure=figure)
+
+
+def _load(summary: Summary) -> str:
+    """What ports are to receive."""
     loads = {plan["intended_load"] for plan in summary["plans"]} - {None, 100.0}
-    rate = "line rate"
-    if loads:
-        rate = f"{loads.pop():g} % of line" if len(loads) == 1 else "the load asked"
-    return f"{found[0]} of {format.of(found[1], 'port')}", f"at {rate}"
+    if not loads:
+        return "line rate"
+    return f"{loads.pop():g} % of line" if len(loads) == 1 else "the load asked"
 
 
 def _slowest(summary: Summary) -> Iterator[Tile]:
