@@ -281,6 +281,8 @@ def test_a_phone_has_a_menu_that_unfolds_what_it_leads_to(chromium: Any, golden_
     contents.get_by_role("link", name="Ports", exact=True).click()
     assert contents.is_hidden()
     page.locator("#table-ports tbody tr:not(.spacer)").first.wait_for(timeout=DRAWN_MS)
+    title = page.locator("#section-ports h2").bounding_box()
+    assert 0 <= title["y"] <= 200  # tables that are drawn meanwhile have kept their room
     page.context.close()
 
 

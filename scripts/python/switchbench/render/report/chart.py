@@ -203,9 +203,10 @@ def _values(values: Any) -> Any:
 
 
 def between(low: Any, middle: Any, high: Any) -> dict[str, Any]:
-    """An error bar between two values."""
+    """An error bar between two values; none is drawn where all are points."""
     return {
         "type": "data",
+        "visible": bool((np.nan_to_num(high - low) > 0).any()),
         "symmetric": False,
         "array": packed(high - middle),
         "arrayminus": packed(middle - low),

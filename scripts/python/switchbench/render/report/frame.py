@@ -23,6 +23,7 @@ from .figure import Figure
 
 _SHOWN_PX = 5200  # of sections that are open at first, below the first screen
 _ROW_PX, _MOST_ROWS_PX, _LINE_PX = 29, 544, 24  # as page.css has them
+_UNFILTERED_ROWS = 5  # as table.js has it
 _LETTERS = 130  # of a line of words
 _FIRST_SENTENCES, _MOST_SENTENCES = 8, 200
 
@@ -134,9 +135,14 @@ class TablePart:
         return " ".join(filter(None, (self.table.about, self.table.shared)))
 
     @property
+    def room(self) -> int:
+        """Pixels that it takes when it is drawn, so that nothing moves then."""
+        filters = 35 if self.table.rows > _UNFILTERED_ROWS else 0
+        return 46 + min(52 + filters + _ROW_PX * self.table.rows, _MOST_ROWS_PX)
+
+    @property
     def pixels(self) -> int:
-        rows = min(150 + _ROW_PX * self.table.rows, _MOST_ROWS_PX)
-        return 90 + rows + _lines_px(self.words) + _lines_px(self.table.unseen)
+        return 60 + self.room + _lines_px(self.words) + _lines_px(self.table.unseen)
 
 
 Part = Words | Sentences | Facts | Details | Glance | TablePart | Figure

@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from textwrap import wrap
 from typing import Any
 
@@ -15,8 +16,8 @@ from ....base import format
 from ....base.format import Unit, unit_for
 from ....base.model import WAITING
 from ...tables.sections import ALL_TO_ALL
-from ..chart import ChartAxis, ChartSpec, Panel, Trace, sentence
-from ..figure import LEGEND, PALETTE, Figure, gaps, named_rows, packed, rows
+from ..chart import ChartAxis, ChartSpec, Panel, Trace
+from ..figure import PALETTE, Figure, gaps, named_rows
 from .series import Entry, Series, by, columns, group
 
 WHOLE = (
@@ -54,50 +55,71 @@ def _counts(plan: Entry) -> bool:
 # --- whole plans -------------------------------------------------------------------------------
 
 
+def _half(title: str, hover: str) -> ChartSpec:
+    return ChartSpec(
+        "plans", "whole plans: time and throughput", WHOLE, ALL_TO_ALL, "bars",
+        ChartAxis(title, "mean"), ChartAxis(column="of", kind="names"), hover,
+        spread=("low", "high"), values="outside",
+    )  # fmt: skip
+
+
+_TIME = _half("Time of the plan, s", "{of}<br>{mean} s<extra>{label}</extra>")
+_RATE = _half(
+    "Payload per flow, {unit}", "{of}<br>mean {mean} {unit} per flow<extra>{label}</extra>"
+)
+
+
 def _whole(plans: Sequence[Entry]) -> Figure:
+    """Two halves beside each other, which share their names."""
     # What is compared stands next to each other: the same pattern by several paths.
     patterns = list(dict.fromkeys(format.pattern(plan) for plan in plans))
     found = group(sorted(plans, key=lambda plan: patterns.index(format.pattern(plan))))
     unit = unit_for(plan["throughput"]["mean"] for plan in plans)
-    labels = [one.label or one.entries[0]["transport"] for one in found.series]
-    transports = list(by(plans, "transport"))
-    data = [
-        _bars(one, transport, number, unit, found.series, labels)
-        for number, transport in enumerate(transports)
-        for one in ("time", "rate")
-    ]
-    rates = [plan["throughput"]["mean"] * unit.scale for plan in plans]
-    times = [plan["elapsed_s"] or 0.0 for plan in plans]
-    names = named_rows([_wrapped(label) for label in labels])
-    return Figure(
-        name="plans",
-        title=sentence("whole plans: time and throughput", found.common),
-        definition=WHOLE,
-        data=data,
-        layout={
-            "barmode": "overlay",
-            "bargap": 0.35,
-            "xaxis": _below("Time of the plan, s", times) | {"domain": [0, 0.48]},
-            "xaxis2": _below(f"Payload per flow, {unit.name}", rates)
-            | {"domain": [0.52, 1], "anchor": "y2"},
-            "yaxis": names,
-            "yaxis2": names | {"anchor": "x2", "showticklabels": False},
-            "showlegend": len(transports) > 1,
-            "legend": LEGEND,
-            "meta": {"narrow": _narrow(len(labels))},
-        },
-        section=ALL_TO_ALL,
-        height=150 + _BAR * len(labels),
-    )
+    names = [_wrapped(one.label or one.entries[0]["transport"]) for one in found.series]
 
+    def panel(value: Callable[[Entry], float | None], scale: float, axes: dict[str, Any]) -> Panel:
+        traces = [
+            _bars(transport, value, scale, axes, found.series, names)
+            for transport in by(plans, "transport")
+        ]
+        ends = [end for trace in traces for end in trace.columns["mean"].tolist() if end == end]
+        # An axis with room for the value behind the longest bar.
+        side = {"range": [0, _VALUE * max(ends, default=0.0) or 1.0], "automargin": True}
+        return Panel(found.common, traces, unit=unit.name, layout={"side": side})
 
-def _below(title: str, values: Sequence[float]) -> dict[str, Any]:
-    """An axis with room for the value behind the longest bar."""
-    return {
-        "range": [0, _VALUE * max(values, default=0.0) or 1.0],
-        "automargin": True,
-        "title": {"text": title},
+    left = panel(lambda plan: plan["elapsed_s"], 1.0, {"xaxis": "x", "yaxis": "y"})
+    right = panel(
+        lambda plan: plan["throughput"]["mean"], unit.scale,
+        {"xaxis": "x2", "yaxis": "y2", "showlegend": False},
+    )  # fmt: skip
+    time, rate = _TIME.draw(left), _RATE.draw(right)
+    x, x2 = ({**f.layout["xaxis"], **f.layout.pop("side")} for f in (time, rate))
+    rows = named_rows(names)
+    layout = time.layout | {
+        "barmode": "overlay",
+        "bargap": 0.35,
+        "xaxis": x | {"domain": [0, 0.48]},
+        "xaxis2": x2 | {"domain": [0.52, 1], "anchor": "y2"},
+        "yaxis": rows,
+        "yaxis2": rows | {"anchor": "x2", "showticklabels": False},
+        "meta": {"narrow": _narrow(len(names))},
     }
+    height = 150 + _BAR * len(names)
+    return replace(time, data=time.data + rate.data, layout=layout, height=height)
+
+
+def _bars(
+    transport: str, value: Callable[[Entry], float | None], scale: float, axes: dict[str, Any],
+    series: Sequence[Series], names: Sequence[str],
+) -> Trace:  # fmt: skip
+    mine = [(name, one.entries) for name, one in zip(names, series, strict=True)
+            if one.entries[0]["transport"] == transport]  # fmt: skip
+    values = [[value(plan) for plan in plans] for _, plans in mine]
+    columns = {"of": [name for name, _ in mine]} | {
+        key: gaps([choose(some) for some in values]) * scale
+        for key, choose in (("mean", m.mean), ("low", m.least), ("high", m.greatest))
+    }
+    return Trace(transport, columns, more=axes | {"legendgroup": transport, "cliponaxis": False})
 
 
 def _narrow(bars: int) -> dict[str, Any]:
@@ -113,52 +135,6 @@ def _narrow(bars: int) -> dict[str, Any]:
 
 def _wrapped(label: str) -> str:
     return "<br>".join(wrap(label, _LETTERS))
-
-
-# Told apart without colour: the second transport's bars are hatched.
-_HATCHES = ("", "/", "x", "-")
-
-
-def _bars(
-    what: str, transport: str, number: int, unit: Unit, series: Sequence[Series], labels: list[str]
-) -> dict[str, Any]:
-    mine = [i for i, one in enumerate(series) if one.entries[0]["transport"] == transport]
-    if what == "time":
-        values = [[plan["elapsed_s"] for plan in series[i].entries] for i in mine]
-        scale, said = 1.0, "%{x:,.4~r} s"
-    else:
-        values = [[plan["throughput"]["mean"] for plan in series[i].entries] for i in mine]
-        scale, said = unit.scale, f"mean %{{x:,.4~r}} {unit.name} per flow"
-    mean, most, least = (
-        gaps([choose(some) for some in values]) * scale for choose in (m.mean, m.greatest, m.least)
-    )
-    return {
-        "type": "bar",
-        "orientation": "h",
-        "name": transport,
-        "legendgroup": transport,
-        "showlegend": what == "time",
-        "legend": LEGEND,
-        "x": packed(mean),
-        "y": [_wrapped(labels[i]) for i in mine],
-        "xaxis": "x" if what == "time" else "x2",
-        "yaxis": "y" if what == "time" else "y2",
-        "error_x": {
-            "type": "data",
-            "symmetric": False,
-            "array": packed(most - mean),
-            "arrayminus": packed(mean - least),
-            "visible": any(len(some) > 1 for some in values),
-        },
-        "marker": {
-            "color": PALETTE[number % len(PALETTE)],
-            "pattern": {"shape": _HATCHES[number % len(_HATCHES)]},
-        },
-        "text": [format.digits(value) for (value,) in rows(mean)],
-        "textposition": "outside",
-        "cliponaxis": False,
-        "hovertemplate": f"%{{y}}<br>{said}<extra>{transport}</extra>",
-    }
 
 
 # --- by phase ----------------------------------------------------------------------------------

@@ -135,6 +135,7 @@ class LongTable {
     this.beyond = element("span", "beyond");
     bar.insertBefore(this.beyond, this.tally.nextSibling);
     this.place.replaceChildren(bar, this.frame);
+    this.place.style.minHeight = ""; // which kept its room
     const moved = () => { this.draw(); this.cue(); };
     this.view.addEventListener("scroll", moved, { passive: true });
     new ResizeObserver(moved).observe(this.view);
