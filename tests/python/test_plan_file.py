@@ -224,8 +224,8 @@ def test_each_command_reads_results_anywhere(
         assert load_summary(run)["trials"] == load_summary(measured)["trials"]
     if name == "report":
         page = (tmp_path / "r.html").read_text()
-        assert "foretold-dpdk" in page
-        assert "What models foretell is not drawn" not in page
+        assert "predicted-dpdk" in page
+        assert "What models predict is not drawn" not in page
     if name == "predict":
         assert "max-min" in said.out
 
