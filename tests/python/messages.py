@@ -58,7 +58,7 @@ def _python() -> Iterator[Message]:
         names = errors | PLACELESS.get(path.parent.name, set())
         for node in ast.walk(tree):
             if isinstance(node, ast.Call) and _name(node.func) in names and node.args:
-                text = squeezed(_template(node.args[0]))
+                text = squeezed(template(node.args[0]))
                 if re.search(r"\w{2}", text):
                     yield Message(text, str(path.relative_to(ROOT)), node.lineno)
 
@@ -80,14 +80,14 @@ def _name(node: ast.expr) -> str:
     return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
 
 
-def _template(node: ast.expr) -> str:
+def template(node: ast.expr) -> str:
     """Text as far as it is written there."""
     if isinstance(node, ast.Constant):
         return str(node.value)
     if isinstance(node, ast.JoinedStr):
-        return "".join(_template(part) for part in node.values)
+        return "".join(template(part) for part in node.values)
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
-        return _template(node.left) + _template(node.right)
+        return template(node.left) + template(node.right)
     return VARIES
 
 
@@ -95,7 +95,7 @@ def _c() -> Iterator[Message]:
     for folder in C_FOLDERS:
         for path in sorted((ROOT / folder).rglob("*.c")):
             source = path.read_text()
-            said = [(found.start(), _c_text(found[1])) for found in _ERR_SET.finditer(source)]
+            said = [(found.start(), c_text(found[1])) for found in _ERR_SET.finditer(source)]
             rules = list(_c_rules(source)) if "struct rule" in source else []
             for start, text in said + rules:
                 if re.search(r"\w{2}", squeezed(text)):
@@ -111,7 +111,7 @@ def _c_rules(source: str) -> Iterator[tuple[int, str]]:
         yield found.start(), f"trial {VARIES}: {text}{value}"
 
 
-def _c_text(literals: str) -> str:
+def c_text(literals: str) -> str:
     parts = [literal for literal, _ in _LITERAL.findall(literals)]
     text = "".join(parts).replace('\\"', '"').replace("\\n", " ")
     return _CONVERSION.sub(lambda one: "%" if one[0] == "%%" else VARIES, text)
@@ -124,9 +124,9 @@ def literals() -> str:
     for path in sorted(PACKAGE.rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Constant | ast.JoinedStr):
-                found.append(squeezed(_template(node)))
+                found.append(squeezed(template(node)))
     for folder in C_FOLDERS:
         for path in sorted((ROOT / folder).rglob("*.c")):
             joined = re.finditer(r'(?:"(?:[^"\\]|\\.)*"\s*(?:PRI\w+\s*)?)+', path.read_text())
-            found += [squeezed(_c_text(one[0])) for one in joined]
+            found += [squeezed(c_text(one[0])) for one in joined]
     return "\n".join(found)

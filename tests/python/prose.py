@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A linter of the English that a person meets: README and doc/, help, error messages, other texts.
+
+It finds the words of tests/prose/words.tsv, and sentences of more than 40 words, which a colon or
+a semicolon ends as well.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import functools
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import messages
+from switchbench.cli.main import build_parser
+
+WORDS = messages.ROOT / "tests/prose/words.tsv"
+ALLOWED = messages.ROOT / "tests/prose/allowed.tsv"
+LONGEST = 40
+SENTENCE = f"a sentence of more than {LONGEST} words"
+
+_FENCE = re.compile(r"^( *)```.*?^\1```$|^<!--.*?-->$", re.M | re.S)
+_LITERAL = re.compile(r'(?:"(?:[^"\\]|\\.)*"\s*(?:PRI\w+\s*)?)+')
+_C_COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.S)
+
+
+@dataclass(frozen=True)
+class Text:
+    """Something that a person reads, and where it is from."""
+
+    kind: str  # page, help, message or text
+    place: str
+    words: str
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A rule that a text breaks."""
+
+    kind: str
+    place: str
+    rule: str
+    instead: str
+    found: str
+
+    def __str__(self) -> str:
+        return f"{self.place}: “{self.found}”; write: {self.instead}"
+
+
+@functools.cache
+def rules() -> tuple[tuple[str, re.Pattern[str], str], ...]:
+    """Each rule as written, as an expression, and what to write instead."""
+    lines = [line for line in WORDS.read_text().splitlines() if not line.startswith("#")]
+    pairs = [line.split("\t") for line in lines]
+    return tuple(
+        (rule, re.compile(rf"(?<!\w)(?:{rule})(?!\w)", re.I), instead) for rule, instead in pairs
+    )
+
+
+def lint(texts: Iterator[Text]) -> list[Finding]:
+    """What they break."""
+    return [finding for text in texts for finding in _of(text)]
+
+
+def counted(findings: list[Finding]) -> Counter[tuple[str, str]]:
+    """By kind of text and rule."""
+    return Counter((finding.kind, finding.rule) for finding in findings)
+
+
+def allowed() -> Counter[tuple[str, str]]:
+    """How many of a kind may remain; what is mended is to leave this list."""
+    lines = [line for line in ALLOWED.read_text().splitlines() if not line.startswith("#")]
+    entries = [line.split("\t") for line in lines]
+    return Counter({(kind, rule): int(count) for kind, rule, count in entries})
+
+
+def texts() -> Iterator[Text]:
+    """All that a person meets."""
+    yield from pages()
+    yield from helps()
+    told = list(messages.collect())
+    yield from (Text("message", f"{one.file}:{one.line}", one.text) for one in told)
+    known = {one.text for one in told}
+    yield from (text for text in literals() if text.words not in known)
+
+
+def pages() -> Iterator[Text]:
+    """Paragraphs, entries of lists and cells of tables."""
+    for path in [messages.ROOT / "README.md", *sorted((messages.ROOT / "doc").rglob("*.md"))]:
+        source = _FENCE.sub(lambda one: "\n" * one[0].count("\n"), path.read_text())
+        start = 1
+        for block in re.split(r"(\n\s*\n|\n(?=\s*(?:[-*|>#]|\d+\.) ?))", source):
+            for cell in re.split(r"(?<!\\)\|", block) if block.startswith("|") else [block]:
+                words = re.sub(r"\]\([^)]*\)", "]", cell)
+                yield Text("page", f"{path.relative_to(messages.ROOT)}:{start}", words)
+            start += block.count("\n")
+
+
+def helps() -> Iterator[Text]:
+    """What the parsers of the command and its subcommands say of themselves and each option."""
+    waiting: list[argparse.ArgumentParser] = [build_parser()]
+    for parser in waiting:
+        for said in (parser.description, parser.epilog):
+            for part in re.split(r"\n\s*\n", said or ""):
+                yield Text("help", parser.prog, part)
+        for action in parser._actions:
+            said = action.help if action.help != argparse.SUPPRESS else ""
+            yield Text("help", f"{parser.prog} {action.dest}", said or "")
+            if isinstance(action, argparse._SubParsersAction):
+                waiting += action.choices.values()
+
+
+def literals() -> Iterator[Text]:
+    """Strings of the sources, but for documentation of the code."""
+    for path in sorted(messages.PACKAGE.rglob("*.py")):
+        place = str(path.relative_to(messages.ROOT))
+        tree = ast.parse(path.read_text())
+        skipped = {id(node) for node in _not_said(tree)}
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Constant | ast.JoinedStr) and id(node) not in skipped:
+                words = messages.squeezed(messages.template(node))
+                yield Text("text", f"{place}:{node.lineno}", words)
+    for folder in messages.C_FOLDERS:
+        for path in sorted((messages.ROOT / folder).rglob("*.c")):
+            place = str(path.relative_to(messages.ROOT))
+            source = _C_COMMENT.sub(lambda one: "\n" * one[0].count("\n"), path.read_text())
+            for found in _LITERAL.finditer(source):
+                line = source.count("\n", 0, found.start()) + 1
+                words = messages.squeezed(messages.c_text(found[0]))
+                yield Text("text", f"{place}:{line}", words)
+
+
+def _not_said(tree: ast.AST) -> Iterator[ast.AST]:
+    """Documentation of the code, and pieces of texts that are checked as a whole."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Expr):
+            yield node.value
+        elif isinstance(node, ast.JoinedStr):
+            yield from node.values
+
+
+def _of(text: Text) -> Iterator[Finding]:
+    plain = re.sub(r"\s+", " ", text.words)
+    for rule, expression, instead in rules():
+        for found in expression.finditer(plain):
+            around = plain[max(found.start() - 30, 0) : found.end() + 30]
+            yield Finding(text.kind, text.place, rule, instead, around)
+    for sentence in re.split(r"(?<=[.?!:;])\s", re.sub(r"`[^`]*`", "x", plain)):
+        words = re.findall(r"[\w…][^\s]*", sentence)
+        if len(words) > LONGEST:
+            start = f"{' '.join(words[:8])} ..., {len(words)} words"
+            yield Finding(text.kind, text.place, SENTENCE, "two sentences", start)

@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The English that a person meets keeps to tests/prose/words.tsv, in sentences of 40 words."""
+
+from __future__ import annotations
+
+import pytest
+
+import prose
+
+
+def findings(words: str) -> list[prose.Finding]:
+    return prose.lint(iter([prose.Text("page", "here", words)]))
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "colour is not a key here",
+        "The rates are\nforetold by a model.",
+        "the configuration was refused",
+        "no such order; possible are shift and ring",
+        "key 'site' stands twice",
+        "an interim record",
+        "left_out",
+        "It is made anew.",
+    ],
+)
+def test_a_word_of_the_list_is_found(words: str) -> None:
+    assert len(findings(words)) == 1
+
+
+@pytest.mark.parametrize("words", ["at least 2 repeats", "ssh: Connection refused", "in all rows"])
+def test_what_the_field_says_is_not_found(words: str) -> None:
+    assert findings(words) == []
+
+
+def test_a_long_sentence_is_found() -> None:
+    fine = "word " * prose.LONGEST
+    assert findings(f"{fine}. {fine}.") == []
+    (found,) = findings(f"{fine}. {fine} more.")
+    assert found.rule == prose.SENTENCE
+
+
+def test_code_and_addresses_are_no_sentence() -> None:
+    assert findings(f"Write `{'word ' * 50}` and `{'word ' * 50}`.") == []
+
+
+def test_all_that_a_person_meets_is_read() -> None:
+    read = list(prose.texts())
+    kinds = [text.kind for text in read]
+    assert kinds.count("page") > 1000
+    assert kinds.count("help") > 200
+    assert kinds.count("message") > 600
+    places = {text.place.split(":")[0] for text in read}
+    assert {"README.md", "switchbench run", "engine/node/options.c"} <= places | {
+        text.place for text in read
+    }
+
+
+def test_the_text_keeps_to_the_list() -> None:
+    """No more of a rule than tests/prose/allowed.tsv allows, a list that only shrinks."""
+    found = prose.lint(prose.texts())
+    too_many = prose.counted(found) - prose.allowed()
+    wrong = [str(one) for one in found if (one.kind, one.rule) in too_many]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_what_is_allowed_are_rules() -> None:
+    known = {rule for rule, _, _ in prose.rules()} | {prose.SENTENCE}
+    assert {rule for _, rule in prose.allowed()} <= known
