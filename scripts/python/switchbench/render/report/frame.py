@@ -21,7 +21,8 @@ from ...base import format
 from ..tables.table import Table
 from .figure import Figure
 
-_SHOWN_PX = 5200  # of sections that are open at first, below the first screen
+_PAGE_PX = 6000  # at a window's width of 1280, before anything is opened
+_FIRST_PX, _FOLDED_PX = 820, 50  # of it the first screen, and each section's heading
 _ROW_PX, _MOST_ROWS_PX, _LINE_PX = 29, 544, 24  # as page.css has them
 _UNFILTERED_ROWS = 5  # as table.js has it
 _LETTERS = 130  # of a line of words
@@ -233,7 +234,8 @@ def render(page: PageWords, sections: Iterable[Section]) -> str:
 
 def _unfold(sections: Sequence[Section]) -> None:
     """Opens sections in their order while there is room."""
-    room = _SHOWN_PX - sum(section.pixels for section in sections if section.open)
+    room = _PAGE_PX - _FIRST_PX - _FOLDED_PX * len(sections)
+    room -= sum(section.pixels for section in sections if section.open)
     for section in sections:
         if section.open is None and section.folds:
             section.open = section.pixels <= room
