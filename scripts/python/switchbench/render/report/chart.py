@@ -33,7 +33,7 @@ HATCHES = ("", "/", "x", "-", ".")  # bars are told apart without colour
 _ZERO = {"rangemode": "tozero", "automargin": True}
 _KINDS: dict[str, dict[str, Any]] = {
     "zero": _ZERO, "linear": {}, "log": LOGARITHMIC, "counts": COUNTS, "sizes": {}, "names": {},
-    "phases": {},
+    "phases": {}, "nested": {"autorange": "reversed", "automargin": True},
 }  # fmt: skip
 
 
@@ -135,7 +135,7 @@ class ChartSpec:
         columns, mark = curve.columns, curve.mark or self.mark
         place = number if curve.style is None else curve.style
         points = len(columns[self.x.column])
-        along = "x" if self.y.kind == "names" else "y"  # the axis of values
+        along = "x" if self.y.kind in ("names", "nested") else "y"  # the axis of values
         made: dict[str, Any] = {"type": "bar" if mark == "bars" else "scatter"}
         if mark == "line":
             made |= line_style(place, points)
@@ -195,8 +195,10 @@ class ChartSpec:
 
 
 def _values(values: Any) -> Any:
-    """Words as they are, numbers packed."""
+    """Words, and two lists of them, as they are; numbers packed."""
     some = list(values) if isinstance(values, list | tuple) else values
+    if isinstance(some, list) and some and isinstance(some[0], list):
+        return some
     if isinstance(some, list) and any(isinstance(value, str) for value in some):
         return some
     return packed(gaps(some) if isinstance(some, list) else some)

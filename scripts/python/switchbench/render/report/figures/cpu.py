@@ -14,8 +14,8 @@ from ....analysis.data import Measured
 from ....base import format
 from ...tables.messages import effect, slowest_node
 from ...tables.sections import CPU
-from ..chart import ChartAxis, ChartSpec, Panel, Trace, sentence
-from ..figure import LEGEND, LOGARITHMIC, Figure, gaps, marker, packed, rows
+from ..chart import ChartAxis, ChartSpec, Panel, Trace, between
+from ..figure import LOGARITHMIC, Figure, gaps
 from .series import Entry
 
 Floats = NDArray[np.float64]
@@ -46,7 +46,7 @@ def figures(measured: Measured) -> Iterator[Figure]:
         if one["cpu_s_per_gb"] is not None
     ]
     if len({one["transport"] for _, one in sides}) > 1:
-        yield _figure(sides)
+        yield _COST.draw(_panel(sides))
     computing = [
         entry
         for entry in measured.summary["messages"].get("concurrent_computation", [])
@@ -56,40 +56,48 @@ def figures(measured: Measured) -> Iterator[Figure]:
         yield _COMPUTING.draw(_computing(computing))
 
 
-def _figure(sides: Sequence[tuple[Entry, Entry]]) -> Figure:
+_COST = ChartSpec(
+    "cpu", "CPU time by transport, for each gigabyte delivered", COST_IS, CPU, "points",
+    ChartAxis("CPU s/GB", "cost"), ChartAxis(column="of", kind="nested"),
+    "{label}: {cost} s/GB<br>{said}<extra></extra>", values="middle right", legend=True,
+)  # fmt: skip
+
+
+def _panel(sides: Sequence[tuple[Entry, Entry]]) -> Panel:
     whole = gaps([one["cpu_s_per_gb"] for _, one in sides])
     own = gaps([one["cpu_process_s_per_gb"] for _, one in sides])
     naming = _naming([entry for entry, _ in sides])
     places = [[naming(entry) for entry, _ in sides], [_name(one) for _, one in sides]]
-    places = [[_wrapped(name) for name in names] for names in places]
+    shared = {
+        "of": [[_wrapped(name) for name in names] for names in places],
+        "said": [_said(one) for _, one in sides],
+    }
+    # The line between both is what the kernel and all else took.
+    kernel = between(whole - np.maximum(0.0, whole - own), whole, whole) | {
+        "width": 0, "thickness": 3, "color": "rgba(127,127,127,0.6)"
+    }  # fmt: skip
+    every = {"error_x": kernel, "textposition": _beside(whole, own, "right")}
+    traces = [
+        Trace("all", shared | {"cost": whole}, style=1, more=every),
+        Trace("own processes", shared | {"cost": own}, style=0,
+              more={"textposition": _beside(own, whole, "left")}),
+    ]  # fmt: skip
     positive = np.concatenate([whole, own])
     positive = positive[positive > 0]
     wide = len(positive) > 0 and positive.max() > _WIDE * positive.min()
     scale: dict[str, Any] = LOGARITHMIC if wide else {"rangemode": "tozero"}
-    return Figure(
-        name="cpu",
-        title=sentence("CPU time by transport, for each gigabyte delivered"),
-        definition=COST_IS + (WIDE_IS if wide else ""),
-        data=[
-            _dots(1, "all", whole, places, sides)
-            | {"error_x": _rest(whole, own), "textposition": _beside(whole, own, "right")},
-            _dots(0, "own processes", own, places, sides)
-            | {"textposition": _beside(own, whole, "left")},
-        ],
-        layout={
-            "legend": LEGEND,
-            "xaxis": scale | {"title": {"text": "CPU s/GB"}, "range": _range(positive, wide, 0.15)},
-            "yaxis": {"autorange": "reversed", "automargin": True},
-            "meta": {
-                "narrow": {
-                    "xaxis": {"range": _range(positive, wide, 0.5)},
-                    "yaxis": {"tickfont": {"size": 10}},
-                }
-            },
+    title = {"text": _COST.x.title}
+    layout = {
+        "xaxis": scale | {"title": title, "range": _range(positive, wide, 0.15)},
+        "meta": {
+            "narrow": {
+                "xaxis": {"range": _range(positive, wide, 0.5)},
+                "yaxis": {"tickfont": {"size": 10}},
+            }
         },
-        section=CPU,
-        height=150 + 38 * len(sides),
-    )
+    }
+    words = WIDE_IS if wide else ""
+    return Panel("", traces, words=words, height=150 + 38 * len(sides), layout=layout)
 
 
 def _wrapped(name: str) -> str:
@@ -97,42 +105,11 @@ def _wrapped(name: str) -> str:
     return name.replace(", ", ",<br>", 1)
 
 
-def _dots(
-    number: int, name: str, values: Floats, places: Any, sides: Sequence[tuple[Entry, Entry]]
-) -> dict[str, Any]:
-    """One of both, each point with its value."""
-    return {
-        "type": "scatter",
-        "mode": "markers+text",
-        "name": name,
-        "x": packed(values),
-        "y": places,
-        "marker": marker(number, 10),
-        "text": [format.digits(value) for (value,) in rows(values)],
-        "cliponaxis": False,
-        "customdata": [_said(one) for _, one in sides],
-        "hovertemplate": f"{name}: %{{x:,.4~r}} s/GB<br>%{{customdata[0]}}<extra></extra>",
-    }
-
-
 def _beside(values: Floats, others: Floats, otherwise: str) -> list[str]:
     """On which side of its point a value is written: not between the two. All is more than its
     part but where clocks are as coarse as those of emulated guests."""
     sides = np.where(values > others, "right", np.where(values < others, "left", otherwise))
     return [f"middle {side}" for side in sides]
-
-
-def _rest(whole: Floats, own: Floats) -> dict[str, Any]:
-    """The line between both: what the kernel and all else took."""
-    return {
-        "type": "data",
-        "symmetric": False,
-        "array": packed(np.zeros(len(whole))),
-        "arrayminus": packed(np.maximum(0.0, whole - own)),
-        "width": 0,
-        "thickness": 3,
-        "color": "rgba(127,127,127,0.6)",
-    }
 
 
 def _range(positive: Floats, wide: bool, room: float) -> list[float] | None:
@@ -173,11 +150,11 @@ def _name(one: Entry) -> str:
     return ", ".join([" ".join([one["transport"], *options]), format.size(one)])
 
 
-def _said(one: Entry) -> list[Any]:
+def _said(one: Entry) -> str:
     ratio = one["ratio"]["cpu_s_per_gb"]
     parts = [] if ratio is None else [f"{ratio:.2f} times the baseline's"]
     parts += ["workers poll"] if one["polling"] else []
-    return [", ".join(parts)]
+    return ", ".join(parts)
 
 
 # --- computing beside messages -----------------------------------------------------------------
