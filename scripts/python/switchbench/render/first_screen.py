@@ -175,13 +175,13 @@ def _tester(summary: Summary) -> Line:
 def _findings(summary: Summary) -> Line:
     kinds = (
         ("fault", summary["errors"]),
-        ("alarm", summary["warnings"]),
+        ("warning", summary["warnings"]),
         ("finding", summary.get("findings") or []),
         ("gap", summary["not_measured"]),
     )
     counts = [format.of(len(found), noun) for noun, found in kinds if found]
     if not counts:
-        return Line("Findings", "none", None, "none", "no fault, alarm, finding or gap")
+        return Line("Findings", "none", None, "none", "no fault, warning, finding or gap")
     total = sum(len(found) for _, found in kinds)
     words = ", ".join(counts)
     style = _BAD if summary["errors"] else _DOUBT

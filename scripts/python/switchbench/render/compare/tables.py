@@ -132,7 +132,7 @@ def shared(comparison: Comparison) -> Spec:
                 **{f"beside {number}": _beside(*pair) for number, pair in values},
             }
 
-    alone = f"{found.alone:,} figures of one program alone are left out." if found.alone else ""
+    alone = f"{found.alone:,} figures of one program alone are omitted." if found.alone else ""
     return Spec("shared", "The same by several programs", alone, columns, entries)
 
 
@@ -198,7 +198,7 @@ def ratios(comparison: Comparison) -> Spec:
 
     by = "divided by HPL, " if balance.divided else ""
     title = f"Ratios, {by}the best of each is 1 (Saini et al. 2005, Figure 5)"
-    about = "".join(f"Left out: {sentence}. " for sentence in balance.left_out)
+    about = "".join(f"Omitted: {sentence}. " for sentence in balance.left_out)
     return Spec("ratios", title, about, columns, entries)
 
 

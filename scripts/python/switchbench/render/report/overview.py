@@ -103,7 +103,7 @@ def verdict(summary: Summary) -> list[Part | None]:
     if not found:
         return []
     return [
-        sentences("Reservations", found["warnings"], "doubt"),
+        sentences("Warnings of the verdict", found["warnings"], "doubt"),
         Words(f"{found['scope']} Clauses, SHA-256: {found['clauses_sha256']}", "about"),
     ]
 
@@ -175,11 +175,11 @@ def found(summary: Summary) -> list[Part | None]:
     limits = limit_sentences(summary.get("trials") or [])
     parts: list[Part | None] = [
         sentences("What went wrong", summary.get("errors"), "bad"),
-        sentences("Alarms", summary.get("warnings"), "bad"),
+        sentences("Warnings", summary.get("warnings"), "bad"),
         sentences("A host, not the network, may have been the limit", limits, "doubt"),
     ]
     if not any(parts) and not summary.get("findings"):
-        return [Words("Nothing: no alarm, no finding, no host in doubt.")]
+        return [Words("Nothing: no warning, no finding, no host that was the limit.")]
     return parts
 
 

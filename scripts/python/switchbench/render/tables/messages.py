@@ -174,7 +174,7 @@ def _piece(title: str, part: str, figure: str) -> Column:
 computing = Spec(
     "computing",
     "Concurrent computation",
-    "Mflop/s of one thread, alone and beside messages.",
+    "Mflop/s of one thread, alone and concurrent with messages.",
     (
         count("trial", "trial"),
         TRANSPORT,
@@ -182,16 +182,16 @@ computing = Spec(
                value=lambda entry: entry["share"] and 100 * entry["share"]),
         Column("alone", "compute_only_mflops", unit="Mflop/s",
                defined="messages.concurrent_computation.compute_only_mflops"),
-        Column("beside messages", "concurrent_mflops", unit="Mflop/s",
+        Column("with messages", "concurrent_mflops", unit="Mflop/s",
                defined="messages.concurrent_computation.concurrent_mflops"),
         text("messages made it", "slowdown_percent", value=effect,
              defined="messages.concurrent_computation.slowdown_percent"),
         text("worst node", "slowest_node", value=slowest_node,
              defined="messages.concurrent_computation.slowest_node"),
         _piece("piece p99, alone", "compute_only", "p99"),
-        _piece("piece p99, beside", "concurrent", "p99"),
+        _piece("piece p99, with", "concurrent", "p99"),
         _piece("piece max, alone", "compute_only", "max"),
-        _piece("piece max, beside", "concurrent", "max"),
+        _piece("piece max, with", "concurrent", "max"),
     ),
     _of("concurrent_computation"),
 )  # fmt: skip

@@ -49,12 +49,12 @@ plans = Spec(
         PLAN,
         *SETTING,
         count("phases", "phases", fold=True, output=PAGE),
-        measured("elapsed_s", about="The whole plan, barriers and drains included"),
+        measured("elapsed_s", about="All phases, barriers and drains included"),
         measured("throughput_min"),
         *(replace(column, output=PAGE) for column in (*RATES[1:], *SHARES, SLOWEST)),
         text("in phase", "in_phase", about="The phase of the slowest flow", seldom=True),
         text("by phase", "spark", output=TERMINAL, drop=5, seldom=True,
-             about="% of line of the port that got least, a bar for each phase"),
+             about="% of line of the port that got the lowest share, a bar for each phase"),
         measured("lost_frames", output=PAGE),
         measured("host_dropped_frames", fold=True, output=PAGE),
         TRIAL,
@@ -314,8 +314,8 @@ clauses = Spec(
     "Each clause as stated, the worst value that was seen, and how far it is from the limit.",
     (
         text("clause", "id"),
-        Column("verdict", "verdict", "verdict", about="Accepted: holds for every value. Refused: "
-               "fails for one. Inconclusive: a host was in doubt, or a value is missing"),
+        Column("verdict", "verdict", "verdict", about="Whether it holds for every value; "
+               "inconclusive: a host may have been the limit, or a value is missing"),
         text("measure", "measure", about="doc/measures.md, Clauses"),
         text("required", "require", about="As stated"),
         Column("worst value", "value", defined="expectations.value"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 GLANCE = "At a glance"
 VERDICT = "Verdict"
-FINDINGS = "Findings and alarms"
+FINDINGS = "Findings"
 RESULTS = "Results"
 NODES = "Throughput by number of nodes"
 PAIRS = "Pairs"

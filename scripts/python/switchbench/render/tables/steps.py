@@ -44,7 +44,7 @@ functions = Spec(
     "repetitions, or of batches; the interval of the mean is over repeats.",
     (
         text("function", "pattern", value=format.pattern, output=PAGE,
-             about="IMB's, or a pattern by steps"),
+             about="IMB's, or a pattern of dependent steps"),
         *_HEADED,
         _number("#bytes", "size"),
         _number("#repetitions", "repetitions"),

@@ -117,7 +117,7 @@ def floor_words(summary: Entry) -> str | None:
     ]
     if not words:
         return None
-    return f"the software's own path on a loopback: {', '.join(words)} µs (p50)"
+    return f"tester overhead (loopback): {', '.join(words)} µs (p50)"
 
 
 def show_times(summary: Entry, phases: Sequence[tuple[str, Entry]], console: Console) -> None:

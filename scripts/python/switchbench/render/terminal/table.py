@@ -160,7 +160,7 @@ class SummaryPrinter:
         if plans:
             table = results.plans.on_terminal(plans)
             unit = table.unit if table else ""
-            show(table, self._console, f"Whole plans, payload in {unit}, one way")
+            show(table, self._console, f"Pattern totals, payload in {unit}, one way")
 
     def _spark(self, plan: Mapping[str, Any]) -> str:
         entries = [e for e in self._summary["trials"] if plan_key(e) == plan_key(plan)]
@@ -242,7 +242,7 @@ class SummaryPrinter:
         for title, lines, style in (
             ("A host, not the network, may have been the limit", limits, "yellow"),
             ("Found", sentences, "bold red"),
-            ("Alarms", found["warnings"], "bold red"),
+            ("Warnings", found["warnings"], "bold red"),
             ("Not measured", found["not_measured"], "yellow"),
             ("What went wrong", found["errors"], "bold red"),
         ):

@@ -31,7 +31,7 @@ def show(summary: Entry, console: Console) -> None:
     console.print()
     console.print(Text(f"{verdict['sentence']}.", _STYLES[verdict["verdict"]]))
     for reservation in verdict["warnings"]:
-        console.print(Text(f"Reservation: {reservation}.", "yellow"))
+        console.print(Text(f"Warning: {reservation}.", "yellow"))
     console.print(Text(verdict["scope"]))
     console.print(Text(f"clauses    SHA-256 {verdict['clauses_sha256']}"))
 

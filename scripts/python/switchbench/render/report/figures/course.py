@@ -87,7 +87,7 @@ def _figure(measured: Measured, number: int, plan: Entry, spans: Spans, left: in
     ends = np.unique(spans.src.astype(np.int64) * size + spans.dst)
     unit = unit_for([float(spans.mbps.max())])
     common = group([plan]).common
-    words = f"{left} settings in which no flow fell as far are left out. " if left else ""
+    words = f"{left} settings in which no flow fell as far are omitted. " if left else ""
     one_phase = plan["phases"] == 1
     if one_phase and len(ends) <= _LINES:
         traces = list(_lines(measured, spans, np.divmod(ends, size), unit))

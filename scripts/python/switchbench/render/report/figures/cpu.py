@@ -28,7 +28,7 @@ COST_IS = (
 )
 COMPUTING_IS = (
     "Floating-point operations of one thread in a second while it computed, the mean over all "
-    "nodes: alone, and beside messages. Less beside them is what messages cost computing, unless "
+    "nodes: alone, and concurrent with messages. Less then is what messages cost computing, unless "
     "the line at the bar's end, by how much the nodes differ among themselves (95 %), reaches over "
     "the difference. On hover: what that comes to, and the node that was slowed down the most. "
     "(Salmon, Stein and Sterling 1998, Figure 7)"
@@ -162,7 +162,7 @@ def _said(one: Entry) -> str:
 
 def _computing(entries: Sequence[Entry]) -> Panel:
     bars = []
-    for name, key in (("alone", "compute_only_mflops"), ("beside messages", "concurrent_mflops")):
+    for name, key in (("alone", "compute_only_mflops"), ("with messages", "concurrent_mflops")):
         columns = {
             "of": [_scatter_words(entry) for entry in entries],
             "rate": [entry[key] for entry in entries],
@@ -176,9 +176,9 @@ def _computing(entries: Sequence[Entry]) -> Panel:
 
 
 _COMPUTING = ChartSpec(
-    "computing", "computing alone and beside messages", COMPUTING_IS, CPU, "bars",
+    "computing", "computing alone and concurrent with messages", COMPUTING_IS, CPU, "bars",
     ChartAxis("Mflop/s of one thread", "rate"), ChartAxis(column="of", kind="names"),
-    "{label}: {rate} Mflop/s<br>beside messages {effect}; most, {worst}<extra></extra>",
+    "{label}: {rate} Mflop/s<br>with messages {effect}; most, {worst}<extra></extra>",
     layout={"barmode": "group"},
 )  # fmt: skip
 

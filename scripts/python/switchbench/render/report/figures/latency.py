@@ -35,10 +35,8 @@ _WHAT = {
         "How much the one-way delays of two frames differ that follow each other in a stream "
         "(RFC 3393), in microseconds; needs no common clock."
     ),
-    "round_trip": (
-        "Time of a probe there and back, beside the load, in microseconds, by one clock."
-    ),
-    "pingpong": "Time of a message there and back, in microseconds.",
+    "round_trip": ("Round trip of a probe, beside the load, in microseconds, by one clock."),
+    "pingpong": "Round trip of a message, in microseconds.",
 }
 _OF = (
     " Of all flows, phases and repeats of a setting together; from the nodes' histograms, whose "
@@ -149,7 +147,7 @@ def _left_out(shorter: int, few: int) -> str:
     """Which settings have no curve, so that nobody compares what is here with what is not."""
     reasons = ((shorter, "with shorter tails (99 %)"), (few, f"with fewer than {_LEAST} times"))
     said = [f"{format.of(count, 'setting')} {why}" for count, why in reasons if count]
-    return f" Left out: {' and '.join(said)}." if said else ""
+    return f" Omitted: {' and '.join(said)}." if said else ""
 
 
 # --- curves --------------------------------------------------------------------------------------

@@ -25,14 +25,14 @@ PLACES_ARE = (
 PHASES_ARE = (
     "Frames of a phase that were offered and did not arrive, after the drain, in percent of those "
     "offered: of all flows and of the worst flow (thin line, open marker); of repeats the "
-    "greatest."
+    "max."
 )
 AGAIN_IS = (
-    "TCP segments that the senders' kernels sent again in a phase (TCP_INFO): what was lost, or "
+    "TCP segments that the senders' kernels retransmitted in a phase (TCP_INFO): what was lost, or "
     "believed to be. TCP repeats what is lost, so no bytes are missing; the sum over repeats."
 )
 PACKETS_ARE = (
-    "RDMA packets that the devices sent again in a phase, by their own counters; the sum over "
+    "RDMA packets that the devices retransmitted in a phase, by their own counters; the sum over "
     "ports and repeats."
 )
 MESSAGES_ARE = (

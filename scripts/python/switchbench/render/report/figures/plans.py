@@ -21,7 +21,7 @@ from ..figure import PALETTE, Figure, gaps, named_rows
 from .series import Entry, Series, by, columns, group
 
 WHOLE = (
-    "Time: of the whole plan, from its first barrier to its last, probes, warm-up and drain "
+    "Time: of all phases, from the first barrier to the last, probes, warm-up and drain "
     "included, in seconds; of a transfer it is what the exchange took. Throughput: payload that "
     "receivers verified in the windows, one way, per flow, the mean of the phases' means. Bars at "
     "their ends reach over repeats. (Rauch 2005, Figure 2)"
@@ -29,7 +29,7 @@ WHOLE = (
 BY_PHASE = (
     "Payload that receivers verified in the phase's window, one way: of the slowest flow "
     "(minimum), the mean over flows, and of the fastest (maximum). The band reaches from minimum "
-    "to maximum; over repeats from the least to the greatest. In a shift the phase's number is the "
+    "to maximum; over repeats from the lowest to the highest. In a shift the phase's number is the "
     "distance between the nodes that talk. (Rauch 2005, Figure 3)"
 )
 _OVERLAID = 4  # series in one figure by phase: more hide each other
@@ -57,7 +57,7 @@ def _counts(plan: Entry) -> bool:
 
 def _half(title: str, hover: str) -> ChartSpec:
     return ChartSpec(
-        "plans", "whole plans: time and throughput", WHOLE, ALL_TO_ALL, "bars",
+        "plans", "pattern totals: time and throughput", WHOLE, ALL_TO_ALL, "bars",
         ChartAxis(title, "mean"), ChartAxis(column="of", kind="names"), hover,
         spread=("low", "high"), values="outside",
     )  # fmt: skip

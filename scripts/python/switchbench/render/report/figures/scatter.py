@@ -26,7 +26,7 @@ from .series import Entry, by
 Floats = NDArray[np.float64]
 
 POINTS_ARE = (
-    "Each point is one message: half the time it took there and back, in microseconds, against its "
+    "Each point is one message: half its round trip, in microseconds, against its "
     "size. The line is the fit time = latency + size / bandwidth, robust against outliers. Both "
     "axes are logarithmic. (Salmon, Stein and Sterling 1998, Figures 3 to 6) "
 )

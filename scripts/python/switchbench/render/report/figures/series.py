@@ -29,7 +29,7 @@ def _together(entry: Entry) -> str:
 _TRAFFIC = {
     "stream": "",
     "transfer": "transfer",
-    "pingpong": "there and back",
+    "pingpong": "ping-pong",
     "schedule": "by steps",
 }
 _FACETS: dict[str, Callable[[Entry], str]] = {
