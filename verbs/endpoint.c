@@ -96,7 +96,7 @@ static const struct {
     {IBV_WC_LOC_PROT_ERR, "this device may not use the memory it was given"},
 };
 
-/* doc/verbs.md, "Soft-RoCE" */
+/* doc/how-to/verbs.md, "Soft-RoCE" */
 static const char miscounted[] =
     "the receiving device finds a request invalid: Soft-RoCE, when it repeats packets twice before "
     "their acknowledgements come, counts them wrong; give verbs a longer timeout (18 is 1 s), or "

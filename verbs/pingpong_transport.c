@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Ping-pong over verbs (doc/messages.md, pingpong.h). Each flow has a stream to its destination, as
- * any flow, and a reply stream. A round trip's time is taken before the message is posted and after
- * the reply was verified.
+ * Ping-pong over verbs (doc/reference/messages.md, pingpong.h). Each flow has a stream to its
+ * destination, as any flow, and a reply stream. A round trip's time is taken before the message is
+ * posted and after the reply was verified.
  *
  * On an unreliable service a message or its reply may be lost: then the source gives it up and goes
  * on with the next, whose number tells the destination what it has missed.

@@ -14,7 +14,8 @@ enum verbs_connect { VERBS_CONNECT_EXCHANGE, VERBS_CONNECT_CM };
 
 #define VERBS_AUTOMATIC (-1)
 
-/* What each means in the field's words: doc/verbs.md. 0 is "automatic" unless said otherwise. */
+/* What each means in the field's words: doc/how-to/verbs.md. 0 is "automatic" unless said
+ * otherwise. */
 struct verbs_options {
     enum verbs_service service;
     enum verbs_operation operation;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Binds PCI network devices to a driver of DPDK's, and restores them (doc/bind.md).
+ * Binds PCI network devices to a driver of DPDK's, and restores them (doc/how-to/bind.md).
  *
  * Before the first change a journal is on disk that says all that leaving the kernel driver takes
  * away: driver and override, virtual functions, and of each interface its name, MAC, MTU, state,

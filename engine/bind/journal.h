@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * The journal's file: on disk, whole, before anything is changed, and one at a time. Its layout is
- * in doc/bind.md.
+ * in doc/how-to/bind.md.
  */
 #ifndef ENGINE_BIND_JOURNAL_H
 #define ENGINE_BIND_JOURNAL_H

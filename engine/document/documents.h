@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The node's documents (doc/node-protocol.md) as plain data. A document is one mapping with exactly
- * one of the keys of struct document.
+ * The node's documents (doc/reference/node-protocol.md) as plain data. A document is one mapping
+ * with exactly one of the keys of struct document.
  */
 #ifndef ENGINE_DOCUMENTS_H
 #define ENGINE_DOCUMENTS_H
@@ -39,7 +39,7 @@ struct doc_node {
     unsigned cores_count;
 };
 
-/* PCI ports leave their kernel driver for dpdk (doc/bind.md). */
+/* PCI ports leave their kernel driver for dpdk (doc/how-to/bind.md). */
 struct doc_bind {
     char *driver;
     char *journal;      /* NULL: BIND_JOURNAL */

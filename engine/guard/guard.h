@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * The guard: line-rate traffic is a weapon, so the node asks here before it opens a port
- * (doc/safety.md). An interface is refused when it, or a device that shares its cable or its
- * bridge, carries something that a host needs: a default route, the controller's connection,
+ * (doc/reference/safety.md). An interface is refused when it, or a device that shares its cable or
+ * its bridge, carries something that a host needs: a default route, the controller's connection,
  * mounted network storage; and when that is a bond or the loopback.
  */
 #ifndef ENGINE_GUARD_H

@@ -34,7 +34,8 @@ struct flow_window {
     struct flow_count close;
 };
 
-/* How the reordered frames of a flow were out of order; dpdk only. doc/measures.md has formulas. */
+/* How the reordered frames of a flow were out of order; dpdk only. doc/reference/measures.md has
+ * formulas. */
 struct flow_reordering {
     uint64_t extent_sum; /* RFC 4737, 4.2: arrivals since a greater sequence came first */
     uint64_t extent_max;

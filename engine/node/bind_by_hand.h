@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Devices bound to DPDK and restored without a run (doc/bind.md).
+ * Devices bound to DPDK and restored without a run (doc/how-to/bind.md).
  */
 #ifndef ENGINE_BIND_BY_HAND_H
 #define ENGINE_BIND_BY_HAND_H

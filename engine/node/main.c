@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * switchbench-node: documents in, records out (doc/node-protocol.md).
+ * switchbench-node: documents in, records out (doc/reference/node-protocol.md).
  */
 #include "bind_by_hand.h"
 #include "control_check.h"

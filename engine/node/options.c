@@ -20,14 +20,15 @@ static const char usage[] =
     "  --connection SSH_CONNECTION\n"
     "                 where the controller sits, when the environment does not say (sudo)\n"
     "  --plan         print the plan of a `plan` document and send nothing\n"
-    "  --bind         give PCI network devices to DPDK (doc/bind.md), by vfio-pci, "
+    "  --bind         give PCI network devices to DPDK (doc/how-to/bind.md), by vfio-pci, "
     "uio_pci_generic\n"
     "                 or igb_uio; with N hugepages of 2 MiB reserved for the time\n"
     "  --restore      give everything back as the journal has it (" BIND_JOURNAL ")\n"
     "  --reach ADDRESS:PORT\n"
     "                 try who is heard on this control address (switchbench doctor)\n"
     "\n"
-    "The documents and records are described in doc/node-protocol.md. By hand at two hosts:\n"
+    "The documents and records are described in doc/reference/node-protocol.md. By hand at two "
+    "hosts:\n"
     "  switchbench plan CONF --job job.yaml      # once; copy job.yaml to both, mode 0600\n"
     "  switchbench-node job.yaml --name node1    # on each, with its own name\n";
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Records: one JSON object a line on standard output (doc/node-protocol.md). Standard output has
- * its own thread and a queue, so a blocked pipe never delays the barrier or a worker; of all
- * records only `progress` may be dropped.
+ * Records: one JSON object a line on standard output (doc/reference/node-protocol.md). Standard
+ * output has its own thread and a queue, so a blocked pipe never delays the barrier or a worker; of
+ * all records only `progress` may be dropped.
  */
 #ifndef ENGINE_RECORD_WRITER_H
 #define ENGINE_RECORD_WRITER_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * The records of trials and phases: each kind is a table of keys and values in the file of what it
- * is about. doc/node-protocol.md says what they mean.
+ * is about. doc/reference/node-protocol.md says what they mean.
  */
 #ifndef ENGINE_REPORT_H
 #define ENGINE_REPORT_H

@@ -14,7 +14,7 @@
     sodium_base64_ENCODED_LEN(SAMPLES_A_RECORD * sizeof(struct sample),                            \
                               sodium_base64_VARIANT_ORIGINAL)
 
-static_assert(sizeof(struct sample) == 16, "doc/node-protocol.md");
+static_assert(sizeof(struct sample) == 16, "doc/reference/node-protocol.md");
 static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "a sample is written as it lies");
 
 static void report_lane(const struct phase_run *run, const struct phase_lane *lane,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * PCI ports that leave their kernel driver for DPDK during the run (doc/bind.md).
+ * PCI ports that leave their kernel driver for DPDK during the run (doc/how-to/bind.md).
  */
 #ifndef ENGINE_PORT_BINDING_H
 #define ENGINE_PORT_BINDING_H

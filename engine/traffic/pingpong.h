@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Ping-pong at the source of its messages (doc/messages.md): when a flow begins the next one, and
- * what is kept of those that ended. How bytes travel is the transport's, in its hooks.
+ * Ping-pong at the source of its messages (doc/reference/messages.md): when a flow begins the next
+ * one, and what is kept of those that ended. How bytes travel is the transport's, in its hooks.
  *
  * A turn is what has one message in flight: each flow that the lane sends, or, with partners drawn
  * at random, the whole lane. The main thread makes a game and reads it afterwards, one worker plays

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * One rank's part in a dependent phase (doc/schedules.md), without any I/O: which messages are open
- * now, what is computed between them, when a repetition begins and ends. The same for all
- * transports, who know how bytes travel:
+ * One rank's part in a dependent phase (doc/reference/schedules.md), without any I/O: which
+ * messages are open now, what is computed between them, when a repetition begins and ends. The same
+ * for all transports, who know how bytes travel:
  *
  *     executor_begin
  *     again and again: send and receive what is open (sends, receives), and count it down; when

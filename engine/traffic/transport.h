@@ -107,8 +107,9 @@ enum traffic {
     TRAFFIC_STREAM,   /* at a rate from start to stop */
     TRAFFIC_TRANSFER, /* `transfer_bytes` of payload per flow, to completion */
     TRAFFIC_PROBE,    /* `probes` frames or messages per flow, slowly: can they be reached? */
-    TRAFFIC_PINGPONG, /* one message a flow there and back, again and again (doc/messages.md) */
-    TRAFFIC_SCHEDULE, /* steps that wait for each other (doc/schedules.md) */
+    TRAFFIC_PINGPONG, /* one message a flow there and back, again and again
+                         (doc/reference/messages.md) */
+    TRAFFIC_SCHEDULE, /* steps that wait for each other (doc/reference/schedules.md) */
 };
 
 /* How messages go there and back. Each flow has one under way; `random`: each port has one, by a
@@ -141,7 +142,7 @@ struct sample {
     uint32_t begun_us; /* since the phase's start */
 };
 
-/* Which times of a flow a transport can measure (doc/latency.md). */
+/* Which times of a flow a transport can measure (doc/reference/latency.md). */
 enum latency_kind {
     LATENCY_ONE_WAY, /* destination: from a frame's stamp to its arrival, of what was delivered */
     LATENCY_IPDV,    /* destination: what two frames that follow each other differ in it */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The description of a modelled switch (doc/model.md): one YAML document in, the core's own
- * description out. Unknown keys and wrong types are refused with their position.
+ * The description of a modelled switch (doc/reference/model.md): one YAML document in, the core's
+ * own description out. Unknown keys and wrong types are refused with their position.
  */
 #ifndef MODEL_DESCRIBE_H
 #define MODEL_DESCRIBE_H

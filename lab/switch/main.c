@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * switchbench-switch: a description in, a switch between devices, reports of what it did out
- * (doc/model.md).
+ * (doc/reference/model.md).
  */
 #include "clock.h"
 #include "command_reader.h"
@@ -38,7 +38,7 @@ static const char usage[] =
     "\n"
     "  --check        only read the description and say what is wrong with it\n"
     "\n"
-    "The description's keys are explained in doc/model.md.\n";
+    "The description's keys are explained in doc/reference/model.md.\n";
 
 static volatile sig_atomic_t signalled;
 

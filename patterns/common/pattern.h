@@ -40,8 +40,9 @@ struct pattern_ranks {
     size_t count;
 };
 
-/* What is asked of a pattern. Strings are the configuration's words (doc/configuration.md);
- * NULL or 0 means the pattern's default. Parameters that a pattern does not know must be unset. */
+/* What is asked of a pattern. Strings are the configuration's words
+ * (doc/reference/configuration.md); NULL or 0 means the pattern's default. Parameters that a
+ * pattern does not know must be unset. */
 struct pattern_request {
     const char *name;       /* one of pattern_names() */
     uint32_t n;             /* ranks, 2..PATTERN_RANKS_MAX */
@@ -63,7 +64,7 @@ struct pattern_request {
     bool local;             /* any: the plan is one schedule (schedule.h), the phases are its steps;
                                implied where it has no other form */
     uint64_t bytes;         /* of a message in a schedule, 0 to PATTERN_BYTES_MAX */
-    const char *algorithm;  /* collectives: one of their own (doc/collectives.md) */
+    const char *algorithm;  /* collectives: one of their own (doc/reference/collectives.md) */
     uint32_t skew;          /* allgatherv, alltoallv: percent by which sizes differ, 0 to 100: they
                                rise evenly from bytes - skew to bytes + skew */
     const char *class;      /* nas_...: S (default) | W | A | B | C | D */

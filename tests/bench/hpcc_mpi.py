@@ -7,7 +7,7 @@ node's namespace (mpi.py), in turn.
 
   rings        HPCC's b_eff part of a whole run of Debian's hpcc (a matrix of 40 x 40, so that all
                else is over at once) against `pattern: hpcc`, which has the same sizes, counts and
-               definitions (doc/hpcc-imb.md)
+               definitions (doc/how-to/hpcc-imb.md)
   collectives  Open MPI's Allreduce, Alltoall and Bcast, with the algorithms that it chooses, timed
                as by IMB (mpi_collectives.c) against ours, the algorithm named; t_avg of both.
                Sums of ours are verified, outside of the time

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What benchmarks of `verbs` share: guests with Soft-RoCE (doc/guests.md), a crew of nodes in them
-that run trials one by one, and perftest in the same guests.
+"""What benchmarks of `verbs` share: guests with Soft-RoCE (doc/how-to/guests.md), a crew of nodes
+in them that run trials one by one, and perftest in the same guests.
 
 Guests are emulated and share this machine's cores, so a figure by itself says nothing about RDMA;
 its ratio to what perftest gets in the same guests, in turn, does.

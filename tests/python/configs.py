@@ -76,7 +76,7 @@ expect:
 - id: "4.2"
   clause: "No frame lost at full load on all ports"
   where: {pattern: aapc, transport: dpdk, load: 99.98%}
-  measure: lost_frames         # a name in doc/measures.md
+  measure: lost_frames         # a name in doc/reference/measures.md
   over: flow                   # flow | port | phase | plan | run
   require: "== 0"
 """

@@ -24,7 +24,7 @@ CONFIGURATION = {
     "together": "concurrent_networks",
 }
 
-# Of the documents that nodes read (doc/node-protocol.md).
+# Of the documents that nodes read (doc/reference/node-protocol.md).
 DOCUMENTS = {
     "beat": "heartbeat",
     "job.deadman_ms": "heartbeat_timeout_ms",
@@ -150,7 +150,7 @@ SUMMARY = {
     "verdict.reservations": "warnings",
 }
 
-# Of comparison.json (doc/compare.md), in any of its rows.
+# Of comparison.json (doc/how-to/compare.md), in any of its rows.
 COMPARISON = {"axes.most": "max", "rows.high": "ci_high", "rows.low": "ci_low"}
 
 # Of plan.json: a trial's document is what its nodes read.

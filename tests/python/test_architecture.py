@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The rules of doc/architecture.md that a machine can check: who may include or import whom, what a
-part exports, how long a function may be, and what each file begins with."""
+"""The rules of doc/developer/architecture.md that a machine can check: who may include or import
+whom, what a part exports, how long a function may be, and what each file begins with."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ RUNTIME = (
     *("engine/guard", "engine/bind", "engine/control", "engine/document", "engine/record"),
     *("engine/worker", "engine/transport"),
 )
-# The floors (doc/architecture.md): what the files of a folder may include from others.
+# The floors (doc/developer/architecture.md): what the files of a folder may include from others.
 FLOORS: dict[str, tuple[str, ...]] = {
     "patterns/common": (),
     "patterns/matrix": ("patterns/common",),
@@ -577,7 +577,7 @@ def test_no_path_of_a_machine_in_the_tree() -> None:
 
 
 def drawing(arrows: Mapping[str, Iterable[str]]) -> str:
-    """Who uses whom, in the language of Graphviz (doc/architecture.md)."""
+    """Who uses whom, in the language of Graphviz (doc/developer/architecture.md)."""
     folders = sorted({*arrows, *(folder for others in arrows.values() for folder in others)})
     lines = ['  node [shape=box, fontname="sans-serif", fontsize=11, margin="0.1,0.04"];']
     lines += [f'  "{folder}";' for folder in folders]

@@ -340,8 +340,8 @@ REFUSED = {
     ),
     "an unknown measure": (
         clause_of("{measure: lost_frame, over: flow, require: '== 0'}"),
-        '5: expect.0.measure: there is no measure "lost_frame" (doc/measures.md lists them); '
-        'did you mean "lost_frames"?',
+        '5: expect.0.measure: there is no measure "lost_frame" '
+        '(doc/reference/measures.md lists them); did you mean "lost_frames"?',
     ),
     "an unknown scope": (
         clause_of("{measure: lost_frames, over: link, require: '== 0'}"),

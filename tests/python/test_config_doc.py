@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""doc/configuration.md describes every key and every unit, and its example is right."""
+"""doc/reference/configuration.md describes every key and every unit, and its example is right."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from switchbench.base import quantities
 from switchbench.config import options, schema
 from switchbench.config.profiles import OPTION_DEFAULTS, PATTERN_DEFAULTS, PROFILES
 
-DOC = (PROJECT / "doc" / "configuration.md").read_text()
+DOC = (PROJECT / "doc" / "reference" / "configuration.md").read_text()
 # The keys that begin the rows of its tables.
 ROWS = {
     key

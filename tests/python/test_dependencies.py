@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""doc/dependencies.md says why of everything that scripts/setup installs, and of nothing else."""
+"""doc/developer/dependencies.md says why of everything that scripts/setup installs, and of nothing
+else."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGE = (ROOT / "doc" / "dependencies.md").read_text()
+PAGE = (ROOT / "doc" / "developer" / "dependencies.md").read_text()
 HEADINGS = {
     "use": "to build and run",
     "test": "to test",
@@ -23,7 +24,7 @@ HEADINGS = {
 def table(heading: str) -> dict[str, str]:
     """The rows below the heading that holds these words: name -> reason."""
     section = re.search(rf"^## [^\n]*{heading}[^\n]*$(.*?)(?=^## |\Z)", PAGE, re.M | re.S)
-    assert section, f"doc/dependencies.md has no section '{heading}'"
+    assert section, f"doc/developer/dependencies.md has no section '{heading}'"
     rows = re.findall(r"^\| ([^|]+) \| ([^|]+) \|$", section[1], re.M)
     return {name: reason for name, reason in rows if name not in ("package", "---")}
 

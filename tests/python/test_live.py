@@ -450,6 +450,6 @@ def test_each_metric_of_the_dashboard_exists() -> None:
 
 
 def test_each_metric_is_documented() -> None:
-    text = (ROOT / "doc/live.md").read_text()
+    text = (ROOT / "doc/how-to/live.md").read_text()
     documented = set(re.findall(r"^\| `(switchbench_\w+)", text, re.M))
     assert documented == exported()

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Manual pages: made of the parser, of --help and of doc/configuration.md, without a warning."""
+"""Manual pages: made of the parser, of --help and of doc/reference/configuration.md, without a
+warning."""
 
 from __future__ import annotations
 
@@ -38,7 +39,7 @@ def root() -> syntax.Command:
 
 
 def pages(root: syntax.Command) -> list[Page]:
-    text = (PROJECT / "doc" / "configuration.md").read_text()
+    text = (PROJECT / "doc" / "reference" / "configuration.md").read_text()
     return [
         *manual.command_pages(root),
         manual.program_page("switchbench-node", HELP),
@@ -93,7 +94,7 @@ def test_a_programs_help(tmp_path: Path) -> None:
 
 
 def test_every_key_of_the_configuration(tmp_path: Path) -> None:
-    markdown = (PROJECT / "doc" / "configuration.md").read_text()
+    markdown = (PROJECT / "doc" / "reference" / "configuration.md").read_text()
     text = rendered(manual.configuration_page(markdown), tmp_path)
     keys = re.findall(r"^\| `([\w.]+)`", markdown, re.MULTILINE)
     assert len(keys) > 50

@@ -21,7 +21,7 @@ ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "scripts" / "python" / "switchbench"
 FRAMES = MEASURES.keys() - LATENCY_MEASURES.keys()
 REGISTRY = PACKAGE / "base" / "measures.py"
-PAGE = (ROOT / "doc" / "measures.md").read_text("utf-8")
+PAGE = (ROOT / "doc" / "reference" / "measures.md").read_text("utf-8")
 
 
 def test_a_second_declaration_is_refused() -> None:
@@ -110,7 +110,7 @@ def test_a_planted_declaration_is_found(tmp_path: Path) -> None:
 
 
 def test_the_page_is_made_of_the_registry() -> None:
-    """Made anew by: python -m switchbench.render.report.measures_page doc/measures.md"""
+    """Made anew by: python -m switchbench.render.report.measures_page doc/reference/measures.md"""
     assert measures_page.refreshed(PAGE) == PAGE
     assert measures_page.without_row(PAGE) == []
     stale = PAGE.replace("sum over flows of offered - delivered", "offered - delivered")

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Where the proportional model holds: against a simulated drop-tail queue (doc/topology.md)."""
+"""Where the proportional model holds: against a simulated drop-tail queue
+(doc/reference/topology.md)."""
 
 from __future__ import annotations
 

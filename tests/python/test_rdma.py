@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The check list of RDMA on hosts made of files, and that doc/verbs.md shows it."""
+"""The check list of RDMA on hosts made of files, and that doc/how-to/verbs.md shows it."""
 
 from __future__ import annotations
 
@@ -253,6 +253,6 @@ def test_this_host_can_be_examined() -> None:
 
 
 def test_doc_has_the_check_list() -> None:
-    """doc/verbs.md shows the list as it is."""
-    text = (PROJECT / "doc" / "verbs.md").read_text()
+    """doc/how-to/verbs.md shows the list as it is."""
+    text = (PROJECT / "doc" / "how-to" / "verbs.md").read_text()
     assert "\n".join(rdma.markdown()) in text

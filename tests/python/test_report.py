@@ -62,9 +62,9 @@ def report(directory: Path, *options: str) -> int:
 
 
 def test_definitions_are_those_of_the_page() -> None:
-    """Made anew by: python -m switchbench.render.report.measures_page doc/measures.md"""
+    """Made anew by: python -m switchbench.render.report.measures_page doc/reference/measures.md"""
     stored = json.loads((Path(definitions.__file__).with_name(definitions.WORDS)).read_text())
-    assert stored == definitions.parse((ROOT / "doc" / "measures.md").read_text())
+    assert stored == definitions.parse((ROOT / "doc" / "reference" / "measures.md").read_text())
     assert len(stored) > 60
 
 

@@ -300,8 +300,8 @@ def test_normal_repeats_of_2_percent() -> None:
     assert seen.both / seen.conclusive > 0.95
 
 
-# Of 5 to 30 repeats (doc/measures.md): percent of the conclusive intervals that hold the mean, and
-# of the runs that are conclusive.
+# Of 5 to 30 repeats (doc/reference/measures.md): percent of the conclusive intervals that hold the
+# mean, and of the runs that are conclusive.
 HELD = {
     ("skewed", 0.02): (93.1, 48),
     ("autocorrelated 0.3", 0.01): (99.1, 95),

@@ -136,7 +136,7 @@ MISTAKES = {
     ),
     "repeats of HPCC": (
         "{pattern: hpcc, repeat: 3}",
-        "tests.0.repeat: has no effect: hpcc counts as HPCC does (doc/hpcc-imb.md)",
+        "tests.0.repeat: has no effect: hpcc counts as HPCC does (doc/how-to/hpcc-imb.md)",
     ),
     "an empty message in a stream": (
         "{pattern: pairs, message_sizes: [0]}",

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""doc/troubleshooting.md: about 40 causes, each with its cure and words of messages that exist."""
+"""doc/how-to/troubleshooting.md: about 40 causes, each with its cure and words of messages that
+exist."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ import pytest
 
 import messages
 
-PAGE = (messages.ROOT / "doc/troubleshooting.md").read_text()
+PAGE = (messages.ROOT / "doc/how-to/troubleshooting.md").read_text()
 DURING_A_RUN = re.findall(r"^\| `(.+?)` \| .+ \| .+ \|$", PAGE, re.M)
 CAUSES = re.findall(
     r"^### (SB-[A-Z]+): .+\n\n\*\*Cause:\*\* .+\n\n\*\*Cure:\*\* .+\n\n\*\*Words:\*\* (.+)$",

@@ -399,7 +399,7 @@ def test_every_measure_has_its_formula() -> None:
 
 
 def test_every_measure_is_documented() -> None:
-    text = (Path(__file__).parents[2] / "doc" / "measures.md").read_text("utf-8")
+    text = (Path(__file__).parents[2] / "doc" / "reference" / "measures.md").read_text("utf-8")
     clauses = text.split("## Clauses")[1].split("## Like names")[0]
     for name in MEASURES:
         assert f"`{name}`" in clauses, name

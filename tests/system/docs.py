@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What README.md and doc/*.md show: commands and YAML, each with its place.
+"""What README.md and the pages in doc/ show: commands and YAML, each with its place.
 
     ```sh        commands that anybody can give here: run as they stand, page by page
     ```yaml      configurations and parts of them: planned
@@ -27,7 +27,7 @@ _OURS = re.compile(r"^(?:scripts/)?switchbench(?:-node|-switch)? .+")
 class Block:
     """A fenced block, or one line that stands four spaces in."""
 
-    page: str  # "doc/live.md"
+    page: str  # "doc/how-to/live.md"
     line: int
     language: str  # sh | yaml | form | others
     text: str
@@ -38,7 +38,7 @@ class Block:
 
 def pages() -> list[Path]:
     """All pages of the documentation."""
-    return [ROOT / "README.md", *sorted((ROOT / "doc").glob("*.md"))]
+    return [ROOT / "README.md", *sorted((ROOT / "doc").rglob("*.md"))]
 
 
 def blocks(*languages: str) -> list[Block]:

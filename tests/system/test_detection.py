@@ -73,7 +73,8 @@ class Row:
     found: Counts
 
     def markdown(self) -> str:
-        """As doc/model.md has it: a kind's counts by flow, in the same order on both sides."""
+        """As doc/reference/model.md has it: a kind's counts by flow, in the same order on both
+        sides."""
         keys = sorted(key for key in self.truth | self.found if key[0] != PROBES)
         kinds = ", ".join(dict.fromkeys(kind for kind, _ in keys)) or "nothing"
         places = "; ".join(place for _, place in keys) or "-"

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""doc/first-hour.md on two hosts: its site, and its commands as they stand there, by ssh."""
+"""doc/tutorial/two-hosts.md on two hosts: its site, and its commands as they stand there, by
+ssh."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ import labkit
 import sshkit
 import underway
 
-PAGE = "doc/first-hour.md"
+PAGE = "doc/tutorial/two-hosts.md"
 SITE_FILE = "two-hosts.yaml"
 
 pytestmark = [labkit.needs_lab, sshkit.needs_sshd]

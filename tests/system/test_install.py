@@ -73,7 +73,7 @@ def test_what_is_where(prefix: Path) -> None:
         share / "zsh" / "site-functions" / "_switchbench",
         share / "fish" / "vendor_completions.d" / "switchbench.fish",
         share / "switchbench" / "conf" / "labs" / "one-switch.yaml",
-        share / "doc" / "switchbench" / "configuration.md",
+        share / "doc" / "switchbench" / "reference" / "configuration.md",
     ):
         assert path.is_file(), path
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * A lane whose messages go there and back (doc/messages.md). When the next one begins is
+ * A lane whose messages go there and back (doc/reference/messages.md). When the next one begins is
  * pingpong.h's, their segmentation and reassembly are message.h's; here is what sends and receives
  * them.
  *

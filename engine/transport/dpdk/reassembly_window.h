@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Messages of one flow of a schedule at its destination (doc/schedules.md): which of their segments
- * came, of the one that is waited for, and of later ones, because a source may be ahead. Numbers
- * and bits only: no payload, no I/O and nothing of DPDK's.
+ * Messages of one flow of a schedule at its destination (doc/reference/schedules.md): which of
+ * their segments came, of the one that is waited for, and of later ones, because a source may be
+ * ahead. Numbers and bits only: no payload, no I/O and nothing of DPDK's.
  *
  * Both ends know how many bytes the nth message of a flow has: first are those of the barrier, then
  * the schedule's, so often as a batch repeats it, and so on. A window of message numbers is kept,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Schedules over dpdk (doc/schedules.md, schedule_executor.h): steps' messages are cut into frames
- * and put together as those that go there and back are (messages.h), and carry none of the rank's
- * data. A send is complete when the driver has its last frame.
+ * Schedules over dpdk (doc/reference/schedules.md, schedule_executor.h): steps' messages are cut
+ * into frames and put together as those that go there and back are (messages.h), and carry none of
+ * the rank's data. A send is complete when the driver has its last frame.
  *
  * Nothing is sent again, so who waits must know when to give up. A source that has sent nothing of
  * a flow for a while says with a mark how many of its messages it has handed over: a destination

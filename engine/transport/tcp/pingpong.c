@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Messages there and back (doc/messages.md, ../pingpong.h). The source of a flow sends one, the
- * destination verifies it whole and sends as many bytes of its own back on the same connection, the
- * source verifies those: that is a round trip. Then the next one begins.
+ * Messages there and back (doc/reference/messages.md, ../pingpong.h). The source of a flow sends
+ * one, the destination verifies it whole and sends as many bytes of its own back on the same
+ * connection, the source verifies those: that is a round trip. Then the next one begins.
  *
  * A round trip's time is taken before the call that sends the message's first bytes and behind the
  * one that reads the last byte that came back: what an application would wait.

@@ -3,8 +3,8 @@
  * An Ethernet switch as a value: frames in with their times, frames out with theirs. No I/O, no
  * clock, nothing of DPDK's: time is simulated, in nanoseconds that the caller passes in, and
  * everything random comes from the seed, so that the same frames at the same times give the same
- * result. One model is one switch module; modules are joined by trunk ports. doc/model.md says
- * what each part does, by formula.
+ * result. One model is one switch module; modules are joined by trunk ports. doc/reference/model.md
+ * says what each part does, by formula.
  *
  *     wire in -> table, faults -> [fabric of limited capacity] -> queue -> wire out
  *

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Rates that no line carries: what is wrong with them (doc/measures.md, "Above line rate").
+"""Rates that no line carries: what is wrong with them (doc/reference/measures.md, "Above line
+rate").
 
 Of windows, by port; and of steps, which have none, but what HPCC and IMB call bandwidth is a
 message by its time. A lab's shapers have a bucket (`burst`) that is full after silence, and a
@@ -148,7 +149,7 @@ def _why(site: Site) -> str:
     if site.lab and not site.guests:
         return (
             "a shaped port lets `burst` pass at once after silence; a smaller `site.burst` holds "
-            "messages to the line (doc/hpcc-imb.md)"
+            "messages to the line (doc/how-to/hpcc-imb.md)"
         )
     return _NO_LINE
 

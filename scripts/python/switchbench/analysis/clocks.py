@@ -2,7 +2,8 @@
 """How the nodes' clocks were brought together, and what that makes of one-way delays.
 
 A phase runs with the offsets that were known at its start. The `clock` records say what was learned
-later: by how much each node was off in it, and within which bound (doc/latency.md, "Clocks").
+later: by how much each node was off in it, and within which bound (doc/reference/latency.md,
+"Clocks").
 """
 
 from __future__ import annotations

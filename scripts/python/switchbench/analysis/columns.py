@@ -2,7 +2,7 @@
 """Records as columns of numbers: a run of 1,024 ranks has millions of them, so each kind is read in
 bulk and only what figures need is kept.
 
-Keys are those of doc/node-protocol.md, formulas those of doc/measures.md.
+Keys are those of doc/reference/node-protocol.md, formulas those of doc/reference/measures.md.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class Spans:
 
     def until_done(self) -> Spans:
         """Of a transfer: without each flow's last span in which something came, and the empty ones
-        behind it (doc/measures.md, "Interval results")."""
+        behind it (doc/reference/measures.md, "Interval results")."""
         most = 1 + max(int(self.src.max()), int(self.dst.max()))
         flow = (self.phase.astype(np.int64) * most + self.src) * most + self.dst
         _, flow = np.unique(flow, return_inverse=True)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What went wrong, by name: kind, flow or port, count, and a sentence (doc/measures.md).
+"""What went wrong, by name: kind, flow or port, count, and a sentence (doc/reference/measures.md).
 
 Counts of frames say what happened to each flow; a finding says what that means. Each rests on
 counts alone and is made only where they allow no other reading: what they leave open is said as

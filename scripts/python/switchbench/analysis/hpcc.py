@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""HPCC's network measures under the names of its hpccoutf.txt (doc/hpcc-imb.md).
+"""HPCC's network measures under the names of its hpccoutf.txt (doc/how-to/hpcc-imb.md).
 
 As bench_lat_bw of HPCC 1.5 computes them: of a pair the shortest of its measurements; of a ring the
 greatest time of all ranks, in its best measurement by its better method; geometric means over the

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The measures by formula, as doc/measures.md states them. Pure functions of joined records.
+"""The measures by formula, as doc/reference/measures.md states them. Pure functions of joined
+records.
 
 None is "not observed" and stays so: a sum with an unknown part is unknown.
 """

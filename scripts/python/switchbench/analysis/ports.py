@@ -15,7 +15,7 @@ from .bottleneck import group_of_port
 from .measures import PhaseResult, delivered_line_bps, least, lost_frames, median, total_int
 
 # A port is pointed out when what it typically gets is so far below the median of the ports that
-# were busy with it (doc/measures.md).
+# were busy with it (doc/reference/measures.md).
 BELOW_MEDIAN = 0.97
 
 

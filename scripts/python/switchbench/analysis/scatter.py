@@ -2,9 +2,9 @@
 """Single times of messages there and back: kept as Parquet, fitted, the outliers named.
 
 A mean over such times misleads (Salmon, Stein and Sterling 1998), so each is kept. Nodes write
-them, 16 bytes each, in `samples` records (doc/node-protocol.md); the controller lays those lines
-beside the other records, and `store` makes samples.parquet of them. doc/messages.md has the
-formulas.
+them, 16 bytes each, in `samples` records (doc/reference/node-protocol.md); the controller lays
+those lines beside the other records, and `store` makes samples.parquet of them.
+doc/reference/messages.md has the formulas.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 """How sure a mean over repeats is, and whether one more repeat is worth its time.
 
 The interval is Student's t, and wider where the number of repeats was decided by looking at them.
-Formulas stand in doc/measures.md, "Repeats".
+Formulas stand in doc/reference/measures.md, "Repeats".
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """summary.json from records.ndjson: one pass, one trial's flows in memory at a time.
 
-Its form is records/document, its formulas are in doc/measures.md.
+Its form is records/document, its formulas are in doc/reference/measures.md.
 """
 
 from __future__ import annotations

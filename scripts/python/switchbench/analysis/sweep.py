@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Messages there and back: latency and bandwidth against size, and which path to use for which.
 
-Times are half the round trip, as the papers give them. doc/messages.md has the formulas.
+Times are half the round trip, as the papers give them. doc/reference/messages.md has the formulas.
 """
 
 from __future__ import annotations

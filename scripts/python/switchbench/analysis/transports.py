@@ -3,7 +3,7 @@
 
 Compared is payload, on the same ports, at equal message size. A dpdk frame is a message of its own
 payload; where none of that size was run, the largest frames stand beside the messages, and the
-entry says so. Formulas are in doc/measures.md, the form in the schema.
+entry says so. Formulas are in doc/reference/measures.md, the form in the schema.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 """The registry of measures: each is declared here, once, with its unit, its words and its formula.
 
 Clauses, the summary's schema, the code book, the report's columns, the directions of a comparison
-and the tables of doc/measures.md are made of it (render/report/measures_page.py). What computes a
-measure of one flow or port stands in analysis/formulas.py.
+and the tables of doc/reference/measures.md are made of it (render/report/measures_page.py). What
+computes a measure of one flow or port stands in analysis/formulas.py.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Measure:
     format: str
     over_phases: str  # how several phases are put together: min, max or sum
     definition: str  # one sentence
-    formula: str = ""  # over the flows or ports of a phase, as doc/measures.md prints it
+    formula: str = ""  # over the flows or ports of a phase, as doc/reference/measures.md prints it
     entry: str = ""  # where the summary's entry of a phase has it; "": computed from the flows
     overs: tuple[str, ...] = _PHASES
     of_network: bool = True  # worthless where a host was the limit
@@ -156,7 +156,7 @@ _FRAMES = (
     _count("retransmitted_packets", "retransmitted packets",
            "RDMA packets sent again, by the devices' counters; null where they have none",
            "verbs: differences of the devices' own counters over the phase, sum over the ports "
-           "(doc/verbs.md); null where no device has one", unit="packets", of_network=False),
+           "(doc/how-to/verbs.md); null where no device has one", unit="packets", of_network=False),
     _count("lost_messages", "lost messages",
            "verbs: messages offered and not delivered, after the drain; null for other transports",
            "verbs: sum over flows of messages offered - delivered, after the drain; 0 with service "
@@ -178,7 +178,7 @@ _TIME = (
             "`cpu_s` / (payload delivered in this network / 10^9 bytes)"),
 )  # fmt: skip
 
-# round_trip_p99_us, one_way_max_us, ipdv_p99_9_us ... by kind and figure (doc/latency.md)
+# round_trip_p99_us, one_way_max_us, ipdv_p99_9_us ... by kind and figure (doc/reference/latency.md)
 LATENCY_MEASURES = {
     f"{kind}_{name}_us": (kind, name)
     for kind in LATENCY_KINDS

@@ -2,7 +2,7 @@
 """The words that the parts of the command share: sites, trials, runs.
 
 Plain values, made by `config`, read by everything below it. Nothing here reads files, starts
-processes or knows YAML. Names follow the project's glossary (doc/architecture.md).
+processes or knows YAML. Names follow the project's glossary (doc/developer/architecture.md).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ class Port:
     host: str  # "node12"
     network: str  # ports that can reach each other
     transports: tuple[str, ...]  # which it can have: dpdk, tcp, udp, verbs
-    engine: dict[str, Any]  # its keys in the node's `job` document (doc/node-protocol.md)
+    engine: dict[str, Any]  # its keys in the node's `job` document (doc/reference/node-protocol.md)
     line_rate_bps: int = 0  # layer 1; 0: unknown, the driver is asked
     frame_max: int = 0  # largest untagged frame with FCS; 0: unknown, the node knows
     switch: str | None = None  # where the wiring is known
@@ -87,7 +87,7 @@ SCHEDULE = "schedule"  # the traffic of a trial whose ranks go on step by step, 
 # Traffic whose messages wait for each other: it has no load, and rates that are no line's.
 WAITING = ("pingpong", SCHEDULE)
 
-# Kinds of times (doc/latency.md), and what the summary says of each.
+# Kinds of times (doc/reference/latency.md), and what the summary says of each.
 ONE_WAY = "one_way"
 IPDV = "ipdv"
 ROUND_TRIP = "round_trip"
@@ -101,7 +101,7 @@ CLOCK_MODES = ("auto", "shared", "ptp", "estimated")
 
 @dataclass(frozen=True)
 class ClockChoice:
-    """How the nodes' clocks are brought together (doc/latency.md)."""
+    """How the nodes' clocks are brought together (doc/reference/latency.md)."""
 
     mode: str = "auto"  # of CLOCK_MODES
     asymmetry_ns: int = 0  # estimated: at most so much by unequal ways; 0: nothing is stated

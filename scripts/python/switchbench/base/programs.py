@@ -39,7 +39,7 @@ class Program:
         found = shutil.which(self.name)
         if found is None:
             raise self.missing(
-                f"{self.name} is not here: install it (doc/install.md), build it in the source "
+                f"{self.name} is not here: install it (doc/how-to/install.md), build it in the "
                 f"tree (`meson setup build && ninja -C build`), or name it in {self.variable}"
             )
         return Path(found)
@@ -70,7 +70,7 @@ def configurations() -> Path:
 
 def documentation() -> Path:
     """The folder of the documents: `doc`, or below `share/doc/switchbench`."""
-    return _shared("doc", "doc/switchbench", "configuration.md")
+    return _shared("doc", "doc/switchbench", "reference")
 
 
 def _shared(name: str, installed: str, content: str) -> Path:

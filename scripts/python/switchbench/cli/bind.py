@@ -16,7 +16,8 @@ examples:
   switchbench restore --site hall2.yaml                give everything back
 
 A run whose site says `bind` needs neither: its nodes bind their ports and give them back. On one
-host without a configuration: switchbench-node --bind ADDRESS... --driver DRIVER (doc/bind.md)."""
+host without a configuration: switchbench-node --bind ADDRESS... --driver DRIVER
+(doc/how-to/bind.md)."""
 
 
 def add_parser(subparsers: Any) -> None:

@@ -20,7 +20,7 @@ examples:
 There: tar -xzf sb.tar.gz && switchbench-*/install /opt/switchbench
 
 The archive brings its own C library, loader, DPDK drivers, RDMA providers and Python: it runs on
-any Linux of this machine's architecture, and needs no network (doc/install.md)."""
+any Linux of this machine's architecture, and needs no network (doc/how-to/install.md)."""
 
 _MIB = 1 << 20
 

@@ -51,8 +51,8 @@ def add_configuration(parser: argparse.ArgumentParser, more: str = "") -> None:
         metavar="CONF",
         nargs="?",
         type=_configuration,
-        help="configuration (doc/configuration.md), or the name of one that came with Switchbench"
-        + more,
+        help="configuration (doc/reference/configuration.md), or the name of one that came with "
+        f"Switchbench{more}",
     )
     parser.add_argument(
         "--set",
@@ -76,7 +76,7 @@ _OPTIONS = {
         "hosts that ssh reaches, e.g. a,b or node[1-8]; they get the engine",
     ),
     "--iface": ("NAME", "the hosts' interface under test, e.g. enp3s0"),
-    "--suite": ("NAME", "what is searched for: ndr-pdr (doc/configuration.md)"),
+    "--suite": ("NAME", "what is searched for: ndr-pdr (doc/reference/configuration.md)"),
     "--pattern": ("NAME", "what is sent, e.g. pairs or aapc"),
     "--transport": ("NAME,...", "one or more of dpdk, tcp, udp and verbs"),
     "--load": ("LOAD", "of each port, e.g. 95%% or 1Gbit"),

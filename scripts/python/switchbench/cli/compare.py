@@ -159,6 +159,6 @@ def _why(compared: Any) -> str:
     if any(subject.imported for subject in compared.subjects):
         return (
             f"nothing of {names} can be compared: no measure is in both at the same number of "
-            "ranks and the same size (doc/compare.md)"
+            "ranks and the same size (doc/how-to/compare.md)"
         )
     return f"nothing of {names} can be compared: no pattern is in both"

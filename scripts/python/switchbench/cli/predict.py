@@ -49,14 +49,15 @@ examples:
   switchbench predict conf/site.yaml --topology hall.yaml    a site of real hosts
   switchbench predict results/exchange --parameters results/parameters    times, too
 
-Rates are at layer 1. The models are in doc/topology.md. With a results directory each flow is held
-against the rate that its destination saw (the median of its repeats); the error is that of the
-time: (foretold - measured) / measured. "As offered" is the same for a model that is told what the
-sources really sent. --parameters names results with messages there and back (conf/parameters.yaml),
-to which latency and gaps are fitted: then the times of transfers and of messages are foretold.
-Of tests whose ranks go on step by step only the times are foretold, of a repetition: their flows do
-not all send at the same time; of HPCC's suite what it reports. --flops says how fast a rank
-computes (application kernels), --late by how much ranks are held up between steps.
+Rates are at layer 1. The models are in doc/reference/topology.md. With a results directory each
+flow is held against the rate that its destination saw (the median of its repeats); the error is
+that of the time: (foretold - measured) / measured. "As offered" is the same for a model that is
+told what the sources really sent. --parameters names results with messages there and back
+(conf/parameters.yaml), to which latency and gaps are fitted: then the times of transfers and of
+messages are foretold. Of tests whose ranks go on step by step only the times are foretold, of a
+repetition: their flows do not all send at the same time; of HPCC's suite what it reports. --flops
+says how fast a rank computes (application kernels), --late by how much ranks are held up between
+steps.
 
 --json writes one object: topology, parameters [{transport, network, points, hockney, loggp,
 by_steps}], flops, late_s, trials [{trial, pattern, transport, load, phases, flows, models {NAME:

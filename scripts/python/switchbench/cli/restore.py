@@ -15,7 +15,7 @@ examples:
   switchbench restore --site hall2.yaml --nodes node[1-4]
 
 After `bind`, and after a run whose node was killed: runs give back by themselves. After a reboot
-the devices are back already; it is said, and the journal removed (doc/bind.md)."""
+the devices are back already; it is said, and the journal removed (doc/how-to/bind.md)."""
 
 
 def add_parser(subparsers: Any) -> None:

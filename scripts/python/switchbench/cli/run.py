@@ -57,8 +57,8 @@ examples:
 
 The results directory holds configuration.yaml (as understood; it can be run again), plan.json (the
 trials that were made of it), records.ndjson (all that the nodes said), nodes.log, summary.json
-(doc/measures.md) and report.html, which any browser opens (doc/report.md); with clauses to judge,
-verdict.xml; and manifest.json, which `switchbench verify` reads."""
+(doc/reference/measures.md) and report.html, which any browser opens (doc/how-to/report.md); with
+clauses to judge, verdict.xml; and manifest.json, which `switchbench verify` reads."""
 
 
 def add_parser(subparsers: Any) -> None:
@@ -72,7 +72,7 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument(
         "--no-live",
         action="store_true",
-        help="progress in plain lines, on a terminal too (doc/live.md)",
+        help="progress in plain lines, on a terminal too (doc/how-to/live.md)",
     )
     parser.add_argument(
         "--metrics",
@@ -88,7 +88,7 @@ def add_parser(subparsers: Any) -> None:
         help="how low flows fell while their phase ran, and when",
     )
     parser.add_argument(
-        "--latency", action="store_true", help="all times that were measured (doc/latency.md)"
+        "--latency", action="store_true", help="all measured times (doc/reference/latency.md)"
     )
     parser.add_argument(
         "--junit", metavar="FILE", type=Path, help="the verdict as JUnit XML, for CI, here too"

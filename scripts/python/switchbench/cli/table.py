@@ -36,7 +36,7 @@ def add_parser(subparsers: Any) -> None:
         "--all", action="store_true", help="every phase in the table, not a plan's five worst"
     )
     parser.add_argument(
-        "--latency", action="store_true", help="all times that were measured (doc/latency.md)"
+        "--latency", action="store_true", help="all measured times (doc/reference/latency.md)"
     )
     parser.add_argument(
         "--again", action="store_true", help="make the summary anew from the records, and keep it"

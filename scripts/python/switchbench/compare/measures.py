@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The figures that are compared, of plans, phases and flows; formulas are in doc/measures.md."""
+"""The figures that are compared, of plans, phases and flows; formulas are in
+doc/reference/measures.md."""
 
 from __future__ import annotations
 

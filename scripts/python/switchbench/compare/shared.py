@@ -161,7 +161,8 @@ def _messages(messages: Mapping[str, Any], subject: Subject) -> Iterator[_Figure
 
 
 def _steps(subject: Subject, networks: Collection[str]) -> Iterator[_Figure]:
-    """By IMB's definitions, and under HPCC's names (doc/hpcc-imb.md): as those programs' own."""
+    """By IMB's definitions, and under HPCC's names (doc/how-to/hpcc-imb.md): as those programs'
+    own."""
     steps = subject.measured.summary["steps"]
     mine = {(plan["trial"], plan["network"]) for case in subject.cases for plan in case.measured}
     functions = [one for one in steps["functions"] if not _skewed(one)]

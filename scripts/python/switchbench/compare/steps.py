@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What results of ours have of steps (doc/hpcc-imb.md): times of functions and kernels by repeat,
-and HPCC's measures, a suite of trials that is compared as a whole."""
+"""What results of ours have of steps (doc/how-to/hpcc-imb.md): times of functions and kernels by
+repeat, and HPCC's measures, a suite of trials that is compared as a whole."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 """What the profile `acceptance` asks for beside its times: who is tested, and each clause's words.
 
 A verdict that nobody can tie to a switch, its firmware and its cables settles nothing; neither
-does a number that no contract asked for (doc/acceptance.md).
+does a number that no contract asked for (doc/reference/acceptance.md).
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""HPCC's network measurements as trials (bench_lat_bw of HPCC 1.5; doc/hpcc-imb.md).
+"""HPCC's network measurements as trials (bench_lat_bw of HPCC 1.5; doc/how-to/hpcc-imb.md).
 
 Ping-pong, one pair at a time: eight loops of 8 bytes, the shortest of five; one loop of 2,000,000
 bytes, the shortest of two. Rings, the natural one and random ones: eight loops of 8 bytes, five

@@ -46,7 +46,7 @@ class UdpOptions(Strict):
 
 
 class VerbsOptions(Strict):
-    """Which RDMA service and operation carry messages, and how (doc/verbs.md)."""
+    """Which RDMA service and operation carry messages, and how (doc/how-to/verbs.md)."""
 
     service: Literal["rc", "uc", "ud"] | None = None
     operation: Literal["send", "write", "read"] | None = None

@@ -150,7 +150,8 @@ def _expectations(document: Document, model: Configuration) -> tuple[dict[str, A
         if clause.measure not in MEASURES:
             raise document.problem(
                 (*path, "measure"),
-                f"there is no measure {shown(clause.measure)} (doc/measures.md lists them)"
+                f"there is no measure {shown(clause.measure)} "
+                "(doc/reference/measures.md lists them)"
                 f"{meant(clause.measure, MEASURES)}",
             )
         values["where"] = {

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The configuration's keys (doc/configuration.md): one model a mapping, no defaults.
+"""The configuration's keys (doc/reference/configuration.md): one model a mapping, no defaults.
 
 What a key means when it is not given depends on the site, the transport and the profile: see
 `tests`. A model here says only which keys there are and which values they can have.
@@ -64,7 +64,7 @@ Suite = Literal["ndr-pdr"]
 
 
 class ScatterOptions(Strict):
-    """Messages of drawn sizes there and back, each time kept (doc/messages.md)."""
+    """Messages of drawn sizes there and back, each time kept (doc/reference/messages.md)."""
 
     partners: Literal["fixed", "random"] | None = None
     sizes: SizeRange | None = None
@@ -73,7 +73,7 @@ class ScatterOptions(Strict):
 
 
 class LatencyOptions(Strict):
-    """Which times are measured beside the load (doc/latency.md)."""
+    """Which times are measured beside the load (doc/reference/latency.md)."""
 
     probes: ProbeRate | None = None
     one_way: Literal["auto", "on", "off"] | None = None
@@ -158,7 +158,7 @@ class Settings(Strict):
 
 
 class Expectation(Strict):
-    """A clause that is judged (doc/acceptance.md)."""
+    """A clause that is judged (doc/reference/acceptance.md)."""
 
     id: Name | None = None
     clause: Name | None = None
@@ -245,7 +245,7 @@ class RankOrder(Strict):
 
 
 class Bind(Strict):
-    """Which driver a PCI device gets for dpdk, and when its own comes back (doc/bind.md)."""
+    """Which driver a PCI device gets for dpdk, and when its own comes back (doc/how-to/bind.md)."""
 
     driver: Literal["vfio-pci", "uio_pci_generic", "igb_uio"]
     restore: Literal["always", "never"] | None = None
@@ -253,7 +253,7 @@ class Bind(Strict):
 
 
 class Ssh(Strict):
-    """How OpenSSH reaches the hosts, and what it starts there (doc/cluster.md)."""
+    """How OpenSSH reaches the hosts, and what it starts there (doc/how-to/cluster.md)."""
 
     user: Name | None = None
     config: Name | None = None  # a file for ssh -F
@@ -266,7 +266,7 @@ class Ssh(Strict):
 
 
 class Slurm(Strict):
-    """How srun starts the nodes (doc/cluster.md)."""
+    """How srun starts the nodes (doc/how-to/cluster.md)."""
 
     options: list[Name] | None = None  # of srun
     engine: Name | None = None

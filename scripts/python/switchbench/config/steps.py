@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What goes by steps (doc/hpcc-imb.md): which patterns do, and what each of them can be told.
+"""What goes by steps (doc/how-to/hpcc-imb.md): which patterns do, and what each of them can be
+told.
 
 A rank goes on to its next step when its own sends and receives of this one are complete. Some
 patterns are nothing but steps (collectives); any other one becomes them by `sync: local`.
@@ -34,7 +35,7 @@ FUNCTIONS: dict[str, tuple[str, ...]] = {
 # Those that add up floats: a message holds whole ones.
 ADDING = ("reduce", "allreduce", "reduce_scatter")
 FLOAT_BYTES = 4
-# Application kernels (doc/kernels.md): what each can be told besides, with its default.
+# Application kernels (doc/reference/kernels.md): what each can be told besides, with its default.
 _OF_CLASS: dict[str, Any] = {"problem_class": "S"}
 KERNELS: dict[str, dict[str, Any]] = {
     **dict.fromkeys(
@@ -106,7 +107,7 @@ def without_effect(pattern: str, values: Mapping[str, Any]) -> dict[str, str]:
     if pattern in SIZELESS:
         idle |= dict.fromkeys(_SIZES, f"has no effect: {pattern} has sizes of its own")
     if pattern == COMPOSITE:
-        reason = f"has no effect: {COMPOSITE} counts as HPCC does (doc/hpcc-imb.md)"
+        reason = f"has no effect: {COMPOSITE} counts as HPCC does (doc/how-to/hpcc-imb.md)"
         idle |= dict.fromkeys((*STEP_KEYS, *_TIMED, "repeat", "interval"), reason)
     elif "repetitions" in values:
         idle |= dict.fromkeys(_TIMED, "has no effect with repetitions, which are counted")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Lending a site's PCI devices to DPDK and giving them back, without a run (doc/bind.md).
+"""Lending a site's PCI devices to DPDK and giving them back, without a run (doc/how-to/bind.md).
 
 The node does it, on its own host; here it is only said which host has what to do, and started where
 a launcher can.

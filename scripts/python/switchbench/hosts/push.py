@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The engine with all that it needs, copied to the hosts of a site (doc/cluster.md).
+"""The engine with all that it needs, copied to the hosts of a site (doc/how-to/cluster.md).
 
 A host is asked first whether it has this very build, by its sums; only who lacks it is sent the
 archive, in a second login. In the end each runs what it has now, and says its version. Nothing is

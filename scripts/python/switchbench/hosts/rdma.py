@@ -2,7 +2,7 @@
 """The check list of RDMA: what has to be right on a host before `verbs` gives good figures.
 
 `CHECK_LIST` is its one source: `switchbench doctor` goes through it device by device, and
-doc/verbs.md shows it. Nothing is changed; what can't be read from here is said to be so.
+doc/how-to/verbs.md shows it. Nothing is changed; what can't be read from here is said to be so.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ CHECK_LIST = {
 
 
 def markdown() -> Iterator[str]:
-    """The check list as lines of a table, for doc/verbs.md."""
+    """The check list as lines of a table, for doc/how-to/verbs.md."""
     yield "| check | why | what to do |"
     yield "| --- | --- | --- |"
     for item in CHECK_LIST.values():

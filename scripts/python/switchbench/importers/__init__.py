@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Results of other programs, read into records of ours (doc/compare.md, "Other programs").
+"""Results of other programs, read into records of ours (doc/how-to/compare.md, "Other programs").
 
 measures.py   what several programs measure, each in one unit, by one definition
 figure.py     one figure of another program, and what it is in our terms

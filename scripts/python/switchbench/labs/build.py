@@ -108,7 +108,7 @@ def _lab(topology: Topology, name: str | None) -> Lab:
     if topology.guests is not None:
         raise LabError(
             f"{topology.name} is made of guests: `switchbench run` boots them for a run, and "
-            "`python -m switchbench.labs.vm run` for a command (doc/guests.md)"
+            "`python -m switchbench.labs.vm run` for a command (doc/how-to/guests.md)"
         )
     if topology.kind == SITE:
         raise LabError(

@@ -88,7 +88,7 @@ def find_binary() -> Path:
 
 
 def descriptions(lab: str, topology: Topology) -> list[dict[str, Any]]:
-    """What each module's switch reads (doc/model.md), in the modules' order."""
+    """What each module's switch reads (doc/reference/model.md), in the modules' order."""
     model = Behaviour.model_validate(topology.model or {})
     own = _own_cores(topology)
     described = []

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Manual pages: of the command and its commands from the parser, of programs from what their
---help says, of the configuration from doc/configuration.md."""
+--help says, of the configuration from doc/reference/configuration.md."""
 
 from __future__ import annotations
 
@@ -184,7 +184,7 @@ def _runs(lines: Sequence[str]) -> Iterator[tuple[bool, list[str]]]:
 
 
 def configuration_page(markdown: str) -> Page:
-    """switchbench.conf(5) from doc/configuration.md: its tables become lists of keys."""
+    """switchbench.conf(5) from doc/reference/configuration.md: its tables become lists of keys."""
     title = "what a run is configured with"
     page = Page("switchbench.conf", _FORMATS, title, __version__)
     page.section("description")

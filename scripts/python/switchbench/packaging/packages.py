@@ -36,7 +36,7 @@ def distributions() -> list[metadata.Distribution]:
     except metadata.PackageNotFoundError:
         raise ConfigurationError(
             "this Python has no metadata of switchbench, which names the packages that it needs: "
-            "install it with pip (doc/install.md)"
+            "install it with pip (doc/how-to/install.md)"
         ) from None
     waiting = [(NAME, frozenset[str]())]
     while waiting:

@@ -50,7 +50,7 @@ def _pages(root: syntax.Command, programs: Path) -> Iterator[Page]:
                 [programs / name, "--help"], capture_output=True, text=True, check=True
             )
             yield manual.program_page(name, said.stdout)
-    configuration = documentation() / "configuration.md"
+    configuration = documentation() / "reference" / "configuration.md"
     if configuration.is_file():
         yield manual.configuration_page(configuration.read_text())
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The documents that nodes read (doc/node-protocol.md), built from a run."""
+"""The documents that nodes read (doc/reference/node-protocol.md), built from a run."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The `trial` document of a draft (doc/node-protocol.md)."""
+"""The `trial` document of a draft (doc/reference/node-protocol.md)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _PROBE_BYTES = 64
 
 
 def trial_document(draft: Draft, identity: int, repeat: int) -> dict[str, Any]:
-    """The `trial` document (doc/node-protocol.md)."""
+    """The `trial` document (doc/reference/node-protocol.md)."""
     values = draft.values
     document: dict[str, Any] = {
         "id": identity,

@@ -68,7 +68,7 @@ def fabric_of(run: Run, topology: str | None) -> Fabric:
     if topology is None and run.site.lab is None:
         raise ConfigurationError(
             "a site of real hosts says nothing of its switches: give --topology FILE "
-            "(doc/topology.md)"
+            "(doc/reference/topology.md)"
         )
     try:
         if topology is not None:

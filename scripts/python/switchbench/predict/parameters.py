@@ -4,7 +4,7 @@
 Hockney 1994: t(m) = t0 + m / r_inf, and n_1/2 = t0 r_inf, the size that gets half of r_inf.
 LogGP (Alexandrov et al. 1995): t(m) = o_s + (m - 1) G + L + o_r for one message; messages of one
 sender follow each other no faster than one each g. Formulas, and what can't be told apart:
-doc/topology.md, "Single messages".
+doc/reference/topology.md, "Single messages".
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ What senders without congestion control get, raw frames above all: a flow's shar
 is its share of what comes in there, so that who sends more gets more.
 
 That is so where frames arrive at random moments: not of constant rates in phase, and not behind
-another full queue, which frames leave evenly spaced (doc/topology.md).
+another full queue, which frames leave evenly spaced (doc/reference/topology.md).
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@
 A simulation of all messages: those under way share the network as a model of contention says, and
 are divided anew whenever one begins or is gone. Messages of one pair follow each other, as in one
 connection. A message is there when its last byte has left and the path's latency has passed; its
-sender goes on without waiting for that. Formulas: doc/topology.md, "Plans by steps".
+sender goes on without waiting for that. Formulas: doc/reference/topology.md, "Plans by steps".
 """
 
 from __future__ import annotations

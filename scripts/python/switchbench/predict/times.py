@@ -2,7 +2,8 @@
 """How long transfers and messages should take: latency, and what a model's rates leave to them.
 
 The rates of a model are those of all flows of a phase; once some are done the others get more, so
-a phase is followed from end to end of its flows. Formulas: doc/topology.md, "Single messages".
+a phase is followed from end to end of its flows. Formulas: doc/reference/topology.md, "Single
+messages".
 """
 
 from __future__ import annotations

@@ -6,12 +6,12 @@ plan.json            the run that was compiled from it, which all other commands
 clauses.json         the clauses that are judged, in the form whose SHA-256 is their hash
 records.ndjson       every record as the nodes wrote it, as it came
 nodes.log            what the nodes wrote on standard error
-switch.ndjson        what a modelled switch did (doc/model.md), in a lab that has one
-samples.parquet      single times of messages, where they were kept (doc/messages.md)
+switch.ndjson        what a modelled switch did (doc/reference/model.md), in a lab that has one
+samples.parquet      single times of messages, where they were kept (doc/reference/messages.md)
 switch-counters-*.txt  what the switch said before and after, where a command asks it
 summary.json         what it amounts to (records/document)
 verdict.xml          the verdict as JUnit XML, for continuous integration
-manifest.json        SHA-256 of each of these files; what is signed (doc/acceptance.md)
+manifest.json        SHA-256 of each of these files; what is signed (doc/reference/acceptance.md)
 """
 
 from __future__ import annotations

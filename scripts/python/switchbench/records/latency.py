@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Times from the nodes' histograms (doc/latency.md): put together, read with what they can say.
+"""Times from the nodes' histograms (doc/reference/latency.md): put together, read with what they
+can say.
 
 A figure that there are too few samples for, or that is smaller than what the clocks may differ by,
 is None, and the reason stands beside it.

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What each type of record holds (doc/node-protocol.md, "Records"), and how a line becomes one.
+"""What each type of record holds (doc/reference/node-protocol.md, "Records"), and how a line
+becomes one.
 
 A file of records may be damaged or made up, and a node may be another's. What is read here has the
 types that all others rely on: counts are whole and below 2^63, figures are finite, text shows on a

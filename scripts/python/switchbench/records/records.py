@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The node's records as values (doc/node-protocol.md, "Records").
+"""The node's records as values (doc/reference/node-protocol.md, "Records").
 
 Only what the summary computes with is kept: a run of many thousand flows must fit in memory. A
 count that a record does not give is None, never 0.

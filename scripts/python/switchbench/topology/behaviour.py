@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The section `model` of a topology of `kind: model`: how its switch behaves (doc/model.md)."""
+"""The section `model` of a topology of `kind: model`: how its switch behaves
+(doc/reference/model.md)."""
 
 from __future__ import annotations
 

@@ -80,7 +80,7 @@ class Trunk:
 
 @dataclass(frozen=True)
 class Guests:
-    """What the nodes of a lab of guests are made of (doc/guests.md)."""
+    """What the nodes of a lab of guests are made of (doc/how-to/guests.md)."""
 
     memory_mib: int = 256
     cpus: int = 1

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Guests: virtual machines with real RDMA devices (Soft-RoCE) and real PCI NICs, on a machine that
-has neither, and without privilege (doc/guests.md).
+has neither, and without privilege (doc/how-to/guests.md).
 
     with guests.boot(guests.machines(2), guests.Job(programs=(binary,))) as rig:
         done = rig["node1"].run(["ibv_devinfo"])         # status, stdout, stderr

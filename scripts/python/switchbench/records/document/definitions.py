@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What each number is: the words beside its type, and the formula in those of doc/measures.md.
+"""What each number is: the words beside its type, and the formula in those of
+doc/reference/measures.md.
 
 The page is not installed with the package: definitions.json has its words, is made by
 
-    python -m switchbench.render.report.measures_page doc/measures.md
+    python -m switchbench.render.report.measures_page doc/reference/measures.md
 
 and a test compares the two, so that there is one source.
 """
@@ -64,7 +65,7 @@ def at(entry: Any, key: str) -> Any:
 
 
 def parse(page: str) -> dict[str, str]:
-    """The definitions of doc/measures.md: key -> words, without Markdown."""
+    """The definitions of doc/reference/measures.md: key -> words, without Markdown."""
     found: dict[str, str] = {}
     for heading, body in re.findall(r"^## ([^\n]+)\n(.*?)(?=^## |\Z)", page, re.M | re.S):
         for names, words in _rows(body):

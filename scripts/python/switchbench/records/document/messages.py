@@ -205,7 +205,7 @@ class Computing(TypedDict):
 
 
 class Messages(TypedDict):
-    """Messages there and back (doc/messages.md)."""
+    """Messages there and back (doc/reference/messages.md)."""
 
     curves: Annotated[list[Curve], Field(description="Latency and bandwidth against size")]
     crossovers: Annotated[list[Crossing], Field(description="Which of two paths to use")]

@@ -265,12 +265,15 @@ class Ranking(TypedDict):
 
 
 class Steps(TypedDict):
-    """What goes by steps (doc/hpcc-imb.md)."""
+    """What goes by steps (doc/how-to/hpcc-imb.md)."""
 
     functions: Annotated[list[Function], Field(description="Times and rates against size")]
     hpcc: Annotated[list[Hpcc], Field(description="HPCC's measures")]
     kernels: Annotated[
         list[KernelEntry],
-        Field(description="Application kernels: the time of the whole benchmark (doc/kernels.md)"),
+        Field(
+            description="Application kernels: the time of the whole benchmark "
+            "(doc/reference/kernels.md)"
+        ),
     ]
     rankings: Annotated[list[Ranking], Field(description="Kernels that several paths ran")]

@@ -26,7 +26,7 @@ Status = Literal["complete", "partial", "failed"]
 class ComparableEntry(TypedDict):
     """The same quantity as a run of this program measured it."""
 
-    measure: Annotated[str, Field(description="What is measured (doc/compare.md)")]
+    measure: Annotated[str, Field(description="What is measured (doc/how-to/compare.md)")]
     ranks: Annotated[int, Field(description="That communicate at the same time")]
     size: Annotated[
         int | None,
@@ -92,7 +92,7 @@ class ClockEntry(TypedDict):
 
 
 class SummaryDocument(TypedDict):
-    """What a run amounts to. Formulas: doc/measures.md. null: not observed."""
+    """What a run amounts to. Formulas: doc/reference/measures.md. null: not observed."""
 
     __pydantic_config__ = ConfigDict(extra="forbid", strict=True)  # type: ignore[misc]
 
@@ -127,8 +127,12 @@ class SummaryDocument(TypedDict):
         list[ComparisonEntry],
         Field(description="Transports side by side, where several carried the same matrix"),
     ]
-    messages: Annotated[Messages, Field(description="Messages there and back (doc/messages.md)")]
-    steps: NotRequired[Annotated[Steps, Field(description="What goes by steps (doc/hpcc-imb.md)")]]
+    messages: Annotated[
+        Messages, Field(description="Ping-pong of messages (doc/reference/messages.md)")
+    ]
+    steps: NotRequired[
+        Annotated[Steps, Field(description="Collective operations (doc/how-to/hpcc-imb.md)")]
+    ]
     searches: NotRequired[
         Annotated[list[SearchEntry], Field(description="What a suite's searches found, by goal")]
     ]
@@ -162,12 +166,13 @@ class SummaryDocument(TypedDict):
             list[ImportedEntry],
             Field(
                 description="Figures of other programs, as they printed them (switchbench import;"
-                " doc/compare.md)"
+                " doc/how-to/compare.md)"
             ),
         ]
     ]
     clocks: Annotated[
-        list[ClockEntry], Field(description="How each node knows run time (doc/latency.md, Clocks)")
+        list[ClockEntry],
+        Field(description="How each node knows run time (doc/reference/latency.md, Clocks)"),
     ]
     loopback_baselines: Annotated[
         list[LoopbackBaselineEntry],

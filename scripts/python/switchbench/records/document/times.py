@@ -43,7 +43,7 @@ class Figures(TypedDict):
 
 
 class TimesEntry(Figures):
-    """Times of one kind, of all flows together (doc/latency.md)."""
+    """Times of one kind, of all flows together (doc/reference/latency.md)."""
 
     worst: Annotated[WorstFlow | None, Field(description="The flow with the greatest p99")]
 

@@ -45,7 +45,7 @@ _TIMES = (
 _OUTPUTS = (
     "Difference of HPCC's measures under its own names, in percent of the baseline's. Of latencies "
     "less is better, of bandwidths more. Each is one figure of the best measurements of its run, "
-    "so there is no interval. (doc/hpcc-imb.md)"
+    "so there is no interval. (doc/how-to/hpcc-imb.md)"
 )
 _LETTERS, _TICK_LETTERS = 26, 44  # of a line around the chart, and beside one
 # Measures of the differences' figures, each with its marks.

@@ -61,7 +61,7 @@ def make_page(comparison: Comparison) -> str:
     words = PageWords(
         names,
         f"{names} beside each other",
-        [f"Compared with Switchbench {__version__} (doc/compare.md)."],
+        [f"Compared with Switchbench {__version__} (doc/how-to/compare.md)."],
         "These results are not the same measurement, or not whole.",
         [*differing, *comparison.damage],
     )

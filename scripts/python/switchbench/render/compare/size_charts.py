@@ -27,7 +27,8 @@ _WRITTEN = _LOG | {"automargin": True}
 _SIZE = ChartAxis("Message, bytes", "size", "linear", _LOG)
 
 _SHARED = (
-    "What several programs measured by one definition (doc/compare.md), against the message's size."
+    "What several programs measured by one definition (doc/how-to/compare.md), against the "
+    "message's size."
 )
 _RATIOS = (
     "Figures that several programs have by one definition, each as a multiple of the first "

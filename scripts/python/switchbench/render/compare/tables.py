@@ -104,7 +104,7 @@ def shared(comparison: Comparison) -> Spec:
     """What several programs measured by one definition."""
     found = comparison.shared
     columns = (
-        text("measure", "measure", about="By one definition (doc/compare.md)"),
+        text("measure", "measure", about="By one definition (doc/how-to/compare.md)"),
         count("ranks", "ranks", about="That communicate at the same time"),
         text("size", "size", about="Of a message; none where it does not matter"),
         *(
@@ -211,7 +211,7 @@ def differences(name: str, one: Compared, rows: Sequence[DifferenceRow], about: 
     columns = (
         text("pattern", "pattern", fold=True, output=PAGE, about="Who sends to whom, and how"),
         text("of", "of", output=PAGE, about="The phase or flow"),
-        text("measure", "measure", about="Which figure is compared (doc/measures.md)"),
+        text("measure", "measure", about="Which figure is compared (doc/reference/measures.md)"),
         text("unit", "unit", output=PAGE, about="The figure's unit"),
         Column(base, "base", "scientific", about="The baseline's mean over its repeats"),
         Column(other, "other", "scientific", about="The other result's mean over its repeats"),

@@ -162,7 +162,7 @@ def _below(rows: Sequence[DifferenceRow]) -> list[str]:
 
 def _shared(comparison: Comparison, console: Console) -> None:
     alone = comparison.shared.alone
-    notes = ["in brackets: how many times the first program's (doc/compare.md)"]
+    notes = ["in brackets: how many times the first program's (doc/how-to/compare.md)"]
     notes += [f"{format.of(alone, 'figure')} of one program alone"] if alone else []
     title = "By definition: the same measured by several programs"
     _print(tables.shared(comparison), console, title, notes)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The report of a results directory: one HTML file that opens offline (doc/report.md).
+"""The report of a results directory: one HTML file that opens offline (doc/how-to/report.md).
 
 Which sections it has and what is in each; frame.py is what is around them.
 """

@@ -282,5 +282,8 @@ def meanings(sections: Iterable[Section]) -> list[Part]:
         for title, some in sorted(found.items())
         for words, table in some.items()
     ]
-    about = "The same words appear when the pointer rests on a number. Formulas: doc/measures.md."
+    about = (
+        "The same words appear when the pointer rests on a number. "
+        "Formulas: doc/reference/measures.md."
+    )
     return [Words(about, "about"), Facts(rows)] if rows else []

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What doc/measures.md says of registered measures: formulas in its tables, and all of them in one.
+"""What doc/reference/measures.md says of registered measures: formulas in its tables, and all of
+them in one.
 
-    python -m switchbench.render.report.measures_page doc/measures.md
+    python -m switchbench.render.report.measures_page doc/reference/measures.md
 
 writes both into the page, and the page's words into definitions.json. Tests fail while either is
 out of date.

@@ -28,7 +28,7 @@ def points_of(curve: Entry) -> Iterator[Entry]:
 curves = Spec(
     "messages",
     "Ping-pong by message size",
-    "Half the round trip of one message at a time (doc/messages.md).",
+    "Half the round trip of one message at a time (doc/reference/messages.md).",
     (
         *(
             Column(c.title, c.key, c.kind, value=c.value, fold=True, output=PAGE)

@@ -296,7 +296,7 @@ findings = Spec(
     "Findings",
     "Each rests on counts alone, and is made only where they allow no other reading.",
     (
-        text("kind", "kind", about="Kinds: doc/measures.md, Findings"),
+        text("kind", "kind", about="Kinds: doc/reference/measures.md, Findings"),
         text("found", "sentence", about="What was found, for a person"),
         count("frames", "count", about="Frames that it explains"),
         text("port", "port", seldom=True),
@@ -316,7 +316,7 @@ clauses = Spec(
         text("clause", "id"),
         Column("verdict", "verdict", "verdict", about="Whether it holds for every value; "
                "inconclusive: a host may have been the limit, or a value is missing"),
-        text("measure", "measure", about="doc/measures.md, Clauses"),
+        text("measure", "measure", about="doc/reference/measures.md, Clauses"),
         text("required", "require", about="As stated"),
         Column("worst value", "value", defined="expectations.value"),
         text("unit", "unit", about="Of worst value and margin"),
@@ -384,7 +384,7 @@ imported = Spec(
         text("unit", "unit", value=_units("unit"), about="Of the value"),
         text("what it is", "definition", about="What the program counts", output=PAGE),
         Column("as ours", "comparable.value", "scientific", seldom=True,
-               about="By a definition that programs share (doc/compare.md)"),
+               about="By a definition that programs share (doc/how-to/compare.md)"),
         text("our unit", "comparable.unit", value=_units("comparable.unit"), seldom=True,
              about="Of the figure as ours"),
         text("our measure", "comparable.measure", seldom=True, about="Which of these definitions"),

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The sections of a report, in the papers' order (doc/papers.md); what is empty is left out."""
+"""The sections of a report, in the papers' order (doc/developer/papers.md); what is empty is left
+out."""
 
 from __future__ import annotations
 

@@ -82,7 +82,7 @@ hpcc = Spec(
     (
         text("HPCC's name", "name", about="As in hpccoutf.txt"),
         *_HEADED,
-        Column("value", "value", about="In the unit at the name's end (doc/hpcc-imb.md)"),
+        Column("value", "value", about="In the unit at the name's end (doc/how-to/hpcc-imb.md)"),
     ),
     lambda summary: (output for suite in _of("hpcc")(summary) for output in outputs_of(suite)),
 )
@@ -116,12 +116,12 @@ rings = Spec(
     _rings,
 )
 
-_KERNEL = text("kernel", "pattern", value=format.pattern, about="doc/kernels.md")
+_KERNEL = text("kernel", "pattern", value=format.pattern, about="doc/reference/kernels.md")
 
 kernels = Spec(
     "kernels",
     "Application kernels",
-    "What applications send (doc/kernels.md); one repetition is one iteration.",
+    "What applications send (doc/reference/kernels.md); one repetition is one iteration.",
     (
         _KERNEL,
         *PATH,

@@ -10,7 +10,7 @@ from ...records.document.definitions import at
 from .columns import PHASE, SETTING, TITLED, TRANSPORT, TRIAL
 from .table import PAGE, RATE, Column, Entry, Spec, Summary, count, measured, text
 
-_KIND = text("kind", "kind", about="What is timed: doc/latency.md")
+_KIND = text("kind", "kind", about="What is timed: doc/reference/latency.md")
 _TIMED = count("times", "times.count", about="Times measured")
 
 KINDS = {
@@ -94,7 +94,7 @@ def of_phase(entry: Entry) -> Iterator[Entry]:
 latencies = Spec(
     "times",
     "Times",
-    "Measured beside the load. The way of each is in doc/latency.md.",
+    "Measured beside the load. The way of each is in doc/reference/latency.md.",
     (
         *TITLED,
         replace(PHASE, output=PAGE),

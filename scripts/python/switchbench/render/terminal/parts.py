@@ -125,7 +125,7 @@ def show_times(summary: Entry, phases: Sequence[tuple[str, Entry]], console: Con
     floors = times.floors.on_terminal(times.floors.entries(summary))
     show(floors, console, f"{times.floors.title}, in µs")
     rows = [(title, row) for title, phase in phases for row in times.of_phase(phase)]
-    heading(console, "Times in µs (doc/latency.md)")
+    heading(console, "Times in µs (doc/reference/latency.md)")
     if not rows:
         note_lines(console, "no times were measured")
         return

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Drives a run: starts nodes, talks to them (doc/node-protocol.md), keeps what they say."""
+"""Drives a run: starts nodes, talks to them (doc/reference/node-protocol.md), keeps what they
+say."""
 
 from .control import Controller, Outcome
 from .interrupt import Interrupt

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Nodes in guests: a lab with real RDMA devices on this machine (doc/guests.md)."""
+"""Nodes in guests: a lab with real RDMA devices on this machine (doc/how-to/guests.md)."""
 
 from __future__ import annotations
 

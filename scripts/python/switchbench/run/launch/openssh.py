@@ -96,8 +96,8 @@ CURRENT = "current"  # the one that was pushed last
 _FIND_SHARED = f'e={SHARED_FOLDER}/{CURRENT}/{ENGINE}; [ -x "$e" ] || e={ENGINE}; '
 _FIND = f'e="$HOME/{HOME_FOLDER}/{CURRENT}/{ENGINE}"; [ -x "$e" ] || {{ {_FIND_SHARED}}}; '
 
-# By privilege. The guard asks where the controller sits (doc/safety.md); sudo would forget it. The
-# engine is sudo's own command: what sudoers allows is the one program.
+# By privilege. The guard asks where the controller sits (doc/reference/safety.md); sudo would
+# forget it. The engine is sudo's own command: what sudoers allows is the one program.
 _RUN = {"none": '"$e" "$@"', "sudo": 'sudo -n "$e" "$@" --connection "$SSH_CONNECTION"'}
 _ASK = {"none": '"$e" --version', "sudo": 'sudo -n "$e" --version'}
 
@@ -208,7 +208,9 @@ _NO_ENGINE = (
     "`engine: PATH` below `ssh` or `slurm`"
 )
 _NO_PROGRAM = "{engine} can't be executed there ({last})"
-_NO_LIBRARY = "{engine} lacks a library there ({last}): install it as doc/dependencies.md has it"
+_NO_LIBRARY = (
+    "{engine} lacks a library there ({last}): doc/developer/dependencies.md lists packages"
+)
 _NO_SUDO = "there is no sudo ({last}): install it there, or log in as root"
 _SUDO_REFUSES = "sudo is refused without a password ({last}): allow NOPASSWD, or log in as root"
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Nodes by srun (doc/cluster.md): a step for each host, in one allocation.
+"""Nodes by srun (doc/how-to/cluster.md): a step for each host, in one allocation.
 
 The allocation is the one in which the command runs, or one that it asks salloc for and gives back.
 A step's streams are its srun's. Unlabelled they are passed on as they come; where srun cuts them

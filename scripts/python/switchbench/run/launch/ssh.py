@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Nodes on real hosts by ssh (doc/cluster.md): one OpenSSH client for each.
+"""Nodes on real hosts by ssh (doc/how-to/cluster.md): one OpenSSH client for each.
 
 The client's pipes are the node's: heartbeats go into them as into a local node's. When the client
 or this command ends, however it does, sshd closes the node's standard input, and the node stops
-(doc/node-protocol.md).
+(doc/reference/node-protocol.md).
 """
 
 from __future__ import annotations

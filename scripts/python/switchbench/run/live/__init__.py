@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A run while it runs (doc/live.md): a screen on a terminal, plain lines elsewhere, metrics.
+"""A run while it runs (doc/how-to/live.md): a screen on a terminal, plain lines elsewhere, metrics.
 
 records -> state (loss, found) -> terminal (screen, worst, keys) | plain | metrics
 """

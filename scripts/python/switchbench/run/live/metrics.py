@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Metrics for Prometheus while a run lasts (doc/live.md), made of the state when asked for.
+"""Metrics for Prometheus while a run lasts (doc/how-to/live.md), made of the state when asked for.
 
 Names follow Prometheus' conventions: base units (bytes, seconds), `_total` where a value only
 grows. The server has threads of its own; they read the state and never wait for the controller.

@@ -21,15 +21,15 @@ TIME_IS = (
 LATENCY_IS = (
     "HPCC's latencies under its own names: 8 bytes, microseconds. Ping-pong: half the round trip "
     "of one pair at a time; rings: all processes to both neighbours at the same time, of one send. "
-    "(doc/hpcc-imb.md)"
+    "(doc/how-to/hpcc-imb.md)"
 )
 BANDWIDTH_IS = (
     "HPCC's bandwidths under its own names: 2,000,000 bytes, 10^9 bytes a second. Ping-pong: one "
-    "pair at a time, one way; rings: what each process sends while all do. (doc/hpcc-imb.md)"
+    "pair at a time, one way; rings: what each process sends while all do. (doc/how-to/hpcc-imb.md)"
 )
 KERNELS_IS = (
     "Time of the whole benchmark: its iterations times the mean of one, of the slowest rank. "
-    "(doc/kernels.md)"
+    "(doc/reference/kernels.md)"
 )
 
 
