@@ -17,7 +17,7 @@ import pytest
 from switchbench.cli.command_list import COMMANDS
 from switchbench.cli.main import build_parser
 from switchbench.config.profiles import PROFILES
-from switchbench.packaging import completion, syntax
+from switchbench.packaging import completion
 
 LIMIT_S = 20
 
@@ -26,10 +26,9 @@ LIMIT_S = 20
 def share(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The files, where the shells look for them."""
     folder = tmp_path_factory.mktemp("share")
-    root = syntax.read(build_parser())
-    for place, make in completion.SHELLS.values():
+    for shell, place in completion.SHELLS.items():
         (folder / place).parent.mkdir(parents=True)
-        (folder / place).write_text(make(root))
+        (folder / place).write_text(completion.script(build_parser(), shell))
     return folder
 
 
@@ -43,10 +42,10 @@ def bash_offers(share: Path, line: str) -> set[str]:
     script = """
         . "$1"; shift
         COMP_WORDS=("$@") COMP_CWORD=$(($# - 1))
-        _switchbench
+        _shtab_switchbench
         printf '%s\\n' "${COMPREPLY[@]}"
     """
-    place = share / completion.SHELLS["bash"][0]
+    place = share / completion.SHELLS["bash"]
     done = subprocess.run(
         ["bash", "-c", script, "bash", str(place), *line.split(" ")],
         capture_output=True,
@@ -60,7 +59,7 @@ def bash_offers(share: Path, line: str) -> set[str]:
 def fish_offers(share: Path, line: str) -> set[str]:
     """What fish would offer for the last word."""
     needs("fish")
-    place = share / completion.SHELLS["fish"][0]
+    place = share / completion.SHELLS["fish"]
     done = subprocess.run(
         ["fish", "--no-config", "-c", f"source {place}; complete -C '{line}'"],
         capture_output=True,
@@ -88,12 +87,13 @@ def test_files_and_folders(share: Path, offers: Callable[[Path, str], set[str]])
     assert "mine.yaml" in offers(share, "switchbench run mi")
     out = {name.rstrip("/") for name in offers(share, "switchbench run --out mi")}
     assert out == {"mine"}
+    assert {name.rstrip("/") for name in offers(share, "switchbench compare mi")} == {"mine"}
 
 
 def test_zsh(share: Path, tmp_path: Path) -> None:
     """In a terminal, because zsh completes nowhere else: a word, and a value."""
     needs("zsh")
-    place = (share / completion.SHELLS["zsh"][0]).parent
+    place = (share / completion.SHELLS["zsh"]).parent
     setup = (
         f"PS1=; fpath=({place} $fpath); autoload -Uz compinit; compinit -u -D; print -r re''ady\n"
     )

@@ -31,7 +31,7 @@ looking around, and for many runs on one lab."""
 def add_parser(subparsers: Any) -> None:
     """Adds the command and its four parts."""
     parser = add_command(subparsers, "lab", EXAMPLES)
-    parts = parser.add_subparsers(metavar="up|down|status|exec", required=True)
+    parts = parser.add_subparsers(title="commands", metavar="up|down|status|exec", required=True)
     up = parts.add_parser("up", help="make a lab that stays")
     up.add_argument("topology", metavar="TOPOLOGY", help="a file, or a name of conf/labs/")
     up.add_argument("--name", help="its name (the topology's)")

@@ -1,21 +1,26 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Manual pages: of the command and its commands from the parser, of programs from what their
---help says, of the configuration from doc/reference/configuration.md."""
+"""Manual pages: of the command and its commands from the parser, by argparse-manpage; of programs
+from what their --help says; of the configuration from doc/reference/configuration.md."""
 
 from __future__ import annotations
 
+import argparse
+import copy
 import re
 from collections.abc import Iterator, Sequence
 
+from argparse_manpage.manpage import Manpage
+
 from .. import __version__
-from .roff import Page
-from .syntax import Argument, Command
+from .roff import Page, escaped
 
 _USER, _FORMATS, _ADMINISTRATOR = 1, 5, 8
+_SOURCE = f"Switchbench {__version__}"
+_SUMMARY = "measure a network with every port busy at once"
 _ENVIRONMENT = (
-    ("SWITCHBENCH_NODE", "the engine to use, instead of the one that belongs to the command"),
-    ("SWITCHBENCH_SWITCH", "the modelled switch's program"),
-    ("SWITCHBENCH_GUEST", "the guests' agent"),
+    ("SWITCHBENCH_NODE", "The engine to use, instead of the one that belongs to the command."),
+    ("SWITCHBENCH_SWITCH", "The modelled switch's program."),
+    ("SWITCHBENCH_GUEST", "The agent in virtual machines."),
 )
 _TITLES = {
     "examples": "EXAMPLES",
@@ -27,88 +32,58 @@ _HELP_TITLES = {
 }
 
 
-def command_pages(root: Command) -> Iterator[Page]:
+def command_pages(root: argparse.ArgumentParser) -> Iterator[Page]:
     """switchbench(1), and one page for each of its commands."""
-    yield _root_page(root)
-    for command in root.commands:
-        yield _command_page(command)
+    found = [one for one in root._actions if isinstance(one, argparse._SubParsersAction)]
+    commands = found[0].choices
+    summaries = {one.dest: one.help or "" for one in found[0]._choices_actions}
+    yield _root_page(root, summaries)
+    for name, parser in commands.items():
+        page = _parser_page(parser, f"switchbench-{name}", summaries[name])
+        _see_also(page, ["switchbench(1)", "switchbench.conf(5)"])
+        yield page
 
 
-def _root_page(root: Command) -> Page:
-    page = Page("switchbench", _USER, "measure a network with every port busy at once", __version__)
-    page.section("synopsis")
-    page.paragraph("**switchbench** COMMAND [ARGUMENT ...]")
-    page.section("description")
-    page.paragraph(root.description)
+def _root_page(root: argparse.ArgumentParser, summaries: dict[str, str]) -> Page:
+    alone = copy.copy(root)  # its commands have pages of their own
+    alone._action_groups = [group for group in root._action_groups if group is not root._subparsers]
+    page = _parser_page(alone, "switchbench", _SUMMARY)
     page.section("commands")
-    for command in root.commands:
-        page.tagged(command.name, f"{_sentence(command.summary)} See {_reference(command)}.")
-    _add_arguments(page, "options", root.options)
-    _add_epilog(page, root.epilog)
+    references = [f"switchbench-{name}({_USER})" for name in summaries]
+    for (name, summary), reference in zip(summaries.items(), references, strict=True):
+        page.tagged(name, f"{summary[:1].upper()}{summary[1:]}. See {reference}.")
     page.section("environment")
     for name, meaning in _ENVIRONMENT:
-        page.tagged(name, _sentence(meaning))
-    others = (f"{name}(8)" for name in _HELP_TITLES)
-    _see_also(page, [*map(_reference, root.commands), "switchbench.conf(5)", *others])
+        page.tagged(name, meaning)
+    others = (f"{name}({_ADMINISTRATOR})" for name in _HELP_TITLES)
+    _see_also(page, [*references, f"switchbench.conf({_FORMATS})", *others])
     return page
 
 
-def _command_page(command: Command) -> Page:
-    page = Page(f"switchbench-{command.name}", _USER, command.summary, __version__)
-    page.section("synopsis")
-    for form in command.commands or (command,):
-        page.paragraph(_synopsis(form))
-    page.section("description")
-    page.paragraph(command.description)
-    _add_arguments(page, "arguments", command.arguments)
-    _add_arguments(page, "options", command.options)
-    for part in command.commands:
-        page.section(f"switchbench {part.name}")
-        page.paragraph(_sentence(part.summary or part.description))
-        for argument in (*part.arguments, *part.options):
-            if "--help" not in argument.flags:
-                _add_argument(page, argument)
-        _add_epilog(page, part.epilog)
-    _add_epilog(page, command.epilog)
-    _see_also(page, ["switchbench(1)", "switchbench.conf(5)"])
+def _parser_page(parser: argparse.ArgumentParser, name: str, summary: str) -> Page:
+    """What the parser says; sections of its epilog follow."""
+    parser = copy.copy(parser)
+    epilog, parser.epilog = parser.epilog or "", None
+    made = Manpage(parser, format="single-commands-section")
+    made.prog, made.description = name, summary
+    made.date, made.source, made.manual = "", _SOURCE, "Switchbench"
+    page = Page(name, _USER, re.sub(r"`([^`]+)`", r"\\fB\1\\fP", str(made).rstrip()))
+    _add_epilog(page, epilog)
     return page
 
 
-def _reference(command: Command) -> str:
-    return f"switchbench-{command.name}({_USER})"
+def _new_page(name: str, section: int, title: str) -> Page:
+    """A page with its name. It has no date: the same source gives the same page."""
+    head = f'.TH "{escaped(name.upper())}" "{section}" "" "{_SOURCE}" "Switchbench"'
+    page = Page(name, section, head)
+    page.section("name")
+    page.paragraph(f"{name} - {title}")
+    return page
 
 
 def _see_also(page: Page, names: Sequence[str]) -> None:
     page.section("see also")
     page.paragraph(", ".join(f"**{name[:-3]}**{name[-3:]}" for name in names))
-
-
-def _synopsis(command: Command) -> str:
-    words = [f"**switchbench {command.name}**"]
-    for option in command.options:
-        if "--help" in option.flags:
-            continue
-        value = f" {option.wanted}" if option.value else ""
-        words.append(f"[`{option.flags[-1]}`{value}]" + ("..." if option.repeated else ""))
-    words += [argument.wanted for argument in command.arguments]
-    return " ".join(words)
-
-
-def _add_arguments(page: Page, title: str, arguments: Sequence[Argument]) -> None:
-    if arguments:
-        page.section(title)
-    for argument in arguments:
-        _add_argument(page, argument)
-
-
-def _add_argument(page: Page, argument: Argument) -> None:
-    value = f" {argument.wanted}" if argument.flags and argument.value else ""
-    tag = ", ".join(f"{flag}{value}" for flag in argument.flags) or argument.wanted
-    page.tagged(tag, _sentence(argument.help))
-
-
-def _sentence(text: str) -> str:
-    return f"{text[:1].upper()}{text[1:]}." if text and not text.endswith(".") else text
 
 
 def _add_epilog(page: Page, epilog: str) -> None:
@@ -129,7 +104,7 @@ def _add_epilog(page: Page, epilog: str) -> None:
 
 def program_page(name: str, help_text: str) -> Page:
     """A program's page from what its --help prints: `usage:`, paragraphs, and indented options."""
-    page = Page(name, _ADMINISTRATOR, _HELP_TITLES[name], __version__)
+    page = _new_page(name, _ADMINISTRATOR, _HELP_TITLES[name])
     usage, _, rest = help_text.partition("\n\n")
     page.section("synopsis")
     page.verbatim(re.sub(r"^(usage:)? +", "", usage, flags=re.MULTILINE))
@@ -185,8 +160,7 @@ def _runs(lines: Sequence[str]) -> Iterator[tuple[bool, list[str]]]:
 
 def configuration_page(markdown: str) -> Page:
     """switchbench.conf(5) from doc/reference/configuration.md: its tables become lists of keys."""
-    title = "what a run is configured with"
-    page = Page("switchbench.conf", _FORMATS, title, __version__)
+    page = _new_page("switchbench.conf", _FORMATS, "what a run is configured with")
     page.section("description")
     lines = iter(re.split(r"(?m)^# .*\n", markdown, maxsplit=1)[-1].splitlines())
     for block in _blocks(lines):

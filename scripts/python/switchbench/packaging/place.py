@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ..base.programs import documentation
-from . import completion, manual, packages, syntax
+from . import completion, manual, packages
 from .roff import Page
 
 _PROGRAMS = ("switchbench-node", "switchbench-switch")
@@ -35,15 +35,14 @@ version = {version}
 def pages(parser: argparse.ArgumentParser, share: Path, programs: Path) -> None:
     """Manual pages and completion of the command that this parser reads, below a `share` folder;
     programs' pages from their --help."""
-    root = syntax.read(parser)
-    for page in _pages(root, programs):
+    for page in _pages(parser, programs):
         _write(share / "man" / f"man{page.file[-1]}" / page.file, page.render())
-    for name, make in completion.SHELLS.values():
-        _write(share / name, make(root))
+    for shell, name in completion.SHELLS.items():
+        _write(share / name, completion.script(parser, shell))
 
 
-def _pages(root: syntax.Command, programs: Path) -> Iterator[Page]:
-    yield from manual.command_pages(root)
+def _pages(parser: argparse.ArgumentParser, programs: Path) -> Iterator[Page]:
+    yield from manual.command_pages(parser)
     for name in _PROGRAMS:
         if (programs / name).exists():
             said = subprocess.run(

@@ -11,15 +11,10 @@ _CODE = re.compile(r"`([^`]+)`|\*\*([^*]+)\*\*|\[([^\]]+)\]\(([^)]+)\)")
 class Page:
     """A manual page that grows section by section."""
 
-    def __init__(self, name: str, section: int, title: str, version: str) -> None:
-        """`title` is the line below NAME. No date: the same source gives the same page."""
+    def __init__(self, name: str, section: int, head: str) -> None:
+        """`head` is what the page begins with, its line .TH included."""
         self.file = f"{name}.{section}"
-        self._lines = [
-            '.\\" SPDX-License-Identifier: BSD-3-Clause',
-            f'.TH "{escaped(name.upper())}" "{section}" "" "Switchbench {version}" "Switchbench"',
-        ]
-        self.section("NAME")
-        self.paragraph(f"{name} - {title}")
+        self._lines = ['.\\" SPDX-License-Identifier: BSD-3-Clause', head]
 
     def section(self, name: str) -> None:
         """A heading."""
