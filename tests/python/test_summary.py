@@ -496,6 +496,30 @@ def test_port_below_the_median_is_found_in_every_phase(traffic: str) -> None:
     assert len(bad["slowest_phases"]) == 3
 
 
+@pytest.mark.parametrize("late", ["", "node1:e0", "a rank"])
+def test_what_the_tester_limited_blames_no_port(late: str) -> None:
+    """Nor the port at the other end of its flows; the others are judged."""
+    site = make_site(6)
+    records: list[dict[str, Any]] = []
+    for source in range(6):
+        flow = (f"node{source + 1}:e0", f"node{(source + 1) % 6 + 1}:e0")
+        records.append(frame_side("source", *flow, 1000, 1000))
+        records.append(frame_side("destination", *flow, 900, 900))
+    begun = {"start_run_ns": 1_000_000_000}
+    records += [phase_record(f"node{n + 1}", **begun) for n in range(6)]
+    if late == "node1:e0":
+        records.append(port_record(late, start_run_ns=1_020_000_000))
+    elif late:
+        records[-1]["start_skew_us"] = 20_000.0
+    result = summarise(records, make_run(site, make_trial(site, flows=6)))
+    limits = [limit["port"] for limit in result["trials"][0]["tester_limited"]]
+    assert limits == ([late] if late else [])
+    known = [port["as_source"]["min_percent_of_line"] is not None for port in result["ports"]]
+    assert known == {"": [True] * 6, "node1:e0": [False, False, True, True, True, False],
+                     "a rank": [False] * 6}[late]  # fmt: skip
+    assert [port["as_source"]["phases"] for port in result["ports"]] == [1] * 6
+
+
 def test_unreachable_and_events_are_told() -> None:
     place = {"node": "node1", "trial": 0, "src": "node1:e0", "dst": "node2:e0"}
     records = [

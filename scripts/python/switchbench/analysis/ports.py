@@ -13,6 +13,7 @@ from ..base.model import SCHEDULE, Port
 from ..records.records import Record
 from .bottleneck import group_of_port
 from .measures import PhaseResult, delivered_line_bps, least, lost_frames, median, total_int
+from .tester import SOME_RANK
 
 # A port is pointed out when what it typically gets is so far below the median of the ports that
 # were busy with it (doc/reference/measures.md).
@@ -28,7 +29,8 @@ _RDMA = ("rdma", "link_layer", "gid", "gid_index", "mtu")  # of an RDMA device's
 class _Direction:
     """One port as source, or as destination."""
 
-    percents: list[float | None] = field(default_factory=list)
+    phases: int = 0
+    percents: list[float | None] = field(default_factory=list)  # of flows that no host limited
     relative: list[float] = field(default_factory=list)  # to the phase's median port
     sound: dict[str, bool] = field(default_factory=dict)  # by setting: kept up in some phase of it
     own: dict[str, bool] = field(default_factory=dict)  # ... fell behind where no path explains it
@@ -52,7 +54,7 @@ class _Direction:
 
     def summary(self) -> dict[str, Any]:
         return {
-            "phases": len(self.percents),
+            "phases": self.phases,
             "median_percent_of_line": median(self.percents),
             "min_percent_of_line": least(self.percents),
             "relative_to_median": median(self.relative),
@@ -84,8 +86,10 @@ class PortTable:
         self._downs: Counter[str] = Counter()
 
     def add(self, result: PhaseResult, transport: str) -> None:
-        """Takes one measured phase; where ranks go by steps, ports have different things to do."""
+        """Takes one measured phase. Where ranks go by steps, ports have different things to do; a
+        rate that the tester limited says nothing of a port."""
         alike = result.entry["traffic"] != SCHEDULE
+        limited = _limited(result)
         ends = {"source": result.shares.source, "destination": result.shares.destination}
         shared = self._shared(result) if alike else set()
         setting = str([result.entry[name] for name in ("intended_load", "size", "network")])
@@ -93,6 +97,9 @@ class PortTable:
             middle = median(shares.values())
             for port, percent in shares.items():
                 direction = self._line(port, transport).ends[end]
+                direction.phases += 1
+                if port in limited:
+                    continue
                 direction.percents.append(percent)
                 if alike and percent is not None and middle:
                     direction.note(setting, percent / middle, port in shared)
@@ -101,7 +108,7 @@ class PortTable:
             self._line(flow.src, transport).ends["source"].lost.append(lost)
             self._line(flow.dst, transport).ends["destination"].lost.append(lost)
         slowest = result.entry["slowest"]
-        if alike and slowest:
+        if alike and slowest and slowest["src"] not in limited:
             place = {"trial": result.key.trial, "phase": result.key.phase}
             for port in {slowest["src"], slowest["dst"]}:
                 self._line(port, transport).slowest.append(place)
@@ -178,3 +185,11 @@ class PortTable:
             else any(direction.is_slow for direction in line.ends.values()),
             "slowest_phases": line.slowest,
         }
+
+
+def _limited(result: PhaseResult) -> set[str]:
+    """Ports of whose flows some begin or end at a host that was the limit."""
+    hosts = {limit["port"] for limit in result.entry["tester_limited"]}
+    flows = ({flow.src, flow.dst} for flow in result.flows)
+    touched = (ends for ends in flows if SOME_RANK in hosts or ends & hosts)
+    return hosts.union(*touched)

@@ -25,13 +25,18 @@ class Direction(TypedDict):
     """A port as source, or as destination."""
 
     phases: Annotated[int, Field(description="Phases in which it was one")]
-    median_percent_of_line: Annotated[float | None, Field(description="Median over phases")]
-    min_percent_of_line: Annotated[float | None, Field(description="Least phase")]
+    median_percent_of_line: Annotated[
+        float | None,
+        Field(
+            description="Median over phases, without those in which its flows are tester-limited"
+        ),
+    ]
+    min_percent_of_line: Annotated[float | None, Field(description="Min over the same phases")]
     relative_to_median: Annotated[
         float | None,
         Field(
-            description="Median over phases of: this port's percent of line by that of the phase's "
-            "median port"
+            description="Median over the same phases of: this port's percent of line by that of "
+            "the phase's median port"
         ),
     ]
     lost_frames: Annotated[Count | None, Field(description="Lost frames of its flows")]
