@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A linter of the English that a person meets: README and doc/, help, error messages, other texts.
+"""A linter of the English that a person meets: pages, help, error messages, other texts.
 
 It finds the words of tests/prose/words.tsv, and sentences of more than 40 words, which a colon or
 a semicolon ends as well.
@@ -20,6 +20,8 @@ from switchbench.cli.main import build_parser
 
 WORDS = messages.ROOT / "tests/prose/words.tsv"
 ALLOWED = messages.ROOT / "tests/prose/allowed.tsv"
+DOC = messages.ROOT / "doc"
+GENERATED = "<!-- made by tests/python/pages.py -->"
 LONGEST = 40
 SENTENCE = f"a sentence of more than {LONGEST} words"
 
@@ -89,9 +91,12 @@ def texts() -> Iterator[Text]:
 
 
 def pages() -> Iterator[Text]:
-    """Paragraphs, entries of lists and cells of tables."""
-    for path in [messages.ROOT / "README.md", *sorted((messages.ROOT / "doc").rglob("*.md"))]:
-        source = _FENCE.sub(lambda one: "\n" * one[0].count("\n"), path.read_text())
+    """Paragraphs, entries of lists and cells of tables; what is made of help and schema is read
+    there."""
+    for path in [*sorted(messages.ROOT.glob("*.md")), *sorted(DOC.rglob("*.md"))]:
+        if GENERATED in (written := path.read_text()):
+            continue
+        source = _FENCE.sub(lambda one: "\n" * one[0].count("\n"), written)
         start = 1
         for block in re.split(r"(\n\s*\n|\n(?=\s*(?:[-*|>#]|\d+\.) ?))", source):
             for cell in re.split(r"(?<!\\)\|", block) if block.startswith("|") else [block]:

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The documentation as a site: built strictly and offline, no link is broken, pages that have a
+source are as it is, and there is not too much to read."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from mkdocs.commands.build import build
+from mkdocs.config import load_config
+from mkdocs.exceptions import Abort
+
+import pages
+
+ROOT = pages.ROOT
+DOC = ROOT / "doc"
+# Words of the parts that users read. Pictures and code count as they stand in the pages.
+FOR_USERS = ("tutorial", "how-to", "reference")
+MOST_WORDS = 75_000
+# Elements with which a browser would fetch something.
+FETCHED = re.compile(r"<(?:script|link|img|iframe)\b[^>]*?(?:src|href)=\"(https?:)?//", re.I)
+
+
+def built(docs: Path, site: Path) -> None:
+    """As `mkdocs build --strict` does it, a warning an error."""
+    build(load_config(str(ROOT / "mkdocs.yml"), docs_dir=str(docs), site_dir=str(site)))
+
+
+def test_the_site_is_built_and_needs_no_network(tmp_path: Path) -> None:
+    built(DOC, tmp_path)
+    made = sorted(tmp_path.rglob("*.html"))
+    assert len(made) > 25
+    assert [str(page) for page in made if FETCHED.search(page.read_text())] == []
+
+
+@pytest.mark.parametrize("link", ["nowhere.md", "two-hosts.md#nowhere", "../../README.md"])
+def test_a_broken_link_fails(link: str, tmp_path: Path) -> None:
+    docs = tmp_path / "doc"
+    for page in DOC.rglob("*.md"):
+        copy = docs / page.relative_to(DOC)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        copy.write_text("# A page\n")
+    (docs / "tutorial/two-hosts.md").write_text(f"# A page\n\n[there]({link})\n")
+    with pytest.raises(Abort, match="1 warnings"):
+        built(docs, tmp_path / "site")
+
+
+def targets(page: Path) -> list[str]:
+    """Where its links and pictures lead, those to other sites excluded."""
+    text = re.sub(r"```.*?```|`[^`\n]*`", "", page.read_text(), flags=re.S)
+    return [to for to in re.findall(r"\]\(([^)\s]+)\)", text) if not re.match(r"\w+:", to)]
+
+
+@pytest.mark.parametrize("page", sorted(ROOT.glob("*.md")), ids=lambda page: page.name)
+def test_links_of_the_pages_beside(page: Path) -> None:
+    assert [to for to in targets(page) if not (ROOT / to.split("#")[0]).exists()] == []
+
+
+@pytest.mark.parametrize("name", pages.PAGES)
+def test_a_page_that_has_a_source_is_as_it_is(name: str) -> None:
+    """Write them by: .venv/bin/python tests/python/pages.py"""
+    assert (pages.FOLDER / name).read_text() == pages.PAGES[name]()
+
+
+def test_there_is_not_too_much_to_read() -> None:
+    read = [page for part in FOR_USERS for page in (DOC / part).rglob("*.md")]
+    assert sum(len(page.read_text().split()) for page in read) <= MOST_WORDS
