@@ -12,6 +12,7 @@
 #define INTERVAL_MIN_NS (10 * NS_PER_MS)
 #define PROBE_FPS_MAX 1e6 /* beyond that they are a load */
 #define BATCH_MAX 1000000
+#define BURST_MAX UINT32_MAX
 
 #define RUN_LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._"
 
@@ -168,17 +169,48 @@ static int check_schedule(const struct doc_trial *trial, struct err *err)
                : err_set(err, -EINVAL, "trial %u: schedule needs traffic: schedule", trial->id);
 }
 
+static int check_burst(const struct doc_trial *trial, struct err *err)
+{
+    const struct doc_burst none = {0};
+    const struct doc_burst *burst = trial->burst != NULL ? trial->burst : &none;
+    bool endless = burst->count != NULL && *burst->count == 0;
+    const struct rule rules[] = {
+        {burst->frames == 0 || burst->frames > BURST_MAX, "a burst has 1 to 4294967295 frames",
+         (double)burst->frames},
+        {burst->gap_ns < 0 || burst->gap_ns > TIME_MAX_NS, "a gap is 0 ns to 30 days",
+         (double)burst->gap_ns},
+        {burst->count != NULL && *burst->count > BURST_MAX, "there are 4294967295 bursts at most",
+         NONE},
+        {endless && trial->window_ns <= 0, "bursts need a count or a window_ns above 0", NONE},
+        RULES_END,
+    };
+
+    static_assert(BURST_MAX == 4294967295, "as the sentences say");
+    if (trial->traffic == TRAFFIC_BURST)
+        return check_rules(rules, trial->id, err);
+    return trial->burst == NULL
+               ? 0
+               : err_set(err, -EINVAL, "trial %u: burst needs traffic: burst", trial->id);
+}
+
+/* How long a phase lasts is known only when it is over. */
+static bool has_no_length(const struct doc_trial *trial)
+{
+    return trial->traffic == TRAFFIC_TRANSFER ||
+           (trial->pingpong != NULL && trial->pingpong->count > 0) ||
+           (trial->burst != NULL && (trial->burst->count == NULL || *trial->burst->count > 0));
+}
+
 int check_trial(const struct doc_trial *trial, struct err *err)
 {
-    bool counts = trial->pingpong != NULL && trial->pingpong->count > 0;
     const struct rule rules[] = {
         {trial->traffic == TRAFFIC_STREAM && trial->window_ns <= 0,
          "a stream needs a window_ns above 0", NONE},
         {trial->traffic == TRAFFIC_TRANSFER && trial->transfer_bytes == 0,
          "a transfer needs transfer_bytes above 0", NONE},
-        {trial->by_clock && (trial->traffic == TRAFFIC_TRANSFER || counts),
+        {trial->by_clock && has_no_length(trial),
          "phases that follow the clock (sync: none) have a fixed length; a transfer or a count of "
-         "messages has none: use sync: barrier",
+         "messages or bursts has none: use sync: barrier",
          NONE},
         RULES_END,
     };
@@ -190,5 +222,7 @@ int check_trial(const struct doc_trial *trial, struct err *err)
         rc = check_pingpong(trial, err);
     if (rc == 0)
         rc = check_schedule(trial, err);
+    if (rc == 0)
+        rc = check_burst(trial, err);
     return rc == 0 ? check_rules(rules, trial->id, err) : rc;
 }

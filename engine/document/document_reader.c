@@ -26,7 +26,8 @@ static const cyaml_strval_t worker_words[] = {
 static const cyaml_strval_t traffic_words[] = {{"stream", TRAFFIC_STREAM},
                                                {"transfer", TRAFFIC_TRANSFER},
                                                {"pingpong", TRAFFIC_PINGPONG},
-                                               {"schedule", TRAFFIC_SCHEDULE}};
+                                               {"schedule", TRAFFIC_SCHEDULE},
+                                               {"burst", TRAFFIC_BURST}};
 static const cyaml_strval_t partner_words[] = {{"fixed", false}, {"random", true}};
 static const cyaml_strval_t sync_words[] = {{"barrier", false}, {"none", true}};
 
@@ -187,6 +188,13 @@ static const cyaml_schema_field_t pingpong_fields[] = {
     CYAML_FIELD_END,
 };
 
+static const cyaml_schema_field_t burst_fields[] = {
+    CYAML_FIELD_UINT("frames", CYAML_FLAG_DEFAULT, struct doc_burst, frames),
+    CYAML_FIELD_INT("gap_ns", OPTIONAL, struct doc_burst, gap_ns),
+    CYAML_FIELD_UINT_PTR("count", POINTER | OPTIONAL, struct doc_burst, count),
+    CYAML_FIELD_END,
+};
+
 static const cyaml_schema_field_t schedule_fields[] = {
     CYAML_FIELD_UINT("count", OPTIONAL, struct doc_schedule, count),
     CYAML_FIELD_UINT_PTR("batch", POINTER | OPTIONAL, struct doc_schedule, batch),
@@ -233,6 +241,7 @@ static const cyaml_schema_field_t trial_fields[] = {
                             pingpong_fields),
     CYAML_FIELD_MAPPING_PTR("schedule", POINTER | OPTIONAL, struct doc_trial, schedule,
                             schedule_fields),
+    CYAML_FIELD_MAPPING_PTR("burst", POINTER | OPTIONAL, struct doc_trial, burst, burst_fields),
     CYAML_FIELD_MAPPING_PTR("latency", POINTER | OPTIONAL, struct doc_trial, latency,
                             latency_fields),
     CYAML_FIELD_END,

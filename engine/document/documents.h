@@ -123,6 +123,12 @@ struct doc_pingpong {
     double compute;
 };
 
+struct doc_burst {
+    uint64_t frames;
+    int64_t gap_ns;
+    uint64_t *count; /* NULL: 1 */
+};
+
 struct doc_schedule {
     uint64_t count;
     uint32_t *batch; /* NULL: 1 */
@@ -164,6 +170,7 @@ struct doc_trial {
     int64_t interval_ns;           /* from one interval result to the next; 0: none */
     struct doc_pingpong *pingpong; /* NULL: all defaults */
     struct doc_schedule *schedule; /* the same */
+    struct doc_burst *burst;       /* NULL: none */
     struct doc_latency *latency;   /* NULL: none is measured */
     /* Below each transport's name, by the registry's and its option table's order; NULL: absent. */
     void **given[DOC_TRANSPORTS_MAX];

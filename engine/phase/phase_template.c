@@ -19,6 +19,9 @@ static void set_latency_options(struct latency_options *options, const struct ph
         .probe_fps = doc->probe_fps != NULL ? *doc->probe_fps : -1,
         .stamps = doc->stamps,
     };
+    /* A burst asks how many frames fit: probes would be among them. */
+    if (doc->probe_fps == NULL && run->trial->doc->traffic == TRAFFIC_BURST)
+        options->probe_fps = 0;
     /* A stream that is forwarded has no connection of its own for them, and its ends can't know. */
     if (run->trial->doc->pattern.forward && !transport_can(run->trial->transport, TRANSPORT_FRAMES))
         options->probe_fps = 0;
@@ -52,6 +55,16 @@ static void set_schedule_options(struct schedule_options *options, const struct 
         .warmup = doc->warmup != NULL ? *doc->warmup : 1,
         .compute = doc->compute,
     };
+}
+
+static void set_burst_options(struct burst_options *options, const struct doc_burst *doc)
+{
+    if (doc != NULL)
+        *options = (struct burst_options){
+            .frames = doc->frames,
+            .gap_ns = doc->gap_ns,
+            .count = doc->count != NULL ? *doc->count : 1,
+        };
 }
 
 /* Frames that ask whether messages can pass are chosen by their transport; an ordinary one stands
@@ -109,6 +122,7 @@ void phase_template_fill(struct phase_run *run)
     set_options(run);
     set_pingpong_options(&phase->pingpong, doc->pingpong);
     set_schedule_options(&phase->schedule, doc->schedule);
+    set_burst_options(&phase->burst, doc->burst);
     if (doc->traffic == TRAFFIC_SCHEDULE)
         phase->pingpong.timeout_ns = doc->drain_timeout_ns;
     set_latency_options(&phase->latency, run);

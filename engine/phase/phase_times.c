@@ -21,21 +21,34 @@ static int64_t longest_flow_list(const struct phase_run *run)
     return most;
 }
 
-/* How long a port sends if nothing hinders it: a transfer or a probe of its flows at its load. */
+/* How many frames a port sends at its load: of a transfer about. */
+static double frames_to_send(const struct phase_run *run, const struct phase_lane *lane)
+{
+    const struct phase *phase = &run->template;
+
+    if (phase_is_probe(run))
+        return (double)phase->probes * (double)lane->send_count;
+    if (phase->traffic == TRAFFIC_BURST)
+        return lane->send_count > 0 ? (double)phase->burst.frames * (double)phase->burst.count : 0;
+    return ((double)phase->transfer_bytes / phase_mean_size(phase) * 1.5 + 1) *
+           (double)longest_flow_list(run);
+}
+
+/* How long a port sends if nothing hinders it. */
 static int64_t nominal_ns(const struct phase_run *run)
 {
     const struct phase *phase = &run->template;
     double bits = (phase_mean_size(phase) + FRAME_OVERHEAD_L1) * 8.0;
     double slowest_s = 0;
+    double gaps_s = 0;
 
+    if (phase->traffic == TRAFFIC_BURST)
+        gaps_s = (double)(phase->burst.count - 1) * (double)phase->burst.gap_ns / 1e9;
     for (size_t i = 0; i < run->lane_count; i++) {
         const struct load *load = &run->lanes[i].phase.load;
-        double frames = phase_is_probe(run)
-                            ? (double)phase->probes * (double)run->lanes[i].send_count
-                            : ((double)phase->transfer_bytes / phase_mean_size(phase) * 1.5 + 1) *
-                                  (double)longest_flow_list(run);
+        double frames = frames_to_send(run, &run->lanes[i]);
         double fps = load->rate_fps > 0 ? load->rate_fps : load->rate_bps / bits;
-        double seconds = fps > 0 ? frames / fps : 0;
+        double seconds = fps > 0 ? frames / fps + gaps_s : 0;
 
         if (run->lanes[i].lane != NULL && seconds > slowest_s)
             slowest_s = seconds;

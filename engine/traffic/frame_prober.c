@@ -65,7 +65,7 @@ void frame_prober_start(struct frame_prober *prober, const struct lane_request *
                         uint64_t seed)
 {
     const struct phase *phase = request->phase;
-    bool window = phase->traffic == TRAFFIC_STREAM;
+    bool window = phase_is_timed(phase);
 
     if (prober->count == 0 || request->send_count == 0)
         return;

@@ -35,6 +35,8 @@ static double gather_ns(const struct pace *pace, uint32_t cost)
     uint32_t frames = pace->catch_up * 3 / 4 > 1 ? pace->catch_up * 3 / 4 : 1;
     double gather = (double)(frames - 1) * cost * pace->ns_per_cost;
 
+    if (pace->catch_up == PACE_CATCH_UP_ALL)
+        return 0;
     return gather < PACE_GATHER_NS ? gather : PACE_GATHER_NS;
 }
 

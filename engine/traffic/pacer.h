@@ -37,10 +37,18 @@ struct pace {
  * bytes, because a queue in the switch holds bytes: of smaller frames more, of larger ones fewer,
  * but PACE_CATCH_UP if the option allows as many. */
 #define PACE_CATCH_UP 8
+#define PACE_CATCH_UP_ALL UINT32_MAX /* gives up nothing, and no sleeper lets frames gather */
 uint16_t pace_catch_up(uint16_t catch_up, uint32_t mean_size);
 
 /* `cost_per_s`: bits or frames a second, 0 for unlimited. `origin_ns`: due time of the first. */
 void pace_init(struct pace *pace, double cost_per_s, uint32_t catch_up, int64_t origin_ns);
+
+/* Begins again: the next frame is due at `origin_ns`. Nothing was given up before. */
+static inline void pace_restart(struct pace *pace, int64_t origin_ns)
+{
+    pace->origin_ns = pace->next_ns = origin_ns;
+    pace->spent = 0;
+}
 
 /* Dithers departures from now on, by `times` the time from one frame of `cost` to the next (or, if
  * that is longer, the time in which a sleeping sender lets frames gather); drawn from `seed`, anew

@@ -110,6 +110,14 @@ enum traffic {
     TRAFFIC_PINGPONG, /* one message a flow there and back, again and again
                          (doc/reference/messages.md) */
     TRAFFIC_SCHEDULE, /* steps that wait for each other (doc/reference/schedules.md) */
+    TRAFFIC_BURST,    /* counted frames at the load's rate, then silence */
+};
+
+/* Each port sends bursts of exactly so many frames, shared in turn by its flows. */
+struct burst_options {
+    uint64_t frames; /* of one burst, of the port */
+    int64_t gap_ns;  /* from the end of one to the begin of the next */
+    uint64_t count;  /* 0: until the stop, and the last one whole */
 };
 
 /* How messages go there and back. Each flow has one under way; `random`: each port has one, by a
@@ -191,6 +199,7 @@ struct phase {
     const void *options; /* the transport's own, as its option table fills them */
     struct pingpong_options pingpong;
     struct schedule_options schedule;
+    struct burst_options burst;
     struct latency_options latency;
     /* Local CLOCK_MONOTONIC ns: sending begins, window opens and closes, sending ends. */
     int64_t start_ns;
@@ -203,6 +212,7 @@ struct phase {
 static inline bool phase_is_timed(const struct phase *phase)
 {
     return phase->traffic == TRAFFIC_STREAM ||
+           (phase->traffic == TRAFFIC_BURST && phase->burst.count == 0) ||
            (phase->traffic == TRAFFIC_PINGPONG && phase->pingpong.count == 0) ||
            (phase->traffic == TRAFFIC_SCHEDULE && phase->schedule.count == 0);
 }
@@ -315,6 +325,7 @@ enum transport_capability {
     TRANSPORT_NEEDS_RDMA = 1 << 5,   /* ... or an RDMA device, whose counters it reads ... */
     TRANSPORT_TAKES_DEVICE = 1 << 6, /* ... or any device, which the transport drives itself: a PCI
                                         device leaves its kernel driver for it */
+    TRANSPORT_BURSTS = 1 << 7,       /* sends bursts of a counted length */
 };
 
 struct transport {

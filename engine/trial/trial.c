@@ -296,6 +296,10 @@ static int check_traffic(const struct trial *trial, struct err *err)
                        "%s",
                        doc->id, doc->transport, able);
     }
+    if (doc->traffic == TRAFFIC_BURST && !transport_can(trial->transport, TRANSPORT_BURSTS))
+        return err_set(err, -EINVAL,
+                       "trial %u: %s sends no bursts of a counted length: use transport dpdk",
+                       doc->id, doc->transport);
     return 0;
 }
 

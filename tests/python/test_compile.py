@@ -78,6 +78,8 @@ def test_every_file_of_conf(conf: str) -> None:
         "tests: [{pattern: chain, transport: tcp, sweep: {tcp.send_buffer: [64KiB, 1MiB]}}]",
         "tests: [{pattern: ring, natural: false, count: 3, repeat: 2, seed: 7}]",
         "tests: [{pattern: aapc, sync: none}, {pattern: aapc, traffic: transfer}]",
+        "tests: [{pattern: pairs, traffic: burst, burst: {frames: 64, gap: 1 ms, count: 0}}]",
+        "tests: [{pattern: pairs, traffic: burst, sweep: {burst.frames: [16, 256]}}]",
         "time_limit: 1h\nlog: debug\nworker: poll\ntests: [{pattern: chain}]",
     ],
 )
@@ -112,6 +114,27 @@ def test_a_late_sender_of_messages_and_of_streams(tmp_path: Path) -> None:
     run = compile_text(tmp_path, f"{LAB}{text}\n")
     assert [trial.document["dpdk"]["catch_up"] for trial in run.trials] == [85, 8]
     assert_same(run, again(run))
+
+
+def test_a_burst_is_at_line_rate_and_has_no_window(tmp_path: Path) -> None:
+    text = "tests: [{pattern: pairs, traffic: burst, sweep: {burst.frames: [16, 64]}}]"
+    run = compile_text(tmp_path, f"{LAB}burst: {{gap: 1 ms}}\n{text}\n")
+    assert [trial.document["burst"] for trial in run.trials] == [
+        {"frames": frames, "gap_ns": 1_000_000, "count": 1} for frames in (16, 64)
+    ]
+    document = run.trials[0].document
+    assert document["traffic"] == "burst"
+    assert document["load"] == {"percent": 100.0}
+    assert document["window_ns"] == 0
+    assert document["dpdk"] == {"header": "l2", "burst": 32}
+
+
+def test_bursts_until_the_end_have_a_window(tmp_path: Path) -> None:
+    burst = "burst: {frames: 16, gap: 10 ms, count: 0}"
+    text = f"tests: [{{pattern: pairs, traffic: burst, {burst}, load: 50%}}]"
+    document = compile_text(tmp_path, f"{LAB}{text}\n").trials[0].document
+    assert document["burst"] == {"frames": 16, "gap_ns": 10_000_000, "count": 0}
+    assert (document["window_ns"], document["load"]) == (2_000_000_000, {"percent": 50.0})
 
 
 def test_lab_document(tmp_path: Path) -> None:

@@ -271,6 +271,26 @@ REFUSED = {
         one_test("{pattern: aapc, traffic: transfer, sync: none}"),
         "4: tests.0.sync: none needs phases of a known length, and a transfer has none",
     ),
+    "a burst without bursts": (
+        one_test("{pattern: chain, burst: {frames: 5}}"),
+        "4: tests.0.burst.frames: has no effect with traffic: stream",
+    ),
+    "a window of a counted burst": (
+        one_test("{pattern: chain, traffic: burst, window: 1s}"),
+        "4: tests.0.window: has no effect with traffic: burst",
+    ),
+    "a dither of a burst": (
+        one_test("{pattern: chain, traffic: burst, dpdk: {dither: 1}}"),
+        "4: tests.0.dpdk.dither: has no effect with traffic: burst",
+    ),
+    "a burst of a transport of messages": (
+        one_test("{pattern: chain, transport: tcp, traffic: burst}"),
+        "4: tests.0.traffic: tcp sends no bursts of a counted length: take dpdk",
+    ),
+    "a counted burst by the clock": (
+        one_test("{pattern: aapc, traffic: burst, sync: none}"),
+        "4: tests.0.sync: none needs phases of a known length, and a burst has none",
+    ),
     "a swept axis": (
         one_test("{pattern: chain, sweep: {load: [50%, 60%]}}"),
         "4: tests.0.sweep.load: is not swept here: its axis is `loads`",

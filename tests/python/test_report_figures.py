@@ -82,7 +82,8 @@ def test_a_simulated_summary_is_of_the_schema(directory: Path) -> None:
 @pytest.mark.parametrize("part", ["PhaseEntry", "PlanEntry", "ComparisonEntry"])
 def test_the_schema_and_the_figures_know_every_kind_of_traffic(part: str) -> None:
     known = summary_schema()["$defs"][part]["properties"]["traffic"]["enum"]
-    assert set(known) == set(series._TRAFFIC) == {"stream", "transfer", "pingpong", "schedule"}
+    kinds = {"stream", "transfer", "burst", "pingpong", "schedule"}
+    assert set(known) == set(series._TRAFFIC) == kinds
 
 
 def test_every_kind_is_drawn_that_the_run_has_data_for(drawn: dict[str, Figure]) -> None:

@@ -210,6 +210,7 @@ static void what_a_schedule_needs_reaches_the_request(void **state)
 }
 
 #define PINGPONG TRIAL "  load: {fps: 1}\n  traffic: pingpong\n  pingpong: {"
+#define BURST TRIAL "  load: {fps: 1}\n  traffic: burst\n  burst: {"
 #define SCHEDULE TRIAL "  traffic: schedule\n  schedule: {"
 
 struct refusal {
@@ -263,6 +264,15 @@ static void each_mistake_is_one_sentence(void **state)
          "leave batch_warmup or compute out"},
         {SCHEDULE "count: 1}\n  sync: none\n", "leave sync: none out"},
         {TRIAL "  load: {fps: 1}\n  window_ns: 1\n  schedule: {}\n", "needs traffic: schedule"},
+        {BURST "frames: 0}\n", "1 to 4294967295 frames, not 0"},
+        {BURST "frames: 4294967296}\n", "1 to 4294967295 frames, not 4294967296"},
+        {BURST "gap_ns: 1}\n", "frames"},
+        {BURST "frames: 1, gap_ns: -1}\n", "0 ns to 30 days, not -1"},
+        {BURST "frames: 1, count: 4294967296}\n", "4294967295 bursts at most"},
+        {BURST "frames: 1, count: 0}\n", "a count or a window_ns above 0"},
+        {BURST "frames: 1}\n  sync: none\n", "use sync: barrier"},
+        {TRIAL "  load: {fps: 1}\n  traffic: burst\n", "1 to 4294967295 frames, not 0"},
+        {TRIAL "  load: {fps: 1}\n  window_ns: 1\n  burst: {frames: 1}\n", "needs traffic: burst"},
         {TRIAL "  load: {fps: 1}\n  window_ns: 1\n  fast: {mode: c}\n",
          "fast mode has no value 'c'; valid values: a, b"},
         {TRIAL "  load: {fps: 1}\n  window_ns: 1\n  fast: {small: 7}\n",

@@ -30,8 +30,8 @@ static void facts_of(struct transport_port *port, struct port_facts *facts)
 
 const struct transport transport_dpdk = {
     .name = "dpdk",
-    .capabilities =
-        TRANSPORT_FRAMES | TRANSPORT_PINGPONG | TRANSPORT_SCHEDULES | TRANSPORT_TAKES_DEVICE,
+    .capabilities = TRANSPORT_FRAMES | TRANSPORT_PINGPONG | TRANSPORT_SCHEDULES |
+                    TRANSPORT_TAKES_DEVICE | TRANSPORT_BURSTS,
     .options = &dpdk_option_table,
     .open = port_open,
     .facts = facts_of,

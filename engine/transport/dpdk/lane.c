@@ -310,7 +310,7 @@ static int64_t earlier(int64_t a_ns, int64_t b_ns)
 static int64_t time_frames(struct dpdk_lane *lane, int64_t now_ns)
 {
     const struct phase *phase = lane->lane.request.phase;
-    bool window = phase->traffic == TRAFFIC_STREAM;
+    bool window = phase_is_timed(phase);
     int64_t open_ns = window ? phase->open_ns : phase->start_ns;
     int64_t close_ns = window ? phase->close_ns : CLOCK_NEVER;
     bool timing = now_ns >= open_ns && now_ns < close_ns;
@@ -337,7 +337,7 @@ static void take_turn(struct dpdk_lane *lane, int64_t now_ns)
         end_sending(lane, lane->start_ns); /* ended before it began */
     if (lane->state == LANE_WAITS && now_ns >= lane->start_ns)
         begin_sending(lane, now_ns);
-    if (lane->state == LANE_SENDS && now_ns >= base->stop_ns) {
+    if (lane->state == LANE_SENDS && now_ns >= base->stop_ns && !sender_ends_burst(lane)) {
         (void)lane->send(lane, base->stop_ns - 1);
         end_sending(lane, now_ns);
     }
@@ -397,7 +397,7 @@ int64_t lane_poll(struct lane *base, int64_t now_ns)
     received = lane->receive(lane, now_ns);
     if (lane->messages != NULL || (received > 0 && lane->responds))
         next_ns = lane->send(lane, now_ns);
-    if (lane->sender.left == 0 && lane->state == LANE_SENDS) {
+    if (lane->sender.left == 0 && lane->state == LANE_SENDS && !sender_next_burst(lane, now_ns)) {
         base->stopped_ns = now_ns;
         end_sending(lane, now_ns);
     }

@@ -52,10 +52,12 @@ struct sender {
     struct frame_template *templates; /* of all sizes, by stream's place; NULL: there is one size */
     struct rte_mempool *pool;
     struct pace pace;
-    uint64_t left;  /* frames yet to be sent, all streams; UINT64_MAX: until the stop */
-    uint32_t count; /* streams */
-    uint32_t at;    /* whose turn it is */
-    uint32_t cost;  /* mean of a frame */
+    uint64_t left;        /* frames yet to be sent, all streams; UINT64_MAX: until the stop ... */
+    uint64_t burst;       /* ... and of each burst; 0: there are none */
+    uint64_t bursts_left; /* behind the present one; UINT64_MAX: until the stop */
+    uint32_t count;       /* streams */
+    uint32_t at;          /* whose turn it is */
+    uint32_t cost;        /* mean of a frame */
 };
 
 /* What came of one of a flow's streams: the one cache line that a frame in order touches. */

@@ -86,7 +86,9 @@ int receiver_make(struct dpdk_lane *lane, struct err *err)
     receiver->tag = htobe16(lane->shape.tag);
     receiver->rank = htobe16((uint16_t)request->rank);
     receiver->all = receiver->left = lane_frames(lane, receiver->count);
-    receiver->limit.at_once = sequence_limit_at_once(options->burst, options->catch_up);
+    receiver->limit.at_once =
+        sequence_limit_at_once(options->burst, options->catch_up) +
+        (double)request->phase->burst.frames; /* a late sender catches up with all of it */
     frame_check(&receiver->check, &lane->shape);
     if ((rc = make_tables(receiver)) != 0 || (rc = make_delay_stats(lane)) != 0 ||
         (rc = share_received(lane)) != 0)

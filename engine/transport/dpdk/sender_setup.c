@@ -81,9 +81,30 @@ static void schedule(struct dpdk_lane *lane, struct sender_seed *seed)
     for (uint32_t i = 0; i < lane->order_count; i++)
         sum += lane->sizes[lane->order[i]].cost;
     sender->cost = (uint32_t)(sum / lane->order_count);
+    if (phase->traffic == TRAFFIC_BURST) { /* all ports at once, and nothing is given up */
+        pace_init(&sender->pace, rate, PACE_CATCH_UP_ALL, phase->start_ns);
+        return;
+    }
     pace_init(&sender->pace, rate, dpdk_options(phase)->catch_up,
               phase->start_ns + (rate > 0 ? (int64_t)(part * sender->cost / rate * 1e9) : 0));
     pace_dither(&sender->pace, dpdk_options(phase)->dither, sender->cost, draw(seed));
+}
+
+/* This lane's part of a burst: the port's flows send its frames in turn. */
+static uint64_t burst_frames(const struct lane_request *request)
+{
+    uint64_t frames = request->phase->burst.frames;
+    bool alone = request->port_sends == NULL;
+    uint32_t flows = alone ? request->send_count : request->port_send_count, own = 0;
+    uint64_t sum = 0;
+
+    for (uint32_t i = 0; i < flows && own < request->send_count; i++) {
+        if (!alone && request->port_sends[i].dst != request->sends[own].dst)
+            continue;
+        sum += frames / flows + (i < frames % flows);
+        own++;
+    }
+    return sum;
 }
 
 int sender_make(struct dpdk_lane *lane)
@@ -94,6 +115,12 @@ int sender_make(struct dpdk_lane *lane)
 
     sender->count = request->send_count * sources;
     sender->left = lane_frames(lane, request->send_count);
+    if (request->phase->traffic == TRAFFIC_BURST) {
+        uint64_t count = request->phase->burst.count;
+
+        sender->left = sender->burst = burst_frames(request);
+        sender->bursts_left = count > 0 ? count - 1 : UINT64_MAX;
+    }
     if (sender->count == 0)
         return 0;
     sender->streams =

@@ -257,6 +257,26 @@ void sender_account(struct dpdk_lane *lane)
         account_stream(lane, &lane->sender.streams[i]);
 }
 
+bool sender_next_burst(struct dpdk_lane *lane, int64_t now_ns)
+{
+    struct sender *sender = &lane->sender;
+    struct pace *pace = &sender->pace;
+    int64_t begin_ns = RTE_MAX(pace->next_ns, now_ns) + lane->lane.request.phase->burst.gap_ns;
+
+    if (sender->burst == 0 || sender->bursts_left == 0 || begin_ns >= lane->lane.stop_ns)
+        return false;
+    pace_restart(pace, begin_ns);
+    sender->left = sender->burst;
+    sender->bursts_left -= sender->bursts_left != UINT64_MAX;
+    return true;
+}
+
+bool sender_ends_burst(const struct dpdk_lane *lane)
+{
+    return lane->sender.burst > 0 && lane->sender.left > 0 &&
+           lane->lane.stop_ns == lane->lane.request.phase->stop_ns;
+}
+
 void sender_intended(struct dpdk_lane *lane, int64_t end_ns)
 {
     struct sender *sender = &lane->sender;
@@ -264,6 +284,8 @@ void sender_intended(struct dpdk_lane *lane, int64_t end_ns)
 
     if (lane->lane.request.phase->traffic != TRAFFIC_STREAM)
         missing = sender->left;
+    if (sender->bursts_left != UINT64_MAX)
+        missing += sender->bursts_left * sender->burst;
     sender_account(lane);
     for (uint32_t i = 0; i < sender->count; i++)
         sender->streams[i].side->intended = sender->streams[i].side->live.frames;

@@ -14,6 +14,10 @@ int64_t sender_wait(struct dpdk_lane *lane, int64_t now_ns);
 int64_t sender_rest(struct dpdk_lane *lane, int64_t now_ns);
 /* Brings the sent flows' live counts up to date. */
 void sender_account(struct dpdk_lane *lane);
+/* All of a burst is sent: begins the next one, a gap later. False: there is none. */
+bool sender_next_burst(struct dpdk_lane *lane, int64_t now_ns);
+/* Whether a burst goes on behind the stop until it is whole; not where the stop was moved. */
+bool sender_ends_burst(const struct dpdk_lane *lane);
 /* Accounts what the load asked for until `end_ns` and was not sent. */
 void sender_intended(struct dpdk_lane *lane, int64_t end_ns);
 

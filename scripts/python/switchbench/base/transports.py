@@ -30,6 +30,7 @@ class Transport:
     reliable: bool = False  # it delivers every message, or breaks
     pingpong: bool = True  # it carries messages there and back
     schedules: bool = False  # it carries plans by steps
+    bursts: bool = False  # it sends bursts of a counted length
     byte_stream: bool = False  # its messages lose their bounds: small ones travel joined
     settings: tuple[str, ...] = ()  # of a test, besides sizes and its own options
     ports_most: int | None = None  # of one process
@@ -59,6 +60,7 @@ TRANSPORTS = (
         Way.RAW,
         frames=True,
         schedules=True,
+        bursts=True,
         settings=("flood_limit",),
         ports_most=32,  # RTE_MAX_ETHPORTS as Debian builds it
         library="librte_eal",

@@ -75,7 +75,7 @@ def _test(test: ResolvedTest) -> dict[str, Any]:
     first = {key: value for key, value in point.values.items() if key not in chosen}
     swept = {key for point in points(test) for key in point.swept}
     values = {
-        key: value
+        key: _unswept(key, value, swept) if key in settings.NESTED else value
         for key, value in first.items()
         if key not in swept and key not in _where_keys() and key not in transports.NAMES
     }
@@ -99,6 +99,11 @@ def _test(test: ResolvedTest) -> dict[str, Any]:
             if key in swept
         }
     return result
+
+
+def _unswept(key: str, value: Values, swept: set[str]) -> Values:
+    """The keys of a mapping that stand below it, and not in the sweep."""
+    return {below: item for below, item in value.items() if f"{key}.{below}" not in swept}
 
 
 # Options on which defaults of others depend.
@@ -125,12 +130,12 @@ def _where(test: ResolvedTest) -> dict[str, Any]:
 
 def _options(test: ResolvedTest, first: Values, swept: set[str]) -> dict[str, Any]:
     options = test.values[test.transport] if _decider_swept(swept) else first[test.transport]
-    plain = {
-        key: text(f"{test.transport}.{key}", value)
-        for key, value in options.items()
-        if f"{test.transport}.{key}" not in swept
+    plain = _unswept(test.transport, options, swept)
+    return {
+        test.transport: {
+            key: text(f"{test.transport}.{key}", value) for key, value in plain.items()
+        }
     }
-    return {test.transport: plain}
 
 
 def _needed_later(test: ResolvedTest, result: dict[str, Any]) -> dict[str, Any]:
@@ -201,7 +206,16 @@ def _probes(value: Any) -> Any:
     return f"{value:.17g}/s" if isinstance(value, float) and value > 0 else value or 0
 
 
-_TEXTS |= {"latency": _latency, "latency.probes": _probes}
+def _burst(value: Any) -> Any:
+    return {key: text(f"burst.{key}", item) for key, item in value.items()}
+
+
+_TEXTS |= {
+    "latency": _latency,
+    "latency.probes": _probes,
+    "burst": _burst,
+    "burst.gap": quantities.DURATION.text,
+}
 
 
 def text(key: str, value: Any) -> Any:

@@ -94,10 +94,10 @@ def _at(test: ResolvedTest, combination: Values) -> Values:
         values.setdefault("interval", profiles.interval_ns(values.get("window")))
     if "dpdk" in values:
         kept = {key: v for key, v in values["dpdk"].items() if f"dpdk.{key}" not in idle}
-        values["dpdk"] = profiles.header_options(kept["header"], kept.get("vlan")) | {
-            "catch_up": profiles.catch_up(test.smallest_queue_bytes, values["traffic"]),
-            **kept,
-        }
+        if "dpdk.catch_up" not in idle:
+            frames = profiles.catch_up(test.smallest_queue_bytes, values["traffic"])
+            kept = {"catch_up": frames} | kept
+        values["dpdk"] = profiles.header_options(kept["header"], kept.get("vlan")) | kept
         if settings.carries_messages("dpdk", values["traffic"]):
             if _lacks_sizes(test, values):
                 values["message_sizes"] = [profiles.DEFAULT_MESSAGE_BYTES]

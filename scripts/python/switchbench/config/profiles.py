@@ -47,6 +47,9 @@ PROFILES = {
 # Salmon's experiment: about as many messages a rank, over the sizes of the paper's figures.
 SCATTER: dict[str, Any] = {"partners": "fixed", "sizes": (4, 1 << 20), "count": 250, "compute": 0.0}
 
+# One burst of the longest that every switch should hold (RFC 2544, section 21).
+BURST: dict[str, Any] = {"frames": 1024, "gap": 0, "count": 1}
+
 # What a pattern is when only its name is given.
 PATTERN_DEFAULTS: dict[str, dict[str, Any]] = {
     "chain": {"forward": False},
@@ -134,6 +137,7 @@ def defaults(site: Site, pattern: str, transport: str, profile: str) -> dict[str
         "cooldown": 100 * _MS,
         "traffic": "stream",
         "transfer_size": 1 << 20,
+        "burst": dict(BURST),
         "loads": [default_load(site, transport)],
         "connectivity_check": True,
         "flood_limit": 1000,
@@ -170,6 +174,7 @@ def catch_up(queue_bytes: int | None, traffic: str) -> int:
     return min(max(CATCH_UP_FRAMES, queue_bytes // 2 // _CATCH_UP_BYTES), _CATCH_UP_MOST)
 
 
+BURST_LOAD = Load(percent=100.0)  # a burst's frames follow each other as the line allows
 SHARED_PERCENT = 95.0  # the most that a shared port is asked for (engine/phase/offered_load.h)
 
 

@@ -184,6 +184,8 @@ class _Resolver:
         retransmits = transports.of(transport).byte_stream
         if retransmits and values["traffic"] == "transfer" and "drain_max" not in given:
             values["drain_max"] = max(values["drain_max"], profiles.TCP_TRANSFER_DRAIN)
+        if values["traffic"] == "burst" and not any(form in given for form in settings.FAMILIES[4]):
+            values["loads"] = [profiles.BURST_LOAD]
         values.pop("sweep", None)
         limits = [port.frame_max for name in networks for port in self.site.networks[name]]
         return ResolvedTest(

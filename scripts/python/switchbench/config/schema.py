@@ -72,6 +72,14 @@ class ScatterOptions(Strict):
     compute: Annotated[float, Field(ge=0, le=1)] | None = None
 
 
+class BurstOptions(Strict):
+    """Frames that a port sends at once, and the silence behind them."""
+
+    frames: Annotated[int, whole(1, 2**32 - 1, "a burst")] | None = None
+    gap: Duration | None = None
+    count: Annotated[int, whole(0, 2**32 - 1, "the number of bursts")] | None = None
+
+
 class LatencyOptions(Strict):
     """Which times are measured beside the load (doc/reference/latency.md)."""
 
@@ -134,8 +142,9 @@ class Settings(Strict):
     message_size: MessageSize | None = None
     loads: Axis[LoadField] | None = None
     load: LoadField | None = None
-    traffic: Literal["stream", "transfer", "pingpong", "schedule"] | None = None
+    traffic: Literal["stream", "transfer", "burst", "pingpong", "schedule"] | None = None
     transfer_size: Size | None = None
+    burst: BurstOptions | None = None
     scatter: ScatterOptions | None = None
     dpdk: DpdkOptions | None = None
     tcp: TcpOptions | None = None

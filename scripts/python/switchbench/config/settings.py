@@ -26,7 +26,7 @@ FAMILIES = (
     ("message_size", "message_sizes"),
     ("load", "loads"),
 )
-NESTED = (*transports.NAMES, "latency")  # mappings, merged key by key
+NESTED = (*transports.NAMES, "burst", "latency")  # mappings, merged key by key
 
 PATTERN_KEYS = {
     "chain": ("forward",),
@@ -129,9 +129,7 @@ def without_effect(values: Values, pattern: str, transport: str) -> dict[str, st
         for key in _MESSAGES:
             idle.pop(key, None)
         idle |= dict.fromkeys(_FRAMES, "has no effect: messages choose their frames by the MTU")
-    # A transfer begins at once and ends when all is there.
-    timed = ("warmup", "window", "cooldown") if traffic == "transfer" else ("transfer_size",)
-    idle |= dict.fromkeys(timed, f"has no effect with traffic: {traffic}")
+    idle |= _times_without(traffic, values.get("burst", {}).get("count", 1))
     if traffic == "pingpong":
         idle |= dict.fromkeys(("load", "loads"), "has no effect: a message waits for the last")
         idle |= _scatter_without("scatter" in values)
@@ -147,6 +145,17 @@ def without_effect(values: Values, pattern: str, transport: str) -> dict[str, st
     if transport == "verbs":
         idle |= _verbs_without(values["verbs"])
     return idle
+
+
+def _times_without(traffic: Any, bursts: int) -> dict[str, str]:
+    """A transfer, and counted bursts, begin at once and end when all is there."""
+    counted = traffic == "transfer" or (traffic == "burst" and bursts > 0)
+    keys = [
+        *(("warmup", "window", "cooldown") if counted else ()),
+        *(("transfer_size",) if traffic != "transfer" else ()),
+        *(("burst",) if traffic != "burst" else ("dpdk.catch_up", "dpdk.dither")),
+    ]
+    return dict.fromkeys(keys, f"has no effect with traffic: {traffic}")
 
 
 def carries_messages(transport: str, traffic: Any) -> bool:

@@ -14,6 +14,7 @@ from ..config.effective import text as written
 from ..config.hpcc import HpccMeasurement
 from ..config.members import Members
 from ..config.point import Point, place
+from ..config.profiles import BURST
 from ..config.settings import PATTERN_KEYS, carries_messages
 from ..config.steps import COMPOSITE, KERNELS, LOCAL, SIZELESS
 from .engine import PlanRefused, PlanRequest, PlanSize, plan_size
@@ -190,6 +191,12 @@ class Draft:
         named = {key: self.values[key] for key in keys if key in self.values}
         if "scatter" in self.values:
             named["scatter"] = self.values["scatter"]
+        if self.values["traffic"] == "burst":
+            named |= {
+                f"burst.{key}": value
+                for key, value in self.values["burst"].items()
+                if key == "frames" or value != BURST[key]
+            }
         return {
             key: _plain(written(key, value)) for key, value in (named | self.point.swept).items()
         }

@@ -11,6 +11,7 @@ from ..base.model import Part
 from .busiest import MOST_FLOWS, Busiest
 from .draft import NS, Draft
 from .engine import PlanRequest
+from .limits import LAYER1_OVERHEAD
 
 STEP_WARMUP = 1  # batches before those that count
 # Messages of drawn sizes that share links wait for each other: so much longer than the busiest
@@ -61,13 +62,28 @@ def _traffic_s(draft: Draft, flows: float) -> float:
         )
         each = values.get("batch_warmup", 0) + values["batch"]
         return float(batches * each * draft.repetition_s())
-    if "transfer_size" not in values:
+    if "window" in values:
         return float(values["warmup"] + draft.window_ns() + values["cooldown"]) / NS
+    if values["traffic"] == "burst":
+        return _bursts_s(draft)
     ports = [port for part in draft.parts for port in part.ranks]
-    rates_bps = [port.line_rate_bps or timing.UNKNOWN_LINE_BPS for port in ports]
-    share = draft.point.load.percent or 100.0
     bits = 8 * values["transfer_size"] * max(1.0, flows / len(ports))
-    return float(bits / (min(rates_bps) * share / 100))
+    return float(bits / _load_bps(draft))
+
+
+def _load_bps(draft: Draft) -> float:
+    """What the slowest port sends in a second."""
+    ports = [port for part in draft.parts for port in part.ranks]
+    share = draft.point.load.percent or 100.0
+    return min(port.line_rate_bps or timing.UNKNOWN_LINE_BPS for port in ports) * share / 100
+
+
+def _bursts_s(draft: Draft) -> float:
+    burst, load = draft.values["burst"], draft.point.load
+    bits = 8 * (sum(draft.point.sizes) / len(draft.point.sizes) + LAYER1_OVERHEAD)
+    frame_s = 1 / load.fps if load.fps else bits / (load.bps or _load_bps(draft))
+    gaps_s = (burst["count"] - 1) * burst["gap"] / NS
+    return float(burst["count"] * burst["frames"] * frame_s + gaps_s)
 
 
 def _scatter_s(draft: Draft, flows: float) -> float:

@@ -29,8 +29,12 @@ def check(draft: Draft) -> None:
     _check_pack(draft)
     _check_interval(draft)
     _check_steps(draft)
-    if draft.values["traffic"] == "transfer" and draft.values.get("sync") == "none":
-        raise draft.problem("sync", "none needs phases of a known length, and a transfer has none")
+    _check_burst(draft)
+    if draft.values.get("sync") == "none" and "window" not in draft.values:
+        raise draft.problem(
+            "sync",
+            f"none needs phases of a known length, and a {draft.values['traffic']} has none",
+        )
 
 
 def check_memory(draft: Draft, sizes: Sequence[PlanSize]) -> None:
@@ -57,6 +61,15 @@ def _check_load(draft: Draft) -> None:
             if text:
                 key = "load" if "load" in draft.values else "loads"
                 raise draft.problem(key, text)
+
+
+def _check_burst(draft: Draft) -> None:
+    if draft.values["traffic"] == "burst" and not draft.carrier.bursts:
+        able = (each.name for each in transports.TRANSPORTS if each.bursts)
+        raise draft.problem(
+            "traffic",
+            f"{draft.transport} sends no bursts of a counted length: take {' or '.join(able)}",
+        )
 
 
 def _check_window(draft: Draft) -> None:

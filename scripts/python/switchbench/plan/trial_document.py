@@ -51,6 +51,13 @@ def trial_document(draft: Draft, identity: int, repeat: int) -> dict[str, Any]:
         }
     if "transfer_size" in values:
         document["transfer_bytes"] = values["transfer_size"]
+    if values["traffic"] == "burst":
+        burst = values["burst"]
+        document["burst"] = {
+            "frames": burst["frames"],
+            "gap_ns": burst["gap"],
+            "count": burst["count"],
+        }
     if "flood_limit" in values:
         document["flood_limit"] = values["flood_limit"]
     document["latency"] = latency_document(values["latency"])

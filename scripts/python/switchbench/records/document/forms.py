@@ -14,7 +14,7 @@ Free = dict[str, Any]  # by keys of the pattern, the transport or the clause
 Moment = Annotated[str, Field(json_schema_extra={"format": "date-time"})]
 Sha256 = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 Size = Count | list[Annotated[int, Field(ge=1)]]  # bytes, or the sizes of a mix
-Traffic = Literal["stream", "transfer", "pingpong", "schedule"]
+Traffic = Literal["stream", "transfer", "burst", "pingpong", "schedule"]
 SizeUnit = Literal["frame", "message"]
 Outcome = Literal["accepted", "refused", "inconclusive"]
 

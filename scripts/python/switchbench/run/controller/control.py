@@ -333,8 +333,8 @@ def silence_s(trial: Trial) -> float:
     """How long a node may be busy with one phase of a trial without a record of it."""
     drain_s = float(trial.document.get("drain_max_ns") or 0) / 1e9
     phase_s = trial.warmup_s + trial.window_s + trial.cooldown_s + drain_s
-    unsynced = trial.document.get("sync") == "none" or trial.traffic in ("transfer", "schedule")
-    return max(phase_s, trial.expected_s) if unsynced else phase_s
+    timed = trial.document.get("sync") != "none" and trial.traffic in ("stream", "pingpong")
+    return phase_s if timed else max(phase_s, trial.expected_s)
 
 
 def _error_of(node: Node, record: Record) -> SwitchbenchError:

@@ -29,6 +29,7 @@ def _together(entry: Entry) -> str:
 _TRAFFIC = {
     "stream": "",
     "transfer": "transfer",
+    "burst": "bursts",
     "pingpong": "ping-pong",
     "schedule": "by steps",
 }

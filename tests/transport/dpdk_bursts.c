@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Bursts of a counted length over two ports of net_ring, polled by hand with times of our own:
+ * exactly as many frames as asked for, at the load's rate, and gaps as asked for.
+ */
+#include "ring_pair.h"
+
+#include "frame.h"
+
+#include <rte_cycles.h>
+#undef NS_PER_S /* DPDK's, of another type than clock.h's */
+#include "clock.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#define SIZE 128
+#define FPS 1e6
+#define FRAME_NS 1000 /* from one frame to the next at that rate */
+#define FRAMES 500
+#define GAP_NS (3 * NS_PER_MS)
+#define START_NS NS_PER_S
+#define STEP_NS 250
+
+static struct ring_pair pair;
+
+/* `stop_ns`: of a count of 0. */
+static void begin(uint64_t count, int64_t stop_ns)
+{
+    static const struct dpdk_options options = {
+        .header = HEADER_L2, .udp_sources = 1, .burst = 32, .catch_up = 8, .dither = 1};
+    const struct phase phase = {
+        .tag = 7,
+        .traffic = TRAFFIC_BURST,
+        .sizes = {SIZE},
+        .size_count = 1,
+        .load = {.rate_fps = FPS},
+        .burst = {.frames = FRAMES, .gap_ns = GAP_NS, .count = count},
+        .options = &options,
+        .start_ns = START_NS,
+        .open_ns = START_NS,
+        .close_ns = stop_ns,
+        .stop_ns = stop_ns,
+    };
+
+    ring_pair_connect(&pair, &phase);
+    for (unsigned i = 0; i < 2; i++)
+        transport_dpdk.start(pair.lanes[i], START_NS);
+}
+
+/* Polls both ends until a time; returns how many frames have come by then. */
+static uint64_t poll_until(int64_t from_ns, int64_t until_ns)
+{
+    for (int64_t now_ns = from_ns; now_ns < until_ns; now_ns += STEP_NS) {
+        transport_dpdk.poll(pair.lanes[0], now_ns);
+        transport_dpdk.poll(pair.lanes[1], now_ns);
+    }
+    transport_dpdk.account(pair.lanes[1]);
+    return pair.sides[1].live.frames;
+}
+
+/* Exactly so many were asked for, sent and delivered. */
+static void end(uint64_t frames)
+{
+    transport_dpdk.account(pair.lanes[0]);
+    assert_int_equal(pair.sides[0].live.frames, frames);
+    assert_int_equal(pair.sides[0].intended, frames);
+    assert_int_equal(pair.sides[1].live.frames, frames);
+    assert_true(pair.lanes[0]->tx_done);
+    ring_pair_destroy(&pair);
+}
+
+static void one_burst_has_its_frames_and_is_over(void **state)
+{
+    int64_t last_ns = START_NS + (int64_t)(FRAMES - 1) * FRAME_NS;
+
+    (void)state;
+    begin(1, CLOCK_NEVER);
+    assert_int_equal(poll_until(START_NS, START_NS + 10 * FRAME_NS), 10);
+    assert_int_equal(poll_until(START_NS + 10 * FRAME_NS, last_ns), FRAMES - 1);
+    assert_int_equal(poll_until(last_ns, last_ns + STEP_NS), FRAMES);
+    poll_until(last_ns + STEP_NS, last_ns + 2 * GAP_NS);
+    end(FRAMES);
+}
+
+/* The gap begins when the last frame has left the wire, and ends with the next burst's first. */
+static void gaps_are_as_asked_for(void **state)
+{
+    int64_t begin_ns = START_NS;
+
+    (void)state;
+    begin(3, CLOCK_NEVER);
+    for (uint64_t burst = 0; burst < 3; burst++) {
+        int64_t next_ns = begin_ns + (int64_t)FRAMES * FRAME_NS + GAP_NS;
+
+        assert_int_equal(poll_until(begin_ns, begin_ns + STEP_NS), burst * FRAMES + 1);
+        assert_int_equal(poll_until(begin_ns + STEP_NS, next_ns), (burst + 1) * FRAMES);
+        begin_ns = next_ns;
+    }
+    poll_until(begin_ns, begin_ns + 2 * GAP_NS);
+    end((uint64_t)3 * FRAMES);
+}
+
+/* The core is taken away for most of a burst, and then between two. */
+static void a_late_sender_gives_nothing_up(void **state)
+{
+    int64_t back_ns = START_NS + (int64_t)(FRAMES - 50) * FRAME_NS;
+    int64_t late_ns = START_NS + 4 * GAP_NS;
+
+    (void)state;
+    begin(2, CLOCK_NEVER);
+    poll_until(START_NS, START_NS + 20 * FRAME_NS);
+    assert_int_equal(poll_until(back_ns, back_ns + (int64_t)FRAMES * FRAME_NS), FRAMES);
+    poll_until(late_ns, late_ns + GAP_NS);
+    end((uint64_t)2 * FRAMES);
+}
+
+static void the_last_burst_before_the_stop_is_whole(void **state)
+{
+    int64_t stop_ns = START_NS + (int64_t)FRAMES * FRAME_NS + GAP_NS + (int64_t)100 * FRAME_NS;
+
+    (void)state;
+    begin(0, stop_ns);
+    assert_int_equal(poll_until(START_NS, stop_ns), FRAMES + 100);
+    poll_until(stop_ns, stop_ns + 3 * GAP_NS);
+    end((uint64_t)2 * FRAMES);
+}
+
+/* A run that ends early waits for no burst, and says what it did not send. */
+static void a_stop_that_is_moved_cuts_a_burst(void **state)
+{
+    int64_t moved_ns = START_NS + (int64_t)100 * FRAME_NS;
+
+    (void)state;
+    begin(2, CLOCK_NEVER);
+    poll_until(START_NS, moved_ns);
+    pair.lanes[0]->stop_ns = moved_ns;
+    poll_until(moved_ns, moved_ns + GAP_NS);
+    transport_dpdk.account(pair.lanes[0]);
+    assert_int_equal(pair.sides[0].live.frames, 100);
+    assert_int_equal(pair.sides[0].intended, 2 * FRAMES);
+    assert_int_equal(pair.sides[1].live.frames, 100);
+    ring_pair_destroy(&pair);
+}
+
+static int open_ports(void **state)
+{
+    (void)state;
+    ring_pair_open(&pair, true);
+    return 0;
+}
+
+static int close_ports(void **state)
+{
+    (void)state;
+    ring_pair_close(&pair);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(one_burst_has_its_frames_and_is_over),
+        cmocka_unit_test(gaps_are_as_asked_for),
+        cmocka_unit_test(a_late_sender_gives_nothing_up),
+        cmocka_unit_test(the_last_burst_before_the_stop_is_whole),
+        cmocka_unit_test(a_stop_that_is_moved_cuts_a_burst),
+    };
+
+    return cmocka_run_group_tests_name("dpdk_bursts", tests, open_ports, close_ports);
+}
