@@ -64,13 +64,13 @@ def test_the_key_comes_to_the_job(
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("clock: gps", "possible are auto, shared, ptp or estimated"),
+        ("clock: gps", "valid values are auto, shared, ptp or estimated"),
         ("clock: [ptp, shared]", "one value"),
         ("clock: {mode: shared, asymmetry: 1us}", "asymmetry goes with mode: estimated"),
         ("clock: {mode: estimated, error: 1us}", "error goes with mode: ptp"),
         ("clock: {asymmetry: 1us}", "asymmetry goes with mode: estimated, not with auto"),
         ("clock: {mode: ptp, error: 2s}", "at most 1s"),
-        ("clock: {mode: ptp, errors: 2us}", "errors is not a key here"),
+        ("clock: {mode: ptp, errors: 2us}", "unknown key errors"),
     ],
 )
 def test_what_does_not_go_together_is_refused(tmp_path: Path, text: str, words: str) -> None:

@@ -279,8 +279,8 @@ def test_repeats_until_the_mean_is_sure(tmp_path: Path) -> None:
         ("repeat: {width: 0%}", 'width: found "0%", but 0% to 100% is needed'),
         ("repeat: {width: 2}", "width: found 2, but"),
         ("repeat: {confidence: 100%}", 'confidence: found "100%", but 50% to 99.99% is needed'),
-        ("repeat: {mx: 3}", "mx is not a key here"),
-        ("repeat: 0", "0 is not possible: repeats are 1 to 10000"),
+        ("repeat: {mx: 3}", "unknown key mx"),
+        ("repeat: 0", "0 is invalid: repeats are 1 to 10000"),
         ("repeat: [3]", "takes one value"),
         ("interval: 9ms", "9ms is too short to be measured: at least 10ms, or off"),
         ("interval: 1", "has no unit"),
@@ -375,7 +375,7 @@ def test_not_built_yet(tmp_path: Path) -> None:
     run = compile_text(tmp_path, TRANSPORTS_EXAMPLE)
     with pytest.raises(ConfigurationError) as error:
         refuse_unbuilt(run)
-    assert str(error.value) == "not built yet: gateway: auto (give its address)"
+    assert str(error.value) == "not implemented: gateway: auto (give its address)"
     run = compile_text(tmp_path, LAB + "on_missing: exclude\ntests: [{pattern: chain}]\n")
     assert run.unbuilt == ("on_missing: exclude with launch: lab",)
 
@@ -475,7 +475,7 @@ def test_job_by_hand_in_a_lab(tmp_path: Path) -> None:
     [
         ("}}\n  ports", "}, udp_port: 0}\n  ports", "control.udp_port: 0 leaves the port open"),
         ("a: 192.0.2.1", "a: no-such-host.invalid", "no-such-host.invalid of a can't be resolved"),
-        ("eth9", "eth9, gateway: auto", "not built yet: gateway: auto"),
+        ("eth9", "eth9, gateway: auto", "not implemented: gateway: auto"),
     ],
 )
 def test_job_by_hand_refused(old: str, new: str, sentence: str, tmp_path: Path) -> None:

@@ -38,27 +38,27 @@ ALL = (
 REFUSED = {
     "unknown key": (
         one_test("{pattrn: chain}"),
-        '4: tests.0.pattrn: is not a key here; did you mean "pattern"?',
+        '4: tests.0.pattrn: unknown key; did you mean "pattern"?',
     ),
     "unknown key at the top": (
         LAB + "loadd: 95%\n",
-        '3: loadd: is not a key here; did you mean "load"?',
+        '3: loadd: unknown key; did you mean "load"?',
     ),
     "unknown key of an option": (
         one_test("{pattern: chain, dpdk: {vlans: 3}}"),
-        '4: tests.0.dpdk.vlans: is not a key here; did you mean "vlan"?',
+        '4: tests.0.dpdk.vlans: unknown key; did you mean "vlan"?',
     ),
     "unknown key of the site": (
         "switchbench: 1\nsite: {lab: one-switch, packs: 2}\n",
-        '2: site.packs: is not a key here; did you mean "pack"?',
+        '2: site.packs: unknown key; did you mean "pack"?',
     ),
     "unknown word": (
         one_test("{pattern: chian}"),
-        f'4: tests.0.pattern: found "chian"; possible are {ALL}; did you mean "chain"?',
+        f'4: tests.0.pattern: found "chian"; valid values are {ALL}; did you mean "chain"?',
     ),
     "unknown transport": (
         one_test("{pattern: chain, transport: sctp}"),
-        '4: tests.0.transport: found "sctp"; possible are dpdk, tcp, udp or verbs',
+        '4: tests.0.transport: found "sctp"; valid values are dpdk, tcp, udp or verbs',
     ),
     "wrong type": (
         one_test("{pattern: chain, forward: yes}"),
@@ -70,7 +70,7 @@ REFUSED = {
     ),
     "a key twice": (
         one_test("{pattern: chain, window: 2s, window: 3s}"),
-        "4: tests.0.window: stands twice in the same mapping (first at line 4)",
+        "4: tests.0.window: duplicate key (first at line 4)",
     ),
     "a list at a singular key": (
         one_test("{pattern: chain, load: [95%]}"),
@@ -83,7 +83,7 @@ REFUSED = {
     ),
     "a value twice on an axis": (
         one_test("{pattern: chain, ranks: [4, 4]}"),
-        "4: tests.0.ranks: names 4 twice",
+        "4: tests.0.ranks: duplicate value 4",
     ),
     "both forms of a setting": (
         one_test("{pattern: chain, load: 95%, loads: [95%]}"),
@@ -135,7 +135,7 @@ REFUSED = {
     ),
     "1 rank": (
         one_test("{pattern: chain, ranks: [1]}"),
-        "4: tests.0.ranks.0: 1 is not possible: the number of ranks is 2 to 65536",
+        "4: tests.0.ranks.0: 1 is invalid: the number of ranks is 2 to 65536",
     ),
     "a lab of 1 node": (
         one_test("{pattern: chain}", "switchbench: 1\nsite: {lab: one-switch, nodes: 1}\n"),
@@ -194,11 +194,11 @@ REFUSED = {
     ),
     "a pair with itself": (
         one_test("{pattern: pairs, partners: [[node1, 'node1:e0']]}"),
-        "4: tests.0.partners: node1:e0 is named twice",
+        "4: tests.0.partners: duplicate rank node1:e0",
     ),
     "a flow that is listed twice": (
         one_test("{pattern: partial_mesh, partners: [[node1, node2], [node1, 'node2:e0']]}"),
-        "4: tests.0.partners: node1:e0 to node2:e0 is named twice",
+        "4: tests.0.partners: duplicate flow node1:e0 to node2:e0",
     ),
     "a flow to itself": (
         one_test("{pattern: partial_mesh, partners: [[node1, node1]]}"),
@@ -219,8 +219,8 @@ REFUSED = {
     ),
     "British partners": (
         one_test("{pattern: pairs, partners: neighbors}"),
-        '4: tests.0.partners: found "neighbors"; possible are neighbours, halves, shift, inside, '
-        'across or random, or a list of pairs; did you mean "neighbours"?',
+        '4: tests.0.partners: found "neighbors"; valid values are neighbours, halves, shift, '
+        'inside, across or random, or a list of pairs; did you mean "neighbours"?',
     ),
     "an unknown group": (
         one_test("{pattern: pairs, partners: across, groups: [lef, right]}", TWO),
@@ -302,7 +302,7 @@ REFUSED = {
     ),
     "an unknown swept key": (
         one_test("{pattern: chain, sweep: {wndow: [1s]}}"),
-        '4: tests.0.sweep.wndow: is not a key here; did you mean "window"?',
+        '4: tests.0.sweep.wndow: unknown key; did you mean "window"?',
     ),
     "a key swept and plain": (
         one_test("{pattern: pairs, count: 2, sweep: {count: [1, 2]}}"),
@@ -374,7 +374,7 @@ REFUSED = {
     ),
     "an unknown pattern in a clause": (
         clause_of("{measure: lost_frames, over: flow, require: '== 0', where: {pattern: aacp}}"),
-        f'5: expect.0.where.pattern: found "aacp"; possible are {ALL}; did you mean "aapc"?',
+        f'5: expect.0.where.pattern: found "aacp"; valid values are {ALL}; did you mean "aapc"?',
     ),
     "more trials than anybody waits for": (
         f"{LAB}loads: [{', '.join(f'{i / 100}%' for i in range(1, 3001))}]\nrepeat: 1000\n"
@@ -382,12 +382,12 @@ REFUSED = {
         + "- {pattern: chain, transport: dpdk}\n"
         * 50,
         "6: tests: loads, sizes, ranks, sweeps and repeats multiply to 21000000 trials and more; "
-        "20000 at most are possible",
+        "at most 20000 are allowed",
     ),
     "a sweep of more trials than that": (
         one_test(f"{{pattern: chain, sweep: {{seed: {[*range(20_001)]}}}}}"),
         "3: tests: loads, sizes, ranks, sweeps and repeats multiply to 20001 trials and more; "
-        "20000 at most are possible",
+        "at most 20000 are allowed",
     ),
     "a number without end": (
         one_test(f"{{pattern: chain, window: {'7' * 5001}s}}"),
@@ -416,7 +416,7 @@ def test_a_sentence_is_made_for_the_first_mistake_alone(
     monkeypatch.setattr(
         validate, "_sentence", lambda *known: made.append("one") or sentence(*known)
     )
-    with pytest.raises(ConfigurationError, match="3: key0: is not a key here"):
+    with pytest.raises(ConfigurationError, match="3: key0: unknown key"):
         read_text(tmp_path, LAB + "".join(f"key{number}: 1\n" for number in range(100)))
     assert len(made) == 1
 
@@ -429,10 +429,10 @@ def test_first_mistake_by_position(tmp_path: Path) -> None:
 
 
 SET_REFUSED = {
-    "windw=1s": '--set windw=1s: windw: is not a key here; did you mean "window"?',
+    "windw=1s": '--set windw=1s: windw: unknown key; did you mean "window"?',
     "window=x": '--set window=x: window: found "x", but a time is needed, as 2s or 500ms',
     "tests.1.window=1s": "--set tests.1.window=1s: there is no tests.1",
-    "window.x=1s": "--set window.x=1s: window is '3s', not a mapping with keys below it",
+    "window.x=1s": '--set window.x=1s: window is "3s", not a mapping with keys below it',
     "window": "--set window: is not key=value, such as window=1s",
 }
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from switchbench.base.errors import ConfigurationError
-from switchbench.config.source import parse_assignment, parse_text, read_file
+from switchbench.base.source import parse_assignment, parse_text, read_file
 
 
 def test_every_value_has_its_line() -> None:
@@ -18,6 +18,16 @@ def test_every_value_has_its_line() -> None:
     assert str(document.mark(("b", 1, "e"))) == "x.yaml:5"
     assert str(document.mark(("b", 1, "missing"))) == "x.yaml:4"
     assert str(document.problem(("b", 0, "c"), "is wrong")) == "x.yaml:3: b.0.c: is wrong"
+
+
+def test_an_alias_is_the_value_again() -> None:
+    """Each a value of its own; marked where its anchor stands."""
+    document = parse_text("a: &x {l: [1, &y 2]}\nb: *x\nc: *y\n", "x.yaml")
+    assert document.data == {"a": {"l": [1, 2]}, "b": {"l": [1, 2]}, "c": 2}
+    nested = parse_text("a: &a [1]\nb: &b [*a, *a]\nc: [*b, *b]\n", "x.yaml").data
+    assert nested["c"] == [[[1], [1]], [[1], [1]]]
+    assert document.data["a"] is not document.data["b"]
+    assert str(document.mark(("b", "l"))) == "x.yaml:1"
 
 
 def test_scalars_are_those_of_yaml_1_2() -> None:
@@ -32,14 +42,18 @@ def test_scalars_are_those_of_yaml_1_2() -> None:
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("a: 1\nb: 2\na: 3\n", r"x:3: a: stands twice .*first at line 1"),
-        ("t:\n- {load: 1, load: 2}\n", r"x:2: t\.0\.load: stands twice"),
+        ("a: 1\nb: 2\na: 3\n", r"x:3: a: duplicate key .*first at line 1"),
+        ("t:\n- {load: 1, load: 2}\n", r"x:2: t\.0\.load: duplicate key"),
         ("a: [1\n", r"x:2: is not YAML"),
         ("a: !python/object:os.system x\n", "the tag .* means nothing here"),
         ("? [a]\n: 1\n", "a key has to be a word"),
         ("- 1\n", "no mapping of keys"),
         ("", "is empty"),
         ("a: &x [*x]\n", "the alias refers to what it stands in"),
+        ("a: [1]\nb: *x\n", "x:2: b: there is no anchor &x before this alias"),
+        ("a: !!set {b}\n", "x:1: the tag .*set means nothing here"),
+        ("a: !!int b\n", 'x:1: "b" is no tag:yaml.org,2002:int'),
+        ("a: 1\nb: \a\n", r"x:2: is not YAML: the character U\+0007 is no text"),
     ],
 )
 def test_refused(text: str, sentence: str) -> None:
@@ -92,5 +106,5 @@ def test_assignments() -> None:
     for argument in ("window", "=1s", "a..b=1"):
         with pytest.raises(ConfigurationError, match=f"--set {argument}"):
             parse_assignment(argument)
-    with pytest.raises(ConfigurationError, match=r"--set loads:1: is too large .* 64 deep"):
+    with pytest.raises(ConfigurationError, match=r"--set loads=.*: is too large .* 64 deep"):
         parse_assignment("loads=" + "[" * 20_000)

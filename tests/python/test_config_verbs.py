@@ -144,23 +144,23 @@ def test_a_datagram_is_what_the_interface_carries(tmp_path: Path) -> None:
          "ud has no operation write"),
         ("sweep: {verbs.service: [rc, ud], verbs.operation: [send, write]}", "sweep.verbs.operation"
          ": service ud has no operation write"),
-        ("verbs: {retry: 7}", "verbs.retry: 7 is not possible: the number of retries is 0 to 6, "
+        ("verbs: {retry: 7}", "verbs.retry: 7 is invalid: the number of retries is 0 to 6, "
          "because 7 means for ever on some devices"),
-        ("verbs: {rnr_retry: 7}", "verbs.rnr_retry: 7 is not possible"),
-        ("verbs: {rnr_retry: 8}", "verbs.rnr_retry: 8 is not possible: the number of retries is 0"),
-        ("verbs: {depth: 0}", "verbs.depth: 0 is not possible: the depth is 1 to 16384"),
-        ("verbs: {depth: 16385}", "16385 is not possible"),
+        ("verbs: {rnr_retry: 7}", "verbs.rnr_retry: 7 is invalid"),
+        ("verbs: {rnr_retry: 8}", "verbs.rnr_retry: 8 is invalid: the number of retries is 0"),
+        ("verbs: {depth: 0}", "verbs.depth: 0 is invalid: the depth is 1 to 16384"),
+        ("verbs: {depth: 16385}", "16385 is invalid"),
         ("verbs: {queue_pairs: 65}", "the number of queue pairs is 1 to 64"),
         ("verbs: {timeout: 32}", "the timeout's exponent is 1 to 31"),
         ("verbs: {timeout: 0}", "the timeout's exponent is 1 to 31"),
-        ("verbs: {mtu: 1500}", "verbs.mtu: found 1500; possible are 256, 512, 1024, 2048 or 4096"),
+        ("verbs: {mtu: 1500}", "found 1500; valid values are 256, 512, 1024, 2048 or 4096"),
         ("verbs: {gid_index: 256}", "a GID index is 0 to 255"),
         ("verbs: {service_level: 16}", "a service level is 0 to 15"),
         ("verbs: {traffic_class: 256}", "a traffic class is 0 to 255"),
-        ("verbs: {completion: busy}", 'found "busy"; possible are auto, poll or event'),
-        ("verbs: {connect: rdmacm}", 'found "rdmacm"; possible are exchange or cm'),
-        ("verbs: {inline: 1MiB}", "1048576 bytes inline: 0 (none) to 4096 are possible"),
-        ("verbs: {depht: 4}", 'is not a key here; did you mean "depth"?'),
+        ("verbs: {completion: busy}", 'found "busy"; valid values are auto, poll or event'),
+        ("verbs: {connect: rdmacm}", 'found "rdmacm"; valid values are exchange or cm'),
+        ("verbs: {inline: 1MiB}", "1048576 bytes inline: valid values are 0 (none) to 4096"),
+        ("verbs: {depht: 4}", 'unknown key; did you mean "depth"?'),
         ("verbs: {depth: [4, 8]}", "a singular key takes one value"),
         ("verbs: {service: ud, connect: cm}", "verbs.connect: cm connects service rc, not ud"),
         ("pattern: chain, forward: true, verbs: {service: uc}", "forward: a chain is forwarded "
@@ -177,7 +177,7 @@ def test_a_datagram_is_what_the_interface_carries(tmp_path: Path) -> None:
         ("verbs: {operation: read, inline: 64}", "has no effect with operation read"),
         ("pattern: bcast, verbs: {queue_pairs: 2}", "verbs.queue_pairs: a step's message goes by "
          "one queue pair, not 2: leave it out here"),
-        ("traffic: pingpong, verbs: {queue_pairs: 3}", "a message there and back goes by one queue "
+        ("traffic: pingpong, verbs: {queue_pairs: 3}", "a ping-pong message goes by one queue "
          "pair, not 3"),
         ("pattern: bcast, verbs: {service: ud}", "verbs.service: the messages of steps go by "
          "service rc and operation send, not by ud"),
@@ -284,7 +284,7 @@ def test_no_port_of_a_device(device: str, tmp_path: Path) -> None:
 def test_tcp_beside_rdma_needs_an_interface(tmp_path: Path) -> None:
     """An RDMA device has no socket of its own."""
     text = SITE.replace("iface: eth9, rdma: mlx5_0", "rdma: mlx5_0, transports: [tcp, verbs]")
-    with pytest.raises(ConfigurationError, match="tcp is not possible on this kind of port"):
+    with pytest.raises(ConfigurationError, match="this kind of port has no tcp"):
         compile_text(tmp_path, text + "pattern: pairs\n")
 
 

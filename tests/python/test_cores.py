@@ -58,7 +58,7 @@ def test_cores_are_cpusets_or_lists(text: Any, found: tuple[int, ...]) -> None:
     [
         ("5-2", "a span counts up"),
         ("two", "a core or a span of cores"),
-        ([1, 1], "names core 1 twice"),
+        ([1, 1], "duplicate core 1"),
         ("2000", "cores are 0 to 1023"),
     ],
 )
@@ -95,7 +95,7 @@ def test_named_cores_are_dealt_in_turn() -> None:
         ({"cores": "0-7"}, machine(8), "the command needs one: leave one out"),
         ({"cores": "2-5"}, machine(8, range(3, 4)), "cores: 3: the command itself was given 3"),
         ({"cores": "2", "worker": "poll"}, machine(8), "4 node processes need a core each"),
-        ({"worker": "poll"}, machine(4), "this machine lends 4 in all"),
+        ({"worker": "poll"}, machine(4), "this machine has 4 to use"),
     ],
 )
 def test_what_can_not_be_is_refused(site: dict[str, Any], here: LocalCores, says: str) -> None:

@@ -57,7 +57,7 @@ def test_steps_are_counted_in_words(tmp_path: Path, capsys: pytest.CaptureFixtur
     said = plan(capsys, str(path))
     assert "1 step and 2 messages of all ranks (test 0)" in said
     assert (
-        "4 steps and 6 messages of all ranks, 192 B together; 1 iteration in all (test 1)" in said
+        "4 steps and 6 messages of all ranks, 192 B together; 1 iteration in total (test 1)" in said
     )
 
 
@@ -87,7 +87,7 @@ def test_what_offers_no_load_shows_none(tmp_path: Path, capsys: pytest.CaptureFi
     assert " scatter=random messages=9," in " ".join(said)
     assert " tcp lab 4 8B, 2MB - as HPCC " in rows["5"]
     assert " tcp lab 8 64KiB 100% 1 " in rows["6"]
-    assert any(line.startswith("Of plans by steps, flows are ") for line in said)
+    assert any(line.startswith("Of schedules, flows are ") for line in said)
     assert any("(6 pairs in turn, of which this is the first)" in line for line in said)
     found = plan_json(capsys, str(path))
     kernel, stream = found["tests"][1], found["tests"][6]
@@ -158,11 +158,11 @@ def test_what_is_not_built_is_named(tmp_path: Path, capsys: pytest.CaptureFixtur
     """It plans, and says that it can't be run."""
     path = str(write_files(tmp_path, TRANSPORTS_EXAMPLE))
     text = plan(capsys, path, "--phases", "0")
-    assert "not built yet, so this can't be run: gateway: auto" in text
+    assert "not implemented, so this can't be run: gateway: auto" in text
     assert "note: dpdk takes its ports from the kernel (bind), so all other transports ran" in text
     assert "rail0 + rail1" in text
     assert main(["run", path, "--out", str(tmp_path / "out")]) == 2
-    assert "not built yet: gateway: auto" in capsys.readouterr().err
+    assert "not implemented: gateway: auto" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
 
 

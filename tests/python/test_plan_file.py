@@ -19,7 +19,7 @@ from switchbench.analysis.summary import gather
 from switchbench.analysis.verdict import manifest
 from switchbench.analysis.verdict.record import Record
 from switchbench.analysis.verdict.seal import fix_clauses
-from switchbench.base import bounded
+from switchbench.base import source
 from switchbench.base.errors import RunError
 from switchbench.base.model import Part, Run
 from switchbench.cli.main import main
@@ -80,7 +80,7 @@ def test_every_file_of_conf(conf: str, tmp_path: Path) -> None:
     run = compile_run(read(Request(PROJECT / conf)))
     assert round_trip(run, tmp_path) == run
     RunDirectory(tmp_path / "new").write_configuration(run.effective)
-    assert bounded.load(tmp_path / "new" / CONFIGURATION) == run.effective
+    assert source.load(tmp_path / "new" / CONFIGURATION) == run.effective
 
 
 @needs_engine

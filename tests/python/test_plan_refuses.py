@@ -27,6 +27,10 @@ site:
 """
 HEADER = "tests: [{pattern: pairs, transport: dpdk, dpdk: {header: ipv4-udp}}]\n"
 
+BOMB = "a0: &a0 [x, x, x, x]\n" + "".join(
+    f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 8)}]\n" for i in range(1, 40)
+)
+
 REFUSED = {
     "a window of nothing": (
         PAIRS + "window: 0s\n",
@@ -59,6 +63,18 @@ REFUSED = {
         'in quotes: require: ">= 90"',
     ),
     "a number alone": (CLAUSE + "require: 0}\n", 6, 'a comparison is needed, such as "== 0"'),
+    "brackets without end": (
+        "switchbench: 1\nsite: " + 3000 * "[" + 3000 * "]",
+        2,
+        "lists and mappings are more than 64 deep",
+    ),
+    "aliases without end": (
+        "switchbench: 1\n" + BOMB,
+        7,
+        "more than 50000 values, those of aliases counted each time",
+    ),
+    "a letter that is none": (PAIRS + "log: \a\n", 5, "the character U+0007 is no text"),
+    "a rate in bytes": (PAIRS + "load: 100MB/s\n", 5, "a rate is in bits: write 800Mbit"),
     "two documents": (PAIRS + "---\n" + PAIRS, 5, "a second document begins here"),
     "a merge key": (
         PAIRS + "dpdk: &d {burst: 8}\nsweep: {<<: *d}\n",
@@ -72,7 +88,11 @@ REFUSED = {
         2,
         'did you mean "one-switch"?',
     ),
-    "a limit of time": (PAIRS + "time_limit: 1s\n", 5, "time_limit: the run should take"),
+    "a limit of time": (
+        PAIRS + "time_limit: 10ms\n",
+        5,
+        " s, more than the 10ms allowed",
+    ),
     "cores that are not there": (
         "switchbench: 1\nsite: {lab: one-switch, cores: 900-903}\n" + "tests: [{pattern: pairs}]\n",
         2,
@@ -103,12 +123,72 @@ def test_plan_refuses(
     assert said.err.count("\n") == 1
 
 
+SET_REFUSED = {
+    "expect.0.require=0": "expect: found a mapping, but a list is needed",
+    "about.switches.model=x": "about.switches: found a mapping, but a list is needed",
+    "a.b.c=1": "a: unknown key",
+    f"tests.{'9' * 5000}.load=5%": "there is no tests.99",
+    f"{'a.' * 3000}b=1": "the key has more than 64 parts",
+    "dpdk={burst: 1, burst: 2}": "burst: duplicate key",
+    "tests.0.ranks=[99]": "tests.0.ranks: 99 ranks are more than the 8 ports",
+}
+
+
+@pytest.mark.parametrize("argument", SET_REFUSED)
+def test_an_assignments_mistake_is_its_own(
+    argument: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It is not blamed on the file."""
+    path = tmp_path / "conf.yaml"
+    path.write_text(PAIRS)
+    assert main(["plan", str(path), "--set", argument]) == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    start = f"switchbench: --set {argument}"
+    assert said.err.startswith(start if len(start) < 200 else start[:200])
+    assert f": {SET_REFUSED[argument]}" in said.err
+    assert str(path) not in said.err
+
+
+WIRING = {
+    b"a:e0,s,\xe9\n": ":1: is not UTF-8 text: byte 0xe9; save it as UTF-8",
+    b"a:e0,s," + 140_000 * b"1": ":1: is not CSV: field larger than field limit",
+    b"#" * (5 << 20): ": is too large to be read: more than 4 MiB of text",
+    b"a:e0,s\n": ":1: needs host:port,switch,switch_port",
+}
+
+
+@pytest.mark.parametrize("content", WIRING, ids=list(WIRING.values()))
+def test_a_wiring_file_that_is_none(
+    content: bytes, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, wiring = tmp_path / "conf.yaml", tmp_path / "wiring.csv"
+    path.write_text(HOSTS + "  wiring: wiring.csv\n" + HEADER)
+    wiring.write_bytes(content)
+    assert main(["plan", str(path)]) == 2
+    said = capsys.readouterr().err
+    assert said.startswith(f"switchbench: {path}:7: site.wiring: {wiring}{WIRING[content]}")
+
+
+def test_a_wiring_files_misspelt_name(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "conf.yaml"
+    path.write_text(HOSTS + "  wiring: wirring.csv\n" + HEADER)
+    (tmp_path / "wiring.csv").write_text("")
+    assert main(["plan", str(path)]) == 2
+    assert 'did you mean "wiring.csv"?' in capsys.readouterr().err
+
+
 def test_phases_that_no_plan_has(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "conf.yaml"
     path.write_text(LAB + "tests: [{pattern: aapc}, {pattern: pairs}]\n")
     assert main(["plan", str(path), "--phases", "0,6-8"]) == 2
     said = capsys.readouterr()
     assert (said.out, said.err) == ("", "switchbench: --phases 7-8: the plans have phases 0 to 6\n")
+
+
+def test_a_folder_is_no_misspelt_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["plan", str(tmp_path)]) == 2
+    assert capsys.readouterr().err == f"switchbench: {tmp_path}: can't be read: Is a directory\n"
 
 
 def test_a_files_misspelt_name(

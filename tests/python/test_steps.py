@@ -96,7 +96,7 @@ MISTAKES = {
     ),
     "an unknown algorithm": (
         "{pattern: bcast, algorithm: binomal}",
-        'tests.0.algorithm: found "binomal"; possible are binomial, scatter-allgather, '
+        'tests.0.algorithm: found "binomal"; valid values are binomial, scatter-allgather, '
         "recursive-doubling, ring, rabenseifner, recursive-halving, pairwise, bruck, linear, "
         'dissemination or pipeline; did you mean "binomial"?',
     ),
@@ -111,20 +111,20 @@ MISTAKES = {
     ),
     "another traffic": (
         "{pattern: allgather, traffic: pingpong}",
-        "tests.0.traffic: has no effect: allgather goes by steps here (traffic: schedule)",
+        "tests.0.traffic: has no effect: allgather is a schedule here (traffic: schedule)",
     ),
     "steps without local": (
         "{pattern: aapc, traffic: schedule}",
-        "tests.0.traffic: has no effect: aapc goes by steps with sync: local only",
+        "tests.0.traffic: has no effect: aapc is a schedule with sync: local only",
     ),
     "sync of a collective": (
         "{pattern: bcast, sync: local}",
-        "tests.0.sync: has no effect: bcast goes by steps in any case",
+        "tests.0.sync: has no effect: bcast is always a schedule",
     ),
     "computing in streams": (
         "{pattern: aapc, compute: true}",
-        "tests.0.compute: has no effect: only what goes by steps has it (sync: local, or a "
-        "collective)",
+        "tests.0.compute: has no effect: only a schedule of steps has it (sync: local, or "
+        "a collective)",
     ),
     "sizes of a barrier": (
         "{pattern: barrier, message_size: 8}",
@@ -158,7 +158,7 @@ MISTAKES = {
     ),
     "an empty batch": (
         "{pattern: bcast, batch: 0}",
-        "tests.0.batch: 0 is not possible: a batch is 1 to 1000000",
+        "tests.0.batch: 0 is invalid: a batch is 1 to 1000000",
     ),
     "local as one of several": (
         "{pattern: aapc, sweep: {sync: [barrier, local]}}",
@@ -180,7 +180,7 @@ MISTAKES = {
     ),
     "streams there and back": (
         "{pattern: pairs, traffic: pingpong, tcp: {streams_per_flow: 4}}",
-        "tests.0.tcp.streams_per_flow: a message there and back goes by one stream, not 4: leave "
+        "tests.0.tcp.streams_per_flow: a ping-pong message goes by one stream, not 4: leave "
         "it out here",
     ),
     "zero copies": (

@@ -286,7 +286,7 @@ def test_nodes_that_can_not_be_shared_equally(total: int) -> None:
     [
         ("- a\n", "is not a mapping of keys"),
         ("a: [1\n", "is not YAML"),
-        ("nodes:\n  a: {}\n  a: {}\n", "a: stands 2 times in the mapping at line 2"),
+        ("nodes:\n  a: {}\n  a: {}\n", r"bad\.yaml:3: nodes\.a: duplicate key \(first at line 2\)"),
         ("", "is not a mapping of keys"),
     ],
 )

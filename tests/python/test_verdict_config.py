@@ -62,7 +62,7 @@ def text(**changes: Any) -> str:
             {"about": {**ABOUT, "switches": [{"model": "X48", "serial": 12}]}},
             "about.switches.0.serial: found 12, but text is needed: put it in quotes",
         ),
-        ({"about": {**ABOUT, "cabels": "c"}}, 'is not a key here; did you mean "cables"?'),
+        ({"about": {**ABOUT, "cabels": "c"}}, 'unknown key; did you mean "cables"?'),
     ],
 )
 def test_what_is_missing_is_named(changes: dict[str, Any], words: str, tmp_path: Path) -> None:

@@ -550,8 +550,8 @@ IFACE = {"iface": "eth1"}
     ("given", "said"),
     [
         (hosts("hand", IFACE), "launch: hand: nobody can start these nodes from here"),
-        (hosts("ssh", IFACE | {"gateway": "auto"}), "not built yet: gateway: auto"),
-        (hosts("hand", IFACE) | {"on_missing": "exclude"}, "not built yet: on_missing: exclude"),
+        (hosts("ssh", IFACE | {"gateway": "auto"}), "not implemented: gateway: auto"),
+        (hosts("hand", IFACE) | {"on_missing": "exclude"}, "not implemented: on_missing: exclude"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )

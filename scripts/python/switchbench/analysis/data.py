@@ -14,9 +14,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import yaml
-
-from ..base import bounded
+from ..base import source
 from ..base.errors import ConfigurationError, SwitchbenchError
 from ..base.model import Port
 from ..config.order import Names
@@ -176,7 +174,7 @@ def _modules(directory: Path, summary: Entry) -> dict[str, str]:
 
 def _groups(directory: Path, ports: list[str]) -> dict[str, str]:
     try:
-        effective = bounded.load(directory / CONFIGURATION)
+        effective = source.load(directory / CONFIGURATION)
         groups = effective["site"]["groups"]
         names = Names([Port(port, port.partition(":")[0], "", (), {}) for port in ports])
         members = {
@@ -187,7 +185,7 @@ def _groups(directory: Path, ports: list[str]) -> dict[str, str]:
             ]
             for name, texts in groups.items()
         }
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, yaml.YAMLError):
+    except (ConfigurationError, ValueError, KeyError, TypeError, AttributeError):
         return {}  # a site that names no groups, or is in a file of its own
     return group_of_port(members)
 

@@ -39,6 +39,19 @@ def meant(word: object, known: Iterable[str]) -> str:
     return f'; did you mean "{by_folded[near[0]]}"?' if near else ""
 
 
+def unknown_key(key: object, known: Iterable[str], said: bool = False) -> str:
+    """What is wrong with a key that its mapping does not have; `said`: the place names it."""
+    keys = list(known)
+    which = "" if said else f" {key}"
+    return f"unknown key{which}{meant(key, keys) or f'; valid keys are {listed(keys)}'}"
+
+
+def invalid(value: object, valid: Iterable[str]) -> str:
+    """What is wrong with a word that is none of the valid ones."""
+    words = list(valid)
+    return f"found {shown(value)}; valid values are {listed(words)}{meant(value, words)}"
+
+
 def shown(value: object) -> str:
     """A value as it was found, short enough for one sentence."""
     if isinstance(value, bool):

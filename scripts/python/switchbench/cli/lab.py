@@ -8,10 +8,8 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-import yaml
-
-from ..base import bounded
 from ..base.errors import ConfigurationError
+from ..base.source import dotted, parse_assignment
 from ..labs import commands
 from .common import add_command
 
@@ -62,14 +60,8 @@ def main(args: argparse.Namespace) -> int:
 def _up(args: argparse.Namespace) -> int:
     overrides: dict[str, Any] = {}
     for assignment in args.assignments:
-        key, equals, value = assignment.partition("=")
-        if not equals:
-            raise ConfigurationError(f"--set {assignment}: is not KEY=VALUE")
-        try:
-            overrides[key] = yaml.load(value, Loader=bounded.Loader)
-        except (ValueError, yaml.YAMLError) as error:
-            why = " ".join(str(error).split())
-            raise ConfigurationError(f"--set {key}: is not YAML: {why}") from None
+        path, value, _ = parse_assignment(assignment)
+        overrides[dotted(path)] = value
     commands.up(sys.stdout, args.topology, args.name, overrides)
     return 0
 

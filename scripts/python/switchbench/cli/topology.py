@@ -10,13 +10,12 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
-import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from ..base import bounded
+from ..base import source
 from ..base.errors import ConfigurationError
 from ..base.format import bit_rate
 from ..render.terminal.console import make_console
@@ -96,20 +95,16 @@ def main(args: argparse.Namespace) -> int:
 def _prices(path: Path) -> Prices:
     """The price table; ConfigurationError with what is wrong in it."""
     try:
-        keys = bounded.load(path)
+        keys = source.load(path)
         if not isinstance(keys, dict):
             raise ConfigurationError(
                 f"{path}: is no price table: it has keys, as `switches: {{8: 90, 24: 300}}`"
             )
         file = _PriceFile.model_validate(keys)
-    except OSError as error:
-        raise ConfigurationError(f"{path}: can't be read: {error.strerror}") from None
     except ValidationError as error:
         first = error.errors()[0]
         key = ".".join(str(part) for part in first["loc"] if part != "[key]")
         raise ConfigurationError(f"{path}: {key}: {first['msg'].lower()}") from None
-    except (ValueError, yaml.YAMLError) as error:
-        raise ConfigurationError(f"{path}: is not YAML: {' '.join(str(error).split())}") from None
     return Prices(file.nic, file.cable, file.switches)
 
 

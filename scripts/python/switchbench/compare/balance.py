@@ -13,10 +13,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from ..analysis import measures as m
-from ..base import bounded, format
+from ..base import format, source
 from ..base.errors import ConfigurationError
 from ..base.quantities import FLOPS, STREAMING
 from .differences import phases_of
@@ -291,11 +289,7 @@ def _refuse_gaps(kind: str, compute: Sequence[Compute], names: Sequence[str]) ->
 
 
 def _of_file(file: Path, names: Sequence[str]) -> Iterator[tuple[str, str, float]]:
-    try:
-        loaded = bounded.load(file)
-    except (OSError, ValueError, yaml.YAMLError) as error:
-        reason = getattr(error, "strerror", None) or " ".join(str(error).split())
-        raise ConfigurationError(f"{file} can't be read: {reason}") from error
+    loaded = source.load(file)
     given = loaded.get("compute") if isinstance(loaded, dict) else None
     if not isinstance(given, dict):
         raise ConfigurationError(f"{file}: needs a key `compute`: results' names with hpl, stream")

@@ -12,10 +12,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from ..analysis.data import Measured
-from ..base import bounded, format
+from ..base import format, source
 from ..base.errors import ConfigurationError
 from ..base.transports import BASELINES
 from ..records.directory import CONFIGURATION
@@ -144,17 +142,15 @@ def _read(name: str, directory: Path) -> Subject:
 
 
 def _configuration(measured: Measured) -> Entry:
+    path = measured.directory / CONFIGURATION
     try:
-        loaded = bounded.load(measured.directory / CONFIGURATION)
+        loaded = source.load(path)
         if isinstance(loaded, dict):
             return loaded
-        reason = "is no mapping"
-    except (OSError, ValueError, yaml.YAMLError) as error:
-        reason = f"can't be read: {' '.join(str(error).split())}"
-    measured.damage.append(
-        f"{measured.directory / CONFIGURATION} {reason}: of the settings only those of the matrix "
-        "are compared"
-    )
+        reason = f"{path}: is no mapping"
+    except ConfigurationError as error:
+        reason = str(error)
+    measured.damage.append(f"{reason}: of the settings only those of the matrix are compared")
     return {}
 
 

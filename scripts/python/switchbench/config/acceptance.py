@@ -12,10 +12,10 @@ from typing import Any
 
 from ..base import quantities, transports
 from ..base.model import Repeats, Site
+from ..base.source import Document, KeyPath
 from . import profiles
 from .point import ResolvedTest
 from .schema import Configuration
-from .source import Document, KeyPath
 
 PROFILE = "acceptance"
 

@@ -6,8 +6,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from ..base.source import Document
 from . import settings
-from .source import Document
 
 if TYPE_CHECKING:
     from .point import ResolvedTest
@@ -22,7 +22,7 @@ def refuse_many(trials: int, document: Document) -> None:
         raise document.problem(
             ("tests",),
             f"loads, sizes, ranks, sweeps and repeats multiply to {trials} trials and more; "
-            f"{TRIALS_MOST} at most are possible",
+            f"at most {TRIALS_MOST} are allowed",
         )
 
 

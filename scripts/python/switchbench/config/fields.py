@@ -16,7 +16,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, PlainValidator
 
 from ..base import quantities
 from ..base.model import CLOCK_MODES, ClockChoice, Load, Repeats
-from ..base.words import listed, meant, shown
+from ..base.words import invalid, shown, unknown_key
 from .imix import frame_bytes, imix
 from .sets import cores, groups, partners, several, word
 
@@ -79,7 +79,7 @@ def _size_range(value: object) -> object:
         raise ValueError(f"found {shown(value)}, but two sizes are needed, as [4, 64KiB]")
     least, most = (_message_bytes(size) for size in value)
     if least == 0:
-        raise ValueError("messages of drawn sizes have 1 byte at least")
+        raise ValueError("messages of random sizes have at least 1 byte")
     if least > most:
         raise ValueError(f"{least} bytes are more than {most}: the smaller size stands first")
     return (least, most)
@@ -91,7 +91,7 @@ INLINE_MOST = 4096  # more than any device offers; the node knows what its devic
 def _inline_bytes(value: object) -> int:
     size = quantities.size_bytes(value)
     if size > INLINE_MOST:
-        raise ValueError(f"{size} bytes inline: 0 (none) to {INLINE_MOST} are possible")
+        raise ValueError(f"{size} bytes inline: valid values are 0 (none) to {INLINE_MOST}")
     return size
 
 
@@ -142,7 +142,7 @@ def whole(least: int, most: int, what: str) -> BeforeValidator:
     def check(value: object) -> int:
         number = quantities.count(value)
         if not least <= number <= most:
-            raise ValueError(f"{number} is not possible: {what} is {least} to {most}")
+            raise ValueError(f"{number} is invalid: {what} is {least} to {most}")
         return number
 
     return _single(check)
@@ -155,11 +155,11 @@ def retries(what: str) -> BeforeValidator:
         number = quantities.count(value)
         if number == 7:
             raise ValueError(
-                f"7 is not possible: {what} is 0 to 6, because 7 means for ever on some devices, "
+                f"7 is invalid: {what} is 0 to 6, because 7 means for ever on some devices, "
                 "and a dead partner would never be noticed"
             )
         if not 0 <= number <= 6:
-            raise ValueError(f"{number} is not possible: {what} is 0 to 6")
+            raise ValueError(f"{number} is invalid: {what} is 0 to 6")
         return number
 
     return _single(check)
@@ -195,8 +195,7 @@ def _repeats(value: object) -> object:
         return Repeats(number, number)
     for key in value:
         if key not in _REPEAT_KEYS:
-            near = meant(key, _REPEAT_KEYS) or f"; keys are {listed(_REPEAT_KEYS)}"
-            raise ValueError(f"{key} is not a key here{near}")
+            raise ValueError(unknown_key(key, _REPEAT_KEYS))
     given = {key: _repeat_count(key, value[key]) for key in ("min", "max") if key in value}
     if given.get("max") == 1:
         raise ValueError(
@@ -216,7 +215,7 @@ def _repeats(value: object) -> object:
 def _repeat_count(key: str, value: object) -> int:
     number = quantities.count(value)
     if not 1 <= number <= REPEATS_MOST:
-        raise ValueError(f"{key}: {number} is not possible: repeats are 1 to {REPEATS_MOST}")
+        raise ValueError(f"{key}: {number} is invalid: repeats are 1 to {REPEATS_MOST}")
     return number
 
 
@@ -284,11 +283,10 @@ def _clock(value: object) -> object:
     keys = ("mode", *_CLOCK_STATED)
     for key in given:
         if key not in keys:
-            near = meant(key, keys) or f"; keys are {listed(keys)}"
-            raise ValueError(f"{key} is not a key here{near}")
+            raise ValueError(unknown_key(key, keys))
     mode = given.get("mode", "auto")
     if mode not in CLOCK_MODES:
-        raise ValueError(f"found {shown(mode)}; possible are {listed(CLOCK_MODES)}")
+        raise ValueError(invalid(mode, CLOCK_MODES))
     stated = {key: _clock_stated(key, mode, given[key]) for key in _CLOCK_STATED if key in given}
     return ClockChoice(mode, stated.get("asymmetry", 0), stated.get("error", 0))
 

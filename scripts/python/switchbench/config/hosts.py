@@ -11,7 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from ..base import quantities, transports
+from ..base.errors import ConfigurationError
 from ..base.model import Port, Process, Site
+from ..base.source import read_text
 from ..base.transports import Way
 from ..base.words import meant, shown
 from .order import Names, SitePlace, effective_order, make_groups, make_networks
@@ -111,7 +113,7 @@ def _hosts(model: HostSite, place: SitePlace) -> list[str]:
         ]
         twice = first_double(hosts)
         if twice is not None:
-            raise ValueError(f"names {twice} twice")
+            raise ValueError(f"duplicate host {twice}")
     except ValueError as error:
         raise place.problem(("hosts",), str(error)) from None
     return hosts
@@ -165,9 +167,7 @@ def _check(port: PortKeys, where: tuple[str, ...], place: SitePlace) -> None:
                 "leave dpdk out",
             )
         if transport not in _possible(port):
-            raise place.problem(
-                (*where, "transports"), f"{transport} is not possible on this kind of port"
-            )
+            raise place.problem((*where, "transports"), f"this kind of port has no {transport}")
 
 
 def _never_raw(port: PortKeys) -> bool:
@@ -286,10 +286,11 @@ def _wiring(model: HostSite, ports: set[str], place: SitePlace) -> dict[str, Por
         return _wiring_mapping(model.wiring, ports, place)
     if not isinstance(model.wiring, str):
         raise place.problem(("wiring",), f"found {shown(model.wiring)}, but a file is needed")
-    path = (place.document.folder / model.wiring).resolve()
-    if not path.is_file():
-        raise place.problem(("wiring",), f"there is no file {path}")
-    return _wiring_file(path, ports, place)
+    path = place.file(("wiring",), model.wiring)
+    try:
+        return _wiring_file(path, ports)
+    except ConfigurationError as error:
+        raise place.problem(("wiring",), str(error)) from None
 
 
 def _wiring_mapping(
@@ -305,26 +306,26 @@ def _wiring_mapping(
     return wires
 
 
-def _wiring_file(path: Path, ports: set[str], place: SitePlace) -> dict[str, PortWiring]:
+def _wiring_file(path: Path, ports: set[str]) -> dict[str, PortWiring]:
     wires: dict[str, PortWiring] = {}
-    with path.open(encoding="utf-8", newline="") as file:
-        for line, row in enumerate(csv.reader(file), start=1):
+    reader = csv.reader(read_text(path).splitlines())
+    try:
+        for row in reader:
             fields = [text.strip() for text in row]
             if not any(fields) or fields[0].startswith("#") or fields[0] == "host:port":
                 continue
             if len(fields) != 3:
-                raise place.problem(
-                    ("wiring",), f"{path}:{line}: needs host:port,switch,switch_port"
-                )
+                raise ValueError("needs host:port,switch,switch_port")
             name, switch, switch_port = fields
             if name not in ports:
-                raise place.problem(
-                    ("wiring",),
-                    f"{path}:{line}: there is no port {shown(name)}{meant(name, ports)}",
-                )
+                raise ValueError(f"there is no port {shown(name)}{meant(name, ports)}")
             if name in wires:
-                raise place.problem(("wiring",), f"{path}:{line}: {name} stands there twice")
+                raise ValueError(f"duplicate port {name}")
             wires[name] = PortWiring(switch, switch_port)
+    except csv.Error as error:
+        raise ConfigurationError(f"{path}:{reader.line_num}: is not CSV: {error}") from None
+    except ValueError as error:
+        raise ConfigurationError(f"{path}:{reader.line_num}: {error}") from None
     return wires
 
 

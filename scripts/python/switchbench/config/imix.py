@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..base import quantities
-from ..base.words import shown
+from ..base.words import shown, unknown_key
 from .sets import word
 
 
@@ -42,7 +42,7 @@ def imix(value: object) -> object:
 def _genome(value: dict[str, Any]) -> list[Any]:
     for key in value:
         if key not in ("genome", "custom"):
-            raise ValueError(f"{key} is not a key here; keys are genome or custom")
+            raise ValueError(unknown_key(key, ("genome", "custom")))
     custom = value.get("custom", {})
     if not isinstance(custom, dict):
         raise ValueError(f"custom: found {shown(custom)}, but a mapping is needed, as {{A: 90}}")

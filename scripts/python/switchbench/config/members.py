@@ -39,7 +39,7 @@ class Members:
             for name in pair:
                 rank = self._rank(name)
                 if rank in found:
-                    raise ValueError(f"{self.ranks[rank].name} is named twice")
+                    raise ValueError(f"duplicate rank {self.ranks[rank].name}")
                 found[rank] = None
         return list(found)
 
@@ -52,7 +52,7 @@ class Members:
             if source == destination:
                 raise ValueError(f"{words} is no flow")
             if (source, destination) in found:
-                raise ValueError(f"{words} is named twice")
+                raise ValueError(f"duplicate flow {words}")
             found[source, destination] = None
         return [rank for flow in found for rank in flow]
 

@@ -6,16 +6,17 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet
 
 from ..base.errors import ConfigurationError
 from ..base.model import Port
-from ..base.words import shown, some
+from ..base.source import Document, KeyPath
+from ..base.words import meant, shown, some
 from .schema import RankOrder
 from .sets import first_double, written_order
-from .source import Document, KeyPath
 
 Networks = dict[str, tuple[Port, ...]]
 Groups = dict[str, tuple[str, ...]]
@@ -31,6 +32,14 @@ class SitePlace:
     def problem(self, keys: KeyPath, text: str) -> ConfigurationError:
         """The error at one of its keys."""
         return self.document.problem((*self.path, *keys), text)
+
+    def file(self, keys: KeyPath, name: str) -> Path:
+        """The file that one of its keys names; a relative path begins at the site's own folder."""
+        path = (self.document.folder / Path(name).expanduser()).resolve()
+        if not path.is_file():
+            near = meant(path.name, (file.name for file in path.parent.glob("*")))
+            raise self.problem(keys, f"there is no file {path}{near}")
+        return path
 
 
 class Names:
@@ -116,7 +125,7 @@ def _listed(
     names_found = [port.name for port in found]
     twice = first_double(names_found)
     if twice is not None:
-        raise place.problem(("listed",), f"names {twice} twice")
+        raise place.problem(("listed",), f"duplicate port {twice}")
     known = set(names_found)
     missing = [port.name for port in ports if port.name not in known]
     if missing:

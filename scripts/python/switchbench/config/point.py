@@ -10,10 +10,10 @@ from typing import Any
 
 from ..base.errors import ConfigurationError
 from ..base.model import SCHEDULE, WAITING, Load
+from ..base.source import Document, KeyPath
 from ..base.words import listed
 from . import hpcc, profiles, settings, steps
 from .settings import Values
-from .source import Document, KeyPath
 
 
 @dataclass(frozen=True)
@@ -241,7 +241,7 @@ def waiting_limits(point: Point, document: Document) -> None:
     transport, traffic = point.test.transport, point.values["traffic"]
     if traffic not in WAITING or transport not in _ONE_WAY:
         return
-    what = "a step's message" if traffic == SCHEDULE else "a message there and back"
+    what = "a step's message" if traffic == SCHEDULE else "a ping-pong message"
     options, (key, noun) = point.values[transport], _ONE_WAY[transport]
     if options[key] > 1:
         raise document.problem(

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from ClusterShell.NodeSet import NodeSet, NodeSetException
@@ -57,9 +56,7 @@ def group_members(model: HostSite, names: str, place: SitePlace) -> list[str]:
             f"{shown(names)} names a group: `groups_conf: FILE` says where groups are, such as "
             "/etc/clustershell/groups.conf"
         )
-    path = (place.document.folder / model.groups_conf).resolve()
-    if not path.is_file():
-        raise ValueError(f"groups_conf: there is no {path}")
+    path = place.file(("groups_conf",), model.groups_conf)
     refuse_many(names)
     try:
         found = [str(name) for name in NodeSet(names, resolver=_Groups(filenames=[path]))]
@@ -100,15 +97,8 @@ def _ssh(keys: Ssh, place: SitePlace) -> dict[str, Any]:
         given["options"] = _options(keys.options, place)
     for name in ("config", "topology"):
         if name in given:
-            given[name] = str(_file(given[name], ("ssh", name), place))
+            given[name] = str(place.file(("ssh", name), given[name]))
     return {"engine": ENGINE, "privilege": "none", "fanout": FANOUT} | given
-
-
-def _file(name: str, keys: tuple[str, ...], place: SitePlace) -> Path:
-    path = (place.document.folder / Path(name).expanduser()).resolve()
-    if not path.is_file():
-        raise place.problem(keys, f"there is no file {path}")
-    return path
 
 
 def _options(options: dict[str, Any], place: SitePlace) -> dict[str, str]:

@@ -12,8 +12,9 @@ from ..base import quantities
 from ..base.errors import ConfigurationError
 from ..base.measures import MEASURES
 from ..base.model import Site
+from ..base.source import Document, KeyPath, Mark, dotted, from_values, parse_assignment, read_file
 from ..base.transports import NAMES
-from ..base.words import listed, meant, shown
+from ..base.words import invalid, meant, shown, unknown_key
 from . import settings
 from .acceptance import refuse_incomplete
 from .clauses import parse_clause
@@ -22,7 +23,6 @@ from .reach import leave_out
 from .resolve import resolve
 from .schema import Configuration, Settings
 from .sites import load_site
-from .source import Document, KeyPath, Mark, dotted, from_values, parse_assignment, read_file
 from .validate import validate
 
 FORMAT = 1
@@ -194,9 +194,7 @@ def _where(key: str, value: Any, path: KeyPath, document: Document) -> Any:
     parameters = {name for names in settings.PATTERN_KEYS.values() for name in names}
     if key not in _WHERE_KEYS and key not in parameters:
         keys = [*_WHERE_KEYS, *sorted(parameters)]
-        raise document.problem(
-            path, f"is not a key here; keys are {listed(keys)}{meant(key, keys)}"
-        )
+        raise document.problem(path, unknown_key(key, keys, said=True))
     if isinstance(value, list):
         return [_where(key, item, path, document) for item in value]
     try:
@@ -214,7 +212,5 @@ def _where_value(key: str, value: Any) -> Any:
     if key in ("pattern", "transport"):
         words = list(settings.PATTERN_KEYS if key == "pattern" else NAMES)
         if value not in words:
-            raise ValueError(
-                f"found {shown(value)}; possible are {listed(words)}{meant(value, words)}"
-            )
+            raise ValueError(invalid(value, words))
     return value

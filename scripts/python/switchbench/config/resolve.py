@@ -15,13 +15,13 @@ from typing import Any
 
 from ..base import transports
 from ..base.model import Port, Site
+from ..base.source import Document, KeyPath
 from ..base.words import listed, meant, shown
 from . import profiles, settings, steps
 from .amount import refuse_many, trials_of
 from .point import ResolvedTest
 from .schema import Configuration, Settings
 from .settings import Values
-from .source import Document, KeyPath
 from .validate import validate_value
 
 # What runs when a configuration has no tests: every pattern as it comes.

@@ -97,7 +97,7 @@ def _sweep(value: object) -> object:
         if not isinstance(values, list) or not values:
             raise ValueError(f"{key}: found {shown(values)}, but a list of values is needed")
         if any(values.count(item) > 1 for item in values):
-            raise ValueError(f"{key}: names a value twice")
+            raise ValueError(f"{key}: duplicate value")
     return value
 
 

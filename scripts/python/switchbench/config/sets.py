@@ -17,7 +17,7 @@ def several(values: list[Any]) -> list[Any]:
         raise ValueError("is an empty list")
     twice = first_double(values)
     if twice is not None:
-        raise ValueError(f"names {shown(twice)} twice")
+        raise ValueError(f"duplicate value {shown(twice)}")
     return values
 
 
@@ -100,11 +100,11 @@ def partners(value: object) -> object:
         if value in (None, *PARTNERS):
             return value
         raise ValueError(
-            f"found {shown(value)}; possible are {listed(PARTNERS)}, or a list of pairs"
+            f"found {shown(value)}; valid values are {listed(PARTNERS)}, or a list of pairs"
             f"{meant(value, PARTNERS)}"
         )
     if not isinstance(value, list) or not value:
-        raise ValueError(f"found {shown(value)}; possible are {', '.join(PARTNERS)}, or a list")
+        raise ValueError(f"found {shown(value)}; valid values are {', '.join(PARTNERS)}, or a list")
     return tuple(_pair(pair) for pair in value)
 
 
@@ -133,7 +133,7 @@ def cores(value: object) -> object:
     cores = tuple(core for word in words for core in _core_span(word))
     twice = first_double(cores)
     if twice is not None:
-        raise ValueError(f"names core {twice} twice")
+        raise ValueError(f"duplicate core {twice}")
     return cores
 
 

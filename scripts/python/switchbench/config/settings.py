@@ -166,7 +166,7 @@ def carries_messages(transport: str, traffic: Any) -> bool:
 def _scatter_without(scatters: bool) -> dict[str, str]:
     """A scatter has sizes and a number of messages of its own."""
     keys = ("warmup", "window", "cooldown", *FAMILIES[3]) if scatters else ()
-    return dict.fromkeys(keys, "has no effect with scatter, which counts messages of drawn sizes")
+    return dict.fromkeys(keys, "has no effect with scatter, which counts messages of random sizes")
 
 
 def _partners_without(partners: Any) -> dict[str, str]:

@@ -6,11 +6,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from ..base.model import Site
+from ..base.source import Document, read_file
 from ..base.words import listed, meant, shown
 from . import hosts, labs
 from .order import SitePlace
 from .schema import HostSite, LabSite
-from .source import Document, read_file
 from .validate import validate
 
 

@@ -92,16 +92,16 @@ def by_steps(pattern: str, values: Mapping[str, Any]) -> bool:
 def without_effect(pattern: str, values: Mapping[str, Any]) -> dict[str, str]:
     """Keys that change nothing, and why, as far as steps are the reason."""
     if not by_steps(pattern, values):
-        reason = "has no effect: only what goes by steps has it (sync: local, or a collective)"
+        reason = "has no effect: only a schedule of steps has it (sync: local, or a collective)"
         idle = dict.fromkeys(STEP_KEYS, reason)
         if values.get("traffic") == SCHEDULE:
-            idle["traffic"] = f"has no effect: {pattern} goes by steps with sync: local only"
+            idle["traffic"] = f"has no effect: {pattern} is a schedule with sync: local only"
         return idle
     idle = dict.fromkeys(("load", "loads"), "has no effect: a step waits for the one before")
     if values.get("traffic") not in (None, SCHEDULE):
-        idle["traffic"] = f"has no effect: {pattern} goes by steps here (traffic: {SCHEDULE})"
+        idle["traffic"] = f"has no effect: {pattern} is a schedule here (traffic: {SCHEDULE})"
     if only_steps(pattern):
-        idle["sync"] = f"has no effect: {pattern} goes by steps in any case"
+        idle["sync"] = f"has no effect: {pattern} is always a schedule"
     if pattern in KERNELS and pattern in SIZELESS and values.get("compute"):
         idle["compute"] = f"has no effect: the numbers that {pattern} sends mean nothing"
     if pattern in SIZELESS:

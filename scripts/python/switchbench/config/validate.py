@@ -13,9 +13,9 @@ from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
 from pydantic import BaseModel, ValidationError
 
 from ..base.errors import ConfigurationError
-from ..base.words import listed, meant, shown
+from ..base.source import Document, KeyPath
+from ..base.words import invalid, shown, unknown_key
 from .fields import SINGULAR
-from .source import Document, KeyPath
 
 Model = TypeVar("Model", bound=BaseModel)
 Details = Mapping[str, Any]
@@ -52,13 +52,12 @@ def _sentence(model: type[BaseModel], error: Any) -> str:
     kind = error["type"]
     if kind == "extra_forbidden":
         keys = known_keys(_model_at(model, error["loc"][:-1]))
-        near = meant(error["loc"][-1], keys)
-        return f"is not a key here{near or '; keys are ' + listed(keys)}"
+        return unknown_key(error["loc"][-1], keys, said=True)
     if isinstance(found, list) and kind in _WANTED | {"literal_error": ""}:
         return SINGULAR
     if kind == "literal_error":
         words = context["expected"].replace("'", "").replace(" or ", ", ").split(", ")
-        return f"found {shown(found)}; possible are {listed(words)}{meant(found, words)}"
+        return invalid(found, words)
     if kind in _WANTED:
         return f"found {shown(found)}, but {_WANTED[kind]} is needed"
     if kind == "value_error":

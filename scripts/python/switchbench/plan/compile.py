@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from operator import attrgetter
 
-from ..base import timing, transports
+from ..base import quantities, timing, transports
 from ..base.errors import ConfigurationError
 from ..base.model import (
     SCHEDULE,
@@ -93,7 +93,7 @@ def _switch_counters(reading: CheckedConfiguration) -> SwitchCountersCommand | N
 def refuse_unbuilt(run: Run) -> None:
     """Refuses by name what can be planned but not run yet."""
     if run.unbuilt:
-        raise ConfigurationError(f"not built yet: {', '.join(run.unbuilt)}")
+        raise ConfigurationError(f"not implemented: {', '.join(run.unbuilt)}")
 
 
 def refuse_too_long(run: Run) -> None:
@@ -105,7 +105,7 @@ def refuse_too_long(run: Run) -> None:
         repeated = ", with all repeats that may be needed" if run.longest_s > run.expected_s else ""
         raise ConfigurationError(
             f"time_limit: the run should take {timing.human(run.longest_s)}{repeated}, more than "
-            f"the {timing.human(run.time_limit_s)} allowed"
+            f"the {quantities.DURATION.text(round(NS * run.time_limit_s))} allowed"
         )
 
 

@@ -100,7 +100,7 @@ def _deal_free(run: Run, machine: LocalCores) -> Deal:
     if len(cores) - 1 < len(processes):
         raise ConfigurationError(
             f"worker: poll: {len(processes)} node processes need a core each besides the "
-            f"command's, and this machine lends {len(cores)} in all ({written(cores)}): pack the "
+            f"command's, and this machine has {len(cores)} to use ({written(cores)}): pack the "
             "nodes into fewer processes, or worker: sleep"
         )
     return Deal("poll", _spread(processes, cores[1:][-lanes:]))

@@ -47,7 +47,7 @@ def show(run: Run, choice: ListingOptions, console: Console) -> None:
     for note in notes(run):
         console.print(Text(f"note: {note}"))
     for name in run.unbuilt:
-        console.print(Text(f"not built yet, so this can't be run: {name}"))
+        console.print(Text(f"not implemented, so this can't be run: {name}"))
     if run.expectations:
         console.print(_clauses_table(run))
         console.print(Text(f"clauses: SHA-256 {clauses_sha256(run.expectations)}\n"))
@@ -58,8 +58,8 @@ def show(run: Run, choice: ListingOptions, console: Console) -> None:
         console.print(Text("(n): hops of a flow, over links or switches from node to node\n"))
     if any(trial.traffic == SCHEDULE for trial in run.trials):
         console.print(
-            "Of plans by steps, flows are all who send to each other: their messages, and the "
-            "barrier between batches.\n"
+            "Of schedules, flows are all pairs that send to each other: messages, and the barrier "
+            "between batches.\n"
         )
     for plan in plans_of(run):
         _show_plan(plan, choice, hops, console)
@@ -229,7 +229,7 @@ def _steps_words(trial: Trial) -> str:
     if trial.pattern["name"] in OF_CLASS:
         together = f", {format.decimal_size(steps['payload_bytes'] or 0)} together"
     iterations = steps["iterations"]
-    in_all = f"; {format.of(iterations, 'iteration')} in all" if iterations else ""
+    in_all = f"; {format.of(iterations, 'iteration')} in total" if iterations else ""
     where = " in all phases" if trial.phases > 1 else ""
     return f", {' and '.join(told)} of all ranks{where}{together}{in_all}"
 

@@ -9,16 +9,15 @@ in `conf/labs/one-switch.yaml`, applies the caller's overrides and returns a `To
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-import yaml
 from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet, NodeSetException
 from pydantic import ValidationError
 
-from switchbench.base import bounded
+from switchbench.base import source
+from switchbench.base.errors import ConfigurationError
 from switchbench.base.node_names import TooManyError, refuse_many
 from switchbench.base.programs import configurations
 from switchbench.base.quantities import UNSHAPED as UNSHAPED
@@ -57,18 +56,6 @@ _SWITCH = "switch"  # The namespace of the switch is named like a node's, so no 
 _MAX_NODES = 65_000  # The lab's addresses hold the node's position in 16 bits.
 
 
-class _UniqueKeyLoader(bounded.Loader):
-    """YAML forbids a key twice in one mapping; PyYAML silently takes the last."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        keys = Counter(key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode))
-        for key, times in keys.items():
-            if times > 1:
-                line = node.start_mark.line + 1
-                raise TopologyError([f"{key}: stands {times} times in the mapping at line {line}"])
-        return super().construct_mapping(node, deep)
-
-
 def find(name_or_path: str | Path) -> Path:
     """The file of a topology named by its path, or by its name under `conf/labs/`."""
     path = Path(name_or_path)
@@ -95,15 +82,9 @@ def load(name_or_path: str | Path, overrides: Mapping[str, Any] | None = None) -
     """
     path = find(name_or_path)
     try:
-        document = yaml.load(bounded.read_text(path), Loader=_UniqueKeyLoader)
-    except TopologyError as error:
-        raise TopologyError(f"{path}: {message}" for message in error.messages) from None
-    except bounded.TooLargeError as error:
-        raise TopologyError([f"{path}: is too large to be read: {error.problem}"]) from None
-    except (yaml.YAMLError, ValueError) as error:  # text that is not UTF-8, numbers without end
-        raise TopologyError([f"{path}: is not YAML: {' '.join(str(error).split())}"]) from None
-    except OSError as error:
-        raise TopologyError([f"{path}: can't be read: {error.strerror}"]) from None
+        document = source.load(path)
+    except ConfigurationError as error:
+        raise TopologyError([str(error)]) from None
     return parse(document, name=path.stem, where=str(path), overrides=overrides)
 
 

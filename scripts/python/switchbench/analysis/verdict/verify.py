@@ -12,10 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from ... import __version__
-from ...base import bounded, format
+from ...base import format, source
 from ...base.errors import ConfigurationError, SwitchbenchError
 from ...base.model import Run
 from ...base.text import printable
@@ -156,8 +154,8 @@ def _verdict(directory: Path, summary: Mapping[str, Any]) -> Iterator[VerifyChec
 def _configuration(directory: Path, run: Run) -> Iterator[VerifyCheck]:
     """Says so where the configuration is not the one that the plan was made of."""
     try:
-        kept = bounded.load(directory / CONFIGURATION)
-    except (OSError, ValueError, yaml.YAMLError):
+        kept = source.load(directory / CONFIGURATION)
+    except ConfigurationError:
         kept = None
     if kept != run.effective:
         yield VerifyCheck("plan", False, f"{PLAN} was not made of {CONFIGURATION} beside it")

@@ -1,0 +1,393 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""YAML of people, read with positions and in bounded memory and time.
+
+A value is plain, and for each the line is known where it stands. Scalars are those of YAML 1.2's
+core schema (10.3.2): `yes` is a word and `0000:03:00.0` is text, which YAML 1.1 reads as a base-60
+number. A duplicate key is an error. A few hundred bytes of aliases stand for billions of values, so
+a file's size, its depth and its values, those of aliases counted each time, have limits far beyond
+any real configuration.
+"""
+
+from __future__ import annotations
+
+import codecs
+import re
+from collections.abc import Callable, Iterator, Sequence
+from copy import deepcopy
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from .errors import ConfigurationError
+from .programs import configurations
+from .words import clipped, meant, shown
+
+Key = str | int
+KeyPath = tuple[Key, ...]
+
+BYTES_MOST = 4 << 20
+DEPTH_MOST = 64
+VALUES_MOST = 50_000
+
+
+@dataclass(frozen=True)
+class Mark:
+    """Where a value stands: a line of a file, or an argument of the command (line 0)."""
+
+    source: str
+    line: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.source}:{self.line}" if self.line else self.source
+
+
+def dotted(path: Sequence[Key]) -> str:
+    """A key's path as people write it in `--set`: `tests.0.load`."""
+    return ".".join(str(key) for key in path)
+
+
+@dataclass
+class Document:
+    """A configuration file's values and where each stands."""
+
+    data: dict[str, Any]
+    marks: dict[KeyPath, Mark]
+    name: str
+    folder: Path = field(default_factory=Path)  # relative paths in the file begin here
+
+    def mark(self, path: KeyPath) -> Mark:
+        """Where `path` stands; for a key that is missing, where its mapping begins."""
+        for length in range(len(path), -1, -1):
+            if path[:length] in self.marks:
+                return self.marks[path[:length]]
+        return Mark(self.name)
+
+    def problem(self, path: KeyPath, text: str) -> ConfigurationError:
+        """The error that says where, which key and what."""
+        key = f"{dotted(path)}: " if path else ""
+        return ConfigurationError(f"{self.mark(path)}: {clipped(f'{key}{text}')}")
+
+    def place(self, path: KeyPath, value: Any, mark: Mark) -> None:
+        """Puts a value that does not come from the file."""
+        if not path:
+            raise ConfigurationError(f"{mark}: names no key")
+        parent = self._parent(path, mark)
+        key = path[-1]
+        if isinstance(parent, list) and not (isinstance(key, int) and key < len(parent)):
+            raise ConfigurationError(
+                f"{mark}: {dotted(path[:-1])} has {len(parent)} entries, numbered from 0"
+            )
+        parent[key if isinstance(parent, list) else str(key)] = value
+        self.forget(path)
+        self.marks[path] = mark
+
+    def get(self, path: KeyPath) -> Any:
+        """What stands at a path, or None."""
+        value: Any = self.data
+        for key in path:
+            if isinstance(value, dict):
+                value = value.get(str(key))
+            elif isinstance(value, list) and isinstance(key, int) and key < len(value):
+                value = value[key]
+            else:
+                return None
+        return value
+
+    def remove(self, path: KeyPath) -> None:
+        """Takes a key out of its mapping, if it is there."""
+        parent = self.get(path[:-1])
+        if isinstance(parent, dict):
+            parent.pop(path[-1], None)
+            self.forget(path)
+
+    def forget(self, path: KeyPath) -> None:
+        """Drops the marks at and below `path`."""
+        for known in [known for known in self.marks if known[: len(path)] == path]:
+            del self.marks[known]
+
+    def _parent(self, path: KeyPath, mark: Mark) -> Any:
+        parent: Any = self.data
+        for depth, key in enumerate(path[:-1]):
+            if isinstance(parent, dict):
+                if str(key) not in parent:
+                    self.marks[path[: depth + 1]] = mark
+                parent = parent.setdefault(str(key), {})
+            elif isinstance(parent, list) and isinstance(key, int) and key < len(parent):
+                parent = parent[key]
+            else:
+                raise ConfigurationError(f"{mark}: there is no {dotted(path[: depth + 1])}")
+        if not isinstance(parent, dict | list):
+            raise ConfigurationError(
+                f"{mark}: {dotted(path[:-1])} is {shown(parent)}, not a mapping with keys below it"
+            )
+        return parent
+
+
+_NUMBER_INT = re.compile(r"[-+]?[0-9]+")
+_NUMBER_FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
+_WORDS: dict[str, Any] = {
+    **dict.fromkeys(("", "~", "null", "Null", "NULL"), None),
+    **dict.fromkeys(("true", "True", "TRUE"), True),
+    **dict.fromkeys(("false", "False", "FALSE"), False),
+}
+_TAGS: dict[str, Callable[[str], Any]] = {
+    "tag:yaml.org,2002:null": lambda text: None,
+    "tag:yaml.org,2002:bool": lambda text: text.lower() == "true",
+    "tag:yaml.org,2002:int": int,
+    "tag:yaml.org,2002:float": float,
+    "tag:yaml.org,2002:str": str,
+    "!": str,
+}
+_TOO_MANY = (
+    f"is too large to be read: more than {VALUES_MOST} values, those of aliases counted each time"
+)
+_TOO_DEEP = f"is too large to be read: lists and mappings are more than {DEPTH_MOST} deep"
+_PARSER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # libyaml's takes a fifth of the time
+
+
+def _plain(text: str) -> Any:
+    """A scalar without quotes."""
+    if text in _WORDS:
+        return _WORDS[text]
+    if _NUMBER_INT.fullmatch(text):
+        return int(text)
+    return float(text) if _NUMBER_FLOAT.fullmatch(text) else text
+
+
+class _Reader:
+    """Turns a parser's events into values and notes their lines."""
+
+    def __init__(self, text: str, name: str, lines: bool) -> None:
+        self.name = name
+        self.lines = lines  # whether the text has lines that a person can look up
+        self.marks: dict[KeyPath, Mark] = {}
+        self.values = 0
+        self.source: Iterator[yaml.Event] = yaml.parse(text, Loader=_PARSER)
+        self.anchors: dict[str, list[yaml.Event] | None] = {}  # None: we are inside of it
+        self.aliases: list[yaml.Event] = []  # those that we are inside of, the outermost first
+        self.open: list[list[yaml.Event]] = []  # what was read of each anchor that we are inside of
+
+    def document(self) -> Any:
+        """The only document's value; None for an empty text."""
+        self.next()
+        if isinstance(self.next(), yaml.StreamEndEvent):
+            return None
+        value = self.value(self.next(), ())
+        self.next()
+        another = self.next()
+        if not isinstance(another, yaml.StreamEndEvent):
+            raise self.problem(another, (), "a second document begins here: a configuration is one")
+        return value
+
+    def next(self) -> yaml.Event:
+        event = next(self.source)
+        for events in self.open:
+            events.append(event)
+        return event
+
+    def mark(self, event: yaml.Event) -> Mark:
+        found = event.start_mark
+        return Mark(self.name, found.line + 1 if found is not None and self.lines else 0)
+
+    def problem(self, event: yaml.Event, path: KeyPath, text: str) -> ConfigurationError:
+        key = f"{dotted(path)}: " if path else ""
+        return ConfigurationError(f"{self.mark(event)}: {clipped(f'{key}{text}')}")
+
+    def value(self, event: yaml.Event, path: KeyPath) -> Any:
+        """The value that begins with an event."""
+        self.values += 1
+        if self.values > VALUES_MOST:
+            raise self.problem(self.aliases[0] if self.aliases else event, (), _TOO_MANY)
+        if len(path) > DEPTH_MOST:
+            raise self.problem(event, (), _TOO_DEEP)
+        if isinstance(event, yaml.AliasEvent):
+            return self.alias(event, path)
+        self.marks.setdefault(path, self.mark(event))
+        if not (isinstance(event, yaml.NodeEvent) and event.anchor):
+            return self.content(event, path)
+        events: list[yaml.Event] = [event]
+        self.anchors[event.anchor] = None
+        self.open.append(events)
+        value = self.content(event, path)
+        self.open.pop()
+        self.anchors[event.anchor] = events
+        return value
+
+    def alias(self, event: yaml.AliasEvent, path: KeyPath) -> Any:
+        """The value of an anchor, read once more."""
+        events = self.anchors.get(str(event.anchor), [])
+        if events is None:
+            raise self.problem(event, (), "the alias refers to what it stands in")
+        if not events:
+            raise self.problem(event, path, f"there is no anchor &{event.anchor} before this alias")
+        for around in self.open:
+            around.pop()  # what it stands for is read in its place
+        source, self.source = self.source, iter(events)
+        self.aliases.append(event)
+        value = self.value(self.next(), path)
+        self.aliases.pop()
+        self.source = source
+        return value
+
+    def content(self, event: yaml.Event, path: KeyPath) -> Any:
+        if isinstance(event, yaml.ScalarEvent):
+            return self.scalar(event)
+        tag = event.tag if isinstance(event, yaml.CollectionStartEvent) else None
+        if tag not in (None, "!", "tag:yaml.org,2002:map", "tag:yaml.org,2002:seq"):
+            raise self.problem(event, (), f"the tag {tag} means nothing here")
+        if isinstance(event, yaml.MappingStartEvent):
+            return self.mapping(path)
+        values: list[Any] = []
+        while not isinstance(item := self.next(), yaml.SequenceEndEvent):
+            values.append(self.value(item, (*path, len(values))))
+        return values
+
+    def scalar(self, event: yaml.ScalarEvent) -> Any:
+        plain, quoted = event.implicit
+        read = _plain if plain else str if quoted else _TAGS.get(str(event.tag))
+        if read is None:
+            raise self.problem(event, (), f"the tag {event.tag} means nothing here")
+        try:
+            return read(event.value)
+        except ValueError:  # no number, or Python's own limit
+            what = f"is a number of {len(event.value)} digits" if plain else f"is no {event.tag}"
+            raise self.problem(event, (), f"{shown(event.value)} {what}") from None
+
+    def mapping(self, path: KeyPath) -> dict[str, Any]:
+        values: dict[str, Any] = {}
+        while not isinstance(event := self.next(), yaml.MappingEndEvent):
+            if not isinstance(event, yaml.ScalarEvent):
+                raise self.problem(event, (), "a key has to be a word, not a list or mapping")
+            key = str(event.value)
+            below = (*path, key)
+            if key == "<<":
+                raise self.problem(
+                    event,
+                    below,
+                    "merge keys are not part of YAML 1.2: write the keys out, or an alias for the "
+                    "whole value",
+                )
+            if key in values:
+                first = self.marks[below].line
+                where = f" (first at line {first})" if first else ""
+                raise self.problem(event, below, f"duplicate key{where}")
+            self.marks[below] = self.mark(event)
+            values[key] = self.value(self.next(), below)
+        return values
+
+
+# What YAML can't have (5.1), which parsers find without telling the line.
+_NO_TEXT = re.compile("[^\t\n\r -~\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+def _parse(text: str, name: str, lines: bool = True) -> tuple[Any, dict[KeyPath, Mark]]:
+    """A text's only value, and where each part of it stands."""
+    found = _NO_TEXT.search(text)
+    if found:
+        line = text.count("\n", 0, found.start()) + 1 if lines else 0
+        raise ConfigurationError(
+            f"{Mark(name, line)}: is not YAML: the character U+{ord(found[0]):04X} is no text"
+        )
+    reader = _Reader(text, name, lines)
+    try:
+        return reader.document(), reader.marks
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        line = mark.line + 1 if mark and lines else 0
+        problem = getattr(error, "problem", None) or " ".join(str(error).split())
+        if "nesting depth" in problem:  # libyaml's own limit, which it may meet first
+            raise ConfigurationError(f"{Mark(name, line)}: {_TOO_DEEP}") from None
+        raise ConfigurationError(
+            f"{Mark(name, line)}: is not YAML: {_quoted(text, line) or problem}"
+        ) from None
+
+
+_UNQUOTED = re.compile(r"([\w-]+):\s+([<>]=?\s*[-+\d.]+[\w%/]*)")
+
+
+def _quoted(text: str, line: int) -> str:
+    """What to write where a comparison stands without quotes."""
+    lines = text.splitlines()
+    comparison = _UNQUOTED.search(lines[line - 1]) if 0 < line <= len(lines) else None
+    if comparison is None:
+        return ""
+    key, value = comparison.groups()
+    return f'write the comparison in quotes: {key}: "{value}"'
+
+
+def parse_text(text: str, name: str, folder: Path | None = None) -> Document:
+    """Reads one YAML mapping; `name` stands before the line in messages."""
+    data, marks = _parse(text, name)
+    if not isinstance(data, dict):
+        raise ConfigurationError(f"{name}: is empty or no mapping of keys")
+    return Document(data, marks, name, folder or Path())
+
+
+def read_file(path: Path) -> Document:
+    """Reads a file that holds one mapping."""
+    return parse_text(read_text(path), str(path), path.parent)
+
+
+def load(path: Path) -> Any:
+    """What a file holds, without positions."""
+    return _parse(read_text(path), str(path))[0]
+
+
+def read_text(path: Path) -> str:
+    """A file's text; ConfigurationError for what can't be read, is too long or no UTF-8."""
+    try:
+        with path.open("rb") as file:
+            content = file.read(BYTES_MOST + 1)
+    except OSError as error:
+        near = "" if path.exists() else _near(path)
+        raise ConfigurationError(f"{path}: can't be read: {error.strerror}{near}") from None
+    if len(content) > BYTES_MOST:
+        raise ConfigurationError(
+            f"{path}: is too large to be read: more than {BYTES_MOST >> 20} MiB of text"
+        )
+    return _decoded(content, path)
+
+
+def _near(path: Path) -> str:
+    """A file beside it, or an example, with nearly this name."""
+    beside = [file.name for file in path.parent.glob("*.yaml")]
+    return meant(path.name, beside) or meant(
+        path.stem, [f.stem for f in configurations().glob("*.yaml")]
+    )
+
+
+def _decoded(content: bytes, path: Path) -> str:
+    """A file's bytes as text; ConfigurationError with the line of what is none."""
+    if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        raise ConfigurationError(f"{path}:1: is UTF-16 text: save it as UTF-8")
+    try:
+        return content.decode()
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        byte = content[error.start]
+    raise ConfigurationError(f"{path}:{line}: is not UTF-8 text: byte {byte:#x}; save it as UTF-8")
+
+
+def from_values(data: dict[str, Any], name: str, folder: Path | None = None) -> Document:
+    """A document of values that stand in no file (an effective configuration, `--site`)."""
+    return Document(deepcopy(data), {}, name, folder or Path())
+
+
+_POSITION = re.compile(r"[0-9]{1,9}")
+
+
+def parse_assignment(argument: str) -> tuple[KeyPath, Any, Mark]:
+    """Reads one `--set key=value`: a dotted path and a YAML value."""
+    mark = Mark(clipped(f"--set {argument}", 200))
+    key, equals, text = argument.partition("=")
+    if not equals or not key.strip():
+        raise ConfigurationError(f"{mark}: is not key=value, such as window=1s")
+    parts = key.strip().split(".")
+    path = tuple(int(part) if _POSITION.fullmatch(part) else part for part in parts)
+    if "" in path:
+        raise ConfigurationError(f"{mark}: the key has an empty part between its dots")
+    if len(path) > DEPTH_MOST:
+        raise ConfigurationError(f"{mark}: the key has more than {DEPTH_MOST} parts")
+    return path, _parse(text, str(mark), lines=False)[0], mark
