@@ -44,6 +44,7 @@ from ..run.launch.survey import Unreached
 from ..run.live import Watch, Wish, offer_metrics, watch
 from .attendance import Attendance
 from .common import add_command, add_configuration, load_runnable, request
+from .fit import fit
 
 EXAMPLES = """\
 examples:
@@ -69,6 +70,12 @@ def add_parser(subparsers: Any) -> None:
         "--out", metavar="DIR", type=Path, help="results directory, new or empty (results/...)"
     )
     parser.add_argument("--quiet", action="store_true", help="show no progress")
+    parser.add_argument(
+        "--fit",
+        action="store_true",
+        help="lower a lab's rate and number of nodes to what this machine carries, which some "
+        "seconds of traffic say",
+    )
     parser.add_argument(
         "--no-live",
         action="store_true",
@@ -114,6 +121,10 @@ class _Place:
 def main(args: argparse.Namespace) -> int:
     """Runs the configuration; its exit status is the summary's, or a refusal's."""
     run = load_runnable(args)
+    if args.fit:
+        tests = document_of(request(args)).data.get("tests", [])
+        args.assignments += fit(run, tests, args.quiet)
+        run = load_runnable(args)
     Record(args.junit, args.sign).try_out(run)
     refuse_unbuilt(run)
     Summary(run)  # a clause that no trial can answer is refused before any traffic
