@@ -13,8 +13,8 @@
  *
  * Each phase of a scheduled plan is one schedule: an ordinary pattern that was asked for `local`
  * (one phase, its own phases are the steps), a ring with a `method` (a phase a ring), and what is a
- * schedule by nature: collectives (doc/reference/collectives.md) and application kernels
- * (doc/reference/kernels.md). The flows of such a phase (pattern_flows) are the ordered pairs of
+ * schedule by nature: collectives (doc/reference/patterns.md) and application kernels
+ * (doc/reference/patterns.md). The flows of such a phase (pattern_flows) are the ordered pairs of
  * its messages and of the barrier below, each once.
  */
 #ifndef PATTERNS_SCHEDULE_H

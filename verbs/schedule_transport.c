@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Schedules over verbs (doc/reference/schedules.md, schedule_executor.h), by sends of a reliable
+ * Schedules over verbs (doc/developer/schedules.md, schedule_executor.h), by sends of a reliable
  * connection. A message goes in pieces as long as a place of the receiver's ring: a header, and
  * payload straight from the rank's memory, which is registered for the phase. The receiver copies
  * it to where it belongs, once the step that receives it has come; what a partner sends ahead waits

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * One rank's part in a dependent phase (doc/reference/schedules.md), without any I/O: which
+ * One rank's part in a dependent phase (doc/developer/schedules.md), without any I/O: which
  * messages are open now, what is computed between them, when a repetition begins and ends. The same
  * for all transports, who know how bytes travel:
  *

@@ -109,7 +109,7 @@ enum traffic {
     TRAFFIC_PROBE,    /* `probes` frames or messages per flow, slowly: can they be reached? */
     TRAFFIC_PINGPONG, /* one message a flow there and back, again and again
                          (doc/reference/messages.md) */
-    TRAFFIC_SCHEDULE, /* steps that wait for each other (doc/reference/schedules.md) */
+    TRAFFIC_SCHEDULE, /* steps that wait for each other (doc/developer/schedules.md) */
     TRAFFIC_BURST,    /* counted frames at the load's rate, then silence */
 };
 

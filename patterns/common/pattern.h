@@ -64,7 +64,7 @@ struct pattern_request {
     bool local;             /* any: the plan is one schedule (schedule.h), the phases are its steps;
                                implied where it has no other form */
     uint64_t bytes;         /* of a message in a schedule, 0 to PATTERN_BYTES_MAX */
-    const char *algorithm;  /* collectives: one of their own (doc/reference/collectives.md) */
+    const char *algorithm;  /* collectives: one of their own (doc/reference/patterns.md) */
     uint32_t skew;          /* allgatherv, alltoallv: percent by which sizes differ, 0 to 100: they
                                rise evenly from bytes - skew to bytes + skew */
     const char *class;      /* nas_...: S (default) | W | A | B | C | D */

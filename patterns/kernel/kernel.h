@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * What application kernels share: the NAS Parallel Benchmarks' classes, and what of a kernel is
- * worked out once a plan. Sizes and sources: doc/reference/kernels.md.
+ * worked out once a plan. Sizes and sources: doc/reference/patterns.md.
  */
 #ifndef PATTERNS_KERNEL_H
 #define PATTERNS_KERNEL_H

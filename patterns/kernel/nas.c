@@ -2,7 +2,7 @@
  *
  * NAS Parallel Benchmarks whose communication is of collective functions: EP, IS, FT. Bailey et
  * al., The NAS Parallel Benchmarks, RNR-94-007, 1994; The NAS Parallel Benchmarks 2.0, NAS-95-020,
- * 1995; the source text of NPB 3.4. Sizes and what is left out: doc/reference/kernels.md.
+ * 1995; the source text of NPB 3.4. Sizes and what is left out: doc/reference/patterns.md.
  */
 #include "kernel.h"
 

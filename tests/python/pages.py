@@ -108,7 +108,7 @@ def _about(command: Parser) -> str:
     words = [_name(command, a) for a in command._get_positional_actions() if not _below(a)]
     about = re.split(r"\n\s*\n", command.description or "")[0].rstrip(".")
     said = f"{about[:1].upper()}{about[1:]}.\n\n" if about else ""
-    return f"{said}    {' '.join([command.prog, *words])}\n"
+    return f"{said}```text\n{' '.join([command.prog, *words])}\n```\n"
 
 
 def _options(command: Parser) -> Iterator[Option]:

@@ -508,7 +508,7 @@ static uint64_t memory_of(const struct variant *variant, uint32_t n, uint64_t by
     return most;
 }
 
-/* The formulas of doc/reference/collectives.md. Where a fold comes first (n not a power of two),
+/* The formulas of doc/reference/patterns.md. Where a fold comes first (n not a power of two),
  * half a vector more for halving; a part of reduce_scatter's largest half is up to two thirds of
  * it. */
 static void memory_is_what_the_algorithm_needs(void **state)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * Application kernels: none is stuck, and messages have the sizes that the benchmarks' sources
- * give, worked out here by hand (doc/reference/kernels.md).
+ * give, worked out here by hand (doc/reference/patterns.md).
  */
 #include "schedule_sim.h"
 #include "test_patterns_util.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Messages of one flow of a schedule at its destination (doc/reference/schedules.md): which of
+ * Messages of one flow of a schedule at its destination (doc/developer/schedules.md): which of
  * their segments came, of the one that is waited for, and of later ones, because a source may be
  * ahead. Numbers and bits only: no payload, no I/O and nothing of DPDK's.
  *

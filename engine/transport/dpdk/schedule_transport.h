@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Schedules over dpdk (doc/reference/schedules.md, schedule_executor.h): steps' messages are cut
+ * Schedules over dpdk (doc/developer/schedules.md, schedule_executor.h): steps' messages are cut
  * into frames and put together as those that go there and back are (messages.h), and carry none of
  * the rank's data. A send is complete when the driver has its last frame.
  *

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Schedules over tcp (doc/reference/schedules.md, ../schedule_executor.h). A message is a header of
+ * Schedules over tcp (doc/developer/schedules.md, ../schedule_executor.h). A message is a header of
  * 16 bytes, and the payload straight from and into the rank's memory: one system call each where
  * the kernel has room and the bytes are there. First is written what is to be sent, then is read
  * what is expected, and no more: what a partner has sent ahead waits in the kernel until its step

@@ -2,7 +2,7 @@
 """Application kernels: the time of the whole benchmark, and which network is the fastest for it.
 
 One repetition is one iteration of the benchmark; its time is that of the slowest rank, and the
-whole benchmark takes as many of them as it has iterations (doc/reference/kernels.md).
+whole benchmark takes as many of them as it has iterations (doc/reference/patterns.md).
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ FUNCTIONS: dict[str, tuple[str, ...]] = {
 # Those that add up floats: a message holds whole ones.
 ADDING = ("reduce", "allreduce", "reduce_scatter")
 FLOAT_BYTES = 4
-# Application kernels (doc/reference/kernels.md): what each can be told besides, with its default.
+# Application kernels (doc/reference/patterns.md): what each can be told besides, with its default.
 _OF_CLASS: dict[str, Any] = {"problem_class": "S"}
 KERNELS: dict[str, dict[str, Any]] = {
     **dict.fromkeys(

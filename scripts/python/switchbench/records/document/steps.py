@@ -273,7 +273,7 @@ class Steps(TypedDict):
         list[KernelEntry],
         Field(
             description="Application kernels: the time of the whole benchmark "
-            "(doc/reference/kernels.md)"
+            "(doc/reference/patterns.md)"
         ),
     ]
     rankings: Annotated[list[Ranking], Field(description="Kernels that several paths ran")]

@@ -116,12 +116,12 @@ rings = Spec(
     _rings,
 )
 
-_KERNEL = text("kernel", "pattern", value=format.pattern, about="doc/reference/kernels.md")
+_KERNEL = text("kernel", "pattern", value=format.pattern, about="doc/reference/patterns.md")
 
 kernels = Spec(
     "kernels",
     "Application kernels",
-    "What applications send (doc/reference/kernels.md); one repetition is one iteration.",
+    "What applications send (doc/reference/patterns.md); one repetition is one iteration.",
     (
         _KERNEL,
         *PATH,

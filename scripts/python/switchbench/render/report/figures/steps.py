@@ -29,7 +29,7 @@ BANDWIDTH_IS = (
 )
 KERNELS_IS = (
     "Time of the whole benchmark: its iterations times the mean of one, of the slowest rank. "
-    "(doc/reference/kernels.md)"
+    "(doc/reference/patterns.md)"
 )
 
 
