@@ -32,8 +32,7 @@ from switchbench.plan.compile import compile_run, refuse_too_long, refuse_unbuil
 pytestmark = needs_engine
 
 CONFIGURATIONS = sorted(
-    str(path.relative_to(PROJECT))
-    for path in [*(PROJECT / "conf").glob("*.yaml"), *(PROJECT / "conf" / "sites").glob("t*.yaml")]
+    str(path.relative_to(PROJECT)) for path in (PROJECT / "conf").glob("*.yaml")
 )
 
 

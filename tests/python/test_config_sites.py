@@ -7,12 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from configs import LAB, compile_text, needs_engine, read_text, write_files
+from configs import LAB, PROJECT, compile_text, needs_engine, read_text, write_files
 from switchbench.base.errors import ConfigurationError
 from switchbench.base.model import Site
+from switchbench.base.source import read_file
+from switchbench.cli.main import main
 from switchbench.config import Request, read
 from switchbench.config.sets import written_order
+from switchbench.plan.compile import compile_run, refuse_unbuilt
 
+SITES = PROJECT / "conf" / "sites"
 TEST = "tests: [{pattern: chain}]\n"
 
 
@@ -24,6 +28,22 @@ def site_of(folder: Path, text: str, *assignments: str) -> Site:
 def hand(folder: Path, keys: str) -> Site:
     """The site of two hosts, started by hand, with further keys."""
     return site_of(folder, f"\n  launch: hand\n  {keys}")
+
+
+@needs_engine
+@pytest.mark.parametrize("path", sorted(SITES.glob("*.yaml")), ids=lambda p: p.stem)
+def test_example_sites_run(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Each stands for itself, plans whatever is tested there, and needs nothing that is missing."""
+    document = read_file(path)
+    assert not {"switchbench", "tests"} & document.data.keys()
+    request = Request(PROJECT / "conf/first-hour.yaml", site=str(path), profile="quick")
+    run = compile_run(read(request))
+    refuse_unbuilt(run)
+    assert run.trials
+    used = {port.host for trial in run.trials for part in trial.parts for port in part.ranks}
+    assert used <= {process.name for process in run.site.processes}
+    assert main(["plan", "--site", str(path), "--profile", "quick"]) == 0
+    assert "not implemented" not in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

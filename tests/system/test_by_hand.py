@@ -26,7 +26,7 @@ from switchbench.labs import namespaces
 
 pytestmark = [labkit.needs_lab, pytest.mark.usefixtures("nothing_left")]
 
-SITE = Path(__file__).resolve().parents[2] / "conf" / "sites" / "two-hosts.yaml"
+SITE = Path(__file__).resolve().parents[2] / "conf" / "by-hand.yaml"
 HEARTBEAT_TIMEOUT_S = 0.5  # a site's
 STOP_LIMIT_S = 0.25  # beyond it, on a busy machine
 PATIENCE_S = 1.5

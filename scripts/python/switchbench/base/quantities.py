@@ -14,6 +14,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
+from typing import Any
 
 from .model import Load
 from .words import listed, meant, shown
@@ -86,6 +87,16 @@ class Quantity:
             (factor, unit) for unit, factor in self.units.items() if number % factor == 0
         )
         return f"{number // factor}{unit}" if number else f"0{next(iter(self.units))}"
+
+    def pattern(self) -> str:
+        """The expression that every writing matches."""
+        units = sorted({**self.units, **self.spellings} | ({"": 1} if self.bare else {}))
+        return rf"^ *[0-9]+(\.[0-9]+)? ?({'|'.join(units)}) *$"
+
+    def form(self) -> dict[str, Any]:
+        """The JSON schema of what can be written."""
+        text = {"type": "string", "pattern": self.pattern()}
+        return {"anyOf": [text, {"type": "number", "minimum": 0}]} if self.bare else text
 
     def _exact(self, number: Decimal) -> str:
         whole = int(number)
@@ -201,6 +212,8 @@ def rate_bps(value: object) -> int:
 UNSHAPED = 0
 """The rate of a link that nothing slows down."""
 
+LINK_RATE_FORM = {"anyOf": [{"const": "unlimited"}, _LINK_RATE.form()]}
+"""The JSON schema of a link's rate."""
 _LINK_RATE_LEAST_BPS = 1000
 
 
@@ -274,6 +287,8 @@ def load(value: object) -> Load:
     return Load(bps=float(RATE.parse(text)))
 
 
+LOAD_PATTERN = "|".join(kind.pattern() for kind in (PERCENT, _FRAME_RATE, RATE))
+"""What every load matches."""
 _LOAD_WORDS = {**PERCENT.units, **_BIT, **_FPS}
 _LOAD_UNITS = {*PERCENT.units, *_MORE_FPS, *_BITS, *RATE.bits_for_bytes}
 

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The kinds of value that a configuration's keys take.
 
-Every kind is one pydantic annotation without unions, so that an error's location is a path of keys
-and nothing else (see `validate`). Checks raise ValueError with one clause: found, possible.
+Every kind is one annotation without unions, so that an error's location is a path of keys and
+nothing else (see `validate`). Checks raise ValueError with one clause: found, valid. Each kind says
+its form as well, for editors (`json_schema`).
 """
 
 from __future__ import annotations
@@ -12,43 +13,25 @@ from collections.abc import Callable
 from ipaddress import ip_interface
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, PlainValidator
+from pydantic import BeforeValidator
 
 from ..base import quantities
 from ..base.model import CLOCK_MODES, ClockChoice, Load, Repeats
 from ..base.words import invalid, shown, unknown_key
-from .imix import frame_bytes, imix
-from .sets import cores, groups, partners, several, word
-
-T = TypeVar("T")
-
-
-class Strict(BaseModel):
-    """A mapping whose keys are all known and whose values are not converted."""
-
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
-
-    def given(self) -> dict[str, Any]:
-        """The keys that the user wrote, with a value (`key: null` is not one)."""
-        values = {name: getattr(self, name) for name in self.model_fields_set}
-        return {
-            name: values[name] for name in type(self).model_fields if values.get(name) is not None
-        }
-
-
-SINGULAR = (
-    "found a list, but a singular key takes one value (an axis has a plural key, anything else is "
-    "swept under `sweep`)"
+from .imix import IMIX_MOST, frame_bytes, imix
+from .kinds import ValueKind, either, list_of, mapping_of, text_like, whole
+from .sets import (
+    PARTNERS,
+    NamedGroups,
+    NamedPairs,
+    cores,
+    groups,
+    partners,
+    several,
+    word,
 )
 
-
-def _single(parse: Callable[[object], Any]) -> BeforeValidator:
-    def check(value: object) -> Any:
-        if isinstance(value, list):
-            raise ValueError(SINGULAR)
-        return None if value is None else parse(value)
-
-    return BeforeValidator(check)
+T = TypeVar("T")
 
 
 def _axis(values: object) -> object:
@@ -73,8 +56,6 @@ def _message_bytes(value: object) -> int:
 
 def _size_range(value: object) -> object:
     """The least and the greatest size to draw."""
-    if value is None:
-        return None
     if not isinstance(value, list) or len(value) != 2:
         raise ValueError(f"found {shown(value)}, but two sizes are needed, as [4, 64KiB]")
     least, most = (_message_bytes(size) for size in value)
@@ -127,6 +108,46 @@ def _ip_address(version: Literal[4, 6]) -> Callable[[object], str]:
     return check
 
 
+def _hosts(value: object) -> list[str]:
+    texts = value if isinstance(value, list) else [value]
+    if not texts or not all(isinstance(text, str) for text in texts):
+        raise ValueError(f"found {shown(value)}, but a node set is needed")
+    return [str(text) for text in texts]
+
+
+def _wiring(value: object) -> str | dict[str, tuple[str, str]]:
+    """A file, or by port the switch and its port."""
+    if not isinstance(value, dict):
+        if not isinstance(value, str) or not value:
+            raise ValueError(f"found {shown(value)}, but a file is needed")
+        return value
+    for name, ends in value.items():
+        if not isinstance(ends, list) or len(ends) != 2:
+            raise ValueError(f"{name}: needs [switch, switch port]")
+    return {name: (str(ends[0]), str(ends[1])) for name, ends in value.items()}
+
+
+def _ssh_option(value: object) -> str:
+    """As ssh takes it after `-o`."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if not isinstance(value, str | int):
+        raise ValueError(f"found {shown(value)}, but one value is needed")
+    return str(value)
+
+
+def _swept(value: object) -> dict[str, list[Any]]:
+    """Parameter (dotted below `dpdk`, `tcp`, `udp`, `verbs`): the values that it takes in turn."""
+    if not isinstance(value, dict) or not value:
+        raise ValueError(f"found {shown(value)}, but a mapping is needed, as {{count: [4, 8]}}")
+    for key, values in value.items():
+        if not isinstance(values, list) or not values:
+            raise ValueError(f"{key}: found {shown(values)}, but a list of values is needed")
+        if any(values.count(item) > 1 for item in values):
+            raise ValueError(f"{key}: duplicate value")
+    return value
+
+
 def _words(value: object) -> str:
     """Text that is kept as it is: a serial number 0012 is not 12."""
     if isinstance(value, int | float) and not isinstance(value, bool):
@@ -134,35 +155,6 @@ def _words(value: object) -> str:
     if not isinstance(value, str) or not value.strip():
         raise ValueError(f"found {shown(value)}, but text is needed")
     return value
-
-
-def whole(least: int, most: int, what: str) -> BeforeValidator:
-    """A whole number within bounds; `10k` and `10M` are numbers too."""
-
-    def check(value: object) -> int:
-        number = quantities.count(value)
-        if not least <= number <= most:
-            raise ValueError(f"{number} is invalid: {what} is {least} to {most}")
-        return number
-
-    return _single(check)
-
-
-def retries(what: str) -> BeforeValidator:
-    """A limit of three bits, of which 7 is none: rxe and others then try for ever."""
-
-    def check(value: object) -> int:
-        number = quantities.count(value)
-        if number == 7:
-            raise ValueError(
-                f"7 is invalid: {what} is 0 to 6, because 7 means for ever on some devices, "
-                "and a dead partner would never be noticed"
-            )
-        if not 0 <= number <= 6:
-            raise ValueError(f"{number} is invalid: {what} is 0 to 6")
-        return number
-
-    return _single(check)
 
 
 _RDMA = re.compile(r"([A-Za-z0-9_.-]+)(?:/([0-9]{1,3}))?")
@@ -186,10 +178,8 @@ _REPEAT_KEYS = ("min", "max", "width", "confidence")
 
 def _repeats(value: object) -> object:
     """A number: so often, whatever comes. A mapping: until the mean's interval is narrow."""
-    if value is None or isinstance(value, Repeats):
+    if isinstance(value, Repeats):
         return value
-    if isinstance(value, list):
-        raise ValueError(SINGULAR)
     if not isinstance(value, dict):
         number = _repeat_count("repeat", value)
         return Repeats(number, number)
@@ -256,7 +246,7 @@ PROBES_MOST = 1_000_000  # a second and flow: what a node takes
 
 def _probe_rate(value: object) -> object:
     """`auto`, or probes a second and flow: `1000/s`; 0: none."""
-    if value is None or value == "auto":
+    if value == "auto":
         return value
     try:
         rate = quantities.per_second(value)
@@ -275,10 +265,8 @@ STATED_MOST_NS = 1_000_000_000
 
 def _clock(value: object) -> object:
     """`shared`, `ptp`, `estimated`; or a mapping with what is known of their error."""
-    if value is None or isinstance(value, ClockChoice):
+    if isinstance(value, ClockChoice):
         return value
-    if isinstance(value, list):
-        raise ValueError(SINGULAR)
     given = value if isinstance(value, dict) else {"mode": value}
     keys = ("mode", *_CLOCK_STATED)
     for key in given:
@@ -301,31 +289,90 @@ def _clock_stated(key: str, mode: str, value: object) -> int:
     return stated_ns
 
 
-Clock = Annotated[Any, PlainValidator(_clock)]
-Duration = Annotated[int, _single(quantities.duration_ns)]
-Percent = Annotated[int, _single(_percent)]
-Interval = Annotated[int, _single(_interval)]
-RepeatField = Annotated[Any, PlainValidator(_repeats)]
-Size = Annotated[int, _single(quantities.size_bytes)]
-Rate = Annotated[int, _single(quantities.rate_bps)]
-FrameSize = Annotated[int, _single(frame_bytes)]
-MessageSize = Annotated[int, _single(_message_bytes)]
-SizeRange = Annotated[Any, PlainValidator(_size_range)]
-InlineSize = Annotated[int, _single(_inline_bytes)]
-LoadField = Annotated[Load, _single(quantities.load)]
-Name = Annotated[str, _single(word)]
-Words = Annotated[str, _single(_words)]
-Limit = Annotated[str, _single(_limit)]
-Comparison = Annotated[str, _single(_comparison)]
-IpAddress = Annotated[str, _single(_ip_address(4))]
-Ip6Address = Annotated[str, _single(_ip_address(6))]
-RankCount = Annotated[int, whole(2, 65536, "the number of ranks")]
-Partners = Annotated[Any, PlainValidator(partners)]
-Groups = Annotated[Any, PlainValidator(groups)]
-ProbeRate = Annotated[Any, PlainValidator(_probe_rate)]
-Imix = Annotated[Any, PlainValidator(imix)]
-Cores = Annotated[Any, PlainValidator(cores)]
-RdmaPort = Annotated[str, _single(_rdma_port)]
+_TEXT: dict[str, Any] = {"type": "string", "minLength": 1}
+_COUNT = quantities.COUNT.form()
+_TIME, _SIZE, _SHARE = (
+    kind.form() for kind in (quantities.DURATION, quantities.SIZE, quantities.PERCENT)
+)
 
+Clock = Annotated[
+    ClockChoice,
+    ValueKind(
+        _clock,
+        either(
+            {"enum": list(CLOCK_MODES)},
+            mapping_of(mode={"enum": list(CLOCK_MODES)}, asymmetry=_TIME, error=_TIME),
+        ),
+    ),
+]
+Duration = Annotated[int, ValueKind(quantities.duration_ns, _TIME)]
+Percent = Annotated[int, ValueKind(_percent, _SHARE)]
+Interval = Annotated[int, ValueKind(_interval, either({"const": "off"}, _TIME))]
+RepeatField = Annotated[
+    Repeats,
+    ValueKind(
+        _repeats,
+        either(_COUNT, mapping_of(min=_COUNT, max=_COUNT, width=_SHARE, confidence=_SHARE)),
+    ),
+]
+Size = Annotated[int, ValueKind(quantities.size_bytes, _SIZE)]
+Rate = Annotated[int, ValueKind(quantities.rate_bps, quantities.RATE.form())]
+FrameSize = Annotated[int, ValueKind(frame_bytes, _SIZE)]
+MessageSize = Annotated[int, ValueKind(_message_bytes, _SIZE)]
+SizeRange = Annotated[tuple[int, int], ValueKind(_size_range, list_of(_SIZE, 2, 2), lists=True)]
+InlineSize = Annotated[int, ValueKind(_inline_bytes, _SIZE)]
+LoadField = Annotated[Load, ValueKind(quantities.load, text_like(quantities.LOAD_PATTERN))]
+Name = Annotated[str, ValueKind(word, _TEXT)]
+Words = Annotated[str, ValueKind(_words, _TEXT)]
+Limit = Annotated[str, ValueKind(_limit, {"type": ["number", "string"]})]
+Comparison = Annotated[str, ValueKind(_comparison, text_like(r"^\s*(==|!=|<=|>=|<|>)\s*[-+0-9.]"))]
+IpAddress = Annotated[str, ValueKind(_ip_address(4), text_like(r"^[0-9.]+/[0-9]+$"))]
+Ip6Address = Annotated[str, ValueKind(_ip_address(6), text_like(r"^[0-9a-fA-F:.]+/[0-9]+$"))]
+RankCount = Annotated[int, whole(2, 65536, "the number of ranks")]
+Partners = Annotated[
+    str | NamedPairs,
+    ValueKind(
+        partners, either({"enum": list(PARTNERS)}, list_of(list_of(_TEXT, 2, 2))), lists=True
+    ),
+]
+Groups = Annotated[
+    NamedGroups, ValueKind(groups, list_of(either(_TEXT, list_of(_TEXT))), lists=True)
+]
+ProbeRate = Annotated[
+    str | float,
+    ValueKind(
+        _probe_rate,
+        either({"enum": ["auto", 0]}, text_like(r"^[0-9.]+ ?[kKMG]? ?/ ?s$")),
+    ),
+]
+Imix = Annotated[
+    tuple[int, ...],
+    ValueKind(
+        imix,
+        either(
+            list_of(_SIZE, 2, IMIX_MOST),
+            mapping_of(genome=_TEXT, custom={"type": "object", "additionalProperties": _SIZE}),
+        ),
+        lists=True,
+    ),
+]
+_CORE_SPANS = r"^ *[0-9]+(-[0-9]+)? *(, *[0-9]+(-[0-9]+)? *)*$"
+_CORE = either({"type": "integer", "minimum": 0}, text_like(_CORE_SPANS))
+Cores = Annotated[tuple[int, ...], ValueKind(cores, either(_CORE, list_of(_CORE)), lists=True)]
+RdmaPort = Annotated[str, ValueKind(_rdma_port, text_like(rf"^{_RDMA.pattern}$"))]
+Hosts = Annotated[
+    list[str], ValueKind(_hosts, either(_TEXT, list_of(_TEXT)), lists=True)
+]  # node sets, one or several
+Wiring = Annotated[
+    str | dict[str, tuple[str, str]],
+    ValueKind(
+        _wiring, either(_TEXT, {"type": "object", "additionalProperties": list_of({}, 2, 2)})
+    ),
+]
+SshOption = Annotated[str, ValueKind(_ssh_option, {"type": ["string", "integer", "boolean"]})]
+Swept = Annotated[
+    dict[str, list[Any]],
+    ValueKind(_swept, {"type": "object", "minProperties": 1, "additionalProperties": list_of({})}),
+]
 
 Axis = Annotated[list[T], BeforeValidator(_axis)]  # a list whose every value is tried

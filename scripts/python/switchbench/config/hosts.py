@@ -16,7 +16,7 @@ from ..base.model import Port, Process, Site
 from ..base.source import read_text
 from ..base.transports import Way
 from ..base.words import meant, shown
-from .order import Names, SitePlace, effective_order, make_groups, make_networks
+from .order import Names, SitePlace, effective_groups, effective_order, make_groups, make_networks
 from .reach import effective_reach, group_members, leave_out, named_without
 from .schema import HostSite, PortKeys, SiteControl
 from .sets import first_double, written_order
@@ -102,13 +102,10 @@ def _ms(time_ns: int | None) -> int:
 
 
 def _hosts(model: HostSite, place: SitePlace) -> list[str]:
-    texts = model.hosts if isinstance(model.hosts, list) else [model.hosts]
     try:
-        if not all(isinstance(text, str) for text in texts):
-            raise ValueError(f"found {shown(model.hosts)}, but a node set is needed")
         hosts = [
             host
-            for text in texts
+            for text in model.hosts
             for host in (group_members(model, text, place) if "@" in text else written_order(text))
         ]
         twice = first_double(hosts)
@@ -283,27 +280,15 @@ def _wiring(model: HostSite, ports: set[str], place: SitePlace) -> dict[str, Por
     if model.wiring is None:
         return {}
     if isinstance(model.wiring, dict):
-        return _wiring_mapping(model.wiring, ports, place)
-    if not isinstance(model.wiring, str):
-        raise place.problem(("wiring",), f"found {shown(model.wiring)}, but a file is needed")
+        for name in model.wiring:
+            if name not in ports:
+                raise place.problem(("wiring", name), f"there is no such port{meant(name, ports)}")
+        return {name: PortWiring(*ends) for name, ends in model.wiring.items()}
     path = place.file(("wiring",), model.wiring)
     try:
         return _wiring_file(path, ports)
     except ConfigurationError as error:
         raise place.problem(("wiring",), str(error)) from None
-
-
-def _wiring_mapping(
-    values: dict[str, Any], ports: set[str], place: SitePlace
-) -> dict[str, PortWiring]:
-    wires = {}
-    for name, ends in values.items():
-        if not isinstance(ends, list) or len(ends) != 2:
-            raise place.problem(("wiring", name), "needs [switch, switch port]")
-        if name not in ports:
-            raise place.problem(("wiring", name), f"there is no such port{meant(name, ports)}")
-        wires[name] = PortWiring(str(ends[0]), str(ends[1]))
-    return wires
 
 
 def _wiring_file(path: Path, ports: set[str]) -> dict[str, PortWiring]:
@@ -361,7 +346,7 @@ def _effective(
         site["bind"] = {"restore": "always"} | model.bind.given()
     site |= effective_order(model)
     if model.groups:
-        site["groups"] = dict(model.groups)
+        site["groups"] = effective_groups(model.groups)
     if wiring is not None:
         site["wiring"] = wiring
     return site

@@ -22,20 +22,18 @@ GENOME = {
     "a": 64, "b": 128, "c": 256, "d": 512, "e": 1024, "f": 1280, "g": 1518, "h": 2112, "i": 9000,
 }  # fmt: skip
 
-_IMIX_MOST = 64  # what a node takes (TRANSPORT_SIZES_MAX)
+IMIX_MOST = 64  # what a node takes (TRANSPORT_SIZES_MAX)
 
 
-def imix(value: object) -> object:
+def imix(value: object) -> tuple[int, ...]:
     """A genome with custom letters, or the sizes themselves, in the order sent."""
-    if value is None:
-        return None
     sizes = _genome(value) if isinstance(value, dict) else value
     if not isinstance(sizes, list):
         raise ValueError(
             f'found {shown(value)}, but a genome ({{genome: "aaab"}}) or a list of sizes is needed'
         )
-    if not 2 <= len(sizes) <= _IMIX_MOST:
-        raise ValueError(f"has {len(sizes)} frames: an IMIX has 2 to {_IMIX_MOST}")
+    if not 2 <= len(sizes) <= IMIX_MOST:
+        raise ValueError(f"has {len(sizes)} frames: an IMIX has 2 to {IMIX_MOST}")
     return tuple(frame_bytes(size) for size in sizes)
 
 

@@ -20,7 +20,7 @@ from ..topology.direction import Shaper
 from ..topology.file_form import ROUTED, SITE, Topology, TopologyError
 from ..topology.lab_addresses import IPV4_PREFIX, IPV6_PREFIX, LabNode, lab_node
 from ..topology.topology import UNSHAPED
-from .order import Names, SitePlace, effective_order, make_groups, make_networks
+from .order import Names, SitePlace, effective_groups, effective_order, make_groups, make_networks
 from .schema import LabControl, LabSite
 
 NETWORK = "lab"
@@ -297,7 +297,7 @@ def _effective(
         site["bind"] = {"restore": "always"} | model.bind.given()
     site |= effective_order(model)
     if model.groups:
-        site["groups"] = dict(model.groups)
+        site["groups"] = effective_groups(model.groups)
     return site | dict(overrides)
 
 

@@ -9,9 +9,7 @@ from functools import cached_property
 from ..base.model import Port, Site
 from ..base.words import listed, meant, shown, some
 from .order import Names
-
-NamedGroups = tuple[tuple[str, ...], ...]
-NamedPairs = tuple[tuple[str, str], ...]
+from .sets import NamedGroups, NamedPairs
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -68,11 +68,8 @@ class Names:
 def make_groups(model: RankOrder, names: Names, place: SitePlace) -> Groups:
     """The groups of a site by name, each a list of port names in the order written."""
     groups: Groups = {}
-    for group, members in (model.groups or {}).items():
-        texts = members if isinstance(members, list) else [members]
+    for group, texts in (model.groups or {}).items():
         try:
-            if not all(isinstance(text, str) for text in texts):
-                raise ValueError(f"found {shown(members)}, but a node set is needed")
             ports = [port.name for text in texts for port in names.ports(text)]
         except ValueError as error:
             raise place.problem(("groups", group), str(error)) from None
@@ -131,6 +128,11 @@ def _listed(
     if missing:
         raise place.problem(("listed",), f"leaves out {some(missing)}: every port has a rank")
     return found
+
+
+def effective_groups(groups: Mapping[str, list[str]]) -> dict[str, str | list[str]]:
+    """Groups as a user writes them."""
+    return {name: texts[0] if len(texts) == 1 else texts for name, texts in groups.items()}
 
 
 def effective_order(model: RankOrder) -> dict[str, Any]:

@@ -94,40 +94,21 @@ def _ssh(keys: Ssh, place: SitePlace) -> dict[str, Any]:
     given = keys.given()
     given["timeout"] = quantities.DURATION.text(keys.timeout or TIMEOUT_NS)
     if keys.options:
-        given["options"] = _options(keys.options, place)
+        ours = {name.casefold() for name in OURS}  # other names ssh itself checks
+        for name in keys.options:
+            if name.casefold() in ours:
+                where = ("ssh", "options", name)
+                raise place.problem(where, "is not for the site to say: nodes need it as it is")
     for name in ("config", "topology"):
         if name in given:
             given[name] = str(place.file(("ssh", name), given[name]))
     return {"engine": ENGINE, "privilege": "none", "fanout": FANOUT} | given
 
 
-def _options(options: dict[str, Any], place: SitePlace) -> dict[str, str]:
-    """Each as ssh takes it after -o. Its own spelling is not checked here: ssh refuses it."""
-    ours = {name.casefold() for name in OURS}
-    for name, value in options.items():
-        where = ("ssh", "options", name)
-        if name.casefold() in ours:
-            raise place.problem(where, "is not for the site to say: nodes need it as it is")
-        if not isinstance(value, str | int | bool):
-            raise place.problem(where, f"found {shown(value)}, but one value is needed")
-    return {name: _option(value) for name, value in options.items()}
-
-
-def _option(value: object) -> str:
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return str(value)
-
-
 def named_without(model: HostSite, hosts: Collection[str], place: SitePlace) -> list[str]:
     """The hosts that the site leaves out."""
-    if model.without is None:
-        return []
-    texts = model.without if isinstance(model.without, list) else [model.without]
     try:
-        if not all(isinstance(text, str) for text in texts):
-            raise ValueError(f"found {shown(model.without)}, but a node set is needed")
-        named = [host for text in texts for host in written_order(text)]
+        named = [host for text in model.without or () for host in written_order(text)]
     except ValueError as error:
         raise place.problem(("without",), str(error)) from None
     for host in named:

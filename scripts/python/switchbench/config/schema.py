@@ -9,9 +9,8 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, PlainValidator
+from pydantic import Field
 
-from ..base.words import shown
 from .fields import (
     Axis,
     Clock,
@@ -20,6 +19,7 @@ from .fields import (
     Duration,
     FrameSize,
     Groups,
+    Hosts,
     Imix,
     Interval,
     Ip6Address,
@@ -37,10 +37,12 @@ from .fields import (
     RepeatField,
     Size,
     SizeRange,
-    Strict,
+    SshOption,
+    Swept,
+    Wiring,
     Words,
-    whole,
 )
+from .kinds import Strict, whole
 from .options import DpdkOptions, TcpOptions, UdpOptions, VerbsOptions
 from .steps import COMPOSITE, FUNCTIONS, KERNELS
 
@@ -85,20 +87,6 @@ class LatencyOptions(Strict):
 
     probes: ProbeRate | None = None
     one_way: Literal["auto", "on", "off"] | None = None
-
-
-def _sweep(value: object) -> object:
-    """Parameter (dotted below `dpdk`, `tcp`, `udp`, `verbs`): the values that it takes in turn."""
-    if value is None:
-        return None
-    if not isinstance(value, dict) or not value:
-        raise ValueError(f"found {shown(value)}, but a mapping is needed, as {{count: [4, 8]}}")
-    for key, values in value.items():
-        if not isinstance(values, list) or not values:
-            raise ValueError(f"{key}: found {shown(values)}, but a list of values is needed")
-        if any(values.count(item) > 1 for item in values):
-            raise ValueError(f"{key}: duplicate value")
-    return value
 
 
 class Settings(Strict):
@@ -163,7 +151,7 @@ class Settings(Strict):
     connectivity_check: bool | None = None
     flood_limit: Annotated[int, whole(0, 2**32 - 1, "flood_limit")] | None = None
     seed: Annotated[int, whole(0, 2**63 - 1, "a seed")] | None = None
-    sweep: Annotated[Any, PlainValidator(_sweep)] | None = None
+    sweep: Swept | None = None
 
 
 class Expectation(Strict):
@@ -250,7 +238,7 @@ class RankOrder(Strict):
 
     rank_order: Literal["host", "port", "listed", "shuffled"] | None = None
     listed: list[Name] | None = None
-    groups: dict[str, Any] | None = None
+    groups: dict[str, Hosts] | None = None
 
 
 class Bind(Strict):
@@ -266,7 +254,7 @@ class Ssh(Strict):
 
     user: Name | None = None
     config: Name | None = None  # a file for ssh -F
-    options: dict[str, Any] | None = None  # of ssh_config(5), by keyword
+    options: dict[str, SshOption] | None = None  # of ssh_config(5), by keyword
     engine: Name | None = None
     privilege: Literal["none", "setcap", "sudo"] | None = None
     fanout: Annotated[int, whole(1, 4096, "a fan-out")] | None = None
@@ -342,9 +330,9 @@ class HostSite(RankOrder):
     """Hosts with their ports: a site file."""
 
     launch: Literal["lab", "ssh", "slurm", "hand"]
-    hosts: Any
+    hosts: Hosts
     groups_conf: Name | None = None  # ClusterShell's, for groups in `hosts`
-    without: Any = None  # hosts that are left out
+    without: Hosts | None = None  # hosts that are left out
     ssh: Ssh | None = None
     slurm: Slurm | None = None
     control: SiteControl | None = None
@@ -353,4 +341,4 @@ class HostSite(RankOrder):
     ports: dict[str, PortKeys]
     overrides: dict[str, dict[str, PortKeys]] | None = None
     bind: Bind | None = None
-    wiring: Any = None
+    wiring: Wiring | None = None

@@ -11,6 +11,9 @@ from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet, NodeSetException
 from ..base.node_names import refuse_many
 from ..base.words import listed, meant, shown
 
+NamedGroups = tuple[tuple[str, ...], ...]
+NamedPairs = tuple[tuple[str, str], ...]
+
 
 def several(values: list[Any]) -> list[Any]:
     if not values:
@@ -95,9 +98,9 @@ def _pair(value: object) -> tuple[str, str]:
 PARTNERS = ("neighbours", "halves", "shift", "inside", "across", "random")
 
 
-def partners(value: object) -> object:
-    if value is None or isinstance(value, str):
-        if value in (None, *PARTNERS):
+def partners(value: object) -> str | NamedPairs:
+    if isinstance(value, str):
+        if value in PARTNERS:
             return value
         raise ValueError(
             f"found {shown(value)}; valid values are {listed(PARTNERS)}, or a list of pairs"
@@ -108,10 +111,8 @@ def partners(value: object) -> object:
     return tuple(_pair(pair) for pair in value)
 
 
-def groups(value: object) -> object:
+def groups(value: object) -> NamedGroups:
     """Names of groups, node sets or ports; each entry is one group, itself a word or a list."""
-    if value is None:
-        return None
     if not isinstance(value, list):
         raise ValueError(f"found {shown(value)}, but a list of groups is needed")
     return tuple(
@@ -123,10 +124,8 @@ def groups(value: object) -> object:
 CORES_MOST = 1024  # what a node can name (engine/platform/cpu_placement.h)
 
 
-def cores(value: object) -> object:
+def cores(value: object) -> tuple[int, ...]:
     """A cpuset (`2-5,8`), a list of numbers, or one number; in the order written."""
-    if value is None:
-        return None
     words = value if isinstance(value, list) else str(value).split(",")
     if isinstance(value, bool | float | dict) or not words:
         raise ValueError(f'found {shown(value)}, but cores are needed, as "2-5" or [2, 3]')

@@ -15,7 +15,7 @@ from pydantic import BaseModel, ValidationError
 from ..base.errors import ConfigurationError
 from ..base.source import Document, KeyPath
 from ..base.words import invalid, shown, unknown_key
-from .fields import SINGULAR
+from .kinds import SINGULAR
 
 Model = TypeVar("Model", bound=BaseModel)
 Details = Mapping[str, Any]

@@ -6,12 +6,12 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
-from switchbench.base.quantities import link_rate_bps, size_bytes
+from switchbench.base.quantities import LINK_RATE_FORM, SIZE, link_rate_bps, size_bytes
 
-_Rate = Annotated[int, BeforeValidator(link_rate_bps)]
-_Bytes = Annotated[int, BeforeValidator(size_bytes)]
+LinkRate = Annotated[int, BeforeValidator(link_rate_bps), WithJsonSchema(LINK_RATE_FORM)]
+Bytes = Annotated[int, BeforeValidator(size_bytes), WithJsonSchema(SIZE.form())]
 _Count = Annotated[int, Field(ge=0)]
 _Percent = Annotated[float, Field(gt=0, le=100)]
 _Mac = Annotated[str, Field(pattern=r"^([0-9a-fA-F]{2}:){5}[0-9a-fA-F]{2}$")]
@@ -27,7 +27,7 @@ class RateStep(_Strict):
     """A rate from a number of active ports on."""
 
     ports: _Count = 0
-    rate: _Rate
+    rate: LinkRate
 
 
 def _steps(value: object) -> object:
@@ -35,7 +35,11 @@ def _steps(value: object) -> object:
     return value if isinstance(value, list) else [{"rate": value}]
 
 
-_Steps = Annotated[list[RateStep], BeforeValidator(_steps), Field(min_length=1, max_length=16)]
+_Steps = Annotated[
+    list[RateStep],
+    BeforeValidator(_steps, json_schema_input_type=LinkRate | list[RateStep]),
+    Field(min_length=1, max_length=16),
+]
 
 
 class Collapse(_Strict):
@@ -61,8 +65,8 @@ class Pause(_Strict):
     send: bool | None = None
     ignore: bool | None = None
     pass_on: bool | None = None
-    high: _Bytes | None = None
-    low: _Bytes | None = None
+    high: Bytes | None = None
+    low: Bytes | None = None
 
 
 class Fault(_Strict):
@@ -84,7 +88,7 @@ class Fault(_Strict):
     hold_ms: Annotated[int, Field(ge=1, le=10_000)] | None = None
     first_byte: _Count | None = None
     last_byte: Annotated[int, Field(ge=12)] | None = None
-    rate: _Rate | None = None
+    rate: LinkRate | None = None
 
     @property
     def places(self) -> list[str]:
@@ -98,9 +102,9 @@ class Behaviour(_Strict):
     seed: Annotated[int, Field(ge=0, le=2**63 - 1)] | None = None
     queueing: Literal["output", "input", "voq"] | None = None
     sharing: Literal["port", "shared"] | None = None
-    memory: _Bytes | None = None
+    memory: Bytes | None = None
     threshold: Annotated[float, Field(ge=0)] | None = None
-    input_buffer: _Bytes | None = None
+    input_buffer: Bytes | None = None
     capacity: _Steps | None = None
     trunk_capacity: _Steps | None = None
     active_ms: Annotated[int, Field(ge=1, le=60_000)] | None = None

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
-from switchbench.base.quantities import link_rate_bps, size_bytes
-from switchbench.topology.behaviour import Behaviour
+from switchbench.base.quantities import SIZE, size_bytes
+from switchbench.topology.behaviour import Behaviour, Bytes, LinkRate
 from switchbench.topology.links import NodeLink
 
 DEFAULT_QUEUE_BYTES = 128 * 1024
@@ -135,10 +135,6 @@ def parse_memory_mib(value: object) -> int:
     return mib
 
 
-_Rate = Annotated[int, BeforeValidator(link_rate_bps)]
-
-_Bytes = Annotated[int, BeforeValidator(size_bytes)]
-
 _Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$")]
 
 
@@ -148,35 +144,35 @@ class _Strict(BaseModel):
 
 class Nodes(_Strict):
     module: str | None = None
-    rate: _Rate | None = None
-    queue: _Bytes | None = None
+    rate: LinkRate | None = None
+    queue: Bytes | None = None
 
 
 class Override(_Strict):
-    rate: _Rate | None = None
-    queue: _Bytes | None = None
+    rate: LinkRate | None = None
+    queue: Bytes | None = None
     port: str | None = None
 
 
 class _Trunk(_Strict):
     between: Annotated[list[str], Field(min_length=2, max_length=2)]
     links: Annotated[int, Field(ge=1)] = 1
-    rate: _Rate | None = None
-    queue: _Bytes | None = None
+    rate: LinkRate | None = None
+    queue: Bytes | None = None
 
 
 class _Link(_Strict):
     between: Annotated[list[str], Field(min_length=2, max_length=2)]
-    rate: _Rate | None = None
-    queue: _Bytes | None = None
+    rate: LinkRate | None = None
+    queue: Bytes | None = None
 
 
 class File(_Strict):
     topology: Literal[1]
     description: str = ""
-    rate: _Rate | None = None
-    queue: _Bytes = DEFAULT_QUEUE_BYTES
-    burst: _Bytes | None = None
+    rate: LinkRate | None = None
+    queue: Bytes = DEFAULT_QUEUE_BYTES
+    burst: Bytes | None = None
     mtu: Annotated[int, Field(ge=MTU_RANGE[0], le=MTU_RANGE[1])] = 1500
     modules: Annotated[list[_Name], Field(min_length=1)] | None = None
     nodes: Annotated[dict[str, Nodes | None], Field(min_length=1)]
@@ -191,7 +187,9 @@ class GuestsFile(_Strict):
     topology: Literal[1]
     description: str = ""
     guests: Annotated[int, Field(ge=1, le=MAX_GUESTS)]
-    memory: Annotated[int, BeforeValidator(parse_memory_mib)] = Guests.memory_mib
+    memory: Annotated[int, BeforeValidator(parse_memory_mib), WithJsonSchema(SIZE.form())] = (
+        Guests.memory_mib
+    )
     cpus: Annotated[int, Field(ge=1, le=16)] = Guests.cpus
     nic: Literal["virtio", "e1000", "e1000e", "vmxnet3"] = "virtio"
     mtu: Annotated[int, Field(ge=MTU_RANGE[0], le=MTU_RANGE[1])] = 1500

@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""JSON schemas of configurations, site files and topology files, made of their models.
+
+    python -m switchbench.config.json_schema conf
+
+writes them into a folder, for editors (doc/reference/configuration.md).
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, get_args
+
+from pydantic import BaseModel
+from pydantic.json_schema import GenerateJsonSchema, models_json_schema
+
+from ..topology.file_form import File, GuestsFile
+from .schema import Configuration, HostSite, LabSite, Settings
+from .settings import NESTED, sweep_refusal
+from .validate import known_keys
+
+Schema = dict[str, Any]
+
+
+class _Form(GenerateJsonSchema):
+    """Without titles, which are the keys once more, and without `default: null`."""
+
+    def field_title_should_be_set(self, schema: Any) -> bool:
+        return False
+
+    def default_schema(self, schema: Any) -> Schema:
+        made = super().default_schema(schema)
+        if made.get("default", 0) is None:
+            del made["default"]
+        return made
+
+
+def configuration_schema() -> Schema:
+    """Of a whole configuration."""
+    made = _schema("Switchbench configuration", (Configuration,), (LabSite, HostSite))
+    site = {"anyOf": [{"type": "string"}, *map(_reference, ("LabSite", "HostSite"))]}
+    of = made["$defs"]
+    of["Configuration"]["properties"]["site"] = site
+    _take_topologys_keys(of)
+    for name in ("Configuration", "Settings"):
+        (swept,) = (
+            part for part in of[name]["properties"]["sweep"]["anyOf"] if part["type"] == "object"
+        )
+        swept["propertyNames"] = {"enum": sorted(_swept_keys())}
+    return made
+
+
+def site_schema() -> Schema:
+    """Of a site file: hosts, or a lab with what differs from its topology."""
+    made = _schema("Switchbench site", (LabSite, HostSite))
+    _take_topologys_keys(made["$defs"])
+    return made
+
+
+def topology_schema() -> Schema:
+    """Of a topology file."""
+    return _schema("Switchbench topology", (File, GuestsFile))
+
+
+SCHEMAS = {
+    "configuration": configuration_schema,
+    "site": site_schema,
+    "topology": topology_schema,
+}
+
+
+def _schema(
+    title: str, models: Iterable[type[BaseModel]], parts: Iterable[type[BaseModel]] = ()
+) -> Schema:
+    """Of a file that is one of the models; `parts` are defined beside them."""
+    every = [*models, *parts]
+    _, made = models_json_schema([(model, "validation") for model in every], schema_generator=_Form)
+    references = [_reference(model.__name__) for model in models]
+    whole = references[0] if len(references) == 1 else {"anyOf": references}
+    return {"$schema": _Form.schema_dialect, "title": title, **whole, **made}
+
+
+def _reference(name: str) -> Schema:
+    return {"$ref": f"#/$defs/{name}"}
+
+
+def _take_topologys_keys(definitions: Schema) -> None:
+    """A lab's site has keys of its topology, which are as there, but `nodes` may be a number."""
+    _, topology = models_json_schema(
+        [(File, "validation"), (GuestsFile, "validation")], schema_generator=_Form
+    )
+    known = topology["$defs"]
+    definitions |= {name: form for name, form in known.items() if name not in definitions}
+    keys = known["GuestsFile"]["properties"] | known["File"]["properties"]
+    of_lab = definitions["LabSite"]["properties"]
+    of_lab |= {key: keys[key] for key, form in of_lab.items() if not form and key in keys}
+    of_lab["nodes"] = {"anyOf": [{"type": "integer", "minimum": 1}, of_lab["nodes"]]}
+
+
+def _swept_keys() -> Iterable[str]:
+    """What can stand under `sweep`."""
+    for key, field in Settings.model_fields.items():
+        if key in NESTED:
+            model = get_args(field.annotation)[0]
+            yield from (f"{key}.{name}" for name in known_keys(model))
+        elif sweep_refusal(key) is None:
+            yield key
+
+
+def main(folder: str) -> None:
+    """Writes all of them."""
+    for name, made in SCHEMAS.items():
+        text = json.dumps(made(), indent=1, ensure_ascii=False)
+        (Path(folder) / f"{name}.schema.json").write_text(f"{text}\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
