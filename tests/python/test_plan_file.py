@@ -48,8 +48,7 @@ from synthetic import (
 )
 
 CONFIGURATIONS = sorted(
-    str(path.relative_to(PROJECT))
-    for path in [*(PROJECT / "conf").glob("*.yaml"), *(PROJECT / "conf" / "sites").glob("t*.yaml")]
+    str(path.relative_to(PROJECT)) for path in (PROJECT / "conf").glob("*.yaml")
 )
 CONF = """\
 switchbench: 1
