@@ -92,6 +92,11 @@ class FakeNode:
         mine, theirs = f"{self.name}:e0", f"{other}:e0"
         place = {"trial": trial["id"], "repeat": trial.get("repeat", 0)}
         came = 500 + 400 * (trial["id"] % 2) if self.behaviour == "noisy" else 900
+        if self.behaviour == "busy" and trial["id"] in (0, 2):  # its host was away for a while
+            write(frame_side("source", mine, theirs, 500, 450, intended=1000) | place)
+            write(frame_side("destination", theirs, mine, 1000, came) | place)
+            self.ended(place)
+            return None
         if self.behaviour == "half":  # the network has room for half of the line rate
             came = min(1000, round(1000 * 50 / trial["load"]["percent"]))
             write(frame_side("source", mine, theirs, 1000, 1000) | place)

@@ -9,6 +9,7 @@ from typing import Any
 
 from ..base.errors import ConfigurationError
 from ..base.model import Run
+from ..records.again import put_in_place
 from ..records.directory import PLAN, RECORDS
 from .summary import NOT_ENDED, REFUSED_RUN, gather
 
@@ -30,6 +31,7 @@ def remade(
     faults = [KILLED if ended and fault == NOT_ENDED else fault for fault in summary["errors"]]
     refused = summary["exit_status"] == REFUSED_RUN
     try:
+        run = put_in_place(directory, run)
         return gather(run, directory).finish(summary["run"], faults, refused)
     except (
         *(ArithmeticError, AttributeError, IndexError, KeyError, TypeError, ValueError),

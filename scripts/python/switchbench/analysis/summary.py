@@ -252,6 +252,7 @@ class Summary:
             dict(about)
             | {"versions": versions, "seed": self._run.seed, "nodes": nodes}
             | ({"about": self._run.about} if self._run.about else {})
+            | ({"remeasured_phases": self._run.remeasured} if self._run.remeasured else {})
         )
 
     # --- records ---------------------------------------------------------------------------

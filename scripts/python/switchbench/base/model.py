@@ -143,6 +143,7 @@ class Trial:
     point: int = 0  # what all repeats of one setting have in common
     repeats: Repeats = Repeats()
     search: int | None = None  # which of the run's searches chose its load
+    again: int | None = None  # the trial of which it measures some phases again
 
     @property
     def optional(self) -> bool:
@@ -181,6 +182,9 @@ class Run:
     suite: str | None = None  # of search/suites.py; its searches choose the trials, one by one
     searches: tuple[Trial, ...] = ()  # a suite's, each as a trial at the max load (plan/suite.py)
     search_s: float = 0.0  # what they should take in total
+    remeasure: int = 0  # how often a phase that the tester limited is measured again at most
+    again: tuple[Trial, ...] = ()  # trials that do so, until the run has ended (records/again.py)
+    remeasured: int = 0  # phases that were
 
     @property
     def planned(self) -> tuple[Trial, ...]:

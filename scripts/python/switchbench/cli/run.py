@@ -32,6 +32,7 @@ from ..hosts import push
 from ..plan import cores
 from ..plan.compile import refuse_unbuilt
 from ..plan.documents import job_document
+from ..records.again import put_in_place
 from ..records.directory import CONFIGURATION, RunDirectory, default_path
 from ..records.plan_file import write_plan
 from ..render.terminal.console import make_console
@@ -175,6 +176,10 @@ def _measure(run: Run, args: argparse.Namespace, launcher: Launcher, shown: Watc
         outcome = _conduct(run, launcher, place, about)
     if run.searches:
         run = replace(run, trials=outcome.trials)
+    try:
+        run = put_in_place(directory.path, replace(run, again=outcome.again))
+    except SwitchbenchError as error:
+        outcome.fail(error)
     about["elapsed_s"] = round(time.monotonic() - began_s, 3)
     with Deferred() as asked:  # what was measured is written first
         return _conclude(run, args, place, about, outcome, asked)

@@ -40,6 +40,8 @@ def effective(reading: CheckedConfiguration) -> dict[str, Any]:
         whole["suite"] = model.suite
     if model.time_limit is not None:
         whole["time_limit"] = quantities.DURATION.text(model.time_limit)
+    if model.remeasure is not None:
+        whole["remeasure"] = model.remeasure
     if model.switch_counters is not None:
         timeout_ns = model.switch_counters.timeout or SWITCH_TIMEOUT_NS
         whole["switch_counters"] = {

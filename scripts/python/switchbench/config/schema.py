@@ -211,6 +211,7 @@ class Configuration(Settings):
     expect: list[Expectation] | None = None
     suite: Suite | None = None
     time_limit: Duration | None = None
+    remeasure: Annotated[int, whole(0, 10, "remeasure")] | None = None
     switch_counters: SwitchCountersKeys | None = None
     on_missing: Literal["stop", "exclude"] | None = None
     worker: Literal["auto", "sleep", "poll"] | None = None

@@ -66,6 +66,7 @@ def compile_run(reading: CheckedConfiguration) -> Run:
         not_alternated=BOUND_LAST if compiler.bound_last else None,
         suite=model.suite,
         searches=searches,
+        remeasure=model.remeasure or 0,
         search_s=duration_s(model.suite, searches) if model.suite is not None else 0.0,
     )
 

@@ -4,7 +4,9 @@
 configuration.yaml   the configuration as understood; `switchbench run` takes it again
 plan.json            the run that was compiled from it, which all other commands read (plan_file.py)
 clauses.json         the clauses that are judged, in the form whose SHA-256 is their hash
-records.ndjson       every record as the nodes wrote it, as it came
+records.ndjson       every record as the nodes wrote it, as it came; of a phase that was measured
+                     again, the last ones
+superseded.ndjson    records of phases that were measured again (again.py)
 nodes.log            what the nodes wrote on standard error
 switch.ndjson        what a modelled switch did (doc/reference/model.md), in a lab that has one
 samples.parquet      single times of messages, where they were kept (doc/reference/messages.md)
@@ -38,6 +40,7 @@ CONFIGURATION = "configuration.yaml"
 PLAN = "plan.json"
 RECORDS = "records.ndjson"
 NODES_LOG = "nodes.log"
+SUPERSEDED = "superseded.ndjson"
 SAMPLES = "samples.parquet"
 SAMPLE_LINES = "samples.ndjson"  # as they came, until they are stored
 SUMMARY = "summary.json"

@@ -158,9 +158,11 @@ def _round_trips(summary: Summary) -> Iterator[Line]:
 def _tester(summary: Summary) -> Line:
     """How far the tester itself was the limit."""
     phases = [entry for entry in summary["trials"] if entry["tester_limited"]]
+    again = summary["run"].get("remeasured_phases", 0)
+    repeated = f"; {format.of(again, 'phase')} measured again" if again else ""
     if not phases:
-        said = "was not the limit in any phase"
-        return Line("Tester", said, None, "not the limit", "in any phase")
+        said = f"was not the limit in any phase{repeated}"
+        return Line("Tester", said, None, "not the limit", f"in any phase{repeated}")
     short = [
         limit["shortfall_percent"]
         for entry in phases
@@ -169,7 +171,13 @@ def _tester(summary: Summary) -> Line:
     ]
     how = f": offered up to {max(short):.1f} % less than intended" if short else ""
     many = f"{len(phases)} of {format.of(len(summary['trials']), 'phase')}"
-    return Line("Tester", f"limited {many} (T){how}", _DOUBT, many, f"limited by the tester{how}")
+    return Line(
+        "Tester",
+        f"limited {many} (T){how}{repeated}",
+        _DOUBT,
+        many,
+        f"limited by the tester{how}{repeated}",
+    )
 
 
 def _findings(summary: Summary) -> Line:

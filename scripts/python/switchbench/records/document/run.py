@@ -107,6 +107,16 @@ class RunEntry(TypedDict):
     ]
     machine: Annotated[MachineEntry, Field(description="The controller's machine")]
     seed: Annotated[int, Field(description="Of everything random")]
+    remeasured_phases: NotRequired[
+        Annotated[
+            int,
+            Field(
+                ge=1,
+                description="Measured again because the tester had limited them (remeasure); what "
+                "was measured first is in superseded.ndjson",
+            ),
+        ]
+    ]
     about: NotRequired[
         Annotated[
             AboutEntry,

@@ -4,8 +4,9 @@
     job -> hello of all -> peers -> ready of all -> trials ... trial of all -> quit -> bye
 
 The nodes run the trials without the controller; it keeps their records, shows how far they are,
-and ends all of them when one fails. Only where a test is repeated until its mean is sure, or where
-a suite searches a load, does it look at what was measured, and sends one more trial or none.
+and ends all of them when one fails. Only where a test is repeated until its mean is sure, where a
+suite searches a load, or where phases that the tester limited are measured again, does it look at
+what was measured, and sends one more trial or none.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from __future__ import annotations
 import secrets
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -22,6 +23,7 @@ from ...analysis.summary import Summary
 from ...base.errors import ConfigurationError, RunError, SwitchbenchError
 from ...base.model import Run, Trial
 from ...base.text import printable
+from ...plan.again import trials_again
 from ...plan.documents import KEY_BYTES, to_yaml
 from ...records.directory import NODES_LOG, RECORDS, SAMPLE_LINES, LineFile, RunDirectory
 from ...records.expected import Expected
@@ -54,6 +56,7 @@ class Outcome:
     status: int = 0  # of the command, as far as the nodes are concerned
     lost: dict[str, str] = field(default_factory=dict)  # before anything was sent: node, and why
     trials: tuple[Trial, ...] = ()  # that searches chose
+    again: tuple[Trial, ...] = ()  # that measured phases again
 
     def fail(self, error: SwitchbenchError) -> None:
         """One more fault; the first one's status stays."""
@@ -70,8 +73,8 @@ class Controller:
     ) -> None:
         """Takes what is to be run, the `job` document and where records go; starts nothing."""
         self._so_far: Summary | None = None  # where what was measured decides what follows
-        if run.searches or any(trial.optional for trial in run.trials):
-            self._so_far = Summary(run, brief=not run.searches)
+        if run.searches or run.remeasure or any(trial.optional for trial in run.trials):
+            self._so_far = Summary(run, brief=not (run.searches or run.remeasure))
         self._expected = Expected(run)
         self._run = run
         self._job = job
@@ -188,6 +191,22 @@ class Controller:
                 talk.tell_all([to_yaml("trial", trial.document)])
                 told += 1
         self._await_trials(talk, told)
+        self._measure_again(talk, told)
+
+    def _measure_again(self, talk: Talk, told: int) -> None:
+        """Phases that the tester limited, at the end of the run: what kept it busy may be over."""
+        last: Sequence[Trial] = self._run.trials
+        for _ in range(self._run.remeasure):
+            assert self._so_far is not None
+            number = len(self._run.trials) + len(self._run.again)
+            last = list(trials_again(last, self._so_far.phases_of, number))
+            for trial in last:
+                self._run = replace(self._run, again=(*self._run.again, trial))
+                self._add(trial)
+                talk.tell_all([to_yaml("trial", trial.document)])
+            told += len(last)
+            self._await_trials(talk, told)
+        self._outcome.again = self._run.again
 
     def _search(self, talk: Talk) -> None:
         """One trial at a time: what it lost decides which one follows."""
@@ -204,13 +223,17 @@ class Controller:
                 trial = None
 
     def _grow(self, trial: Trial) -> None:
-        """The plan with one more trial is there before any record of it."""
+        """One more trial, which a search chose."""
         self._run = replace(self._run, trials=(*self._run.trials, trial))
+        self._add(trial)
+        self._outcome.trials = self._run.trials
+
+    def _add(self, trial: Trial) -> None:
+        """The plan with one more trial is there before any record of it."""
         self._expected.add(trial)
         if self._so_far is not None:
             self._so_far.grow(trial)
         self._watcher.grow(trial)
-        self._outcome.trials = self._run.trials
         write_plan(self._directory.path, self._run)
 
     def _read_switch(self, name: str) -> None:

@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Phases that the tester limited are measured again, and stand where they were planned."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from switchbench.analysis.remake import remade
+from switchbench.analysis.summary import gather
+from switchbench.base.errors import RunError
+from switchbench.base.model import Run
+from switchbench.plan.again import trials_again
+from switchbench.records import again as module
+from switchbench.records.again import put_in_place
+from switchbench.records.plan_file import read_plan, write_plan
+from synthetic import about, make_run, make_site, make_trial
+from test_controller import Bench
+
+
+def busy_bench(path: Path, rounds: int) -> Bench:
+    """Two trials; the first, and its first repetition, find node1's host busy."""
+    bench = Bench(path)
+    site = bench.run.site
+    trials = [
+        make_trial(site, number, document={"id": number, "sync": "barrier"}) for number in (0, 1)
+    ]
+    bench.run = make_run(site, *trials, remeasure=rounds)
+    return bench
+
+
+def summary_of(run: Run, path: Path) -> dict[str, Any]:
+    return gather(run, path).finish(about(), [])
+
+
+def trials_in(file: Path) -> list[int]:
+    return [json.loads(line).get("trial") for line in file.read_text().splitlines()]
+
+
+def test_a_limited_phase_is_measured_until_it_is_not(tmp_path: Path) -> None:
+    bench = busy_bench(tmp_path / "run", 3)
+    outcome = bench.conduct(node1="busy")
+    assert outcome.faults == []
+    assert [(trial.id, trial.again, trial.document["phases"]) for trial in outcome.again] == [
+        (2, 0, [0]),
+        (3, 0, [0]),
+    ]
+    assert all(trial.document["connectivity_check"] is False for trial in outcome.again)
+    run = put_in_place(bench.path, replace(bench.run, again=outcome.again))
+    assert (run.again, run.remeasured) == ((), 1)
+    assert read_plan(bench.path).remeasured == 1
+    summary = summary_of(run, bench.path)
+    assert [(e["trial"], e["phase"], e["tester_limited"]) for e in summary["trials"]] == [
+        (0, 0, []),
+        (1, 0, []),
+    ]
+    assert summary["run"]["remeasured_phases"] == 1
+    assert set(trials_in(bench.path / "records.ndjson")) == {None, 0, 1}
+    assert set(trials_in(bench.path / "superseded.ndjson")) == {0, 2, 3}
+
+
+def test_so_many_rounds_and_no_more(tmp_path: Path) -> None:
+    bench = busy_bench(tmp_path / "run", 1)
+    outcome = bench.conduct(node1="busy")
+    assert [trial.id for trial in outcome.again] == [2]
+    run = put_in_place(bench.path, replace(bench.run, again=outcome.again))
+    limits = [entry["tester_limited"] for entry in summary_of(run, bench.path)["trials"]]
+    assert [limit["port"] for limit in limits[0]] == ["node1:e0"]
+    assert limits[1] == []
+
+
+def test_a_quiet_machine_measures_nothing_again(tmp_path: Path) -> None:
+    bench = busy_bench(tmp_path / "run", 3)
+    assert bench.conduct().again == ()
+    assert put_in_place(bench.path, bench.run) is bench.run
+    assert not (bench.path / "superseded.ndjson").exists()
+
+
+def test_what_was_cut_short_replaces_nothing(tmp_path: Path) -> None:
+    """The command was killed in the middle of it: `table` puts the records in order."""
+    bench = busy_bench(tmp_path / "run", 1)
+    outcome = bench.conduct(node1="busy")
+    records = bench.path / "records.ndjson"
+    lines = records.read_text().splitlines(keepends=True)
+    ends = [i for i, line in enumerate(lines) if '"trial": 2' in line and '"elapsed_ns"' in line]
+    records.write_text("".join(lines[: ends[-1]]))
+    run = replace(bench.run, again=outcome.again)
+    write_plan(bench.path, run)
+    begun = {"errors": [], "exit_status": 3, "run": about()}
+    summary = remade(read_plan(bench.path), bench.path, begun)
+    assert [bool(entry["tester_limited"]) for entry in summary["trials"]] == [True, False]
+    assert "remeasured_phases" not in summary["run"]
+
+
+def test_a_full_disk_leaves_the_records_as_they_came(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench = busy_bench(tmp_path / "run", 1)
+    outcome = bench.conduct(node1="busy")
+    before = (bench.path / "records.ndjson").read_bytes()
+
+    def full(*_arguments: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(module.os, "replace", full)
+    with pytest.raises(RunError, match=r"No space left on device: records\.ndjson stays"):
+        put_in_place(bench.path, replace(bench.run, again=outcome.again))
+    assert (bench.path / "records.ndjson").read_bytes() == before
+    assert not (bench.path / "records.part").exists()
+
+
+@pytest.mark.parametrize(
+    "changes", [{"traffic": "pingpong"}, {"document": {"id": 0, "sync": "none"}}]
+)
+def test_only_streams_that_start_by_a_barrier_are_measured_again(changes: dict[str, Any]) -> None:
+    site = make_site(2)
+    trial = make_trial(site, **({"document": {"id": 0, "sync": "barrier"}} | changes))
+    limited = [{"phase": 0, "tester_limited": [{"port": "node1:e0"}]}]
+    assert list(trials_again([trial], lambda _trial: limited, 1)) == []
