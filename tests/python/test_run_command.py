@@ -59,6 +59,7 @@ class Stage:
             hosts=None,
             out=self.path / out,
             quiet=quiet,
+            fit=False,
             no_live=False,
             metrics=None,
             all=False,
