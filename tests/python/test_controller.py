@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -30,6 +31,7 @@ from switchbench.records.records import read_records
 from switchbench.run.controller import Controller, Interrupt, Outcome, control, ending
 from switchbench.run.controller.checks import peers
 from switchbench.run.controller.node import Node
+from switchbench.run.controller.pump import Pump
 from switchbench.run.launch.base import FarProcess, popen_options
 from synthetic import about, hello, make_run, make_site, make_trial
 
@@ -486,6 +488,36 @@ def test_a_node_that_invents_types_is_not_kept() -> None:
         node.hear({"type": kind, "node": "node1"})
     assert node.said.keys() == {"hello", "ready"}
     popen.communicate()
+
+
+def test_a_document_that_no_pipe_holds_follows_in_later_turns() -> None:
+    popen = subprocess.Popen(["cat"], **popen_options())
+    node = Node(make_site().processes[0], popen)
+    lines: list[bytes] = []
+    pump = Pump([node], lambda _node, line: lines.append(line), lambda _node, _line: None)
+    text = b"".join(b"%09d\n" % number for number in range(100_000))
+    pump.tell(node, text)
+    assert node.waiting
+    deadline = time.monotonic() + 20
+    while len(lines) < 100_000 and time.monotonic() < deadline:
+        pump.turn(0.1)
+    assert b"".join(lines) == text
+    assert not node.waiting
+    pump.end_input(node)
+    pump.close()
+    assert popen.wait(10) == 0
+
+
+def test_a_shells_limit_of_files_does_not_limit_nodes() -> None:
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (256, limits[1]))
+        control.permit_files(200)
+        assert resource.getrlimit(resource.RLIMIT_NOFILE) == (256, limits[1])
+        control.permit_files(3200)
+        assert resource.getrlimit(resource.RLIMIT_NOFILE) == (min(3200, limits[1]), limits[1])
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
 
 
 def test_documents_and_beats_never_mix(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ what was measured, and sends one more trial or none.
 
 from __future__ import annotations
 
+import resource
 import secrets
 import time
 from collections import Counter
@@ -45,6 +46,8 @@ HELLO_TIMEOUT_S = 60.0  # opening many DPDK ports on few cores takes its time
 READY_SLACK_S = 30.0
 SILENCE_SLACK_S = 30.0
 QUIT_TIMEOUT_S = 20.0
+FILES_PER_NODE = 3  # its pipes
+FILES_ELSE = 128  # modules, results, a launcher's connections, pipes while a node is started
 AGREE_TIMEOUT_S = 1.0  # for other nodes to say whom they miss
 
 
@@ -116,6 +119,7 @@ class Controller:
 
     def _start(self, launcher: Launcher, command: Callable[[str], list[str]]) -> None:
         self._watcher.stage("starting the nodes")
+        permit_files(FILES_PER_NODE * len(self._run.site.processes) + FILES_ELSE)
         for process in self._run.site.processes:
             try:
                 popen = launcher.start(process, command(process.name))
@@ -350,6 +354,15 @@ class Controller:
         if isinstance(error, LostError) and not self._has_begun and not self._outcome.faults:
             self._outcome.lost = error.nodes
         self._outcome.fail(error)
+
+
+def permit_files(count: int) -> None:
+    """Lets this process open so many files, as far as the hard limit goes: a shell's soft limit of
+    1,024 is reached by 300 nodes."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if resource.RLIM_INFINITY != soft < count:
+        most = count if hard == resource.RLIM_INFINITY else min(count, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, most), hard))
 
 
 def silence_s(trial: Trial) -> float:

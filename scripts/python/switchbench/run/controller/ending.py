@@ -28,7 +28,7 @@ def abandon(nodes: Sequence[Node]) -> None:
 def end_nodes(nodes: Sequence[Node], pump: Pump) -> None:
     """Ends all nodes within bounds: end of input, then signals. Reads on to their last words."""
     for act, limit_s in (
-        (Node.end_input, STOP_TIMEOUT_S),
+        (pump.end_input, STOP_TIMEOUT_S),
         (_terminate, SIGNAL_TIMEOUT_S),
         (_kill, SIGNAL_TIMEOUT_S),
     ):

@@ -17,6 +17,8 @@ from .interrupt import Interrupt
 from .node import Node
 from .pump import Pump
 
+LOOK_S = 0.1  # so often, at most, each node is looked at
+
 
 class Watcher(Protocol):
     """Whoever shows the run's progress."""
@@ -65,33 +67,35 @@ class Talk:
         self._watcher = watcher
 
     def tell_all(self, texts: Iterable[str]) -> None:
-        for text in texts:
+        for document in [text.encode() for text in texts]:
             for node in self._nodes:
-                node.send(text.encode())
+                self.pump.tell(node, document)
 
     def wait_for(self, kind: str, limit_s: float) -> None:
         self.wait(lambda node: kind in node.said, f"to say {kind}", limit_s)
 
     def wait(self, done: Callable[[Node], bool], what: str, limit_s: float) -> None:
         """Until it is done at all nodes; none of them may be silent for `limit_s`."""
-        begin_s = time.monotonic()
-        while left := [node for node in self._nodes if not done(node)]:
+        begin_s = looked_s = time.monotonic()
+        left: Sequence[Node] = self._nodes
+        while left := [node for node in left if not done(node)]:
             self._heed_interrupt()
             if self._place is not None:
                 self._place.check()
-            gone = next((node for node in left if node.name not in self.pump.speaking), None)
+            ended = len(self.pump.speaking) < len(self._nodes)
+            gone = next(
+                (node for node in left if ended and node.name not in self.pump.speaking), None
+            )
             if gone is not None:
                 for node in self._nodes:
-                    node.end_input()  # traffic stops before anybody asks why
+                    self.pump.end_input(node)  # traffic stops before anybody asks why
                 why = self._reap(gone)
                 if self._place is not None:
                     self._place.check()  # a node may end because its switch did
                 raise LostError(f"{gone.place} {why}", {gone.name: why})
-            oldest_s = time.monotonic() - limit_s
-            late = [node for node in left if max(begin_s, node.heard_s) < oldest_s]
-            if late:
-                silent = f"was silent for {limit_s:.0f} s"
-                raise LostError(_late(late, what, limit_s), {node.name: silent for node in late})
+            if time.monotonic() - looked_s > LOOK_S:
+                looked_s = time.monotonic()
+                _check_silence(left, what, begin_s, limit_s)
             self.pump.turn()
             self._watcher.turn()
 
@@ -103,6 +107,12 @@ class Talk:
             if time.monotonic() > deadline:
                 raise RunError(_late(left, "to end (its output is closed)", limit_s))
             self.pump.turn(END_TURN_S)
+
+    def _gone(self, nodes: Sequence[Node]) -> Node | None:
+        """The first of these whose output has ended."""
+        if len(self.pump.speaking) == len(self._nodes):
+            return None
+        return next((node for node in nodes if node.name not in self.pump.speaking), None)
 
     def _heed_interrupt(self) -> None:
         if self._interrupt.name is not None:
@@ -117,6 +127,14 @@ class Talk:
         with suppress(SwitchbenchError):
             self.pump.turn()
         return node.ended_how()
+
+
+def _check_silence(nodes: Sequence[Node], what: str, begin_s: float, limit_s: float) -> None:
+    oldest_s = time.monotonic() - limit_s
+    late = [node for node in nodes if max(begin_s, node.heard_s) < oldest_s]
+    if late:
+        silent = f"was silent for {limit_s:.0f} s"
+        raise LostError(_late(late, what, limit_s), {node.name: silent for node in late})
 
 
 def _late(nodes: Sequence[Node], what: str, limit_s: float) -> str:

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 
 from ...analysis import measures as m
@@ -54,14 +54,14 @@ class LossTable:
     def __init__(self, nodes: int) -> None:
         """So many nodes tell of each phase."""
         self._nodes = nodes
-        self._open: dict[_Moment, _Open] = {}
+        self._open: defaultdict[_Moment, _Open] = defaultdict(_Open)
 
     def take(self, record: Record) -> PhaseLoss | None:
         """Takes a `flow` or `phase` record; the phase that it was the last of."""
         moment = (record["trial"], record.get("repeat") or 0, record["phase"])
         if moment[2] < 0:  # the probe
             return None
-        phase = self._open.setdefault(moment, _Open())
+        phase = self._open[moment]
         if record["type"] == "flow":
             add_flow(phase.records, record)
             return None
