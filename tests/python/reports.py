@@ -56,9 +56,9 @@ def _phase(trial: int, phase: int) -> list[dict[str, Any]]:
         node = port.partition(":")[0]
         name = f"distance {phase + 1}"
         skew = 100.0 + 7 * phase + number
-        records.append(phase_record(node, name=name, start_skew_us=skew, **place))
         if trial == 0:
             records.append(port_record(port, **place))
+        records.append(phase_record(node, name=name, start_skew_us=skew, **place))
     return records
 
 

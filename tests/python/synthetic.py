@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -10,6 +11,8 @@ from switchbench import __version__
 from switchbench.base.model import Load, Part, Port, Process, Run, Site, Trial
 from switchbench.records.directory import SCHEMA
 from switchbench.records.document.schema import summary_schema
+from switchbench.records.flows import Pair, PhaseFlows, PhaseRecords
+from switchbench.records.rows import Rows
 
 LINE_BPS = 100_000_000
 FRAME = 1518
@@ -114,6 +117,21 @@ def tcp_side(side: str, src: str, dst: str, sent: int, window: int, **more: Any)
     nothing = dict.fromkeys(("frames", "frame_bytes", "window_frames", "window_frame_bytes"))
     given = {"payload_bytes": sent, "window_payload_bytes": window, "messages": sent // 65536}
     return frame_side(side, src, dst, 0, 0) | nothing | given | more
+
+
+def flows_of(*records: dict[str, Any], pairs: Iterable[Pair] = ()) -> PhaseFlows:
+    """What the ends' records amount to; `pairs`: flows of which nobody said anything."""
+    phase = PhaseRecords()
+    for line, record in enumerate(records, start=1):
+        phase.add_record(line, record)
+    for pair in pairs:
+        phase.times.setdefault(pair, {})
+    return phase.flows()
+
+
+def rows_of(*records: dict[str, Any]) -> Rows:
+    """Records of one type as columns."""
+    return Rows.of(records[0]["type"], list(enumerate(records, start=1)))
 
 
 def port_record(port: str, **changes: Any) -> dict[str, Any]:

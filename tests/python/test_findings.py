@@ -12,9 +12,9 @@ from switchbench.analysis.bottleneck import GroupFlows, Shares, group_of_port, l
 from switchbench.analysis.found import Found
 from switchbench.analysis.strays import FlowOutcome, Stray, read_strays
 from switchbench.analysis.summary import Summary
-from switchbench.records.records import Count, Flow, Side
 from synthetic import (
     about,
+    flows_of,
     frame_side,
     make_run,
     make_site,
@@ -256,9 +256,14 @@ def test_two_percent_are_a_loss_that_may_be_noise() -> None:
 def test_flows_count_for_the_groups_of_their_ends() -> None:
     """Line rate of what was delivered, frames sent, and losses; either way between two groups."""
     groups = {"left": ["a", "b"], "right": ["c", "d"]}
-    frames = Count(frames=1000, frame_bytes=100_000, payload_bytes=None, messages=None)
-    sent = Side("generate", frames, frames, 10**9, *[None] * 7, measures={})
-    flows = [Flow(src, dst, sent, sent) for src, dst in ("ab", "ba", "ac", "da")]
+    counts = {"frames": 1000, "window_frames": 1000, "window_frame_bytes": 100_000}
+    flows = flows_of(
+        *(
+            frame_side(side, src, dst, 0, 0) | counts
+            for src, dst in ("ab", "ba", "ac", "da")
+            for side in ("source", "destination")
+        )
+    )
     rate = 8.0 * (100_000 + 20 * 1000)  # of each: preamble and gap are 20 bytes
     lost = {("a", "b"): 30, ("a", "c"): 5, ("d", "a"): 6}
     assert shares_of(flows, lost, group_of_port(groups)).of == {
@@ -271,7 +276,7 @@ def test_flows_count_for_the_groups_of_their_ends() -> None:
 def test_a_phase_with_a_port_of_no_group_or_of_two_has_no_shares(ends: str) -> None:
     groups = group_of_port({"left": ["a", "b", "y"], "right": ["c", "y"]})
     assert groups == {"a": "left", "b": "left", "c": "right"}
-    assert shares_of([Flow("a", "b"), Flow(*ends)], {}, groups) == Shares()
+    assert shares_of(flows_of(pairs=[("a", "b"), (ends[0], ends[1])]), {}, groups) == Shares()
 
 
 def test_a_port_through_which_nothing_comes_is_dead() -> None:

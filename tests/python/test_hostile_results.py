@@ -24,7 +24,7 @@ import pytest
 
 from switchbench.analysis import remake
 from switchbench.analysis.columns import Columns
-from switchbench.analysis.summary import gather
+from switchbench.analysis.remake import gather
 from switchbench.analysis.verdict import manifest
 from switchbench.analysis.verdict.record import Record
 from switchbench.analysis.verdict.seal import fix_clauses
@@ -32,12 +32,10 @@ from switchbench.base.errors import ConfigurationError, RunError
 from switchbench.base.model import Run
 from switchbench.cli.main import main
 from switchbench.predict.measured import measured_bps
-from switchbench.records import record_forms
 from switchbench.records.directory import PLAN, RECORDS, SUMMARY, RunDirectory, load_summary
 from switchbench.records.expected import Expected
 from switchbench.records.plan_file import write_plan
 from switchbench.records.record_forms import LONGEST_LINE, DamagedRecord, parse
-from switchbench.records.records import NodePhase, PortCount, Side
 from synthetic import about, hello, make_run, make_site, make_trial, pair_records
 
 Json = dict[str, Any]
@@ -530,14 +528,3 @@ def test_an_error_shows_what_it_quotes(
 def test_text_shows_as_what_it_is() -> None:
     record = parse(json.dumps({"type": "event", "node": "n", "text": ESCAPE + "é"}).encode())
     assert record["text"] == r"\x1b]0;owned\x07\x1b[2J\u202eé"
-
-
-def test_what_is_kept_of_a_record_has_a_form() -> None:
-    """A key that the reader does not check is nothing to compute with."""
-    for kind, form in ((PortCount, record_forms.PortRecord), (NodePhase, record_forms.PhaseRecord)):
-        assert set(kind.__slots__) - form.__annotations__.keys() == set()
-    side = (
-        record_forms.FlowRecord.__annotations__.keys()
-        - record_forms.NodeRecord.__annotations__.keys()
-    )
-    assert set(Side.__slots__) - {"whole", "window"} - side == set()

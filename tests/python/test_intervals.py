@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from switchbench.analysis.columns import Columns
-from switchbench.analysis.intervals import add_interval, interval_entry
+from switchbench.analysis.intervals import Intervals, interval_entry
 from switchbench.analysis.tables import PlanKey
-from switchbench.records.records import PhaseRecords
+from switchbench.records.rows import Rows
 
 Record = dict[str, Any]
 
@@ -28,10 +28,9 @@ def interval(dst: str, from_ms: float, at_ms: list[float], **flows: list[int]) -
 
 
 def entry_of(*records: Record, traffic: str = "stream") -> Record:
-    phase = PhaseRecords()
-    for record in records:
-        add_interval(phase, record)
-    return interval_entry(phase.courses, traffic)
+    rows = Rows.of("interval", list(enumerate(records, start=1)))
+    intervals = Intervals.of(rows, set(), traffic == "stream")
+    return interval_entry(intervals, intervals.lowest, set())
 
 
 def test_a_sag_is_found_with_its_time() -> None:

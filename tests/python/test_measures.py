@@ -3,29 +3,50 @@
 
 from __future__ import annotations
 
-import math
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from switchbench.analysis import measures as m
 from switchbench.analysis.tester import host_limits
-from switchbench.records.records import Count, Flow, NodePhase, PhaseRecords, PortCount, Side
+from switchbench.records.flows import PhaseFlows
+from switchbench.records.rows import Floats, Rows
+from synthetic import flows_of, rows_of
 
 COUNTS = st.integers(0, 2**40)
 MAYBE = st.lists(st.none() | COUNTS, max_size=5)
 SECOND = 10**9
 
 
-def side(frames: int | None, **changes: Any) -> Side:
+def end(frames: int | None, **changes: Any) -> dict[str, Any]:
     """An end that has seen frames of 1,000 bytes, 982 of them payload, in a window of a second."""
-    several = [None if frames is None else frames * size for size in (1, 1000, 982)]
-    count = Count(*several, messages=None)
-    known = {"role": "generate", "whole": count, "window": count, "window_ns": SECOND}
-    unknown = ("intended", "duplicated", "reordered", "late", "forged", "corrupted", "last_run_ns")
-    return Side(**(dict.fromkeys(unknown) | known | {"measures": {}} | changes))
+    sizes = {"frames": 1, "frame_bytes": 1000, "payload_bytes": 982}
+    counts = {name: None if frames is None else frames * size for name, size in sizes.items()}
+    windows = {f"window_{name}": count for name, count in counts.items()}
+    return counts | windows | {"window_ns": SECOND} | changes
+
+
+def flow(
+    source: dict[str, Any] | None = None,
+    destination: dict[str, Any] | None = None,
+    ends: str = "ab",
+) -> list[dict[str, Any]]:
+    """The records of a flow, one of each end that left one."""
+    src, dst = ends
+    of = {"source": source, "destination": destination}
+    head = {"type": "flow", "src": src, "dst": dst}
+    return [head | {"side": side} | said for side, said in of.items() if said is not None]
+
+
+def of_one(formula: Callable[[PhaseFlows], Floats], flows: PhaseFlows) -> float | None:
+    """What a formula says of the only flow."""
+    (value,) = m.observed(formula(flows))
+    return value
 
 
 @given(MAYBE)
@@ -50,94 +71,92 @@ def test_figures_are_of_what_is_known(parts: list[int | None]) -> None:
 
 @given(COUNTS, COUNTS, COUNTS)
 def test_a_frame_is_delivered_damaged_or_lost(sent: int, came: int, damaged: int) -> None:
-    flow = Flow("a", "b", side(sent), side(came, corrupted=damaged))
+    flows = flows_of(*flow(end(sent), end(came, corrupted=damaged)))
     lost = max(0, sent - came - damaged)
-    assert m.lost_frames(flow) == lost
-    assert m.loss_percent(flow) == (pytest.approx(100 * lost / sent) if sent else None)
-    assert m.surplus_frames(flow) == max(0, came - sent)
+    assert of_one(m.lost_frames, flows) == lost
+    percent = pytest.approx(100 * lost / sent) if sent else None
+    assert of_one(m.loss_percent, flows) == percent
+    assert of_one(m.surplus_frames, flows) == max(0, came - sent)
 
 
 @pytest.mark.parametrize(
-    "flow",
+    "flows",
     [
-        Flow("a", "b", None, side(9)),
-        Flow("a", "b", side(10), None),
-        Flow("a", "b", side(None), side(9)),
-        Flow("a", "b", side(10), side(None)),
-        Flow("a", "b", side(10), side(9), settled=False),
+        flows_of(*flow(None, end(9))),
+        flows_of(*flow(end(10), None)),
+        flows_of(*flow(end(None), end(9))),
+        flows_of(*flow(end(10), end(None))),
+        replace(flows_of(*flow(end(10), end(9))), settled=False),
     ],
     ids=["no source", "no destination", "source sees none", "destination sees none", "stopped"],
 )
-def test_a_loss_that_nobody_could_see_is_unknown(flow: Flow) -> None:
-    assert (m.lost_frames(flow), m.loss_percent(flow)) == (None, None)
-    assert m.surplus_frames(flow) == 0
+def test_a_loss_that_nobody_could_see_is_unknown(flows: PhaseFlows) -> None:
+    assert (of_one(m.lost_frames, flows), of_one(m.loss_percent, flows)) == (None, None)
+    assert of_one(m.surplus_frames, flows) == 0
 
 
 @given(st.integers(1, 10**6), st.integers(1, 10**6), st.integers(1, 10 * SECOND))
 def test_rates(sent: int, intended: int, window_ns: int) -> None:
     """On the line a frame has 20 bytes of preamble and gap more."""
-    source = side(sent, window_ns=window_ns, intended=intended)
-    flow = Flow("a", "b", source, side(sent, window_ns=window_ns))
+    source = end(sent, window_ns=window_ns, intended=intended)
+    flows = flows_of(*flow(source, end(sent, window_ns=window_ns)))
     bps = sent * 1020 * 8 / (window_ns / SECOND)
-    assert m.offered_line_bps(flow) == m.delivered_line_bps(flow) == pytest.approx(bps)
-    assert m.payload_bps(flow) == pytest.approx(bps * 982 / 1020)
-    assert m.intended_line_bps(flow) == pytest.approx(bps * intended / sent)
+    offered, delivered = of_one(m.offered_line_bps, flows), of_one(m.delivered_line_bps, flows)
+    assert offered == delivered == pytest.approx(bps)
+    assert of_one(m.payload_bps, flows) == pytest.approx(bps * 982 / 1020)
+    assert of_one(m.intended_line_bps, flows) == pytest.approx(bps * intended / sent)
 
 
 def test_rates_that_are_unknown() -> None:
-    nobody = Flow("a", "b")
-    no_window = Flow("a", "b", side(10, window_ns=None), side(10, window_ns=0))
-    no_bytes = Flow("a", "b", side(None), side(None))
-    for flow in (nobody, no_window, no_bytes):
+    nobody = flows_of(pairs=[("a", "b")])
+    no_window = flows_of(*flow(end(10, window_ns=None), end(10, window_ns=0)))
+    no_bytes = flows_of(*flow(end(None), end(None)))
+    for flows in (nobody, no_window, no_bytes):
         rates = (m.offered_line_bps, m.delivered_line_bps, m.payload_bps, m.intended_line_bps)
-        assert [rate(flow) for rate in rates] == [None] * 4
-    assert m.intended_line_bps(Flow("a", "b", side(0, intended=10))) == 0
-    assert m.intended_line_bps(Flow("a", "b", side(10))) == 10 * 1020 * 8
+        assert [of_one(rate, flows) for rate in rates] == [None] * 4
+    assert of_one(m.intended_line_bps, flows_of(*flow(end(0, intended=10)))) == 0
+    assert of_one(m.intended_line_bps, flows_of(*flow(end(10)))) == 10 * 1020 * 8
 
 
 def test_shares_of_lines() -> None:
     """Of lines of 1 and 2 Mbit/s: a sends 10 and 20 frames, and b forwards 30."""
-    flows = [
-        Flow("a", "b", side(10), side(9)),
-        Flow("a", "c", side(20), side(20)),
-        Flow("b", "a", side(30, role="forward"), side(25)),
-    ]
+    flows = flows_of(
+        *flow(end(10), end(9)),
+        *flow(end(20), end(20), "ac"),
+        *flow(end(30, role="forward"), end(25), "ba"),
+    )
     frame = 1020 * 8
     shares = m.port_shares(flows, {"a": 1_000_000, "b": 2_000_000})
     assert shares.source == {"a": 29 * frame / 1e4, "b": 25 * frame / 2e4}
     assert shares.destination == {"b": 9 * frame / 2e4, "c": None, "a": 25 * frame / 1e4}
     assert shares.offered == {"a": 30 * frame / 1e4}
-    flows[1].window_off = True
+    flows = replace(flows, window_off=np.array([False, True, False]))
     shares = m.port_shares(flows, {"a": 1_000_000, "c": 1_000_000})
     assert (shares.source["a"], shares.destination["c"], shares.offered["a"]) == (None,) * 3
     every = m.port_shares(flows, {"a": 1_000_000, "c": 1_000_000}, every=True)
     assert every.destination["c"] == 20 * frame / 1e4
 
 
-def node(**changes: Any) -> NodePhase:
-    names = NodePhase.__dataclass_fields__
-    return NodePhase(**(dict.fromkeys(names) | changes))
+def nodes_of(**nodes: dict[str, Any]) -> Rows:
+    """What nodes say of a phase, by their names."""
+    return rows_of(*({"type": "phase", "node": name} | said for name, said in nodes.items()))
 
 
 def test_cpu_time_of_machines() -> None:
     """Span times CPUs less idle, once for each machine; nodes of one nearly agree."""
-    nodes = {
-        "one": node(cpu_span_s=2.0, cpus=4, cpu_idle_s=5.0, cpu_s=0.5),
-        "two": node(cpu_span_s=2.0, cpus=4, cpu_idle_s=4.5, cpu_s=0.25),
-        "far": node(cpu_span_s=1.0, cpus=2, cpu_idle_s=2.5, cpu_s=0.125),  # idle in jiffies
-    }
+    nodes = nodes_of(
+        one={"cpu_span_s": 2.0, "cpus": 4, "cpu_idle_s": 5.0, "cpu_s": 0.5},
+        two={"cpu_span_s": 2.0, "cpus": 4, "cpu_idle_s": 4.5, "cpu_s": 0.25},
+        far={"cpu_span_s": 1.0, "cpus": 2, "cpu_idle_s": 2.5, "cpu_s": 0.125},  # idle in jiffies
+    )
     machines = {"one": "here", "two": "here"}
     assert m.machine_cpu_s(nodes, machines) == 3.5
     assert m.machine_cpu_s(nodes, {}) == 6.5
     assert m.process_cpu_s(nodes) == 0.875
     for unknown in ("cpu_span_s", "cpus", "cpu_idle_s"):
-        some = {"far": node(**{"cpu_span_s": 1.0, "cpus": 2, "cpu_idle_s": 1.0, unknown: None})}
+        some = nodes_of(far={"cpu_span_s": 1.0, "cpus": 2, "cpu_idle_s": 1.0, unknown: None})
         assert m.machine_cpu_s(some, {}) is None
-    assert math.isnan(float(m.missing(math.nan, 1.0, 0.0)))
-
-
-def begun_at(run_ns: int | None) -> PortCount:
-    return PortCount(**(dict.fromkeys(PortCount.__dataclass_fields__) | {"start_run_ns": run_ns}))
+    assert np.isnan(m.missing(np.array([np.nan]), np.ones(1), np.zeros(1))).all()
 
 
 @pytest.mark.parametrize(
@@ -150,8 +169,7 @@ def begun_at(run_ns: int | None) -> PortCount:
 )
 def test_hosts_that_began_late(ports: dict[str, int | None], late: dict[str, float]) -> None:
     """By more than 5 ms after the agreed start."""
-    phase = PhaseRecords(ports={name: begun_at(at) for name, at in ports.items()})
-    nodes = {"one": node(), "two": node(start_run_ns=SECOND, start_skew_us=50_000.0)}
-    assert {
-        limit.port: limit.start_delay_ms for limit in host_limits(phase, nodes, 0.1, None)
-    } == late
+    begun = [{"type": "port", "port": name, "start_run_ns": at} for name, at in ports.items()]
+    nodes = nodes_of(one={}, two={"start_run_ns": SECOND, "start_skew_us": 50_000.0})
+    limits = host_limits(flows_of(), rows_of(*begun), nodes, 0.1, None)
+    assert {limit.port: limit.start_delay_ms for limit in limits} == late

@@ -18,7 +18,8 @@ from rich.console import Console
 
 from configs import LAB, compile_text
 from switchbench.analysis import scatter, sweep
-from switchbench.analysis.summary import Summary, gather
+from switchbench.analysis.remake import gather
+from switchbench.analysis.summary import Summary
 from switchbench.base.errors import ConfigurationError
 from switchbench.records.document.schema import summary_schema
 from switchbench.render.terminal.parts import show_messages

@@ -15,7 +15,7 @@ import yaml
 
 from configs import EXAMPLES, LAB, PROJECT, compile_text, needs_engine
 from schemas import validate_summary
-from switchbench.analysis.summary import gather
+from switchbench.analysis.remake import gather
 from switchbench.analysis.verdict import manifest
 from switchbench.analysis.verdict.record import Record
 from switchbench.analysis.verdict.seal import fix_clauses

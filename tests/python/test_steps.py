@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import jsonschema
+import numpy as np
 import pytest
 from rich.console import Console
 
@@ -24,11 +25,12 @@ from switchbench.plan import draft, limits
 from switchbench.plan.compile import compile_run
 from switchbench.plan.engine import PlanRequest, PlanSize, ScheduleShape, plan_size
 from switchbench.records.document.schema import summary_schema
+from switchbench.records.flows import Places
 from switchbench.render.report.figure import unpacked
 from switchbench.render.report.figures import steps as step_figures
 from switchbench.render.tables import steps as step_tables
 from switchbench.render.terminal import parts
-from synthetic import make_run, make_site, make_trial, phase_record, tcp_side
+from synthetic import flows_of, make_run, make_site, make_trial, phase_record, tcp_side
 from test_messages import bucket
 
 TCP = LAB + "transport: tcp\n"
@@ -396,7 +398,7 @@ def test_a_rank_that_ended_early_is_not_idle() -> None:
         (trial, execution(trial, "node1:e0", [10.0])),
         (trial, execution(trial, "node2:e0", [1.0], batches=0, buckets="")),
     )
-    table.add_flows(trial, "lab", 0, [])
+    table.add_flows(trial, "lab", 0, flows_of())
     assert table.average_us(trial, "lab") is None
 
 
@@ -420,10 +422,10 @@ def test_interval_over_repeats(pattern: str, share: int) -> None:
 
 def test_rate_of_ports() -> None:
     """Flows of a port add up; a port that nothing was sent to has none; unknown stays unknown."""
-    flows = [("a", 1e6), ("a", 2e6), ("b", 5e6), ("c", 0.0)]
-    assert port_rate_mbps(flows) == 4.0
-    assert port_rate_mbps([*flows, ("c", None)]) is None
-    assert port_rate_mbps([("a", 0.0)]) is None
+    rates = np.array([1e6, 2e6, 5e6, 0.0])
+    assert port_rate_mbps(Places.of("aabc"), rates) == 4.0
+    assert port_rate_mbps(Places.of("aabcc"), np.append(rates, np.nan)) is None
+    assert port_rate_mbps(Places.of("a"), np.zeros(1)) is None
 
 
 # --- HPCC ----------------------------------------------------------------------------------------

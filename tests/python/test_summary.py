@@ -506,10 +506,10 @@ def test_what_the_tester_limited_blames_no_port(late: str) -> None:
         records.append(frame_side("source", *flow, 1000, 1000))
         records.append(frame_side("destination", *flow, 900, 900))
     begun = {"start_run_ns": 1_000_000_000}
-    records += [phase_record(f"node{n + 1}", **begun) for n in range(6)]
     if late == "node1:e0":
         records.append(port_record(late, start_run_ns=1_020_000_000))
-    elif late:
+    records += [phase_record(f"node{n + 1}", **begun) for n in range(6)]
+    if late == "a rank":
         records[-1]["start_skew_us"] = 20_000.0
     result = summarise(records, make_run(site, make_trial(site, flows=6)))
     limits = [limit["port"] for limit in result["trials"][0]["tester_limited"]]

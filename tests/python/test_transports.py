@@ -8,6 +8,7 @@ import math
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 from rich.console import Console
 
@@ -15,10 +16,11 @@ from schemas import validate_summary
 from switchbench.analysis import measures
 from switchbench.analysis.summary import Summary
 from switchbench.base.model import Load, Run, Trial
-from switchbench.records.records import Count, Flow, PacketShape
+from switchbench.records.flows import Packets
 from switchbench.render.terminal.table import SummaryPrinter
 from synthetic import (
     about,
+    flows_of,
     frame_side,
     hello,
     make_run,
@@ -385,25 +387,30 @@ def test_what_a_packet_takes_on_the_line(
 ) -> None:
     """By service, operation, link layer and address family."""
     shape = measures.packet_shape(options, OPENED | opened, None)
-    assert shape == PacketShape(1024, packet, message)
+    assert shape == (1024, packet, message)
     assert measures.packet_shape(options, OPENED | opened, 4096.0).path_mtu_bytes == 4096
+
+
+def bits_of(payload: int, messages: int, **known: int) -> float:
+    """Layer-1 bits of messages in packets of 1,024 bytes."""
+    counts = {"window_payload_bytes": payload, "window_messages": messages} | known
+    flows = flows_of(
+        {"type": "flow", "side": "destination", "src": "a", "dst": "b"} | counts,
+    )
+    packets = Packets(*np.array([[1024.0], [82.0], [20.0]]))
+    (bits,) = measures.line_bits(replace(flows, packets=packets), flows.destination)
+    return float(bits)
 
 
 @pytest.mark.parametrize(("size", "packets"), [(1, 1), (1024, 1), (1025, 2), (65536, 64)])
 def test_line_bits_of_messages(size: int, packets: int) -> None:
     """Each packet has its headers, the last one of a message may be short."""
-    flow = Flow("a", "b", packet=PacketShape(1024, 82, 20))
-    count = Count(frames=None, frame_bytes=None, payload_bytes=10 * size, messages=10)
-    assert measures.line_bits(flow, count) == 8 * 10 * (size + packets * 82 + 20)
-    nothing = Count(frames=None, frame_bytes=None, payload_bytes=0, messages=0)
-    assert measures.line_bits(flow, nothing) == 0
-    half_known = replace(count, frames=10)
-    assert measures.line_bits(flow, half_known) == measures.line_bits(flow, count)
+    assert bits_of(10 * size, 10) == 8 * 10 * (size + packets * 82 + 20)
+    assert bits_of(0, 0) == 0
+    assert bits_of(10 * size, 10, window_frames=10) == bits_of(10 * size, 10)  # half known
     assert math.isclose(65536 / (65536 + 64 * 82), 0.926, abs_tol=0.001)
 
 
 def test_line_bits_of_a_message_that_is_not_whole() -> None:
     """4,000 bytes of a message that has not ended are four packets."""
-    count = Count(frames=None, frame_bytes=None, payload_bytes=4000, messages=0)
-    flow = Flow("a", "b", packet=PacketShape(1024, 82, 20))
-    assert measures.line_bits(flow, count) == 8 * (4000 + 4 * 82)
+    assert bits_of(4000, 0) == 8 * (4000 + 4 * 82)

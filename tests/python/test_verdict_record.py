@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 
-from switchbench.analysis.summary import NOT_ENDED, gather
+from switchbench.analysis.remake import gather
+from switchbench.analysis.summary import NOT_ENDED
 from switchbench.analysis.verdict import manifest, signature, verify
 from switchbench.analysis.verdict.record import Record
 from switchbench.analysis.verdict.seal import fix_clauses

@@ -9,13 +9,13 @@ message that waits for another is often sent after silence.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from ..base.model import Site
-from ..records.records import Flow
 from . import measures as m
 
 Entry = dict[str, Any]
@@ -40,19 +40,17 @@ class _Excess:
     bytes: float  # above the line
 
 
-def windows_above_line(
-    result: m.PhaseResult, lines: Mapping[str, int], site: Site
-) -> Iterator[str]:
+def windows_above_line(result: m.PhaseResult, site: Site) -> Iterator[str]:
     """A sentence for each way and cause: the port that is the furthest above its line, and how many
-    more there are. `lines`: rates by port."""
+    more there are."""
     queue = site.queue_bytes or 0
-    every = m.port_shares(result.flows, dict(lines), every=True)
+    every = m.port_shares(result.flows, result.lines, every=True)
     for words, end, waiting, shares in (
         ("delivered to it", "dst", 0, every.destination),
         ("delivered from it", "src", queue, every.source),
     ):
         causes: dict[str, list[_Excess]] = {}
-        for found in _above(result, end, waiting, lines, shares):
+        for found in _above(result, end, waiting, shares):
             causes.setdefault(_cause(result, found, end, site), []).append(found)
         for cause, ports in causes.items():
             worst = max(ports, key=lambda found: found.percent)
@@ -63,45 +61,48 @@ def windows_above_line(
             )
 
 
-def _above(
-    result: m.PhaseResult,
-    end: str,
-    waiting: int,
-    lines: Mapping[str, int],
-    shares: Mapping[str, float | None],
-) -> Iterator[_Excess]:
+def _above(result: m.PhaseResult, end: str, waiting: int, shares: m.ByPort) -> Iterator[_Excess]:
     """`waiting`: bytes between a port's line and where they are counted, when the window opens."""
     window_s = result.entry["window_s"]
-    held_bytes: defaultdict[str, float] = defaultdict(float)
-    for flow in result.flows:
-        held_bytes[getattr(flow, end)] += _held_bytes(flow, result)
+    held_bytes: m.ByPort | None = None
     for port, percent in shares.items():
-        line = lines.get(port)
+        line = result.lines.get(port)
         if percent is None or not line or not window_s:
             continue
-        held = waiting + held_bytes[port]
+        allowed = LINE_ALARM_SHARE * line * window_s / 8.0 + waiting
         excess = (percent / 100.0 - 1.0) * line * window_s / 8.0
-        if excess > LINE_ALARM_SHARE * line * window_s / 8.0 + held:
+        if excess <= allowed:
+            continue
+        if held_bytes is None:
+            held_bytes = m.sum_by_port(result.flows.ends(end), _held_bytes(result))
+        if excess > allowed + (held_bytes[port] or 0.0):
             yield _Excess(port, percent, excess)
 
 
-def _held_bytes(flow: Flow, result: m.PhaseResult) -> float:
-    """What came before a window opened and counts in it: the rest of a frame or message; of TCP
-    what waited behind a segment that was missing."""
+def _held_bytes(result: m.PhaseResult) -> m.Floats:
+    """What came of each flow before a window opened and counts in it: the rest of a frame or
+    message; of TCP what waited behind a segment that was missing."""
+    flows = result.flows
     if result.entry["size_unit"] == "frame":
-        return max(result.frame_bytes) + m.FRAME_OVERHEAD_L1
-    if flow.packet is not None:
+        return np.full(len(flows), float(max(result.frame_bytes) + m.FRAME_OVERHEAD_L1))
+    if flows.packets is not None:
         sizes = result.entry["size"]
-        return float(max(sizes) if isinstance(sizes, list) else sizes)
-    measures = flow.destination.measures if flow.destination else {}
-    segment = measures.get("mss_bytes") or m.TCP_SEGMENT_PAYLOAD
-    behind = measures.get("out_of_order_segments", 0.0) * segment
-    return segment + m.TCP_SEGMENT_OVERHEAD + min(behind, measures.get("receive_buffer_bytes", 0.0))
+        return np.full(len(flows), float(max(sizes) if isinstance(sizes, list) else sizes))
+    said = flows.destination.floats("mss_bytes")
+    segment = np.where(np.nan_to_num(said) == 0, m.TCP_SEGMENT_PAYLOAD, said)
+    behind, buffer = (
+        np.nan_to_num(flows.destination.floats(name))
+        for name in ("out_of_order_segments", "receive_buffer_bytes")
+    )
+    held: m.Floats = segment + m.TCP_SEGMENT_OVERHEAD + np.minimum(behind * segment, buffer)
+    return held
 
 
 def _cause(result: m.PhaseResult, found: _Excess, end: str, site: Site) -> str:
     """The host, where one is the cause; the lab's shaper; else what is given as the line."""
-    ports = [found.port, *(flow.src for flow in result.flows if getattr(flow, end) == found.port)]
+    place = ("src", "dst").index(end)
+    senders = (pair[0] for pair in result.flows.pairs if pair[place] == found.port)
+    ports = [found.port, *senders]
     limited = {limit["port"]: limit["reason"] for limit in result.entry["tester_limited"]}
     for port in ports:
         if port in limited:

@@ -11,8 +11,10 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from ..records.records import Flow
-from . import measures as m
+import numpy as np
+
+from ..records.flows import PhaseFlows
+from .measures import delivered_line_bps
 
 MORE = 1.05  # carries more: by this factor
 LOSING = 0.02  # a share of the load that loses more met a limit
@@ -58,18 +60,23 @@ def group_of_port(groups: Mapping[str, Iterable[str]]) -> dict[str, str]:
 
 
 def shares_of(
-    flows: list[Flow], lost: Mapping[tuple[str, str], int], groups: Mapping[str, str]
+    flows: PhaseFlows, lost: Mapping[tuple[str, str], int], groups: Mapping[str, str]
 ) -> Shares:
     """A phase by the groups of its flows' ends."""
     shares = Shares()
-    for flow in flows:
-        if flow.src not in groups or flow.dst not in groups:
-            return Shares()
-        ends = tuple(sorted({groups[flow.src], groups[flow.dst]}))
-        share = shares.of.setdefault(ends, GroupFlows())
-        share.delivered_bps += m.delivered_line_bps(flow) or 0.0
-        share.sent += (flow.source.whole.frames if flow.source else None) or 0
-        share.lost += lost.get((flow.src, flow.dst), 0)
+    if not all(src in groups and dst in groups for src, dst in flows.pairs):
+        return shares
+    rates = np.nan_to_num(delivered_line_bps(flows)).tolist()
+    sent = np.nan_to_num(flows.source.floats("frames")).tolist()
+    for (src, dst), rate, frames in zip(flows.pairs, rates, sent, strict=True):
+        one, other = groups[src], groups[dst]
+        ends = (one,) if one == other else (one, other) if one < other else (other, one)
+        share = shares.of.get(ends)
+        if share is None:
+            share = shares.of[ends] = GroupFlows()
+        share.delivered_bps += rate
+        share.sent += int(frames)
+        share.lost += lost.get((src, dst), 0)
     return shares
 
 

@@ -7,13 +7,18 @@ The keys and their meaning are the schema's; a key with no observation is there,
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 from dataclasses import asdict, dataclass
 from typing import Any
+
+import numpy as np
 
 from ..base import transports
 from ..base.model import SCHEDULE, Load, Part, Trial
 from ..records.directory import RECORDS
-from ..records.records import Flow, NodePhase, PhaseKey, PhaseRecords, Record
+from ..records.flows import Ends, PhaseFlows, PhaseRecords
+from ..records.record_forms import Record
+from ..records.rows import PhaseKey, Rows
 from . import measures as m
 
 _STATES = ("flooded", "stopped", "unreachable")  # what nodes say of a phase, the cause first
@@ -69,39 +74,33 @@ def _asked_percent(trial: Trial, lines: dict[str, int]) -> float | None:
     return m.mean(known)
 
 
-def timing(place: PhaseContext, nodes: dict[str, NodePhase]) -> dict[str, Any]:
-    views = list(nodes.values())
-    window_ns = m.greatest(view.window_ns for view in views)
-    elapsed_ns = m.greatest(view.elapsed_ns for view in views)
-    drained = {view.drained for view in views}
+def timing(place: PhaseContext, nodes: Rows) -> dict[str, Any]:
+    window_ns = m.greatest(nodes.floats("window_ns"))
+    elapsed_ns = m.greatest(nodes.floats("elapsed_ns"))
+    drained = set(nodes.texts("drained"))
+    skews = ("start_skew_us", "stop_skew_us", "skew_bound_us")
     return {
-        "phase_name": next((view.name for view in views if view.name), None),
+        "phase_name": next((name for name in nodes.texts("name") if name), None),
         "window_s": place.trial.window_s if window_ns is None else window_ns / 1e9,
         "elapsed_s": None if elapsed_ns is None else elapsed_ns / 1e9,
-        "start_skew_us": m.greatest(view.start_skew_us for view in views),
-        "stop_skew_us": m.greatest(view.stop_skew_us for view in views),
-        "skew_bound_us": m.greatest(view.skew_bound_us for view in views),
+        **{name: m.greatest(nodes.floats(name)) for name in skews},
         "drained": False if False in drained else (True if True in drained else None),
     }
 
 
-def start_of(nodes: dict[str, NodePhase]) -> int | None:
+def start_of(nodes: Rows) -> int | None:
     """When the phase's start was agreed to be, in run time."""
-    return next((v.start_run_ns for v in nodes.values() if v.start_run_ns is not None), None)
+    said = nodes.floats("start_run_ns")
+    return next((m.as_int(value) for value in said.tolist() if not math.isnan(value)), None)
 
 
-def _ended_ns(flow: Flow) -> int:
-    """A transfer's flows have one window: the slowest is the one that was done last."""
-    side = flow.destination
-    return side.last_run_ns or 0 if side else 0
-
-
-def throughput(flows: list[Flow], shares: m.PortShares) -> dict[str, Any]:
-    """Flows whose window was off are in the total alone."""
-    every = [m.payload_bps(flow) for flow in flows]
-    rates = [None if flow.window_off else rate for flow, rate in zip(flows, every, strict=True)]
-    known = [(rate, flow) for rate, flow in zip(rates, flows, strict=True) if rate is not None]
-    slowest = min(known, key=lambda pair: (pair[0], -_ended_ns(pair[1])))[1] if known else None
+def throughput(flows: PhaseFlows, shares: m.PortShares) -> dict[str, Any]:
+    """PhaseFlows whose window was off are in the total alone."""
+    every = m.payload_bps(flows)
+    rates = np.where(flows.window_off, np.nan, every)
+    # A transfer's flows have one window: the slowest is the one that was done last.
+    ended_ns = np.nan_to_num(flows.destination.floats("last_run_ns"))
+    order = np.lexsort((-ended_ns, rates))[: len(rates) - int(np.isnan(rates).sum())]
     received = shares.destination.values()
 
     def mega(bps: float | None) -> float | None:
@@ -119,75 +118,61 @@ def throughput(flows: list[Flow], shares: m.PortShares) -> dict[str, Any]:
             "percent_of_line": m.mean(received),
             "min_percent_of_line": m.least(received),
         },
-        "slowest": None if slowest is None else {"src": slowest.src, "dst": slowest.dst},
-    }
-
-
-def counts(flows: list[Flow], phase: PhaseRecords, transport: str) -> dict[str, Any]:
-    sources = [flow.source for flow in flows]
-    ends = [flow.destination for flow in flows]
-    sees_frames = transports.of(transport).frames
-
-    def offered(name: str) -> int | None:
-        return m.total_int(getattr(side.whole, name) if side else None for side in sources)
-
-    def delivered(name: str) -> int | None:
-        return m.total_int(getattr(side.whole, name) if side else None for side in ends)
-
-    def judged(name: str) -> int | None:
-        return m.total_int(getattr(side, name) if side else None for side in ends)
-
-    ports = list(phase.ports.values())
-    offered_frames = offered("frames") if sees_frames else None
-    lost = m.total_int(map(m.lost_frames, flows)) if sees_frames else None
-    retransmitted = [
-        side.measures.get("retransmitted_segments") if side else None for side in sources
-    ]
-    return {
-        "offered_frames": offered_frames,
-        "delivered_frames": delivered("frames") if sees_frames else None,
-        "offered_bytes": offered("payload_bytes"),
-        "delivered_bytes": delivered("payload_bytes"),
-        "offered_messages": None if sees_frames else offered("messages"),
-        "delivered_messages": None if sees_frames else delivered("messages"),
-        "lost_frames": lost,
-        "loss_percent": None if lost is None or not offered_frames else 100 * lost / offered_frames,
-        "worst_loss_percent": m.greatest(map(m.loss_percent, flows)) if sees_frames else None,
-        "host_dropped_frames": m.total_known(map(m.host_drops, ports)),
-        "duplicated_frames": judged("duplicated") if sees_frames else None,
-        "reordered_frames": judged("reordered") if sees_frames else None,
-        "late_frames": judged("late") if sees_frames else None,
-        "forged_frames": judged("forged") if sees_frames else None,
-        "corrupted_frames": judged("corrupted") if sees_frames else None,
-        "corrupted_bytes": None if sees_frames else judged("corrupted"),
-        "misdelivered_frames": (
-            m.total_int(port.misdelivered for port in ports) if sees_frames else None
-        ),
-        "unexpected_frames": m.total_int(port.unexpected for port in ports)
-        if sees_frames
+        "slowest": dict(zip(("src", "dst"), flows.pairs[order[0]], strict=True))
+        if len(order)
         else None,
-        "arp_nd_frames": m.total_int(port.arp_nd_sent for port in ports) if sees_frames else None,
-        "pause_frames": m.total_known(port.pause for port in ports),
-        "retransmitted_segments": None
-        if sees_frames
-        else m.total_int(None if count is None else int(count) for count in retransmitted),
     }
 
 
-def rdma(flows: list[Flow], phase: PhaseRecords, transport: str) -> dict[str, Any]:
+def counts(flows: PhaseFlows, ports: Rows, transport: str) -> dict[str, Any]:
+    frames = transports.of(transport).frames
+
+    def of(end: Ends, name: str) -> int | None:
+        return m.total_int(end.floats(name))
+
+    source, destination = flows.source, flows.destination
+    offered = of(source, "frames") if frames else None
+    lost = m.total_int(m.lost_frames(flows)) if frames else None
+    judged = ("duplicated", "reordered", "late", "forged", "corrupted")
+    of_ports = {
+        "misdelivered_frames": "misdelivered",
+        "unexpected_frames": "unexpected",
+        "arp_nd_frames": "arp_nd_sent",
+    }
+    return {
+        "offered_frames": offered,
+        "delivered_frames": of(destination, "frames") if frames else None,
+        "offered_bytes": of(source, "payload_bytes"),
+        "delivered_bytes": of(destination, "payload_bytes"),
+        "offered_messages": None if frames else of(source, "messages"),
+        "delivered_messages": None if frames else of(destination, "messages"),
+        "lost_frames": lost,
+        "loss_percent": None if lost is None or not offered else 100 * lost / offered,
+        "worst_loss_percent": m.greatest(m.loss_percent(flows)) if frames else None,
+        "host_dropped_frames": m.total_known(m.host_drops(ports)),
+        **{f"{name}_frames": of(destination, name) if frames else None for name in judged},
+        "corrupted_bytes": None if frames else of(destination, "corrupted"),
+        **{
+            name: m.total_int(ports.floats(key)) if frames else None
+            for name, key in of_ports.items()
+        },
+        "pause_frames": m.total_known(ports.floats("pause")),
+        "retransmitted_segments": None if frames else of(source, "retransmitted_segments"),
+    }
+
+
+def rdma(flows: PhaseFlows, ports: Rows, transport: str) -> dict[str, Any]:
     """What only verbs has: messages that a service may lose, the device's counters, the queues."""
     seen = transports.of(transport).rdma
-    ports = list(phase.ports.values()) if seen else []
-    ends = [flow.destination if seen else None for flow in flows]
-    counters = {
-        name: m.total_known(getattr(port, kept) for port in ports)
-        for name, kept in _DEVICE_COUNTERS.items()
-    }
+    end = flows.destination
     return {
-        "lost_messages": m.total_int(map(_lost_messages, flows)) if seen else None,
-        "duplicated_messages": m.total_int(end.duplicated if end else None for end in ends),
-        "reordered_messages": m.total_int(end.reordered if end else None for end in ends),
-        **counters,
+        "lost_messages": m.total_int(_lost_messages(flows)) if seen else None,
+        "duplicated_messages": m.total_int(end.floats("duplicated")) if seen else None,
+        "reordered_messages": m.total_int(end.floats("reordered")) if seen else None,
+        **{
+            name: m.total_known(ports.floats(key)) if seen else None
+            for name, key in _DEVICE_COUNTERS.items()
+        },
         "queue_pairs": _queue_pairs(flows) if seen else None,
     }
 
@@ -206,30 +191,27 @@ _DEVICE_COUNTERS = {
 _SETTINGS = ("depth", "signal_every", "inline_bytes", "path_mtu_bytes", "gid_index")
 
 
-def _lost_messages(flow: Flow) -> int | None:
-    if flow.source is None or flow.destination is None or not flow.settled:
-        return None
-    sent, came = flow.source.whole.messages, flow.destination.whole.messages
-    return None if sent is None or came is None else max(0, sent - came)
+def _lost_messages(flows: PhaseFlows) -> m.Floats:
+    if not flows.settled:
+        return np.full(len(flows), np.nan)
+    sent, came = (end.floats("messages") for end in (flows.source, flows.destination))
+    return m.missing(sent, came, np.zeros(len(flows)))
 
 
-def _queue_pairs(flows: list[Flow]) -> dict[str, Any]:
-    sides = [flow.source.measures for flow in flows if flow.source]
-    ends = [side for flow in flows for side in (flow.source, flow.destination) if side]
-
-    def said(name: str) -> list[float | None]:
-        return [side.get(name) for side in sides]
+def _queue_pairs(flows: PhaseFlows) -> dict[str, Any]:
+    sources = flows.source.taken(flows.source.seen)
+    each = [end.floats("queue_pair_bytes") for end in (flows.source, flows.destination)]
 
     def same(name: str) -> float | None:
-        values = set(said(name))
+        values = set(m.observed(sources.floats(name)))
         return next(iter(values)) if len(values) == 1 else None
 
     return {name: same(name) for name in _SETTINGS} | {
-        "count": m.total(said("queue_pairs")),
-        "reused": m.total(said("reused_queue_pairs")),
-        "bytes_each": m.greatest(side.measures.get("queue_pair_bytes") for side in ends),
-        "slowest_setup_us": m.greatest(said("setup_us")),
-        "credit_waits": m.total(said("credit_waits")),
+        "count": m.total(sources.floats("queue_pairs")),
+        "reused": m.total(sources.floats("reused_queue_pairs")),
+        "bytes_each": m.greatest(np.concatenate(each)),
+        "slowest_setup_us": m.greatest(sources.floats("setup_us")),
+        "credit_waits": m.total(sources.floats("credit_waits")),
     }
 
 
@@ -242,11 +224,9 @@ class Cpu:
     polling: bool | None  # whether workers burnt a core each, whatever came
 
 
-def cpu(flows: list[Flow], spent: Cpu) -> dict[str, Any]:
+def cpu(flows: PhaseFlows, spent: Cpu) -> dict[str, Any]:
     cpu_s = spent.machines_s
-    delivered = m.total(
-        flow.destination.whole.payload_bytes if flow.destination else None for flow in flows
-    )
+    delivered = m.total(flows.destination.floats("payload_bytes"))
     per_gb = None if cpu_s is None or not delivered else cpu_s / (delivered / m.GIGA)
     return {
         "cpu_s": cpu_s,
@@ -256,13 +236,13 @@ def cpu(flows: list[Flow], spent: Cpu) -> dict[str, Any]:
     }
 
 
-def state(flows: list[Flow], nodes: dict[str, NodePhase], wanted: set[str]) -> str:
-    said = {view.state for view in nodes.values()} - {None, "complete"}
+def state(flows: PhaseFlows, nodes: Rows, wanted: Collection[str]) -> str:
+    said = set(nodes.texts("state")) - {None, "complete"}
     for state in _STATES:
         if state in said:
             return state
-    whole = all(flow.source and flow.destination for flow in flows)
-    return "complete" if whole and nodes.keys() >= wanted else "partial"
+    whole = bool(flows.whole.all()) and set(wanted).issubset(nodes.texts("node"))
+    return "complete" if whole else "partial"
 
 
 def where(key: PhaseKey, phase: PhaseRecords) -> dict[str, Any]:

@@ -14,8 +14,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..base.model import Part, Trial
+from ..records.flows import PhaseFlows, Places
 from ..records.latency import Histogram, merged
-from ..records.records import Flow, Record
+from ..records.record_forms import Record
 from . import measures as m
 from .hpcc import hpcc_entries
 from .kernels import iterations_of, kernel_entries
@@ -124,12 +125,13 @@ class ExecutionTable:
         times.lost = record.get("messages_lost")
         times.timeouts = record.get("timeouts")
 
-    def add_flows(self, trial: Trial, network: str, phase: int, flows: Sequence[Flow]) -> None:
+    def add_flows(self, trial: Trial, network: str, phase: int, flows: PhaseFlows) -> None:
         """All flows of one phase, once its records have come: how fast data reached the ports,
         and which ranks had messages."""
         one = self._of(trial, network)
-        one.rates_mbps[phase] = port_rate_mbps((flow.dst, m.payload_bps(flow)) for flow in flows)
-        one.leave_out_idle(phase, {end for f in flows if not f.idle for end in (f.src, f.dst)})
+        one.rates_mbps[phase] = port_rate_mbps(flows.ends("dst"), m.payload_bps(flows))
+        busy = flows.taken(~flows.idle)
+        one.leave_out_idle(phase, {end for pair in busy.pairs for end in pair})
 
     def forget(self, trial: tuple[int, int]) -> None:
         """Drops the times of a trial (id, repeat)."""
@@ -156,13 +158,11 @@ class ExecutionTable:
         return self._measured.setdefault(key, MeasuredExecutions(trial, part))
 
 
-def port_rate_mbps(rates_bps: Iterable[tuple[str, float | None]]) -> float | None:
+def port_rate_mbps(ports: Places, rates_bps: m.Floats) -> float | None:
     """The mean over the ports that anything was sent to, of all that reached each; the rates are
-    flows', by destination."""
-    ports: dict[str, list[float | None]] = {}
-    for port, rate in rates_bps:
-        ports.setdefault(port, []).append(rate)
-    totals = [total for total in map(m.total, ports.values()) if total is None or total > 0]
+    flows', whose destinations are the ports."""
+    sums = m.sum_by_port(ports, rates_bps).values()
+    totals = [total for total in sums if total is None or total > 0]
     if None in totals or not totals:
         return None
     mean = m.mean(totals)

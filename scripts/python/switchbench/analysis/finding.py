@@ -8,14 +8,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..records.records import PhaseKey
+from ..records.flows import Pair
+from ..records.rows import PhaseKey
 from .bottleneck import Groups, Shares
 
 STEP = 1.1  # a load is larger than another, and not the same one with noise, by this factor
 
 MOST_FLOWS = 100  # named in a phase, for each kind; the rest is one finding without a flow
-
-Pair = tuple[str, str]
 
 Lowest = tuple[float, float]  # seconds after the window's opening
 

@@ -13,14 +13,18 @@ from array import array
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any
+
+import numpy as np
 
 from ..base import transports
 from ..base.model import Trial
-from ..records.records import Flow, PhaseRecords, Record
+from ..records.flows import Pair, PhaseFlows
+from ..records.record_forms import Record
 from . import measures as m
 from .bottleneck import LOSING, Shares, group_of_port, locate, shares_of
-from .finding import MOST_FLOWS, ORDER, STEP, Finding, LoadPoint, Pair, by_flow, finding
+from .finding import MOST_FLOWS, ORDER, STEP, Finding, LoadPoint, by_flow, finding
 from .loss_location import not_in_network
 from .strays import FlowOutcome, read_strays
 
@@ -75,39 +79,28 @@ class FindingTable:
         self._reach: dict[str, _Reach] = {}  # by transport
         self._unfinished: list[Finding] = []
 
-    def add(
-        self,
-        result: m.PhaseResult,
-        phase: PhaseRecords,
-        lines: Mapping[str, int],
-        displaced: Mapping[str, int],
-    ) -> None:
-        """Takes one measured phase. By port, `lines`: line rates; `displaced`: displaced_frames."""
+    def add(self, result: m.PhaseResult) -> None:
+        """Takes one measured phase."""
         if not transports.of(result.entry["transport"]).frames:
             self._unfinished += _unfinished(result)
             return
-        losses = {(flow.src, flow.dst): m.lost_frames(flow) for flow in result.flows}
-        lost = {pair: count for pair, count in losses.items() if count}
-        astray = _Astray(phase, losses)
-        elsewhere = not_in_network(phase, displaced)
-        point = _point(result, astray.less(lost), elsewhere, lines)
-        point.flows = array("Q", map(self._number, result.flows))
-        point.lowest = {
-            pair: (course.lowest.from_ms / 1e3, course.lowest.to_ms / 1e3)
-            for pair, course in phase.courses.items()
-            if pair in point.lost and course.lowest is not None
-        }
-        point.shares = shares_of(result.flows, point.lost, self._groups)
-        if None not in losses.values():
-            self._note_reach(point.transport, result.flows, lost)
+        flows, pairs = result.flows, result.flows.pairs
+        count = m.lost_frames(flows)
+        losing = np.flatnonzero(count > 0).tolist()
+        lost = {pairs[flow]: int(count[flow]) for flow in losing}
+        astray = _Astray(result, lost)
+        left = astray.less(lost)
+        point = _point(result, left)
+        point.flows = array("Q", map(self._number, pairs))
+        point.lowest = {pair: at for pair in left if (at := result.when_lowest(pair))}
+        point.shares = shares_of(flows, left, self._groups)
+        if not np.isnan(count).any():
+            self._note_reach(point.transport, flows, lost)
         point.found += astray.findings(point)
         for kind, name in _OF_ENDS.items():
-            counts = {
-                (flow.src, flow.dst): getattr(flow.destination, name) or 0
-                for flow in result.flows
-                if flow.destination
-            }
-            point.found += by_flow(point, kind, counts)
+            said = np.nan_to_num(flows.destination.floats(name))
+            some = np.flatnonzero(said).tolist()
+            point.found += by_flow(point, kind, {pairs[flow]: int(said[flow]) for flow in some})
         self._points.append(point)
 
     def unreachable(self, record: Record, trial: Trial) -> None:
@@ -144,18 +137,20 @@ class FindingTable:
         found.sort(key=lambda finding: (ORDER[finding.kind], -finding.count))
         return [finding.entry() for finding in found]
 
-    def _number(self, flow: Flow) -> int:
-        src, dst = (self._numbers.setdefault(p, len(self._numbers)) for p in (flow.src, flow.dst))
+    def _number(self, pair: Pair) -> int:
+        src, dst = (self._numbers.setdefault(port, len(self._numbers)) for port in pair)
         return src << 32 | dst
 
-    def _note_reach(self, transport: str, flows: list[Flow], lost: Mapping[Pair, int]) -> None:
+    def _note_reach(self, transport: str, flows: PhaseFlows, lost: Mapping[Pair, int]) -> None:
         reach = self._reach.setdefault(transport, _Reach())
-        for flow in flows:
-            pair = (flow.src, flow.dst)
-            if not flow.source or not flow.destination or not flow.source.whole.frames:
-                continue
-            reach.tried.update(pair)
-            if not flow.destination.whole.frames and lost.get(pair):
+        sent, came = (end.floats("frames") for end in (flows.source, flows.destination))
+        tried = flows.destination.seen & (np.nan_to_num(sent) > 0)
+        reach.tried.update(
+            chain.from_iterable(flows.pairs[flow] for flow in np.flatnonzero(tried).tolist())
+        )
+        for flow in np.flatnonzero(tried & (np.nan_to_num(came) == 0)).tolist():
+            pair = flows.pairs[flow]
+            if lost.get(pair):
                 reach.failed[pair] += 1
                 reach.lost[pair] += lost[pair]
 
@@ -218,13 +213,13 @@ def _unfinished(result: m.PhaseResult) -> list[Finding]:
     """The flows of a transfer that were cut off: its time is not theirs."""
     if result.entry["traffic"] != "transfer" or result.entry["drained"] is not False:
         return []
+    flows = result.flows
+    sent, came = (
+        np.nan_to_num(end.floats("payload_bytes")) for end in (flows.source, flows.destination)
+    )
     missing = [
-        (
-            (flow.source.whole.payload_bytes or 0) - (flow.destination.whole.payload_bytes or 0),
-            (flow.src, flow.dst),
-        )
-        for flow in result.flows
-        if flow.source and flow.destination
+        (int(sent[flow] - came[flow]), flows.pairs[flow])
+        for flow in np.flatnonzero(flows.whole).tolist()
     ]
     about: dict[str, Any] = {
         "key": result.key, "where": result.label, "started": result.entry["started"],
@@ -237,25 +232,20 @@ def _unfinished(result: m.PhaseResult) -> list[Finding]:
     ]
 
 
-def _point(
-    result: m.PhaseResult,
-    lost: dict[Pair, int],
-    elsewhere: Mapping[Pair, int],
-    lines: Mapping[str, int],
-) -> LoadPoint:
-    """`elsewhere`: what of the losses hosts or other traffic may explain."""
-    entry = result.entry
-    offered = [m.offered_line_bps(flow) for flow in result.flows]
-    asked = m.sum_by_port(result.flows, "dst", offered)
-    fits = {port for port, bps in asked.items() if bps is not None and bps <= lines.get(port, 0)}
-    losing = {
-        (flow.src, flow.dst)
-        for flow in result.flows
-        if flow.dst in fits
-        and lost.get((flow.src, flow.dst), 0) - elsewhere.get((flow.src, flow.dst), 0)
-        > LOSING * _sent(flow)
+def _point(result: m.PhaseResult, lost: dict[Pair, int]) -> LoadPoint:
+    """`lost`: without frames that came to another port. What of the losses hosts or other traffic
+    may explain is not the network's."""
+    entry, flows = result.entry, result.flows
+    offered = m.offered_line_bps(flows)
+    ports = flows.ends("dst")
+    asked = m.sum_by_port(ports, offered)
+    fits = {
+        port for port, bps in asked.items() if bps is not None and bps <= result.lines.get(port, 0)
     }
-    sent = sum(_sent(flow) for flow in result.flows)
+    counts = np.array([lost.get(pair, 0) for pair in flows.pairs], dtype=np.float64)
+    sent = np.nan_to_num(flows.source.floats("frames"))
+    more = counts - not_in_network(result) > LOSING * sent
+    losing = more & np.array([port in fits for port in ports.names], dtype=bool)[ports.place]
     return LoadPoint(
         key=result.key,
         transport=entry["transport"],
@@ -264,60 +254,66 @@ def _point(
         started=entry["started"],
         lowest={},
         flows=array("Q"),
-        intended_bps=m.total(map(m.intended_line_bps, result.flows)) or 0.0,
+        intended_bps=m.total(m.intended_line_bps(flows)) or 0.0,
         offered_bps=m.total(offered) or 0.0,
-        delivered_bps=m.total(m.delivered_line_bps(flow) for flow in result.flows) or 0.0,
+        delivered_bps=m.total(m.delivered_line_bps(flows)) or 0.0,
         shares=Shares(),
         lost=lost,
-        lost_share=sum(lost.values()) / sent if sent else 0.0,
-        overloaded=2 * len(losing) > len(result.flows),
-        suspects=_slow(result.flows, lost, losing),
+        lost_share=sum(lost.values()) / float(sent.sum()) if sent.any() else 0.0,
+        overloaded=2 * int(losing.sum()) > len(flows),
+        suspects=_slow(flows, counts, losing),
     )
 
 
-def _slow(flows: list[Flow], lost: Mapping[Pair, int], losing: set[Pair]) -> dict[str, int]:
+def _slow(flows: PhaseFlows, lost: m.Floats, losing: m.Bools) -> dict[str, int]:
     """Ports that lose of every flow for them and take less from their hosts than intended."""
-    ends: dict[str, list[Pair]] = {}
+    if not losing.any():
+        return {}
+    sent = np.nan_to_num(flows.source.floats("frames"))
+    intended = np.nan_to_num(flows.source.floats("intended"))
+    held = sent < SLOW * intended
     short: dict[str, bool] = {}
-    sent: Counter[str] = Counter()
-    for flow in flows:
-        sent[flow.dst] += _sent(flow)
-        ends.setdefault(flow.dst, []).append((flow.src, flow.dst))
-        intended = (flow.source.intended if flow.source else None) or 0
-        if flow.source and flow.source.role == "generate" and intended:
-            held = _sent(flow) < SLOW * intended
-            short[flow.src] = short.get(flow.src, True) and held
-    gone = {
-        port: sum(lost.get(pair, 0) for pair in pairs) / max(1, sent[port])
-        for port, pairs in ends.items()
-    }
+    for flow in np.flatnonzero(flows.source.generates & (intended > 0)).tolist():
+        src = flows.pairs[flow][0]
+        short[src] = short.get(src, True) and bool(held[flow])
+    ports = flows.ends("dst")
+    kept = m.sum_by_port(ports, (~losing).astype(np.float64))
+    offered = m.sum_by_port(ports, sent)
     return {
-        port: sum(lost.get(pair, 0) for pair in pairs)
-        for port, pairs in ends.items()
-        if short.get(port) and losing.issuperset(pairs) and gone[port] > 1.0 - SLOW
+        port: int(gone)
+        for port, gone in m.sum_by_port(ports, lost).items()
+        if gone is not None
+        and short.get(port)
+        and not kept[port]
+        and gone / max(1.0, offered[port] or 0.0) > 1.0 - SLOW
     }
 
 
 class _Astray:
     """Frames of one phase that came to ports that are not theirs."""
 
-    def __init__(self, phase: PhaseRecords, losses: Mapping[Pair, int | None]) -> None:
-        """`losses`: frames that each flow's destination lacks; None: not known."""
-        ports = phase.ports.keys()
+    def __init__(self, result: m.PhaseResult, lost: Mapping[Pair, int]) -> None:
+        """`lost`: frames that each flow's destination lacks; a flow may lack none."""
+        names = result.ports.texts("port")
         self._read: dict[Pair, FlowOutcome] = {}
-        self._open: Counter[str] = Counter(  # at a port, with no reading
-            {name: port.misdelivered or 0 for name, port in phase.ports.items()}
-        )
+        self._open: Counter[str] = Counter()  # at a port, with no reading
+        came = np.nan_to_num(result.ports.floats("misdelivered"))
+        for port in np.flatnonzero(came).tolist():
+            self._open[names[port]] = int(came[port])
+        known = m.lost_frames(result.flows)
+        unknown = {result.flows.pairs[flow] for flow in np.flatnonzero(np.isnan(known)).tolist()}
         by_flow: dict[Pair, dict[str, int]] = {}
-        for (src, dst, port), count in phase.strays.items():
+        for (src, dst, at), count in result.strays.items():
             if src is not None and dst is not None:
-                by_flow.setdefault((src, dst), {})[port] = count
-        for pair, at in by_flow.items():
-            lost = losses.get(pair)
-            reading = None if lost is None else read_strays(at, lost, ports - set(pair))
+                by_flow.setdefault((src, dst), {})[at] = count
+        flows = set(result.flows.pairs) if by_flow else set()
+        for pair, found in by_flow.items():
+            if pair not in flows or pair in unknown:
+                continue
+            reading = read_strays(found, lost.get(pair, 0), set(names) - set(pair))
             if reading is not None:
                 self._read[pair] = reading
-                self._open.subtract(at)
+                self._open.subtract(found)
 
     def less(self, lost: Mapping[Pair, int]) -> dict[Pair, int]:
         """The losses without what came to another port."""
@@ -339,7 +335,3 @@ class _Astray:
             finding(point, "misdelivered", n, port=port) for port, n in self._open.items() if n > 0
         ]
         return by_flow(point, "flood", flooded) + by_flow(point, "wrong-port", wrong) + unread
-
-
-def _sent(flow: Flow) -> int:
-    return (flow.source.whole.frames if flow.source else None) or 0

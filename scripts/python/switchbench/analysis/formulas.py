@@ -6,11 +6,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+import numpy as np
+
 from ..base.measures import LATENCY_MEASURES, MEASURES
+from ..records.flows import PhaseFlows, Places, Times
 from ..records.latency import figure
-from ..records.records import Flow
 from .measures import (
     MEGA,
+    ByPort,
+    Floats,
     PhaseResult,
     greatest,
     least,
@@ -18,10 +22,10 @@ from .measures import (
     lost_frames,
     median,
     payload_bps,
+    sum_by_port,
     total,
 )
 
-Values = dict[str, float | None]  # by port
 Reducer = Callable[[Iterable[float | None]], float | None]
 
 
@@ -31,8 +35,8 @@ class Formula:
 
     phase: Callable[[PhaseResult], float | None]
     reduce: Reducer
-    flow: Callable[[Flow], float | None] | None = None
-    port: Callable[[PhaseResult], Values] | None = None
+    flow: Callable[[PhaseFlows], Floats] | None = None
+    port: Callable[[PhaseResult], ByPort] | None = None
     of_network: bool = True  # worthless where a host was the limit
     of_repeats: bool = False  # the rate whose mean over the repeats has to be sure
 
@@ -55,45 +59,42 @@ def _entry(*names: str) -> Callable[[PhaseResult], float | None]:
 # --- of a flow -----------------------------------------------------------------------------------
 
 
-def _judged(name: str) -> Callable[[Flow], float | None]:
+def _judged(name: str) -> Callable[[PhaseFlows], Floats]:
     """A count that the destination keeps of frames; tcp sees none."""
 
-    def value(flow: Flow) -> float | None:
-        side = flow.destination
-        if side is None or side.whole.frames is None:
-            return None
-        count: int | None = getattr(side, name)
-        return count
+    def values(flows: PhaseFlows) -> Floats:
+        end = flows.destination
+        found: Floats = np.where(np.isnan(end.floats("frames")), np.nan, end.floats(name))
+        return found
 
-    return value
+    return values
 
 
-def _retransmitted(flow: Flow) -> float | None:
-    return None if flow.source is None else flow.source.measures.get("retransmitted_segments")
+def _throughput(flows: PhaseFlows) -> Floats:
+    found: Floats = np.where(flows.window_off, np.nan, payload_bps(flows) / MEGA)
+    return found
 
 
-def _throughput(flow: Flow) -> float | None:
-    rate = None if flow.window_off else payload_bps(flow)
-    return None if rate is None else rate / MEGA
+def _offered(flows: PhaseFlows) -> Floats:
+    return flows.source.floats("frames")
 
 
-def _offered(flow: Flow) -> float | None:
-    return None if flow.source is None else flow.source.whole.frames
+def _of_times(value: Callable[[Times], float | None]) -> Callable[[PhaseFlows], Floats]:
+    """What is read from the histograms of each flow."""
+    return lambda flows: np.array(
+        [value(flows.times.get(pair, {})) for pair in flows.pairs], dtype=np.float64
+    )
 
 
-def _delivered(flow: Flow) -> float | None:
-    return None if flow.destination is None else flow.destination.whole.frames
-
-
-def _lost_probes(flow: Flow) -> float | None:
-    times = flow.times.get("round_trip")
-    return None if times is None else times.lost
+def _lost_probes(times: Times) -> float | None:
+    found = times.get("round_trip")
+    return None if found is None else found.lost
 
 
 # --- of a port -----------------------------------------------------------------------------------
 
 
-def _lesser(source: Values, destination: Values) -> Values:
+def _lesser(source: ByPort, destination: ByPort) -> ByPort:
     """Of each port the lesser of what came from it and what came to it."""
     both = dict(source)
     for port, value in destination.items():
@@ -101,11 +102,11 @@ def _lesser(source: Values, destination: Values) -> Values:
     return both
 
 
-def _port_shares(result: PhaseResult) -> Values:
+def _port_shares(result: PhaseResult) -> ByPort:
     return _lesser(result.shares.source, result.shares.destination)
 
 
-def _relative(shares: Values) -> Values:
+def _relative(shares: ByPort) -> ByPort:
     """Percent of the median port's share."""
     middle = median(shares.values())
     if not middle:
@@ -113,7 +114,7 @@ def _relative(shares: Values) -> Values:
     return {port: None if v is None else 100.0 * v / middle for port, v in shares.items()}
 
 
-def _port_uniformity(result: PhaseResult) -> Values:
+def _port_uniformity(result: PhaseResult) -> ByPort:
     return _lesser(_relative(result.shares.source), _relative(result.shares.destination))
 
 
@@ -122,49 +123,42 @@ def _uniformity(result: PhaseResult) -> float | None:
     return None if None in values else least(values)
 
 
-def _by_port(
-    result: PhaseResult, of: Callable[[Flow], float | None]
-) -> dict[str, list[float | None]]:
+def _sum_of_port(flows: PhaseFlows, values: Floats) -> ByPort:
     """A flow's value, at both its ports."""
-    found: dict[str, list[float | None]] = {}
-    for flow in result.flows:
-        for port in (flow.src, flow.dst):
-            found.setdefault(port, []).append(of(flow))
-    return found
+    ends = Places.of([port for pair in flows.pairs for port in pair])
+    return sum_by_port(ends, np.repeat(values, 2))
 
 
-def _port_loss(result: PhaseResult) -> Values:
-    return {port: total(values) for port, values in _by_port(result, lost_frames).items()}
+def _port_loss(result: PhaseResult) -> ByPort:
+    return _sum_of_port(result.flows, lost_frames(result.flows))
 
 
-def _port_loss_percent(result: PhaseResult) -> Values:
-    lost = _port_loss(result)
-    offered = {port: total(values) for port, values in _by_port(result, _offered).items()}
+def _port_loss_percent(result: PhaseResult) -> ByPort:
+    offered = _sum_of_port(result.flows, _offered(result.flows))
     return {
-        port: None if (count := lost[port]) is None or not (sent := offered[port]) else
-        100.0 * count / sent
-        for port in lost
-    }  # fmt: skip
+        port: None if lost is None or not (sent := offered[port]) else 100.0 * lost / sent
+        for port, lost in _port_loss(result).items()
+    }
 
 
 # --- by measure ----------------------------------------------------------------------------------
 
 _REDUCERS: dict[str, Reducer] = {"min": least, "max": greatest, "sum": total}
 
-_OF_FLOW: dict[str, Callable[[Flow], float | None]] = {
+_OF_FLOW: dict[str, Callable[[PhaseFlows], Floats]] = {
     "throughput": _throughput,
     "offered_frames": _offered,
-    "delivered_frames": _delivered,
+    "delivered_frames": lambda flows: flows.destination.floats("frames"),
     "lost_frames": lost_frames,
     "loss_percent": loss_percent,
     "duplicated_frames": _judged("duplicated"),
     "reordered_frames": _judged("reordered"),
     "late_frames": _judged("late"),
     "corrupted_frames": _judged("corrupted"),
-    "retransmitted_segments": _retransmitted,
-    "lost_probes": _lost_probes,
+    "retransmitted_segments": lambda flows: flows.source.floats("retransmitted_segments"),
+    "lost_probes": _of_times(_lost_probes),
 }
-_OF_PORT: dict[str, Callable[[PhaseResult], Values]] = {
+_OF_PORT: dict[str, Callable[[PhaseResult], ByPort]] = {
     "percent_of_line": _port_shares,
     "uniformity_percent": _port_uniformity,
     "lost_frames": _port_loss,
@@ -172,8 +166,8 @@ _OF_PORT: dict[str, Callable[[PhaseResult], Values]] = {
 }
 
 
-def _latency(kind: str, name: str) -> Callable[[Flow], float | None]:
-    return lambda flow: figure(kind, name, flow.times.get(kind))
+def _latency(kind: str, name: str) -> Callable[[PhaseFlows], Floats]:
+    return _of_times(lambda times: figure(kind, name, times.get(kind)))
 
 
 _OF_FLOW |= {key: _latency(kind, name) for key, (kind, name) in LATENCY_MEASURES.items()}

@@ -1,109 +1,97 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Interval results: how low each flow fell while its phase ran, and when.
-
-One pass over the records and a few numbers a flow: a run of an hour fits in memory.
-"""
+"""Interval results: how low each flow fell while its phase ran, and when."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass
+from typing import Any
 
-from ..records.records import PhaseRecords, Record
+import numpy as np
+
+from ..records.flows import Pair
+from ..records.rows import Bools, Floats, Numbers, Rows
 from . import measures as m
 
 LOWEST_SHOWN = 5  # flows of a phase that fell the furthest below their own mean
 
 
-class Span(NamedTuple):
-    """What came of a flow between two marks, milliseconds after the window's opening."""
+@dataclass(frozen=True)
+class Intervals:
+    """The spans of a phase's flows, from one mark to the next."""
 
-    from_ms: float
-    to_ms: float
-    payload_bytes: int
+    pairs: Sequence[Pair]  # flows, in the order in which they were first heard of
+    flow: Numbers  # of each span: its place in `pairs`
+    spans: Rows
+    mbps: Floats  # of each span
+
+    @classmethod
+    def of(cls, spans: Rows, off: Set[Pair], is_stream: bool) -> Intervals:
+        """Without the last span in which something came, and the empty ones behind it, of a flow
+        that is done: a transfer's, or one whose window was off (`off`)."""
+        places: dict[Pair, int] = {}
+        flow = np.array([places.setdefault(pair, len(places)) for pair in spans.pairs()], np.int64)
+        done = np.array([not is_stream or pair in off for pair in places], dtype=bool)
+        kept = ~done[flow] | _before_last(flow, spans.floats("payload_bytes") > 0, len(places))
+        flow, spans = flow[kept], spans.taken(kept)
+        length_ms = spans.floats("to_ms") - spans.floats("from_ms")
+        mbps = 8.0 * spans.floats("payload_bytes") / length_ms / 1e3
+        return cls(list(places), flow, spans, mbps)
 
     @property
-    def mbps(self) -> float:
-        """Payload in Mbit/s."""
-        return 8.0 * self.payload_bytes / (self.to_ms - self.from_ms) / 1e3
+    def lowest(self) -> dict[Pair, int]:
+        """By flow: the span in which least came, of several the first."""
+        order = np.lexsort((np.arange(len(self.flow)), self.mbps, self.flow))
+        flows, first = np.unique(self.flow[order], return_index=True)
+        spans = order[first].tolist()
+        return {self.pairs[flow]: span for flow, span in zip(flows.tolist(), spans, strict=True)}
+
+    def when(self, span: int) -> tuple[float, float]:
+        """Seconds after the window's opening."""
+        ends = (self.spans.floats("from_ms"), self.spans.floats("to_ms"))
+        return float(ends[0][span]) / 1e3, float(ends[1][span]) / 1e3
 
 
-@dataclass(slots=True)
-class FlowIntervals:
-    """One flow in one phase, as far as it has come."""
-
-    payload_bytes: int = 0
-    span_ms: float = 0.0
-    count: int = 0
-    lowest: Span | None = None
-    pending: list[Span] = field(default_factory=list)  # since something last came
-
-    def add(self, span: Span) -> None:
-        """Takes the next span."""
-        if span.payload_bytes > 0:
-            self._confirm()
-        self.pending.append(span)
-
-    def close(self, whole: bool) -> None:
-        """No more will come. A transfer that is done (not `whole`) has nothing more to deliver:
-        its last span and the empty ones behind it say nothing."""
-        if whole:
-            self._confirm()
-        self.pending.clear()
-
-    def _confirm(self) -> None:
-        for span in self.pending:
-            self.payload_bytes += span.payload_bytes
-            self.span_ms += span.to_ms - span.from_ms
-            self.count += 1
-            if self.lowest is None or span.mbps < self.lowest.mbps:
-                self.lowest = span
-        self.pending.clear()
+def _before_last(flow: Numbers, something: Bools, flows: int) -> Bools:
+    """The spans before the last one of their flow in which something came."""
+    last = np.full(flows, -1)
+    last[flow[something]] = np.flatnonzero(something)
+    found: Bools = np.arange(len(flow)) < last[flow]
+    return found
 
 
-def add_interval(phase: PhaseRecords, record: Record) -> None:
-    """Takes an `interval` record: several flows to one port, several spans each."""
-    ends = [float(at) for at in record["at_ms"]]
-    begins = [float(record["from_ms"]), *ends]
-    for src, counts in record["flows"]:
-        course = phase.courses.setdefault((src, record["dst"]), FlowIntervals())
-        for begin, end, count in zip(begins, ends, counts, strict=False):
-            if end > begin:
-                course.add(Span(begin, end, count))
+def interval_entry(intervals: Intervals, lowest: Mapping[Pair, int], off: Set[Pair]) -> Any:
+    """The `intervals` of a phase's entry in the summary, without flows whose window was off."""
+    size = len(intervals.pairs)
+    length_ms = intervals.spans.floats("to_ms") - intervals.spans.floats("from_ms")
+    count = np.bincount(intervals.flow, minlength=size)
+    payload = np.bincount(intervals.flow, intervals.spans.floats("payload_bytes"), size)
+    span_ms = np.bincount(intervals.flow, length_ms, size)
+    in_it = np.array([pair not in off for pair in intervals.pairs], dtype=bool) & (count > 0)
+    mean = 8.0 * payload / np.where(span_ms > 0, span_ms, np.nan) / 1e3
+    low = np.full(size, np.nan)
+    for place, pair in enumerate(intervals.pairs):
+        if pair in lowest:
+            low[place] = intervals.mbps[lowest[pair]]
+    percent = np.where(mean > 0, 100.0 * low / np.where(mean > 0, mean, 1.0), 100.0)
 
+    def entry(place: int) -> dict[str, Any]:
+        src, dst = intervals.pairs[place]
+        from_s, to_s = intervals.when(lowest[src, dst])
+        ends = {"src": src, "dst": dst, "mbps": float(low[place])}
+        return ends | {
+            "percent_of_mean": float(percent[place]),
+            "from_s": from_s,
+            "to_s": to_s,
+        }
 
-def interval_entry(
-    courses: Mapping[tuple[str, str], FlowIntervals], traffic: str
-) -> dict[str, Any]:
-    """The `interval` of a phase's entry in the summary."""
-    for course in courses.values():
-        course.close(whole=traffic == "stream")
-    lows = [low for ends, course in courses.items() if (low := _low(ends, course)) is not None]
-    least = min(lows, key=lambda low: low["mbps"], default=None)
-    spans = max((course.count for course in courses.values()), default=0)
+    known = np.flatnonzero(in_it)
+    slowest = entry(int(known[low[known].argmin()])) if len(known) else None
+    furthest = known[np.argsort(percent[known], kind="stable")][:LOWEST_SHOWN]
     return {
-        "count": spans,
-        "length_s": _step_s(courses.values()),
-        "min": None if least is None else least["mbps"],
-        "slowest": least,
-        "lowest": sorted(lows, key=lambda low: low["percent_of_mean"])[:LOWEST_SHOWN],
+        "count": int(count[known].max()) if len(known) else 0,
+        "length_s": m.median(span_ms[known] / count[known] / 1e3),
+        "min": None if slowest is None else slowest["mbps"],
+        "slowest": slowest,
+        "lowest": [entry(place) for place in furthest.tolist()],
     }
-
-
-def _low(ends: tuple[str, str], course: FlowIntervals) -> dict[str, Any] | None:
-    if course.lowest is None or not course.span_ms:
-        return None
-    mean = 8.0 * course.payload_bytes / course.span_ms / 1e3
-    return {
-        "src": ends[0],
-        "dst": ends[1],
-        "mbps": course.lowest.mbps,
-        "percent_of_mean": 100.0 * course.lowest.mbps / mean if mean else 100.0,
-        "from_s": course.lowest.from_ms / 1e3,
-        "to_s": course.lowest.to_ms / 1e3,
-    }
-
-
-def _step_s(courses: Iterable[FlowIntervals]) -> float | None:
-    return m.median(course.span_ms / course.count / 1e3 for course in courses if course.count)

@@ -13,10 +13,11 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from ..base.errors import ConfigurationError
+from ..base.measures import COUNT
 from ..base.model import Trial
 from ..config.clauses import Clause, Spec, name_of, parse_clause, selected
 from .formulas import FORMULAS, Formula, Reducer
-from .measures import PhaseResult, least
+from .measures import PhaseResult, as_int, least, observed
 
 ACCEPTED = "accepted"
 REFUSED = "refused"
@@ -169,13 +170,18 @@ class _Seen:
         formula, key = self.formula, result.key
         here = ValueLocation(key.trial, key.repeat, result.entry["pattern"], key.network, key.phase)
         if self.clause.over == "flow" and formula.flow is not None:
-            for flow in result.flows:
-                yield JudgedValue(formula.flow(flow), here._replace(src=flow.src, dst=flow.dst))
+            values = observed(formula.flow(result.flows))
+            for (src, dst), value in zip(result.flows.pairs, values, strict=True):
+                yield JudgedValue(self._counted(value), here._replace(src=src, dst=dst))
         elif self.clause.over == "port" and formula.port is not None:
             for port, value in formula.port(result).items():
-                yield JudgedValue(value, here._replace(port=port))
+                yield JudgedValue(self._counted(value), here._replace(port=port))
         else:
             yield JudgedValue(formula.phase(result), here)
+
+    def _counted(self, value: float | None) -> float | None:
+        """Counts of columns are whole."""
+        return as_int(value) if self.clause.measure.format == COUNT else value
 
     def _group(self, at: ValueLocation) -> Any:
         """What values of several phases are put together by."""

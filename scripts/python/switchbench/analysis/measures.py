@@ -2,18 +2,24 @@
 """The measures by formula, as doc/reference/measures.md states them. Pure functions of joined
 records.
 
-None is "not observed" and stays so: a sum with an unknown part is unknown.
+Columns have an element for each flow, NaN where nothing was observed. Of single values None is "not
+observed" and stays so: a sum with an unknown part is unknown.
 """
 
 from __future__ import annotations
 
-import math
 import statistics
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
-from ..records.records import Count, Flow, NodePhase, PacketShape, PhaseKey, PortCount
+import numpy as np
+
+from ..records.flows import Ends, Packets, Pair, PhaseFlows, Places
+from ..records.record_forms import Record
+from ..records.rows import Bools as Bools
+from ..records.rows import Floats as Floats
+from ..records.rows import PhaseKey, Rows
 
 LEAST_FRAME = 64
 FRAME_OVERHEAD_L1 = 20  # preamble 7, start delimiter 1, gap 12 bytes (IEEE 802.3)
@@ -36,50 +42,109 @@ MEGA = 1e6
 GIGA = 1e9
 
 
-def total(values: Iterable[float | None]) -> float | None:
-    """The sum; None when any part, or everything, is unknown."""
+Values = Iterable[float | None] | Floats
+
+
+def _known(values: Values) -> tuple[list[float], bool]:
+    """What is known of some values, and whether all of them are."""
+    if isinstance(values, np.ndarray):
+        seen = ~np.isnan(values)
+        return values[seen].tolist(), bool(seen.all())
     parts = list(values)
     known = [value for value in parts if value is not None]
-    return sum(known) if known and len(known) == len(parts) else None
+    return known, len(known) == len(parts)
 
 
-def total_int(values: Iterable[int | None]) -> int | None:
+def total(values: Values) -> float | None:
+    """The sum; None when any part, or everything, is unknown."""
+    known, whole = _known(values)
+    return sum(known) if known and whole else None
+
+
+def total_int(values: Values) -> int | None:
     """`total` of counts."""
     result = total(values)
     return None if result is None else int(result)
 
 
-def total_known(values: Iterable[int | None]) -> int | None:
+def total_known(values: Values) -> int | None:
     """The sum of events: what is known counts, but 0 is only said when every part is known."""
-    parts = list(values)
-    known = sum(value for value in parts if value is not None)
-    return known if known or (parts and None not in parts) else None
+    known, whole = _known(values)
+    events = int(sum(known))
+    return events if events or (known and whole) else None
 
 
-def least(values: Iterable[float | None]) -> float | None:
+def least(values: Values) -> float | None:
     """The minimum of what is known."""
-    return min((value for value in values if value is not None), default=None)
+    return min(_known(values)[0], default=None)
 
 
-def greatest(values: Iterable[float | None]) -> float | None:
+def greatest(values: Values) -> float | None:
     """The maximum of what is known."""
-    return max((value for value in values if value is not None), default=None)
+    return max(_known(values)[0], default=None)
 
 
-def mean(values: Iterable[float | None]) -> float | None:
+def mean(values: Values) -> float | None:
     """The mean of what is known."""
-    known = [value for value in values if value is not None]
+    known, _ = _known(values)
     return statistics.fmean(known) if known else None
 
 
-def median(values: Iterable[float | None]) -> float | None:
+def median(values: Values) -> float | None:
     """The median of what is known."""
-    known = [value for value in values if value is not None]
+    known, _ = _known(values)
     return statistics.median(known) if known else None
 
 
-def packet_shape(verbs: dict[str, Any], opened: dict[str, Any], mtu: float | None) -> PacketShape:
-    """The packets of a flow: by its options, what the node said of its port, and its path MTU."""
+def as_int(value: float | None) -> int | None:
+    """A count out of a column."""
+    return None if value is None or np.isnan(value) else int(value)
+
+
+def observed(values: Floats) -> list[float | None]:
+    """A column's elements, None where nothing was observed."""
+    return [None if value != value else value for value in values.tolist()]
+
+
+# --- what flows have on the line -----------------------------------------------------------------
+
+
+def packets_of(
+    verbs: Mapping[str, Any],
+    opened: Mapping[tuple[str, str], Record],
+    transport: str,
+    flows: PhaseFlows,
+) -> Packets:
+    """The packets of RDMA flows: by their options, what the node said of their ports (by port and
+    transport), and their path MTU."""
+    shapes = [
+        packet_shape(verbs, opened.get((src, transport), {}), mtu)
+        for (src, _), mtu in zip(
+            flows.pairs,
+            observed(
+                np.where(
+                    flows.source.seen,
+                    flows.source.floats("path_mtu_bytes"),
+                    flows.destination.floats("path_mtu_bytes"),
+                )
+            ),
+            strict=True,
+        )
+    ]
+    columns = np.array(shapes, dtype=np.float64).reshape(-1, 3)
+    return Packets(*columns.T)
+
+
+class PacketShape(NamedTuple):
+    """Packets of one flow."""
+
+    path_mtu_bytes: int
+    packet_bytes: int
+    message_bytes: int
+
+
+def packet_shape(verbs: Mapping[str, Any], opened: Record, mtu: float | None) -> PacketShape:
+    """Of one flow: path MTU, layer-1 bytes of each packet beside its payload, and of a message."""
     if opened.get("link_layer") == "InfiniBand":
         packet = _INFINIBAND_PACKET
     else:
@@ -91,150 +156,164 @@ def packet_shape(verbs: dict[str, Any], opened: dict[str, Any], mtu: float | Non
     return PacketShape(int(mtu or opened.get("mtu") or USUAL_PATH_MTU), packet, message)
 
 
-def _packet_bits(shape: PacketShape, count: Count) -> float:
+def line_bits(flows: PhaseFlows, end: Ends) -> Floats:
+    """Layer-1 bits in the windows of one end: exact where frames are counted, else by packets or
+    full TCP segments."""
+    payload = end.floats("window_payload_bytes")
+    if flows.packets is not None:
+        shaped = _packet_bits(flows.packets, payload, end.floats("window_messages"))
+    else:
+        segment = _segment_payload(flows)
+        with np.errstate(over="ignore"):
+            shaped = 8.0 * payload * (segment + TCP_SEGMENT_OVERHEAD) / segment
+    frames = end.floats("window_frames")
+    bits = 8.0 * (end.floats("window_frame_bytes") + FRAME_OVERHEAD_L1 * frames)
+    found: Floats = np.where(np.isnan(bits), shaped, bits)
+    return found
+
+
+def _packet_bits(packets: Packets, payload: Floats, counted: Floats) -> Floats:
     """Payload with the headers of its packets; the last packet of a message may be short."""
-    payload, messages = count.payload_bytes or 0, count.messages or 0
-    each = payload / messages if messages else float(payload)
-    packets = math.ceil(each / shape.path_mtu_bytes) * max(1, messages)
-    return 8.0 * (payload + packets * shape.packet_bytes + messages * shape.message_bytes)
+    messages = np.nan_to_num(counted)
+    each = payload / np.maximum(messages, 1.0)
+    count = np.ceil(each / packets.path_mtu_bytes) * np.maximum(messages, 1.0)
+    headers = count * packets.packet_bytes + messages * packets.message_bytes
+    found: Floats = 8.0 * (payload + headers)
+    return found
 
 
-def line_bits(flow: Flow, count: Count) -> float | None:
-    """Layer-1 bits: exact where frames are counted, else by packets or full TCP segments."""
-    if count.frames is not None and count.frame_bytes is not None:
-        return 8.0 * (count.frame_bytes + FRAME_OVERHEAD_L1 * count.frames)
-    if count.payload_bytes is not None and flow.packet is not None:
-        return _packet_bits(flow.packet, count)
-    if count.payload_bytes is not None:
-        segment = _segment_payload(flow)
-        return 8.0 * count.payload_bytes * (segment + TCP_SEGMENT_OVERHEAD) / segment
-    return None
+def _segment_payload(flows: PhaseFlows) -> Floats:
+    """As the senders' kernels say (TCP_INFO), else that of MTU 1500."""
+    said = flows.source.floats("mss_bytes")
+    found: Floats = np.where(np.nan_to_num(said) == 0, TCP_SEGMENT_PAYLOAD, said)
+    return found
 
 
-def _segment_payload(flow: Flow) -> float:
-    """As the sender's kernel says (TCP_INFO), else that of MTU 1500."""
-    measures = flow.source.measures if flow.source else {}
-    return measures.get("mss_bytes") or TCP_SEGMENT_PAYLOAD
+def per_second(amount: Floats, span_ns: Floats) -> Floats:
+    """A rate over a window; NaN without one."""
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        found: Floats = np.where(span_ns > 0, amount * 1e9 / span_ns, np.nan)
+    return found
 
 
-def per_second(amount: float | None, span_ns: int | None) -> float | None:
-    """A rate over a window; None without one."""
-    return None if amount is None or not span_ns else amount * 1e9 / span_ns
+def payload_bps(flows: PhaseFlows) -> Floats:
+    """The flows' throughput: payload that their destinations verified in their windows."""
+    end = flows.destination
+    return per_second(8.0 * end.floats("window_payload_bytes"), end.floats("window_ns"))
 
 
-def payload_bps(flow: Flow) -> float | None:
-    """The flow's throughput: payload that its destination verified in its window."""
-    side = flow.destination
-    if side is None or side.window.payload_bytes is None:
-        return None
-    return per_second(8.0 * side.window.payload_bytes, side.window_ns)
+def delivered_line_bps(flows: PhaseFlows) -> Floats:
+    """Layer-1 bit/s that the destinations verified in their windows."""
+    end = flows.destination
+    return per_second(line_bits(flows, end), end.floats("window_ns"))
 
 
-def delivered_line_bps(flow: Flow) -> float | None:
-    """Layer-1 bit/s that the destination verified in its window."""
-    side = flow.destination
-    return None if side is None else per_second(line_bits(flow, side.window), side.window_ns)
+def offered_line_bps(flows: PhaseFlows) -> Floats:
+    """Layer-1 bit/s that the sources really sent in their windows."""
+    end = flows.source
+    return per_second(line_bits(flows, end), end.floats("window_ns"))
 
 
-def offered_line_bps(flow: Flow) -> float | None:
-    """Layer-1 bit/s that the source really sent in its window."""
-    side = flow.source
-    return None if side is None else per_second(line_bits(flow, side.window), side.window_ns)
-
-
-def intended_line_bps(flow: Flow) -> float | None:
+def intended_line_bps(flows: PhaseFlows) -> Floats:
     """What the load asked for: as much more than was offered as frames were intended."""
-    offered = offered_line_bps(flow)
-    if offered is None or flow.source is None:
-        return None
-    sent = flow.source.whole.frames
-    return offered * (flow.source.intended or sent) / sent if sent else offered
+    offered, sent = offered_line_bps(flows), flows.source.floats("frames")
+    said = flows.source.floats("intended")
+    with np.errstate(divide="ignore", invalid="ignore"):
+        scaled = offered * np.where(np.nan_to_num(said) == 0, sent, said) / sent
+    found: Floats = np.where(np.nan_to_num(sent) == 0, offered, scaled)
+    return found
 
+
+# --- what became of frames -----------------------------------------------------------------------
 
 # Phases in which frames were still in flight when they were stopped: none of them counts as lost.
 UNSETTLED = ("flooded", "stopped")
 
 
-def missing(offered: Any, delivered: Any, corrupted: Any) -> Any:
-    """Offered and not arrived, of numbers or of arrays; NaN in them is unknown."""
-    gap = offered - delivered - corrupted
-    return gap * (gap > 0)
+def missing(offered: Floats, delivered: Floats, corrupted: Floats) -> Floats:
+    """Offered and not arrived; NaN is unknown."""
+    found: Floats = np.maximum(offered - delivered - corrupted, 0.0)
+    return found
 
 
-def lost_frames(flow: Flow) -> int | None:
+def lost_frames(flows: PhaseFlows) -> Floats:
     """Offered and not arrived: offered - (delivered + corrupted), whole trial, after the drain.
 
     `frames` of a destination are distinct: each sequence number counts once, duplicates apart.
-    Unknown in a phase that was stopped: what was under way was neither lost nor delivered.
+    Unknown in a phase that was stopped: what was in flight was neither lost nor delivered.
     """
-    if flow.source is None or flow.destination is None or not flow.settled:
-        return None
-    sent, came = flow.source.whole.frames, flow.destination.whole.frames
-    if sent is None or came is None:
-        return None
-    lost: int = missing(sent, came, flow.destination.corrupted or 0)
-    return lost
+    if not flows.settled:
+        return np.full(len(flows), np.nan)
+    sent, end = flows.source.floats("frames"), flows.destination
+    return missing(sent, end.floats("frames"), np.nan_to_num(end.floats("corrupted")))
 
 
-def loss_percent(flow: Flow) -> float | None:
+def loss_percent(flows: PhaseFlows) -> Floats:
     """Lost frames of 100 offered."""
-    lost = lost_frames(flow)
-    offered = None if flow.source is None else flow.source.whole.frames
-    return None if lost is None or not offered else 100.0 * lost / offered
+    offered = flows.source.floats("frames")
+    with np.errstate(divide="ignore", invalid="ignore"):
+        found: Floats = np.where(offered > 0, 100.0 * lost_frames(flows) / offered, np.nan)
+    return found
 
 
-def surplus_frames(flow: Flow) -> int:
+def surplus_frames(flows: PhaseFlows) -> Floats:
     """Distinct frames delivered beyond those offered: a fault of the counting, never right."""
-    if flow.source is None or flow.destination is None:
-        return 0
-    sent, came = flow.source.whole.frames, flow.destination.whole.frames
-    return 0 if sent is None or came is None else max(0, came - sent)
+    more = flows.destination.floats("frames") - flows.source.floats("frames")
+    found: Floats = np.nan_to_num(np.maximum(more, 0.0))
+    return found
 
 
-def host_drops(port: PortCount) -> int | None:
-    """Frames dropped inside this host: its receive ring, its queueing discipline, its driver."""
-    return total_known((port.dropped_receive, port.dropped_send))
+def host_drops(ports: Rows) -> Floats:
+    """By port: frames dropped inside the host: its receive ring, its queueing discipline, its
+    driver. What is known counts, but 0 is only said when both are known."""
+    received, sent = ports.floats("dropped_receive"), ports.floats("dropped_send")
+    known = np.nan_to_num(received) + np.nan_to_num(sent)
+    found: Floats = np.where((known > 0) | ~np.isnan(received + sent), known, np.nan)
+    return found
 
 
-def sum_by_port(
-    flows: Iterable[Flow], end: str, values: Iterable[float | None]
-) -> dict[str, float | None]:
-    """Sums a flow's values by their `src` or `dst` port; a port with an unknown flow is None."""
-    sums: dict[str, list[float | None]] = {}
-    for flow, value in zip(flows, values, strict=True):
-        sums.setdefault(getattr(flow, end), []).append(value)
-    return {port: total(parts) for port, parts in sums.items()}
+# --- by port -------------------------------------------------------------------------------------
+
+ByPort = dict[str, float | None]
+
+
+def sum_by_port(ports: Places, values: Floats) -> ByPort:
+    """Sums values by the port of each; one with an unknown part is None."""
+    sums = np.bincount(ports.place, values, len(ports.names)).astype(np.float64)
+    return dict(zip(ports.names, observed(sums), strict=True))
 
 
 @dataclass(frozen=True)
 class PortShares:
     """Percent of line by port: what arrived from it, what arrived at it, what it sent."""
 
-    source: dict[str, float | None]
-    destination: dict[str, float | None]
-    offered: dict[str, float | None]  # of flows that the port generates
+    source: ByPort
+    destination: ByPort
+    offered: ByPort  # of flows that the port generates
 
 
-def port_shares(flows: list[Flow], line_bps: dict[str, int], every: bool = False) -> PortShares:
+def port_shares(flows: PhaseFlows, line_bps: Mapping[str, int], every: bool = False) -> PortShares:
     """Percent of each port's own line rate; None where that is unknown, or a flow's rate. `every`:
     rates in windows that were not as agreed, too."""
 
-    def percent(rates: dict[str, float | None]) -> dict[str, float | None]:
-        shares: dict[str, float | None] = {}
+    def percent(rates: ByPort) -> ByPort:
+        shares: ByPort = {}
         for port, rate in rates.items():
             line = line_bps.get(port)
             shares[port] = 100.0 * rate / line if rate is not None and line else None
         return shares
 
-    def known(of: Callable[[Flow], float | None], some: list[Flow]) -> list[float | None]:
-        return [None if flow.window_off and not every else of(flow) for flow in some]
-
-    delivered = known(delivered_line_bps, flows)
-    made = [flow for flow in flows if flow.source is None or flow.source.role == "generate"]
+    delivered, offered = (
+        rates if every else np.where(flows.window_off, np.nan, rates)
+        for rates in (delivered_line_bps(flows), offered_line_bps(flows))
+    )
+    made = flows.source.generates | ~flows.source.seen
     return PortShares(
-        source=percent(sum_by_port(flows, "src", delivered)),
-        destination=percent(sum_by_port(flows, "dst", delivered)),
-        offered=percent(sum_by_port(made, "src", known(offered_line_bps, made))),
+        source=percent(sum_by_port(flows.ends("src"), delivered)),
+        destination=percent(sum_by_port(flows.ends("dst"), delivered)),
+        offered=percent(sum_by_port(flows.taken(made).ends("src"), offered[made]))
+        if not made.all()
+        else percent(sum_by_port(flows.ends("src"), offered)),
     )
 
 
@@ -243,9 +322,15 @@ class PhaseResult:
     """One phase in one network, as those see it who judge it."""
 
     key: PhaseKey
-    entry: Mapping[str, Any]  # its entry in the summary's `trials`
-    flows: list[Flow]
+    entry: dict[str, Any]  # its entry in the summary's `trials`
+    flows: PhaseFlows
     shares: PortShares
+    lines: Mapping[str, int]  # line rates by port
+    every: PhaseFlows  # the idle ones, too
+    ports: Rows  # `port` records
+    strays: Mapping[tuple[str | None, str | None, str], int]  # PhaseRecords.strays
+    when_lowest: Callable[[Pair], tuple[float, float] | None]  # least came of a flow, in the window
+    displaced: dict[str, int] = field(default_factory=dict)  # loss_location.displaced_frames
 
     @property
     def frame_bytes(self) -> list[int]:
@@ -259,23 +344,22 @@ class PhaseResult:
         return f"trial {self.key.trial} {self.entry['pattern']} phase {self.key.phase}"
 
 
-def machine_cpu_s(nodes: dict[str, NodePhase], machines: dict[str, str]) -> float | None:
+def machine_cpu_s(nodes: Rows, machines: Mapping[str, str]) -> float | None:
     """CPU seconds of all machines in the phase, kernel included: span x cpus - idle.
 
     `machines`: by node. Nodes of one machine say nearly the same; the most counts.
     """
-    by_machine: dict[str, float | None] = {}
-    for name, node in nodes.items():
-        if node.cpu_span_s is None or node.cpus is None or node.cpu_idle_s is None:
-            busy = None
-        else:
-            busy = max(0.0, node.cpu_span_s * node.cpus - node.cpu_idle_s)
+    busy = nodes.floats("cpu_span_s") * nodes.floats("cpus") - nodes.floats("cpu_idle_s")
+    by_machine: ByPort = {}
+    for name, value in zip(nodes.texts("node"), observed(np.maximum(busy, 0.0)), strict=True):
         machine = machines.get(name, name)
-        by_machine[machine] = greatest((by_machine.get(machine), busy))
+        before = by_machine.get(machine)
+        if before is None or (value is not None and value > before):
+            by_machine[machine] = value
     return total(by_machine.values())
 
 
-def process_cpu_s(nodes: dict[str, NodePhase]) -> float | None:
+def process_cpu_s(nodes: Rows) -> float | None:
     """CPU seconds of the node processes alone: what is missing from the machines' is the kernel's
     own (softirq, its threads) and all else that they did."""
-    return total(node.cpu_s for node in nodes.values())
+    return total(nodes.floats("cpu_s"))

@@ -4,11 +4,12 @@ from the load (doc/reference/measures.md, "Where it went missing")."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 
+import numpy as np
+
 from ..base import format
-from ..records.records import PhaseRecords
 from .measures import PhaseResult
 
 # A switch's own frames (LLDP, spanning tree) and neighbours' discovery stay below these.
@@ -45,15 +46,18 @@ class OtherTraffic:
         """None yet."""
         self._ports: dict[str, _Port] = {}
 
-    def add(self, result: PhaseResult, phase: PhaseRecords, displaced: Mapping[str, int]) -> None:
-        """Takes one measured phase; `displaced`: displaced_frames of loss_location, by port."""
-        for name, port in phase.ports.items():
-            frames = port.unexpected or 0
-            notable = max(NOTABLE_FRAMES, NOTABLE_SHARE * (port.received_frames or 0))
-            if frames >= notable or name in displaced:
+    def add(self, result: PhaseResult) -> None:
+        """Takes one measured phase."""
+        came = np.nan_to_num(result.ports.floats("unexpected"))
+        own = np.nan_to_num(result.ports.floats("received_frames"))
+        notable = came >= np.maximum(NOTABLE_FRAMES, NOTABLE_SHARE * own)
+        names = result.ports.texts("port")
+        told = {*(names[port] for port in np.flatnonzero(notable)), *result.displaced}
+        for name, frames in zip(names, came.tolist(), strict=True) if told else ():
+            if name in told:
                 found = self._ports.setdefault(name, _Port(result.label))
-                found.frames += frames
-                found.displaced += displaced.get(name, 0)
+                found.frames += int(frames)
+                found.displaced += result.displaced.get(name, 0)
                 found.phases += 1
 
     def sentences(self) -> Iterator[str]:

@@ -3,16 +3,26 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from ..base import transports
 from ..base.model import SCHEDULE, Port
-from ..records.records import Record
+from ..records.record_forms import Record
+from ..records.rows import Rows
 from .bottleneck import group_of_port
-from .measures import PhaseResult, delivered_line_bps, least, lost_frames, median, total_int
+from .measures import (
+    PhaseResult,
+    delivered_line_bps,
+    least,
+    lost_frames,
+    median,
+    observed,
+    sum_by_port,
+    total_int,
+)
 from .tester import SOME_RANK
 
 # A port is pointed out when what it typically gets is so far below the median of the ports that
@@ -34,7 +44,7 @@ class _Direction:
     relative: list[float] = field(default_factory=list)  # to the phase's median port
     sound: dict[str, bool] = field(default_factory=dict)  # by setting: kept up in some phase of it
     own: dict[str, bool] = field(default_factory=dict)  # ... fell behind where no path explains it
-    lost: list[int | None] = field(default_factory=list)
+    lost: list[float | None] = field(default_factory=list)
 
     def note(self, setting: str, relative: float, shared: bool) -> None:
         """Takes a phase: `shared`, what is between the groups may have held its flows back."""
@@ -103,10 +113,10 @@ class PortTable:
                 direction.percents.append(percent)
                 if alike and percent is not None and middle:
                     direction.note(setting, percent / middle, port in shared)
-        for flow in result.flows:
-            lost = lost_frames(flow)
-            self._line(flow.src, transport).ends["source"].lost.append(lost)
-            self._line(flow.dst, transport).ends["destination"].lost.append(lost)
+        lost = lost_frames(result.flows)
+        for end, name in (("source", "src"), ("destination", "dst")):
+            for port, count in sum_by_port(result.flows.ends(name), lost).items():
+                self._line(port, transport).ends[end].lost.append(count)
         slowest = result.entry["slowest"]
         if alike and slowest and slowest["src"] not in limited:
             place = {"trial": result.key.trial, "phase": result.key.phase}
@@ -116,20 +126,24 @@ class PortTable:
     def _shared(self, result: PhaseResult) -> set[str]:
         """Ports of the phase whose flows all go between groups, where most flows between the same
         two fall behind: what is between them holds these back, for all that is known."""
-        flows = [flow for flow in result.flows if not flow.window_off]
-        rates = {(flow.src, flow.dst): delivered_line_bps(flow) for flow in flows}
-        middle = median(rates.values()) or 0.0
-        behind: dict[tuple[str, ...], list[bool]] = {}
-        paths: dict[str, set[tuple[str, ...]]] = {}
+        flows = result.flows.taken(~result.flows.window_off)
+        every = observed(delivered_line_bps(flows))
+        rates = dict(zip(flows.pairs, every, strict=True))
+        middle = median(every) or 0.0
+        flows_of: Counter[tuple[str, str]] = Counter()
+        behind: Counter[tuple[str, str]] = Counter()
+        paths: defaultdict[str, set[tuple[str, str]]] = defaultdict(set)
+        group_of = self._groups.get
         for (src, dst), rate in rates.items():
-            groups = tuple(self._groups.get(end, "") for end in (src, dst))
-            behind.setdefault(groups, []).append((rate or 0.0) < BELOW_MEDIAN * middle)
-            for port in (src, dst):
-                paths.setdefault(port, set()).add(groups)
+            groups = (group_of(src, ""), group_of(dst, ""))
+            flows_of[groups] += 1
+            behind[groups] += (rate or 0.0) < BELOW_MEDIAN * middle
+            paths[src].add(groups)
+            paths[dst].add(groups)
         held = {
-            groups
-            for groups, low in behind.items()
-            if len(set(groups)) > 1 and 2 * sum(low) > len(low)
+            (one, other)
+            for (one, other), low in behind.items()
+            if one != other and 2 * low > flows_of[one, other]
         }
         return {port for port, some in paths.items() if some <= held}
 
@@ -141,12 +155,12 @@ class PortTable:
         """Takes an event: the port's link went down."""
         self._downs[port] += 1
 
-    def use(self, record: Record, transport: str) -> None:
-        """Takes a `port` record: how its frames were sent and received."""
-        variant = record.get("variant")
-        seen = self._variants.setdefault((record["port"], transport), [])
-        if variant and variant not in seen:
-            seen.append(variant)
+    def use(self, rows: Rows, transport: str) -> None:
+        """Takes `port` records: how frames of each port were sent and received."""
+        for port, variant in zip(rows.texts("port"), rows.texts("variant"), strict=True):
+            seen = self._variants.setdefault((port, transport), [])
+            if variant and variant not in seen:
+                seen.append(variant)
 
     def summary(self) -> list[dict[str, Any]]:
         """One entry for each port and transport, in the site's order."""
@@ -162,7 +176,10 @@ class PortTable:
         return {key: opened.get(key) for key in _RDMA} if transports.of(transport).rdma else None
 
     def _line(self, port: str, transport: str) -> _Line:
-        return self._lines.setdefault((port, transport), _Line())
+        line = self._lines.get((port, transport))
+        if line is None:
+            line = self._lines[port, transport] = _Line()
+        return line
 
     def _entry(self, name: str, transport: str, line: _Line) -> dict[str, Any]:
         port = self._ports[name]
@@ -190,6 +207,9 @@ class PortTable:
 def _limited(result: PhaseResult) -> set[str]:
     """Ports of whose flows some begin or end at a host that was the limit."""
     hosts = {limit["port"] for limit in result.entry["tester_limited"]}
-    flows = ({flow.src, flow.dst} for flow in result.flows)
-    touched = (ends for ends in flows if SOME_RANK in hosts or ends & hosts)
-    return hosts.union(*touched)
+    if not hosts:
+        return hosts
+    every = SOME_RANK in hosts
+    return hosts.union(
+        *(ends for ends in result.flows.pairs if every or not hosts.isdisjoint(ends))
+    )

@@ -4,10 +4,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ..records.records import Flow, NodePhase, PhaseRecords, Side
+import numpy as np
+
+from ..records.flows import Ends, PhaseFlows
+from ..records.rows import Bools, Floats, Rows
 from . import measures as m
 
 SHORT_SHARE_SITE = 0.001  # offered below intended: the host could not keep up
@@ -43,23 +45,21 @@ class HostLimit:
         return ", ".join(words)
 
 
-def mark_windows(flows: list[Flow], window_s: float | None) -> None:
-    """Marks the flows of which a side's window is not as long as the agreed one."""
-    for flow in flows:
-        sides = (flow.source, flow.destination)
-        flow.window_off = max((_off(side, window_s) for side in sides), default=0.0) > WINDOW_SHARE
+def windows_off(flows: PhaseFlows, window_s: float | None) -> Bools:
+    """The flows of which an end's window is not as long as the agreed one."""
+    off = [_off(end, window_s) > WINDOW_SHARE for end in (flows.source, flows.destination)]
+    found: Bools = off[0] | off[1]
+    return found
 
 
 def host_limits(
-    phase: PhaseRecords,
-    nodes: Mapping[str, NodePhase],
-    short_share: float,
-    window_s: float | None,
+    flows: PhaseFlows, ports: Rows, nodes: Rows, short_share: float, window_s: float | None
 ) -> list[HostLimit]:
     """Ports whose hosts could not offer what was intended, dropped frames themselves, began late,
     or were away at an end of the window. `window_s`: the agreed one; None: ends need not be met."""
-    short, late, off = _short(phase, short_share), _late(phase, nodes), _windows(phase, window_s)
-    drops = {name: count for name, port in phase.ports.items() if (count := m.host_drops(port))}
+    short, late, off = _short(flows, short_share), _late(ports, nodes), _windows(flows, window_s)
+    counts = zip(ports.texts("port"), m.observed(m.host_drops(ports)), strict=True)
+    drops = {name: int(count) for name, count in counts if count}
     names = sorted(short.keys() | drops.keys() | late.keys() | off.keys())
     return [
         HostLimit(name, short.get(name), drops.get(name), late.get(name), off.get(name))
@@ -67,53 +67,52 @@ def host_limits(
     ]
 
 
-def _short(phase: PhaseRecords, allowed_share: float) -> dict[str, float]:
+def _short(flows: PhaseFlows, allowed_share: float) -> dict[str, float]:
     """Percent that is missing of what was intended.
 
     TCP sends less than intended because the network tells it to: only frames are judged so.
     """
-    made: dict[str, tuple[int, int]] = {}  # port: frames sent, frames intended
-    for flow in phase.flows.values():
-        side = flow.source
-        if side is None or side.role != "generate" or not side.intended:
-            continue
-        if side.whole.frames is not None:
-            sent, intended = made.get(flow.src, (0, 0))
-            made[flow.src] = (sent + side.whole.frames, intended + side.intended)
-    return {
-        name: 100.0 * (1.0 - sent / intended)
-        for name, (sent, intended) in made.items()
-        if 1.0 - sent / intended > allowed_share
+    sent, intended = flows.source.floats("frames"), flows.source.floats("intended")
+    judged = flows.source.generates & (np.nan_to_num(intended) > 0) & ~np.isnan(sent)
+    ports = flows.taken(judged).ends("src") if not judged.all() else flows.ends("src")
+    asked = m.sum_by_port(ports, intended[judged])
+    share = {
+        port: 1.0 - came / (asked[port] or 1.0)
+        for port, came in m.sum_by_port(ports, sent[judged]).items()
+        if came is not None
     }
+    return {port: 100.0 * short for port, short in share.items() if short > allowed_share}
 
 
-def _late(phase: PhaseRecords, nodes: Mapping[str, NodePhase]) -> dict[str, float]:
+def _late(ports: Rows, nodes: Rows) -> dict[str, float]:
     """By port, in ms. Where no port says when it began, what the nodes say of the skew."""
-    agreed_ns = next((node.start_run_ns for node in nodes.values() if node.start_run_ns), None)
-    begun = {name: port.start_run_ns for name, port in phase.ports.items() if port.start_run_ns}
-    if agreed_ns is not None and begun:
-        late = {name: (at_ns - agreed_ns) / 1e6 for name, at_ns in begun.items()}
+    agreed = [at_ns for at_ns in m.observed(nodes.floats("start_run_ns")) if at_ns]
+    starts = zip(ports.texts("port"), m.observed(ports.floats("start_run_ns")), strict=True)
+    begun = {name: at_ns for name, at_ns in starts if at_ns}
+    if agreed and begun:
+        late = {name: (at_ns - agreed[0]) / 1e6 for name, at_ns in begun.items()}
     else:
-        skew_us = m.greatest(node.start_skew_us for node in nodes.values())
+        skew_us = m.greatest(nodes.floats("start_skew_us"))
         late = {} if skew_us is None else {SOME_RANK: skew_us / 1e3}
     return {
         name: start_delay_ms for name, start_delay_ms in late.items() if start_delay_ms > LATE_MS
     }
 
 
-def _windows(phase: PhaseRecords, window_s: float | None) -> dict[str, float]:
+def _windows(flows: PhaseFlows, window_s: float | None) -> dict[str, float]:
     """By port, in percent."""
     off: dict[str, float] = {}
-    for flow in phase.flows.values():
-        for port, side in ((flow.src, flow.source), (flow.dst, flow.destination)):
-            share = _off(side, window_s)
-            if share > WINDOW_SHARE:
-                off[port] = max(off.get(port, 0.0), 100.0 * share)
+    for name, end in (("src", flows.source), ("dst", flows.destination)):
+        shares, ports = _off(end, window_s), flows.ends(name)
+        for flow in np.flatnonzero(shares > WINDOW_SHARE).tolist():
+            port = ports.names[ports.place[flow]]
+            off[port] = max(off.get(port, 0.0), 100.0 * float(shares[flow]))
     return off
 
 
-def _off(side: Side | None, window_s: float | None) -> float:
-    """By what share a side's window differs; 0 where that is not known."""
-    if side is None or side.window_ns is None or not window_s:
-        return 0.0
-    return abs(side.window_ns / (1e9 * window_s) - 1.0)
+def _off(end: Ends, window_s: float | None) -> Floats:
+    """By what share each window differs; 0 where that is not known."""
+    if not window_s:
+        return np.zeros(len(end.seen))
+    found: Floats = np.nan_to_num(np.abs(end.floats("window_ns") / (1e9 * window_s) - 1.0))
+    return found

@@ -18,7 +18,8 @@ from typing import Any
 import yaml
 
 from .. import __version__
-from ..analysis.summary import NOT_ENDED, REFUSED_RUN, Summary, gather
+from ..analysis.remake import gather
+from ..analysis.summary import NOT_ENDED, REFUSED_RUN, Summary
 from ..analysis.verdict.record import Record
 from ..analysis.verdict.seal import changed_clauses, fix_clauses
 from ..base import format, timing

@@ -6,9 +6,8 @@ from __future__ import annotations
 import statistics
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -17,7 +16,11 @@ from ..analysis.statistics import interval
 from ..base import transports
 from ..base.model import Trial
 from ..records.directory import RECORDS
-from ..records.records import PhaseKey, PhaseRecords, add_flow, key_of, read_records, taking
+from ..records.flows import PhaseFlows, PhaseRecords
+from ..records.reader import RecordReader
+from ..records.record_forms import Record
+from ..records.records import taking
+from ..records.rows import PhaseKey
 from ..topology.fabric.routes import Rates
 from .joined import Number
 from .outlook import Outlook
@@ -77,26 +80,20 @@ def measured_bps(trials: Mapping[Number, Trial], directory: Path) -> Seen:
     delivered: _Repeats = defaultdict(lambda: defaultdict(list))
     offered: _Repeats = defaultdict(lambda: defaultdict(list))
     pairs: dict[Place, set[Pair]] = defaultdict(set)
-    for key, phase, opened in _phases(directory):
+    for key, flows, opened in _phases(directory):
         trial = trials.get((key.trial, key.repeat))
         if trial is None:
             continue
         place = (trial.point, key.network, key.phase)
-        pairs[place].update(phase.flows)
-        for pair, flow in phase.flows.items():
-            if transports.of(trial.transport).rdma:
-                options = trial.document.get(trial.transport, {})
-                flow.packet = measures.packet_shape(
-                    options, opened.get((flow.src, trial.transport), {}), None
-                )
-            bps = measures.delivered_line_bps(flow)
-            if bps is not None:
-                delivered[place][pair].append(bps)
-            sent = (
-                measures.offered_line_bps(flow) if transports.of(trial.transport).frames else None
-            )
-            if sent is not None:
-                offered[place][pair].append(sent)
+        pairs[place].update(flows.pairs)
+        kind = transports.of(trial.transport)
+        if kind.rdma:
+            options = trial.document.get(trial.transport, {})
+            shapes = measures.packets_of(options, opened, trial.transport, flows)
+            flows = replace(flows, packets=shapes)
+        _add(delivered[place], flows, measures.delivered_line_bps(flows))
+        if kind.frames:
+            _add(offered[place], flows, measures.offered_line_bps(flows))
     widths = {
         place: {
             pair: found.width
@@ -119,20 +116,27 @@ def _medians(rates: _Repeats) -> dict[Place, dict[Pair, float]]:
     }
 
 
+def _add(rates: dict[Pair, list[float]], flows: PhaseFlows, bps: Rates) -> None:
+    """Of each flow that has one, one more repeat's."""
+    for pair, rate in zip(flows.pairs, bps.tolist(), strict=True):
+        if not np.isnan(rate):
+            rates[pair].append(rate)
+
+
 def _phases(
     directory: Path,
-) -> Iterable[tuple[PhaseKey, PhaseRecords, dict[tuple[str, str], dict[str, Any]]]]:
+) -> Iterable[tuple[PhaseKey, PhaseFlows, dict[tuple[str, str], Record]]]:
     """All phases of a run with their flows, and what was said of ports by transport."""
     phases: dict[PhaseKey, PhaseRecords] = defaultdict(PhaseRecords)
-    opened: dict[tuple[str, str], dict[str, Any]] = {}
+    opened: dict[tuple[str, str], Record] = {}
     path = directory / RECORDS
-    for number, record in read_records(path):
-        with taking(path, number):
-            if record["type"] == "flow":
-                add_flow(phases[key_of(record)], record)
-            elif record["type"] == "port-open":
-                opened[record["port"], record["transport"]] = record
-    return ((key, phase, opened) for key, phase in phases.items())
+    for batch in RecordReader(path, ("flow", "port-open")).batches():
+        for kind, rows in batch.rows.items():
+            for key, mine in rows.by_phase():
+                with taking(path, 0):
+                    phases[key].add(kind, mine)
+        opened |= {(record["port"], record["transport"]): record for _, record in batch.records}
+    return ((key, phase.flows(), opened) for key, phase in phases.items())
 
 
 def fits(

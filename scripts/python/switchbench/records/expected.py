@@ -4,8 +4,11 @@ alone. What a damaged file or a strange node says of others is no part of a resu
 
 from __future__ import annotations
 
+import numpy as np
+
 from ..base.model import Run, Trial
 from .record_forms import DamagedRecord, Record
+from .rows import PhaseKey, Rows
 
 # Which end of a flow a record is of, and so which node has to have written it.
 _OF_DESTINATION = {"one_way", "ipdv"}  # kinds of times
@@ -35,6 +38,26 @@ class Expected:
         for port in _own_ports(record):
             if self._owner.get(port) != node:
                 raise DamagedRecord(f"it is of the node {node}, and {port!r} is no port of that")
+
+    def check_rows(self, kind: str, key: PhaseKey, rows: Rows) -> None:
+        """The same of records of one phase: DamagedRecord for the first that is not the run's."""
+        trial = self._trials.get((key.trial, key.repeat))
+        ranks = trial.ranks.get(key.network) if trial and key.network else self._owner.keys()
+        nodes = rows.texts("node")
+        sound = ranks is not None and trial is not None and trial.has_phase(key.phase)
+        sound = sound and self._nodes.issuperset(nodes)
+        for name in ("src", "dst"):
+            if sound and ranks is not None and name in rows.columns:
+                sound = set(rows.texts(name)) <= ranks
+        if sound:
+            ports = _own_ports_of(kind, rows)
+            sound = ports is None or nodes == [self._owner.get(port) for port in ports]
+        if not sound:
+            for line, record in zip(rows.lines.tolist(), rows.records(kind), strict=True):
+                try:
+                    self.check(record)
+                except DamagedRecord as error:
+                    raise DamagedRecord(str(error), line) from None
 
     def _check_trial(self, record: Record) -> None:
         number, repeat = record["trial"], record.get("repeat") or 0
@@ -66,6 +89,22 @@ class _Names:
         if phase < 0:
             return True
         return phase in self._chosen if self._chosen is not None else phase < self._phases
+
+
+def _own_ports_of(kind: str, rows: Rows) -> list[str] | None:
+    """For each row the port that its node has to have; None: nodes speak of no port."""
+    if kind == "phase":
+        return None
+    if kind == "port":
+        return rows.texts("port")
+    if kind == "interval":
+        return rows.texts("dst")
+    if kind == "flow":
+        is_source = rows.columns["side"] == "source"
+    else:
+        is_source = np.array([name not in _OF_DESTINATION for name in rows.texts("kind")])
+    found: list[str] = np.where(is_source, rows.columns["src"], rows.columns["dst"]).tolist()
+    return found
 
 
 def _own_ports(record: Record) -> list[str]:

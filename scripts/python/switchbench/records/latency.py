@@ -271,21 +271,17 @@ def _is_cut(times: Histogram) -> bool:
     return times.cut_ns is not None or (times.bound_ns != 0 and times.buckets.get(0, 0) > 0)
 
 
-@dataclass(frozen=True)
-class PhaseLatency:
+def phase_latency(
+    flows: Mapping[tuple[str, str], Mapping[str, Histogram]],
+) -> dict[str, dict[str, Any] | None]:
     """A phase's, by kind: of all its flows together, and the flow with the greatest p99."""
-
-    flows: Mapping[tuple[str, str], Mapping[str, Histogram]]
-
-    def entry(self) -> dict[str, Any]:
-        """The summary's `latency`."""
-        return {kind: self._kind(kind) for kind in LATENCY_KINDS}
-
-    def _kind(self, kind: str) -> dict[str, Any] | None:
-        found = {ends: times[kind] for ends, times in self.flows.items() if kind in times}
-        if not found:
-            return None
-        return figures(kind, merged(found.values())) | {"worst": _worst(kind, found)}
+    found: dict[str, dict[str, Any] | None] = {}
+    for kind in LATENCY_KINDS:
+        of_kind = {ends: times[kind] for ends, times in flows.items() if kind in times}
+        found[kind] = None
+        if of_kind:
+            found[kind] = figures(kind, merged(of_kind.values())) | {"worst": _worst(kind, of_kind)}
+    return found
 
 
 def _worst(kind: str, found: Mapping[tuple[str, str], Histogram]) -> dict[str, Any] | None:

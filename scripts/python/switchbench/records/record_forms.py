@@ -350,6 +350,11 @@ for _form in (*_FORMS.values(), _Computed):
 class DamagedRecord(ConfigurationError):
     """A line is no record, or a record is not what it says: why, without a place."""
 
+    def __init__(self, why: str, line: int | None = None) -> None:
+        """`line`: which, where it is not the one that is being read."""
+        super().__init__(why)
+        self.line = line
+
 
 def parse(line: bytes) -> Record:
     """The record of a line; DamagedRecord where it is none."""
@@ -372,6 +377,12 @@ def parse(line: bytes) -> Record:
     except ValidationError as error:
         raise DamagedRecord(_sentence(record["type"], error)) from None
     return checked
+
+
+@cache
+def schema_of(kind: str) -> dict[str, Any]:
+    """The JSON schema of a type's records."""
+    return _adapter(kind).json_schema()
 
 
 @cache

@@ -166,8 +166,8 @@ class PhaseEntry(Setting, Timing, Rates, Counts, RdmaCounts, CpuTime):
             "null: not known"
         ),
     ]
-    flows: Annotated[int, Field(description="Flows with a record of at least one side")]
-    flows_observed: Annotated[int, Field(description="Flows with the records of both sides")]
+    flows: Annotated[int, Field(description="PhaseFlows with a record of at least one side")]
+    flows_observed: Annotated[int, Field(description="PhaseFlows with the records of both sides")]
     state: Annotated[State, Field(description="partial: records are missing")]
     tester_limited: Annotated[
         list[TesterLimitEntry],

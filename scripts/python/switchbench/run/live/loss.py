@@ -6,8 +6,11 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from ...analysis import measures as m
-from ...records.records import PhaseRecords, Record, add_flow
+from ...records.flows import PhaseRecords
+from ...records.record_forms import Record
 
 JUDGED = ("duplicated", "reordered", "corrupted")
 
@@ -63,7 +66,7 @@ class LossTable:
             return None
         phase = self._open[moment]
         if record["type"] == "flow":
-            add_flow(phase.records, record)
+            phase.records.add_record(0, record)
             return None
         phase.told += 1
         phase.whole = phase.whole and record.get("state") == "complete"
@@ -72,11 +75,18 @@ class LossTable:
     def _close(self, moment: _Moment) -> PhaseLoss:
         phase = self._open.pop(moment)
         result = PhaseLoss(*moment, whole=phase.whole)
-        for flow in phase.records.flows.values() if phase.whole else ():
-            if flow.source is None or flow.destination is None or flow.source.whole.frames is None:
-                continue  # TCP and RDMA repeat what is lost
-            result.sent[flow.dst] += flow.source.whole.frames
-            result.lost[flow.dst] += m.lost_frames(flow) or 0
-            for name in JUDGED:
-                result.judged[name] += getattr(flow.destination, name) or 0
+        if not phase.whole:
+            return result
+        flows = phase.records.flows()
+        # TCP and RDMA repeat what is lost.
+        flows = flows.taken(flows.whole & ~np.isnan(flows.source.floats("frames")))
+        ports = flows.ends("dst")
+        for counter, counts in (
+            (result.sent, flows.source.floats("frames")),
+            (result.lost, np.nan_to_num(m.lost_frames(flows))),
+        ):
+            sums = m.sum_by_port(ports, counts)
+            counter.update({port: int(count) for port, count in sums.items() if count is not None})
+        for name in JUDGED:
+            result.judged[name] = int(np.nan_to_num(flows.destination.floats(name)).sum())
         return result

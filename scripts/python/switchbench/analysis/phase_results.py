@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What the records of one phase in one network amount to, with what nodes said of themselves."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, replace
+from typing import Any
+
+from ..base import transports
+from ..base.model import SCHEDULE, Run, Trial
+from ..records.flows import Packets, Pair, PhaseFlows, PhaseRecords
+from ..records.latency import phase_latency
+from ..records.record_forms import Record
+from ..records.rows import Rows
+from . import measures as m
+from .clocks import ClockTable
+from .entries import (
+    Cpu,
+    PhaseContext,
+    counts,
+    cpu,
+    rdma,
+    setting,
+    start_of,
+    state,
+    throughput,
+    timing,
+    where,
+)
+from .intervals import Intervals, interval_entry
+from .loss_location import contradicted, displaced_frames, loss_location
+from .reordering import disorder_entry
+from .tester import SHORT_SHARE_LAB, SHORT_SHARE_SITE, host_limits, windows_off
+
+
+class PhaseResults:
+    """Makes results of phases, and knows the nodes and ports of the run for it."""
+
+    def __init__(self, run: Run) -> None:
+        """Nothing was said yet."""
+        self.clocks = ClockTable(run.site)
+        self._hellos: list[dict[str, Any]] = []
+        self._in_lab = run.site.launch == "lab"
+        self._order = {process.name: i for i, process in enumerate(run.site.processes)}
+        self._opened: dict[tuple[str, str], Record] = {}  # by port and transport
+        self._machines: dict[str, str] = {}  # by node
+
+    def greet(self, record: Record) -> None:
+        """Takes a `hello`."""
+        names = ("node", "host", "version", "protocol", "cpus", "workers", "worker", "cores")
+        self._hellos.append({name: record.get(name) for name in names} | {"tsc_drift_ppm": None})
+        machine = record.get("boot") or record.get("host") or record["node"]
+        self._machines[record["node"]] = machine
+
+    def part(self, record: Record) -> None:
+        """Takes a `bye`."""
+        for hello in self._hellos:
+            if hello["node"] == record["node"]:
+                hello["tsc_drift_ppm"] = record.get("tsc_drift_ppm")
+
+    def nodes(self) -> list[dict[str, Any]]:
+        """The summary's nodes, in the site's order."""
+        return sorted(self._hellos, key=lambda hello: self._order[hello["node"]])
+
+    def open_port(self, record: Record) -> None:
+        """Takes a `port-open`."""
+        self._opened[record["port"], record["transport"]] = record
+
+    def result(self, place: PhaseContext, records: PhaseRecords, nodes: Rows) -> m.PhaseResult:
+        """The phase's result with its entry of the summary."""
+        trial, transport = place.trial, place.trial.transport
+        moment = (place.key.trial, place.key.repeat, place.key.phase)
+        lines, every = self._line_rates(place), records.flows()
+        self.clocks.correct(moment, ((*pair, times) for pair, times in every.times.items()))
+        how = state(every, nodes, self._order.keys())
+        times = timing(place, nodes) | {"started": self.clocks.utc(start_of(nodes))}
+        window_s = times["window_s"] if trial.traffic == "stream" else None
+        every = replace(
+            every,
+            settled=how not in m.UNSETTLED,
+            window_off=windows_off(every, window_s),
+            packets=self._packets(trial, every),
+        )
+        busy = ~every.idle
+        only_busy = trial.traffic == SCHEDULE and how == "complete" and busy.any()
+        flows = every.taken(busy) if only_busy and not busy.all() else every
+        off = {pair for pair, is_off in zip(flows.pairs, flows.window_off, strict=True) if is_off}
+        intervals = Intervals.of(records.rows("interval"), off, trial.traffic == "stream")
+        lowest = intervals.lowest
+        ports = records.last_rows("port", "port")
+        shares = m.port_shares(flows, lines)
+        short = SHORT_SHARE_LAB if self._in_lab else SHORT_SHARE_SITE
+        limits = host_limits(every, ports, nodes, short, window_s)
+        entry = (
+            setting(place, lines)
+            | times
+            | throughput(flows, shares)
+            | counts(flows, ports, transport)
+            | rdma(flows, ports, transport)
+            | cpu(flows, self._cpu(nodes))
+            | {
+                "latency": phase_latency(flows.times),
+                "flows": len(flows),
+                "flows_observed": int(flows.whole.sum()),
+                "loss_location": None,
+                "reordering": disorder_entry(flows, records.disorders, transport),
+                "intervals": interval_entry(intervals, lowest, off),
+                "state": how,
+                "tester_limited": [asdict(limit) | {"reason": limit.reason} for limit in limits],
+                "records": where(place.key, records),
+            }
+        )
+
+        def when(pair: Pair) -> tuple[float, float] | None:
+            return intervals.when(lowest[pair]) if pair in lowest else None
+
+        result = m.PhaseResult(
+            place.key, entry, flows, shares, lines, every, ports, records.strays, when
+        )
+        result.displaced.update(displaced_frames(result))
+        entry["loss_location"] = loss_location(result)
+        return result
+
+    def _packets(self, trial: Trial, flows: PhaseFlows) -> Packets | None:
+        if not transports.of(trial.transport).rdma:
+            return None
+        options = trial.document.get(trial.transport, {})
+        return m.packets_of(options, self._opened, trial.transport, flows)
+
+    def _cpu(self, nodes: Rows) -> Cpu:
+        names = set(nodes.texts("node"))
+        workers = {hello["worker"] for hello in self._hellos if hello["node"] in names}
+        polling = None if workers <= {None} else "poll" in workers
+        return Cpu(m.machine_cpu_s(nodes, self._machines), m.process_cpu_s(nodes), polling)
+
+    def _line_rates(self, place: PhaseContext) -> dict[str, int]:
+        """Layer-1 rates: what the node resolved, else what the site says."""
+        transport = place.trial.transport
+        return {
+            port.name: self._opened.get((port.name, transport), {}).get("line_rate_bps")
+            or port.line_rate_bps
+            for port in place.part.ranks
+        }
+
+
+def contradiction(result: m.PhaseResult) -> list[str]:
+    """A sentence where the flows and the ports' counters contradict each other."""
+    found = result.entry["loss_location"]
+    if not contradicted(found):
+        return []
+    return [
+        f"{result.label}: {found['lost_frames']:,} frames are lost by the flows' counts, "
+        f"{found['counted_in_network']:,} in the network by the ports' counters: one of them is "
+        "wrong, and no loss of this phase is sure to be the network's"
+    ]
+
+
+def surplus(result: m.PhaseResult) -> list[str]:
+    """A sentence for each flow that delivered more than it was offered."""
+    found = m.surplus_frames(result.flows)
+    return [
+        f"{' -> '.join(result.flows.pairs[flow])}: {int(found[flow])} "
+        f"{'frame' if found[flow] == 1 else 'frames'} more delivered than offered in {result.label}"
+        for flow in found.nonzero()[0].tolist()
+    ]
