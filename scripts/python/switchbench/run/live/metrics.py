@@ -172,7 +172,7 @@ _RUN = (
                lambda state: state.trial.repeat if state.trial else None),
     _RunMetric("switchbench_run_phase", "Phase that runs, from 0.",
                lambda state: state.phase if state.trial else None),
-    _RunMetric("switchbench_run_phases", "Phases of all trials that are sure to be run.",
+    _RunMetric("switchbench_run_phases", "Phases of all trials that will be run in any case.",
                lambda state: state.total_phases),
     _RunMetric("switchbench_run_nodes", "Node processes of the run.",
                lambda state: len(state.run.site.processes)),
