@@ -496,10 +496,12 @@ def test_port_below_the_median_is_found_in_every_phase(traffic: str) -> None:
     assert len(bad["slowest_phases"]) == 3
 
 
+@pytest.mark.parametrize("lab", [None, "one-switch"])
 @pytest.mark.parametrize("late", ["", "node1:e0", "a rank"])
-def test_what_the_tester_limited_blames_no_port(late: str) -> None:
-    """Nor the port at the other end of its flows; the others are judged."""
-    site = make_site(6)
+def test_what_the_tester_limited_blames_no_port(late: str, lab: str | None) -> None:
+    """Nor the port at the other end of its flows; the others are judged, but in a lab, where all
+    share one machine."""
+    site = make_site(6, lab=lab)
     records: list[dict[str, Any]] = []
     for source in range(6):
         flow = (f"node{source + 1}:e0", f"node{(source + 1) % 6 + 1}:e0")
@@ -515,8 +517,9 @@ def test_what_the_tester_limited_blames_no_port(late: str) -> None:
     limits = [limit["port"] for limit in result["trials"][0]["tester_limited"]]
     assert limits == ([late] if late else [])
     known = [port["as_source"]["min_percent_of_line"] is not None for port in result["ports"]]
-    assert known == {"": [True] * 6, "node1:e0": [False, False, True, True, True, False],
-                     "a rank": [False] * 6}[late]  # fmt: skip
+    alone = [False, False, True, True, True, False]
+    of_late = {"": [True] * 6, "node1:e0": [False] * 6 if lab else alone, "a rank": [False] * 6}
+    assert known == of_late[late]
     assert [port["as_source"]["phases"] for port in result["ports"]] == [1] * 6
 
 

@@ -4,12 +4,12 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from ..base import transports
-from ..base.model import SCHEDULE, Port
+from ..base.model import SCHEDULE, Site
 from ..records.record_forms import Record
 from ..records.rows import Rows
 from .bottleneck import group_of_port
@@ -85,11 +85,13 @@ class _Line:
 class PortTable:
     """Gathers, phase by phase, what the summary's `ports` says."""
 
-    def __init__(self, ports: tuple[Port, ...], groups: Mapping[str, Iterable[str]]) -> None:
+    def __init__(self, site: Site) -> None:
         """Takes the site's ports, whose order is the table's, and its groups of them."""
+        ports = site.ports
+        self._one_host = site.lab is not None  # each port's load is all ports'
         self._ports = {port.name: port for port in ports}
         wired = {port.name: port.switch for port in ports if port.switch}
-        self._groups: Mapping[str, str] = group_of_port(groups) or wired
+        self._groups: Mapping[str, str] = group_of_port(site.groups) or wired
         self._lines: dict[tuple[str, str], _Line] = {}
         self._opened: dict[tuple[str, str], Record] = {}
         self._variants: dict[tuple[str, str], list[str]] = {}
@@ -99,7 +101,7 @@ class PortTable:
         """Takes one measured phase. Where ranks go by steps, ports have different things to do; a
         rate that the tester limited says nothing of a port."""
         alike = result.entry["traffic"] != SCHEDULE
-        limited = _limited(result)
+        limited = self._limited(result)
         ends = {"source": result.shares.source, "destination": result.shares.destination}
         shared = self._shared(result) if alike else set()
         setting = str([result.entry[name] for name in ("intended_load", "size", "network")])
@@ -122,6 +124,16 @@ class PortTable:
             place = {"trial": result.key.trial, "phase": result.key.phase}
             for port in {slowest["src"], slowest["dst"]}:
                 self._line(port, transport).slowest.append(place)
+
+    def _limited(self, result: PhaseResult) -> set[str]:
+        """Ports of whose flows some begin or end at a host that was the limit."""
+        hosts = {limit["port"] for limit in result.entry["tester_limited"]}
+        every = self._one_host or SOME_RANK in hosts
+        if not hosts:
+            return hosts
+        return hosts.union(
+            *(ends for ends in result.flows.pairs if every or not hosts.isdisjoint(ends))
+        )
 
     def _shared(self, result: PhaseResult) -> set[str]:
         """Ports of the phase whose flows all go between groups, where most flows between the same
@@ -202,14 +214,3 @@ class PortTable:
             else any(direction.is_slow for direction in line.ends.values()),
             "slowest_phases": line.slowest,
         }
-
-
-def _limited(result: PhaseResult) -> set[str]:
-    """Ports of whose flows some begin or end at a host that was the limit."""
-    hosts = {limit["port"] for limit in result.entry["tester_limited"]}
-    if not hosts:
-        return hosts
-    every = SOME_RANK in hosts
-    return hosts.union(
-        *(ends for ends in result.flows.pairs if every or not hosts.isdisjoint(ends))
-    )

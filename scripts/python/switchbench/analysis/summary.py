@@ -66,7 +66,7 @@ class Summary:
         self._computing = scatter.ComputeTable()
         self._executions = ExecutionTable(self._trials)
         self._scatter: list[dict[str, Any]] = []
-        self._ports = PortTable(run.site.ports, run.site.groups)
+        self._ports = PortTable(run.site)
         self._results = PhaseResults(run)
         self._findings = FindingTable(run.site.groups)
         self._other_traffic = OtherTraffic()
@@ -350,7 +350,7 @@ class Summary:
             said.clear()
         for table in (self._sweep, self._computing, self._executions):
             table.forget(key)
-        self._ports = PortTable(self._run.site.ports, self._run.site.groups)
+        self._ports = PortTable(self._run.site)
         self._other_traffic = OtherTraffic()
         self._findings.forget_clean()
 
