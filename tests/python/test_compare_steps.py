@@ -144,22 +144,6 @@ def test_one_repeat_has_no_interval(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert row["difference"] == pytest.approx(201.0 - 99.5)
 
 
-def test_of_an_older_version_means_are_one_repeat(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """What it kept of several repeats has no spread: it must not look sure."""
-    a = made(tmp_path / "a", function(0, "sendrecv", 1024, STEADY))
-    b = made(tmp_path / "b", function(0, "sendrecv", 1024, SLOWER))
-    summary = json.loads((a / SUMMARY).read_text())
-    del summary["steps"]["functions"][0]["points"][0]["by_repeat"]
-    replace_json(a / SUMMARY, summary)
-    value, found = rows(capsys, a, b)
-    row = found[SENDRECV, "t_avg"]
-    assert (row["baseline"], row["repeats"], row["verdict"]) == (100.5, [1, 3], "not known")
-    (note,) = (one for one in value["comparisons"][0]["notes"] if "older version" in one)
-    assert "--again" in note
-
-
 def test_empty_messages_have_times_and_no_rates(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

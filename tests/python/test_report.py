@@ -28,6 +28,7 @@ from switchbench.cli import main as cli
 from switchbench.records.directory import RECORDS, SUMMARY, load_summary
 from switchbench.records.document import definitions
 from switchbench.render import tables
+from switchbench.render.first_screen import named
 from switchbench.render.report import (
     browser,
     build,
@@ -180,7 +181,7 @@ def test_the_verdict_is_the_summary_s(word: str) -> None:
         "clauses_sha256": "00",
     }  # fmt: skip
     summary = whole_summary() | {"verdict": verdict}
-    text = page_of(overview.glance(summary), *filter(None, overview.verdict(summary)))
+    text = page_of(overview.glance(named(summary)), *filter(None, overview.verdict(named(summary))))
     assert f'data-verdict="{word}"' in text
     said = {"accepted": "PASS", "refused": "FAIL", "inconclusive": "INCONCLUSIVE"}[word]
     assert all(words in text for words in (said, "Sentence.", "Scope.", "Less."))
@@ -193,12 +194,14 @@ def test_tiles_compare_like_with_like() -> None:
         rates = {"min": least, "mean": mean}
         return {
             "pattern": pattern, "parameters": {}, "traffic": "stream", "transport": "tcp",
+            "trial": 0, "network": "lab",
             "ranks": 8, "size": 65536,
             "size_unit": "message", "lost_frames": None, "throughput": rates,
             "slowest": {"src": f"{pattern}1:e0", "dst": "b:e0"},
         }  # fmt: skip
 
-    (tile,) = overview._slowest({"plans": [plan("ring", 44.0, 44.0), plan("aapc", 60.0, 80.0)]})
+    plans = [plan("ring", 44.0, 44.0), plan("aapc", 60.0, 80.0)]
+    (tile,) = overview._slowest(named(whole_summary() | {"plans": plans}))
     assert tile.value == "75.0 % of mean"
     assert tile.text == "aapc1:e0 → b:e0: 60.00 Mbit/s, aapc, tcp, 8 ranks, 64 KiB messages"
 
@@ -251,7 +254,7 @@ def test_a_frame_that_counters_differ_by_is_not_lost_by_the_network() -> None:
 
 
 def test_no_verdict_without_clauses() -> None:
-    glance = overview.glance(whole_summary() | {"verdict": None, "plans": []})
+    glance = overview.glance(named(whole_summary() | {"verdict": None}))
     assert (glance.word, glance.verdict) == ("Complete", "")
     assert "no clause is required" in glance.text
 
@@ -259,7 +262,8 @@ def test_no_verdict_without_clauses() -> None:
 def whole_summary() -> dict[str, Any]:
     """As much as the first screen reads, of a run of nothing."""
     run = {"elapsed_s": 1.0}
-    lists = ("plans", "ports", "trials", "expectations", "errors", "warnings", "not_measured")
+    lists = ("plans", "ports", "trials", "expectations", "errors", "warnings", "not_measured",
+             "findings", "loopback_baselines")  # fmt: skip
     return {"status": "complete", "run": run} | {name: [] for name in lists}
 
 

@@ -19,6 +19,8 @@ from ..base.errors import ConfigurationError, SwitchbenchError
 from ..base.model import Port
 from ..config.order import Names
 from ..records.directory import CONFIGURATION, RECORDS, SUMMARY, load_summary, read_json
+from ..records.document.summary import SummaryDocument
+from ..records.document.trials import PhaseEntry, PlanEntry
 from ..records.plan_file import read_plan
 from .bottleneck import group_of_port
 from .columns import Columns
@@ -36,7 +38,7 @@ class Measured:
     """One run's results."""
 
     directory: Path
-    summary: dict[str, Any]
+    summary: SummaryDocument
     damage: list[str] = field(default_factory=list)  # what could not be read, a sentence each
     modules: dict[str, str] = field(default_factory=dict)  # by port, where the wiring is known
     ports: list[str] = field(default_factory=list)  # module by module, else as the site has them
@@ -59,7 +61,7 @@ class Measured:
         damage += columns.damage or _cut(columns.lines, summary)
         return cls(directory, summary, damage, modules, ports, columns)
 
-    def phases_of(self, plan: Entry) -> list[Entry]:
+    def phases_of(self, plan: PlanEntry) -> list[PhaseEntry]:
         """The phases of one of the summary's plans, in order."""
         return self._phases.get(plan_key(plan), [])
 
@@ -70,8 +72,8 @@ class Measured:
         return [port.partition(":")[0] if same else port for port in self.ports]
 
     @cached_property
-    def _phases(self) -> dict[PlanKey, list[Entry]]:
-        found: dict[PlanKey, list[Entry]] = {}
+    def _phases(self) -> dict[PlanKey, list[PhaseEntry]]:
+        found: dict[PlanKey, list[PhaseEntry]] = {}
         for entry in self.summary["trials"]:
             found.setdefault(plan_key(entry), []).append(entry)
         return found
@@ -82,7 +84,7 @@ def plan_key(entry: Mapping[str, Any]) -> PlanKey:
     return PlanKey(entry["trial"], entry["repeat"], entry["network"])
 
 
-def _unsettled(summary: Entry) -> dict[PlanKey, set[int]]:
+def _unsettled(summary: SummaryDocument) -> dict[PlanKey, set[int]]:
     """The phases that were stopped while frames were in flight."""
     found: dict[PlanKey, set[int]] = {}
     for entry in summary["trials"]:
@@ -150,7 +152,7 @@ def _about(directory: Path) -> Entry:
     }
 
 
-def _cut(lines: int, summary: Entry) -> list[str]:
+def _cut(lines: int, summary: SummaryDocument) -> list[str]:
     """What is missing of records of which the summary was made."""
     known = max((entry["records"]["last_line"] or 0 for entry in summary["trials"]), default=0)
     if known <= lines:
@@ -166,7 +168,7 @@ def _cut(lines: int, summary: Entry) -> list[str]:
 # --- ports and modules -------------------------------------------------------------------------
 
 
-def _modules(directory: Path, summary: Entry) -> dict[str, str]:
+def _modules(directory: Path, summary: SummaryDocument) -> dict[str, str]:
     """By port: the switch or module that it is wired to, else the site's group that it is in."""
     wired = {port["port"]: port["switch"] for port in summary["ports"] if port["switch"]}
     return wired or _groups(directory, [port["port"] for port in summary["ports"]])
@@ -190,7 +192,7 @@ def _groups(directory: Path, ports: list[str]) -> dict[str, str]:
     return group_of_port(members)
 
 
-def _in_order(summary: Entry, modules: Mapping[str, str]) -> list[str]:
+def _in_order(summary: SummaryDocument, modules: Mapping[str, str]) -> list[str]:
     """Module by module; within one by name, as people count: node2 before node10."""
     names = list(dict.fromkeys(port["port"] for port in summary["ports"]))
     if not modules:

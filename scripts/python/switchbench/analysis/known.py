@@ -12,11 +12,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 from pydantic import ValidationError
 
 from ..records.document.schema import adapter, summary_schema
+from ..records.document.summary import SummaryDocument
 
 Form = Mapping[str, Any]
 
@@ -28,7 +29,7 @@ _FORM = "schema"  # the summary's key that names its form
 
 def fitted(
     summary: Mapping[str, Any], parts: Collection[str] | None = None
-) -> tuple[dict[str, Any], Known]:
+) -> tuple[SummaryDocument, Known]:
     """Only what is of the form that this version knows, the rest empty; and what that cost.
 
     `parts`: the keys that are wanted, and whose damage matters; None: all.
@@ -46,7 +47,7 @@ def fitted(
         if name in wanted:  # older ones lack what was thought of later
             known.take(found, name, wanted[name], faults.inner.get(name, _Fault()))
     found[_FORM] = summary.get(_FORM)  # of another one it was said
-    return found, known
+    return cast("SummaryDocument", found), known
 
 
 @dataclass

@@ -19,6 +19,7 @@ from ..base.transports import BASELINES
 from . import measures as m
 
 Entry = dict[str, Any]
+Plan = Mapping[str, Any]
 
 NOT_IN_TURN = "the transports did not take turns repeat by repeat"
 
@@ -29,10 +30,10 @@ class TransportSeries:
 
     transport: str
     options: dict[str, Any]  # what the sweep chose of the transport's own
-    plans: list[Entry] = field(default_factory=list)
+    plans: list[Plan] = field(default_factory=list)
 
     @property
-    def by_repeat(self) -> dict[int, Entry]:
+    def by_repeat(self) -> dict[int, Plan]:
         """Its plans by number of repetition."""
         return {plan["repeat"]: plan for plan in self.plans}
 
@@ -66,14 +67,14 @@ class TransportSeries:
 
 
 def compare(
-    trials: Mapping[tuple[int, int], Trial], plans: Sequence[Entry], reason: str | None
+    trials: Mapping[tuple[int, int], Trial], plans: Sequence[Plan], reason: str | None
 ) -> list[Entry]:
     """One entry for each matrix and message size that at least two transports carried.
 
     `trials`: by number and repetition; `reason`: why transports did not alternate, where the run
     could not let them.
     """
-    matrices: dict[str, list[Entry]] = {}
+    matrices: dict[str, list[Plan]] = {}
     for plan in plans:
         trial = trials[plan["trial"], plan["repeat"]]
         matrices.setdefault(_matrix(trial, plan["network"]), []).append(plan)
@@ -92,7 +93,7 @@ def _matrix(trial: Trial, network: str) -> str:
     return json.dumps([trial.pattern, parts, network, seed, trial.traffic], sort_keys=True)
 
 
-def series(plans: Iterable[Entry]) -> Iterator[TransportSeries]:
+def series(plans: Iterable[Plan]) -> Iterator[TransportSeries]:
     """The plans of one matrix, by transport and setting."""
     found: dict[str, TransportSeries] = {}
     for plan in plans:
@@ -227,6 +228,6 @@ def _ratio(value: float | None, base: float | None) -> float | None:
     return None if value is None or not base else value / base
 
 
-def _polling(plans: Iterable[Entry]) -> bool | None:
+def _polling(plans: Iterable[Plan]) -> bool | None:
     said = {plan["polling"] for plan in plans}
     return True if True in said else (None if None in said else False)

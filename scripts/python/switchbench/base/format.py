@@ -165,7 +165,7 @@ def pattern(entry: Mapping[str, Any]) -> str:
     return " ".join(words)
 
 
-def flow(ends: Mapping[str, str] | None) -> str:
+def flow(ends: Mapping[str, Any] | None) -> str:
     """A flow by its ports."""
     return UNKNOWN if ends is None else f"{ends['src']} {ARROW} {ends['dst']}"
 

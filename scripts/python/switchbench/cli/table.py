@@ -14,6 +14,7 @@ from ..analysis.remake import is_begun_only, remade
 from ..analysis.verdict.record import Record
 from ..base.errors import ConfigurationError
 from ..records.directory import RECORDS, SUMMARY, load_summary, replace_json
+from ..records.document.summary import SummaryDocument
 from ..records.plan_file import read_plan
 from ..render.terminal import parts
 from ..render.terminal.console import make_canvas, make_console
@@ -78,7 +79,7 @@ def main(args: argparse.Namespace) -> int:
     return int(shown["exit_status"])
 
 
-def _print(summary: dict[str, Any], console: Console, args: argparse.Namespace) -> None:
+def _print(summary: SummaryDocument, console: Console, args: argparse.Namespace) -> None:
     parts.show_imported(summary, console, everything=args.all)
     options = [name for name in ("intervals", "latency") if getattr(args, name)]
     SummaryPrinter(summary, console, every_phase=args.all, options=options).print(

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from ..base import format
 from ..base.errors import ConfigurationError
 from ..records.directory import RECORDS
-from . import settings, steps
+from . import settings
 from .balance import Balance, balance
 from .differences import DifferenceRow, both_phases, phase_rows, plan_rows
 from .flows import flow_table, places_of
@@ -123,7 +123,6 @@ def _compared(found: Match, asked: CompareOptions) -> Compared:
             one.flows += table.rows(number, asked.confidence, asked.most_flows)
             one.notes += _common_notes("flow", pair, len(table.codes), table.sides)
     one.notes += _flow_notes(found)
-    one.notes += _step_notes(found)
     one.notes += _record_notes(found)
     one.notes += _host_notes(found)
     return one
@@ -158,17 +157,6 @@ def _common_notes(noun: str, pair: Pair, common: int, sides: tuple[int, int]) ->
     if common < max(sides):
         what = f"{format.of(common, noun)} {'is' if common == 1 else 'are'} in both"
         yield f"{pair.base.title}: {what}, of {sides[0]:,} and {sides[1]:,}"
-
-
-def _step_notes(found: Match) -> Iterator[str]:
-    """Older versions kept no times by steps of each repeat."""
-    for subject in (found.base, found.other):
-        if steps.only_means(subject.measured.summary["steps"]):
-            yield (
-                f"{subject.name}: an older version kept the times by steps as means over repeats "
-                f"alone, which stand here as one repeat (`switchbench table {subject.directory} "
-                "--again` makes its summary anew)"
-            )
 
 
 def _record_notes(found: Match) -> Iterator[str]:

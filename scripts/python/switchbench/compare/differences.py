@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from ..records.document.trials import PlanEntry
 from . import welch
 from .match import Match, Pair
 from .measures import MEASURES, ComparedMeasure, Entry, of_output, with_times
@@ -132,7 +133,7 @@ def plan_rows(number: int, match: Match, confidence: float) -> Iterator[Differen
     yield from _rows(number, [""], ([base], [other]), confidence)
 
 
-def _steps_of(subject: Subject, plan: Entry) -> Entry:
+def _steps_of(subject: Subject, plan: PlanEntry) -> Entry:
     return subject.steps.get((plan["trial"], plan["network"]), {})
 
 
@@ -173,7 +174,7 @@ def phases_of(subject: Subject, case: Case) -> dict[int, list[Entry]]:
     """The phases of a case by number, an entry for each repeat; a suite has none of its own."""
     found: dict[int, list[Entry]] = {}
     for plan in case.plans if case.suite is None else ():
-        for entry in subject.measured.phases_of(dict(plan)):
+        for entry in subject.measured.phases_of(plan):
             found.setdefault(entry["phase"], []).append(entry)
     return found
 

@@ -26,6 +26,7 @@ from ..importers import hpcc, imb
 from ..importers.figure import MEGA, ComparableFigure
 from ..importers.measures import COMMON, Common
 from ..records.directory import load_summary
+from ..records.document.trials import PlanEntry
 from .settings import TRANSPORT
 from .subjects import Subject
 
@@ -175,14 +176,19 @@ def _steps(subject: Subject, networks: Collection[str]) -> Iterator[_Figure]:
             if subject.chosen and mine.isdisjoint(places):
                 continue
             time, rate = point["imb"]["t_avg_us"], point["imb"]["mbytes_s"]
-            found = [time and imb.time_in_ours(name, ranks, point["size"], time)]
-            found.append(rate and imb.rate_in_ours(name, ranks, point["size"], rate * MEGA))
+            found = [
+                imb.time_in_ours(name, ranks, point["size"], time) if time else None,
+                imb.rate_in_ours(name, ranks, point["size"], rate * MEGA) if rate else None,
+            ]
             yield from _voiced(voice, found)
     chosen = [case.suite for case in subject.cases if case.suite is not None]
     suites = chosen if subject.chosen else steps["hpcc"]
     for run in suites:
-        outputs = run["outputs"].items()
-        found = [value and hpcc.in_ours(name, run["ranks"], value) for name, value in outputs]
+        outputs: Mapping[str, Any] = run["outputs"]
+        found = [
+            hpcc.in_ours(name, run["ranks"], value) if value else None
+            for name, value in outputs.items()
+        ]
         yield from _voiced(_voice(run, networks, _swept(run, suites)), found)
 
 
@@ -224,9 +230,7 @@ def _voiced(voice: str, found: Sequence[ComparableFigure | None]) -> Iterator[_F
             yield voice, Key(ours.measure, ours.ranks, ours.size), ours.value
 
 
-def _of_plan(
-    plan: Mapping[str, Any], measured: Measured
-) -> Iterator[tuple[str, int | None, float]]:
+def _of_plan(plan: PlanEntry, measured: Measured) -> Iterator[tuple[str, int | None, float]]:
     """Measure, size and Mbit/s of one flow."""
     load = plan["intended_load"]
     if plan["traffic"] not in ("stream", "transfer") or (load is not None and load < FULL_LOAD):
@@ -236,10 +240,10 @@ def _of_plan(
     elif plan["ranks"] == 2:
         known = plan["transport"] in transports.NAMES  # a summary may be of a later version
         joined = known and transports.of(plan["transport"]).byte_stream
-        size = None if joined else plan["size"]
-        phases = measured.phases_of(dict(plan))
+        size = None if joined or isinstance(plan["size"], list) else plan["size"]
+        phases = measured.phases_of(plan)
         for flows, measure in ((1, "one_way_rate"), (2, "both_ways_rate")):
-            rate = m.mean(_rate(phase) for phase in phases if phase["flows"] == flows)
+            rate = m.mean(p["throughput"]["mean"] for p in phases if p["flows"] == flows)
             if rate is not None:
                 yield measure, size, rate
 
@@ -276,8 +280,3 @@ def slowest_rank_mbps(flows: FlowColumns, phase: int) -> float:
         means = totals[counts > 0] / counts[counts > 0]
         slowest = float(np.minimum(slowest, means.min()))  # NaN stays
     return slowest
-
-
-def _rate(phase: Mapping[str, Any]) -> float | None:
-    rate: float | None = phase["throughput"]["mean"]
-    return rate

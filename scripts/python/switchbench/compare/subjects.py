@@ -6,7 +6,7 @@ A case is one matrix at one setting: its plans are its repeats.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -17,10 +17,13 @@ from ..base import format, source
 from ..base.errors import ConfigurationError
 from ..base.transports import BASELINES
 from ..records.directory import CONFIGURATION
+from ..records.document.steps import Hpcc
+from ..records.document.summary import ImportedEntry
+from ..records.document.trials import PlanEntry
 from . import settings, steps
 from .settings import Settings
 
-Entry = dict[str, Any]
+Configuration = Mapping[str, Any]  # YAML
 
 # Of a summary: what is compared.
 _PARTS = ("status", "run", "trials", "plans", "steps", "ports", "imported")
@@ -31,12 +34,12 @@ class Case:
     """One matrix at one setting; or a run of HPCC's suite, as one plan."""
 
     settings: Settings
-    plans: list[Entry]  # one for each repeat, in their order
-    suite: Entry | None = None  # of the summary's `steps.hpcc`
-    parts: list[Entry] = field(default_factory=list)  # a suite's own plans
+    plans: list[PlanEntry]  # one for each repeat, in their order
+    suite: Hpcc | None = None  # of the summary's `steps.hpcc`
+    parts: list[PlanEntry] = field(default_factory=list)  # a suite's own plans
 
     @property
-    def measured(self) -> list[Entry]:
+    def measured(self) -> list[PlanEntry]:
         """The summary's plans that it is made of."""
         return self.parts or self.plans
 
@@ -77,7 +80,7 @@ class Subject:
     name: str
     measured: Measured
     cases: list[Case]
-    configuration: Entry  # as the run understood it; empty where it can't be read
+    configuration: Configuration  # as the run understood it; empty where it can't be read
     chosen: dict[str, str] = field(default_factory=dict)  # `--by`'s setting and value
 
     @cached_property
@@ -86,7 +89,7 @@ class Subject:
         return settings.of_run(self.measured.summary, self.configuration) | self.chosen
 
     @cached_property
-    def steps(self) -> dict[steps.Place, Entry]:
+    def steps(self) -> dict[steps.Place, steps.Values]:
         """What its trials by steps took."""
         return steps.by_trial(self.measured.summary["steps"])
 
@@ -96,16 +99,15 @@ class Subject:
         return self.measured.directory
 
     @property
-    def imported(self) -> list[Entry]:
+    def imported(self) -> list[ImportedEntry]:
         """Figures of other programs (`switchbench import`); none where we measured."""
-        found: list[Entry] = self.measured.summary.get("imported") or []
-        return found
+        return self.measured.summary.get("imported") or []
 
     @property
     def measured_by(self) -> str:
         """The program, or those, that measured."""
         tools = {f"{one['tool']} {one['version'] or ''}".strip() for one in self.imported}
-        versions = (self.measured.summary.get("run") or {}).get("versions") or {}
+        versions = self.measured.summary["run"]["versions"]
         return ", ".join(sorted(tools)) or f"Switchbench {versions.get('switchbench', '')}".strip()
 
 
@@ -141,7 +143,7 @@ def _read(name: str, directory: Path) -> Subject:
     return Subject(name, measured, cases, configuration)
 
 
-def _configuration(measured: Measured) -> Entry:
+def _configuration(measured: Measured) -> Configuration:
     path = measured.directory / CONFIGURATION
     try:
         loaded = source.load(path)
@@ -168,8 +170,8 @@ def _cases(measured: Measured, tests: list[Any]) -> Iterator[Case]:
         case.plans.sort(key=lambda plan: int(plan["repeat"]))
         yield case
     for suite, members in suites:
-        plan = steps.plan_of(suite, members)
-        yield Case(settings.of_plan(plan, tests), [plan], suite, members)
+        whole = steps.plan_of(suite, members)
+        yield Case(settings.of_plan(whole, tests), [whole], suite, members)
 
 
 def _divided(whole: Subject, by: str, several: bool) -> Iterator[Subject]:

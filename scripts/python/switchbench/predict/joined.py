@@ -19,6 +19,7 @@ from ..base import format
 from ..base.errors import ConfigurationError
 from ..base.model import Run, Trial
 from ..records.directory import PLAN, SUMMARY, load_summary
+from ..records.document.summary import SummaryDocument
 
 Number = tuple[int, int]  # of a trial, and of its repeat
 _PARTS = ("trials", "plans", "messages", "steps")
@@ -33,7 +34,7 @@ class Joined:
     strangers: list[str] = field(default_factory=list)
 
 
-def sure_summary(directory: Path) -> dict[str, Any]:
+def sure_summary(directory: Path) -> SummaryDocument:
     """What is foretold is held against; ConfigurationError where any of it is damaged."""
     summary, known = fitted(load_summary(directory), _PARTS)
     for sentence in known.damage():

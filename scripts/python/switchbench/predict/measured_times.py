@@ -14,6 +14,7 @@ from ..analysis.hpcc import about_suite
 from ..analysis.sweep import about
 from ..base.model import Trial
 from ..config.steps import COMPOSITE
+from ..records.document.summary import SummaryDocument
 from .joined import Number, sure_summary
 from .times import HALF_TRIP_US, ITERATION_US, PHASES_S, PLAN_S, T_AVG_US, named, plan_times
 
@@ -27,10 +28,12 @@ def measured_times(trials: Mapping[Number, Trial], directory: Path) -> dict[tupl
         trial = trials.get((plan["trial"], plan["repeat"]))
         if trial is not None and trial.traffic == "transfer":
             plans[trial.point, PHASES_S].append(phases_s)
-            plans[trial.point, PLAN_S].append(plan["elapsed_s"])
+            plans[trial.point, PLAN_S].append(plan["elapsed_s"] or 0.0)
     found = {key: statistics.median(seconds) for key, seconds in plans.items()}
     singles = dict(_single_times(summary))
-    suites = {_key(suite): suite["outputs"] for suite in summary["steps"]["hpcc"]}
+    suites: dict[str, Mapping[str, Any]] = {
+        _key(suite): suite["outputs"] for suite in summary["steps"]["hpcc"]
+    }
     for trial in trials.values():
         for part in trial.parts:
             curve = _curve(about(trial, part))
@@ -48,17 +51,17 @@ def measured_times(trials: Mapping[Number, Trial], directory: Path) -> dict[tupl
 
 
 def _single_times(
-    summary: Mapping[str, Any],
+    summary: SummaryDocument,
 ) -> Iterator[tuple[tuple[str, int | None, str], float | None]]:
     """By curve, size and `Time.what`."""
     for curve in summary["messages"]["curves"]:
         for point in curve["points"]:
             half_us = point["latency_us"]
-            typical = half_us.get("p50") or half_us.get("mean")
+            typical = half_us["p50"] or half_us["mean"]
             yield (_curve(curve), point["size"], HALF_TRIP_US), typical
     for function in summary["steps"]["functions"]:
-        for point in function["points"]:
-            yield (_curve(function), point["size"], T_AVG_US), point["imb"]["t_avg_us"]
+        for step in function["points"]:
+            yield (_curve(function), step["size"], T_AVG_US), step["imb"]["t_avg_us"]
     for kernel in summary["steps"]["kernels"]:
         yield (_curve(kernel), None, ITERATION_US), kernel["iteration_us"]
 

@@ -13,7 +13,6 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -25,6 +24,8 @@ from ..analysis.sweep import is_sweep
 from ..base import transports
 from ..base.model import SCHEDULE, Part, Site, Trial
 from ..base.timing import PHASE_PER_NODE_S, PHASE_S
+from ..records.document.summary import SummaryDocument
+from ..records.document.trials import PlanEntry
 from ..records.latency import Histogram
 from ..topology.fabric.routes import Ranks, Rates
 from .joined import sure_summary
@@ -182,7 +183,7 @@ class Between:
 def between(site: Site, results: Path) -> Between:
     """A line through what plans of different numbers of phases took beside them."""
     beside = [
-        (plan["phases"], plan["elapsed_s"] - spent)
+        (plan["phases"], (plan["elapsed_s"] or 0.0) - spent)
         for plan, spent in plan_times(sure_summary(results))
         if plan["traffic"] not in ("stream", SCHEDULE)  # which end after their phases do
     ]
@@ -198,7 +199,7 @@ def between(site: Site, results: Path) -> Between:
     return Between(0.0, PHASE_S + PHASE_PER_NODE_S * sharing, False)
 
 
-def plan_times(summary: Mapping[str, Any]) -> list[tuple[Mapping[str, Any], float]]:
+def plan_times(summary: SummaryDocument) -> list[tuple[PlanEntry, float]]:
     """Each plan that was timed, with the sum of its phases."""
     spent: dict[tuple[int, int, str], float] = defaultdict(float)
     for entry in summary["trials"]:

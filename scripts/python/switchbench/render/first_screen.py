@@ -1,25 +1,31 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What stands first, in at most eight lines: result, rate, worst port, loss, round trip, tester,
-findings. Made of the summary, for the terminal and for the page."""
+findings. Made of the summary, for the terminal and for the page.
+
+Phases that the tester limited say nothing of the network, and are left out.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
-from typing import Any
+from typing import Any, cast
 
-from ..base import format
+from ..base import format, transports
 from ..base.model import WAITING
-
-Summary = Mapping[str, Any]
-Entry = Mapping[str, Any]
+from ..records.document.summary import SummaryDocument
+from ..records.document.times import TimesEntry
+from ..records.document.trials import PhaseEntry
+from .findings import ERROR, INFO, counts, findings, ppm
 
 _TRAFFIC_PERCENT = 0.1  # of line: below it a port waited for others, as ranks of collectives do
 _AT_LOAD = 0.97
-_WORDS = {"accepted": "PASS", "refused": "FAIL", "inconclusive": "INCONCLUSIVE"}
+VERDICTS = {"accepted": "PASS", "refused": "FAIL", "inconclusive": "INCONCLUSIVE"}
 _GOOD, _DOUBT, _BAD = "green", "yellow", "bold red"
 _OF_RESULT = {"PASS": _GOOD, "FAIL": _BAD, "INCONCLUSIVE": _DOUBT}
+# Drivers of DPDK over the kernel's devices, and RDMA devices of the kernel's own making.
+KERNEL_DRIVERS = ("af_packet", "af_xdp", "pcap", "tap", "rdma_rxe", "siw")
 
 
 @dataclass(frozen=True)
@@ -30,35 +36,68 @@ class Line:
     """
 
     label: str
-    text: str
+    value: str
+    said: str
     style: str | None = None
-    value: str = ""
-    said: str = ""
+    between: str | None = ", "  # None: `said` alone is the line
+
+    @property
+    def text(self) -> str:
+        """Both on one line."""
+        if self.between is None:
+            return self.said
+        return f"{self.value}{self.between if self.said else ''}{self.said}"
 
 
-def lines(summary: Summary) -> list[Line]:
+def lines(summary: SummaryDocument) -> list[Line]:
     """The first screen; what was not measured has no line."""
+    fair = [entry for entry in summary["trials"] if not entry["tester_limited"]]
     found = (
         _result(summary),
-        _rate(summary),
+        _rate(fair),
         _worst_port(summary),
-        _lost(summary),
-        *_round_trips(summary),
+        _lost(summary["trials"]),
+        _round_trips(fair),
         _tester(summary),
         _findings(summary),
     )
     return [line for line in found if line is not None]
 
 
-def transport_name(summary: Summary, transport: str) -> str:
-    """`dpdk (af_packet)`: a driver of the kernel's is no kernel bypass."""
-    ports = (port for port in summary.get("ports") or [] if port["transport"] == transport)
-    drivers = {str(port["driver"]).removeprefix("net_") for port in ports if port.get("driver")}
-    drivers.discard(transport)
-    return f"{transport} ({', '.join(sorted(drivers))})" if drivers else transport
+def named(summary: Mapping[str, Any]) -> SummaryDocument:
+    """The summary with transports as people are shown them, `dpdk (af_packet)`: a driver of the
+    kernel's bypasses nothing."""
+    drivers: dict[str, set[str]] = {}
+    for port in summary["ports"]:
+        driver = (port["driver"] or port["transport"]).removeprefix("net_")
+        if driver != port["transport"] and "(" not in port["transport"]:  # which has it already
+            drivers.setdefault(port["transport"], set()).add(driver)
+    names = {name: f"{name} ({', '.join(sorted(some))})" for name, some in drivers.items()}
+
+    def renamed(value: Any) -> Any:
+        if isinstance(value, list):
+            return [renamed(one) for one in value]
+        if not isinstance(value, dict):
+            return value
+        made = {key: renamed(one) if isinstance(one, dict | list) else one
+                for key, one in value.items()}  # fmt: skip
+        for key in ("transport", "baseline"):
+            if isinstance(made.get(key), str):
+                made[key] = names.get(made[key], made[key])
+        return made
+
+    return cast("SummaryDocument", renamed(summary) if names else summary)
 
 
-def frames_per_s(entry: Entry) -> float | None:
+def bypasses(transport: str) -> bool:
+    """Whether a transport, named with its driver, goes past the kernel."""
+    name, _, drivers = transport.rstrip(")").partition(" (")
+    if transports.of(name).kernel:
+        return False
+    return not any(driver in KERNEL_DRIVERS for driver in drivers.split(", "))
+
+
+def frames_per_s(entry: Mapping[str, Any]) -> float | None:
     """Frames of all flows in the window: its payload, by what one frame carries."""
     total = entry["throughput"].get("total")
     if not entry.get("delivered_frames") or not entry.get("delivered_bytes") or total is None:
@@ -66,134 +105,120 @@ def frames_per_s(entry: Entry) -> float | None:
     return float(1e6 * total / 8 / (entry["delivered_bytes"] / entry["delivered_frames"]))
 
 
-def _result(summary: Summary) -> Line:
+def _result(summary: SummaryDocument) -> Line:
     trials, ports = len(summary["plans"]), len({port["port"] for port in summary["ports"]})
     ran = (
         f"{format.of(trials, 'trial')} on {format.of(ports, 'port')}, {summary['status']} in "
-        f"{format.seconds(summary['run']['elapsed_s'])}"
+        f"{format.seconds(summary['run'].get('elapsed_s'))}"
     )
     verdict = summary.get("verdict")
     if not verdict:
         style = None if summary["status"] == "complete" else _BAD
-        return Line("Result", f"nothing is required (no clauses); {ran}", style, "", ran)
-    word = _WORDS[verdict["verdict"]]
-    clauses = summary["expectations"]
+        return Line("Result", "no clause required", ran, style, "; ")
+    word, clauses = VERDICTS[verdict["verdict"]], summary["expectations"]
     held = sum(clause["verdict"] == "accepted" for clause in clauses)
-    return Line(
-        "Result", f"{word}: {held} of {format.of(len(clauses), 'clause')} met; {ran}",
-        _OF_RESULT[word], word, ran,
-    )  # fmt: skip
+    said = f"{held} of {format.of(len(clauses), 'clause')} met; {ran}"
+    return Line("Result", word, said, _OF_RESULT[word], ": ")
 
 
-def _rate(summary: Summary) -> Line | None:
+def _rate(fair: Sequence[PhaseEntry]) -> Line | None:
     """The highest aggregate of one phase; frames where they are counted."""
-    entries = [e for e in summary["trials"] if e["throughput"].get("total") is not None]
-    if not entries:
+    rates = [(total, e) for e in fair if (total := e["throughput"]["total"]) is not None]
+    if not rates:
         return None
-    best = max(entries, key=lambda entry: float(entry["throughput"]["total"]))
-    rate = format.bit_rate(1e6 * best["throughput"]["total"])
-    said = f"of payload in total at most ({_what(summary, best)})"
-    frames = [fps for entry in entries if (fps := frames_per_s(entry)) is not None]
-    if frames:
-        said += f"; {max(frames):,.0f} frames/s at most"
-    return Line("Rate", f"{rate} {said}", None, rate, said)
+    total, best = max(rates, key=lambda rate: rate[0])
+    what = f"{format.pattern(best)}, {best['transport']}"
+    frames = frames_per_s(best)
+    said = f"{frames:,.0f} frames/s " if frames else ""
+    return Line("Max rate", format.bit_rate(1e6 * total), f"{said}({what})", None,
+                ", " if said else " ")  # fmt: skip
 
 
-def _worst_port(summary: Summary) -> Line | None:
+def _worst_port(summary: SummaryDocument) -> Line | None:
     ends = [
-        (end["min_percent_of_line"], port, word)
+        (share, port, word)
         for port in summary["ports"]
         for end, word in ((port["as_source"], "sent"), (port["as_destination"], "received"))
-        if (end["min_percent_of_line"] or 0.0) >= _TRAFFIC_PERCENT
+        if (share := end["min_percent_of_line"] or 0.0) >= _TRAFFIC_PERCENT
     ]
     if not ends:
         return None
-    share, port, word = min(ends, key=lambda end: float(end[0]))
+    share, port, word = min(ends, key=lambda end: end[0])
     at = f" ({port['switch']} {port['switch_port']})" if port["switch_port"] else ""
     bad = sum(bool(port["below_median"]) for port in summary["ports"])
-    behind = f"{bad} more than 3 % below the median port" if bad else "none is behind the others"
-    transport = transport_name(summary, port["transport"])
-    name, share_words = f"{port['port']}{at}", f"{word} {share:.1f} % of line over {transport}"
-    return Line(
-        "Worst port", f"{name} {share_words}; {behind}", _DOUBT if bad else None, name,
-        f"{share_words}; {behind}",
-    )  # fmt: skip
+    said = f"{share:.1f} % of line {word} over {port['transport']}"
+    said += f"; {bad} more than 3 % below the median port" if bad else ""
+    return Line("Worst port", f"{port['port']}{at}", said, _DOUBT if bad else None, ": ")
 
 
-def _lost(summary: Summary) -> Line | None:
-    counted = [entry for entry in summary["trials"] if entry.get("lost_frames") is not None]
+def _lost(trials: Sequence[PhaseEntry]) -> Line | None:
+    """Of frames all that was lost; what TCP and RDMA retransmitted beside it."""
+    counted = [(lost, e) for e in trials if (lost := e["lost_frames"]) is not None]
+    again = (
+        (sum(entry["retransmitted_segments"] or 0 for entry in trials), "segment"),
+        (sum(entry["retransmitted_packets"] or 0 for entry in trials), "packet"),
+    )
+    repaired = [f"{format.of(count, noun)} retransmitted" for count, noun in again if count]
     if not counted:
-        return None
-    lost = sum(entry["lost_frames"] for entry in counted)
-    offered = sum(entry["offered_frames"] or 0 for entry in counted)
-    hosts = sum(entry.get("host_dropped_frames") or 0 for entry in counted)
-    ppm = 1e6 * lost / offered if offered else 0.0
-    share = f" ({ppm:.3g} ppm)" if ppm < 10_000 else f" ({ppm / 10_000:.3g} %)"
-    said = f"of {offered:,} frames in the network{share if lost else ''}, {hosts:,} in hosts"
-    return Line("Lost", f"{lost:,} {said}", _DOUBT if lost else None, f"{lost:,} frames", said)
+        return Line("Lost", repaired[0], "", None) if repaired else None
+    lost = sum(lost for lost, _ in counted)
+    offered = sum(entry["offered_frames"] or 0 for _, entry in counted)
+    hosts = sum(entry["host_dropped_frames"] or 0 for _, entry in counted)
+    share = f", {ppm(lost, offered)}" if offered else ""
+    said = "; ".join([f"of {offered:,} frames{share}", f"{hosts:,} in hosts", *repaired])
+    return Line("Lost", f"{lost:,}", said, _DOUBT if lost else None, " ")
 
 
-def _round_trips(summary: Summary) -> Iterator[Line]:
+def _round_trips(fair: Sequence[PhaseEntry]) -> Line | None:
     """By transport: the middle one of the phases' medians, and the longest p99 or time."""
+    trips: dict[str, list[TimesEntry]] = {}
+    for entry in fair:
+        trip = entry["latency"]["round_trip"]
+        if trip and trip["p50"] is not None:
+            trips.setdefault(entry["transport"], []).append(trip)
     said, middle = [], []
-    for transport in dict.fromkeys(entry["transport"] for entry in summary["trials"]):
-        trips = [
-            entry["latency"]["round_trip"]
-            for entry in summary["trials"]
-            if entry["transport"] == transport and (entry.get("latency") or {}).get("round_trip")
-        ]
-        middles = [trip["p50"] for trip in trips if trip["p50"] is not None]
-        if not middles:
-            continue
-        name, key = ("p99", "p99") if any(trip["p99"] for trip in trips) else ("longest", "max")
-        most = max(trip[key] for trip in trips if trip[key] is not None)
-        words = f"p50 {format.digits(median(middles))} µs, {name} {format.digits(most)} µs"
-        middle.append(median(middles))
-        said.append(f"{transport_name(summary, transport)} {words}")
-    if said:
-        value = f"{format.digits(min(middle))} µs"
-        yield Line("Round trip", "; ".join(said), None, value, "; ".join(said))
+    for transport, some in trips.items():
+        typical = median(trip["p50"] or 0.0 for trip in some)
+        name, most = "p99", max(trip["p99"] or 0.0 for trip in some)
+        if not most:
+            name, most = "max", max(trip["max"] or 0.0 for trip in some)
+        said.append(f"{transport} p50 {format.digits(typical)}, {name} {format.digits(most)}")
+        middle.append(typical)
+    if not said:
+        return None
+    return Line("RTT, µs", format.digits(min(middle)), "; ".join(said), between=None)
 
 
-def _tester(summary: Summary) -> Line:
-    """How far the tester itself was the limit."""
-    phases = [entry for entry in summary["trials"] if entry["tester_limited"]]
+def _tester(summary: SummaryDocument) -> Line:
+    """How far the tester itself was the limit, and what it takes of a round trip."""
+    trials = summary["trials"]
+    limited = [entry for entry in trials if entry["tester_limited"]]
+    loops = [loop["p50"] for loop in summary["loopback_baselines"] if loop["kind"] == "round_trip"]
+    known = [time for time in loops if time is not None]
     again = summary["run"].get("remeasured_phases", 0)
-    repeated = f"; {format.of(again, 'phase')} measured again" if again else ""
-    if not phases:
-        said = f"was not the limit in any phase{repeated}"
-        return Line("Tester", said, None, "not the limit", f"in any phase{repeated}")
+    also = [f"{format.of(again, 'phase')} measured again"] if again else []
+    if not limited:
+        also += [f"loopback RTT {format.digits(min(known))} µs"] if known else []
+        return Line("Tester", "not the limit", "; ".join(["in any phase", *also]), between=" ")
     short = [
-        limit["shortfall_percent"]
-        for entry in phases
+        percent
+        for entry in limited
         for limit in entry["tester_limited"]
-        if limit["shortfall_percent"]
+        if (percent := limit["shortfall_percent"])
     ]
-    how = f": offered up to {max(short):.1f} % less than intended" if short else ""
-    many = f"{len(phases)} of {format.of(len(summary['trials']), 'phase')}"
-    return Line(
-        "Tester",
-        f"limited {many} (T){how}{repeated}",
-        _DOUBT,
-        many,
-        f"limited by the tester{how}{repeated}",
-    )
+    many = f"{len(limited)} of {format.of(len(trials), 'phase')}"
+    said = "tester-limited (T)"
+    said += f", offered load up to {max(short):.1f} % below intended" if short else ""
+    return Line("Tester", many, "; ".join([said, *also]), _DOUBT, " ")
 
 
-def _findings(summary: Summary) -> Line:
-    kinds = (
-        ("fault", summary["errors"]),
-        ("warning", summary["warnings"]),
-        ("finding", summary.get("findings") or []),
-        ("gap", summary["not_measured"]),
-    )
-    counts = [format.of(len(found), noun) for noun, found in kinds if found]
-    if not counts:
-        return Line("Findings", "none", None, "none", "no fault, warning, finding or gap")
-    total = sum(len(found) for _, found in kinds)
-    words = ", ".join(counts)
-    style = _BAD if summary["errors"] else _DOUBT
-    return Line("Findings", f"{words}: below", style, f"{total:,}", words)
+def _findings(summary: SummaryDocument) -> Line:
+    found = findings(summary)
+    if not found:
+        return Line("Findings", "none", "")
+    severities = {one.severity for one in found}
+    style = _BAD if ERROR in severities else None if severities == {INFO} else _DOUBT
+    return Line("Findings", counts(found), "", style)
 
 
 @dataclass(frozen=True)
@@ -206,7 +231,7 @@ class AtLoad:
     ports: int
 
 
-def ports_at_load(summary: Summary) -> AtLoad | None:
+def ports_at_load(summary: SummaryDocument) -> AtLoad | None:
     """None where ports wait for each other, as those of ranks in dependent steps do."""
     asked: dict[str, list[float]] = {}
     for plan in summary["plans"]:
@@ -215,16 +240,11 @@ def ports_at_load(summary: Summary) -> AtLoad | None:
     shares: dict[str, list[tuple[bool, bool]]] = {}
     for port in summary["ports"]:
         end = port["as_destination"]
-        both = end["min_percent_of_line"], end["median_percent_of_line"]
-        if None not in both and port["transport"] in asked:
+        low, middle = end["min_percent_of_line"], end["median_percent_of_line"]
+        if low is not None and middle is not None and port["transport"] in asked:
             load = _AT_LOAD * median(asked[port["transport"]])
-            shares.setdefault(port["port"], []).append((both[0] >= load, both[1] >= load))
+            shares.setdefault(port["port"], []).append((low >= load, middle >= load))
     if not shares:
         return None
-    every, middle = (sum(all(one[i] for one in some) for some in shares.values()) for i in (0, 1))
-    return AtLoad(every, middle, len(shares))
-
-
-def _what(summary: Summary, entry: Entry) -> str:
-    ranks = format.of(entry["ranks"], "rank")
-    return f"{format.pattern(entry)}, {transport_name(summary, entry['transport'])}, {ranks}"
+    every, typical = (sum(all(one[i] for one in some) for some in shares.values()) for i in (0, 1))
+    return AtLoad(every, typical, len(shares))

@@ -122,7 +122,7 @@ def steps(every: Sequence[Compared], section: str) -> Iterator[Figure]:
             size = pair.base.plans[0]["size"]
             titles.setdefault(_key(pair), f"{pair.base.matrix}, {pair.base.ranks}")
             for name, value in zip(names, (row.base, row.other), strict=True):
-                if size and value is not None:
+                if size and isinstance(size, int) and value is not None:
                     curves.setdefault(_key(pair), {}).setdefault(name, {})[size] = value
     drawn = [key for key in curves if max(map(len, curves[key].values())) >= _LEAST_STEPS]
     for number, key in enumerate(drawn):

@@ -6,16 +6,19 @@ Which sections it has and what is in each; frame.py is what is around them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from ... import __version__
 from ...analysis.data import Measured
 from ...records.directory import CONFIGURATION, replace_bytes
+from ...records.document.run import RunEntry
+from ...records.document.summary import SummaryDocument
 from .. import tables
+from ..first_screen import named
 from ..tables import sections as s
 from . import overview
 from .figure import Figure
@@ -52,7 +55,7 @@ def write(directory: Path, out: Path | None = None) -> Path:
 
 def make(measured: Measured) -> Report:
     """The page of what was measured."""
-    return _Page(measured).finish()
+    return _Page(replace(measured, summary=named(measured.summary))).finish()
 
 
 @dataclass
@@ -81,7 +84,7 @@ class _Page:
                 self.sections[title].add(TablePart(table) if table else None)
         self.sections[s.MEANINGS].add(*meanings(self.sections.values()))
         self._fold()
-        run = self._summary.get("run") or {}
+        run = self._summary["run"]
         words = PageWords(
             f"{self.measured.directory.resolve().name} · {run.get('started', 'unknown time')}",
             "What this network does when every port is busy",
@@ -92,7 +95,7 @@ class _Page:
         return Report(render(words, self.sections.values()), self.damage)
 
     @property
-    def _summary(self) -> Mapping[str, Any]:
+    def _summary(self) -> SummaryDocument:
         return self.measured.summary
 
     def _try(self, making: Callable[[], T], what: str) -> T | None:
@@ -108,7 +111,7 @@ class _Page:
 
     def _words(self, figure: Figure | None) -> None:
         """The sections' own words, those above figures and tables."""
-        makers: tuple[tuple[str, Callable[[Mapping[str, Any]], list[Part | None]]], ...] = (
+        makers: tuple[tuple[str, Callable[[SummaryDocument], list[Part | None]]], ...] = (
             (s.GLANCE, lambda summary: [overview.glance(summary, figure)]),
             (s.VERDICT, overview.verdict),
             (s.SET_UP, overview.set_up),
@@ -138,8 +141,8 @@ class _Page:
         self.sections[s.GLANCE].folds = False
         for title in _FOLDED:
             self.sections[title].open = False
-        verdict = self._summary.get("verdict") or {}
-        if verdict.get("verdict") not in (None, "accepted"):
+        verdict = self._summary.get("verdict")
+        if verdict and verdict["verdict"] != "accepted":
             self.sections[s.VERDICT].open = True
         predicted = [part for part in self.sections[s.PREDICTED].parts if isinstance(part, Figure)]
         if not any(figure.disagrees for figure in predicted):
@@ -164,7 +167,7 @@ def _configuration(directory: Path) -> Details | None:
     return Details("configuration.yaml, with every default filled in", text)
 
 
-def _footer(run: Mapping[str, Any]) -> str:
+def _footer(run: RunEntry) -> str:
     version = (run.get("versions") or {}).get("switchbench")
     return (
         f"Measured with Switchbench {version}, reported with {__version__}. "

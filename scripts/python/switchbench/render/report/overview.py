@@ -4,25 +4,25 @@ and what was not measured. Made of the summary; where it lacks something, nothin
 
 from __future__ import annotations
 
-import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ...base import format
 from ...base.model import SCHEDULE
-from ...records.document.definitions import at, definition
+from ...records.document.definitions import definition
+from ...records.document.summary import SummaryDocument
+from ...records.document.trials import PlanEntry
 from .. import first_screen
-from ..tables.table import Summary
-from ..terminal.rows import limit_sentences
+from ..findings import ERROR, INFO, WARNING, findings
 from .figure import Figure
-from .frame import Facts, Glance, Part, Sentences, Tile, Words
+from .frame import Details, Facts, Glance, Part, Sentences, Tile, Words
 
 _SIGNS = {"accepted": "✓", "refused": "✗", "inconclusive": "?"}
 _MOODS = {"green": "good", "yellow": "doubt", "bold red": "bad", None: ""}
 _AT_LOAD_IS = (
-    "Ports that receive at least 97 % of the load that was asked for, in every phase of each "
-    "transport; the load is all of the line where nothing else was asked"
+    "Ports that receive at least 97 % of the intended load, in every phase of each transport that "
+    "is not tester-limited; the load is all of the line where nothing else was asked"
 )
 _SLOWEST_IS = (
     "The flow that is the furthest below the mean of its own plan's flows, by payload in the "
@@ -32,17 +32,18 @@ _SLOWEST_IS = (
 _ABOUT = {
     "Worst port": definition("throughput.min_percent_of_line"),
     "Lost": definition("lost_frames"),
-    "Round trip": "Median of the phases' medians, of the fastest transport, and the longest",
+    "RTT, µs": "Median of the phases' medians, of the fastest transport; below, of each transport "
+    "and the longest",
     "Tester": definition("tester_limited"),
-    "Findings": definition("warnings"),
-    "Rate": definition("throughput.total"),
+    "Findings": "Errors, warnings and what else is to be known, counts of one kind together",
+    "Max rate": definition("throughput.total"),
 }
 
 
 # --- the first screen ----------------------------------------------------------------------------
 
 
-def glance(summary: Summary, figure: Figure | None = None) -> Glance:
+def glance(summary: SummaryDocument, figure: Figure | None = None) -> Glance:
     """The verdict, or how many ports run at the load asked; the run in tiles."""
     result, *lines = first_screen.lines(summary)
     tiles = [
@@ -59,7 +60,7 @@ def glance(summary: Summary, figure: Figure | None = None) -> Glance:
         said = f"{verdict['sentence'].rstrip('.')}. {result.said}."
         if found:
             words = f"{rate} in every phase, {median}"
-            tiles.insert(0, Tile("Ports at the load asked", count, words, _AT_LOAD_IS))
+            tiles.insert(0, Tile("Ports at the intended load", count, words, _AT_LOAD_IS))
         return Glance(result.value, said, tiles, word, _SIGNS[word], figure)
     said = f"No verdict: no clause is required (expect). {result.said}."
     if found is None:
@@ -67,37 +68,42 @@ def glance(summary: Summary, figure: Figure | None = None) -> Glance:
     return Glance(f"{count} {rate}", f"In every phase; {median}. {said}", tiles, figure=figure)
 
 
-def _load(summary: Summary) -> str:
+def _load(summary: SummaryDocument) -> str:
     """What ports are to receive."""
     loads = {plan["intended_load"] for plan in summary["plans"]} - {None, 100.0}
     if not loads:
         return "line rate"
-    return f"{loads.pop():g} % of line" if len(loads) == 1 else "the load asked"
+    return f"{loads.pop():g} % of line" if len(loads) == 1 else "the intended load"
 
 
-def _slowest(summary: Summary) -> Iterator[Tile]:
+def _slowest(summary: SummaryDocument) -> Iterator[Tile]:
     """The slowest flow beside the others of its plan."""
-    plans = [plan for plan in summary.get("plans") or [] if plan["traffic"] != SCHEDULE]
-    known = [plan for plan in plans if _share_of_mean(plan) < math.inf]
+    limited = {(e["trial"], e["network"]) for e in summary["trials"] if e["tester_limited"]}
+    known = [
+        (share, plan)
+        for plan in summary["plans"]
+        if plan["traffic"] != SCHEDULE and (plan["trial"], plan["network"]) not in limited
+        if (share := _share_of_mean(plan)) is not None
+    ]
     if not known:
         return
-    plan = min(known, key=_share_of_mean)
-    rate = at(plan, "throughput.min")
+    share, plan = min(known, key=lambda one: one[0])
+    rate = plan["throughput"]["min"] or 0.0
     unit = format.unit_for([rate])
     flow = format.flow(plan["slowest"]) if plan["slowest"] else "a flow"
     what = f"{format.pattern(plan)}, {plan['transport']}, {format.of(plan['ranks'], 'rank')}"
     words = f"{flow}: {unit.show(rate)} {unit.name}, {what}, {format.size(plan)}"
-    yield Tile("Slowest flow", f"{100 * _share_of_mean(plan):.1f} % of mean", words, _SLOWEST_IS)
+    yield Tile("Slowest flow", f"{100 * share:.1f} % of mean", words, _SLOWEST_IS)
 
 
-def _share_of_mean(plan: Mapping[str, Any]) -> float:
+def _share_of_mean(plan: PlanEntry) -> float | None:
     """How much of its plan's mean the slowest flow has: flows of other patterns share their ports
     with fewer or more others, and are not like it."""
-    least, mean = at(plan, "throughput.min"), at(plan, "throughput.mean")
-    return math.inf if least is None or not mean else float(least / mean)
+    rate, mean = plan["throughput"]["min"], plan["throughput"]["mean"]
+    return None if rate is None or not mean else rate / mean
 
 
-def verdict(summary: Summary) -> list[Part | None]:
+def verdict(summary: SummaryDocument) -> list[Part | None]:
     """What the verdict does not say."""
     found = summary.get("verdict")
     if not found:
@@ -111,52 +117,45 @@ def verdict(summary: Summary) -> list[Part | None]:
 # --- the set-up ----------------------------------------------------------------------------------
 
 
-def set_up(summary: Summary) -> list[Part | None]:
-    """Switch, nodes, versions: what a reader needs to do it again."""
-    about = at(summary, "run.about") or {}
+def set_up(summary: SummaryDocument) -> list[Part | None]:
+    """Switch, nodes, versions: what a reader needs to do it again. Of a damaged summary `run` lacks
+    what is not known."""
+    about: Mapping[str, Any] = summary["run"].get("about") or {}
     rows = [("switch under test", _words(switch)) for switch in about.get("switches", [])]
     rows += [(key, _words(value)) for key, value in about.items() if key != "switches"]
     return [Facts(rows) if rows else None, Facts(list(_facts(summary)))]
 
 
-def _facts(summary: Summary) -> Iterator[tuple[str, str]]:
-    run = summary.get("run") or {}
-    ports = summary.get("ports") or []
+def _facts(summary: SummaryDocument) -> Iterator[tuple[str, str]]:
+    run, ports = summary["run"], summary["ports"]
     switches = sorted({port["switch"] for port in ports if port["switch"]})
-    lab = run.get("lab")
-    if lab:
+    if lab := run.get("lab"):
         yield "switch", f"the lab {lab}, on one machine"
     elif switches:
         yield "switches", ", ".join(switches)
-    nodes = len(run.get("nodes") or [])
     names = {port["port"] for port in ports}
     networks = sorted({port["network"] for port in ports})
     yield (
         "network",
-        f"{format.of(nodes, 'node')}, {format.of(len(names), 'port')}, "
+        f"{format.of(len(run.get('nodes', [])), 'node')}, {format.of(len(names), 'port')}, "
         f"{'network' if len(networks) == 1 else 'networks'} {', '.join(networks)}",
     )
-    yield "launched by", str(run.get("launch"))
+    yield "launched by", _words(run.get("launch"))
     yield "began", _words(run.get("started"))
     yield "took", format.seconds(run.get("elapsed_s"))
-    versions = run.get("versions") or {}
-    yield "versions", ", ".join(f"{name} {value}" for name, value in versions.items() if value)
+    yield "versions", _words(run.get("versions"))
     yield "controller", _machine(run.get("machine") or {})
     yield "random seed", _words(run.get("seed"))
     yield "run", _words(run.get("id"))
-    yield "rerun", " ".join(run.get("command") or [])
+    yield "rerun", " ".join(run.get("command", []))
 
 
 def _machine(machine: Mapping[str, Any]) -> str:
-    memory = machine.get("memory_bytes")
-    words = [
-        machine.get("host"),
-        machine.get("system"),
-        machine.get("cpu"),
-        format.of(machine["cpus"], "CPU") if machine.get("cpus") else None,
-        f"{memory / 2**30:.1f} GiB" if memory else None,
-    ]
-    return ", ".join(str(word) for word in words if word)
+    memory, cpus = machine.get("memory_bytes"), machine.get("cpus")
+    words = [machine.get(key) for key in ("host", "system", "cpu")]
+    words += [format.of(cpus, "CPU")] if cpus else []
+    words += [f"{memory / 2**30:.1f} GiB"] if memory else []
+    return ", ".join(word for word in words if word)
 
 
 def _words(value: Any) -> str:
@@ -170,39 +169,45 @@ def _words(value: Any) -> str:
 # --- what was found, and what was not measured ----------------------------------------------------
 
 
-def found(summary: Summary) -> list[Part | None]:
-    """Alarms, faults, hosts in doubt."""
-    limits = limit_sentences(summary.get("trials") or [])
-    parts: list[Part | None] = [
-        sentences("What went wrong", summary.get("errors"), "bad"),
-        sentences("Warnings", summary.get("warnings"), "bad"),
-        sentences("A host, not the network, may have been the limit", limits, "doubt"),
-    ]
-    if not any(parts) and not summary.get("findings"):
-        return [Words("Nothing: no warning, no finding, no host that was the limit.")]
-    return parts
+_TITLES = ((ERROR, "Errors", "bad"), (WARNING, "Warnings", "doubt"), (INFO, "Info", ""))
 
 
-def not_measured(summary: Summary) -> list[Part | None]:
+def found(summary: SummaryDocument) -> list[Part | None]:
+    """By severity; what several of one kind are made of is folded."""
+    every = findings(summary)
+    parts: list[Part | None] = []
+    for severity, title, mark in _TITLES:
+        some = [one for one in every if one.severity == severity]
+        parts.append(sentences(title, [one.text for one in some], mark))
+        parts += [
+            Details(f"{format.of(len(one.parts), 'part')} of: {one.text}", "\n".join(one.parts))
+            for one in some
+            if len(one.parts) > 1
+        ]
+    return parts if every else [Words("Nothing: no error, no warning, nothing tester-limited.")]
+
+
+def not_measured(summary: SummaryDocument) -> list[Part | None]:
     """What was asked for and is not here."""
     absent = [
         f"{host['host']} was left out: {host['reason']}"
-        for host in at(summary, "run.excluded_hosts") or []
+        for host in summary["run"].get("excluded_hosts", [])
     ]
     parts: list[Part | None] = [
-        sentences("", summary.get("not_measured"), "doubt"),
+        sentences("", summary["not_measured"], "doubt"),
         sentences("Hosts left out", absent, "doubt"),
         sentences("Times that could not be told", list(_reasons(summary)), "doubt"),
     ]
     return parts if any(parts) else [Words("Nothing: all that was asked for was measured.")]
 
 
-def _reasons(summary: Summary) -> Iterator[str]:
+def _reasons(summary: SummaryDocument) -> Iterator[str]:
     """Why times are missing: of reasons that differ in numbers alone the first, and how many."""
     alike: dict[str, list[str]] = {}
-    for entry in summary.get("trials") or []:
-        for times in (entry.get("latency") or {}).values():
-            for reason in ((times or {}).get("reasons") or {}).values():
+    for entry in summary["trials"]:
+        every: Iterable[Any] = entry["latency"].values()
+        for times in every:
+            for reason in (times["reasons"] if times else {}).values():
                 kind = re.sub(r"there are [\d,]+", "there are", reason)
                 alike.setdefault(kind, []).append(reason)
     for said in alike.values():

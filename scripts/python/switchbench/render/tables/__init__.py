@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from . import messages, ports, results, steps, times
+from . import judged, messages, ports, results, steps, times
 from .sections import (
     COURSE,
     CPU,
@@ -22,9 +22,9 @@ from .table import Spec
 
 # Where each stands in the report.
 BY_SECTION: dict[str, tuple[Spec, ...]] = {
-    VERDICT: (results.clauses, results.failures),
+    VERDICT: (judged.clauses, judged.failures),
     SET_UP: (ports.nodes, ports.tuning),
-    FINDINGS: (results.findings,),
+    FINDINGS: (judged.findings,),
     RESULTS: (results.searches, results.plans, results.phases, results.repeats, results.imported),
     COURSE: (times.intervals,),
     MESSAGES: (

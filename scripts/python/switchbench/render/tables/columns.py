@@ -34,8 +34,13 @@ RANKS = count("ranks", "ranks", fold=True, drop=8)
 PHASE = text("phase", "phase_name", value=phase_name)
 TRIAL = count("trial", "trial", output=PAGE)
 STATE = text("state", "state", fold=True, output=PAGE)
-LOAD = Column("load asked", "intended_load", "percent", "% of line", fold=True, output=PAGE,
+LOAD = Column("intended load", "intended_load", "percent", "% of line", fold=True, output=PAGE,
               value=lambda entry: entry.get("intended_load"))  # fmt: skip
+LIMITED = Column(
+    "T", "tester_limited", "mark", seldom=True,
+    about="T: tester-limited, no figure of the network",
+    value=lambda entry: "T" if entry.get("tester_limited") else None,
+)  # fmt: skip
 # A path of messages and steps.
 PATH = (TRANSPORT, NETWORK, count("ranks", "ranks", fold=True))
 
@@ -47,19 +52,28 @@ SETTING = (
     RANKS,
     text("size", "size", value=format.size, about=SIZE, fold=True, output=PAGE),
     LOAD,
-    count("repeat", "repeat", fold=True, output=PAGE),
+    count("repeat", "repeat", fold=True, silent=True, output=PAGE),
 )
 
 TITLED = tuple(replace(column, output=PAGE) for column in SETTING)  # the terminal: in titles
 
 RATES = (
-    measured("throughput_min"),
-    measured("throughput"),
-    measured("throughput_max", drop=7),
-    measured("throughput_total", unit=TOTAL, drop=6),
+    measured("throughput_min", drop=13),
+    measured("throughput", drop=8),
+    measured("throughput_max", drop=6),
+    measured("throughput_total", unit=TOTAL, drop=11),
 )
 SHARES = (
-    measured("percent_of_line", unit="% line", drop=6),
-    measured("min_percent_of_line", unit="% line"),
+    measured("percent_of_line", unit="% line", drop=7),
+    measured("min_percent_of_line", unit="% line", drop=12),
 )
-SLOWEST = text("slowest flow", "slowest", drop=9)
+SLOWEST = text("slowest flow", "slowest")
+
+
+def _ppm(entry: Entry) -> float | None:
+    lost, offered = entry.get("lost_frames"), entry.get("offered_frames")
+    return None if lost is None or not offered else 1e6 * lost / offered
+
+
+LOSS_PPM = Column("loss", "loss_ppm", unit="ppm", fold=True, silent=True, seldom=True, drop=10,
+                  value=_ppm, about="Lost frames by those offered")  # fmt: skip

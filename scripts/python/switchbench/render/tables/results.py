@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Tables of plans and phases: rates, losses, order, repeats, transports side by side, findings."""
+"""Tables of plans and phases: rates, losses, order, repeats, transports side by side."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ from ...base.measures import MEASURES
 from ...records.document.definitions import at
 from .. import first_screen
 from .columns import (
+    LIMITED,
     LOAD,
+    LOSS_PPM,
     PATTERN,
     PHASE,
     PLAN,
@@ -24,20 +26,25 @@ from .columns import (
     SLOWEST,
     STATE,
     TITLED,
-    TRANSPORT,
     TRIAL,
 )
 from .table import PAGE, RATE, TERMINAL, Column, Entry, Spec, Summary, count, measured, text
 
 
 def _plans(summary: Summary) -> Iterator[Entry]:
+    limited = {_place(e) for e in summary.get("trials") or [] if e["tester_limited"]}
     names = {
         (e["trial"], e["repeat"], e["network"], e["phase"]): str(e["phase_name"] or e["phase"])
         for e in summary.get("trials") or []
     }
     for plan in summary.get("plans") or []:
         key = (plan["trial"], plan["repeat"], plan["network"], plan.get("worst_phase"))
-        yield {**plan, "in_phase": names.get(key) if plan["phases"] > 1 else None}
+        in_phase = names.get(key) if plan["phases"] > 1 else None
+        yield {**plan, "in_phase": in_phase, "tester_limited": _place(plan) in limited}
+
+
+def _place(entry: Entry) -> tuple[int, str]:
+    return entry["trial"], entry["network"]
 
 
 plans = Spec(
@@ -48,6 +55,7 @@ plans = Spec(
     (
         PLAN,
         *SETTING,
+        LIMITED,
         count("phases", "phases", fold=True, output=PAGE),
         measured("elapsed_s", about="All phases, barriers and drains included"),
         measured("throughput_min"),
@@ -56,6 +64,7 @@ plans = Spec(
         text("by phase", "spark", output=TERMINAL, drop=5, seldom=True,
              about="% of line of the port that got the lowest share, a bar for each phase"),
         measured("lost_frames", output=PAGE),
+        replace(LOSS_PPM, output=PAGE),
         measured("host_dropped_frames", fold=True, output=PAGE),
         TRIAL,
     ),
@@ -67,16 +76,14 @@ phases = Spec(
     "Results by phase",
     "Flows of one phase run at the same time, and have one window.",
     (
-        text("pattern", "pattern", value=format.pattern, output=TERMINAL),
-        *SETTING,
+        text("pattern and phase", "row", value=lambda entry: entry["row"], output=TERMINAL,
+             about="Its name, and how it ended where it is not complete"),
+        *(replace(column, output=PAGE) for column in SETTING),
         replace(PHASE, output=PAGE),
-        text("phase", "row", value=lambda entry: entry["row"], output=TERMINAL,
-             about="Its name, how it ended where it is not complete, T where the tester was the "
-             "limit"),
-        count("repeat", "repeat", seldom=True, output=TERMINAL),
+        LIMITED,
         measured("offered_load", unit="% line", drop=4),
         *RATES,
-        Column("frames/s", "frames_per_s", "count", drop=3, seldom=True,
+        Column("frames/s", "frames_per_s", "count", drop=9, seldom=True,
                about="Frames of all flows in the window: their payload by what one frame carries",
                value=lambda entry: _rounded(first_screen.frames_per_s(entry))),
         Column("min interval", "low.mbps", unit=RATE, output=TERMINAL, seldom=True,
@@ -86,7 +93,8 @@ phases = Spec(
         Column("at", "low.from_s", "percent", "s", output=TERMINAL, seldom=True,
                defined="intervals.lowest.from_s"),
         *SHARES,
-        measured("lost_frames", fold=True, seldom=True),
+        measured("lost_frames", fold=True, seldom=True, drop=5),
+        LOSS_PPM,
         measured("host_dropped_frames", fold=True),
         measured("reordered_frames", fold=True, seldom=True, drop=5),
         measured("duplicated_frames", fold=True, seldom=True, drop=5),
@@ -96,7 +104,7 @@ phases = Spec(
         measured("lost_messages", fold=True, seldom=True),
         measured("retransmitted_packets", fold=True, seldom=True, drop=5),
         *(
-            Column(f"RTT {name}", f"latency.round_trip.{name}", unit="µs", seldom=True, drop=4,
+            Column(f"RTT {name}", f"latency.round_trip.{name}", unit="µs", seldom=True, drop=3,
                    about=f"Round trips of the phase's probes, {name}")
             for name in ("p50", "p99", "max")
         ),
@@ -216,15 +224,32 @@ order = Spec(
 
 
 def _compared(summary: Summary) -> Iterator[Entry]:
+    """No ratio is made of what the tester limited, and none where nothing bypasses the kernel."""
+    limited = {_place(e) for e in summary.get("trials") or [] if e["tester_limited"]}
     for entry in summary.get("comparisons", []):
-        for one in entry["transports"]:
-            yield {**entry, **one, "baseline": entry["baseline"]}
+        sides = [one | {"tester_limited": _is_limited(one, entry, limited)}
+                 for one in entry["transports"]]  # fmt: skip
+        fast = any(first_screen.bypasses(one["transport"]) for one in sides)
+        base = any(s["tester_limited"] for s in sides if s["transport"] == entry["baseline"])
+        for one in sides:
+            kept = fast and not base and not one["tester_limited"]
+            ratio = one["ratio"] if kept else dict.fromkeys(one["ratio"])
+            yield {**entry, **one, "ratio": ratio, "baseline": entry["baseline"]}
+
+
+def _is_limited(one: Entry, entry: Entry, limited: set[tuple[int, str]]) -> bool:
+    return any((trial, entry["network"]) in limited for trial in one["trials"])
 
 
 def transport_words(one: Entry) -> str:
     """`tcp`; `verbs depth 16` where the sweep chose."""
     options = (f"{k.partition('.')[2].replace('_', ' ')} {v}" for k, v in one["options"].items())
     return " ".join([one["transport"], *options])
+
+
+def _of_repeats(end: str) -> Callable[[Entry], float | None]:
+    """Of several."""
+    return lambda one: one["throughput"][end] if one["repeats"] > 1 else None
 
 
 def _ratio(title: str, key: str, unit: str = "", **options: object) -> Column:
@@ -240,20 +265,23 @@ transports = Spec(
         text("network", "network", fold=True, output=PAGE),
         RANKS,
         text("transport", "transport", value=transport_words),
+        LIMITED,
         text("size", "size", value=format.size, about=SIZE),
         LOAD,
         _ratio("mean flow", "throughput.mean", RATE),
-        _ratio("min repeat", "throughput.min", RATE, drop=5),
-        _ratio("max repeat", "throughput.max", RATE, drop=5),
-        _ratio("rate ÷ baseline", "ratio.throughput"),
+        _ratio("min repeat", "throughput.min", RATE, drop=5, seldom=True, value=_of_repeats("min")),
+        _ratio("max repeat", "throughput.max", RATE, drop=5, seldom=True, value=_of_repeats("max")),
+        _ratio("rate ÷ baseline", "ratio.throughput", seldom=True),
         _ratio("CPU", "cpu_s_per_gb", MEASURES["cpu_s_per_gb"].unit, drop=2),
-        _ratio("CPU ÷ baseline", "ratio.cpu_s_per_gb", drop=1),
-        text("polling", "polling", fold=True, drop=3),
+        _ratio("CPU ÷ baseline", "ratio.cpu_s_per_gb", drop=1, seldom=True),
+        text("polling", "polling", fold=True, drop=3, seldom=True,
+             value=lambda one: "yes" if one["polling"] else None),
         text("baseline", "baseline", fold=True, output=PAGE),
-        count("repeats", "repeats", fold=True, drop=4),
+        count("repeats", "repeats", fold=True, drop=4, seldom=True,
+              value=lambda one: one["repeats"] if one["repeats"] > 1 else None),
     ),
     _compared,
-)
+)  # fmt: skip
 
 
 def _repeated(summary: Summary) -> Iterator[Entry]:
@@ -289,76 +317,7 @@ repeats = Spec(
 )  # fmt: skip
 
 
-# --- what was found, and what others say ----------------------------------------------------------
-
-findings = Spec(
-    "findings",
-    "Findings",
-    "Each rests on counts alone, and is made only where they allow no other reading.",
-    (
-        text("kind", "kind", about="Kinds: doc/reference/measures.md, Findings"),
-        text("found", "sentence", about="What was found, for a person"),
-        count("frames", "count", about="Frames that it explains"),
-        text("port", "port", seldom=True),
-        text("groups", "groups", seldom=True),
-        TRANSPORT,
-        count("trial", "trial"),
-        count("phase", "phase", about="From 0; empty: over the whole run"),
-    ),
-    lambda summary: summary.get("findings", []),
-)
-
-clauses = Spec(
-    "clauses",
-    "Clauses",
-    "Each clause as stated, the worst value that was seen, and how far it is from the limit.",
-    (
-        text("clause", "id"),
-        Column("verdict", "verdict", "verdict", about="Whether it holds for every value; "
-               "inconclusive: a host may have been the limit, or a value is missing"),
-        text("measure", "measure", about="doc/reference/measures.md, Clauses"),
-        text("required", "require", about="As stated"),
-        Column("worst value", "value", defined="expectations.value"),
-        text("unit", "unit", about="Of worst value and margin"),
-        Column("margin", "margin", defined="expectations.margin"),
-        Column("margin of limit", "margin_percent", "percent", "%", seldom=True),
-        text("of", "of", defined="expectations.of", seldom=True),
-        text("because", "reason", defined="expectations.reason", seldom=True),
-        text("wording", "clause", seldom=True),
-        text("source", "source", seldom=True),
-        text("over", "over", about="What each value is of"),
-        count("looked at", "judged"),
-        count("failed", "failed"),
-        count("not observed", "unobserved"),
-        count("trials", "trials", defined="expectations.trials"),
-        count("trials measured", "trials_measured"),
-    ),
-    lambda summary: summary.get("expectations", []),
-)  # fmt: skip
-
-
-def _failed(summary: Summary) -> Iterator[Entry]:
-    for clause in summary.get("expectations", []):
-        for failure in clause.get("failures", []):
-            yield {**clause, **failure}
-
-
-failures = Spec(
-    "failures",
-    "Where clauses fail",
-    "Values for which a clause does not hold, the worst first, at most 20 of each clause.",
-    (
-        text("clause", "id", value=lambda entry: entry["id"] or entry["clause"]),
-        text("required", "require", about="As stated"),
-        Column("value", "value", about="As seen"),
-        text("unit", "unit", about="Of value and margin"),
-        Column("margin", "margin", defined="expectations.margin"),
-        text("of", "of", about="What the value is of"),
-        count("trial", "at.trial", defined="trial"),
-        count("phase", "at.phase", defined="phase"),
-    ),
-    _failed,
-)
+# --- what others say ------------------------------------------------------------------------------
 
 
 def _units(key: str) -> Callable[[Entry], str | None]:

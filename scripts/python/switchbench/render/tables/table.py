@@ -18,6 +18,7 @@ from ...base import format
 from ...base.errors import RunError
 from ...base.measures import COUNT, MEASURES, PERCENT
 from ...records.document.definitions import at, definition
+from ..first_screen import VERDICTS, named
 
 Entry = Mapping[str, Any]
 Summary = Mapping[str, Any]
@@ -29,7 +30,8 @@ BOTH, TERMINAL, PAGE = "both", "terminal", "page"  # outputs of a column
 # How a column's values are printed; page/table.js has the same.
 SHOWN: dict[str, Callable[[Any], str]] = {
     "text": str,
-    "verdict": str,
+    "mark": str,
+    "verdict": lambda value: VERDICTS.get(value, value),
     "number": format.digits,
     "signed": format.signed,
     "scientific": format.scientific,
@@ -37,7 +39,7 @@ SHOWN: dict[str, Callable[[Any], str]] = {
     "count": format.count,
     "bytes": format.size_words,
 }
-WORDS = ("text", "verdict")
+WORDS = ("text", "mark", "verdict")
 
 
 @dataclass(frozen=True)
@@ -56,6 +58,7 @@ class Column:
     value: Callable[[Entry], Any] | None = None  # made of the entry, where it does not hold it
     output: str = BOTH
     drop: int = 0  # how soon it goes when the terminal is narrow; 0: never
+    silent: bool = False  # folds without a word
 
     def of(self, entry: Entry) -> Any:
         """This column's value of an entry, as the page compares it: words for what is no number."""
@@ -72,7 +75,9 @@ class Column:
 
     def show(self, value: Any) -> str:
         """A value for people."""
-        return format.UNKNOWN if value is None else SHOWN[self.kind](value)
+        if value is None:
+            return "" if self.kind == "mark" else format.UNKNOWN
+        return SHOWN[self.kind](value)
 
     @property
     def heading(self) -> str:
@@ -187,7 +192,8 @@ def make(
             unseen += [] if column.seldom else [column.title]
         elif column.fold and _folds(column, values, fold):
             known = next(value for value in values if value is not None)
-            shared.append(f"{column.title} {column.show(known)} {column.unit}".rstrip())
+            said = f"{column.title} {column.show(known)} {column.unit}".rstrip()
+            shared += [] if column.silent else [said]
         else:
             kept.append((column, values))
     scaled = list(_scaled(kept))
@@ -204,7 +210,7 @@ def make(
 
 def _folds(column: Column, values: Sequence[Any], fold: str) -> bool:
     if fold == "zeros":
-        return column.kind == COUNT and not any(values)
+        return column.kind in (COUNT, "number") and not any(values)
     zero = column.kind == COUNT and values[0] == 0
     return fold == "all" and (len(values) > 1 or zero) and len(set(values)) == 1
 
@@ -223,10 +229,10 @@ def _scaled(kept: Sequence[tuple[Column, list[Any]]]) -> Iterator[tuple[Column, 
 
 def write_csv(specs: Iterable[Spec], summary: Summary, folder: Path) -> list[Path]:
     """Writes FOLDER/NAME.csv of each table that the run has; returns their paths."""
-    written = []
+    written, shown = [], named(summary)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        for table in filter(None, (spec.whole(summary) for spec in specs)):
+        for table in filter(None, (spec.whole(shown) for spec in specs)):
             written.append(folder / f"{table.name}.csv")
             with written[-1].open("w", encoding="utf-8", newline="") as file:
                 csv.writer(file).writerows(table.lines())

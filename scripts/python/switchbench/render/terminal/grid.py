@@ -15,9 +15,14 @@ from ..tables.table import WORDS, Column, Table
 _GAP = "  "
 
 
-def say(console: Console, text: str, style: str = "") -> None:
-    """A line of words, in which nothing is markup."""
-    console.print(Text(text, style), highlight=False, soft_wrap=True)
+def say(console: Console, text: str, style: str = "", hang: int = 0) -> None:
+    """A line of words, in which nothing is markup. `hang`: it is folded to the terminal's width,
+    and goes on so far from the margin."""
+    lines = [text]
+    if hang and console.width > 2 * hang:
+        lines = wrap(text, console.width, subsequent_indent=" " * hang, break_on_hyphens=False)
+    for line in lines:
+        console.print(Text(line, style), highlight=False, soft_wrap=True)
 
 
 def heading(console: Console, text: str) -> None:

@@ -107,19 +107,6 @@ def _methods(suite: Entry) -> str:
 # --- times ----------------------------------------------------------------------------------------
 
 
-def floor_words(summary: Entry) -> str | None:
-    """What a loopback in the same software takes, in a sentence; None: not measured."""
-    floors: list[Entry] = summary.get("loopback_baselines", [])
-    words = [
-        f"{times.KINDS[floor['kind']]} {format.digits(floor['p50'])}"
-        for floor in floors
-        if floor["node"] == floors[0]["node"] and floor["kind"] in ("one_way", "round_trip")
-    ]
-    if not words:
-        return None
-    return f"tester overhead (loopback): {', '.join(words)} µs (p50)"
-
-
 def show_times(summary: Entry, phases: Sequence[tuple[str, Entry]], console: Console) -> None:
     """Prints all times of these phases, each with its title, and why some are not known."""
     floors = times.floors.on_terminal(times.floors.entries(summary))
@@ -163,20 +150,22 @@ def _reasons(rows: Iterable[Entry]) -> Iterator[str]:
 
 def show_transports(summary: Entry, console: Console) -> None:
     """Prints a table for each baseline."""
-    comparisons = summary.get("comparisons", [])
-    for base, group in groupby(comparisons, key=lambda entry: entry["baseline"]):
+    for base, group in groupby(summary["comparisons"], key=lambda entry: entry["baseline"]):
         some = list(group)
-        table = results.transports.on_terminal(results.transports.entries({"comparisons": some}))
-        unit = table.unit if table else ""
-        title = f"{results.transports.title}, payload in {unit}, one way; ÷ is by {base}'s"
-        show(table, console, title, notes=list(_about_transports(some, base)))
+        shown = list(results.transports.entries({**summary, "comparisons": some}))
+        table = results.transports.on_terminal(shown)
+        divided = any(one["ratio"]["throughput"] is not None for one in shown)
+        title = f"{results.transports.title}, payload in {table.unit if table else ''}, one way"
+        notes = list(_about_transports(some, base, divided))
+        show(table, console, f"{title}; ÷ is by {base}'s" if divided else title, notes=notes)
 
 
-def _about_transports(group: Sequence[Entry], base: str) -> Iterator[str]:
-    yield (
-        f"÷ baseline: payload above 1 is faster than {base}, CPU above 1 costs more; CPU is that "
-        "of the whole machines, kernel and softirq included"
-    )
+def _about_transports(group: Sequence[Entry], base: str, divided: bool) -> Iterator[str]:
+    if divided:
+        yield f"÷ baseline: payload above 1 is faster than {base}, CPU above 1 costs more"
+    else:
+        yield "no ratios: no transport here bypasses the kernel, or the tester was the limit"
+    yield "CPU is that of the whole machines, kernel and softirq included"
     every = [one for entry in group for one in entry["transports"]]
     if any(one["polling"] for one in every):
         yield "polling: a core burns for each worker, whatever comes"
@@ -187,7 +176,7 @@ def _about_transports(group: Sequence[Entry], base: str) -> Iterator[str]:
     if any(entry["alternated"] is None for entry in group):
         yield "one repetition of each, one after the other"
     yield from dict.fromkeys(str(e["reason"]) for e in group if e["alternated"] is False)
-    in_turns = [entry for entry in group if entry["alternated"]]
+    in_turns = [entry for entry in group if entry["alternated"]] if divided else []
     for place, one in enumerate(in_turns[0]["transports"] if in_turns else []):
         ratios = [entry["transports"][place]["ratio"] for entry in in_turns]
         bounds = [ratio[end] for ratio in ratios for end in ("throughput_min", "throughput_max")]

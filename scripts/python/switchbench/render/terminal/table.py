@@ -15,25 +15,24 @@ from rich.console import Console
 
 from ...analysis import clocks
 from ...analysis.loss_location import in_network
+from ...analysis.ports import BELOW_MEDIAN
 from ...analysis.statistics import MEASURE
 from ...base import format
 from ...base.model import SCHEDULE
 from .. import first_screen
-from ..tables import ports, results
+from ..findings import ERROR, INFO, WARNING, findings
+from ..tables import judged, ports, results
 from ..tables.columns import phase_name, plan_title
-from . import parts, verdict_table
+from . import parts
 from .grid import heading, listed, say, show
-from .rows import (
-    WORST_PHASES,
-    Entry,
-    ended,
-    is_behind,
-    limit_sentences,
-    longest,
-    plan_key,
-    widest,
-    worst,
-)
+
+Entry = Mapping[str, Any]
+
+WORST_PHASES = 5  # of a plan, without --all
+MOST_FINDINGS = 10
+T_MEANS = "T: tester-limited, no figure of the network"
+STYLES = {ERROR: "bold red", WARNING: "yellow", INFO: ""}
+VERDICT_STYLES = {"accepted": "green", "refused": "bold red", "inconclusive": "yellow"}
 
 
 class SummaryPrinter:
@@ -41,14 +40,14 @@ class SummaryPrinter:
 
     def __init__(
         self,
-        summary: Entry,
+        summary: Mapping[str, Any],
         console: Console,
         every_phase: bool = False,
         options: Sequence[str] = (),
     ) -> None:
         """`every_phase`: all phases of a plan instead of its five worst. `options`: further
         columns, `intervals`, or all times that were measured, `latency`."""
-        self._summary = summary
+        self._summary = first_screen.named(summary)
         self._console = console
         self._every_phase = every_phase
         self._intervals = "intervals" in options
@@ -60,22 +59,19 @@ class SummaryPrinter:
         """The whole report."""
         say(self._console, "")
         for line in first_screen.lines(self._summary):
-            say(self._console, f"{line.label:<11}{line.text}", line.style or "")
+            say(self._console, f"{line.label:<12}{line.text}", line.style or "", hang=12)
         self._searches()
         if self._every_phase or not self._summary.get("searches"):
             self._phases()
             self._plans()
         self._times()
-        if "messages" in self._summary:  # older summaries have none
-            parts.show_messages(self._summary["messages"], self._console)
+        parts.show_messages(self._summary["messages"], self._console)
         parts.show_steps(self._summary.get("steps") or {}, self._console)
         parts.show_transports(self._summary, self._console)
         self._ports()
         self._repeats()
         self._losses()
-        if self._summary["expectations"]:
-            heading(self._console, "Verdict")
-            verdict_table.show(self._summary, self._console)
+        self._verdict()
         self._found()
         self._ending(directory)
 
@@ -93,62 +89,57 @@ class SummaryPrinter:
         sections: dict[str, list[Entry]] = {}
         for entry in self._summary["trials"]:
             if entry["traffic"] != SCHEDULE:  # which has tables of its own
-                sections.setdefault(self._section(entry), []).append(entry)
+                sections.setdefault(_section(entry), []).append(entry)
         for title, entries in sections.items():
             rows = list(self._rows(entries))
-            if not any(entry["repeat"] for entry in entries):
-                rows = [row | {"repeat": None} for row in rows]
             table = results.phases.on_terminal(rows)
-            notes = []
-            if any(row["row"].endswith("T") for row in rows):
-                notes.append("T: the tester, not the network, was the limit")
-            if any("worst" in row["row"] for row in rows):
-                notes.append("all phases: --all")
-            unit = table.unit if table else ""
+            hidden = len(entries) - sum(not row["of_plan"] for row in rows)
+            notes = [T_MEANS] if any(row["tester_limited"] for row in rows) else []
+            if hidden:
+                notes.append(f"{format.of(hidden, 'more phase')} of these patterns: --all")
             show(
                 table,
                 self._console,
-                f"{title}, payload in {unit}, one way",
-                styles=["bold" if row.get("of_plan") else "" for row in rows],
+                f"{title}, payload in {table.unit if table else ''}, one way",
+                styles=["bold" if row["of_plan"] else "" for row in rows],
                 notes=notes,
             )
 
-    def _section(self, entry: Entry) -> str:
-        load = entry["intended_load"]
-        asked = "" if load is None else f" at {load:g} % of line"
-        transport = first_screen.transport_name(self._summary, entry["transport"])
-        return f"{transport}, {format.size(entry)}{asked}, network {entry['network']}"
-
     def _rows(self, entries: Sequence[Entry]) -> Iterator[Entry]:
+        """A row for each plan; below those of several phases the worst of them."""
         for _key, group in groupby(entries, key=plan_key):
             phases = list(group)
             plan = self._plan_of(phases[0])
+            ranks = format.of(phases[0]["ranks"], "rank")
+            again = f", repeat {phases[0]['repeat']}" if phases[0]["repeat"] else ""
+            name = f"{format.pattern(phases[0])}, {ranks}{again}"
             if plan is None or plan["phases"] == 1:
-                yield from (self._row(entry, ended(entry)) for entry in phases)
+                yield from (self._row(entry, name) for entry in phases)
                 continue
-            whole, every = widest(plan, phases), len(phases)
-            if not self._every_phase and every > WORST_PHASES:
-                phases = worst(phases)
-            named = f"all {every}" if len(phases) == every else f"all {every}, worst {len(phases)}:"
-            yield self._row(whole, named) | {"of_plan": True}
-            for entry in phases:
-                yield self._row(entry, f"{phase_name(entry)} {ended(entry)}".rstrip())
+            name = f"{name}, {format.of(len(phases), 'phase')}"
+            yield {**self._row(_whole(plan, phases), name), "of_plan": True}
+            several = not self._every_phase and len(phases) > WORST_PHASES
+            for entry in _worst(phases) if several else phases:
+                yield self._row(entry, f"  {phase_name(entry)}")
 
     def _row(self, entry: Entry, name: str) -> Entry:
         """An entry as a row: named, and its slowest flow by hosts where each has the same port."""
         ends = entry["slowest"]
         if ends is not None and self._one_port_a_host:
             ends = {end: port.partition(":")[0] for end, port in ends.items()}
-        lowest = entry.get("intervals", {}).get("lowest", []) if self._intervals else []
-        return entry | {
-            "row": name,
+        lowest = entry["intervals"]["lowest"] if self._intervals else []
+        state = "" if entry["state"] == "complete" else f" {entry['state']}"
+        return {
+            **entry,
+            "row": f"{name}{state}",
+            "of_plan": False,
             "slowest": ends,
             "low": lowest[0] if lowest else None,
         }
 
     def _plan_of(self, entry: Entry) -> Entry | None:
-        plans: list[Entry] = self._summary["plans"]
-        return next((plan for plan in plans if plan_key(plan) == plan_key(entry)), None)
+        plans = (plan for plan in self._summary["plans"] if plan_key(plan) == plan_key(entry))
+        return next(plans, None)
 
     def _plans(self) -> None:
         """Of plans of several phases: how long, and the slowest flow of each phase."""
@@ -168,13 +159,10 @@ class SummaryPrinter:
         return format.spark(shares, 100.0, self._console.options.ascii_only)
 
     def _times(self) -> None:
-        nodes = self._summary.get("clocks", [])  # older summaries have none
+        nodes = self._summary["clocks"]
         words = clocks.sentence(nodes)
         if words and (self._every_time or any(node["clock"] != "shared" for node in nodes)):
             say(self._console, f"  {words}", "dim")
-        floor = parts.floor_words(self._summary)
-        if floor is not None:
-            say(self._console, f"  {floor}", "dim")
         if self._every_time:
             plans = groupby(self._summary["trials"], key=plan_key)
             phases = [phase for _, group in plans for phase in self._timed(list(group))]
@@ -185,7 +173,7 @@ class SummaryPrinter:
         timed = [entry for entry in phases if any((entry.get("latency") or {}).values())]
         several = len(timed) > 1
         if not self._every_phase and len(timed) > WORST_PHASES:
-            kept = sorted(timed, key=longest, reverse=True)[:WORST_PHASES]
+            kept = sorted(timed, key=_longest, reverse=True)[:WORST_PHASES]
             timed = [entry for entry in timed if entry in kept]
         for entry in timed:
             name = f", {phase_name(entry)}" if several else ""
@@ -197,7 +185,7 @@ class SummaryPrinter:
     def _ports(self) -> None:
         every = self._summary["ports"]
         bad = [port for port in every if port["below_median"]]
-        behind = sum(is_behind(port) for port in every)
+        behind = sum(_is_behind(port) for port in every)
         if bad:
             title = "Ports more than 3 % below the median port"
             show(ports.ports.on_terminal(bad), self._console, title)
@@ -231,30 +219,55 @@ class SummaryPrinter:
         lossy = [entry for entry in self._summary["trials"] if _is_lossy(entry)]
         lossy.sort(key=lambda entry: -(entry["loss_location"]["lost_frames"] or 0))
         shown = lossy if self._every_phase else lossy[:WORST_PHASES]
-        show(results.losses.on_terminal(shown), self._console, "Where frames were lost")
+        unseen = any(entry["lost_frames"] is None for entry in shown)
+        notes = (
+            ["by the ports' counters: what tcp and verbs lose they retransmit"] if unseen else []
+        )
+        title = "Where frames were lost"
+        show(results.losses.on_terminal(shown), self._console, title, notes=notes)
+
+    def _verdict(self) -> None:
+        """Each clause and the worst value that was measured, then all of them together."""
+        clauses = list(judged.clauses.entries(self._summary))
+        styles = [VERDICT_STYLES[clause["verdict"]] for clause in clauses]
+        said = []
+        for clause in clauses:
+            words = [clause[key] for key in ("clause", "source", "reason") if clause[key]]
+            said += [f"{clause['id'] or clause['measure']}: {'; '.join(words)}"] if words else []
+        table = judged.clauses.on_terminal(clauses)
+        show(table, self._console, "Verdict", styles=styles, notes=said)
+        verdict = self._summary.get("verdict")
+        if not verdict:
+            return
+        say(self._console, f"\n{verdict['sentence']}.", VERDICT_STYLES[verdict["verdict"]])
+        for sentence in verdict["warnings"]:
+            say(self._console, f"Warning: {sentence}.", "yellow", hang=2)
+        say(self._console, verdict["scope"], hang=2)
+        say(self._console, f"clauses    SHA-256 {verdict['clauses_sha256']}")
 
     # --- findings ------------------------------------------------------------------------------
 
     def _found(self) -> None:
-        found = self._summary
-        sentences = [finding["sentence"] for finding in found.get("findings", [])]
-        limits = limit_sentences(found["trials"])
-        for title, lines, style in (
-            ("A host, not the network, may have been the limit", limits, "yellow"),
-            ("Found", sentences, "bold red"),
-            ("Warnings", found["warnings"], "bold red"),
-            ("Not measured", found["not_measured"], "yellow"),
-            ("What went wrong", found["errors"], "bold red"),
-        ):
-            listed(self._console, title, lines, style, None if self._every_phase else 10)
+        """By severity; what each is made of with --all."""
+        found = findings(self._summary)
+        if not found:
+            return
+        heading(self._console, "Findings")
+        shown = found if self._every_phase else found[:MOST_FINDINGS]
+        for one in shown:
+            say(self._console, f"  {one.severity:<9}{one.text}", STYLES[one.severity], hang=11)
+            for part in one.parts if self._every_phase else ():
+                say(self._console, f"           {part}", hang=13)
+        if len(shown) < len(found):
+            say(self._console, f"  and {len(found) - len(shown)} more (--all)")
 
     def _ending(self, directory: str) -> None:
         status = self._summary["status"]
         style = {"complete": "green", "partial": "yellow", "failed": "bold red"}[status]
         run = self._summary["run"]
-        say(self._console, f"\n{status} in {format.seconds(run['elapsed_s'])}", style)
+        say(self._console, f"\n{status} in {format.seconds(run.get('elapsed_s'))}", style)
         say(self._console, f"results    {directory}")
-        say(self._console, f"again      {' '.join(run['command'])}")
+        say(self._console, f"rerun      {' '.join(run.get('command', []))}")
 
 
 def _is_lossy(entry: Entry) -> bool:
@@ -263,3 +276,71 @@ def _is_lossy(entry: Entry) -> bool:
     found = entry["loss_location"]
     counts = (found["sender_host"], in_network(entry), found["receiver_host"])
     return any((count or 0) > 0 for count in (*counts, found.get("other_traffic")))
+
+
+# --- what a plan's row has of its phases ----------------------------------------------------------
+
+
+def _section(entry: Entry) -> str:
+    load = entry["intended_load"]
+    asked = "" if load is None else f" at {load:g} % of line"
+    return f"{entry['transport']}, {format.size(entry)}{asked}, network {entry['network']}"
+
+
+def plan_key(entry: Mapping[str, Any]) -> tuple[Any, ...]:
+    return entry["trial"], entry["repeat"], entry["network"]
+
+
+def _worst(phases: Sequence[Entry]) -> list[Entry]:
+    """The slowest, and the one that lost the most where it is not among them."""
+    worst = sorted(phases, key=_least)[:WORST_PHASES]
+    leakiest = max(phases, key=lambda entry: entry["lost_frames"] or 0)
+    if leakiest["lost_frames"] and leakiest not in worst:
+        worst.append(leakiest)
+    return worst
+
+
+def _least(entry: Entry) -> float:
+    rate = entry["throughput"]["min"]
+    return float("inf") if rate is None else rate
+
+
+def _longest(entry: Entry) -> float:
+    """The greatest of a phase's times, of whatever kind."""
+    kinds = (entry.get("latency") or {}).values()
+    return max((times["max"] or 0.0 for times in kinds if times), default=0.0)
+
+
+def _is_behind(port: Entry) -> bool:
+    ends = (port["as_source"], port["as_destination"])
+    return any((end["relative_to_median"] or 1.0) < BELOW_MEDIAN for end in ends)
+
+
+def _whole(plan: Entry, phases: Sequence[Entry]) -> Entry:
+    """A plan's line has the sums and worst figures of its phases where the plan has none."""
+    sums = ("reordered_frames", "duplicated_frames", "corrupted_frames", "misdelivered_frames",
+            "retransmitted_segments", "retransmitted_packets", "lost_messages")  # fmt: skip
+    loads = [entry["offered_load"] for entry in phases if entry["offered_load"] is not None]
+    skews = [entry["start_skew_us"] for entry in phases if entry["start_skew_us"] is not None]
+    cpu = _sum_of_known(entry["cpu_s"] for entry in phases)
+    delivered = plan["delivered_bytes"]
+    return {
+        **plan,
+        **{name: _sum_of_known(entry.get(name) for entry in phases) for name in sums},
+        "offered_load": sum(loads) / len(loads) if loads else None,
+        "start_skew_us": max(skews, default=None),
+        "intervals": {"lowest": _lowest_of(phases)},
+        "tester_limited": any(entry["tester_limited"] for entry in phases),
+        "state": "complete",
+        "cpu_s_per_gb": cpu / (delivered / 1e9) if cpu is not None and delivered else None,
+    }
+
+
+def _lowest_of(phases: Sequence[Entry]) -> list[Entry]:
+    lows: list[Entry] = [low for entry in phases for low in entry["intervals"]["lowest"]]
+    return sorted(lows, key=lambda low: float(low["percent_of_mean"]))[:1]
+
+
+def _sum_of_known(values: Any) -> Any:
+    parts = list(values)
+    return None if None in parts else sum(parts)

@@ -14,10 +14,11 @@ from ....analysis.data import Measured, plan_key
 from ....analysis.tables import Floats
 from ....base.format import Unit, unit_for
 from ....base.model import WAITING
+from ....records.document.trials import PlanEntry
 from ...tables.sections import COURSE
 from ..chart import ChartAxis, ChartSpec, Panel, Trace, sentence
 from ..figure import SCALE, Figure, coarse, colours, named_rows, packed
-from .series import Entry, group
+from .series import group
 
 SPANS_ARE = (
     "Payload that a flow's destination verified from one interval result to the next, by the real "
@@ -55,7 +56,7 @@ def figures(measured: Measured) -> Iterator[Figure]:
             yield _figure(measured, number, plan, spans, left)
 
 
-def _fall(measured: Measured, plan: Entry) -> float:
+def _fall(measured: Measured, plan: PlanEntry) -> float:
     """How low a flow fell, in percent of its own mean; infinite: there are no two spans."""
     shares = [
         phase["intervals"]["lowest"][0]["percent_of_mean"]
@@ -65,7 +66,7 @@ def _fall(measured: Measured, plan: Entry) -> float:
     return min(shares, default=np.inf)
 
 
-def _spans(measured: Measured, plan: Entry) -> Spans | None:
+def _spans(measured: Measured, plan: PlanEntry) -> Spans | None:
     """Of a transfer without the end of each flow: what is done has nothing more to deliver."""
     spans = measured.records.spans(plan_key(plan))
     if spans is None or plan["traffic"] == "stream":
@@ -81,7 +82,7 @@ _LINES_OF = ChartSpec(
 )  # fmt: skip
 
 
-def _figure(measured: Measured, number: int, plan: Entry, spans: Spans, left: int) -> Figure:
+def _figure(measured: Measured, number: int, plan: PlanEntry, spans: Spans, left: int) -> Figure:
     """Of few flows lines, of many a map."""
     size = len(measured.ports)
     ends = np.unique(spans.src.astype(np.int64) * size + spans.dst)

@@ -13,10 +13,11 @@ from numpy.typing import NDArray
 from ....analysis.data import Measured, plan_key
 from ....base.format import unit_for
 from ....base.model import WAITING
+from ....records.document.trials import PlanEntry
 from ...tables.sections import WHOM
 from ..chart import sentence
 from ..figure import SCALE, Figure, coarse, colours, packed
-from .series import Entry, group
+from .series import group
 
 Matrix = NDArray[np.float64]
 Codes = NDArray[np.int64]
@@ -72,13 +73,13 @@ def figures(measured: Measured) -> Iterator[Figure]:
             yield _loss(f"heat-map-{number}-loss", plans, loss, axis)
 
 
-def _settings(measured: Measured) -> list[list[Entry]]:
+def _settings(measured: Measured) -> list[list[PlanEntry]]:
     """Plans of one setting: its repeats."""
     streams = [plan for plan in measured.summary["plans"] if plan["traffic"] not in WAITING]
     return [one.entries for one in group(streams).series]
 
 
-def _cells(measured: Measured, plans: Sequence[Entry]) -> Cells | None:
+def _cells(measured: Measured, plans: Sequence[PlanEntry]) -> Cells | None:
     """None where the setting has no more than a flow a rank, or nothing was observed."""
     some = [(plan, measured.records.flows(plan_key(plan))) for plan in plans]
     known = [flows for plan, flows in some if flows is not None]
@@ -134,7 +135,7 @@ class _Axis:
     left: int = 0  # settings without a map
 
     @classmethod
-    def of(cls, measured: Measured, plans: Sequence[Entry], block: int, left: int) -> _Axis:
+    def of(cls, measured: Measured, plans: Sequence[PlanEntry], block: int, left: int) -> _Axis:
         used = np.zeros(len(measured.ports), dtype=bool)
         for plan in plans:
             flows = measured.records.flows(plan_key(plan))
@@ -185,19 +186,19 @@ def _bounds(measured: Measured, ports: Sequence[str], block: int) -> list[tuple[
 # --- drawing -----------------------------------------------------------------------------------
 
 
-def _rates(name: str, plans: Sequence[Entry], cells: Matrix, axis: _Axis) -> Figure:
+def _rates(name: str, plans: Sequence[PlanEntry], cells: Matrix, axis: _Axis) -> Figure:
     unit = unit_for([float(np.nanmax(cells))])
     what = ("throughput", RATE_IS, f"Payload, {unit.name}", unit.name)
     return _figure(name, plans, cells * unit.scale, axis, what)
 
 
-def _loss(name: str, plans: Sequence[Entry], cells: Matrix, axis: _Axis) -> Figure:
+def _loss(name: str, plans: Sequence[PlanEntry], cells: Matrix, axis: _Axis) -> Figure:
     what = ("loss", LOSS_IS, "Lost frames, %", "% lost")
     return _figure(name, plans, cells, axis, what, reversescale=True)
 
 
 def _figure(
-    name: str, plans: Sequence[Entry], cells: Matrix, axis: _Axis,
+    name: str, plans: Sequence[PlanEntry], cells: Matrix, axis: _Axis,
     what: tuple[str, str, str, str], **more: Any,
 ) -> Figure:  # fmt: skip
     title, definition, bar, unit = what

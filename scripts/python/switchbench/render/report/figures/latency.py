@@ -13,10 +13,11 @@ from ....analysis.columns import PlanTimes
 from ....analysis.data import Measured, plan_key
 from ....base import format
 from ....base.model import LATENCY_KINDS, ONE_WAY
+from ....records.document.trials import PlanEntry
 from ...tables import sections
 from ..chart import ChartAxis, ChartSpec, Panel, Trace
 from ..figure import Figure
-from .series import Entry, Series, group
+from .series import Series, group
 
 Floats = NDArray[np.float64]
 
@@ -94,7 +95,7 @@ def _panels(measured: Measured, kind: str) -> Iterator[tuple[dict[str, Any], str
         yield {"key": number, "words": words}, found.common, curves
 
 
-def _smallest(plans: Sequence[Entry]) -> list[Entry]:
+def _smallest(plans: Sequence[PlanEntry]) -> list[PlanEntry]:
     """Of messages there and back only the smallest: what sizes cost is in a figure of its own. Of
     drawn sizes none: their times are a mixture."""
     least: dict[str, int] = {}
@@ -109,8 +110,10 @@ def _smallest(plans: Sequence[Entry]) -> list[Entry]:
     ]
 
 
-def _path(plan: Entry) -> str:
-    return repr([plan[name] for name in ("transport", "pattern", "parameters", "ranks", "network")])
+def _path(plan: PlanEntry) -> str:
+    return repr(
+        [plan["transport"], plan["pattern"], plan["parameters"], plan["ranks"], plan["network"]]
+    )
 
 
 def _longest(times: Sequence[PlanTimes]) -> list[int]:
@@ -119,7 +122,7 @@ def _longest(times: Sequence[PlanTimes]) -> list[int]:
     return sorted(tails[:_CURVES])
 
 
-def _is_known(measured: Measured, plan: Entry, kind: str) -> bool:
+def _is_known(measured: Measured, plan: PlanEntry, kind: str) -> bool:
     """Enough of them; and one-way delays say nothing where clocks differ by more than they are: the
     summary knows."""
     times = measured.records.times(plan_key(plan), kind)
@@ -127,17 +130,17 @@ def _is_known(measured: Measured, plan: Entry, kind: str) -> bool:
         return False
     if kind != ONE_WAY:
         return True
-    phases = [(phase["latency"] or {}).get(kind) for phase in measured.phases_of(plan)]
-    return any(times and times["p50"] is not None for times in phases)
+    phases = [phase["latency"]["one_way"] for phase in measured.phases_of(plan)]
+    return any(times is not None and times["p50"] is not None for times in phases)
 
 
-def _has_few(measured: Measured, plan: Entry, kind: str) -> bool:
+def _has_few(measured: Measured, plan: PlanEntry, kind: str) -> bool:
     """Some of them, but too few for a curve."""
     times = measured.records.times(plan_key(plan), kind)
     return times is not None and 0 < times.counts.sum() < _LEAST
 
 
-def _together(measured: Measured, series: Series, kind: str) -> PlanTimes:
+def _together(measured: Measured, series: Series[PlanEntry], kind: str) -> PlanTimes:
     """All repeats."""
     some = [measured.records.times(plan_key(plan), kind) for plan in series.entries]
     return PlanTimes.merged([times for times in some if times is not None])

@@ -4,16 +4,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from operator import itemgetter
 from typing import Any
 
 from ....analysis import measures as m
 from ....analysis.data import Measured
 from ....base import format
 from ....base.model import WAITING
+from ....records.document.definitions import at
+from ....records.document.trials import PhaseEntry, PlanEntry
 from ...tables import sections
 from ..chart import ChartAxis, ChartSpec, Panel, Trace
 from ..figure import PALETTE, Figure, gaps
-from .series import Entry, Series, by, group
+from .series import Series, by, group
 
 PLACES_ARE = (
     "Frames that sources offered and that did not arrive, over all phases and repeats of a "
@@ -90,20 +93,20 @@ def figures(measured: Measured) -> Iterator[Figure]:
     for panel in _panels(measured, lossy, _both_losses):
         yield _LOSS.draw(panel)
     for measure, spec in _EVENTS.items():
-        some = [s for s in found.series if any(phase[measure] for phase in _of(measured, s))]
+        some = [s for s in found.series if any(map(itemgetter(measure), _of(measured, s)))]
         for panel in _panels(measured, some, _sum_of(measure)):
             yield spec.draw(panel)
 
 
-def _lost(series: Series) -> int:
+def _lost(series: Series[PlanEntry]) -> int:
     return int(m.total_known(plan["lost_frames"] for plan in series.entries) or 0)
 
 
-def _of(measured: Measured, series: Series) -> list[Entry]:
+def _of(measured: Measured, series: Series[PlanEntry]) -> list[PhaseEntry]:
     return [phase for plan in series.entries for phase in measured.phases_of(plan)]
 
 
-def _places(measured: Measured, lossy: Sequence[Series], common: str) -> Panel:
+def _places(measured: Measured, lossy: Sequence[Series[PlanEntry]], common: str) -> Panel:
     shown = sorted(lossy, key=_lost, reverse=True)[:_SHOWN]
     phases = [
         [phase for phase in _of(measured, one) if phase["lost_frames"] is not None] for one in shown
@@ -112,7 +115,7 @@ def _places(measured: Measured, lossy: Sequence[Series], common: str) -> Panel:
     curves = []
     for number, (key, name, hatch) in enumerate(_PLACES):
         counts = [
-            m.total_known(phase["loss_location"].get(key) for phase in some) for some in phases
+            m.total_known(at(phase, f"loss_location.{key}") for phase in some) for some in phases
         ]
         if key == "other_traffic" and not any(counts):
             continue
@@ -133,10 +136,12 @@ def _places(measured: Measured, lossy: Sequence[Series], common: str) -> Panel:
 
 # --- by phase ------------------------------------------------------------------------------------
 
-_Curves = Callable[[str, Sequence[Entry], int], list[Trace]]
+_Curves = Callable[[str, Sequence[PhaseEntry], int], list[Trace]]
 
 
-def _panels(measured: Measured, series: Sequence[Series], curves: _Curves) -> Iterator[Panel]:
+def _panels(
+    measured: Measured, series: Sequence[Series[PlanEntry]], curves: _Curves
+) -> Iterator[Panel]:
     """Of plans of several phases."""
     several = [one for one in series if one.entries[0]["phases"] > 1]
     plans = group(plan for one in several for plan in one.entries)
@@ -151,7 +156,7 @@ def _panels(measured: Measured, series: Sequence[Series], curves: _Curves) -> It
         yield Panel(plans.common, drawn, number)
 
 
-def _columns(phases: Sequence[Entry], measure: str, over: Any) -> dict[str, Any]:
+def _columns(phases: Sequence[PhaseEntry], measure: str, over: Any) -> dict[str, Any]:
     points = dict(sorted(by(phases, "phase").items()))
     return {
         "phase": [phase + 1 for phase in points],
@@ -161,13 +166,13 @@ def _columns(phases: Sequence[Entry], measure: str, over: Any) -> dict[str, Any]
 
 
 def _sum_of(measure: str) -> _Curves:
-    def curves(label: str, phases: Sequence[Entry], place: int) -> list[Trace]:
+    def curves(label: str, phases: Sequence[PhaseEntry], place: int) -> list[Trace]:
         return [Trace(label, _columns(phases, measure, m.total_known), style=place)]
 
     return curves
 
 
-def _both_losses(label: str, phases: Sequence[Entry], place: int) -> list[Trace]:
+def _both_losses(label: str, phases: Sequence[PhaseEntry], place: int) -> list[Trace]:
     """Of all flows, and of the worst flow."""
     worst = f"{label}, worst flow" if label else "worst flow"
     every = _columns(phases, "loss_percent", m.greatest)

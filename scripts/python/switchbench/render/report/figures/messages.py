@@ -27,7 +27,7 @@ BANDWIDTH_IS = (
 def _panels(measured: Measured) -> Iterator[Panel]:
     """Each pattern whose messages had more than one size."""
     curves = [curve for curve in measured.summary["messages"]["curves"] if len(curve["points"]) > 1]
-    kinds = by([curve | {"_pattern": format.pattern(curve)} for curve in curves], "_pattern")
+    kinds = by(curves, format.pattern)
     for number, (pattern, some) in enumerate(kinds.items(), start=1):
         unit = unit_for(curve["peak_mbps"] for curve in some)
         drawn = list(_styled(some, unit.scale))

@@ -10,10 +10,11 @@ from dataclasses import replace
 from ....analysis.data import Measured
 from ....base.format import unit_for
 from ....base.model import WAITING
+from ....records.document.trials import PlanEntry
 from ...tables import sections
 from ..chart import ChartAxis, ChartSpec, Panel, Trace
 from ..figure import named_rows
-from .series import Entry, by, columns, group
+from .series import by, columns, group
 
 _NODES = (
     "Payload that receivers verified in the window, one way, per flow: the mean over all flows of "
@@ -29,7 +30,7 @@ _PAIRS = (
 )
 
 
-def _streams(measured: Measured) -> list[Entry]:
+def _streams(measured: Measured) -> list[PlanEntry]:
     plans = (plan for plan in measured.summary["plans"] if plan["traffic"] not in WAITING)
     return [plan for plan in plans if plan["throughput"]["mean"] is not None]
 

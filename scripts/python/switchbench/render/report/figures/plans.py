@@ -15,10 +15,11 @@ from ....analysis.data import Measured
 from ....base import format
 from ....base.format import Unit, unit_for
 from ....base.model import WAITING
+from ....records.document.trials import PhaseEntry, PlanEntry
 from ...tables.sections import ALL_TO_ALL
 from ..chart import ChartAxis, ChartSpec, Panel, Trace
 from ..figure import PALETTE, Figure, gaps, named_rows
-from .series import Entry, Series, by, columns, group
+from .series import Series, by, columns, group
 
 WHOLE = (
     "Time: of all phases, from the first barrier to the last, probes, warm-up and drain "
@@ -47,7 +48,7 @@ def figures(measured: Measured) -> Iterator[Figure]:
         yield _phases(measured, number, series, common)
 
 
-def _counts(plan: Entry) -> bool:
+def _counts(plan: PlanEntry) -> bool:
     several = plan["phases"] > 1 and plan["traffic"] not in WAITING
     return bool(several and plan["throughput"]["mean"] is not None)
 
@@ -69,7 +70,7 @@ _RATE = _half(
 )
 
 
-def _whole(plans: Sequence[Entry]) -> Figure:
+def _whole(plans: Sequence[PlanEntry]) -> Figure:
     """Two halves beside each other, which share their names."""
     # What is compared stands next to each other: the same pattern by several paths.
     patterns = list(dict.fromkeys(format.pattern(plan) for plan in plans))
@@ -77,7 +78,9 @@ def _whole(plans: Sequence[Entry]) -> Figure:
     unit = unit_for(plan["throughput"]["mean"] for plan in plans)
     names = [_wrapped(one.label or one.entries[0]["transport"]) for one in found.series]
 
-    def panel(value: Callable[[Entry], float | None], scale: float, axes: dict[str, Any]) -> Panel:
+    def panel(
+        value: Callable[[PlanEntry], float | None], scale: float, axes: dict[str, Any]
+    ) -> Panel:
         traces = [
             _bars(transport, value, scale, axes, found.series, names)
             for transport in by(plans, "transport")
@@ -109,8 +112,8 @@ def _whole(plans: Sequence[Entry]) -> Figure:
 
 
 def _bars(
-    transport: str, value: Callable[[Entry], float | None], scale: float, axes: dict[str, Any],
-    series: Sequence[Series], names: Sequence[str],
+    transport: str, value: Callable[[PlanEntry], float | None], scale: float, axes: dict[str, Any],
+    series: Sequence[Series[PlanEntry]], names: Sequence[str],
 ) -> Trace:  # fmt: skip
     mine = [(name, one.entries) for name, one in zip(names, series, strict=True)
             if one.entries[0]["transport"] == transport]  # fmt: skip
@@ -140,17 +143,17 @@ def _wrapped(label: str) -> str:
 # --- by phase ----------------------------------------------------------------------------------
 
 
-def _by_phase(plans: Sequence[Entry]) -> Iterator[tuple[int, list[Series], str]]:
+def _by_phase(plans: Sequence[PlanEntry]) -> Iterator[tuple[int, list[Series[PlanEntry]], str]]:
     """What is overlaid: the same pattern over the same nodes, some series at a time."""
     number = 0
-    for some in by([plan | {"_matrix": _matrix(plan)} for plan in plans], "_matrix").values():
+    for some in by(plans, _matrix).values():
         found = group(some)
         for first in range(0, len(found.series), _OVERLAID):
             number += 1
             yield number, found.series[first : first + _OVERLAID], found.common
 
 
-def _matrix(plan: Entry) -> str:
+def _matrix(plan: PlanEntry) -> str:
     return repr((plan["pattern"], plan["parameters"].get("order"), plan["ranks"], plan["network"]))
 
 
@@ -161,7 +164,9 @@ _PHASES = ChartSpec(
 )  # fmt: skip
 
 
-def _phases(measured: Measured, number: int, series: Sequence[Series], common: str) -> Figure:
+def _phases(
+    measured: Measured, number: int, series: Sequence[Series[PlanEntry]], common: str
+) -> Figure:
     phases = [
         [phase for plan in one.entries for phase in measured.phases_of(plan)] for one in series
     ]
@@ -174,7 +179,7 @@ def _phases(measured: Measured, number: int, series: Sequence[Series], common: s
     return _PHASES.draw(Panel(common, traces, f"-{number}", unit.name))
 
 
-def _band(number: int, label: str, phases: Sequence[Entry], unit: Unit) -> Iterator[Trace]:
+def _band(number: int, label: str, phases: Sequence[PhaseEntry], unit: Unit) -> Iterator[Trace]:
     """Maximum, minimum filled up to it, and the mean above both."""
     points = dict(sorted(by(phases, "phase").items()))
     shown = columns(points.values(), unit.scale)
@@ -200,5 +205,5 @@ def _band(number: int, label: str, phases: Sequence[Entry], unit: Unit) -> Itera
         )  # fmt: skip
 
 
-def _phase_name(phase: Entry) -> str:
+def _phase_name(phase: PhaseEntry) -> str:
     return str(phase["phase_name"] or f"phase {phase['phase'] + 1}")

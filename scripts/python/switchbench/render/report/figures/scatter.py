@@ -18,10 +18,11 @@ from ....analysis import scatter
 from ....analysis.data import Measured
 from ....base import format
 from ....records.directory import SAMPLES
+from ....records.document.messages import ScatterEntry
 from ...tables.sections import MESSAGES
 from ..chart import ChartAxis, ChartSpec, Panel, Trace, sentence
 from ..figure import DASHES, LEGEND, PALETTE, Figure, marker
-from .series import Entry, by
+from .series import by
 
 Floats = NDArray[np.float64]
 
@@ -40,7 +41,7 @@ _FIELDS = (160, 120)  # of the figure, by size and time
 class _Cloud:
     """The times of one scatter."""
 
-    entry: Entry  # the summary's `scatter`
+    entry: ScatterEntry  # the summary's `scatter`
     size: Floats
     time_us: Floats
 
@@ -50,10 +51,10 @@ class _Cloud:
         return fitted(self.entry, self.size)
 
 
-def fitted(entry: Entry, size: Floats) -> Floats:
+def fitted(entry: ScatterEntry, size: Floats) -> Floats:
     """The summary's fit at these sizes."""
     rate = entry["bandwidth_mbps"]
-    return np.asarray(entry["latency_us"] + (8 * size / rate if rate else 0.0 * size))
+    return np.asarray((entry["latency_us"] or 0.0) + (8 * size / rate if rate else 0.0 * size))
 
 
 def figures(measured: Measured) -> Iterator[Figure]:
@@ -62,20 +63,20 @@ def figures(measured: Measured) -> Iterator[Figure]:
     if not entries or not (measured.directory / SAMPLES).exists():
         return
     table = scatter.read(measured.directory, "trial", "repeat", "network", "size", "time_ns")
-    kinds = by([entry | {"_matrix": _matrix(entry)} for entry in entries], "_matrix")
+    kinds = by(entries, _matrix)
     for number, some in enumerate(kinds.values(), start=1):
         clouds = [_cloud(table, entry) for entry in some if entry["latency_us"] is not None]
         if clouds:
             yield _SCATTER.draw(_panel(number, clouds))
 
 
-def _matrix(entry: Entry) -> str:
+def _matrix(entry: ScatterEntry) -> str:
     asked = entry["parameters"]["scatter"]
     partners = asked.get("partners") if isinstance(asked, dict) else asked
     return repr((partners, entry["pattern"], entry["ranks"], entry["network"]))
 
 
-def _cloud(table: Any, entry: Entry) -> _Cloud:
+def _cloud(table: Any, entry: ScatterEntry) -> _Cloud:
     import pyarrow.compute as pc
 
     mine = pc.and_(
@@ -167,7 +168,7 @@ def _rank_in_field(field: NDArray[np.int64]) -> NDArray[np.int64]:
     return rank
 
 
-def _label(entry: Entry) -> str:
+def _label(entry: ScatterEntry) -> str:
     share = entry["parameters"]["scatter"]
     compute = share.get("compute") if isinstance(share, dict) else None
     again = f", repeat {entry['repeat'] + 1}" if entry["repeat"] else ""

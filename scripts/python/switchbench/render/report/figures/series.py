@@ -4,15 +4,16 @@ and what tells them apart is each one's name in the legend."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from ....analysis import measures as m
 from ....base import format
 from ..figure import gaps
 
-Entry = dict[str, Any]
+Entry = Mapping[str, Any]  # of trials or plans
+E = TypeVar("E", bound=Mapping[str, Any])
 
 
 def load_words(entry: Entry) -> str:
@@ -45,29 +46,29 @@ _FACETS: dict[str, Callable[[Entry], str]] = {
 
 
 @dataclass(frozen=True)
-class Series:
+class Series(Generic[E]):
     """Entries that differ in what a figure has on its axes alone."""
 
     label: str  # what tells it apart from the others of the figure
-    entries: list[Entry]
+    entries: list[E]
 
 
 @dataclass(frozen=True)
-class Group:
+class Group(Generic[E]):
     """The series of one figure."""
 
     common: str  # what all of them have in common
-    series: list[Series]
+    series: list[Series[E]]
 
 
-def group(entries: Iterable[Entry], *axes: str) -> Group:
+def group(entries: Iterable[E], *axes: str) -> Group[E]:
     """Puts entries of trials or plans into series.
 
     `axes` are the facets that the figure shows itself; entries that are equal in all others are of
     one series, repeats among them.
     """
     names = [name for name in _FACETS if name not in axes]
-    found: dict[tuple[str, ...], list[Entry]] = {}
+    found: dict[tuple[str, ...], list[E]] = {}
     for entry in entries:
         found.setdefault(tuple(_FACETS[name](entry) for name in names), []).append(entry)
     varies = [len({key[i] for key in found}) > 1 for i in range(len(names))]
@@ -84,11 +85,12 @@ def group(entries: Iterable[Entry], *axes: str) -> Group:
     )
 
 
-def by(entries: Iterable[Entry], key: str) -> dict[Any, list[Entry]]:
-    """Entries by one of their keys, in the order of first appearance."""
-    found: dict[Any, list[Entry]] = {}
+def by(entries: Iterable[E], key: str | Callable[[E], Any]) -> dict[Any, list[E]]:
+    """Entries by one of their keys, or by what is made of them, in order of appearance."""
+    found: dict[Any, list[E]] = {}
     for entry in entries:
-        found.setdefault(entry[key], []).append(entry)
+        place = entry[key] if isinstance(key, str) else key(entry)
+        found.setdefault(place, []).append(entry)
     return found
 
 

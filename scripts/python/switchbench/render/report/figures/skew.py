@@ -13,10 +13,11 @@ from numpy.typing import NDArray
 
 from ....analysis.data import Measured
 from ....base import format
+from ....records.document.trials import PhaseEntry
 from ...tables.sections import SKEW
 from ..chart import ChartAxis, ChartSpec, Panel, Trace
 from ..figure import LOGARITHMIC, Figure, gaps, marker
-from .series import Entry, load_words
+from .series import load_words
 
 Floats = NDArray[np.float64]
 
@@ -75,10 +76,11 @@ def figures(measured: Measured) -> Iterator[Figure]:
     yield _SKEW.draw(Panel("", traces, words=words, height=height, layout=layout))
 
 
-def _trace(number: int, end: str, phases: list[Entry], places: Floats) -> Trace:
+def _trace(number: int, end: str, phases: Sequence[PhaseEntry], places: Floats) -> Trace:
     """Of many phases only the worst of some that follow each other."""
     each = -(-len(phases) // _POINTS)
-    said = gaps([phase[f"{end}_skew_us"] for phase in phases])
+    skews = [p["start_skew_us"] if end == "start" else p["stop_skew_us"] for p in phases]
+    said = gaps(skews)
     known = np.nan_to_num(said, nan=-1.0)
     firsts = range(0, len(phases), each)
     worst = [first + int(np.argmax(known[first : first + each])) for first in firsts]
@@ -95,7 +97,7 @@ def _trace(number: int, end: str, phases: list[Entry], places: Floats) -> Trace:
 # --- where phases stand --------------------------------------------------------------------------
 
 
-def _stretches(phases: list[Entry]) -> list[_Stretch]:
+def _stretches(phases: Sequence[PhaseEntry]) -> list[_Stretch]:
     """What ran without a change of name, in order."""
     name = _naming(phases)
     found: list[_Stretch] = []
@@ -108,7 +110,7 @@ def _stretches(phases: list[Entry]) -> list[_Stretch]:
     return found
 
 
-def _places(phases: list[Entry], stretches: Sequence[_Stretch]) -> Floats:
+def _places(phases: Sequence[PhaseEntry], stretches: Sequence[_Stretch]) -> Floats:
     """Along the axis: one phase after the other, in stretches that have room for their names."""
     places = np.empty(len(phases))
     begin = 0.0
@@ -173,14 +175,14 @@ def _seam(at: float) -> dict[str, Any]:
     return {"type": "line", "x0": at, "x1": at, "y0": 0, "y1": 1, "yref": "paper", "line": line}
 
 
-def _naming(phases: list[Entry]) -> Callable[[Entry], str]:
+def _naming(phases: Sequence[PhaseEntry]) -> Callable[[PhaseEntry], str]:
     """A trial's name: its pattern, and what tells it from the others of its pattern."""
     ranks = _several(phases, format.pattern, lambda phase: phase["ranks"])
     loads = _several(phases, format.pattern, load_words)
     sizes = _several(phases, lambda phase: (format.pattern(phase), phase["transport"]), format.size)
     transports = len({phase["transport"] for phase in phases}) > 1
 
-    def name(phase: Entry) -> str:
+    def name(phase: PhaseEntry) -> str:
         pattern = format.pattern(phase)
         parts = [
             pattern,
@@ -195,7 +197,7 @@ def _naming(phases: list[Entry]) -> Callable[[Entry], str]:
 
 
 def _several(
-    phases: list[Entry], of: Callable[[Entry], Any], what: Callable[[Entry], Any]
+    phases: Sequence[PhaseEntry], of: Callable[[PhaseEntry], Any], what: Callable[[PhaseEntry], Any]
 ) -> set[Any]:
     """Of which there is more than one `what`."""
     found: dict[Any, set[Any]] = {}
@@ -204,6 +206,6 @@ def _several(
     return {key for key, some in found.items() if len(some) > 1}
 
 
-def _label(phase: Entry) -> str:
+def _label(phase: PhaseEntry) -> str:
     name = phase["phase_name"] or f"phase {phase['phase'] + 1}"
     return f"{format.pattern(phase)}, {phase['transport']}, {format.size(phase)}, {name}"

@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from ....analysis.data import Measured
 from ....base import format
@@ -33,9 +34,10 @@ KERNELS_IS = (
 )
 
 
-def _of(measured: Measured, part: str) -> list[Entry]:
-    found: list[Entry] = (measured.summary.get("steps") or {}).get(part, [])
-    return found
+def _of(measured: Measured, part: str) -> Sequence[Entry]:
+    found: Mapping[str, Any] = measured.summary.get("steps") or {}
+    some: Sequence[Entry] = found.get(part, [])
+    return some
 
 
 def _path(entry: Entry) -> str:
@@ -49,7 +51,9 @@ def _ranks(entry: Entry) -> str:
 def _functions(measured: Measured) -> Iterator[Panel]:
     """Times by size of each path and number of ranks."""
     drawn = (_drawn(entry) for entry in _of(measured, "functions"))
-    kinds = by([curve for curve in drawn if len(curve["points"]) > 1], "_path")
+    kinds = by(
+        [curve for curve in drawn if len(curve["points"]) > 1], lambda e: f"{_ranks(e)}, {_path(e)}"
+    )
     for number, (path, some) in enumerate(kinds.items(), start=1):
         yield Panel(path, [_curve(curve) for curve in some], f"-{number}")
 
@@ -61,7 +65,7 @@ def _drawn(entry: Entry) -> Entry:
         for point in entry["points"]
         if point["size"] and point["repetition_us"]["mean"] is not None
     ]
-    return entry | {"points": points, "_path": f"{_ranks(entry)}, {_path(entry)}"}
+    return {**entry, "points": points}
 
 
 def _curve(curve: Entry) -> Trace:
@@ -110,18 +114,18 @@ def _suites(unit: str) -> ChartSpec:
 
 def _by_kernel(measured: Measured) -> Iterator[Panel]:
     """A bar for each kernel on each path."""
-    known = [
-        entry | {"_path": _path(entry), "_name": f"{format.pattern(entry)}, {_ranks(entry)}"}
-        for entry in _of(measured, "kernels")
-        if entry["total_s"] is not None
-    ]
+    known = [entry for entry in _of(measured, "kernels") if entry["total_s"] is not None]
     bars = [
-        Trace(path, {"name": [e["_name"] for e in some], "total": [e["total_s"] for e in some]})
-        for path, some in by(known, "_path").items()
+        Trace(path, {"name": list(map(_name, some)), "total": [e["total_s"] for e in some]})
+        for path, some in by(known, _path).items()
     ]
     if bars:
-        height = 160 + 34 * len(by(known, "_name")) * len(bars)
+        height = 160 + 34 * len(by(known, _name)) * len(bars)
         yield Panel("", bars, height=height)
+
+
+def _name(entry: Entry) -> str:
+    return f"{format.pattern(entry)}, {_ranks(entry)}"
 
 
 _KINDS = (

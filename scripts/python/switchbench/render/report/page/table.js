@@ -38,9 +38,11 @@ function sizeWords(size) {
 }
 
 // As in tables/table.py.
+const VERDICTS = { accepted: "PASS", refused: "FAIL", inconclusive: "INCONCLUSIVE" };
 const SHOW = {
   text: (value) => String(value),
-  verdict: (value) => String(value),
+  mark: (value) => String(value),
+  verdict: (value) => VERDICTS[value] ?? value,
   number: digits,
   signed: (value) => (Math.abs(value) < 1e-6 ? "+0" : (value < 0 ? "" : "+") + (Math.abs(value) < 1e-3 ? scientific : digits)(value)),
   scientific,
@@ -50,11 +52,12 @@ const SHOW = {
 };
 
 function shown(column, value) {
-  return value === null || value === "" ? UNKNOWN : SHOW[column.kind](value);
+  if (value === null || value === "") return column.kind === "mark" ? "" : UNKNOWN;
+  return SHOW[column.kind](value);
 }
 
 function isWords(column) {
-  return column.kind === "text" || column.kind === "verdict";
+  return ["text", "mark", "verdict"].includes(column.kind);
 }
 
 /** A value as a reader sees it: 90.6588 that is shown as 90.66 is 90.66 to a filter as well. */

@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Tables of what was concluded: findings, clauses, where they fail."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from .columns import TRANSPORT
+from .table import PAGE, Column, Entry, Spec, Summary, count, text
+
+findings = Spec(
+    "findings",
+    "Findings",
+    "Each rests on counts alone, and is made only where they allow no other reading.",
+    (
+        text("kind", "kind", about="Kinds: doc/reference/measures.md, Findings"),
+        text("found", "sentence", about="What was found, for a person"),
+        count("frames", "count", about="Frames that it explains"),
+        text("port", "port", seldom=True),
+        text("groups", "groups", seldom=True),
+        TRANSPORT,
+        count("trial", "trial"),
+        count("phase", "phase", about="From 0; empty: over the whole run"),
+    ),
+    lambda summary: summary.get("findings", []),
+)
+
+clauses = Spec(
+    "clauses",
+    "Clauses",
+    "Each clause as stated, the worst value that was measured, and how far it is from the limit.",
+    (
+        text("clause", "id"),
+        Column("verdict", "verdict", "verdict", about="Whether it holds for every value; "
+               "INCONCLUSIVE: tester-limited, or a value is missing"),
+        text("measure", "measure", about="doc/reference/measures.md, Clauses"),
+        text("required", "require", about="As stated"),
+        Column("worst value", "value", defined="expectations.value"),
+        text("unit", "unit", about="Of worst value and margin"),
+        Column("margin", "margin", defined="expectations.margin"),
+        Column("margin of limit", "margin_percent", "percent", "%", seldom=True, drop=2),
+        text("of", "of", defined="expectations.of", seldom=True, drop=4),
+        text("because", "reason", defined="expectations.reason", seldom=True, output=PAGE),
+        text("wording", "clause", seldom=True, output=PAGE),
+        text("source", "source", seldom=True, output=PAGE),
+        text("over", "over", about="What each value is of", drop=3),
+        count("judged", "judged", drop=1),
+        count("failed", "failed"),
+        count("not observed", "unobserved", drop=1),
+        count("trials", "trials", defined="expectations.trials", output=PAGE),
+        count("trials measured", "trials_measured", output=PAGE),
+    ),
+    lambda summary: summary.get("expectations", []),
+)  # fmt: skip
+
+
+def _failed(summary: Summary) -> Iterator[Entry]:
+    for clause in summary.get("expectations", []):
+        for failure in clause.get("failures", []):
+            yield {**clause, **failure}
+
+
+failures = Spec(
+    "failures",
+    "Where clauses fail",
+    "Values for which a clause does not hold, the worst first, at most 20 of each clause.",
+    (
+        text("clause", "id", value=lambda entry: entry["id"] or entry["clause"]),
+        text("required", "require", about="As stated"),
+        Column("value", "value", about="As seen"),
+        text("unit", "unit", about="Of value and margin"),
+        Column("margin", "margin", defined="expectations.margin"),
+        text("of", "of", about="What the value is of"),
+        count("trial", "at.trial", defined="trial"),
+        count("phase", "at.phase", defined="phase"),
+    ),
+    _failed,
+)
