@@ -18,7 +18,8 @@
 
 /* clang-format off */
 #define PATTERNS(X)                                                                                \
-    X(chain) X(pairs) X(aapc) X(ring) X(random) X(partial_mesh)                                    \
+    X(chain) X(pairs) X(aapc) X(ring) X(random)                                                    \
+    X(full_mesh) X(incast) X(fanout) X(partial_mesh) X(head_of_line) X(flows)                      \
     X(pingpong) X(pingping) X(sendrecv) X(exchange)                                                \
     X(bcast) X(reduce) X(allreduce) X(reduce_scatter) X(allgather) X(allgatherv)                   \
     X(alltoall) X(alltoallv) X(barrier)                                                            \
@@ -27,7 +28,7 @@
 /* clang-format on */
 
 #define NAME(word) #word,
-#define KIND(word) &pattern_##word,
+#define KIND(word) &kind_##word,
 static const char *const names[] = {PATTERNS(NAME) NULL};
 static const struct pattern_kind *const kinds[] = {PATTERNS(KIND)};
 
@@ -116,6 +117,11 @@ void pattern_plan_free(struct pattern_plan *plan)
 uint32_t pattern_phases(const struct pattern_plan *plan)
 {
     return plan->phases;
+}
+
+bool pattern_in_turn(const struct pattern_plan *plan)
+{
+    return plan->kind->in_turn;
 }
 
 int pattern_phase_name(const struct pattern_plan *plan, uint32_t phase, char *name, size_t size)

@@ -25,7 +25,7 @@ static double payload_share(const struct verbs_lane *lane)
 static void set_pace(struct verbs_lane *lane, struct verbs_flow *flow)
 {
     const struct phase *phase = lane->lane.request.phase;
-    double rate = flow_load_rate(&lane->lane.request, lane->sizes, payload_share(lane));
+    double rate = flow_load_rate(&lane->lane.request, flow->flow, lane->sizes, payload_share(lane));
     double most = rate + rate * FLOW_LOAD_GATHER_NS / NS_PER_S + 1; /* as tcp */
 
     flow_load_pace(&flow->pace, phase, rate, phase->traffic == TRAFFIC_PROBE ? 1 : most);

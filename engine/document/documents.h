@@ -95,8 +95,14 @@ struct doc_pattern {
     uint32_t block;
     uint32_t dimensions;
     char *method;
+    uint32_t senders;
+    uint32_t receivers;
+    bool rotate;
+    char *load_of;
     uint32_t *list;
     unsigned list_count;
+    uint32_t *shares;
+    unsigned shares_count;
     struct doc_group *groups;
     unsigned groups_count;
 };

@@ -100,6 +100,31 @@ static struct lane_flow *make_flows(const struct flow_list *list)
     return flows;
 }
 
+/* What the port sends of the trial's load, and each flow's share of that, where they differ: of a
+ * probe, or of a transfer, each flow sends as much as the others. */
+static void set_shares(const struct phase_run *run, struct phase_lane *lane,
+                       const struct flow_list *sends, const struct flow_list *receives)
+{
+    uint64_t sum = 0;
+    bool even = true;
+
+    lane->part = 1;
+    if (phase_is_probe(run))
+        return;
+    if (sends->count == 0 && receives->count > 0 && receives->flows[0].share > 0)
+        lane->part = (double)receives->flows[0].share / PATTERN_WHOLE; /* as one who sends to it */
+    if (sends->count == 0 || sends->flows[0].share == 0)
+        return;
+    for (size_t i = 0; i < sends->count; i++)
+        sum += sends->flows[i].share;
+    lane->part = (double)sum / PATTERN_WHOLE;
+    for (size_t i = 1; i < sends->count; i++)
+        even = even && sends->flows[i].share == sends->flows[0].share;
+    even = even || run->template.traffic != TRAFFIC_STREAM;
+    for (size_t i = 0; i < sends->count && !even; i++)
+        lane->sends[i].share = (double)sends->flows[i].share / (double)sum;
+}
+
 int flow_table_fill(const struct phase_run *run, struct phase_lane *lane)
 {
     struct flow_list sends = {0};
@@ -116,6 +141,8 @@ int flow_table_fill(const struct phase_run *run, struct phase_lane *lane)
         lane->sides = calloc(sends.count + receives.count + 1, sizeof *lane->sides);
         if (lane->sends == NULL || lane->receives == NULL || lane->sides == NULL)
             rc = -ENOMEM;
+        else
+            set_shares(run, lane, &sends, &receives);
     }
     free(sends.flows);
     free(receives.flows);

@@ -48,6 +48,7 @@ static int set_load(const struct phase_run *run, struct phase_lane *lane, struct
         .frames = transport_can(trial->transport, TRANSPORT_FRAMES),
         .mean_size = phase_mean_size(&lane->phase),
         .shared = port->doc->conf.shared,
+        .part = lane->part,
     };
 
     if (run->template.traffic == TRAFFIC_PINGPONG || run->template.traffic == TRAFFIC_SCHEDULE) {
@@ -134,6 +135,18 @@ static int fetch_partners(const struct phase_run *run, struct phase_lane *lane, 
     return lane->fetched == count ? 0 : -EAGAIN;
 }
 
+/* Of what the port sends, by this queue. */
+static double queue_share(const struct phase_lane *lane, const struct queue_lane *queue)
+{
+    double sum = 0;
+
+    if (lane->send_count == 0)
+        return 1;
+    for (uint32_t i = 0; i < queue->send_count; i++)
+        sum += queue->sends[i].share > 0 ? queue->sends[i].share : 1.0 / lane->send_count;
+    return sum;
+}
+
 static int prepare_queue(struct phase_run *run, struct phase_lane *lane, uint32_t number,
                          struct err *err)
 {
@@ -155,7 +168,7 @@ static int prepare_queue(struct phase_run *run, struct phase_lane *lane, uint32_
         .line_rate_bps = port->line_rate_bps,
         .queue = number,
         .first_queue_lane = number > 0 ? lane->lane : NULL,
-        .share = lane->send_count > 0 ? (double)queue->send_count / lane->send_count : 1,
+        .share = queue_share(lane, queue),
         .blob_exchange = &lane->blob_exchange,
         .sleeps = run->trial->node->sleeps,
         .executor = lane->executor,
@@ -174,6 +187,7 @@ static int begin_lane(struct phase_run *run, struct phase_lane *lane, struct err
     lane->run = run;
     lane->blob_exchange = blob_exchange_of(lane);
     lane->phase = run->template;
+    lane->phase.in_turn = pattern_in_turn(lane->own->part->plan);
     lane->phase.tag = draw_tag(run, lane->own->part_index);
     rc = flow_table_fill(run, lane);
     if (rc < 0)

@@ -39,9 +39,10 @@ int load_resolve(struct load *load, const struct doc_load *ask, const struct loa
     int rc;
 
     *load = (struct load){
-        .rate_bps = ask->percent > 0 ? line_bps * ask->percent / 100 : ask->bps,
-        .rate_fps = ask->fps,
-        .unlimited = !line->frames && ask->percent >= 100,
+        .rate_bps = (ask->percent > 0 ? line_bps * ask->percent / 100 : ask->bps) * line->part,
+        .rate_fps = ask->fps * line->part,
+        .unlimited = !line->frames && ask->percent * line->part >= 100,
+        .part = line->part,
     };
     if (ask->percent > 0 && line->rate_bps == 0 && !load->unlimited)
         return err_set(err, -EINVAL,

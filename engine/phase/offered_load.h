@@ -16,6 +16,7 @@ struct load_line {
     bool frames;       /* sizes are frames', which take FRAME_OVERHEAD_L1 more; false: messages */
     double mean_size;  /* bytes */
     bool shared;       /* others' traffic has LOAD_SHARED_PERCENT's rest */
+    double part; /* of the load that its flows have together: 1, or what their shares come to */
 };
 
 /* 0; -EINVAL with the sentence when the line can't carry it, or when its share was asked for and

@@ -85,6 +85,7 @@ struct phase_lane {
     struct lane_flow *receives;
     uint32_t send_count;
     uint32_t receive_count;
+    double part;             /* of the trial's load that its sends have together */
     uint32_t fetched;        /* addresses of partners: of sends, then of receives */
     struct flow_side *sides; /* of sends, then of receives */
     struct port_count count;

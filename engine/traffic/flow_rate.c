@@ -25,10 +25,11 @@ uint64_t flow_load_bytes(const struct phase *phase, const uint32_t *sizes, unsig
     }
 }
 
-double flow_load_rate(const struct lane_request *request, const uint32_t *sizes,
-                      double payload_share)
+double flow_load_rate(const struct lane_request *request, const struct lane_flow *flow,
+                      const uint32_t *sizes, double payload_share)
 {
     const struct phase *phase = request->phase;
+    double share = flow->share > 0 ? flow->share : 1.0 / request->send_count;
     double mean = 0;
 
     for (uint32_t i = 0; i < phase->size_count; i++)
@@ -38,8 +39,8 @@ double flow_load_rate(const struct lane_request *request, const uint32_t *sizes,
     if (phase->load.unlimited)
         return 0;
     if (phase->load.rate_bps > 0)
-        return phase->load.rate_bps / 8 / request->send_count * payload_share;
-    return phase->load.rate_fps * mean / request->send_count;
+        return phase->load.rate_bps / 8 * share * payload_share;
+    return phase->load.rate_fps * mean * share;
 }
 
 void flow_load_pace(struct pace *pace, const struct phase *phase, double rate, double catch_up)

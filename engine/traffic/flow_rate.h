@@ -16,10 +16,10 @@
 uint64_t flow_load_bytes(const struct phase *phase, const uint32_t *sizes, unsigned streams,
                          unsigned stream);
 
-/* Payload bytes a second of one of the lane's flows; 0: as fast as it goes. `payload_share`: of
- * what the messages take at layer 1. */
-double flow_load_rate(const struct lane_request *request, const uint32_t *sizes,
-                      double payload_share);
+/* Payload bytes a second of one of the flows that the lane sends; 0: as fast as it goes.
+ * `payload_share`: of what the messages take at layer 1. */
+double flow_load_rate(const struct lane_request *request, const struct lane_flow *flow,
+                      const uint32_t *sizes, double payload_share);
 
 /* Begins a pace at that rate. A sender that comes late may catch up with `catch_up` bytes at the
  * most. */

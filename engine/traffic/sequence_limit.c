@@ -8,8 +8,9 @@ void sequence_limit_add(struct sequence_limit *limit, const struct lane_flow *fl
                         const struct load *load, uint64_t line_bps, uint32_t least_bytes)
 {
     double bits = 8.0 * (least_bytes + FRAME_OVERHEAD_L1);
-    double line = line_bps > 0 ? (double)line_bps : load->rate_bps;
-    double frames_per_ns = (line > 0 ? line / bits : load->rate_fps) * SLACK / 1e9;
+    double part = load->part > 0 ? load->part : 1;
+    double line = line_bps > 0 ? (double)line_bps : load->rate_bps / part;
+    double frames_per_ns = (line > 0 ? line / bits : load->rate_fps / part) * SLACK / 1e9;
 
     /* A forwarder sends what has waited as fast as its driver takes it. */
     if (flow->role == PATTERN_FORWARD || load->unlimited)

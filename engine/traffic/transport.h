@@ -171,11 +171,12 @@ struct latency {
     uint64_t sent; /* probes or messages that should come back; 0: nothing was to */
 };
 
-/* Offered load of one port, shared equally by the flows that it sends in the phase. */
+/* Offered load of one port, shared by the flows that it sends in the phase. */
 struct load {
     double rate_bps; /* layer 1 bit/s; 0: rate_fps holds */
     double rate_fps; /* frames/s (messages/s) */
     bool unlimited;  /* as fast as the transport goes (tcp and verbs at 100 %) */
+    double part;     /* of the trial's load, that these are; other ports may have more. 0: all */
 };
 
 /* What is asked of every port in one phase. Owned by the caller, constant but for the times,
@@ -196,6 +197,7 @@ struct phase {
     uint32_t sizes[TRANSPORT_SIZES_MAX];
     uint32_t size_count;
     struct load load;
+    bool in_turn; /* one frame of each flow in their order (RFC 2889, 5.1.3); else in any order */
     const void *options; /* the transport's own, as its option table fills them */
     struct pingpong_options pingpong;
     struct schedule_options schedule;
@@ -233,6 +235,7 @@ struct lane_flow {
     uint32_t src; /* ranks */
     uint32_t dst;
     enum pattern_role role;
+    double share;        /* of what its port sends; 0: the port's flows divide it evenly */
     struct blob partner; /* of the other end */
     struct flow_side *side;
 };

@@ -90,7 +90,7 @@ static pattern_teller *const allgather_tellers[] = {tell_ring, tell_doubling, te
 static const struct pattern_function allgather = {
     .name = "allgather", .algorithms = allgather_words, .tell = allgather_tellers};
 
-const struct pattern_kind pattern_allgather = {
+const struct pattern_kind kind_allgather = {
     .knows = PATTERN_PARAM_BYTES | PATTERN_PARAM_ALGORITHM,
     .function = &allgather,
     .make = pattern_make_function,
@@ -101,7 +101,7 @@ static const char *const allgatherv_words[] = {"ring", NULL};
 static const struct pattern_function allgatherv = {
     .name = "allgatherv", .algorithms = allgatherv_words, .tell = allgather_tellers};
 
-const struct pattern_kind pattern_allgatherv = {
+const struct pattern_kind kind_allgatherv = {
     .knows = PATTERN_PARAM_BYTES | PATTERN_PARAM_ALGORITHM | PATTERN_PARAM_SKEW,
     .function = &allgatherv,
     .make = pattern_make_function,

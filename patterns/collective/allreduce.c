@@ -98,7 +98,7 @@ static pattern_teller *const allreduce_tellers[] = {tell_doubling, tell_ring, te
 static const struct pattern_function allreduce = {
     .name = "allreduce", .algorithms = allreduce_words, .tell = allreduce_tellers, .floats = true};
 
-const struct pattern_kind pattern_allreduce = {
+const struct pattern_kind kind_allreduce = {
     .knows = PATTERN_PARAM_BYTES | PATTERN_PARAM_ALGORITHM,
     .function = &allreduce,
     .make = pattern_make_function,
@@ -165,7 +165,7 @@ static const struct pattern_function reduce_scatter = {.name = "reduce_scatter",
                                                        .tell = reduce_scatter_tellers,
                                                        .floats = true};
 
-const struct pattern_kind pattern_reduce_scatter = {
+const struct pattern_kind kind_reduce_scatter = {
     .knows = PATTERN_PARAM_BYTES | PATTERN_PARAM_ALGORITHM,
     .function = &reduce_scatter,
     .make = pattern_make_function,

@@ -120,14 +120,14 @@ static const struct pattern_function alltoall = {
 static const struct pattern_function alltoallv = {
     .name = "alltoallv", .algorithms = alltoallv_words, .tell = tellers};
 
-const struct pattern_kind pattern_alltoall = {
+const struct pattern_kind kind_alltoall = {
     .knows = PATTERN_PARAM_BYTES | PATTERN_PARAM_ALGORITHM,
     .function = &alltoall,
     .make = pattern_make_function,
     .phase_name = pattern_name_function,
 };
 
-const struct pattern_kind pattern_alltoallv = {
+const struct pattern_kind kind_alltoallv = {
     .knows = PATTERN_PARAM_BYTES | PATTERN_PARAM_ALGORITHM | PATTERN_PARAM_SKEW,
     .function = &alltoallv,
     .make = pattern_make_function,

@@ -136,22 +136,22 @@ FUNCTION(pingping);
 FUNCTION(sendrecv);
 FUNCTION(exchange);
 
-const struct pattern_kind pattern_pingpong = {.knows = PATTERN_PARAM_BYTES | PATTERN_PARAM_COUNT,
-                                              .function = &pingpong,
-                                              .make = make_two,
-                                              .phase_name = name_two};
+const struct pattern_kind kind_pingpong = {.knows = PATTERN_PARAM_BYTES | PATTERN_PARAM_COUNT,
+                                           .function = &pingpong,
+                                           .make = make_two,
+                                           .phase_name = name_two};
 
-const struct pattern_kind pattern_pingping = {.knows = PATTERN_PARAM_BYTES | PATTERN_PARAM_COUNT,
-                                              .function = &pingping,
-                                              .make = make_two,
-                                              .phase_name = name_two};
+const struct pattern_kind kind_pingping = {.knows = PATTERN_PARAM_BYTES | PATTERN_PARAM_COUNT,
+                                           .function = &pingping,
+                                           .make = make_two,
+                                           .phase_name = name_two};
 
-const struct pattern_kind pattern_sendrecv = {.knows = PATTERN_PARAM_BYTES,
-                                              .function = &sendrecv,
-                                              .make = pattern_make_function,
-                                              .phase_name = pattern_name_function};
+const struct pattern_kind kind_sendrecv = {.knows = PATTERN_PARAM_BYTES,
+                                           .function = &sendrecv,
+                                           .make = pattern_make_function,
+                                           .phase_name = pattern_name_function};
 
-const struct pattern_kind pattern_exchange = {.knows = PATTERN_PARAM_BYTES,
-                                              .function = &exchange,
-                                              .make = pattern_make_function,
-                                              .phase_name = pattern_name_function};
+const struct pattern_kind kind_exchange = {.knows = PATTERN_PARAM_BYTES,
+                                           .function = &exchange,
+                                           .make = pattern_make_function,
+                                           .phase_name = pattern_name_function};

@@ -75,7 +75,7 @@ static pattern_teller *const bcast_tellers[] = {tell_binomial, tell_scatter_allg
 static const struct pattern_function bcast = {
     .name = "bcast", .algorithms = bcast_words, .tell = bcast_tellers};
 
-const struct pattern_kind pattern_bcast = {
+const struct pattern_kind kind_bcast = {
     .knows = PATTERN_PARAM_BYTES | PATTERN_PARAM_ALGORITHM,
     .function = &bcast,
     .make = pattern_make_function,
@@ -102,7 +102,7 @@ static pattern_teller *const reduce_tellers[] = {tell_reduce};
 static const struct pattern_function reduce = {
     .name = "reduce", .algorithms = reduce_words, .tell = reduce_tellers, .floats = true};
 
-const struct pattern_kind pattern_reduce = {
+const struct pattern_kind kind_reduce = {
     .knows = PATTERN_PARAM_BYTES | PATTERN_PARAM_ALGORITHM,
     .function = &reduce,
     .make = pattern_make_function,
@@ -127,7 +127,7 @@ static pattern_teller *const barrier_tellers[] = {tell_dissemination};
 static const struct pattern_function barrier = {
     .name = "barrier", .algorithms = barrier_words, .tell = barrier_tellers};
 
-const struct pattern_kind pattern_barrier = {
+const struct pattern_kind kind_barrier = {
     .knows = PATTERN_PARAM_ALGORITHM,
     .function = &barrier,
     .make = pattern_make_function,

@@ -33,6 +33,11 @@ static const struct {
     {PATTERN_PARAM_BLOCK, "block"},
     {PATTERN_PARAM_DIMENSIONS, "dimensions"},
     {PATTERN_PARAM_DRAW, "random_generator"},
+    {PATTERN_PARAM_SENDERS, "senders"},
+    {PATTERN_PARAM_RECEIVERS, "receivers"},
+    {PATTERN_PARAM_ROTATE, "rotate"},
+    {PATTERN_PARAM_LOAD_OF, "load_of"},
+    {PATTERN_PARAM_SHARES, "shares"},
 };
 
 int pattern_refuse(struct pattern_why *why, const char *format, ...)
@@ -89,7 +94,12 @@ static unsigned params_set(const struct pattern_request *request)
            (request->matrix != 0 ? PATTERN_PARAM_MATRIX : 0u) |
            (request->block != 0 ? PATTERN_PARAM_BLOCK : 0u) |
            (request->dimensions != 0 ? PATTERN_PARAM_DIMENSIONS : 0u) |
-           (request->draw != NULL ? PATTERN_PARAM_DRAW : 0u);
+           (request->draw != NULL ? PATTERN_PARAM_DRAW : 0u) |
+           (request->senders != 0 ? PATTERN_PARAM_SENDERS : 0u) |
+           (request->receivers != 0 ? PATTERN_PARAM_RECEIVERS : 0u) |
+           (request->rotate ? PATTERN_PARAM_ROTATE : 0u) |
+           (request->load_of != NULL ? PATTERN_PARAM_LOAD_OF : 0u) |
+           (request->share_count != 0 ? PATTERN_PARAM_SHARES : 0u);
 }
 
 int pattern_check_params(const char *who, const struct pattern_request *request, unsigned known,
@@ -120,7 +130,8 @@ static bool is_way_back(const struct pattern_flow_list *list, uint32_t peer)
     return other.found;
 }
 
-void pattern_add(struct pattern_flow_list *list, uint32_t peer, enum pattern_role role)
+static void add(struct pattern_flow_list *list, uint32_t peer, enum pattern_role role,
+                uint32_t share)
 {
     bool sends = list->side == PATTERN_SENDS;
     struct pattern_flow flow;
@@ -135,10 +146,21 @@ void pattern_add(struct pattern_flow_list *list, uint32_t peer, enum pattern_rol
         .src = sends ? list->rank : peer,
         .dst = sends ? peer : list->rank,
         .role = role,
+        .share = share,
     };
     if (list->visit != NULL)
         list->visit(list, &flow);
     else if (list->count < list->room)
         list->flows[list->count] = flow;
     list->count++;
+}
+
+void pattern_add(struct pattern_flow_list *list, uint32_t peer, enum pattern_role role)
+{
+    add(list, peer, role, 0);
+}
+
+void pattern_add_share(struct pattern_flow_list *list, uint32_t peer, uint32_t share)
+{
+    add(list, peer, PATTERN_GENERATE, share);
 }

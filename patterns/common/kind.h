@@ -30,6 +30,11 @@ enum pattern_param {
     PATTERN_PARAM_BLOCK = 1 << 17,
     PATTERN_PARAM_DIMENSIONS = 1 << 18,
     PATTERN_PARAM_DRAW = 1 << 19,
+    PATTERN_PARAM_SENDERS = 1 << 20,
+    PATTERN_PARAM_RECEIVERS = 1 << 21,
+    PATTERN_PARAM_ROTATE = 1 << 22,
+    PATTERN_PARAM_LOAD_OF = 1 << 23,
+    PATTERN_PARAM_SHARES = 1 << 24,
 };
 
 /* Where the sentence of a refusal goes. */
@@ -80,6 +85,7 @@ struct pattern_kind {
     unsigned knows;                          /* enum pattern_param, or-ed */
     const struct pattern_function *function; /* of MPI (collective.h); NULL: none */
     const struct kernel *kernel;             /* of the NAS benchmarks (kernel.h); NULL: none */
+    bool in_turn;                            /* as pattern_in_turn */
     /* Checks the request, sets plan->phases and, where it needs one, plan->state. n is valid and
      * no unknown parameter is set. Returns 0, pattern_refuse() or -ENOMEM. */
     int (*make)(struct pattern_plan *plan, const struct pattern_request *request,
@@ -91,35 +97,40 @@ struct pattern_kind {
     void (*flows)(const struct pattern_plan *plan, uint32_t phase, struct pattern_flow_list *list);
 };
 
-extern const struct pattern_kind pattern_chain;
-extern const struct pattern_kind pattern_pairs;
-extern const struct pattern_kind pattern_aapc;
-extern const struct pattern_kind pattern_ring;
-extern const struct pattern_kind pattern_random;
-extern const struct pattern_kind pattern_partial_mesh;
-extern const struct pattern_kind pattern_pingpong;
-extern const struct pattern_kind pattern_pingping;
-extern const struct pattern_kind pattern_sendrecv;
-extern const struct pattern_kind pattern_exchange;
-extern const struct pattern_kind pattern_bcast;
-extern const struct pattern_kind pattern_reduce;
-extern const struct pattern_kind pattern_allreduce;
-extern const struct pattern_kind pattern_reduce_scatter;
-extern const struct pattern_kind pattern_allgather;
-extern const struct pattern_kind pattern_allgatherv;
-extern const struct pattern_kind pattern_alltoall;
-extern const struct pattern_kind pattern_alltoallv;
-extern const struct pattern_kind pattern_barrier;
-extern const struct pattern_kind pattern_nas_ep;
-extern const struct pattern_kind pattern_nas_is;
-extern const struct pattern_kind pattern_nas_cg;
-extern const struct pattern_kind pattern_nas_mg;
-extern const struct pattern_kind pattern_nas_ft;
-extern const struct pattern_kind pattern_nas_lu;
-extern const struct pattern_kind pattern_nas_sp;
-extern const struct pattern_kind pattern_nas_bt;
-extern const struct pattern_kind pattern_hpl;
-extern const struct pattern_kind pattern_halo;
+extern const struct pattern_kind kind_chain;
+extern const struct pattern_kind kind_pairs;
+extern const struct pattern_kind kind_aapc;
+extern const struct pattern_kind kind_ring;
+extern const struct pattern_kind kind_random;
+extern const struct pattern_kind kind_full_mesh;
+extern const struct pattern_kind kind_incast;
+extern const struct pattern_kind kind_fanout;
+extern const struct pattern_kind kind_partial_mesh;
+extern const struct pattern_kind kind_head_of_line;
+extern const struct pattern_kind kind_flows;
+extern const struct pattern_kind kind_pingpong;
+extern const struct pattern_kind kind_pingping;
+extern const struct pattern_kind kind_sendrecv;
+extern const struct pattern_kind kind_exchange;
+extern const struct pattern_kind kind_bcast;
+extern const struct pattern_kind kind_reduce;
+extern const struct pattern_kind kind_allreduce;
+extern const struct pattern_kind kind_reduce_scatter;
+extern const struct pattern_kind kind_allgather;
+extern const struct pattern_kind kind_allgatherv;
+extern const struct pattern_kind kind_alltoall;
+extern const struct pattern_kind kind_alltoallv;
+extern const struct pattern_kind kind_barrier;
+extern const struct pattern_kind kind_nas_ep;
+extern const struct pattern_kind kind_nas_is;
+extern const struct pattern_kind kind_nas_cg;
+extern const struct pattern_kind kind_nas_mg;
+extern const struct pattern_kind kind_nas_ft;
+extern const struct pattern_kind kind_nas_lu;
+extern const struct pattern_kind kind_nas_sp;
+extern const struct pattern_kind kind_nas_bt;
+extern const struct pattern_kind kind_hpl;
+extern const struct pattern_kind kind_halo;
 
 /* Writes the sentence and returns -EINVAL. */
 int pattern_refuse(struct pattern_why *why, const char *format, ...)
@@ -136,5 +147,8 @@ int pattern_check_params(const char *who, const struct pattern_request *request,
 
 /* Adds the flow between the list's rank and `peer`, in the direction of the list's side. */
 void pattern_add(struct pattern_flow_list *list, uint32_t peer, enum pattern_role role);
+
+/* The same of a stream that has this share of its source's load (struct pattern_flow). */
+void pattern_add_share(struct pattern_flow_list *list, uint32_t peer, uint32_t share);
 
 #endif

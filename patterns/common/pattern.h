@@ -19,6 +19,7 @@
 
 #define PATTERN_RANKS_MAX 65536u
 #define PATTERN_BYTES_MAX (UINT64_C(1) << 30)
+#define PATTERN_WHOLE 1000000000u /* a share of one: shares are in billionths */
 
 /* How a rank makes the traffic of a flow that it sends. */
 enum pattern_role {
@@ -30,6 +31,8 @@ struct pattern_flow {
     uint32_t src; /* rank that sends, 0..n-1 */
     uint32_t dst; /* rank that receives, never equal to src */
     enum pattern_role role;
+    uint32_t share; /* of what its source sends; 0: the source's flows divide it evenly. Either all
+                       flows of a rank have one, or none has */
 };
 
 enum pattern_side { PATTERN_SENDS, PATTERN_RECEIVES };
@@ -50,13 +53,15 @@ struct pattern_request {
     const char *order;      /* aapc: shift (default) | pairwise | xor | naive */
     const char *partners;   /* pairs: neighbours (default) | halves | shift | inside | across |
                                random | list */
-    const char *directions; /* ring: both (default) | forward */
+    const char *directions; /* pairs, ring: both (default) | forward; incast, fanout, partial_mesh:
+                               forward (default) | both */
     const char *draw;       /* ring: how random ones are, uniform (default) | hpcc */
     bool forward;           /* chain: middle ranks forward what they receive */
     uint32_t shift;         /* pairs, partners shift: k; 2k divides n */
     uint32_t count;         /* pairs: at most so many pairs; ring: so many random rings; random:
                                so many phases; pingpong, pingping: so many pairs that are drawn,
-                               a phase each (default: ranks 0 and 1) */
+                               a phase each (default: ranks 0 and 1); head_of_line: at most so
+                               many groups */
     uint32_t degree;        /* random: how often a rank draws a partner, 1 (default) to 16 */
     bool natural;           /* ring: the natural ring as phase 0 (the configuration's default) */
     bool round_trip;        /* any: of two flows of a phase that are each other's way back there is
@@ -72,9 +77,18 @@ struct pattern_request {
     uint32_t block;         /* hpl: NB, columns of a panel, default 128 */
     uint32_t dimensions;    /* halo: of the grid of ranks, 2 (default) | 3 */
     const char *method;     /* ring: each ring is a schedule, sendrecv | nonblocking */
-    struct pattern_ranks list;          /* pairs, partners list; partial_mesh: sources and
-                                           destinations */
-    const struct pattern_ranks *groups; /* pairs, partners inside | across: disjoint */
+    uint32_t senders;       /* fanout: how many send, 1 (default) to n - 1; the others receive */
+    uint32_t receivers;     /* incast: how many receive, 1 (default) to n - 1; the others send.
+                               head_of_line: of a group, 2 (default) or more */
+    bool rotate;         /* incast, fanout, partial_mesh, head_of_line: n phases, in each of which
+                            all roles move to the next rank */
+    const char *load_of; /* incast, fanout, partial_mesh: whose line the load is of, senders
+                            (default) | receivers: those that send to one divide it */
+    struct pattern_ranks list; /* pairs, partners list; flows: sources and destinations */
+    const uint32_t *shares;    /* flows: of each (struct pattern_flow), 0: none of its own */
+    size_t share_count;        /* 0: none has one */
+    const struct pattern_ranks
+        *groups; /* pairs, partners inside | across; partial_mesh: disjoint */
     size_t group_count;
 };
 
@@ -98,6 +112,10 @@ int pattern_phase_name(const struct pattern_plan *plan, uint32_t phase, char *na
  * rank idles on that side. `phase` and `rank` must be in range. */
 size_t pattern_flows(const struct pattern_plan *plan, uint32_t phase, uint32_t rank,
                      enum pattern_side side, struct pattern_flow *flows, size_t room);
+
+/* Whether a rank sends the frames of its flows in their order, one of each in turn, as RFC 2889
+ * asks (5.1.3); else in any order. */
+bool pattern_in_turn(const struct pattern_plan *plan);
 
 /* The patterns' names in the table's order, NULL-terminated, for messages and --help. */
 const char *const *pattern_names(void);

@@ -179,8 +179,8 @@ static const struct kernel sp = {
     .tell = tell_sp,
 };
 
-const struct pattern_kind pattern_nas_bt = {
+const struct pattern_kind kind_nas_bt = {
     .knows = PATTERN_PARAM_CLASS, .kernel = &bt, .make = kernel_make, .phase_name = kernel_name};
 
-const struct pattern_kind pattern_nas_sp = {
+const struct pattern_kind kind_nas_sp = {
     .knows = PATTERN_PARAM_CLASS, .kernel = &sp, .make = kernel_make, .phase_name = kernel_name};

@@ -124,5 +124,5 @@ static const struct kernel cg = {
     .tell = tell,
 };
 
-const struct pattern_kind pattern_nas_cg = {
+const struct pattern_kind kind_nas_cg = {
     .knows = PATTERN_PARAM_CLASS, .kernel = &cg, .make = kernel_make, .phase_name = kernel_name};

@@ -142,7 +142,7 @@ static int name_hpl(const struct pattern_plan *plan, uint32_t phase, char *name,
     return snprintf(name, size, "hpl %u x %u", hpl->rows, hpl->columns);
 }
 
-const struct pattern_kind pattern_hpl = {
+const struct pattern_kind kind_hpl = {
     .knows = PATTERN_PARAM_MATRIX | PATTERN_PARAM_BLOCK, .make = make_hpl, .phase_name = name_hpl};
 
 /* --- a space cut into boxes ----------------------------------------------------------------- */
@@ -218,6 +218,6 @@ static int name_halo(const struct pattern_plan *plan, uint32_t phase, char *name
                     halo->ranks[2]);
 }
 
-const struct pattern_kind pattern_halo = {.knows = PATTERN_PARAM_BYTES | PATTERN_PARAM_DIMENSIONS,
-                                          .make = make_halo,
-                                          .phase_name = name_halo};
+const struct pattern_kind kind_halo = {.knows = PATTERN_PARAM_BYTES | PATTERN_PARAM_DIMENSIONS,
+                                       .make = make_halo,
+                                       .phase_name = name_halo};

@@ -106,5 +106,5 @@ static const struct kernel lu = {
     .tell = tell,
 };
 
-const struct pattern_kind pattern_nas_lu = {
+const struct pattern_kind kind_nas_lu = {
     .knows = PATTERN_PARAM_CLASS, .kernel = &lu, .make = kernel_make, .phase_name = kernel_name};

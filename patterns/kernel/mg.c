@@ -152,5 +152,5 @@ static const struct kernel mg = {
     .tell = tell,
 };
 
-const struct pattern_kind pattern_nas_mg = {
+const struct pattern_kind kind_nas_mg = {
     .knows = PATTERN_PARAM_CLASS, .kernel = &mg, .make = kernel_make, .phase_name = kernel_name};

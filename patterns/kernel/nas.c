@@ -165,10 +165,10 @@ static const struct kernel ft = {
 };
 
 #define KERNEL(word)                                                                               \
-    const struct pattern_kind pattern_nas_##word = {.knows = PATTERN_PARAM_CLASS,                  \
-                                                    .kernel = &(word),                             \
-                                                    .make = kernel_make,                           \
-                                                    .phase_name = kernel_name}
+    const struct pattern_kind kind_nas_##word = {.knows = PATTERN_PARAM_CLASS,                     \
+                                                 .kernel = &(word),                                \
+                                                 .make = kernel_make,                              \
+                                                 .phase_name = kernel_name}
 
 KERNEL(ep);
 KERNEL(is);

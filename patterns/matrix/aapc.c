@@ -3,6 +3,9 @@
  * All-to-all personalised communication: every rank sends to every other one. Three orders cut it
  * into phases in which a rank has at most one partner each way (Rauch 2005, 4.3); `naive` is the
  * uncontrolled one, all at once.
+ *
+ * A full mesh (RFC 2889, 5.1.3) has the flows of `naive` in one phase, and each rank sends one
+ * frame to each of the others in turn, from the next rank on.
  */
 #include "kind.h"
 
@@ -99,24 +102,37 @@ struct aapc {
     const struct order *order;
 };
 
+static int set_order(struct pattern_plan *plan, const struct order *order)
+{
+    struct aapc *aapc = malloc(sizeof(*aapc));
+
+    if (aapc == NULL)
+        return -ENOMEM;
+    aapc->order = order;
+    plan->phases = order->phases(plan->n);
+    plan->state = aapc;
+    return 0;
+}
+
 static int make(struct pattern_plan *plan, const struct pattern_request *request,
                 struct pattern_why *why)
 {
     int index = pattern_choose("order", order_words, request->order, why);
-    struct aapc *aapc = NULL;
 
     if (index < 0)
         return index;
     if (orders[index].power_of_two && (plan->n & (plan->n - 1)) != 0)
         return pattern_refuse(why, "order %s needs a power of two of ranks, not %u",
                               order_words[index], plan->n);
-    aapc = malloc(sizeof(*aapc));
-    if (aapc == NULL)
-        return -ENOMEM;
-    aapc->order = &orders[index];
-    plan->phases = orders[index].phases(plan->n);
-    plan->state = aapc;
-    return 0;
+    return set_order(plan, &orders[index]);
+}
+
+static int make_full_mesh(struct pattern_plan *plan, const struct pattern_request *request,
+                          struct pattern_why *why)
+{
+    (void)request;
+    (void)why;
+    return set_order(plan, &orders[NAIVE]);
 }
 
 static int phase_name(const struct pattern_plan *plan, uint32_t phase, char *name, size_t size)
@@ -135,9 +151,16 @@ static void flows(const struct pattern_plan *plan, uint32_t phase, struct patter
     aapc->order->flows(plan->n, phase, list);
 }
 
-const struct pattern_kind pattern_aapc = {
+const struct pattern_kind kind_aapc = {
     .knows = PATTERN_PARAM_ORDER,
     .make = make,
+    .phase_name = phase_name,
+    .flows = flows,
+};
+
+const struct pattern_kind kind_full_mesh = {
+    .in_turn = true,
+    .make = make_full_mesh,
     .phase_name = phase_name,
     .flows = flows,
 };

@@ -49,7 +49,7 @@ static void flows(const struct pattern_plan *plan, uint32_t phase, struct patter
     pattern_add(list, peer, chain->forward && src > 0 ? PATTERN_FORWARD : PATTERN_GENERATE);
 }
 
-const struct pattern_kind pattern_chain = {
+const struct pattern_kind kind_chain = {
     .knows = PATTERN_PARAM_FORWARD,
     .make = make,
     .phase_name = phase_name,

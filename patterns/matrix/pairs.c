@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Pairs: partners send to each other, full duplex, all pairs at once (Rauch 2005, 4.2). The ways to
- * find partners differ only in which pair a rank belongs to: some compute it, those that read a
- * list or groups look it up in an index made once.
+ * Pairs: partners send to each other, full duplex, all pairs at once (Rauch 2005, 4.2); or one way,
+ * from the first of a pair to the second. The ways to find partners differ only in which pair a
+ * rank belongs to: some compute it, those that read a list or groups look it up in an index made
+ * once.
  */
 #include "kind.h"
 #include "permutation.h"
@@ -17,10 +18,12 @@
 /* Apart from the rings' streams of the same seed. */
 #define RANDOM_PAIRS_STREAM (UINT64_C(1) << 32)
 
-/* Where a rank sits: the number of its pair, and its partner (NOBODY: it idles). */
+/* Where a rank sits: the number of its pair, its partner (NOBODY: it idles), and whether it is the
+ * first of the two. */
 struct seat {
     uint32_t pair;
     uint32_t partner;
+    bool first;
 };
 
 static const struct seat idle = {.partner = NOBODY};
@@ -30,6 +33,7 @@ struct pairs {
     uint32_t n;
     uint32_t count; /* pairs in use; those numbered higher idle */
     uint32_t shift;
+    bool both;                /* each sends to the other; false: the first to the second */
     struct permutation order; /* random */
     struct seat seats[];      /* list, inside, across: by rank; else none */
 };
@@ -55,7 +59,7 @@ static struct seat neighbours_seat(const struct pairs *pairs, uint32_t rank)
 {
     if ((rank ^ 1) >= pairs->n)
         return idle;
-    return (struct seat){.pair = rank / 2, .partner = rank ^ 1};
+    return (struct seat){.pair = rank / 2, .partner = rank ^ 1, .first = rank % 2 == 0};
 }
 
 static struct seat halves_seat(const struct pairs *pairs, uint32_t rank)
@@ -65,7 +69,7 @@ static struct seat halves_seat(const struct pairs *pairs, uint32_t rank)
     if (rank >= 2 * half)
         return idle;
     if (rank < half)
-        return (struct seat){.pair = rank, .partner = rank + half};
+        return (struct seat){.pair = rank, .partner = rank + half, .first = true};
     return (struct seat){.pair = rank - half, .partner = rank - half};
 }
 
@@ -105,6 +109,7 @@ static struct seat shift_seat(const struct pairs *pairs, uint32_t rank)
     return (struct seat){
         .pair = block * shift + rank % shift,
         .partner = low ? rank + shift : rank - shift,
+        .first = low,
     };
 }
 
@@ -117,6 +122,7 @@ static struct seat random_seat(const struct pairs *pairs, uint32_t rank)
     return (struct seat){
         .pair = position / 2,
         .partner = permutation_at(&pairs->order, position ^ 1),
+        .first = position % 2 == 0,
     };
 }
 
@@ -129,7 +135,7 @@ static struct seat indexed_seat(const struct pairs *pairs, uint32_t rank)
 
 static void sit(struct pairs *pairs, uint32_t pair, uint32_t a, uint32_t b)
 {
-    pairs->seats[a] = (struct seat){.pair = pair, .partner = b};
+    pairs->seats[a] = (struct seat){.pair = pair, .partner = b, .first = true};
     pairs->seats[b] = (struct seat){.pair = pair, .partner = a};
 }
 
@@ -143,7 +149,7 @@ static int call_roll(const struct pattern_ranks *ranks, uint32_t n, bool *named,
         if (rank >= n)
             return pattern_refuse(why, "%s: there is no rank %u among %u", what, rank, n);
         if (named[rank])
-            return pattern_refuse(why, "%s: rank %u is named twice", what, rank);
+            return pattern_refuse(why, "%s: duplicate rank %u", what, rank);
         named[rank] = true;
     }
     return 0;
@@ -276,6 +282,9 @@ static void across_fill(struct pairs *pairs, const struct pattern_request *reque
 
 /* --- the table ------------------------------------------------------------------------------ */
 
+enum { BOTH, FORWARD };
+static const char *const direction_words[] = {[BOTH] = "both", [FORWARD] = "forward", NULL};
+
 enum { NEIGHBOURS, HALVES, SHIFT, INSIDE, ACROSS, RANDOM, LIST };
 
 static const char *const way_words[] = {
@@ -321,7 +330,8 @@ static int check_request(const struct way *way, const char *word,
     snprintf(who, sizeof(who), "partners %s", word);
     result = pattern_check_params(who, request,
                                   PATTERN_PARAM_PARTNERS | PATTERN_PARAM_COUNT |
-                                      PATTERN_PARAM_LOCAL | PATTERN_PARAM_BYTES | way->knows,
+                                      PATTERN_PARAM_DIRECTIONS | PATTERN_PARAM_LOCAL |
+                                      PATTERN_PARAM_BYTES | way->knows,
                                   why);
     if (result == 0 && way->check != NULL)
         result = way->check(request, why);
@@ -335,12 +345,13 @@ static int make(struct pattern_plan *plan, const struct pattern_request *request
                 struct pattern_why *why)
 {
     int index = pattern_choose("partners", way_words, request->partners, why);
+    int directions = pattern_choose("directions", direction_words, request->directions, why);
     const struct way *way = NULL;
     struct pairs *pairs = NULL;
     int result;
 
-    if (index < 0)
-        return index;
+    if (index < 0 || directions < 0)
+        return -EINVAL;
     way = &ways[index];
     result = check_request(way, way_words[index], request, why);
     if (result < 0)
@@ -352,6 +363,7 @@ static int make(struct pattern_plan *plan, const struct pattern_request *request
     pairs->n = plan->n;
     pairs->count = request->count > 0 ? request->count : way->possible(request);
     pairs->shift = request->shift;
+    pairs->both = directions == BOTH;
     pairs->order = permutation_draw(plan->n, plan->seed, RANDOM_PAIRS_STREAM);
     if (way->fill != NULL) {
         for (uint32_t rank = 0; rank < plan->n; rank++)
@@ -379,13 +391,15 @@ static void flows(const struct pattern_plan *plan, uint32_t phase, struct patter
     struct seat seat = pairs->way->seat(pairs, list->rank);
 
     (void)phase;
+    if (!pairs->both && seat.first != (list->side == PATTERN_SENDS))
+        return;
     if (seat.partner != NOBODY && seat.pair < pairs->count)
         pattern_add(list, seat.partner, PATTERN_GENERATE);
 }
 
-const struct pattern_kind pattern_pairs = {
+const struct pattern_kind kind_pairs = {
     .knows = PATTERN_PARAM_PARTNERS | PATTERN_PARAM_SHIFT | PATTERN_PARAM_COUNT |
-             PATTERN_PARAM_LIST | PATTERN_PARAM_GROUPS,
+             PATTERN_PARAM_DIRECTIONS | PATTERN_PARAM_LIST | PATTERN_PARAM_GROUPS,
     .make = make,
     .phase_name = phase_name,
     .flows = flows,

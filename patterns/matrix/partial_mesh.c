@@ -1,125 +1,204 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Partial mesh: the flows of a list, all at once (RFC 2285, 3.3.2). A rank may be in several, on
- * both sides: many to one, one to many, any traffic matrix.
+ * Partially meshed traffic (RFC 2285, 3.3.2): each of some ranks sends to each of others, all at
+ * once and in turn (RFC 2889, 5.4.3). One parameter apart it is
  *
- * A rank's flows are found by looking through the whole list.
+ *     incast        many to one, N-1 to 1 ... 2 to N-2 (RFC 2889, 5.2; RFC 8239, 3.2 and 4.2)
+ *     fanout        one to many
+ *     partial_mesh  one half to the other (RFC 2889, 5.4), or one group to another; in both
+ *                   directions the traffic of an uplink between two devices (5.3)
+ *
+ * The first ranks send, the last receive. With `rotate` all roles move to the next rank in each
+ * phase, until every rank has had each.
  */
 #include "kind.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
-struct end_points {
-    uint32_t src;
-    uint32_t dst;
+#define NOWHERE UINT32_MAX
+
+enum { FORWARD, BOTH };
+static const char *const direction_words[] = {[FORWARD] = "forward", [BOTH] = "both", NULL};
+
+enum { SENDERS, RECEIVERS };
+static const char *const load_words[] = {[SENDERS] = "senders", [RECEIVERS] = "receivers", NULL};
+
+struct mesh {
+    uint32_t senders;
+    uint32_t receivers;
+    bool both;
+    bool by_receiver; /* the load is a receiver's, and its senders share it */
+    bool grouped;
+    uint32_t ranks[]; /* grouped: rank by place, then place by rank */
 };
 
-struct flow_list {
-    size_t count;
-    struct end_points flows[];
-};
-
-static int compare(const void *a, const void *b)
+static int take_groups(struct mesh *mesh, uint32_t n, const struct pattern_request *request,
+                       struct pattern_why *why)
 {
-    const struct end_points *x = a, *y = b;
+    uint32_t *places = mesh->ranks + n, place = 0;
 
-    if (x->src != y->src)
-        return x->src < y->src ? -1 : 1;
-    return (x->dst > y->dst) - (x->dst < y->dst);
-}
+    for (uint32_t rank = 0; rank < n; rank++)
+        places[rank] = NOWHERE;
+    for (size_t i = 0; i < 2; i++) {
+        const struct pattern_ranks *group = &request->groups[i];
 
-static int refuse_ranks(const struct flow_list *list, uint32_t n, struct pattern_why *why)
-{
-    for (size_t i = 0; i < list->count; i++) {
-        const struct end_points *flow = &list->flows[i];
-        uint32_t greatest = flow->src > flow->dst ? flow->src : flow->dst;
+        if (group->count == 0)
+            return pattern_refuse(why, "groups: group %zu (from 0) is empty", i);
+        for (size_t j = 0; j < group->count; j++) {
+            uint32_t rank = group->rank[j];
 
-        if (greatest >= n)
-            return pattern_refuse(why, "list: there is no rank %u among %u", greatest, n);
-        if (flow->src == flow->dst)
-            return pattern_refuse(why, "list: a flow from rank %u to itself", flow->src);
+            if (rank >= n)
+                return pattern_refuse(why, "groups: there is no rank %u among %u", rank, n);
+            if (places[rank] != NOWHERE)
+                return pattern_refuse(why, "groups: duplicate rank %u", rank);
+            places[rank] = place;
+            mesh->ranks[place++] = rank;
+        }
     }
+    mesh->senders = (uint32_t)request->groups[0].count;
+    mesh->receivers = (uint32_t)request->groups[1].count;
+    mesh->grouped = true;
     return 0;
 }
 
-static int refuse_twins(const struct flow_list *list, struct pattern_why *why)
+static int make_mesh(struct pattern_plan *plan, const struct pattern_request *request,
+                     uint32_t senders, uint32_t receivers, struct pattern_why *why)
 {
-    struct end_points *sorted;
+    int directions = pattern_choose("directions", direction_words, request->directions, why);
+    int load_of = pattern_choose("load_of", load_words, request->load_of, why);
+    struct mesh *mesh = NULL;
     int result = 0;
 
-    assert(list->count > 0); /* make refuses an empty list */
-    sorted = calloc(list->count, sizeof(*sorted));
-
-    if (sorted == NULL)
+    if (directions < 0 || load_of < 0)
+        return -EINVAL;
+    mesh = calloc(1, sizeof(*mesh) + (senders == 0 ? 2 * plan->n * sizeof(uint32_t) : 0));
+    if (mesh == NULL)
         return -ENOMEM;
-    memcpy(sorted, list->flows, list->count * sizeof(*sorted));
-    qsort(sorted, list->count, sizeof(*sorted), compare);
-    for (size_t i = 1; i < list->count && result == 0; i++)
-        if (compare(&sorted[i - 1], &sorted[i]) == 0)
-            result = pattern_refuse(why, "list: the flow from rank %u to rank %u is named twice",
-                                    sorted[i].src, sorted[i].dst);
-    free(sorted);
-    return result;
-}
-
-static int make(struct pattern_plan *plan, const struct pattern_request *request,
-                struct pattern_why *why)
-{
-    const struct pattern_ranks *ranks = &request->list;
-    struct flow_list *list = NULL;
-    int result;
-
-    if (ranks->count == 0)
-        return pattern_refuse(why, "partial_mesh needs a list of at least one flow");
-    if (ranks->count % 2 != 0)
-        return pattern_refuse(why, "list: %zu ranks do not make flows", ranks->count);
-    list = malloc(sizeof(*list) + ranks->count / 2 * sizeof(*list->flows));
-    if (list == NULL)
-        return -ENOMEM;
-    list->count = ranks->count / 2;
-    for (size_t i = 0; i < list->count; i++)
-        list->flows[i] = (struct end_points){ranks->rank[2 * i], ranks->rank[2 * i + 1]};
-    result = refuse_ranks(list, plan->n, why);
-    if (result == 0)
-        result = refuse_twins(list, why);
+    mesh->senders = senders;
+    mesh->receivers = receivers;
+    mesh->both = directions == BOTH;
+    mesh->by_receiver = load_of == RECEIVERS;
+    if (senders == 0)
+        result = take_groups(mesh, plan->n, request, why);
     if (result < 0) {
-        free(list);
+        free(mesh);
         return result;
     }
-    plan->phases = 1;
-    plan->state = list;
+    plan->phases = request->rotate ? plan->n : 1;
+    plan->state = mesh;
     return 0;
+}
+
+static int refuse_split(const char *what, uint32_t count, uint32_t n, struct pattern_why *why)
+{
+    return pattern_refuse(why, "%s %u of %u ranks: 1 to %u, so that one is left", what, count, n,
+                          n - 1);
+}
+
+static int make_incast(struct pattern_plan *plan, const struct pattern_request *request,
+                       struct pattern_why *why)
+{
+    uint32_t receivers = request->receivers > 0 ? request->receivers : 1;
+
+    if (receivers >= plan->n)
+        return refuse_split("receivers", receivers, plan->n, why);
+    return make_mesh(plan, request, plan->n - receivers, receivers, why);
+}
+
+static int make_fanout(struct pattern_plan *plan, const struct pattern_request *request,
+                       struct pattern_why *why)
+{
+    uint32_t senders = request->senders > 0 ? request->senders : 1;
+
+    if (senders >= plan->n)
+        return refuse_split("senders", senders, plan->n, why);
+    return make_mesh(plan, request, senders, plan->n - senders, why);
+}
+
+static int make_halves(struct pattern_plan *plan, const struct pattern_request *request,
+                       struct pattern_why *why)
+{
+    if (request->group_count == 0)
+        return make_mesh(plan, request, plan->n / 2, plan->n / 2, why);
+    if (request->group_count != 2)
+        return pattern_refuse(why, "partial_mesh goes from one group to another: 2 groups, not %zu",
+                              request->group_count);
+    if (request->rotate)
+        return pattern_refuse(why, "partial_mesh with groups takes no rotate");
+    return make_mesh(plan, request, 0, 0, why);
 }
 
 static int phase_name(const struct pattern_plan *plan, uint32_t phase, char *name, size_t size)
 {
-    (void)plan;
-    (void)phase;
-    return snprintf(name, size, "partial mesh");
+    const struct mesh *mesh = plan->state;
+
+    if (plan->phases > 1)
+        return snprintf(name, size, "%u to %u, moved by %u", mesh->senders, mesh->receivers, phase);
+    return snprintf(name, size, "%u to %u", mesh->senders, mesh->receivers);
 }
 
-static void flows(const struct pattern_plan *plan, uint32_t phase, struct pattern_flow_list *found)
+/* Senders have the first places, receivers those behind them; the rest idles. */
+static uint32_t place_of(const struct pattern_plan *plan, uint32_t phase, uint32_t rank)
 {
-    const struct flow_list *list = plan->state;
+    const struct mesh *mesh = plan->state;
 
-    (void)phase;
-    for (size_t i = 0; i < list->count; i++) {
-        const struct end_points *flow = &list->flows[i];
-
-        if (found->side == PATTERN_SENDS && flow->src == found->rank)
-            pattern_add(found, flow->dst, PATTERN_GENERATE);
-        if (found->side == PATTERN_RECEIVES && flow->dst == found->rank)
-            pattern_add(found, flow->src, PATTERN_GENERATE);
-    }
+    if (mesh->grouped)
+        return mesh->ranks[plan->n + rank];
+    return rank >= phase ? rank - phase : rank + plan->n - phase;
 }
 
-const struct pattern_kind pattern_partial_mesh = {
-    .knows = PATTERN_PARAM_LIST,
-    .make = make,
+static uint32_t rank_at(const struct pattern_plan *plan, uint32_t phase, uint32_t place)
+{
+    const struct mesh *mesh = plan->state;
+
+    if (mesh->grouped)
+        return mesh->ranks[place];
+    return (uint32_t)(((uint64_t)place + phase) % plan->n);
+}
+
+static void flows(const struct pattern_plan *plan, uint32_t phase, struct pattern_flow_list *list)
+{
+    const struct mesh *mesh = plan->state;
+    uint32_t place = place_of(plan, phase, list->rank);
+    bool first = place < mesh->senders;
+    bool forward = first == (list->side == PATTERN_SENDS);
+    uint32_t own = first ? place : place - mesh->senders;
+    uint32_t others = first ? mesh->receivers : mesh->senders;
+    uint32_t front = first ? mesh->senders : 0;
+    uint32_t share = PATTERN_WHOLE / (forward ? mesh->senders : mesh->receivers);
+
+    if (place == NOWHERE || place >= mesh->senders + mesh->receivers || (!forward && !mesh->both))
+        return;
+    for (uint32_t i = 0; i < others; i++)
+        pattern_add_share(list,
+                          rank_at(plan, phase, front + (uint32_t)(((uint64_t)own + i) % others)),
+                          mesh->by_receiver ? share : 0);
+}
+
+#define KNOWS (PATTERN_PARAM_DIRECTIONS | PATTERN_PARAM_ROTATE | PATTERN_PARAM_LOAD_OF)
+
+const struct pattern_kind kind_incast = {
+    .knows = KNOWS | PATTERN_PARAM_RECEIVERS,
+    .in_turn = true,
+    .make = make_incast,
+    .phase_name = phase_name,
+    .flows = flows,
+};
+
+const struct pattern_kind kind_fanout = {
+    .knows = KNOWS | PATTERN_PARAM_SENDERS,
+    .in_turn = true,
+    .make = make_fanout,
+    .phase_name = phase_name,
+    .flows = flows,
+};
+
+const struct pattern_kind kind_partial_mesh = {
+    .knows = KNOWS | PATTERN_PARAM_GROUPS,
+    .in_turn = true,
+    .make = make_halves,
     .phase_name = phase_name,
     .flows = flows,
 };

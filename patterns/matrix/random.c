@@ -96,7 +96,7 @@ static void flows(const struct pattern_plan *plan, uint32_t phase, struct patter
     }
 }
 
-const struct pattern_kind pattern_random = {
+const struct pattern_kind kind_random = {
     .knows = PATTERN_PARAM_COUNT | PATTERN_PARAM_DEGREE,
     .make = make,
     .phase_name = phase_name,

@@ -215,7 +215,7 @@ static void tell(const struct pattern_plan *plan, uint32_t phase, struct steps *
     hold(plan, steps, 2 * bytes, ranks.ahead);
 }
 
-const struct pattern_kind pattern_ring = {
+const struct pattern_kind kind_ring = {
     .knows = PATTERN_PARAM_DIRECTIONS | PATTERN_PARAM_COUNT | PATTERN_PARAM_NATURAL |
              PATTERN_PARAM_METHOD | PATTERN_PARAM_DRAW,
     .make = make,

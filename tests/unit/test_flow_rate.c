@@ -56,17 +56,19 @@ static void flows_share_the_ports_load(void **state)
 {
     struct phase phase = phase_of(TRAFFIC_STREAM);
     const struct lane_request request = {.phase = &phase, .send_count = 4};
+    const struct lane_flow flow = {0}, third = {.share = 0.75};
 
     (void)state;
     phase.load = (struct load){.rate_bps = 80e6};
-    assert_float_equal(flow_load_rate(&request, sizes, 0.5), 10e6 / 4 * 0.5, 1e-3);
+    assert_float_equal(flow_load_rate(&request, &flow, sizes, 0.5), 10e6 / 4 * 0.5, 1e-3);
+    assert_float_equal(flow_load_rate(&request, &third, sizes, 0.5), 10e6 * 0.75 * 0.5, 1e-3);
     phase.load = (struct load){.rate_fps = 100};
-    assert_float_equal(flow_load_rate(&request, sizes, 0.5), 100 * 2000.0 / 4, 1e-3);
+    assert_float_equal(flow_load_rate(&request, &flow, sizes, 0.5), 100 * 2000.0 / 4, 1e-3);
     phase.load = (struct load){.rate_bps = 80e6, .unlimited = true};
-    assert_float_equal(flow_load_rate(&request, sizes, 0.5), 0, 0);
+    assert_float_equal(flow_load_rate(&request, &flow, sizes, 0.5), 0, 0);
     /* Probes are slow, whatever the load is. */
     phase.traffic = TRAFFIC_PROBE;
-    assert_float_equal(flow_load_rate(&request, sizes, 0.5), 100 * 2000.0, 1e-3);
+    assert_float_equal(flow_load_rate(&request, &flow, sizes, 0.5), 100 * 2000.0, 1e-3);
 }
 
 static uint64_t intended(struct phase *phase, double rate, uint64_t sent, int64_t now_ns)

@@ -16,9 +16,9 @@
 #define FRAME 1518
 #define FRAMES_A_SECOND (LINE_BPS / 8.0 / (FRAME + FRAME_OVERHEAD_L1)) /* 8,127.4 */
 
-static const struct load_line frames = {"node1:e0", LINE_BPS, true, FRAME, false};
-static const struct load_line messages = {"node1:e0", LINE_BPS, false, 65536, false};
-static const struct load_line unknown = {"node1:e0", 0, true, FRAME, false};
+static const struct load_line frames = {"node1:e0", LINE_BPS, true, FRAME, false, 1};
+static const struct load_line messages = {"node1:e0", LINE_BPS, false, 65536, false, 1};
+static const struct load_line unknown = {"node1:e0", 0, true, FRAME, false, 1};
 
 static struct load resolve(struct doc_load ask, const struct load_line *line)
 {
@@ -55,7 +55,7 @@ static void percent_is_of_the_line(void **state)
 
 static void messages_at_full_line_are_unlimited(void **state)
 {
-    static const struct load_line nameless = {"node1:e0", 0, false, 65536, false};
+    static const struct load_line nameless = {"node1:e0", 0, false, 65536, false, 1};
 
     (void)state;
     assert_true(resolve((struct doc_load){.percent = 100}, &messages).unlimited);
@@ -70,6 +70,21 @@ static void rates_are_taken_as_they_are(void **state)
     assert_float_equal(resolve((struct doc_load){.bps = 5e6}, &frames).rate_bps, 5e6, 0);
     assert_float_equal(resolve((struct doc_load){.fps = 500}, &frames).rate_fps, 500, 0);
     assert_float_equal(resolve((struct doc_load){.bps = LINE_BPS}, &frames).rate_bps, LINE_BPS, 0);
+}
+
+/* Of an incast's sender, a seventh of what the receiver's line is asked for. */
+static void a_port_has_its_part_of_the_load(void **state)
+{
+    struct load_line seventh = frames, streams = messages;
+
+    (void)state;
+    seventh.part = streams.part = 1.0 / 7;
+    assert_float_equal(resolve((struct doc_load){.percent = 105}, &seventh).rate_bps, 15e6, 1);
+    assert_float_equal(resolve((struct doc_load){.fps = 700}, &seventh).rate_fps, 100, 1e-9);
+    assert_float_equal(resolve((struct doc_load){.percent = 70}, &seventh).part, 1.0 / 7, 0);
+    assert_false(resolve((struct doc_load){.percent = 100}, &streams).unlimited);
+    assert_float_equal(resolve((struct doc_load){.percent = 70}, &streams).rate_bps, 10e6, 1);
+    refused((struct doc_load){.percent = 701}, &seventh, "is above its line rate");
 }
 
 static void above_the_line_is_refused(void **state)
@@ -93,7 +108,7 @@ static void without_a_line_rate_only_rates_are_possible(void **state)
 
 static void probes_are_slow(void **state)
 {
-    static const struct load_line slow = {"node1:e0", 1000000, true, FRAME, false};
+    static const struct load_line slow = {"node1:e0", 1000000, true, FRAME, false, 1};
     struct load load;
 
     (void)state;
@@ -103,7 +118,7 @@ static void probes_are_slow(void **state)
     assert_float_equal(load.rate_fps, FRAMES_A_SECOND / 1000, 0.01);
     load_for_probe(&load, &unknown, 0);
     assert_float_equal(load.rate_fps, 1000, 0);
-    load_for_probe(&load, &(struct load_line){"node1:e0", 100000000000, true, 64, false}, 3000);
+    load_for_probe(&load, &(struct load_line){"node1:e0", 100000000000, true, 64, false, 1}, 3000);
     assert_float_equal(load.rate_fps, 1000, 0);
     assert_false(load.unlimited);
 }
@@ -143,6 +158,7 @@ int main(void)
         cmocka_unit_test(percent_is_of_the_line),
         cmocka_unit_test(messages_at_full_line_are_unlimited),
         cmocka_unit_test(rates_are_taken_as_they_are),
+        cmocka_unit_test(a_port_has_its_part_of_the_load),
         cmocka_unit_test(above_the_line_is_refused),
         cmocka_unit_test(without_a_line_rate_only_rates_are_possible),
         cmocka_unit_test(probes_are_slow),

@@ -41,7 +41,7 @@ static bool order_exists(const char *order, uint32_t n)
 
 static bool same_flow(const struct pattern_flow *a, const struct pattern_flow *b)
 {
-    return a->src == b->src && a->dst == b->dst && a->role == b->role;
+    return a->src == b->src && a->dst == b->dst && a->role == b->role && a->share == b->share;
 }
 
 static size_t times_listed(const struct pattern_flow *flow, const struct pattern_flow *flows,
@@ -868,27 +868,272 @@ static void random_patterns_of_a_higher_degree_have_more_flows(void **state)
     assert_in_range(all, 3 * 15000 - 1500, 3 * 15000 + 500);
 }
 
-/* --- partial mesh --------------------------------------------------------------------------- */
+/* --- the matrices of RFC 2889 and RFC 8239 -------------------------------------------------- */
 
-static void a_partial_mesh_has_the_flows_of_its_list(void **state)
+/* The destinations of a rank in the order in which it sends to them, as a text: "2 3 1". */
+static const char *sends_to(const struct pattern_plan *plan, uint32_t phase, uint32_t rank)
+{
+    static char text[128];
+    struct pattern_flow flows[16];
+    size_t count = pattern_flows(plan, phase, rank, PATTERN_SENDS, flows, 16), used = 0;
+
+    assert_in_range(count, 0, 16);
+    text[0] = '\0';
+    for (size_t i = 0; i < count; i++)
+        used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%" PRIu32, i > 0 ? " " : "",
+                                 flows[i].dst);
+    return text;
+}
+
+struct matrix_case {
+    struct pattern_request request;
+    uint32_t phases;
+    uint32_t phase;
+    const char *name;
+    const char *to[9]; /* by rank */
+};
+
+static const uint32_t first_device[] = {4, 0, 2}, second_device[] = {1, 3};
+static const struct pattern_ranks devices[] = {{first_device, 3}, {second_device, 2}};
+
+static const struct matrix_case matrix_cases[] = {
+    /* RFC 2889, the tables of 5.1.3 and 5.4.3, whose ports are numbered from 1. */
+    {{.name = "full_mesh", .n = 6},
+     1,
+     0,
+     "all at once",
+     {"1 2 3 4 5", "2 3 4 5 0", "3 4 5 0 1", "4 5 0 1 2", "5 0 1 2 3", "0 1 2 3 4"}},
+    {{.name = "partial_mesh", .n = 8},
+     1,
+     0,
+     "4 to 4",
+     {"4 5 6 7", "5 6 7 4", "6 7 4 5", "7 4 5 6", "", "", "", ""}},
+    {{.name = "partial_mesh", .n = 5}, 1, 0, "2 to 2", {"2 3", "3 2", "", "", ""}},
+    /* 5.3: two devices, and all traffic between them. */
+    {{.name = "partial_mesh", .n = 6, .groups = devices, .group_count = 2, .directions = "both"},
+     1,
+     0,
+     "3 to 2",
+     {"3 1", "4 0 2", "1 3", "0 2 4", "1 3", ""}},
+    /* 5.2, and RFC 8239, 3.2: many to one, and the next port in the next iteration. */
+    {{.name = "incast", .n = 4}, 1, 0, "3 to 1", {"3", "3", "3", ""}},
+    {{.name = "incast", .n = 4, .directions = "both"}, 1, 0, "3 to 1", {"3", "3", "3", "0 1 2"}},
+    {{.name = "incast", .n = 4, .rotate = true}, 4, 0, "3 to 1, moved by 0", {"3", "3", "3", ""}},
+    {{.name = "incast", .n = 4, .rotate = true}, 4, 1, "3 to 1, moved by 1", {"", "0", "0", "0"}},
+    {{.name = "incast", .n = 4, .rotate = true}, 4, 3, "3 to 1, moved by 3", {"2", "2", "", "2"}},
+    {{.name = "incast", .n = 5, .receivers = 2}, 1, 0, "3 to 2", {"3 4", "4 3", "3 4", "", ""}},
+    {{.name = "fanout", .n = 4}, 1, 0, "1 to 3", {"1 2 3", "", "", ""}},
+    {{.name = "fanout", .n = 4, .senders = 3}, 1, 0, "3 to 1", {"3", "3", "3", ""}},
+    /* RFC 8239, 5.2: two groups of nine ports; the last iteration begins with the last port. */
+    {{.name = "head_of_line", .n = 9}, 1, 0, "2 x 4", {"2 3", "3", "", "", "6 7", "7", "", "", ""}},
+    {{.name = "head_of_line", .n = 9, .rotate = true},
+     9,
+     1,
+     "2 x 4, moved by 1",
+     {"", "3 4", "4", "", "", "7 8", "8", "", ""}},
+    {{.name = "head_of_line", .n = 9, .rotate = true},
+     9,
+     8,
+     "2 x 4, moved by 8",
+     {"2", "", "", "5 6", "6", "", "", "", "1 2"}},
+    {{.name = "head_of_line", .n = 9, .count = 1},
+     1,
+     0,
+     "1 x 4",
+     {"2 3", "3", "", "", "", "", "", "", ""}},
+    {{.name = "head_of_line", .n = 8, .receivers = 4},
+     1,
+     0,
+     "1 x 6",
+     {"2 3 4 5", "5", "", "", "", "", "", ""}},
+};
+
+static void matrices_are_the_documents(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof(matrix_cases) / sizeof(matrix_cases[0]); i++) {
+        const struct matrix_case *expected = &matrix_cases[i];
+        struct pattern_plan *plan = plan_of(&expected->request);
+
+        assert_int_equal(pattern_phases(plan), expected->phases);
+        assert_phase_name(plan, expected->phase, expected->name);
+        assert_true(pattern_in_turn(plan));
+        for (uint32_t rank = 0; rank < expected->request.n; rank++)
+            assert_string_equal(sends_to(plan, expected->phase, rank), expected->to[rank]);
+        pattern_plan_free(plan);
+    }
+}
+
+static void both_sides_of_matrices_agree(void **state)
+{
+    (void)state;
+    for (uint32_t n = 4; n <= 33; n++) {
+        for (uint32_t k = 1; k < n; k += 1 + n / 5) {
+            check_views(&(struct pattern_request){
+                .name = "incast", .n = n, .receivers = k, .rotate = n < 12, .directions = "both"});
+            check_views(&(struct pattern_request){
+                .name = "fanout", .n = n, .senders = k, .load_of = "receivers"});
+        }
+        check_views(&(struct pattern_request){.name = "full_mesh", .n = n});
+        check_views(&(struct pattern_request){.name = "partial_mesh", .n = n, .rotate = n < 12});
+        check_views(&(struct pattern_request){.name = "head_of_line", .n = n, .rotate = true});
+        check_views(&(struct pattern_request){.name = "pairs", .n = n, .directions = "forward"});
+    }
+}
+
+/* Each rank has each role once. */
+static void rotated_roles_are_fair(void **state)
+{
+    const struct pattern_request requests[] = {
+        {.name = "incast", .n = 9, .receivers = 2, .rotate = true},
+        {.name = "fanout", .n = 9, .senders = 3, .rotate = true},
+        {.name = "partial_mesh", .n = 9, .rotate = true},
+        {.name = "head_of_line", .n = 9, .rotate = true},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(requests) / sizeof(requests[0]); i++) {
+        struct pattern_plan *plan = plan_of(&requests[i]);
+        size_t sent[9] = {0}, received[9] = {0};
+
+        for (uint32_t phase = 0; phase < 9; phase++)
+            for (uint32_t rank = 0; rank < 9; rank++) {
+                sent[rank] += pattern_flows(plan, phase, rank, PATTERN_SENDS, NULL, 0);
+                received[rank] += pattern_flows(plan, phase, rank, PATTERN_RECEIVES, NULL, 0);
+            }
+        for (uint32_t rank = 0; rank < 9; rank++) {
+            assert_true(sent[rank] > 0);
+            assert_int_equal(sent[rank], sent[0]);
+            assert_int_equal(received[rank], received[0]);
+        }
+        pattern_plan_free(plan);
+    }
+}
+
+/* Seven senders divide the line of one receiver: RFC 8239, 3.2, asks so for (99.98 + 1) / 7 %. */
+static void a_receivers_load_is_divided(void **state)
+{
+    struct pattern_plan *plan =
+        plan_of(&(struct pattern_request){.name = "incast", .n = 8, .load_of = "receivers"});
+    struct pattern_flow flow;
+
+    (void)state;
+    for (uint32_t rank = 0; rank < 7; rank++) {
+        assert_int_equal(pattern_flows(plan, 0, rank, PATTERN_SENDS, &flow, 1), 1);
+        assert_int_equal(flow.share, PATTERN_WHOLE / 7);
+    }
+    pattern_plan_free(plan);
+}
+
+static void pairs_go_one_way(void **state)
+{
+    static const char *const neighbours[] = {"1", "", "3", "", ""};
+    struct pattern_plan *plan =
+        plan_of(&(struct pattern_request){.name = "pairs", .n = 5, .directions = "forward"});
+    struct pattern_plan *list = plan_of(&(struct pattern_request){
+        .name = "pairs", .n = 8, .partners = "list", .list = {listed, 6}, .directions = "forward"});
+
+    (void)state;
+    for (uint32_t rank = 0; rank < 5; rank++)
+        assert_string_equal(sends_to(plan, 0, rank), neighbours[rank]);
+    for (uint32_t rank = 0; rank < 8; rank++) {
+        uint32_t partner = rank == 6 ? 1 : rank == 0 ? 5 : rank == 2 ? 3 : NOBODY;
+
+        assert_int_equal(partner_of(list, 0, rank, PATTERN_SENDS), partner);
+    }
+    pattern_plan_free(list);
+    pattern_plan_free(plan);
+}
+
+static void flows_are_those_of_their_list(void **state)
 {
     static const uint32_t list[] = {1, 0, 2, 0, 0, 3, 0, 1};
-    struct pattern_request request = {.name = "partial_mesh", .n = 5, .list = {list, 8}};
+    struct pattern_request request = {.name = "flows", .n = 5, .list = {list, 8}};
     struct pattern_plan *plan = plan_of(&request);
     struct pattern_flow flows[4];
 
     (void)state;
     check_views(&request);
     assert_int_equal(pattern_phases(plan), 1);
-    assert_phase_name(plan, 0, "partial mesh");
+    assert_phase_name(plan, 0, "flows");
     assert_int_equal(pattern_flows(plan, 0, 0, PATTERN_SENDS, flows, 4), 2);
     assert_int_equal(flows[0].dst, 3);
     assert_int_equal(flows[1].dst, 1);
+    assert_int_equal(flows[0].share, 0);
     assert_int_equal(pattern_flows(plan, 0, 0, PATTERN_RECEIVES, flows, 4), 2);
     assert_int_equal(flows[0].src, 1);
     assert_int_equal(flows[1].src, 2);
     assert_int_equal(pattern_flows(plan, 0, 4, PATTERN_SENDS, flows, 4), 0);
     pattern_plan_free(plan);
+}
+
+/* Ranks with shares, with some, and with none. */
+static void shares_are_kept_and_the_rest_is_divided(void **state)
+{
+    static const uint32_t list[] = {0, 1, 2, 0, 0, 2, 0, 3, 1, 0, 2, 1};
+    static const uint32_t shares[] = {600000000, 0, 0, 0, 10000000, 0};
+    struct pattern_request request = {
+        .name = "flows", .n = 4, .list = {list, 12}, .shares = shares, .share_count = 6};
+    struct pattern_plan *plan = plan_of(&request);
+    struct pattern_flow flows[4];
+
+    (void)state;
+    check_views(&request);
+    assert_int_equal(pattern_flows(plan, 0, 0, PATTERN_SENDS, flows, 4), 3);
+    assert_int_equal(flows[0].share, 600000000);
+    assert_int_equal(flows[1].share, 200000000);
+    assert_int_equal(flows[2].share, 200000000);
+    assert_int_equal(pattern_flows(plan, 0, 1, PATTERN_SENDS, flows, 4), 1);
+    assert_int_equal(flows[0].share, 10000000);
+    assert_int_equal(pattern_flows(plan, 0, 2, PATTERN_SENDS, flows, 4), 2);
+    assert_int_equal(flows[0].share, 0);
+    pattern_plan_free(plan);
+}
+
+/* A list at random: exactly its flows, in its order, on both sides. */
+static void any_list_is_kept(void **state)
+{
+    enum { RANKS = 23, TRIES = 200 };
+    uint32_t random = 1;
+
+    (void)state;
+    for (unsigned try = 0; try < TRIES; try++) {
+        uint32_t list[2 * RANKS * RANKS];
+        uint32_t count = 0;
+        struct pattern_flow flows[RANKS];
+        struct pattern_plan *plan;
+
+        for (uint32_t pair = 0; pair < RANKS * RANKS; pair++) {
+            uint32_t at = (pair * 7 + try) % (RANKS * RANKS);
+
+            random = random * 1664525 + 1013904223;
+            if (at / RANKS == at % RANKS || random >> 16 > (try + 1) * (65536 / TRIES))
+                continue;
+            list[count++] = at / RANKS;
+            list[count++] = at % RANKS;
+        }
+        if (count == 0)
+            continue;
+        plan =
+            plan_of(&(struct pattern_request){.name = "flows", .n = RANKS, .list = {list, count}});
+        for (uint32_t rank = 0; rank < RANKS; rank++)
+            for (int side = 0; side < 2; side++) {
+                size_t found = pattern_flows(
+                    plan, 0, rank, side == 0 ? PATTERN_SENDS : PATTERN_RECEIVES, flows, RANKS);
+                size_t next = 0;
+
+                for (uint32_t i = 0; i < count; i += 2) {
+                    if (list[i + (uint32_t)side] != rank)
+                        continue;
+                    assert_true(next < found);
+                    assert_int_equal(flows[next].src, list[i]);
+                    assert_int_equal(flows[next].dst, list[i + 1]);
+                    next++;
+                }
+                assert_int_equal(next, found);
+            }
+        pattern_plan_free(plan);
+    }
 }
 
 static void random_patterns_are_named_and_differ(void **state)
@@ -935,7 +1180,14 @@ int main(void)
         cmocka_unit_test(random_patterns_draw_half_of_the_ranks_evenly),
         cmocka_unit_test(random_patterns_of_a_higher_degree_have_more_flows),
         cmocka_unit_test(random_patterns_are_named_and_differ),
-        cmocka_unit_test(a_partial_mesh_has_the_flows_of_its_list),
+        cmocka_unit_test(matrices_are_the_documents),
+        cmocka_unit_test(both_sides_of_matrices_agree),
+        cmocka_unit_test(rotated_roles_are_fair),
+        cmocka_unit_test(a_receivers_load_is_divided),
+        cmocka_unit_test(pairs_go_one_way),
+        cmocka_unit_test(flows_are_those_of_their_list),
+        cmocka_unit_test(shares_are_kept_and_the_rest_is_divided),
+        cmocka_unit_test(any_list_is_kept),
         cmocka_unit_test(room_limits_what_is_written),
         cmocka_unit_test(long_names_are_cut),
         cmocka_unit_test(plans_of_many_ranks_are_small),

@@ -9,6 +9,8 @@
 
 static const uint32_t self[] = {0, 1, 5, 5}, twice[] = {0, 1, 2, 0}, beyond[] = {0, 8};
 static const uint32_t ranks[] = {0, 1, 2, 3, 4, 5, 6, 7};
+static const uint32_t fan[] = {0, 1, 0, 2};
+static const uint32_t shares[] = {700000000, 600000000, 1000000000, 0};
 static const uint32_t twins[] = {3, 3, 1, 2, 2, 1, 1, 2};
 
 static const struct pattern_ranks overlapping[] = {{ranks, 4}, {ranks + 3, 4}};
@@ -25,8 +27,9 @@ static const struct pattern_ranks three_and_five[] = {{ranks, 3}, {ranks + 3, 5}
 static const struct refusal refusals[] = {
     {{.n = 8}, "the pattern has no name"},
     {{.name = "star", .n = 8},
-     "pattern \"star\" is not known: it is one of chain, pairs, aapc, ring, random, partial_mesh, "
-     "pingpong, pingping, sendrecv, exchange, bcast, reduce, allreduce, reduce_scatter, allgather, "
+     "pattern \"star\" is not known: it is one of chain, pairs, aapc, ring, random, full_mesh, "
+     "incast, fanout, partial_mesh, head_of_line, flows, pingpong, pingping, sendrecv, exchange, "
+     "bcast, reduce, allreduce, reduce_scatter, allgather, "
      "allgatherv, alltoall, alltoallv, barrier, nas_ep, nas_is, nas_cg, nas_mg, nas_ft, nas_lu, "
      "nas_sp, nas_bt, hpl, halo"},
     {{.name = "chain", .n = 0}, "chain: 0 ranks: a pattern needs 2 to 65536"},
@@ -63,12 +66,45 @@ static const struct refusal refusals[] = {
     {{.name = "random", .n = 8, .count = 1, .degree = 17}, "random: degree 17 is more than 16"},
     {{.name = "ring", .n = 8, .count = 1, .degree = 1}, "ring takes no degree"},
 
-    {{.name = "partial_mesh", .n = 8}, "partial_mesh needs a list of at least one flow"},
-    {{.name = "partial_mesh", .n = 8, .list = {ranks, 3}}, "list: 3 ranks do not make flows"},
-    {{.name = "partial_mesh", .n = 3, .list = {ranks, 4}}, "list: there is no rank 3 among 3"},
-    {{.name = "partial_mesh", .n = 8, .list = {twins, 2}}, "list: a flow from rank 3 to itself"},
-    {{.name = "partial_mesh", .n = 8, .list = {twins + 2, 6}},
-     "list: the flow from rank 1 to rank 2 is named twice"},
+    {{.name = "flows", .n = 8}, "flows needs a list of at least one flow"},
+    {{.name = "flows", .n = 8, .list = {ranks, 3}}, "list: 3 ranks do not make flows"},
+    {{.name = "flows", .n = 3, .list = {ranks, 4}}, "list: there is no rank 3 among 3"},
+    {{.name = "flows", .n = 8, .list = {twins, 2}}, "list: a flow from rank 3 to itself"},
+    {{.name = "flows", .n = 8, .list = {twins + 2, 6}},
+     "list: duplicate flow from rank 1 to rank 2"},
+    {{.name = "flows", .n = 8, .list = {ranks, 4}, .shares = shares, .share_count = 1},
+     "shares: 1 of them for 2 flows"},
+    {{.name = "flows", .n = 8, .list = {fan, 4}, .shares = shares, .share_count = 2},
+     "shares: those of rank 0 come to 130 %: 100 % at most"},
+    {{.name = "flows", .n = 8, .list = {fan, 4}, .shares = shares + 2, .share_count = 2},
+     "shares: those of rank 0 come to 100 %, which leaves nothing for its other flows"},
+    {{.name = "incast", .n = 8, .receivers = 8},
+     "receivers 8 of 8 ranks: 1 to 7, so that one is left"},
+    {{.name = "fanout", .n = 8, .senders = 9}, "senders 9 of 8 ranks: 1 to 7, so that one is left"},
+    {{.name = "incast", .n = 8, .senders = 1}, "incast takes no senders"},
+    {{.name = "incast", .n = 8, .load_of = "switch"},
+     "load_of \"switch\" is not known: it is one of senders, receivers"},
+    {{.name = "partial_mesh", .n = 8, .directions = "backward"},
+     "directions \"backward\" is not known: it is one of forward, both"},
+    {{.name = "partial_mesh", .n = 8, .groups = singles, .group_count = 1},
+     "partial_mesh goes from one group to another: 2 groups, not 1"},
+    {{.name = "partial_mesh", .n = 8, .groups = overlapping, .group_count = 2},
+     "groups: duplicate rank 3"},
+    {{.name = "partial_mesh", .n = 8, .groups = empty_second, .group_count = 2},
+     "groups: group 1 (from 0) is empty"},
+    {{.name = "partial_mesh", .n = 8, .groups = out_of_range, .group_count = 2},
+     "groups: there is no rank 8 among 8"},
+    {{.name = "partial_mesh", .n = 8, .groups = singles, .group_count = 2, .rotate = true},
+     "partial_mesh with groups takes no rotate"},
+    {{.name = "full_mesh", .n = 8, .rotate = true}, "full_mesh takes no rotate"},
+    {{.name = "head_of_line", .n = 3},
+     "head_of_line: a group of 2 senders and 2 receivers needs more than 3 ranks"},
+    {{.name = "head_of_line", .n = 8, .receivers = 1},
+     "head_of_line: receivers 1: one is congested and one is not, so that a group has at least 2"},
+    {{.name = "head_of_line", .n = 8, .receivers = UINT32_MAX},
+     "head_of_line: a group of 2 senders and 4294967295 receivers needs more than 8 ranks"},
+    {{.name = "head_of_line", .n = 9, .count = 3},
+     "head_of_line: count 3 is more than the 2 groups of 4 that 9 ranks make"},
 
     {PAIRS(.partners = "friends"),
      "partners \"friends\" is not known: it is one of neighbours, halves, shift, inside, across, "
@@ -95,7 +131,7 @@ static const struct refusal refusals[] = {
     {PAIRS(.partners = "list"), "partners list needs a list of at least one pair"},
     {PAIRS(.partners = "list", .list = {ranks, 3}), "list: 3 ranks do not make pairs"},
     {PAIRS(.partners = "list", .list = {self, 4}), "list: rank 5 is paired with itself"},
-    {PAIRS(.partners = "list", .list = {twice, 4}), "list: rank 0 is named twice"},
+    {PAIRS(.partners = "list", .list = {twice, 4}), "list: duplicate rank 0"},
     {PAIRS(.partners = "list", .list = {beyond, 2}), "list: there is no rank 8 among 8"},
     {PAIRS(.partners = "list", .list = {ranks, 4}, .count = 3),
      "count 3 is more than the 2 pairs that partners list makes here"},
@@ -106,7 +142,7 @@ static const struct refusal refusals[] = {
     {PAIRS(.partners = "inside", .groups = three_and_five, .group_count = 2, .count = 4),
      "count 4 is more than the 3 pairs that partners inside makes here"},
     {PAIRS(.partners = "inside", .groups = overlapping, .group_count = 2),
-     "groups: rank 3 is named twice"},
+     "groups: duplicate rank 3"},
     {PAIRS(.partners = "across", .groups = singles, .group_count = 1),
      "partners across needs at least 2 groups, not 1"},
     {PAIRS(.partners = "across", .groups = empty_second, .group_count = 2),
@@ -139,11 +175,12 @@ static void a_short_room_cuts_the_sentence(void **state)
 static void names_are_those_of_the_table(void **state)
 {
     static const char *const expected[] = {
-        "chain",     "pairs",          "aapc",      "ring",       "random",   "partial_mesh",
-        "pingpong",  "pingping",       "sendrecv",  "exchange",   "bcast",    "reduce",
-        "allreduce", "reduce_scatter", "allgather", "allgatherv", "alltoall", "alltoallv",
-        "barrier",   "nas_ep",         "nas_is",    "nas_cg",     "nas_mg",   "nas_ft",
-        "nas_lu",    "nas_sp",         "nas_bt",    "hpl",        "halo"};
+        "chain",          "pairs",     "aapc",         "ring",         "random",    "full_mesh",
+        "incast",         "fanout",    "partial_mesh", "head_of_line", "flows",     "pingpong",
+        "pingping",       "sendrecv",  "exchange",     "bcast",        "reduce",    "allreduce",
+        "reduce_scatter", "allgather", "allgatherv",   "alltoall",     "alltoallv", "barrier",
+        "nas_ep",         "nas_is",    "nas_cg",       "nas_mg",       "nas_ft",    "nas_lu",
+        "nas_sp",         "nas_bt",    "hpl",          "halo"};
     const size_t count = sizeof(expected) / sizeof(expected[0]);
     const char *const *names = pattern_names();
 
@@ -154,7 +191,7 @@ static void names_are_those_of_the_table(void **state)
         assert_string_equal(names[i], expected[i]);
         request.natural = strcmp(names[i], "ring") == 0;
         request.count = strcmp(names[i], "random") == 0;
-        if (strcmp(names[i], "partial_mesh") == 0)
+        if (strcmp(names[i], "flows") == 0)
             request.list = (struct pattern_ranks){ranks, 4};
         pattern_plan_free(plan_of(&request));
     }

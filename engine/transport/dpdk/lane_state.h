@@ -15,6 +15,7 @@
 #include "reordering.h"
 #include "sequence_limit.h"
 #include "transport.h"
+#include "turns.h"
 
 #include <assert.h>
 #include <rte_cycles.h>
@@ -47,8 +48,16 @@ struct sender_stream {
 } __attribute__((aligned(64)));
 static_assert(sizeof(struct sender_stream) == 128, "a stream is two cache lines");
 
+/* Whose turn it is: a stream, or where there are `turns` a place among them, and the first of the
+ * streams that this round is of (each is of another UDP source port). */
+struct sender_turn {
+    uint32_t at;
+    uint32_t round;
+};
+
 struct sender {
-    struct sender_stream *streams;    /* in a seeded random order: the order of sending */
+    struct sender_stream *streams;    /* in the order of sending; as a rule a seeded random one */
+    struct turns turns;               /* of flows with unequal shares; else none */
     struct frame_template *templates; /* of all sizes, by stream's place; NULL: there is one size */
     struct rte_mempool *pool;
     struct pace pace;
@@ -56,8 +65,8 @@ struct sender {
     uint64_t burst;       /* ... and of each burst; 0: there are none */
     uint64_t bursts_left; /* behind the present one; UINT64_MAX: until the stop */
     uint32_t count;       /* streams */
-    uint32_t at;          /* whose turn it is */
-    uint32_t cost;        /* mean of a frame */
+    struct sender_turn next;
+    uint32_t cost; /* mean of a frame */
 };
 
 /* What came of one of a flow's streams: the one cache line that a frame in order touches. */

@@ -37,6 +37,15 @@ static void shuffle(struct sender *sender, struct sender_seed *seed)
         swap(&sender->streams[i - 1], &sender->streams[(uint32_t)(((draw(seed) >> 32) * i) >> 32)]);
 }
 
+/* The flows in their order, and again with the next of their UDP source ports. */
+static void interleave(struct sender *sender, uint32_t sources)
+{
+    uint32_t flows = sender->count / sources;
+
+    for (uint32_t i = 0; i < sender->count; i++)
+        sender->streams[i].place = i % flows * sources + i / flows;
+}
+
 /* Frames that do not divide by a flow's streams: those with one more go first in each round, so
  * that the last round, cut short, is theirs. */
 static void put_longer_first(struct dpdk_lane *lane)
@@ -132,9 +141,12 @@ int sender_make(struct dpdk_lane *lane)
     if (sender->streams == NULL || (lane->size_count > 1 && sender->templates == NULL))
         return -ENOMEM;
     for (uint32_t i = 0; i < sender->count; i++)
-        sender->streams[i] =
-            (struct sender_stream){.side = request->sends[i / sources].side, .place = i};
-    return 0;
+        sender->streams[i] = (struct sender_stream){.place = i};
+    if (request->phase->in_turn)
+        interleave(sender, sources);
+    for (uint32_t i = 0; i < sender->count; i++)
+        sender->streams[i].side = request->sends[sender->streams[i].place / sources].side;
+    return turns_make(&sender->turns, request->sends, request->send_count);
 }
 
 static void build_templates(struct dpdk_lane *lane, struct sender_stream *stream, uint32_t index)
@@ -163,7 +175,7 @@ void sender_build(struct dpdk_lane *lane)
                               .length = lane->sizes[0].length};
 
     for (uint32_t i = 0; i < sender->count; i++)
-        build_templates(lane, &sender->streams[i], i);
+        build_templates(lane, &sender->streams[i], sender->streams[i].place);
     if (sender->count == 0 || lane->forwarder.queue != NULL)
         return;
     prefill.template = &sender->streams[0].template;
@@ -181,7 +193,8 @@ uint64_t sender_begin(struct dpdk_lane *lane)
 
     /* A forwarder's streams stay where the UDP source port finds them. */
     if (lane->forwarder.queue == NULL) {
-        shuffle(&lane->sender, &seed);
+        if (!request->phase->in_turn)
+            shuffle(&lane->sender, &seed);
         put_longer_first(lane);
     }
     if (lane->messages == NULL)
@@ -191,6 +204,7 @@ uint64_t sender_begin(struct dpdk_lane *lane)
 
 void sender_free(struct sender *sender)
 {
+    turns_free(&sender->turns);
     free(sender->templates);
     free(sender->streams);
 }

@@ -6,7 +6,7 @@
  *     one    one stream of one size: 12 bytes are written a frame
  *     many   several streams of one size: and their headers, 64 bytes
  *     long   the same, for headers that end behind 64 bytes
- *     mixed  several sizes: and the buffer's length
+ *     mixed  several sizes, or unequal shares: and the buffer's length
  *
  * A frame that the driver does not take never was: its sequence number is used again.
  */
@@ -42,6 +42,48 @@ static inline uint8_t size_at(const struct dpdk_lane *lane, uint32_t turn, enum 
     return variant == MIXED ? lane->order[turn] : 0;
 }
 
+static inline bool has_turns(const struct sender *sender, enum variant variant)
+{
+    return variant == MIXED && sender->turns.flow != NULL;
+}
+
+static inline struct sender_stream *stream_of(const struct sender *sender, struct sender_turn turn,
+                                              enum variant variant)
+{
+    return &sender->streams[has_turns(sender, variant) ? turn.round + sender->turns.flow[turn.at]
+                                                       : turn.at];
+}
+
+static inline void step(const struct dpdk_lane *lane, struct sender_turn *turn,
+                        enum variant variant)
+{
+    const struct sender *sender = &lane->sender;
+    uint32_t flows = lane->lane.request.send_count;
+
+    if (!has_turns(sender, variant)) {
+        turn->at = turn->at + 1 < sender->count ? turn->at + 1 : 0;
+    } else if (++turn->at == sender->turns.count) {
+        turn->at = 0;
+        turn->round = turn->round + flows < sender->count ? turn->round + flows : 0;
+    }
+}
+
+static inline void step_back(const struct dpdk_lane *lane, struct sender_turn *turn,
+                             enum variant variant)
+{
+    const struct sender *sender = &lane->sender;
+
+    if (turn->at > 0) {
+        turn->at--;
+    } else if (!has_turns(sender, variant)) {
+        turn->at = sender->count - 1;
+    } else {
+        turn->at = sender->turns.count - 1;
+        turn->round =
+            (turn->round > 0 ? turn->round : sender->count) - lane->lane.request.send_count;
+    }
+}
+
 static inline void begin_flow(struct flow_side *side, int64_t now_ns)
 {
     if (side->first_ns == 0)
@@ -56,10 +98,10 @@ static __rte_always_inline uint64_t fill_many(struct dpdk_lane *lane, struct rte
     struct sender *sender = &lane->sender;
     struct signature_time time = signature_time(now_ns - lane->start_ns);
     uint64_t cost = variant == MIXED ? 0 : (uint64_t)count * lane->sizes[0].cost;
-    uint32_t at = sender->at;
+    struct sender_turn turn = sender->next;
 
     for (uint32_t i = 0; i < count; i++) {
-        struct sender_stream *stream = &sender->streams[at];
+        struct sender_stream *stream = stream_of(sender, turn, variant);
         const struct frame_template *template = &stream->template;
 
         if (unlikely(stream->sequence == 0))
@@ -75,9 +117,9 @@ static __rte_always_inline uint64_t fill_many(struct dpdk_lane *lane, struct rte
         lane_write(lane, data_of(frames[i]), stream, template,
                    variant == MANY ? LANE_SHORT : FRAME_TEMPLATE, &time);
         stream->last_ns = now_ns;
-        at = at + 1 < sender->count ? at + 1 : 0;
+        step(lane, &turn, variant);
     }
-    sender->at = at;
+    sender->next = turn;
     return cost;
 }
 
@@ -91,8 +133,8 @@ static uint64_t unfill_many(struct dpdk_lane *lane, uint32_t count, int64_t now_
     for (uint32_t i = 0; i < count; i++) {
         struct sender_stream *stream;
 
-        sender->at = (sender->at > 0 ? sender->at : sender->count) - 1;
-        stream = &sender->streams[sender->at];
+        step_back(lane, &sender->next, variant);
+        stream = stream_of(sender, sender->next, variant);
         if (variant == MIXED)
             stream->turn = (uint16_t)((stream->turn > 0 ? stream->turn : lane->order_count) - 1);
         cost += lane->sizes[size_at(lane, stream->turn, variant)].cost;
@@ -191,7 +233,7 @@ static const struct {
 
 static enum variant choose(const struct dpdk_lane *lane)
 {
-    if (lane->size_count > 1)
+    if (lane->size_count > 1 || lane->sender.turns.flow != NULL)
         return MIXED;
     /* Whoever received our buffer itself may have rewritten its headers (a forwarder). */
     if (lane->sender.count == 1 && !lane->port->by_reference)
@@ -277,6 +319,21 @@ bool sender_ends_burst(const struct dpdk_lane *lane)
            lane->lane.stop_ns == lane->lane.request.phase->stop_ns;
 }
 
+/* Frames that were not sent, in turn, as they would have been. */
+static void intend_missing(struct dpdk_lane *lane, uint64_t missing)
+{
+    const struct sender *sender = &lane->sender;
+    struct sender_turn turn = sender->next;
+    uint64_t turns = sender->turns.flow != NULL ? sender->turns.count : sender->count;
+    uint64_t rounds = turns > 0 ? missing / turns : 0;
+    enum variant variant = sender->turns.flow != NULL ? MIXED : MANY;
+
+    for (uint64_t i = 0; i < turns; i++) {
+        stream_of(sender, turn, variant)->side->intended += rounds + (i < missing % turns);
+        step(lane, &turn, variant);
+    }
+}
+
 void sender_intended(struct dpdk_lane *lane, int64_t end_ns)
 {
     struct sender *sender = &lane->sender;
@@ -289,10 +346,5 @@ void sender_intended(struct dpdk_lane *lane, int64_t end_ns)
     sender_account(lane);
     for (uint32_t i = 0; i < sender->count; i++)
         sender->streams[i].side->intended = sender->streams[i].side->live.frames;
-    /* In turn, as they would have been sent. */
-    for (uint32_t i = 0; i < sender->count; i++) {
-        struct sender_stream *stream = &sender->streams[(sender->at + i) % sender->count];
-
-        stream->side->intended += missing / sender->count + (i < missing % sender->count);
-    }
+    intend_missing(lane, missing);
 }

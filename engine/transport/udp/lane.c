@@ -167,6 +167,8 @@ static int allocate(struct udp_lane *lane)
     bool times = request->phase->latency.stamps && request->receive_count > 0 &&
                  request->receive_count <= TIMED_FLOWS_MAX;
 
+    if (turns_make(&lane->turns, request->sends, request->send_count) < 0)
+        return -ENOMEM;
     lane->streams = calloc(request->send_count + 1, sizeof *lane->streams);
     lane->sources = aligned_alloc(_Alignof(struct udp_source),
                                   (request->receive_count + 1) * sizeof *lane->sources);
@@ -255,6 +257,7 @@ void udp_lane_destroy(struct lane *base)
     lane->port->forward_dropped += lane->tail - lane->head;
     lane->port->lanes--;
     free(lane->sources);
+    turns_free(&lane->turns);
     free(lane->streams);
     free(lane->source_of);
     free(lane->stream_of);

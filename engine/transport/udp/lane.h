@@ -17,6 +17,7 @@
 #include "sequence_limit.h"
 #include "signature.h"
 #include "transport.h"
+#include "turns.h"
 #include "udp_options.h"
 
 #include <netinet/in.h>
@@ -108,10 +109,11 @@ struct udp_lane {
     struct udp_batch *batch;
     struct pace pace;
     uint32_t burst;
-    uint32_t cost;  /* mean of a frame */
-    uint32_t at;    /* whose turn it is */
-    uint8_t *queue; /* places of sizes, of frames that wait to be sent on */
-    uint32_t head;  /* free-running */
+    uint32_t cost;      /* mean of a frame */
+    struct turns turns; /* of flows with unequal shares; else none */
+    uint32_t at;        /* whose turn it is: a stream, or a place in `turns` */
+    uint8_t *queue;     /* places of sizes, of frames that wait to be sent on */
+    uint32_t head;      /* free-running */
     uint32_t tail;
     /* Receiving. */
     struct udp_source *sources; /* as the request's receives */

@@ -64,23 +64,34 @@ static void add_frames(struct udp_lane *lane, struct udp_stream *stream, uint32_
     stream->left -= stream->left != UINT64_MAX ? count : 0;
 }
 
-/* Shares out the frames that are due: one flow's lie together. */
+/* Who has a turn, and how many turns there are. */
+static struct udp_stream *stream_at(const struct udp_lane *lane, uint32_t at)
+{
+    return &lane->streams[lane->turns.flow != NULL ? lane->turns.flow[at] : at];
+}
+
+static uint32_t turn_count(const struct udp_lane *lane)
+{
+    return lane->turns.flow != NULL ? lane->turns.count : lane->lane.request.send_count;
+}
+
+/* Shares out the frames that are due: one flow's lie together, unless shares are unequal. */
 static void compose(struct udp_lane *lane, uint32_t due, int64_t now_ns)
 {
     struct signature_time time = signature_time(now_ns - lane->start_ns);
-    uint32_t flows = lane->lane.request.send_count;
-    uint32_t train = due > flows ? due / flows : 1;
+    uint32_t turns = turn_count(lane);
+    uint32_t train = due > turns && lane->turns.flow == NULL ? due / turns : 1;
 
     lane->batch->count = lane->batch->frames = 0;
-    for (uint32_t tried = 0; due > 0 && tried < 2 * flows; tried++) {
-        struct udp_stream *stream = &lane->streams[lane->at];
+    for (uint32_t tried = 0; due > 0 && tried < 2 * turns; tried++) {
+        struct udp_stream *stream = stream_at(lane, lane->at);
         uint32_t count = train < due ? train : due;
 
         if (count > stream->left)
             count = (uint32_t)stream->left;
         add_frames(lane, stream, count, &time);
         due -= count;
-        lane->at = lane->at + 1 < flows ? lane->at + 1 : 0;
+        lane->at = lane->at + 1 < turns ? lane->at + 1 : 0;
     }
 }
 
@@ -134,7 +145,11 @@ static void take_back(struct udp_lane *lane, uint32_t first)
             stream->turn =
                 (uint16_t)((stream->turn + lane->order_count - frames % lane->order_count) %
                            lane->order_count);
-        lane->at = (uint32_t)(stream - lane->streams);
+        if (lane->turns.flow == NULL)
+            lane->at = (uint32_t)(stream - lane->streams);
+        else /* a turn has one frame */
+            lane->at =
+                (lane->at + lane->turns.count - frames % lane->turns.count) % lane->turns.count;
     }
 }
 
@@ -211,16 +226,17 @@ bool udp_send_probe(struct udp_lane *lane, const struct sockaddr_storage *to,
 
 void udp_send_intended(struct udp_lane *lane, int64_t end_ns)
 {
-    uint32_t flows = lane->lane.request.send_count;
+    uint32_t flows = lane->lane.request.send_count, turns = turn_count(lane);
     bool stream = lane->lane.request.phase->traffic == TRAFFIC_STREAM;
     uint64_t missing =
         stream ? lane->pace.given_up + pace_due(&lane->pace, end_ns - 1, lane->cost) : 0;
 
     for (uint32_t i = 0; i < flows; i++) {
-        struct udp_stream *next =
-            &lane->streams[(lane->at + i) % flows]; /* as they would be sent */
+        struct udp_stream *next = &lane->streams[i];
 
-        next->side->intended = next->side->live.frames + (stream ? 0 : next->left) +
-                               missing / flows + (i < missing % flows);
+        next->side->intended = next->side->live.frames + (stream ? 0 : next->left);
     }
+    for (uint32_t i = 0; i < turns; i++) /* as they would be sent */
+        stream_at(lane, (lane->at + i) % turns)->side->intended +=
+            missing / turns + (i < missing % turns);
 }

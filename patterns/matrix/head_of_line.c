@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Head-of-line blocking and backpressure: groups of four ranks, all at once (RFC 2889, 5.5; RFC
+ * 8239, 5.2). In a group the first rank sends to the two receivers in turn, half to each; the
+ * second sends to the last one, which so is offered 150 % of what one rank sends. The flow from the
+ * first rank to the other receiver meets no congestion: what it loses was blocked.
+ *
+ * RFC 8239 also divides the first rank's traffic among four receivers, a quarter to each: with
+ * `receivers` 4 a group has six ranks. With `rotate` all roles move to the next rank in each phase.
+ */
+#include "kind.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define SOURCES 2u
+
+struct groups {
+    uint32_t size;
+    uint32_t count;
+};
+
+static int make(struct pattern_plan *plan, const struct pattern_request *request,
+                struct pattern_why *why)
+{
+    uint32_t receivers = request->receivers > 0 ? request->receivers : 2;
+    uint32_t fitting = receivers < plan->n ? plan->n / (SOURCES + receivers) : 0;
+    struct groups *groups = NULL;
+
+    if (receivers < 2)
+        return pattern_refuse(why,
+                              "head_of_line: receivers %u: one is congested and one is not, "
+                              "so that a group has at least 2",
+                              receivers);
+    if (fitting == 0)
+        return pattern_refuse(why,
+                              "head_of_line: a group of %u senders and %u receivers needs more "
+                              "than %u ranks",
+                              SOURCES, receivers, plan->n);
+    if (request->count > fitting)
+        return pattern_refuse(why,
+                              "head_of_line: count %u is more than the %u groups of %u that "
+                              "%u ranks make",
+                              request->count, fitting, SOURCES + receivers, plan->n);
+    groups = malloc(sizeof(*groups));
+    if (groups == NULL)
+        return -ENOMEM;
+    groups->size = SOURCES + receivers;
+    groups->count = request->count > 0 ? request->count : fitting;
+    plan->phases = request->rotate ? plan->n : 1;
+    plan->state = groups;
+    return 0;
+}
+
+static int phase_name(const struct pattern_plan *plan, uint32_t phase, char *name, size_t size)
+{
+    const struct groups *groups = plan->state;
+
+    if (plan->phases > 1)
+        return snprintf(name, size, "%u x %u, moved by %u", groups->count, groups->size, phase);
+    return snprintf(name, size, "%u x %u", groups->count, groups->size);
+}
+
+static void flows(const struct pattern_plan *plan, uint32_t phase, struct pattern_flow_list *list)
+{
+    const struct groups *groups = plan->state;
+    uint32_t place = list->rank >= phase ? list->rank - phase : list->rank + plan->n - phase;
+    uint32_t own = place % groups->size, start = place - own, last = groups->size - 1;
+    bool sends = list->side == PATTERN_SENDS;
+
+    if (place >= groups->size * groups->count || sends != (own < SOURCES))
+        return;
+    for (uint32_t other = 0; other < groups->size; other++) {
+        uint32_t source = sends ? own : other, receiver = sends ? other : own;
+
+        if (source < SOURCES && receiver >= SOURCES && (source == 0 || receiver == last))
+            pattern_add(list, (uint32_t)(((uint64_t)start + other + phase) % plan->n),
+                        PATTERN_GENERATE);
+    }
+}
+
+const struct pattern_kind kind_head_of_line = {
+    .knows = PATTERN_PARAM_RECEIVERS | PATTERN_PARAM_COUNT | PATTERN_PARAM_ROTATE,
+    .in_turn = true,
+    .make = make,
+    .phase_name = phase_name,
+    .flows = flows,
+};
