@@ -29,8 +29,8 @@ def clause_of(text: str) -> str:
 
 
 ALL = (
-    "chain, pairs, aapc, ring, random, partial_mesh, pingpong, pingping, sendrecv, exchange, "
-    "bcast, reduce, "
+    "chain, pairs, aapc, ring, random, full_mesh, incast, fanout, partial_mesh, head_of_line, "
+    "flows, pingpong, pingping, sendrecv, exchange, bcast, reduce, "
     "allreduce, reduce_scatter, allgather, allgatherv, alltoall, alltoallv, barrier, "
     "nas_ep, nas_is, nas_cg, nas_mg, nas_ft, nas_lu, nas_sp, nas_bt, hpl, halo or hpcc"
 )
@@ -197,16 +197,51 @@ REFUSED = {
         "4: tests.0.partners: duplicate rank node1:e0",
     ),
     "a flow that is listed twice": (
-        one_test("{pattern: partial_mesh, partners: [[node1, node2], [node1, 'node2:e0']]}"),
-        "4: tests.0.partners: duplicate flow node1:e0 to node2:e0",
+        one_test("{pattern: flows, flows: [[node1, node2], [0, 'node2:e0']]}"),
+        "4: tests.0.flows.1: duplicate flow node1:e0 to node2:e0",
     ),
     "a flow to itself": (
-        one_test("{pattern: partial_mesh, partners: [[node1, node1]]}"),
-        "4: tests.0.partners: node1:e0 to node1:e0 is no flow",
+        one_test("{pattern: flows, flows: [[node1, node1]]}"),
+        "4: tests.0.flows.0: node1:e0 to node1:e0 is no flow",
     ),
-    "a partial mesh without a list": (
-        one_test("{pattern: partial_mesh, partners: halves}"),
-        "4: tests.0.partners: partial_mesh needs a list: [[source, destination], ...]",
+    "flows, but none": (
+        one_test("{pattern: flows}"),
+        "4: tests.0: flows is missing: a list, [[source, destination], ...], or a file of them",
+    ),
+    "a flow of a rank that is not there": (
+        one_test("{pattern: flows, flows: [[0, 1], [8, 1]]}"),
+        "4: tests.0.flows.1: there is no rank 8: ranks are 0 to 7",
+    ),
+    "a flow with a share of nothing": (
+        one_test("{pattern: flows, flows: [[0, 1, 0%]]}"),
+        '4: tests.0.flows: found "0%", but a share is more than 0% and at most 100%, as 12.5%, '
+        "with 7 decimals at most",
+    ),
+    "shares of more than a port has": (
+        one_test("{pattern: flows, flows: [[0, 1, 60%], [0, 2, 50%]]}"),
+        "4: tests.0.flows: shares: those of rank 0 come to 110 %: 100 % at most",
+    ),
+    "too many receivers": (
+        one_test("{pattern: incast, receivers: 8}"),
+        "4: tests.0.pattern: receivers 8 of 8 ranks: 1 to 7, so that one is left",
+    ),
+    "a load of receivers above their senders' lines": (
+        one_test("{pattern: incast, receivers: 7, load_of: receivers, load: 101%}"),
+        '4: tests.0.load: "101%" is above line rate for each of its senders: 707% of node1:e0: '
+        "at most 100%",
+    ),
+    "receivers of a fanout": (
+        one_test("{pattern: fanout, receivers: 2}"),
+        "4: tests.0.receivers: has no effect: fanout takes no receivers (incast or head_of_line "
+        "does)",
+    ),
+    "one group of a partial mesh": (
+        one_test("{pattern: partial_mesh, groups: [node1]}"),
+        "4: tests.0.pattern: partial_mesh goes from one group to another: 2 groups, not 1",
+    ),
+    "flows under a sweep": (
+        one_test("{pattern: flows, sweep: {flows: [[[0, 1]]]}}"),
+        "4: tests.0.sweep.flows: is not swept here: it can't be swept",
     ),
     "a pair of three": (
         one_test("{pattern: pairs, partners: [[node1, node2, node3]]}"),

@@ -270,7 +270,7 @@ def test_the_command_predicts_zhus_asymmetric_cases(capsys: pytest.CaptureFixtur
     two, twelve = (
         trial["models"]
         for trial in json.loads(capsys.readouterr().out)["trials"]
-        if trial["pattern"] == "partial_mesh"
+        if trial["pattern"] == "flows"
     )
     assert two["constrained"]["greatest_bps"] / 1e6 == pytest.approx(5)
     assert two["max-min"]["greatest_bps"] / 1e6 == pytest.approx(10)

@@ -295,9 +295,12 @@ _LOAD_UNITS = {*PERCENT.units, *_MORE_FPS, *_BITS, *RATE.bits_for_bytes}
 
 def _percent_load(value: object) -> Load:
     percent = float(PERCENT.parse(value))
-    if percent > 100:
+    if percent > _PERCENT_MOST:
         raise ValueError(f"{shown(value)} is above line rate: at most 100%")
     return Load(percent=percent)
+
+
+_PERCENT_MOST = 65_535 * 100  # of a receiver's line, which as many senders divide
 
 
 def load_text(value: Load) -> str:

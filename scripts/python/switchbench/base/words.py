@@ -17,7 +17,17 @@ def listed(words: Iterable[object]) -> str:
 
 # What is written elsewhere, the word that it has here, and the answer.
 _ELSEWHERE = (
-    ("all_to_all full_mesh fully_meshed mesh", "aapc", "aapc, or alltoall for MPI's collective"),
+    (
+        "all_to_all fully_meshed mesh",
+        "full_mesh",
+        "full_mesh (all at once, RFC 2889), aapc (in phases), or alltoall for MPI's collective",
+    ),
+    ("many_to_one n_to_1", "incast", "incast"),
+    ("one_to_many 1_to_n", "fanout", "fanout"),
+    ("hol holb head_of_line_blocking congestion backpressure", "head_of_line", "head_of_line"),
+    ("unidirectional oneway one_way", "pairs", "pairs with directions: forward"),
+    ("halves uplink partially_meshed", "partial_mesh", "partial_mesh"),
+    ("list custom matrix", "flows", "flows"),
     ("duration time seconds", "window", "window"),
     ("rate bandwidth bitrate", "load", "load"),
     ("size packet_size frame_length", "frame_size", "frame_size or message_size"),

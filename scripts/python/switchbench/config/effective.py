@@ -14,6 +14,7 @@ from ..base import quantities, transports
 from ..base.model import ClockChoice, Repeats
 from . import settings
 from .acceptance import about_values
+from .flow_file import FlowLine
 from .point import ResolvedTest, points
 from .read import FORMAT, CheckedConfiguration
 from .settings import Values
@@ -165,6 +166,11 @@ def _partners(value: Any) -> Any:
     return value if isinstance(value, str) else [list(pair) for pair in value]
 
 
+def _flows(values: Any) -> Any:
+    flows = [item.flow if isinstance(item, FlowLine) else item for item in values]
+    return [list(ends) if share is None else [*ends, f"{share:.10g}%"] for *ends, share in flows]
+
+
 def _groups(values: Any) -> Any:
     return [group[0] if len(group) == 1 else list(group) for group in values]
 
@@ -191,6 +197,7 @@ _TEXTS: dict[str, Callable[[Any], Any]] = {
     "loads": _loads,
     "partners": _partners,
     "groups": _groups,
+    "flows": _flows,
     "imix": list,
     "repeat": _repeat,
     "interval": _interval,

@@ -22,9 +22,11 @@ from .imix import IMIX_MOST, frame_bytes, imix
 from .kinds import ValueKind, either, list_of, mapping_of, text_like, whole
 from .sets import (
     PARTNERS,
+    Flow,
     NamedGroups,
     NamedPairs,
     cores,
+    flows,
     groups,
     partners,
     several,
@@ -337,6 +339,13 @@ Partners = Annotated[
 ]
 Groups = Annotated[
     NamedGroups, ValueKind(groups, list_of(either(_TEXT, list_of(_TEXT))), lists=True)
+]
+_FLOW_END = {"type": ["string", "integer"], "minLength": 1, "minimum": 0}
+_FLOW_ITEM = {
+    "type": "array", "prefixItems": [_FLOW_END, _FLOW_END, _SHARE], "minItems": 2, "maxItems": 3,
+}  # fmt: skip
+Flows = Annotated[
+    str | tuple[Flow, ...], ValueKind(flows, either(_TEXT, list_of(_FLOW_ITEM)), lists=True)
 ]
 ProbeRate = Annotated[
     str | float,

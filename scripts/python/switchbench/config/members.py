@@ -3,13 +3,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 from ..base.model import Port, Site
 from ..base.words import listed, meant, shown, some
 from .order import Names
-from .sets import NamedGroups, NamedPairs
+from .sets import Flow, NamedGroups, NamedPairs
+
+
+class FlowError(ValueError):
+    """What is wrong with a flow of a list: its number there, from 0, and a sentence."""
+
+    def __init__(self, number: int, text: str) -> None:
+        super().__init__(text)
+        self.number = number
 
 
 @dataclass(frozen=True)
@@ -41,18 +50,28 @@ class Members:
                 found[rank] = None
         return list(found)
 
-    def flows(self, flows: NamedPairs) -> list[int]:
-        """Rank numbers, flat: source, destination, source, ..."""
-        found: dict[tuple[int, int], None] = {}
-        for names in flows:
-            source, destination = (self._rank(name) for name in names)
+    def flows(self, flows: Sequence[Flow]) -> dict[tuple[int, int], float | None]:
+        """The share in percent by source and destination; FlowError says which is wrong."""
+        found: dict[tuple[int, int], float | None] = {}
+        for number, (*ends, share) in enumerate(flows):
+            try:
+                source, destination = (self._end(end) for end in ends)
+            except ValueError as error:
+                raise FlowError(number, str(error)) from None
             words = f"{self.ranks[source].name} to {self.ranks[destination].name}"
             if source == destination:
-                raise ValueError(f"{words} is no flow")
+                raise FlowError(number, f"{words} is no flow")
             if (source, destination) in found:
-                raise ValueError(f"duplicate flow {words}")
-            found[source, destination] = None
-        return [rank for flow in found for rank in flow]
+                raise FlowError(number, f"duplicate flow {words}")
+            found[source, destination] = share
+        return found
+
+    def _end(self, end: str | int) -> int:
+        if isinstance(end, str):
+            return self._rank(end)
+        if end < len(self.ranks):
+            return end
+        raise ValueError(f"there is no rank {end}: ranks are 0 to {len(self.ranks) - 1}")
 
     def groups(self, groups: NamedGroups) -> list[list[int]]:
         """Rank numbers of each group, in the order written; ports that are no ranks are left."""

@@ -50,10 +50,11 @@ SCATTER: dict[str, Any] = {"partners": "fixed", "sizes": (4, 1 << 20), "count": 
 # One burst of the longest that every switch should hold (RFC 2544, section 21).
 BURST: dict[str, Any] = {"frames": 1024, "gap": 0, "count": 1}
 
+_MESH = {"directions": "forward", "rotate": False, "load_of": "senders"}
 # What a pattern is when only its name is given.
 PATTERN_DEFAULTS: dict[str, dict[str, Any]] = {
     "chain": {"forward": False},
-    "pairs": {"partners": "neighbours"},
+    "pairs": {"partners": "neighbours", "directions": "both"},
     "aapc": {"order": "shift", "sync": "barrier"},
     "ring": {
         "natural": True,
@@ -62,7 +63,12 @@ PATTERN_DEFAULTS: dict[str, dict[str, Any]] = {
         "random_generator": "uniform",
     },
     "random": {"degree": 1, "count": DEFAULT_DRAWS},
-    "partial_mesh": {},
+    "full_mesh": {},
+    "incast": {"receivers": 1, **_MESH},
+    "fanout": {"senders": 1, **_MESH},
+    "partial_mesh": _MESH,
+    "head_of_line": {"receivers": 2, "rotate": False},
+    "flows": {},
     **{
         name: ({"algorithm": words[0]} if words else {}) | ({"skew": 0} if name in SKEWED else {})
         for name, words in FUNCTIONS.items()

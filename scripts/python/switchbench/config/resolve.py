@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 from ..base import transports
@@ -19,6 +20,7 @@ from ..base.source import Document, KeyPath
 from ..base.words import listed, meant, shown
 from . import profiles, settings, steps
 from .amount import refuse_many, trials_of
+from .flow_file import FlowLine, read_flows
 from .point import ResolvedTest
 from .schema import Configuration, Settings
 from .settings import Values
@@ -65,6 +67,8 @@ def _layer(model: Settings, path: KeyPath, document: Document) -> Values:
     for name in (*settings.NESTED, "scatter"):
         if name in values:
             values[name] = values[name].given()
+    if isinstance(values.get("flows"), str):
+        values["flows"] = _listed_flows(values["flows"], (*path, "flows"), document)
     plain = set(settings.flat_keys({key: v for key, v in values.items() if key != "sweep"}))
     for key, swept in values.get("sweep", {}).items():
         where = (*path, "sweep", key)
@@ -77,6 +81,14 @@ def _layer(model: Settings, path: KeyPath, document: Document) -> Values:
         if word in values["sweep"][key]:
             raise document.problem(where, f"{word} is not swept here: write one test for each")
     return values
+
+
+def _listed_flows(name: str, where: KeyPath, document: Document) -> tuple[FlowLine, ...]:
+    """The flows of a file, whose relative path begins at the configuration's folder."""
+    try:
+        return read_flows((document.folder / Path(name).expanduser()).resolve())
+    except ValueError as error:
+        raise document.problem(where, str(error)) from None
 
 
 def _swept_value(key: str, value: Any, where: KeyPath, document: Document) -> Any:

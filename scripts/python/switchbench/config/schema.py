@@ -17,6 +17,7 @@ from .fields import (
     Comparison,
     Cores,
     Duration,
+    Flows,
     FrameSize,
     Groups,
     Hosts,
@@ -46,11 +47,15 @@ from .kinds import Strict, whole
 from .options import DpdkOptions, TcpOptions, UdpOptions, VerbsOptions
 from .steps import COMPOSITE, FUNCTIONS, KERNELS
 
-_FLOWS = ("chain", "pairs", "aapc", "ring", "random", "partial_mesh")
+_FLOWS = (
+    "chain", "pairs", "aapc", "ring", "random",
+    "full_mesh", "incast", "fanout", "partial_mesh", "head_of_line", "flows",
+)  # fmt: skip
 PATTERNS = (*_FLOWS, *FUNCTIONS, *KERNELS, COMPOSITE)
 
 Pattern = Literal[
-    "chain", "pairs", "aapc", "ring", "random", "partial_mesh",
+    "chain", "pairs", "aapc", "ring", "random",
+    "full_mesh", "incast", "fanout", "partial_mesh", "head_of_line", "flows",
     "pingpong", "pingping", "sendrecv", "exchange", "bcast", "reduce", "allreduce",
     "reduce_scatter", "allgather", "allgatherv", "alltoall", "alltoallv", "barrier",
     "nas_ep", "nas_is", "nas_cg", "nas_mg", "nas_ft", "nas_lu", "nas_sp", "nas_bt", "hpl", "halo",
@@ -104,6 +109,11 @@ class Settings(Strict):
     sync: Literal["barrier", "none", "local"] | None = None
     natural: bool | None = None
     directions: Literal["both", "forward"] | None = None
+    senders: Annotated[int, whole(1, 65535, "the number of senders")] | None = None
+    receivers: Annotated[int, whole(1, 65535, "the number of receivers")] | None = None
+    rotate: bool | None = None
+    load_of: Literal["senders", "receivers"] | None = None
+    flows: Flows | None = None
     random_generator: Literal["uniform", "hpcc"] | None = None
     algorithm: Algorithm | None = None
     skew: Percent | None = None

@@ -9,10 +9,13 @@ from typing import Any
 from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet, NodeSetException
 
 from ..base.node_names import refuse_many
+from ..base.quantities import percentage
 from ..base.words import listed, meant, shown
 
 NamedGroups = tuple[tuple[str, ...], ...]
 NamedPairs = tuple[tuple[str, str], ...]
+Flow = tuple[str | int, str | int, float | None]
+"""Source and destination, names or rank numbers; its share in percent, if it has one."""
 
 
 def several(values: list[Any]) -> list[Any]:
@@ -109,6 +112,43 @@ def partners(value: object) -> str | NamedPairs:
     if not isinstance(value, list) or not value:
         raise ValueError(f"found {shown(value)}; valid values are {', '.join(PARTNERS)}, or a list")
     return tuple(_pair(pair) for pair in value)
+
+
+def flows(value: object) -> str | tuple[Flow, ...]:
+    """`[source, destination]` or `[source, destination, 25%]`, each; or a file that lists them."""
+    if isinstance(value, str):
+        return value
+    if not isinstance(value, list | tuple) or not value:
+        raise ValueError(
+            f"found {shown(value)}, but a list of [source, destination], or a file, is needed"
+        )
+    return tuple(flow(item) for item in value)
+
+
+def flow(value: object) -> Flow:
+    """One of them: names of ports or hosts, or rank numbers; the share as percent, or None."""
+    if not isinstance(value, list | tuple) or len(value) not in (2, 3):
+        raise ValueError(
+            f"found {shown(value)}, but [source, destination] or [source, destination, share] is "
+            "needed"
+        )
+    source, destination = (
+        end if isinstance(end, int) and not isinstance(end, bool) else word(end)
+        for end in value[:2]
+    )
+    return source, destination, _share(value[2]) if len(value) == 3 else None
+
+
+def _share(value: object) -> float | None:
+    if value is None:
+        return None
+    percent = percentage(value)
+    if percent is None or not 0 < percent <= 100 or percent != round(percent, 7):
+        raise ValueError(
+            f"found {shown(value)}, but a share is more than 0% and at most 100%, as 12.5%, with 7 "
+            "decimals at most"
+        )
+    return float(percent)
 
 
 def groups(value: object) -> NamedGroups:

@@ -28,13 +28,19 @@ FAMILIES = (
 )
 NESTED = (*transports.NAMES, "burst", "latency")  # mappings, merged key by key
 
+_MESH = ("directions", "rotate", "load_of")
 PATTERN_KEYS = {
     "chain": ("forward",),
-    "pairs": ("partners", "count", "shift", "groups"),
+    "pairs": ("partners", "directions", "count", "shift", "groups"),
     "aapc": ("order", "sync"),
     "ring": ("natural", "count", "directions", "random_generator"),
     "random": ("degree", "count"),
-    "partial_mesh": ("partners",),
+    "full_mesh": (),
+    "incast": ("receivers", *_MESH),
+    "fanout": ("senders", *_MESH),
+    "partial_mesh": ("groups", *_MESH),
+    "head_of_line": ("receivers", "count", "rotate"),
+    "flows": ("flows",),
     **{name: steps.keys_of(name) for name in steps.FUNCTIONS},
     **{name: tuple(told) for name, told in steps.KERNELS.items()},
     steps.COMPOSITE: ("count", "random_generator"),
@@ -62,7 +68,7 @@ _SWEPT_BY_AXIS = {
 }
 _NOT_SWEPT = {
     **dict.fromkeys(("pattern", "profile"), "write one test for each"),
-    **dict.fromkeys(("repeat", "sweep"), "it can't be swept"),
+    **dict.fromkeys(("repeat", "sweep", "flows"), "it can't be swept"),
     **dict.fromkeys(NESTED, "sweep one of its keys, as tcp.streams_per_flow"),
     **{key: f"its axis is {axis}" for key, axis in _SWEPT_BY_AXIS.items()},
 }

@@ -11,10 +11,11 @@ from ..base.errors import ConfigurationError
 from ..base.model import SCHEDULE, Part, Repeats
 from ..config import CheckedConfiguration
 from ..config.effective import text as written
+from ..config.flow_file import FlowLine
 from ..config.hpcc import HpccMeasurement
-from ..config.members import Members
+from ..config.members import FlowError, Members
 from ..config.point import Point, place
-from ..config.profiles import BURST
+from ..config.profiles import BURST, PATTERN_DEFAULTS
 from ..config.settings import PATTERN_KEYS, carries_messages
 from ..config.steps import COMPOSITE, KERNELS, LOCAL, SIZELESS
 from .engine import PlanRefused, PlanRequest, PlanSize, plan_size
@@ -32,6 +33,7 @@ ROUNDS = 8  # a window has at least so many round trips at line rate
 _TURN_S = 200e-6  # of a message besides its bytes, for what a trial should take
 # Parameters that say where and when, not which flows.
 _NOT_FLOWS = ("sync",)
+_UNSAID = ("directions", "rotate", "load_of")  # where they are as the pattern has them by default
 _NOT_MATRIX = ("bytes", "method")  # of a pattern: how much, and how
 
 
@@ -112,7 +114,8 @@ class Draft:
         try:
             return plan_size(PlanRequest.of(len(part.ranks), self.pattern, self.values["seed"]))
         except PlanRefused as error:
-            raise self.problem("pattern", str(error)) from None
+            key = "flows" if self.point.pattern == "flows" else "pattern"
+            raise self.problem(key, str(error)) from None
 
     def _part(self, network: str) -> Part:
         ports = self.site.networks[network]
@@ -148,16 +151,13 @@ class Draft:
         pattern |= {
             NODE_WORDS.get(key, key): self.values[key]
             for key in keys
-            if key not in _NOT_FLOWS and self.values.get(key) is not None
+            if key not in _NOT_FLOWS and self.values.get(key) is not None and not self._usual(key)
         }
         members = Members(self.site, part.network, part.ranks)
-        listed = self.point.pattern == "partial_mesh"
-        if listed and not isinstance(pattern.get("partners"), tuple):
-            raise self.problem(
-                "partners", "partial_mesh needs a list: [[source, destination], ...]"
-            )
-        pairs = members.flows if listed else members.pairs
-        for key, number in (("groups", members.groups), ("partners", pairs)):
+        if self.point.pattern == "flows":
+            pattern.pop("flows", None)
+            pattern |= self._flows(members)
+        for key, number in (("groups", members.groups), ("partners", members.pairs)):
             if isinstance(pattern.get(key), tuple):
                 try:
                     pattern[key] = number(pattern[key])
@@ -167,11 +167,36 @@ class Draft:
             pattern["round_trip"] = True
         if isinstance(pattern.get("partners"), list):
             pattern["list"] = pattern.pop("partners")
-            if not listed:
-                pattern["partners"] = "list"
+            pattern["partners"] = "list"
         if "groups" in pattern:
             pattern["groups"] = [{"ranks": ranks} for ranks in pattern["groups"]]
         return pattern | (self._of_steps() if self.by_steps else {})
+
+    def _usual(self, key: str) -> bool:
+        """Whether a parameter needs no word, being as always."""
+        usual = PATTERN_DEFAULTS[self.point.pattern].get(key)
+        return key in _UNSAID and self.point.pattern != "ring" and self.values[key] == usual
+
+    def _flows(self, members: Members) -> dict[str, Any]:
+        """The list of a pattern of flows, by rank numbers, and their shares where any has one."""
+        listed = self.values.get("flows")
+        if listed is None:
+            raise self.problem(
+                "flows", "flows is missing: a list, [[source, destination], ...], or a file of them"
+            )
+        flows = [item.flow if isinstance(item, FlowLine) else item for item in listed]
+        try:
+            shares = members.flows(flows)
+        except FlowError as error:
+            item = listed[error.number]
+            where = place(self.point, "flows", self.document)
+            if isinstance(item, FlowLine):
+                raise self.document.problem(where, f"{item.place}: {error}") from None
+            raise self.document.problem((*where, error.number), str(error)) from None
+        words: dict[str, Any] = {"list": [rank for flow in shares for rank in flow]}
+        if any(share is not None for share in shares.values()):
+            words["shares"] = [round((share or 0.0) * 1e7) for share in shares.values()]
+        return words
 
     def _of_steps(self) -> dict[str, Any]:
         """What a pattern that goes by steps is told besides its flows."""
@@ -189,6 +214,7 @@ class Draft:
             return self._of_suite(self.point.share) | self.point.swept
         keys = [*PATTERN_KEYS[self.point.pattern], *(_STEPS_TOLD if self.by_steps else ())]
         named = {key: self.values[key] for key in keys if key in self.values}
+        named = {key: value for key, value in named.items() if not self._usual(key)}
         if "scatter" in self.values:
             named["scatter"] = self.values["scatter"]
         if self.values["traffic"] == "burst":

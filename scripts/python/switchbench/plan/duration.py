@@ -11,7 +11,7 @@ from ..base.model import Part
 from .busiest import MOST_FLOWS, Busiest
 from .draft import NS, Draft
 from .engine import PlanRequest
-from .limits import LAYER1_OVERHEAD
+from .shares import LAYER1_OVERHEAD
 
 STEP_WARMUP = 1  # batches before those that count
 # Messages of drawn sizes that share links wait for each other: so much longer than the busiest

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..base import transports
+from ..base import quantities, transports
 from ..base.memory import spare_bytes
 from ..base.model import SCHEDULE, Port
 from ..config.effective import text as written
@@ -14,8 +14,8 @@ from ..config.profiles import SHARED_PERCENT
 from ..config.steps import FUNCTIONS, algorithm_refusal, size_refusal
 from .draft import Draft
 from .engine import PlanSize
+from .shares import LAYER1_OVERHEAD, port_parts
 
-LAYER1_OVERHEAD = 20  # preamble, start delimiter and gap of a frame (IEEE 802.3)
 WINDOW_LEAST_NS = 1_000_000  # a shorter one opens and closes between two looks at a port
 
 
@@ -56,8 +56,10 @@ def _check_load(draft: Draft) -> None:
     if draft.values["traffic"] in ("pingpong", SCHEDULE):
         return  # it has none
     for part in draft.parts:
-        for port in part.ranks:
-            text = _load_refusal(draft.point, port)
+        draft.size(part)  # refuses a pattern that can't be made
+        shares = port_parts(draft.pattern, len(part.ranks), draft.values["seed"])
+        for port, share in zip(part.ranks, shares, strict=True):
+            text = _load_refusal(draft.point, port, float(share))
             if text:
                 key = "load" if "load" in draft.values else "loads"
                 raise draft.problem(key, text)
@@ -131,7 +133,7 @@ def _check_steps(draft: Draft) -> None:
         )
 
 
-def _shared_refusal(point: Point, port: Port) -> str | None:
+def _shared_refusal(point: Point, port: Port, share: float) -> str | None:
     """What other traffic on the port's line needs is left to it."""
     load, line_bps = point.load, port.line_rate_bps
     percent = load.percent
@@ -141,17 +143,23 @@ def _shared_refusal(point: Point, port: Port) -> str | None:
             mean_bytes += LAYER1_OVERHEAD
         wanted_bps = load.bps if load.bps is not None else 8 * mean_bytes * (load.fps or 0.0)
         percent = 100 * wanted_bps / line_bps
-    if percent is None or percent <= SHARED_PERCENT:
+    if percent is None or percent * share <= SHARED_PERCENT:
         return None
-    return f"{percent:g}% of line: {port.name} is shared, so at most {SHARED_PERCENT:g}% is for it"
+    return (
+        f"{percent * share:g}% of line: {port.name} is shared, so at most {SHARED_PERCENT:g}% is "
+        "for it"
+    )
 
 
-def _load_refusal(point: Point, port: Port) -> str | None:
-    """Why a port can't be asked for this load, or None."""
+def _load_refusal(point: Point, port: Port, share: float) -> str | None:
+    """Why a port can't be asked for this part of the load, or None."""
     load, line_bps = point.load, port.line_rate_bps
-    shared = _shared_refusal(point, port) if port.engine.get("shared") else None
+    shared = _shared_refusal(point, port, share) if port.engine.get("shared") else None
     if shared is not None:
         return shared
+    if load.percent is not None and load.percent * share > 100:
+        of = f" for each of its senders: {load.percent * share:g}% of {port.name}" * (share != 1)
+        return f'"{quantities.load_text(load)}" is above line rate{of}: at most 100%'
     if load.percent is not None:
         known = line_bps or port.network != "lab"
         frames = transports.of(point.test.transport).frames
@@ -165,6 +173,7 @@ def _load_refusal(point: Point, port: Port) -> str | None:
     if transports.of(point.test.transport).frames:
         mean_bytes += LAYER1_OVERHEAD
     wanted_bps = load.bps if load.bps is not None else 8 * mean_bytes * (load.fps or 0.0)
+    wanted_bps *= share
     if line_bps and wanted_bps > line_bps:
         return (
             f"{wanted_bps / 1e6:g} Mbit/s at layer 1 is above the line rate of {port.name}, "

@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Traffic matrices of RFC 2889 and RFC 8239, lists of flows, and what they offer to each port."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from configs import LAB, compile_text, needs_engine
+from switchbench.base.errors import ConfigurationError
+from switchbench.base.model import Run
+from switchbench.config import read_values
+from switchbench.plan.compile import compile_run
+from switchbench.plan.engine import PlanRequest, plan_flows
+from switchbench.plan.shares import flow_parts, oversubscribed, port_parts
+
+pytestmark = needs_engine
+
+
+def run_of(tmp_path: Path, test: str) -> Run:
+    return compile_text(tmp_path, f"{LAB}tests:\n- {test}\n")
+
+
+def pattern_of(tmp_path: Path, test: str) -> dict[str, Any]:
+    pattern: dict[str, Any] = run_of(tmp_path, test).trials[0].document["pattern"]
+    return pattern
+
+
+def test_a_file_of_flows_is_its_list(tmp_path: Path) -> None:
+    (tmp_path / "flows.csv").write_text(
+        "source,destination,share\n# RFC 8239, 3.2\nnode1,node2,99.98\n\n2,node2:e0,1%\nnode4,0\n"
+    )
+    pattern = pattern_of(tmp_path, "{pattern: flows, flows: flows.csv}")
+    assert pattern == {
+        "name": "flows",
+        "list": [0, 1, 2, 1, 3, 0],
+        "shares": [999_800_000, 10_000_000, 0],
+    }
+    run = run_of(tmp_path, "{pattern: flows, flows: flows.csv}")
+    again = compile_run(read_values(run.effective))
+    assert again.trials == run.trials  # without the file
+    assert run.effective["tests"][0]["flows"] == [
+        ["node1", "node2", "99.98%"],
+        [2, "node2:e0", "1%"],
+        ["node4", 0],
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("node1,node2\nnode1\n", "flows.csv:2: found a list, but [source, destination] or"),
+        ("node1,node9\n", "flows.csv:1: there is no group, host or port"),
+        ("# none\n0,1\n\n0,8\n", "flows.csv:4: there is no rank 8: ranks are 0 to 7"),
+        ("0,1\n0,node2\n", "flows.csv:2: duplicate flow node1:e0 to node2:e0"),
+        ("0,1\n3,3\n", "flows.csv:2: node4:e0 to node4:e0 is no flow"),
+        ("0,1,150\n", 'flows.csv:1: found "150%", but a share is more than 0% and at most 100%'),
+        ("0,1,half\n", 'flows.csv:1: found "half", but a share is more than 0%'),
+        ("0,1,50,2\n", "flows.csv:1: found a list, but [source, destination]"),
+        ("source,destination\n", "flows.csv lists no flow"),
+        ("0,-1\n", 'flows.csv:1: there is no group, host or port "-1"'),
+    ],
+)
+def test_mistakes_of_a_file_have_their_line(text: str, sentence: str, tmp_path: Path) -> None:
+    (tmp_path / "flows.csv").write_text(text)
+    with pytest.raises(ConfigurationError) as refused:
+        run_of(tmp_path, "{pattern: flows, flows: flows.csv}")
+    assert ": tests.0.flows: " in str(refused.value)
+    assert sentence in str(refused.value)
+
+
+def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match=r"none\.csv can.t be read: No such file"):
+        run_of(tmp_path, "{pattern: flows, flows: none.csv}")
+
+
+def test_a_file_that_is_no_text(tmp_path: Path) -> None:
+    (tmp_path / "flows.csv").write_bytes(b"0,1\n\xff\xfe\n")
+    with pytest.raises(ConfigurationError, match="no text of CSV"):
+        run_of(tmp_path, "{pattern: flows, flows: flows.csv}")
+
+
+@pytest.mark.parametrize(
+    ("test", "pattern"),
+    [
+        (
+            "{pattern: incast, receivers: 3, rotate: true}",
+            {"receivers": 3, "rotate": True},
+        ),
+        (
+            "{pattern: partial_mesh, groups: [[node1, node3], 'node[5-6]'], directions: both}",
+            {
+                "directions": "both",
+                "groups": [{"ranks": [0, 2]}, {"ranks": [4, 5]}],
+            },
+        ),
+        (
+            "{pattern: head_of_line, count: 1}",
+            {"receivers": 2, "count": 1},
+        ),
+        (
+            "{pattern: pairs, directions: forward}",
+            {"partners": "neighbours", "directions": "forward"},
+        ),
+    ],
+)
+def test_keys_reach_the_node(test: str, pattern: dict[str, Any], tmp_path: Path) -> None:
+    found = pattern_of(tmp_path, test)
+    assert {key: value for key, value in found.items() if key != "name"} == pattern
+
+
+@pytest.mark.parametrize(
+    ("test", "percents"),
+    [
+        # RFC 2889, 5.5: 150 % for each congested port.
+        ("{pattern: head_of_line, load: 100%}", {"node4:e0": 150, "node8:e0": 150}),
+        ("{pattern: incast, load: 99.98%}", {"node8:e0": 7 * 99.98}),
+        # RFC 8239, 3.2: (99.98 + 1) / (N - 1) % for each sender; step 1: the line and 1 % of it.
+        ("{pattern: incast, load: 100.98%, load_of: receivers}", {"node8:e0": 100.98}),
+        ("{pattern: incast, load: 100%, load_of: receivers}", {}),
+        ("{pattern: flows, load: 100%, flows: [[0, 1], [2, 1, 1%]]}", {"node2:e0": 101}),
+        ("{pattern: fanout, load: 99.98%}", {}),
+        ("{pattern: full_mesh, load: 100%}", {}),
+        ("{pattern: partial_mesh, load: 99.98%}", {}),
+        ("{pattern: incast, load: 4kfps, frame_size: 1518}", {"node8:e0": 7 * 49.216}),
+        ("{pattern: incast, load: 50Mbit}", {"node8:e0": 350}),
+    ],
+)
+def test_what_a_port_is_offered_is_known(
+    test: str, percents: dict[str, float], tmp_path: Path
+) -> None:
+    trial = run_of(tmp_path, test).trials[0]
+    found = {port.port: port.percent for port in oversubscribed(trial, trial.parts[0], trial.load)}
+    assert found == pytest.approx(percents, rel=1e-6)
+
+
+def test_one_sender_of_an_incast_has_its_part(tmp_path: Path) -> None:
+    pattern = pattern_of(tmp_path, "{pattern: incast, load: 100.98%, load_of: receivers}")
+    parts = port_parts(pattern, 8, 1)
+    assert parts == pytest.approx([1 / 7] * 7 + [0])
+    assert 100.98 * parts[0] == pytest.approx((99.98 + 1) / 7)
+
+
+@given(
+    flows=st.dictionaries(
+        st.tuples(st.integers(0, 7), st.integers(0, 7)).filter(lambda ends: ends[0] != ends[1]),
+        st.one_of(st.none(), st.integers(1, 140)),
+        min_size=1,
+    )
+)
+@settings(max_examples=30, deadline=None)
+def test_parts_are_the_shares_whatever_the_order(
+    flows: dict[tuple[int, int], int | None],
+) -> None:
+    """Of ports that give no share the flows are even; the others' rest is divided."""
+    pattern: dict[str, Any] = {
+        "name": "flows",
+        "list": [rank for ends in flows for rank in ends],
+        "shares": [(share or 0) * 10**6 for share in flows.values()],  # 7 of them are 98 %
+    }
+    [(_, found)] = plan_flows(PlanRequest.of(8, pattern, 1))
+    parts = dict(zip(map(tuple, found.tolist()), flow_parts(pattern, found), strict=True))
+    assert parts.keys() == flows.keys()
+    for ends, share in flows.items():
+        if share is not None:
+            assert parts[ends] == pytest.approx(share / 1000)
+    for source in {ends[0] for ends in flows}:
+        own = [share for ends, share in flows.items() if ends[0] == source]
+        total = sum(part for ends, part in parts.items() if ends[0] == source)
+        expected = 1 if None in own else sum(filter(None, own)) / 1000
+        assert total == pytest.approx(expected)
+    assert np.all(np.array(list(parts.values())) > 0)
