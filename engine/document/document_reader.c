@@ -228,6 +228,7 @@ static const cyaml_schema_field_t trial_fields[] = {
     CYAML_FIELD_BOOL_PTR("connectivity_check", POINTER | OPTIONAL, struct doc_trial, probe),
     CYAML_FIELD_SEQUENCE("connectivity_check_sizes", POINTER | OPTIONAL, struct doc_trial,
                          connectivity_check_sizes, &u32_entry, 1, TRANSPORT_SIZES_MAX),
+    CYAML_FIELD_BOOL("listen", OPTIONAL, struct doc_trial, listen),
     CYAML_FIELD_ENUM("sync", OPTIONAL, struct doc_trial, by_clock, sync_words,
                      CYAML_ARRAY_LEN(sync_words)),
     CYAML_FIELD_ENUM("traffic", OPTIONAL, struct doc_trial, traffic, traffic_words,

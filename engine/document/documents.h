@@ -162,6 +162,7 @@ struct doc_trial {
     uint32_t *connectivity_check_sizes; /* of its messages in turn; NULL: `sizes` */
     unsigned connectivity_check_sizes_count;
     bool by_clock; /* sync: none */
+    bool listen;   /* ports without a flow in a phase count what comes */
     enum traffic traffic;
     uint64_t transfer_bytes;
     uint32_t *sizes;

@@ -13,6 +13,7 @@
 
 #include "misdelivered.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #define FRAME_OVERHEAD_L1 20u /* preamble 7, start delimiter 1, gap 12 bytes (IEEE 802.3) */
@@ -55,6 +56,7 @@ struct flow_side {
     uint64_t intended;  /* source: frames (tcp: bytes) that the load asked for until the stop */
     int64_t first_ns;   /* local time of the first and last frame or byte; 0: none */
     int64_t last_ns;
+    bool is_copy; /* source: its frames are those of another flow of the port: they go to all */
 };
 
 /* One port in one phase; with several queues one of each, kept by its worker. */

@@ -192,7 +192,7 @@ static int begin_lane(struct phase_run *run, struct phase_lane *lane, struct err
     rc = flow_table_fill(run, lane);
     if (rc < 0)
         return err_set(err, rc, "out of memory");
-    if (lane->send_count + lane->receive_count == 0)
+    if (!phase_uses_port(run, lane))
         return 0;
     rc = set_load(run, lane, err);
     return rc == 0 ? check_cores(run, lane, err) : rc;
@@ -228,7 +228,7 @@ static int prepare_lane(struct phase_run *run, struct phase_lane *lane, struct e
     const struct node_port *port = &run->trial->node->ports[lane->own->port];
     int rc;
 
-    if (lane->lane != NULL || lane->send_count + lane->receive_count == 0)
+    if (lane->lane != NULL || !phase_uses_port(run, lane))
         return 0;
     rc = fetch_partners(run, lane, err);
     if (rc == 0)
@@ -250,9 +250,11 @@ static int connect_once(struct phase_run *run, struct err *why)
             struct lane *lane = run->lanes[i].queues[q].lane;
             int rc = run->trial->transport->connect(lane, clock_now(), why);
 
-            if (rc < 0 && rc != -EAGAIN)
+            if (rc == -EINPROGRESS)
+                run->busy_ns = clock_now();
+            else if (rc < 0 && rc != -EAGAIN)
                 return rc;
-            waiting = rc < 0 ? rc : waiting;
+            waiting = rc < 0 ? -EAGAIN : waiting;
         }
     }
     return waiting;
@@ -411,6 +413,8 @@ int lanes_prepare(struct phase_run *run)
             return 0;
         if (before < PHASE_PREPARED && run->stage == PHASE_PREPARED)
             since_ns = clock_now();
+        if (since_ns < run->busy_ns)
+            since_ns = run->busy_ns;
         if (rc == -EAGAIN && clock_now() - since_ns > limit_ns)
             rc = time_out(run, limit_ns, &err);
         if (rc != -EAGAIN)

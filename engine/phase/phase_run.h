@@ -147,7 +147,8 @@ struct phase_run {
     struct worker_task *tasks; /* by worker */
     struct worker_lane *worker_lanes;
     enum phase_stage stage;
-    int failure; /* PHASE_FAILED: its code, and why */
+    int64_t busy_ns; /* a lane connected, and waited for nobody */
+    int failure;     /* PHASE_FAILED: its code, and why */
     struct err err;
     /* From PHASE_SCHEDULED on: */
     int64_t entry_run_ns; /* when the last node was ready; 0: there was no barrier */
@@ -161,6 +162,12 @@ struct phase_run {
     struct phase_clock clock; /* as it is reported */
     struct phase_outcome outcome;
 };
+
+/* Whether an own rank has a lane: it has flows, or counts what should not come. */
+static inline bool phase_uses_port(const struct phase_run *run, const struct phase_lane *lane)
+{
+    return lane->send_count + lane->receive_count > 0 || run->trial->doc->listen;
+}
 
 static inline bool phase_is_probe(const struct phase_run *run)
 {

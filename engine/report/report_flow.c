@@ -33,6 +33,13 @@ static json_t *metrics_of(const struct phase_run *run, struct lane *lane,
     return object;
 }
 
+static const char *role_of(const struct lane_flow *flow)
+{
+    if (flow->side->is_copy)
+        return "copy";
+    return flow->role == PATTERN_FORWARD ? "forward" : "generate";
+}
+
 static void report_flow(const struct phase_run *run, const struct phase_lane *lane,
                         const struct lane_flow *flow, bool source)
 {
@@ -47,7 +54,7 @@ static void report_flow(const struct phase_run *run, const struct phase_lane *la
         {"side", json_string(source ? "source" : "destination")},
         {"src", report_rank(lane, flow->src)},
         {"dst", report_rank(lane, flow->dst)},
-        {"role", json_string(flow->role == PATTERN_FORWARD ? "forward" : "generate")},
+        {"role", json_string(role_of(flow))},
         {"frames", report_count(frames, side->live.frames)},
         {"frame_bytes", report_count(frames, side->live.frame_bytes)},
         {"payload_bytes", record_u64(side->live.payload_bytes)},

@@ -103,6 +103,8 @@ uint64_t report_frames(const struct lane_flow *flows, uint32_t count)
     for (uint32_t i = 0; i < count; i++) {
         const struct flow_side *side = flows[i].side;
 
+        if (side->is_copy)
+            continue;
         frames +=
             side->live.frames + side->duplicated + side->late + side->forged + side->corrupted;
     }

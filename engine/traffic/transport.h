@@ -348,8 +348,9 @@ struct transport {
      * for a partner. The lanes of a phase are destroyed together. */
     int (*prepare)(struct lane **lane, const struct lane_request *request, struct err *err);
     /* Called again and again by the main thread until it returns 0: ready to start. -EAGAIN: not
-     * yet (a partner has not answered; the sentence may name one, for whoever gives it up); any
-     * other value: failed. Must not block. */
+     * yet (a partner has not answered; the sentence may name one, for whoever gives it up).
+     * -EINPROGRESS: not yet, and it waits for nobody: no limit holds. Any other value: failed. Must
+     * not block. */
     int (*connect)(struct lane *lane, int64_t now_ns, struct err *err);
 
     /* Worker: gives the core away until poll would get further, or until then; for a worker that

@@ -136,6 +136,21 @@ def test_bursts_until_the_end_have_a_window(tmp_path: Path) -> None:
     assert (document["window_ns"], document["load"]) == (2_000_000_000, {"percent": 50.0})
 
 
+def test_several_addresses_and_who_listens(tmp_path: Path) -> None:
+    options = ("{addresses: 64}", "{destination: broadcast}", "{addresses: 1}")
+    tests = ", ".join(
+        f"{{pattern: chain, transport: dpdk, ranks: [2], dpdk: {one}}}" for one in options
+    )
+    text = f"tests: [{tests}]"
+    run = compile_text(tmp_path, f"{LAB}{text}\n")
+    learning, broadcast, usual = (trial.document for trial in run.trials)
+    assert [one.get("listen", False) for one in (learning, broadcast, usual)] == [True, True, False]
+    assert learning["dpdk"]["address_block"] == 0
+    assert learning["dpdk"]["learning_rate"] == 1000
+    assert broadcast["dpdk"]["destination"] == "broadcast"
+    assert_same(run, again(run))
+
+
 def test_lab_document(tmp_path: Path) -> None:
     """The whole document of a trial of the lab example."""
     run = compile_text(tmp_path, LAB_EXAMPLE)

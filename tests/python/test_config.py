@@ -326,6 +326,19 @@ REFUSED = {
         one_test("{pattern: aapc, traffic: burst, sync: none}"),
         "4: tests.0.sync: none needs phases of a known length, and a burst has none",
     ),
+    "a rate of learning without addresses": (
+        one_test("{pattern: chain, dpdk: {learning_rate: 10}}"),
+        "4: tests.0.dpdk.learning_rate: has no effect without `addresses`, of which each port has "
+        "several",
+    ),
+    "a broadcast with IP headers": (
+        one_test("{pattern: chain, dpdk: {header: ipv4-udp, destination: broadcast}}"),
+        "4: tests.0.dpdk.destination: frames to all ports have header l2",
+    ),
+    "a broadcast to several addresses": (
+        one_test("{pattern: chain, dpdk: {addresses: 2, destination: multicast}}"),
+        "4: tests.0.dpdk.addresses: of frames to all ports, each port has one address",
+    ),
     "a swept axis": (
         one_test("{pattern: chain, sweep: {load: [50%, 60%]}}"),
         "4: tests.0.sweep.load: is not swept here: its axis is `loads`",

@@ -137,6 +137,14 @@ def test_shares_of_lines() -> None:
     assert every.destination["c"] == 20 * frame / 1e4
 
 
+def test_what_goes_to_all_is_sent_once() -> None:
+    flows = flows_of(*flow(end(10), end(10)), *flow(end(10, role="copy"), end(9), "ac"))
+    frame = 1020 * 8
+    shares = m.port_shares(flows, dict.fromkeys("abc", 1_000_000))
+    assert shares.source == shares.offered == {"a": 10 * frame / 1e4}
+    assert shares.destination == {"b": 10 * frame / 1e4, "c": 9 * frame / 1e4}
+
+
 def nodes_of(**nodes: dict[str, Any]) -> Rows:
     """What nodes say of a phase, by their names."""
     return rows_of(*({"type": "phase", "node": name} | said for name, said in nodes.items()))

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "ring_pair.h"
 
+#include "clock.h"
+
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -40,13 +43,17 @@ static void connect_rank(struct ring_pair *pair, uint32_t rank)
                                    .receive_count = rank == 1,
                                    .count = &pair->counts[rank],
                                    .line_rate_bps = pair->confs[rank].line_rate_bps};
+    int64_t now_ns = pair->phase.start_ns / 2;
     struct err err = {""};
+    int rc;
 
     *flow = (struct lane_flow){.src = 0, .dst = 1, .side = &pair->sides[rank]};
     flow->partner = transport_address(&transport_dpdk, pair->ports[1 - rank]);
     if (transport_dpdk.prepare(&pair->lanes[rank], &request, &err) != 0)
         fail_msg("%s", err.text);
-    assert_int_equal(transport_dpdk.connect(pair->lanes[rank], pair->phase.start_ns / 2, &err), 0);
+    while ((rc = transport_dpdk.connect(pair->lanes[rank], now_ns, &err)) == -EINPROGRESS)
+        now_ns += NS_PER_MS;
+    assert_int_equal(rc, 0);
 }
 
 void ring_pair_connect(struct ring_pair *pair, const struct phase *phase)

@@ -26,7 +26,7 @@ void ring_pair_open(struct ring_pair *pair, bool crossed);
 void ring_pair_close(struct ring_pair *pair);
 
 /* Makes both lanes for a phase, half of its start before it, with counts of zero: neither worker
- * is there. The line's rate is that of `confs`. */
+ * is there. The line's rate is that of `confs`. A lane that learns is asked every millisecond. */
 void ring_pair_connect(struct ring_pair *pair, const struct phase *phase);
 void ring_pair_destroy(struct ring_pair *pair);
 

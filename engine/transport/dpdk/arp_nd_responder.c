@@ -211,11 +211,19 @@ static void multicast_mac(const uint8_t group[16], uint8_t mac[FRAME_MAC])
     memcpy(mac + 2, group + 12, 4);
 }
 
+uint32_t responder_learning(const struct arp_nd_responder *responder, uint8_t *frame,
+                            const uint8_t to[FRAME_MAC])
+{
+    uint8_t *at = begin(responder, frame, to, FRAME_TYPE_L2);
+
+    memcpy(at, learning, SIGNATURE_BYTES);
+    return finish(frame, at + SIGNATURE_BYTES);
+}
+
 uint32_t responder_announcement(const struct arp_nd_responder *responder, uint8_t *frame)
 {
     uint8_t mac[FRAME_MAC];
     struct nd_say say = {ND_ADVERTISEMENT, ND_FLAG_OVERRIDE, mac, all_nodes, responder->ipv6};
-    uint8_t *at;
 
     if (responder->kind == HEADER_IPV4_UDP && responder->has_ipv4)
         return write_arp(responder, frame, ARP_REQUEST, broadcast, responder->ipv4);
@@ -223,9 +231,7 @@ uint32_t responder_announcement(const struct arp_nd_responder *responder, uint8_
         multicast_mac(all_nodes, mac);
         return write_nd(responder, frame, &say);
     }
-    at = begin(responder, frame, broadcast, FRAME_TYPE_L2);
-    memcpy(at, learning, SIGNATURE_BYTES);
-    return finish(frame, at + SIGNATURE_BYTES);
+    return responder_learning(responder, frame, broadcast);
 }
 
 uint32_t responder_request(const struct arp_nd_responder *responder, uint8_t *frame)
@@ -339,7 +345,6 @@ enum responder_verdict responder_handle(struct arp_nd_responder *responder, cons
         return hear_ipv6(responder, frame + FRAME_MAC, frame + offset, length - offset, answer,
                          answer_length);
     if (type == FRAME_TYPE_L2 && length >= offset + SIGNATURE_BYTES &&
-        memcmp(frame, broadcast, FRAME_MAC) == 0 &&
         memcmp(frame + offset, learning, SIGNATURE_BYTES) == 0)
         return RESPONDER_CONSUMES;
     return RESPONDER_IGNORES;

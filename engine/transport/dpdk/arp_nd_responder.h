@@ -45,6 +45,9 @@ bool responder_on_link(const struct arp_nd_responder *responder, const struct fr
  * announcement, an unsolicited neighbour advertisement, or for l2 a broadcast that only other
  * ports of ours know. Request: who has the gateway's address? */
 uint32_t responder_announcement(const struct arp_nd_responder *responder, uint8_t *frame);
+/* Learning: a frame to one station that only other ports of ours know. */
+uint32_t responder_learning(const struct arp_nd_responder *responder, uint8_t *frame,
+                            const uint8_t to[FRAME_MAC]);
 uint32_t responder_request(const struct arp_nd_responder *responder, uint8_t *frame);
 
 /* What a received frame is to the responder. REPLIES: `*answer_length` bytes wait in `answer`.

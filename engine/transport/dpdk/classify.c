@@ -69,11 +69,11 @@ void classify_unexpected(struct dpdk_lane *lane, const struct rte_mbuf *buffer, 
     probe = whole ? prober_knows(&lane->prober, signature->tag)
                   : prober_resembles(&lane->prober, signature->tag);
     tagged = signature->tag == receiver->tag || probe;
-    here = signature->dst == receiver->rank;
+    here = signature->dst == (probe ? receiver->own : receiver->rank);
     ours = memcmp(frame, lane->port->responder.mac, FRAME_MAC) == 0;
     flow = whole ? flow_from(receiver, be16toh(signature->src))
                  : flow_of_damaged(receiver, frame, be16toh(signature->src));
-    if (tagged && whole && !here && signature->src != receiver->rank) {
+    if (tagged && whole && !here && signature->src != receiver->own) {
         classify_misdelivered(count, signature, probe);
     } else if (probe && ours) {
         count->probes_received++;

@@ -6,6 +6,11 @@
 static const char *const header_words[] = {
     [HEADER_L2] = "l2", [HEADER_IPV4_UDP] = "ipv4-udp", [HEADER_IPV6_UDP] = "ipv6-udp", NULL};
 
+static const char *const destination_words[] = {[DESTINATION_PORT] = "port",
+                                                [DESTINATION_BROADCAST] = "broadcast",
+                                                [DESTINATION_MULTICAST] = "multicast",
+                                                NULL};
+
 #define MEMBER(type, key, member) OPTION(type, dpdk_options, key, member)
 
 /* What depends on the port is checked when a phase is prepared. */
@@ -20,6 +25,10 @@ static const struct option options[] = {
     {MEMBER(OPTION_NUMBER, "burst", burst), .min = 1, .max = UINT16_MAX, .initial = 32},
     {MEMBER(OPTION_NUMBER, "catch_up", catch_up), .min = 1, .max = UINT16_MAX,
      .initial = PACE_CATCH_UP},
+    {MEMBER(OPTION_WORD, "destination", destination), .words = destination_words},
+    {MEMBER(OPTION_NUMBER, "addresses", addresses), .min = 1, .max = 1 << 20, .initial = 1},
+    {MEMBER(OPTION_NUMBER, "address_block", address_block), .max = UINT8_MAX},
+    {MEMBER(OPTION_REAL, "learning_rate", learning_rate), .min = 1, .initial = 1000},
     {MEMBER(OPTION_REAL, "dither", dither)},
     {.key = NULL},
 };

@@ -9,6 +9,9 @@
 
 enum header_kind { HEADER_L2, HEADER_IPV4_UDP, HEADER_IPV6_UDP };
 
+/* To whom a flow's frames go: the partner's port, or every other port of the network. */
+enum frame_destination { DESTINATION_PORT, DESTINATION_BROADCAST, DESTINATION_MULTICAST };
+
 struct dpdk_options {
     enum header_kind header;
     bool vlan; /* with an 802.1Q tag of vlan_id and pcp */
@@ -19,6 +22,10 @@ struct dpdk_options {
     uint16_t udp_sources; /* UDP source ports per flow, each a stream with its own sequence */
     uint16_t burst;       /* frames per driver call, max */
     uint16_t catch_up;    /* frames that a late sender may send beyond its schedule */
+    enum frame_destination destination;
+    uint32_t addresses;    /* of each port: a flow's frames go to them in turn */
+    uint8_t address_block; /* which: different blocks have no address in common */
+    double learning_rate;  /* learning frames a second, of each port that receives */
     double dither; /* each departure late by 0 to so many times from one to the next, at random */
 };
 

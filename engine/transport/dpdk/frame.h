@@ -44,6 +44,18 @@ struct frame_template {
     uint8_t bytes[FRAME_TEMPLATE];
 } __attribute__((aligned(32)));
 
+/* In place of a rank: all of them, by an address of all stations, or of a group that is documented
+ * as an example (RFC 7042 2.1.1). */
+#define FRAME_RANK_ALL 0xffffu
+#define FRAME_BROADCAST                                                                            \
+    {                                                                                              \
+        0xff, 0xff, 0xff, 0xff, 0xff, 0xff                                                         \
+    }
+#define FRAME_MULTICAST                                                                            \
+    {                                                                                              \
+        0x01, 0x00, 0x5e, 0x90, 0x10, 0x00                                                         \
+    }
+
 /* One end of a flow. */
 struct frame_end {
     uint8_t mac[FRAME_MAC];

@@ -2,6 +2,7 @@
 #include "lane.h"
 
 #include "adaptive_poll.h"
+#include "addresses.h"
 #include "eal.h"
 #include "forward.h"
 #include "lane_request.h"
@@ -88,9 +89,13 @@ static int make_streams(struct dpdk_lane *lane, struct err *err)
 static int make(struct dpdk_lane *lane, struct err *err)
 {
     const struct phase *phase = lane->lane.request.phase;
-    int rc;
+    int rc = addresses_prepare(lane, err);
 
+    if (rc != 0)
+        return rc;
     frame_shape(&lane->shape, dpdk_options(phase), phase->tag);
+    lane->addresses = dpdk_options(phase)->addresses;
+    lane->address_block = dpdk_options(phase)->address_block;
     lane->burst = dpdk_options(phase)->burst;
     lane->receive_burst = RTE_MAX(lane->burst, RECEIVE_BURST);
     lane->send = sender_wait;
@@ -218,6 +223,8 @@ int lane_connect(struct lane *base, int64_t now_ns, struct err *err)
         introduce(lane, now_ns);
     listen_idle(queue, now_ns);
     rc = partner_find_gateway(lane, now_ns, err);
+    if (rc == 0)
+        rc = addresses_learn(lane, now_ns);
     if (rc == 0 && !lane->built) {
         sender_build(lane);
         if (lane->messages != NULL)

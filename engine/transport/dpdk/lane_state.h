@@ -55,6 +55,13 @@ struct sender_turn {
     uint32_t round;
 };
 
+/* A port's addresses are made known, one frame each. */
+struct learning {
+    struct pace pace;
+    uint32_t next;
+    int64_t until_ns; /* 0: it has not begun */
+};
+
 struct sender {
     struct sender_stream *streams;    /* in the order of sending; as a rule a seeded random one */
     struct turns turns;               /* of flows with unequal shares; else none */
@@ -106,8 +113,9 @@ struct receiver {
     uint16_t *flow_of;
     uint32_t count;   /* flows */
     uint32_t sources; /* UDP source ports a flow */
-    uint16_t tag;     /* as on the wire, and so is */
-    uint16_t rank;
+    uint16_t tag;     /* as on the wire, and so are */
+    uint16_t rank;    /* the frames', FRAME_RANK_ALL where they go to all, ... */
+    uint16_t own;     /* ... and the port's */
     uint64_t all;  /* frames that the port's queues get in a transfer; UINT64_MAX: not known ... */
     uint64_t left; /* ... less those that came by this queue */
 };
@@ -162,11 +170,14 @@ struct dpdk_lane {
     struct sender sender;
     struct receiver receiver;
     struct forwarder forwarder;
+    struct learning learning;
     struct frame_prober prober;
     struct messages *messages; /* messages.h: they go there and back; NULL: frames are all */
     int64_t look_gap_ns; /* theirs, where nothing tells that a frame has come: adaptive_poll.h */
     struct lane_size sizes[TRANSPORT_SIZES_MAX]; /* different ones */
     uint32_t size_count;
+    uint32_t addresses; /* of the port to which a stream sends, of this block */
+    uint8_t address_block;
     uint8_t order[TRANSPORT_SIZES_MAX]; /* the phase's list, as places in `sizes` */
     uint32_t order_count;
     uint8_t size_of_length[FRAME_SIZE_MAX + 1]; /* LANE_NO_SIZE: not a length of this phase */

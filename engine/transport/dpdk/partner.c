@@ -40,6 +40,17 @@ void partner_ends(const struct dpdk_lane *lane, const struct lane_flow *flow, ui
         memcpy(ends[1].mac, responder->gateway_mac, sizeof ends[1].mac);
 }
 
+void partner_all(enum frame_destination destination, struct frame_end *end)
+{
+    static const uint8_t macs[][FRAME_MAC] = {
+        [DESTINATION_BROADCAST] = FRAME_BROADCAST, [DESTINATION_MULTICAST] = FRAME_MULTICAST};
+
+    if (destination == DESTINATION_PORT)
+        return;
+    memcpy(end->mac, macs[destination], sizeof end->mac);
+    end->rank = FRAME_RANK_ALL;
+}
+
 int partner_check(const struct dpdk_lane *lane, const struct lane_flow *flow, uint32_t rank,
                   struct frame_end *end, struct err *err)
 {

@@ -17,6 +17,9 @@ int partner_read(const struct dpdk_lane *lane, const struct lane_flow *flow, uin
 void partner_ends(const struct dpdk_lane *lane, const struct lane_flow *flow, uint32_t partner,
                   struct frame_end ends[2]);
 
+/* Every port in place of a partner, where the frames of a phase go to all. */
+void partner_all(enum frame_destination destination, struct frame_end *end);
+
 /* The same of the flow's other end, which must take the phase's frames. */
 int partner_check(const struct dpdk_lane *lane, const struct lane_flow *flow, uint32_t rank,
                   struct frame_end *end, struct err *err);

@@ -84,7 +84,8 @@ int receiver_make(struct dpdk_lane *lane, struct err *err)
         least = RTE_MIN(least, lane->sizes[i].frame_bytes);
     receiver->count = request->receive_count;
     receiver->tag = htobe16(lane->shape.tag);
-    receiver->rank = htobe16((uint16_t)request->rank);
+    receiver->own = htobe16((uint16_t)request->rank);
+    receiver->rank = options->destination == DESTINATION_PORT ? receiver->own : FRAME_RANK_ALL;
     receiver->all = receiver->left = lane_frames(lane, receiver->count);
     receiver->limit.at_once =
         sequence_limit_at_once(options->burst, options->catch_up) +

@@ -120,10 +120,13 @@ int sender_make(struct dpdk_lane *lane)
 {
     const struct lane_request *request = &lane->lane.request;
     struct sender *sender = &lane->sender;
-    uint32_t sources = lane->receiver.sources;
+    uint32_t sources = lane->receiver.sources, flows = request->send_count;
 
-    sender->count = request->send_count * sources;
-    sender->left = lane_frames(lane, request->send_count);
+    /* What goes to all is sent once. */
+    if (dpdk_options(request->phase)->destination != DESTINATION_PORT)
+        flows = RTE_MIN(flows, 1u);
+    sender->count = flows * sources;
+    sender->left = lane_frames(lane, flows);
     if (request->phase->traffic == TRAFFIC_BURST) {
         uint64_t count = request->phase->burst.count;
 
@@ -146,7 +149,9 @@ int sender_make(struct dpdk_lane *lane)
         interleave(sender, sources);
     for (uint32_t i = 0; i < sender->count; i++)
         sender->streams[i].side = request->sends[sender->streams[i].place / sources].side;
-    return turns_make(&sender->turns, request->sends, request->send_count);
+    for (uint32_t i = flows; i < request->send_count; i++)
+        request->sends[i].side->is_copy = true;
+    return turns_make(&sender->turns, request->sends, flows);
 }
 
 static void build_templates(struct dpdk_lane *lane, struct sender_stream *stream, uint32_t index)
@@ -157,6 +162,7 @@ static void build_templates(struct dpdk_lane *lane, struct sender_stream *stream
     struct frame_end ends[2];
 
     partner_ends(lane, flow, flow->dst, ends);
+    partner_all(dpdk_options(request->phase)->destination, &ends[1]);
     templates =
         templates == NULL ? &stream->template : templates + (size_t)index * lane->size_count;
     for (uint32_t i = 0; i < lane->size_count; i++)

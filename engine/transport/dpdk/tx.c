@@ -6,17 +6,20 @@
  *     one    one stream of one size: 12 bytes are written a frame
  *     many   several streams of one size: and their headers, 64 bytes
  *     long   the same, for headers that end behind 64 bytes
+ *     addressed   the same, for one of several addresses of the partner's port
  *     mixed  several sizes, or unequal shares: and the buffer's length
  *
  * A frame that the driver does not take never was: its sequence number is used again.
  */
 #include "tx.h"
 
+#include "addresses.h"
+
 #include <rte_ethdev.h>
 #include <rte_lcore.h>
 #include <rte_mempool.h>
 
-enum variant { ONE, MANY, LONG, MIXED };
+enum variant { ONE, MANY, LONG, ADDRESSED, MIXED };
 
 /* Buffers of our pools have no private part and keep their headroom. */
 static inline uint8_t *data_of(struct rte_mbuf *frame)
@@ -90,6 +93,14 @@ static inline void begin_flow(struct flow_side *side, int64_t now_ns)
         side->first_ns = now_ns;
 }
 
+static inline void choose_address(const struct dpdk_lane *lane, uint8_t *frame, uint64_t sequence)
+{
+    const struct signature *signature = (const struct signature *)(frame + lane->shape.payload);
+
+    address_write(frame, lane->address_block, be16toh(signature->dst),
+                  (uint32_t)(sequence % lane->addresses));
+}
+
 /* Writes the frames of the stream whose turn it is, and of those that follow; returns their cost
  * to the pace. */
 static __rte_always_inline uint64_t fill_many(struct dpdk_lane *lane, struct rte_mbuf **frames,
@@ -116,6 +127,8 @@ static __rte_always_inline uint64_t fill_many(struct dpdk_lane *lane, struct rte
         }
         lane_write(lane, data_of(frames[i]), stream, template,
                    variant == MANY ? LANE_SHORT : FRAME_TEMPLATE, &time);
+        if (variant == ADDRESSED || (variant == MIXED && lane->addresses > 1))
+            choose_address(lane, data_of(frames[i]), stream->sequence - 1);
         stream->last_ns = now_ns;
         step(lane, &turn, variant);
     }
@@ -216,6 +229,11 @@ static int64_t send_long(struct dpdk_lane *lane, int64_t now_ns)
     return send_due(lane, now_ns, LONG);
 }
 
+static int64_t send_addressed(struct dpdk_lane *lane, int64_t now_ns)
+{
+    return send_due(lane, now_ns, ADDRESSED);
+}
+
 static int64_t send_mixed(struct dpdk_lane *lane, int64_t now_ns)
 {
     return send_due(lane, now_ns, MIXED);
@@ -225,9 +243,8 @@ static const struct {
     const char *name;
     int64_t (*send)(struct dpdk_lane *lane, int64_t now_ns);
 } variants[] = {
-    [ONE] = {"one", send_one},
-    [MANY] = {"many", send_many},
-    [LONG] = {"long", send_long},
+    [ONE] = {"one", send_one},       [MANY] = {"many", send_many},
+    [LONG] = {"long", send_long},    [ADDRESSED] = {"addressed", send_addressed},
     [MIXED] = {"mixed", send_mixed},
 };
 
@@ -235,6 +252,8 @@ static enum variant choose(const struct dpdk_lane *lane)
 {
     if (lane->size_count > 1 || lane->sender.turns.flow != NULL)
         return MIXED;
+    if (lane->addresses > 1)
+        return ADDRESSED;
     /* Whoever received our buffer itself may have rewritten its headers (a forwarder). */
     if (lane->sender.count == 1 && !lane->port->by_reference)
         return ONE;
@@ -287,6 +306,22 @@ static void account_stream(const struct dpdk_lane *lane, const struct sender_str
         side->last_ns = stream->last_ns;
 }
 
+/* What goes to all is sent once, and is of each flow. */
+static void copy_to_all(const struct dpdk_lane *lane)
+{
+    const struct lane_request *request = &lane->lane.request;
+
+    for (uint32_t i = 1; i < request->send_count && request->sends[i].side->is_copy; i++) {
+        const struct flow_side *sent = request->sends[0].side;
+        struct flow_side *side = request->sends[i].side;
+
+        side->live = sent->live;
+        side->intended = sent->intended;
+        side->first_ns = sent->first_ns;
+        side->last_ns = sent->last_ns;
+    }
+}
+
 void sender_account(struct dpdk_lane *lane)
 {
     const struct lane_request *request = &lane->lane.request;
@@ -297,6 +332,7 @@ void sender_account(struct dpdk_lane *lane)
         request->sends[i].side->live = (struct flow_count){0};
     for (uint32_t i = 0; i < lane->sender.count; i++)
         account_stream(lane, &lane->sender.streams[i]);
+    copy_to_all(lane);
 }
 
 bool sender_next_burst(struct dpdk_lane *lane, int64_t now_ns)
@@ -347,4 +383,5 @@ void sender_intended(struct dpdk_lane *lane, int64_t end_ns)
     for (uint32_t i = 0; i < sender->count; i++)
         sender->streams[i].side->intended = sender->streams[i].side->live.frames;
     intend_missing(lane, missing);
+    copy_to_all(lane);
 }

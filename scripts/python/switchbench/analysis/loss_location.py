@@ -66,11 +66,12 @@ def _agree(result: m.PhaseResult, missing: int, counted: int, others: int) -> bo
     were read first. Guests and probes leave doubt. Where as many came to a port as foreign
     as it lacks, and not a few, they are most likely the same.
     """
-    end = result.every.destination
+    source, end = result.every.source, result.every.destination
     unexpected = np.nan_to_num(result.ports.floats("unexpected"))
     besides = np.nan_to_num(result.ports.floats("misdelivered")).sum() + sum(
         np.nan_to_num(end.floats(name)).sum() for name in ("duplicated", "late")
     )
+    besides += np.nan_to_num(source.floats("frames"))[source.copies].sum()
     if ((unexpected >= AS_MANY) & (unexpected == _lacking(result))).any():
         return False
     return bool(-others <= missing - counted - besides <= unexpected.sum() + others)

@@ -308,12 +308,17 @@ def port_shares(flows: PhaseFlows, line_bps: Mapping[str, int], every: bool = Fa
         for rates in (delivered_line_bps(flows), offered_line_bps(flows))
     )
     made = flows.source.generates | ~flows.source.seen
+    once = ~flows.source.copies
+
+    def by_source(rates: Floats, some: Bools) -> ByPort:
+        if some.all():
+            return sum_by_port(flows.ends("src"), rates)
+        return sum_by_port(flows.taken(some).ends("src"), rates[some])
+
     return PortShares(
-        source=percent(sum_by_port(flows.ends("src"), delivered)),
+        source=percent(by_source(delivered, once)),
         destination=percent(sum_by_port(flows.ends("dst"), delivered)),
-        offered=percent(sum_by_port(flows.taken(made).ends("src"), offered[made]))
-        if not made.all()
-        else percent(sum_by_port(flows.ends("src"), offered)),
+        offered=percent(by_source(offered, made)),
     )
 
 

@@ -23,6 +23,10 @@ class DpdkOptions(Strict):
     burst: Annotated[int, whole(1, 512, "a burst")] | None = None
     catch_up: Annotated[int, whole(1, 65535, "catch_up")] | None = None
     dither: Annotated[float, Field(ge=0, le=10)] | None = None
+    destination: Literal["port", "broadcast", "multicast"] | None = None
+    addresses: Annotated[int, whole(1, 2**20, "the number of addresses")] | None = None
+    address_block: Annotated[int, whole(0, 255, "an address block")] | None = None
+    learning_rate: Annotated[int, whole(1, 10_000_000, "the learning rate")] | None = None
 
 
 class TcpOptions(Strict):

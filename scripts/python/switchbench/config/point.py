@@ -97,7 +97,7 @@ def _at(test: ResolvedTest, combination: Values) -> Values:
         if "dpdk.catch_up" not in idle:
             frames = profiles.catch_up(test.smallest_queue_bytes, values["traffic"])
             kept = {"catch_up": frames} | kept
-        values["dpdk"] = profiles.header_options(kept["header"], kept.get("vlan")) | kept
+        values["dpdk"] = profiles.frame_options(kept) | kept
         if settings.carries_messages("dpdk", values["traffic"]):
             if _lacks_sizes(test, values):
                 values["message_sizes"] = [profiles.DEFAULT_MESSAGE_BYTES]

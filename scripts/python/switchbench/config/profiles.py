@@ -83,6 +83,7 @@ STEP_DEFAULTS: dict[str, Any] = {"compute": False, "batch": 1}
 # Options that always mean something; those below depend on the header.
 _DPDK = {"header": "l2", "burst": 32}
 _UDP = {"dscp": 0, "ttl": 64, "udp_sources_per_flow": 1}
+_ADDRESSES = {"address_block": 0, "learning_rate": 1000}
 OPTION_DEFAULTS: dict[str, dict[str, Any]] = {
     "dpdk": _DPDK,
     "tcp": {"streams_per_flow": 1, "nodelay": True, "zero_copy": False},
@@ -207,10 +208,11 @@ def interval_ns(window_ns: int | None) -> int:
     return 0 if window_ns is not None and window_ns < _S else _S
 
 
-def header_options(header: str, vlan: int | None) -> dict[str, Any]:
-    """The defaults of dpdk's options that this kind of header has."""
-    options = dict(_UDP) if header != "l2" else {}
-    return options | ({"pcp": 0} if vlan is not None else {})
+def frame_options(dpdk: dict[str, Any]) -> dict[str, Any]:
+    """The defaults of dpdk's options that have an effect beside those that are given."""
+    options = dict(_UDP) if dpdk["header"] != "l2" else {}
+    options |= {"pcp": 0} if dpdk.get("vlan") is not None else {}
+    return options | (_ADDRESSES if dpdk.get("addresses", 1) > 1 else {})
 
 
 def verbs_options(verbs: dict[str, Any]) -> dict[str, Any]:

@@ -185,7 +185,8 @@ def _partners_without(partners: Any) -> dict[str, str]:
 
 
 def _one_path() -> dict[str, str]:
-    return dict.fromkeys(("dpdk.dither", "dpdk.udp_sources_per_flow"), _ONE_AT_A_TIME)
+    keys = ("dither", "udp_sources_per_flow", "destination", "addresses", "address_block")
+    return {f"dpdk.{key}": _ONE_AT_A_TIME for key in (*keys, "learning_rate")}
 
 
 def _header_without(dpdk: Mapping[str, Any]) -> dict[str, str]:
@@ -194,6 +195,11 @@ def _header_without(dpdk: Mapping[str, Any]) -> dict[str, str]:
         idle = {
             f"dpdk.{key}": "has no effect with header l2 (with ipv4-udp or ipv6-udp)"
             for key in _UDP_ONLY
+        }
+    if dpdk.get("addresses", 1) == 1:
+        idle |= {
+            f"dpdk.{key}": "has no effect without `addresses`, of which each port has several"
+            for key in ("address_block", "learning_rate")
         }
     if dpdk.get("vlan") is None:
         idle["dpdk.pcp"] = "has no effect without `vlan`, whose tag carries it"

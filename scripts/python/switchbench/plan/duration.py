@@ -18,6 +18,7 @@ STEP_WARMUP = 1  # batches before those that count
 # link's own time, seen on labs of 8 nodes.
 _CROWD = 1.25
 _ALONE_S = 0.5  # of a scatter beside computing: its rate alone (engine/traffic/pingpong.c)
+_LEARNED_S = 0.2  # behind the last learning frame (engine/transport/dpdk/addresses.c)
 _COMPUTING_TURN_S = 2e-3  # by how much a turn is later for each other node that computes on a core
 
 
@@ -43,7 +44,11 @@ def _says_when_over(draft: Draft) -> bool:
 
 
 def _setup_s(draft: Draft, flows: float) -> float:
-    """What a phase's queue pairs take; each rank makes those of its own flows."""
+    """What a phase's learning frames take, or its queue pairs: each rank makes those of its own
+    flows."""
+    dpdk = draft.values.get("dpdk", {})
+    if "learning_rate" in dpdk:
+        return float(dpdk["addresses"] / dpdk["learning_rate"] + _LEARNED_S)
     if not draft.carrier.rdma:
         return 0.0
     ranks = sum(len(part.ranks) for part in draft.parts)

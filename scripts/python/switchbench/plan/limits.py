@@ -30,6 +30,7 @@ def check(draft: Draft) -> None:
     _check_interval(draft)
     _check_steps(draft)
     _check_burst(draft)
+    _check_addresses(draft)
     if draft.values.get("sync") == "none" and "window" not in draft.values:
         raise draft.problem(
             "sync",
@@ -72,6 +73,16 @@ def _check_burst(draft: Draft) -> None:
             "traffic",
             f"{draft.transport} sends no bursts of a counted length: take {' or '.join(able)}",
         )
+
+
+def _check_addresses(draft: Draft) -> None:
+    options = draft.values.get("dpdk", {})
+    if options.get("destination", "port") == "port":
+        return
+    if options["header"] != "l2":
+        raise draft.problem("dpdk.destination", "frames to all ports have header l2")
+    if options.get("addresses", 1) > 1:
+        raise draft.problem("dpdk.addresses", "of frames to all ports, each port has one address")
 
 
 def _check_window(draft: Draft) -> None:

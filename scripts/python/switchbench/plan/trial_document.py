@@ -58,6 +58,8 @@ def trial_document(draft: Draft, identity: int, repeat: int) -> dict[str, Any]:
             "gap_ns": burst["gap"],
             "count": burst["count"],
         }
+    if _goes_elsewhere(values.get("dpdk", {})):
+        document["listen"] = True
     if "flood_limit" in values:
         document["flood_limit"] = values["flood_limit"]
     document["latency"] = latency_document(values["latency"])
@@ -65,6 +67,11 @@ def trial_document(draft: Draft, identity: int, repeat: int) -> dict[str, Any]:
         NODE_WORDS.get(key, key): value for key, value in values[draft.transport].items()
     }
     return document
+
+
+def _goes_elsewhere(dpdk: dict[str, Any]) -> bool:
+    """Whether ports without a flow may get frames that are measured there."""
+    return bool(dpdk.get("addresses", 1) > 1 or dpdk.get("destination", "port") != "port")
 
 
 def _probe_sizes(draft: Draft) -> dict[str, Any]:

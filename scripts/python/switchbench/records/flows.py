@@ -50,7 +50,13 @@ class Ends:
     @property
     def generates(self) -> Bools:
         """Whether it is known to send of its own accord, and not what it has received."""
-        return self.seen & ~self.forwards
+        return self.seen & ~self.forwards & ~self.copies
+
+    @property
+    def copies(self) -> Bools:
+        """Whether its frames are those of another flow of its port: they go to all ports."""
+        found: Bools = self.columns["role"] == "copy"
+        return found
 
     @property
     def forwards(self) -> Bools:

@@ -127,7 +127,7 @@ class FlowRecord(_OfNetwork):
     side: Literal["source", "destination"]
     src: Name
     dst: Name
-    role: NotRequired[Literal["generate", "forward"] | None]
+    role: NotRequired[Literal["generate", "forward", "copy"] | None]
     frames: NotRequired[MaybeCount]
     frame_bytes: NotRequired[MaybeCount]
     payload_bytes: NotRequired[MaybeCount]
