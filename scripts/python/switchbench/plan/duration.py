@@ -46,9 +46,9 @@ def _says_when_over(draft: Draft) -> bool:
 def _setup_s(draft: Draft, flows: float) -> float:
     """What a phase's learning frames take, or its queue pairs: each rank makes those of its own
     flows."""
-    dpdk = draft.values.get("dpdk", {})
-    if "learning_rate" in dpdk:
-        return float(dpdk["addresses"] / dpdk["learning_rate"] + _LEARNED_S)
+    options = draft.values[draft.transport]
+    if "learning_rate" in options:
+        return float(options["addresses"] / options["learning_rate"] + _LEARNED_S)
     if not draft.carrier.rdma:
         return 0.0
     ranks = sum(len(part.ranks) for part in draft.parts)

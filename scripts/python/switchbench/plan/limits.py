@@ -76,13 +76,15 @@ def _check_burst(draft: Draft) -> None:
 
 
 def _check_addresses(draft: Draft) -> None:
-    options = draft.values.get("dpdk", {})
+    options = draft.values[draft.transport]
     if options.get("destination", "port") == "port":
         return
     if options["header"] != "l2":
-        raise draft.problem("dpdk.destination", "frames to all ports have header l2")
+        raise draft.problem(f"{draft.transport}.destination", "frames to all ports have header l2")
     if options.get("addresses", 1) > 1:
-        raise draft.problem("dpdk.addresses", "of frames to all ports, each port has one address")
+        raise draft.problem(
+            f"{draft.transport}.addresses", "of frames to all ports, each port has one address"
+        )
 
 
 def _check_window(draft: Draft) -> None:

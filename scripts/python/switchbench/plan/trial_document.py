@@ -58,7 +58,7 @@ def trial_document(draft: Draft, identity: int, repeat: int) -> dict[str, Any]:
             "gap_ns": burst["gap"],
             "count": burst["count"],
         }
-    if _goes_elsewhere(values.get("dpdk", {})):
+    if _goes_elsewhere(values[draft.transport]):
         document["listen"] = True
     if "flood_limit" in values:
         document["flood_limit"] = values["flood_limit"]
@@ -69,9 +69,9 @@ def trial_document(draft: Draft, identity: int, repeat: int) -> dict[str, Any]:
     return document
 
 
-def _goes_elsewhere(dpdk: dict[str, Any]) -> bool:
+def _goes_elsewhere(options: dict[str, Any]) -> bool:
     """Whether ports without a flow may get frames that are measured there."""
-    return bool(dpdk.get("addresses", 1) > 1 or dpdk.get("destination", "port") != "port")
+    return bool(options.get("addresses", 1) > 1 or options.get("destination", "port") != "port")
 
 
 def _probe_sizes(draft: Draft) -> dict[str, Any]:
