@@ -34,6 +34,8 @@ static const cyaml_strval_t queueing_words[] = {
     {"output", MODEL_OUTPUT}, {"input", MODEL_INPUT}, {"voq", MODEL_VOQ}};
 static const cyaml_strval_t sharing_words[] = {{"port", false}, {"shared", true}};
 static const cyaml_strval_t forwarding_words[] = {{"store", false}, {"cut-through", true}};
+static const cyaml_strval_t class_words[] = {{"priority", MODEL_BY_PRIORITY},
+                                             {"dscp", MODEL_BY_DSCP}};
 static const cyaml_strval_t flow_words[] = {{"addresses", false}, {"tags", true}};
 
 static const cyaml_schema_field_t step_fields[] = {
@@ -99,7 +101,16 @@ static const cyaml_schema_field_t collapse_fields[] = {
 static const cyaml_schema_field_t table_fields[] = {
     CYAML_FIELD_UINT("size", OPTIONAL, struct table_text, size),
     CYAML_FIELD_UINT("learn_per_s", OPTIONAL, struct table_text, learn_per_s),
+    CYAML_FIELD_UINT("learn_queue", OPTIONAL, struct table_text, learn_queue),
     CYAML_FIELD_UINT("ageing_ms", OPTIONAL, struct table_text, ageing_ms),
+    CYAML_FIELD_END,
+};
+static const cyaml_schema_value_t bytes_entry = {CYAML_VALUE_UINT(CYAML_FLAG_DEFAULT, uint64_t)};
+static const cyaml_schema_field_t classes_fields[] = {
+    CYAML_FIELD_ENUM("by", CYAML_FLAG_STRICT, struct classes_text, by, class_words,
+                     CYAML_ARRAY_LEN(class_words)),
+    CYAML_FIELD_SEQUENCE("buffers", POINTER | OPTIONAL, struct classes_text, buffers, &bytes_entry,
+                         0, MODEL_CLASSES),
     CYAML_FIELD_END,
 };
 static const cyaml_schema_field_t pause_fields[] = {
@@ -127,6 +138,9 @@ static const cyaml_schema_field_t switch_fields[] = {
     CYAML_FIELD_UINT("active_ms", OPTIONAL, struct switch_text, active_ms),
     CYAML_FIELD_MAPPING("collapse", OPTIONAL, struct switch_text, collapse, collapse_fields),
     CYAML_FIELD_MAPPING("table", OPTIONAL, struct switch_text, table, table_fields),
+    CYAML_FIELD_MAPPING("classes", OPTIONAL, struct switch_text, classes, classes_fields),
+    CYAML_FIELD_UINT("recovery_ms", OPTIONAL, struct switch_text, recovery_ms),
+    CYAML_FIELD_BOOL("drop_undersize", OPTIONAL, struct switch_text, drop_undersize),
     CYAML_FIELD_ENUM("forwarding", OPTIONAL | CYAML_FLAG_STRICT, struct switch_text, cut_through,
                      forwarding_words, CYAML_ARRAY_LEN(forwarding_words)),
     CYAML_FIELD_UINT("latency_ns", OPTIONAL, struct switch_text, latency_ns),
@@ -304,6 +318,9 @@ static void read_switch(struct description *description)
         .threshold = text->threshold,
         .input_bytes = text->input_buffer > 0 ? text->input_buffer : buffer,
         .active_ns = (text->active_ms > 0 ? text->active_ms : DEFAULT_ACTIVE_MS) * MS,
+        .classes = text->classes.by,
+        .recovery_ns = text->recovery_ms * MS,
+        .drop_undersize = text->drop_undersize,
         .cut_through = text->cut_through,
         .latency_ns = text->latency_ns,
         .by_tag = text->by_tag,
@@ -321,6 +338,9 @@ static void read_switch(struct description *description)
         (text->collapse.window_ms > 0 ? text->collapse.window_ms : DEFAULT_WINDOW_MS) * MS;
     conf->table.size = text->table.size > 0 ? text->table.size : DEFAULT_TABLE;
     conf->table.learn_per_s = text->table.learn_per_s;
+    conf->table.learn_queue = text->table.learn_queue;
+    for (unsigned i = 0; i < text->classes.buffers_count; i++)
+        conf->class_bytes[i] = text->classes.buffers[i];
     conf->table.ageing_ns =
         (text->table.ageing_ms > 0 ? text->table.ageing_ms : DEFAULT_AGEING_MS) * MS;
     conf->pause.send = text->pause.send;

@@ -56,7 +56,14 @@ struct collapse_text {
 struct table_text {
     uint32_t size;
     uint32_t learn_per_s;
+    uint32_t learn_queue;
     uint32_t ageing_ms;
+};
+
+struct classes_text {
+    enum model_classes by;
+    uint64_t *buffers;
+    unsigned buffers_count;
 };
 
 struct pause_text {
@@ -80,6 +87,9 @@ struct switch_text {
     uint32_t active_ms;
     struct collapse_text collapse;
     struct table_text table;
+    struct classes_text classes;
+    uint32_t recovery_ms;
+    bool drop_undersize;
     bool cut_through;
     uint32_t latency_ns;
     struct pause_text pause;

@@ -33,7 +33,7 @@ static const char usage[] =
     "\n"
     "An Ethernet switch as described on standard input, between DPDK devices and kernel\n"
     "interfaces. The description is a YAML document that ends with a line '...'; after it, the\n"
-    "lines `report` and `clear` write and reset what the switch has counted. Records go to\n"
+    "lines `report`, `clear` and `reset MILLISECONDS` follow. Records go to\n"
     "standard output, one a line. It runs until its input ends, or SIGTERM.\n"
     "\n"
     "  --check        only read the description and say what is wrong with it\n"
@@ -139,6 +139,8 @@ static int set_up(struct program *program, struct err *err)
 
 static void run_command(struct program *program, const char *line)
 {
+    unsigned down_ms;
+
     if (strcmp(line, "report") == 0) {
         program->reports++; /* one after the other, as fast as they are read */
     } else if (strcmp(line, "clear") == 0) {
@@ -146,8 +148,10 @@ static void run_command(struct program *program, const char *line)
         for (unsigned i = 0; i < program->port_array.count; i++)
             program->port_array.ports[i].lost = 0;
         program->report.began_ns = clock_now();
+    } else if (sscanf(line, "reset %u", &down_ms) == 1) {
+        model_reset(program->port_array.model, down_ms * NS_PER_MS);
     } else if (line[0] != '\0') {
-        log_warning("'%.80s' is no command: report, clear", line);
+        log_warning("'%.80s' is no command: report, clear, reset MILLISECONDS", line);
     }
 }
 

@@ -51,7 +51,11 @@ struct input {
 };
 
 struct output {
-    struct fifo queue;
+    struct fifo queues[MODEL_CLASSES];
+    uint64_t class_bytes[MODEL_CLASSES]; /* in them */
+    uint32_t filled;                     /* classes that have a frame, a bit each */
+    int64_t load_ns;     /* when all that came would have left, had nothing been dropped late */
+    int64_t recovers_ns; /* it drops all until then */
     struct server wire;
     struct model_frame *sending;
     int64_t paused_until_ns;
@@ -84,6 +88,7 @@ struct hold {
 struct model {
     struct event_queue event_queue;
     int64_t now_ns;
+    int64_t down_until_ns; /* it is reset */
     const struct model_conf *conf;
     const struct model_host *host;
     unsigned ports;
@@ -267,6 +272,8 @@ void frame_unstore(struct model *model, struct model_frame *frame);
 
 /* Into the output's queue; false: no room, dropped. */
 bool output_accept(struct model *model, struct model_frame *frame);
+/* Drops what waits. */
+void output_empty(struct model *model, unsigned port, enum model_drop why);
 /* Sends what may be sent now. */
 void output_try(struct model *model, unsigned port);
 void output_send(struct model *model, unsigned port, struct model_frame *frame);

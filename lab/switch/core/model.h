@@ -22,6 +22,7 @@
 
 #define MODEL_PORTS_MAX 64
 #define MODEL_STEPS_MAX 16
+#define MODEL_CLASSES 8
 #define MODEL_NEVER INT64_MAX
 #define MODEL_FLOOD 0xfe /* in place of an output: all ports but the source's */
 #define MODEL_NO_PORT (-1)
@@ -47,6 +48,7 @@ struct model_frame {
     uint16_t marks;
     uint8_t in;
     uint8_t out; /* the port by which it leaves */
+    uint8_t class;
 };
 static_assert(sizeof(struct model_frame) <= 64, "one cache line");
 
@@ -71,6 +73,10 @@ struct model_rates {
 };
 
 enum model_queueing { MODEL_OUTPUT, MODEL_INPUT, MODEL_VOQ };
+
+/* What a frame's class of service follows from: the priority of its 802.1Q tag, or the three upper
+ * bits of its DSCP. A frame without is of class 0. */
+enum model_classes { MODEL_ONE_CLASS, MODEL_BY_PRIORITY, MODEL_BY_DSCP };
 
 struct model_port_conf {
     const char *name;
@@ -120,7 +126,11 @@ struct model_conf {
     uint64_t
         buffer_bytes; /* of each output (queueing input, voq: each input), or of all together */
     bool shared;
-    double threshold;     /* shared: a queue may hold so many times what is free; 0: no threshold */
+    double threshold; /* shared: a queue may hold so many times what is free; 0: no threshold */
+    enum model_classes classes;          /* queueing output: the highest class goes first */
+    uint64_t class_bytes[MODEL_CLASSES]; /* of each at an output, within its buffer; 0: no limit */
+    int64_t recovery_ns;  /* an output that overflowed drops all for so long behind it; 0: none */
+    bool drop_undersize;  /* frames below 64 bytes, which a link without padding may bring */
     uint64_t input_bytes; /* before a fabric of limited capacity, each port */
     struct model_rates capacity; /* the module's, by its active ports */
     int64_t active_ns;           /* a port is active so long after a frame came in by it */
@@ -131,6 +141,7 @@ struct model_conf {
     struct {
         uint32_t size;
         uint32_t learn_per_s; /* 0: any number */
+        uint32_t learn_queue; /* addresses that may wait for that */
         int64_t ageing_ns;
     } table;
     bool cut_through;
@@ -153,8 +164,10 @@ enum model_drop {
     MODEL_DROP_INPUT,    /* no room before the fabric */
     MODEL_DROP_FAULT,    /* planted */
     MODEL_DROP_DEAD,     /* planted: its port is dead */
-    MODEL_DROP_SIZE,     /* longer than the MTU allows, or shorter than a header */
+    MODEL_DROP_SIZE,     /* longer than the MTU allows, or too short */
     MODEL_DROP_FILTERED, /* nowhere to go: the destination is where it came from */
+    MODEL_DROP_RECOVERY, /* its output overflowed shortly before */
+    MODEL_DROP_RESET,    /* the switch was reset */
     MODEL_DROP_MEMORY,   /* no memory for a copy: the host's doing */
     MODEL_DROP_HOST,     /* the device behind the port took no more: the host's doing */
     MODEL_DROP_LINK,     /* no station is plugged in */
@@ -243,6 +256,10 @@ int64_t model_next(const struct model *model);
 /* After `leave`: the device did not take the frame after all (MODEL_DROP_HOST), or there is none
  * (MODEL_DROP_LINK). It stays the caller's. */
 void model_refused(struct model *model, const struct model_frame *frame, enum model_drop why);
+
+/* The switch is reset: it forgets its addresses, drops what waits at its outputs (queueing output),
+ * and all that comes in the next `down_ns`. */
+void model_reset(struct model *model, int64_t down_ns);
 
 /* All counts to zero, high-water marks to the present, faults to their seeds. For a model with
  * nothing inside. */

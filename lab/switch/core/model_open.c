@@ -31,6 +31,7 @@ static void open_port(struct model *model, unsigned port, int64_t now_ns)
     input->wire =
         (struct server){.byte_time = conf->trunk ? 0 : output->wire.byte_time, .free_ns = now_ns};
     input->paused_until_ns = output->paused_until_ns = now_ns;
+    output->load_ns = output->recovers_ns = now_ns;
     input->active_ns = INT64_MIN / 2;
     input->renew_ns = MODEL_NEVER;
     for (unsigned i = 0; i < MODEL_PORTS_MAX; i++)
@@ -59,6 +60,10 @@ static int check(const struct model_conf *conf, struct err *err)
             "other: a frame would wait at its input for two things");
     if (conf->queueing != MODEL_OUTPUT && conf->shared)
         return err_set(err, -EINVAL, "shared memory is the outputs': queueing has to be output");
+    if (conf->queueing != MODEL_OUTPUT &&
+        (conf->classes != MODEL_ONE_CLASS || conf->recovery_ns > 0))
+        return err_set(err, -EINVAL,
+                       "classes and a recovery are the outputs': queueing has to be output");
     if (conf->pause.send && conf->pause.low_bytes >= conf->pause.high_bytes)
         return err_set(err, -EINVAL, "pause: low has to be below high");
     if (conf->table.size == 0 || conf->table.size > TABLE_SIZE_MAX)
@@ -106,7 +111,7 @@ int model_open(struct model **out, const struct model_conf *conf, const struct m
     model->conf = conf;
     model->host = host;
     model->ports = conf->port_count;
-    model->now_ns = now_ns;
+    model->now_ns = model->down_until_ns = now_ns;
     event_queue_open(&model->event_queue, agent_match(model) + 1);
     for (unsigned i = 0; i < model->ports; i++)
         open_port(model, i, now_ns);
@@ -143,7 +148,8 @@ void model_close(struct model *model)
     for (unsigned i = 0; i < model->ports; i++) {
         release_all(model, &model->inputs[i].arriving);
         release_all(model, &model->inputs[i].waiting);
-        release_all(model, &model->outputs[i].queue);
+        for (unsigned j = 0; j < MODEL_CLASSES; j++)
+            release_all(model, &model->outputs[i].queues[j]);
         for (unsigned j = 0; model->voq != NULL && j < model->ports; j++)
             release_all(model, &model->voq[i][j]);
         if (model->outputs[i].sending != NULL)

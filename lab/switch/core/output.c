@@ -6,11 +6,16 @@
 
 #define PAUSE_BYTES (MODEL_SIZE_MIN + MODEL_LAYER1)
 
-static bool has_room(const struct model *model, const struct output *output, uint32_t size)
+static bool has_room(const struct model *model, const struct output *output,
+                     const struct model_frame *frame)
 {
     const struct model_conf *conf = model->conf;
+    uint32_t size = frame_size(frame);
     uint64_t wanted = output->queue_bytes + size;
+    uint64_t class_bytes = conf->class_bytes[frame->class];
 
+    if (class_bytes > 0 && output->class_bytes[frame->class] + size > class_bytes)
+        return false;
     if (!conf->shared)
         return wanted <= output->most_bytes;
     if (model->shared_bytes + size > conf->buffer_bytes)
@@ -20,14 +25,54 @@ static bool has_room(const struct model *model, const struct output *output, uin
            (double)wanted <= conf->threshold * (double)(conf->buffer_bytes - model->shared_bytes);
 }
 
-static void take_room(struct model *model, unsigned port, int64_t bytes)
+static void take_room(struct model *model, unsigned port, unsigned class, int64_t bytes)
 {
     struct output *output = &model->outputs[port];
 
+    output->class_bytes[class] += (uint64_t)bytes;
     output->queue_bytes += (uint64_t)bytes;
     model->shared_bytes += (uint64_t)bytes;
     if (output->queue_bytes > model->truth[port].queue_high_bytes)
         model->truth[port].queue_high_bytes = output->queue_bytes;
+}
+
+/* The output's processor is busy with an overload until some time behind its end: what it would
+ * hold had it dropped for want of room alone says when that is. */
+static bool recovers(const struct model *model, struct output *output,
+                     const struct model_frame *frame)
+{
+    int64_t now_ns = model->now_ns;
+    int64_t from_ns = output->load_ns > now_ns ? output->load_ns : now_ns;
+    uint64_t most_ns = output->most_bytes * output->wire.byte_time >> RATE_SHIFT;
+    uint64_t frame_ns = wire_bytes(frame) * output->wire.byte_time >> RATE_SHIFT;
+
+    if ((uint64_t)(from_ns - now_ns) + frame_ns > most_ns)
+        output->recovers_ns = now_ns + model->conf->recovery_ns;
+    else
+        output->load_ns = from_ns + (int64_t)frame_ns;
+    return now_ns < output->recovers_ns;
+}
+
+static void push(struct output *output, struct model_frame *frame)
+{
+    fifo_push(&output->queues[frame->class], frame);
+    output->filled |= 1u << frame->class;
+}
+
+/* The first of the highest class; the output has a frame. */
+static struct fifo *first_queue(struct output *output)
+{
+    return &output->queues[31 - __builtin_clz(output->filled)];
+}
+
+static struct model_frame *pop(struct output *output)
+{
+    struct fifo *queue = first_queue(output);
+    struct model_frame *frame = fifo_pop(queue);
+
+    if (queue->first == NULL)
+        output->filled &= ~(1u << frame->class);
+    return frame;
 }
 
 bool output_accept(struct model *model, struct model_frame *frame)
@@ -36,12 +81,16 @@ bool output_accept(struct model *model, struct model_frame *frame)
 
     if (model->conf->ports[frame->out].trunk)
         output->over_ns[frame->in] = model->now_ns;
-    if (!has_room(model, output, frame_size(frame))) {
+    if (model->conf->recovery_ns > 0 && recovers(model, output, frame)) {
+        frame_drop(model, frame, MODEL_DROP_RECOVERY);
+        return false;
+    }
+    if (!has_room(model, output, frame)) {
         frame_drop(model, frame, MODEL_DROP_QUEUE);
         return false;
     }
-    take_room(model, frame->out, frame_size(frame));
-    fifo_push(&output->queue, frame);
+    take_room(model, frame->out, frame->class, frame_size(frame));
+    push(output, frame);
     if ((frame->marks & MARK_STORED) == 0)
         frame_store(model, frame);
     if (output->sending == NULL && !output->control_leaves)
@@ -71,7 +120,7 @@ void output_send(struct model *model, unsigned port, struct model_frame *frame)
 void output_try(struct model *model, unsigned port)
 {
     struct output *output = &model->outputs[port];
-    struct model_frame *frame = output->queue.first;
+    struct model_frame *frame;
     int64_t start;
 
     if (output->sending != NULL || output->control_leaves)
@@ -85,15 +134,28 @@ void output_try(struct model *model, unsigned port)
         wake(model, agent_match(model), model->now_ns);
         return;
     }
-    if (frame == NULL) {
+    if (output->filled == 0) {
         wake(model, agent_output(model, port), MODEL_NEVER);
         return;
     }
+    frame = first_queue(output)->first;
     start = frame->time_ns > output->paused_until_ns ? frame->time_ns : output->paused_until_ns;
     if (start > model->now_ns)
         wake(model, agent_output(model, port), start);
     else
-        output_send(model, port, fifo_pop(&output->queue));
+        output_send(model, port, pop(output));
+}
+
+void output_empty(struct model *model, unsigned port, enum model_drop why)
+{
+    struct output *output = &model->outputs[port];
+
+    while (output->filled != 0) {
+        struct model_frame *frame = pop(output);
+
+        take_room(model, port, frame->class, -(int64_t)frame_size(frame));
+        frame_drop(model, frame, why);
+    }
 }
 
 /* By its flow, and by flow and the port where nobody asked for it. */
@@ -146,7 +208,7 @@ static void finish(struct model *model, unsigned port)
 
     output->sending = NULL;
     if (model->conf->queueing == MODEL_OUTPUT)
-        take_room(model, port, -(int64_t)frame_size(frame));
+        take_room(model, port, frame->class, -(int64_t)frame_size(frame));
     else
         crossbar_done(model, frame);
     frame_unstore(model, frame);

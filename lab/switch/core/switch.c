@@ -6,10 +6,11 @@
 #define CUT_THROUGH_BYTES (64 + 8) /* preamble and the first 64 bytes */
 
 const char *const model_drop_names[MODEL_DROPS] = {
-    [MODEL_DROP_QUEUE] = "queue",   [MODEL_DROP_INPUT] = "input",
-    [MODEL_DROP_FAULT] = "fault",   [MODEL_DROP_DEAD] = "dead",
-    [MODEL_DROP_SIZE] = "size",     [MODEL_DROP_FILTERED] = "filtered",
-    [MODEL_DROP_MEMORY] = "memory", [MODEL_DROP_HOST] = "host",
+    [MODEL_DROP_QUEUE] = "queue",       [MODEL_DROP_INPUT] = "input",
+    [MODEL_DROP_FAULT] = "fault",       [MODEL_DROP_DEAD] = "dead",
+    [MODEL_DROP_SIZE] = "size",         [MODEL_DROP_FILTERED] = "filtered",
+    [MODEL_DROP_RECOVERY] = "recovery", [MODEL_DROP_RESET] = "reset",
+    [MODEL_DROP_MEMORY] = "memory",     [MODEL_DROP_HOST] = "host",
     [MODEL_DROP_LINK] = "link",
 };
 
@@ -37,7 +38,8 @@ struct model_frame *frame_copy(struct model *model, const struct model_frame *fr
 
 void frame_drop(struct model *model, struct model_frame *frame, enum model_drop why)
 {
-    unsigned port = why == MODEL_DROP_QUEUE ? frame->out : frame->in;
+    bool at_output = why == MODEL_DROP_QUEUE || why == MODEL_DROP_RECOVERY;
+    unsigned port = at_output ? frame->out : frame->in;
 
     frame_unstore(model, frame);
     frame->flow->counts.dropped[why]++;
@@ -161,10 +163,31 @@ static enum model_drop refusal(const struct model *model, const struct model_fra
 
     if ((model->dead & bit(frame->in)) != 0)
         return MODEL_DROP_DEAD;
+    if (model->now_ns < model->down_until_ns)
+        return MODEL_DROP_RESET;
+    if (model->conf->drop_undersize && frame_size(frame) < MODEL_SIZE_MIN)
+        return MODEL_DROP_SIZE;
     if (frame->length > most &&
         (frame->length > most + VLAN_TAG || big_endian(frame->data + 12) != 0x8100))
         return MODEL_DROP_SIZE;
     return out == frame->in ? MODEL_DROP_FILTERED : MODEL_DROPS;
+}
+
+/* The class of service: of an IP header the precedence, which DSCP's three upper bits are (RFC 2474
+ * 4.2.2). */
+static uint8_t class_of(const struct model *model, const struct model_frame *frame)
+{
+    const uint8_t *at = frame->data + 12;
+    bool tagged = big_endian(at) == 0x8100;
+
+    if (model->conf->classes == MODEL_BY_PRIORITY)
+        return tagged && frame->length >= HEADER + VLAN_TAG ? at[2] >> 5 : 0;
+    if (frame->length < HEADER + VLAN_TAG + 2)
+        return 0;
+    at += tagged ? VLAN_TAG : 0;
+    if (big_endian(at) == 0x0800)
+        return at[3] >> 5;
+    return big_endian(at) == 0x86dd ? (at[2] & 0x0f) >> 1 : 0;
 }
 
 static void route(struct model *model, struct model_frame *frame)
@@ -175,7 +198,9 @@ static void route(struct model *model, struct model_frame *frame)
     bool measured;
     int found;
 
-    if (!is_group(source) && (model->dead & bit(frame->in)) == 0)
+    frame->class = model->conf->classes == MODEL_ONE_CLASS ? 0 : class_of(model, frame);
+    if (!is_group(source) && (model->dead & bit(frame->in)) == 0 &&
+        model->now_ns >= model->down_until_ns)
         table_learn(&model->table, source, frame->in, model->now_ns);
     found = is_group(destination) ? MODEL_NO_PORT
                                   : table_find(&model->table, destination, model->now_ns);
@@ -278,6 +303,14 @@ int64_t model_next(const struct model *model)
 }
 
 /* --- truth --- */
+
+void model_reset(struct model *model, int64_t down_ns)
+{
+    model->down_until_ns = model->now_ns + down_ns;
+    table_clear(&model->table);
+    for (unsigned i = 0; i < model->ports; i++)
+        output_empty(model, i, MODEL_DROP_RESET);
+}
 
 void model_clear(struct model *model)
 {

@@ -36,6 +36,7 @@ int table_open(struct table *table, const struct model_conf *conf)
         .next_learn_ns = INT64_MIN,
         .oldest_ns = INT64_MAX,
     };
+    table->learn_wait_ns = conf->table.learn_queue * table->learn_gap_ns;
     table->entries = calloc(places, sizeof *table->entries);
     table->spare = calloc(places, sizeof *table->spare);
     return table->entries != NULL && table->spare != NULL ? 0 : -ENOMEM;
@@ -75,14 +76,16 @@ static void sweep(struct table *table, int64_t now_ns)
     }
 }
 
-/* Learning takes the switch's processor some time. */
+/* Learning takes the switch's processor some time; what waits for it is in the table already. */
 static bool may_learn(struct table *table, int64_t now_ns)
 {
-    if (now_ns < table->next_learn_ns) {
+    int64_t start_ns = now_ns > table->next_learn_ns ? now_ns : table->next_learn_ns;
+
+    if (start_ns - now_ns > table->learn_wait_ns) {
         table->truth.refused_rate++;
         return false;
     }
-    table->next_learn_ns = now_ns + table->learn_gap_ns;
+    table->next_learn_ns = start_ns + table->learn_gap_ns;
     return true;
 }
 
@@ -105,6 +108,13 @@ static void insert(struct table *table, uint64_t mac, unsigned port, int64_t now
     table->truth.learned++;
     if (now_ns < table->oldest_ns)
         table->oldest_ns = now_ns;
+}
+
+void table_clear(struct table *table)
+{
+    memset(table->entries, 0, ((size_t)table->mask + 1) * sizeof *table->entries);
+    table->oldest_ns = INT64_MAX;
+    table->truth.entries = 0;
 }
 
 void table_learn(struct table *table, uint64_t mac, unsigned port, int64_t now_ns)

@@ -21,6 +21,7 @@ struct table {
     uint32_t size;
     int64_t ageing_ns;
     int64_t learn_gap_ns;
+    int64_t learn_wait_ns; /* as long as the addresses that may wait take */
     int64_t next_learn_ns;
     int64_t oldest_ns; /* no entry was seen before */
     struct model_table_truth truth;
@@ -30,6 +31,9 @@ struct table {
 
 int table_open(struct table *table, const struct model_conf *conf);
 void table_close(struct table *table);
+
+/* Forgets all stations. */
+void table_clear(struct table *table);
 
 /* The station `mac` was heard on `port`. */
 void table_learn(struct table *table, uint64_t mac, unsigned port, int64_t now_ns);

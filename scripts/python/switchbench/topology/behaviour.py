@@ -56,7 +56,15 @@ class AddressTable(_Strict):
 
     size: Annotated[int, Field(ge=1, le=1 << 20)] | None = None
     learn_per_s: _Count | None = None
+    learn_queue: _Count | None = None
     ageing_ms: Annotated[int, Field(ge=1)] | None = None
+
+
+class Classes(_Strict):
+    """Classes of service: what they follow from, and what each may fill of an output's buffer."""
+
+    by: Literal["priority", "dscp"]
+    buffers: Annotated[list[_Bytes], Field(max_length=8)] | None = None
 
 
 class Pause(_Strict):
@@ -110,6 +118,9 @@ class Behaviour(_Strict):
     active_ms: Annotated[int, Field(ge=1, le=60_000)] | None = None
     collapse: Collapse | None = None
     table: AddressTable | None = None
+    classes: Classes | None = None
+    recovery_ms: Annotated[int, Field(ge=1, le=60_000)] | None = None
+    drop_undersize: bool | None = None
     forwarding: Literal["store", "cut-through"] | None = None
     latency_ns: Annotated[int, Field(ge=0, le=2**32 - 1)] | None = None
     pause: Pause | None = None
