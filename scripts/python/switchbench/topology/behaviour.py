@@ -64,7 +64,7 @@ class Classes(_Strict):
     """Classes of service: what they follow from, and what each may fill of an output's buffer."""
 
     by: Literal["priority", "dscp"]
-    buffers: Annotated[list[_Bytes], Field(max_length=8)] | None = None
+    buffers: Annotated[list[Bytes], Field(max_length=8)] | None = None
 
 
 class Pause(_Strict):
