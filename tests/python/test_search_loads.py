@@ -11,11 +11,12 @@ from hypothesis import strategies as st
 
 from search_devices import LossyDevice, run
 from switchbench.search.drive import Search
-from switchbench.search.estimates import check_time, estimate_s
+from switchbench.search.estimates import estimate_s
 from switchbench.search.goals import NDR, PDR, RFC2544, TST009, SearchGoal
 from switchbench.search.loads import LoadGrid, LoadRange
 from switchbench.search.multiple import LoadSearch
 from switchbench.search.outcomes import (
+    CannotBeMet,
     InProgress,
     LimitedByTester,
     LossAtMin,
@@ -188,12 +189,9 @@ def test_estimate_is_what_a_device_that_behaves_takes() -> None:
 
 
 def test_what_cannot_be_met_is_said_per_size() -> None:
-    sizes = {"64 B": LOADS, "1518 B": LoadRange(813.0, 812_744.0)}
-    assert check_time([NDR], sizes, 300.0) is None
-    found = check_time([TST009], sizes, 100.0)
-    assert found is not None
-    assert list(found.estimates_s) == ["64 B", "1518 B"]
-    assert "time_limit, 100 s for each size: they take 64 B about" in found.sentence
+    found = CannotBeMet(100.0, {"64 B": 70.0, "1518 B": 60.0})
+    assert "in time_limit, 100 s: 64 B about 70 s, 1518 B about 60 s" in found.sentence
+    assert "together 130 s" in found.sentence
 
 
 @pytest.mark.parametrize("widths", [[0.005], [0.005, 0.003], [0.01, 0.1, 0.0007], [0.3]])

@@ -10,12 +10,17 @@ from typing import Any
 import pytest
 
 from configs import LAB, compile_text
-from switchbench.analysis.searches import search_entries, suite_trials, trial_loss
+from switchbench.analysis.measures import PhaseResult, PortShares
+from switchbench.analysis.suite import SuiteCourse, replayed, search_entries
+from switchbench.analysis.suite_facts import trial_facts, trial_loss
 from switchbench.base.errors import ConfigurationError
 from switchbench.base.model import Load, Run
 from switchbench.plan.compile import refuse_too_long
-from switchbench.plan.suite import range_of, searches_of
+from switchbench.plan.suite import estimates_s, range_of, searches_of
+from switchbench.records.flows import PhaseRecords
 from switchbench.records.plan_file import read_plan
+from switchbench.records.rows import PhaseKey, Rows
+from switchbench.search.suites.declaration import SuiteParameters, TrialFacts
 from switchbench.search.trials import TrialLoss
 from synthetic import make_run, make_site, make_trial
 from test_controller import Bench, summary_of
@@ -23,16 +28,16 @@ from test_controller import Bench, summary_of
 SUITE = LAB + "suite: ndr-pdr\ntransport: dpdk\n"
 
 
-def entry(trial: int, offered: int | None, lost: int | None, **changes: Any) -> dict[str, Any]:
-    values = {"trial": trial, "offered_frames": offered, "lost_frames": lost, "state": "complete"}
-    return values | {"tester_limited": []} | changes
+def facts(offered: int, lost: int, limited: bool = False) -> TrialFacts:
+    return TrialFacts(offered=offered, lost=lost, tester_limited=limited)
 
 
 def a_run() -> Run:
     site = make_site(2)
     document = {"id": 0, "window_ns": 5 * 10**9, "interval_ns": 2 * 10**9}
     searches = searches_of([make_trial(site, document=document)])
-    return make_run(site, suite="ndr-pdr", searches=searches)
+    estimates = estimates_s("ndr-pdr", SuiteParameters(), searches)
+    return make_run(site, suite="ndr-pdr", searches=searches, estimates_s=estimates)
 
 
 def test_a_suite_is_one_search_per_size(tmp_path: Path) -> None:
@@ -53,7 +58,7 @@ def test_a_suite_is_one_search_per_size(tmp_path: Path) -> None:
         ("transport: tcp\n", "pairs over tcp (stream) has none: use dpdk or udp"),
         (
             "transport: dpdk\nexpect: [{measure: lost_frames, require: '== 0'}]\n",
-            "are not judged yet where a suite chooses the trials",
+            "lost_frames is not judged where suite ndr-pdr chooses the trials",
         ),
     ],
 )
@@ -65,55 +70,59 @@ def test_refused(tmp_path: Path, more: str, words: str) -> None:
 
 def test_too_little_time_is_refused_with_an_estimate(tmp_path: Path) -> None:
     run = compile_text(tmp_path, SUITE + "time_limit: 30s\n")
-    with pytest.raises(
-        ConfigurationError, match=r"time_limit, 30 s for each size: they take pairs"
-    ):
+    with pytest.raises(ConfigurationError, match=r"time_limit, 30 s: pairs 1518 B about"):
         refuse_too_long(run)
     refuse_too_long(compile_text(tmp_path, SUITE + "time_limit: 10min\n"))
 
 
+def result(**changes: Any) -> PhaseResult:
+    values = {"offered_frames": 1000, "lost_frames": 3, "state": "complete", "tester_limited": []}
+    values |= {"misdelivered_frames": 0, "latency": None, "window_s": 1.0} | changes
+    flows, rows = PhaseRecords().flows(), Rows.of("port", [])
+    shares = PortShares({}, {}, {})
+    key = PhaseKey(0, 0, "lab", 0)
+    return PhaseResult(key, values, flows, shares, {}, flows, rows, {}, lambda _: None)
+
+
 @pytest.mark.parametrize(
-    ("entries", "expected"),
+    ("results", "expected"),
     [
-        ([entry(0, 1000, 3), entry(0, 500, 0)], TrialLoss(1500, 3, 1.0)),
-        ([entry(0, 1000, -1)], TrialLoss(1000, 0, 1.0)),
-        ([entry(0, 10, 1, tester_limited=["late"])], TrialLoss(10, 1, 1.0, None, True)),
-        ([entry(0, 10, None)], TrialLoss(0, 0, 1.0, None, True)),
-        ([entry(0, 10, 0, state="partial")], TrialLoss(0, 0, 1.0, None, True)),
-        ([entry(0, 0, 0)], TrialLoss(0, 0, 1.0, None, True)),
+        ([result(), result(offered_frames=500, lost_frames=0)], TrialLoss(1500, 3, 1.0)),
+        ([result(lost_frames=-1)], TrialLoss(1000, 0, 1.0)),
+        ([result(tester_limited=["late"])], TrialLoss(1000, 3, 1.0, None, True)),
+        ([result(lost_frames=None)], TrialLoss(0, 0, 1.0, None, True)),
+        ([result(state="partial")], TrialLoss(0, 0, 1.0, None, True)),
+        ([result(offered_frames=0)], TrialLoss(0, 0, 1.0, None, True)),
         ([], TrialLoss(0, 0, 1.0, None, True)),
     ],
 )
-def test_what_a_trial_lost(entries: list[dict[str, Any]], expected: TrialLoss) -> None:
-    assert trial_loss(1.0, entries) == expected
+def test_what_a_trial_lost(results: list[PhaseResult], expected: TrialLoss) -> None:
+    found = trial_facts(results)
+    assert trial_loss(1.0, found, found.lost) == expected
 
 
-def test_trials_are_ordinary_ones(tmp_path: Path) -> None:
+def test_trials_are_ordinary_ones() -> None:
     run = a_run()
-    chosen = suite_trials(run)
-    trial = next(chosen)
-    trials, entries = [], []
-    try:
-        while True:
-            trials.append(trial)
-            lost = max(0, round(10**6 * (1 - 40 / (trial.load.percent or 0))))
-            entries.append(entry(trial.id, 10**6, lost))
-            trial = chosen.send(entries[-1:])
-    except StopIteration:
-        pass
+    course = SuiteCourse(run)
+    measured: dict[int, TrialFacts] = {}
+    trials = []
+    while (trial := course.trial) is not None:
+        trials.append(trial)
+        lost = max(0, round(10**6 * (1 - 40 / (trial.load.percent or 0))))
+        measured[trial.id] = facts(10**6, lost)
+        course.answer(measured[trial.id])
     assert [trial.id for trial in trials] == list(range(len(trials)))
     assert trials[0].load == Load(percent=95.0)
     for trial in trials:
         assert trial.document["load"] == {"percent": trial.load.percent}
         assert trial.document["window_ns"] == trial.document["interval_ns"] == 10**9
         assert (trial.window_s, trial.search) == (1.0, 0)
-    measured = replace(run, trials=tuple(trials))
-    ndr, pdr = search_entries(measured, entries)
+    ndr, pdr = search_entries(replayed(run, measured))
     assert ndr["relevant_lower_bound"] <= 40 < ndr["relevant_upper_bound"]
     assert pdr["relevant_lower_bound"] <= 40 / 0.995 < pdr["relevant_upper_bound"]
     assert ndr["relative_width"] <= 0.005
     assert (ndr["regular"], ndr["trials"]) == (True, len(trials))
-    cut, _ = search_entries(measured, entries[:5])
+    cut, _ = search_entries(replayed(run, {trial: measured[trial] for trial in range(5)}))
     assert cut["outcome"] == "The search has not ended yet."
 
 

@@ -25,7 +25,7 @@ INCONCLUSIVE = "inconclusive"
 
 FAILURES_NAMED = 20  # of one clause, the worst first
 
-_SPEC_KEYS = ("id", "clause", "source", "where", "measure", "over", "require")
+SPEC_KEYS = ("id", "clause", "source", "where", "measure", "over", "require")
 
 TrialKey = tuple[int, int]  # trial, repeat
 
@@ -135,7 +135,7 @@ class _Seen:
         doubts = self._doubts(wanted, unsure)
         clause, worst = self.clause, self.worst
         margin = None if worst is None or worst.value is None else clause.margin(worst.value)
-        return {name: clause.spec.get(name) for name in _SPEC_KEYS} | {
+        return {name: clause.spec.get(name) for name in SPEC_KEYS} | {
             "limit": clause.limit,
             "unit": clause.measure.unit,
             "verdict": INCONCLUSIVE if doubts else REFUSED if self.failed else ACCEPTED,
@@ -146,7 +146,7 @@ class _Seen:
             "trials_measured": len(wanted & self.trials),
             "value": None if worst is None else worst.value,
             "margin": margin,
-            "margin_percent": _percent(margin, clause.limit),
+            "margin_percent": percent_of(margin, clause.limit),
             "of": None if worst is None else worst.at.words(clause.over),
             "at": None if worst is None else worst.at._asdict(),
             "failures": self._named(),
@@ -272,6 +272,6 @@ class Judge:
         return [seen.verdict(unsure, not_needed) for seen in self._clauses]
 
 
-def _percent(margin: float | None, limit: float) -> float | None:
+def percent_of(margin: float | None, limit: float) -> float | None:
     """The margin in percent of the limit."""
     return None if margin is None or not limit else 100.0 * margin / abs(limit)

@@ -11,8 +11,7 @@ from .judge import ACCEPTED, INCONCLUSIVE, REFUSED
 
 SCOPE = (
     "The verdict is about these clauses and what was measured in this run, nothing else. A clause "
-    "may cite a standard; no suite of a standard is run, so conformance to one is neither tested "
-    "nor claimed."
+    "may cite a standard, and a suite may follow one; conformance to a standard is not claimed."
 )
 
 

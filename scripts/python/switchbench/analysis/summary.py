@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -33,11 +34,12 @@ from .other_traffic import OtherTraffic
 from .overall import exit_status, overall
 from .phase_results import PhaseResults, contradiction, surplus
 from .ports import PortTable
-from .searches import search_entries
 from .statistics import RepeatTable
+from .suite_table import SuiteTable
 from .transports import compare
 
 REFUSED_RUN = 2  # the exit status
+_ORDER = itemgetter("trial", "repeat", "phase")
 NOT_ENDED = (
     "this run has not ended, or its command was killed: `switchbench table DIR --again` makes "
     "the summary of what was measured"
@@ -60,7 +62,7 @@ class Summary:
         self._run = run
         self._expected = Expected(run)
         self._trials = {(trial.id, trial.repeat): trial for trial in run.trials}
-        self._judge = Judge(() if brief else run.expectations, run.trials)
+        self._judge = Judge(() if brief or run.suite else run.expectations, run.trials)
         self._repeats = RepeatTable(run.trials)
         self._sweep = sweep.SweepTable(self._trials)
         self._computing = scatter.ComputeTable()
@@ -74,6 +76,7 @@ class Summary:
         self._closed: set[tuple[int, int]] = set()
         self._nodes = {process.name for process in run.site.processes}
         self._entries: list[dict[str, Any]] = []
+        self.suite = SuiteTable()
         self._plans: list[dict[str, Any]] = []
         self._flows_seen: dict[tuple[int, int], int] = {}
         self._floors: dict[tuple[str, str, str], Histogram] = {}  # by node, transport and kind
@@ -159,6 +162,7 @@ class Summary:
         reasons = list(faults)
         missing = self._missing()
         expectations = self._judge.verdicts(self._doubts(), self._not_needed())
+        expectations += self.suite.verdicts(self._run)
         gaps = "partial" if reasons or missing else "complete"
         status = gaps if self._entries else "failed"
         steps = self._executions.summary()
@@ -168,7 +172,7 @@ class Summary:
             "exit_status": REFUSED_RUN if refused else exit_status(status, expectations),
             "errors": reasons,
             "run": self._about(about),
-            "trials": sorted(self._entries, key=_order),
+            "trials": sorted(self._entries, key=_ORDER),
             "plans": self._plans,
             "statistics": self._repeats.summary(),
             "switch_counters": self.switch,
@@ -193,8 +197,7 @@ class Summary:
             ],
             "not_measured": missing + self._notes + list(_left_out(about)),
         }
-        if self._run.searches:
-            result["searches"] = search_entries(self._run, self._entries)
+        result |= self.suite.summary(self._run)
         whole: dict[str, Any] = rounded(result)
         return whole
 
@@ -291,8 +294,6 @@ class Summary:
         phase.add_lines(line, line)
         return phase
 
-    # --- what they amount to ---------------------------------------------------------------
-
     def _close_phases(self, key: tuple[int, int]) -> None:
         """Those of a trial that all nodes have told of."""
         for phase in self._open[key].told(self._nodes):
@@ -311,6 +312,7 @@ class Summary:
                 self._ports.add(result, trial.transport)
                 self._findings.add(result)
                 self._judge.add(result)
+                self.suite.add(result)
                 alarms = [
                     *contradiction(result),
                     *windows_above_line(result, self._run.site),
@@ -334,11 +336,12 @@ class Summary:
         self._closed.add(key)
         trial = self._trials[key]
         for part in trial.parts:
-            entries = sorted(open_trial.entries.get(part.network, []), key=_order)
+            entries = sorted(open_trial.entries.get(part.network, []), key=_ORDER)
             if entries:
                 plan = plan_entry(trial, part, entries, open_trial.ended)
                 self._plans.append(plan)
                 self._repeats.add(trial, part.network, self._value(trial, plan, entries))
+        self.suite.close(trial)
         for _, _, alarms in sorted(open_trial.alarms):
             self._alarms += alarms
         if self._brief:
@@ -386,15 +389,11 @@ class Summary:
                 sentences.append(f"{trial_words(trial)}: {share} measured")
         lost = sum(entry["flows"] - entry["flows_observed"] for entry in self._entries)
         if lost:
-            words = f"{lost} flows have" if lost > 1 else "1 flow has"
-            sentences.append(f"{words} the record of one side only")
+            have = "has" if lost == 1 else "have"
+            sentences.append(f"{of(lost, 'flow')} {have} the record of one side only")
         return sentences
 
 
 def _left_out(about: Mapping[str, Any]) -> Iterator[str]:
     for host in about.get("excluded_hosts", []):
         yield f"{host['host']} was left out: {host['reason']}"
-
-
-def _order(entry: Mapping[str, Any]) -> tuple[int, int, int]:
-    return entry["trial"], entry["repeat"], entry["phase"]

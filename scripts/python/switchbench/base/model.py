@@ -179,9 +179,10 @@ class Run:
     start_s: float = 0.0  # what it takes before the first trial
     unbuilt: tuple[str, ...] = ()
     not_alternated: str | None = None  # why transports ran one after the other, where they did
-    suite: str | None = None  # of search/suites.py; its searches choose the trials, one by one
+    suite: str | None = None  # of search/suites/; its measurements choose the trials, one by one
+    suite_parameters: dict[str, float] = field(default_factory=dict)  # of search/suites/declaration
     searches: tuple[Trial, ...] = ()  # a suite's, each as a trial at the max load (plan/suite.py)
-    search_s: float = 0.0  # what they should take in total
+    estimates_s: tuple[float, ...] = ()  # what each of them should take
     remeasure: int = 0  # how often a phase that the tester limited is measured again at most
     again: tuple[Trial, ...] = ()  # trials that do so, until the run has ended (records/again.py)
     remeasured: int = 0  # phases that were
@@ -195,9 +196,9 @@ class Run:
     def expected_s(self) -> float:
         """Time that the run should take, without repeats that may not be needed."""
         required = (trial for trial in self.trials if not trial.optional)
-        return self.start_s + self.search_s + sum(trial.expected_s for trial in required)
+        return self.start_s + sum(self.estimates_s) + sum(trial.expected_s for trial in required)
 
     @property
     def longest_s(self) -> float:
         """Time that it should take with every repeat that may be needed."""
-        return self.start_s + self.search_s + sum(trial.expected_s for trial in self.trials)
+        return self.start_s + sum(self.estimates_s) + sum(trial.expected_s for trial in self.trials)

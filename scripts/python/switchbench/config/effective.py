@@ -12,6 +12,7 @@ from typing import Any
 
 from ..base import quantities, transports
 from ..base.model import ClockChoice, Repeats
+from ..search.suites import SUITES
 from . import settings
 from .acceptance import about_values
 from .flow_file import FlowLine
@@ -39,6 +40,9 @@ def effective(reading: CheckedConfiguration) -> dict[str, Any]:
     }
     if model.suite is not None:
         whole["suite"] = model.suite
+        if any("subtest" in test.values for test in reading.tests):
+            used = SUITES[model.suite].uses
+            whole["suite_parameters"] = {k: getattr(reading.suite_parameters, k) for k in used}
     if model.time_limit is not None:
         whole["time_limit"] = quantities.DURATION.text(model.time_limit)
     if model.remeasure is not None:
@@ -93,6 +97,8 @@ def _test(test: ResolvedTest) -> dict[str, Any]:
         values["ranks"] = [test.ports]
     result = {"pattern": test.pattern, **_where(test)}
     result |= {key: text(key, value) for key, value in values.items()}
+    if "subtest" in result:  # which says what is sent
+        result = {key: value for key, value in result.items() if key not in ("pattern", "flows")}
     result |= _options(test, first, swept)
     result |= _needed_later(test, result)
     if swept:

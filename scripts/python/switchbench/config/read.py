@@ -10,19 +10,21 @@ from typing import Any
 
 from ..base import quantities
 from ..base.errors import ConfigurationError
-from ..base.measures import MEASURES
 from ..base.model import Site
 from ..base.source import Document, KeyPath, Mark, dotted, from_values, parse_assignment, read_file
 from ..base.transports import NAMES
 from ..base.words import invalid, meant, shown, unknown_key
+from ..search.suites.declaration import SuiteParameters
 from . import settings
 from .acceptance import refuse_incomplete
-from .clauses import parse_clause
+from .clauses import EVERY_MEASURE, parse_clause
 from .point import ResolvedTest
+from .profiles import profile_name
 from .reach import leave_out
 from .resolve import resolve
 from .schema import Configuration, Settings
 from .sites import load_site
+from .suites import parameters_of
 from .validate import validate
 
 FORMAT = 1
@@ -31,7 +33,7 @@ DEFAULT_SEED = 1
 # What a clause's `where` may name besides the parameters of patterns.
 _WHERE_KEYS = (
     "pattern", "transport", "network", "ranks", "size", "frame_size", "message_size", "load",
-    "traffic", "test", "repeat",
+    "traffic", "test", "repeat", "subtest", "variant",
 )  # fmt: skip
 
 
@@ -57,6 +59,7 @@ class CheckedConfiguration:
     tests: list[ResolvedTest]
     expectations: tuple[dict[str, Any], ...]
     seed: int
+    suite_parameters: SuiteParameters
 
 
 def read(request: Request) -> CheckedConfiguration:
@@ -88,6 +91,7 @@ def check(document: Document, without: Sequence[str] = ()) -> CheckedConfigurati
         tests=tests,
         expectations=_expectations(document, model),
         seed=seed,
+        suite_parameters=parameters_of(document, model, model.profile or profile_name(site)),
     )
 
 
@@ -147,12 +151,12 @@ def _expectations(document: Document, model: Configuration) -> tuple[dict[str, A
     for i, clause in enumerate(model.expect or []):
         path: KeyPath = ("expect", i)
         values = _required(clause.given(), path, document)
-        if clause.measure not in MEASURES:
+        if clause.measure not in EVERY_MEASURE:
             raise document.problem(
                 (*path, "measure"),
                 f"there is no measure {shown(clause.measure)} "
                 "(doc/reference/measures.md lists them)"
-                f"{meant(clause.measure, MEASURES)}",
+                f"{meant(clause.measure, EVERY_MEASURE)}",
             )
         values["where"] = {
             key: _where(key, value, (*path, "where", key), document)

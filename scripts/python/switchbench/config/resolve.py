@@ -18,7 +18,7 @@ from ..base import transports
 from ..base.model import Port, Site
 from ..base.source import Document, KeyPath
 from ..base.words import listed, meant, shown
-from . import profiles, settings, steps
+from . import profiles, settings, steps, suites
 from .amount import refuse_many, trials_of
 from .flow_file import FlowLine, read_flows
 from .point import ResolvedTest
@@ -29,6 +29,7 @@ from .validate import validate_value
 # What runs when a configuration has no tests: every pattern as it comes.
 ALL_PATTERNS = ("chain", "pairs", "aapc", "ring")
 SUITE_PATTERNS = ("pairs",)  # ... and when it has a suite: RFC 2544's both directions
+FREE_SUITE = "ndr-pdr"  # whose patterns its user may choose
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,8 @@ class _Entry:
 
 def resolve(document: Document, model: Configuration, site: Site) -> list[ResolvedTest]:
     """All tests with their defaults; ConfigurationError for what can't be or changes nothing."""
-    resolver = _Resolver(document, site, _layer(model, (), document))
+    suites.refuse_without_suite(document, model)
+    resolver = _Resolver(document, site, _layer(model, (), document), model.suite)
     tests: list[ResolvedTest] = []
     all_idle: list[dict[str, str]] = []
     trials = 0
@@ -110,6 +112,8 @@ def _swept_value(key: str, value: Any, where: KeyPath, document: Document) -> An
 
 
 def _entries(document: Document, model: Configuration) -> list[_Entry]:
+    if model.tests is None and model.suite not in (None, FREE_SUITE):
+        return [_Entry((), {"subtest": name}) for name in suites.subtest_names(document, model)]
     if model.tests is None:
         every = ALL_PATTERNS if model.suite is None else SUITE_PATTERNS
         patterns = every if model.pattern is None else (model.pattern,)
@@ -129,15 +133,30 @@ class _Resolver:
     document: Document
     site: Site
     top: Values
+    suite: str | None
 
     def tests(self, entry: _Entry) -> Iterator[ResolvedTest]:
         """One test for each network, or several together, and transport."""
         given = settings.merge(self.top, entry.own)
-        if "pattern" not in given:
+        if "pattern" not in given and "subtest" not in given:
             raise self.document.problem((*entry.path, "pattern"), "is missing: what is to be sent?")
         for networks in self._networks(entry, given):
             for transport in self._transports(entry, given, networks):
-                yield self._test(entry, given, networks, transport)
+                for values in self._variants(entry, given, networks):
+                    yield self._test(entry, values, networks, transport)
+
+    def _variants(
+        self, entry: _Entry, given: Values, networks: tuple[str, ...]
+    ) -> Iterator[Values]:
+        """The settings as given; of a document's suite, those of each of its matrices."""
+        if self.suite is None or "subtest" not in given:
+            yield given
+            return
+        profile = given.get("profile") or profiles.profile_name(self.site)
+        ports = self.site.networks[networks[0]]
+        yield from suites.expanded(
+            self.document, entry.path, self.suite, given | {"profile": profile}, ports
+        )
 
     def _networks(self, entry: _Entry, given: Values) -> list[tuple[str, ...]]:
         """The networks of each test: one, or several together."""
@@ -163,6 +182,8 @@ class _Resolver:
         ports = tuple(port for name in networks for port in self.site.networks[name])
         wanted = settings.axis(given, "transport", "transports")
         preferred = transports.PREFERRED_BY_STEPS if _by_steps(given) else transports.PREFERRED
+        if self.suite is not None:
+            preferred = suites.possible_transports(preferred)
         usable = [name for name in wanted or preferred if _lacking(ports, name) is None]
         if wanted is None:
             if not usable:
@@ -221,7 +242,7 @@ class _Resolver:
 
 
 def _by_steps(given: Values) -> bool:
-    return steps.by_steps(given["pattern"], given)
+    return "pattern" in given and steps.by_steps(given["pattern"], given)
 
 
 def _possible_networks(given: Values, site: Site) -> list[tuple[str, ...]]:

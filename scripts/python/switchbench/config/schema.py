@@ -67,7 +67,7 @@ Algorithm = Literal[
 ]  # fmt: skip
 Transport = Literal["dpdk", "tcp", "udp", "verbs"]
 Profile = Literal["quick", "standard", "acceptance"]
-Suite = Literal["ndr-pdr"]
+Suite = Literal["ndr-pdr", "rfc2544"]
 
 
 class ScatterOptions(Strict):
@@ -98,6 +98,8 @@ class Settings(Strict):
     """The keys of a test; at the top level they are defaults for every test."""
 
     pattern: Pattern | None = None
+    subtest: Name | None = None  # of `suite`
+    variant: Name | None = None  # of a subtest with several matrices
     # parameters of patterns (patterns/pattern.h)
     forward: bool | None = None
     partners: Partners | None = None
@@ -220,6 +222,8 @@ class Configuration(Settings):
     about: About | None = None
     expect: list[Expectation] | None = None
     suite: Suite | None = None
+    subtests: list[Name] | None = None
+    suite_parameters: dict[str, float] | None = None
     time_limit: Duration | None = None
     remeasure: Annotated[int, whole(0, 10, "remeasure")] | None = None
     switch_counters: SwitchCountersKeys | None = None

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from operator import attrgetter
+from typing import Any
 
 from ..base import quantities, timing, transports
 from ..base.errors import ConfigurationError
@@ -25,11 +26,12 @@ from ..config.point import Point, ResolvedTest, points
 from ..config.steps import (
     COMPOSITE,
 )
+from ..search.suites import SUITE_MEASURES, SUITES
 from . import cores
 from .draft import NS, Draft
 from .duration import expected_s
 from .limits import check, check_memory
-from .suite import duration_s, refuse_too_short, searches_of
+from .suite import SUBTEST, estimates_s, refuse_too_short, searches_of
 from .trial_document import trial_document
 
 BOUND_LAST = (
@@ -46,7 +48,7 @@ def compile_run(reading: CheckedConfiguration) -> Run:
     searches: tuple[Trial, ...] = ()
     if model.suite is not None:
         searches, trials = _searches(reading, trials), ()
-    _refuse_unanswered(reading, trials)
+    _refuse_unanswered(reading, trials + searches)
     return Run(
         site=reading.site,
         trials=trials,
@@ -66,15 +68,19 @@ def compile_run(reading: CheckedConfiguration) -> Run:
         not_alternated=BOUND_LAST if compiler.bound_last else None,
         suite=model.suite,
         searches=searches,
+        suite_parameters={} if model.suite is None else asdict(reading.suite_parameters),
+        estimates_s=estimates_s(str(model.suite), reading.suite_parameters, searches),
         remeasure=model.remeasure or 0,
-        search_s=duration_s(model.suite, searches) if model.suite is not None else 0.0,
     )
 
 
 def _searches(reading: CheckedConfiguration, trials: tuple[Trial, ...]) -> tuple[Trial, ...]:
-    if reading.expectations:
-        text = "are not judged yet where a suite chooses the trials"
-        raise reading.document.problem(("expect",), text)
+    for number, clause in enumerate(reading.expectations):
+        suite = clause["measure"].partition(".")[0]
+        if suite != reading.model.suite:
+            words = f"suite {reading.model.suite} chooses the trials"
+            text = f"{clause['measure']} is not judged where {words}"
+            raise reading.document.problem(("expect", number, "measure"), text)
     try:
         return searches_of(trials)
     except ConfigurationError as error:
@@ -100,7 +106,7 @@ def refuse_unbuilt(run: Run) -> None:
 def refuse_too_long(run: Run) -> None:
     """Refuses a run that should take longer than `time_limit`."""
     if run.suite is not None and run.time_limit_s is not None:
-        refuse_too_short(run.suite, run.searches, run.time_limit_s)
+        refuse_too_short(run, run.time_limit_s)
         return
     if run.time_limit_s is not None and run.longest_s > run.time_limit_s:
         repeated = ", with all repeats that may be needed" if run.longest_s > run.expected_s else ""
@@ -124,7 +130,14 @@ def refuse_unrunnable(reading: CheckedConfiguration, run: Run) -> None:
 def _refuse_unanswered(reading: CheckedConfiguration, trials: tuple[Trial, ...]) -> None:
     """Refuses a clause that no trial of the run can answer."""
     for i, clause in enumerate(reading.expectations):
-        if any(matches(clause["where"], trial) for trial in trials):
+        if reading.model.suite is None and clause["measure"] in SUITE_MEASURES:
+            text = f"{clause['measure']} needs `suite: {clause['measure'].partition('.')[0]}`"
+            raise reading.document.problem(("expect", i, "measure"), text)
+        answering = [trial for trial in trials if _has_measure(reading, clause, trial)]
+        if not answering:
+            text = f"no subtest of this run measures {clause['measure']}"
+            raise reading.document.problem(("expect", i, "measure"), text)
+        if any(matches(clause["where"], trial) for trial in answering):
             continue
         name = f" ({clause['id']})" if "id" in clause else ""
         found = excluding(clause["where"], trials)
@@ -138,6 +151,14 @@ def _refuse_unanswered(reading: CheckedConfiguration, trials: tuple[Trial, ...])
         raise reading.document.problem(
             ("expect", i, "where", key), f"no trial of this run has {words}{name}: {has}"
         )
+
+
+def _has_measure(reading: CheckedConfiguration, clause: dict[str, Any], trial: Trial) -> bool:
+    """Whether a trial can have the clause's measure: of a suite, only one subtest has it."""
+    if reading.model.suite is None:
+        return True
+    subtest = SUITES[reading.model.suite].subtest(trial.parameters.get(SUBTEST))
+    return any(clause["measure"].endswith(f".{value.key}") for value in subtest.values)
 
 
 def _unbuilt(reading: CheckedConfiguration, trials: tuple[Trial, ...]) -> Iterator[str]:

@@ -212,6 +212,8 @@ class Draft:
         """The parameters by names, and what the sweep chose: what tells trials apart."""
         if self.point.share is not None:
             return self._of_suite(self.point.share) | self.point.swept
+        if "subtest" in self.values:
+            return {key: self.values[key] for key in ("subtest", "variant")} | self.point.swept
         keys = [*PATTERN_KEYS[self.point.pattern], *(_STEPS_TOLD if self.by_steps else ())]
         named = {key: self.values[key] for key in keys if key in self.values}
         named = {key: value for key, value in named.items() if not self._usual(key)}

@@ -1,43 +1,67 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A suite's searches: each has a planned trial whose load and window it chooses again and again.
+"""A suite's measurements: each has a planned trial whose load and window are chosen trial by trial.
 
 `Run.searches` holds these trials as they were planned, at the max load. The trials that are
-measured follow from them and from what those before them lost (analysis/searches.py).
+measured follow from them and from what those before them lost (analysis/suite.py).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 from ..base.errors import ConfigurationError
-from ..base.model import Load, Repeats, Trial
+from ..base.model import Load, Repeats, Run, Trial
 from ..search.drive import Search
-from ..search.estimates import check_time, estimate_s
-from ..search.loads import GoalResult, LoadRange
-from ..search.multiple import LoadSearch
-from ..search.suites import MIN_PART, goals_of
+from ..search.estimates import method_s
+from ..search.loads import LoadRange
+from ..search.outcomes import CannotBeMet
+from ..search.suites import SUITES
+from ..search.suites.declaration import Method, Subtest, SuiteParameters, SuitePoint
+from ..search.suites.methods import FixedTrials
 from ..search.trials import ProposedTrial
 from .draft import NS
 from .trial_document import load_document
 
 # How often a tester-limited trial is repeated: a lab's hosts share one machine's cores.
 REPEATS_SITE, REPEATS_LAB = 2, 5
+MIN_PART = 0.01  # of the max load: where a suite's range of loads begins
 UNITS = {"percent": "% of line", "bps": "bit/s", "fps": "frames/s"}  # of a Load's fields
+
+SUBTEST, VARIANT = "subtest", "variant"  # a trial's parameters that say which one it is of
 
 
 def searches_of(trials: Sequence[Trial]) -> tuple[Trial, ...]:
-    """One planned trial per search: of all repeats of a point the first."""
+    """One planned trial per measurement: of all repeats of a point the first."""
     first = [trial for trial in trials if trial.repeat == 0]
     for trial in first:
         if trial.size_unit != "frame" or trial.traffic != "stream":
             raise ConfigurationError(
-                f"suite: it searches loads of frames, and {trial.pattern['name']} over "
+                f"suite: it sends frames at a load, and {trial.pattern['name']} over "
                 f"{trial.transport} ({trial.traffic}) has none: use dpdk or udp, traffic: stream"
             )
     return tuple(
         replace(trial, id=number, point=number, repeats=Repeats(), search=number)
         for number, trial in enumerate(first)
+    )
+
+
+def subtest_of(run: Run, planned: Trial) -> Subtest:
+    """Which of its suite's subtests a measurement is of."""
+    return SUITES[str(run.suite)].subtest(planned.parameters.get(SUBTEST))
+
+
+def setting_of(planned: Trial, parameters: SuiteParameters) -> SuitePoint:
+    """What a subtest's formulas know of a measurement."""
+    rates_bps = [port.line_rate_bps for part in planned.parts for port in part.ranks]
+    flat = planned.pattern.get("list", [])
+    return SuitePoint(
+        size=planned.sizes[0],
+        line_bps=min(rates_bps),
+        loads=range_of(planned),
+        flows=tuple(zip(flat[::2], flat[1::2], strict=True)),
+        parameters=parameters,
     )
 
 
@@ -47,15 +71,22 @@ def range_of(planned: Trial) -> LoadRange:
     return LoadRange(most * MIN_PART, most, UNITS[field])
 
 
-def search_of(
-    suite: str, planned: Trial, time_limit_s: float | None, in_lab: bool
-) -> Search[tuple[GoalResult, ...]]:
-    """A suite's search at its beginning. `time_limit_s`: of this search; None: none."""
+def parameters_of(run: Run) -> SuiteParameters:
+    """Those that the run was planned with."""
+    return SuiteParameters(**run.suite_parameters)
+
+
+def search_of(run: Run, planned: Trial, method: Method) -> Search[Any]:
+    """A measurement at its beginning; of the time limit it has its part by the estimates."""
+    limit_s = float("inf")
+    if run.time_limit_s is not None:
+        part = run.estimates_s[planned.id] / sum(run.estimates_s)
+        limit_s = run.time_limit_s * part
     return Search(
-        LoadSearch(goals_of(suite), range_of(planned)),
-        time_limit_s=float("inf") if time_limit_s is None else time_limit_s,
+        method,
+        time_limit_s=limit_s,
         overhead_s=overhead_s(planned),
-        repeats=REPEATS_LAB if in_lab else REPEATS_SITE,
+        repeats=REPEATS_LAB if run.site.launch == "lab" else REPEATS_SITE,
     )
 
 
@@ -64,25 +95,53 @@ def overhead_s(planned: Trial) -> float:
     return max(0.0, planned.expected_s - planned.window_s)
 
 
-def duration_s(suite: str, searches: Sequence[Trial]) -> float:
-    """What the searches should take in total, in seconds."""
-    goals = goals_of(suite)
-    return sum(estimate_s(goals, range_of(each), overhead_s(each)) for each in searches)
-
-
-def refuse_too_short(suite: str, searches: Sequence[Trial], limit_s: float) -> None:
-    """ConfigurationError, with an estimate per search, where the goals can't be met in time."""
-    each_s = limit_s / len(searches)
+def estimates_s(
+    suite: str, parameters: SuiteParameters, searches: Sequence[Trial]
+) -> tuple[float, ...]:
+    """What each of them should take, in seconds."""
+    found = []
     for planned in searches:
-        sizes = " ".join(map(str, planned.sizes))
-        names = {f"{planned.pattern['name']} {sizes} B": range_of(planned)}
-        found = check_time(goals_of(suite), names, each_s, overhead_s(planned))
-        if found is not None:
-            raise ConfigurationError(f"time_limit: {found.sentence}")
+        subtest = SUITES[suite].subtest(planned.parameters.get(SUBTEST))
+        setting = setting_of(planned, parameters)
+        found.append(_estimate_s(subtest, setting, overhead_s(planned)))
+    return tuple(found)
 
 
-def chosen_trial(planned: Trial, proposed: ProposedTrial, identity: int) -> Trial:
-    """An ordinary trial at the load and of the window that the search proposes."""
+def _estimate_s(subtest: Subtest, setting: SuitePoint, overhead: float) -> float:
+    half = {"throughput_percent": setting.loads.max / 2}
+    earlier = dict.fromkeys(subtest.needs, half)
+
+    def make() -> Method:
+        made = subtest.method(setting, earlier)
+        return FixedTrials((), 0.0, "") if isinstance(made, str) else made
+
+    return method_s(make, subtest.range(setting), overhead)
+
+
+def refuse_too_short(run: Run, limit_s: float) -> None:
+    """ConfigurationError, with an estimate per measurement, where the time is too short."""
+    found: dict[str, float] = {}
+    for planned, took_s in zip(run.searches, run.estimates_s, strict=True):
+        words = [str(value) for value in suite_words(planned)]
+        name = " ".join([*words, *(f"{size} B" for size in planned.sizes)])
+        found[name] = found.get(name, 0.0) + took_s
+    if sum(found.values()) > limit_s:
+        raise ConfigurationError(f"time_limit: {CannotBeMet(limit_s, found).sentence}")
+
+
+def suite_words(planned: Trial) -> list[str]:
+    """What a person calls a measurement: its subtest and variant, else its pattern."""
+    named = [planned.parameters.get(key) for key in (SUBTEST, VARIANT)]
+    return [str(name) for name in named if name] or [planned.pattern["name"]]
+
+
+def chosen_trial(run: Run, planned: Trial, proposed: ProposedTrial, identity: int) -> Trial:
+    """An ordinary trial at the value and of the window that a measurement proposes."""
+    quantity = subtest_of(run, planned).quantity
+    return _CHANGES[quantity](planned, proposed, identity)
+
+
+def _at_load(planned: Trial, proposed: ProposedTrial, identity: int) -> Trial:
     [(field, _)] = _given(planned.load).items()
     load = Load(**{field: round(proposed.value, 6)})  # as summaries have it
     window_ns = round(proposed.duration_s * NS)
@@ -102,6 +161,9 @@ def chosen_trial(planned: Trial, proposed: ProposedTrial, identity: int) -> Tria
         document=document,
         expected_s=overhead_s(planned) + proposed.duration_s,
     )
+
+
+_CHANGES = {"load": _at_load}
 
 
 def _given(load: Load) -> dict[str, float]:

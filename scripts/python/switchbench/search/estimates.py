@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
-from .drive import Search
+from .drive import Search, SearchMethod
 from .goals import SearchGoal
 from .loads import LoadRange
 from .multiple import LoadSearch
-from .outcomes import CannotBeMet
 from .trials import TrialLoss
 
 FRAMES = 10**9  # of an imagined trial: enough for every loss ratio
@@ -23,29 +23,22 @@ def estimate_s(goals: Sequence[SearchGoal], loads: LoadRange, overhead_s: float 
     when it is overloaded, takes longer. `overhead_s`: seconds of each trial besides its duration.
     Raises ValueError where there is no goal.
     """
+    return method_s(lambda: LoadSearch(goals, loads), loads, overhead_s)
+
+
+def method_s(
+    make: Callable[[], SearchMethod[Any]], values: LoadRange, overhead_s: float = 0.0
+) -> float:
+    """Seconds that a method takes where trials above one value fail; the longest of some values.
+
+    `make`: the method at its beginning; `values`: the range that the limit may lie in.
+    """
     longest = 0.0
     for part in TRUTHS:
-        truth = loads.min * (loads.max / loads.min) ** part
-        search = Search(LoadSearch(goals, loads), overhead_s=overhead_s)
+        truth = values.min * (values.max / values.min) ** part
+        search = Search(make(), overhead_s=overhead_s)
         while (trial := search.trial) is not None:
             lost = round(FRAMES * max(0.0, 1.0 - truth / trial.value))
             search.answer(TrialLoss(FRAMES, lost, trial.duration_s))
         longest = max(longest, search.used_s)
     return longest
-
-
-def check_time(
-    goals: Sequence[SearchGoal],
-    sizes: Mapping[str, LoadRange],
-    time_limit_s: float,
-    overhead_s: float = 0.0,
-) -> CannotBeMet | None:
-    """None, or why the goals cannot be met in `time_limit_s` seconds for each size.
-
-    `sizes`: name of the frame size, such as "64 B" -> the range of its loads. All sizes are in the
-    answer where one takes too long. Raises ValueError where there is no goal.
-    """
-    estimates = {name: estimate_s(goals, loads, overhead_s) for name, loads in sizes.items()}
-    if all(seconds <= time_limit_s for seconds in estimates.values()):
-        return None
-    return CannotBeMet(time_limit_s, estimates)

@@ -98,7 +98,7 @@ class OutOfTime:
 class CannotBeMet:
     """What is known before the first trial: the time limit is too short.
 
-    `estimates_s`: name of the frame size -> seconds that its search would take.
+    `estimates_s`: what is measured, such as "throughput 64 B" -> seconds that it takes.
     """
 
     time_limit_s: float
@@ -107,10 +107,12 @@ class CannotBeMet:
     @property
     def sentence(self) -> str:
         """What to tell a person."""
-        each = ", ".join(f"{size} about {took:.0f} s" for size, took in self.estimates_s.items())
+        each = ", ".join(f"{name} about {took:.0f} s" for name, took in self.estimates_s.items())
+        whole_s = sum(self.estimates_s.values())
         return (
-            f"The goals cannot be met in time_limit, {self.time_limit_s:g} s for each size: they "
-            f"take {each}. Raise time_limit, or ask for shorter trials or a larger width."
+            f"The goals cannot be met in time_limit, {self.time_limit_s:g} s: {each}, together "
+            f"{whole_s:.0f} s. Raise time_limit, or ask for shorter trials, fewer sizes or a "
+            "larger width."
         )
 
 

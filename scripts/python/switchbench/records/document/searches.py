@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a suite's searches found."""
+"""What a suite found: its searches, and the tables of its document."""
 
 from __future__ import annotations
 
@@ -36,3 +36,31 @@ class SearchEntry(TypedDict):
     trials: Annotated[int, Field(description="Of the whole search, for all of its goals")]
     regular: Annotated[bool, Field(description="Both bounds are there and near enough")]
     outcome: Annotated[str, Field(description="How the search ended, a sentence")]
+
+
+class SubtestEntry(TypedDict):
+    """One subtest of a suite at one size, with the rows of its table."""
+
+    subtest: Annotated[str, Field(description="Its name in the suite")]
+    variant: Annotated[str | None, Field(description="Which of its matrices; null: the only one")]
+    pattern: Annotated[str, Field(description="What was sent")]
+    parameters: Annotated[dict[str, Any], Field(description="The pattern's, by name")]
+    transport: Annotated[str, Field(description="That carried it")]
+    networks: Annotated[list[str], Field(description="Networks that were loaded together")]
+    size: Annotated[int | list[int], Field(description="Of a frame, or an IMIX")]
+    size_unit: Annotated[str, Field(description="frame")]
+    rows: Annotated[
+        list[dict[str, float | None]],
+        Field(description="Values by the keys of doc/standards.md; null: not observed"),
+    ]
+    trials: Annotated[int, Field(description="That were measured, tester-limited ones too")]
+    complete: Annotated[bool, Field(description="Nothing that was asked for is missing")]
+    outcome: Annotated[str, Field(description="How it ended, a sentence")]
+
+
+class SuiteEntry(TypedDict):
+    """A document's suite: what each of its subtests found."""
+
+    name: Annotated[str, Field(description="ndr-pdr, rfc2544, rfc9004, rfc2889 or rfc8239")]
+    parameters: Annotated[dict[str, float], Field(description="Durations, widths, repeats, limits")]
+    subtests: Annotated[list[SubtestEntry], Field(description="In the order of the document")]

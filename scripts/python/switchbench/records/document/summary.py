@@ -14,7 +14,7 @@ from .findings import FindingEntry
 from .messages import Messages
 from .ports import PortEntry
 from .run import RunEntry
-from .searches import SearchEntry
+from .searches import SearchEntry, SuiteEntry
 from .steps import Steps
 from .times import LoopbackBaselineEntry
 from .trials import PhaseEntry, PlanEntry
@@ -135,6 +135,9 @@ class SummaryDocument(TypedDict):
     ]
     searches: NotRequired[
         Annotated[list[SearchEntry], Field(description="What a suite's searches found, by goal")]
+    ]
+    suite: NotRequired[
+        Annotated[SuiteEntry, Field(description="What a suite found (doc/standards.md)")]
     ]
     ports: Annotated[list[PortEntry], Field(description="Each port with each transport")]
     expectations: Annotated[list[ClauseEntry], Field(description="Each clause with its verdict")]

@@ -116,6 +116,7 @@ class _Page:
             (s.VERDICT, overview.verdict),
             (s.SET_UP, overview.set_up),
             (s.FINDINGS, overview.found),
+            (s.SUITE, overview.suite),
             (s.NOT_MEASURED, overview.not_measured),
         )
         for title, maker in makers:
@@ -153,9 +154,9 @@ def _foremost(figures: list[Figure]) -> Figure | None:
     """The one for the first screen."""
     for kind in _FOREMOST:
         for figure in figures:
-            if figure.name.startswith(kind) and figure.section != s.LOSS:
+            if figure.name.startswith(kind) and figure.section not in (s.LOSS, s.SUITE):
                 return figure
-    return figures[0] if figures else None
+    return next((figure for figure in figures if figure.section != s.SUITE), None)
 
 
 def _configuration(directory: Path) -> Details | None:

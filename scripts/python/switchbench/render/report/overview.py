@@ -15,6 +15,7 @@ from ...records.document.summary import SummaryDocument
 from ...records.document.trials import PlanEntry
 from .. import first_screen
 from ..findings import ERROR, INFO, WARNING, findings
+from ..suite_notes import suite_notes, suite_of
 from .figure import Figure
 from .frame import Details, Facts, Glance, Part, Sentences, Tile, Words
 
@@ -185,6 +186,22 @@ def found(summary: SummaryDocument) -> list[Part | None]:
             if len(one.parts) > 1
         ]
     return parts if every else [Words("Nothing: no error, no warning, nothing tester-limited.")]
+
+
+def suite(summary: SummaryDocument) -> list[Part | None]:
+    """What a suite's document asks to be said beside its tables."""
+    found = suite_of(summary)
+    if found is None:
+        return []
+    notes = [sentences(title, lines) for title, lines, _ in suite_notes(summary)]
+    asked = [f"{one.word} ({one.section}): {one.asks}: {one.where}" for one in found.statements]
+    return [
+        *notes,
+        sentences("Deviations from the document", found.deviations),
+        Details(
+            "What the document's reporting sections ask for, and where it is", "\n".join(asked)
+        ),
+    ]
 
 
 def not_measured(summary: SummaryDocument) -> list[Part | None]:

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from . import judged, messages, ports, results, steps, times
+from . import judged, messages, ports, results, steps, suite, times
 from .sections import (
     COURSE,
     CPU,
@@ -16,6 +16,7 @@ from .sections import (
     SET_UP,
     SKEW,
     STEPS,
+    SUITE,
     VERDICT,
 )
 from .table import Spec
@@ -25,6 +26,7 @@ BY_SECTION: dict[str, tuple[Spec, ...]] = {
     VERDICT: (judged.clauses, judged.failures),
     SET_UP: (ports.nodes, ports.tuning),
     FINDINGS: (judged.findings,),
+    SUITE: suite.TABLES,
     RESULTS: (results.searches, results.plans, results.phases, results.repeats, results.imported),
     COURSE: (times.intervals,),
     MESSAGES: (

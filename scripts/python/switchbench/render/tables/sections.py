@@ -7,6 +7,7 @@ from __future__ import annotations
 GLANCE = "At a glance"
 VERDICT = "Verdict"
 FINDINGS = "Findings"
+SUITE = "Tests of the document"
 RESULTS = "Results"
 NODES = "Throughput by number of nodes"
 PAIRS = "Pairs"

@@ -21,7 +21,8 @@ from ...base import format
 from ...base.model import SCHEDULE
 from .. import first_screen
 from ..findings import ERROR, INFO, WARNING, findings
-from ..tables import judged, ports, results
+from ..suite_notes import suite_notes
+from ..tables import judged, ports, results, suite
 from ..tables.columns import phase_name, plan_title
 from . import parts
 from .grid import heading, listed, say, show
@@ -60,6 +61,7 @@ class SummaryPrinter:
         say(self._console, "")
         for line in first_screen.lines(self._summary):
             say(self._console, f"{line.label:<12}{line.text}", line.style or "", hang=12)
+        self._suite()
         self._searches()
         if self._every_phase or not self._summary.get("searches"):
             self._phases()
@@ -76,6 +78,13 @@ class SummaryPrinter:
         self._ending(directory)
 
     # --- results -----------------------------------------------------------------------------
+
+    def _suite(self) -> None:
+        """The tables of a document's suite, and what they lack."""
+        for spec in suite.TABLES:
+            show(spec.on_terminal(spec.entries(self._summary)), self._console, spec.title)
+        for title, lines, style in suite_notes(self._summary):
+            listed(self._console, title, lines, style)
 
     def _searches(self) -> None:
         """What a suite's searches found; their trials are shown with --all."""

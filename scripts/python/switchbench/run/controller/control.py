@@ -19,7 +19,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ...analysis.searches import suite_trials
+from ...analysis.suite import SuiteCourse
 from ...analysis.summary import Summary
 from ...base.errors import ConfigurationError, RunError, SwitchbenchError
 from ...base.model import Run, Trial
@@ -215,16 +215,12 @@ class Controller:
     def _search(self, talk: Talk) -> None:
         """One trial at a time: what it lost decides which one follows."""
         assert self._so_far is not None
-        chosen = suite_trials(self._run)
-        trial = next(chosen, None)
-        while trial is not None:
+        course = SuiteCourse(self._run)
+        while (trial := course.trial) is not None:
             self._grow(trial)
             talk.tell_all([to_yaml("trial", trial.document)])
             self._await_trials(talk, len(self._run.trials))
-            try:
-                trial = chosen.send(self._so_far.phases_of(trial))
-            except StopIteration:
-                trial = None
+            course.answer(self._so_far.suite.of(trial))
 
     def _grow(self, trial: Trial) -> None:
         """One more trial, which a search chose."""

@@ -208,7 +208,7 @@ class RunState:
     def left_s(self) -> float:
         """What should still come: the trials that have not ended, less what this one took."""
         if self.run.searches:  # nobody knows which trials come
-            return max(0.0, self.run.search_s - self.elapsed_s)
+            return max(0.0, sum(self.run.estimates_s) - self.elapsed_s)
         nodes = len(self._of_node)
         ahead = sum(
             trial.expected_s

@@ -20,9 +20,11 @@ from . import (
     scatter,
     skew,
     steps,
+    suite,
 )
 
 KINDS: tuple[Callable[[Measured], Iterator[Figure]], ...] = (
+    suite.figures,
     nodes.figures,
     nodes.pairs,
     plans.figures,

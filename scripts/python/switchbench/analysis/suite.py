@@ -1,0 +1,222 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The engine of suites: which trial follows, and what the trials of each subtest amount to.
+
+A suite's course is a function of the results of its trials alone. So what was found is not
+recorded: it follows from the trials of a results directory, as all else does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ..base.model import Run, Trial
+from ..plan.suite import (
+    VARIANT,
+    chosen_trial,
+    parameters_of,
+    range_of,
+    search_of,
+    setting_of,
+    subtest_of,
+)
+from ..search.drive import Search
+from ..search.loads import GoalResult
+from ..search.outcomes import NoLossAtMax, Reached
+from ..search.suites.declaration import Row, SubtestTrials, TrialFacts
+from ..search.suites.methods import Done
+from ..search.trials import ProposedTrial
+from .suite_facts import trial_loss
+
+Facts = Mapping[int, TrialFacts]  # by the trial's number
+_WHOLE = (Reached, NoLossAtMax, Done)  # outcomes after which nothing is missing
+
+
+class Measurement:
+    """One subtest at one size: its trials one after the other."""
+
+    def __init__(self, run: Run, planned: Trial, earlier: Mapping[str, Row]) -> None:
+        self.planned = planned
+        self.subtest = subtest_of(run, planned)
+        self.setting = setting_of(planned, parameters_of(run))
+        self.earlier = earlier
+        self._trials: list[tuple[ProposedTrial, TrialFacts]] = []
+        method = self.subtest.method(self.setting, earlier)
+        self._why_not = method if isinstance(method, str) else ""
+        self.search: Search[Any] | None = None
+        if not isinstance(method, str):
+            self.search = search_of(run, planned, method)
+
+    @property
+    def trial(self) -> ProposedTrial | None:
+        """What to measure next; None when there is nothing more."""
+        return None if self.search is None else self.search.trial
+
+    def has(self, key: str) -> bool:
+        """Whether its table has a column of that key."""
+        return any(value.key == key for value in self.subtest.values)
+
+    def answer(self, facts: TrialFacts) -> None:
+        """Takes what the trial said."""
+        assert self.search is not None
+        assert self.search.trial is not None
+        proposed = self.search.trial
+        if not facts.tester_limited:
+            self._trials.append((proposed, facts))
+        self.search.answer(trial_loss(proposed.duration_s, facts, self.subtest.bad(facts)))
+
+    @property
+    def result(self) -> Any:
+        """The method's, by the trials so far."""
+        return None if self.search is None else self.search.result()
+
+    def rows(self) -> list[dict[str, Any]]:
+        """The rows of its table; where nothing could be measured, one without values."""
+        if self.search is None or not self._trials:
+            return [dict.fromkeys((value.key for value in self.subtest.values), None)]
+        return self.subtest.rows(
+            self.setting, self.earlier, SubtestTrials(self.result, self._trials)
+        )
+
+    def outcome(self) -> tuple[str, bool]:
+        """How it ended, a sentence, and whether all that was asked for is there."""
+        if self.search is None:
+            return self._why_not, False
+        results = self.result if isinstance(self.result, tuple) else (self.result,)
+        worst = next(
+            (one.outcome for one in results if not isinstance(one.outcome, _WHOLE)),
+            results[0].outcome,
+        )
+        return worst.sentence, isinstance(worst, _WHOLE)
+
+
+class SuiteCourse:
+    """A suite under way: `trial` is to be measured next, `answer` takes what it said."""
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+        self._waiting = list(run.searches)
+        self._rows: dict[tuple[Any, ...], dict[str, Row]] = {}
+        self.measurements: list[Measurement] = []
+        self.trial: Trial | None = None
+        self._identity = 0
+        self._advance()
+
+    def answer(self, facts: TrialFacts) -> None:
+        """Takes what the trial said, and sets the next one."""
+        self.measurements[-1].answer(facts)
+        self._identity += 1
+        self._advance()
+
+    @property
+    def every(self) -> list[Measurement]:
+        """All measurements, those too that have not begun."""
+        later = [Measurement(self._run, planned, {}) for planned in self._waiting]
+        return self.measurements + later
+
+    def _advance(self) -> None:
+        while True:
+            now = self.measurements[-1] if self.measurements else None
+            if now is not None and now.trial is not None:
+                self.trial = chosen_trial(self._run, now.planned, now.trial, self._identity)
+                return
+            if now is not None:
+                self._keep(now)
+            if not self._waiting:
+                self.trial = None
+                return
+            planned = self._waiting.pop(0)
+            earlier = self._rows.get(_point(planned), {})
+            self.measurements.append(Measurement(self._run, planned, earlier))
+
+    def _keep(self, ended: Measurement) -> None:
+        """What later subtests at the same size may start from: its first row."""
+        if ended.subtest.values:
+            found = self._rows.setdefault(_point(ended.planned), {})
+            found.setdefault(ended.subtest.name, ended.rows()[0])
+
+
+def replayed(run: Run, facts: Facts) -> SuiteCourse:
+    """The suite as far as its recorded trials bring it."""
+    course = SuiteCourse(run)
+    while course.trial is not None and course.trial.id in facts:
+        course.answer(facts[course.trial.id])
+    return course
+
+
+def _point(planned: Trial) -> tuple[Any, ...]:
+    return planned.sizes, tuple(part.network for part in planned.parts), planned.transport
+
+
+def suite_summary(run: Run, course: SuiteCourse) -> dict[str, Any]:
+    """What the summary says of a suite."""
+    return {
+        "searches": search_entries(course),
+        "suite": {
+            "name": run.suite,
+            "parameters": dict(run.suite_parameters),
+            "subtests": suite_entries(course),
+        },
+    }
+
+
+def search_entries(course: SuiteCourse) -> list[dict[str, Any]]:
+    """The summary's `searches`: one entry per search of loads and goal."""
+    return [
+        _facts_of(measured)
+        | {
+            "search": measured.planned.id,
+            "goal": goal,
+            "load_unit": range_of(measured.planned).unit,
+            "relevant_lower_bound": result.relevant_lower_bound,
+            "relevant_upper_bound": result.relevant_upper_bound,
+            "conditional_throughput": result.conditional_throughput,
+            "relative_width": result.relative_width,
+            "trials": measured.search.trials,
+            "regular": result.is_regular,
+            "outcome": result.outcome.sentence,
+        }
+        for measured in course.every
+        if measured.search is not None
+        for goal, result in _goal_results(measured)
+    ]
+
+
+def _goal_results(measured: Measurement) -> list[tuple[str, GoalResult]]:
+    if measured.subtest.goals is None:
+        return []
+    goals = measured.subtest.goals(measured.setting.parameters)
+    return list(zip(goals, measured.result, strict=True))
+
+
+def suite_entries(course: SuiteCourse) -> list[dict[str, Any]]:
+    """One entry per subtest, variant and size, with its rows."""
+    found = []
+    for measured in course.every:
+        if not measured.subtest.values:
+            continue
+        sentence, whole = measured.outcome()
+        found.append(
+            _facts_of(measured)
+            | {
+                "subtest": measured.subtest.name,
+                "variant": measured.planned.parameters.get(VARIANT),
+                "rows": measured.rows(),
+                "trials": 0 if measured.search is None else measured.search.trials,
+                "complete": whole,
+                "outcome": sentence,
+            }
+        )
+    return found
+
+
+def _facts_of(measured: Measurement) -> dict[str, Any]:
+    planned = measured.planned
+    return {
+        "pattern": planned.parameters.get(VARIANT) or planned.pattern["name"],
+        "parameters": dict(planned.parameters),
+        "transport": planned.transport,
+        "networks": [part.network for part in planned.parts],
+        "size": planned.sizes[0] if len(planned.sizes) == 1 else list(planned.sizes),
+        "size_unit": planned.size_unit,
+    }

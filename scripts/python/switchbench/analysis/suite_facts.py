@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What a suite's formulas are given of each trial: its senders' and receivers' counts together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+
+from ..records.flows import Ends
+from ..records.rows import Floats
+from ..search.suites.declaration import PortFacts, TrialFacts
+from ..search.trials import TrialLoss
+from . import measures as m
+from .measures import PhaseResult
+
+
+def trial_facts(results: Iterable[PhaseResult]) -> TrialFacts:
+    """Of all phases and networks of one trial. One that was not measured whole says nothing."""
+    every = list(results)
+    entries = [result.entry for result in every]
+    offered = [entry["offered_frames"] for entry in entries]
+    lost = [entry["lost_frames"] for entry in entries]
+    whole = all(entry["state"] == "complete" for entry in entries)
+    if not every or not whole or None in offered or None in lost or not sum(offered):
+        return TrialFacts()
+    return TrialFacts(
+        offered=sum(offered),
+        lost=min(sum(offered), sum(max(0, count) for count in lost)),
+        flooded=sum(entry["misdelivered_frames"] or 0 for entry in entries),
+        tester_limited=any(entry["tester_limited"] for entry in entries),
+        offered_fps=m.total([m.total(_fps(result.flows.source)) for result in every]),
+        delivered_fps=m.total([m.total(_fps(result.flows.destination)) for result in every]),
+        latency_us=_latency(entries),
+        ports=_ports(every),
+        duration_s=max(entry["window_s"] or 0.0 for entry in entries),
+    )
+
+
+def trial_loss(intended_s: float, facts: TrialFacts, bad: int) -> TrialLoss:
+    """The same as a search is told it; `bad`: frames that fail the trial."""
+    if not facts.offered:
+        return TrialLoss(0, 0, intended_s, tester_limited=True)
+    return TrialLoss(
+        facts.offered, min(facts.offered, bad), intended_s, tester_limited=facts.tester_limited
+    )
+
+
+def _fps(end: Ends) -> Floats:
+    """Frames/s of one end of each flow in its window."""
+    return m.per_second(end.floats("window_frames"), end.floats("window_ns"))
+
+
+def _ports(results: Iterable[PhaseResult]) -> dict[str, PortFacts]:
+    """By the port that frames were for; a suite's trial has one phase in each network."""
+    found = {}
+    for result in results:
+        flows = result.flows
+        places = flows.ends("dst")
+        sent = m.sum_by_port(places, np.nan_to_num(flows.source.floats("frames")))
+        lost = m.sum_by_port(places, np.nan_to_num(m.lost_frames(flows)))
+        rates = m.sum_by_port(places, _fps(flows.destination))
+        for port, rate in rates.items():
+            found[port] = PortFacts(int(sent[port] or 0), int(lost[port] or 0), rate)
+    return found
+
+
+def _latency(entries: Iterable[Mapping[str, object]]) -> Mapping[str, float | None]:
+    """One-way times of a suite's only phase."""
+    [latency, *more] = [entry["latency"] for entry in entries]
+    if more or not isinstance(latency, Mapping):
+        return {}
+    found: Mapping[str, float | None] = latency.get("one_way") or {}
+    return found

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Clauses of a suite's run, judged by the rows of its tables: `rfc2544.throughput`.
+
+A row whose subtest did not end as its document asks decides nothing: the clause is inconclusive,
+unless another row already refuses it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from ..config.clauses import Clause, Spec, matches, parse_clause
+from ..plan.suite import suite_words
+from .judge import ACCEPTED, FAILURES_NAMED, INCONCLUSIVE, REFUSED, SPEC_KEYS, percent_of
+from .suite import Measurement, SuiteCourse
+
+
+def suite_verdicts(expectations: Iterable[Spec], course: SuiteCourse) -> list[dict[str, Any]]:
+    """The summary's `expectations`, in the order of the clauses."""
+    return [_verdict(parse_clause(spec), course) for spec in expectations]
+
+
+def _verdict(clause: Clause, course: SuiteCourse) -> dict[str, Any]:
+    key = clause.measure.key.partition(".")[2]
+    about = [
+        one
+        for one in course.every
+        if one.has(key) and matches(clause.spec.get("where") or {}, one.planned)
+    ]
+    ended = [one for one in about if one.outcome()[1]]
+    values = [(row.get(key), words_of(one, row)) for one in ended for row in one.rows()]
+    known = [(value, words) for value, words in values if value is not None]
+    ordered = sorted(known, key=lambda pair: clause.margin(pair[0]))
+    bad = [(value, words) for value, words in ordered if not clause.holds(value)]
+    doubts = [f"{words_of(one)}: {one.outcome()[0]}" for one in about if one not in ended]
+    if len(known) < len(values):
+        doubts.append(f"{len(values) - len(known)} of {len(values)} values could not be observed")
+    worst, words = ordered[0] if ordered else (None, None)
+    margin = None if worst is None else clause.margin(worst)
+    return {name: clause.spec.get(name) for name in SPEC_KEYS} | {
+        "limit": clause.limit,
+        "unit": clause.measure.unit,
+        "verdict": REFUSED if bad else INCONCLUSIVE if doubts else ACCEPTED,
+        "judged": len(values),
+        "failed": len(bad),
+        "unobserved": len(values) - len(known),
+        "trials": len(about),
+        "trials_measured": len(ended),
+        "value": worst,
+        "margin": margin,
+        "margin_percent": percent_of(margin, clause.limit),
+        "of": words,
+        "at": None,
+        "failures": [
+            {"value": value, "margin": clause.margin(value), "of": said, "at": None}
+            for value, said in bad[:FAILURES_NAMED]
+        ],
+        "reason": None if bad else "; ".join(doubts) or None,
+    }
+
+
+def words_of(measured: Measurement, row: Mapping[str, Any] | None = None) -> str:
+    """What people are shown: subtest, variant, size, and the row's load."""
+    planned = measured.planned
+    parts = [*suite_words(planned), f"{planned.sizes[0]} B"]
+    if row is not None and row.get("load_percent") is not None:
+        parts.append(f"at {row['load_percent']:.4g} %")
+    return " ".join(parts)

@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A document's suite in a configuration: its subtests become tests, its flows become patterns.
+
+A test of a suite names its `subtest`, and its `variant` where the subtest has several matrices;
+which ports send to which follows from both and from the number of ports.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from ..base import transports
+from ..base.model import Load, Port
+from ..base.source import Document, KeyPath
+from ..base.words import listed, meant, shown, unknown_key
+from ..search.suites import SUITES
+from ..search.suites.declaration import Subtest, Suite, SuiteParameters, Variant
+from . import settings
+from .schema import Configuration
+from .settings import Values
+
+SHORT_PROFILE = "quick"  # the profile with a lab's parameters
+_UNKNOWN_FRAME_MAX = 1518
+_PATTERN = "flows"
+
+
+def parameters_of(document: Document, model: Configuration, profile: str) -> SuiteParameters:
+    """The suite's parameters: the document's, or short ones, and what the user changes."""
+    if model.suite is None:
+        return SuiteParameters()
+    suite = SUITES[model.suite]
+    found = suite.lab if profile == SHORT_PROFILE else suite.parameters
+    names = suite.uses
+    for name, value in (model.suite_parameters or {}).items():
+        path = ("suite_parameters", name)
+        if name not in names:
+            raise document.problem(path, unknown_key(name, names, said=True))
+        if value <= 0:
+            raise document.problem(path, f"found {shown(value)}, but a number above 0 is needed")
+        found = replace(found, **{name: value})
+    return found
+
+
+def subtest_names(document: Document, model: Configuration) -> list[str]:
+    """The subtests of a suite whose user writes no tests, in the document's order."""
+    assert model.suite is not None
+    suite = SUITES[model.suite]
+    if model.subtests is None:
+        return [subtest.name for subtest in suite.subtests]
+    if not model.subtests:
+        raise document.problem(("subtests",), "is an empty list: without it, all subtests run")
+    for number, name in enumerate(model.subtests):
+        _known(document, ("subtests", number), suite, name)
+    return [each.name for each in suite.subtests if each.name in model.subtests]
+
+
+def refuse_without_suite(document: Document, model: Configuration) -> None:
+    """ConfigurationError for a suite's keys where there is none, or none that has them."""
+    suite = SUITES[model.suite] if model.suite is not None else None
+    named = suite is not None and any(each.variants for each in suite.subtests)
+    given = [key for key in ("subtests", "suite_parameters") if getattr(model, key) is not None]
+    if given and suite is None:
+        raise document.problem((given[0],), "has no effect without `suite`")
+    if given and not named:
+        raise document.problem((given[0],), f"has no effect with suite {model.suite}")
+    if suite is not None and model.remeasure:
+        text = f"has no effect with suite {suite.name}, which repeats what the tester limited"
+        raise document.problem(("remeasure",), text)
+    for number, test in enumerate(model.tests or []):
+        path: KeyPath = ("tests", number)
+        for key in ("subtest", "variant"):
+            if getattr(test, key) is not None and not named:
+                raise document.problem((*path, key), "has no effect without a document's `suite`")
+        if named and test.subtest is None:
+            raise document.problem((*path, "subtest"), f"is missing: which of suite {model.suite}?")
+        if suite is not None and test.subtest is not None:
+            _known(document, (*path, "subtest"), suite, test.subtest)
+    if named:
+        for path in ((), *(("tests", number) for number in range(len(model.tests or [])))):
+            if (*path, "pattern") in document.marks:
+                raise document.problem(
+                    (*path, "pattern"), f"has no effect: suite {model.suite} chooses what is sent"
+                )
+
+
+def _known(document: Document, path: KeyPath, suite: Suite, name: str) -> None:
+    names = [each.name for each in suite.subtests]
+    if name in suite.refused:
+        raise document.problem(path, f"{name} of {suite.document} is {suite.refused[name]}")
+    if name not in names:
+        possible = [*names, *suite.refused]
+        raise document.problem(
+            path,
+            f"{suite.name} has no {shown(name)}; subtests are {listed(names)}"
+            f"{meant(name, possible)}",
+        )
+
+
+def possible_transports(names: Sequence[str]) -> tuple[str, ...]:
+    """Those that send frames at a load."""
+    return tuple(name for name in names if transports.of(name).frames)
+
+
+def expanded(
+    document: Document, path: KeyPath, suite_name: str, given: Values, ports: Sequence[Port]
+) -> Iterator[Values]:
+    """The settings of each variant of a test's subtest on these ports."""
+    suite = SUITES[suite_name]
+    subtest = suite.subtest(given["subtest"])
+    count = _count(document, path, suite, subtest, given, ports)
+    assert subtest.variants is not None
+    variants = list(subtest.variants(count))
+    wanted = given.get("variant")
+    names = [variant.name for variant in variants]
+    if wanted is not None and wanted not in names:
+        raise document.problem(
+            (*path, "variant"),
+            f"{subtest.name} has no {shown(wanted)}; variants are {listed(names)}",
+        )
+    layer = _layer(document, path, suite, given, ports) | dict(subtest.keys)
+    for variant in variants:
+        if wanted in (None, variant.name):
+            yield settings.merge(layer, given, _flows(variant, count))
+
+
+def _layer(
+    document: Document, path: KeyPath, suite: Suite, given: Values, ports: Sequence[Port]
+) -> Values:
+    layer: Values = {"warmup": 200_000_000}
+    most = min((port.frame_max or _UNKNOWN_FRAME_MAX) for port in ports)
+    sizes = suite.sizes
+    if given.get("profile") == SHORT_PROFILE:
+        sizes = suite.lab_sizes or sizes
+    layer["frame_sizes"] = [size for size in sizes if size <= most]
+    if suite.load_percent is not None:
+        layer["loads"] = [Load(percent=suite.load_percent)]
+    loads = settings.axis(given, "load", "loads") or []
+    if len(loads) > 1 or any(load.percent is None for load in loads):
+        raise document.problem(
+            path, f"suite {suite.name} searches up to one load in percent of line rate"
+        )
+    if "imix" in given:
+        raise document.problem((*path, "imix"), f"suite {suite.name} measures one size at a time")
+    return layer
+
+
+def _count(
+    document: Document,
+    path: KeyPath,
+    suite: Suite,
+    subtest: Subtest,
+    given: Values,
+    ports: Sequence[Port],
+) -> int:
+    """How many of the ports take part: as many as fit the subtest's steps."""
+    ranks = given.get("ranks") or [len(ports)]
+    if len(ranks) > 1:
+        raise document.problem((*path, "ranks"), "a suite takes one number of ports")
+    there = min(ranks[0], len(ports))
+    count: int = there - there % subtest.ports_step
+    if count < subtest.ports_min:
+        raise document.problem(
+            path,
+            f"{subtest.name} of {suite.document} ({subtest.section}) needs "
+            f"{subtest.ports_min} ports, and network {ports[0].network} has {there}: "
+            "choose others with `subtests`",
+        )
+    return count
+
+
+def _flows(variant: Variant, count: int) -> Values:
+    return {
+        "pattern": _PATTERN,
+        "flows": tuple((source, destination, None) for source, destination in variant.flows),
+        "variant": variant.name,
+        "ranks": [count],
+    }

@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The graphs that the documents of suites ask for: rates over frame sizes, losses over loads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from itertools import groupby
+from typing import Any
+
+from ....analysis.data import Measured
+from ....search.suites.declaration import Subtest
+from ...suite_notes import suite_of
+from ...tables import sections
+from ..chart import ChartAxis, ChartSpec, Panel, Trace
+from ..figure import Figure
+
+_SPAN = {"range": [0, 100], "rangemode": "normal"}
+_RATES = ChartSpec(
+    "suite", "frame rate over frame size",
+    "Rate of a port by frame size: what was measured, and the theoretical max of the medium, line "
+    "rate / (8 x (size + 20)).",
+    sections.SUITE, "line",
+    ChartAxis("Frame size, bytes", "size", "linear"),
+    ChartAxis("Frames/s", "rate", "counts"), "{size:d} B: {rate} frames/s",
+)  # fmt: skip
+_LOSSES = ChartSpec(
+    "suite", "frame loss rate over load",
+    "Lost frames of 100 offered ones by intended load, which is in percent of the theoretical rate "
+    "of the size.",
+    sections.SUITE, "line",
+    ChartAxis("Load, % of line rate", "load", "linear", _SPAN),
+    ChartAxis("Lost frames, %", "loss", "linear", _SPAN), "{load} %: {loss} % lost",
+)  # fmt: skip
+
+
+def figures(measured: Measured) -> Iterator[Figure]:
+    """Of each subtest that has a rate by size or a loss by load."""
+    suite = suite_of(measured.summary)
+    if suite is None:
+        return
+    for subtest in suite.subtests:
+        keys = {value.key for value in subtest.values}
+        entries = [one for one in _entries(measured) if one["subtest"] == subtest.name]
+        where, name = f"{suite.document}, {subtest.section}", f"{suite.name}-{subtest.name}"
+        if {"throughput", "theoretical_max"} <= keys and entries:
+            rates = replace(_RATES, name=name, title=f"{subtest.title} over frame size")
+            yield rates.draw(Panel(where, list(_rates(subtest, entries))))
+        elif {"load_percent", "loss"} <= keys and entries:
+            losses = replace(_LOSSES, name=name, title=f"{subtest.title} over load")
+            yield losses.draw(Panel(where, list(_losses(entries))))
+
+
+def _entries(measured: Measured) -> list[dict[str, Any]]:
+    return [dict(entry) for entry in measured.summary["suite"]["subtests"]]
+
+
+def _rates(subtest: Subtest, entries: list[dict[str, Any]]) -> Iterator[Trace]:
+    yield Trace("theoretical max", _column(entries, "theoretical_max"))
+    for variant, some in _by(entries, lambda entry: str(entry["variant"])):
+        for value in subtest.values:
+            if value.unit == "frames/s" and not value.of_setting:
+                yield Trace(f"{value.title}, {variant}", _column(some, value.key))
+
+
+def _column(entries: list[dict[str, Any]], key: str) -> dict[str, Any]:
+    points = {entry["size"]: entry["rows"][0].get(key) for entry in entries}
+    return {"size": sorted(points), "rate": [points[size] for size in sorted(points)]}
+
+
+def _losses(entries: list[dict[str, Any]]) -> Iterator[Trace]:
+    for entry in entries:
+        rows = sorted(entry["rows"], key=lambda row: row["load_percent"] or 0.0)
+        columns = {
+            "load": [row["load_percent"] for row in rows],
+            "loss": [row["loss"] for row in rows],
+        }
+        yield Trace(f"{entry['size']} B, {entry['variant']}", columns)
+
+
+def _by(
+    entries: list[dict[str, Any]], key: Callable[[dict[str, Any]], str]
+) -> Iterator[tuple[str, list[dict[str, Any]]]]:
+    for name, some in groupby(sorted(entries, key=key), key):
+        yield name, list(some)

@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What doc/reference/standards.md says of the suites: all of it follows from their declarations.
+
+    python -m switchbench.render.report.standards_page doc/reference/standards.md
+
+writes it below the page's mark. A test fails while it is out of date.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from ...search.suites import SUITES
+from ...search.suites.declaration import Suite
+
+_MARK = "<!-- made of search/suites/ -->\n"
+
+
+def refreshed(page: str) -> str:
+    """The page with the declarations' tables below its mark."""
+    begin = page.index(_MARK) + len(_MARK)
+    parts = [_part(suite) for suite in SUITES.values() if any(s.values for s in suite.subtests)]
+    return page[:begin] + "\n" + "\n".join("\n".join(part) + "\n" for part in parts)
+
+
+def _part(suite: Suite) -> Iterator[str]:
+    yield f"## {suite.title}: `suite: {suite.name}`"
+    yield ""
+    yield "| subtest | section | ports | what it does |"
+    yield "| --- | --- | --- | --- |"
+    for each in suite.subtests:
+        ports = str(each.ports_min)
+        yield f"| `{each.name}` | {each.section} | {ports} | {each.about} |"
+    for name, why in suite.refused.items():
+        yield f"| `{name}` | | | rejected: {why} |"
+    yield ""
+    yield "| measure | unit | what it is |"
+    yield "| --- | --- | --- |"
+    for each in suite.subtests:
+        for value in each.values:
+            name = value.key if value.of_setting else f"{suite.name}.{value.key}"
+            yield f"| `{name}` | {value.unit or 'count'} | {value.definition} |"
+    yield ""
+    yield "| parameter | as the document has it | in a lab (`profile: quick`) |"
+    yield "| --- | --- | --- |"
+    for name in suite.uses:
+        whole, lab = getattr(suite.parameters, name), getattr(suite.lab, name)
+        yield f"| `{name}` | {whole:g} | {lab:g} |"
+    yield ""
+    yield "| section | word | what the report has to say | where it does |"
+    yield "| --- | --- | --- | --- |"
+    for one in suite.statements:
+        yield f"| {one.section} | {one.word} | {one.asks} | {one.where} |"
+    yield ""
+    yield "Deviations from the document:"
+    yield ""
+    for line in suite.deviations:
+        yield f"- {line}"
+
+
+def main(path: str) -> None:
+    """Writes the page."""
+    page = Path(path)
+    page.write_text(refreshed(page.read_text("utf-8")), "utf-8")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A table per subtest of each document's suite, made of the suites' declarations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+
+from ...base import format
+from ...base.measures import COUNT, PERCENT
+from ...search.suites import SUITES
+from ...search.suites.declaration import Subtest, Suite, Value
+from .columns import SIZE
+from .table import PAGE, Column, Entry, Spec, Summary, text
+
+
+def _rows(summary: Summary, suite: str, subtest: str) -> Iterator[Entry]:
+    found = summary.get("suite") or {}
+    if found.get("name") != suite:
+        return
+    for entry in found["subtests"]:
+        if entry["subtest"] == subtest:
+            yield from ({**entry, **row} for row in entry["rows"])
+
+
+def _column(value: Value) -> Column:
+    kind = value.format if value.format in (PERCENT, COUNT) else "number"
+    unit = value.unit.replace("us", "µs")
+    return Column(value.title, value.key, kind, unit=unit, about=value.definition, seldom=True)
+
+
+def _table(suite: Suite, subtest: Subtest) -> Spec:
+    entries: Callable[[Summary], Iterator[Entry]] = partial(
+        _rows, suite=suite.name, subtest=subtest.name
+    )
+    return Spec(
+        f"{suite.name}-{subtest.name}",
+        f"{subtest.title} ({suite.document}, {subtest.section})",
+        subtest.about,
+        (
+            text("size", "size", value=format.size, about=SIZE),
+            text("matrix", "variant", fold=True, about="Which ports send to which"),
+            *map(_column, subtest.values),
+            text("network", "networks", fold=True, output=PAGE, about="Of the ports"),
+            text("outcome", "outcome", output=PAGE, about="How the subtest ended"),
+        ),
+        entries,
+    )
+
+
+TABLES: tuple[Spec, ...] = tuple(
+    _table(suite, subtest)
+    for suite in SUITES.values()
+    for subtest in suite.subtests
+    if subtest.values
+)
+"""In the order of the suites and of their subtests."""

@@ -1,0 +1,195 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What a suite is: a table of subtests, each with its flows, its trials, its formulas, its columns.
+
+A declaration holds no I/O and no order of its own: analysis/suite.py measures every subtest of
+every suite in the same way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ...base.measures import MORE, NUMBER
+from ..drive import SearchMethod
+from ..goals import SearchGoal
+from ..loads import LoadRange
+from ..trials import ProposedTrial
+
+OVERHEAD_BYTES = 20  # preamble 7, start delimiter 1, gap 12 (IEEE 802.3)
+
+Row = Mapping[str, Any]
+Rows = list[dict[str, Any]]
+Flow = tuple[int, int]  # source and destination, numbers of ports
+
+
+@dataclass(frozen=True)
+class SuiteParameters:
+    """What the documents set, and a lab's profile shortens. Times in seconds.
+
+    A configuration changes them by name below `suite_parameters`.
+    """
+
+    trial_s: float = 60.0  # RFC 2544, 24; RFC 2889: 30
+    initial_s: float = 1.0  # of a search's first, short trials
+    width: float = 0.005  # (upper - lower) / upper that ends a search
+    latency_s: float = 120.0  # RFC 2544, 26.2
+    latency_repeats: float = 20
+    loss_step_percent: float = 10.0  # RFC 2544, 26.3
+    repeats: float = 3  # of subtests without a number of their own
+    burst_s: float = 2.0  # the longest burst that is tried; RFC 9004: 30
+    burst_repeats: float = 50  # RFC 2544, 26.4
+    drain_s: float = 2.0  # RFC 2544, 23; RFC 9004, 6.2
+    reset_s: float = 60.0  # of the trial in which the device is reset
+    addresses_max: float = 32768
+    learning_fps: float = 1000.0
+    ageing_s: float = 300.0  # of the device's address table
+
+
+@dataclass(frozen=True)
+class SuitePoint:
+    """One point of a subtest: what its formulas know besides the trials."""
+
+    size: int  # of a frame with FCS, bytes
+    line_bps: float  # of the slowest port, layer 1; 0: unknown
+    loads: LoadRange  # up to the highest load
+    flows: tuple[Flow, ...] = ()
+    parameters: SuiteParameters = field(default_factory=SuiteParameters)
+
+    @property
+    def max_fps(self) -> float | None:
+        """The theoretical max of a port, frames/s; None where its line rate is unknown."""
+        return self.line_bps / (8 * (self.size + OVERHEAD_BYTES)) if self.line_bps else None
+
+    @property
+    def sources(self) -> int:
+        """How many ports send."""
+        return len({source for source, _ in self.flows})
+
+    def fps(self, percent: float | None) -> float | None:
+        """Frames/s of a port at a load in percent of line rate."""
+        if percent is None or self.max_fps is None:
+            return None
+        return percent / 100 * self.max_fps
+
+
+@dataclass(frozen=True)
+class PortFacts:
+    """What came for one port in a trial."""
+
+    offered: int  # frames for it, that their sources sent
+    lost: int
+    delivered_fps: float | None  # in the window
+
+
+@dataclass(frozen=True)
+class TrialFacts:
+    """What a trial's senders and receivers said, all ports together; None: not observed."""
+
+    offered: int = 0
+    lost: int = 0
+    flooded: int = 0
+    tester_limited: bool = True
+    intended_fps: float | None = None
+    offered_fps: float | None = None  # in the window
+    delivered_fps: float | None = None
+    latency_us: Mapping[str, float | None] = field(default_factory=dict)  # one way: min, mean, ...
+    ports: Mapping[str, PortFacts] = field(default_factory=dict)
+    duration_s: float = 0.0
+
+    @property
+    def loss_percent(self) -> float | None:
+        """RFC 2544, 26.3: (in - out) x 100 / in."""
+        return 100.0 * self.lost / self.offered if self.offered else None
+
+
+@dataclass(frozen=True)
+class SubtestTrials:
+    """A subtest's trials at one point, and what its search says of them."""
+
+    result: Any  # the method's
+    trials: Sequence[tuple[ProposedTrial, TrialFacts]]  # without those that the tester limited
+
+
+@dataclass(frozen=True)
+class Value:
+    """A column of a subtest's table; `suite.key` is its name in a clause."""
+
+    key: str
+    title: str
+    unit: str
+    definition: str
+    format: str = NUMBER
+    better: int = MORE
+    of_setting: bool = False  # an input: nothing to judge
+
+
+@dataclass(frozen=True)
+class Variant:
+    """The flows of a subtest on so many ports, where it has several matrices."""
+
+    name: str
+    flows: tuple[Flow, ...]
+
+
+Earlier = Mapping[str, Row]  # subtest -> its row at the same size
+Method = SearchMethod[Any]
+
+
+@dataclass(frozen=True)
+class Subtest:
+    """One test of a document."""
+
+    name: str
+    section: str
+    title: str
+    about: str
+    variants: Callable[[int], Iterator[Variant]] | None  # of so many ports; None: any pattern
+    method: Callable[[SuitePoint, Earlier], Method | str]  # or why nothing can be measured
+    rows: Callable[[SuitePoint, Earlier, SubtestTrials], Rows]
+    values: tuple[Value, ...]
+    quantity: str = "load"  # what its trials vary: load, burst, addresses
+    goals: Callable[[SuiteParameters], Mapping[str, SearchGoal]] | None = (
+        None  # of a search of loads
+    )
+    ports_min: int = 2
+    ports_step: int = 1  # so many ports more at a time
+    bad: Callable[[TrialFacts], int] = lambda facts: facts.lost  # frames that fail a trial
+    range: Callable[[SuitePoint], LoadRange] = lambda setting: setting.loads  # of those values
+    needs: tuple[str, ...] = ()  # subtests whose results it starts from
+    keys: Mapping[str, Any] = field(default_factory=dict)  # of the configuration, that it sets
+
+
+@dataclass(frozen=True)
+class Statement:
+    """What a document's reporting section asks for, and where this report has it."""
+
+    section: str
+    word: str  # MUST or SHOULD
+    asks: str
+    where: str
+
+
+@dataclass(frozen=True)
+class Suite:
+    """All tests of a document, in the order in which they are run."""
+
+    name: str
+    document: str
+    title: str
+    subtests: tuple[Subtest, ...]
+    sizes: tuple[int, ...]
+    parameters: SuiteParameters  # as the document has them
+    lab: SuiteParameters  # short ones
+    uses: tuple[str, ...]  # names of the parameters that change something
+    refused: Mapping[str, str]  # subtest -> why no ordinary port, or nothing here, can do it
+    statements: tuple[Statement, ...]
+    deviations: tuple[str, ...]
+    lab_sizes: tuple[int, ...] = ()  # fewer, for a lab; none: all
+    load_percent: float | None = 100.0  # None: the profile's
+
+    def subtest(self, name: str | None) -> Subtest:
+        """The subtest of that name, None: the only one; KeyError where there is none."""
+        by_name = {each.name: each for each in self.subtests}
+        return by_name[name or self.subtests[0].name]

@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The flows of the documents' tests, by numbers of ports: one phase each, all at the same time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from .declaration import Flow, Variant
+
+
+def both_ways(ports: int) -> Iterator[Variant]:
+    """Pairs of neighbours, both directions (RFC 2544, 14)."""
+    yield Variant("pairs", tuple((port, port ^ 1) for port in range(ports - ports % 2)))
+
+
+def full_mesh(ports: int) -> Iterator[Variant]:
+    """All to all others, in the order of RFC 2889, 5.1.3."""
+    flows = ((port, (port + step) % ports) for port in range(ports) for step in range(1, ports))
+    yield Variant("full mesh", tuple(flows))
+
+
+def one_to_many(ports: int) -> Iterator[Variant]:
+    """RFC 2889, 5.2: to one, from one, and both."""
+    to_one = tuple((port, 0) for port in range(1, ports))
+    from_one = tuple((0, port) for port in range(1, ports))
+    yield Variant("many to one", to_one)
+    yield Variant("one to many", from_one)
+    yield Variant("both directions", to_one + from_one)
+
+
+def halves(ports: int) -> Iterator[Variant]:
+    """Half of the ports to the other half, one direction and both (RFC 2889, 5.4)."""
+    half = ports // 2
+    forward = tuple(_across(range(half), range(half, 2 * half)))
+    yield Variant("one direction", forward)
+    yield Variant("both directions", forward + tuple(_across(range(half, 2 * half), range(half))))
+
+
+def across_uplink(ports: int) -> Iterator[Variant]:
+    """The ports of one device to those of the other, without local traffic (RFC 2889, 5.3)."""
+    _, both = halves(ports)
+    yield Variant("uplink", both.flows)
+
+
+def groups_of_four(ports: int) -> Iterator[Variant]:
+    """RFC 2889, 5.5.3: the first source to both receivers, the second to the congested one."""
+    groups = range(0, ports - ports % 4, 4)
+    yield Variant(
+        "groups of four", tuple(flow for first in groups for flow in _group(first, ports))
+    )
+
+
+def shifted_groups(ports: int) -> Iterator[Variant]:
+    """RFC 8239, 5.2: two groups of four, then all, each shifted port by port."""
+    for name, count in (("two groups", 8), ("all groups", ports - ports % 4)):
+        for shift in range(ports):
+            groups = range(shift, shift + count, 4)
+            flows = (flow for first in groups for flow in _group(first, ports))
+            yield Variant(f"{name}, port {shift + 1} first", tuple(flows))
+        if count == 8 and ports < 12:
+            return  # the second procedure is the first one
+
+
+def to_fewer(ports: int) -> Iterator[Variant]:
+    """RFC 8239, 4.2: N - 1 ports to one, N - 2 to two, ... two to N - 2."""
+    for receivers in range(1, ports - 1):
+        senders = ports - receivers
+        flows = _across(range(senders), range(senders, ports))
+        yield Variant(f"{senders} to {receivers}", tuple(flows))
+
+
+def to_each(ports: int) -> Iterator[Variant]:
+    """RFC 8239, 3.2: all others to one port, each port in turn."""
+    for port in range(ports):
+        flows = tuple((other, port) for other in range(ports) if other != port)
+        yield Variant(f"to port {port + 1}", flows)
+
+
+def _across(sources: range, destinations: range) -> Iterator[Flow]:
+    """Every source to every destination, each beginning with another one."""
+    for number, source in enumerate(sources):
+        for step in range(len(destinations)):
+            yield source, destinations[(number + step) % len(destinations)]
+
+
+def _group(first: int, ports: int) -> tuple[Flow, ...]:
+    one, two, uncongested, congested = ((first + place) % ports for place in range(4))
+    return (one, uncongested), (one, congested), (two, congested)

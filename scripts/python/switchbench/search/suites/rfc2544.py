@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""RFC 2544, Benchmarking Methodology for Network Interconnect Devices, section 26."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...base.measures import LESS
+from . import flows
+from .declaration import (
+    OVERHEAD_BYTES,
+    Earlier,
+    Method,
+    Rows,
+    Statement,
+    Subtest,
+    SubtestTrials,
+    Suite,
+    SuiteParameters,
+    SuitePoint,
+    Value,
+)
+from .methods import FixedTrials, LossSteps
+from .throughput import (
+    LOSS,
+    THROUGHPUT_VALUES,
+    load_value,
+    mean,
+    search_throughput,
+    throughput_goal,
+    throughput_percent,
+    throughput_rows,
+)
+
+SIZES = (64, 128, 256, 512, 1024, 1280, 1518)  # 9.1
+
+
+def _latency(setting: SuitePoint, earlier: Earlier) -> Method | str:
+    percent = throughput_percent(earlier)
+    if isinstance(percent, str):
+        return percent
+    asked = setting.parameters
+    return FixedTrials([percent] * int(asked.latency_repeats), asked.latency_s, "% of line")
+
+
+def _latency_rows(setting: SuitePoint, earlier: Earlier, measured: SubtestTrials) -> Rows:
+    every = [facts.latency_us for _, facts in measured.trials]
+    latency = mean([each.get("mean") for each in every])
+    line_us = (setting.size + OVERHEAD_BYTES) * 8e6 / setting.line_bps if setting.line_bps else None
+    percent = measured.trials[0][0].value if measured.trials else None
+    return [
+        {
+            "load_percent": percent,
+            "rate": setting.fps(percent),
+            "latency": latency,
+            "latency_store_and_forward": None
+            if latency is None or line_us is None
+            else latency - line_us,
+            "latency_min": min(_known(every, "min"), default=None),
+            "latency_max": max(_known(every, "max"), default=None),
+            "latency_trials": len(every),
+        }
+    ]
+
+
+def _known(every: list[Any], key: str) -> list[float]:
+    return [each[key] for each in every if each.get(key) is not None]
+
+
+def _loss_steps(setting: SuitePoint, _earlier: Earlier) -> Method | str:
+    asked = setting.parameters
+    return LossSteps(setting.loads.max, asked.loss_step_percent, asked.trial_s, "% of line")
+
+
+def loss_rows(_setting: SuitePoint, _earlier: Earlier, measured: SubtestTrials) -> Rows:
+    """One row per load, the highest first."""
+    return [
+        {
+            "load_percent": proposed.value,
+            "offered_rate": facts.offered_fps,
+            "loss": facts.loss_percent,
+            "lost_frames": facts.lost,
+        }
+        for proposed, facts in measured.trials
+    ]
+
+
+LATENCY_DEFINITION = (
+    "FILO: from the sender's stamp, before the frame's first bit, to the receiver's, after its "
+    "last; every frame is stamped, not one per trial"
+)
+
+RFC2544 = Suite(
+    name="rfc2544",
+    document="RFC 2544",
+    title="Network interconnect devices (RFC 2544)",
+    subtests=(
+        Subtest(
+            "throughput", "26.1", "Throughput",
+            "The fastest rate at which the device loses no frame, per port; both ports of a pair "
+            "send.",
+            flows.both_ways, search_throughput, throughput_rows, THROUGHPUT_VALUES,
+            goals=throughput_goal,
+        ),
+        Subtest(
+            "latency", "26.2", "Latency",
+            "Mean of the trials' mean one-way latencies at the throughput rate. "
+            f"{LATENCY_DEFINITION}.",
+            flows.both_ways, _latency, _latency_rows,
+            (
+                load_value(),
+                Value("rate", "rate", "frames/s", "At which it was measured", of_setting=True),
+                Value("latency", "latency", "us", f"Mean; {LATENCY_DEFINITION}", better=LESS),
+                Value("latency_store_and_forward", "store and forward", "us",
+                      "The same less one frame's time on the line: from the frame's last bit in "
+                      "to its first bit out, and its way to the receiver (RFC 1242, 3.8)",
+                      better=LESS),
+                Value("latency_min", "min", "us", "Lowest of all frames of all trials",
+                      better=LESS),
+                Value("latency_max", "max", "us", "Highest of all frames of all trials",
+                      better=LESS),
+                Value("latency_trials", "trials", "", "That were averaged", "count",
+                      of_setting=True),
+            ),
+            needs=("throughput",), keys={"latency": {"one_way": "on"}},
+        ),
+        Subtest(
+            "loss-rate", "26.3", "Frame loss rate",
+            "From the max load down in steps, until two trials in a row lose no frame.",
+            flows.both_ways, _loss_steps, loss_rows,
+            (
+                load_value(),
+                Value("offered_rate", "offered", "frames/s", "What all ports together sent",
+                      of_setting=True),
+                LOSS,
+                Value("lost_frames", "lost frames", "", "In - out, whole trial", "count", LESS),
+            ),
+        ),
+    ),
+    sizes=SIZES,
+    parameters=SuiteParameters(),
+    lab=SuiteParameters(
+        trial_s=2.0, initial_s=0.5, latency_s=1.0, latency_repeats=2, burst_s=0.2,
+        burst_repeats=2, drain_s=0.3, reset_s=4.0,
+    ),
+    uses=("trial_s", "initial_s", "width", "latency_s", "latency_repeats", "loss_step_percent"),
+    refused={
+        "back-to-back": "not implemented: it needs bursts of an exact length",
+        "recovery": "not implemented: it needs a load that falls within a trial",
+        "reset": "not implemented: nothing here resets a device within a trial",
+    },
+    statements=(
+        Statement("26.1", "SHOULD", "a graph of frame rate over frame size, with the theoretical "
+                  "rate as one line and the results as the second",
+                  "figure `rfc2544-throughput`"),
+        Statement("26.1", "SHOULD", "text with protocol, data stream format and media",
+                  "sentence `Set-up`"),
+        Statement("26.1", "MUST", "a single quoted value is in frames per second",
+                  "sentence `Performance`, at the min size"),
+        Statement("26.1", "MUST", "the statement of performance has the max frame rate, the size, "
+                  "the theoretical limit and the protocol",
+                  "sentence `Performance`, all four"),
+        Statement("26.2", "MUST", "the definition of latency (RFC 1242) that was used",
+                  "table `rfc2544-latency`, sentence above it and columns' definitions"),
+        Statement("26.2", "SHOULD", "a table with a row per size: size, rate, media, latency",
+                  "table `rfc2544-latency`"),
+        Statement("26.3", "MUST", "X axis: input rate in percent of the theoretical rate, 0 to "
+                  "100", "figure `rfc2544-loss-rate`, X axis"),
+        Statement("26.3", "MUST", "Y axis: loss in percent, 0 to 100",
+                  "figure `rfc2544-loss-rate`, Y axis"),
+    ),
+    deviations=(
+        "All pairs of ports are loaded at the same time.",
+        "Trial phases of section 23: warm-up, window, cool-down and drain of Switchbench in place "
+        "of 2 s and 5 s of silence; learning frames are its connectivity check.",
+        "Throughput is searched as RFC 9971 does, with short trials first; only trials of the "
+        "final duration decide.",
+        "Latency is read from every frame of a trial, not from one tagged frame.",
+    ),
+)  # fmt: skip

@@ -1,0 +1,257 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Suites of documents: declared, planned, measured on simulated devices, judged and shown."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from configs import LAB, compile_text, needs_engine
+from switchbench.analysis.suite import SuiteCourse, suite_entries
+from switchbench.analysis.suite_judge import suite_verdicts
+from switchbench.base.errors import ConfigurationError
+from switchbench.base.model import Run, Trial
+from switchbench.plan.compile import refuse_too_long
+from switchbench.render import suite_notes
+from switchbench.render.report import standards_page
+from switchbench.render.tables.suite import TABLES
+from switchbench.search.suites import SUITE_MEASURES, SUITES
+from switchbench.search.suites.declaration import TrialFacts
+
+ROOT = Path(__file__).parents[2]
+DOCUMENTS = [suite for suite in SUITES.values() if any(each.values for each in suite.subtests)]
+FOUR = "switchbench: 1\nsite: {lab: model-good, nodes: 4, rate: 20M}\n"
+
+Device = Callable[[Trial], TrialFacts]
+
+
+def forwards(percent: float, limited: Callable[[Trial], bool] = lambda _: False) -> Device:
+    """A device that forwards so much of every port's line rate, and loses the rest."""
+
+    def measure(trial: Trial) -> TrialFacts:
+        load = trial.load.percent or 0.0
+        offered = round(1e6 * load * trial.window_s)
+        lost = round(offered * max(0.0, 1 - percent / load))
+        return TrialFacts(
+            offered=offered, lost=lost, tester_limited=limited(trial), offered_fps=1e4 * load,
+            latency_us={"min": 10.0, "mean": 20.0, "max": 70.0}, duration_s=trial.window_s,
+        )  # fmt: skip
+
+    return measure
+
+
+def measured(run: Run, device: Device, trials: int = 10_000) -> SuiteCourse:
+    course = SuiteCourse(run)
+    while course.trial is not None and course.trial.id < trials:
+        course.answer(device(course.trial))
+    return course
+
+
+def rows(course: SuiteCourse, subtest: str) -> list[dict[str, Any]]:
+    return [
+        row | {"size": entry["size"], "outcome": entry["outcome"], "complete": entry["complete"]}
+        for entry in suite_entries(course)
+        if entry["subtest"] == subtest
+        for row in entry["rows"]
+    ]
+
+
+# --- declarations --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("suite", DOCUMENTS, ids=lambda suite: suite.name)
+def test_a_declaration_is_whole(suite: Any) -> None:
+    names = [each.name for each in suite.subtests]
+    assert len(set(names)) == len(names)
+    assert not set(names) & suite.refused.keys()
+    assert all(each.values and each.variants and each.section for each in suite.subtests)
+    for each in suite.subtests:
+        assert set(each.needs) < set(names)
+        flows = [variant.flows for variant in each.variants(each.ports_min)]
+        assert all(flows), each.name
+        for one in flows:
+            assert len(set(one)) == len(one), each.name
+            assert all(source != destination for source, destination in one)
+            assert max(max(flow) for flow in one) < each.ports_min
+    for parameters in (suite.parameters, suite.lab):
+        assert all(getattr(parameters, name) > 0 for name in suite.uses)
+
+
+def test_a_measure_stands_in_one_table_of_its_suite() -> None:
+    for suite in DOCUMENTS:
+        keys = [v.key for each in suite.subtests for v in each.values if not v.of_setting]
+        assert len(set(keys)) == len(keys), suite.name
+        assert all(SUITE_MEASURES[f"{suite.name}.{key}"].definition for key in keys)
+
+
+@pytest.mark.parametrize("suite", DOCUMENTS, ids=lambda suite: suite.name)
+def test_what_the_reporting_sections_ask_for_is_somewhere(suite: Any) -> None:
+    """Each statement names tables, figures or sentences that the report has."""
+    places = {spec.name for spec in TABLES} | set(suite_notes.SENTENCES)
+    for one in suite.statements:
+        named = re.findall(r"`([^`]+)`", one.where)
+        assert named, one.asks
+        assert set(named) <= places, one.asks
+
+
+def test_the_page_is_made_of_the_declarations() -> None:
+    """Made anew by: python -m switchbench.render.report.standards_page PAGE"""
+    page = (ROOT / "doc" / "reference" / "standards.md").read_text("utf-8")
+    assert standards_page.refreshed(page) == page
+
+
+# --- configurations ------------------------------------------------------------------------------
+
+
+@needs_engine
+def test_a_suite_is_planned_of_its_name_alone(tmp_path: Path) -> None:
+    run = compile_text(tmp_path, FOUR + "suite: rfc2544\n")
+    subtests = list(dict.fromkeys(trial.parameters["subtest"] for trial in run.searches))
+    assert subtests == [each.name for each in SUITES["rfc2544"].subtests]
+    sizes = [trial.sizes[0] for trial in run.searches if trial.parameters["subtest"] == "latency"]
+    assert sizes == [64, 128, 256, 512, 1024, 1280, 1518]
+    assert run.searches[0].pattern["list"] == [0, 1, 1, 0, 2, 3, 3, 2]
+    assert run.searches[0].load.percent == 100.0
+    assert run.suite_parameters["trial_s"] == SUITES["rfc2544"].lab.trial_s
+    assert len(run.estimates_s) == len(run.searches)
+
+
+@needs_engine
+def test_what_was_understood_is_the_same_suite_again(tmp_path: Path) -> None:
+    text = FOUR + "suite: rfc2544\nsubtests: [throughput]\nframe_size: 1518\n"
+    run = compile_text(tmp_path, text + "suite_parameters: {trial_s: 7}\n")
+    (tmp_path / "again").mkdir()
+    again = compile_text(tmp_path / "again", yaml.safe_dump(run.effective))
+    assert again.effective == run.effective
+    assert again.searches == run.searches
+    assert again.suite_parameters == run.suite_parameters
+    assert again.suite_parameters["trial_s"] == 7
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        ("suite: rfc2544\nsubtests: [throughputs]\n", "rfc2544 has no"),
+        ("suite: rfc2544\nsubtests: []\n", "is an empty list"),
+        ("suite: rfc2544\nsubtests: [recovery]\n", "recovery of RFC 2544 is not implemented"),
+        ("suite: rfc2544\npattern: aapc\n", "suite rfc2544 chooses what is sent"),
+        ("suite: rfc2544\nload: 10Mbit\n", "up to one load in percent of line rate"),
+        ("suite: rfc2544\nsuite_parameters: {trail_s: 3}\n", "unknown key"),
+        ("suite: rfc2544\nsuite_parameters: {trial_s: 0}\n", "a number above 0 is needed"),
+        ("suite: rfc2544\nframe_size: 9000\n", "does not fit the ports' MTU: at most 1518"),
+        ("suite: rfc2544\ntests: [{frame_size: 64}]\n", "is missing: which of suite rfc2544?"),
+        ("suite: rfc2544\ntests: [{subtest: latency, variant: ring}]\n", "variants are pairs"),
+        ("subtests: [throughput]\n", "has no effect without `suite`"),
+        ("suite: ndr-pdr\nsubtests: [throughput]\n", "has no effect with suite ndr-pdr"),
+        ("suite: rfc2544\ntransport: tcp\n", "use dpdk or udp"),
+        (
+            "suite: rfc2544\nsubtests: [latency]\n"
+            "expect: [{measure: rfc2544.throughput, require: '> 0'}]\n",
+            "no subtest of this run measures rfc2544.throughput",
+        ),
+        ("expect: [{measure: rfc2544.loss, require: '== 0'}]\n", "needs `suite: rfc2544`"),
+    ],
+)
+@needs_engine
+def test_invalid(tmp_path: Path, more: str, words: str) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        compile_text(tmp_path, LAB + more)
+    assert words in str(caught.value)
+
+
+@needs_engine
+def test_too_little_time_names_each_subtest_and_size(tmp_path: Path) -> None:
+    text = FOUR + "suite: rfc2544\nframe_sizes: [64, 1518]\ntime_limit: 20s\n"
+    with pytest.raises(ConfigurationError) as caught:
+        refuse_too_long(compile_text(tmp_path, text))
+    for subtest in SUITES["rfc2544"].subtests:
+        assert f"{subtest.name} pairs 64 B about" in str(caught.value)
+
+
+# --- RFC 2544 on simulated devices ---------------------------------------------------------------
+
+
+@pytest.fixture
+def rfc2544(tmp_path: Path) -> Run:
+    return compile_text(tmp_path, FOUR + "suite: rfc2544\nframe_sizes: [64, 1518]\n")
+
+
+@needs_engine
+def test_rfc2544_finds_what_the_device_forwards(rfc2544: Run) -> None:
+    course = measured(rfc2544, forwards(61.3))
+    for row in rows(course, "throughput"):
+        assert row["throughput_percent"] <= 61.3 < row["upper_bound_percent"]
+        assert row["throughput_percent"] > 61.3 * 0.995
+        maximum = 20e6 / (8 * (row["size"] + 20))
+        assert row["theoretical_max"] == pytest.approx(maximum)
+        assert row["throughput"] == pytest.approx(maximum * row["throughput_percent"] / 100)
+    for row in rows(course, "latency"):
+        assert row["load_percent"] <= 61.3
+        assert (row["latency"], row["latency_min"], row["latency_max"]) == (20.0, 10.0, 70.0)
+        line_us = (row["size"] + 20) * 8 / 20
+        assert row["latency_store_and_forward"] == pytest.approx(20.0 - line_us)
+        assert row["latency_trials"] == 2
+    losses = [row for row in rows(course, "loss-rate") if row["size"] == 64]
+    assert [row["load_percent"] for row in losses] == pytest.approx([100, 90, 80, 70, 60, 50])
+    expected = [100 * max(0.0, 1 - 61.3 / row["load_percent"]) for row in losses]
+    assert [row["loss"] for row in losses] == pytest.approx(expected, abs=1e-3)
+
+
+@needs_engine
+def test_a_device_at_line_rate_has_it_as_its_throughput(rfc2544: Run) -> None:
+    course = measured(rfc2544, forwards(100.0))
+    assert [row["throughput_percent"] for row in rows(course, "throughput")] == [100.0, 100.0]
+    assert all(row["complete"] for row in rows(course, "throughput"))
+    assert [row["loss"] for row in rows(course, "loss-rate")] == [0.0] * 4
+
+
+@needs_engine
+def test_a_search_that_never_brackets_says_so_and_what_needs_it_too(rfc2544: Run) -> None:
+    course = measured(rfc2544, forwards(0.5))
+    row = rows(course, "throughput")[0]
+    assert row["throughput"] is None
+    assert row["outcome"].startswith("The device fails at the min of the range, 1 % of line")
+    assert rows(course, "latency")[0]["outcome"] == (
+        "Not measured: throughput has no result at this size."
+    )
+
+
+@needs_engine
+def test_a_tester_limited_trial_never_decides(rfc2544: Run) -> None:
+    limits = {64: True}
+    course = measured(rfc2544, forwards(61.3, lambda trial: limits.get(trial.sizes[0], False)))
+    small, large = rows(course, "throughput")
+    assert small["throughput"] is None
+    assert "The tester, not the device, was the limit" in small["outcome"]
+    assert large["throughput_percent"] <= 61.3
+
+
+@needs_engine
+def test_what_was_measured_before_the_end_is_kept_and_marked(rfc2544: Run) -> None:
+    course = measured(rfc2544, forwards(61.3), trials=3)
+    small, large = rows(course, "throughput")
+    assert (small["complete"], large["complete"]) == (False, False)
+    assert small["outcome"] == "The search has not ended yet."
+
+
+@needs_engine
+def test_clauses_are_judged_by_the_rows(rfc2544: Run) -> None:
+    course = measured(rfc2544, forwards(61.3))
+
+    def judge(require: str, **where: Any) -> dict[str, Any]:
+        clause = {"measure": "rfc2544.throughput_percent", "require": require, "where": where}
+        return suite_verdicts([clause], course)[0]
+
+    held = judge(">= 60")
+    assert (held["verdict"], held["judged"], held["failed"]) == ("accepted", 2, 0)
+    failed = judge(">= 62", size=1518)
+    assert (failed["verdict"], failed["judged"], failed["failed"]) == ("refused", 1, 1)
+    assert failed["of"] == "throughput pairs 1518 B"
+    course = measured(rfc2544, forwards(61.3), trials=3)
+    assert judge(">= 60")["verdict"] == "inconclusive"
+    assert "The search has not ended yet." in judge(">= 60")["reason"]
