@@ -21,7 +21,7 @@ from switchbench.render import suite_notes
 from switchbench.render.report import standards_page
 from switchbench.render.tables.suite import TABLES
 from switchbench.search.suites import SUITE_MEASURES, SUITES
-from switchbench.search.suites.declaration import TrialFacts
+from switchbench.search.suites.declaration import PortFacts, TrialFacts
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = [suite for suite in SUITES.values() if any(each.values for each in suite.subtests)]
@@ -139,6 +139,10 @@ def test_what_was_understood_is_the_same_suite_again(tmp_path: Path) -> None:
         ("suite: rfc2544\nsubtests: [throughputs]\n", "rfc2544 has no"),
         ("suite: rfc2544\nsubtests: []\n", "is an empty list"),
         ("suite: rfc2544\nsubtests: [recovery]\n", "recovery of RFC 2544 is not implemented"),
+        ("suite: rfc2889\nsubtests: [forward-pressure]\n", "not possible on ordinary NICs"),
+        ("suite: rfc2889\nsubtests: [full-mesh]\nranks: [2]\n", "needs 3 ports, and network"),
+        ("suite: rfc8239\nranks: [6]\n", "head-of-line of RFC 8239 (5) needs 8 ports"),
+        ("suite: rfc8239\nremeasure: 2\n", "which repeats what the tester limited"),
         ("suite: rfc2544\npattern: aapc\n", "suite rfc2544 chooses what is sent"),
         ("suite: rfc2544\nload: 10Mbit\n", "up to one load in percent of line rate"),
         ("suite: rfc2544\nsuite_parameters: {trail_s: 3}\n", "unknown key"),
@@ -148,7 +152,7 @@ def test_what_was_understood_is_the_same_suite_again(tmp_path: Path) -> None:
         ("suite: rfc2544\ntests: [{subtest: latency, variant: ring}]\n", "variants are pairs"),
         ("subtests: [throughput]\n", "has no effect without `suite`"),
         ("suite: ndr-pdr\nsubtests: [throughput]\n", "has no effect with suite ndr-pdr"),
-        ("suite: rfc2544\ntransport: tcp\n", "use dpdk or udp"),
+        ("suite: rfc2544\nsubtests: [latency]\ntransport: tcp\n", "use dpdk or udp"),
         (
             "suite: rfc2544\nsubtests: [latency]\n"
             "expect: [{measure: rfc2544.throughput, require: '> 0'}]\n",
@@ -255,3 +259,137 @@ def test_clauses_are_judged_by_the_rows(rfc2544: Run) -> None:
     course = measured(rfc2544, forwards(61.3), trials=3)
     assert judge(">= 60")["verdict"] == "inconclusive"
     assert "The search has not ended yet." in judge(">= 60")["reason"]
+
+
+# --- bursts --------------------------------------------------------------------------------------
+
+
+def buffers(frames: float, forwarded: float = 1.0) -> Device:
+    """A port of which so many frames wait; all ports but one send to it at once. Streams get
+    through up to `forwarded` of a line."""
+
+    def measure(trial: Trial) -> TrialFacts:
+        senders = len(set(trial.pattern["list"][::2]))
+        share = senders * (trial.load.percent or 0.0) / 100
+        if trial.traffic == "burst":
+            each = trial.document["burst"]["frames"]
+            lost = max(0, round(senders * each * (1 - 1 / share) - frames)) if share > 1 else 0
+            return TrialFacts(offered=senders * each, lost=lost, tester_limited=False)
+        lost = round(1e6 * max(0.0, 1 - forwarded / share))
+        return TrialFacts(offered=10**6, lost=lost, tester_limited=False)
+
+    return measure
+
+
+@needs_engine
+@pytest.mark.parametrize("held", [10, 171, 5000])
+def test_rfc9004_recovers_the_buffer(tmp_path: Path, held: int) -> None:
+    run = compile_text(
+        tmp_path, FOUR + "suite: rfc9004\nframe_size: 64\nsuite_parameters: {burst_s: 1}\n"
+    )
+    (row,) = rows(measured(run, buffers(held)), "back-to-back")
+    assert row["complete"]
+    # Three senders: of each frame of a port two thirds wait, half a frame is rounded.
+    assert row["back_to_back"] == pytest.approx((held + 0.5) * 3 / 2 / 3, abs=1)
+    maximum = 20e6 / (8 * 84)
+    assert row["implied_buffer_us"] == pytest.approx(row["back_to_back"] / maximum * 1e6)
+    assert row["buffer_us"] == pytest.approx(row["implied_buffer_us"] * 2 / 3, rel=0.01)
+    assert row["searches"] == run.suite_parameters["burst_repeats"]
+
+
+@needs_engine
+def test_rfc9004_leaves_out_what_is_at_line_rate(tmp_path: Path) -> None:
+    run = compile_text(tmp_path, FOUR + "suite: rfc9004\nframe_size: 64\n")
+    (row,) = rows(
+        measured(run, lambda _: TrialFacts(offered=10, tester_limited=False)), "back-to-back"
+    )
+    assert (row["complete"], row["back_to_back"]) == (True, None)
+    assert row["outcome"].startswith("Excluded: the device forwards this size at the max rate")
+
+
+@needs_engine
+def test_a_device_that_holds_the_longest_burst_is_not_asked_again(tmp_path: Path) -> None:
+    text = FOUR + "suite: rfc2544\nframe_size: 1518\nsubtests: [back-to-back]\n"
+    run = compile_text(tmp_path, text)
+    course = measured(run, lambda _: TrialFacts(offered=10, tester_limited=False))
+    (row,) = rows(course, "back-to-back")
+    assert row["back_to_back"] == round(0.2 * 20e6 / (8 * 1538))
+    assert row["outcome"].startswith("The device holds the max of the range")
+    assert course.measurements[0].search is not None
+    assert course.measurements[0].search.trials == 1
+
+
+@needs_engine
+def test_rfc8239_recovers_the_buffer_in_bytes(tmp_path: Path) -> None:
+    text = FOUR + "suite: rfc8239\nframe_size: 1518\nsubtests: [buffer-many-to-one, microburst]\n"
+    run = compile_text(tmp_path, text + "suite_parameters: {burst_s: 20}\n")
+    course = measured(run, buffers(42))
+    found = rows(course, "buffer-many-to-one")
+    assert len(found) == 4
+    for row in found:
+        assert row["load_percent"] == pytest.approx(100.98 / 3)
+        assert row["buffer_bytes"] == pytest.approx(42.5 * 1518, abs=1518 / 33)
+    three, two = rows(course, "microburst")
+    assert (three["ingress"], three["egress"], two["ingress"], two["egress"]) == (3, 1, 2, 2)
+    assert three["microburst"] == 21  # of three frames one has left
+
+
+# --- congestion ----------------------------------------------------------------------------------
+
+
+def congested(blocks: bool, pauses: bool) -> Device:
+    """Groups of four: a port that gets 150 %; one that gets half, and loses some if it blocks."""
+
+    def measure(trial: Trial) -> TrialFacts:
+        names = [port.name for port in trial.parts[0].ranks]
+        ends = trial.pattern["list"][1::2]
+        ports = {
+            names[end]: PortFacts(1500, 0 if pauses else 500, 1000.0)
+            if ends.count(end) == 2
+            else PortFacts(500, 20 if blocks else 0, 480.0 if blocks else 500.0)
+            for end in set(ends)
+        }
+        lost = sum(port.lost for port in ports.values())
+        return TrialFacts(
+            offered=2000, lost=lost, tester_limited=False, ports=ports, offered_fps=9.0
+        )
+
+    return measure
+
+
+@needs_engine
+@pytest.mark.parametrize("blocks", [False, True])
+@pytest.mark.parametrize("pauses", [False, True])
+def test_blocking_and_backpressure_are_told_apart(
+    tmp_path: Path, blocks: bool, pauses: bool
+) -> None:
+    text = LAB + "suite: rfc2889\nsubtests: [congestion-control]\nframe_size: 1518\n"
+    (row,) = rows(
+        measured(compile_text(tmp_path, text), congested(blocks, pauses)), "congestion-control"
+    )
+    assert (row["head_of_line_blocking"], row["backpressure"]) == (blocks, pauses)
+    assert row["uncongested_loss"] == (4.0 if blocks else 0.0)
+    assert row["congested_loss"] == pytest.approx(0.0 if pauses else 100 / 3)
+    text = LAB + "suite: rfc8239\nsubtests: [head-of-line]\n"
+    found = rows(measured(compile_text(tmp_path, text), congested(blocks, pauses)), "head-of-line")
+    assert len(found) == 8
+    assert {row["blocking"] for row in found} == {blocks}
+
+
+@needs_engine
+def test_rfc2889_has_forwarding_rates_with_their_loads(tmp_path: Path) -> None:
+    text = FOUR + "suite: rfc2889\nsubtests: [full-mesh]\nframe_size: 1518\n"
+
+    def collapses(trial: Trial) -> TrialFacts:
+        load = trial.load.percent or 0.0
+        carried = min(load, 80.0) - max(0.0, load - 80.0)
+        return TrialFacts(
+            offered=10**6, lost=round(1e6 * (1 - carried / load)), tester_limited=False,
+            offered_fps=load * 10, delivered_fps=carried * 10,
+        )  # fmt: skip
+
+    (row,) = rows(measured(compile_text(tmp_path, text), collapses), "full-mesh")
+    assert row["mesh_throughput_percent"] == pytest.approx(80.0, rel=0.005)
+    assert (row["mesh_frmol"], row["mol"]) == (pytest.approx(600.0), pytest.approx(1000.0))
+    assert row["mesh_mfr"] == pytest.approx(800.0, rel=0.01)
+    assert row["mfr_load"] == pytest.approx(800.0, rel=0.01)

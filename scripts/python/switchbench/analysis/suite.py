@@ -23,7 +23,7 @@ from ..plan.suite import (
 from ..search.drive import Search
 from ..search.loads import GoalResult
 from ..search.outcomes import NoLossAtMax, Reached
-from ..search.suites.declaration import Row, SubtestTrials, TrialFacts
+from ..search.suites.declaration import Excluded, Row, SubtestTrials, TrialFacts
 from ..search.suites.methods import Done
 from ..search.trials import ProposedTrial
 from .suite_facts import trial_loss
@@ -81,7 +81,7 @@ class Measurement:
     def outcome(self) -> tuple[str, bool]:
         """How it ended, a sentence, and whether all that was asked for is there."""
         if self.search is None:
-            return self._why_not, False
+            return self._why_not, isinstance(self._why_not, Excluded)
         results = self.result if isinstance(self.result, tuple) else (self.result,)
         worst = next(
             (one.outcome for one in results if not isinstance(one.outcome, _WHOLE)),

@@ -76,7 +76,10 @@ _OPTIONS = {
         "hosts that ssh reaches, e.g. a,b or node[1-8]; they get the engine",
     ),
     "--iface": ("NAME", "the hosts' interface under test, e.g. enp3s0"),
-    "--suite": ("NAME", "tests of a document: rfc2544 (doc/reference/standards.md), or ndr-pdr"),
+    "--suite": (
+        "NAME",
+        "tests of a document, e.g. rfc2544, or ndr-pdr (doc/reference/standards.md)",
+    ),
     "--pattern": ("NAME", "what is sent, e.g. pairs or aapc"),
     "--transport": ("NAME,...", "one or more of dpdk, tcp, udp and verbs"),
     "--load": ("LOAD", "of each port, e.g. 95%% or 1Gbit"),

@@ -108,6 +108,12 @@ def add_parser(subparsers: Any) -> None:
     parser.set_defaults(main=main)
 
 
+NOT_IN_PRODUCTION = (
+    "Benchmarks of devices are for laboratories: this suite overloads the network on purpose, and "
+    "must not run on one that others use (RFC 6815)."
+)
+
+
 @dataclass(frozen=True)
 class _Place:
     """Where and as what the run takes place."""
@@ -284,6 +290,8 @@ def _announce(run: Run) -> None:
         trials = "1 search" if len(run.searches) == 1 else f"{len(run.searches)} searches"
     tests = f"{trials} on {ports}"
     print(f"{tests}, about {timing.human(run.expected_s)}", file=sys.stderr)
+    if run.suite is not None and run.site.launch != "lab":
+        print(NOT_IN_PRODUCTION, file=sys.stderr)
     if run.expectations:
         clauses = format.of(len(run.expectations), "clause")
         print(f"{clauses}, SHA-256 {clauses_sha256(run.expectations)}", file=sys.stderr)

@@ -67,7 +67,7 @@ Algorithm = Literal[
 ]  # fmt: skip
 Transport = Literal["dpdk", "tcp", "udp", "verbs"]
 Profile = Literal["quick", "standard", "acceptance"]
-Suite = Literal["ndr-pdr", "rfc2544"]
+Suite = Literal["ndr-pdr", "rfc2544", "rfc9004", "rfc2889", "rfc8239"]
 
 
 class ScatterOptions(Strict):

@@ -36,7 +36,7 @@ def searches_of(trials: Sequence[Trial]) -> tuple[Trial, ...]:
     """One planned trial per measurement: of all repeats of a point the first."""
     first = [trial for trial in trials if trial.repeat == 0]
     for trial in first:
-        if trial.size_unit != "frame" or trial.traffic != "stream":
+        if trial.size_unit != "frame" or trial.traffic not in ("stream", "burst"):
             raise ConfigurationError(
                 f"suite: it sends frames at a load, and {trial.pattern['name']} over "
                 f"{trial.transport} ({trial.traffic}) has none: use dpdk or udp, traffic: stream"
@@ -61,6 +61,7 @@ def setting_of(planned: Trial, parameters: SuiteParameters) -> SuitePoint:
         line_bps=min(rates_bps),
         loads=range_of(planned),
         flows=tuple(zip(flat[::2], flat[1::2], strict=True)),
+        ports=tuple(port.name for port in planned.parts[0].ranks),
         parameters=parameters,
     )
 
@@ -137,8 +138,12 @@ def suite_words(planned: Trial) -> list[str]:
 
 def chosen_trial(run: Run, planned: Trial, proposed: ProposedTrial, identity: int) -> Trial:
     """An ordinary trial at the value and of the window that a measurement proposes."""
-    quantity = subtest_of(run, planned).quantity
-    return _CHANGES[quantity](planned, proposed, identity)
+    subtest = subtest_of(run, planned)
+    if subtest.quantity == "burst":
+        parameters = parameters_of(run)
+        percent = subtest.burst_percent(setting_of(planned, parameters))
+        return _of_burst(planned, proposed, identity, percent, parameters.drain_s)
+    return _at_load(planned, proposed, identity)
 
 
 def _at_load(planned: Trial, proposed: ProposedTrial, identity: int) -> Trial:
@@ -163,7 +168,28 @@ def _at_load(planned: Trial, proposed: ProposedTrial, identity: int) -> Trial:
     )
 
 
-_CHANGES = {"load": _at_load}
+def _of_burst(
+    planned: Trial, proposed: ProposedTrial, identity: int, percent: float, drain_s: float
+) -> Trial:
+    """One burst of so many frames of each port that sends."""
+    load, drain_ns = Load(percent=round(percent, 6)), round(drain_s * NS)
+    document = planned.document | {
+        "id": identity,
+        "load": load_document(load),
+        "burst": planned.document["burst"] | {"frames": round(proposed.value)},
+        "drain_timeout_ns": max(drain_ns, int(planned.document["drain_timeout_ns"])),
+    }
+    document["drain_max_ns"] = max(
+        int(planned.document["drain_max_ns"]), 2 * int(document["drain_timeout_ns"])
+    )
+    return replace(
+        planned,
+        id=identity,
+        point=identity,
+        load=load,
+        document=document,
+        expected_s=overhead_s(planned) + proposed.duration_s,
+    )
 
 
 def _given(load: Load) -> dict[str, float]:

@@ -51,7 +51,7 @@ class SubtestEntry(TypedDict):
     size_unit: Annotated[str, Field(description="frame")]
     rows: Annotated[
         list[dict[str, float | None]],
-        Field(description="Values by the keys of doc/standards.md; null: not observed"),
+        Field(description="Values by the keys of doc/reference/standards.md; null: not observed"),
     ]
     trials: Annotated[int, Field(description="That were measured, tester-limited ones too")]
     complete: Annotated[bool, Field(description="Nothing that was asked for is missing")]

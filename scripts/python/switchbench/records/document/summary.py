@@ -137,7 +137,7 @@ class SummaryDocument(TypedDict):
         Annotated[list[SearchEntry], Field(description="What a suite's searches found, by goal")]
     ]
     suite: NotRequired[
-        Annotated[SuiteEntry, Field(description="What a suite found (doc/standards.md)")]
+        Annotated[SuiteEntry, Field(description="What a suite found (doc/reference/standards.md)")]
     ]
     ports: Annotated[list[PortEntry], Field(description="Each port with each transport")]
     expectations: Annotated[list[ClauseEntry], Field(description="Each clause with its verdict")]

@@ -7,6 +7,7 @@ every suite in the same way.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -41,10 +42,6 @@ class SuiteParameters:
     burst_s: float = 2.0  # the longest burst that is tried; RFC 9004: 30
     burst_repeats: float = 50  # RFC 2544, 26.4
     drain_s: float = 2.0  # RFC 2544, 23; RFC 9004, 6.2
-    reset_s: float = 60.0  # of the trial in which the device is reset
-    addresses_max: float = 32768
-    learning_fps: float = 1000.0
-    ageing_s: float = 300.0  # of the device's address table
 
 
 @dataclass(frozen=True)
@@ -55,6 +52,7 @@ class SuitePoint:
     line_bps: float  # of the slowest port, layer 1; 0: unknown
     loads: LoadRange  # up to the highest load
     flows: tuple[Flow, ...] = ()
+    ports: tuple[str, ...] = ()  # their names, by number
     parameters: SuiteParameters = field(default_factory=SuiteParameters)
 
     @property
@@ -66,6 +64,11 @@ class SuitePoint:
     def sources(self) -> int:
         """How many ports send."""
         return len({source for source, _ in self.flows})
+
+    def ports_of(self, sources: int) -> list[str]:
+        """The ports to which so many others send."""
+        counts = Counter(destination for _, destination in self.flows)
+        return [self.ports[port] for port in sorted(counts) if counts[port] == sources]
 
     def fps(self, percent: float | None) -> float | None:
         """Frames/s of a port at a load in percent of line rate."""
@@ -81,6 +84,11 @@ class PortFacts:
     offered: int  # frames for it, that their sources sent
     lost: int
     delivered_fps: float | None  # in the window
+
+    @property
+    def loss_percent(self) -> float:
+        """Lost of 100 offered frames; 0 where none was offered."""
+        return 100.0 * self.lost / self.offered if self.offered else 0.0
 
 
 @dataclass(frozen=True)
@@ -133,6 +141,10 @@ class Variant:
     flows: tuple[Flow, ...]
 
 
+class Excluded(str):
+    """Why a document leaves a point out: nothing is missing there."""
+
+
 Earlier = Mapping[str, Row]  # subtest -> its row at the same size
 Method = SearchMethod[Any]
 
@@ -156,6 +168,7 @@ class Subtest:
     ports_min: int = 2
     ports_step: int = 1  # so many ports more at a time
     bad: Callable[[TrialFacts], int] = lambda facts: facts.lost  # frames that fail a trial
+    burst_percent: Callable[[SuitePoint], float] = lambda point: 100.0  # load of bursts
     range: Callable[[SuitePoint], LoadRange] = lambda setting: setting.loads  # of those values
     needs: tuple[str, ...] = ()  # subtests whose results it starts from
     keys: Mapping[str, Any] = field(default_factory=dict)  # of the configuration, that it sets

@@ -3,14 +3,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
-from .declaration import Flow, Variant
+from .declaration import Earlier, Flow, Rows, SubtestTrials, SuitePoint, Variant
+
+Variants = Callable[[int], Iterator[Variant]]
+RowsOf = Callable[[SuitePoint, Earlier, SubtestTrials], Rows]
 
 
 def both_ways(ports: int) -> Iterator[Variant]:
     """Pairs of neighbours, both directions (RFC 2544, 14)."""
     yield Variant("pairs", tuple((port, port ^ 1) for port in range(ports - ports % 2)))
+
+
+def one_way_pairs(ports: int) -> Iterator[Variant]:
+    """The first port of each pair of neighbours to the second (RFC 2889, 5.6.3.1)."""
+    yield Variant("one-way pairs", tuple((port, port + 1) for port in range(0, ports - 1, 2)))
+
+
+def pairs_and_mesh(ports: int) -> Iterator[Variant]:
+    """RFC 8239, 2.2: port pairs, and a full mesh."""
+    yield from both_ways(ports)
+    yield from full_mesh(ports)
+
+
+def many_to_one(ports: int) -> Iterator[Variant]:
+    """All ports to the first."""
+    yield Variant("many to one", tuple((port, 0) for port in range(1, ports)))
 
 
 def full_mesh(ports: int) -> Iterator[Variant]:

@@ -7,6 +7,7 @@ from typing import Any
 
 from ...base.measures import LESS
 from . import flows
+from .bursts import BURST_VALUES, burst_range, burst_row, search_bursts
 from .declaration import (
     OVERHEAD_BYTES,
     Earlier,
@@ -85,6 +86,10 @@ def loss_rows(_setting: SuitePoint, _earlier: Earlier, measured: SubtestTrials) 
     ]
 
 
+def _burst_rows(_point: SuitePoint, _earlier: Earlier, measured: SubtestTrials) -> Rows:
+    return [dict(burst_row(measured))]
+
+
 LATENCY_DEFINITION = (
     "FILO: from the sender's stamp, before the frame's first bit, to the receiver's, after its "
     "last; every frame is stamped, not one per trial"
@@ -136,16 +141,25 @@ RFC2544 = Suite(
                 Value("lost_frames", "lost frames", "", "In - out, whole trial", "count", LESS),
             ),
         ),
+        Subtest(
+            "back-to-back", "26.4", "Back-to-back frames",
+            "The longest burst at the min interframe gap that the device forwards without loss. "
+            "The longest one that is tried is burst_s x the theoretical max.",
+            flows.both_ways, search_bursts, _burst_rows, BURST_VALUES,
+            quantity="burst", range=burst_range, keys={"traffic": "burst"},
+        ),
     ),
     sizes=SIZES,
     parameters=SuiteParameters(),
     lab=SuiteParameters(
         trial_s=2.0, initial_s=0.5, latency_s=1.0, latency_repeats=2, burst_s=0.2,
-        burst_repeats=2, drain_s=0.3, reset_s=4.0,
+        burst_repeats=1, drain_s=0.3,
     ),
-    uses=("trial_s", "initial_s", "width", "latency_s", "latency_repeats", "loss_step_percent"),
+    uses=(
+        "trial_s", "initial_s", "width", "latency_s", "latency_repeats", "loss_step_percent",
+        "burst_s", "burst_repeats", "drain_s",
+    ),
     refused={
-        "back-to-back": "not implemented: it needs bursts of an exact length",
         "recovery": "not implemented: it needs a load that falls within a trial",
         "reset": "not implemented: nothing here resets a device within a trial",
     },
@@ -168,6 +182,8 @@ RFC2544 = Suite(
                   "100", "figure `rfc2544-loss-rate`, X axis"),
         Statement("26.3", "MUST", "Y axis: loss in percent, 0 to 100",
                   "figure `rfc2544-loss-rate`, Y axis"),
+        Statement("26.4", "SHOULD", "a table with a row per size: size, mean frame count",
+                  "table `rfc2544-back-to-back`"),
     ),
     deviations=(
         "All pairs of ports are loaded at the same time.",

@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The longest burst without loss, searched as often as a document asks (RFC 2544, 26.4; 9004)."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import dataclass
+from statistics import fmean, stdev
+
+from ...base.measures import NEITHER
+from ..drive import Steps
+from ..loads import LoadRange
+from ..outcomes import InProgress, LossAtMin, NoLossAtMax, Reached, SearchOutcome, Stopped
+from ..trials import ProposedTrial, TrialLoss
+from .declaration import Earlier, Method, Row, SubtestTrials, SuitePoint, Value
+
+UNIT = "frames per port"
+
+
+@dataclass(frozen=True)
+class BurstResult:
+    """The longest burst of each search that has ended; of one that never failed, the max."""
+
+    longest: tuple[int, ...]
+    outcome: SearchOutcome
+
+
+class RepeatedBursts:
+    """A method for `Search`: binary searches of a burst's length, exact to one frame.
+
+    RFC 9004, 6.2 (TST 009's binary search). The max comes first: a device that holds it has no
+    limit here, and is not asked again.
+    """
+
+    def __init__(self, largest: int, repeats: int, seconds_each: float) -> None:
+        self.unit = UNIT
+        self._largest = largest
+        self._repeats = repeats
+        self._seconds_each = seconds_each
+        self._longest: list[int] = []
+        self._end: SearchOutcome | None = None
+
+    def steps(self) -> Steps:
+        """One search after the other."""
+        for _ in range(self._repeats):
+            if (yield from self._holds(self._largest)):
+                self._longest.append(self._largest)
+                self._end = NoLossAtMax(self._largest, UNIT)
+                return
+            holds, fails = 0, self._largest
+            while fails - holds > 1:
+                middle = (holds + fails) // 2
+                if (yield from self._holds(middle)):
+                    holds = middle
+                else:
+                    fails = middle
+            if holds == 0:
+                self._end = LossAtMin(1, UNIT)
+                return
+            self._longest.append(holds)
+        self._end = Reached()
+
+    def _holds(self, frames: int) -> Generator[ProposedTrial, TrialLoss, bool]:
+        result = yield ProposedTrial(frames, frames * self._seconds_each)
+        return result.lost == 0
+
+    def result(self, stopped: Stopped | None) -> BurstResult:
+        """What is known by the trials so far."""
+        return BurstResult(tuple(self._longest), self._end or stopped or InProgress())
+
+
+BURST_VALUES = (
+    Value("back_to_back", "burst", "frames",
+          "Longest burst of each sending port without loss, mean over the searches"),
+    Value("back_to_back_min", "min", "frames", "Of the shortest of them"),
+    Value("back_to_back_max", "max", "frames", "Of the longest of them", better=NEITHER),
+    Value("back_to_back_deviation", "deviation", "frames", "Standard deviation over the searches",
+          better=NEITHER),
+    Value("searches", "searches", "", "How often the search was repeated (N)", "count",
+          of_setting=True),
+)  # fmt: skip
+
+
+def largest_burst(point: SuitePoint, percent: float = 100.0) -> int:
+    """Frames of the longest burst that is tried."""
+    return max(2, round(point.parameters.burst_s * (point.fps(percent) or 1e6)))
+
+
+def burst_range(point: SuitePoint) -> LoadRange:
+    """Of the lengths that are tried."""
+    return LoadRange(1, largest_burst(point), UNIT)
+
+
+def search_bursts(point: SuitePoint, _earlier: Earlier, percent: float = 100.0) -> Method:
+    """The searches; bursts are sent at this load."""
+    rate = point.fps(percent) or 1e6
+    repeats = int(point.parameters.burst_repeats)
+    return RepeatedBursts(largest_burst(point, percent), repeats, 1.0 / rate)
+
+
+def burst_row(measured: SubtestTrials) -> Row:
+    """The values of all searches together."""
+    longest = measured.result.longest
+    if not longest:
+        return dict.fromkeys(value.key for value in BURST_VALUES)
+    return {
+        "back_to_back": fmean(longest),
+        "back_to_back_min": min(longest),
+        "back_to_back_max": max(longest),
+        "back_to_back_deviation": stdev(longest) if len(longest) > 1 else 0.0,
+        "searches": len(longest),
+    }

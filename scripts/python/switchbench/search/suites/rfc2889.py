@@ -1,0 +1,214 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""RFC 2889, Benchmarking Methodology for LAN Switching Devices, section 5."""
+
+from __future__ import annotations
+
+from ...base.measures import LESS, NEITHER
+from . import flows
+from .declaration import (
+    Earlier,
+    Method,
+    Rows,
+    Statement,
+    Subtest,
+    SubtestTrials,
+    Suite,
+    SuiteParameters,
+    SuitePoint,
+    TrialFacts,
+    Value,
+)
+from .methods import FixedTrials
+from .rfc2544 import SIZES
+from .throughput import THROUGHPUT_VALUES, search_throughput, throughput_goal, throughput_row
+
+
+def _forwarding_values(prefix: str) -> tuple[Value, ...]:
+    def named(value: Value) -> Value:
+        return Value(
+            f"{prefix}{value.key}" if not value.of_setting else value.key, value.title, value.unit,
+            value.definition, value.format, value.better, value.of_setting,
+        )  # fmt: skip
+
+    return (
+        *map(named, THROUGHPUT_VALUES),
+        Value(f"{prefix}frmol", "FRMOL", "frames/s",
+              "Forwarding rate of all ports at the max offered load"),
+        Value("mol", "MOL", "frames/s", "Max offered load: what all ports sent there",
+              better=NEITHER, of_setting=True),
+        Value(f"{prefix}mfr", "MFR", "frames/s",
+              "Max forwarding rate: the highest of all trials, all ports"),
+        Value("mfr_load", "load of MFR", "frames/s", "What all ports sent at the MFR",
+              better=NEITHER, of_setting=True),
+        Value(f"{prefix}loss", "lost at MOL", "%", "(in - out) x 100 / in at the max load",
+              better=LESS),
+        Value(f"{prefix}flooded", "flooded", "",
+              "Frames that came to another port than their destination, all trials", "count", LESS),
+    )  # fmt: skip
+
+
+def _forwarding_rows(prefix: str) -> flows.RowsOf:
+    def rows(point: SuitePoint, _earlier: Earlier, measured: SubtestTrials) -> Rows:
+        [result] = measured.result
+        most = [facts for trial, facts in measured.trials if trial.value >= point.loads.max]
+        every = [facts for _, facts in measured.trials if facts.delivered_fps is not None]
+        best = max(every, key=lambda facts: facts.delivered_fps or 0.0, default=TrialFacts())
+        last = most[-1] if most else TrialFacts()
+        settings = {value.key for value in THROUGHPUT_VALUES if value.of_setting}
+        found = throughput_row(point, result)
+        return [
+            {f"{'' if key in settings else prefix}{key}": value for key, value in found.items()}
+            | {
+                f"{prefix}frmol": last.delivered_fps,
+                "mol": last.offered_fps,
+                f"{prefix}mfr": best.delivered_fps,
+                "mfr_load": best.offered_fps,
+                f"{prefix}loss": last.loss_percent,
+                f"{prefix}flooded": sum(facts.flooded for _, facts in measured.trials),
+            }
+        ]
+
+    return rows
+
+
+def _forwarding(
+    name: str, section: str, title: str, about: str, variants: flows.Variants, prefix: str,
+    ports_min: int = 2, ports_step: int = 1,
+) -> Subtest:  # fmt: skip
+    return Subtest(
+        name, section, title, about, variants, search_throughput, _forwarding_rows(prefix),
+        _forwarding_values(prefix), goals=throughput_goal, ports_min=ports_min,
+        ports_step=ports_step,
+    )  # fmt: skip
+
+
+def at_max_load(point: SuitePoint, _earlier: Earlier) -> Method | str:
+    """Trials at the max load, `repeats` of them."""
+    asked = point.parameters
+    return FixedTrials([point.loads.max] * int(asked.repeats), asked.trial_s, "% of line")
+
+
+def _congestion_rows(point: SuitePoint, _earlier: Earlier, measured: SubtestTrials) -> Rows:
+    """By the worst of the trials and groups: loss at a port that is not congested is blocking."""
+    single = point.ports_of(1)
+    crowded = point.ports_of(2)
+    every = [facts for _, facts in measured.trials]
+    free_loss = [facts.ports[port].loss_percent for facts in every for port in single]
+    full_loss = [facts.ports[port].loss_percent for facts in every for port in crowded]
+    rates = [facts.ports[port].delivered_fps for facts in every for port in single]
+    offered = [facts.offered_fps for facts in every]
+    blocked, lossless = max(free_loss, default=None), max(full_loss, default=None)
+    known = [rate for rate in rates if rate is not None]
+    return [
+        {
+            "offered_rate": max((one for one in offered if one is not None), default=None),
+            "uncongested_loss": blocked,
+            "uncongested_rate": min(known, default=None),
+            "congested_loss": lossless,
+            "head_of_line_blocking": None if blocked is None else float(blocked > 0),
+            "backpressure": None if lossless is None else float(lossless == 0),
+        }
+    ]
+
+
+CONGESTION_VALUES = (
+    Value("offered_rate", "offered", "frames/s", "What all ports together sent", better=NEITHER,
+          of_setting=True),
+    Value("uncongested_loss", "lost, uncongested", "%",
+          "At the port that gets half of one source, the worst of groups and trials",
+          better=LESS),
+    Value("uncongested_rate", "rate, uncongested", "frames/s",
+          "Forwarding rate there at 50 % offered load, the lowest"),
+    Value("congested_loss", "lost, congested", "%",
+          "At the port that gets 150 %, the worst; 33.3 % is expected without congestion control",
+          better=NEITHER),
+    Value("head_of_line_blocking", "blocking", "yes 1, no 0",
+          "Head-of-line blocking: frames for the uncongested port were lost", better=LESS),
+    Value("backpressure", "backpressure", "yes 1, no 0",
+          "No frame for the congested port was lost", better=NEITHER),
+)  # fmt: skip
+
+NO_FRAMES = "not implemented: no trial here sends the frames that it needs"
+
+_TABLES = (
+    ("5.1", "full-mesh"), ("5.2", "partial-mesh"), ("5.3", "uplink"), ("5.4", "half-mesh"),
+    ("5.6", "max-forwarding-rate"),
+)  # fmt: skip
+_OF_EACH = (
+    ("MUST", "FRMOL in frames/s to the correct destination, and the MOL", "table"),
+    ("MUST", "MFR, and the offered load at which it was measured", "table"),
+    ("SHOULD", "a graph over frame size, with the theoretical line", "figure"),
+)
+STATEMENTS = (
+    *(
+        Statement(section, word, asks, f"{kind} `rfc2889-{name}`")
+        for section, name in _TABLES
+        for word, asks, kind in _OF_EACH
+    ),
+    Statement("5.5.4", "MUST", "frame loss rate of the congested and uncongested ports",
+              "table `rfc2889-congestion-control`, both columns lost"),
+    Statement("5.5.4", "MUST", "offered load in frames/s",
+              "table `rfc2889-congestion-control`, column offered"),
+    Statement("5.5.5", "MUST", "loss and forwarding rate at the uncongested port, loss at the "
+              "congested port", "table `rfc2889-congestion-control`"),
+)  # fmt: skip
+
+RFC2889 = Suite(
+    name="rfc2889",
+    document="RFC 2889",
+    title="LAN switching devices (RFC 2889)",
+    subtests=(
+        _forwarding(
+            "full-mesh", "5.1", "Full mesh",
+            "Every port sends to every other one in turn: throughput of a port, forwarding rates "
+            "of all.", flows.full_mesh, "mesh_", 3,
+        ),
+        _forwarding(
+            "partial-mesh", "5.2", "One to many, many to one",
+            "Many ports to one, one to many, and both.", flows.one_to_many, "partial_", 3,
+        ),
+        _forwarding(
+            "uplink", "5.3", "Two devices and their uplink",
+            "The first half of the ports is on one device, the second on the other; all traffic "
+            "crosses the uplink (local traffic off).", flows.across_uplink, "uplink_", 4, 2,
+        ),
+        _forwarding(
+            "half-mesh", "5.4", "Half of the ports to the other half",
+            "One direction, and both.", flows.halves, "half_", 4, 2,
+        ),
+        Subtest(
+            "congestion-control", "5.5", "Congestion control",
+            "Groups of four ports: one source sends half to each receiver, one all to the "
+            "congested receiver, at the max load.",
+            flows.groups_of_four, at_max_load, _congestion_rows, CONGESTION_VALUES,
+            ports_min=4, ports_step=4,
+        ),
+        _forwarding(
+            "max-forwarding-rate", "5.6", "Maximum forwarding rate",
+            "One port of each pair sends to the other.", flows.one_way_pairs, "forwarding_",
+        ),
+    ),
+    sizes=SIZES,
+    parameters=SuiteParameters(trial_s=30.0),
+    lab=SuiteParameters(trial_s=2.0, initial_s=0.5, repeats=2),
+    lab_sizes=(256, 1518),
+    uses=("trial_s", "initial_s", "width", "repeats"),
+    refused={
+        "forward-pressure": "not possible on ordinary NICs: the test needs an interframe gap of "
+        "88 bits, and \"the interframe gap [...] less than 96 bits\" (RFC 2889, 5.6) is below what "
+        "a NIC's MAC sends",
+        "dribble-bits": "not possible on ordinary NICs: a MAC sends whole bytes (RFC 2889, 5.9)",
+        "address-capacity": NO_FRAMES,
+        "learning-rate": NO_FRAMES,
+        "errored-frames": NO_FRAMES,
+        "broadcast": NO_FRAMES,
+    },
+    statements=STATEMENTS,
+    deviations=(
+        "Traffic has a constant interval: a burst size of 1 frame (5.1.2).",
+        "One address per port.",
+        "FRMOL and MFR are read from the trials of the throughput search; the trial at the max "
+        "load has the initial duration where the search does not come back to it.",
+        "A flow's frames are spread over its port's destinations in turn, in the order of flows.",
+    ),
+)  # fmt: skip

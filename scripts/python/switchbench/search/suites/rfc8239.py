@@ -1,0 +1,249 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""RFC 8239, Data Center Benchmarking Methodology."""
+
+from __future__ import annotations
+
+from statistics import fmean
+
+from ...base.measures import LESS, NEITHER, PERCENT
+from ..loads import LoadRange
+from . import flows
+from .bursts import burst_row, largest_burst, search_bursts
+from .declaration import (
+    Earlier,
+    Method,
+    Rows,
+    Statement,
+    Subtest,
+    SubtestTrials,
+    Suite,
+    SuiteParameters,
+    SuitePoint,
+    Value,
+)
+from .rfc2889 import at_max_load
+from .throughput import load_value
+
+LINE_RATE_PERCENT = 99.98
+OVERSUBSCRIPTION_PERCENT = 1.0
+SIZES = (64, 128, 256, 512, 1024, 1518, 4096, 8000, 9216)  # 2.3
+
+
+def _line_rows(point: SuitePoint, _earlier: Earlier, measured: SubtestTrials) -> Rows:
+    every = [facts for _, facts in measured.trials]
+    receivers = len({destination for _, destination in point.flows})
+    whole = point.max_fps and point.max_fps * receivers
+    rates = [facts.delivered_fps for facts in every if facts.delivered_fps is not None]
+    offered, lost = sum(facts.offered for facts in every), sum(facts.lost for facts in every)
+
+    def times(kind: str, figure: str) -> list[float]:
+        found = [getattr(facts, kind).get(figure) for facts in every]
+        return [value for value in found if value is not None]
+
+    return [
+        {
+            "load_percent": point.loads.max,
+            "line_rate": 100 * fmean(rates) / whole if rates and whole else None,
+            "received_percent": 100 * (1 - lost / offered) if offered else None,
+            "lost_frames": lost,
+            "latency_min": min(times("latency_us", "min"), default=None),
+            "latency": fmean(times("latency_us", "mean")) if times("latency_us", "mean") else None,
+            "latency_max": max(times("latency_us", "max"), default=None),
+            "jitter": max(times("latency_us", "pdv"), default=None),
+            "iterations": len(every),
+        }
+    ]
+
+
+def many_to_one_percent(ports: int) -> float:
+    """Of line rate, for each of all ports but one (3.2, procedure 4)."""
+    return (LINE_RATE_PERCENT + OVERSUBSCRIPTION_PERCENT) / (ports - 1)
+
+
+def _buffer_percent(point: SuitePoint) -> float:
+    return many_to_one_percent(point.sources + 1)
+
+
+def _search_buffer(point: SuitePoint, earlier: Earlier) -> Method | str:
+    return search_bursts(point, earlier, _buffer_percent(point))
+
+
+def _buffer_range(point: SuitePoint) -> LoadRange:
+    return LoadRange(1, largest_burst(point, _buffer_percent(point)), "frames per port")
+
+
+def _buffer_rows(point: SuitePoint, _earlier: Earlier, measured: SubtestTrials) -> Rows:
+    row = burst_row(measured)
+    if row["back_to_back"] is None:
+        return [{}]
+    total = _buffer_percent(point) * point.sources
+    held = point.sources * (1 - 100 / total)  # of each frame per port
+    return [
+        {
+            "load_percent": _buffer_percent(point),
+            "buffer_frames": row["back_to_back"] * held,
+            "buffer_bytes": row["back_to_back"] * held * point.size,
+            "buffer_bytes_min": row["back_to_back_min"] * held * point.size,
+            "buffer_bytes_max": row["back_to_back_max"] * held * point.size,
+            "iterations": row["searches"],
+        }
+    ]
+
+
+def _microburst_rows(point: SuitePoint, _earlier: Earlier, measured: SubtestTrials) -> Rows:
+    row = burst_row(measured)
+    if row["back_to_back"] is None:
+        return [{}]
+    return [
+        {
+            "ingress": point.sources,
+            "egress": len({destination for _, destination in point.flows}),
+            "microburst": row["back_to_back"],
+            "microburst_total": row["back_to_back"] * point.sources,
+            "microburst_min": row["back_to_back_min"],
+            "microburst_max": row["back_to_back_max"],
+            "iterations": row["searches"],
+        }
+    ]
+
+
+def _blocking_rows(point: SuitePoint, _earlier: Earlier, measured: SubtestTrials) -> Rows:
+    """Loss of the flows to ports that are not congested, by the worst of groups."""
+    single = point.ports_of(1)
+    worst = [
+        max(losses)
+        for _, facts in measured.trials
+        if (losses := [facts.ports[port].loss_percent for port in single])
+    ]
+    return [
+        {
+            "blocked_loss": fmean(worst) if worst else None,
+            "blocked_loss_min": min(worst, default=None),
+            "blocked_loss_max": max(worst, default=None),
+            "blocking": float(max(worst) > 0) if worst else None,
+            "iterations": len(worst),
+        }
+    ]
+
+
+ITERATIONS = Value(
+    "iterations", "iterations", "", "Of the same test", "count", NEITHER, of_setting=True
+)
+TWO_LOADS = "not implemented: it needs two loads in one phase"
+
+RFC8239 = Suite(
+    name="rfc8239",
+    document="RFC 8239",
+    title="Data center switches (RFC 8239)",
+    subtests=(
+        Subtest(
+            "line-rate", "2", "Line rate",
+            "All ports send at 99.98 % of line rate, as pairs and as a full mesh; latency is FILO, "
+            "jitter the variation of it (RFC 5481, PDV).",
+            flows.pairs_and_mesh, at_max_load, _line_rows,
+            (
+                load_value(),
+                Value("line_rate", "received", "%", "Layer-1 rate at receiving ports, percent of "
+                      "line rate", PERCENT),
+                Value("received_percent", "of sent", "%", "Received of 100 transmitted frames"),
+                Value("lost_frames", "drops", "", "Packets that were lost", "count", LESS),
+                Value("latency_min", "latency min", "us", "Of all frames", better=LESS),
+                Value("latency", "latency mean", "us", "Mean of the iterations' means",
+                      better=LESS),
+                Value("latency_max", "latency max", "us", "Of all frames", better=LESS),
+                Value("jitter", "jitter", "us", "PDV (RFC 5481): the highest of the iterations",
+                      better=LESS),
+                ITERATIONS,
+            ),
+            keys={"latency": {"one_way": "on"}},
+        ),
+        Subtest(
+            "buffer-many-to-one", "3, procedure 4", "Buffer, many ports to one",
+            "All ports but one send (99.98 + 1) / (N - 1) % of line rate to that one; bursts of "
+            "exact length find the last one that the buffer holds.",
+            flows.to_each, _search_buffer, _buffer_rows,
+            (
+                load_value(),
+                Value("buffer_frames", "buffer", "frames",
+                      "Frames beyond what the egress port carried meanwhile"),
+                Value("buffer_bytes", "buffer size", "bytes", "The same x frame size"),
+                Value("buffer_bytes_min", "min", "bytes", "Of the iterations"),
+                Value("buffer_bytes_max", "max", "bytes", "Of the iterations"),
+                ITERATIONS,
+            ),
+            quantity="burst", burst_percent=_buffer_percent, range=_buffer_range, ports_min=3,
+            keys={"traffic": "burst"},
+        ),
+        Subtest(
+            "microburst", "4", "Microburst",
+            "Bursts at 100 % intensity of N - 1 ports to one, N - 2 to two, and so on.",
+            flows.to_fewer, search_bursts, _microburst_rows,
+            (
+                Value("ingress", "ingress", "", "Sending ports", "count", NEITHER,
+                      of_setting=True),
+                Value("egress", "egress", "", "Receiving ports", "count", NEITHER,
+                      of_setting=True),
+                Value("microburst", "per ingress", "frames",
+                      "Longest burst per ingress port without loss, mean of the iterations"),
+                Value("microburst_total", "all ingress", "frames", "The same of all ports"),
+                Value("microburst_min", "min", "frames", "Per ingress, of the iterations"),
+                Value("microburst_max", "max", "frames", "Per ingress, of the iterations"),
+                ITERATIONS,
+            ),
+            quantity="burst", range=lambda point: LoadRange(1, largest_burst(point), "frames"),
+            ports_min=3, keys={"traffic": "burst"},
+        ),
+        Subtest(
+            "head-of-line", "5", "Head-of-line blocking",
+            "Two groups of four ports, then all groups, shifted port by port: loss of the flow to "
+            "the port that is not congested.",
+            flows.shifted_groups, at_max_load, _blocking_rows,
+            (
+                Value("blocked_loss", "lost", "%", "Of the worst group, mean of the iterations",
+                      better=LESS),
+                Value("blocked_loss_min", "min", "%", "Of the iterations", better=LESS),
+                Value("blocked_loss_max", "max", "%", "Of the iterations", better=LESS),
+                Value("blocking", "blocking", "yes 1, no 0", "Whether any frame of it was lost",
+                      better=LESS),
+                ITERATIONS,
+            ),
+            ports_min=8,
+        ),
+    ),
+    sizes=SIZES,
+    parameters=SuiteParameters(repeats=3, burst_s=2.0, burst_repeats=3),
+    lab=SuiteParameters(
+        trial_s=1.0, initial_s=0.5, repeats=1, burst_s=0.2, burst_repeats=1, drain_s=0.3
+    ),
+    lab_sizes=(1518,),
+    uses=("trial_s", "repeats", "burst_s", "burst_repeats", "drain_s"),
+    refused={
+        "buffer-efficiency": TWO_LOADS,
+        "buffer-port": TWO_LOADS,
+        "buffer-port-pairs": TWO_LOADS,
+        "incast": "not implemented: it needs TCP and a burst in one phase",
+    },
+    statements=(
+        Statement("2.3", "MUST", "number of ports", "sentence `Set-up`"),
+        Statement("2.3", "MUST", "throughput received as a percentage of bandwidth at 99.98 % per "
+                  "size", "table `rfc8239-line-rate`, column received"),
+        Statement("2.3", "MUST", "packet drops as a count", "table `rfc8239-line-rate`, drops"),
+        Statement("2.2", "MUST", "min, mean and max of latency in the same iteration",
+                  "table `rfc8239-line-rate`, columns latency"),
+        Statement("3.3", "MUST", "packet size, oversubscription, ingress and egress ports",
+                  "table `rfc8239-buffer-many-to-one`"),
+        Statement("3.3", "MUST", "max DUT buffer size; repeatability",
+                  "table `rfc8239-buffer-many-to-one`, columns buffer, min, max, iterations"),
+        Statement("4.3", "MUST", "max packets per ingress port without loss; packet size; ingress "
+                  "and egress ports; repeatability", "table `rfc8239-microburst`"),
+        Statement("5.3", "MUST", "ports; whether HOLB was observed; percent of loss; "
+                  "repeatability", "table `rfc8239-head-of-line`"),
+    ),
+    deviations=(
+        "Physical-layer calibration (RFC 8238, 4) is stated by the user under `about` only.",
+        "Of jitter the highest PDV of a phase is reported, not its min and mean.",
+        "Buffers are found by bursts of exact length, not by the inflection of the max latency.",
+        "Procedure 2 of section 5 sends to two ports of each group, not to four.",
+    ),
+    load_percent=LINE_RATE_PERCENT,
+)  # fmt: skip

@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""RFC 9004, Updates for the Back-to-Back Frame Benchmark in RFC 2544."""
+
+from __future__ import annotations
+
+from ...base.measures import NEITHER
+from . import flows
+from .bursts import BURST_VALUES, burst_range, burst_row, search_bursts
+from .declaration import (
+    Earlier,
+    Excluded,
+    Method,
+    Rows,
+    Statement,
+    Subtest,
+    SubtestTrials,
+    Suite,
+    SuiteParameters,
+    SuitePoint,
+    Value,
+)
+from .rfc2544 import SIZES
+from .throughput import (
+    THROUGHPUT_VALUES,
+    search_throughput,
+    throughput_goal,
+    throughput_percent,
+    throughput_rows,
+)
+
+AT_LINE_RATE = (
+    "Excluded: the device forwards this size at the max rate, so that no burst fills its buffers "
+    "(RFC 9004, 6.1)."
+)
+
+
+def _bursts(point: SuitePoint, earlier: Earlier) -> Method | str:
+    percent = throughput_percent(earlier)
+    if isinstance(percent, str):
+        return percent
+    if percent >= point.loads.max:
+        return Excluded(AT_LINE_RATE)
+    return search_bursts(point, earlier)
+
+
+def _rows(point: SuitePoint, earlier: Earlier, measured: SubtestTrials) -> Rows:
+    row = dict(burst_row(measured))
+    mean, percent = row["back_to_back"], throughput_percent(earlier)
+    if mean is None or point.max_fps is None or isinstance(percent, str):
+        return [row]
+    implied_s = mean / point.max_fps
+    return [
+        row
+        | {
+            "implied_buffer_us": implied_s * 1e6,
+            "buffer_us": implied_s * (1 - percent / 100) * 1e6,
+        }
+    ]
+
+
+RFC9004 = Suite(
+    name="rfc9004",
+    document="RFC 9004",
+    title="Back-to-back frames (RFC 9004)",
+    subtests=(
+        Subtest(
+            "throughput", "5", "Throughput, many to one",
+            "The prerequisite: of each sending port the fastest rate at which no frame is lost.",
+            flows.many_to_one, search_throughput, throughput_rows, THROUGHPUT_VALUES,
+            goals=throughput_goal, ports_min=3,
+        ),
+        Subtest(
+            "back-to-back", "6", "Back-to-back frames",
+            "Bursts at line rate of all ports but one to that one, of the sizes whose throughput "
+            "is below line rate. The step of the search is one frame.",
+            flows.many_to_one, _bursts, _rows,
+            (
+                *BURST_VALUES,
+                Value("implied_buffer_us", "implied buffer", "us",
+                      "Mean burst / theoretical max rate", better=NEITHER),
+                Value("buffer_us", "corrected buffer", "us",
+                      "Implied buffer time x (1 - throughput / theoretical max): what the buffers "
+                      "hold, without the frames that left during the burst"),
+            ),
+            quantity="burst", range=burst_range, needs=("throughput",), ports_min=3,
+            keys={"traffic": "burst"},
+        ),
+    ),
+    sizes=SIZES,
+    parameters=SuiteParameters(burst_s=30.0),
+    lab=SuiteParameters(
+        trial_s=2.0, initial_s=0.5, burst_s=0.2, burst_repeats=2, drain_s=0.3,
+    ),
+    lab_sizes=(64, 512, 1518),
+    uses=("trial_s", "initial_s", "width", "burst_s", "burst_repeats", "drain_s"),
+    refused={},
+    statements=(
+        Statement("6.2", "MUST", "the search algorithm's input parameters, and its step size",
+                  "sentence `Parameters`; table `rfc9004-back-to-back`, sentence above it"),
+        Statement("6.3", "MUST", "each back-to-back value is there for further processing",
+                  "table `rfc9004-back-to-back`"),
+        Statement("7", "MUST", "the number of tests averaged, N",
+                  "table `rfc9004-back-to-back`, column searches"),
+        Statement("7", "SHOULD", "a table with a row per size: size, mean frame count",
+                  "table `rfc9004-back-to-back`"),
+        Statement("7", "SHOULD", "min, max and standard deviation over the tests",
+                  "table `rfc9004-back-to-back`"),
+        Statement("7", "SHOULD", "the corrected DUT buffer time",
+                  "table `rfc9004-back-to-back`, column corrected buffer"),
+        Statement("7", "SHOULD", "the max burst length, where it is limited",
+                  "sentence `Parameters`, burst_s x the theoretical max"),
+    ),
+    deviations=(
+        "Bursts come from all ports but one at the same time, so that devices at line rate have a "
+        "limit, too; times are of one sending port.",
+        "The binary search of TST 009 is used, without loss verification.",
+    ),
+)  # fmt: skip
