@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import random
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -393,3 +394,65 @@ def test_rfc2889_has_forwarding_rates_with_their_loads(tmp_path: Path) -> None:
     assert (row["mesh_frmol"], row["mol"]) == (pytest.approx(600.0), pytest.approx(1000.0))
     assert row["mesh_mfr"] == pytest.approx(800.0, rel=0.01)
     assert row["mfr_load"] == pytest.approx(800.0, rel=0.01)
+
+
+# --- addresses -----------------------------------------------------------------------------------
+
+
+@needs_engine
+@pytest.mark.parametrize("size", [64, 1000, 4000])
+def test_address_capacity_is_exact(tmp_path: Path, size: int) -> None:
+    text = FOUR + "suite: rfc2889\nsubtests: [address-capacity]\n"
+
+    def table(trial: Trial) -> TrialFacts:
+        count = trial.document["dpdk"]["addresses"]
+        assert trial.document["burst"]["frames"] == count
+        assert trial.document["flood_limit"] == 0
+        # One address of each other port is in the table, too.
+        flooded = max(0, count + 3 - size)
+        return TrialFacts(offered=count, flooded=flooded, tester_limited=False)
+
+    (row,) = rows(measured(compile_text(tmp_path, text), table), "address-capacity")
+    assert (row["address_capacity"], row["learned"]) == (size, size - 3)
+    assert row["complete"]
+
+
+@needs_engine
+def test_a_device_that_floods_has_no_address_capacity(tmp_path: Path) -> None:
+    run = compile_text(tmp_path, FOUR + "suite: rfc2889\nsubtests: [address-capacity]\n")
+    course = measured(run, lambda _: TrialFacts(offered=1, flooded=1, tester_limited=False))
+    (row,) = rows(course, "address-capacity")
+    assert row["address_capacity"] is None
+    assert row["outcome"].startswith("The device fails at the min of the range, 1 addresses")
+
+
+@needs_engine
+def test_ageing_that_is_shorter_than_a_trial_is_said(tmp_path: Path) -> None:
+    text = FOUR + "suite: rfc2889\nsubtests: [address-capacity]\nsuite_parameters: {ageing_s: 2}\n"
+    (row,) = rows(measured(compile_text(tmp_path, text), forwards(50.0)), "address-capacity")
+    assert not row["complete"]
+    assert "forgets an address after ageing_s, 2 s, and a trial of 4096 addresses" in row["outcome"]
+
+
+# --- reach ---------------------------------------------------------------------------------------
+
+
+@needs_engine
+def test_the_throughput_s_interval_has_the_truth_in_every_run(tmp_path: Path) -> None:
+    """Relative width 0.5 %, 100 devices whose loss varies, with the document's own parameters."""
+    text = FOUR + "suite: rfc2544\nsubtests: [throughput]\nframe_size: 64\nprofile: standard\n"
+    run = compile_text(tmp_path, text)
+    for seed in range(100):
+        rng = random.Random(seed)
+        truth = rng.uniform(2.0, 99.0)
+
+        def device(trial: Trial, truth: float = truth, rng: random.Random = rng) -> TrialFacts:
+            load = trial.load.percent or 0.0
+            offered = round(3e4 * load * trial.window_s)
+            lost = offered * max(0.0, 1 - truth / load) * rng.lognormvariate(0.0, 0.3)
+            found = min(offered, max(1, round(lost))) if load > truth else 0
+            return TrialFacts(offered=offered, lost=found, tester_limited=False)
+
+        (row,) = rows(measured(run, device), "throughput")
+        assert row["throughput_percent"] <= truth < row["upper_bound_percent"], seed
+        assert row["throughput_percent"] >= row["upper_bound_percent"] * (1 - 0.005 - 1e-9), seed

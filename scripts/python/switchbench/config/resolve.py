@@ -142,11 +142,11 @@ class _Resolver:
             raise self.document.problem((*entry.path, "pattern"), "is missing: what is to be sent?")
         for networks in self._networks(entry, given):
             for transport in self._transports(entry, given, networks):
-                for values in self._variants(entry, given, networks):
+                for values in self._variants(entry, given, networks, transport):
                     yield self._test(entry, values, networks, transport)
 
     def _variants(
-        self, entry: _Entry, given: Values, networks: tuple[str, ...]
+        self, entry: _Entry, given: Values, networks: tuple[str, ...], transport: str
     ) -> Iterator[Values]:
         """The settings as given; of a document's suite, those of each of its matrices."""
         if self.suite is None or "subtest" not in given:
@@ -154,9 +154,8 @@ class _Resolver:
             return
         profile = given.get("profile") or profiles.profile_name(self.site)
         ports = self.site.networks[networks[0]]
-        yield from suites.expanded(
-            self.document, entry.path, self.suite, given | {"profile": profile}, ports
-        )
+        there = suites.Place(self.document, entry.path, ports, transport)
+        yield from suites.expanded(there, self.suite, given | {"profile": profile})
 
     def _networks(self, entry: _Entry, given: Values) -> list[tuple[str, ...]]:
         """The networks of each test: one, or several together."""

@@ -8,9 +8,10 @@ which ports send to which follows from both and from the number of ports.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from ..base import transports
+from ..base.errors import ConfigurationError
 from ..base.model import Load, Port
 from ..base.source import Document, KeyPath
 from ..base.words import listed, meant, shown, unknown_key
@@ -102,33 +103,48 @@ def possible_transports(names: Sequence[str]) -> tuple[str, ...]:
     return tuple(name for name in names if transports.of(name).frames)
 
 
-def expanded(
-    document: Document, path: KeyPath, suite_name: str, given: Values, ports: Sequence[Port]
-) -> Iterator[Values]:
+@dataclass(frozen=True)
+class Place:
+    """Where a test of a suite stands, and what it has there."""
+
+    document: Document
+    path: KeyPath
+    ports: Sequence[Port]
+    transport: str
+
+    def problem(self, text: str, *key: str) -> ConfigurationError:
+        """The error at the test, or at one of its keys."""
+        return self.document.problem((*self.path, *key), text)
+
+
+def expanded(place: Place, suite_name: str, given: Values) -> Iterator[Values]:
     """The settings of each variant of a test's subtest on these ports."""
     suite = SUITES[suite_name]
     subtest = suite.subtest(given["subtest"])
-    count = _count(document, path, suite, subtest, given, ports)
+    count = _count(place, suite, subtest, given)
     assert subtest.variants is not None
     variants = list(subtest.variants(count))
     wanted = given.get("variant")
     names = [variant.name for variant in variants]
     if wanted is not None and wanted not in names:
-        raise document.problem(
-            (*path, "variant"),
-            f"{subtest.name} has no {shown(wanted)}; variants are {listed(names)}",
-        )
-    layer = _layer(document, path, suite, given, ports) | dict(subtest.keys)
+        text = f"{subtest.name} has no {shown(wanted)}; variants are {listed(names)}"
+        raise place.problem(text, "variant")
+    layer = _layer(place, suite, given) | dict(subtest.keys)
+    if subtest.frame_options:
+        if not transports.of(place.transport).raw:
+            raise place.problem(
+                f"{subtest.name} of {suite.document} needs frames of its own addresses, which "
+                f"{place.transport} does not send"
+            )
+        layer[place.transport] = dict(subtest.frame_options)
     for variant in variants:
         if wanted in (None, variant.name):
             yield settings.merge(layer, given, _flows(variant, count))
 
 
-def _layer(
-    document: Document, path: KeyPath, suite: Suite, given: Values, ports: Sequence[Port]
-) -> Values:
+def _layer(place: Place, suite: Suite, given: Values) -> Values:
     layer: Values = {"warmup": 200_000_000}
-    most = min((port.frame_max or _UNKNOWN_FRAME_MAX) for port in ports)
+    most = min((port.frame_max or _UNKNOWN_FRAME_MAX) for port in place.ports)
     sizes = suite.sizes
     if given.get("profile") == SHORT_PROFILE:
         sizes = suite.lab_sizes or sizes
@@ -137,33 +153,23 @@ def _layer(
         layer["loads"] = [Load(percent=suite.load_percent)]
     loads = settings.axis(given, "load", "loads") or []
     if len(loads) > 1 or any(load.percent is None for load in loads):
-        raise document.problem(
-            path, f"suite {suite.name} searches up to one load in percent of line rate"
-        )
+        raise place.problem(f"suite {suite.name} searches up to one load in percent of line rate")
     if "imix" in given:
-        raise document.problem((*path, "imix"), f"suite {suite.name} measures one size at a time")
+        raise place.problem(f"suite {suite.name} measures one size at a time", "imix")
     return layer
 
 
-def _count(
-    document: Document,
-    path: KeyPath,
-    suite: Suite,
-    subtest: Subtest,
-    given: Values,
-    ports: Sequence[Port],
-) -> int:
+def _count(place: Place, suite: Suite, subtest: Subtest, given: Values) -> int:
     """How many of the ports take part: as many as fit the subtest's steps."""
-    ranks = given.get("ranks") or [len(ports)]
+    ranks = given.get("ranks") or [len(place.ports)]
     if len(ranks) > 1:
-        raise document.problem((*path, "ranks"), "a suite takes one number of ports")
-    there = min(ranks[0], len(ports))
+        raise place.problem("a suite takes one number of ports", "ranks")
+    there = min(ranks[0], len(place.ports))
     count: int = there - there % subtest.ports_step
     if count < subtest.ports_min:
-        raise document.problem(
-            path,
+        raise place.problem(
             f"{subtest.name} of {suite.document} ({subtest.section}) needs "
-            f"{subtest.ports_min} ports, and network {ports[0].network} has {there}: "
+            f"{subtest.ports_min} ports, and network {place.ports[0].network} has {there}: "
             "choose others with `subtests`",
         )
     return count

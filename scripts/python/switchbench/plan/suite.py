@@ -143,6 +143,8 @@ def chosen_trial(run: Run, planned: Trial, proposed: ProposedTrial, identity: in
         parameters = parameters_of(run)
         percent = subtest.burst_percent(setting_of(planned, parameters))
         return _of_burst(planned, proposed, identity, percent, parameters.drain_s)
+    if subtest.quantity == "addresses":
+        return _of_addresses(planned, proposed, identity, parameters_of(run).learning_fps)
     return _at_load(planned, proposed, identity)
 
 
@@ -190,6 +192,21 @@ def _of_burst(
         document=document,
         expected_s=overhead_s(planned) + proposed.duration_s,
     )
+
+
+def _of_addresses(
+    planned: Trial, proposed: ProposedTrial, identity: int, learning_fps: float
+) -> Trial:
+    """So many addresses are learned, then each gets one frame."""
+    count = round(proposed.value)
+    options = {"addresses": count, "learning_rate": round(learning_fps)}
+    document = planned.document | {
+        "id": identity,
+        "burst": planned.document["burst"] | {"frames": count},
+        planned.transport: planned.document[planned.transport] | options,
+    }
+    expected_s = overhead_s(planned) + proposed.duration_s
+    return replace(planned, id=identity, point=identity, document=document, expected_s=expected_s)
 
 
 def _given(load: Load) -> dict[str, float]:

@@ -42,6 +42,9 @@ class SuiteParameters:
     burst_s: float = 2.0  # the longest burst that is tried; RFC 9004: 30
     burst_repeats: float = 50  # RFC 2544, 26.4
     drain_s: float = 2.0  # RFC 2544, 23; RFC 9004, 6.2
+    addresses_max: float = 65536  # of a device's table
+    learning_fps: float = 1000.0  # learning frames/s
+    ageing_s: float = 300.0  # after which the device forgets an address
 
 
 @dataclass(frozen=True)
@@ -172,6 +175,7 @@ class Subtest:
     range: Callable[[SuitePoint], LoadRange] = lambda setting: setting.loads  # of those values
     needs: tuple[str, ...] = ()  # subtests whose results it starts from
     keys: Mapping[str, Any] = field(default_factory=dict)  # of the configuration, that it sets
+    frame_options: Mapping[str, Any] = field(default_factory=dict)  # of a transport of raw frames
 
 
 @dataclass(frozen=True)

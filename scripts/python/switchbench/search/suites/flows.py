@@ -32,6 +32,16 @@ def many_to_one(ports: int) -> Iterator[Variant]:
     yield Variant("many to one", tuple((port, 0) for port in range(1, ports)))
 
 
+def one_to_one(_ports: int) -> Iterator[Variant]:
+    """The test port to the learning port; all others listen (RFC 2889, 5.7)."""
+    yield Variant("one to one", ((0, 1),))
+
+
+def one_to_all(ports: int) -> Iterator[Variant]:
+    """One port, whose frames are for all others (RFC 2889, 5.10)."""
+    yield Variant("one to all", tuple((0, port) for port in range(1, ports)))
+
+
 def full_mesh(ports: int) -> Iterator[Variant]:
     """All to all others, in the order of RFC 2889, 5.1.3."""
     flows = ((port, (port + step) % ports) for port in range(ports) for step in range(1, ports))
