@@ -6,7 +6,9 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -20,6 +22,7 @@ from switchbench.base.model import Run, Trial
 from switchbench.plan.compile import refuse_too_long
 from switchbench.render import suite_notes
 from switchbench.render.report import standards_page
+from switchbench.render.report.figures.suite import figures
 from switchbench.render.tables.suite import TABLES
 from switchbench.search.suites import SUITE_MEASURES, SUITES
 from switchbench.search.suites.declaration import PortFacts, TrialFacts
@@ -27,6 +30,12 @@ from switchbench.search.suites.declaration import PortFacts, TrialFacts
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = [suite for suite in SUITES.values() if any(each.values for each in suite.subtests)]
 FOUR = "switchbench: 1\nsite: {lab: model-good, nodes: 4, rate: 20M}\n"
+
+FIGURES = {
+    *("rfc2544-throughput", "rfc2544-loss-rate"),
+    *(f"rfc2889-{name}" for name in ("full-mesh", "partial-mesh", "uplink", "half-mesh")),
+    *("rfc2889-max-forwarding-rate", "rfc2889-broadcast-throughput"),
+}
 
 Device = Callable[[Trial], TrialFacts]
 
@@ -93,11 +102,13 @@ def test_a_measure_stands_in_one_table_of_its_suite() -> None:
 @pytest.mark.parametrize("suite", DOCUMENTS, ids=lambda suite: suite.name)
 def test_what_the_reporting_sections_ask_for_is_somewhere(suite: Any) -> None:
     """Each statement names tables, figures or sentences that the report has."""
-    places = {spec.name for spec in TABLES} | set(suite_notes.SENTENCES)
+    tables = {spec.name for spec in TABLES}
     for one in suite.statements:
-        named = re.findall(r"`([^`]+)`", one.where)
+        named = re.findall(r"(table|figure|sentence) `([^`]+)`", one.where)
         assert named, one.asks
-        assert set(named) <= places, one.asks
+        for kind, name in named:
+            places = {"table": tables, "figure": FIGURES, "sentence": set(suite_notes.SENTENCES)}
+            assert name in places[kind], (one.asks, name)
 
 
 def test_the_page_is_made_of_the_declarations() -> None:
@@ -260,6 +271,28 @@ def test_clauses_are_judged_by_the_rows(rfc2544: Run) -> None:
     course = measured(rfc2544, forwards(61.3), trials=3)
     assert judge(">= 60")["verdict"] == "inconclusive"
     assert "The search has not ended yet." in judge(">= 60")["reason"]
+
+
+@needs_engine
+@pytest.mark.parametrize("name", ["rfc2544", "rfc2889"])
+def test_the_graphs_are_drawn_with_the_theoretical_line(tmp_path: Path, name: str) -> None:
+    text = f"{LAB}suite: {name}\nframe_sizes: [64, 1518]\n"
+    names = [each.name for each in SUITES[name].subtests if each.quantity == "load"]
+    run = compile_text(tmp_path, f"{text}subtests: [{', '.join(names)}]\n")
+    ports = {port.name: PortFacts(9, 0, 1.0) for port in run.site.ports}
+
+    def device(trial: Trial) -> TrialFacts:
+        return replace(forwards(61.3)(trial), ports=ports)
+
+    summary = {"suite": {"name": name, "subtests": suite_entries(measured(run, device))}}
+    drawn = {figure.name: figure for figure in figures(SimpleNamespace(summary=summary))}  # type: ignore[arg-type]
+    assert set(drawn) == {each for each in FIGURES if each.startswith(name)}
+    rates = next(figure for each, figure in drawn.items() if not each.endswith("loss-rate"))
+    assert rates.data[0]["name"] == "theoretical max"
+    assert list(rates.data[0]["x"]) == [64, 1518]
+    if name == "rfc2544":
+        losses = drawn["rfc2544-loss-rate"].layout
+        assert losses["xaxis"]["range"] == losses["yaxis"]["range"] == [0, 100]
 
 
 # --- bursts --------------------------------------------------------------------------------------

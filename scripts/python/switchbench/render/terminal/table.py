@@ -21,7 +21,7 @@ from ...base import format
 from ...base.model import SCHEDULE
 from .. import first_screen
 from ..findings import ERROR, INFO, WARNING, findings
-from ..suite_notes import suite_notes
+from ..suite_notes import suite_notes, suite_of
 from ..tables import judged, ports, results, suite
 from ..tables.columns import phase_name, plan_title
 from . import parts
@@ -63,7 +63,7 @@ class SummaryPrinter:
             say(self._console, f"{line.label:<12}{line.text}", line.style or "", hang=12)
         self._suite()
         self._searches()
-        if self._every_phase or not self._summary.get("searches"):
+        if self._every_phase or not self._summary.get("suite"):
             self._phases()
             self._plans()
         self._times()
@@ -88,7 +88,7 @@ class SummaryPrinter:
 
     def _searches(self) -> None:
         """What a suite's searches found; their trials are shown with --all."""
-        found = self._summary.get("searches") or []
+        found = [] if suite_of(self._summary) else self._summary.get("searches") or []
         show(results.searches.on_terminal(found), self._console, results.searches.title)
         ends = list(dict.fromkeys(entry["outcome"] for entry in found if not entry["regular"]))
         listed(self._console, "Searches without two bounds", ends, "yellow")
@@ -223,7 +223,7 @@ class SummaryPrinter:
 
     def _losses(self) -> None:
         """Where frames were lost, of the phases that lost the most."""
-        if self._summary.get("searches") and not self._every_phase:
+        if self._summary.get("suite") and not self._every_phase:
             return  # a search goes where frames are lost
         lossy = [entry for entry in self._summary["trials"] if _is_lossy(entry)]
         lossy.sort(key=lambda entry: -(entry["loss_location"]["lost_frames"] or 0))

@@ -213,7 +213,7 @@ RFC8239 = Suite(
     sizes=SIZES,
     parameters=SuiteParameters(repeats=3, burst_s=2.0, burst_repeats=3),
     lab=SuiteParameters(
-        trial_s=1.0, initial_s=0.5, repeats=1, burst_s=0.2, burst_repeats=1, drain_s=0.3
+        trial_s=1.0, initial_s=0.5, repeats=1, burst_s=6.0, burst_repeats=1, drain_s=0.3
     ),
     lab_sizes=(1518,),
     uses=("trial_s", "repeats", "burst_s", "burst_repeats", "drain_s"),

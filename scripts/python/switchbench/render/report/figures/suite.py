@@ -43,7 +43,7 @@ def figures(measured: Measured) -> Iterator[Figure]:
         keys = {value.key for value in subtest.values}
         entries = [one for one in _entries(measured) if one["subtest"] == subtest.name]
         where, name = f"{suite.document}, {subtest.section}", f"{suite.name}-{subtest.name}"
-        if {"throughput", "theoretical_max"} <= keys and entries:
+        if "theoretical_max" in keys and entries:
             rates = replace(_RATES, name=name, title=f"{subtest.title} over frame size")
             yield rates.draw(Panel(where, list(_rates(subtest, entries))))
         elif {"load_percent", "loss"} <= keys and entries:
@@ -59,7 +59,7 @@ def _rates(subtest: Subtest, entries: list[dict[str, Any]]) -> Iterator[Trace]:
     yield Trace("theoretical max", _column(entries, "theoretical_max"))
     for variant, some in _by(entries, lambda entry: str(entry["variant"])):
         for value in subtest.values:
-            if value.unit == "frames/s" and not value.of_setting:
+            if value.title == "throughput":
                 yield Trace(f"{value.title}, {variant}", _column(some, value.key))
 
 
