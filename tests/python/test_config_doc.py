@@ -31,6 +31,7 @@ ROWS = {
         (schema.Expectation, ""),
         (schema.About, "about."),
         (schema.SwitchCountersKeys, "switch_counters."),
+        (schema.SwitchCountersKeys, "device_reset."),
         (options.DpdkOptions, "dpdk."),
         (options.TcpOptions, "tcp."),
         (options.UdpOptions, "udp."),
@@ -46,7 +47,9 @@ ROWS = {
 def test_every_key_has_a_row(model: type[BaseModel], prefix: str) -> None:
     """A key without a row is not documented."""
     # Their keys have rows of their own.
-    whole = {"dpdk", "tcp", "udp", "verbs", "control", "switch_counters", "ssh", "slurm"}
+    whole = {"dpdk", "tcp", "udp", "verbs", "control", "switch_counters", "ssh", "slurm"} | {
+        "device_reset"
+    }
     missing = {f"{prefix}{key}" for key in model.model_fields if key not in whole} - ROWS
     assert not missing
 
@@ -61,6 +64,7 @@ def test_every_row_is_a_key() -> None:
             (options.DpdkOptions, "dpdk."),
             (options.TcpOptions, "tcp."), (options.UdpOptions, "udp."),
             (options.VerbsOptions, "verbs."), (schema.SwitchCountersKeys, "switch_counters."),
+            (schema.SwitchCountersKeys, "device_reset."),
             (schema.Ssh, "ssh."), (schema.Slurm, "slurm."), (schema.About, "about."),
         )
         for key in model.model_fields

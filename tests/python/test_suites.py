@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import random
 import re
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -17,15 +18,17 @@ import yaml
 from configs import LAB, compile_text, needs_engine
 from switchbench.analysis.suite import SuiteCourse, suite_entries
 from switchbench.analysis.suite_judge import suite_verdicts
-from switchbench.base.errors import ConfigurationError
-from switchbench.base.model import Run, Trial
+from switchbench.base.errors import ConfigurationError, RunError
+from switchbench.base.model import Run, SwitchCountersCommand, Trial
 from switchbench.plan.compile import refuse_too_long
 from switchbench.render import suite_notes
 from switchbench.render.report import standards_page
 from switchbench.render.report.figures.suite import figures
 from switchbench.render.tables.suite import TABLES
+from switchbench.run.controller.device_reset import DeviceReset
 from switchbench.search.suites import SUITE_MEASURES, SUITES
 from switchbench.search.suites.declaration import PortFacts, TrialFacts
+from synthetic import make_site, make_trial
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = [suite for suite in SUITES.values() if any(each.values for each in suite.subtests)]
@@ -124,7 +127,7 @@ def test_the_page_is_made_of_the_declarations() -> None:
 def test_a_suite_is_planned_of_its_name_alone(tmp_path: Path) -> None:
     run = compile_text(tmp_path, FOUR + "suite: rfc2544\n")
     subtests = list(dict.fromkeys(trial.parameters["subtest"] for trial in run.searches))
-    assert subtests == [each.name for each in SUITES["rfc2544"].subtests]
+    assert subtests == [each.name for each in SUITES["rfc2544"].subtests if not each.resets]
     sizes = [trial.sizes[0] for trial in run.searches if trial.parameters["subtest"] == "latency"]
     assert sizes == [64, 128, 256, 512, 1024, 1280, 1518]
     assert run.searches[0].pattern["list"] == [0, 1, 1, 0, 2, 3, 3, 2]
@@ -185,8 +188,8 @@ def test_too_little_time_names_each_subtest_and_size(tmp_path: Path) -> None:
     text = FOUR + "suite: rfc2544\nframe_sizes: [64, 1518]\ntime_limit: 20s\n"
     with pytest.raises(ConfigurationError) as caught:
         refuse_too_long(compile_text(tmp_path, text))
-    for subtest in SUITES["rfc2544"].subtests:
-        assert f"{subtest.name} pairs 64 B about" in str(caught.value)
+    for subtest in ("throughput", "latency", "loss-rate", "back-to-back"):
+        assert f"{subtest} pairs 64 B about" in str(caught.value)
 
 
 # --- RFC 2544 on simulated devices ---------------------------------------------------------------
@@ -277,7 +280,9 @@ def test_clauses_are_judged_by_the_rows(rfc2544: Run) -> None:
 @pytest.mark.parametrize("name", ["rfc2544", "rfc2889"])
 def test_the_graphs_are_drawn_with_the_theoretical_line(tmp_path: Path, name: str) -> None:
     text = f"{LAB}suite: {name}\nframe_sizes: [64, 1518]\n"
-    names = [each.name for each in SUITES[name].subtests if each.quantity == "load"]
+    names = [
+        each.name for each in SUITES[name].subtests if each.quantity == "load" and not each.resets
+    ]
     run = compile_text(tmp_path, f"{text}subtests: [{', '.join(names)}]\n")
     ports = {port.name: PortFacts(9, 0, 1.0) for port in run.site.ports}
 
@@ -293,6 +298,52 @@ def test_the_graphs_are_drawn_with_the_theoretical_line(tmp_path: Path, name: st
     if name == "rfc2544":
         losses = drawn["rfc2544-loss-rate"].layout
         assert losses["xaxis"]["range"] == losses["yaxis"]["range"] == [0, 100]
+
+
+# --- a reset -------------------------------------------------------------------------------------
+
+RESET = "suite: rfc2544\nsubtests: [throughput, reset]\ndevice_reset: {command: ['true']}\n"
+
+
+@needs_engine
+def test_reset_time_is_what_was_lost_by_what_was_offered(tmp_path: Path) -> None:
+    run = compile_text(tmp_path, FOUR + RESET + "frame_size: 64\n")
+    assert run.device_reset is not None
+    (tmp_path / "again").mkdir()
+    again = compile_text(tmp_path / "again", yaml.safe_dump(run.effective))
+    assert again.device_reset == run.device_reset
+
+    def device(trial: Trial) -> TrialFacts:
+        found = forwards(61.3)(trial)
+        if trial.parameters["subtest"] != "reset":
+            return found
+        assert trial.window_s == SUITES["rfc2544"].lab.reset_s
+        return replace(found, lost=450, offered_fps=9000.0)
+
+    (row,) = rows(measured(run, device), "reset")
+    assert (row["reset_time"], row["reset_time_max"]) == (pytest.approx(50.0),) * 2
+
+
+@needs_engine
+def test_without_its_command_reset_is_left_out_or_invalid(tmp_path: Path) -> None:
+    run = compile_text(tmp_path, FOUR + "suite: rfc2544\nframe_size: 64\n")
+    assert "reset" not in {trial.parameters["subtest"] for trial in run.searches}
+    with pytest.raises(ConfigurationError, match="needs the command that resets the device"):
+        compile_text(tmp_path, FOUR + "suite: rfc2544\nsubtests: [reset]\n")
+
+
+def test_the_device_is_reset_within_the_trial(tmp_path: Path) -> None:
+    trial = make_trial(make_site(2), window_s=0.2, expected_s=0.3)
+    flag = tmp_path / "reset"
+    with DeviceReset(SwitchCountersCommand(("touch", str(flag)), 5.0), trial):
+        assert not flag.exists()
+        time.sleep(0.4)
+    assert flag.exists()
+    with (
+        pytest.raises(RunError, match="device_reset: false ended with status 1"),
+        DeviceReset(SwitchCountersCommand(("false",), 5.0), trial),
+    ):
+        time.sleep(0.4)
 
 
 # --- bursts --------------------------------------------------------------------------------------

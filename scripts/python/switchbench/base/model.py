@@ -153,7 +153,7 @@ class Trial:
 
 @dataclass(frozen=True)
 class SwitchCountersCommand:
-    """A command that prints the switch's counters."""
+    """A command for the switch: it prints its counters, or resets it."""
 
     command: tuple[str, ...]  # a program and its arguments; no shell
     timeout_s: float
@@ -176,6 +176,7 @@ class Run:
     log: str = "info"
     clock: ClockChoice = ClockChoice()
     switch_counters: SwitchCountersCommand | None = None
+    device_reset: SwitchCountersCommand | None = None  # resets it, within a suite's trial
     start_s: float = 0.0  # what it takes before the first trial
     unbuilt: tuple[str, ...] = ()
     not_alternated: str | None = None  # why transports ran one after the other, where they did

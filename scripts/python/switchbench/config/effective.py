@@ -47,12 +47,13 @@ def effective(reading: CheckedConfiguration) -> dict[str, Any]:
         whole["time_limit"] = quantities.DURATION.text(model.time_limit)
     if model.remeasure is not None:
         whole["remeasure"] = model.remeasure
-    if model.switch_counters is not None:
-        timeout_ns = model.switch_counters.timeout or SWITCH_TIMEOUT_NS
-        whole["switch_counters"] = {
-            "command": list(model.switch_counters.command),
-            "timeout": quantities.DURATION.text(timeout_ns),
-        }
+    for key in ("switch_counters", "device_reset"):
+        asked = getattr(model, key)
+        if asked is not None:
+            whole[key] = {
+                "command": list(asked.command),
+                "timeout": quantities.DURATION.text(asked.timeout or SWITCH_TIMEOUT_NS),
+            }
     whole["tests"] = [_test(test) for test in reading.tests]
     about = about_values(model)
     if about:

@@ -224,6 +224,7 @@ class Configuration(Settings):
     suite: Suite | None = None
     subtests: list[Name] | None = None
     suite_parameters: dict[str, float] | None = None
+    device_reset: SwitchCountersKeys | None = None
     time_limit: Duration | None = None
     remeasure: Annotated[int, whole(0, 10, "remeasure")] | None = None
     switch_counters: SwitchCountersKeys | None = None

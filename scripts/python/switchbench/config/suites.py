@@ -48,11 +48,18 @@ def subtest_names(document: Document, model: Configuration) -> list[str]:
     assert model.suite is not None
     suite = SUITES[model.suite]
     if model.subtests is None:
-        return [subtest.name for subtest in suite.subtests]
+        able = model.device_reset is not None
+        return [subtest.name for subtest in suite.subtests if able or not subtest.resets]
     if not model.subtests:
         raise document.problem(("subtests",), "is an empty list: without it, all subtests run")
     for number, name in enumerate(model.subtests):
         _known(document, ("subtests", number), suite, name)
+        if suite.subtest(name).resets and model.device_reset is None:
+            raise document.problem(
+                ("subtests", number),
+                f"{name} needs the command that resets the device: "
+                "device_reset: {command: [program, argument]}",
+            )
     return [each.name for each in suite.subtests if each.name in model.subtests]
 
 

@@ -61,7 +61,8 @@ def compile_run(reading: CheckedConfiguration) -> Run:
         log=model.log or "info",
         clock=model.clock or ClockChoice(),
         start_s=timing.start_s(reading.site),
-        switch_counters=_switch_counters(reading),
+        switch_counters=_command(reading, "switch_counters"),
+        device_reset=_command(reading, "device_reset"),
         about=about_values(model),
         reservations=tuple(reservations(reading.site, reading.tests)),
         unbuilt=(*reading.site.unbuilt, *_unbuilt(reading, trials)),
@@ -87,12 +88,12 @@ def _searches(reading: CheckedConfiguration, trials: tuple[Trial, ...]) -> tuple
         raise reading.document.problem(("suite",), str(error).partition(": ")[2]) from None
 
 
-def _switch_counters(reading: CheckedConfiguration) -> SwitchCountersCommand | None:
-    asked = reading.model.switch_counters
+def _command(reading: CheckedConfiguration, key: str) -> SwitchCountersCommand | None:
+    asked = getattr(reading.model, key)
     if asked is None:
         return None
     if not asked.command:
-        raise reading.document.problem(("switch_counters", "command"), "is an empty list")
+        raise reading.document.problem((key, "command"), "is an empty list")
     timeout_ns = SWITCH_TIMEOUT_NS if asked.timeout is None else asked.timeout
     return SwitchCountersCommand(tuple(asked.command), timeout_ns / NS)
 

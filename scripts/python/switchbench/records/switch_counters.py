@@ -24,6 +24,15 @@ _COUNTER = re.compile(r"\s*(\S.*?)[\s:=]+(-?[0-9]+)\s*")
 
 def read_counters(asked: SwitchCountersCommand, path: Path) -> None:
     """Runs the command and keeps what it printed; RunError when it fails."""
+    printed = run_command(asked, "switch_counters")
+    try:
+        path.write_bytes(printed)
+    except OSError as error:
+        raise RunError(f"can't write {path}: {error.strerror}") from error
+
+
+def run_command(asked: SwitchCountersCommand, key: str) -> bytes:
+    """What the command of this key of the configuration prints; RunError when it fails."""
     name = asked.command[0]
     try:
         done = subprocess.run(
@@ -34,17 +43,14 @@ def read_counters(asked: SwitchCountersCommand, path: Path) -> None:
             check=False,
         )
     except subprocess.TimeoutExpired:
-        raise RunError(f"switch_counters: {name} took more than {asked.timeout_s:g} s") from None
+        raise RunError(f"{key}: {name} took more than {asked.timeout_s:g} s") from None
     except OSError as error:
-        raise RunError(f"switch_counters: {name} can't be run: {error.strerror}") from error
+        raise RunError(f"{key}: {name} can't be run: {error.strerror}") from error
     if done.returncode != 0:
         said = done.stderr.decode(errors="replace").strip().splitlines()
         words = f": {said[-1]}" if said else ""
-        raise RunError(f"switch_counters: {name} ended with status {done.returncode}{words}")
-    try:
-        path.write_bytes(done.stdout)
-    except OSError as error:
-        raise RunError(f"can't write {path}: {error.strerror}") from error
+        raise RunError(f"{key}: {name} ended with status {done.returncode}{words}")
+    return done.stdout
 
 
 def parse_counters(text: str) -> dict[str, int]:

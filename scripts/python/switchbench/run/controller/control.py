@@ -16,6 +16,7 @@ import secrets
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -26,6 +27,7 @@ from ...base.model import Run, Trial
 from ...base.text import printable
 from ...plan.again import trials_again
 from ...plan.documents import KEY_BYTES, to_yaml
+from ...plan.suite import subtest_of
 from ...records.directory import NODES_LOG, RECORDS, SAMPLE_LINES, LineFile, RunDirectory
 from ...records.expected import Expected
 from ...records.plan_file import write_plan
@@ -34,6 +36,7 @@ from ...records.switch_counters import AFTER, BEFORE, read_counters
 from ..launch import Launcher
 from ..launch.base import FarProcess, WatchedLauncher
 from .checks import check_addresses, check_versions, peers, unreachable
+from .device_reset import DeviceReset
 from .ending import abandon, end_nodes
 from .heart import Heart
 from .interrupt import Interrupt
@@ -218,9 +221,15 @@ class Controller:
         course = SuiteCourse(self._run)
         while (trial := course.trial) is not None:
             self._grow(trial)
-            talk.tell_all([to_yaml("trial", trial.document)])
-            self._await_trials(talk, len(self._run.trials))
+            with self._resetting(trial):
+                talk.tell_all([to_yaml("trial", trial.document)])
+                self._await_trials(talk, len(self._run.trials))
             course.answer(self._so_far.suite.of(trial))
+
+    def _resetting(self, trial: Trial) -> AbstractContextManager[None]:
+        if self._run.device_reset is None or not subtest_of(self._run, trial).resets:
+            return nullcontext()
+        return DeviceReset(self._run.device_reset, trial)
 
     def _grow(self, trial: Trial) -> None:
         """One more trial, which a search chose."""

@@ -41,6 +41,7 @@ class SuiteParameters:
     repeats: float = 3  # of subtests without a number of their own
     burst_s: float = 2.0  # the longest burst that is tried; RFC 9004: 30
     burst_repeats: float = 50  # RFC 2544, 26.4
+    reset_s: float = 60.0  # of a trial in which the device is reset
     drain_s: float = 2.0  # RFC 2544, 23; RFC 9004, 6.2
     addresses_max: float = 65536  # of a device's table
     learning_fps: float = 1000.0  # learning frames/s
@@ -168,6 +169,7 @@ class Subtest:
     goals: Callable[[SuiteParameters], Mapping[str, SearchGoal]] | None = (
         None  # of a search of loads
     )
+    resets: bool = False  # whether its trials reset the device
     ports_min: int = 2
     ports_step: int = 1  # so many ports more at a time
     bad: Callable[[TrialFacts], int] = lambda facts: facts.lost  # frames that fail a trial

@@ -86,6 +86,28 @@ def loss_rows(_setting: SuitePoint, _earlier: Earlier, measured: SubtestTrials) 
     ]
 
 
+def _reset(point: SuitePoint, earlier: Earlier) -> Method | str:
+    percent = throughput_percent(earlier)
+    if isinstance(percent, str):
+        return percent
+    asked = point.parameters
+    return FixedTrials([percent] * int(asked.repeats), asked.reset_s, "% of line")
+
+
+def _reset_rows(_point: SuitePoint, _earlier: Earlier, measured: SubtestTrials) -> Rows:
+    times = [
+        1e3 * facts.lost / facts.offered_fps for _, facts in measured.trials if facts.offered_fps
+    ]
+    return [
+        {
+            "load_percent": measured.trials[0][0].value,
+            "reset_time": mean(times),
+            "reset_time_max": max(times, default=None),
+            "reset_trials": len(times),
+        }
+    ]
+
+
 def _burst_rows(_point: SuitePoint, _earlier: Earlier, measured: SubtestTrials) -> Rows:
     return [dict(burst_row(measured))]
 
@@ -148,20 +170,34 @@ RFC2544 = Suite(
             flows.both_ways, search_bursts, _burst_rows, BURST_VALUES,
             quantity="burst", range=burst_range, keys={"traffic": "burst"},
         ),
+        Subtest(
+            "reset", "26.6", "Reset",
+            "At the throughput rate the device is reset within a trial, by the command of "
+            "`device_reset`: lost frames / offered rate (RFC 6201, 4.1).",
+            flows.both_ways, _reset, _reset_rows,
+            (
+                load_value(),
+                Value("reset_time", "reset time", "ms", "Mean of the trials: lost frames / offered "
+                      "rate", better=LESS),
+                Value("reset_time_max", "max", "ms", "The longest of the trials", better=LESS),
+                Value("reset_trials", "trials", "", "That were averaged", "count",
+                      of_setting=True),
+            ),
+            needs=("throughput",), resets=True, keys={"frame_sizes": [64], "flood_limit": 0},
+        ),
     ),
     sizes=SIZES,
     parameters=SuiteParameters(),
     lab=SuiteParameters(
         trial_s=2.0, initial_s=0.5, latency_s=1.0, latency_repeats=2, burst_s=0.2,
-        burst_repeats=1, drain_s=0.3,
+        burst_repeats=1, drain_s=0.3, repeats=2, reset_s=6.0,
     ),
     uses=(
         "trial_s", "initial_s", "width", "latency_s", "latency_repeats", "loss_step_percent",
-        "burst_s", "burst_repeats", "drain_s",
+        "burst_s", "burst_repeats", "drain_s", "repeats", "reset_s",
     ),
     refused={
         "recovery": "not implemented: it needs a load that falls within a trial",
-        "reset": "not implemented: nothing here resets a device within a trial",
     },
     statements=(
         Statement("26.1", "SHOULD", "a graph of frame rate over frame size, with the theoretical "
@@ -182,6 +218,8 @@ RFC2544 = Suite(
                   "100", "figure `rfc2544-loss-rate`, X axis"),
         Statement("26.3", "MUST", "Y axis: loss in percent, 0 to 100",
                   "figure `rfc2544-loss-rate`, Y axis"),
+        Statement("26.6", "SHOULD", "a statement for each reset type",
+                  "table `rfc2544-reset`; `device_reset` says which reset it is"),
         Statement("26.4", "SHOULD", "a table with a row per size: size, mean frame count",
                   "table `rfc2544-back-to-back`"),
     ),
@@ -191,6 +229,8 @@ RFC2544 = Suite(
         "of 2 s and 5 s of silence; learning frames are its connectivity check.",
         "Throughput is searched as RFC 9971 does, with short trials first; only trials of the "
         "final duration decide.",
+        "Reset times follow from lost frames (RFC 6201), not from two time stamps; reset_s has to "
+        "be longer than the reset takes.",
         "Latency is read from every frame of a trial, not from one tagged frame.",
     ),
 )  # fmt: skip
