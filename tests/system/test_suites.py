@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Suites that search, on a modelled switch whose capacity is known."""
+"""Suites on a modelled switch whose capacity, buffers, table and reset are known."""
 
 from __future__ import annotations
 
@@ -16,20 +16,30 @@ pytestmark = [labkit.needs_lab, labkit.needs_switch]
 CAPACITY_PERCENT = 75.0  # of four ports' line rates together
 # What the switch's buffers hold of a trial's excess, and what its window has less than that.
 HIDDEN_PERCENT = 0.8
+CAPACITY = {"capacity": "60M", "input_buffer": "16KiB"}
 
 
-def site(**model: Any) -> dict[str, Any]:
+def site(queue: str = "16KiB", **model: Any) -> dict[str, Any]:
     """Four slow ports, so that a busy machine limits few trials, and small buffers."""
-    return {"lab": "model-good", "nodes": 4, "rate": "20M", "queue": "16KiB", "model": model}
+    return {"lab": "model-good", "nodes": 4, "rate": "20M", "queue": queue, "model": model}
 
 
 SUITE = {"suite": "ndr-pdr", "transport": "dpdk", "warmup": "200ms"}
 
 
+def rows(done: runs.Result, subtest: str) -> list[dict[str, Any]]:
+    found = []
+    for entry in done.summary["suite"]["subtests"]:
+        if entry["subtest"] == subtest:
+            assert entry["complete"], entry["outcome"]
+            found += entry["rows"]
+    assert found
+    return found
+
+
 @pytest.mark.slow
 def test_a_search_finds_the_planted_capacity(tmp_path: Path) -> None:
-    where = site(capacity="60M", input_buffer="16KiB")
-    done = runs.run(tmp_path, SUITE | {"site": where})
+    done = runs.run(tmp_path, SUITE | {"site": site(**CAPACITY)})
     assert done.status == 0, done.errors
     assert "Searches" in done.output
     for entry, allowed in zip(done.summary["searches"], (0.0, 0.5), strict=True):
@@ -44,4 +54,36 @@ def test_a_search_finds_the_planted_capacity(tmp_path: Path) -> None:
 def test_time_limit_ends_a_search_with_what_it_has(tmp_path: Path) -> None:
     done = runs.run(tmp_path, SUITE | {"site": site(), "time_limit": "20s"})
     assert done.status == 2
-    assert "The goals cannot be met in time_limit, 20 s for each size" in done.errors
+    assert "The goals cannot be met in time_limit, 20 s: pairs 1518 B about" in done.errors
+
+
+@pytest.mark.slow
+def test_rfc2544_finds_the_planted_capacity_and_its_loss(tmp_path: Path) -> None:
+    conf = {"suite": "rfc2544", "subtests": ["throughput", "loss-rate"], "frame_size": 1518}
+    clause = {"measure": "rfc2544.throughput_percent", "require": ">= 74"}
+    done = runs.run(tmp_path, conf | {"site": site(**CAPACITY), "expect": [clause]})
+    assert done.status == 0, done.errors
+    (row,) = rows(done, "throughput")
+    assert 0.99 < row["throughput_percent"] / CAPACITY_PERCENT < 1 + HIDDEN_PERCENT / 100
+    losses = rows(done, "loss-rate")
+    assert losses[0]["loss"] == pytest.approx(100 - CAPACITY_PERCENT, abs=1.0)
+    assert [row["lost_frames"] for row in losses[-2:]] == [0, 0]
+    assert "Throughput (RFC 2544, 26.1)" in done.output
+
+
+@pytest.mark.slow
+def test_rfc9004_finds_the_planted_buffer(tmp_path: Path) -> None:
+    done = runs.run(tmp_path, {"suite": "rfc9004", "frame_size": 1518, "site": site(queue="64KiB")})
+    assert done.status == 0, done.errors
+    (row,) = rows(done, "back-to-back")
+    # Three senders to one: of each frame per port, two wait (lab/switch: floor((B/S - 1)/(N - 1))).
+    assert row["back_to_back"] == pytest.approx((65536 // 1518 - 1) // 2, abs=1)
+
+
+@pytest.mark.slow
+def test_address_capacity_is_the_planted_one(tmp_path: Path) -> None:
+    where = site(table={"size": 256})
+    done = runs.run(tmp_path, {"suite": "rfc2889", "subtests": ["address-capacity"], "site": where})
+    assert done.status == 0, done.errors
+    (row,) = rows(done, "address-capacity")
+    assert row["address_capacity"] == 256
