@@ -58,7 +58,11 @@ def statements(summary: Summary, suite: Suite) -> Iterator[str]:
             f"carries ({row['throughput_percent']:.2f} %), Ethernet over {carriers}."
         )
     asked = summary["suite"]["parameters"]
-    yield "Parameters: " + ", ".join(f"{key} {asked[key]:g}" for key in suite.uses) + "."
+    yield (
+        "Parameters: "
+        + ", ".join(f"{key} {asked[key]:g}" for key in suite.uses if key in asked)
+        + "."
+    )
 
 
 def _gaps(summary: Summary) -> Iterator[str]:
