@@ -28,6 +28,7 @@ from switchbench.render.tables.suite import TABLES
 from switchbench.run.controller.device_reset import DeviceReset
 from switchbench.search.suites import SUITE_MEASURES, SUITES
 from switchbench.search.suites.declaration import PortFacts, TrialFacts
+from switchbench.search.suites.rfc8239 import variation_percent
 from synthetic import make_site, make_trial
 
 ROOT = Path(__file__).parents[2]
@@ -417,6 +418,12 @@ def test_rfc8239_recovers_the_buffer_in_bytes(tmp_path: Path) -> None:
     three, two = rows(course, "microburst")
     assert (three["ingress"], three["egress"], two["ingress"], two["egress"]) == (3, 1, 2, 2)
     assert three["microburst"] == 21  # of three frames one has left
+
+
+def test_the_percentage_of_variation_is_between_iterations() -> None:
+    assert variation_percent([100.0, 110.0, 99.0]) == pytest.approx(10.0)
+    assert variation_percent([5.0]) is None
+    assert variation_percent([0.0, 0.0]) is None
 
 
 # --- congestion ----------------------------------------------------------------------------------

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import pairwise
 from statistics import fmean
 
 from ...base.measures import LESS, NEITHER, PERCENT
@@ -29,6 +31,19 @@ OVERSUBSCRIPTION_PERCENT = 1.0
 SIZES = (64, 128, 256, 512, 1024, 1518, 4096, 8000, 9216)  # 2.3
 
 
+def variation_percent(values: Sequence[float]) -> float | None:
+    """The percentage of variation (3.3): the largest change from one iteration to the next."""
+    pairs = [(before, now) for before, now in pairwise(values) if before]
+    return max((abs(now - before) / before * 100 for before, now in pairs), default=None)
+
+
+def _variation(key: str) -> Value:
+    return Value(
+        key, "variation", "%", "The largest change from one iteration to the next; none: there was "
+        "only one", better=LESS,
+    )  # fmt: skip
+
+
 def _line_rows(point: SuitePoint, _earlier: Earlier, measured: SubtestTrials) -> Rows:
     every = [facts for _, facts in measured.trials]
     receivers = len({destination for _, destination in point.flows})
@@ -50,6 +65,7 @@ def _line_rows(point: SuitePoint, _earlier: Earlier, measured: SubtestTrials) ->
             "latency": fmean(times("latency_us", "mean")) if times("latency_us", "mean") else None,
             "latency_max": max(times("latency_us", "max"), default=None),
             "jitter": max(times("latency_us", "pdv"), default=None),
+            "line_rate_variation": variation_percent(rates),
             "iterations": len(every),
         }
     ]
@@ -85,6 +101,7 @@ def _buffer_rows(point: SuitePoint, _earlier: Earlier, measured: SubtestTrials) 
             "buffer_bytes": row["back_to_back"] * held * point.size,
             "buffer_bytes_min": row["back_to_back_min"] * held * point.size,
             "buffer_bytes_max": row["back_to_back_max"] * held * point.size,
+            "buffer_variation": variation_percent(measured.result.longest),
             "iterations": row["searches"],
         }
     ]
@@ -102,6 +119,7 @@ def _microburst_rows(point: SuitePoint, _earlier: Earlier, measured: SubtestTria
             "microburst_total": row["back_to_back"] * point.sources,
             "microburst_min": row["back_to_back_min"],
             "microburst_max": row["back_to_back_max"],
+            "microburst_variation": variation_percent(measured.result.longest),
             "iterations": row["searches"],
         }
     ]
@@ -120,6 +138,7 @@ def _blocking_rows(point: SuitePoint, _earlier: Earlier, measured: SubtestTrials
             "blocked_loss": fmean(worst) if worst else None,
             "blocked_loss_min": min(worst, default=None),
             "blocked_loss_max": max(worst, default=None),
+            "blocked_variation": variation_percent(worst),
             "blocking": float(max(worst) > 0) if worst else None,
             "iterations": len(worst),
         }
@@ -153,6 +172,7 @@ RFC8239 = Suite(
                 Value("latency_max", "latency max", "us", "Of all frames", better=LESS),
                 Value("jitter", "jitter", "us", "PDV (RFC 5481): the highest of the iterations",
                       better=LESS),
+                _variation("line_rate_variation"),
                 ITERATIONS,
             ),
             keys={"latency": {"one_way": "on"}},
@@ -169,6 +189,7 @@ RFC8239 = Suite(
                 Value("buffer_bytes", "buffer size", "bytes", "The same x frame size"),
                 Value("buffer_bytes_min", "min", "bytes", "Of the iterations"),
                 Value("buffer_bytes_max", "max", "bytes", "Of the iterations"),
+                _variation("buffer_variation"),
                 ITERATIONS,
             ),
             quantity="burst", burst_percent=_buffer_percent, range=_buffer_range, ports_min=3,
@@ -188,6 +209,7 @@ RFC8239 = Suite(
                 Value("microburst_total", "all ingress", "frames", "The same of all ports"),
                 Value("microburst_min", "min", "frames", "Per ingress, of the iterations"),
                 Value("microburst_max", "max", "frames", "Per ingress, of the iterations"),
+                _variation("microburst_variation"),
                 ITERATIONS,
             ),
             quantity="burst", range=lambda point: LoadRange(1, largest_burst(point), "frames"),
@@ -203,6 +225,7 @@ RFC8239 = Suite(
                       better=LESS),
                 Value("blocked_loss_min", "min", "%", "Of the iterations", better=LESS),
                 Value("blocked_loss_max", "max", "%", "Of the iterations", better=LESS),
+                _variation("blocked_variation"),
                 Value("blocking", "blocking", "yes 1, no 0", "Whether any frame of it was lost",
                       better=LESS),
                 ITERATIONS,
