@@ -185,7 +185,8 @@ RFC8239 = Suite(
             (
                 load_value(),
                 Value("buffer_frames", "buffer", "frames",
-                      "Frames beyond what the egress port carried meanwhile"),
+                      "Frames beyond what the egress port carried meanwhile, exact to one per "
+                      "ingress"),
                 Value("buffer_bytes", "buffer size", "bytes", "The same x frame size"),
                 Value("buffer_bytes_min", "min", "bytes", "Of the iterations"),
                 Value("buffer_bytes_max", "max", "bytes", "Of the iterations"),
@@ -236,7 +237,7 @@ RFC8239 = Suite(
     sizes=SIZES,
     parameters=SuiteParameters(repeats=3, burst_s=2.0, burst_repeats=3),
     lab=SuiteParameters(
-        trial_s=1.0, initial_s=0.5, repeats=1, burst_s=6.0, burst_repeats=1, drain_s=0.3
+        trial_s=1.0, initial_s=0.5, repeats=1, burst_s=3.0, burst_repeats=1, drain_s=0.3
     ),
     lab_sizes=(1518,),
     uses=("trial_s", "repeats", "burst_s", "burst_repeats", "drain_s"),
