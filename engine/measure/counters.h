@@ -64,7 +64,7 @@ struct port_count {
     uint64_t misdelivered;    /* frames of this trial meant for another rank (flooding) */
     uint64_t foreign;         /* frames that are not ours at all, or of another run or phase */
     uint64_t arp_nd_sent;     /* learning, ARP and ND frames that this port sent ... */
-    uint64_t arp_nd_received; /* ... and that it received */
+    uint64_t arp_nd_received; /* ... and that it received, PAUSE among them */
     uint64_t send_refused;    /* frames that the driver did not take at the first try */
     /* Frames of latency probes and the answers to them; of messages there and back the answers and
      * end marks: neither load nor loss. */

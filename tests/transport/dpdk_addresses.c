@@ -264,6 +264,40 @@ static void what_can_not_be_is_refused(void **state)
     }
 }
 
+static void receive_control(struct rte_mbuf *frame, uint16_t opcode)
+{
+    static const uint8_t head[] = {0x01, 0x80, 0xc2, 0, 0, 0x01, 2, 0, 0, 0, 0, 9, 0x88, 0x08};
+    uint8_t *at = rte_pktmbuf_mtod(frame, uint8_t *);
+
+    memcpy(at, head, sizeof head);
+    at[sizeof head] = (uint8_t)(opcode >> 8);
+    at[sizeof head + 1] = (uint8_t)opcode;
+    assert_int_equal(rte_ring_enqueue(pair.rings.received[1], frame), 0);
+    transport_dpdk.poll(pair.lanes[1], START_NS);
+}
+
+/* PAUSE and PFC; another MAC control frame is foreign. */
+static void pause_frames_that_no_mac_took_are_counted(void **state)
+{
+    struct port_hardware before, after;
+    struct rte_mbuf *frame;
+
+    (void)state;
+    begin(TRAFFIC_BURST);
+    transport_dpdk.start(pair.lanes[1], START_NS);
+    frame = take(0);
+    assert_non_null(frame);
+    transport_dpdk.hardware(pair.ports[1], &before);
+    receive_control(ring_ports_copy(frame), 0x0001);
+    receive_control(ring_ports_copy(frame), 0x0101);
+    receive_control(frame, 0x0002);
+    transport_dpdk.hardware(pair.ports[1], &after);
+    assert_int_equal(after.pause_received - before.pause_received, 2);
+    assert_int_equal(pair.counts[1].foreign, 1);
+    rte_pktmbuf_free(take(1));
+    ring_pair_destroy(&pair);
+}
+
 static int open_ports(void **state)
 {
     (void)state;
@@ -302,6 +336,7 @@ int main(void)
         cmocka_unit_test_setup(frames_go_to_the_addresses_in_turn, default_options),
         cmocka_unit_test_setup(frames_to_all_are_sent_once, default_options),
         cmocka_unit_test_setup(what_can_not_be_is_refused, default_options),
+        cmocka_unit_test_setup(pause_frames_that_no_mac_took_are_counted, default_options),
     };
 
     return cmocka_run_group_tests_name("dpdk_addresses", tests, open_ports, close_ports);

@@ -17,7 +17,7 @@ int addresses_prepare(struct dpdk_lane *lane, struct err *err)
     struct transport_port *port = lane->port;
     bool to_all = options->destination != DESTINATION_PORT;
 
-    if (options->addresses == 1 && !to_all)
+    if (options->addresses <= 1 && !to_all)
         return 0;
     if (port->conf->shared)
         return lane_refuse(err, request,
@@ -68,7 +68,7 @@ int addresses_learn(struct dpdk_lane *lane, int64_t now_ns)
     uint8_t to[FRAME_MAC];
     uint32_t due;
 
-    if (options->addresses == 1 || phase->traffic == TRAFFIC_PROBE)
+    if (options->addresses <= 1 || phase->traffic == TRAFFIC_PROBE)
         return 0;
     if (learning->until_ns == 0) {
         pace_init(&learning->pace, options->learning_rate,

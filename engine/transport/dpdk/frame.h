@@ -30,6 +30,7 @@
 #define FRAME_TYPE_ARP 0x0806
 #define FRAME_TYPE_VLAN 0x8100
 #define FRAME_TYPE_IPV6 0x86dd
+#define FRAME_TYPE_MAC_CONTROL 0x8808
 
 /* UDP ports: sources count up from the first dynamic port (RFC 6335); the destination is discard
  * (RFC 863), which throws away any data that it receives. */

@@ -283,6 +283,8 @@ void port_hardware(struct transport_port *port, struct port_hardware *counters)
     counters->errors = (int64_t)stats.ierrors;
     if (port->conf->pci != NULL)
         counters->pause_received = pause_received(port->id);
+    else if (!port->kernel) /* nor does an interface's MAC take them */
+        counters->pause_received = (int64_t)atomic_load(&port->pause_frames);
     if (port->kernel)
         kernel_hardware(port, counters);
     else

@@ -27,6 +27,19 @@ void queue_announce(struct port_queue *queue, int64_t now_ns)
     queue->port->announced_ns = now_ns;
 }
 
+/* IEEE 802.3 annex 31B and IEEE 802.1Q 36: MAC control, to the address that no bridge forwards. */
+static bool is_pause(const uint8_t *frame, uint32_t length)
+{
+    static const uint8_t head[] = {0x01, 0x80, 0xc2, 0x00, 0x00, 0x01};
+    uint16_t opcode;
+
+    if (length < FRAME_ETHERNET + sizeof opcode || memcmp(frame, head, sizeof head) != 0 ||
+        frame_u16(frame + 2 * FRAME_MAC) != htobe16(FRAME_TYPE_MAC_CONTROL))
+        return false;
+    opcode = be16toh(frame_u16(frame + FRAME_ETHERNET));
+    return opcode == 0x0001 || opcode == 0x0101;
+}
+
 bool queue_handle_control_frame(struct port_queue *queue, const struct rte_mbuf *frame)
 {
     uint8_t answer[RESPONDER_FRAME_MAX];
@@ -36,8 +49,11 @@ bool queue_handle_control_frame(struct port_queue *queue, const struct rte_mbuf 
                          rte_pktmbuf_data_len(frame), answer, &answer_length);
 
     port_responder_unlock(queue->port);
-    if (verdict == RESPONDER_IGNORES)
-        return false;
+    if (verdict == RESPONDER_IGNORES) {
+        if (!is_pause(rte_pktmbuf_mtod(frame, const uint8_t *), rte_pktmbuf_data_len(frame)))
+            return false;
+        atomic_fetch_add_explicit(&queue->port->pause_frames, 1, memory_order_relaxed);
+    }
     queue->count->arp_nd_received++;
     if (verdict == RESPONDER_REPLIES)
         queue_send(queue, answer, answer_length);

@@ -55,6 +55,7 @@ struct transport_port {
     bool attached; /* made by us: goes away at close */
     bool kernel;   /* sends through a kernel interface: */
     struct iface iface;
+    atomic_ullong pause_frames; /* PAUSE and PFC frames that reached us: no MAC took them */
     bool by_reference; /* hands its buffers to the receiver (net_ring), who may rewrite them */
     char device[64];
     char driver[32];
