@@ -20,6 +20,7 @@ from switchbench.analysis.suite import SuiteCourse, suite_entries
 from switchbench.analysis.suite_judge import suite_verdicts
 from switchbench.base.errors import ConfigurationError, RunError
 from switchbench.base.model import Run, SwitchCountersCommand, Trial
+from switchbench.cli.run import announce
 from switchbench.plan.compile import refuse_too_long
 from switchbench.render import suite_notes
 from switchbench.render.report import standards_page
@@ -191,6 +192,17 @@ def test_too_little_time_names_each_subtest_and_size(tmp_path: Path) -> None:
         refuse_too_long(compile_text(tmp_path, text))
     for subtest in ("throughput", "latency", "loss-rate", "back-to-back"):
         assert f"{subtest} pairs 64 B about" in str(caught.value)
+
+
+@needs_engine
+def test_a_site_is_warned_before_the_run_and_a_lab_is_not(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = compile_text(tmp_path, FOUR + "suite: rfc2544\nframe_size: 64\n")
+    announce(run)
+    assert "RFC 6815" not in capsys.readouterr().err
+    announce(replace(run, site=replace(run.site, launch="ssh")))
+    assert "must not run on one that others use (RFC 6815)" in capsys.readouterr().err
 
 
 # --- RFC 2544 on simulated devices ---------------------------------------------------------------

@@ -87,3 +87,21 @@ def test_address_capacity_is_the_planted_one(tmp_path: Path) -> None:
     assert done.status == 0, done.errors
     (row,) = rows(done, "address-capacity")
     assert row["address_capacity"] == 256
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("blocks", [True, False])
+def test_blocking_and_backpressure_of_rfc2889(tmp_path: Path, blocks: bool) -> None:
+    """A slow port behind one queue per input blocks others; a switch that sends PAUSE loses
+    nothing."""
+    slow = [{"kind": "slow", "port": "node4", "rate": "10M"}]
+    where = (
+        site(queueing="input", faults=slow)
+        if blocks
+        else site(queue="256KiB", pause={"send": True})
+    )
+    conf = {"suite": "rfc2889", "subtests": ["congestion-control"], "frame_size": 1518}
+    done = runs.run(tmp_path, conf | {"site": where})
+    assert done.status == 0, done.errors
+    (row,) = rows(done, "congestion-control")
+    assert (row["head_of_line_blocking"], row["backpressure"]) == (blocks, not blocks)

@@ -171,7 +171,7 @@ def _measure(run: Run, args: argparse.Namespace, launcher: Launcher, shown: Watc
         raise
     place = _Place(shown.run_id, engine, directory, shown, dealt, attendance.left_out)
     if not args.quiet:
-        _announce(run)
+        announce(run)
     about = _about(run, place)
     began_s = time.monotonic()
     outcome = _conduct(run, launcher, place, about)
@@ -283,7 +283,8 @@ def _write_report(directory: RunDirectory, quiet: bool) -> None:
             print(f"report     {path}", file=sys.stderr)
 
 
-def _announce(run: Run) -> None:
+def announce(run: Run) -> None:
+    """What is about to be run, on standard error."""
     ports = format.of(len(run.site.ports), "port")
     trials = format.of(len(run.trials), "trial")
     if run.searches:
