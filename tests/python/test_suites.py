@@ -418,6 +418,22 @@ def test_a_device_that_holds_the_longest_burst_is_not_asked_again(tmp_path: Path
 
 
 @needs_engine
+def test_a_burst_that_was_lost_for_once_decides_nothing(tmp_path: Path) -> None:
+    run = compile_text(tmp_path, FOUR + "suite: rfc9004\nframe_size: 64\n")
+    device, seen = buffers(171), set[int]()
+
+    def sporadic(trial: Trial) -> TrialFacts:
+        found = device(trial)
+        if trial.traffic == "burst" and trial.document["burst"]["frames"] not in seen:
+            seen.add(trial.document["burst"]["frames"])
+            return replace(found, lost=found.lost + 3)
+        return found
+
+    (row,) = rows(measured(run, sporadic), "back-to-back")
+    assert row["back_to_back"] == pytest.approx(171.5 / 2, abs=1)
+
+
+@needs_engine
 def test_rfc8239_recovers_the_buffer_in_bytes(tmp_path: Path) -> None:
     text = FOUR + "suite: rfc8239\nframe_size: 1518\nsubtests: [buffer-many-to-one, microburst]\n"
     run = compile_text(tmp_path, text + "suite_parameters: {burst_s: 20}\n")
