@@ -9,17 +9,17 @@ HPCC.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from ..base.model import Part, Trial
+from ..base.model import Trial
 from ..records.flows import PhaseFlows, Places
-from ..records.latency import Histogram, merged
+from ..records.latency import merged
 from ..records.record_forms import Record
 from . import measures as m
 from .hpcc import hpcc_entries
 from .kernels import iterations_of, kernel_entries
+from .rank_times import MeasuredExecutions, RankTimes
 from .statistics import interval
 from .sweep import about
 
@@ -31,78 +31,6 @@ CONFIDENCE = 0.95
 # ping-pong the time is half the round trip. Others have none.
 IMB_FACTORS = {"pingpong": 1, "pingping": 1, "sendrecv": 2, "exchange": 4}
 IMB_MEGA = 1e6
-
-
-@dataclass
-class RankTimes:
-    """One rank's repetitions in one phase."""
-
-    repetitions: int  # that were timed
-    sum_ns: int  # of all of them
-    times: Histogram = field(default_factory=Histogram)  # of batches: the mean of their repetitions
-    verified: int | None = None  # results that were looked at; None: nothing was computed
-    lost: int | None = None
-    timeouts: int | None = None
-
-    @property
-    def mean_us(self) -> float | None:
-        """Of a repetition."""
-        return self.sum_ns / self.repetitions / 1e3 if self.repetitions else None
-
-
-Ranks = dict[str, RankTimes]  # by name
-
-
-@dataclass
-class MeasuredExecutions:
-    """One trial in one network: its ranks by phase, and how fast data reached the ports."""
-
-    trial: Trial
-    part: Part
-    phases: dict[int, Ranks] = field(default_factory=dict)
-    rates_mbps: dict[int, float | None] = field(default_factory=dict)
-    idle: dict[int, int] = field(default_factory=dict)  # by phase: ranks that only met the others
-
-    def leave_out_idle(self, phase: int, busy: Collection[str]) -> None:
-        """Drops the ranks of a phase that went through repetitions without any message: of a
-        ping-pong among many only two do something, and IMB's times are over these."""
-        ranks = self.phases.get(phase, {})
-        idle = [name for name in ranks if name not in busy and ranks[name].times.count]
-        if len(idle) < len(ranks):
-            for name in idle:
-                del ranks[name]
-            self.idle[phase] = len(idle)
-
-    def ranks(self, phase: int) -> Ranks:
-        """Those of one phase; empty where it left no record."""
-        return self.phases.get(phase, {})
-
-    @property
-    def whole(self) -> bool:
-        """Whether all ranks that take part timed something in all phases."""
-        return len(self.phases) == self.trial.phases and all(
-            len(ranks) + self.idle.get(phase, 0) == len(self.part.ranks)
-            and all(times.times.count for times in ranks.values())
-            for phase, ranks in self.phases.items()
-        )
-
-    @property
-    def average_us(self) -> float | None:
-        """IMB's t_avg: over ranks, of the mean of a repetition; of several phases their mean."""
-        if not self.whole:
-            return None
-        return m.mean(
-            m.mean(times.mean_us for times in ranks.values()) for ranks in self.phases.values()
-        )
-
-    @property
-    def slowest_us(self) -> float | None:
-        """IMB's t_max: the greatest over ranks, of the mean of a repetition."""
-        if not self.whole:
-            return None
-        return m.mean(
-            m.greatest(times.mean_us for times in ranks.values()) for ranks in self.phases.values()
-        )
 
 
 class ExecutionTable:

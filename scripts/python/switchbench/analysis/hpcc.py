@@ -11,13 +11,11 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..base.model import Part, Trial
 from ..config.hpcc import BANDWIDTH, LATENCY, METHODS, SIZES
-
-if TYPE_CHECKING:
-    from .executions import MeasuredExecutions
+from .rank_times import MeasuredExecutions
 
 Entry = dict[str, Any]
 

@@ -9,15 +9,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..base.model import Trial
 from . import measures as m
+from .rank_times import MeasuredExecutions
 from .statistics import interval
 from .sweep import about
-
-if TYPE_CHECKING:
-    from .executions import MeasuredExecutions
 
 Entry = dict[str, Any]
 

@@ -17,9 +17,10 @@ from pathlib import Path
 import numpy as np
 
 from ..analysis import measures
-from ..analysis.executions import MeasuredExecutions, RankTimes, parts_of
+from ..analysis.executions import parts_of
 from ..analysis.hpcc import hpcc_entries
 from ..analysis.kernels import iterations_of
+from ..analysis.rank_times import MeasuredExecutions, RankTimes
 from ..analysis.sweep import is_sweep
 from ..base import transports
 from ..base.model import SCHEDULE, Part, Site, Trial
