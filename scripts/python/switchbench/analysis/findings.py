@@ -17,10 +17,11 @@ from itertools import chain
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..base import transports
 from ..base.model import Trial
-from ..records.flows import Pair, PhaseFlows
+from ..records.flows import Pair, PhaseFlows, Places
 from ..records.record_forms import Record
 from . import measures as m
 from .bottleneck import LOSING, Shares, group_of_port, locate, shares_of
@@ -91,7 +92,8 @@ class FindingTable:
         astray = _Astray(result, lost)
         left = astray.less(lost)
         point = _point(result, left)
-        point.flows = array("Q", map(self._number, pairs))
+        src, dst = (self._numbers_of(flows.ends(end)) for end in ("src", "dst"))
+        point.flows = array("Q", (src << 32 | dst).tolist())
         point.lowest = {pair: at for pair in left if (at := result.when_lowest(pair))}
         point.shares = shares_of(flows, left, self._groups)
         if not np.isnan(count).any():
@@ -137,9 +139,11 @@ class FindingTable:
         found.sort(key=lambda finding: (ORDER[finding.kind], -finding.count))
         return [finding.entry() for finding in found]
 
-    def _number(self, pair: Pair) -> int:
-        src, dst = (self._numbers.setdefault(port, len(self._numbers)) for port in pair)
-        return src << 32 | dst
+    def _numbers_of(self, ports: Places) -> NDArray[np.int64]:
+        known = self._numbers
+        numbers = [known.setdefault(port, len(known)) for port in ports.names]
+        found: NDArray[np.int64] = np.array(numbers, dtype=np.int64)[ports.place]
+        return found
 
     def _note_reach(self, transport: str, flows: PhaseFlows, lost: Mapping[Pair, int]) -> None:
         reach = self._reach.setdefault(transport, _Reach())

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -46,10 +47,11 @@ class Intervals:
         spans = order[first].tolist()
         return {self.pairs[flow]: span for flow, span in zip(flows.tolist(), spans, strict=True)}
 
-    def when(self, span: int) -> tuple[float, float]:
-        """Seconds after the window's opening."""
-        ends = (self.spans.floats("from_ms"), self.spans.floats("to_ms"))
-        return float(ends[0][span]) / 1e3, float(ends[1][span]) / 1e3
+    @cached_property
+    def when(self) -> list[tuple[float, float]]:
+        """When each span was: seconds after the window's opening."""
+        ends = (self.spans.floats(name) / 1e3 for name in ("from_ms", "to_ms"))
+        return list(zip(*(end.tolist() for end in ends), strict=True))
 
 
 def _before_last(flow: Numbers, something: Bools, flows: int) -> Bools:
@@ -77,7 +79,7 @@ def interval_entry(intervals: Intervals, lowest: Mapping[Pair, int], off: Set[Pa
 
     def entry(place: int) -> dict[str, Any]:
         src, dst = intervals.pairs[place]
-        from_s, to_s = intervals.when(lowest[src, dst])
+        from_s, to_s = intervals.when[lowest[src, dst]]
         ends = {"src": src, "dst": dst, "mbps": float(low[place])}
         return ends | {
             "percent_of_mean": float(percent[place]),

@@ -112,7 +112,7 @@ class PhaseResults:
         )
 
         def when(pair: Pair) -> tuple[float, float] | None:
-            return intervals.when(lowest[pair]) if pair in lowest else None
+            return intervals.when[lowest[pair]] if pair in lowest else None
 
         result = m.PhaseResult(
             place.key, entry, flows, shares, lines, every, ports, records.strays, when

@@ -3,26 +3,20 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from ..base import transports
 from ..base.model import SCHEDULE, Site
+from ..records.flows import Places
 from ..records.record_forms import Record
-from ..records.rows import Rows
+from ..records.rows import Bools, Floats, Numbers, Rows
 from .bottleneck import group_of_port
-from .measures import (
-    PhaseResult,
-    delivered_line_bps,
-    least,
-    lost_frames,
-    median,
-    observed,
-    sum_by_port,
-    total_int,
-)
+from .measures import PhaseResult, as_int, delivered_line_bps, lost_frames, median
 from .tester import SOME_RANK
 
 # A port is pointed out when what it typically gets is so far below the median of the ports that
@@ -35,51 +29,61 @@ _OPENED = ("driver", "numa", "queues", "cores", "offloads")
 _RDMA = ("rdma", "link_layer", "gid", "gid_index", "mtu")  # of an RDMA device's port
 
 
-@dataclass
+Numbered = tuple[Numbers, Floats]  # numbers of ports, and a value of each
+
+
 class _Direction:
-    """One port as source, or as destination."""
+    """All ports with one transport as sources, or as destinations, by their numbers."""
 
-    phases: int = 0
-    percents: list[float | None] = field(default_factory=list)  # of flows that no host limited
-    relative: list[float] = field(default_factory=list)  # to the phase's median port
-    sound: dict[str, bool] = field(default_factory=dict)  # by setting: kept up in some phase of it
-    own: dict[str, bool] = field(default_factory=dict)  # ... fell behind where no path explains it
-    lost: list[float | None] = field(default_factory=list)
+    def __init__(self, ports: int) -> None:
+        self.phases = np.zeros(ports, dtype=np.int64)
+        self.lost = np.zeros(ports)  # NaN: not known of some flow
+        self.percents: list[Numbered] = []  # of flows that no host limited
+        self.relative: list[Numbered] = []  # to the phase's median port
+        # By setting: ports that kept up in some phase of it, and ports that fell behind where what
+        # is between the groups does not explain it.
+        self._sound: dict[str, Bools] = {}
+        self._own: dict[str, Bools] = {}
 
-    def note(self, setting: str, relative: float, shared: bool) -> None:
-        """Takes a phase: `shared`, what is between the groups may have held its flows back."""
+    def note(self, setting: str, relative: Numbered, shared: Bools) -> None:
+        """Takes a phase: `shared`, what is between the groups may have held their flows back."""
         self.relative.append(relative)
-        low = relative < BELOW_MEDIAN
-        self.sound[setting] = self.sound.get(setting, False) or not low
-        self.own[setting] = self.own.get(setting, False) or (low and not shared)
+        numbers, values = relative
+        low = values < BELOW_MEDIAN
+        for kept, which in ((self._sound, ~low), (self._own, low & ~shared)):
+            if setting not in kept:
+                kept[setting] = np.zeros(len(self.phases), dtype=bool)
+            kept[setting][numbers[which]] = True
 
-    @property
-    def is_slow(self) -> bool:
-        """Whether the port itself is, and not a path that it shares with others: it falls behind
-        with whatever partner."""
-        relative = median(self.relative)
-        if relative is None or relative >= BELOW_MEDIAN:
-            return False
-        return any(self.own[setting] and not self.sound[setting] for setting in self.own)
+    def slow(self, relative: Floats) -> Bools:
+        """Whether each port itself is, and not a path that it shares with others: it falls behind
+        with whatever partner. `relative`: medians of `self.relative`."""
+        falls = np.zeros(len(relative), dtype=bool)
+        for setting, own in self._own.items():
+            falls |= own & ~self._sound[setting]
+        return falls & (relative < BELOW_MEDIAN)
 
-    def summary(self) -> dict[str, Any]:
-        return {
-            "phases": self.phases,
-            "median_percent_of_line": median(self.percents),
-            "min_percent_of_line": least(self.percents),
-            "relative_to_median": median(self.relative),
-            "lost_frames": total_int(self.lost),
-        }
+
+def _medians(parts: Sequence[Numbered], ports: int) -> tuple[Floats, Floats]:
+    """By port the median and the minimum of what is known; NaN where nothing is."""
+    numbers = np.concatenate([part[0] for part in parts] or [np.zeros(0, dtype=np.int64)])
+    values = np.concatenate([part[1] for part in parts] or [np.zeros(0)])
+    known = ~np.isnan(values)
+    order = np.lexsort((values[known], numbers[known]))
+    ordered = np.append(values[known][order], np.nan)
+    count = np.bincount(numbers[known], minlength=ports)
+    first = np.cumsum(count) - count
+    middle = (ordered[first + np.maximum(count - 1, 0) // 2] + ordered[first + count // 2]) / 2
+    none = np.where(count > 0, 0.0, np.nan)
+    return middle + none, ordered[first] + none
 
 
 @dataclass
-class _Line:
-    """One line of `ports`: one port with one transport."""
+class _Lines:
+    """All ports with one transport."""
 
-    ends: dict[str, _Direction] = field(
-        default_factory=lambda: {"source": _Direction(), "destination": _Direction()}
-    )
-    slowest: list[dict[str, int]] = field(default_factory=list)
+    ends: dict[str, _Direction]
+    slowest: dict[str, list[dict[str, int]]] = field(default_factory=dict)  # phases by port
 
 
 class PortTable:
@@ -90,9 +94,12 @@ class PortTable:
         ports = site.ports
         self._one_host = site.lab is not None  # each port's load is all ports'
         self._ports = {port.name: port for port in ports}
+        self._number = {name: number for number, name in enumerate(self._ports)}
         wired = {port.name: port.switch for port in ports if port.switch}
-        self._groups: Mapping[str, str] = group_of_port(site.groups) or wired
-        self._lines: dict[tuple[str, str], _Line] = {}
+        found: Mapping[str, str] = group_of_port(site.groups) or wired
+        names = Places.of([found.get(port, "") for port in self._ports])
+        self._group = names.place
+        self._lines: dict[str, _Lines] = {}  # by transport
         self._opened: dict[tuple[str, str], Record] = {}
         self._variants: dict[tuple[str, str], list[str]] = {}
         self._downs: Counter[str] = Counter()
@@ -102,28 +109,35 @@ class PortTable:
         rate that the tester limited says nothing of a port."""
         alike = result.entry["traffic"] != SCHEDULE
         limited = self._limited(result)
-        ends = {"source": result.shares.source, "destination": result.shares.destination}
-        shared = self._shared(result) if alike else set()
+        size = len(self._ports)
+        lines = self._lines.get(transport)
+        if lines is None:
+            ends = {"source": _Direction(size), "destination": _Direction(size)}
+            lines = self._lines[transport] = _Lines(ends)
+        shared = self._shared(result) if alike else np.zeros(size, dtype=bool)
         setting = str([result.entry[name] for name in ("intended_load", "size", "network")])
-        for end, shares in ends.items():
-            middle = median(shares.values())
-            for port, percent in shares.items():
-                direction = self._line(port, transport).ends[end]
-                direction.phases += 1
-                if port in limited:
-                    continue
-                direction.percents.append(percent)
-                if alike and percent is not None and middle:
-                    direction.note(setting, percent / middle, port in shared)
         lost = lost_frames(result.flows)
-        for end, name in (("source", "src"), ("destination", "dst")):
-            for port, count in sum_by_port(result.flows.ends(name), lost).items():
-                self._line(port, transport).ends[end].lost.append(count)
+        for end, name, shares in (
+            ("source", "src", result.shares.source),
+            ("destination", "dst", result.shares.destination),
+        ):
+            direction, middle = lines.ends[end], median(shares.values())
+            numbers = np.array([self._number[port] for port in shares], dtype=np.int64)
+            direction.phases[numbers] += 1
+            ports = result.flows.ends(name)
+            direction.lost[self._numbers(ports)] += np.bincount(ports.place, lost, len(ports.names))
+            free = np.array([port not in limited for port in shares], dtype=bool)
+            percents = np.array(list(shares.values()), dtype=np.float64)[free]
+            direction.percents.append((numbers[free], percents))
+            known = ~np.isnan(percents)
+            if alike and middle and known.any():
+                busy = numbers[free][known]
+                direction.note(setting, (busy, percents[known] / middle), shared[busy])
         slowest = result.entry["slowest"]
         if alike and slowest and slowest["src"] not in limited:
             place = {"trial": result.key.trial, "phase": result.key.phase}
             for port in {slowest["src"], slowest["dst"]}:
-                self._line(port, transport).slowest.append(place)
+                lines.slowest.setdefault(port, []).append(place)
 
     def _limited(self, result: PhaseResult) -> set[str]:
         """Ports of whose flows some begin or end at a host that was the limit."""
@@ -135,29 +149,28 @@ class PortTable:
             *(ends for ends in result.flows.pairs if every or not hosts.isdisjoint(ends))
         )
 
-    def _shared(self, result: PhaseResult) -> set[str]:
+    def _numbers(self, ports: Places) -> Numbers:
+        return np.array([self._number[name] for name in ports.names], dtype=np.int64)
+
+    def _shared(self, result: PhaseResult) -> Bools:
         """Ports of the phase whose flows all go between groups, where most flows between the same
         two fall behind: what is between them holds these back, for all that is known."""
-        flows = result.flows.taken(~result.flows.window_off)
-        every = observed(delivered_line_bps(flows))
-        rates = dict(zip(flows.pairs, every, strict=True))
-        middle = median(every) or 0.0
-        flows_of: Counter[tuple[str, str]] = Counter()
-        behind: Counter[tuple[str, str]] = Counter()
-        paths: defaultdict[str, set[tuple[str, str]]] = defaultdict(set)
-        group_of = self._groups.get
-        for (src, dst), rate in rates.items():
-            groups = (group_of(src, ""), group_of(dst, ""))
-            flows_of[groups] += 1
-            behind[groups] += (rate or 0.0) < BELOW_MEDIAN * middle
-            paths[src].add(groups)
-            paths[dst].add(groups)
-        held = {
-            (one, other)
-            for (one, other), low in behind.items()
-            if one != other and 2 * low > flows_of[one, other]
-        }
-        return {port for port, some in paths.items() if some <= held}
+        flows = result.flows
+        if flows.window_off.any():
+            flows = flows.taken(~flows.window_off)
+        rates = delivered_line_bps(flows)
+        behind = np.nan_to_num(rates) < BELOW_MEDIAN * (median(rates) or 0.0)
+        src, dst = (self._numbers(flows.ends(end))[flows.ends(end).place] for end in ("src", "dst"))
+        one, other = self._group[src], self._group[dst]
+        path = one * (len(self._ports) + 1) + other
+        counts = np.bincount(path, minlength=1), np.bincount(path, behind, minlength=1)
+        held = (one != other) & (2 * counts[1] > counts[0])[path]
+        touched, freely = (np.zeros(len(self._ports), dtype=bool) for _ in range(2))
+        for end in (src, dst):
+            touched[end] = True
+            freely[end[~held]] = True
+        found: Bools = touched & ~freely
+        return found
 
     def open(self, record: Record) -> None:
         """Takes what a node said of a port when it opened it."""
@@ -176,41 +189,51 @@ class PortTable:
 
     def summary(self) -> list[dict[str, Any]]:
         """One entry for each port and transport, in the site's order."""
-        return [
-            self._entry(name, transport, self._lines[name, transport])
-            for transport in sorted({transport for _, transport in self._lines})
-            for name in self._ports
-            if (name, transport) in self._lines
-        ]
+        return [entry for transport in sorted(self._lines) for entry in self._entries(transport)]
 
     def _rdma(self, name: str, transport: str) -> dict[str, Any] | None:
         opened = self._opened.get((name, transport), {})
         return {key: opened.get(key) for key in _RDMA} if transports.of(transport).rdma else None
 
-    def _line(self, port: str, transport: str) -> _Line:
-        line = self._lines.get((port, transport))
-        if line is None:
-            line = self._lines[port, transport] = _Line()
-        return line
+    def _entries(self, transport: str) -> Iterator[dict[str, Any]]:
+        """One for each port that had flows."""
+        lines, size = self._lines[transport], len(self._ports)
+        percents, relatives, slow = {}, {}, np.zeros(size, dtype=bool)
+        for end, direction in lines.ends.items():
+            percents[end] = _medians(direction.percents, size)
+            relatives[end], _ = _medians(direction.relative, size)
+            slow |= direction.slow(relatives[end])
+        for number, (name, port) in enumerate(self._ports.items()):
+            ends = {
+                f"as_{end}": {
+                    "phases": int(direction.phases[number]),
+                    "median_percent_of_line": _known(percents[end][0][number]),
+                    "min_percent_of_line": _known(percents[end][1][number]),
+                    "relative_to_median": _known(relatives[end][number]),
+                    "lost_frames": as_int(direction.lost[number])
+                    if direction.phases[number]
+                    else None,
+                }
+                for end, direction in lines.ends.items()
+            }
+            if not any(end["phases"] for end in ends.values()):
+                continue
+            compared = any(end["relative_to_median"] is not None for end in ends.values())
+            yield {
+                "port": name,
+                "transport": transport,
+                "network": port.network,
+                "switch": port.switch,
+                "switch_port": port.switch_port,
+                **{key: self._opened.get((name, transport), {}).get(key) for key in _OPENED},
+                "rdma": self._rdma(name, transport),
+                "link_downs": self._downs[name],
+                "variants": self._variants.get((name, transport), []),
+                **ends,
+                "below_median": bool(slow[number]) if compared else None,
+                "slowest_phases": lines.slowest.get(name, []),
+            }
 
-    def _entry(self, name: str, transport: str, line: _Line) -> dict[str, Any]:
-        port = self._ports[name]
-        ends = {end: direction.summary() for end, direction in line.ends.items()}
-        relative = least(end["relative_to_median"] for end in ends.values())
-        return {
-            "port": name,
-            "transport": transport,
-            "network": port.network,
-            "switch": port.switch,
-            "switch_port": port.switch_port,
-            **{key: self._opened.get((name, transport), {}).get(key) for key in _OPENED},
-            "rdma": self._rdma(name, transport),
-            "link_downs": self._downs[name],
-            "variants": self._variants.get((name, transport), []),
-            "as_source": ends["source"],
-            "as_destination": ends["destination"],
-            "below_median": None
-            if relative is None
-            else any(direction.is_slow for direction in line.ends.values()),
-            "slowest_phases": line.slowest,
-        }
+
+def _known(value: float) -> float | None:
+    return None if np.isnan(value) else float(value)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ..base.format import of
-from ..base.model import SCHEDULE, Run, Trial
+from ..base.model import PINGPONG, SCHEDULE, Run, Trial
 from ..config.clauses import clauses_sha256
 from ..records.directory import SCHEMA
 from ..records.expected import Expected
@@ -113,7 +113,7 @@ class Summary:
             for key, mine in rows.by_phase():
                 self._expected.check_rows(kind, key, mine)
                 self._trial((key.trial, key.repeat), int(mine.lines[0])).add(kind, key, mine)
-                if kind == "histogram":
+                if kind == "histogram" and PINGPONG in mine.columns["kind"]:
                     for record in mine.records(kind):
                         self._sweep.feed(record)
                 elif kind == "port":

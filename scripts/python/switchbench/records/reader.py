@@ -8,6 +8,7 @@ one by one, and the line that is damaged is named. The layout of the JSON means 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
@@ -43,6 +44,7 @@ class RecordReader:
         """`wanted`: the types that are asked for; None: all. `on_damage`: takes what is wrong with
         a line, which is left out; None: the file is refused."""
         self.lines = 0  # whole ones so far
+        self.cut = False  # the last line has no end: the disk was full, the machine died
         self._path = path
         self._wanted = wanted
         self._on_damage = on_damage
@@ -54,11 +56,29 @@ class RecordReader:
             file = self._path.open("rb")
         except OSError as error:
             raise ConfigurationError(f"{self._path}: can't be read: {error.strerror}") from error
-        with file:
-            for lines in _blocks(file):
-                first = self.lines + 1
+        with file, ThreadPoolExecutor(1) as beside:
+            before: Future[Batch] | None = None  # Arrow reads one while another is computed with
+            for lines in self._blocks(file):
+                reading = beside.submit(self._batch, self.lines + 1, lines)
                 self.lines += len(lines)
-                yield self._batch(first, lines)
+                if before is not None:
+                    yield before.result()
+                before = reading
+            if before is not None:
+                yield before.result()
+
+    def _blocks(self, file: BinaryIO) -> Iterator[list[bytes]]:
+        """Whole lines without their ends, many at a time; one without an end that is too long is
+        one, too."""
+        rest = b""
+        while block := file.read(_BATCH):
+            text, end, rest = (rest + block).rpartition(b"\n")
+            if end:
+                yield text.split(b"\n")
+            elif len(rest) > LONGEST_LINE:
+                yield [rest]
+                rest = b""
+        self.cut = bool(rest)
 
     def _batch(self, first: int, lines: Sequence[bytes]) -> Batch:
         kinds: dict[str, tuple[list[int], list[bytes]]] = {}
@@ -114,16 +134,3 @@ class RecordReader:
 def damaged(path: Path, number: int, error: DamagedRecord) -> ConfigurationError:
     """What is wrong with a line, with its place in the file."""
     return ConfigurationError(f"{path}:{error.line or number} is damaged: {error}")
-
-
-def _blocks(file: BinaryIO) -> Iterator[list[bytes]]:
-    """Whole lines without their ends, many at a time; one without an end that is too long is one,
-    too."""
-    rest = b""
-    while block := file.read(_BATCH):
-        text, end, rest = (rest + block).rpartition(b"\n")
-        if end:
-            yield text.split(b"\n")
-        elif len(rest) > LONGEST_LINE:
-            yield [rest]
-            rest = b""
