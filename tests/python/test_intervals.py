@@ -9,9 +9,8 @@ from typing import Any
 
 import pytest
 
-from switchbench.analysis.columns import Columns
+from switchbench.analysis.columns import Columns, PlanKey
 from switchbench.analysis.intervals import Intervals, interval_entry
-from switchbench.analysis.tables import PlanKey
 from switchbench.records.rows import Rows
 
 Record = dict[str, Any]
@@ -80,7 +79,7 @@ def test_none_is_unknown() -> None:
 def test_a_table_of_all_spans(tmp_path: Path) -> None:
     """Ends are numbered as the ports are. A count has the time since the mark before; a flow of no
     known port and a count without a mark are left out."""
-    place = {"trial": 3, "repeat": 1, "network": "lab", "phase": 2}
+    place = {"node": "c", "trial": 3, "repeat": 1, "network": "lab", "phase": 2}
     records = [
         interval("c", 0.5, [100.0, 200.0], a=[10, 20], b=[30, 40, 99], strange=[7, 7]),
         interval("strange", 0.5, [100.0], a=[7]),

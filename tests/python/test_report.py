@@ -442,7 +442,7 @@ def test_damaged_records_one_sentence(tmp_path: Path, capsys: pytest.CaptureFixt
     with (directory / "records.ndjson").open("a") as file:
         file.write("\x00\x00 not JSON\n")
     assert report(directory, "--table", str(tmp_path / "t")) == 2
-    assert "records.ndjson is damaged" in capsys.readouterr().err
+    assert re.search(r"records\.ndjson:\d+ is damaged", capsys.readouterr().err)
 
 
 def test_citation_names_this_version() -> None:

@@ -16,9 +16,8 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from simulated import SPANS, Choice, simulate
-from switchbench.analysis.columns import PlanTimes, Spans
+from switchbench.analysis.columns import PlanKey, PlanTimes, Spans
 from switchbench.analysis.data import Measured, plan_key
-from switchbench.analysis.tables import PlanKey
 from switchbench.base import format
 from switchbench.base.errors import ConfigurationError
 from switchbench.records.directory import PLAN, RECORDS, SUMMARY
@@ -500,7 +499,7 @@ def test_damaged_lines_are_said_and_left_out(copy: Path) -> None:
 def test_without_records_the_summarys_figures_are_there(copy: Path) -> None:
     (copy / RECORDS).unlink()
     measured = Measured.load(copy)
-    assert measured.damage == [f"{RECORDS} can't be read: No such file or directory"]
+    assert measured.damage == [f"{RECORDS}: can't be read: No such file or directory"]
     names = {one.name for one in figures(measured)}
     assert {"nodes-chain", "pairs", "plans", "phases-1", "skew", "cpu"} <= names
     assert not any(name.startswith(("heat", "course", "latency")) for name in names)

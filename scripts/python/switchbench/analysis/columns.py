@@ -1,48 +1,40 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Records as columns of numbers: a run of 1,024 ranks has millions of them, so each kind is read in
-bulk and only what figures need is kept.
+"""What figures need of the records, as columns by plan: a run of 1,024 ranks has millions of them.
 
 Keys are those of doc/reference/node-protocol.md, formulas those of doc/reference/measures.md.
 """
 
 from __future__ import annotations
 
-import io
-from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..base.model import LATENCY_KINDS, Port, Process, Site
-from ..records.record_forms import DamagedRecord, Record, parse
+from ..base.errors import ConfigurationError
+from ..base.model import ONE_WAY, Port, Process, Site
+from ..records.latency import bucket_bounds
+from ..records.reader import RecordReader
+from ..records.record_forms import DamagedRecord, Record
+from ..records.rows import Floats, PhaseKey, Rows
 from . import measures
 from .clocks import ClockTable
-from .tables import (
-    Floats,
-    Ints,
-    PlanKey,
-    arrow,
-    as_mappings,
-    as_written,
-    buckets,
-    equal_to,
-    is_sound,
-    joined,
-    numbers,
-    owners,
-    plans,
-    summed,
-    with_mappings,
-)
 
-_BATCH = 1 << 26  # bytes of lines in memory at a time
-_BEGIN = b'{"type":"'
-_KIND = len(_BEGIN) + 4  # bytes of a line that tell which type it is of
+Ints = NDArray[np.int32]
+
+_WANTED = ("flow", "interval", "histogram", "port-open", "ready", "clock")
 _SHARED = "shared"
+
+
+class PlanKey(NamedTuple):
+    """One plan in one network, as the summary's plans say it."""
+
+    trial: int
+    repeat: int
+    network: str
 
 
 @dataclass(frozen=True)
@@ -75,7 +67,7 @@ class Spans:
 
     def until_done(self) -> Spans:
         """Of a transfer: without each flow's last span in which something came, and the empty ones
-        behind it (doc/reference/measures.md, "Interval results")."""
+        behind it (doc/measures.md, "Interval results")."""
         most = 1 + max(int(self.src.max()), int(self.dst.max()))
         flow = (self.phase.astype(np.int64) * most + self.src) * most + self.dst
         _, flow = np.unique(flow, return_inverse=True)
@@ -104,26 +96,16 @@ class PlanTimes:
         return cls(*summed(values, np.concatenate([part.counts for part in parts])))
 
 
-_FLOW = {
-    "trial": "int32", "repeat": "int32", "network": "string", "phase": "int32",
-    "side": "string", "src": "string", "dst": "string", "frames": "int64", "corrupted": "int64",
-    "window_payload_bytes": "int64", "window_ns": "int64",
-}  # fmt: skip
-_HISTOGRAM = {
-    "trial": "int32", "repeat": "int32", "network": "string", "phase": "int32",
-    "src": "string", "dst": "string", "kind": "string", "buckets": "string",
-}  # fmt: skip
-_INTERIM = {
-    "trial": "int32", "repeat": "int32", "network": "string", "phase": "int32", "dst": "string",
-    "from_ms": "float64", "at_ms": ["float64"], "flows": [{"src": "string", "counts": ["int64"]}],
-}  # fmt: skip
-
-
 @dataclass
 class _Chunks:
     """Arrays of one plan as they come, a tuple of columns each."""
 
     parts: list[tuple[NDArray[Any], ...]] = field(default_factory=list)
+
+    def add(self, phase: int, columns: Sequence[NDArray[Any]]) -> None:
+        """Takes columns of one phase, which becomes one of them."""
+        phases = np.full(len(columns[0]), phase, dtype=np.int32)
+        self.parts.append((phases, *columns))
 
     def columns(self) -> list[NDArray[Any]]:
         return [np.concatenate(column) for column in zip(*self.parts, strict=True)]
@@ -148,31 +130,33 @@ class Columns:
         self._times: dict[tuple[PlanKey, str], _Chunks] = {}
         self._opened: dict[str, str] = {}  # node by port
         self._ready: list[Record] = []
-        self._clocks: list[list[bytes]] = []  # lines, until it is known whether they matter
-        self._waiting: list[bytes] = []  # histograms, until all clocks are known
-        self._bad = 0
+        self._clocks: list[Record] = []
+        self._waiting: list[tuple[PhaseKey, Rows]] = []  # histograms, until all clocks are known
 
     def read(self, path: Path) -> None:
         """Takes the whole file; what can't be read is said in `damage`."""
-        takers: dict[bytes, Callable[[list[bytes]], None]] = {
-            b"flow": self._take_flows,
-            b"hist": lambda lines: self._waiting.append(b"".join(lines)),
-            b"inte": self._take_spans,
-            b"port": self._take_ports,
-            b"read": lambda lines: self._ready.extend(self._each(lines)),
-            b"cloc": self._clocks.append,
-        }
+        bad: list[DamagedRecord] = []
+        takers = {"flow": self._take_flows, "interval": self._take_spans}
+        reader = RecordReader(path, _WANTED, bad.append)
         try:
-            with path.open("rb") as file:
-                for kind, lines in self._batches(file):
-                    taker = takers.get(kind.removeprefix(_BEGIN))
-                    if taker is not None:
-                        taker(lines)
-        except OSError as error:
-            self.damage.append(f"{path.name} can't be read: {error.strerror}")
+            for batch in reader.batches():
+                for kind, rows in batch.rows.items():
+                    for key, mine in rows.by_phase():
+                        if key.phase < 0:
+                            continue  # a probe
+                        if kind in takers:
+                            takers[kind](key, mine)
+                        else:
+                            some = mine.of_keys("src", "dst", "kind", "buckets")
+                            self._waiting.append((key, some))
+                for _, record in batch.records:
+                    self._take_record(record)
+        except ConfigurationError as error:
+            self.damage.append(str(error).removeprefix(f"{path.parent}/"))
+        self.lines, self.cut = reader.lines, reader.cut
         self._take_histograms()
-        if self._bad:
-            lines_are = "1 line is" if self._bad == 1 else f"{self._bad:,} lines are"
+        if bad:
+            lines_are = "1 line is" if len(bad) == 1 else f"{len(bad):,} lines are"
             self.damage.append(f"{path.name}: {lines_are} damaged and left out")
 
     def flows(self, plan: PlanKey) -> FlowColumns | None:
@@ -208,138 +192,58 @@ class Columns:
         values, counts = found.columns()
         return PlanTimes(*summed(values, counts)) if counts.any() else None
 
-    # --- lines -----------------------------------------------------------------------------
+    # --- records ---------------------------------------------------------------------------
 
-    def _batches(self, file: io.BufferedReader) -> Iterator[tuple[bytes, list[bytes]]]:
-        """Lines by what they begin with, up to the first letters of their type; many at a time."""
-        while lines := file.readlines(_BATCH):
-            if not lines[-1].endswith(b"\n"):
-                lines.pop()  # the disk was full, or the machine died
-                self.cut = True
-            self.lines += len(lines)
-            kinds: defaultdict[bytes, list[bytes]] = defaultdict(list)
-            for line in lines:
-                kinds[line[:_KIND]].append(line)
-            for kind in [kind for kind in kinds if not kind.startswith(_BEGIN)]:
-                for line in map(as_written, self._each(kinds.pop(kind))):
-                    kinds[line[:_KIND]].append(line)
-            yield from kinds.items()
+    def _take_record(self, record: Record) -> None:
+        if record["type"] == "port-open":
+            self._opened[record["port"]] = record["node"]
+        elif record["type"] == "ready":
+            self._ready.append(record)
+        else:
+            self._clocks.append(record)
 
-    def _each(self, lines: Sequence[bytes]) -> Iterator[Record]:
-        """The records of lines; those that are none are counted and left out."""
-        for line in lines:
-            try:
-                yield parse(line)
-            except DamagedRecord:
-                self._bad += 1
-
-    def _table(self, lines: Sequence[bytes], columns: Mapping[str, Any]) -> Any:
-        """The named keys of lines as an Arrow table; damaged lines are counted and left out. Arrow
-        reads a batch at once where all of it is as it has to be; else it is read line by line."""
-        import pyarrow as pa
-        from pyarrow import json as arrow_json
-
-        schema = pa.schema([(name, arrow(kind)) for name, kind in columns.items()])
-        options = arrow_json.ParseOptions(
-            explicit_schema=schema, unexpected_field_behavior="ignore"
-        )
-        text = b"".join(lines)
-        try:
-            table = arrow_json.read_json(
-                io.BytesIO(as_mappings(text) if columns is _INTERIM else text),
-                parse_options=options,
-            )
-        except pa.ArrowInvalid:
-            table = None
-        if table is not None and is_sound(table):
-            return table
-        rows = [with_mappings(record) for record in self._each(lines)]
-        return pa.Table.from_pylist(rows, schema=schema)
-
-    # --- flows -----------------------------------------------------------------------------
-
-    def _take_flows(self, lines: list[bytes]) -> None:
-        table = self._table(lines, _FLOW)
-        window_ns, payload = numbers(table, "window_ns"), numbers(table, "window_payload_bytes")
+    def _take_flows(self, key: PhaseKey, rows: Rows) -> None:
+        window_ns, payload = rows.floats("window_ns"), rows.floats("window_payload_bytes")
         with np.errstate(divide="ignore", invalid="ignore"):
             mbps = np.where(window_ns > 0, 8e3 * payload / window_ns, np.nan)
-        columns = [
-            numbers(table, "phase").astype(np.int32),
-            self._ends(table, "src"),
-            self._ends(table, "dst"),
-            mbps,
-            numbers(table, "frames"),
-            numbers(table, "corrupted"),
-        ]
-        for plan, chosen in plans(table):
-            for side in ("source", "destination"):
-                mine = (
-                    chosen & equal_to(table, "side", side) & (columns[1] >= 0) & (columns[2] >= 0)
-                )
-                if mine.any():
-                    part = tuple(column[mine] for column in columns)
-                    self._sides.setdefault((plan, side), _Chunks()).parts.append(part)
-
-    def _ends(self, table: Any, name: str) -> Ints:
-        """Places of ports; -1 for one that is not in the list."""
-        return self._places_of(table[name].combine_chunks())
-
-    def _places_of(self, names: Any) -> Ints:
-        coded = names.dictionary_encode()
-        places = [self._places.get(port, -1) for port in coded.dictionary.to_pylist()]
-        codes = coded.indices.fill_null(len(places)).to_numpy(zero_copy_only=False)
-        found: Ints = np.array([*places, -1], dtype=np.int32)[codes]
-        return found
-
-    # --- interval results -------------------------------------------------------------------
-
-    def _take_spans(self, lines: list[bytes]) -> None:
-        table = self._table(lines, _INTERIM)
-        flows = table["flows"].combine_chunks()
-        counts = flows.flatten().field("counts")
-        record = owners(flows)  # of each flow
-        flow = owners(counts)  # of each span
-        place = np.arange(len(flow)) - counts.offsets.to_numpy()[flow]  # of a span in its flow
-        marks = table["at_ms"].combine_chunks()
-        first, end = (marks.offsets.to_numpy()[record[flow] + more] for more in (0, 1))
-        marked = first + place < end  # what has no time is left out
-        at_ms = np.append(marks.flatten().to_numpy(zero_copy_only=False), np.nan)
-        begin = numbers(table, "from_ms")[record[flow]]
-        mark = np.where(marked, first + place, len(at_ms) - 1)
-        from_ms = np.where(place > 0, at_ms[np.maximum(mark - 1, 0)], begin)
-        columns = [
-            numbers(table, "phase").astype(np.int32)[record[flow]],
-            self._places_of(flows.flatten().field("src"))[flow],
-            self._ends(table, "dst")[record[flow]],
-            from_ms,
-            at_ms[mark],
-            counts.flatten().to_numpy(zero_copy_only=False).astype(np.float64),
-        ]
-        right = (columns[1] >= 0) & (columns[2] >= 0) & (columns[4] > columns[3])
-        for plan, chosen in plans(table):
-            mine = right & chosen[record[flow]]
+        src, dst = self._ends(rows)
+        columns = (src, dst, mbps, rows.floats("frames"), rows.floats("corrupted"))
+        for side in ("source", "destination"):
+            mine = (rows.columns["side"] == side) & (src >= 0) & (dst >= 0)
             if mine.any():
-                part = tuple(column[mine] for column in columns)
-                self._spans.setdefault(plan, _Chunks()).parts.append(part)
+                chunks = self._sides.setdefault((PlanKey(*key[:3]), side), _Chunks())
+                chunks.add(key.phase, [column[mine] for column in columns])
+
+    def _ends(self, rows: Rows) -> tuple[Ints, Ints]:
+        """Places of ports; -1 for one that is not in the list."""
+        src, dst = (
+            np.array([self._places.get(port, -1) for port in rows.texts(end)], dtype=np.int32)
+            for end in ("src", "dst")
+        )
+        return src, dst
+
+    def _take_spans(self, key: PhaseKey, rows: Rows) -> None:
+        src, dst = self._ends(rows)
+        mine = (src >= 0) & (dst >= 0)
+        names = ("from_ms", "to_ms", "payload_bytes")
+        columns: list[NDArray[Any]] = [src, dst, *(rows.floats(name) for name in names)]
+        if mine.any():
+            chunks = self._spans.setdefault(PlanKey(*key[:3]), _Chunks())
+            chunks.add(key.phase, [column[mine] for column in columns])
 
     # --- times -----------------------------------------------------------------------------
 
-    def _take_ports(self, lines: list[bytes]) -> None:
-        opened = [line for line in lines if line.startswith(b'port-open"', len(_BEGIN))]
-        for record in self._each(opened):
-            self._opened[record["port"]] = record["node"]
-
     def _take_histograms(self) -> None:
         clocks = self._clock_table()
-        for text in self._waiting:
-            table = self._table(text.splitlines(keepends=True), _HISTOGRAM)
-            for plan, chosen in plans(table):
-                for kind in LATENCY_KINDS:
-                    mine = table.filter(chosen & equal_to(table, "kind", kind))
-                    if mine.num_rows:
-                        shifts = self._shifts(clocks, mine) if kind == "one_way" else None
-                        part = buckets(mine["buckets"].to_pylist(), shifts)
-                        self._times.setdefault((plan, kind), _Chunks()).parts.append(part)
+        for key, rows in self._waiting:
+            for kind in dict.fromkeys(rows.texts("kind")):
+                mine = rows.taken(np.flatnonzero(rows.columns["kind"] == kind))
+                shifts = None
+                if clocks is not None and kind == ONE_WAY:
+                    moment = (key.trial, key.repeat, key.phase)
+                    shifts = np.array([clocks.shift_ns(moment, pair) for pair in mine.pairs()])
+                part = buckets(mine.texts("buckets"), shifts)
+                self._times.setdefault((PlanKey(*key[:3]), kind), _Chunks()).parts.append(part)
         self._waiting.clear()
 
     def _clock_table(self) -> ClockTable | None:
@@ -353,19 +257,46 @@ class Columns:
         table = ClockTable(Site("", nodes))
         for record in self._ready:
             table.take_ready(record)
-        for lines in self._clocks:
-            for record in self._each(lines):
-                table.take(record)
+        for record in self._clocks:
+            table.take(record)
         return table
 
-    def _shifts(self, clocks: ClockTable | None, table: Any) -> NDArray[np.float64] | None:
-        if clocks is None:
-            return None
-        names = ("trial", "repeat", "phase", "src", "dst")
-        keys = zip(*(table[name].to_pylist() for name in names), strict=True)
-        return np.array(
-            [
-                clocks.shift_ns((trial, repeat or 0, phase), (src, dst))
-                for trial, repeat, phase, src, dst in keys
-            ]
-        )
+
+def joined(
+    wanted: Sequence[Ints], known: Sequence[Ints], values: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """The values of the known flows (phase, source, destination) for each that is wanted."""
+    most = 1 + max(int(column.max()) for column in (*wanted, *known) if len(column))
+
+    def code(columns: Sequence[Ints]) -> NDArray[np.int64]:
+        phase, src, dst = (column.astype(np.int64) for column in columns)
+        return (phase * most + src) * most + dst
+
+    codes = code(known)
+    order = np.argsort(codes, kind="stable")
+    codes = codes[order]
+    asked = code(wanted)
+    place = np.minimum(np.searchsorted(codes, asked), len(codes) - 1)
+    found: NDArray[np.float64] = np.where(codes[place] == asked, values[order][place], np.nan)
+    return found
+
+
+def buckets(texts: Sequence[str | None], shifts: Floats | None) -> tuple[NDArray[Any], ...]:
+    """All times of some histograms: middles of their buckets in ns, and how many each."""
+    known = [text or "" for text in texts]
+    numbers = np.array(" ".join(known).replace(":", " ").split(), dtype=np.int64)
+    index, counts = numbers[0::2], numbers[1::2]
+    values = _middles()[index]
+    if shifts is not None:
+        values = values + np.repeat(shifts, [text.count(":") for text in known])
+    return summed(values, counts)
+
+
+def summed(values: Floats, counts: NDArray[Any]) -> tuple[Floats, NDArray[np.int64]]:
+    distinct, place = np.unique(values, return_inverse=True)
+    return distinct, np.bincount(place, weights=counts, minlength=len(distinct)).astype(np.int64)
+
+
+def _middles() -> Floats:
+    bounds = [bucket_bounds(index) for index in range(2240)]
+    return np.array([least + width // 2 for least, width in bounds], dtype=np.float64)

@@ -23,12 +23,11 @@ from ..records.document.summary import SummaryDocument
 from ..records.document.trials import PhaseEntry, PlanEntry
 from ..records.plan_file import read_plan
 from .bottleneck import group_of_port
-from .columns import Columns
+from .columns import Columns, PlanKey
 from .known import fitted
 from .measures import UNSETTLED
 from .remake import remade
 from .summary import NOT_ENDED
-from .tables import PlanKey
 
 Entry = dict[str, Any]
 

@@ -8,7 +8,6 @@ column means stands in COLUMNS, once: the codebook and the Parquet file's own sc
 from __future__ import annotations
 
 import csv
-import mmap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,17 +17,17 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
-import pyarrow.json
 import pyarrow.parquet
 
 from ..base import format
 from ..base.errors import ConfigurationError, RunError
 from ..base.measures import MEASURES
 from ..base.model import PINGPONG, ROUND_TRIP
-from ..base.text import printable
 from ..records.directory import RECORDS, SUMMARY
 from ..records.document.definitions import at, definition
 from ..records.latency import NS_PER_US
+from ..records.reader import RecordReader
+from ..records.rows import Rows
 from . import measures
 
 FLOWS = "flows"  # flows.csv, flows.parquet
@@ -111,18 +110,14 @@ VARIABLES = (
     ),
 )  # fmt: skip
 
-_RECORD = pa.schema(
-    [(name, _TEXT) for name in ("type", "network", "side", "src", "dst", "kind")]
-    + [
-        (name, _COUNT)
-        for name in (
-            *("trial", "repeat", "phase", "frames", "payload_bytes", "window_payload_bytes"),
-            *("window_ns", "intended", "duplicated", "reordered", "late", "corrupted"),
-            *("count", "sum_ns", "min_ns", "max_ns", "part"),
-        )
-    ]
-    + [("measures", pa.struct([("retransmitted_segments", _REAL)]))]
-)
+# What the table needs of the records, by type.
+_NEEDED = {
+    "flow": (
+        *(*_FLOW, "side", "frames", "payload_bytes", "window_payload_bytes", "window_ns"),
+        *("intended", "duplicated", "reordered", "late", "corrupted", "retransmitted_segments"),
+    ),
+    "histogram": (*_FLOW, "kind", "count", "sum_ns", "min_ns", "max_ns", "part"),
+}
 
 
 def write(directory: Path, summary: Mapping[str, Any], folder: Path) -> list[Path]:
@@ -148,13 +143,12 @@ def _write_codebook(path: Path) -> None:
 
 def tidy(directory: Path, summary: Mapping[str, Any]) -> pa.Table:
     """The table, in the order of the records' phases and of the flows' names."""
-    records = _read(directory / RECORDS)
-    flows = records.filter(pc.equal(records["type"], "flow"))
-    source = _side(flows, "source", _SOURCE)
-    destination = _side(flows, "destination", _DESTINATION)
+    records = _read(directory)
+    source = _side(records["flow"], "source", _SOURCE)
+    destination = _side(records["flow"], "destination", _DESTINATION)
     table = source.join(destination, list(_FLOW), join_type="full outer", coalesce_keys=True)
     for kind in (ROUND_TRIP, PINGPONG):
-        table = table.join(_times(records, kind), list(_FLOW), join_type="left outer")
+        table = table.join(_times(records["histogram"], kind), list(_FLOW), join_type="left outer")
     table = table.join(_phases(summary), list(_PHASE), join_type="left outer")
     table = _computed(table, str(at(summary, "run.id")))
     metadata = {v.name: {"meaning": v.meaning, "unit": v.unit} for v in VARIABLES}
@@ -162,22 +156,29 @@ def tidy(directory: Path, summary: Mapping[str, Any]) -> pa.Table:
     return table.sort_by([(key, "ascending") for key in _FLOW]).select(schema.names).cast(schema)
 
 
-def _read(path: Path) -> pa.Table:
-    """All records, of each only what the table needs; a last line without its end is left out."""
-    try:
-        with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as whole:
-            end = whole.rfind(b"\n") + 1
-            return pa.json.read_json(
-                pa.BufferReader(pa.py_buffer(whole)[:end]) if end else pa.BufferReader(b"{}"),
-                parse_options=pa.json.ParseOptions(
-                    explicit_schema=_RECORD, unexpected_field_behavior="ignore"
-                ),
-            )
-    except OSError as error:
-        raise ConfigurationError(f"no records in {path.parent}: {error.strerror}") from error
-    except (ValueError, pa.ArrowInvalid) as error:
-        words = printable(f"{error!s:.200}")  # it may have the whole line
-        raise ConfigurationError(f"{path} is damaged: {words}") from None
+def _read(directory: Path) -> dict[str, pa.Table]:
+    """The records that the table needs, by type."""
+    if not (directory / RECORDS).exists():
+        raise ConfigurationError(f"no records in {directory}")
+    parts: dict[str, list[pa.Table]] = {kind: [_arrow(kind, Rows.of(kind, []))] for kind in _NEEDED}
+    for batch in RecordReader(directory / RECORDS, _NEEDED).batches():
+        for kind, rows in batch.rows.items():
+            parts[kind].append(_arrow(kind, rows))
+    return {kind: pa.concat_tables(some) for kind, some in parts.items()}
+
+
+def _arrow(kind: str, rows: Rows) -> pa.Table:
+    """Rows as Arrow has them: null where nothing was observed."""
+    columns = {}
+    for key in _NEEDED[kind]:
+        column = rows.columns[key]
+        if column.dtype == object:
+            columns[key] = pa.array(column, _TEXT)
+        else:
+            counts = key != "retransmitted_segments"
+            figures = pa.array(column, _REAL, from_pandas=True)
+            columns[key] = figures.cast(_COUNT) if counts else figures
+    return pa.table(columns)
 
 
 _SOURCE = {
@@ -201,15 +202,12 @@ _DESTINATION = {
 def _side(flows: pa.Table, side: str, names: Mapping[str, str]) -> pa.Table:
     """The records of one side, their columns named as in the table."""
     mine = flows.filter(pc.equal(flows["side"], side))
-    again = pc.struct_field(mine["measures"], "retransmitted_segments")
-    mine = mine.append_column("retransmitted_segments", again)
     return _keyed(mine, {key: mine[name] for name, key in names.items()})
 
 
 def _times(records: pa.Table, kind: str) -> pa.Table:
     """The histograms of one kind, without their buckets."""
-    wanted = pc.and_(pc.equal(records["type"], "histogram"), pc.equal(records["kind"], kind))
-    mine = records.filter(pc.and_(wanted, pc.equal(records["part"], 0)))
+    mine = records.filter(pc.and_(pc.equal(records["kind"], kind), pc.equal(records["part"], 0)))
     counted = pc.cast(mine["count"], _REAL)
     some = pc.if_else(pc.greater(counted, 0.0), counted, None)
 
@@ -257,6 +255,7 @@ def _listed(value: Any) -> Sequence[Any]:
 def _computed(table: pa.Table, run: str) -> pa.Table:
     """With what follows from other columns."""
     window_s = pc.divide(pc.cast(table["window_ns"], _REAL), 1e9)
+    some_s = pc.if_else(pc.greater(window_s, 0.0), window_s, None)  # without one there is no rate
     bits = pc.multiply(pc.cast(table["window_bytes"], _REAL), 8.0)
     offered, came, corrupted = (
         table[name].cast(_REAL).to_numpy()  # NaN: not observed
@@ -268,6 +267,6 @@ def _computed(table: pa.Table, run: str) -> pa.Table:
     return (
         table.append_column("run", pa.array([run] * table.num_rows, _TEXT))
         .append_column("window_s", window_s)
-        .append_column("throughput_mbps", pc.divide(pc.divide(bits, window_s), 1e6))
+        .append_column("throughput_mbps", pc.divide(pc.divide(bits, some_s), 1e6))
         .append_column("lost_frames", pc.if_else(settled, lost, None))
     )

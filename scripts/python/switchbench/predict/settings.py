@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from ..analysis.columns import PlanKey
 from ..analysis.data import Measured
-from ..analysis.tables import PlanKey
 from ..base import format
 from ..base.model import Run, Trial
 from ..topology.fabric.routes import Ranks, Rates

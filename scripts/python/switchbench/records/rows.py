@@ -124,6 +124,10 @@ class Rows:
         """Some of them."""
         return Rows(self.lines[which], {k: column[which] for k, column in self.columns.items()})
 
+    def of_keys(self, *keys: str) -> Rows:
+        """Some of the columns."""
+        return Rows(self.lines, {key: self.columns[key] for key in keys})
+
     def by_phase(self) -> Iterator[tuple[PhaseKey, Rows]]:
         """The rows of each phase in each network; a type without networks has one without name."""
         keys = [

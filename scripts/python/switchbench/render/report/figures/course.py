@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from ....analysis.columns import Spans
 from ....analysis.data import Measured, plan_key
-from ....analysis.tables import Floats
 from ....base.format import Unit, unit_for
 from ....base.model import WAITING
 from ....records.document.trials import PlanEntry
+from ....records.rows import Floats
 from ...tables.sections import COURSE
 from ..chart import ChartAxis, ChartSpec, Panel, Trace, sentence
 from ..figure import SCALE, Figure, coarse, colours, named_rows, packed
