@@ -1,0 +1,218 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Whoever reads records says the same numbers: summary, tables and figures, exports, the live
+screen and predict; whatever is lacking, and in phases that were stopped."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections import defaultdict
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from switchbench.analysis import tidy
+from switchbench.analysis.columns import Columns
+from switchbench.analysis.data import plan_key
+from switchbench.analysis.measures import UNSETTLED
+from switchbench.analysis.remake import gather
+from switchbench.analysis.summary import Summary
+from switchbench.base.model import Run
+from switchbench.predict.measured import measured_bps
+from switchbench.records.directory import RECORDS
+from switchbench.records.record_forms import parse
+from switchbench.run.live.loss import LossTable, PhaseLoss
+from synthetic import (
+    FRAME_PAYLOAD,
+    about,
+    frame_side,
+    make_run,
+    make_site,
+    make_trial,
+    phase_record,
+    port_record,
+    trial_record,
+)
+
+SITE = make_site(3)
+PORTS = [port.name for port in SITE.ports]
+PAIRS = [(src, dst) for src in PORTS for dst in PORTS if src != dst]
+Json = dict[str, Any]
+Pair = tuple[str, str]
+
+
+@dataclass(frozen=True)
+class Phase:
+    """What happened: frames by flow, None where an end left no record or does not know."""
+
+    state: str
+    sent: dict[Pair, int | None]
+    came: dict[Pair, tuple[int, int] | None]  # delivered, corrupted
+    window_ns: int
+
+    @property
+    def lost(self) -> dict[Pair, int | None]:
+        """By the definition."""
+        found: dict[Pair, int | None] = {}
+        for pair in {**self.sent, **self.came}:
+            sent, came = self.sent.get(pair), self.came.get(pair)
+            known = sent is not None and came is not None and self.state not in UNSETTLED
+            found[pair] = max(0, sent - sum(came)) if known and sent and came else None
+            if known and sent == 0:
+                found[pair] = 0
+        return found
+
+
+FRAMES = st.integers(0, 10**6)
+
+
+@st.composite
+def phases(draw: st.DrawFn) -> Phase:
+    """Any phase of three ports."""
+    pairs = draw(st.lists(st.sampled_from(PAIRS), min_size=1, max_size=6, unique=True))
+    return Phase(
+        draw(st.sampled_from(["complete", "complete", "stopped", "flooded"])),
+        {pair: draw(st.none() | FRAMES) for pair in pairs if draw(st.integers(0, 5))},
+        {
+            pair: draw(st.none() | st.tuples(FRAMES, st.integers(0, 100)))
+            for pair in pairs
+            if draw(st.integers(0, 5))
+        },
+        draw(st.sampled_from([10**9, 10**9 + 1000, 0])),
+    )
+
+
+def records_of(run: list[Phase]) -> list[Json]:
+    found: list[Json] = []
+    for number, phase in enumerate(run):
+        place = {"phase": number}
+        for (src, dst), sent in phase.sent.items():
+            found.append(frame_side("source", src, dst, 0, 0, **place) | counted(sent, phase))
+        for (src, dst), came in phase.came.items():
+            frames, corrupted = (None, None) if came is None else came
+            more = {"corrupted": corrupted, **place}
+            found.append(frame_side("destination", src, dst, 0, 0) | counted(frames, phase) | more)
+        for port in PORTS:
+            found.append(port_record(port, **place))
+            found.append(phase_record(port.partition(":")[0], state=phase.state, **place))
+    return found + [trial_record(process.name) for process in SITE.processes]
+
+
+def counted(frames: int | None, phase: Phase) -> Json:
+    sizes = {"frames": 1, "frame_bytes": FRAME_PAYLOAD + 18, "payload_bytes": FRAME_PAYLOAD}
+    counts = {name: None if frames is None else frames * size for name, size in sizes.items()}
+    windows = {f"window_{name}": count for name, count in counts.items()}
+    return counts | windows | {"window_ns": phase.window_ns}
+
+
+def total(values: Any) -> int | None:
+    parts = list(values)
+    return sum(parts) if parts and None not in parts else None
+
+
+def live(records: list[Json]) -> dict[int, PhaseLoss]:
+    table = LossTable(len(SITE.processes))
+    told = [table.take(record) for record in records if record["type"] in ("flow", "phase")]
+    return {loss.phase: loss for loss in told if loss is not None}
+
+
+def exported(directory: Path, summary: Json) -> dict[int, list[Json]]:
+    rows: defaultdict[int, list[Json]] = defaultdict(list)
+    for row in tidy.tidy(directory, summary).to_pylist():
+        rows[row["phase"]].append(row)
+    return rows
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(phases(), min_size=1, max_size=3), st.booleans())
+def test_all_readers_say_the_same(happened: list[Phase], spaced: bool) -> None:
+    records = records_of(happened)
+    run = make_run(SITE, make_trial(SITE, phases=len(happened)))
+    with tempfile.TemporaryDirectory() as temporary:
+        directory = Path(temporary)
+        separators = (", ", ": ") if spaced else (",", ":")
+        lines = [json.dumps(record, separators=separators) for record in records]
+        (directory / RECORDS).write_text("\n".join(lines) + "\n")
+        check(run, happened, records, directory)
+
+
+def check(run: Run, happened: list[Phase], records: list[Json], directory: Path) -> None:
+    summary = gather(run, directory).finish(about(), [])
+    one_by_one = Summary(run)
+    for line, record in enumerate(records, start=1):
+        one_by_one.feed(line, parse(json.dumps(record).encode()))
+    assert one_by_one.finish(about(), []) == summary
+
+    entries = {entry["phase"]: entry for entry in summary["trials"]}
+    stopped = {number for number, entry in entries.items() if entry["state"] in UNSETTLED}
+    assert stopped == {
+        n for n, phase in enumerate(happened) if phase.state in UNSETTLED and n in entries
+    }
+    columns = Columns(PORTS, {plan_key(entry): stopped for entry in summary["trials"]})
+    columns.read(directory / RECORDS)
+    assert columns.damage == []
+    flows = [found for entry in entries.values() if (found := columns.flows(plan_key(entry)))]
+    rows, told = exported(directory, summary), live(records)
+    seen = measured_bps({(0, 0): run.trials[0]}, directory)
+    for number, phase in enumerate(happened):
+        if number not in entries:
+            assert not {**phase.sent, **phase.came}
+            continue
+        entry = entries[number]
+        came = {pair: None if c is None else c[0] for pair, c in phase.came.items()}
+        every = list({**phase.sent, **phase.came})
+        assert entry["lost_frames"] == total(phase.lost[pair] for pair in every)
+        assert entry["delivered_frames"] == total(came.get(pair) for pair in every)
+        assert entry["offered_frames"] == total(phase.sent.get(pair) for pair in every)
+
+        by_pair = {(row["src"], row["dst"]): row for row in rows[number]}
+        assert by_pair.keys() == set(every)
+        assert {pair: row["lost_frames"] for pair, row in by_pair.items()} == phase.lost
+        assert {pair: row["delivered_frames"] for pair, row in by_pair.items()} == {
+            pair: came.get(pair) for pair in every
+        }
+        rates = {
+            pair: 8e3 * count * FRAME_PAYLOAD / phase.window_ns
+            for pair, count in came.items()
+            if count is not None and phase.window_ns
+        }
+        assert {
+            pair: row["throughput_mbps"]
+            for pair, row in by_pair.items()
+            if row["throughput_mbps"] is not None
+        } == pytest.approx(rates)
+        if rates.keys() == set(every):
+            assert entry["throughput"]["total"] == pytest.approx(sum(rates.values()))
+
+        if flows:
+            mine = flows[0].phase == number
+            drawn = {
+                (PORTS[src], PORTS[dst]): (lost, mbps)
+                for src, dst, lost, mbps in zip(
+                    *(c[mine].tolist() for c in (flows[0].src, flows[0].dst)),
+                    *(c[mine].tolist() for c in (flows[0].lost, flows[0].mbps)),
+                    strict=True,
+                )
+            }
+            assert drawn.keys() == phase.came.keys()
+            for pair, (lost, mbps) in drawn.items():
+                assert (None if np.isnan(lost) else lost) == phase.lost[pair]
+                assert mbps == pytest.approx(rates.get(pair, np.nan), nan_ok=True)
+
+        assert told[number].whole == (phase.state == "complete")
+        if told[number].whole:
+            lost = {pair: count or 0 for pair, count in phase.lost.items()}
+            assert told[number].lost.total() == sum(lost.values())
+        else:
+            assert not told[number].lost
+
+        place = (run.trials[0].point, "lab", number)
+        line = {pair: rate * (FRAME_PAYLOAD + 38) / FRAME_PAYLOAD for pair, rate in rates.items()}
+        assert {pair: bps / 1e6 for pair, bps in seen.delivered[place].items()} == pytest.approx(
+            line
+        )
