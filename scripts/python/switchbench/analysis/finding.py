@@ -30,6 +30,7 @@ SENTENCES = {
     "flood": "{count} frames flooded to all ports",
     "wrong-port": "{count} frames arrived at {port} instead",
     "misdelivered": "{count} frames arrived that are another port's",
+    "oversubscribed": "offered more than its line, {count} frames lost as expected",
     "loss": "{count} frames lost",
     "duplicate": "{count} frames duplicated",
     "reorder": "{count} frames reordered",

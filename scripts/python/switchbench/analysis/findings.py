@@ -27,6 +27,7 @@ from . import measures as m
 from .bottleneck import LOSING, Shares, group_of_port, locate, shares_of
 from .finding import MOST_FLOWS, ORDER, STEP, Finding, LoadPoint, by_flow, finding
 from .loss_location import not_in_network
+from .oversubscribed import by_port, expected_losses
 from .strays import FlowOutcome, read_strays
 
 SLOW = 0.8  # a port is slow that takes less than this, and gives less, of what was intended
@@ -91,6 +92,8 @@ class FindingTable:
         lost = {pairs[flow]: int(count[flow]) for flow in losing}
         astray = _Astray(result, lost)
         left = astray.less(lost)
+        expected = expected_losses(result, left)
+        left = {pair: n for pair, count in left.items() if (n := count - expected.get(pair, 0))}
         point = _point(result, left)
         src, dst = (self._numbers_of(flows.ends(end)) for end in ("src", "dst"))
         point.flows = array("Q", (src << 32 | dst).tolist())
@@ -99,6 +102,10 @@ class FindingTable:
         if not np.isnan(count).any():
             self._note_reach(point.transport, flows, lost)
         point.found += astray.findings(point)
+        point.found += [
+            finding(point, "oversubscribed", count, port=port)
+            for port, count in by_port(expected).items()
+        ]
         for kind, name in _OF_ENDS.items():
             said = np.nan_to_num(flows.destination.floats(name))
             some = np.flatnonzero(said).tolist()

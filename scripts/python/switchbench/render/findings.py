@@ -28,7 +28,8 @@ _FRAMES = {
     "duplicate": (WARNING, "duplicated"),
     "reorder": (WARNING, "reordered"),
 }
-_FAULTS = ("dead-port", "collapse", "unfinished")  # errors, each for itself; others are warnings
+# Others are each for itself, and warnings where nothing is said here.
+_OF_KIND = {"dead-port": ERROR, "collapse": ERROR, "unfinished": ERROR, "oversubscribed": INFO}
 
 
 @dataclass(frozen=True)
@@ -67,7 +68,8 @@ def _of_network(summary: SummaryDocument) -> Iterator[Said]:
         if entry["kind"] in _FRAMES:
             alike.setdefault((entry["kind"], entry["transport"]), []).append(entry)
         else:
-            yield Said(ERROR if entry["kind"] in _FAULTS else WARNING, entry["sentence"])
+            severity = _OF_KIND.get(entry["kind"], WARNING)
+            yield Said(severity, entry["sentence"])
     for (kind, transport), some in alike.items():
         severity, became = _FRAMES[kind]
         where = f" over {transport}"

@@ -56,7 +56,7 @@ def lines(summary: SummaryDocument) -> list[Line]:
         _result(summary),
         _rate(fair),
         _worst_port(summary),
-        _lost(summary["trials"]),
+        _lost(summary),
         _round_trips(fair),
         _tester(summary),
         _findings(summary),
@@ -151,8 +151,11 @@ def _worst_port(summary: SummaryDocument) -> Line | None:
     return Line("Worst port", f"{port['port']}{at}", said, _DOUBT if bad else None, ": ")
 
 
-def _lost(trials: Sequence[PhaseEntry]) -> Line | None:
-    """Of frames all that was lost; what TCP and RDMA retransmitted beside it."""
+def _lost(summary: SummaryDocument) -> Line | None:
+    """Of frames all that was lost, and what of it no line had room for; what TCP and RDMA
+    retransmitted beside it."""
+    trials = summary["trials"]
+    expected = sum(f["count"] for f in summary["findings"] if f["kind"] == "oversubscribed")
     counted = [(lost, e) for e in trials if (lost := e["lost_frames"]) is not None]
     again = (
         (sum(entry["retransmitted_segments"] or 0 for entry in trials), "segment"),
@@ -165,8 +168,9 @@ def _lost(trials: Sequence[PhaseEntry]) -> Line | None:
     offered = sum(entry["offered_frames"] or 0 for _, entry in counted)
     hosts = sum(entry["host_dropped_frames"] or 0 for _, entry in counted)
     share = f", {ppm(lost, offered)}" if offered else ""
-    said = "; ".join([f"of {offered:,} frames{share}", f"{hosts:,} in hosts", *repaired])
-    return Line("Lost", f"{lost:,}", said, _DOUBT if lost else None, " ")
+    more = [f"{expected:,} expected, of ports offered more than their line"] if expected else []
+    said = "; ".join([f"of {offered:,} frames{share}", *more, f"{hosts:,} in hosts", *repaired])
+    return Line("Lost", f"{lost:,}", said, _DOUBT if lost > expected else None, " ")
 
 
 def _round_trips(fair: Sequence[PhaseEntry]) -> Line | None:

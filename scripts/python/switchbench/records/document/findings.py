@@ -21,6 +21,7 @@ Kind = Literal[
     "flood",
     "wrong-port",
     "misdelivered",
+    "oversubscribed",
     "loss",
     "duplicate",
     "forged",

@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Losses that no network can avoid: of frames for ports that were offered more than their lines."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from ..records.flows import Pair
+from . import measures as m
+
+MORE = 1.0005  # than the line: clocks differ, and a window has a frame more or less
+UNSURE = 0.02  # of what was sent for the port: rates are the window's, losses the whole phase's
+
+
+def offered_shares(result: m.PhaseResult) -> dict[str, float]:
+    """What was offered to each port that was offered more than its line, as a share of it."""
+    asked = m.sum_by_port(result.flows.ends("dst"), m.offered_line_bps(result.flows))
+    shares = {
+        port: bps / result.lines[port]
+        for port, bps in asked.items()
+        if bps is not None and result.lines.get(port)
+    }
+    return {port: share for port, share in shares.items() if share > MORE}
+
+
+def expected_losses(result: m.PhaseResult, lost: Mapping[Pair, int]) -> dict[Pair, int]:
+    """Of each flow's lost frames those that its port's line had no room for.
+
+    Of `share` times a line one part in `share` fits. Where a port loses more than the rest, its
+    flows' losses beyond it are left to the network.
+    """
+    shares = offered_shares(result)
+    if not shares:
+        return {}
+    sent = m.sum_by_port(
+        result.flows.ends("dst"), np.nan_to_num(result.flows.source.floats("frames"))
+    )
+    gone = by_port(lost)
+    expected: dict[Pair, int] = {}
+    for pair, count in lost.items():
+        share = shares.get(pair[1])
+        if share is None:
+            continue
+        most = (1 - 1 / share + UNSURE) * (sent[pair[1]] or 0.0)
+        expected[pair] = min(count, int(count * most / gone[pair[1]]))
+    return expected
+
+
+def by_port(counts: Mapping[Pair, int]) -> dict[str, int]:
+    """Sums by destination."""
+    sums: dict[str, int] = {}
+    for (_, port), count in counts.items():
+        sums[port] = sums.get(port, 0) + count
+    return sums
