@@ -7,21 +7,35 @@ The keys and their meaning are the schema's; a key with no observation is there,
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from ..base import transports
 from ..base.model import SCHEDULE, Load, Part, Trial
 from ..records.directory import RECORDS
+from ..records.document.counts import Counts, QueuePairs, RdmaCounts
+from ..records.document.forms import SizeUnit, Traffic
+from ..records.document.setting import Setting
+from ..records.document.trials import (
+    CpuTime,
+    FlowEnds,
+    PhaseEntry,
+    PlanEntry,
+    Rates,
+    RecordsPlace,
+    State,
+    Timing,
+)
 from ..records.flows import Ends, PhaseFlows, PhaseRecords
 from ..records.record_forms import Record
 from ..records.rows import PhaseKey, Rows
 from . import measures as m
 
-_STATES = ("flooded", "stopped", "unreachable")  # what nodes say of a phase, the cause first
+# What nodes say of a phase, the cause first.
+_STATES: tuple[State, ...] = ("flooded", "stopped", "unreachable")
 
 
 @dataclass(frozen=True)
@@ -33,7 +47,7 @@ class PhaseContext:
     key: PhaseKey
 
 
-def setting(place: PhaseContext, lines: dict[str, int]) -> dict[str, Any]:
+def setting(place: PhaseContext, lines: dict[str, int]) -> Setting:
     trial = place.trial
     size: int | list[int] = trial.sizes[0] if len(trial.sizes) == 1 else list(trial.sizes)
     return {
@@ -49,9 +63,9 @@ def setting(place: PhaseContext, lines: dict[str, int]) -> dict[str, Any]:
         else None,
         "ranks": len(place.part.ranks),
         "phase": place.key.phase,
-        "traffic": trial.traffic,
+        "traffic": cast(Traffic, trial.traffic),
         "size": size,
-        "size_unit": trial.size_unit,
+        "size_unit": cast(SizeUnit, trial.size_unit),
         "frame_bytes": size if trial.size_unit == "frame" else None,
         "load": {name: value for name, value in asdict(trial.load).items() if value is not None},
         "intended_load": _asked_percent(trial, lines),
@@ -74,16 +88,17 @@ def _asked_percent(trial: Trial, lines: dict[str, int]) -> float | None:
     return m.mean(known)
 
 
-def timing(place: PhaseContext, nodes: Rows) -> dict[str, Any]:
+def timing(place: PhaseContext, nodes: Rows) -> Timing:
     window_ns = m.greatest(nodes.floats("window_ns"))
     elapsed_ns = m.greatest(nodes.floats("elapsed_ns"))
     drained = set(nodes.texts("drained"))
-    skews = ("start_skew_us", "stop_skew_us", "skew_bound_us")
     return {
         "phase_name": next((name for name in nodes.texts("name") if name), None),
         "window_s": place.trial.window_s if window_ns is None else window_ns / 1e9,
         "elapsed_s": None if elapsed_ns is None else elapsed_ns / 1e9,
-        **{name: m.greatest(nodes.floats(name)) for name in skews},
+        "start_skew_us": m.greatest(nodes.floats("start_skew_us")),
+        "stop_skew_us": m.greatest(nodes.floats("stop_skew_us")),
+        "skew_bound_us": m.greatest(nodes.floats("skew_bound_us")),
         "drained": False if False in drained else (True if True in drained else None),
     }
 
@@ -94,13 +109,14 @@ def start_of(nodes: Rows) -> int | None:
     return next((m.as_int(value) for value in said.tolist() if not math.isnan(value)), None)
 
 
-def throughput(flows: PhaseFlows, shares: m.PortShares) -> dict[str, Any]:
+def throughput(flows: PhaseFlows, shares: m.PortShares) -> Rates:
     """PhaseFlows whose window was off are in the total alone."""
     every = m.payload_bps(flows)
     rates = np.where(flows.window_off, np.nan, every)
     # A transfer's flows have one window: the slowest is the one that was done last.
     ended_ns = np.nan_to_num(flows.destination.floats("last_run_ns"))
     order = np.lexsort((-ended_ns, rates))[: len(rates) - int(np.isnan(rates).sum())]
+    slowest = flows.pairs[order[0]] if len(order) else None
     received = shares.destination.values()
 
     def mega(bps: float | None) -> float | None:
@@ -118,13 +134,11 @@ def throughput(flows: PhaseFlows, shares: m.PortShares) -> dict[str, Any]:
             "percent_of_line": m.mean(received),
             "min_percent_of_line": m.least(received),
         },
-        "slowest": dict(zip(("src", "dst"), flows.pairs[order[0]], strict=True))
-        if len(order)
-        else None,
+        "slowest": FlowEnds(src=slowest[0], dst=slowest[1]) if slowest else None,
     }
 
 
-def counts(flows: PhaseFlows, ports: Rows, transport: str) -> dict[str, Any]:
+def counts(flows: PhaseFlows, ports: Rows, transport: str) -> Counts:
     frames = transports.of(transport).frames
 
     def of(end: Ends, name: str) -> int | None:
@@ -133,12 +147,13 @@ def counts(flows: PhaseFlows, ports: Rows, transport: str) -> dict[str, Any]:
     source, destination = flows.source, flows.destination
     offered = of(source, "frames") if frames else None
     lost = m.total_int(m.lost_frames(flows)) if frames else None
-    judged = ("duplicated", "reordered", "late", "forged", "corrupted")
-    of_ports = {
-        "misdelivered_frames": "misdelivered",
-        "unexpected_frames": "unexpected",
-        "arp_nd_frames": "arp_nd_sent",
-    }
+
+    def judged(name: str) -> int | None:
+        return of(destination, name) if frames else None
+
+    def at_ports(name: str) -> int | None:
+        return m.total_int(ports.floats(name)) if frames else None
+
     return {
         "offered_frames": offered,
         "delivered_frames": of(destination, "frames") if frames else None,
@@ -150,45 +165,40 @@ def counts(flows: PhaseFlows, ports: Rows, transport: str) -> dict[str, Any]:
         "loss_percent": None if lost is None or not offered else 100 * lost / offered,
         "worst_loss_percent": m.greatest(m.loss_percent(flows)) if frames else None,
         "host_dropped_frames": m.total_known(m.host_drops(ports)),
-        **{f"{name}_frames": of(destination, name) if frames else None for name in judged},
+        "duplicated_frames": judged("duplicated"),
+        "reordered_frames": judged("reordered"),
+        "late_frames": judged("late"),
+        "forged_frames": judged("forged"),
+        "corrupted_frames": judged("corrupted"),
         "corrupted_bytes": None if frames else of(destination, "corrupted"),
-        **{
-            name: m.total_int(ports.floats(key)) if frames else None
-            for name, key in of_ports.items()
-        },
+        "misdelivered_frames": at_ports("misdelivered"),
+        "unexpected_frames": at_ports("unexpected"),
+        "arp_nd_frames": at_ports("arp_nd_sent"),
         "pause_frames": m.total_known(ports.floats("pause")),
         "retransmitted_segments": None if frames else of(source, "retransmitted_segments"),
     }
 
 
-def rdma(flows: PhaseFlows, ports: Rows, transport: str) -> dict[str, Any]:
+def rdma(flows: PhaseFlows, ports: Rows, transport: str) -> RdmaCounts:
     """What only verbs has: messages that a service may lose, the device's counters, the queues."""
     seen = transports.of(transport).rdma
     end = flows.destination
+
+    def device(name: str) -> int | None:
+        return m.total_known(ports.floats(name)) if seen else None
+
     return {
         "lost_messages": m.total_int(_lost_messages(flows)) if seen else None,
         "duplicated_messages": m.total_int(end.floats("duplicated")) if seen else None,
         "reordered_messages": m.total_int(end.floats("reordered")) if seen else None,
-        **{
-            name: m.total_known(ports.floats(key)) if seen else None
-            for name, key in _DEVICE_COUNTERS.items()
-        },
+        "retransmitted_packets": device("retransmitted"),
+        "out_of_sequence_packets": device("out_of_sequence"),
+        "receiver_not_ready": device("not_ready"),
+        "cnp_sent": device("cnp_sent"),
+        "cnp_handled": device("cnp_handled"),
+        "ecn_marked_packets": device("ecn_marked"),
         "queue_pairs": _queue_pairs(flows) if seen else None,
     }
-
-
-# The summary's names for counters of the `port` records.
-_DEVICE_COUNTERS = {
-    "retransmitted_packets": "retransmitted",
-    "out_of_sequence_packets": "out_of_sequence",
-    "receiver_not_ready": "not_ready",
-    "cnp_sent": "cnp_sent",
-    "cnp_handled": "cnp_handled",
-    "ecn_marked_packets": "ecn_marked",
-}
-# What sources say of their queue pairs, and how flows are put together. Settings, as they took
-# effect, are the same on all flows or null.
-_SETTINGS = ("depth", "signal_every", "inline_bytes", "path_mtu_bytes", "gid_index")
 
 
 def _lost_messages(flows: PhaseFlows) -> m.Floats:
@@ -198,7 +208,8 @@ def _lost_messages(flows: PhaseFlows) -> m.Floats:
     return m.missing(sent, came, np.zeros(len(flows)))
 
 
-def _queue_pairs(flows: PhaseFlows) -> dict[str, Any]:
+def _queue_pairs(flows: PhaseFlows) -> QueuePairs:
+    """What sources say of them. Settings, as they took effect, are equal on all flows or null."""
     sources = flows.source.taken(flows.source.seen)
     each = [end.floats("queue_pair_bytes") for end in (flows.source, flows.destination)]
 
@@ -206,7 +217,12 @@ def _queue_pairs(flows: PhaseFlows) -> dict[str, Any]:
         values = set(m.observed(sources.floats(name)))
         return next(iter(values)) if len(values) == 1 else None
 
-    return {name: same(name) for name in _SETTINGS} | {
+    return {
+        "depth": same("depth"),
+        "signal_every": same("signal_every"),
+        "inline_bytes": same("inline_bytes"),
+        "path_mtu_bytes": same("path_mtu_bytes"),
+        "gid_index": same("gid_index"),
         "count": m.total(sources.floats("queue_pairs")),
         "reused": m.total(sources.floats("reused_queue_pairs")),
         "bytes_each": m.greatest(np.concatenate(each)),
@@ -224,7 +240,7 @@ class Cpu:
     polling: bool | None  # whether workers burnt a core each, whatever came
 
 
-def cpu(flows: PhaseFlows, spent: Cpu) -> dict[str, Any]:
+def cpu(flows: PhaseFlows, spent: Cpu) -> CpuTime:
     cpu_s = spent.machines_s
     delivered = m.total(flows.destination.floats("payload_bytes"))
     per_gb = None if cpu_s is None or not delivered else cpu_s / (delivered / m.GIGA)
@@ -236,7 +252,7 @@ def cpu(flows: PhaseFlows, spent: Cpu) -> dict[str, Any]:
     }
 
 
-def state(flows: PhaseFlows, nodes: Rows, wanted: Collection[str]) -> str:
+def state(flows: PhaseFlows, nodes: Rows, wanted: Collection[str]) -> State:
     said = set(nodes.texts("state")) - {None, "complete"}
     for state in _STATES:
         if state in said:
@@ -245,10 +261,16 @@ def state(flows: PhaseFlows, nodes: Rows, wanted: Collection[str]) -> str:
     return "complete" if whole else "partial"
 
 
-def where(key: PhaseKey, phase: PhaseRecords) -> dict[str, Any]:
-    return {"file": RECORDS, "first_line": phase.first_line, "last_line": phase.last_line} | (
-        key._asdict()
-    )
+def where(key: PhaseKey, phase: PhaseRecords) -> RecordsPlace:
+    return {
+        "file": RECORDS,
+        "first_line": phase.first_line,
+        "last_line": phase.last_line,
+        "trial": key.trial,
+        "repeat": key.repeat,
+        "network": key.network,
+        "phase": key.phase,
+    }
 
 
 # --- plans -------------------------------------------------------------------------------------
@@ -263,21 +285,23 @@ _PLAN_SUMS = ("offered_frames", "delivered_frames", "offered_bytes", "delivered_
 
 
 def plan_entry(
-    trial: Trial, part: Part, entries: list[dict[str, Any]], ended: dict[str, Record]
-) -> dict[str, Any]:
+    trial: Trial, part: Part, entries: list[PhaseEntry], ended: dict[str, Record]
+) -> PlanEntry:
     """A whole plan in one network: the paper's figure is its time and its throughput."""
     rates = [entry["throughput"] for entry in entries]
     worst = min(
         (entry for entry in entries if entry["throughput"]["min"] is not None),
-        key=lambda entry: entry["throughput"]["min"],
+        key=lambda entry: entry["throughput"]["min"] or 0.0,
         default=None,
     )
     elapsed_ns = m.greatest(record.get("elapsed_ns") for record in ended.values())
     windows = [entry["window_s"] for entry in entries]
-    plan = {name: entries[0][name] for name in _PLAN_SETTING}
-    plan |= {name: m.total_int(entry[name] for entry in entries) for name in _PLAN_SUMS}
-    plan |= {name: m.total(entry[name] for entry in entries) for name in ("cpu_s", "cpu_process_s")}
-    return plan | {
+    first: Mapping[str, Any] = entries[0]
+    every: list[Mapping[str, Any]] = [*entries]
+    setting = {name: first[name] for name in _PLAN_SETTING}
+    sums = {name: m.total_int(entry[name] for entry in every) for name in _PLAN_SUMS}
+    sums_s = {name: m.total(entry[name] for entry in every) for name in ("cpu_s", "cpu_process_s")}
+    figures = {
         "phases": trial.phases,
         "phases_measured": len(entries),
         "elapsed_s": None if elapsed_ns is None else elapsed_ns / 1e9,
@@ -295,19 +319,20 @@ def plan_entry(
         "worst_phase": None if worst is None else worst["phase"],
         "slowest": None if worst is None else worst["slowest"],
     }
+    return cast(PlanEntry, setting | sums | sums_s | figures)
 
 
-def repeat_value(plan: dict[str, Any], entries: list[dict[str, Any]]) -> float | None:
+def repeat_value(plan: PlanEntry, entries: list[PhaseEntry]) -> float | None:
     """What one repeat adds to the mean over repeats; None where the plan was not measured whole."""
     whole = plan["phases_measured"] == plan["phases"]
     if not whole or any(entry["state"] != "complete" for entry in entries):
         return None
-    mean: float | None = plan["throughput"]["mean"]
-    return mean
+    return plan["throughput"]["mean"]
 
 
-def _weighted(values: list[float | None], weights: list[float]) -> float | None:
+def _weighted(values: list[float | None], windows: list[float | None]) -> float | None:
     """The mean over time: each phase counts by its window."""
+    weights = [window or 0.0 for window in windows]
     parts = m.total(
         None if value is None else value * weight
         for value, weight in zip(values, weights, strict=True)

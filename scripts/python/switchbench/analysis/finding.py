@@ -6,8 +6,9 @@ from __future__ import annotations
 from array import array
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
+from ..records.document.findings import FindingEntry, Kind
 from ..records.flows import Pair
 from ..records.rows import PhaseKey
 from .bottleneck import Groups, Shares
@@ -56,16 +57,19 @@ class Finding:
     lowest: Lowest | None = None  # of the flow: where its interval results fell the furthest
     transport: str = ""
 
-    def entry(self) -> dict[str, Any]:
+    def entry(self) -> FindingEntry:
         """As the summary has it."""
         src, dst = self.pair or (None, None)
-        place = self.key._asdict() if self.key else dict.fromkeys(PhaseKey._fields)
         words = SENTENCES[self.kind]
         if self.count == 1:
             words = words.replace(" frames", " frame", 1).replace(" bytes", " byte", 1)
         what = words.format(count=f"{self.count:,}", port=self.port)
-        return place | {
-            "kind": self.kind,
+        return {
+            "trial": None if self.key is None else self.key.trial,
+            "repeat": None if self.key is None else self.key.repeat,
+            "network": None if self.key is None else self.key.network,
+            "phase": None if self.key is None else self.key.phase,
+            "kind": cast(Kind, self.kind),
             "transport": self.transport,
             "src": src,
             "dst": dst,

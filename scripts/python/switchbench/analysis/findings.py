@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from ..base import transports
 from ..base.model import Trial
+from ..records.document.findings import FindingEntry
 from ..records.flows import Pair, PhaseFlows, Places
 from ..records.record_forms import Record
 from . import measures as m
@@ -137,7 +138,7 @@ class FindingTable:
                 best[key] = point
         self._points = [*best.values(), *kept]
 
-    def summary(self) -> list[dict[str, Any]]:
+    def summary(self) -> list[FindingEntry]:
         """All findings, those that explain others first, then by count."""
         found, explained = self._dead()
         found += self._unfinished

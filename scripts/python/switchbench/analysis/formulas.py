@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -45,12 +46,12 @@ def _entry(*names: str) -> Callable[[PhaseResult], float | None]:
     """What stands there in the phase's entry of the summary."""
 
     def value(result: PhaseResult) -> float | None:
-        found = result.entry
+        found: Any = result.entry
         for name in names:
             if found is None:
                 return None
             found = found[name]
-        known: float | None = found  # type: ignore[assignment]
+        known: float | None = found
         return known
 
     return value

@@ -4,9 +4,9 @@
 from __future__ import annotations
 
 import time
-from typing import Any
 
 from ..base.model import Run, Trial
+from ..records.document.findings import FindingEntry
 from ..records.records import Record
 from .summary import Summary
 
@@ -29,7 +29,7 @@ class Found:
 
     def __init__(self, run: Run) -> None:
         """Nothing found yet."""
-        self.findings: list[dict[str, Any]] = []
+        self.findings: list[FindingEntry] = []
         self._summary = Summary(run, brief=True)
         self._nodes = len(run.site.processes)
         self._ended = 0  # `trial` records: as many as nodes for each trial

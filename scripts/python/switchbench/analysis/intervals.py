@@ -6,10 +6,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
+from ..records.document.parts import IntervalsEntry, Lowest
 from ..records.flows import Pair
 from ..records.rows import Bools, Floats, Numbers, Rows
 from . import measures as m
@@ -62,7 +62,9 @@ def _before_last(flow: Numbers, something: Bools, flows: int) -> Bools:
     return found
 
 
-def interval_entry(intervals: Intervals, lowest: Mapping[Pair, int], off: Set[Pair]) -> Any:
+def interval_entry(
+    intervals: Intervals, lowest: Mapping[Pair, int], off: Set[Pair]
+) -> IntervalsEntry:
     """The `intervals` of a phase's entry in the summary, without flows whose window was off."""
     size = len(intervals.pairs)
     length_ms = intervals.spans.floats("to_ms") - intervals.spans.floats("from_ms")
@@ -77,11 +79,13 @@ def interval_entry(intervals: Intervals, lowest: Mapping[Pair, int], off: Set[Pa
             low[place] = intervals.mbps[lowest[pair]]
     percent = np.where(mean > 0, 100.0 * low / np.where(mean > 0, mean, 1.0), 100.0)
 
-    def entry(place: int) -> dict[str, Any]:
+    def entry(place: int) -> Lowest:
         src, dst = intervals.pairs[place]
         from_s, to_s = intervals.when[lowest[src, dst]]
-        ends = {"src": src, "dst": dst, "mbps": float(low[place])}
-        return ends | {
+        return {
+            "src": src,
+            "dst": dst,
+            "mbps": float(low[place]),
             "percent_of_mean": float(percent[place]),
             "from_s": from_s,
             "to_s": to_s,

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from ..records.document.parts import Whereabouts, WhereaboutsPort
 from ..records.rows import Bools, Floats, Rows
 from . import measures as m
 
@@ -27,7 +28,22 @@ NO_LOSS = (
 )
 
 
-def loss_location(result: m.PhaseResult) -> dict[str, Any]:
+# Before anything is known.
+NOT_LOCATED: Whereabouts = {
+    "lost_frames": None,
+    "sender_host": None,
+    "network": None,
+    "other_traffic": None,
+    "receiver_host": None,
+    "wire_errors": None,
+    "counted_in_network": None,
+    "other_frames": None,
+    "consistent": None,
+    "ports": [],
+}
+
+
+def loss_location(result: m.PhaseResult) -> Whereabouts:
     """The `loss_location` of a phase's entry in the summary."""
     ports, lost = result.ports, result.entry["lost_frames"]
     hosts = _hosts(result)
@@ -197,16 +213,17 @@ def _others(ports: Rows) -> Floats:
     return found
 
 
-def _worst(hosts: _Hosts) -> list[dict[str, Any]]:
+def _worst(hosts: _Hosts) -> list[WhereaboutsPort]:
     """The ports at which something went missing, the worst first."""
-    counts = {
-        "sender_host": hosts.sender,
-        "receiver_host": hosts.receiver,
-        "wire_errors": hosts.wire_errors,
-    }
-    badness: Floats = np.sum([np.nan_to_num(count) for count in counts.values()], axis=0)
+    counts = (hosts.sender, hosts.receiver, hosts.wire_errors)
+    badness: Floats = np.sum([np.nan_to_num(count) for count in counts], axis=0)
     order = np.argsort(-badness, kind="stable")[: int((badness != 0).sum())]
     return [
-        {"port": hosts.ports[port]} | {name: m.as_int(of[port]) for name, of in counts.items()}
+        {
+            "port": hosts.ports[port],
+            "sender_host": m.as_int(hosts.sender[port]),
+            "receiver_host": m.as_int(hosts.receiver[port]),
+            "wire_errors": m.as_int(hosts.wire_errors[port]),
+        }
         for port in order[:PORTS_SHOWN].tolist()
     ]

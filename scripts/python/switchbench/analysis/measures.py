@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..records.document.trials import PhaseEntry
 from ..records.flows import Ends, Packets, Pair, PhaseFlows, Places
 from ..records.record_forms import Record
 from ..records.rows import Bools as Bools
@@ -327,7 +328,7 @@ class PhaseResult:
     """One phase in one network, as those see it who judge it."""
 
     key: PhaseKey
-    entry: dict[str, Any]  # its entry in the summary's `trials`
+    entry: PhaseEntry  # its entry in the summary's `trials`
     flows: PhaseFlows
     shares: PortShares
     lines: Mapping[str, int]  # line rates by port

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
-from typing import Any
 
+from ..records.document.trials import PhaseEntry
 from ..records.flows import PhaseRecords
 from ..records.record_forms import DamagedRecord, Record
 from ..records.rows import PhaseKey, Rows
@@ -22,7 +22,7 @@ class OpenTrial:
     phases: dict[int, dict[str, PhaseRecords]] = field(default_factory=dict)  # by network
     done: set[int] = field(default_factory=set)  # phases that all nodes have told of
     ended: dict[str, Record] = field(default_factory=dict)  # `trial` records by node
-    entries: dict[str, list[dict[str, Any]]] = field(default_factory=dict)  # by network
+    entries: dict[str, list[PhaseEntry]] = field(default_factory=dict)  # by network
     alarms: list[tuple[int, int, list[str]]] = field(default_factory=list)  # by part, phase
     _told: dict[int, set[str]] = field(default_factory=dict)  # nodes by phase
 

@@ -3,11 +3,12 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
-from typing import Any
+from dataclasses import replace
 
 from ..base import transports
 from ..base.model import SCHEDULE, Run, Trial
+from ..records.document.run import NodeEntry
+from ..records.document.trials import PhaseEntry
 from ..records.flows import Packets, Pair, PhaseFlows, PhaseRecords
 from ..records.latency import phase_latency
 from ..records.record_forms import Record
@@ -28,7 +29,7 @@ from .entries import (
     where,
 )
 from .intervals import Intervals, interval_entry
-from .loss_location import contradicted, displaced_frames, loss_location
+from .loss_location import NOT_LOCATED, contradicted, displaced_frames, loss_location
 from .reordering import disorder_entry
 from .tester import SHORT_SHARE_LAB, SHORT_SHARE_SITE, host_limits, windows_off
 
@@ -39,7 +40,7 @@ class PhaseResults:
     def __init__(self, run: Run) -> None:
         """Nothing was said yet."""
         self.clocks = ClockTable(run.site)
-        self._hellos: list[dict[str, Any]] = []
+        self._hellos: list[NodeEntry] = []
         self._in_lab = run.site.launch == "lab"
         self._order = {process.name: i for i, process in enumerate(run.site.processes)}
         self._opened: dict[tuple[str, str], Record] = {}  # by port and transport
@@ -47,8 +48,19 @@ class PhaseResults:
 
     def greet(self, record: Record) -> None:
         """Takes a `hello`."""
-        names = ("node", "host", "version", "protocol", "cpus", "workers", "worker", "cores")
-        self._hellos.append({name: record.get(name) for name in names} | {"tsc_drift_ppm": None})
+        self._hellos.append(
+            {
+                "node": record["node"],
+                "host": record.get("host"),
+                "version": record.get("version"),
+                "protocol": record.get("protocol"),
+                "cpus": record.get("cpus"),
+                "workers": record.get("workers"),
+                "worker": record.get("worker"),
+                "cores": record.get("cores"),
+                "tsc_drift_ppm": None,
+            }
+        )
         machine = record.get("boot") or record.get("host") or record["node"]
         self._machines[record["node"]] = machine
 
@@ -58,7 +70,7 @@ class PhaseResults:
             if hello["node"] == record["node"]:
                 hello["tsc_drift_ppm"] = record.get("tsc_drift_ppm")
 
-    def nodes(self) -> list[dict[str, Any]]:
+    def nodes(self) -> list[NodeEntry]:
         """The summary's nodes, in the site's order."""
         return sorted(self._hellos, key=lambda hello: self._order[hello["node"]])
 
@@ -73,7 +85,7 @@ class PhaseResults:
         lines, every = self._line_rates(place), records.flows()
         self.clocks.correct(moment, ((*pair, times) for pair, times in every.times.items()))
         how = state(every, nodes, self._order.keys())
-        times = timing(place, nodes) | {"started": self.clocks.utc(start_of(nodes))}
+        times = timing(place, nodes)
         window_s = times["window_s"] if trial.traffic == "stream" else None
         every = replace(
             every,
@@ -91,25 +103,24 @@ class PhaseResults:
         shares = m.port_shares(flows, lines)
         short = SHORT_SHARE_LAB if self._in_lab else SHORT_SHARE_SITE
         limits = host_limits(every, ports, nodes, short, window_s)
-        entry = (
-            setting(place, lines)
-            | times
-            | throughput(flows, shares)
-            | counts(flows, ports, transport)
-            | rdma(flows, ports, transport)
-            | cpu(flows, self._cpu(nodes))
-            | {
-                "latency": phase_latency(flows.times),
-                "flows": len(flows),
-                "flows_observed": int(flows.whole.sum()),
-                "loss_location": None,
-                "reordering": disorder_entry(flows, records.disorders, transport),
-                "intervals": interval_entry(intervals, lowest, off),
-                "state": how,
-                "tester_limited": [asdict(limit) | {"reason": limit.reason} for limit in limits],
-                "records": where(place.key, records),
-            }
-        )
+        entry: PhaseEntry = {
+            **setting(place, lines),
+            **times,
+            "started": self.clocks.utc(start_of(nodes)),
+            **throughput(flows, shares),
+            **counts(flows, ports, transport),
+            **rdma(flows, ports, transport),
+            **cpu(flows, self._cpu(nodes)),
+            "latency": phase_latency(flows.times),
+            "flows": len(flows),
+            "flows_observed": int(flows.whole.sum()),
+            "loss_location": NOT_LOCATED,
+            "reordering": disorder_entry(flows, records.disorders, transport),
+            "intervals": interval_entry(intervals, lowest, off),
+            "state": how,
+            "tester_limited": [limit.entry() for limit in limits],
+            "records": where(place.key, records),
+        }
 
         def when(pair: Pair) -> tuple[float, float] | None:
             return intervals.when[lowest[pair]] if pair in lowest else None

@@ -6,12 +6,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
 from ..base import transports
 from ..base.model import SCHEDULE, Site
+from ..records.document.ports import Direction, PortEntry, RdmaPort, SlowPhase
 from ..records.flows import Places
 from ..records.record_forms import Record
 from ..records.rows import Bools, Floats, Numbers, Rows
@@ -22,11 +22,6 @@ from .tester import SOME_RANK
 # A port is pointed out when what it typically gets is so far below the median of the ports that
 # were busy with it (doc/reference/measures.md).
 BELOW_MEDIAN = 0.97
-
-
-# What a node says of a port that it opens, and the summary repeats.
-_OPENED = ("driver", "numa", "queues", "cores", "offloads")
-_RDMA = ("rdma", "link_layer", "gid", "gid_index", "mtu")  # of an RDMA device's port
 
 
 Numbered = tuple[Numbers, Floats]  # numbers of ports, and a value of each
@@ -83,7 +78,7 @@ class _Lines:
     """All ports with one transport."""
 
     ends: dict[str, _Direction]
-    slowest: dict[str, list[dict[str, int]]] = field(default_factory=dict)  # phases by port
+    slowest: dict[str, list[SlowPhase]] = field(default_factory=dict)  # phases by port
 
 
 class PortTable:
@@ -135,7 +130,7 @@ class PortTable:
                 direction.note(setting, (busy, percents[known] / middle), shared[busy])
         slowest = result.entry["slowest"]
         if alike and slowest and slowest["src"] not in limited:
-            place = {"trial": result.key.trial, "phase": result.key.phase}
+            place: SlowPhase = {"trial": result.key.trial, "phase": result.key.phase}
             for port in {slowest["src"], slowest["dst"]}:
                 lines.slowest.setdefault(port, []).append(place)
 
@@ -187,15 +182,23 @@ class PortTable:
             if variant and variant not in seen:
                 seen.append(variant)
 
-    def summary(self) -> list[dict[str, Any]]:
+    def summary(self) -> list[PortEntry]:
         """One entry for each port and transport, in the site's order."""
         return [entry for transport in sorted(self._lines) for entry in self._entries(transport)]
 
-    def _rdma(self, name: str, transport: str) -> dict[str, Any] | None:
+    def _rdma(self, name: str, transport: str) -> RdmaPort | None:
         opened = self._opened.get((name, transport), {})
-        return {key: opened.get(key) for key in _RDMA} if transports.of(transport).rdma else None
+        if not transports.of(transport).rdma:
+            return None
+        return {
+            "rdma": opened.get("rdma"),
+            "link_layer": opened.get("link_layer"),
+            "gid": opened.get("gid"),
+            "gid_index": opened.get("gid_index"),
+            "mtu": opened.get("mtu"),
+        }
 
-    def _entries(self, transport: str) -> Iterator[dict[str, Any]]:
+    def _entries(self, transport: str) -> Iterator[PortEntry]:
         """One for each port that had flows."""
         lines, size = self._lines[transport], len(self._ports)
         percents, relatives, slow = {}, {}, np.zeros(size, dtype=bool)
@@ -204,8 +207,8 @@ class PortTable:
             relatives[end], _ = _medians(direction.relative, size)
             slow |= direction.slow(relatives[end])
         for number, (name, port) in enumerate(self._ports.items()):
-            ends = {
-                f"as_{end}": {
+            ends: dict[str, Direction] = {
+                end: {
                     "phases": int(direction.phases[number]),
                     "median_percent_of_line": _known(percents[end][0][number]),
                     "min_percent_of_line": _known(percents[end][1][number]),
@@ -219,17 +222,23 @@ class PortTable:
             if not any(end["phases"] for end in ends.values()):
                 continue
             compared = any(end["relative_to_median"] is not None for end in ends.values())
+            opened = self._opened.get((name, transport), {})
             yield {
                 "port": name,
                 "transport": transport,
                 "network": port.network,
                 "switch": port.switch,
                 "switch_port": port.switch_port,
-                **{key: self._opened.get((name, transport), {}).get(key) for key in _OPENED},
+                "driver": opened.get("driver"),
+                "numa": opened.get("numa"),
+                "queues": opened.get("queues"),
+                "cores": opened.get("cores"),
+                "offloads": opened.get("offloads"),
                 "rdma": self._rdma(name, transport),
                 "link_downs": self._downs[name],
                 "variants": self._variants.get((name, transport), []),
-                **ends,
+                "as_source": ends["source"],
+                "as_destination": ends["destination"],
                 "below_median": bool(slow[number]) if compared else None,
                 "slowest_phases": lines.slowest.get(name, []),
             }

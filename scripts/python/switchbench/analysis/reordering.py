@@ -4,9 +4,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from ..base import transports
+from ..records.document.parts import MostDisordered, ReorderingEntry
 from ..records.flows import Pair, PhaseFlows
 from ..records.record_forms import Record
 from . import measures as m
@@ -14,15 +14,19 @@ from . import measures as m
 
 def disorder_entry(
     flows: PhaseFlows, disorders: Mapping[Pair, Record], transport: str
-) -> dict[str, Any]:
+) -> ReorderingEntry:
     """The `reordering` of a phase's entry in the summary, of its `reorder` records; nulls where
     frames are not seen."""
     frames = flows.destination.floats("frames")
     delivered = m.total_int(frames) if transports.of(transport).frames else None
     if not delivered:
-        return dict.fromkeys(
-            ("reordered_percent", "three_reordered_percent", "extent_mean", "extent_max", "worst")
-        )
+        return {
+            "reordered_percent": None,
+            "three_reordered_percent": None,
+            "extent_mean": None,
+            "extent_max": None,
+            "worst": None,
+        }
     came = dict(zip(flows.pairs, m.observed(frames), strict=True)) if disorders else {}
     found = [disorder for pair, disorder in disorders.items() if pair in came]
     reordered = sum(disorder["reordered"] for disorder in found)
@@ -39,7 +43,7 @@ def disorder_entry(
 
 def _worst(
     came: Mapping[Pair, float | None], disorders: Mapping[Pair, Record]
-) -> dict[str, Any] | None:
+) -> MostDisordered | None:
     shares = {
         pair: 100.0 * disorder["reordered"] / frames
         for pair, disorder in disorders.items()

@@ -19,14 +19,14 @@ def trial_facts(results: Iterable[PhaseResult]) -> TrialFacts:
     """Of all phases and networks of one trial. One that was not measured whole says nothing."""
     every = list(results)
     entries = [result.entry for result in every]
-    offered = [entry["offered_frames"] for entry in entries]
-    lost = [entry["lost_frames"] for entry in entries]
+    offered = m.total_int(entry["offered_frames"] for entry in entries)
+    lost = [entry["lost_frames"] for entry in entries if entry["lost_frames"] is not None]
     whole = all(entry["state"] == "complete" for entry in entries)
-    if not every or not whole or None in offered or None in lost or not sum(offered):
+    if not every or not whole or len(lost) < len(entries) or not offered:
         return TrialFacts()
     return TrialFacts(
-        offered=sum(offered),
-        lost=min(sum(offered), sum(max(0, count) for count in lost)),
+        offered=offered,
+        lost=min(offered, sum(max(0, count) for count in lost)),
         flooded=sum(entry["misdelivered_frames"] or 0 for entry in entries),
         tester_limited=any(entry["tester_limited"] for entry in entries),
         offered_fps=m.total([m.total(_fps(result.flows.source)) for result in every]),

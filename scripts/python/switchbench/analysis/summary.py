@@ -17,6 +17,8 @@ from ..base.format import of
 from ..base.model import PINGPONG, SCHEDULE, Run, Trial
 from ..config.clauses import clauses_sha256
 from ..records.directory import SCHEMA
+from ..records.document.findings import FindingEntry
+from ..records.document.trials import PhaseEntry, PlanEntry
 from ..records.expected import Expected
 from ..records.flows import PhaseRecords
 from ..records.latency import Histogram, figures
@@ -75,9 +77,9 @@ class Summary:
         self._open: dict[tuple[int, int], OpenTrial] = {}
         self._closed: set[tuple[int, int]] = set()
         self._nodes = {process.name for process in run.site.processes}
-        self._entries: list[dict[str, Any]] = []
+        self._entries: list[PhaseEntry] = []
         self.suite = SuiteTable()
-        self._plans: list[dict[str, Any]] = []
+        self._plans: list[PlanEntry] = []
         self._flows_seen: dict[tuple[int, int], int] = {}
         self._floors: dict[tuple[str, str, str], Histogram] = {}  # by node, transport and kind
         self._alarms: list[str] = []
@@ -134,7 +136,7 @@ class Summary:
         self._trials[trial.id, trial.repeat] = trial
         self._repeats.expect(trial)
 
-    def phases_of(self, trial: Trial) -> list[dict[str, Any]]:
+    def phases_of(self, trial: Trial) -> list[PhaseEntry]:
         """Of a trial that has ended: its phases in all networks."""
         return [entry for entry in self._entries if entry["trial"] == trial.id]
 
@@ -142,7 +144,7 @@ class Summary:
         """Whether the trial is to be run, as far as the repeats before it tell."""
         return self._repeats.needed(trial)
 
-    def findings(self) -> list[dict[str, Any]]:
+    def findings(self) -> list[FindingEntry]:
         """What went wrong in the trials that have ended so far."""
         return self._findings.summary()
 
@@ -357,9 +359,7 @@ class Summary:
         self._other_traffic = OtherTraffic()
         self._findings.forget_clean()
 
-    def _value(
-        self, trial: Trial, plan: dict[str, Any], entries: list[dict[str, Any]]
-    ) -> float | None:
+    def _value(self, trial: Trial, plan: PlanEntry, entries: list[PhaseEntry]) -> float | None:
         """What this repeat adds to the mean over repeats."""
         rate = repeat_value(plan, entries)
         waits = trial.traffic == SCHEDULE and rate is not None

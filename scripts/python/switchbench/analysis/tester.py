@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..records.document.trials import TesterLimitEntry
 from ..records.flows import Ends, PhaseFlows
 from ..records.rows import Bools, Floats, Rows
 from . import measures as m
@@ -43,6 +44,17 @@ class HostLimit:
         if self.window_error_percent is not None:
             words.append(f"its window was {self.window_error_percent:.1f} % off its length")
         return ", ".join(words)
+
+    def entry(self) -> TesterLimitEntry:
+        """The summary's."""
+        return {
+            "port": self.port,
+            "shortfall_percent": self.shortfall_percent,
+            "dropped_frames": self.dropped_frames,
+            "start_delay_ms": self.start_delay_ms,
+            "window_error_percent": self.window_error_percent,
+            "reason": self.reason,
+        }
 
 
 def windows_off(flows: PhaseFlows, window_s: float | None) -> Bools:

@@ -13,9 +13,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..base.model import IPDV, LATENCY_FIGURES, LATENCY_KINDS, ONE_WAY, PERCENTILES
-
-Record = dict[str, Any]
+from ..base.model import IPDV, LATENCY_FIGURES, ONE_WAY, PERCENTILES, PINGPONG, ROUND_TRIP
+from .document.times import Figures, Latency, TimesEntry, WorstFlow
+from .record_forms import Record
 
 NS_PER_US = 1000.0
 
@@ -171,7 +171,7 @@ def merged(parts: Iterable[Histogram]) -> Histogram:
     return total
 
 
-def figures(kind: str, times: Histogram | None) -> dict[str, Any]:
+def figures(kind: str, times: Histogram | None) -> Figures:
     """What the summary says of one kind: microseconds, and why what is None is so."""
     times = times or Histogram()
     values, reasons = _values(kind, times)
@@ -179,15 +179,24 @@ def figures(kind: str, times: Histogram | None) -> dict[str, Any]:
         reason = _refusal(name, value, times)
         if reason is not None:
             values[name], reasons[name] = None, reason
+    shown = {
+        name: None if value is None else round(value / NS_PER_US, 3)
+        for name, value in values.items()
+    }
     return {
         "unit": "us",
         "count": times.count,
         "lost": times.lost,
         "bound": None if times.bound_ns is None else times.bound_ns / NS_PER_US,
-        **{
-            name: None if value is None else round(value / NS_PER_US, 3)
-            for name, value in values.items()
-        },
+        "min": shown["min"],
+        "mean": shown["mean"],
+        "p50": shown["p50"],
+        "p90": shown["p90"],
+        "p99": shown["p99"],
+        "p99_9": shown["p99_9"],
+        "p99_99": shown["p99_99"],
+        "max": shown["max"],
+        "pdv": shown["pdv"],
         "reasons": reasons,
     }
 
@@ -273,18 +282,24 @@ def _is_cut(times: Histogram) -> bool:
 
 def phase_latency(
     flows: Mapping[tuple[str, str], Mapping[str, Histogram]],
-) -> dict[str, dict[str, Any] | None]:
+) -> Latency:
     """A phase's, by kind: of all its flows together, and the flow with the greatest p99."""
-    found: dict[str, dict[str, Any] | None] = {}
-    for kind in LATENCY_KINDS:
-        of_kind = {ends: times[kind] for ends, times in flows.items() if kind in times}
-        found[kind] = None
-        if of_kind:
-            found[kind] = figures(kind, merged(of_kind.values())) | {"worst": _worst(kind, of_kind)}
-    return found
+
+    def of(kind: str) -> TimesEntry | None:
+        found = {ends: times[kind] for ends, times in flows.items() if kind in times}
+        if not found:
+            return None
+        return {**figures(kind, merged(found.values())), "worst": _worst(kind, found)}
+
+    return {
+        "one_way": of(ONE_WAY),
+        "ipdv": of(IPDV),
+        "round_trip": of(ROUND_TRIP),
+        "pingpong": of(PINGPONG),
+    }
 
 
-def _worst(kind: str, found: Mapping[tuple[str, str], Histogram]) -> dict[str, Any] | None:
+def _worst(kind: str, found: Mapping[tuple[str, str], Histogram]) -> WorstFlow | None:
     known = [
         (value, ends)
         for ends, times in found.items()

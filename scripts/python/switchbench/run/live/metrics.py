@@ -234,7 +234,7 @@ def _findings(state: RunState) -> Metric:
     found = GaugeMetricFamily(
         "switchbench_findings", "What was found so far, by kind.", labels=("kind",)
     )
-    kinds = Counter(finding["kind"] for finding in state.findings)
+    kinds = Counter[str](finding["kind"] for finding in state.findings)
     for kind in SENTENCES:
         found.add_metric((kind,), kinds[kind])
     return found

@@ -16,6 +16,7 @@ from typing import Any
 from ...analysis.found import Found
 from ...base import format
 from ...base.model import Run, Trial
+from ...records.document.findings import FindingEntry
 from ...records.records import Record
 from .loss import LossTable, PhaseLoss
 
@@ -119,7 +120,7 @@ class RunState:
         self._found.turn()
 
     @property
-    def findings(self) -> list[dict[str, Any]]:
+    def findings(self) -> list[FindingEntry]:
         """As the summary will have them, of the trials that have ended."""
         return self._found.findings
 
