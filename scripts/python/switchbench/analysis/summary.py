@@ -314,7 +314,8 @@ class Summary:
                 self._ports.add(result, trial.transport)
                 self._findings.add(result)
                 self._judge.add(result)
-                self.suite.add(result)
+                if trial.search is not None:
+                    self.suite.add(result)
                 alarms = [
                     *contradiction(result),
                     *windows_above_line(result, self._run.site),
