@@ -10,13 +10,14 @@ import numpy as np
 from ..records.flows import Pair
 from . import measures as m
 
-MORE = 1.0005  # than the line: clocks differ, and a window has a frame more or less
+MORE = 1.005  # than the line: clocks differ, and senders catch up in a window
 UNSURE = 0.02  # of what was sent for the port: rates are the window's, losses the whole phase's
 
 
 def offered_shares(result: m.PhaseResult) -> dict[str, float]:
     """What was offered to each port that was offered more than its line, as a share of it."""
-    asked = m.sum_by_port(result.flows.ends("dst"), m.offered_line_bps(result.flows))
+    rates = np.fmin(m.offered_line_bps(result.flows), m.intended_line_bps(result.flows))
+    asked = m.sum_by_port(result.flows.ends("dst"), rates)
     shares = {
         port: bps / result.lines[port]
         for port, bps in asked.items()
