@@ -98,7 +98,8 @@ def test_blocking_and_backpressure_of_rfc2889(tmp_path: Path, blocks: bool) -> N
     where = (
         site(queueing="input", faults=slow)
         if blocks
-        else site(queue="256KiB", pause={"send": True})
+        # At twice the rate the sender's ring is full, and its trials are the tester's.
+        else site(queue="256KiB", pause={"send": True}) | {"rate": "10M"}
     )
     conf = {"suite": "rfc2889", "subtests": ["congestion-control"], "frame_size": 1518}
     done = runs.run(tmp_path, conf | {"site": where})
