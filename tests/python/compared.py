@@ -16,7 +16,7 @@ import synthetic
 from switchbench.analysis.summary import Summary
 from switchbench.base.model import Load, Trial
 from switchbench.cli.main import main
-from switchbench.compare import document
+from switchbench.compare import form
 from switchbench.records.directory import RECORDS, RunDirectory
 
 WINDOW_S = 1.0
@@ -104,6 +104,6 @@ def balance(capsys: pytest.CaptureFixture[str], *words: object) -> dict[str, Any
     capsys.readouterr()
     assert main(["compare", *map(str, words), "--balance", "--json", "-"]) == 0
     value: dict[str, Any] = json.loads(capsys.readouterr().out)
-    Draft202012Validator(document.schema()).validate(value)
+    Draft202012Validator(form.schema()).validate(value)
     found: dict[str, Any] = value["balance"]
     return found

@@ -15,7 +15,7 @@ from compared import Repeats, make, rate_mbps
 from simulated import Choice, simulate
 from switchbench.base.format import signed
 from switchbench.cli.main import main
-from switchbench.compare import differences, document, measures
+from switchbench.compare import differences, form, measures
 from switchbench.render.compare import tables
 
 SLOW = Repeats([(7000, 6800), (7010, 6810), (6990, 6790)])
@@ -26,7 +26,7 @@ def result(capsys: pytest.CaptureFixture[str], *words: object, status: int = 0) 
     """What the command writes as JSON, which is of its form."""
     assert main(["compare", *map(str, words), "--json", "-"]) == status
     value: dict[str, Any] = json.loads(capsys.readouterr().out)
-    Draft202012Validator(document.schema()).validate(value)
+    Draft202012Validator(form.schema()).validate(value)
     return value
 
 

@@ -15,7 +15,7 @@ from compared import Repeats, make, rate_mbps
 from foreign_data import FOREIGN, bring_in
 from switchbench.analysis.columns import FlowColumns
 from switchbench.cli.main import main
-from switchbench.compare import document
+from switchbench.compare import form
 from switchbench.compare.shared import slowest_rank_mbps
 from switchbench.records.directory import SUMMARY, replace_json
 
@@ -29,7 +29,7 @@ def shared(
     capsys.readouterr()
     assert main(["compare", *map(str, words), "--json", "-"]) == status
     value: dict[str, Any] = json.loads(capsys.readouterr().out)
-    Draft202012Validator(document.schema()).validate(value)
+    Draft202012Validator(form.schema()).validate(value)
     rows = {(row["measure"], row["ranks"], row["size"]): row for row in value["shared"]["rows"]}
     return value["shared"]["programs"], rows
 

@@ -17,7 +17,7 @@ from compared import balance
 from switchbench.analysis.summary import Summary
 from switchbench.base.model import Trial
 from switchbench.cli.main import main
-from switchbench.compare import comparison, document, subjects
+from switchbench.compare import comparison, form, subjects
 from switchbench.compare.systems import Compute
 from switchbench.records.directory import RECORDS, SUMMARY, RunDirectory, replace_json
 from switchbench.render.compare import charts
@@ -94,7 +94,7 @@ def rows(
     capsys.readouterr()
     assert main(["compare", *map(str, words), "--json", "-"]) == status
     value: dict[str, Any] = json.loads(capsys.readouterr().out)
-    Draft202012Validator(document.schema()).validate(value)
+    Draft202012Validator(form.schema()).validate(value)
     (one,) = value["comparisons"]
     titles = [pair["baseline"]["title"] for pair in one["pairs"]]
     return value, {(titles[row["pair"]], row["measure"]): row for row in one["plans"]}

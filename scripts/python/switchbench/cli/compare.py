@@ -127,7 +127,7 @@ def main(args: argparse.Namespace) -> int:
     status = 0 if compared.whole else ConfigurationError.status
     if args.html:
         page.write(compared, args.html)
-    value = document.document(compared, status)
+    value = document.document(compared, compared.whole)
     if args.json == "-":
         json.dump(value, sys.stdout, indent=1, ensure_ascii=False)
         print()

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Final, Literal
 
 import numpy as np
 
@@ -22,8 +22,13 @@ from .measures import MEASURES, ComparedMeasure, Entry, of_output, with_times
 from .subjects import Case, Subject
 from .welch import Floats
 
-BETTER, WORSE, DIFFERS = "better", "worse", "differs"
-SAME, UNSURE, UNKNOWN = "same", "not sure", "not known"
+Verdict = Literal["better", "worse", "differs", "same", "not sure", "not known"]
+BETTER: Final = "better"
+WORSE: Final = "worse"
+DIFFERS: Final = "differs"
+SAME: Final = "same"
+UNSURE: Final = "not sure"
+UNKNOWN: Final = "not known"
 Columns = Sequence[Sequence[Entry]]  # of each phase its repeats
 
 ONE_REPEAT = "one repeat: no interval"
@@ -49,7 +54,7 @@ class DifferenceRow:
     p: float | None = None  # of so large a difference, if there were none
     p_adjusted: float | None = None  # corrected for how many were asked (Holm)
     dependent: bool = False  # repeats followed each other: the interval is wider for it
-    verdict: str = UNKNOWN
+    verdict: Verdict = UNKNOWN
     reason: str | None = None  # why there is no interval
 
     @property
@@ -106,7 +111,7 @@ def _judged(row: DifferenceRow, confidence: float) -> DifferenceRow:
     """With its verdict, and why there is no interval."""
     if row.difference is None:
         return replace(row, reason=ONE_SIDE)
-    word = BETTER if row.difference * row.measure.better > 0 else WORSE
+    word: Verdict = BETTER if row.difference * row.measure.better > 0 else WORSE
     if row.p_adjusted is not None:
         return replace(row, verdict=word if row.p_adjusted < 1.0 - confidence else UNSURE)
     if min(row.counts) < 2:

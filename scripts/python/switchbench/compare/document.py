@@ -1,37 +1,42 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A comparison as one value for other programs; its form is schema/comparison.schema.json."""
+"""A comparison as one value for other programs, in the form of form.py."""
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict
-from functools import cache
-from importlib.resources import files
-from typing import Any
+from typing import cast
 
 from . import shared
 from .balance import Axis, Basis
 from .comparison import Compared, Comparison
 from .differences import DifferenceRow
+from .form import (
+    AxisValue,
+    BasisValue,
+    CaseValue,
+    ComparedValue,
+    ComparisonDocument,
+    DifferingValue,
+    ResultValue,
+    RowValue,
+    SharedRowValue,
+    SystemValue,
+)
 from .settings import Differing
 from .subjects import Case, Subject
 from .systems import Compute
 
-SCHEMA = "switchbench-comparison/2"
 
-Value = dict[str, Any]
-
-
-def document(comparison: Comparison, status: int) -> Value:
-    """`status`: the command's."""
+def document(comparison: Comparison, complete: bool) -> ComparisonDocument:
+    """`complete`: whether all could be compared."""
     asked = comparison.asked
     return {
-        "schema": SCHEMA,
-        "exit_status": status,
+        "schema": "switchbench-comparison/2",
+        "exit_status": 0 if complete else 2,
         "confidence_percent": 100 * asked.confidence,
         "baseline": comparison.subjects[0].name,
         "results": [
-            _result(subject) | {"hpl_flops": compute.hpl, "stream_bytes_per_s": compute.stream}
+            _result(subject, compute)
             for subject, compute in zip(comparison.subjects, comparison.compute, strict=True)
         ],
         "question": [_differing(one) for one in comparison.question],
@@ -42,7 +47,7 @@ def document(comparison: Comparison, status: int) -> Value:
             "axes": [_axis(axis) for axis in comparison.balance.axes],
             "left_out": comparison.balance.left_out,
             "systems": [
-                {"result": subject.name} | _system(one)
+                _system(subject.name, one)
                 for subject, systems in zip(comparison.subjects, comparison.systems, strict=True)
                 for one in systems
             ],
@@ -56,16 +61,8 @@ def document(comparison: Comparison, status: int) -> Value:
     }
 
 
-@cache
-def schema() -> Value:
-    """The JSON Schema (draft 2020-12) of the document."""
-    text = files(__package__).joinpath("schema/comparison.schema.json").read_text("utf-8")
-    loaded: Value = json.loads(text)
-    return loaded
-
-
-def _result(subject: Subject) -> Value:
-    run = subject.measured.summary.get("run") or {}
+def _result(subject: Subject, compute: Compute) -> ResultValue:
+    run = subject.measured.summary["run"]
     return {
         "name": subject.name,
         "directory": str(subject.directory),
@@ -73,14 +70,16 @@ def _result(subject: Subject) -> Value:
         "started": run.get("started"),
         "status": subject.measured.summary.get("status"),
         "settings": subject.settings,
+        "hpl_flops": compute.hpl,
+        "stream_bytes_per_s": compute.stream,
     }
 
 
-def _differing(one: Differing) -> Value:
+def _differing(one: Differing) -> DifferingValue:
     return {"of": one.of or None, "setting": one.setting, "values": list(one.values)}
 
 
-def _compared(one: Compared) -> Value:
+def _compared(one: Compared) -> ComparedValue:
     return {
         "result": one.match.other.name,
         "pairs": [
@@ -96,12 +95,12 @@ def _compared(one: Compared) -> Value:
     }
 
 
-def _case(case: Case) -> Value:
+def _case(case: Case) -> CaseValue:
     trials = [plan["trial"] for plan in case.measured]
     return {"title": case.title, "settings": case.settings, "trials": trials}
 
 
-def _row(row: DifferenceRow) -> Value:
+def _row(row: DifferenceRow) -> RowValue:
     return {
         "pair": row.pair,
         "of": row.of or None,
@@ -124,7 +123,7 @@ def _row(row: DifferenceRow) -> Value:
     }
 
 
-def _axis(axis: Axis) -> Value:
+def _axis(axis: Axis) -> AxisValue:
     return {
         "name": axis.name,
         "title": axis.title,
@@ -136,16 +135,17 @@ def _axis(axis: Axis) -> Value:
     }
 
 
-def _basis(basis: Basis) -> Value:
+def _basis(basis: Basis) -> BasisValue:
     return {"phases": basis.phases, "phases_of_plan": basis.of, "times": list(basis.times)}
 
 
-def _system(one: Compute) -> Value:
+def _system(result: str, one: Compute) -> SystemValue:
     known = {name: value for name, value in asdict(one).items() if name != "several"}
-    return known | {"ring_by_hpl": one.ratio("ring"), "stream_by_hpl": one.ratio("stream")}
+    ratios = {"ring_by_hpl": one.ratio("ring"), "stream_by_hpl": one.ratio("stream")}
+    return cast("SystemValue", {"result": result, **known, **ratios})
 
 
-def _shared(row: shared.SharedRow) -> Value:
+def _shared(row: shared.SharedRow) -> SharedRowValue:
     return {
         "measure": row.key.measure,
         "ranks": row.key.ranks,

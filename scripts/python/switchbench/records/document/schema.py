@@ -36,8 +36,13 @@ def adapter() -> TypeAdapter[SummaryDocument]:
 @cache
 def summary_schema() -> dict[str, Any]:
     """The JSON Schema (draft 2020-12) of the summary."""
-    made = adapter().json_schema(schema_generator=_Form)
-    return {"$schema": _Form.schema_dialect, **made, "title": TITLE}
+    return schema_of(adapter(), TITLE)
+
+
+def schema_of(made: TypeAdapter[Any], title: str) -> dict[str, Any]:
+    """The JSON Schema (draft 2020-12) of a document's types."""
+    form = made.json_schema(schema_generator=_Form)
+    return {"$schema": _Form.schema_dialect, **form, "title": title}
 
 
 def main() -> None:
