@@ -251,8 +251,18 @@ def test_the_first_screen_says_what_matters(chromium: Any, golden_page: Path) ->
     assert box["y"] + box["height"] <= SCREEN["height"]
     words = glance.inner_text()
     assert "8 of 8 ports at 95 % of line" in words
-    wanted = ("node1:e0", "0\nof 1,006,259 frames", "µs", "Tester", "Findings")
+    wanted = (
+        "node1:e0",
+        "0\nof 1,006,259 frames",
+        "µs",
+        "Tester",
+        "Findings\n1 info",
+        "Colours reach",
+    )
     assert all(said in words for said in wanted)
+    title = glance.locator(".block h3")
+    assert title.evaluate("place => place.scrollWidth <= place.clientWidth")  # nothing is cut
+    assert title.inner_text().endswith("1518 B frames, 95 % of line")
     assert glance.locator("[data-figure]").count() == 1
     page.context.close()
 

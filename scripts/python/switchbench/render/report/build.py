@@ -87,7 +87,7 @@ class _Page:
         run = self._summary["run"]
         words = PageWords(
             f"{self.measured.directory.resolve().name} · {run.get('started', 'unknown time')}",
-            "What this network does when every port is busy",
+            f"Results of {self.measured.directory.resolve().name}",
             [_footer(run)],
             "This report is not whole.",
             self.damage,

@@ -62,6 +62,7 @@ class Figure:
     section: str  # of sections.py
     height: int = 420  # pixels, at the page's full width
     disagrees: bool = False  # a prediction with what was measured
+    scale: str = ""  # of a map's colours, a sentence of the definition
 
 
 def colours(values: NDArray[Any], unit: str) -> tuple[dict[str, Any], str]:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from ...base import format
@@ -50,6 +51,10 @@ def glance(summary: SummaryDocument, figure: Figure | None = None) -> Glance:
     tiles = [
         Tile(line.label, line.value, line.said, _ABOUT[line.label], _MOODS[line.style])
         for line in sorted(lines, key=lambda line: list(_ABOUT).index(line.label))
+    ]
+    every = findings(summary)
+    tiles = [
+        replace(t, text=every[0].text) if every and t.label == "Findings" else t for t in tiles
     ]
     tiles += _slowest(summary)
     found, verdict = first_screen.ports_at_load(summary), summary.get("verdict")
@@ -181,7 +186,7 @@ def found(summary: SummaryDocument) -> list[Part | None]:
         some = [one for one in every if one.severity == severity]
         parts.append(sentences(title, [one.text for one in some], mark))
         parts += [
-            Details(f"{format.of(len(one.parts), 'part')} of: {one.text}", "\n".join(one.parts))
+            Details(f"One by one ({len(one.parts):,})", "\n".join(one.parts))
             for one in some
             if len(one.parts) > 1
         ]

@@ -221,6 +221,7 @@ def _figure(
         layout=_layout(axis),
         section=WHOM,
         height=_PIXELS,
+        scale=said.strip(),
     )
 
 

@@ -62,14 +62,13 @@ function fitted(data, layout, width) {
   for (const [name, value] of Object.entries(narrow)) {
     thin[name] = typeof value === "object" ? { ...layout[name], ...value } : value;
   }
-  const lying = data.map((trace) => (trace.colorbar ? { ...trace, colorbar: lyingBar(trace.colorbar) } : trace));
-  if (data.some((trace) => trace.colorbar)) thin.height = Math.min(layout.height, width + 200);
-  return { data: lying, layout: thin };
-}
-
-function lyingBar(bar) {
-  const title = { ...bar.title, side: "top" };
-  return { ...bar, title, orientation: "h", thickness: 12, x: 0.5, y: 1, yanchor: "bottom", ypad: 26, len: 1 }; // above modules' names
+  if (!data.some((trace) => trace.colorbar)) return { data, layout: thin };
+  const named = layout.annotations?.length ? 24 : 0; // modules' names are between bar and map
+  thin.margin = { ...thin.margin, t: 64 + named };
+  thin.height = Math.min(layout.height, width + 120 + named);
+  const lying = { orientation: "h", thickness: 12, x: 0.5, len: 1, yref: "container", y: 1, yanchor: "top", ypad: 0 };
+  const bar = ({ title, ...rest }) => ({ ...rest, title: { ...title, side: "top" }, ...lying });
+  return { data: data.map((trace) => (trace.colorbar ? { ...trace, colorbar: bar(trace.colorbar) } : trace)), layout: thin };
 }
 
 function applyTheme() {
