@@ -71,7 +71,7 @@ class RowValue(TypedDict):
     """One measure of one thing in two results."""
 
     pair: Annotated[Count, _about("Place of its pair in `pairs`")]
-    of: Annotated[str | None, _about("The phase or flow; null: the whole plan")]
+    of: Annotated[str | None, _about("The phase or flow; null: all phases together")]
     measure: str
     unit: str
     better: Better
