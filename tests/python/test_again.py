@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 
-from switchbench.analysis.remake import remade
-from switchbench.analysis.summary import gather
+from switchbench.analysis.remake import gather, remade
 from switchbench.base.errors import RunError
 from switchbench.base.model import Run
 from switchbench.plan.again import trials_again

@@ -197,12 +197,16 @@ def _tester(summary: SummaryDocument) -> Line:
     """How far the tester itself was the limit, and what it takes of a round trip."""
     trials = summary["trials"]
     limited = [entry for entry in trials if entry["tester_limited"]]
-    loops = [loop["p50"] for loop in summary["loopback_baselines"] if loop["kind"] == "round_trip"]
-    known = [time for time in loops if time is not None]
+    loops = [
+        f"loopback {name} {format.digits(loop['p50'])} µs"
+        for kind, name in (("round_trip", "RTT"), ("one_way", "one way"))
+        for loop in summary["loopback_baselines"]
+        if loop["kind"] == kind and loop["p50"] is not None
+    ]
     again = summary["run"].get("remeasured_phases", 0)
     also = [f"{format.of(again, 'phase')} measured again"] if again else []
     if not limited:
-        also += [f"loopback RTT {format.digits(min(known))} µs"] if known else []
+        also += loops[:1]
         return Line("Tester", "not the limit", "; ".join(["in any phase", *also]), between=" ")
     short = [
         percent
