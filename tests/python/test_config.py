@@ -380,7 +380,8 @@ REFUSED = {
     ),
     "a site that is not there": (
         "switchbench: 1\nsite: nowhere.yaml\n",
-        '2: site: there is no file "nowhere.yaml", and labs are model-e7, model-e7-constant, '
+        '2: site: there is no file "nowhere.yaml", and labs are hidden-fault, model-e7, '
+        "model-e7-constant, "
         "model-figure1-collapse, model-figure1-good, model-figure1-saturated, model-good, "
         "one-switch, open, rauch-e7, rauch-er16, rauch-maintenance, rauch-myrinet, salmon-36, "
         "salmon-cajun, salmon-paths, sixty-four, tree, two-modules, two-racks or "

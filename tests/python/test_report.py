@@ -71,8 +71,8 @@ def test_definitions_are_those_of_the_page() -> None:
 
 def test_a_definition_is_description_and_formula() -> None:
     words = definitions.definition("throughput.min_percent_of_line")
-    assert words == "The least of these ports. Formula: the least of these ports" or (
-        "Formula: the least of these ports" in words
+    assert (
+        words == "Percent of line of the worst receiving port. Formula: the lowest of these ports"
     )
     assert "RFC 2285" in definitions.definition("offered_load")
     assert definitions.definition("no such key") == ""

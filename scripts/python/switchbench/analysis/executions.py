@@ -2,8 +2,8 @@
 """What goes by steps: times of repetitions by rank, put together as IMB, HPCC and we do.
 
 Each rank times its own repetitions, from behind a barrier until its last step is complete. Formulas
-are in doc/reference/measures.md, "Steps"; doc/how-to/hpcc-imb.md lays them beside those of IMB and
-HPCC.
+are in doc/reference/measures.md, "Dependent steps"; doc/how-to/hpcc-imb.md lays them beside those
+of IMB and HPCC.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ other traffic take its place?
 
 Our own counts (frames offered and verified) are compared with those of the ports' drivers and
 interfaces, whose differences over the phase stand in the `port` records. Formulas:
-doc/reference/measures.md, "Where it went missing".
+doc/reference/measures.md, "Loss by location".
 """
 
 from __future__ import annotations

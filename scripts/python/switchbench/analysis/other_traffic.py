@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Frames at our ports that are none of the run's: said for each port, because they take line rate
-from the load (doc/reference/measures.md, "Where it went missing")."""
+from the load (doc/reference/measures.md, "Loss by location")."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What the tester itself may have limited, by port: its host, and not the network
-(doc/reference/measures.md, "My host or the network")."""
+(doc/reference/measures.md, "Tester-limited")."""
 
 from __future__ import annotations
 

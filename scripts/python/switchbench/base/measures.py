@@ -84,12 +84,12 @@ _THROUGHPUT = (
           "Payload rate of a flow in the window, mean over flows",
           "mean of the flows that were observed, Mbit/s", _FLOWS),
     _rate("throughput_min", "min flow", "min", "min", "Payload rate of the slowest flow",
-          "least of the flows that were observed, Mbit/s"),
+          "lowest of the flows that were observed, Mbit/s"),
     _rate("throughput_max", "max flow", "max", "max", "Payload rate of the fastest flow",
-          "greatest of the flows that were observed, Mbit/s"),
+          "highest of the flows that were observed, Mbit/s"),
     Measure("throughput_min_interval", "lowest interval", "Mbit/s", MORE, RATE, "min",
             "Lowest payload rate of a flow in an interval, Mbit/s",
-            "least over flows and spans of: payload of the span x 8 / its length, Mbit/s; "
+            "lowest over flows and intervals of: payload x 8 / its length, Mbit/s; "
             "`slowest` names flow and time. As a clause's measure: `throughput_min_interval`",
             "intervals.min"),
     _rate("throughput_total", "all flows", "total", "min",
@@ -100,7 +100,7 @@ _THROUGHPUT = (
           "mean over *receiving ports* of: layer-1 bits delivered to the port in the window / "
           "(window x the port's line rate)", _PORTS, "%", PERCENT),
     _rate("min_percent_of_line", "min port", "min_percent_of_line", "min",
-          "Percent of line of the receiving port that got least", "the least of these ports",
+          "Percent of line of the worst receiving port", "the lowest of these ports",
           unit="%", format=PERCENT),
     Measure("uniformity_percent", "uniformity", "%", MORE, PERCENT, "min",
             "Percent of line of the worst port by that of the median port of the phase",
@@ -151,10 +151,10 @@ _FRAMES = (
            "PAUSE and PFC frames received (IEEE 802.3, 31B; 802.1Q, 36)",
            "PAUSE and PFC received by our ports: the network's doing", of_network=False),
     _count("retransmitted_segments", "retransmitted segments",
-           "TCP segments sent again; null for frames", "TCP_INFO of all streams", _FLOWS,
+           "Retransmitted TCP segments; null for frames", "TCP_INFO of all streams", _FLOWS,
            "segments", of_network=False),
     _count("retransmitted_packets", "retransmitted packets",
-           "RDMA packets sent again, by the devices' counters; null where they have none",
+           "Retransmitted RDMA packets, by the devices' counters; null where they have none",
            "verbs: differences of the devices' own counters over the phase, sum over the ports "
            "(doc/how-to/verbs.md); null where no device has one", unit="packets", of_network=False),
     _count("lost_messages", "lost messages",
@@ -172,7 +172,7 @@ _TIME = (
             "latest less earliest real stop of all ranks of the run, on the run's clock; null "
             "without a common clock"),
     _of_run("elapsed_s", "time", "s", "sum", "From the agreed start to the end of the phase",
-            "greatest over nodes of: end of the phase - its agreed start"),
+            "max over nodes of: end of the phase - its agreed start"),
     _of_run("cpu_s_per_gb", "CPU", "s/GB", "max",
             "cpu_s for each 10^9 payload bytes delivered in this network",
             "`cpu_s` / (payload delivered in this network / 10^9 bytes)"),

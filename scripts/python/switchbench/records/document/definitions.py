@@ -28,10 +28,10 @@ WORDS = "definitions.json"
 _PREFIXES = {
     "Interval results": "intervals.",
     "Order": "reordering.",
-    "Where it went missing": "loss_location.",
+    "Loss by location": "loss_location.",
     "Repeats": "statistics.",
     "Transports side by side": "comparisons.",
-    "Steps": "steps.functions.points.",
+    "Dependent steps": "steps.functions.points.",
 }
 
 # Parts of the summary whose keys are known without those before them.
