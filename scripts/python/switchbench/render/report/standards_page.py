@@ -9,11 +9,14 @@ writes it below the page's mark. A test fails while it is out of date.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import TypeVar
 
 from ...search.suites import SUITES
 from ...search.suites.declaration import Suite
+
+T = TypeVar("T")
 
 _MARK = "<!-- made of search/suites/ -->\n"
 
@@ -38,10 +41,12 @@ def _part(suite: Suite) -> Iterator[str]:
     yield ""
     yield "| measure | unit | what it is |"
     yield "| --- | --- | --- |"
-    for each in suite.subtests:
-        for value in each.values:
-            name = value.key if value.of_setting else f"{suite.name}.{value.key}"
-            yield f"| `{name}` | {value.unit or 'count'} | {value.definition} |"
+    values = [value for each in suite.subtests for value in each.values]
+    for (unit, definition), names in _joined(
+        ((v.unit or "count", v.definition), v.key if v.of_setting else f"{suite.name}.{v.key}")
+        for v in values
+    ):
+        yield f"| {', '.join(f'`{name}`' for name in names)} | {unit} | {definition} |"
     yield ""
     yield "| parameter | as the document has it | in a lab (`profile: quick`) |"
     yield "| --- | --- | --- |"
@@ -51,13 +56,25 @@ def _part(suite: Suite) -> Iterator[str]:
     yield ""
     yield "| section | word | what the report has to say | where it does |"
     yield "| --- | --- | --- | --- |"
-    for one in suite.statements:
-        yield f"| {one.section} | {one.word} | {one.asks} | {one.where} |"
+    for (word, asks), ones in _joined(((s.word, s.asks), s) for s in suite.statements):
+        sections = ", ".join(dict.fromkeys(one.section for one in ones))
+        wheres = ", ".join(dict.fromkeys(one.where for one in ones))
+        yield f"| {sections} | {word} | {asks} | {wheres} |"
     yield ""
     yield "Deviations from the document:"
     yield ""
     for line in suite.deviations:
         yield f"- {line}"
+
+
+def _joined(
+    pairs: Iterable[tuple[tuple[str, str], T]],
+) -> Iterable[tuple[tuple[str, str], list[T]]]:
+    """What differs, by what is the same, in the order of its first mention."""
+    found: dict[tuple[str, str], dict[T, None]] = {}
+    for same, other in pairs:
+        found.setdefault(same, {})[other] = None
+    return [(same, list(others)) for same, others in found.items()]
 
 
 def main(path: str) -> None:
