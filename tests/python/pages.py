@@ -22,6 +22,8 @@ ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "doc" / "reference"
 HEAD = "<!-- SPDX-License-Identifier: BSD-3-Clause -->\n<!-- made by tests/python/pages.py -->\n"
 
+PLAIN = ("number", "integer", "string", "boolean", "object", "any")
+
 # An option that as many commands have, in the same words, is described once.
 SHARED = 3
 
@@ -148,7 +150,7 @@ def results() -> str:
         for key, value in schema["properties"].items()
     ]
     head = [cells("key", "type", "meaning"), cells("---", "---", "---")]
-    parts += ["\n".join([*head, *rows, ""]), "## Types\n"]
+    parts += ["\n".join([*head, *rows, ""]), "## Types\n\nPlain values stand without a type.\n"]
     named = {name: part for name, part in schema["$defs"].items() if part.get("properties")}
     rows = [cells(f"`{name}`", ", ".join(_keys(part))) for name, part in sorted(named.items())]
     parts.append("\n".join([cells("type", "keys"), cells("---", "---"), *rows, ""]))
@@ -156,10 +158,10 @@ def results() -> str:
 
 
 def _keys(part: Mapping[str, Any]) -> Iterator[str]:
-    """Numbers, the most common, without their type."""
+    """Plain values without their type: numbers, texts, truth values."""
     for key, value in part["properties"].items():
         shown = _type(value)
-        plain = shown.removesuffix(" or null") in ("number", "integer")
+        plain = shown.removesuffix(" or null") in PLAIN
         yield f"`{key}`" if plain else f"`{key}` ({shown})"
 
 

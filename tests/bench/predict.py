@@ -9,7 +9,7 @@ before. And an all-to-all of 4,096 ranks on a tree of three levels: processor ti
 a user runs it, with all models that it asks of so many flows, and of its engine. About four
 minutes; there is no peer.
 
-    tests/bench/foretell.py [--rounds 5]
+    tests/bench/predict.py [--rounds 5]
 """
 
 from __future__ import annotations
