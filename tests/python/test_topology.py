@@ -28,6 +28,7 @@ SHIPPED = {
     "rauch-myrinet": (60, 10_000_000, (0, 0)),
     "sixty-four": (64, 10_000_000, (0, 0)),
     "verbs-guests": (4, UNSHAPED, (0, 0)),
+    "hidden-fault": (6, 50_000_000, (0, 0)),
     "model-good": (8, 100_000_000, (0, 0)),
     "model-figure1-good": (24, 10_000_000, (0, 0)),
     "model-figure1-collapse": (24, 10_000_000, (0, 0)),
@@ -38,7 +39,11 @@ SHIPPED = {
     "salmon-cajun": (36, 10_000_000, (1, 200_000_000)),
     "salmon-paths": (9, 100_000_000, (2, 200_000_000)),
 }
-QUEUES = {"one-switch": 262_144, "model-good": 262_144}  # 131,072 elsewhere, and
+QUEUES = {
+    "one-switch": 262_144,
+    "model-good": 262_144,
+    "hidden-fault": 262_144,
+}  # 131,072 elsewhere, and
 MODEL_QUEUE = 65_536  # where a modelled switch stands for one of the paper's
 
 
