@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -14,6 +15,7 @@ import pytest
 from foreign_data import FOREIGN as DATA
 from foreign_data import bring_in
 from schemas import validate_summary
+from switchbench.base.errors import ConfigurationError
 from switchbench.cli.main import main
 from switchbench.importers import kinds
 from switchbench.importers.measures import COMMON
@@ -232,6 +234,66 @@ def test_a_read_takes_the_whole_round_trip(tmp_path: Path) -> None:
     assert all(one.comparable is None for one in figures)
 
 
+# --- what holds for every program ----------------------------------------------------------------
+
+FILES = sorted(path.name for path in DATA.iterdir() if path.suffix != ".md")
+every = pytest.mark.parametrize("name", FILES)
+
+
+def test_every_program_has_a_file_here() -> None:
+    assert {kinds.read(DATA / name).figures[0].tool for name in FILES} == {
+        kind.tool for kind in kinds.KINDS
+    }
+
+
+@every
+def test_a_file_is_known_by_one_reader(name: str) -> None:
+    knowing = [kind.tool for kind in kinds.KINDS if kind.knows((DATA / name).read_text())]
+    assert knowing == [kinds.read(DATA / name).figures[0].tool]
+
+
+@every
+def test_each_figure_says_what_it_is(name: str) -> None:
+    for figure in kinds.read(DATA / name, 4).figures:
+        assert math.isfinite(figure.value)
+        assert figure.name
+        assert figure.benchmark
+        assert figure.definition
+        assert figure.ranks is None or figure.ranks > 0
+        ours = figure.comparable
+        if ours is not None:
+            assert ours.measure in COMMON
+            assert ours.ranks > 0
+            assert ours.value > 0
+            assert ours.conversion
+
+
+@every
+def test_a_file_that_windows_has_kept(name: str, tmp_path: Path) -> None:
+    """A mark of the encoding before it, and lines that end with two characters."""
+    kept = tmp_path / "kept.txt"
+    kept.write_bytes(b"\xef\xbb\xbf" + (DATA / name).read_bytes().replace(b"\n", b"\r\n"))
+    assert kinds.read(kept, 4).figures == kinds.read(DATA / name, 4).figures
+
+
+@every
+def test_a_file_that_was_cut_is_refused_or_says_less(name: str, tmp_path: Path) -> None:
+    """Never another figure than the whole file has, and never a traceback."""
+    content = (DATA / name).read_bytes()
+    whole = kinds.read(DATA / name, 4).figures
+    path = tmp_path / "cut.txt"
+    for at in range(0, len(content), max(1, len(content) // 40)):
+        path.write_bytes(content[:at])
+        found, refusal = [], f"{path}: no figure"
+        try:
+            found = kinds.read(path, 4).figures
+        except ConfigurationError as error:
+            refusal = str(error)
+        assert all(figure in whole for figure in found)
+        assert refusal.startswith(f"{path}: ")
+        assert "\n" not in refusal
+
+
 # --- the directory -------------------------------------------------------------------------------
 
 
@@ -332,15 +394,6 @@ def test_one_sentence_and_nothing_written(
     assert sentence in said.err
     assert str(path) in said.err
     assert not out.exists()
-
-
-@pytest.mark.parametrize("name", ["iperf3-client_single.json", "osu.txt", "imb-2019.txt"])
-def test_a_file_that_windows_has_kept(name: str, tmp_path: Path) -> None:
-    """A mark of the encoding before it, and lines that end with two characters."""
-    text = (DATA / name).read_text()
-    kept = tmp_path / "kept.txt"
-    kept.write_bytes(b"\xef\xbb\xbf" + text.replace("\n", "\r\n").encode())
-    assert kinds.read(kept, 4).figures == kinds.read(DATA / name, 4).figures
 
 
 def test_a_file_that_is_not_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

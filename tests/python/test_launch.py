@@ -9,7 +9,6 @@ import shlex
 import signal
 import subprocess
 import sys
-import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -392,77 +391,10 @@ def test_an_engine_that_fails_by_itself_is_no_refusal(answer: Answer) -> None:
     assert openssh.refusal("n", answer, "x") is None
 
 
-def test_a_node_that_ends_says_how(tmp_path: Path, fake_ssh: Path) -> None:
-    script = fake_ssh.read_text().replace("exit 0;;", "read job; exit 0;;")
-    greeting = f'node2|node4) echo "switchbench-node {__version__}"; read job;;&\n'
-    fake_ssh.write_text(script.replace("#!/bin/sh", "#!/bin/bash").replace(
-        "case $2 in\n", f"case $2 in\n{greeting}"
-    ))  # fmt: skip
-    reached = site(tmp_path, without="node3")
-    ends = {}
-    launcher = SshLauncher(reached)
-    with standing(launcher):
-        assert launcher.gather(reached.processes) == []
-        for process in reached.processes:
-            popen = launcher.start(process, [])
-            assert popen.stdin is not None
-            assert popen.stderr is not None
-            popen.stdin.close()
-            log = popen.stderr.read().decode().splitlines()
-            popen.wait()
-            for pipe in (popen.stdout, popen.stderr):
-                assert pipe is not None
-                pipe.close()
-            ends[process.name] = popen.lost(log)  # type: ignore[attr-defined]
-    assert ends["node1"] is None
-    assert ends["node2"] is not None
-    assert "Connection refused" in ends["node2"]
-    assert ends["node4"] is None  # the loader's word is the last one in the log
-
-
-def test_nodes_that_nobody_takes_are_ended(tmp_path: Path, fake_ssh: Path) -> None:
-    fake_ssh.write_text(
-        f"#!/bin/sh\necho $$ >> {tmp_path}/pids\necho switchbench-node {__version__}\nread job\n"
-        "exec sleep 60\n"
-    )
-    reached = site(tmp_path)
-    launcher = SshLauncher(reached)
-    with standing(launcher):
-        assert launcher.gather(reached.processes) == []
-        pids = [int(line) for line in (tmp_path / "pids").read_text().split()]
-        assert len(pids) == 4
-        assert all(Path(f"/proc/{pid}").exists() for pid in pids)
-    assert not any(Path(f"/proc/{pid}").exists() for pid in pids)
-
-
-@pytest.mark.parametrize(
-    ("before", "version", "sentence"),
-    [
-        ("printf 'Welcome> '", __version__, "its login writes text of its own ('Welcome> '), "),
-        ("printf 'Welcome> '", "0.0.9", "it has version 0.0.9 (its switchbench-node), this "),
-        ("echo no switchbench-node yet", __version__, "its login writes text of its own ('no swit"),
-    ],
-)
-def test_a_login_that_does_not_end_its_line(
-    before: str, version: str, sentence: str, tmp_path: Path, fake_ssh: Path
-) -> None:
-    """It is known at once, not when patience ends."""
-    fake_ssh.write_text(f"#!/bin/sh\n{before}\necho switchbench-node {version}\nexec sleep 60\n")
-    reached = site(tmp_path)
-    launcher = SshLauncher(reached)
-    began_s = time.monotonic()
-    with standing(launcher):
-        found = launcher.gather(reached.processes)
-    assert time.monotonic() - began_s < 5
-    assert [host.host for host in found] == ["node1", "node2", "node3", "node4"]
-    assert all(host.reason.startswith(sentence) for host in found)
-
-
 def test_without_ssh_there_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     reached = site(tmp_path)
     monkeypatch.setenv("PATH", str(tmp_path))
     for ask in (
-        lambda: SshLauncher(reached).gather(reached.processes),
         lambda: errands(reached, {"node1": ["--restore"]}, 1),
         lambda: alike.survey(reached, []),
     ):
@@ -607,17 +539,6 @@ def test_what_a_host_did_that_took_too_long_is_not_known(tmp_path: Path, fake_ss
     assert result == Result(
         "node1", 3, ("it took too long: it is not known what it did; ask again",)
     )
-
-
-def test_the_survey_is_quick(tmp_path: Path, fake_ssh: Path) -> None:
-    """64 hosts whose ssh takes 0.2 s: side by side, not one after the other."""
-    fake_ssh.write_text(f"#!/bin/sh\nsleep 0.2\necho 'switchbench-node {__version__}'\n")
-    many = site(tmp_path, hosts="node[1-64]", groups={})
-    began_s = time.monotonic()
-    launcher = SshLauncher(many)
-    with standing(launcher):
-        assert launcher.gather(many.processes) == []
-    assert time.monotonic() - began_s < 64 * 0.2 / 2
 
 
 # --- what hosts have -----------------------------------------------------------------------------

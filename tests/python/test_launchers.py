@@ -1,0 +1,379 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""One battery over every launcher: what the controller may rely on (run/launch/base.py).
+
+ssh and Slurm reach fake hosts, which are this machine; the lab and the guests are fakes that start
+processes here. What each of them says in its own words is in test_launch.py.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+import yaml
+
+from switchbench import __version__, labs
+from switchbench.base.errors import ConfigurationError
+from switchbench.base.model import Process, Site
+from switchbench.config import Request, read
+from switchbench.labs import rootless, vm
+from switchbench.plan.compile import compile_run
+from switchbench.run.launch import FarLauncher, Launcher, guests, launcher_for, standing
+from switchbench.run.launch.base import FarProcess
+
+# Says its version; else repeats a line, then waits for the end of its input.
+ENGINE = f"""\
+#!/bin/sh
+[ "$1" = --version ] && echo switchbench-node {__version__} && exit
+echo $$ >> {{folder}}/pids
+read line; echo "heard $line"; echo "a word" >&2
+while read line; do :; done
+exit 7
+"""
+
+
+def program(path: Path, text: str) -> Path:
+    """An executable file."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    path.chmod(0o755)
+    return path
+
+
+class Place(ABC):
+    """Where a launcher's nodes run; notes what was made and given back."""
+
+    site_keys: ClassVar[dict[str, Any]]
+
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.folder = folder
+        self.engine = program(folder / "engine", ENGINE.format(folder=folder))
+        self.events: list[str] = []
+        self.prepare(monkeypatch)
+
+    @abstractmethod
+    def prepare(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Puts fakes where the launcher looks."""
+
+    def site(self, **keys: Any) -> Site:
+        path = self.folder / "conf.yaml"
+        tests = [{"pattern": "pairs", "transport": "tcp", "repeat": 1}]
+        site = self.site_keys | keys
+        path.write_text(yaml.safe_dump({"switchbench": 1, "site": site, "tests": tests}))
+        return compile_run(read(Request(path))).site
+
+    def alive(self) -> list[int]:
+        """Nodes that still run."""
+        noted = self.folder / "pids"
+        pids = [int(line) for line in noted.read_text().split()] if noted.exists() else []
+        return [pid for pid in pids if Path(f"/proc/{pid}").exists()]
+
+    def is_given_back(self) -> bool:
+        """Whether nothing that was made is left."""
+        return self.events.count("made") == self.events.count("given back")
+
+
+class Near(Place):
+    """A lab or guests on this machine."""
+
+    def popen(self, _host: str, command: Sequence[str], **options: Any) -> subprocess.Popen[bytes]:
+        return subprocess.Popen([str(self.engine), *command[1:]], **options)
+
+    @contextmanager
+    def made(self, *_: Any) -> Iterator[Any]:
+        self.events.append("made")
+        try:
+            yield self
+        finally:
+            self.events.append("given back")
+
+
+class InLab(Near):
+    site_keys: ClassVar = {"lab": "one-switch"}
+    name = "one-switch"
+    topology = labs.load("one-switch", {})
+
+    def prepare(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(labs, "session", self.made)
+        monkeypatch.setattr(rootless, "joined", self.made)
+
+
+class InGuests(Near):
+    site_keys: ClassVar = {"lab": "verbs-guests"}
+
+    def prepare(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(vm, "boot", self.made)
+        monkeypatch.setattr(guests, "job", lambda: None)
+
+    def __getitem__(self, host: str) -> Any:
+        rig = self
+
+        class Guest:
+            def popen(self, command: Sequence[str], **options: Any) -> subprocess.Popen[bytes]:
+                return rig.popen(host, command, **options)
+
+        return Guest()
+
+
+class Far(Place):
+    """Hosts that a program reaches. In what they do first, `$host` is their name."""
+
+    reach: str  # the program
+    head: str  # sets `$host`, and what is left are the words to be run
+    cut_off: str  # what it does where it can't reach a host
+    words: str  # of what it says then
+
+    def prepare(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("PATH", f"{self.folder}/bin:{os.environ['PATH']}")
+        monkeypatch.delenv("SLURM_JOB_ID", raising=False)
+        self.first("")
+
+    def first(self, script: str) -> None:
+        """What a host does before it runs the words."""
+        program(self.folder / "bin" / self.reach, f'#!/bin/sh\n{self.head}\n{script}\nexec "$@"\n')
+
+    def site(self, **keys: Any) -> Site:
+        ports = {"e0": {"network": "n", "iface": "eth7", "line_rate": "1Gbit"}}
+        way = {self.site_keys["launch"]: {"engine": str(self.engine)}}
+        return super().site(**{"hosts": "node[1-4]", "ports": ports} | way | keys)
+
+
+class BySsh(Far):
+    site_keys: ClassVar = {"launch": "ssh"}
+    reach = "ssh"
+    head = 'while [ "$1" != -- ]; do shift; done; host=$2; set -- sh -c "$3"'
+    cut_off = 'echo "ssh: connect to host $host port 22: Connection refused" >&2; exit 255'
+    words = "Connection refused"
+
+
+class BySlurm(Far):
+    site_keys: ClassVar = {"launch": "slurm"}
+    reach = "srun"
+    head = (
+        "for word; do case $word in --nodelist=*) host=${word#*=};; esac; done\n"
+        'while [ "$1" != sh ]; do shift; done'
+    )
+    cut_off = 'echo "srun: error: Unable to create step for job 7: $host is down" >&2; exit 1'
+    words = "node2 is down"
+
+    def prepare(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        super().prepare(monkeypatch)
+        noted = self.folder / "noted"
+        program(self.folder / "bin" / "sinfo", "#!/bin/sh\n")
+        granted = f'echo made >> {noted}; echo "salloc: Granted job allocation 7" >&2'
+        program(self.folder / "bin" / "salloc", f"#!/bin/sh\n{granted}\n")
+        program(self.folder / "bin" / "scancel", f'#!/bin/sh\necho "given back" >> {noted}\n')
+
+    def is_given_back(self) -> bool:
+        noted = self.folder / "noted"
+        self.events = noted.read_text().splitlines() if noted.exists() else []
+        return super().is_given_back()
+
+
+PLACES: dict[str, type[Place]] = {
+    "lab": InLab,
+    "guests": InGuests,
+    "ssh": BySsh,
+    "slurm": BySlurm,
+}
+
+
+@pytest.fixture
+def place(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
+    return PLACES[request.param](tmp_path, monkeypatch)
+
+
+every = pytest.mark.parametrize("place", PLACES, indirect=True)
+far = pytest.mark.parametrize("place", ["ssh", "slurm"], indirect=True)
+
+
+def gathered(launcher: Launcher, site: Site) -> list[str]:
+    """The nodes of far hosts are started before the run; who can't take part."""
+    if not isinstance(launcher, FarLauncher):
+        return []
+    return [host.host for host in launcher.gather(site.processes)]
+
+
+def started(launcher: Launcher, process: Process) -> subprocess.Popen[bytes]:
+    return launcher.start(process, ["switchbench-node", "--name", process.name])
+
+
+def closed(popen: subprocess.Popen[bytes]) -> tuple[list[str], list[str], int]:
+    """What it wrote after its input was closed, and its status."""
+    output, log = popen.communicate(timeout=20)
+    return output.decode().splitlines(), log.decode().splitlines(), popen.returncode
+
+
+# --- every launcher ------------------------------------------------------------------------------
+
+
+@every
+def test_making_a_launcher_touches_nothing(place: Place) -> None:
+    launcher_for(place.site())
+    assert place.is_given_back()
+    assert place.alive() == []
+
+
+@every
+def test_a_nodes_streams_and_status_are_its_process(place: Place) -> None:
+    site = place.site()
+    launcher = launcher_for(site)
+    with standing(launcher):
+        assert gathered(launcher, site) == []
+        with launcher:
+            for process in site.processes:
+                popen = started(launcher, process)
+                assert os.getsid(popen.pid) == popen.pid  # a person's Ctrl-C does not reach it
+                assert popen.stdin is not None
+                popen.stdin.write(b"a document\n")  # unbuffered
+                assert closed(popen) == (["heard a document"], ["a word"], 7)
+    assert place.is_given_back()
+    assert place.alive() == []
+
+
+@every
+def test_a_place_is_given_back_when_the_run_fails(place: Place) -> None:
+    site = place.site()
+    launcher = launcher_for(site)
+
+    def fails() -> None:
+        with standing(launcher):
+            gathered(launcher, site)
+            with launcher:
+                raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        fails()
+    assert place.is_given_back()
+    assert place.alive() == []
+
+
+@every
+def test_a_launcher_can_be_entered_again(place: Place) -> None:
+    """A run without the hosts that were lost."""
+    site = place.site()
+    for left in (site.processes, site.processes[:-1]):
+        launcher = launcher_for(site)
+        with standing(launcher):
+            if isinstance(launcher, FarLauncher):
+                assert launcher.gather(left) == []
+            with launcher:
+                for process in left:
+                    assert closed(started(launcher, process))[2] == 7
+        assert place.is_given_back()
+
+
+def test_nodes_that_are_started_by_hand_have_no_launcher(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match=r"launch: hand: .* --job FILE"):
+        launcher_for(Site("hand", ()))
+
+
+# --- launchers of hosts that may be missing ------------------------------------------------------
+
+
+@far
+def test_hosts_that_are_out_of_reach_are_named(place: Far) -> None:
+    place.first(f"case $host in node2|node4) {place.cut_off};; esac")
+    site = place.site()
+    launcher = launcher_for(site)
+    assert isinstance(launcher, FarLauncher)
+    with standing(launcher):
+        missing = launcher.gather(site.processes)
+        assert [host.host for host in missing] == ["node2", "node4"]
+        assert all(host.host in str(host) for host in missing)
+        assert launcher.start(site.processes[2], []).poll() is None
+        with pytest.raises(KeyError):
+            launcher.start(site.processes[1], [])
+
+
+@far
+def test_nodes_that_nobody_takes_are_ended(place: Far) -> None:
+    site = place.site()
+    launcher = launcher_for(site)
+    with standing(launcher):
+        assert gathered(launcher, site) == []
+        deadline_s = time.monotonic() + 20
+        while len(place.alive()) < 4 and time.monotonic() < deadline_s:
+            time.sleep(0.01)
+        assert len(place.alive()) == 4
+    assert place.alive() == []
+
+
+@far
+@pytest.mark.parametrize(
+    ("before", "version", "sentence"),
+    [
+        ("printf 'Welcome> '", __version__, "its login writes text of its own ('Welcome> '), "),
+        ("printf 'Welcome> '", "0.0.9", "it has version 0.0.9 ("),
+        ("echo no switchbench-node yet", __version__, "its login writes text of its own ('no swit"),
+    ],
+)
+def test_a_host_that_says_another_greeting_is_left_out_at_once(
+    place: Far, before: str, version: str, sentence: str
+) -> None:
+    """Not when the time to log in is over."""
+    place.first(f"{before}\necho switchbench-node {version}\nexec sleep 60")
+    site = place.site()
+    launcher = launcher_for(site)
+    assert isinstance(launcher, FarLauncher)
+    began_s = time.monotonic()
+    with standing(launcher):
+        missing = launcher.gather(site.processes)
+    assert time.monotonic() - began_s < 5
+    assert [host.host for host in missing] == ["node1", "node2", "node3", "node4"]
+    assert all(host.reason.startswith(sentence) for host in missing)
+
+
+@far
+def test_a_connection_that_ends_says_that_it_did(place: Far) -> None:
+    """The node's own end is none of the connection's, nor is the loader's word in its log."""
+    greeting = f"echo switchbench-node {__version__}; read job"
+    loader = 'echo "node: error while loading shared libraries: x: no file" >&2; exit 127'
+    place.first(
+        f"case $host in\nnode2) {greeting}; {place.cut_off};;\nnode3) {greeting}; {loader};;\nesac"
+    )
+    site = place.site()
+    launcher = launcher_for(site)
+    with standing(launcher):
+        assert gathered(launcher, site) == []
+        lost = []
+        for process in site.processes[:3]:
+            popen = started(launcher, process)
+            assert isinstance(popen, FarProcess)
+            _, log, _ = closed(popen)
+            lost.append(popen.lost(log))
+    assert lost[0] is lost[2] is None
+    assert lost[1] is not None
+    assert lost[1].startswith("is out of reach: ")
+    assert place.words in lost[1]
+
+
+@far
+def test_without_its_program_there_is_one_sentence(
+    place: Far, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site = place.site()
+    monkeypatch.setenv("PATH", str(place.folder))
+    launcher = launcher_for(site)
+    assert isinstance(launcher, FarLauncher)
+    with pytest.raises(ConfigurationError, match=f"there is no {place.reach} here"):
+        launcher.gather(site.processes)
+
+
+@far
+def test_many_hosts_are_asked_side_by_side(place: Far) -> None:
+    """64 hosts whose login takes 0.2 s."""
+    place.first("sleep 0.2")
+    site = place.site(hosts="node[1-64]")
+    launcher = launcher_for(site)
+    began_s = time.monotonic()
+    with standing(launcher):
+        assert gathered(launcher, site) == []
+    assert time.monotonic() - began_s < 64 * 0.2 / 2
