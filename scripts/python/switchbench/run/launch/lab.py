@@ -8,6 +8,7 @@ import subprocess
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
+from types import TracebackType
 from typing import Self
 
 from ... import labs as lab
@@ -42,10 +43,15 @@ class LabLauncher:
             raise ConfigurationError(str(error)) from error
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         """Removes the lab with every process in it."""
         try:
-            self._stack.close()
+            self._stack.__exit__(kind, error, trace)
         except lab.LabError as problem:
             raise RunError(f"{problem}; `switchbench lab down` removes it") from problem
 
