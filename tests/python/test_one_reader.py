@@ -26,6 +26,7 @@ from switchbench.base.model import Run
 from switchbench.predict.measured import measured_bps
 from switchbench.records.directory import RECORDS
 from switchbench.records.record_forms import parse
+from switchbench.records.rows import Rows
 from switchbench.run.live.loss import LossTable, PhaseLoss
 from synthetic import (
     FRAME_PAYLOAD,
@@ -216,3 +217,9 @@ def check(run: Run, happened: list[Phase], records: list[Json], directory: Path)
         assert {pair: bps / 1e6 for pair, bps in seen.delivered[place].items()} == pytest.approx(
             line
         )
+
+
+def test_intervals_that_hold_no_flow_are_of_no_phase() -> None:
+    record = {"type": "interval", "from_ms": 0.0, "at_ms": [10.0], "flows": []}
+    rows = Rows.of("interval", [(1, record)])
+    assert list(rows.by_phase()) == []

@@ -140,7 +140,7 @@ class Rows:
         begins[1:] = np.any([key[1:] != key[:-1] for key in keys], axis=0)
         starts = np.flatnonzero(begins).tolist()
         found: dict[PhaseKey, list[slice]] = {}
-        for start, end in zip(starts, [*starts[1:], len(self)], strict=True):
+        for start, end in zip(starts, [*starts, len(self)][1:], strict=True):
             trial, repeat, network, phase = (key[start] for key in keys)
             key_here = PhaseKey(int(trial), int(repeat), network, int(phase))
             found.setdefault(key_here, []).append(slice(start, end))
