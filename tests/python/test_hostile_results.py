@@ -412,9 +412,7 @@ def test_copies_and_phases_that_are_none_cost_no_memory(
         (tmp_path / RECORDS).write_bytes(line * 50_000)
         with pytest.raises(ConfigurationError, match=r":[12] is damaged"):
             gather(whole[1], tmp_path)
-    assert (
-        resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 200_000
-    )  # KiB, the bulk reader's batches
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 50_000  # KiB
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,8 @@ from ..base.errors import ConfigurationError
 from .record_forms import LONGEST_LINE, TYPES, DamagedRecord, Record, parse
 from .rows import KINDS, Rows
 
-_BATCH = 1 << 23  # bytes of lines in memory at a time
+_FIRST = 1 << 20  # bytes of lines in memory at a time: so many first, ...
+_BATCH = 1 << 23  # ... and twice as many each time up to this
 # By what a line of a type begins with, as nodes write it. In other layouts a line is parsed first.
 _BEGIN = b'{"type":"'
 _HEAD = len(_BEGIN) + 5
@@ -70,8 +71,9 @@ class RecordReader:
     def _blocks(self, file: BinaryIO) -> Iterator[list[bytes]]:
         """Whole lines without their ends, many at a time; one without an end that is too long is
         one, too."""
-        rest = b""
-        while block := file.read(_BATCH):
+        rest, size = b"", _FIRST
+        while block := file.read(size):
+            size = min(2 * size, _BATCH)
             text, end, rest = (rest + block).rpartition(b"\n")
             if end:
                 yield text.split(b"\n")
