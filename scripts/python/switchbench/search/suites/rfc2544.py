@@ -36,12 +36,17 @@ from .throughput import (
 SIZES = (64, 128, 256, 512, 1024, 1280, 1518)  # 9.1
 
 
-def _latency(setting: SuitePoint, earlier: Earlier) -> Method | str:
+def _at_throughput(earlier: Earlier, repeats: float, trial_s: float) -> Method | str:
+    """Trials of so many seconds at the throughput, or why there is none."""
     percent = throughput_percent(earlier)
     if isinstance(percent, str):
         return percent
+    return FixedTrials([percent] * int(repeats), trial_s, "% of line")
+
+
+def _latency(setting: SuitePoint, earlier: Earlier) -> Method | str:
     asked = setting.parameters
-    return FixedTrials([percent] * int(asked.latency_repeats), asked.latency_s, "% of line")
+    return _at_throughput(earlier, asked.latency_repeats, asked.latency_s)
 
 
 def _latency_rows(setting: SuitePoint, earlier: Earlier, measured: SubtestTrials) -> Rows:
@@ -87,11 +92,8 @@ def loss_rows(_setting: SuitePoint, _earlier: Earlier, measured: SubtestTrials) 
 
 
 def _reset(point: SuitePoint, earlier: Earlier) -> Method | str:
-    percent = throughput_percent(earlier)
-    if isinstance(percent, str):
-        return percent
     asked = point.parameters
-    return FixedTrials([percent] * int(asked.repeats), asked.reset_s, "% of line")
+    return _at_throughput(earlier, asked.repeats, asked.reset_s)
 
 
 def _reset_rows(_point: SuitePoint, _earlier: Earlier, measured: SubtestTrials) -> Rows:
