@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from configs import LAB, compile_text, needs_engine
 from switchbench.base.errors import ConfigurationError
 from switchbench.base.model import Run
+from switchbench.cli.main import main
 from switchbench.config import read_values
 from switchbench.plan.compile import compile_run
 from switchbench.plan.engine import PlanRequest, plan_flows
@@ -137,6 +138,18 @@ def test_what_a_port_is_offered_is_known(
     trial = run_of(tmp_path, test).trials[0]
     found = {port.port: port.percent for port in oversubscribed(trial, trial.parts[0], trial.load)}
     assert found == pytest.approx(percents, rel=1e-6)
+
+
+def test_plan_names_what_is_offered_more_than_its_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for load, named in (("100%", True), ("14%", False)):
+        path = tmp_path / "conf.yaml"
+        path.write_text(f"{LAB}tests:\n- {{pattern: incast, load: {load}}}\n")
+        assert main(["plan", str(path)]) == 0
+        text = " ".join(capsys.readouterr().out.split())
+        note = "note: plan 0 offers more than the line of node8:e0 (700 %): what a line has no room"
+        assert (note in text) is named
 
 
 def test_one_sender_of_an_incast_has_its_part(tmp_path: Path) -> None:

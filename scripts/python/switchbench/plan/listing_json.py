@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any
@@ -15,12 +15,14 @@ from ..config.clauses import clauses_sha256, selected
 from ..config.steps import COMPOSITE, KERNELS, SIZELESS
 from .engine import Phase, PlanRequest, plan_phases
 from .hops import Hops
+from .shares import MOST_FLOWS, oversubscribed
 
 PHASES_SHOWN = 12
 
 OF_CLASS = frozenset(name for name in KERNELS if name in SIZELESS)  # who say their own sizes
 
 SUITE_KEYS = (COMPOSITE, "pair", "among")  # what tells a suite's own trials apart
+PORTS_NAMED = 4  # in a sentence
 
 
 @dataclass(frozen=True)
@@ -70,7 +72,29 @@ def plans_of(run: Run) -> list[ListedPlan]:
 
 
 def notes(run: Run) -> list[str]:
-    return [*run.reservations, *([run.not_alternated] if run.not_alternated else [])]
+    alternated = [run.not_alternated] if run.not_alternated else []
+    return [*run.reservations, *alternated, *_oversubscribed(run)]
+
+
+def _oversubscribed(run: Run) -> Iterator[str]:
+    """Ports that are offered more than their lines, a sentence for each plan."""
+    for plan in plans_of(run):
+        trials = {trial.load: trial for trial in plan.trials if trial.flows <= MOST_FLOWS}
+        most: dict[str, float] = {}
+        for trial in trials.values():
+            if trial.traffic not in ("stream", "burst"):
+                continue
+            for part in trial.parts:
+                for found in oversubscribed(trial, part, trial.load):
+                    most[found.port] = max(found.percent, most.get(found.port, 0.0))
+        if most:
+            ports = [f"{port} ({percent:.4g} %)" for port, percent in most.items()]
+            named = ", ".join(ports[:PORTS_NAMED])
+            more = f" and {len(ports) - PORTS_NAMED} more" if len(ports) > PORTS_NAMED else ""
+            yield (
+                f"plan {plan.number} offers more than the line of {named}{more}: what a line has "
+                "no room for is lost by design"
+            )
 
 
 def phases_shown(plan: ListedPlan, choice: ListingOptions) -> list[int]:
