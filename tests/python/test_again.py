@@ -86,7 +86,9 @@ def test_what_was_cut_short_replaces_nothing(tmp_path: Path) -> None:
     records = bench.path / "records.ndjson"
     lines = records.read_text().splitlines(keepends=True)
     ends = [i for i, line in enumerate(lines) if '"trial": 2' in line and '"elapsed_ns"' in line]
-    records.write_text("".join(lines[: ends[-1]]))
+    half = lines[ends[-1]][:60]  # which was being written
+    assert '"trial": 2' in half
+    records.write_text("".join(lines[: ends[-1]]) + half)
     run = replace(bench.run, again=outcome.again)
     write_plan(bench.path, run)
     begun = {"errors": [], "exit_status": 3, "run": about()}

@@ -83,9 +83,10 @@ def _arranged(
     """All lines, and whether each counts. The new ones of a phase stand before the first node's
     end of the trial."""
     again = {trial.id for trial in run.again}
+    concerned = again | {trial for trial, _ in new}
     left = dict(new)
     for line in lines:
-        record = _record_of(line, again | {trial for trial, _ in new})
+        record = _record_of(line, concerned)
         if record is None:
             yield line, True
             continue
@@ -97,9 +98,12 @@ def _arranged(
 
 
 def _record_of(line: bytes, trials: Iterable[int]) -> dict[str, Any] | None:
-    """The record of a line if it is about one of these trials."""
+    """The record of a line if it is about one of these trials; None for part of a line, too."""
     found = _TRIAL.search(line)
     if found is None or int(found[1]) not in trials:
         return None
-    record = from_json(line)
+    try:
+        record = from_json(line)
+    except ValueError:
+        return None  # the last line was cut, or the reader of records will name it
     return record if record.get("trial") in trials else None
