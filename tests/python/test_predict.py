@@ -394,11 +394,11 @@ def test_without_parameters_plans_by_steps_are_left_out(
     path = tmp_path / "steps.yaml"
     path.write_text(head + steps)
     assert main(["predict", str(path)]) == 2
-    assert "nothing can be foretold of plans by steps" in capsys.readouterr().err
+    assert "nothing can be predicted of plans by steps" in capsys.readouterr().err
     path.write_text(head + steps + "- {pattern: chain, ranks: [4]}\n")
     assert main(["predict", str(path), "--models", "max-min"]) == 0
     said = capsys.readouterr().out
-    assert "not foretold: 1 setting of plans by steps, which have times only" in said
+    assert "not predicted: 1 setting of plans by steps, which have times only" in said
     assert "chain" in said
     assert "allreduce" not in said
 

@@ -455,7 +455,7 @@ def test_the_command_foretells_hpccs_figures(
     said = capsys.readouterr().out
     assert "hpcc" in said
     assert "RandomlyOrderedRingBandwidth_GBytes" in said
-    assert "not foretold" not in said
+    assert "not predicted" not in said
 
 
 SITE_OF_TWO = """\

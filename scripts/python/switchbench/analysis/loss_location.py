@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from ..records.document.parts import Whereabouts, WhereaboutsPort
+from ..records.document.parts import LossLocationEntry, LossLocationPort
 from ..records.rows import Bools, Floats, Rows
 from . import measures as m
 
@@ -29,7 +29,7 @@ NO_LOSS = (
 
 
 # Before anything is known.
-NOT_LOCATED: Whereabouts = {
+NOT_LOCATED: LossLocationEntry = {
     "lost_frames": None,
     "sender_host": None,
     "network": None,
@@ -43,7 +43,7 @@ NOT_LOCATED: Whereabouts = {
 }
 
 
-def loss_location(result: m.PhaseResult) -> Whereabouts:
+def loss_location(result: m.PhaseResult) -> LossLocationEntry:
     """The `loss_location` of a phase's entry in the summary."""
     ports, lost = result.ports, result.entry["lost_frames"]
     hosts = _hosts(result)
@@ -213,7 +213,7 @@ def _others(ports: Rows) -> Floats:
     return found
 
 
-def _worst(hosts: _Hosts) -> list[WhereaboutsPort]:
+def _worst(hosts: _Hosts) -> list[LossLocationPort]:
     """The ports at which something went missing, the worst first."""
     counts = (hosts.sender, hosts.receiver, hosts.wire_errors)
     badness: Floats = np.sum([np.nan_to_num(count) for count in counts], axis=0)

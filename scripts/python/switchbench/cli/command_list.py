@@ -13,7 +13,7 @@ COMMANDS = {
     "sign": "sign a finished run's results",
     "plan": "show tests, expected time, phases and flows; send nothing",
     "topology": "a network's diameter, bisection, oversubscription, cost",
-    "predict": "foretell each flow's rate, and hold it against results",
+    "predict": "predict each flow's rate, and compare it with results",
     "lab": "make, show, visit or remove a lab",
     "push": "copy the engine to a site's hosts",
     "bind": "give PCI ports to DPDK, with a journal",

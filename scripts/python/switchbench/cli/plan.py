@@ -38,7 +38,7 @@ examples:
                repeat, repeat_most, trials, phases, flows, expected_s}]
   trials       [{trial, test, repeat, plan, size, load, swept settings in parameters, expected_s}];
                a kernel whose class says its sizes has size null, and what offers no load has
-               load null (steps, messages there and back): their tests have neither in the lists
+               load null (steps, ping-pong): their tests have neither in the lists
   plans        [{plan, networks, ranks: names in rank order by network, seed, pattern: as nodes
                get it, by rank number, phases: [{phase, name, networks: [{network,
                flows: [[source, destination, "generate" or "forward"]], idle: [names], and on a

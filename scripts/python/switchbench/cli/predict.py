@@ -52,7 +52,7 @@ examples:
 Rates are at layer 1. The models are in doc/reference/topology.md. With a results directory each
 flow is held against the rate that its destination saw (the median of its repeats); the error is
 that of the time: (foretold - measured) / measured. "As offered" is the same for a model that is
-told what the sources really sent. --parameters names results with messages there and back
+told what the sources really sent. --parameters names ping-pong results
 (conf/parameters.yaml), to which latency and gaps are fitted: then the times of transfers and of
 messages are foretold. Of tests whose ranks go on step by step only the times are foretold, of a
 repetition: their flows do not all send at the same time; of HPCC's suite what it reports. --flops
@@ -77,7 +77,7 @@ def add_parser(subparsers: Any) -> None:
         "--parameters",
         metavar="RESULTS",
         type=Path,
-        help="results with messages there and back: foretell times, too",
+        help="ping-pong results: predict times, too",
     )
     parser.add_argument(
         "--flops",
@@ -127,9 +127,9 @@ def _models(text: str) -> list[str]:
 
 
 def main(args: argparse.Namespace) -> int:
-    """Prints what is foretold, beside what was measured where there are results."""
+    """Prints what is predicted, beside what was measured where there are results."""
     for name in (name for name in OF_STEPS if getattr(args, name) and not args.parameters):
-        raise ConfigurationError(f"--{name} is for times, which are foretold with --parameters")
+        raise ConfigurationError(f"--{name} is for times, which are predicted with --parameters")
     results: Path | None = args.conf if args.conf is not None and args.conf.is_dir() else None
     run = load_run(args) if results is None else _run_of(args, results)
     fabric = fabric_of(run, args.topology)
@@ -141,7 +141,7 @@ def main(args: argparse.Namespace) -> int:
         raise ConfigurationError(f"--{name} is for plans by steps, and no test goes by steps")
     askable, left_out = _askable(run, oracle)
     if not askable:
-        raise ConfigurationError(f"nothing can be foretold of {' and of '.join(left_out)}")
+        raise ConfigurationError(f"nothing can be predicted of {' and of '.join(left_out)}")
     joined = join(run, results) if results else Joined()
     rows = list(_rows(askable, oracle, results, joined.trials, left_out))
     if args.json:
@@ -159,7 +159,7 @@ def main(args: argparse.Namespace) -> int:
     else:
         show_predicted(rows, known, foreteller, make_console())
         for why, settings in left_out.items():
-            make_console().print(f"not foretold: {of(settings, 'setting')} of {why}")
+            make_console().print(f"not predicted: {of(settings, 'setting')} of {why}")
     if joined.strangers:
         print(f"switchbench: {_strange(joined.strangers, args.conf)}", file=sys.stderr)
         return ConfigurationError.status

@@ -40,7 +40,7 @@ def add_parser(subparsers: Any) -> None:
         "--latency", action="store_true", help="all measured times (doc/reference/latency.md)"
     )
     parser.add_argument(
-        "--again", action="store_true", help="make the summary anew from the records, and keep it"
+        "--again", action="store_true", help="make the summary again from the records, and keep it"
     )
     parser.add_argument("--svg", metavar="FILE", type=Path, help="draw it into this file instead")
     parser.add_argument(
@@ -74,7 +74,7 @@ def main(args: argparse.Namespace) -> int:
     if damage:
         raise ConfigurationError(
             f"{args.directory / SUMMARY} is damaged: {'; '.join(damage)} "
-            "(--again makes it anew of a run's records)"
+            "(--again makes it again of a run's records)"
         )
     return int(shown["exit_status"])
 

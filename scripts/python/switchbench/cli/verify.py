@@ -40,7 +40,7 @@ def add_parser(subparsers: Any) -> None:
         "--no-again",
         action="store_false",
         dest="again",
-        help="hashes and signature only: the verdict is not made anew from the records",
+        help="hashes and signature only: the verdict is not made again from the records",
     )
     parser.set_defaults(main=main)
 

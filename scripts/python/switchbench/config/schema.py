@@ -71,7 +71,7 @@ Suite = Literal["ndr-pdr", "rfc2544", "rfc9004", "rfc2889", "rfc8239"]
 
 
 class ScatterOptions(Strict):
-    """Messages of drawn sizes there and back, each time kept (doc/reference/messages.md)."""
+    """Ping-pong messages of random sizes, each time kept (doc/reference/messages.md)."""
 
     partners: Literal["fixed", "random"] | None = None
     sizes: SizeRange | None = None

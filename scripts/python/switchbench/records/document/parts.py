@@ -39,7 +39,7 @@ class IntervalsEntry(TypedDict):
     ]
 
 
-class WhereaboutsPort(TypedDict):
+class LossLocationPort(TypedDict):
     """Losses at one port."""
 
     port: Annotated[str, Field(description="Its name")]
@@ -50,7 +50,7 @@ class WhereaboutsPort(TypedDict):
     wire_errors: Annotated[int | None, Field(description="Frames that reached it damaged")]
 
 
-class Whereabouts(TypedDict):
+class LossLocationEntry(TypedDict):
     """Where frames went missing, by ports' counters before and after the phase."""
 
     lost_frames: Annotated[
@@ -97,7 +97,7 @@ class Whereabouts(TypedDict):
         ),
     ]
     ports: Annotated[
-        list[WhereaboutsPort],
+        list[LossLocationPort],
         Field(description="Those at which something went missing, at most 16"),
     ]
 

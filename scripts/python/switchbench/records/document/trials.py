@@ -10,7 +10,7 @@ from typing_extensions import TypedDict
 
 from .counts import Counts, PlanCounts, RdmaCounts
 from .forms import Count, Network, RepeatNumber, measured
-from .parts import IntervalsEntry, ReorderingEntry, Whereabouts
+from .parts import IntervalsEntry, LossLocationEntry, ReorderingEntry
 from .setting import PlanSetting, Setting
 from .times import Latency
 
@@ -180,7 +180,7 @@ class PhaseEntry(Setting, Timing, Rates, Counts, RdmaCounts, CpuTime):
         IntervalsEntry, Field(description="How low flows fell from one interval result to the next")
     ]
     loss_location: Annotated[
-        Whereabouts,
+        LossLocationEntry,
         Field(
             description="Where frames went missing, by ports' counters before and after the phase"
         ),
