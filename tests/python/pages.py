@@ -31,7 +31,7 @@ COMMAND_LINE = """\
 # Command line
 
 `switchbench COMMAND --help` says the same, with examples; so do the manual pages. Exit status: 0
-done and PASS, 1 FAIL, 2 invalid input, 3 not completed (what was measured is kept), 4 inconclusive.
+done and PASS, 1 FAIL, 2 invalid input, 3 not completed (what was measured is kept), 4 INCONCLUSIVE.
 When several apply, the order is 2, 3, 1, 4.
 """
 

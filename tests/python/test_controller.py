@@ -183,10 +183,10 @@ def test_unsure_repeats_go_on_to_the_limit_and_are_inconclusive(tmp_path: Path) 
     assert (summary["status"], summary["exit_status"]) == ("complete", 4)
     assert [plan["repeat"] for plan in summary["plans"]] == list(range(6))
     (entry,) = summary["statistics"]
-    assert entry["verdict"] == "inconclusive"
+    assert entry["verdict"] == "INCONCLUSIVE"
     assert entry["ci_low"] < entry["mean"] < entry["ci_high"]
     (clause,) = summary["expectations"]
-    assert clause["verdict"] == "inconclusive"
+    assert clause["verdict"] == "INCONCLUSIVE"
     assert "after 6 repeats, more than the 2 % asked for" in clause["reason"]
 
 

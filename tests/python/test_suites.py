@@ -280,12 +280,12 @@ def test_clauses_are_judged_by_the_rows(rfc2544: Run) -> None:
         return suite_verdicts([clause], course)[0]
 
     held = judge(">= 60")
-    assert (held["verdict"], held["judged"], held["failed"]) == ("accepted", 2, 0)
+    assert (held["verdict"], held["judged"], held["failed"]) == ("PASS", 2, 0)
     failed = judge(">= 62", size=1518)
-    assert (failed["verdict"], failed["judged"], failed["failed"]) == ("refused", 1, 1)
+    assert (failed["verdict"], failed["judged"], failed["failed"]) == ("FAIL", 1, 1)
     assert failed["of"] == "throughput pairs 1518 B"
     course = measured(rfc2544, forwards(61.3), trials=3)
-    assert judge(">= 60")["verdict"] == "inconclusive"
+    assert judge(">= 60")["verdict"] == "INCONCLUSIVE"
     assert "The search has not ended yet." in judge(">= 60")["reason"]
 
 

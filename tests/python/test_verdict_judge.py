@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Clauses of a contract: accepted, refused, inconclusive, and what can't be a clause."""
+"""Clauses of a contract: PASS, FAIL, INCONCLUSIVE, and what can't be a clause."""
 
 from __future__ import annotations
 
@@ -48,48 +48,48 @@ def clause(measure: str, require: str, over: str = "flow", **where: Any) -> dict
 @pytest.mark.parametrize(
     ("measure", "require", "over", "verdict", "value"),
     [
-        ("lost_frames", "== 0", "flow", "refused", 10),
-        ("lost_frames", "<= 10", "flow", "accepted", 10),
-        ("lost_frames", "<= 10", "port", "accepted", 10),
-        ("lost_frames", "< 10", "plan", "refused", 10),
-        ("lost_frames", "<= 10", "run", "accepted", 10),
-        ("throughput", ">= 92.6", "flow", "refused", 92.52),
-        ("throughput", ">= 92.5", "phase", "accepted", 92.58),
-        ("throughput_min", "> 92.5", "phase", "accepted", 92.52),
-        ("percent_of_line", ">= 95", "port", "refused", 94.86384),
-        ("duplicated_frames", "== 0", "run", "refused", 2),
-        ("start_skew_us", "< 5000", "phase", "accepted", 120.5),
-        ("loss_percent", "< 0.1 %", "flow", "refused", 0.125),
-        ("loss_percent", "< 0.063", "port", "accepted", 0.0625),
-        ("uniformity_percent", ">= 99.9 %", "port", "accepted", 99.935191),
-        ("uniformity_percent", ">= 99.94", "phase", "refused", 99.935191),
-        ("elapsed_s", "<= 2", "plan", "accepted", 1.5),
-        ("offered_frames", ">= 8000", "flow", "accepted", 8000),
-        ("offered_frames", "> 16000", "phase", "refused", 16000),
-        ("delivered_frames", ">= 8000", "flow", "refused", 7990),
-        ("delivered_frames", ">= 15990", "plan", "accepted", 15990),
-        ("reordered_frames", "<= 2", "flow", "refused", 3),
-        ("late_frames", "== 0", "flow", "accepted", 0),
-        ("corrupted_frames", "== 0", "run", "accepted", 0),
-        ("misdelivered_frames", "== 0", "phase", "accepted", 0),
-        ("pause_frames", "== 0", "run", "accepted", 0),
-        ("throughput_max", "< 92.64", "phase", "refused", 92.64),
-        ("throughput_total", ">= 185.1", "phase", "accepted", 185.16),
-        ("stop_skew_us", "< 80", "phase", "refused", 80.25),
+        ("lost_frames", "== 0", "flow", "FAIL", 10),
+        ("lost_frames", "<= 10", "flow", "PASS", 10),
+        ("lost_frames", "<= 10", "port", "PASS", 10),
+        ("lost_frames", "< 10", "plan", "FAIL", 10),
+        ("lost_frames", "<= 10", "run", "PASS", 10),
+        ("throughput", ">= 92.6", "flow", "FAIL", 92.52),
+        ("throughput", ">= 92.5", "phase", "PASS", 92.58),
+        ("throughput_min", "> 92.5", "phase", "PASS", 92.52),
+        ("percent_of_line", ">= 95", "port", "FAIL", 94.86384),
+        ("duplicated_frames", "== 0", "run", "FAIL", 2),
+        ("start_skew_us", "< 5000", "phase", "PASS", 120.5),
+        ("loss_percent", "< 0.1 %", "flow", "FAIL", 0.125),
+        ("loss_percent", "< 0.063", "port", "PASS", 0.0625),
+        ("uniformity_percent", ">= 99.9 %", "port", "PASS", 99.935191),
+        ("uniformity_percent", ">= 99.94", "phase", "FAIL", 99.935191),
+        ("elapsed_s", "<= 2", "plan", "PASS", 1.5),
+        ("offered_frames", ">= 8000", "flow", "PASS", 8000),
+        ("offered_frames", "> 16000", "phase", "FAIL", 16000),
+        ("delivered_frames", ">= 8000", "flow", "FAIL", 7990),
+        ("delivered_frames", ">= 15990", "plan", "PASS", 15990),
+        ("reordered_frames", "<= 2", "flow", "FAIL", 3),
+        ("late_frames", "== 0", "flow", "PASS", 0),
+        ("corrupted_frames", "== 0", "run", "PASS", 0),
+        ("misdelivered_frames", "== 0", "phase", "PASS", 0),
+        ("pause_frames", "== 0", "run", "PASS", 0),
+        ("throughput_max", "< 92.64", "phase", "FAIL", 92.64),
+        ("throughput_total", ">= 185.1", "phase", "PASS", 185.16),
+        ("stop_skew_us", "< 80", "phase", "FAIL", 80.25),
         # Both nodes are on one machine of two cores: 3 s less 2.5 s idle, for 15,990 x 1,500 bytes.
-        ("cpu_s_per_gb", "< 21", "run", "accepted", 20.846362),
+        ("cpu_s_per_gb", "< 21", "run", "PASS", 20.846362),
     ],
 )
 def test_verdicts(measure: str, require: str, over: str, verdict: str, value: float) -> None:
     result = judge(pair_records(), clause(measure, require, over))
     (judged,) = result["expectations"]
     assert (judged["verdict"], judged["value"]) == (verdict, value)
-    assert result["exit_status"] == {"accepted": 0, "refused": 1}[verdict]
+    assert result["exit_status"] == {"PASS": 0, "FAIL": 1}[verdict]
 
 
 @pytest.mark.parametrize(
     ("over", "require", "verdict", "value"),
-    [("flow", "<= 2", "refused", 3), ("flow", "< 4", "accepted", 3), ("run", "> 5", "refused", 5)],
+    [("flow", "<= 2", "FAIL", 3), ("flow", "< 4", "PASS", 3), ("run", "> 5", "FAIL", 5)],
 )
 def test_retransmitted_segments(over: str, require: str, verdict: str, value: int) -> None:
     """Of one flow 2, of the other 3."""
@@ -111,7 +111,7 @@ def test_what_no_receiver_saw_is_not_judged() -> None:
     lone = [one for one in records if (one.get("side"), one.get("src")) != ("destination", PAIR[0])]
     asked = [clause("reordered_frames", "<= 3"), clause("throughput", ">= 90")]
     for judged in judge(lone, *asked)["expectations"]:
-        assert (judged["verdict"], judged["judged"], judged["unobserved"]) == ("inconclusive", 2, 1)
+        assert (judged["verdict"], judged["judged"], judged["unobserved"]) == ("INCONCLUSIVE", 2, 1)
     bytes_only = [
         tcp_side(one["side"], one["src"], one["dst"], 10**6, 10**6)
         if one["type"] == "flow"
@@ -119,7 +119,7 @@ def test_what_no_receiver_saw_is_not_judged() -> None:
         for one in records
     ]
     (judged,) = judge(bytes_only, asked[0], transport="tcp")["expectations"]
-    assert (judged["verdict"], judged["unobserved"]) == ("inconclusive", 2)
+    assert (judged["verdict"], judged["unobserved"]) == ("INCONCLUSIVE", 2)
 
 
 def test_no_flow_fails_for_a_window_of_the_testers() -> None:
@@ -130,7 +130,7 @@ def test_no_flow_fails_for_a_window_of_the_testers() -> None:
         records, clause("throughput", ">= 92"), clause("percent_of_line", ">= 94", "port")
     )["expectations"]
     for judged in (by_flow, by_port):
-        assert (judged["verdict"], judged["failed"]) == ("inconclusive", 0)
+        assert (judged["verdict"], judged["failed"]) == ("INCONCLUSIVE", 0)
     assert by_flow["unobserved"] == 1
 
 
@@ -218,7 +218,7 @@ def test_only_the_worst_failures_are_named() -> None:
 
 
 def test_the_whole_verdict() -> None:
-    """Refused wins over inconclusive, and in a run that is not complete nothing is accepted."""
+    """FAIL wins over INCONCLUSIVE, and in a run that is not complete nothing passes."""
     fine, bad = clause("lost_frames", "<= 10"), clause("lost_frames", "== 0")
     tested = {"switches": [{"vendor": "Example", "model": "X48", "serial": "7", "firmware": "4.2"}]}
 
@@ -232,18 +232,18 @@ def test_the_whole_verdict() -> None:
         assert result["run"]["about"] == tested
         return result["verdict"]
 
-    accepted = verdict(fine)
+    passed = verdict(fine)
     switch = "Example X48 (serial 7, firmware 4.2)"
-    assert accepted["sentence"] == f"{switch} is accepted: its one clause holds"
-    assert accepted["clauses_sha256"] == clauses_sha256([fine])
-    assert verdict(fine, bad)["sentence"] == f"{switch} is refused: 1 of 2 clauses does not hold"
-    assert accepted["warnings"] == []
+    assert passed["sentence"] == f"{switch} meets its one clause"
+    assert passed["clauses_sha256"] == clauses_sha256([fine])
+    assert verdict(fine, bad)["sentence"] == f"{switch} does not meet 1 of 2 clauses"
+    assert passed["warnings"] == []
     partial = verdict(fine, faults=("node2 died",))
-    assert partial["verdict"] == "inconclusive"
+    assert partial["verdict"] == "INCONCLUSIVE"
     assert partial["sentence"].endswith(
-        "is neither accepted nor refused: the run is not complete, though no clause was refused"
+        "neither passes nor fails: no clause failed, but the run is not complete"
     )
-    assert verdict(fine, bad, faults=("node2 died",))["verdict"] == "refused"
+    assert verdict(fine, bad, faults=("node2 died",))["verdict"] == "FAIL"
     assert judge(pair_records())["verdict"] is None
 
 
@@ -307,9 +307,9 @@ def test_a_limiting_host_makes_loss_inconclusive(require: str) -> None:
     records[6] |= {"dropped_send": 7}
     result = judge(records, clause("lost_frames", require), clause("start_skew_us", "< 1", "phase"))
     loss, skew = result["expectations"]
-    assert loss["verdict"] == "inconclusive"
+    assert loss["verdict"] == "INCONCLUSIVE"
     assert loss["reason"] == "node1:e0: 7 frames dropped in the host"
-    assert skew["verdict"] == "refused"  # no business of the host's drops
+    assert skew["verdict"] == "FAIL"  # no business of the host's drops
     assert result["exit_status"] == 1
 
 
@@ -317,39 +317,39 @@ def test_unobserved_values_are_inconclusive() -> None:
     records = pair_records()
     del records[5]  # the destination of the second flow
     (judged,) = judge(records, clause("lost_frames", "== 0"))["expectations"]
-    assert judged["verdict"] == "inconclusive"
+    assert judged["verdict"] == "INCONCLUSIVE"
     assert judged["reason"] == "1 of 2 values could not be observed"
 
 
-def test_unmeasured_trial_is_inconclusive_not_accepted() -> None:
+def test_unmeasured_trial_is_inconclusive_not_passed() -> None:
     result = judge([], clause("lost_frames", "== 0"))
-    assert result["expectations"][0]["verdict"] == "inconclusive"
+    assert result["expectations"][0]["verdict"] == "INCONCLUSIVE"
     assert result["exit_status"] == 3
 
 
-def test_a_clause_about_repeats_that_were_not_needed_is_not_accepted() -> None:
+def test_a_clause_about_repeats_that_were_not_needed_does_not_pass() -> None:
     trial = make_trial(SITE)
     judging = Judge([clause("lost_frames", "== 0")], [trial])
     (judged,) = judging.verdicts({}, {(trial.id, trial.repeat)})
-    assert (judged["judged"], judged["verdict"]) == (0, "inconclusive")
+    assert (judged["judged"], judged["verdict"]) == (0, "INCONCLUSIVE")
     assert judged["reason"] == "nothing was measured that it is about"
 
 
 @pytest.mark.parametrize(
     ("measure", "require", "known", "verdict"),
     [
-        ("throughput_max", ">= 95", 90.0, "inconclusive"),
-        ("throughput_max", "<= 80", 90.0, "refused"),
-        ("throughput_max", "== 80", 90.0, "refused"),
-        ("throughput_max", "== 95", 90.0, "inconclusive"),
-        ("throughput_max", "!= 90", 90.0, "inconclusive"),
-        ("throughput_min", "<= 80", 90.0, "inconclusive"),
-        ("throughput_min", ">= 95", 90.0, "refused"),
-        ("throughput_min", "== 95", 90.0, "refused"),
-        ("throughput_min", "== 80", 90.0, "inconclusive"),
-        ("throughput_min", ">= 80", 90.0, "inconclusive"),
-        ("start_skew_us", ">= 95", 90.0, "inconclusive"),
-        ("start_skew_us", "< 80", 90.0, "refused"),
+        ("throughput_max", ">= 95", 90.0, "INCONCLUSIVE"),
+        ("throughput_max", "<= 80", 90.0, "FAIL"),
+        ("throughput_max", "== 80", 90.0, "FAIL"),
+        ("throughput_max", "== 95", 90.0, "INCONCLUSIVE"),
+        ("throughput_max", "!= 90", 90.0, "INCONCLUSIVE"),
+        ("throughput_min", "<= 80", 90.0, "INCONCLUSIVE"),
+        ("throughput_min", ">= 95", 90.0, "FAIL"),
+        ("throughput_min", "== 95", 90.0, "FAIL"),
+        ("throughput_min", "== 80", 90.0, "INCONCLUSIVE"),
+        ("throughput_min", ">= 80", 90.0, "INCONCLUSIVE"),
+        ("start_skew_us", ">= 95", 90.0, "INCONCLUSIVE"),
+        ("start_skew_us", "< 80", 90.0, "FAIL"),
     ],
 )
 def test_a_part_that_was_not_observed_may_save_the_whole(
@@ -359,7 +359,7 @@ def test_a_part_that_was_not_observed_may_save_the_whole(
     seen.gathered[None] = _Together(known, ValueLocation(), unknown=True)
     judged = seen.verdict({}, set())
     assert judged["verdict"] == verdict
-    assert judged["unobserved"] == (verdict == "inconclusive")
+    assert judged["unobserved"] == (verdict == "INCONCLUSIVE")
 
 
 def test_where_selects() -> None:
@@ -368,7 +368,7 @@ def test_where_selects() -> None:
     (judged,) = judge(pair_records(), clause("lost_frames", "== 10", "run", **where))[
         "expectations"
     ]
-    assert judged["verdict"] == "accepted"
+    assert judged["verdict"] == "PASS"
 
 
 @pytest.mark.parametrize(
@@ -426,11 +426,9 @@ def test_only_rates_have_to_be_sure_over_repeats() -> None:
 
 
 def test_precedence_of_exit_status() -> None:
-    refused, doubtful, fine = (
-        {"verdict": word} for word in ("refused", "inconclusive", "accepted")
-    )
-    assert exit_status("partial", [refused]) == 3
+    failed, doubtful, fine = ({"verdict": word} for word in ("FAIL", "INCONCLUSIVE", "PASS"))
+    assert exit_status("partial", [failed]) == 3
     assert exit_status("failed", [fine]) == 3
-    assert exit_status("complete", [doubtful, refused]) == 1
+    assert exit_status("complete", [doubtful, failed]) == 1
     assert exit_status("complete", [doubtful, fine]) == 4
     assert exit_status("complete", [fine]) == 0

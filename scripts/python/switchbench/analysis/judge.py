@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The clauses judged while the records come.
 
-A clause's verdict is accepted, refused or inconclusive: the last where a value was not observed,
-where a trial is missing, or where a host and not the network may have been the limit.
+A clause's verdict is PASS, FAIL or INCONCLUSIVE: the last where a value was not observed, where a
+trial is missing, or where the tester and not the network may have been the limit.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from ..config.clauses import Clause, Spec, name_of, parse_clause, selected
 from .formulas import FORMULAS, Formula, Reducer
 from .measures import PhaseResult, as_int, least, observed
 
-ACCEPTED = "accepted"
-REFUSED = "refused"
-INCONCLUSIVE = "inconclusive"
+PASS = "PASS"
+FAIL = "FAIL"
+INCONCLUSIVE = "INCONCLUSIVE"
 
 FAILURES_NAMED = 20  # of one clause, the worst first
 
@@ -138,7 +138,7 @@ class _Seen:
         return {name: clause.spec.get(name) for name in SPEC_KEYS} | {
             "limit": clause.limit,
             "unit": clause.measure.unit,
-            "verdict": INCONCLUSIVE if doubts else REFUSED if self.failed else ACCEPTED,
+            "verdict": INCONCLUSIVE if doubts else FAIL if self.failed else PASS,
             "judged": self.judged,
             "failed": self.failed,
             "unobserved": self.unknown,
@@ -238,7 +238,7 @@ class _Seen:
 
 
 class Judge:
-    """All clauses of a run. Refuses, before any traffic, a clause that can never be judged."""
+    """All clauses of a run. A clause that can never be judged is invalid before any traffic."""
 
     def __init__(self, expectations: Iterable[Spec], trials: Iterable[Trial]) -> None:
         """Parses the clauses and finds the trials of each."""

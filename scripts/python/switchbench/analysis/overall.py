@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from .judge import ACCEPTED, INCONCLUSIVE, REFUSED
+from .judge import FAIL, INCONCLUSIVE, PASS
 
 SCOPE = (
     "The verdict is about these clauses and what was measured in this run, nothing else. A clause "
@@ -18,45 +18,46 @@ SCOPE = (
 def overall(
     expectations: Sequence[Mapping[str, Any]], status: str, about: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """The verdict and its sentence. What was refused stays so in a run that is partial; what was
-    accepted in one is inconclusive."""
+    """The verdict and its sentence. In a run that is partial FAIL stays FAIL; PASS becomes
+    INCONCLUSIVE."""
     counts = Counter(clause["verdict"] for clause in expectations)
-    if counts[REFUSED]:
-        verdict = REFUSED
+    if counts[FAIL]:
+        verdict = FAIL
     elif counts[INCONCLUSIVE] or status != "complete":
         verdict = INCONCLUSIVE
     else:
-        verdict = ACCEPTED
+        verdict = PASS
     return {
         "verdict": verdict,
-        "sentence": _sentence(verdict, counts, _tested(about)),
+        "sentence": f"{_tested(about)} {_outcome(verdict, counts)}",
         "scope": SCOPE,
-        **{word: counts[word] for word in (ACCEPTED, REFUSED, INCONCLUSIVE)},
+        "passed": counts[PASS],
+        "failed": counts[FAIL],
+        "inconclusive": counts[INCONCLUSIVE],
     }
 
 
-def _sentence(verdict: str, counts: Mapping[str, int], tested: str) -> str:
-    every, failed, open_ = sum(counts.values()), counts[REFUSED], counts[INCONCLUSIVE]
-    one = every == 1
-    if verdict == ACCEPTED:
-        how = "its one clause holds" if one else f"all {every} clauses hold"
-    elif verdict == REFUSED:
-        do = "do" if failed > 1 else "does"
-        how = f"{'its one clause' if one else f'{failed} of {every} clauses'} {do} not hold"
-    elif open_:
-        of = "its one clause" if one else f"{open_} of {every} clauses"
-        how = f"{of} could not be concluded, none was refused"
-    else:
-        how = "the run is not complete, though no clause was refused"
-    words = "neither accepted nor refused" if verdict == INCONCLUSIVE else verdict
-    return f"{tested} is {words}: {how}"
+def _outcome(verdict: str, counts: Mapping[str, int]) -> str:
+    """What is said of the system under test."""
+    every, failed, undecided = sum(counts.values()), counts[FAIL], counts[INCONCLUSIVE]
+    if verdict == PASS:
+        return "meets its one clause" if every == 1 else f"meets all {every} clauses"
+    if verdict == FAIL:
+        return f"does not meet {_of_clauses(failed, every)}"
+    if undecided:
+        return f"neither passes nor fails: {_of_clauses(undecided, every)} could not be judged"
+    return "neither passes nor fails: no clause failed, but the run is not complete"
+
+
+def _of_clauses(count: int, every: int) -> str:
+    return "its one clause" if every == 1 else f"{count} of {every} clauses"
 
 
 def _tested(about: Mapping[str, Any]) -> str:
     """What the verdict is about, by its model, serial number and firmware."""
     switches = about.get("switches", [])
     if not switches:
-        return "What was tested"
+        return "The system under test"
     names = []
     for switch in switches:
         model = " ".join(switch[key] for key in ("vendor", "model") if key in switch)
@@ -70,6 +71,6 @@ def exit_status(status: str, expectations: Iterable[Mapping[str, Any]]) -> int:
     if status != "complete":
         return 3
     verdicts = {clause["verdict"] for clause in expectations}
-    if REFUSED in verdicts:
+    if FAIL in verdicts:
         return 1
     return 4 if INCONCLUSIVE in verdicts else 0

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Clauses of a suite's run, judged by the rows of its tables: `rfc2544.throughput`.
 
-A row whose subtest did not end as its document asks decides nothing: the clause is inconclusive,
-unless another row already refuses it.
+A row whose subtest did not end as its document asks decides nothing: the clause is INCONCLUSIVE,
+unless it fails in another row.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 
 from ..config.clauses import Clause, Spec, matches, parse_clause
 from ..plan.suite import suite_words
-from .judge import ACCEPTED, FAILURES_NAMED, INCONCLUSIVE, REFUSED, SPEC_KEYS, percent_of
+from .judge import FAIL, FAILURES_NAMED, INCONCLUSIVE, PASS, SPEC_KEYS, percent_of
 from .suite import Measurement, SuiteCourse
 
 
@@ -41,7 +41,7 @@ def _verdict(clause: Clause, course: SuiteCourse) -> dict[str, Any]:
     return {name: clause.spec.get(name) for name in SPEC_KEYS} | {
         "limit": clause.limit,
         "unit": clause.measure.unit,
-        "verdict": REFUSED if bad else INCONCLUSIVE if doubts else ACCEPTED,
+        "verdict": FAIL if bad else INCONCLUSIVE if doubts else PASS,
         "judged": len(values),
         "failed": len(bad),
         "unobserved": len(values) - len(known),

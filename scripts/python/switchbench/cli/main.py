@@ -26,8 +26,8 @@ examples:
   switchbench run --site two-modules --profile quick
   switchbench COMMAND --help                        more examples for each command
 
-exit status: 0 done and accepted, 1 a stated expectation failed, 2 bad configuration or arguments,
-3 the run could not be completed (what was measured is kept), 4 a clause inconclusive"""
+exit status: 0 done and PASS, 1 FAIL, 2 invalid configuration or arguments,
+3 the run could not be completed (what was measured is kept), 4 INCONCLUSIVE"""
 
 INTERRUPTED = 130  # 128 + SIGINT, as shells have it
 

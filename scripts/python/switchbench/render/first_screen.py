@@ -21,7 +21,6 @@ from .findings import ERROR, INFO, counts, findings, ppm
 
 _TRAFFIC_PERCENT = 0.1  # of line: below it a port waited for others, as ranks of collectives do
 _AT_LOAD = 0.97
-VERDICTS = {"accepted": "PASS", "refused": "FAIL", "inconclusive": "INCONCLUSIVE"}
 _GOOD, _DOUBT, _BAD = "green", "yellow", "bold red"
 _OF_RESULT = {"PASS": _GOOD, "FAIL": _BAD, "INCONCLUSIVE": _DOUBT}
 # Drivers of DPDK over the kernel's devices, and RDMA devices of the kernel's own making.
@@ -115,9 +114,8 @@ def _result(summary: SummaryDocument) -> Line:
     if not verdict:
         style = None if summary["status"] == "complete" else _BAD
         return Line("Result", "no clause required", ran, style, "; ")
-    word, clauses = VERDICTS[verdict["verdict"]], summary["expectations"]
-    held = sum(clause["verdict"] == "accepted" for clause in clauses)
-    said = f"{held} of {format.of(len(clauses), 'clause')} met; {ran}"
+    word, clauses = verdict["verdict"], len(summary["expectations"])
+    said = f"{verdict['passed']} of {format.of(clauses, 'clause')} met; {ran}"
     return Line("Result", word, said, _OF_RESULT[word], ": ")
 
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The verdict as JUnit XML, which continuous integration systems show.
 
-A clause is a test case: refused is a failure, inconclusive an error (nobody knows). That the run
-came to its end is a case of its own. The form is that of the schemas which Jenkins and Ant's
+A clause is a test case: FAIL is a failure, INCONCLUSIVE an error. That the run came to its end is
+a case of its own. The form is that of the schemas which Jenkins and Ant's
 reports are checked with: names and order of elements, and which attributes they need.
 """
 
@@ -13,25 +13,24 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 from xml.etree import ElementTree
 
-from ..judge import INCONCLUSIVE, REFUSED
+from ..judge import FAIL, INCONCLUSIVE
 
 Entry = Mapping[str, Any]
 
 _SUITE = "switchbench"
 # What XML 1.0 can't hold (2.2).
 _NO_CHARACTER = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-_ELEMENTS = {REFUSED: "failure", INCONCLUSIVE: "error"}
+_ELEMENTS = {FAIL: "failure", INCONCLUSIVE: "error"}
 
 
 def junit(summary: Entry) -> bytes:
     """The document."""
     run, verdict = summary["run"], summary["verdict"]
-    counts = {word: verdict[word] for word in (REFUSED, INCONCLUSIVE)}
     whole = summary["status"] == "complete"
     totals = {
         "tests": str(len(summary["expectations"]) + 1),
-        "failures": str(counts[REFUSED]),
-        "errors": str(counts[INCONCLUSIVE] + (not whole)),
+        "failures": str(verdict["failed"]),
+        "errors": str(verdict["inconclusive"] + (not whole)),
         "skipped": "0",
         "time": _seconds(run["elapsed_s"]),
     }
@@ -54,7 +53,9 @@ def junit(summary: Entry) -> bytes:
     _add_run(suite, summary)
     for number, clause in enumerate(summary["expectations"]):
         _add_clause(suite, number, clause)
-    words = "\n".join([verdict["sentence"] + ".", *verdict["warnings"], verdict["scope"]])
+    words = "\n".join(
+        [f"{verdict['verdict']}: {verdict['sentence']}.", *verdict["warnings"], verdict["scope"]]
+    )
     ElementTree.SubElement(suite, "system-out").text = _text(words)
     ElementTree.SubElement(suite, "system-err").text = _text("\n".join(summary["errors"]))
     ElementTree.indent(root)

@@ -177,7 +177,9 @@ def _engines_version(directory: Path) -> str | None:
 
 def _outcome(summary: Mapping[str, Any]) -> str:
     verdict = summary.get("verdict")
-    return verdict["sentence"] if verdict else f"a {summary['status']} run without clauses"
+    if not verdict:
+        return f"a {summary['status']} run without clauses"
+    return f"{verdict['verdict']}: {verdict['sentence']}"
 
 
 def _agreed(summary: Mapping[str, Any], wanted: str | None) -> Iterator[VerifyCheck]:

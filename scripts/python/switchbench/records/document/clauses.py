@@ -25,7 +25,7 @@ class ValueLocationEntry(TypedDict):
 
 
 class FailureEntry(TypedDict):
-    """A value that the clause refuses."""
+    """A value for which the clause does not hold."""
 
     value: Annotated[float, Field(description="As seen")]
     margin: Annotated[float, Field(description="As the clause's")]
@@ -85,7 +85,7 @@ class ClauseEntry(TypedDict):
             Field(description="Values for which it does not hold, the worst first, 20 at most"),
         ]
     ]
-    reason: Annotated[str | None, Field(description="Why it is inconclusive")]
+    reason: Annotated[str | None, Field(description="Why it is INCONCLUSIVE")]
 
 
 class VerdictEntry(TypedDict):
@@ -94,15 +94,15 @@ class VerdictEntry(TypedDict):
     verdict: Annotated[
         Outcome,
         Field(
-            description="refused: a clause was; inconclusive: none was, but one is inconclusive or "
-            "the run is not complete"
+            description="FAIL: a clause failed; INCONCLUSIVE: none did, but one is INCONCLUSIVE, "
+            "or the run is not complete"
         ),
     ]
     sentence: Annotated[str, Field(description="For people, with what was tested")]
     scope: Annotated[str, Field(description="What the verdict does not say")]
-    accepted: Annotated[int, Field(description="Clauses that hold")]
-    refused: Annotated[int, Field(description="Clauses that do not")]
-    inconclusive: Annotated[int, Field(description="Clauses that could not be concluded")]
+    passed: Annotated[int, Field(description="Clauses that hold")]
+    failed: Annotated[int, Field(description="Clauses that do not hold")]
+    inconclusive: Annotated[int, Field(description="Clauses that could not be judged")]
     warnings: Annotated[
         list[str],
         Field(

@@ -16,7 +16,7 @@ Sha256 = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 Size = Count | list[Annotated[int, Field(ge=1)]]  # bytes, or the sizes of a mix
 Traffic = Literal["stream", "transfer", "burst", "pingpong", "schedule"]
 SizeUnit = Literal["frame", "message"]
-Outcome = Literal["accepted", "refused", "inconclusive"]
+Outcome = Literal["PASS", "FAIL", "INCONCLUSIVE"]
 
 Transport = Annotated[str, Field(description="dpdk, tcp, udp or verbs")]
 Network = Annotated[str, Field(description="The ports that can reach each other")]

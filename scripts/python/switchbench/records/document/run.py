@@ -52,7 +52,7 @@ class AboutEntry(TypedDict):
     place: NotRequired[Annotated[str, Field(description="Where")]]
     contract: NotRequired[Annotated[str, Field(description="Which")]]
     customer: NotRequired[Annotated[str, Field(description="Who accepts")]]
-    supplier: NotRequired[Annotated[str, Field(description="Whose switch is accepted")]]
+    supplier: NotRequired[Annotated[str, Field(description="Who delivers the switch")]]
     tester: NotRequired[Annotated[str, Field(description="Who measured")]]
     remarks: NotRequired[Annotated[str, Field(description="Anything else")]]
 

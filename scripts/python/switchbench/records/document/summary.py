@@ -106,8 +106,8 @@ class SummaryDocument(TypedDict):
     exit_status: Annotated[
         ExitStatus,
         Field(
-            description="Of the command: 0 accepted, 1 a clause refused, 2 a node refused the "
-            "configuration, 3 not completed, 4 inconclusive"
+            description="Of the command: 0 PASS or no clause, 1 FAIL, 2 configuration invalid on a "
+            "node, 3 not completed, 4 INCONCLUSIVE"
         ),
     ]
     errors: Annotated[list[str], Field(description="What ended the run early, a sentence each")]

@@ -143,7 +143,7 @@ class _Page:
         for title in _FOLDED:
             self.sections[title].open = False
         verdict = self._summary.get("verdict")
-        if verdict and verdict["verdict"] != "accepted":
+        if verdict and verdict["verdict"] != "PASS":
             self.sections[s.VERDICT].open = True
         predicted = [part for part in self.sections[s.PREDICTED].parts if isinstance(part, Figure)]
         if not any(figure.disagrees for figure in predicted):

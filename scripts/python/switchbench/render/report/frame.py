@@ -111,7 +111,7 @@ class Glance:
     word: str
     text: str
     tiles: Sequence[Tile]
-    verdict: str = ""  # accepted, refused, inconclusive
+    verdict: str = ""  # PASS, FAIL, INCONCLUSIVE
     sign: str = ""
     figure: Figure | None = None
     pixels: int = 700

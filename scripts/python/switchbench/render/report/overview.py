@@ -20,7 +20,7 @@ from ..suite_notes import suite_notes, suite_of
 from .figure import Figure
 from .frame import Details, Facts, Glance, Part, Sentences, Tile, Words
 
-_SIGNS = {"accepted": "✓", "refused": "✗", "inconclusive": "?"}
+_SIGNS = {"PASS": "✓", "FAIL": "✗", "INCONCLUSIVE": "?"}
 _MOODS = {"green": "good", "yellow": "doubt", "bold red": "bad", None: ""}
 _AT_LOAD_IS = (
     "Ports that receive at least 97 % of the intended load, in every phase of each transport that "

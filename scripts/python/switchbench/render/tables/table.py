@@ -18,7 +18,7 @@ from ...base import format
 from ...base.errors import RunError
 from ...base.measures import COUNT, MEASURES, PERCENT
 from ...records.document.definitions import at, definition
-from ..first_screen import VERDICTS, named
+from ..first_screen import named
 
 Entry = Mapping[str, Any]
 Summary = Mapping[str, Any]
@@ -31,7 +31,7 @@ BOTH, TERMINAL, PAGE = "both", "terminal", "page"  # outputs of a column
 SHOWN: dict[str, Callable[[Any], str]] = {
     "text": str,
     "mark": str,
-    "verdict": lambda value: VERDICTS.get(value, value),
+    "verdict": str,
     "number": format.digits,
     "signed": format.signed,
     "scientific": format.scientific,

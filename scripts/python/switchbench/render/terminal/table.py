@@ -33,7 +33,7 @@ WORST_PHASES = 5  # of a plan, without --all
 MOST_FINDINGS = 10
 T_MEANS = "T: tester-limited, no figure of the network"
 STYLES = {ERROR: "bold red", WARNING: "yellow", INFO: ""}
-VERDICT_STYLES = {"accepted": "green", "refused": "bold red", "inconclusive": "yellow"}
+VERDICT_STYLES = {"PASS": "green", "FAIL": "bold red", "INCONCLUSIVE": "yellow"}
 
 
 class SummaryPrinter:
@@ -248,7 +248,8 @@ class SummaryPrinter:
         verdict = self._summary.get("verdict")
         if not verdict:
             return
-        say(self._console, f"\n{verdict['sentence']}.", VERDICT_STYLES[verdict["verdict"]])
+        word = verdict["verdict"]
+        say(self._console, f"\n{word}: {verdict['sentence']}.", VERDICT_STYLES[word])
         for sentence in verdict["warnings"]:
             say(self._console, f"Warning: {sentence}.", "yellow", hang=2)
         say(self._console, verdict["scope"], hang=2)

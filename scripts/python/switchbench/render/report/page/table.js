@@ -38,11 +38,10 @@ function sizeWords(size) {
 }
 
 // As in tables/table.py.
-const VERDICTS = { accepted: "PASS", refused: "FAIL", inconclusive: "INCONCLUSIVE" };
 const SHOW = {
   text: (value) => String(value),
   mark: (value) => String(value),
-  verdict: (value) => VERDICTS[value] ?? value,
+  verdict: (value) => String(value),
   number: digits,
   signed: (value) => (Math.abs(value) < 1e-6 ? "+0" : (value < 0 ? "" : "+") + (Math.abs(value) < 1e-3 ? scientific : digits)(value)),
   scientific,
