@@ -183,7 +183,7 @@ def test_unsure_repeats_go_on_to_the_limit_and_are_inconclusive(tmp_path: Path) 
     assert (summary["status"], summary["exit_status"]) == ("complete", 4)
     assert [plan["repeat"] for plan in summary["plans"]] == list(range(6))
     (entry,) = summary["statistics"]
-    assert entry["verdict"] == "INCONCLUSIVE"
+    assert entry["verdict"] == "inconclusive"
     assert entry["ci_low"] < entry["mean"] < entry["ci_high"]
     (clause,) = summary["expectations"]
     assert clause["verdict"] == "INCONCLUSIVE"
