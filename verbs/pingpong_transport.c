@@ -25,23 +25,23 @@ static int check(const struct verbs_lane *lane, struct err *err)
     const char *label = lane->context.port->label;
 
     if (options->operation == VERBS_READ)
-        return err_set(err, -EINVAL,
-                       "%s: a read goes one way: its source posts nothing that could be timed; for "
-                       "messages there and back use operation send or write",
-                       label);
+        return err_set(
+            err, -EINVAL,
+            "%s: the source of a read posts nothing that could be timed: for a ping-pong "
+            "use operation send or write",
+            label);
     if (options->queue_pairs > 1)
         return err_set(
             err, -EINVAL,
-            "%s: a message there and back goes by one queue pair each way, not %u: leave "
-            "queue_pairs out",
-            label, options->queue_pairs);
+            "%s: a ping-pong uses one queue pair each way, not %u: leave queue_pairs out", label,
+            options->queue_pairs);
     if (!lane->context.reliable && options->operation == VERBS_WRITE && !options->immediate)
         return err_set(err, -EINVAL,
                        "%s: over service uc a lost message is known by the number of the next one: "
-                       "for messages there and back set immediate: true",
+                       "for a ping-pong set immediate: true",
                        label);
     if (lane->forwards)
-        return err_set(err, -EINVAL, "%s: messages there and back are not forwarded", label);
+        return err_set(err, -EINVAL, "%s: a ping-pong is not forwarded", label);
     return 0;
 }
 

@@ -282,12 +282,12 @@ int verbs_cm_begin(struct cm_call *call, struct err *err)
     call->state = -EAGAIN;
     if (port->cm == NULL)
         return err_set(err, -ENOTSUP,
-                       "%s: connect: cm is not possible: the port has no IP address, or this host "
+                       "%s: connect: cm does not work: the port has no IP address, or this host "
                        "no rdma_cm (`modprobe rdma_ucm`); use connect: exchange",
                        port->label);
     if (partner->cm_port == 0)
         return err_set(err, -ENOTSUP,
-                       "%s: connect: cm is not possible: rank %u's port has no IP address, or its "
+                       "%s: connect: cm does not work: rank %u's port has no IP address, or its "
                        "host no rdma_cm (`modprobe rdma_ucm`); use connect: exchange",
                        port->label, call->rank);
     if (!call->calls)

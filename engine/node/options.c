@@ -20,10 +20,10 @@ static const char usage[] =
     "  --connection SSH_CONNECTION\n"
     "                 where the controller sits, when the environment does not say (sudo)\n"
     "  --plan         print the plan of a `plan` document and send nothing\n"
-    "  --bind         give PCI network devices to DPDK (doc/how-to/bind.md), by vfio-pci, "
+    "  --bind         bind PCI network devices to DPDK (doc/how-to/bind.md), by vfio-pci, "
     "uio_pci_generic\n"
     "                 or igb_uio; with N hugepages of 2 MiB reserved for the time\n"
-    "  --restore      give everything back as the journal has it (" BIND_JOURNAL ")\n"
+    "  --restore      restore all devices of the journal (" BIND_JOURNAL ")\n"
     "  --reach ADDRESS:PORT\n"
     "                 try who is heard on this control address (switchbench doctor)\n"
     "\n"
@@ -39,7 +39,8 @@ static int check_lend(struct options *options, char **devices, size_t count, str
     if (options->bind && options->restore)
         return err_set(err, -EINVAL, "--bind or --restore, not both");
     if (options->restore && count > 0)
-        return err_set(err, -EINVAL, "--restore gives back all that the journal has: no addresses");
+        return err_set(err, -EINVAL,
+                       "--restore takes no addresses: it restores all devices of the journal");
     if (options->bind && (count == 0 || options->lend.driver == NULL))
         return err_set(err, -EINVAL, "--bind wants PCI addresses, and --driver");
     return 0;

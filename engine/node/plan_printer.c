@@ -284,7 +284,7 @@ static int list_phases(struct lister *lister, const struct doc_plan *doc, struct
     if (is_set(doc->ops) && is_set(doc->packed))
         return err_set(err, -EINVAL, "plan: packed are flows, and ops no flows: take one of them");
     if (is_set(doc->ops) && !pattern_is_scheduled(lister->plan))
-        return err_set(err, -EINVAL, "plan.ops: %s does not go by steps", doc->pattern.name);
+        return err_set(err, -EINVAL, "plan.ops: %s has no dependent steps", doc->pattern.name);
     for (uint32_t i = 0; i < count; i++) {
         lister->phase = doc->phases != NULL ? doc->phases[i] : i;
         if (lister->phase >= phases)

@@ -39,7 +39,7 @@ static int check_named(const struct cores_ask *ask, struct err *err)
                            ask->usable[ask->usable_count - 1].number);
         for (size_t j = 0; j < i; j++)
             if (ask->named[i] == ask->named[j])
-                return err_set(err, -EINVAL, "cores: %u is named twice", ask->named[i]);
+                return err_set(err, -EINVAL, "cores: duplicate value %u", ask->named[i]);
     }
     return 0;
 }

@@ -10,11 +10,11 @@ int request_check_messages(const struct lane_request *request, const char *trans
     const struct load *load = &phase->load;
 
     if (phase->size_count == 0 || phase->size_count > TRANSPORT_SIZES_MAX)
-        return err_set(err, -EINVAL, "%s: %u message sizes; 1 to %d are possible", transport,
+        return err_set(err, -EINVAL, "%s: %u message sizes; valid are 1 to %d", transport,
                        phase->size_count, TRANSPORT_SIZES_MAX);
     for (uint32_t i = 0; i < phase->size_count; i++)
         if (phase->sizes[i] == 0)
-            return err_set(err, -EINVAL, "%s: a message of 0 bytes; 1 is the least", transport);
+            return err_set(err, -EINVAL, "%s: a message of 0 bytes; the minimum is 1", transport);
     if (phase->traffic == TRAFFIC_STREAM && !load->unlimited && load->rate_bps <= 0 &&
         load->rate_fps <= 0)
         return err_set(err, -EINVAL, "%s: a stream needs a load", transport);

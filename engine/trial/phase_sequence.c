@@ -360,8 +360,7 @@ static void begin_computing(struct phase_run *run)
     int rc = conf.share > 0 && !phase_is_probe(run) ? compute_start(&run->compute, &conf) : 0;
 
     if (rc < 0)
-        log_error("trial %u: no computing beside the messages: %s", run->trial->doc->id,
-                  strerror(-rc));
+        log_error("trial %u: no concurrent computation: %s", run->trial->doc->id, strerror(-rc));
 }
 
 /* Gives the lanes to the workers, who wait for the start. */

@@ -286,9 +286,7 @@ static int check_traffic(const struct trial *trial, struct err *err)
     char able[64];
 
     if (doc->traffic == TRAFFIC_PINGPONG && !transport_can(trial->transport, TRANSPORT_PINGPONG))
-        return err_set(err, -EINVAL,
-                       "trial %u: %s does not carry messages there and back (pingpong)", doc->id,
-                       doc->transport);
+        return err_set(err, -EINVAL, "trial %u: %s has no ping-pong", doc->id, doc->transport);
     if (doc->traffic == TRAFFIC_SCHEDULE && !transport_can(trial->transport, TRANSPORT_SCHEDULES)) {
         list_schedule_transports(able, sizeof able);
         return err_set(err, -EINVAL,

@@ -269,7 +269,7 @@ static int read_ports(struct description *description, struct err *err)
         struct model_port_conf *to = &description->ports[i];
 
         if (find_port(text, from->name) != (int)i)
-            return err_set(err, -EINVAL, "ports: '%s' stands there twice", from->name);
+            return err_set(err, -EINVAL, "ports: duplicate name '%s'", from->name);
         if (from->rates_count > 0 && (from->rate_bps > 0 || !from->trunk))
             return err_set(err, -EINVAL,
                            "ports: %s: `rates` by senders are a trunk's, in place of `rate_bps`",

@@ -113,7 +113,7 @@ def _c_rules(source: str) -> Iterator[tuple[int, str]]:
 
 def c_text(literals: str) -> str:
     parts = [literal for literal, _ in _LITERAL.findall(literals)]
-    text = "".join(parts).replace('\\"', '"').replace("\\n", " ")
+    text = "".join(parts).replace('\\"', '"').replace("\\n", "\n")
     return _CONVERSION.sub(lambda one: "%" if one[0] == "%%" else VARIES, text)
 
 

@@ -110,8 +110,7 @@ def helps() -> Iterator[Text]:
     waiting: list[argparse.ArgumentParser] = [build_parser()]
     for parser in waiting:
         for said in (parser.description, parser.epilog):
-            for part in re.split(r"\n\s*\n", said or ""):
-                yield Text("help", parser.prog, part)
+            yield from _parts("help", parser.prog, said or "")
         for action in parser._actions:
             said = action.help if action.help != argparse.SUPPRESS else ""
             yield Text("help", f"{parser.prog} {action.dest}", said or "")
@@ -127,16 +126,20 @@ def literals() -> Iterator[Text]:
         skipped = {id(node) for node in _not_said(tree)}
         for node in ast.walk(tree):
             if isinstance(node, ast.Constant | ast.JoinedStr) and id(node) not in skipped:
-                words = messages.squeezed(messages.template(node))
-                yield Text("text", f"{place}:{node.lineno}", words)
+                yield from _parts("text", f"{place}:{node.lineno}", messages.template(node))
     for folder in messages.C_FOLDERS:
         for path in sorted((messages.ROOT / folder).rglob("*.c")):
             place = str(path.relative_to(messages.ROOT))
             source = _C_COMMENT.sub(lambda one: "\n" * one[0].count("\n"), path.read_text())
             for found in _LITERAL.finditer(source):
                 line = source.count("\n", 0, found.start()) + 1
-                words = messages.squeezed(messages.c_text(found[0]))
-                yield Text("text", f"{place}:{line}", words)
+                yield from _parts("text", f"{place}:{line}", messages.c_text(found[0]))
+
+
+def _parts(kind: str, place: str, said: str) -> Iterator[Text]:
+    """Paragraphs, and the indented lines of a list: none of these is one sentence with the next."""
+    for part in re.split(r"\n\s*\n|\n(?= {2}\S)", said):
+        yield Text(kind, place, messages.squeezed(part))
 
 
 def _not_said(tree: ast.AST) -> Iterator[ast.AST]:

@@ -104,7 +104,7 @@ def by_hand_bps(fabric: Fabric) -> int:
 def test_the_bisection_is_that_of_all_divisions(fabric: Fabric) -> None:
     found = bisection(fabric)
     assert found.exact
-    assert found.least_bps == by_hand_bps(fabric)
+    assert found.min_bps == by_hand_bps(fabric)
 
 
 @pytest.mark.parametrize("core_bps", [GIG, GIG // 2])
@@ -112,15 +112,15 @@ def test_the_bisection_of_a_fat_tree(core_bps: int) -> None:
     """Each pod has four links to the cores, and two pods are half of it."""
     found = bisection(fat_tree(4, core_bps))
     assert found.exact
-    assert found.least_bps == 8 * core_bps
+    assert found.min_bps == 8 * core_bps
 
 
 def test_of_a_large_network_the_bounds_hold_its_bisection() -> None:
     """16 leaves of 8 hosts on 8 spines: between two halves of the leaves, half of all uplinks."""
     found = bisection(leaves(16, 8, GIG, spines=8))
     assert not found.exact
-    assert 0 < found.least_bps <= 64 * GIG
-    assert found.most_bps == 64 * GIG
+    assert 0 < found.min_bps <= 64 * GIG
+    assert found.max_bps == 64 * GIG
 
 
 def test_the_oversubscription_of_each_level() -> None:
@@ -128,7 +128,7 @@ def test_the_oversubscription_of_each_level() -> None:
     assert [level.switches for level in figures.levels] == [4, 1]
     assert figures.levels[0].worst == pytest.approx(3.0)
     assert figures.levels[1].worst is None
-    assert figures.bisection.least_bps == 8 * GIG
+    assert figures.bisection.min_bps == 8 * GIG
     assert figures.full_bps == 24 * GIG
     assert (figures.diameter, figures.cables) == (4, 52)
 
@@ -176,7 +176,7 @@ def test_the_command_shows_the_formulas(capsys: pytest.CaptureFixture[str]) -> N
     assert "4.5 Mbit/s to 5 Mbit/s a host of one half" in said
     assert main(["topology", "salmon-36", "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
-    assert document["bisection"]["most_bps_per_host"] == pytest.approx(90e6 / 18)
+    assert document["bisection"]["max_bps_per_host"] == pytest.approx(90e6 / 18)
     assert document["groups"]["across"] == 12
 
 
@@ -285,7 +285,7 @@ def test_the_command(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None
     arguments = ["tree", "--prices", str(prices), "--json", "--svg", str(drawn)]
     assert main(["topology", *arguments]) == 0
     document = json.loads(capsys.readouterr().out)
-    assert document["bisection"]["least_bps"] == 20e6
+    assert document["bisection"]["min_bps"] == 20e6
     assert document["levels"][0]["worst"] == 4.0
     assert document["cost"]["total"] == 16 * 10 + 20 + 5 * 50
     assert drawn.read_text().startswith("<svg")

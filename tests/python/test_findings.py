@@ -492,5 +492,5 @@ def test_a_loss_says_when() -> None:
     assert (found["lowest_from_s"], found["lowest_to_s"]) == (0.25, 0.5)
     assert found["sentence"].endswith(
         "10 frames lost, in trial 0 pairs phase 0, which began 2026-11-23T11:40:01.250Z; "
-        "least came 0.25 to 0.50 s into its window"
+        "lowest from 0.25 to 0.50 s into its window"
     )

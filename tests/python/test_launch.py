@@ -365,8 +365,8 @@ def test_the_engines_own_lines_are_not_sshs() -> None:
         (Answer(None), "it did not answer in time"),
         (Answer(127, [], ["bash: line 1: exec: x: not found"]), "there is no x ("),
         (Answer(126, [], ["bash: /x: Exec format error"]), "x can't be executed there ("),
-        (Answer(1, [], ["sudo: a password is required"]), "sudo is refused without a password ("),
-        (Answer(1, [], ["Sorry, user b is not allowed to execute 'x'"]), "sudo is refused without"),
+        (Answer(1, [], ["sudo: a password is required"]), "sudo needs a password ("),
+        (Answer(1, [], ["Sorry, user b is not allowed to execute 'x'"]), "sudo needs a password ("),
         (Answer(1, [], ["sudo: x: command not found"]), "there is no x (sudo: x: command"),
         (Answer(1, [], ["sudo: unable to execute /x: Exec format error"]), "x can't be executed"),
         (Answer(127, [], ["sh: 1: exec: sudo: not found"]), "there is no sudo ("),
@@ -474,7 +474,7 @@ def test_an_allocation_is_given_back(
     with standing(launcher):
         launcher.gather(reached.processes)
     said = capsys.readouterr().err.splitlines()
-    assert said[-1] == "slurm: job 7 could not be given back: scancel 7"
+    assert said[-1] == "slurm: job 7 could not be ended: scancel 7"
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

@@ -163,7 +163,7 @@ def test_the_engine_says_what_each_rank_does() -> None:
 
 @needs_engine
 def test_a_plan_without_steps_has_no_operations() -> None:
-    with pytest.raises(PlanRefused, match=r"plan.ops: pairs does not go by steps"):
+    with pytest.raises(PlanRefused, match=r"plan.ops: pairs has no dependent steps"):
         list(plan_ops(PlanRequest.of(2, {"name": "pairs", "partners": "neighbours"}, 1)))
 
 

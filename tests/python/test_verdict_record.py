@@ -276,7 +276,7 @@ def test_without_the_plan_the_rest_is_checked(
     assert main(["verify", str(directory)]) == 2
     said = capsys.readouterr()
     assert "ok clauses" in said.out
-    assert said.err.startswith("switchbench: the verdict can't be made anew here (--no-again")
+    assert said.err.startswith("switchbench: the clauses can't be judged again here (--no-again")
     assert main(["verify", str(directory), "--no-again"]) == 0
 
 

@@ -131,7 +131,7 @@ static void what_can_not_be_is_refused(void **state)
     ask.named_count = 2;
     refused(&ask, "16 is none of the 16 cores that this node may use (0 to 15)");
     ask.named = twice;
-    refused(&ask, "3 is named twice");
+    refused(&ask, "duplicate value 3");
     ask.named = both;
     ask.usable_count = 2;
     ask.policy = WORKER_POLL;

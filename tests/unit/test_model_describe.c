@@ -129,7 +129,7 @@ static void test_mistakes_are_one_sentence(void **state)
         {"  faults: [{kind: corrupt, last_byte: 3}]\n", PORTS, "addresses"},
         {"  mtu: 10000\n", PORTS, "mtu"},
         {"  collapse: {above_percent: 50, to_percent: 0}\n", PORTS, "collapse"},
-        {"", "  ports: [{name: a}, {name: a}]\n", "twice"},
+        {"", "  ports: [{name: a}, {name: a}]\n", "duplicate name"},
         {"", "  ports: [{name: a, devices: [{}]}]\n", "one of vdev and iface"},
         {"", "  ports: [{name: a, rates: [{bps: 1}]}]\n", "a trunk's"},
         {"", "", "ports"},

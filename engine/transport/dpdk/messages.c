@@ -44,8 +44,7 @@ static int check(const struct lane_request *request, const struct schedule_messa
 
     if (port->queue_count > 1)
         return err_set(err, -EINVAL,
-                       "%s: messages there and back go by one queue, and the port has %u: set "
-                       "queues: 1",
+                       "%s: a ping-pong uses one queue, and the port has %u: set queues: 1",
                        port->conf->name, port->queue_count);
     return schedule != NULL ? schedule->check(request, err) : check_sizes(request, err);
 }

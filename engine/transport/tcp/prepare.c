@@ -42,13 +42,12 @@ static int check_request(const struct lane_request *request, struct err *err)
         bool steps = phase->traffic == TRAFFIC_SCHEDULE;
 
         if (tcp_options(phase)->streams > 1)
-            return err_set(err, -EINVAL,
-                           "%s: %s goes by one stream, not %u: leave streams_per_flow out", port,
-                           steps ? "a step's message" : "a message there and back",
-                           tcp_options(phase)->streams);
+            return err_set(
+                err, -EINVAL, "%s: %s goes by one stream, not %u: leave streams_per_flow out", port,
+                steps ? "a step's message" : "a ping-pong message", tcp_options(phase)->streams);
         if (tcp_options(phase)->zero_copy)
-            return err_set(err, -EINVAL, "%s: messages %s are copied: leave zero_copy out", port,
-                           steps ? "of steps" : "there and back");
+            return err_set(err, -EINVAL, "%s: messages of a %s are copied: leave zero_copy out",
+                           port, steps ? "schedule" : "ping-pong");
     }
     return request_check_forward(request, "tcp", port, err);
 }

@@ -36,7 +36,7 @@ SENTENCES = {
     "duplicate": "{count} frames duplicated",
     "reorder": "{count} frames reordered",
     "corrupt": "{count} frames corrupted",
-    "forged": "{count} frames with numbers that their sender can't have reached: refused",
+    "forged": "{count} frames with numbers that their sender can't have reached: not counted",
 }
 
 ORDER = {kind: place for place, kind in enumerate(SENTENCES)}
@@ -89,7 +89,7 @@ class Finding:
         if self.started:
             words += f", which began {self.started}"
         if self.lowest:
-            words += f"; least came {self.lowest[0]:.2f} to {self.lowest[1]:.2f} s into its window"
+            words += f"; lowest from {self.lowest[0]:.2f} to {self.lowest[1]:.2f} s into its window"
         return words
 
     @property

@@ -162,7 +162,7 @@ def contradiction(result: m.PhaseResult) -> list[str]:
     return [
         f"{result.label}: {found['lost_frames']:,} frames are lost by the flows' counts, "
         f"{found['counted_in_network']:,} in the network by the ports' counters: one of them is "
-        "wrong, and no loss of this phase is sure to be the network's"
+        "wrong, and it is unknown which loss of this phase is the network's"
     ]
 
 

@@ -280,8 +280,8 @@ class Summary:
         if refused:
             came = "was" if refused == 1 else "were"
             self._alarms.append(
-                f"{record['node']}: {of(refused, 'control datagram')} {came} refused: none of this "
-                "run's, or changed on the way; another program sends to the control address"
+                f"{record['node']}: {of(refused, 'control datagram')} {came} dropped: not of "
+                "this run, or changed on the way; another program sends to the control address"
             )
         self._results.part(record)
 

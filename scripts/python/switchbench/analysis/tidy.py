@@ -99,13 +99,13 @@ VARIABLES = (
         Variable(f"{kind}_{name}", data, unit, f"{words}, {what}")
         for kind, words in (
             (ROUND_TRIP, "Round trips of probes beside the load"),
-            (PINGPONG, "Messages there and back"),
+            (PINGPONG, "Ping-pong round trips"),
         )
         for name, data, unit, what in (
             ("count", _COUNT, "", "how many were timed"),
-            ("min_us", _REAL, "µs", "the least"),
+            ("min_us", _REAL, "µs", "the minimum"),
             ("mean_us", _REAL, "µs", "the mean"),
-            ("max_us", _REAL, "µs", "the greatest"),
+            ("max_us", _REAL, "µs", "the maximum"),
         )
     ),
 )  # fmt: skip

@@ -22,7 +22,7 @@ examples:
   switchbench lab exec switch -- tc -s qdisc
   switchbench lab down                               the only one; NAME or --all otherwise
 
-`switchbench run` makes the lab that its configuration names, and removes it: `lab up` is for
+`switchbench run` makes the lab that its configuration names, and removes it. `lab up` is for
 looking around, and for many runs on one lab."""
 
 

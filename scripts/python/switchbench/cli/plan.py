@@ -31,7 +31,7 @@ examples:
 
 --json writes one object:
   switchbench  1, the format's version
-  seed         for everything that is drawn
+  seed         the random seed
   expected_s   how long the run should take; start_s of it before the first trial
   longest_s    the same with every repeat that may be needed; tests count those needed in any case
   tests        [{test, pattern, parameters, transport, networks, ranks, sizes, size_unit, loads,
@@ -43,10 +43,10 @@ examples:
                get it, by rank number, phases: [{phase, name, networks: [{network,
                flows: [[source, destination, "generate" or "forward"]], idle: [names], and on a
                routed lab hops: [of each flow]}]}]}]
-  configuration  as understood, every default written out: itself a configuration
-  clauses      as understood, each with the numbers of its trials; clauses_sha256; about
-  reservations in what tests with profile acceptance are less than it asks
-  notes, not_built   sentences; what is not built yet can be planned but not run"""
+  configuration  the effective one, every default written out: itself a configuration
+  clauses      each with the numbers of its trials; clauses_sha256; about
+  warnings     in what tests with profile acceptance are less than it asks
+  notes, not_implemented   sentences; what is not implemented can be planned but not run"""
 
 
 def add_parser(subparsers: Any) -> None:

@@ -14,8 +14,8 @@ examples:
   switchbench restore                                  this machine
   switchbench restore --site hall2.yaml --nodes node[1-4]
 
-After `bind`, and after a run whose node was killed: runs give back by themselves. After a reboot
-the devices are back already; it is said, and the journal removed (doc/how-to/bind.md)."""
+For use after `bind`, and after a run whose node was killed: other runs restore their devices
+themselves. After a reboot there is nothing to restore but the journal (doc/how-to/bind.md)."""
 
 
 def add_parser(subparsers: Any) -> None:

@@ -50,7 +50,6 @@ from .fit import fit
 
 EXAMPLES = """\
 examples:
-  switchbench run conf/four-matrices.yaml
   switchbench run conf/four-matrices.yaml --set window=5s --set loads=[50%,95%] --out /data/run1
   switchbench run --site two-modules --profile quick
   switchbench run --lab one-switch --pattern aapc
@@ -58,10 +57,10 @@ examples:
   switchbench run results/20260101-120000-four-matrices/configuration.yaml     once more
   switchbench run conf/acceptance.yaml --sign ~/.ssh/id_ed25519 --junit verdict.xml
 
-The results directory holds configuration.yaml (as understood; it can be run again), plan.json (the
-trials that were made of it), records.ndjson (all that the nodes said), nodes.log, summary.json
-(doc/reference/measures.md) and report.html, which any browser opens (doc/how-to/report.md); with
-clauses to judge, verdict.xml; and manifest.json, which `switchbench verify` reads."""
+The results directory holds the effective configuration (configuration.yaml, which runs again), the
+trials made of it (plan.json), all that the nodes said (records.ndjson, nodes.log), the results
+(summary.json, doc/reference/results.md) and the report (report.html, doc/how-to/report.md).
+manifest.json is what `switchbench verify` reads; with clauses there is verdict.xml too."""
 
 
 def add_parser(subparsers: Any) -> None:

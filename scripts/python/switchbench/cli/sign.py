@@ -20,7 +20,7 @@ examples:
 
 The key says which program signs: ssh-keygen (also by a public key, whose secret one ssh-agent
 holds) or minisign. Files that were put into the directory since, such as photographs of the cables,
-are sealed with the rest; a file that was changed is refused."""
+are sealed with the rest; after any other change nothing is signed."""
 
 
 def add_parser(subparsers: Any) -> None:

@@ -44,7 +44,7 @@ a price table, in any one currency:
   switches: {8: 90, 24: 300, 48: 900}     by number of ports
 
 --json writes one object: hosts, switches, cables, diameter and mean_distance in links, access_bps,
-bisection {least_bps, most_bps, method, least_bps_per_host, most_bps_per_host} (a host of one half),
+bisection {min_bps, max_bps, method, min_bps_per_host, max_bps_per_host} (a host of one half),
 levels [{level, switches, down_bps, up_bps, across_bps, worst}], groups, cost"""
 
 
@@ -113,7 +113,7 @@ def _document(figures: Arithmetic, price: Cost | None) -> dict[str, Any]:
     document["full_bisection_bps"] = figures.full_bps
     half = figures.hosts // 2
     cut = document["bisection"]
-    cut |= {f"{end}_bps_per_host": cut[f"{end}_bps"] / half for end in ("least", "most")}
+    cut |= {f"{end}_bps_per_host": cut[f"{end}_bps"] / half for end in ("min", "max")}
     if price is not None:
         document["cost"] = asdict(price) | {"total": price.total}
     return document
@@ -161,13 +161,13 @@ def _counts(figures: Arithmetic) -> str:
 def _bisection(figures: Arithmetic) -> str:
     cut = figures.bisection
     half = figures.hosts // 2
-    shares = [bps / figures.full_bps for bps in (cut.least_bps, cut.most_bps)]
+    shares = [bps / figures.full_bps for bps in (cut.min_bps, cut.max_bps)]
     if cut.exact:
-        each = bit_rate(cut.least_bps / half)
-        return f"{bit_rate(cut.least_bps)}, {each} a host of one half, {shares[0]:.1%} of full"
-    each = " to ".join(bit_rate(bps / half) for bps in (cut.least_bps, cut.most_bps))
+        each = bit_rate(cut.min_bps / half)
+        return f"{bit_rate(cut.min_bps)}, {each} a host of one half, {shares[0]:.1%} of full"
+    each = " to ".join(bit_rate(bps / half) for bps in (cut.min_bps, cut.max_bps))
     return (
-        f"{bit_rate(cut.least_bps)} to {bit_rate(cut.most_bps)}, {each} a host of one half, "
+        f"{bit_rate(cut.min_bps)} to {bit_rate(cut.max_bps)}, {each} a host of one half, "
         f"{shares[0]:.1%} to {shares[1]:.1%} of full ({cut.method})"
     )
 

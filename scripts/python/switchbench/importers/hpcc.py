@@ -58,7 +58,7 @@ _MESSAGE_RATE = ("pingpong_rate", _times(8e3), "8,000 Mbit/s a GB/s")
 
 
 def _pingpong() -> Iterator[_Output]:
-    for word, what in (("Min", "least"), ("Avg", "mean"), ("Max", "greatest")):
+    for word, what in (("Min", "minimum"), ("Avg", "mean"), ("Max", "maximum")):
         mean = word == "Avg"
         yield _Output(
             f"{word}PingPongLatency_usec", "PingPong", "us",

@@ -52,11 +52,11 @@ _RATES = {
 OF_TWO = ("pingpong", "pingping")  # whatever the number of processes
 _DEFINITIONS = {
     "t[usec]": "time of a message: half the round trip (PingPong), or one way (PingPing)",
-    "t_min[usec]": "time of a call, mean over repetitions, least over ranks",
-    "t_max[usec]": "time of a call, mean over repetitions, greatest over ranks",
+    "t_min[usec]": "time of a call, mean over repetitions, minimum over ranks",
+    "t_max[usec]": "time of a call, mean over repetitions, maximum over ranks",
     "t_avg[usec]": "time of a call, mean over repetitions, mean over ranks",
-    "Mbytes/sec": "bytes by IMB's count / the greatest time",
-    "Msg/sec": "messages a second",
+    "Mbytes/sec": "bytes by IMB's count / the longest time",
+    "Msg/sec": "messages per second",
 }
 
 

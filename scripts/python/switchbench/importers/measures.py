@@ -23,8 +23,8 @@ _COLLECTIVES = (
 RATE, TIME = "Mbit/s", "us"
 
 COMMON: dict[str, Common] = {
-    "pingpong_time": Common("message there and back, half of it", TIME, -1),
-    "pingpong_rate": Common("message / half of there and back", RATE, +1),
+    "pingpong_time": Common("half the round trip of a message", TIME, -1),
+    "pingpong_rate": Common("message / half its round trip", RATE, +1),
     "one_way_rate": Common("one way between two", RATE, +1),
     "both_ways_rate": Common("each way between two, both at once", RATE, +1),
     "sendrecv_rate": Common("ring, one direction, each flow", RATE, +1),

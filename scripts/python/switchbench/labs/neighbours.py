@@ -70,7 +70,7 @@ def _await(netlink: socket.socket, count: int) -> None:
     while count > 0:
         for errno in _acknowledgements(netlink.recv(_RECEIVE)):
             if errno != 0:
-                raise OSError(-errno, "the kernel refused a neighbour entry")
+                raise OSError(-errno, "the kernel rejected a neighbour entry")
             count -= 1
 
 

@@ -188,7 +188,7 @@ def as_json(run: Run, choice: ListingOptions) -> dict[str, Any]:
         "clauses_sha256": clauses_sha256(run.expectations) if run.expectations else None,
         "warnings": list(run.reservations),
         "notes": notes(run),
-        "not_built": list(run.unbuilt),
+        "not_implemented": list(run.unbuilt),
     }
 
 

@@ -19,7 +19,7 @@ from .record_forms import Record
 
 NS_PER_US = 1000.0
 
-_CUT = "the clocks differ by more than the least delay: it is not known how much was cut off"
+_CUT = "the clocks differ by more than the min delay: it is not known how much was cut off"
 
 # The layout of engine/measure/histogram.h.
 _LINEAR_BITS = 6

@@ -53,7 +53,7 @@ def verify(directory: Path, asked: VerifyOptions) -> Iterator[VerifyCheck]:
     yield from _files(directory, sealed, differences)
     yield from _signatures(directory, asked.allowed)
     if differences:
-        yield VerifyCheck("verdict", None, "not made anew: files were changed")
+        yield VerifyCheck("verdict", None, "not judged again: files were changed")
         return
     if not _is_whole(directory, sealed):
         yield VerifyCheck("manifest", False, f"{manifest.MANIFEST} was changed")
@@ -129,7 +129,7 @@ def _verdict(directory: Path, summary: Mapping[str, Any]) -> Iterator[VerifyChec
         run = read_plan(directory)
     except SwitchbenchError as error:
         raise ConfigurationError(
-            f"the verdict can't be made anew here (--no-again leaves that out): {error}"
+            f"the clauses can't be judged again here (--no-again skips that): {error}"
         ) from None
     yield from _configuration(directory, run)
     version = summary["run"]["versions"].get("switchbench")

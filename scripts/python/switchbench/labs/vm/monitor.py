@@ -44,7 +44,7 @@ class Monitor:
             if "return" in answer:
                 return answer["return"]
             if "error" in answer:
-                raise GuestError(f"QEMU refuses {command}: {answer['error']['desc']}")
+                raise GuestError(f"QEMU rejects {command}: {answer['error']['desc']}")
         raise GuestError(f"QEMU ended before it answered {command}")
 
     def set_link(self, nic: str, up: bool) -> None:

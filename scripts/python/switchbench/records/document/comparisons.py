@@ -29,9 +29,9 @@ class RatioEntry(TypedDict):
     throughput: Annotated[float | None, Field(description="Of the means over the repetitions")]
     throughput_min: Annotated[
         float | None,
-        Field(description="The least of one repetition by the baseline's same repetition"),
+        Field(description="The lowest of one repetition by the baseline's same repetition"),
     ]
-    throughput_max: Annotated[float | None, Field(description="The greatest of these")]
+    throughput_max: Annotated[float | None, Field(description="The highest of these")]
     cpu_s_per_gb: Annotated[float | None, Field(description="Of CPU seconds by GB")]
 
 
@@ -101,8 +101,8 @@ class ComparisonEntry(TypedDict):
     traffic: Annotated[
         Traffic,
         Field(
-            description="stream: a rate for a time; transfer: a number of bytes; pingpong: messages"
-            " there and back"
+            description="stream: a rate for a time; transfer: a number of bytes; pingpong: round "
+            "trips"
         ),
     ]
     message_bytes: Annotated[int, Field(ge=1, description="Payload of one message")]
@@ -143,8 +143,8 @@ class StatisticEntry(TypedDict):
     measure: Annotated[
         Literal["throughput", "repetition_us"],
         Field(
-            description="Of a whole plan; repetition_us: of what goes by steps, mean over ranks of "
-            "a repetition's time"
+            description="Over the pattern's phases; repetition_us: of dependent steps, mean over "
+            "ranks of a repetition's time"
         ),
     ]
     unit: Annotated[str, Field(description="Of the values")]

@@ -73,7 +73,7 @@ class Counts(PlanCounts):
     late_frames: Annotated[Count | None, measured("late_frames")]
     forged_frames: Annotated[
         Count | None,
-        Field(description="Frames with a number that their sender can't have reached: refused"),
+        Field(description="Frames with a number that their sender can't have reached: not counted"),
     ]
     corrupted_frames: Annotated[Count | None, measured("corrupted_frames")]
     corrupted_bytes: Annotated[

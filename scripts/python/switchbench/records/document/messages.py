@@ -189,8 +189,8 @@ class Computing(TypedDict):
     slowdown_percent: Annotated[
         float | None,
         Field(
-            description="By so much the rate beside messages was below the one alone; negative: it "
-            "was above"
+            description="How far the rate of concurrent computation was below compute_only; "
+            "negative: it was above"
         ),
     ]
     slowdown_ci_half_width_percent: Annotated[

@@ -98,7 +98,7 @@ class LossLocationEntry(TypedDict):
     ]
     ports: Annotated[
         list[LossLocationPort],
-        Field(description="Those at which something went missing, at most 16"),
+        Field(description="Those that lost frames, at most 16"),
     ]
 
 
@@ -108,7 +108,7 @@ class MostDisordered(TypedDict):
     src: Annotated[str, Field(description="Port")]
     dst: Annotated[str, Field(description="Port")]
     reordered_percent: Annotated[float, Field(description="Of 100 delivered")]
-    extent_max: Annotated[int, Field(description="Its greatest extent")]
+    extent_max: Annotated[int, Field(description="Its max extent")]
 
 
 class ReorderingEntry(TypedDict):
@@ -124,7 +124,7 @@ class ReorderingEntry(TypedDict):
         float | None,
         Field(description="RFC 4737's extent, mean of reordered frames; null: there are none"),
     ]
-    extent_max: Annotated[int | None, Field(description="The greatest extent")]
+    extent_max: Annotated[int | None, Field(description="The max extent")]
     worst: Annotated[
-        MostDisordered | None, Field(description="The flow with the greatest ratio; null: none")
+        MostDisordered | None, Field(description="The flow with the highest ratio; null: none")
     ]

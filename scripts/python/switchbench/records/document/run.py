@@ -74,7 +74,7 @@ class NodeEntry(TypedDict):
         float | None,
         Field(
             description="Of the CPU's counter against the kernel's raw clock over the run; above 10"
-            " there is an alarm"
+            " there is a warning"
         ),
     ]
 

@@ -31,8 +31,8 @@ class PlanSetting(TypedDict):
     traffic: Annotated[
         Traffic,
         Field(
-            description="stream: a rate for a time; transfer: a number of bytes; pingpong: messages"
-            " there and back; schedule: steps that wait for each other"
+            description="stream: a rate for a time; transfer: a number of bytes; pingpong: round "
+            "trips; schedule: dependent steps"
         ),
     ]
     size: Annotated[Size, Field(description="Bytes of a frame or a message, or the sizes of a mix")]

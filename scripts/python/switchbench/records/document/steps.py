@@ -17,7 +17,7 @@ class ImbFigures(TypedDict):
     t_min_us: Annotated[
         float | None,
         Field(
-            description="IMB's t_min: least over ranks of the mean time of a repetition, "
+            description="IMB's t_min: minimum over ranks of the mean time of a repetition, "
             "microseconds"
         ),
     ]
@@ -31,7 +31,7 @@ class ImbFigures(TypedDict):
     t_max_us: Annotated[
         float | None,
         Field(
-            description="IMB's t_max: greatest over ranks of the mean time of a repetition, "
+            description="IMB's t_max: maximum over ranks of the mean time of a repetition, "
             "microseconds"
         ),
     ]

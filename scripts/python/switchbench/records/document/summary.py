@@ -115,7 +115,7 @@ class SummaryDocument(TypedDict):
     trials: Annotated[
         list[PhaseEntry], Field(description="Each phase of each trial in each network")
     ]
-    plans: Annotated[list[PlanEntry], Field(description="Each whole plan in each network")]
+    plans: Annotated[list[PlanEntry], Field(description="Pattern totals in each network")]
     statistics: Annotated[
         list[StatisticEntry],
         Field(
@@ -180,7 +180,7 @@ class SummaryDocument(TypedDict):
     loopback_baselines: Annotated[
         list[LoopbackBaselineEntry],
         Field(
-            description="The software's own path by node and transport, measured on a loopback; not"
-            " subtracted from anything"
+            description="The tester's own overhead by node and transport, measured on a loopback; "
+            "not subtracted from anything"
         ),
     ]

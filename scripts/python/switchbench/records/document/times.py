@@ -12,7 +12,7 @@ from .forms import measured
 
 
 class WorstFlow(TypedDict):
-    """The flow with the greatest p99."""
+    """The flow with the highest p99."""
 
     src: Annotated[str, Field(description="Port")]
     dst: Annotated[str, Field(description="Port")]
@@ -28,14 +28,14 @@ class Figures(TypedDict):
     bound: Annotated[
         float | None, Field(description="one_way: what the two ends' clocks may differ by")
     ]
-    min: Annotated[float | None, Field(description="Least")]
+    min: Annotated[float | None, Field(description="Minimum")]
     mean: Annotated[float | None, Field(description="Arithmetic mean")]
     p50: Annotated[float | None, Field(description="Median")]
     p90: Annotated[float | None, Field(description="90 % are no greater")]
     p99: Annotated[float | None, Field(description="99 % are no greater")]
     p99_9: Annotated[float | None, Field(description="99.9 % are no greater")]
     p99_99: Annotated[float | None, Field(description="99.99 % are no greater")]
-    max: Annotated[float | None, Field(description="Greatest")]
+    max: Annotated[float | None, Field(description="Maximum")]
     pdv: Annotated[float | None, Field(description="RFC 5481: D(99.9 %) - D(min); null for ipdv")]
     reasons: Annotated[
         dict[str, str], Field(description="Why a figure is null, by its name; all: why all are")
@@ -45,7 +45,7 @@ class Figures(TypedDict):
 class TimesEntry(Figures):
     """Times of one kind, of all flows together (doc/reference/latency.md)."""
 
-    worst: Annotated[WorstFlow | None, Field(description="The flow with the greatest p99")]
+    worst: Annotated[WorstFlow | None, Field(description="The flow with the highest p99")]
 
 
 class Latency(TypedDict):
@@ -59,7 +59,7 @@ class Latency(TypedDict):
     round_trip: Annotated[
         TimesEntry | None, Field(description="Of probes that the destination sends back")
     ]
-    pingpong: Annotated[TimesEntry | None, Field(description="Of messages there and back")]
+    pingpong: Annotated[TimesEntry | None, Field(description="Of ping-pong messages")]
 
 
 class LoopbackBaselineEntry(Figures):

@@ -94,13 +94,13 @@ class PlanEntry(PlanSetting, PlanCounts):
     phases: Annotated[int, Field(description="Phases in the plan")]
     phases_measured: Annotated[int, Field(description="Phases with records")]
     elapsed_s: Annotated[
-        float | None, Field(description="The whole plan, barriers and drains included")
+        float | None, Field(description="All phases, barriers and drains included")
     ]
     window_s: Annotated[float | None, Field(description="Sum of the windows")]
     throughput: Annotated[
         Throughput,
         Field(
-            description="min, max and least over all phases; mean and percent: mean of the phases';"
+            description="min and max over all phases; mean and percent: mean of the phases';"
             " total: mean over the windows' time"
         ),
     ]
@@ -181,9 +181,7 @@ class PhaseEntry(Setting, Timing, Rates, Counts, RdmaCounts, CpuTime):
     ]
     loss_location: Annotated[
         LossLocationEntry,
-        Field(
-            description="Where frames went missing, by ports' counters before and after the phase"
-        ),
+        Field(description="Where frames were lost, by ports' counters before and after the phase"),
     ]
     reordering: Annotated[
         ReorderingEntry,

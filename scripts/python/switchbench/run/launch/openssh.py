@@ -212,7 +212,7 @@ _NO_LIBRARY = (
     "{engine} lacks a library there ({last}): doc/developer/dependencies.md lists packages"
 )
 _NO_SUDO = "there is no sudo ({last}): install it there, or log in as root"
-_SUDO_REFUSES = "sudo is refused without a password ({last}): allow NOPASSWD, or log in as root"
+_SUDO_REFUSES = "sudo needs a password ({last}): allow NOPASSWD, or log in as root"
 
 # In the order in which they are looked for: the status, the last line, and the sentence. 126 and
 # 127 are a shell's own; sudo says 1 of whatever it refuses or can't start.

@@ -220,7 +220,7 @@ def _give_back(job: str) -> None:
             start_new_session=True,
         )
     except (OSError, subprocess.SubprocessError):
-        print(f"slurm: job {job} could not be given back: scancel {job}", file=sys.stderr)
+        print(f"slurm: job {job} could not be ended: scancel {job}", file=sys.stderr)
 
 
 def _bare(line: str) -> str:

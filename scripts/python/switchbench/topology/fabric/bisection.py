@@ -29,14 +29,14 @@ _Costs = npt.NDArray[np.float64]
 class Bisection:
     """Bounds of the capacity, which are one number where it is exact."""
 
-    least_bps: float
-    most_bps: float
+    min_bps: float
+    max_bps: float
     method: str
 
     @property
     def exact(self) -> bool:
         """Whether the two bounds have met."""
-        return math.isclose(self.least_bps, self.most_bps, rel_tol=1e-9)
+        return math.isclose(self.min_bps, self.max_bps, rel_tol=1e-9)
 
 
 def bisection(fabric: Fabric) -> Bisection:
@@ -51,7 +51,7 @@ def bisection(fabric: Fabric) -> Bisection:
     divisions = _divisions(fabric)
     if divisions is not None:
         bps = min(_cut_bps(fabric, side) for side in divisions)
-        return Bisection(bps, bps, "exact: the least cut of every division of the hosts")
+        return Bisection(bps, bps, "exact: the smallest cut of all divisions of the hosts")
     return Bisection(
         _lower_bps(fabric), _upper_bps(fabric), "bounds: uniform traffic, and the best cut found"
     )
