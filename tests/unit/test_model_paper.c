@@ -18,6 +18,10 @@
 #define LAYER1_PER_PAYLOAD (1538.0 / 1448)
 #define MB 8e6 /* MB/s in bit/s */
 
+/* The lowest rate here, 2.2 MB/s, is then 150 frames of each of 96 ports. */
+#define SETTLE_NS 100000000
+#define WINDOW_NS 100000000
+
 static unsigned talking; /* ports that send */
 
 static bool neighbours(struct model_bed *bed, unsigned port, struct bed_frame *frame)
@@ -42,16 +46,15 @@ static bool chain(struct model_bed *bed, unsigned port, struct bed_frame *frame)
 /* Mean rate of those that receive, in MB/s of payload. */
 static double measure(struct model_bed *bed, unsigned first, unsigned count)
 {
-    int64_t window = 300000000;
     uint64_t frames = 0;
 
-    bed_run(bed, bed->now_ns + 200000000);
+    bed_run(bed, bed->now_ns + SETTLE_NS);
     for (unsigned i = 0; i < bed->conf.port_count; i++)
         bed->port[i].received = 0;
-    bed_run(bed, bed->now_ns + window);
+    bed_run(bed, bed->now_ns + WINDOW_NS);
     for (unsigned i = first; i < first + count; i++)
         frames += bed->port[i].received;
-    return (double)frames * 1448 * 1e3 / (double)window / count;
+    return (double)frames * 1448 * 1e3 / WINDOW_NS / count;
 }
 
 static void finish(struct model_bed *bed)
@@ -135,7 +138,7 @@ static double intra_rate(const struct model_rates *capacity, unsigned pairs)
     talking = 2 * pairs;
     bed_open(&bed);
     bed_learn(&bed);
-    bed_run(&bed, bed.now_ns + 200000000); /* the learning's activity is over */
+    bed_run(&bed, bed.now_ns + SETTLE_NS); /* the learning's activity is over */
     bed.source = neighbours;
     rate = measure(&bed, 0, 2 * pairs);
     finish(&bed);
@@ -157,7 +160,6 @@ static bool across(struct model_bed *bed, unsigned port, struct bed_frame *frame
 static double inter_rate(const struct model_rates *trunk, unsigned pairs)
 {
     static struct model_bed beds[2];
-    int64_t window = 300000000;
     uint64_t frames = 0;
 
     talking = pairs;
@@ -172,11 +174,11 @@ static double inter_rate(const struct model_rates *trunk, unsigned pairs)
         beds[k].source = across;
         bed_open(&beds[k]);
     }
-    bed_run_pair(&beds[0], &beds[1], 300000000);
+    bed_run_pair(&beds[0], &beds[1], SETTLE_NS);
     for (unsigned k = 0; k < 2; k++)
         for (unsigned i = 0; i < pairs; i++)
             beds[k].port[i].received = 0;
-    bed_run_pair(&beds[0], &beds[1], beds[0].now_ns + window);
+    bed_run_pair(&beds[0], &beds[1], beds[0].now_ns + WINDOW_NS);
     for (unsigned k = 0; k < 2; k++)
         for (unsigned i = 0; i < pairs; i++)
             frames += beds[k].port[i].received;
@@ -186,7 +188,7 @@ static double inter_rate(const struct model_rates *trunk, unsigned pairs)
         bed_drain(&beds[k % 2]);
     bed_close(&beds[0]);
     bed_close(&beds[1]);
-    return (double)frames * 1448 * 1e3 / (double)window / (2 * pairs);
+    return (double)frames * 1448 * 1e3 / WINDOW_NS / (2 * pairs);
 }
 
 static void test_table_1_by_a_fit(void **state)
