@@ -37,7 +37,8 @@ static void take_room(struct model *model, unsigned port, unsigned class, int64_
 }
 
 /* The output's processor is busy with an overload until some time behind its end: what it would
- * hold had it dropped for want of room alone says when that is. */
+ * hold had it dropped for want of room alone says when that is. An overload of a tenth drops one
+ * frame of eleven, so it goes on for as long as there is no room for a second frame. */
 static bool recovers(const struct model *model, struct output *output,
                      const struct model_frame *frame)
 {
@@ -45,12 +46,14 @@ static bool recovers(const struct model *model, struct output *output,
     int64_t from_ns = output->load_ns > now_ns ? output->load_ns : now_ns;
     uint64_t most_ns = output->most_bytes * output->wire.byte_time >> RATE_SHIFT;
     uint64_t frame_ns = wire_bytes(frame) * output->wire.byte_time >> RATE_SHIFT;
+    uint64_t held_ns = (uint64_t)(from_ns - now_ns) + frame_ns;
+    bool recovers = held_ns > most_ns || now_ns < output->recovers_ns;
 
-    if ((uint64_t)(from_ns - now_ns) + frame_ns > most_ns)
+    if (recovers && held_ns + frame_ns > most_ns)
         output->recovers_ns = now_ns + model->conf->recovery_ns;
-    else
+    if (held_ns <= most_ns)
         output->load_ns = from_ns + (int64_t)frame_ns;
-    return now_ns < output->recovers_ns;
+    return recovers;
 }
 
 static void push(struct output *output, struct model_frame *frame)
