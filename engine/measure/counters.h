@@ -52,6 +52,8 @@ struct flow_side {
     uint64_t late;      /* older than the 1,024 sequences in which the two above are judged */
     uint64_t forged;    /* dpdk, udp: so far ahead that the sender can't have sent it yet */
     struct flow_reordering reordering;
+    uint64_t numbers;   /* dpdk: one more than the greatest sequence of each stream, in total */
+    int64_t gap_ns;     /* dpdk: when the frame behind the last gap was sent, since the start */
     uint64_t corrupted; /* dpdk: bad checksum or payload; tcp: bytes other than expected */
     uint64_t intended;  /* source: frames (tcp: bytes) that the load asked for until the stop */
     int64_t first_ns;   /* local time of the first and last frame or byte; 0: none */
@@ -100,6 +102,8 @@ static inline void flow_side_add(struct flow_side *sum, const struct flow_side *
     sum->late += part->late;
     sum->forged += part->forged;
     flow_reordering_add(&sum->reordering, &part->reordering);
+    sum->numbers += part->numbers;
+    sum->gap_ns = part->gap_ns > sum->gap_ns ? part->gap_ns : sum->gap_ns;
     sum->corrupted += part->corrupted;
     sum->intended += part->intended;
     if (part->first_ns > 0 && (sum->first_ns == 0 || part->first_ns < sum->first_ns))

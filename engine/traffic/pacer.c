@@ -28,6 +28,13 @@ void pace_init(struct pace *pace, double cost_per_s, uint32_t catch_up, int64_t 
     };
 }
 
+void pace_slow(struct pace *pace, double part, int64_t from_ns, uint32_t cost)
+{
+    pace->ns_per_cost /= part;
+    pace->cost_per_ns *= part;
+    pace_restart(pace, from_ns + (int64_t)(cost * pace->ns_per_cost));
+}
+
 /* The time in which a sleeping sender lets frames gather: three quarters of what it may catch up
  * with. The rest is for waking late. */
 static double gather_ns(const struct pace *pace, uint32_t cost)

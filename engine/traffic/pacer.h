@@ -50,6 +50,10 @@ static inline void pace_restart(struct pace *pace, int64_t origin_ns)
     pace->spent = 0;
 }
 
+/* So much of the rate from now on: the next frame is due one interval of `cost` behind `from_ns`.
+ * What was given up before stays so. */
+void pace_slow(struct pace *pace, double part, int64_t from_ns, uint32_t cost);
+
 /* Dithers departures from now on, by `times` the time from one frame of `cost` to the next (or, if
  * that is longer, the time in which a sleeping sender lets frames gather); drawn from `seed`, anew
  * for each burst. */

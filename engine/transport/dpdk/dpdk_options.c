@@ -30,6 +30,8 @@ static const struct option options[] = {
     {MEMBER(OPTION_NUMBER, "address_block", address_block), .max = UINT8_MAX},
     {MEMBER(OPTION_REAL, "learning_rate", learning_rate), .min = 1, .initial = 1000},
     {MEMBER(OPTION_REAL, "dither", dither)},
+    {MEMBER(OPTION_REAL, "falls_to", falls_to)},
+    {MEMBER(OPTION_REAL, "falls_after_ns", falls_after_ns)},
     {.key = NULL},
 };
 

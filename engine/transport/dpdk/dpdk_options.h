@@ -26,6 +26,8 @@ struct dpdk_options {
     uint32_t addresses;    /* of each port: a flow's frames go to them in turn */
     uint8_t address_block; /* which: different blocks have no address in common */
     double learning_rate;  /* learning frames a second, of each port that receives */
+    double falls_to;       /* a stream's load, in percent of what it was; 0: it stays ... */
+    double falls_after_ns; /* ... so long behind the phase's start (RFC 2544, 26.5) */
     double dither; /* each departure late by 0 to so many times from one to the next, at random */
 };
 

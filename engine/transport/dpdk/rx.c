@@ -125,9 +125,11 @@ static __rte_noinline bool account_out_of_order(const struct receiver *receiver,
     }
     stream->stamp_ns = sent_ns;
     sequence_mark(&stream->sequence, &receiver->pasts[place], next + (uint32_t)ahead);
-    if (ahead > 0)
+    if (ahead > 0) {
         reordering_gap(&receiver->reorderings[place], &stream->missing, &stream->sequence, next,
                        stream->frames + 1);
+        stream->side->gap_ns = RTE_MAX(stream->side->gap_ns, sent_ns);
+    }
     if (stream->frames == 0 && stream->side->first_ns == 0)
         stream->side->first_ns = now_ns; /* `next` was 0: none came by the short way */
     return true;
@@ -327,16 +329,35 @@ void receiver_account(struct dpdk_lane *lane)
     const struct lane_request *request = &lane->lane.request;
     const struct receiver *receiver = &lane->receiver;
 
-    for (uint32_t i = 0; i < request->receive_count; i++)
+    for (uint32_t i = 0; i < request->receive_count; i++) {
         request->receives[i].side->live = (struct flow_count){0};
+        request->receives[i].side->numbers = 0;
+    }
     for (size_t i = 0; i < (size_t)receiver->count * receiver->sources; i++) {
         const struct receiver_stream *stream = &receiver->streams[i];
         struct flow_side *side = stream->side;
 
+        side->numbers += stream->sequence.next;
         side->live.frames += stream->frames;
         side->live.frame_bytes += stream->bytes + stream->frames * FRAME_FCS;
         side->live.payload_bytes += stream->bytes - stream->frames * receiver->check.payload;
         if (stream->last_ns > side->last_ns)
             side->last_ns = stream->last_ns;
     }
+}
+
+unsigned receiver_flow_metrics(const struct dpdk_lane *lane, const struct lane_flow *flow,
+                               struct flow_metric *out, unsigned room)
+{
+    const struct flow_metric metrics[] = {
+        {"numbers", (double)flow->side->numbers},
+        {"gap_ns", (double)flow->side->gap_ns},
+    };
+    const struct lane_request *request = &lane->lane.request;
+    unsigned count = RTE_MIN((unsigned)RTE_DIM(metrics), room);
+
+    if (dpdk_options(request->phase)->falls_to == 0 || flow->dst != request->rank)
+        return 0;
+    memcpy(out, metrics, count * sizeof *out);
+    return count;
 }

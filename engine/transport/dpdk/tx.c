@@ -260,8 +260,29 @@ static enum variant choose(const struct dpdk_lane *lane)
     return lane_short(lane) ? MANY : LONG;
 }
 
+/* Until the load falls. What was due before that goes first, at the old rate. */
+static int64_t send_falling(struct dpdk_lane *lane, int64_t now_ns)
+{
+    const struct dpdk_options *options = dpdk_options(lane->lane.request.phase);
+    int64_t falls_ns = lane->start_ns + (int64_t)options->falls_after_ns;
+    int64_t (*send)(struct dpdk_lane *, int64_t) = variants[choose(lane)].send;
+    int64_t wake_ns = send(lane, RTE_MIN(now_ns, falls_ns - 1));
+
+    if (now_ns < falls_ns)
+        return RTE_MIN(wake_ns, falls_ns);
+    if (lane->sender.pace.next_ns < falls_ns)
+        return now_ns;
+    pace_slow(&lane->sender.pace, options->falls_to / 100, falls_ns, lane->sender.cost);
+    lane->send = send;
+    return pace_wake(&lane->sender.pace, lane->sender.cost);
+}
+
 int64_t (*sender_variant(const struct dpdk_lane *lane))(struct dpdk_lane *, int64_t)
 {
+    const struct phase *phase = lane->lane.request.phase;
+
+    if (phase->traffic == TRAFFIC_STREAM && dpdk_options(phase)->falls_to > 0)
+        return send_falling;
     return variants[choose(lane)].send;
 }
 
