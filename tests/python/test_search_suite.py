@@ -22,7 +22,7 @@ from switchbench.records.plan_file import read_plan
 from switchbench.records.rows import PhaseKey, Rows
 from switchbench.search.suites.declaration import SuiteParameters, TrialFacts
 from switchbench.search.trials import TrialLoss
-from synthetic import make_run, make_site, make_trial
+from synthetic import flows_of, frame_side, make_run, make_site, make_trial
 from test_controller import Bench, summary_of
 
 SUITE = LAB + "suite: ndr-pdr\ntransport: dpdk\n"
@@ -99,6 +99,36 @@ def result(**changes: Any) -> PhaseResult:
 def test_what_a_trial_lost(results: list[PhaseResult], expected: TrialLoss) -> None:
     found = trial_facts(results)
     assert trial_loss(1.0, found, found.lost) == expected
+
+
+def gap(
+    sent: int = 100, numbers: float = 100, reordered: int = 0, gap_ns: float = 2.5e9
+) -> PhaseResult:
+    """One flow, of which ten frames were lost before the one that was sent at `gap_ns`."""
+    measures = {"numbers": numbers, "gap_ns": gap_ns}
+    flows = flows_of(
+        frame_side("source", "a", "b", sent, sent),
+        frame_side("destination", "a", "b", 90, 90, reordered=reordered, measures=measures),
+    )
+    return replace(result(), flows=flows)
+
+
+@pytest.mark.parametrize(
+    ("results", "seconds"),
+    [
+        ([gap()], 2.5),
+        ([gap(gap_ns=0.0)], 0.0),
+        ([gap(), gap(gap_ns=3e9)], 3.0),
+        ([gap(numbers=99.0)], None),  # it lost the last one
+        ([gap(reordered=1)], None),
+        ([gap(), gap(numbers=float("nan"))], None),
+        ([result()], None),
+    ],
+)
+def test_when_the_frame_behind_the_last_gap_was_sent(
+    results: list[PhaseResult], seconds: float | None
+) -> None:
+    assert trial_facts(results).last_gap_s == seconds
 
 
 def test_trials_are_ordinary_ones() -> None:

@@ -155,7 +155,10 @@ def test_what_was_understood_is_the_same_suite_again(tmp_path: Path) -> None:
     [
         ("suite: rfc2544\nsubtests: [throughputs]\n", "rfc2544 has no"),
         ("suite: rfc2544\nsubtests: []\n", "is an empty list"),
-        ("suite: rfc2544\nsubtests: [recovery]\n", "recovery of RFC 2544 is not implemented"),
+        (
+            "suite: rfc2544\nsubtests: [recovery]\ntransport: udp\n",
+            "recovery of RFC 2544 needs raw frames, which udp does not send: use dpdk",
+        ),
         ("suite: rfc2889\nsubtests: [forward-pressure]\n", "not possible on ordinary NICs"),
         ("suite: rfc2889\nsubtests: [full-mesh]\nranks: [2]\n", "needs 3 ports, and network"),
         ("suite: rfc8239\nranks: [6]\n", "head-of-line of RFC 8239 (5) needs 8 ports"),
@@ -311,6 +314,50 @@ def test_the_graphs_are_drawn_with_the_theoretical_line(tmp_path: Path, name: st
     if name == "rfc2544":
         losses = drawn["rfc2544-loss-rate"].layout
         assert losses["xaxis"]["range"] == losses["yaxis"]["range"] == [0, 100]
+
+
+# --- recovery ------------------------------------------------------------------------------------
+
+
+@needs_engine
+@pytest.mark.parametrize("seconds", [0.0, 0.1, 1.7])
+def test_recovery_is_from_the_fall_of_the_load_to_the_last_lost_frame(
+    tmp_path: Path, seconds: float
+) -> None:
+    text = FOUR + "suite: rfc2544\nframe_size: 1518\nsubtests: [throughput, recovery]\n"
+    asked, frame_s = SUITES["rfc2544"].lab, 8 * 1538 / 20e6
+
+    def device(trial: Trial) -> TrialFacts:
+        found = forwards(61.3)(trial)
+        if trial.parameters["subtest"] != "recovery":
+            return found
+        assert trial.load.percent == pytest.approx(1.1 * 61.3, rel=0.01)
+        assert trial.window_s == asked.trial_s + asked.recovery_s
+        fall = {"falls_to": 50.0, "falls_after_ns": asked.trial_s * 1e9}
+        assert trial.document["dpdk"].items() >= fall.items()
+        after_s = frame_s / (0.5 * (trial.load.percent or 0.0) / 100)
+        return replace(found, last_gap_s=asked.trial_s + seconds + after_s)
+
+    (row,) = rows(measured(compile_text(tmp_path, text), device), "recovery")
+    assert row["complete"]
+    assert row["recovery_time"] == pytest.approx(1e3 * seconds, abs=1e-6)
+    assert row["recovery_resolution"] == pytest.approx(
+        1e3 * frame_s / (0.5 * 1.1 * 0.613), rel=0.01
+    )
+    assert row["recovery_trials"] == asked.repeats
+
+
+@needs_engine
+def test_what_can_not_be_overloaded_or_does_not_recover_has_no_recovery_time(
+    tmp_path: Path,
+) -> None:
+    text = FOUR + "suite: rfc2544\nframe_size: 1518\nsubtests: [throughput, recovery]\n"
+    run = compile_text(tmp_path, text)
+    (row,) = rows(measured(run, forwards(100.0)), "recovery")
+    assert (row["complete"], row["recovery_time"]) == (True, None)
+    assert row["outcome"].startswith("Excluded: the device forwards this size at the max rate")
+    (row,) = rows(measured(run, forwards(50.0)), "recovery")
+    assert (row["recovery_time"], row["recovery_trials"]) == (None, 0)
 
 
 # --- a reset -------------------------------------------------------------------------------------

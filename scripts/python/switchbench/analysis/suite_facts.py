@@ -33,6 +33,7 @@ def trial_facts(results: Iterable[PhaseResult]) -> TrialFacts:
         delivered_fps=m.total([m.total(_fps(result.flows.destination)) for result in every]),
         latency_us=_latency(entries),
         ports=_ports(every),
+        last_gap_s=_last_gap_s(every),
         duration_s=max(entry["window_s"] or 0.0 for entry in entries),
     )
 
@@ -63,6 +64,20 @@ def _ports(results: Iterable[PhaseResult]) -> dict[str, PortFacts]:
         for port, rate in rates.items():
             found[port] = PortFacts(int(sent[port] or 0), int(lost[port] or 0), rate)
     return found
+
+
+def _last_gap_s(results: Iterable[PhaseResult]) -> float | None:
+    """Of all flows the latest; None where frames behind the last arrival are lost, or reordered
+    ones may have filled a gap, or no load fell."""
+    gaps_ns = []
+    for result in results:
+        source, destination = result.flows.source, result.flows.destination
+        lost_last = source.floats("frames") - destination.floats("numbers")
+        unclear = lost_last + destination.floats("reordered")
+        if not len(unclear) or not (unclear == 0).all():
+            return None
+        gaps_ns.append(float(destination.floats("gap_ns").max()))
+    return max(gaps_ns) / 1e9
 
 
 def _latency(entries: Iterable[Mapping[str, object]]) -> Mapping[str, float | None]:

@@ -137,12 +137,12 @@ def expanded(place: Place, suite_name: str, given: Values) -> Iterator[Values]:
         text = f"{subtest.name} has no {shown(wanted)}; variants are {listed(names)}"
         raise place.problem(text, "variant")
     layer = _layer(place, suite, given) | dict(subtest.keys)
+    if subtest.needs_raw and not transports.of(place.transport).raw:
+        raise place.problem(
+            f"{subtest.name} of {suite.document} needs raw frames, which {place.transport} does "
+            "not send: use dpdk"
+        )
     if subtest.frame_options:
-        if not transports.of(place.transport).raw:
-            raise place.problem(
-                f"{subtest.name} of {suite.document} needs frames of its own addresses, which "
-                f"{place.transport} does not send"
-            )
         layer[place.transport] = dict(subtest.frame_options)
     for variant in variants:
         if wanted in (None, variant.name):

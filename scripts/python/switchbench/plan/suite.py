@@ -145,7 +145,15 @@ def chosen_trial(run: Run, planned: Trial, proposed: ProposedTrial, identity: in
         return _of_burst(planned, proposed, identity, percent, parameters.drain_s)
     if subtest.quantity == "addresses":
         return _of_addresses(planned, proposed, identity, parameters_of(run).learning_fps)
-    return _at_load(planned, proposed, identity)
+    trial = _at_load(planned, proposed, identity)
+    return _falling(trial, parameters_of(run)) if subtest.quantity == "overload" else trial
+
+
+def _falling(trial: Trial, parameters: SuiteParameters) -> Trial:
+    """The load falls to half within the trial (RFC 2544, 26.5)."""
+    fall = {"falls_to": 50.0, "falls_after_ns": parameters.trial_s * NS}
+    options = trial.document.get(trial.transport, {}) | fall
+    return replace(trial, document=trial.document | {trial.transport: options})
 
 
 def _at_load(planned: Trial, proposed: ProposedTrial, identity: int) -> Trial:

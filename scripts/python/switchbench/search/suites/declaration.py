@@ -42,6 +42,7 @@ class SuiteParameters:
     burst_s: float = 2.0  # the longest burst that is tried; RFC 9004: 30
     burst_repeats: float = 50  # RFC 2544, 26.4
     reset_s: float = 60.0  # of a trial in which the device is reset
+    recovery_s: float = 60.0  # at half of the overload, RFC 2544, 26.5
     drain_s: float = 2.0  # RFC 2544, 23; RFC 9004, 6.2
     addresses_max: float = 65536  # of a device's table
     learning_fps: float = 1000.0  # learning frames/s
@@ -108,6 +109,7 @@ class TrialFacts:
     delivered_fps: float | None = None
     latency_us: Mapping[str, float | None] = field(default_factory=dict)  # one way: min, mean, ...
     ports: Mapping[str, PortFacts] = field(default_factory=dict)
+    last_gap_s: float | None = None  # of a load that falls: when the frame behind it was sent
     duration_s: float = 0.0
 
     @property
@@ -165,7 +167,7 @@ class Subtest:
     method: Callable[[SuitePoint, Earlier], Method | str]  # or why nothing can be measured
     rows: Callable[[SuitePoint, Earlier, SubtestTrials], Rows]
     values: tuple[Value, ...]
-    quantity: str = "load"  # what its trials vary: load, burst, addresses
+    quantity: str = "load"  # what its trials vary: load, overload (it falls), burst, addresses
     goals: Callable[[SuiteParameters], Mapping[str, SearchGoal]] | None = (
         None  # of a search of loads
     )
@@ -178,6 +180,11 @@ class Subtest:
     needs: tuple[str, ...] = ()  # subtests whose results it starts from
     keys: Mapping[str, Any] = field(default_factory=dict)  # of the configuration, that it sets
     frame_options: Mapping[str, Any] = field(default_factory=dict)  # of a transport of raw frames
+
+    @property
+    def needs_raw(self) -> bool:
+        """Whether only a transport of raw frames can send what it needs."""
+        return bool(self.frame_options) or self.quantity == "overload"
 
 
 @dataclass(frozen=True)

@@ -5,12 +5,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...base.measures import LESS
+from ...base.measures import LESS, NEITHER
 from . import flows
 from .bursts import BURST_VALUES, burst_range, burst_row, search_bursts
 from .declaration import (
     OVERHEAD_BYTES,
     Earlier,
+    Excluded,
     Method,
     Rows,
     Statement,
@@ -88,6 +89,43 @@ def loss_rows(_setting: SuitePoint, _earlier: Earlier, measured: SubtestTrials) 
             "lost_frames": facts.lost,
         }
         for proposed, facts in measured.trials
+    ]
+
+
+OVERLOAD = 1.1  # of the throughput (26.5)
+FALLS_TO = 0.5  # of the overload
+
+
+def _recovery(point: SuitePoint, earlier: Earlier) -> Method | str:
+    percent = throughput_percent(earlier)
+    if isinstance(percent, str):
+        return percent
+    if percent >= point.loads.max:
+        return Excluded("Excluded: the device forwards this size at the max rate: no overload.")
+    asked = point.parameters
+    loads = [min(OVERLOAD * percent, point.loads.max)] * int(asked.repeats)
+    return FixedTrials(loads, asked.trial_s + asked.recovery_s, "% of line")
+
+
+def _recovery_rows(point: SuitePoint, _earlier: Earlier, measured: SubtestTrials) -> Rows:
+    """A frame was sent one interval before the one behind the last gap: it is the last lost one."""
+    percent = measured.trials[0][0].value
+    after_fps = FALLS_TO * (point.fps(percent) or 0.0)
+    interval_s = 1 / after_fps if after_fps else 0.0
+    times = [
+        1e3 * max(0.0, facts.last_gap_s - interval_s - point.parameters.trial_s)
+        for _, facts in measured.trials
+        if facts.last_gap_s is not None and facts.lost
+    ]
+    return [
+        {
+            "load_percent": percent,
+            "rate": point.fps(percent),
+            "recovery_time": mean(times),
+            "recovery_time_max": max(times, default=None),
+            "recovery_resolution": 1e3 * interval_s or None,
+            "recovery_trials": len(times),
+        }
     ]
 
 
@@ -173,6 +211,27 @@ RFC2544 = Suite(
             quantity="burst", range=burst_range, keys={"traffic": "burst"},
         ),
         Subtest(
+            "recovery", "26.5", "System recovery",
+            "At 110 % of the throughput, or the max load if that is lower, for trial_s, then at "
+            "half of that for recovery_s: from the fall of the rate to the last lost frame of the "
+            "slowest flow. Sequence numbers say which frame that is, the sender's stamp of the "
+            "frame behind it when it was sent.",
+            flows.both_ways, _recovery, _recovery_rows,
+            (
+                load_value(),
+                Value("rate", "rate", "frames/s", "Of the overload", of_setting=True),
+                Value("recovery_time", "recovery time", "ms", "Mean of the trials", better=LESS),
+                Value("recovery_time_max", "max", "ms", "The longest of the trials", better=LESS),
+                Value("recovery_resolution", "resolution", "ms",
+                      "From one frame to the next of a port behind the fall", better=NEITHER,
+                      of_setting=True),
+                Value("recovery_trials", "trials", "", "That were averaged: a trial that still "
+                      "loses frames at its end, or reorders them, has no time", "count",
+                      of_setting=True),
+            ),
+            quantity="overload", needs=("throughput",),
+        ),
+        Subtest(
             "reset", "26.6", "Reset",
             "At the throughput rate the device is reset within a trial, by the command of "
             "`device_reset`: lost frames / offered rate (RFC 6201, 4.1).",
@@ -193,14 +252,14 @@ RFC2544 = Suite(
     lab=SuiteParameters(
         trial_s=2.0, initial_s=0.5, latency_s=1.0, latency_repeats=2, burst_s=0.2,
         burst_repeats=1, drain_s=0.3, repeats=2, reset_s=6.0,
+        recovery_s=2.0,
     ),
     uses=(
         "trial_s", "initial_s", "width", "latency_s", "latency_repeats", "loss_step_percent",
-        "burst_s", "burst_repeats", "drain_s", "repeats", "reset_s",
+        "burst_s", "burst_repeats", "drain_s", "repeats", "recovery_s",
+        "reset_s",
     ),
-    refused={
-        "recovery": "not implemented: it needs a load that falls within a trial",
-    },
+    refused={},
     statements=(
         Statement("26.1", "SHOULD", "a graph of frame rate over frame size, with the theoretical "
                   "rate as one line and the results as the second",
@@ -220,6 +279,8 @@ RFC2544 = Suite(
                   "100", "figure `rfc2544-loss-rate`, X axis"),
         Statement("26.3", "MUST", "Y axis: loss in percent, 0 to 100",
                   "figure `rfc2544-loss-rate`, Y axis"),
+        Statement("26.5", "SHOULD", "a table with a row per size: size, rate, recovery time",
+                  "table `rfc2544-recovery`"),
         Statement("26.6", "SHOULD", "a statement for each reset type",
                   "table `rfc2544-reset`; `device_reset` says which reset it is"),
         Statement("26.4", "SHOULD", "a table with a row per size: size, mean frame count",
@@ -231,6 +292,7 @@ RFC2544 = Suite(
         "of 2 s and 5 s of silence; learning frames are its connectivity check.",
         "Throughput is searched as RFC 9971 does, with short trials first; only trials of the "
         "final duration decide.",
+        "Recovery is at half of the overload for recovery_s; trial_s includes the warm-up.",
         "Reset times follow from lost frames (RFC 6201), not from two time stamps; reset_s has to "
         "be longer than the reset takes.",
         "Latency is read from every frame of a trial, not from one tagged frame.",
