@@ -600,6 +600,27 @@ def test_ageing_that_is_shorter_than_a_trial_is_said(tmp_path: Path) -> None:
     assert "forgets an address after ageing_s, 2 s, and a trial of 4096 addresses" in row["outcome"]
 
 
+# --- broadcast -----------------------------------------------------------------------------------
+
+
+@needs_engine
+def test_broadcast_latency_is_of_one_frame_per_trial(tmp_path: Path) -> None:
+    text = FOUR + "suite: rfc2889\nframe_size: 64\nsubtests: [broadcast-latency]\n"
+    times = iter([(5.0, 10.0, 20.0), (7.0, 14.0, 90.0), (3.0, 12.0, 21.0)])
+
+    def device(trial: Trial) -> TrialFacts:
+        assert trial.document["burst"]["frames"] == 1
+        assert trial.document["dpdk"]["destination"] == "broadcast"
+        assert trial.document["latency"]["stamps"]
+        found = dict(zip(("min", "mean", "max"), next(times), strict=True))
+        return TrialFacts(offered=3, tester_limited=False, latency_us=found)
+
+    (row,) = rows(measured(compile_text(tmp_path, text), device), "broadcast-latency")
+    assert row["complete"]
+    names = ("broadcast_latency", "broadcast_latency_min", "broadcast_latency_max")
+    assert [row[name] for name in names] == pytest.approx([12.0, 3.0, 90.0])
+
+
 # --- reach ---------------------------------------------------------------------------------------
 
 

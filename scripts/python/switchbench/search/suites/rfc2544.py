@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from ...base.measures import LESS, NEITHER
@@ -63,15 +64,19 @@ def _latency_rows(setting: SuitePoint, earlier: Earlier, measured: SubtestTrials
             "latency_store_and_forward": None
             if latency is None or line_us is None
             else latency - line_us,
-            "latency_min": min(_known(every, "min"), default=None),
-            "latency_max": max(_known(every, "max"), default=None),
+            "latency_min": known_extreme(min, every, "min"),
+            "latency_max": known_extreme(max, every, "max"),
             "latency_trials": len(every),
         }
     ]
 
 
-def _known(every: list[Any], key: str) -> list[float]:
-    return [each[key] for each in every if each.get(key) is not None]
+def known_extreme(of: Callable[..., Any], every: list[Any], key: str) -> float | None:
+    """The min or the max of what was observed under a key; None where nothing was."""
+    found: float | None = of(
+        (each[key] for each in every if each.get(key) is not None), default=None
+    )
+    return found
 
 
 def _loss_steps(setting: SuitePoint, _earlier: Earlier) -> Method | str:

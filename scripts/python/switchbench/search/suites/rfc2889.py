@@ -25,8 +25,8 @@ from .declaration import (
     Value,
 )
 from .methods import FixedTrials
-from .rfc2544 import SIZES
-from .throughput import THROUGHPUT_VALUES, search_throughput, throughput_goal, throughput_row
+from .rfc2544 import LATENCY_DEFINITION, SIZES, known_extreme
+from .throughput import THROUGHPUT_VALUES, mean, search_throughput, throughput_goal, throughput_row
 
 
 def _forwarding_values(prefix: str) -> tuple[Value, ...]:
@@ -113,6 +113,23 @@ def _congestion_rows(point: SuitePoint, _earlier: Earlier, measured: SubtestTria
             "congested_loss": lossless,
             "head_of_line_blocking": None if blocked is None else float(blocked > 0),
             "backpressure": None if lossless is None else float(lossless == 0),
+        }
+    ]
+
+
+def _one_frame(point: SuitePoint, _earlier: Earlier) -> Method | str:
+    """Trials of one frame each (5.10.3)."""
+    return FixedTrials([1.0] * int(point.parameters.latency_repeats), 0.0, "frames")
+
+
+def _broadcast_latency_rows(_point: SuitePoint, _earlier: Earlier, measured: SubtestTrials) -> Rows:
+    every = [facts.latency_us for _, facts in measured.trials if facts.latency_us]
+    return [
+        {
+            "broadcast_latency": mean([each.get("mean") for each in every]),
+            "broadcast_latency_min": known_extreme(min, every, "min"),
+            "broadcast_latency_max": known_extreme(max, every, "max"),
+            "latency_trials": len(every),
         }
     ]
 
@@ -248,15 +265,33 @@ RFC2889 = Suite(
             flows.one_to_all, "broadcast_", 3,
             frame_options={"destination": "broadcast"},
         ),
+        Subtest(
+            "broadcast-latency", "5.10", "Broadcast frame latency",
+            f"One broadcast frame per trial; of all other ports. {LATENCY_DEFINITION}.",
+            flows.one_to_all, _one_frame, _broadcast_latency_rows,
+            (
+                Value("broadcast_latency", "latency", "us", "Mean of the trials' means over the "
+                      f"ports; {LATENCY_DEFINITION}", better=LESS),
+                Value("broadcast_latency_min", "min", "us", "At any port", better=LESS),
+                Value("broadcast_latency_max", "max", "us", "At any port", better=LESS),
+                Value("latency_trials", "trials", "", "That were averaged, each of one frame",
+                      "count", of_setting=True),
+            ),
+            quantity="burst", ports_min=3,
+            keys={"traffic": "burst", "latency": {"one_way": "on"}},
+            frame_options={"destination": "broadcast"},
+        ),
     ),
     sizes=SIZES,
     parameters=SuiteParameters(trial_s=30.0),
     lab=SuiteParameters(
-        trial_s=2.0, initial_s=0.5, repeats=2, addresses_max=4096, learning_fps=2000
+        trial_s=2.0, initial_s=0.5, repeats=2, addresses_max=4096, learning_fps=2000,
+        latency_repeats=3, drain_s=0.3,
     ),
     lab_sizes=(256, 1518),
     uses=(
         "trial_s", "initial_s", "width", "repeats", "addresses_max", "learning_fps", "ageing_s",
+        "latency_repeats", "drain_s",
     ),
     refused={
         "forward-pressure": "not possible on ordinary NICs: the test needs an interframe gap of "
@@ -265,7 +300,6 @@ RFC2889 = Suite(
         "dribble-bits": "not possible on ordinary NICs: a MAC sends whole bytes (RFC 2889, 5.9)",
         "learning-rate": "not implemented: no search of a rate of addresses",
         "errored-frames": NO_FRAMES,
-        "broadcast-latency": "not implemented: no latency of copies",
     },
     statements=STATEMENTS,
     deviations=(
