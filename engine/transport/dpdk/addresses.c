@@ -56,7 +56,7 @@ static void send_learning(struct dpdk_lane *lane, uint32_t number, const uint8_t
 
     port_responder_unlock(lane->port);
     address_write(frame + FRAME_MAC, options->address_block, (uint16_t)lane->lane.request.rank,
-                  number);
+                  options->address_first + number);
     queue_send(lane->queue, frame, length);
 }
 
@@ -79,7 +79,9 @@ int addresses_learn(struct dpdk_lane *lane, int64_t now_ns)
                              ? 0
                              : options->addresses;
     }
-    due = pace_allow(&learning->pace, now_ns, 1, options->addresses - learning->next);
+    due = learning->next < options->addresses
+              ? pace_allow(&learning->pace, now_ns, 1, options->addresses - learning->next)
+              : 0; /* a pace that has nothing left would give up what is due */
     pace_spend(&learning->pace, due);
     if (due > 0)
         partner_mac(lane, to);

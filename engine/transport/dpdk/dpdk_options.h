@@ -23,11 +23,12 @@ struct dpdk_options {
     uint16_t burst;       /* frames per driver call, max */
     uint16_t catch_up;    /* frames that a late sender may send beyond its schedule */
     enum frame_destination destination;
-    uint32_t addresses;    /* of each port: a flow's frames go to them in turn */
-    uint8_t address_block; /* which: different blocks have no address in common */
-    double learning_rate;  /* learning frames a second, of each port that receives */
-    double falls_to;       /* a stream's load, in percent of what it was; 0: it stays ... */
-    double falls_after_ns; /* ... so long behind the phase's start (RFC 2544, 26.5) */
+    uint32_t addresses;     /* of each port: a flow's frames go to them in turn */
+    uint8_t address_block;  /* which: different blocks have no address in common */
+    uint32_t address_first; /* the first one's number within the block */
+    double learning_rate;   /* learning frames a second, of each port that receives */
+    double falls_to;        /* a stream's load, in percent of what it was; 0: it stays ... */
+    double falls_after_ns;  /* ... so long behind the phase's start (RFC 2544, 26.5) */
     double dither; /* each departure late by 0 to so many times from one to the next, at random */
 };
 

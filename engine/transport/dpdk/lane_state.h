@@ -176,7 +176,8 @@ struct dpdk_lane {
     int64_t look_gap_ns; /* theirs, where nothing tells that a frame has come: adaptive_poll.h */
     struct lane_size sizes[TRANSPORT_SIZES_MAX]; /* different ones */
     uint32_t size_count;
-    uint32_t addresses; /* of the port to which a stream sends, of this block */
+    uint32_t addresses; /* of the port to which a stream sends, of this block, from this number */
+    uint32_t address_first;
     uint8_t address_block;
     uint8_t order[TRANSPORT_SIZES_MAX]; /* the phase's list, as places in `sizes` */
     uint32_t order_count;

@@ -349,15 +349,19 @@ void receiver_account(struct dpdk_lane *lane)
 unsigned receiver_flow_metrics(const struct dpdk_lane *lane, const struct lane_flow *flow,
                                struct flow_metric *out, unsigned room)
 {
-    const struct flow_metric metrics[] = {
+    const struct flow_metric of_fall[] = {
         {"numbers", (double)flow->side->numbers},
         {"gap_ns", (double)flow->side->gap_ns},
     };
+    const struct flow_metric of_learning = {"learning_late", (double)lane->learning.pace.given_up};
     const struct lane_request *request = &lane->lane.request;
-    unsigned count = RTE_MIN((unsigned)RTE_DIM(metrics), room);
 
-    if (dpdk_options(request->phase)->falls_to == 0 || flow->dst != request->rank)
+    if (flow->dst != request->rank || room < RTE_DIM(of_fall))
         return 0;
-    memcpy(out, metrics, count * sizeof *out);
-    return count;
+    if (dpdk_options(request->phase)->falls_to > 0) {
+        memcpy(out, of_fall, sizeof of_fall);
+        return RTE_DIM(of_fall);
+    }
+    out[0] = of_learning;
+    return lane->addresses > 1;
 }

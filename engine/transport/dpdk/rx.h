@@ -11,7 +11,8 @@
 uint32_t (*receiver_variant(const struct dpdk_lane *lane))(struct dpdk_lane *, int64_t);
 /* Brings the received flows' live counts up to date. */
 void receiver_account(struct dpdk_lane *lane);
-/* Where the load falls: what tells a flow's last lost frame. As transport.h's flow_metrics. */
+/* Where the load falls: what tells a flow's last lost frame. With several addresses: learning
+ * frames that were due too long before they could be sent. As transport.h's flow_metrics. */
 unsigned receiver_flow_metrics(const struct dpdk_lane *lane, const struct lane_flow *flow,
                                struct flow_metric *out, unsigned room);
 

@@ -98,7 +98,7 @@ static inline void choose_address(const struct dpdk_lane *lane, uint8_t *frame, 
     const struct signature *signature = (const struct signature *)(frame + lane->shape.payload);
 
     address_write(frame, lane->address_block, be16toh(signature->dst),
-                  (uint32_t)(sequence % lane->addresses));
+                  lane->address_first + (uint32_t)(sequence % lane->addresses));
 }
 
 /* Writes the frames of the stream whose turn it is, and of those that follow; returns their cost
