@@ -600,6 +600,51 @@ def test_ageing_that_is_shorter_than_a_trial_is_said(tmp_path: Path) -> None:
     assert "forgets an address after ageing_s, 2 s, and a trial of 4096 addresses" in row["outcome"]
 
 
+def learner(rate: float, queue: int = 8, table: int = 10**6) -> Device:
+    """A table that learns at a rate, where a few addresses wait."""
+    known = set[int]()
+
+    def measure(trial: Trial) -> TrialFacts:
+        dpdk = trial.document["dpdk"]
+        count, asked, first = dpdk["addresses"], dpdk["learning_rate"], dpdk["address_first"]
+        assert not known & set(range(first, first + count))
+        flooded = max(0, round(count * (1 - rate / asked)) - queue)
+        flooded = min(count, max(flooded, len(known) + count - table))
+        known.update(range(first, first + count - flooded))
+        return TrialFacts(offered=count, flooded=flooded, tester_limited=False)
+
+    return measure
+
+
+LEARNING = FOUR + "suite: rfc2889\nsubtests: [learning-rate]\n"
+
+
+@needs_engine
+@pytest.mark.parametrize("rate", [50, 1234, 7000])
+def test_the_learning_rate_is_found_within_five_percent(tmp_path: Path, rate: float) -> None:
+    (row,) = rows(measured(compile_text(tmp_path, LEARNING), learner(rate)), "learning-rate")
+    assert row["complete"]
+    assert row["address_learning_rate"] == pytest.approx(rate, rel=0.05)
+    assert row["upper_bound_rate"] == pytest.approx(row["address_learning_rate"], rel=0.03)
+    assert row["learning_trials"] < 30
+
+
+@needs_engine
+def test_a_learning_rate_s_search_that_has_no_result_says_why(tmp_path: Path) -> None:
+    run = compile_text(tmp_path, LEARNING)
+    (row,) = rows(measured(run, learner(1000, table=3000)), "learning-rate")
+    assert (row["complete"], row["address_learning_rate"]) == (False, None)
+    assert "its table may be full of the addresses of all trials" in row["outcome"]
+    (row,) = rows(measured(run, learner(10**6)), "learning-rate")
+    assert row["outcome"].startswith("The device holds the max of the range, 8000 learning frames")
+    (row,) = rows(measured(run, learner(1)), "learning-rate")
+    assert row["outcome"].startswith("The device fails at the min of the range, 31.25 learning")
+    text = LEARNING + "suite_parameters: {ageing_s: 5}\n"
+    (tmp_path / "short").mkdir()
+    (row,) = rows(measured(compile_text(tmp_path / "short", text), learner(9)), "learning-rate")
+    assert "300 addresses at 31.25 frames/s take 10 s" in row["outcome"]
+
+
 # --- broadcast -----------------------------------------------------------------------------------
 
 

@@ -118,7 +118,10 @@ class SuiteCourse:
         while True:
             now = self.measurements[-1] if self.measurements else None
             if now is not None and now.trial is not None:
-                self.trial = chosen_trial(self._run, now.planned, now.trial, self._identity)
+                assert now.search is not None
+                self.trial = chosen_trial(
+                    self._run, now.planned, now.trial, self._identity, now.search.trials
+                )
                 return
             if now is not None:
                 self._keep(now)

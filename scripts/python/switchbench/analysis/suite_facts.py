@@ -14,6 +14,8 @@ from ..search.trials import TrialLoss
 from . import measures as m
 from .measures import PhaseResult
 
+LATE_SHARE = 0.01  # of the learning frames
+
 
 def trial_facts(results: Iterable[PhaseResult]) -> TrialFacts:
     """Of all phases and networks of one trial. One that was not measured whole says nothing."""
@@ -28,7 +30,7 @@ def trial_facts(results: Iterable[PhaseResult]) -> TrialFacts:
         offered=offered,
         lost=min(offered, sum(max(0, count) for count in lost)),
         flooded=sum(entry["misdelivered_frames"] or 0 for entry in entries),
-        tester_limited=any(entry["tester_limited"] for entry in entries),
+        tester_limited=any(entry["tester_limited"] for entry in entries) or _learned_late(every),
         offered_fps=m.total([m.total(_fps(result.flows.source)) for result in every]),
         delivered_fps=m.total([m.total(_fps(result.flows.destination)) for result in every]),
         latency_us=_latency(entries),
@@ -64,6 +66,17 @@ def _ports(results: Iterable[PhaseResult]) -> dict[str, PortFacts]:
         for port, rate in rates.items():
             found[port] = PortFacts(int(sent[port] or 0), int(lost[port] or 0), rate)
     return found
+
+
+def _learned_late(results: Iterable[PhaseResult]) -> bool:
+    """Whether addresses were announced at a lower rate than asked for: more than one of a hundred
+    was late."""
+    for result in results:
+        announced = np.nansum(result.flows.source.floats("frames"))
+        late = np.nansum(result.flows.destination.floats("learning_late"))
+        if late > LATE_SHARE * announced:
+            return True
+    return False
 
 
 def _last_gap_s(results: Iterable[PhaseResult]) -> float | None:

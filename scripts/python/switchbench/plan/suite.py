@@ -26,6 +26,7 @@ from .trial_document import load_document
 
 # How often a tester-limited trial is repeated: a lab's hosts share one machine's cores.
 REPEATS_SITE, REPEATS_LAB = 2, 5
+ADDRESSES = 1 << 20  # numbers of a port's addresses
 MIN_PART = 0.01  # of the max load: where a suite's range of loads begins
 UNITS = {"percent": "% of line", "bps": "bit/s", "fps": "frames/s"}  # of a Load's fields
 
@@ -136,15 +137,25 @@ def suite_words(planned: Trial) -> list[str]:
     return [str(name) for name in named if name] or [planned.pattern["name"]]
 
 
-def chosen_trial(run: Run, planned: Trial, proposed: ProposedTrial, identity: int) -> Trial:
-    """An ordinary trial at the value and of the window that a measurement proposes."""
+def chosen_trial(
+    run: Run, planned: Trial, proposed: ProposedTrial, identity: int, number: int = 0
+) -> Trial:
+    """An ordinary trial at the value and of the window that a measurement proposes.
+
+    `identity`: its number in the run; `number`: in the measurement.
+    """
     subtest = subtest_of(run, planned)
     if subtest.quantity == "burst":
         parameters = parameters_of(run)
         percent = subtest.burst_percent(setting_of(planned, parameters))
         return _of_burst(planned, proposed, identity, percent, parameters.drain_s)
     if subtest.quantity == "addresses":
-        return _of_addresses(planned, proposed, identity, parameters_of(run).learning_fps)
+        asked = parameters_of(run)
+        return _learning(planned, proposed, identity, round(proposed.value), asked.learning_fps)
+    if subtest.quantity == "rate":
+        count = round(parameters_of(run).learning_addresses)
+        first = (1 + number * count) % (ADDRESSES - count)  # no trial has those of another
+        return _learning(planned, proposed, identity, count, proposed.value, first)
     trial = _at_load(planned, proposed, identity)
     return _falling(trial, parameters_of(run)) if subtest.quantity == "overload" else trial
 
@@ -202,12 +213,11 @@ def _of_burst(
     )
 
 
-def _of_addresses(
-    planned: Trial, proposed: ProposedTrial, identity: int, learning_fps: float
+def _learning(
+    planned: Trial, proposed: ProposedTrial, identity: int, count: int, rate: float, first: int = 0
 ) -> Trial:
     """So many addresses are learned, then each gets one frame."""
-    count = round(proposed.value)
-    options = {"addresses": count, "learning_rate": round(learning_fps)}
+    options = {"addresses": count, "address_first": first, "learning_rate": round(rate)}
     document = planned.document | {
         "id": identity,
         "burst": planned.document["burst"] | {"frames": count},

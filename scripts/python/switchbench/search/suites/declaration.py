@@ -46,6 +46,9 @@ class SuiteParameters:
     drain_s: float = 2.0  # RFC 2544, 23; RFC 9004, 6.2
     addresses_max: float = 65536  # of a device's table
     learning_fps: float = 1000.0  # learning frames/s
+    learning_addresses: float = 300  # of one trial of the learning rate
+    learning_fps_max: float = 100_000.0  # the highest learning rate that is tried
+    learning_width: float = 0.02  # (upper - lower) / upper that ends its search
     ageing_s: float = 300.0  # after which the device forgets an address
 
 
@@ -167,7 +170,7 @@ class Subtest:
     method: Callable[[SuitePoint, Earlier], Method | str]  # or why nothing can be measured
     rows: Callable[[SuitePoint, Earlier, SubtestTrials], Rows]
     values: tuple[Value, ...]
-    quantity: str = "load"  # what its trials vary: load, overload (it falls), burst, addresses
+    quantity: str = "load"  # what its trials vary: load, overload, burst, addresses, rate
     goals: Callable[[SuiteParameters], Mapping[str, SearchGoal]] | None = (
         None  # of a search of loads
     )

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Ways to measure that are no search: fixed trials, and loads in steps down to no loss."""
+"""Ways to measure that no document shares: fixed trials, loads in steps down, learning rates."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 
 from ..drive import Steps
-from ..outcomes import InProgress, Stopped
-from ..trials import ProposedTrial
+from ..outcomes import InProgress, LossAtMin, NoLossAtMax, Reached, SearchOutcome, Stopped
+from ..trials import ProposedTrial, TrialLoss
 
 
 @dataclass(frozen=True)
@@ -73,3 +73,85 @@ class LossSteps:
     def result(self, stopped: Stopped | None) -> TrialsResult:
         """Whether all were measured."""
         return TrialsResult(stopped or (Done() if self._done else InProgress()))
+
+
+@dataclass(frozen=True)
+class NotRepeatable:
+    """A rate that held failed at the end."""
+
+    rate: float
+    unit: str
+
+    @property
+    def sentence(self) -> str:
+        """What to tell a person."""
+        return (
+            f"The device held {self.rate:g} {self.unit}, and failed there at the end of the search:"
+            " its table may be full of the addresses of all trials. Lower learning_addresses."
+        )
+
+
+@dataclass(frozen=True)
+class RateResult:
+    """The highest rate that held and the lowest that failed; None where there is none."""
+
+    highest: float | None
+    lowest_failing: float | None
+    outcome: SearchOutcome | NotRepeatable
+
+
+class RateSearch:
+    """A method for `Search`: the highest rate of so many events that a device keeps up with.
+
+    From the max down by a factor of four until one holds, then the geometric middle until
+    (upper - lower) / upper is at most `width`. A rate that failed is tried once more, and the
+    result is confirmed at the end. `smallest`, `largest`: events/s.
+    """
+
+    _FACTOR = 4.0
+
+    def __init__(
+        self, events: int, smallest: float, largest: float, width: float, unit: str
+    ) -> None:
+        self.unit = unit
+        self._events = events
+        self._smallest, self._largest = smallest, largest
+        self._width = width
+        self._holds: float | None = None
+        self._fails: float | None = None
+        self._end: SearchOutcome | NotRepeatable | None = None
+
+    def steps(self) -> Steps:
+        """High rates first: they take the least time."""
+        rate = self._largest
+        while not (yield from self._is_held(rate)):
+            self._fails = rate
+            if rate <= self._smallest:
+                self._end = LossAtMin(rate, self.unit)
+                return
+            rate = max(self._smallest, rate / self._FACTOR)
+        self._holds = rate
+        while self._fails is not None and self._fails - self._holds > self._width * self._fails:
+            middle = (self._holds * self._fails) ** 0.5
+            if (yield from self._is_held(middle)):
+                self._holds = middle
+            else:
+                self._fails = middle
+        if not (yield from self._is_held(self._holds)):
+            self._end = NotRepeatable(self._holds, self.unit)
+        elif self._fails is None:
+            self._end = NoLossAtMax(self._largest, self.unit)
+        else:
+            self._end = Reached()
+
+    def result(self, stopped: Stopped | None) -> RateResult:
+        """What is known by the trials so far."""
+        held = None if isinstance(self._end, NotRepeatable) else self._holds
+        return RateResult(held, self._fails, self._end or stopped or InProgress())
+
+    def _is_held(self, rate: float) -> Generator[ProposedTrial, TrialLoss, bool]:
+        for _ in range(2):
+            result = yield ProposedTrial(rate, self._events / rate)
+            if result.lost == 0:
+                return True
+        return False

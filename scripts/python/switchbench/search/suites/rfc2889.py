@@ -24,7 +24,7 @@ from .declaration import (
     TrialFacts,
     Value,
 )
-from .methods import FixedTrials
+from .methods import FixedTrials, RateResult, RateSearch
 from .rfc2544 import LATENCY_DEFINITION, SIZES, known_extreme
 from .throughput import THROUGHPUT_VALUES, mean, search_throughput, throughput_goal, throughput_row
 
@@ -148,6 +148,33 @@ def _search_addresses(point: SuitePoint, _earlier: Earlier) -> Method | str:
     return address_search(most, rate)
 
 
+def _search_learning_rate(point: SuitePoint, _earlier: Earlier) -> Method | str:
+    asked = point.parameters
+    events = int(asked.learning_addresses)
+    slowest = asked.learning_fps_max / LEARNING_RANGE
+    if events / slowest > asked.ageing_s:
+        return (
+            f"Not measured: the device forgets an address after ageing_s, {asked.ageing_s:g} s, "
+            f"and {events} addresses at {slowest:g} frames/s take {events / slowest:.0f} s: lower "
+            "learning_addresses, or raise learning_fps_max."
+        )
+    return RateSearch(
+        events, slowest, asked.learning_fps_max, asked.learning_width, "learning frames/s"
+    )
+
+
+def _learning_rate_rows(point: SuitePoint, _earlier: Earlier, measured: SubtestTrials) -> Rows:
+    found: RateResult = measured.result
+    return [
+        {
+            "address_learning_rate": found.highest,
+            "upper_bound_rate": found.lowest_failing,
+            "addresses": int(point.parameters.learning_addresses),
+            "learning_trials": len(measured.trials),
+        }
+    ]
+
+
 def _address_rows(point: SuitePoint, _earlier: Earlier, measured: SubtestTrials) -> Rows:
     found: CountResult = measured.result
     others = len(point.ports) - 1
@@ -178,6 +205,11 @@ CONGESTION_VALUES = (
 )  # fmt: skip
 
 ADDRESS_LOAD_PERCENT = 10.0  # of the frames that look for learned addresses
+ADDRESS_KEYS = {
+    "traffic": "burst", "loads": [Load(percent=ADDRESS_LOAD_PERCENT)], "flood_limit": 0,
+    "frame_sizes": [64],
+}  # fmt: skip
+LEARNING_RANGE = 256.0  # from the lowest to the highest learning rate
 NO_FRAMES = "not implemented: no trial here sends the frames that it needs"
 
 _TABLES = (
@@ -195,6 +227,8 @@ STATEMENTS = (
         for section, name in _TABLES
         for word, asks, kind in _OF_EACH
     ),
+    Statement("5.8.5", "SHOULD", "a table: addresses, intended load, frames, flood counts",
+              "table `rfc2889-learning-rate`; each trial's counts are in section Trials"),
     Statement("5.5.4", "MUST", "frame loss rate of the congested and uncongested ports",
               "table `rfc2889-congestion-control`, both columns lost"),
     Statement("5.5.4", "MUST", "offered load in frames/s",
@@ -238,6 +272,29 @@ RFC2889 = Suite(
             "One port of each pair sends to the other.", flows.one_way_pairs, "forwarding_",
         ),
         Subtest(
+            "learning-rate", "5.8", "Address learning rate",
+            "As address-capacity, with learning_addresses addresses that no other trial has, at "
+            "the rate that is searched; its result is confirmed by one more trial at the end.",
+            flows.one_to_one, _search_learning_rate, _learning_rate_rows,
+            (
+                Value("address_learning_rate", "learning rate", "frames/s",
+                      "The highest at which all addresses were learned"),
+                Value("upper_bound_rate", "upper bound", "frames/s",
+                      "The lowest at which frames were flooded; none: no rate", better=NEITHER,
+                      of_setting=True),
+                Value("addresses", "addresses", "", "Of each trial", "count", NEITHER,
+                      of_setting=True),
+                Value("learning_trials", "trials", "", "Of the search", "count", NEITHER,
+                      of_setting=True),
+            ),
+            quantity="rate", ports_min=3, bad=lambda facts: facts.flooded,
+            range=lambda point: LoadRange(
+                point.parameters.learning_fps_max / LEARNING_RANGE,
+                point.parameters.learning_fps_max, "frames/s",
+            ),
+            keys=ADDRESS_KEYS, frame_options={"addresses": 2},
+        ),
+        Subtest(
             "address-capacity", "5.7", "Address caching capacity",
             "One port announces addresses, another sends one frame to each; the largest number of "
             "which no frame comes to a third port, found exact to one.",
@@ -253,11 +310,7 @@ RFC2889 = Suite(
             ),
             quantity="addresses", ports_min=3, bad=lambda facts: facts.flooded,
             range=lambda point: LoadRange(1, point.parameters.addresses_max, "addresses"),
-            keys={
-                "traffic": "burst", "loads": [Load(percent=ADDRESS_LOAD_PERCENT)],
-                "flood_limit": 0, "frame_sizes": [64],
-            },
-            frame_options={"addresses": 2},
+            keys=ADDRESS_KEYS, frame_options={"addresses": 2},
         ),
         _forwarding(
             "broadcast-throughput", "5.10", "Broadcast frame forwarding",
@@ -286,11 +339,12 @@ RFC2889 = Suite(
     parameters=SuiteParameters(trial_s=30.0),
     lab=SuiteParameters(
         trial_s=2.0, initial_s=0.5, repeats=2, addresses_max=4096, learning_fps=2000,
-        latency_repeats=3, drain_s=0.3,
+        latency_repeats=3, drain_s=0.3, learning_fps_max=8000,
     ),
     lab_sizes=(256, 1518),
     uses=(
-        "trial_s", "initial_s", "width", "repeats", "addresses_max", "learning_fps", "ageing_s",
+        "trial_s", "initial_s", "width", "repeats", "addresses_max", "learning_fps",
+        "learning_addresses", "learning_fps_max", "learning_width", "ageing_s",
         "latency_repeats", "drain_s",
     ),
     refused={
@@ -298,13 +352,14 @@ RFC2889 = Suite(
         "88 bits, and \"the interframe gap [...] less than 96 bits\" (RFC 2889, 5.6) is below what "
         "a NIC's MAC sends",
         "dribble-bits": "not possible on ordinary NICs: a MAC sends whole bytes (RFC 2889, 5.9)",
-        "learning-rate": "not implemented: no search of a rate of addresses",
         "errored-frames": NO_FRAMES,
     },
     statements=STATEMENTS,
     deviations=(
         "Traffic has a constant interval: a burst size of 1 frame (5.1.2).",
-        "One address per port, but in address-capacity.",
+        "One address per port, but in address-capacity and learning-rate.",
+        "learning-rate does not wait for the device to forget between trials: each has addresses "
+        "of its own, so the device has to hold those of about 20 trials.",
         "address-capacity doubles, then halves the interval; it does not wait for the device to "
         "forget between trials, as all trials announce the same addresses in the same order.",
         "FRMOL and MFR are read from the trials of the throughput search; the trial at the max "
