@@ -457,8 +457,13 @@ def test_no_figure_is_beyond_measure(
 
 def test_what_is_no_json_is_not_written(tmp_path: Path) -> None:
     with pytest.raises(RunError, match="no JSON can be made of that"):
-        RunDirectory(tmp_path / "new").write_summary({"mean": float("inf")})
+        RunDirectory(tmp_path / "new").write_summary({"mean": object()})
     assert not (tmp_path / "new" / SUMMARY).exists()
+
+
+def test_what_has_no_end_is_written_as_unknown(tmp_path: Path) -> None:
+    RunDirectory(tmp_path / "new").write_summary({"mean": float("inf"), "min": float("nan")})
+    assert json.loads((tmp_path / "new" / SUMMARY).read_text()) == {"mean": None, "min": None}
 
 
 def test_a_summary_made_again_can_be_read(whole: tuple[Path, Run], tmp_path: Path) -> None:

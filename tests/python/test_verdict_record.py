@@ -209,7 +209,10 @@ def test_who_changes_the_manifest_too_is_found_by_the_signature(directory: Path,
     assert better != records.read_bytes()
     records.write_bytes(better)
     (directory / "manifest.json").write_bytes(
-        manifest.content(directory, manifest.files_of(directory))
+        manifest.content(
+            directory,
+            {name: manifest.entry_of(directory / name) for name in manifest.files_of(directory)},
+        )
     )
     (words, *_) = failures(directory, allowed=key.parent / "allowed")
     assert "manifest.json.sig does not fit manifest.json" in words

@@ -44,7 +44,9 @@ def windows_above_line(result: m.PhaseResult, site: Site) -> Iterator[str]:
     """A sentence for each way and cause: the port that is the furthest above its line, and how many
     more there are."""
     queue = site.queue_bytes or 0
-    every = m.port_shares(result.flows, result.lines, every=True)
+    every = result.shares
+    if result.flows.window_off.any():
+        every = m.port_shares(result.flows, result.lines, every=True)
     for words, end, waiting, shares in (
         ("delivered to it", "dst", 0, every.destination),
         ("delivered from it", "src", queue, every.source),
@@ -67,7 +69,7 @@ def _above(result: m.PhaseResult, end: str, waiting: int, shares: m.ByPort) -> I
     held_bytes: m.ByPort | None = None
     for port, percent in shares.items():
         line = result.lines.get(port)
-        if percent is None or not line or not window_s:
+        if percent is None or percent <= 100.0 or not line or not window_s:
             continue
         allowed = LINE_ALARM_SHARE * line * window_s / 8.0 + waiting
         excess = (percent / 100.0 - 1.0) * line * window_s / 8.0
@@ -89,9 +91,9 @@ def _held_bytes(result: m.PhaseResult) -> m.Floats:
         sizes = result.entry["size"]
         return np.full(len(flows), float(max(sizes) if isinstance(sizes, list) else sizes))
     said = flows.destination.floats("mss_bytes")
-    segment = np.where(np.nan_to_num(said) == 0, m.TCP_SEGMENT_PAYLOAD, said)
+    segment = np.where(m.or_zero(said) == 0, m.TCP_SEGMENT_PAYLOAD, said)
     behind, buffer = (
-        np.nan_to_num(flows.destination.floats(name))
+        m.or_zero(flows.destination.floats(name))
         for name in ("out_of_order_segments", "receive_buffer_bytes")
     )
     held: m.Floats = segment + m.TCP_SEGMENT_OVERHEAD + np.minimum(behind * segment, buffer)

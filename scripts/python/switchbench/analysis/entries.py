@@ -114,7 +114,7 @@ def throughput(flows: PhaseFlows, shares: m.PortShares) -> Rates:
     every = m.payload_bps(flows)
     rates = np.where(flows.window_off, np.nan, every)
     # A transfer's flows have one window: the slowest is the one that was done last.
-    ended_ns = np.nan_to_num(flows.destination.floats("last_run_ns"))
+    ended_ns = m.or_zero(flows.destination.floats("last_run_ns"))
     order = np.lexsort((-ended_ns, rates))[: len(rates) - int(np.isnan(rates).sum())]
     slowest = flows.pairs[order[0]] if len(order) else None
     received = shares.destination.values()

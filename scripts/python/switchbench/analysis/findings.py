@@ -108,7 +108,7 @@ class FindingTable:
             for port, count in by_port(expected).items()
         ]
         for kind, name in _OF_ENDS.items():
-            said = np.nan_to_num(flows.destination.floats(name))
+            said = m.or_zero(flows.destination.floats(name))
             some = np.flatnonzero(said).tolist()
             point.found += by_flow(point, kind, {pairs[flow]: int(said[flow]) for flow in some})
         self._points.append(point)
@@ -156,11 +156,11 @@ class FindingTable:
     def _note_reach(self, transport: str, flows: PhaseFlows, lost: Mapping[Pair, int]) -> None:
         reach = self._reach.setdefault(transport, _Reach())
         sent, came = (end.floats("frames") for end in (flows.source, flows.destination))
-        tried = flows.destination.seen & (np.nan_to_num(sent) > 0)
+        tried = flows.destination.seen & (m.or_zero(sent) > 0)
         reach.tried.update(
             chain.from_iterable(flows.pairs[flow] for flow in np.flatnonzero(tried).tolist())
         )
-        for flow in np.flatnonzero(tried & (np.nan_to_num(came) == 0)).tolist():
+        for flow in np.flatnonzero(tried & (m.or_zero(came) == 0)).tolist():
             pair = flows.pairs[flow]
             if lost.get(pair):
                 reach.failed[pair] += 1
@@ -227,7 +227,7 @@ def _unfinished(result: m.PhaseResult) -> list[Finding]:
         return []
     flows = result.flows
     sent, came = (
-        np.nan_to_num(end.floats("payload_bytes")) for end in (flows.source, flows.destination)
+        m.or_zero(end.floats("payload_bytes")) for end in (flows.source, flows.destination)
     )
     missing = [
         (int(sent[flow] - came[flow]), flows.pairs[flow])
@@ -250,14 +250,13 @@ def _point(result: m.PhaseResult, lost: dict[Pair, int]) -> LoadPoint:
     entry, flows = result.entry, result.flows
     offered = m.offered_line_bps(flows)
     ports = flows.ends("dst")
-    asked = m.sum_by_port(ports, offered)
-    fits = {
-        port for port, bps in asked.items() if bps is not None and bps <= result.lines.get(port, 0)
-    }
+    asked = np.bincount(ports.place, offered, len(ports.names))
+    fits = asked <= m.lines_of(ports, result.lines)
     counts = np.array([lost.get(pair, 0) for pair in flows.pairs], dtype=np.float64)
-    sent = np.nan_to_num(flows.source.floats("frames"))
-    more = counts - not_in_network(result) > LOSING * sent
-    losing = more & np.array([port in fits for port in ports.names], dtype=bool)[ports.place]
+    sent = m.or_zero(flows.source.floats("frames"))
+    losing = fits[ports.place] & (counts > 0)
+    if losing.any():
+        losing &= counts - not_in_network(result) > LOSING * sent
     return LoadPoint(
         key=result.key,
         transport=entry["transport"],
@@ -281,8 +280,8 @@ def _slow(flows: PhaseFlows, lost: m.Floats, losing: m.Bools) -> dict[str, int]:
     """Ports that lose of every flow for them and take less from their hosts than intended."""
     if not losing.any():
         return {}
-    sent = np.nan_to_num(flows.source.floats("frames"))
-    intended = np.nan_to_num(flows.source.floats("intended"))
+    sent = m.or_zero(flows.source.floats("frames"))
+    intended = m.or_zero(flows.source.floats("intended"))
     held = sent < SLOW * intended
     short: dict[str, bool] = {}
     for flow in np.flatnonzero(flows.source.generates & (intended > 0)).tolist():
@@ -309,7 +308,7 @@ class _Astray:
         names = result.ports.texts("port")
         self._read: dict[Pair, FlowOutcome] = {}
         self._open: Counter[str] = Counter()  # at a port, with no reading
-        came = np.nan_to_num(result.ports.floats("misdelivered"))
+        came = m.or_zero(result.ports.floats("misdelivered"))
         for port in np.flatnonzero(came).tolist():
             self._open[names[port]] = int(came[port])
         known = m.lost_frames(result.flows)

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
@@ -47,11 +46,10 @@ class Intervals:
         spans = order[first].tolist()
         return {self.pairs[flow]: span for flow, span in zip(flows.tolist(), spans, strict=True)}
 
-    @cached_property
-    def when(self) -> list[tuple[float, float]]:
-        """When each span was: seconds after the window's opening."""
-        ends = (self.spans.floats(name) / 1e3 for name in ("from_ms", "to_ms"))
-        return list(zip(*(end.tolist() for end in ends), strict=True))
+    def when(self, span: int) -> tuple[float, float]:
+        """When a span was: seconds after the window's opening."""
+        begin, end = (float(self.spans.floats(name)[span]) for name in ("from_ms", "to_ms"))
+        return begin / 1e3, end / 1e3
 
 
 def _before_last(flow: Numbers, something: Bools, flows: int) -> Bools:
@@ -81,7 +79,7 @@ def interval_entry(
 
     def entry(place: int) -> Lowest:
         src, dst = intervals.pairs[place]
-        from_s, to_s = intervals.when[lowest[src, dst]]
+        from_s, to_s = intervals.when(lowest[src, dst])
         return {
             "src": src,
             "dst": dst,

@@ -83,12 +83,13 @@ def _agree(result: m.PhaseResult, missing: int, counted: int, others: int) -> bo
     as it lacks, and not a few, they are most likely the same.
     """
     source, end = result.every.source, result.every.destination
-    unexpected = np.nan_to_num(result.ports.floats("unexpected"))
-    besides = np.nan_to_num(result.ports.floats("misdelivered")).sum() + sum(
-        np.nan_to_num(end.floats(name)).sum() for name in ("duplicated", "late")
+    unexpected = m.or_zero(result.ports.floats("unexpected"))
+    besides = m.or_zero(result.ports.floats("misdelivered")).sum() + sum(
+        m.or_zero(end.floats(name)).sum() for name in ("duplicated", "late")
     )
-    besides += np.nan_to_num(source.floats("frames"))[source.copies].sum()
-    if ((unexpected >= AS_MANY) & (unexpected == _lacking(result))).any():
+    besides += m.or_zero(source.floats("frames"))[source.copies].sum()
+    many = unexpected >= AS_MANY
+    if many.any() and (many & (unexpected == _lacking(result))).any():
         return False
     return bool(-others <= missing - counted - besides <= unexpected.sum() + others)
 
@@ -96,22 +97,22 @@ def _agree(result: m.PhaseResult, missing: int, counted: int, others: int) -> bo
 def _lacking(result: m.PhaseResult) -> Floats:
     """By port: frames that were lost on the way to it, in no host as far as its counters say."""
     flows = result.every
-    lost = m.sum_by_port(flows.ends("dst"), np.nan_to_num(m.lost_frames(flows)))
+    lost = m.sum_by_port(flows.ends("dst"), m.or_zero(m.lost_frames(flows)))
     came = np.array([lost.get(port) or 0.0 for port in result.ports.texts("port")])
-    return came - np.nan_to_num(_receiver_host(result.ports))
+    return came - m.or_zero(_receiver_host(result.ports))
 
 
 def displaced_frames(result: m.PhaseResult) -> dict[str, int]:
     """By port: frames that it lacks and for which foreign frames that arrived there took the time:
     one for one, where its load and full foreign frames are more than its line carries in a window.
     """
-    foreign = np.nan_to_num(result.ports.floats("unexpected"))
-    may_be = np.minimum(_lacking(result), foreign)
+    foreign = m.or_zero(result.ports.floats("unexpected"))
+    may_be = np.minimum(_lacking(result), foreign) if foreign.any() else foreign
     if not (may_be > 0).any():
         return {}
     flows = result.every
     asked = m.sum_by_port(flows.ends("dst"), m.intended_line_bps(flows))
-    window_ns = max(0.0, *np.nan_to_num(flows.source.floats("window_ns")).tolist())
+    window_ns = max(0.0, *m.or_zero(flows.source.floats("window_ns")).tolist())
     full_bps = m.per_second(
         8.0 * foreign * (FULL_FRAME + m.FRAME_OVERHEAD_L1), np.full(len(foreign), window_ns)
     )
@@ -128,8 +129,8 @@ def displaced_frames(result: m.PhaseResult) -> dict[str, int]:
 def not_in_network(result: m.PhaseResult) -> Floats:
     """By flow: how many of its frames its two hosts, or other traffic, may have cost it."""
     hosts = _hosts(result)
-    sender = dict(zip(hosts.ports, np.nan_to_num(hosts.sender).tolist(), strict=True))
-    receiver = dict(zip(hosts.ports, np.nan_to_num(hosts.receiver).tolist(), strict=True))
+    sender = dict(zip(hosts.ports, m.or_zero(hosts.sender).tolist(), strict=True))
+    receiver = dict(zip(hosts.ports, m.or_zero(hosts.receiver).tolist(), strict=True))
     return np.array(
         [
             sender.get(src, 0.0) + receiver.get(dst, 0.0) + result.displaced.get(dst, 0)
@@ -177,20 +178,20 @@ def _hosts(result: m.PhaseResult) -> _Hosts:
 def _sender_host(ports: Rows, forwards: Bools) -> Floats:
     """Frames that our worker sent and that never left. Two counters see the same frames: what is
     missing in the one, and the drops of the other; the latter of a forwarder are no flow's loss."""
-    sent = ports.floats("sent_frames") + np.nan_to_num(ports.floats("probes_sent"))
+    sent = ports.floats("sent_frames") + m.or_zero(ports.floats("probes_sent"))
     missing = np.maximum(sent - ports.floats("hardware_sent"), 0.0)
-    dropped = np.maximum(np.nan_to_num(missing), ports.floats("dropped_send"))
+    dropped = np.maximum(m.or_zero(missing), ports.floats("dropped_send"))
     found: Floats = np.where(forwards, missing, dropped)
     return found
 
 
 def _receiver_host(ports: Rows) -> Floats:
     """Frames that reached the port and never our worker."""
-    taken = np.nan_to_num(ports.floats("probes_received"))
+    taken = m.or_zero(ports.floats("probes_received"))
     for name in ("received_frames", "misdelivered", "unexpected", "arp_nd_received"):
         taken = taken + ports.floats(name)
     missing = np.maximum(ports.floats("hardware_received") - taken, 0.0)
-    found: Floats = ports.floats("dropped_receive") + np.nan_to_num(missing)
+    found: Floats = ports.floats("dropped_receive") + m.or_zero(missing)
     return found
 
 
@@ -209,14 +210,14 @@ def _others(ports: Rows) -> Floats:
     """Guests' frames and probes, which are not counted when the port's counters are read: those may
     be off by them."""
     names = ("arp_nd_sent", "arp_nd_received", "probes_sent", "probes_received")
-    found: Floats = np.sum([np.nan_to_num(ports.floats(name)) for name in names], axis=0)
+    found: Floats = np.sum([m.or_zero(ports.floats(name)) for name in names], axis=0)
     return found
 
 
 def _worst(hosts: _Hosts) -> list[LossLocationPort]:
     """The ports at which something went missing, the worst first."""
     counts = (hosts.sender, hosts.receiver, hosts.wire_errors)
-    badness: Floats = np.sum([np.nan_to_num(count) for count in counts], axis=0)
+    badness: Floats = np.sum([m.or_zero(count) for count in counts], axis=0)
     order = np.argsort(-badness, kind="stable")[: int((badness != 0).sum())]
     return [
         {

@@ -21,6 +21,7 @@ from ..records.record_forms import Record
 from ..records.rows import Bools as Bools
 from ..records.rows import Floats as Floats
 from ..records.rows import PhaseKey, Rows
+from ..records.rows import or_zero as or_zero
 
 LEAST_FRAME = 64
 FRAME_OVERHEAD_L1 = 20  # preamble 7, start delimiter 1, gap 12 bytes (IEEE 802.3)
@@ -175,7 +176,7 @@ def line_bits(flows: PhaseFlows, end: Ends) -> Floats:
 
 def _packet_bits(packets: Packets, payload: Floats, counted: Floats) -> Floats:
     """Payload with the headers of its packets; the last packet of a message may be short."""
-    messages = np.nan_to_num(counted)
+    messages = or_zero(counted)
     each = payload / np.maximum(messages, 1.0)
     count = np.ceil(each / packets.path_mtu_bytes) * np.maximum(messages, 1.0)
     headers = count * packets.packet_bytes + messages * packets.message_bytes
@@ -186,7 +187,7 @@ def _packet_bits(packets: Packets, payload: Floats, counted: Floats) -> Floats:
 def _segment_payload(flows: PhaseFlows) -> Floats:
     """As the senders' kernels say (TCP_INFO), else that of MTU 1500."""
     said = flows.source.floats("mss_bytes")
-    found: Floats = np.where(np.nan_to_num(said) == 0, TCP_SEGMENT_PAYLOAD, said)
+    found: Floats = np.where(or_zero(said) == 0, TCP_SEGMENT_PAYLOAD, said)
     return found
 
 
@@ -220,8 +221,8 @@ def intended_line_bps(flows: PhaseFlows) -> Floats:
     offered, sent = offered_line_bps(flows), flows.source.floats("frames")
     said = flows.source.floats("intended")
     with np.errstate(divide="ignore", invalid="ignore"):
-        scaled = offered * np.where(np.nan_to_num(said) == 0, sent, said) / sent
-    found: Floats = np.where(np.nan_to_num(sent) == 0, offered, scaled)
+        scaled = offered * np.where(or_zero(said) == 0, sent, said) / sent
+    found: Floats = np.where(or_zero(sent) == 0, offered, scaled)
     return found
 
 
@@ -246,7 +247,7 @@ def lost_frames(flows: PhaseFlows) -> Floats:
     if not flows.settled:
         return np.full(len(flows), np.nan)
     sent, end = flows.source.floats("frames"), flows.destination
-    return missing(sent, end.floats("frames"), np.nan_to_num(end.floats("corrupted")))
+    return missing(sent, end.floats("frames"), or_zero(end.floats("corrupted")))
 
 
 def loss_percent(flows: PhaseFlows) -> Floats:
@@ -260,7 +261,7 @@ def loss_percent(flows: PhaseFlows) -> Floats:
 def surplus_frames(flows: PhaseFlows) -> Floats:
     """Distinct frames delivered beyond those offered: a fault of the counting, never right."""
     more = flows.destination.floats("frames") - flows.source.floats("frames")
-    found: Floats = np.nan_to_num(np.maximum(more, 0.0))
+    found: Floats = or_zero(np.maximum(more, 0.0))
     return found
 
 
@@ -268,7 +269,7 @@ def host_drops(ports: Rows) -> Floats:
     """By port: frames dropped inside the host: its receive ring, its queueing discipline, its
     driver. What is known counts, but 0 is only said when both are known."""
     received, sent = ports.floats("dropped_receive"), ports.floats("dropped_send")
-    known = np.nan_to_num(received) + np.nan_to_num(sent)
+    known = or_zero(received) + or_zero(sent)
     found: Floats = np.where((known > 0) | ~np.isnan(received + sent), known, np.nan)
     return found
 
@@ -276,6 +277,11 @@ def host_drops(ports: Rows) -> Floats:
 # --- by port -------------------------------------------------------------------------------------
 
 ByPort = dict[str, float | None]
+
+
+def lines_of(ports: Places, line_bps: Mapping[str, int]) -> Floats:
+    """The line rate of each port; NaN where it is unknown."""
+    return np.array([line_bps.get(port) or np.nan for port in ports.names], dtype=np.float64)
 
 
 def sum_by_port(ports: Places, values: Floats) -> ByPort:
@@ -297,12 +303,10 @@ def port_shares(flows: PhaseFlows, line_bps: Mapping[str, int], every: bool = Fa
     """Percent of each port's own line rate; None where that is unknown, or a flow's rate. `every`:
     rates in windows that were not as agreed, too."""
 
-    def percent(rates: ByPort) -> ByPort:
-        shares: ByPort = {}
-        for port, rate in rates.items():
-            line = line_bps.get(port)
-            shares[port] = 100.0 * rate / line if rate is not None and line else None
-        return shares
+    def percent(ports: Places, rates: Floats) -> ByPort:
+        sums = np.bincount(ports.place, rates, len(ports.names))
+        shares = 100.0 * sums / lines_of(ports, line_bps)
+        return dict(zip(ports.names, observed(shares), strict=True))
 
     delivered, offered = (
         rates if every else np.where(flows.window_off, np.nan, rates)
@@ -312,14 +316,13 @@ def port_shares(flows: PhaseFlows, line_bps: Mapping[str, int], every: bool = Fa
     once = ~flows.source.copies
 
     def by_source(rates: Floats, some: Bools) -> ByPort:
-        if some.all():
-            return sum_by_port(flows.ends("src"), rates)
-        return sum_by_port(flows.taken(some).ends("src"), rates[some])
+        ports = flows.ends("src") if some.all() else flows.taken(some).ends("src")
+        return percent(ports, rates[some])
 
     return PortShares(
-        source=percent(by_source(delivered, once)),
-        destination=percent(sum_by_port(flows.ends("dst"), delivered)),
-        offered=percent(by_source(offered, made)),
+        source=by_source(delivered, once),
+        destination=percent(flows.ends("dst"), delivered),
+        offered=by_source(offered, made),
     )
 
 

@@ -17,13 +17,9 @@ UNSURE = 0.02  # of what was sent for the port: rates are the window's, losses t
 def offered_shares(result: m.PhaseResult) -> dict[str, float]:
     """What was offered to each port that was offered more than its line, as a share of it."""
     rates = np.fmin(m.offered_line_bps(result.flows), m.intended_line_bps(result.flows))
-    asked = m.sum_by_port(result.flows.ends("dst"), rates)
-    shares = {
-        port: bps / result.lines[port]
-        for port, bps in asked.items()
-        if bps is not None and result.lines.get(port)
-    }
-    return {port: share for port, share in shares.items() if share > MORE}
+    ports = result.flows.ends("dst")
+    shares = np.bincount(ports.place, rates, len(ports.names)) / m.lines_of(ports, result.lines)
+    return {ports.names[port]: float(shares[port]) for port in np.flatnonzero(shares > MORE)}
 
 
 def expected_losses(result: m.PhaseResult, lost: Mapping[Pair, int]) -> dict[Pair, int]:
@@ -35,9 +31,7 @@ def expected_losses(result: m.PhaseResult, lost: Mapping[Pair, int]) -> dict[Pai
     shares = offered_shares(result)
     if not shares:
         return {}
-    sent = m.sum_by_port(
-        result.flows.ends("dst"), np.nan_to_num(result.flows.source.floats("frames"))
-    )
+    sent = m.sum_by_port(result.flows.ends("dst"), m.or_zero(result.flows.source.floats("frames")))
     gone = by_port(lost)
     expected: dict[Pair, int] = {}
     for pair, count in lost.items():

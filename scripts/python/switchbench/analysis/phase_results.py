@@ -45,6 +45,7 @@ class PhaseResults:
         self._order = {process.name: i for i, process in enumerate(run.site.processes)}
         self._opened: dict[tuple[str, str], Record] = {}  # by port and transport
         self._machines: dict[str, str] = {}  # by node
+        self._lines: dict[tuple[int, int, str], dict[str, int]] = {}  # of the last trial's part
 
     def greet(self, record: Record) -> None:
         """Takes a `hello`."""
@@ -77,6 +78,7 @@ class PhaseResults:
     def open_port(self, record: Record) -> None:
         """Takes a `port-open`."""
         self._opened[record["port"], record["transport"]] = record
+        self._lines.clear()
 
     def result(self, place: PhaseContext, records: PhaseRecords, nodes: Rows) -> m.PhaseResult:
         """The phase's result with its entry of the summary."""
@@ -123,7 +125,7 @@ class PhaseResults:
         }
 
         def when(pair: Pair) -> tuple[float, float] | None:
-            return intervals.when[lowest[pair]] if pair in lowest else None
+            return intervals.when(lowest[pair]) if pair in lowest else None
 
         result = m.PhaseResult(
             place.key, entry, flows, shares, lines, every, ports, records.strays, when
@@ -147,11 +149,16 @@ class PhaseResults:
     def _line_rates(self, place: PhaseContext) -> dict[str, int]:
         """Layer-1 rates: what the node resolved, else what the site says."""
         transport = place.trial.transport
-        return {
-            port.name: self._opened.get((port.name, transport), {}).get("line_rate_bps")
-            or port.line_rate_bps
-            for port in place.part.ranks
-        }
+        key = (place.key.trial, place.key.repeat, place.key.network)
+        if key not in self._lines:
+            self._lines = {
+                key: {
+                    port.name: self._opened.get((port.name, transport), {}).get("line_rate_bps")
+                    or port.line_rate_bps
+                    for port in place.part.ranks
+                }
+            }
+        return self._lines[key]
 
 
 def contradiction(result: m.PhaseResult) -> list[str]:

@@ -60,8 +60,8 @@ def _ports(results: Iterable[PhaseResult]) -> dict[str, PortFacts]:
     for result in results:
         flows = result.flows
         places = flows.ends("dst")
-        sent = m.sum_by_port(places, np.nan_to_num(flows.source.floats("frames")))
-        lost = m.sum_by_port(places, np.nan_to_num(m.lost_frames(flows)))
+        sent = m.sum_by_port(places, m.or_zero(flows.source.floats("frames")))
+        lost = m.sum_by_port(places, m.or_zero(m.lost_frames(flows)))
         rates = m.sum_by_port(places, _fps(flows.destination))
         for port, rate in rates.items():
             found[port] = PortFacts(int(sent[port] or 0), int(lost[port] or 0), rate)

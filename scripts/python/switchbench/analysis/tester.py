@@ -85,7 +85,7 @@ def _short(flows: PhaseFlows, allowed_share: float) -> dict[str, float]:
     TCP sends less than intended because the network tells it to: only frames are judged so.
     """
     sent, intended = flows.source.floats("frames"), flows.source.floats("intended")
-    judged = flows.source.generates & (np.nan_to_num(intended) > 0) & ~np.isnan(sent)
+    judged = flows.source.generates & (m.or_zero(intended) > 0) & ~np.isnan(sent)
     ports = flows.taken(judged).ends("src") if not judged.all() else flows.ends("src")
     asked = m.sum_by_port(ports, intended[judged])
     share = {
@@ -126,5 +126,5 @@ def _off(end: Ends, window_s: float | None) -> Floats:
     """By what share each window differs; 0 where that is not known."""
     if not window_s:
         return np.zeros(len(end.seen))
-    found: Floats = np.nan_to_num(np.abs(end.floats("window_ns") / (1e9 * window_s) - 1.0))
+    found: Floats = m.or_zero(np.abs(end.floats("window_ns") / (1e9 * window_s) - 1.0))
     return found

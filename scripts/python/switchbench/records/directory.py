@@ -18,7 +18,6 @@ manifest.json        SHA-256 of each of these files; what is signed (doc/referen
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections.abc import Mapping
@@ -30,7 +29,7 @@ from typing import Annotated, Any, NotRequired
 
 import yaml
 from pydantic import Field, FiniteFloat, TypeAdapter, ValidationError
-from pydantic_core import from_json
+from pydantic_core import PydanticSerializationError, from_json, to_json
 from typing_extensions import TypedDict
 
 from ..base.errors import ConfigurationError, RunError
@@ -226,7 +225,19 @@ def load_summary(path: Path) -> dict[str, Any]:
 def read_json(path: Path) -> Any:
     """What a JSON file of a results directory holds, its text as a terminal can show it. OSError,
     or ValueError where it is no JSON, or nested too deeply."""
-    return printable(from_json(path.read_bytes(), allow_inf_nan=False), keep="\n")
+    return _shown(path.read_bytes())
+
+
+def as_read(value: Mapping[str, Any]) -> Any:
+    """A value as it is once it was written and read."""
+    return _shown(_json(value))
+
+
+def _shown(content: bytes) -> Any:
+    loaded = from_json(content, allow_inf_nan=False)
+    if b"\\" not in content and content.decode().replace("\n", "").isprintable():
+        return loaded  # its layout has line feeds, its text nothing else to escape
+    return printable(loaded, keep="\n")
 
 
 def refuse_other_form(loaded: object, schema: str, file: Path) -> None:
@@ -251,10 +262,9 @@ def replace_json(path: Path, value: Mapping[str, Any]) -> None:
 
 def _json(value: Mapping[str, Any]) -> bytes:
     try:
-        text = json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False)
-    except ValueError as error:
+        return to_json(value, indent=1, inf_nan_mode="null") + b"\n"
+    except PydanticSerializationError as error:
         raise RunError(f"no JSON can be made of that: {error}") from None
-    return (text + "\n").encode()
 
 
 def replace_bytes(path: Path, content: bytes) -> None:

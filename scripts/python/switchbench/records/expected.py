@@ -51,7 +51,7 @@ class Expected:
                 sound = set(rows.texts(name)) <= ranks
         if sound:
             ports = _own_ports_of(kind, rows)
-            sound = ports is None or nodes == [self._owner.get(port) for port in ports]
+            sound = ports is None or nodes == list(map(self._owner.get, ports))
         if not sound:
             for line, record in zip(rows.lines.tolist(), rows.records(kind), strict=True):
                 try:

@@ -166,9 +166,13 @@ class PhaseRecords:
                 self._add_times(record)
             return
         if kind == "flow":
-            columns = (rows.lines.tolist(), *map(rows.texts, ("src", "dst", "side")))
-            for line, src, dst, side in zip(*columns, strict=True):
-                self._add_side(src, dst, side, line)
+            sides = list(zip(*map(rows.texts, ("src", "dst", "side")), strict=True))
+            fresh = set(sides)
+            if len(fresh) == len(sides) and self._sides.isdisjoint(fresh):
+                self._sides |= fresh
+            else:
+                for line, (src, dst, side) in zip(rows.lines.tolist(), sides, strict=True):
+                    self._add_side(src, dst, side, line)
         self._rows.setdefault(kind, []).append(rows)
 
     def add_record(self, line: int, record: Record) -> None:

@@ -35,6 +35,11 @@ def bucket_bounds(index: int) -> tuple[int, int]:
     return (index - shift * _LINEAR) << shift, 1 << shift
 
 
+def _middle(index: int) -> int:
+    least, width = bucket_bounds(index)
+    return least + width // 2
+
+
 def needed(share: float) -> int:
     """How many samples a percentile needs so that one lies beyond it: one of 1 / (1 - share)."""
     return round(1 / (1 - share))
@@ -63,8 +68,9 @@ class Histogram:
     def add_record(self, record: Record) -> None:
         """Takes one part of a `histogram` record; what all parts repeat counts once."""
         for word in str(record.get("buckets") or "").split():
-            index, _, number = word.partition(":")
-            self.buckets[int(index)] = self.buckets.get(int(index), 0) + int(number)
+            bucket, _, number = word.partition(":")
+            index = int(bucket)
+            self.buckets[index] = self.buckets.get(index, 0) + int(number)
         if record.get("part"):
             return
         self._add_totals(
@@ -97,11 +103,12 @@ class Histogram:
 
     def _middles(self) -> Iterator[tuple[int, int]]:
         """All times with their numbers, in order."""
+        if not self.moved:  # then buckets are in order as they are
+            yield from ((_middle(index), self.buckets[index]) for index in sorted(self.buckets))
+            return
         middles = dict(self.moved)
         for index, number in self.buckets.items():
-            least, width = bucket_bounds(index)
-            middle = least + width // 2
-            middles[middle] = middles.get(middle, 0) + number
+            middles[_middle(index)] = middles.get(_middle(index), 0) + number
         yield from sorted(middles.items())
 
     def merge(self, other: Histogram) -> None:
@@ -158,8 +165,9 @@ def _lacks_clock(record: Record) -> bool:
 
 
 def _known(choose: Any, left: int | None, right: int | None) -> int | None:
-    values = [value for value in (left, right) if value is not None]
-    found: int | None = choose(values) if values else None
+    if left is None or right is None:
+        return right if left is None else left
+    found: int = choose(left, right)
     return found
 
 

@@ -22,6 +22,12 @@ Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 Numbers = NDArray[np.int64]
 
+
+def or_zero(values: Floats) -> Floats:
+    """0 where nothing was observed."""
+    return np.where(np.isnan(values), 0.0, values)
+
+
 # Types of which there are many: one for each flow, port or node of a phase.
 KINDS = ("flow", "port", "phase", "histogram", "interval")
 INTERVAL = "interval"
@@ -133,7 +139,7 @@ class Rows:
         """The rows of each phase in each network; a type without networks has one without name."""
         keys = [
             self.columns["trial"],
-            np.nan_to_num(self.columns["repeat"]),
+            or_zero(self.columns["repeat"]),
             self.columns.get("network", np.full(len(self), "", dtype=object)),
             self.columns["phase"],
         ]

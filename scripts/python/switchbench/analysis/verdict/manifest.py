@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -48,8 +48,8 @@ def _is_utf8(name: str) -> bool:
     return True
 
 
-def content(directory: Path, names: Iterable[str]) -> bytes:
-    """The manifest of these files, as it is written."""
+def content(directory: Path, files: Mapping[str, Mapping[str, Any]]) -> bytes:
+    """The manifest of these files and their entries, as it is written."""
     summary = load_summary(directory)
     run, verdict = summary["run"], summary.get("verdict")
     value = {
@@ -59,7 +59,10 @@ def content(directory: Path, names: Iterable[str]) -> bytes:
         "versions": run["versions"],
         "verdict": verdict and verdict["verdict"],
         "clauses_sha256": verdict and verdict["clauses_sha256"],
-        "files": {name: entry_of(directory / name) for name in names},
+        "files": {
+            name: {"bytes": entry["bytes"], "sha256": entry["sha256"]}
+            for name, entry in files.items()
+        },
     }
     return (json.dumps(value, indent=1, ensure_ascii=False) + "\n").encode()
 
@@ -124,7 +127,8 @@ def is_signed(directory: Path) -> bool:
 def seal(directory: Path) -> None:
     """Makes the manifest of all that is there. One that is signed stays as it is."""
     if not is_signed(directory):
-        replace_bytes(directory / MANIFEST, content(directory, files_of(directory)))
+        files = {name: entry_of(directory / name) for name in files_of(directory)}
+        replace_bytes(directory / MANIFEST, content(directory, files))
 
 
 def renew(directory: Path) -> None:

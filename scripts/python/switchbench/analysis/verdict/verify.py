@@ -16,8 +16,7 @@ from ... import __version__
 from ...base import format, source
 from ...base.errors import ConfigurationError, SwitchbenchError
 from ...base.model import Run
-from ...base.text import printable
-from ...records.directory import CONFIGURATION, PLAN, RECORDS, SUMMARY, load_summary
+from ...records.directory import CONFIGURATION, PLAN, RECORDS, SUMMARY, as_read, load_summary
 from ...records.plan_file import read_plan
 from ...records.records import read_records
 from ..remake import remade
@@ -85,7 +84,7 @@ def _files(
 
 
 def _is_whole(directory: Path, sealed: Mapping[str, Any]) -> bool:
-    """Whether the manifest is, byte by byte, what these files make."""
+    """Whether the manifest is, byte by byte, what these files make; they are as it says."""
     wanted = manifest.content(directory, sealed["files"])
     return (directory / manifest.MANIFEST).read_bytes() == wanted
 
@@ -139,7 +138,7 @@ def _verdict(directory: Path, summary: Mapping[str, Any]) -> Iterator[VerifyChec
         yield VerifyCheck("verdict", False, words)
         return
     whole = version == __version__
-    again = printable(remade(run, directory, summary), keep="\n")  # as the other was read
+    again = as_read(remade(run, directory, summary))
     different = [key for key in _compared(summary, whole) if again.get(key) != summary.get(key)]
     if different:
         words = f"{SUMMARY} is not what {RECORDS} amounts to: {', '.join(different)}"
