@@ -135,6 +135,7 @@ def test_strays_of_no_known_flow_stay_open() -> None:
         ({"c": 2, "d": 2}, 4, FlowOutcome(wrong=(Stray("c", 2), Stray("d", 2)))),
         ({"c": 2, "d": 2}, 1, FlowOutcome(flooded=2)),
         ({"c": 3, "d": 2}, 1, FlowOutcome(2, (Stray("c", 1),))),
+        ({"c": 3, "d": 2}, 2, FlowOutcome(2, (Stray("c", 1),))),
         ({"c": 3, "d": 1}, 0, None),
         ({"a": 1}, 1, None),
     ],
@@ -388,6 +389,21 @@ def test_the_trunk_is_the_limit_where_both_modules_carry_more() -> None:
     assert limits(half, full, OTHER) == [("saturation", 6000, None)]  # of left nothing is known
 
 
+TO_NODE4 = ((1, 4), (2, 4), (3, 4))  # 2.953 times its line, which carries 8,127 frames of 24,000
+
+
+def test_what_a_line_has_no_room_for_is_oversubscribed() -> None:
+    assert limits(dict.fromkeys(TO_NODE4, (8000, 2709))) == [("oversubscribed", 15_873, None)]
+    assert limits({(1, 4): (8000, 8000), (2, 3): (8000, 8000)}) == []
+
+
+def test_what_goes_beyond_it_is_left_to_the_network() -> None:
+    """Two parts in three of 24,000 frames and 2 % more, which windows leave unsure: 16,351."""
+    found = limits(dict.fromkeys(TO_NODE4, (8000, 2000)))
+    assert found[0] == ("oversubscribed", 3 * 5450, None)
+    assert found[1:] == [("loss", 550, None)] * 3
+
+
 def test_findings_of_a_run_that_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
     """They are those of the trials that all nodes have ended, every two seconds at most."""
     now_s = 100.0
@@ -414,10 +430,13 @@ def test_findings_of_a_run_that_goes_on(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def below_median(
-    rates: dict[tuple[str, str], int], groups: dict[str, tuple[str, ...]], long_window: str = ""
+    rates: dict[tuple[str, str], int],
+    groups: dict[str, tuple[str, ...]],
+    long_window: str = "",
+    sent: dict[str, int] | None = None,
 ) -> set[str]:
     """The ports that are named, of an all-to-all in phases: frames of each flow in the window.
-    `long_window`: a node that closed its windows late."""
+    `long_window`: a node that closed its windows late; `sent`: what nodes send, where not 8,000."""
     site = make_site(4, groups=groups)
     trial = make_trial(site, phases=3, flows=12)
     summary = Summary(make_run(site, trial))
@@ -426,9 +445,10 @@ def below_median(
         for number in range(4):
             src, dst = number + 1, (number + phase + 1) % 4 + 1
             ends = (f"node{src}:e0", f"node{dst}:e0")
-            came = rates.get((f"node{src}", f"node{dst}"), 8000)
+            offered = (sent or {}).get(f"node{src}", 8000)
+            came = rates.get((f"node{src}", f"node{dst}"), offered)
             window = 1_050_000_000 if f"node{dst}" == long_window else 1_000_000_000
-            summary.feed(0, frame_side("source", *ends, 8000, 8000, **place))
+            summary.feed(0, frame_side("source", *ends, offered, offered, **place))
             summary.feed(0, frame_side("destination", *ends, came, came, window_ns=window, **place))
         for number in range(1, 5):
             summary.feed(0, port_record(f"node{number}:e0", **place))
@@ -464,6 +484,13 @@ def test_a_port_that_keeps_up_with_some_partner_is_not() -> None:
 
 def test_a_port_is_not_named_for_a_window_of_the_testers() -> None:
     assert below_median({}, {}, "node2") == set()
+
+
+def test_a_port_is_not_named_for_a_load_that_was_lower() -> None:
+    """node4 is asked for a quarter, and sends it; then node3 carries half of its quarter."""
+    assert below_median({}, {}, sent={"node4": 2000}) == set()
+    slow = {("node3", dst): 1000 for dst in FOUR}
+    assert below_median(slow, {}, sent={"node3": 2000, "node4": 2000}) == {"node3:e0"}
 
 
 def test_a_loss_says_when() -> None:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -16,12 +16,21 @@ from ..records.flows import Places
 from ..records.record_forms import Record
 from ..records.rows import Bools, Floats, Numbers, Rows
 from .bottleneck import group_of_port
-from .measures import PhaseResult, as_int, delivered_line_bps, lost_frames, median
+from .measures import (
+    PhaseResult,
+    as_int,
+    delivered_line_bps,
+    intended_line_bps,
+    lines_of,
+    lost_frames,
+    median,
+)
 from .tester import SOME_RANK
 
 # A port is pointed out when what it typically gets is so far below the median of the ports that
 # were busy with it (doc/reference/measures.md).
 BELOW_MEDIAN = 0.97
+ALIKE = 0.97  # loads that differ by less are one
 
 
 Numbered = tuple[Numbers, Floats]  # numbers of ports, and a value of each
@@ -116,18 +125,20 @@ class PortTable:
             ("source", "src", result.shares.source),
             ("destination", "dst", result.shares.destination),
         ):
-            direction, middle = lines.ends[end], median(shares.values())
+            direction = lines.ends[end]
             numbers = np.array([self._number[port] for port in shares], dtype=np.int64)
             direction.phases[numbers] += 1
             ports = result.flows.ends(name)
             direction.lost[self._numbers(ports)] += np.bincount(ports.place, lost, len(ports.names))
             free = np.array([port not in limited for port in shares], dtype=bool)
-            percents = np.array(list(shares.values()), dtype=np.float64)[free]
-            direction.percents.append((numbers[free], percents))
-            known = ~np.isnan(percents)
-            if alike and middle and known.any():
-                busy = numbers[free][known]
-                direction.note(setting, (busy, percents[known] / middle), shared[busy])
+            percents = np.array(list(shares.values()), dtype=np.float64)
+            direction.percents.append((numbers[free], percents[free]))
+            parts = percents / _intended(result, name, shares)
+            middle = median(parts)
+            free &= ~np.isnan(parts)
+            if alike and middle and free.any():
+                busy = numbers[free]
+                direction.note(setting, (busy, parts[free] / middle), shared[busy])
         slowest = result.entry["slowest"]
         if alike and slowest and slowest["src"] not in limited:
             place: SlowPhase = {"trial": result.key.trial, "phase": result.key.phase}
@@ -242,6 +253,20 @@ class PortTable:
                 "below_median": bool(slow[number]) if compared else None,
                 "slowest_phases": lines.slowest.get(name, []),
             }
+
+
+def _intended(result: PhaseResult, end: str, ports: Iterable[str]) -> Floats:
+    """What was intended for each port, as a share of its line and of 1 at most; 1 where all ports
+    had the same, or where it is not known."""
+    flows, places = result.flows, result.flows.ends(end)
+    rates = np.bincount(places.place, intended_line_bps(flows), len(places.names))
+    shares = np.minimum(rates / lines_of(places, result.lines), 1.0)
+    if np.isnan(flows.source.floats("intended") + shares[places.place]).any():
+        return np.ones(1)
+    if shares.min(initial=1.0) >= ALIKE * shares.max(initial=0.0):
+        return np.ones(1)
+    by_name = dict(zip(places.names, shares.tolist(), strict=True))
+    return np.array([by_name[port] for port in ports])
 
 
 def _known(value: float) -> float | None:
