@@ -11,7 +11,7 @@ import pytest
 
 from configs import LAB, compile_text, needs_engine
 from schemas import validate_summary
-from switchbench.analysis.loss_location import contradicted
+from switchbench.analysis.loss_location import contradicted, in_network
 from switchbench.analysis.summary import Summary
 from switchbench.base.errors import ConfigurationError, RunError
 from switchbench.base.model import SwitchCountersCommand
@@ -190,6 +190,16 @@ def test_a_loss_that_counters_do_not_see_is_a_contradiction() -> None:
 )
 def test_what_is_a_contradiction(agree: bool | None, lost: int | None, said: bool) -> None:
     assert contradicted({"consistent": agree, "lost_frames": lost}) is said
+
+
+@pytest.mark.parametrize(
+    ("network", "lost", "said"), [(4, None, 0), (5, None, 5), (4, 4, 4), (None, 4, None)]
+)
+def test_a_frame_per_rank_may_be_the_counters_own(
+    network: int | None, lost: int | None, said: int | None
+) -> None:
+    location = {"network": network, "lost_frames": lost}
+    assert in_network({"loss_location": location, "ranks": 4}) == said
 
 
 @pytest.mark.parametrize(("count", "at"), [(3, "node2:e0"), (25, "node1:e0")])

@@ -171,6 +171,7 @@ def test_cpu_time_of_machines() -> None:
     ("ports", "late"),
     [
         ({"a": SECOND + 30_000_000, "b": SECOND + 4_900_000}, {"a": 30.0}),
+        ({"a": SECOND + 5_100_000, "b": SECOND + 5_000_000}, {"a": 5.1}),
         ({"a": SECOND - 30_000_000, "b": None}, {}),
         ({"a": None, "b": None}, {"a rank": 50.0}),  # what the nodes say of the skew
     ],

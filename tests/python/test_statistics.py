@@ -207,6 +207,7 @@ def test_the_limit_leaves_it_inconclusive_with_the_interval() -> None:
     (entry,) = table.summary()
     assert entry["verdict"] == "inconclusive"
     assert entry["ci_low"] < entry["mean"] < entry["ci_high"]
+    assert entry["reason"].startswith("the 95 % confidence interval is ")
     assert "after 12 repeats, more than the 2 % asked for" in entry["reason"]
 
 
