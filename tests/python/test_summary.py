@@ -11,6 +11,7 @@ import pytest
 
 from schemas import validate_summary
 from switchbench.analysis.summary import Summary
+from switchbench.analysis.transports import series
 from switchbench.base.model import Load, Part, Run, Site
 from switchbench.records.record_forms import DamagedRecord
 from synthetic import (
@@ -469,6 +470,30 @@ def test_plan_over_phases_of_several_lengths() -> None:
     assert plan["throughput"]["mean"] == 18
     assert plan["throughput"]["total"] == 20
     assert plan["elapsed_s"] is None  # no `trial` record
+
+
+@pytest.mark.parametrize(
+    ("limited", "mean", "worst"), [({1}, 12, 0), ({0}, 24, 1), ({0, 1}, None, None)]
+)
+def test_what_the_tester_limited_enters_no_mean_of_the_plan(
+    limited: set[int], mean: float | None, worst: int | None
+) -> None:
+    """Nor of transports side by side; its frames still count."""
+    trial = make_trial(SITE, phases=2, flows=2)
+    records = []
+    for phase, frames in enumerate([1000, 2000]):
+        for side in ("source", "destination"):
+            more = {"phase": phase, "intended": 2 * frames if phase in limited else frames}
+            records.append(frame_side(side, "node1:e0", "node2:e0", frames, frames) | more)
+        records += [phase_record(f"node{number}", phase=phase) for number in (1, 2)]
+    result = summarise(records, make_run(SITE, trial))
+    assert {e["phase"] for e in result["trials"] if e["tester_limited"]} == limited
+    (plan,) = result["plans"]
+    assert (plan["throughput"]["mean"], plan["worst_phase"]) == (mean, worst)
+    assert {plan["throughput"][name] for name in ("min", "max", "total")} == {mean}
+    assert plan["delivered_frames"] == 3000
+    (one,) = series([plan])
+    assert one.rate == mean
 
 
 @pytest.mark.parametrize("traffic", ["stream", "schedule"])

@@ -287,15 +287,16 @@ _PLAN_SUMS = ("offered_frames", "delivered_frames", "offered_bytes", "delivered_
 def plan_entry(
     trial: Trial, part: Part, entries: list[PhaseEntry], ended: dict[str, Record]
 ) -> PlanEntry:
-    """A whole plan in one network: the paper's figure is its time and its throughput."""
-    rates = [entry["throughput"] for entry in entries]
+    """A whole plan in one network: the paper's figure is its time and its throughput, which is of
+    the phases that the tester did not limit."""
+    fair = [entry for entry in entries if not entry["tester_limited"]]
+    rates = [entry["throughput"] for entry in fair]
     worst = min(
-        (entry for entry in entries if entry["throughput"]["min"] is not None),
+        (entry for entry in fair if entry["throughput"]["min"] is not None),
         key=lambda entry: entry["throughput"]["min"] or 0.0,
         default=None,
     )
     elapsed_ns = m.greatest(record.get("elapsed_ns") for record in ended.values())
-    windows = [entry["window_s"] for entry in entries]
     first: Mapping[str, Any] = entries[0]
     every: list[Mapping[str, Any]] = [*entries]
     setting = {name: first[name] for name in _PLAN_SETTING}
@@ -305,14 +306,16 @@ def plan_entry(
         "phases": trial.phases,
         "phases_measured": len(entries),
         "elapsed_s": None if elapsed_ns is None else elapsed_ns / 1e9,
-        "window_s": m.total(windows),
+        "window_s": m.total(entry["window_s"] for entry in entries),
         "throughput": {
             "layer": "payload",
             "unit": "Mbit/s",
             "min": m.least(rate["min"] for rate in rates),
             "mean": m.mean(rate["mean"] for rate in rates),
             "max": m.greatest(rate["max"] for rate in rates),
-            "total": _weighted([rate["total"] for rate in rates], windows),
+            "total": _weighted(
+                [rate["total"] for rate in rates], [entry["window_s"] for entry in fair]
+            ),
             "percent_of_line": m.mean(rate["percent_of_line"] for rate in rates),
             "min_percent_of_line": m.least(rate["min_percent_of_line"] for rate in rates),
         },

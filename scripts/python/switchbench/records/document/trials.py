@@ -100,12 +100,14 @@ class PlanEntry(PlanSetting, PlanCounts):
     throughput: Annotated[
         Throughput,
         Field(
-            description="min and max over all phases; mean and percent: mean of the phases';"
-            " total: mean over the windows' time"
+            description="Of the phases that are not tester-limited (null: none); mean and percent: "
+            "mean of the phases'; total: mean over the windows' time"
         ),
     ]
-    worst_phase: Annotated[int | None, Field(description="Phase of the slowest flow")]
-    slowest: Annotated[FlowEnds | None, Field(description="The slowest flow of all phases")]
+    worst_phase: Annotated[
+        int | None, Field(description="Phase of the slowest flow, as in throughput")
+    ]
+    slowest: Annotated[FlowEnds | None, Field(description="The slowest flow of these phases")]
 
 
 class Timing(TypedDict):
