@@ -3,12 +3,16 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
+from typing import Any
 
 import pytest
+from rich.console import Console
 
 from golden import NAMES, kept_summary, unpack
 from switchbench.render.first_screen import AtLoad, bypasses, lines, named, ports_at_load
+from switchbench.render.terminal.table import SummaryPrinter
 
 
 def said(name: str, tmp_path: Path) -> dict[str, str]:
@@ -23,6 +27,54 @@ def test_at_most_eight_lines_of_one_line_each(name: str, tmp_path: Path) -> None
     assert found[0].label == "Result"
     assert found[-1].label == "Findings"
     assert all("\n" not in line.text and len(line.text) <= 200 for line in found)
+
+
+def printed(summary: dict[str, Any], width: int) -> list[str]:
+    stream = io.StringIO()
+    console = Console(file=stream, width=width, no_color=True)
+    SummaryPrinter(summary, console).print("results/x")
+    return stream.getvalue().splitlines()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_it_fits_a_terminal_of_80_columns(name: str, tmp_path: Path) -> None:
+    """Whatever the run: long names, many phases, large counts, all that can be said at once."""
+    summary = kept_summary(unpack(name, tmp_path))
+    summary["run"] |= {"elapsed_s": 98765.4, "remeasured_phases": 12}
+    summary["verdict"] = {
+        "verdict": "INCONCLUSIVE", "passed": 0, "warnings": [], "scope": "", "clauses_sha256": "0",
+        "sentence": "",
+    }  # fmt: skip
+    summary["expectations"] = [{"verdict": "INCONCLUSIVE"}] * 1000
+    for port in summary["ports"]:
+        port |= {"driver": "net_mlx5_vdpa", "switch": "leaf-12-of-hall-2", "below_median": True}
+        port["port"] = f"gpu-node-with-a-long-name-{port['port']}"
+    for entry in summary["trials"]:
+        entry["pattern"] = "imported-pattern-of-a-long-name"
+        entry |= {"retransmitted_segments": 10**7, "retransmitted_packets": 10**8}
+        if entry["lost_frames"] is not None:
+            entry |= {"lost_frames": 10**9, "offered_frames": 10**12}
+    limit = {"port": "node1:e0", "shortfall_percent": 12.3, "dropped_frames": None, "reason": ""}
+    summary["trials"][-1]["tester_limited"] = [limit]
+    found = lines(named(summary))
+    assert 4 <= len(found) <= 7
+    for line in found:
+        assert len(line.fitted(68)) <= 68
+        assert line.fitted(68).startswith(line.text[:30])
+        assert line.fitted(1000) == line.text
+
+
+@pytest.mark.parametrize("width", [80, 120])
+@pytest.mark.parametrize("name", NAMES)
+def test_no_line_is_wider_than_the_terminal(name: str, width: int, tmp_path: Path) -> None:
+    summary = kept_summary(unpack(name, tmp_path))
+    summary["run"]["command"] = ["switchbench"]
+    text = printed(summary, width)
+    assert [line for line in text if len(line) > width] == []
+    blank = text.index("", 1)
+    assert len(text[:blank]) <= 8
+    for line in lines(named(summary)):
+        assert sum(row.startswith(f"{line.label} ") for row in text[:blank]) == 1
 
 
 def test_a_contract_that_is_met(tmp_path: Path) -> None:
@@ -51,7 +103,7 @@ def test_a_clause_that_fails_and_a_tester_that_was_the_limit(tmp_path: Path) -> 
     found = {line.label: (line.text, line.style) for line in lines(named(summary))}
     assert found["Result"][0].startswith("FAIL: 1 of 2 clauses met; 12 trials on 8 ports")
     assert found["Result"][1] == "bold red"
-    tester = "1 of 44 phases tester-limited (T), offered load up to 7.9 % below intended"
+    tester = "1 of 44 phases tester-limited (T), load up to 7.9 % below intended"
     assert found["Tester"] == (tester, "yellow")
     lost = f"12 of 1,006,259 frames, {12 / 1.006259:.3g} ppm; 5 in hosts"
     assert found["Lost"][0].startswith(lost)
@@ -69,7 +121,7 @@ def test_what_the_tester_limited_is_no_figure_of_the_network(tmp_path: Path) -> 
     for entry in summary["trials"]:
         entry["tester_limited"] = [limit]
     found = {line.label: line.text for line in lines(named(summary))}
-    assert {"Max rate", "RTT, µs"}.isdisjoint(found)
+    assert {"Max rate", "RTT p50/p99"}.isdisjoint(found)
     assert found["Tester"].startswith("44 of 44 phases tester-limited (T)")
 
 

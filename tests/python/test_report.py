@@ -209,7 +209,7 @@ def test_times_are_not_defined_as_rates(directory: Path) -> None:
     made = times.latencies(_timed_summary())
     assert made is not None
     said = {column.title: column.definition for column in made.columns}
-    assert said["min"] == "Least"
+    assert said["min"] == "Minimum"
     assert "flow" not in said["max"]
 
 

@@ -227,7 +227,7 @@ def test_table_by_hand() -> None:
     trials = (message_trial(0, "tcp"), frame_trial(1), message_trial(2, "verbs"))
     summary = summarise(make_run(SITE, *trials), {0: 80.0, 1: 96.0, 2: 88.0})
     text = printed(summary)
-    assert "Transports side by side, payload in Mbit/s, one way; ÷ is by tcp's" in text
+    assert "Transports side by side, payload, one way; ÷ is by tcp's" in text
     table = text.split("Transports side by side")[1]
     rows = [line.split() for line in table.splitlines() if line.startswith("pairs neighbours")]
     assert [row[3] for row in rows] == ["tcp", "dpdk", "verbs"]

@@ -47,6 +47,16 @@ class Line:
             return self.said
         return f"{self.value}{self.between if self.said else ''}{self.said}"
 
+    def fitted(self, width: int) -> str:
+        """The text in so many columns: its last parts go first, for an ellipsis."""
+        if len(self.text) <= width:
+            return self.text
+        kept = self.text.split("; ")
+        while len(kept) > 1 and len("; ".join(kept)) > width - 3:
+            kept.pop()
+        shown = "; ".join(kept)
+        return f"{shown}; …" if len(shown) <= width - 3 else f"{shown[: width - 1]}…"
+
 
 def lines(summary: SummaryDocument) -> list[Line]:
     """The first screen; what was not measured has no line."""
@@ -166,13 +176,14 @@ def _lost(summary: SummaryDocument) -> Line | None:
     offered = sum(entry["offered_frames"] or 0 for _, entry in counted)
     hosts = sum(entry["host_dropped_frames"] or 0 for _, entry in counted)
     share = f", {ppm(lost, offered)}" if offered else ""
-    more = [f"{expected:,} expected, of ports offered more than their line"] if expected else []
+    more = [f"{expected:,} expected (oversubscribed)"] if expected else []
     said = "; ".join([f"of {offered:,} frames{share}", *more, f"{hosts:,} in hosts", *repaired])
     return Line("Lost", f"{lost:,}", said, _DOUBT if lost > expected else None, " ")
 
 
 def _round_trips(fair: Sequence[PhaseEntry]) -> Line | None:
-    """By transport: the middle one of the phases' medians, and the longest p99 or time."""
+    """By transport: the middle one of the phases' medians, and the longest p99; where too few were
+    measured for one, the longest time, which p99 does not exceed."""
     trips: dict[str, list[TimesEntry]] = {}
     for entry in fair:
         trip = entry["latency"]["round_trip"]
@@ -181,14 +192,15 @@ def _round_trips(fair: Sequence[PhaseEntry]) -> Line | None:
     said, middle = [], []
     for transport, some in trips.items():
         typical = median(trip["p50"] or 0.0 for trip in some)
-        name, most = "p99", max(trip["p99"] or 0.0 for trip in some)
+        sign, most = "", max(trip["p99"] or 0.0 for trip in some)
         if not most:
-            name, most = "max", max(trip["max"] or 0.0 for trip in some)
-        said.append(f"{transport} p50 {format.digits(typical)}, {name} {format.digits(most)}")
+            sign, most = "≤", max(trip["max"] or 0.0 for trip in some)
+        said.append(f"{transport} {format.digits(typical)}/{sign}{format.digits(most)}")
         middle.append(typical)
     if not said:
         return None
-    return Line("RTT, µs", format.digits(min(middle)), "; ".join(said), between=None)
+    fastest = f"{format.digits(min(middle))} µs"
+    return Line("RTT p50/p99", fastest, f"{'; '.join(said)} µs", between=None)
 
 
 def _tester(summary: SummaryDocument) -> Line:
@@ -214,7 +226,7 @@ def _tester(summary: SummaryDocument) -> Line:
     ]
     many = f"{len(limited)} of {format.of(len(trials), 'phase')}"
     said = "tester-limited (T)"
-    said += f", offered load up to {max(short):.1f} % below intended" if short else ""
+    said += f", load up to {max(short):.1f} % below intended" if short else ""
     return Line("Tester", many, "; ".join([said, *also]), _DOUBT, " ")
 
 

@@ -34,8 +34,8 @@ _SLOWEST_IS = (
 _ABOUT = {
     "Worst port": definition("throughput.min_percent_of_line"),
     "Lost": definition("lost_frames"),
-    "RTT, µs": "Median of the phases' medians, of the fastest transport; below, of each transport "
-    "and the longest",
+    "RTT p50/p99": "Median of the phases' medians, of the fastest transport; below, of each "
+    "transport and the longest p99, or (≤) the longest time",
     "Tester": definition("tester_limited"),
     "Findings": "Errors, warnings and what else is to be known, counts of one kind together",
     "Max rate": definition("throughput.total"),

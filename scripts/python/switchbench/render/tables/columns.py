@@ -29,7 +29,7 @@ def phase_name(entry: Entry) -> str:
 PLAN = text("plan", "pattern", value=plan_title, output=TERMINAL, about="What a row is of")
 PATTERN = text("pattern", "pattern", value=format.pattern, fold=True)
 TRANSPORT = text("transport", "transport", fold=True)
-NETWORK = text("network", "network", fold=True)
+NETWORK = text("network", "network", fold=True, drop=9)
 RANKS = count("ranks", "ranks", fold=True, drop=8)
 PHASE = text("phase", "phase_name", value=phase_name)
 TRIAL = count("trial", "trial", output=PAGE)
@@ -42,7 +42,7 @@ LIMITED = Column(
     value=lambda entry: "T" if entry.get("tester_limited") else None,
 )  # fmt: skip
 # A path of messages and steps.
-PATH = (TRANSPORT, NETWORK, count("ranks", "ranks", fold=True))
+PATH = (TRANSPORT, NETWORK, RANKS)
 
 # Said once above the table where all rows have the same; the terminal has it in headings.
 SETTING = (

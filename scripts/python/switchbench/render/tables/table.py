@@ -126,11 +126,6 @@ class Table:
         """How many there are."""
         return len(self.values[0]) if self.values else 0
 
-    @property
-    def unit(self) -> str:
-        """Of its rates."""
-        return next((c.unit for c in self.columns if c.unit.endswith("bit/s")), "")
-
     def data(self) -> dict[str, Any]:
         """What page/table.js reads."""
         named = [

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import zip_longest
 from textwrap import wrap
 
 from rich.cells import cell_len
@@ -13,21 +14,24 @@ from rich.text import Text
 from ..tables.table import WORDS, Column, Table
 
 _GAP = "  "
+_NARROWEST = 16  # of words that are folded
 
 
 def say(console: Console, text: str, style: str = "", hang: int = 0) -> None:
-    """A line of words, in which nothing is markup. `hang`: it is folded to the terminal's width,
-    and goes on so far from the margin."""
+    """A line of words, in which nothing is markup; a newline before it is an empty line. `hang`: it
+    is folded to the terminal's width, and goes on so far from the margin."""
     lines = [text]
     if hang and console.width > 2 * hang:
-        lines = wrap(text, console.width, subsequent_indent=" " * hang, break_on_hyphens=False)
+        words = text.removeprefix("\n")
+        lines = [""] * (len(text) - len(words))
+        lines += wrap(words, console.width, subsequent_indent=" " * hang, break_on_hyphens=False)
     for line in lines:
         console.print(Text(line, style), highlight=False, soft_wrap=True)
 
 
 def heading(console: Console, text: str) -> None:
     """Above a table or a list."""
-    say(console, f"\n{text}", "bold")
+    say(console, f"\n{text}", "bold", hang=2)
 
 
 def listed(
@@ -59,7 +63,7 @@ def show(
     notes: Sequence[str] = (),
 ) -> None:
     """Prints a table below its title, and below it what was left out. On a narrow terminal columns
-    go, of which the declaration says so, and no figure is cut.
+    go, of which the declaration says so, then the widest words are folded; no figure is cut.
 
     `styles`: of the rows; `groups`: what stands above each row that has another than the one
     before.
@@ -77,13 +81,13 @@ def show(
         say(console, _line(laid, parts), "bold")
     if any(one.unit for one in laid):
         say(console, _line(laid, [one.unit for one in laid]))
-    width = sum(one.width for one in laid) + len(_GAP) * (len(laid) - 1)
-    say(console, ("-" if console.options.ascii_only else "─") * width, "dim")
+    say(console, ("-" if console.options.ascii_only else "─") * _width(laid), "dim")
     for row in range(table.rows):
         if groups and (row == 0 or groups[row] != groups[row - 1]):
             say(console, groups[row], "bold")
-        cells = [one.cells[row] for one in laid]
-        say(console, _line(laid, cells), styles[row] if styles else "")
+        cells = [one.folded(row) for one in laid]
+        for folded in zip_longest(*cells, fillvalue=""):
+            say(console, _line(laid, folded), styles[row] if styles else "")
     note_lines(console, table.shared, table.unseen, *notes)
 
 
@@ -94,10 +98,22 @@ class _Laid:
         self.drop = column.drop
         self.left = column.kind in WORDS
         self.cells = [column.show(value) for value in values]
+        self.heading = column.title
         words = [*column.title.split(), column.unit]
         self.width = max(map(cell_len, (*self.cells, *words)))
-        self.title = wrap(column.title, self.width)
         self.unit = column.unit
+
+    @property
+    def title(self) -> list[str]:
+        """Its lines."""
+        return wrap(self.heading, self.width)
+
+    def folded(self, row: int) -> list[str]:
+        """The lines of a cell."""
+        cell = self.cells[row]
+        if cell_len(cell) <= self.width:
+            return [cell]
+        return wrap(cell, self.width, subsequent_indent="  ", break_on_hyphens=False)
 
     def pad(self, text: str) -> str:
         """To the column's width."""
@@ -109,11 +125,18 @@ def _line(laid: Sequence[_Laid], parts: Sequence[str]) -> str:
     return _GAP.join(one.pad(part) for one, part in zip(laid, parts, strict=True)).rstrip()
 
 
+def _width(laid: Sequence[_Laid]) -> int:
+    return sum(one.width + len(_GAP) for one in laid) - len(_GAP)
+
+
 def _fitting(laid: list[_Laid], console: Console) -> list[_Laid]:
-    """Those that there is room for; those of one order go together."""
-    while sum(one.width + len(_GAP) for one in laid) - len(_GAP) > console.width:
+    """Those that there is room for; those of one order go together. Then the widest words."""
+    while (excess := _width(laid) - console.width) > 0:
         soonest = min((one.drop for one in laid if one.drop), default=0)
         if not soonest:
+            widest = max((one for one in laid if one.left), key=lambda one: one.width, default=None)
+            if widest is not None:
+                widest.width = min(widest.width, max(widest.width - excess, _NARROWEST))
             break
         laid = [one for one in laid if one.drop != soonest]
     return laid

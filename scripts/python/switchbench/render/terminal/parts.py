@@ -155,7 +155,7 @@ def show_transports(summary: Entry, console: Console) -> None:
         shown = list(results.transports.entries({**summary, "comparisons": some}))
         table = results.transports.on_terminal(shown)
         divided = any(one["ratio"]["throughput"] is not None for one in shown)
-        title = f"{results.transports.title}, payload in {table.unit if table else ''}, one way"
+        title = f"{results.transports.title}, payload, one way"
         notes = list(_about_transports(some, base, divided))
         show(table, console, f"{title}; ÷ is by {base}'s" if divided else title, notes=notes)
 

@@ -31,7 +31,7 @@ Entry = Mapping[str, Any]
 
 WORST_PHASES = 5  # of a plan, without --all
 MOST_FINDINGS = 10
-T_MEANS = "T: tester-limited, no figure of the network"
+T_MEANS = "T: tester-limited, no figure of the network, and in no mean of its pattern"
 STYLES = {ERROR: "bold red", WARNING: "yellow", INFO: ""}
 VERDICT_STYLES = {"PASS": "green", "FAIL": "bold red", "INCONCLUSIVE": "yellow"}
 
@@ -60,7 +60,8 @@ class SummaryPrinter:
         """The whole report."""
         say(self._console, "")
         for line in first_screen.lines(self._summary):
-            say(self._console, f"{line.label:<12}{line.text}", line.style or "", hang=12)
+            room = max(self._console.width, 80) - 12
+            say(self._console, f"{line.label:<12}{line.fitted(room)}", line.style or "", hang=12)
         self._suite()
         self._searches()
         if self._every_phase or not self._summary.get("suite"):
@@ -109,7 +110,7 @@ class SummaryPrinter:
             show(
                 table,
                 self._console,
-                f"{title}, payload in {table.unit if table else ''}, one way",
+                f"{title}, payload, one way",
                 styles=["bold" if row["of_plan"] else "" for row in rows],
                 notes=notes,
             )
@@ -159,8 +160,7 @@ class SummaryPrinter:
         ]
         if plans:
             table = results.plans.on_terminal(plans)
-            unit = table.unit if table else ""
-            show(table, self._console, f"Pattern totals, payload in {unit}, one way")
+            show(table, self._console, "Pattern totals, payload, one way")
 
     def _spark(self, plan: Mapping[str, Any]) -> str:
         entries = [e for e in self._summary["trials"] if plan_key(e) == plan_key(plan)]
@@ -201,7 +201,7 @@ class SummaryPrinter:
         elif behind:
             some = f"{format.of(behind, 'port')} {'is' if behind == 1 else 'are'}"
             words = f"{some} more than 3 % below the median port, but only on shared paths or with "
-            say(self._console, f"\n{words}some partners.")
+            say(self._console, f"\n{words}some partners.", hang=2)
         elif every:
             say(self._console, "\nNo port is more than 3 % below the median port.")
 
@@ -217,7 +217,7 @@ class SummaryPrinter:
         show(
             table,
             self._console,
-            f"{results.repeats.title} in {table.unit if table else ''}",
+            results.repeats.title,
             styles=["yellow" if one else "" for one in unsure],
         )
 
@@ -249,11 +249,11 @@ class SummaryPrinter:
         if not verdict:
             return
         word = verdict["verdict"]
-        say(self._console, f"\n{word}: {verdict['sentence']}.", VERDICT_STYLES[word])
+        say(self._console, f"\n{word}: {verdict['sentence']}.", VERDICT_STYLES[word], hang=2)
         for sentence in verdict["warnings"]:
             say(self._console, f"Warning: {sentence}.", "yellow", hang=2)
         say(self._console, verdict["scope"], hang=2)
-        say(self._console, f"clauses    SHA-256 {verdict['clauses_sha256']}")
+        say(self._console, f"clauses SHA-256 {verdict['clauses_sha256']}")
 
     # --- findings ------------------------------------------------------------------------------
 
