@@ -31,6 +31,7 @@ static const struct option options[] = {
     {MEMBER(OPTION_NUMBER, "address_first", address_first), .max = (1 << 20) - 1},
     {MEMBER(OPTION_REAL, "learning_rate", learning_rate), .min = 1, .initial = 1000},
     {MEMBER(OPTION_REAL, "dither", dither)},
+    {MEMBER(OPTION_BOOL, "undersize", undersize)},
     {MEMBER(OPTION_REAL, "falls_to", falls_to)},
     {MEMBER(OPTION_REAL, "falls_after_ns", falls_after_ns)},
     {.key = NULL},

@@ -27,6 +27,7 @@ struct dpdk_options {
     uint8_t address_block;  /* which: different blocks have no address in common */
     uint32_t address_first; /* the first one's number within the block */
     double learning_rate;   /* learning frames a second, of each port that receives */
+    bool undersize;         /* frames may be below 64 bytes (RFC 2889, 5.9) */
     double falls_to;        /* a stream's load, in percent of what it was; 0: it stays ... */
     double falls_after_ns;  /* ... so long behind the phase's start (RFC 2544, 26.5) */
     double dither; /* each departure late by 0 to so many times from one to the next, at random */

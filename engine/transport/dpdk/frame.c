@@ -40,7 +40,7 @@ uint32_t frame_least(const struct frame_shape *shape)
 {
     uint32_t least = shape->payload + SIGNATURE_BYTES + FRAME_FCS;
 
-    return least > 64 ? least : 64;
+    return least > FRAME_SIZE_MIN ? least : FRAME_SIZE_MIN;
 }
 
 /* A cursor over a frame that is being written. */

@@ -17,6 +17,7 @@
 
 #include <netinet/in.h>
 
+#define FRAME_SIZE_MIN 64u /* with FCS (IEEE 802.3) */
 #define FRAME_SIZE_MAX FILL_BYTES
 #define FRAME_MAC 6u
 #define FRAME_ETHERNET 14u

@@ -6,11 +6,33 @@
 #include <assert.h>
 #include <errno.h>
 
+/* A MAC pads what is too short; what is made by software alone takes frames as they are. */
+static int check_padding(const struct transport_port *port, struct err *err)
+{
+    static const char *const software[] = {"net_memif", "net_ring", "net_null"};
+
+    if (port->kernel)
+        return !port->iface.on_bus ? 0
+                                   : err_set(err, -ENOTSUP,
+                                             "%s: frames below 64 bytes are not possible on this "
+                                             "port: the NIC of '%s' pads them",
+                                             port->conf->name, port->iface.name);
+    for (size_t i = 0; i < RTE_DIM(software); i++)
+        if (strcmp(port->driver, software[i]) == 0)
+            return 0;
+    return err_set(err, -ENOTSUP,
+                   "%s: frames below 64 bytes are not possible on this port: a NIC of driver %s "
+                   "pads them",
+                   port->conf->name, port->driver);
+}
+
 static int check_size(const struct dpdk_lane *lane, const struct lane_request *request,
                       uint32_t size, struct err *err)
 {
     const struct transport_port *port = request->port;
-    uint32_t least = frame_least(&lane->shape);
+    bool undersize = dpdk_options(request->phase)->undersize && size < FRAME_SIZE_MIN;
+    uint32_t least =
+        undersize ? lane->shape.payload + SIGNATURE_BYTES + FRAME_FCS : frame_least(&lane->shape);
     uint32_t most = port->frame_max + (lane->shape.vlan ? FRAME_VLAN : 0);
 
     if (size < least)
@@ -21,7 +43,7 @@ static int check_size(const struct dpdk_lane *lane, const struct lane_request *r
         return err_set(err, -EINVAL, "%s: frames have %u bytes at most here, not %u: %s",
                        port->conf->name, most < FRAME_SIZE_MAX ? most : FRAME_SIZE_MAX, size,
                        port->kernel ? "the interface's MTU decides" : "the device decides");
-    return 0;
+    return undersize ? check_padding(port, err) : 0;
 }
 
 /* One of the lane's different sizes, by its place; it is made where there is none of these bytes.

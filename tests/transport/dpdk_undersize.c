@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Frames below 64 bytes (RFC 2889, 5.9) over two ports of net_ring: they have the length that was
+ * asked for, and one that is forwarded is counted.
+ */
+#include "ring_pair.h"
+
+#include "frame.h"
+
+#include <rte_mbuf.h>
+#include <rte_ring.h>
+#undef NS_PER_S /* DPDK's, of another type than clock.h's */
+#include "clock.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define START_NS NS_PER_S
+#define FRAMES 50u
+
+static struct ring_pair pair;
+static struct dpdk_options options = {
+    .header = HEADER_L2, .udp_sources = 1, .burst = 32, .catch_up = 8, .addresses = 1};
+
+static struct phase phase_of(uint32_t size)
+{
+    return (struct phase){
+        .tag = 7,
+        .traffic = TRAFFIC_BURST,
+        .sizes = {size},
+        .size_count = 1,
+        .load = {.rate_fps = 1e5},
+        .burst = {.frames = FRAMES, .count = 1},
+        .options = &options,
+        .start_ns = START_NS,
+        .open_ns = START_NS,
+        .close_ns = CLOCK_NEVER,
+        .stop_ns = CLOCK_NEVER,
+    };
+}
+
+static void short_frames_are_sent_and_counted_as_they_are(void **state)
+{
+    static const uint32_t sizes[] = {36, 63};
+
+    (void)state;
+    options.undersize = true;
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        const struct phase phase = phase_of(sizes[i]);
+        uint32_t sent = 0;
+
+        ring_pair_connect(&pair, &phase);
+        for (unsigned rank = 0; rank < 2; rank++) {
+            void *announced;
+
+            while (rte_ring_dequeue(pair.rings.sent[rank], &announced) == 0)
+                rte_pktmbuf_free(announced);
+            transport_dpdk.start(pair.lanes[rank], START_NS);
+        }
+        for (int64_t now_ns = START_NS; now_ns < START_NS + NS_PER_MS; now_ns += 1000) {
+            void *frame;
+
+            transport_dpdk.poll(pair.lanes[0], now_ns);
+            for (; rte_ring_dequeue(pair.rings.sent[0], &frame) == 0; sent++) {
+                assert_int_equal(rte_pktmbuf_pkt_len((struct rte_mbuf *)frame),
+                                 sizes[i] - FRAME_FCS);
+                assert_int_equal(rte_ring_enqueue(pair.rings.received[1], frame), 0);
+            }
+            transport_dpdk.poll(pair.lanes[1], now_ns);
+        }
+        transport_dpdk.account(pair.lanes[1]);
+        assert_int_equal(sent, FRAMES);
+        assert_int_equal(pair.sides[1].live.frames, FRAMES);
+        assert_int_equal(pair.sides[1].live.frame_bytes, FRAMES * sizes[i]);
+        ring_pair_destroy(&pair);
+    }
+}
+
+/* What is too short for a signature, or not asked for by name, is refused. */
+static void others_are_refused(void **state)
+{
+    static const struct {
+        bool undersize;
+        uint32_t size;
+        const char *words;
+    } cases[] = {{true, 35, "have 36 bytes at least, not 35"},
+                 {false, 63, "have 64 bytes at least, not 63"}};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const struct phase phase = phase_of(cases[i].size);
+        struct lane_flow flow = {.src = 0, .dst = 1, .side = &pair.sides[0]};
+        struct lane_request request = {
+            .port = pair.ports[0],
+            .phase = &phase,
+            .ranks = 2,
+            .sends = &flow,
+            .send_count = 1,
+            .count = &pair.counts[0],
+        };
+        struct err err = {""};
+
+        options.undersize = cases[i].undersize;
+        flow.partner = transport_address(&transport_dpdk, pair.ports[1]);
+        assert_int_equal(transport_dpdk.prepare(&pair.lanes[0], &request, &err), -EINVAL);
+        assert_non_null(strstr(err.text, cases[i].words));
+    }
+}
+
+static int open_ports(void **state)
+{
+    (void)state;
+    ring_pair_open(&pair, false);
+    return 0;
+}
+
+static int close_ports(void **state)
+{
+    (void)state;
+    ring_pair_close(&pair);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(short_frames_are_sent_and_counted_as_they_are),
+        cmocka_unit_test(others_are_refused),
+    };
+
+    return cmocka_run_group_tests_name("dpdk_undersize", tests, open_ports, close_ports);
+}
