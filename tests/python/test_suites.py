@@ -645,6 +645,33 @@ def test_a_learning_rate_s_search_that_has_no_result_says_why(tmp_path: Path) ->
     assert "300 addresses at 31.25 frames/s take 10 s" in row["outcome"]
 
 
+# --- errored frames ------------------------------------------------------------------------------
+
+
+@needs_engine
+@pytest.mark.parametrize("filters", [True, False])
+def test_errored_frames_are_filtered_or_forwarded(tmp_path: Path, filters: bool) -> None:
+    text = FOUR + "suite: rfc2889\nsubtests: [errored-frames]\n"
+
+    def device(trial: Trial) -> TrialFacts:
+        assert trial.document["sizes"] == list(trial.sizes)
+        assert trial.document["connectivity_check_sizes"] == [64]
+        assert trial.document["dpdk"]["undersize"]
+        return TrialFacts(offered=100, lost=100 if filters else 40, tester_limited=False)
+
+    found = rows(measured(compile_text(tmp_path, text), device), "errored-frames")
+    assert [row["errored_size"] for row in found] == [36, 63, 1519, 9018]
+    assert [row["errored_filtered"] for row in found] == [float(filters)] * 2 + [None] * 2
+    assert [row["errored_forwarded"] for row in found[:2]] == [0 if filters else 60] * 2
+    assert [row["errored_offered"] for row in found] == [100, 100, None, None]
+
+
+@needs_engine
+def test_errored_frames_are_sent_only_where_they_are_named(tmp_path: Path) -> None:
+    run = compile_text(tmp_path, FOUR + "suite: rfc2889\n")
+    assert "errored-frames" not in {trial.parameters["subtest"] for trial in run.searches}
+
+
 # --- broadcast -----------------------------------------------------------------------------------
 
 

@@ -49,7 +49,9 @@ def subtest_names(document: Document, model: Configuration) -> list[str]:
     suite = SUITES[model.suite]
     if model.subtests is None:
         able = model.device_reset is not None
-        return [subtest.name for subtest in suite.subtests if able or not subtest.resets]
+        return [
+            each.name for each in suite.subtests if not each.by_name and (able or not each.resets)
+        ]
     if not model.subtests:
         raise document.problem(("subtests",), "is an empty list: without it, all subtests run")
     for number, name in enumerate(model.subtests):

@@ -61,6 +61,9 @@ def setting_of(planned: Trial, parameters: SuiteParameters) -> SuitePoint:
         size=planned.sizes[0],
         line_bps=min(rates_bps),
         loads=range_of(planned),
+        frame_max=min(
+            (p.frame_max for part in planned.parts for p in part.ranks if p.frame_max), default=1518
+        ),
         flows=tuple(zip(flat[::2], flat[1::2], strict=True)),
         ports=tuple(port.name for port in planned.parts[0].ranks),
         parameters=parameters,
@@ -156,8 +159,24 @@ def chosen_trial(
         count = round(parameters_of(run).learning_addresses)
         first = (1 + number * count) % (ADDRESSES - count)  # no trial has those of another
         return _learning(planned, proposed, identity, count, proposed.value, first)
+    if subtest.quantity == "size":
+        return _of_size(planned, proposed, identity)
     trial = _at_load(planned, proposed, identity)
     return _falling(trial, parameters_of(run)) if subtest.quantity == "overload" else trial
+
+
+def _of_size(planned: Trial, proposed: ProposedTrial, identity: int) -> Trial:
+    """Frames of that size at the planned load; whether ports are connected is asked with ordinary
+    ones, as the device may forward no others."""
+    [load] = _given(planned.load).values()
+    trial = _at_load(planned, replace(proposed, value=load), identity)
+    size = round(proposed.value)
+    document = trial.document | {
+        "sizes": [size],
+        "connectivity_check_sizes": list(planned.sizes),
+        trial.transport: trial.document.get(trial.transport, {}) | {"undersize": True},
+    }
+    return replace(trial, sizes=(size,), document=document)
 
 
 def _falling(trial: Trial, parameters: SuiteParameters) -> Trial:

@@ -59,6 +59,7 @@ class SuitePoint:
     size: int  # of a frame with FCS, bytes
     line_bps: float  # of the slowest port, layer 1; 0: unknown
     loads: LoadRange  # up to the highest load
+    frame_max: int = 1518  # of the smallest port, bytes
     flows: tuple[Flow, ...] = ()
     ports: tuple[str, ...] = ()  # their names, by number
     parameters: SuiteParameters = field(default_factory=SuiteParameters)
@@ -170,11 +171,12 @@ class Subtest:
     method: Callable[[SuitePoint, Earlier], Method | str]  # or why nothing can be measured
     rows: Callable[[SuitePoint, Earlier, SubtestTrials], Rows]
     values: tuple[Value, ...]
-    quantity: str = "load"  # what its trials vary: load, overload, burst, addresses, rate
+    quantity: str = "load"  # what its trials vary: load, overload, burst, addresses, rate, size
     goals: Callable[[SuiteParameters], Mapping[str, SearchGoal]] | None = (
         None  # of a search of loads
     )
     resets: bool = False  # whether its trials reset the device
+    by_name: bool = False  # whether it is left out where a user names no subtests
     ports_min: int = 2
     ports_step: int = 1  # so many ports more at a time
     bad: Callable[[TrialFacts], int] = lambda facts: facts.lost  # frames that fail a trial
@@ -187,7 +189,7 @@ class Subtest:
     @property
     def needs_raw(self) -> bool:
         """Whether only a transport of raw frames can send what it needs."""
-        return bool(self.frame_options) or self.quantity == "overload"
+        return bool(self.frame_options) or self.quantity in ("overload", "size")
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,17 @@ from typing import Any
 
 from ...base.measures import LESS, NEITHER
 from ...base.model import Load
-from ..counts import CountResult, address_search
 from ..loads import LoadRange
 from . import flows
+from .addresses import (
+    ADDRESS_KEYS,
+    ADDRESS_LOAD_PERCENT,
+    LEARNING_RANGE,
+    address_rows,
+    learning_rate_rows,
+    search_addresses,
+    search_learning_rate,
+)
 from .declaration import (
     Earlier,
     Method,
@@ -24,7 +32,7 @@ from .declaration import (
     TrialFacts,
     Value,
 )
-from .methods import FixedTrials, RateResult, RateSearch
+from .methods import FixedTrials
 from .rfc2544 import LATENCY_DEFINITION, SIZES, known_extreme
 from .throughput import THROUGHPUT_VALUES, mean, search_throughput, throughput_goal, throughput_row
 
@@ -117,6 +125,31 @@ def _congestion_rows(point: SuitePoint, _earlier: Earlier, measured: SubtestTria
     ]
 
 
+def _errored_sizes(point: SuitePoint, _earlier: Earlier) -> Method | str:
+    """Those that the ports can send; a row without counts says which they can't."""
+    sizes = [size for size in ERRORED_SIZES if size <= point.frame_max]
+    return FixedTrials(sizes, point.parameters.trial_s, "bytes")
+
+
+def _errored_rows(_point: SuitePoint, _earlier: Earlier, measured: SubtestTrials) -> Rows:
+    counts = {
+        proposed.value: (facts.offered, facts.offered - facts.lost + facts.flooded)
+        for proposed, facts in measured.trials
+    }
+    found: Rows = []
+    for size in ERRORED_SIZES:
+        offered, forwarded = counts.get(size, (None, None))
+        found.append(
+            {
+                "errored_size": size,
+                "errored_offered": offered,
+                "errored_forwarded": forwarded,
+                "errored_filtered": None if forwarded is None else float(forwarded == 0),
+            }
+        )
+    return found
+
+
 def _one_frame(point: SuitePoint, _earlier: Earlier) -> Method | str:
     """Trials of one frame each (5.10.3)."""
     return FixedTrials([1.0] * int(point.parameters.latency_repeats), 0.0, "frames")
@@ -130,59 +163,6 @@ def _broadcast_latency_rows(_point: SuitePoint, _earlier: Earlier, measured: Sub
             "broadcast_latency_min": known_extreme(min, every, "min"),
             "broadcast_latency_max": known_extreme(max, every, "max"),
             "latency_trials": len(every),
-        }
-    ]
-
-
-def _search_addresses(point: SuitePoint, _earlier: Earlier) -> Method | str:
-    asked = point.parameters
-    most, rate = int(asked.addresses_max), asked.learning_fps
-    test_fps = point.fps(ADDRESS_LOAD_PERCENT) or rate
-    trial_s = most / rate + most / test_fps
-    if trial_s > asked.ageing_s:
-        return (
-            f"Not measured: the device forgets an address after ageing_s, {asked.ageing_s:g} s, "
-            f"and a trial of {most} addresses takes {trial_s:.0f} s: lower addresses_max, or raise "
-            "learning_fps."
-        )
-    return address_search(most, rate)
-
-
-def _search_learning_rate(point: SuitePoint, _earlier: Earlier) -> Method | str:
-    asked = point.parameters
-    events = int(asked.learning_addresses)
-    slowest = asked.learning_fps_max / LEARNING_RANGE
-    if events / slowest > asked.ageing_s:
-        return (
-            f"Not measured: the device forgets an address after ageing_s, {asked.ageing_s:g} s, "
-            f"and {events} addresses at {slowest:g} frames/s take {events / slowest:.0f} s: lower "
-            "learning_addresses, or raise learning_fps_max."
-        )
-    return RateSearch(
-        events, slowest, asked.learning_fps_max, asked.learning_width, "learning frames/s"
-    )
-
-
-def _learning_rate_rows(point: SuitePoint, _earlier: Earlier, measured: SubtestTrials) -> Rows:
-    found: RateResult = measured.result
-    return [
-        {
-            "address_learning_rate": found.highest,
-            "upper_bound_rate": found.lowest_failing,
-            "addresses": int(point.parameters.learning_addresses),
-            "learning_trials": len(measured.trials),
-        }
-    ]
-
-
-def _address_rows(point: SuitePoint, _earlier: Earlier, measured: SubtestTrials) -> Rows:
-    found: CountResult = measured.result
-    others = len(point.ports) - 1
-    return [
-        {
-            "address_capacity": None if found.largest is None else found.largest + others,
-            "learned": found.largest,
-            "learning_rate": point.parameters.learning_fps,
         }
     ]
 
@@ -204,13 +184,7 @@ CONGESTION_VALUES = (
           "No frame for the congested port was lost", better=NEITHER),
 )  # fmt: skip
 
-ADDRESS_LOAD_PERCENT = 10.0  # of the frames that look for learned addresses
-ADDRESS_KEYS = {
-    "traffic": "burst", "loads": [Load(percent=ADDRESS_LOAD_PERCENT)], "flood_limit": 0,
-    "frame_sizes": [64],
-}  # fmt: skip
-LEARNING_RANGE = 256.0  # from the lowest to the highest learning rate
-NO_FRAMES = "not implemented: no trial here sends the frames that it needs"
+ERRORED_SIZES = (36, 63, 1519, 9018)  # 36: headers, signature and FCS
 
 _TABLES = (
     ("5.1", "full-mesh"), ("5.2", "partial-mesh"), ("5.3", "uplink"), ("5.4", "half-mesh"),
@@ -227,6 +201,9 @@ STATEMENTS = (
         for section, name in _TABLES
         for word, asks, kind in _OF_EACH
     ),
+    Statement("5.9.5", "MUST", "pass or fail for each error condition",
+              "table `rfc2889-errored-frames`, column filtered; rejected: fcs-errors, "
+              "dribble-bits"),
     Statement("5.8.5", "SHOULD", "a table: addresses, intended load, frames, flood counts",
               "table `rfc2889-learning-rate`; each trial's counts are in section Trials"),
     Statement("5.5.4", "MUST", "frame loss rate of the congested and uncongested ports",
@@ -275,7 +252,7 @@ RFC2889 = Suite(
             "learning-rate", "5.8", "Address learning rate",
             "As address-capacity, with learning_addresses addresses that no other trial has, at "
             "the rate that is searched; its result is confirmed by one more trial at the end.",
-            flows.one_to_one, _search_learning_rate, _learning_rate_rows,
+            flows.one_to_one, search_learning_rate, learning_rate_rows,
             (
                 Value("address_learning_rate", "learning rate", "frames/s",
                       "The highest at which all addresses were learned"),
@@ -298,7 +275,7 @@ RFC2889 = Suite(
             "address-capacity", "5.7", "Address caching capacity",
             "One port announces addresses, another sends one frame to each; the largest number of "
             "which no frame comes to a third port, found exact to one.",
-            flows.one_to_one, _search_addresses, _address_rows,
+            flows.one_to_one, search_addresses, address_rows,
             (
                 Value("address_capacity", "capacity", "addresses",
                       "Addresses announced without flooding, and one of each other port"),
@@ -311,6 +288,24 @@ RFC2889 = Suite(
             quantity="addresses", ports_min=3, bad=lambda facts: facts.flooded,
             range=lambda point: LoadRange(1, point.parameters.addresses_max, "addresses"),
             keys=ADDRESS_KEYS, frame_options={"addresses": 2},
+        ),
+        Subtest(
+            "errored-frames", "5.9", "Errored frames filtering",
+            "Frames that are too short (36 and 63 bytes) and, where the ports' MTU allows them, "
+            "too long: none is to be forwarded. Only where it is named: a NIC pads short frames, "
+            "and says so.",
+            flows.one_way_pairs, _errored_sizes, _errored_rows,
+            (
+                Value("errored_size", "size", "bytes", "Of the frames: below 64 or above 1518",
+                      better=NEITHER, of_setting=True),
+                Value("errored_offered", "sent", "frames", "That were sent; none: the ports' MTU "
+                      "does not allow the size", "count", NEITHER, of_setting=True),
+                Value("errored_forwarded", "forwarded", "frames", "That came to any port", "count",
+                      LESS),
+                Value("errored_filtered", "filtered", "yes 1, no 0", "Pass: none was forwarded"),
+            ),
+            quantity="size", by_name=True,
+            keys={"frame_sizes": [64], "loads": [Load(percent=ADDRESS_LOAD_PERCENT)]},
         ),
         _forwarding(
             "broadcast-throughput", "5.10", "Broadcast frame forwarding",
@@ -352,7 +347,8 @@ RFC2889 = Suite(
         "88 bits, and \"the interframe gap [...] less than 96 bits\" (RFC 2889, 5.6) is below what "
         "a NIC's MAC sends",
         "dribble-bits": "not possible on ordinary NICs: a MAC sends whole bytes (RFC 2889, 5.9)",
-        "errored-frames": NO_FRAMES,
+        "fcs-errors": "not possible on ordinary ports: the MAC writes the frame check sequence "
+        "(RFC 2889, 5.9)",
     },
     statements=STATEMENTS,
     deviations=(

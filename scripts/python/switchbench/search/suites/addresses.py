@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""How many addresses a device holds, and how quickly it learns them (RFC 2889, 5.7 and 5.8)."""
+
+from __future__ import annotations
+
+from ...base.model import Load
+from ..counts import CountResult, address_search
+from .declaration import Earlier, Method, Rows, SubtestTrials, SuitePoint
+from .methods import RateResult, RateSearch
+
+ADDRESS_LOAD_PERCENT = 10.0  # of the frames that look for learned addresses
+ADDRESS_KEYS = {
+    "traffic": "burst", "loads": [Load(percent=ADDRESS_LOAD_PERCENT)], "flood_limit": 0,
+    "frame_sizes": [64],
+}  # fmt: skip
+LEARNING_RANGE = 256.0  # from the lowest to the highest learning rate
+
+
+def search_addresses(point: SuitePoint, _earlier: Earlier) -> Method | str:
+    """The search of 5.7, or why the device would forget meanwhile."""
+    asked = point.parameters
+    most, rate = int(asked.addresses_max), asked.learning_fps
+    test_fps = point.fps(ADDRESS_LOAD_PERCENT) or rate
+    trial_s = most / rate + most / test_fps
+    if trial_s > asked.ageing_s:
+        return (
+            f"Not measured: the device forgets an address after ageing_s, {asked.ageing_s:g} s, "
+            f"and a trial of {most} addresses takes {trial_s:.0f} s: lower addresses_max, or raise "
+            "learning_fps."
+        )
+    return address_search(most, rate)
+
+
+def search_learning_rate(point: SuitePoint, _earlier: Earlier) -> Method | str:
+    """The search of 5.8, or why the device would forget meanwhile."""
+    asked = point.parameters
+    events = int(asked.learning_addresses)
+    slowest = asked.learning_fps_max / LEARNING_RANGE
+    if events / slowest > asked.ageing_s:
+        return (
+            f"Not measured: the device forgets an address after ageing_s, {asked.ageing_s:g} s, "
+            f"and {events} addresses at {slowest:g} frames/s take {events / slowest:.0f} s: lower "
+            "learning_addresses, or raise learning_fps_max."
+        )
+    return RateSearch(
+        events, slowest, asked.learning_fps_max, asked.learning_width, "learning frames/s"
+    )
+
+
+def learning_rate_rows(point: SuitePoint, _earlier: Earlier, measured: SubtestTrials) -> Rows:
+    """One row."""
+    found: RateResult = measured.result
+    return [
+        {
+            "address_learning_rate": found.highest,
+            "upper_bound_rate": found.lowest_failing,
+            "addresses": int(point.parameters.learning_addresses),
+            "learning_trials": len(measured.trials),
+        }
+    ]
+
+
+def address_rows(point: SuitePoint, _earlier: Earlier, measured: SubtestTrials) -> Rows:
+    """One row. Each other port has an address in the table, too."""
+    found: CountResult = measured.result
+    others = len(point.ports) - 1
+    return [
+        {
+            "address_capacity": None if found.largest is None else found.largest + others,
+            "learned": found.largest,
+            "learning_rate": point.parameters.learning_fps,
+        }
+    ]
