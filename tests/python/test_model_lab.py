@@ -3,7 +3,10 @@
 
 from __future__ import annotations
 
+import json
 import re
+import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +15,8 @@ import pytest
 from configs import read_text
 from switchbench.base.errors import ConfigurationError
 from switchbench.base.model import Site
-from switchbench.labs import load, switches
+from switchbench.labs import load, state, switches
+from switchbench.labs.state import LabError
 
 TEST = "tests: [{pattern: chain}]\n"
 
@@ -107,3 +111,40 @@ def test_all_keys_arrive() -> None:
 def test_refused(tmp_path: Path, text: str, says: str) -> None:
     with pytest.raises(ConfigurationError, match=re.escape(says)):
         site_of(tmp_path, text)
+
+
+# --- reports ---
+
+
+def test_a_report_may_take_long_as_long_as_it_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A switch of 65,000 flows writes for longer than the time in which it must begin."""
+    monkeypatch.setattr(state, "RUN_DIR", tmp_path)
+    monkeypatch.setattr(switches, "_REPORT_S", 0.3)
+    monkeypatch.setattr(switches, "_say", lambda *_: None)
+    records = tmp_path / "x.m0.ndjson"
+    records.write_text('{"type": "ready"}\n')
+    topology = load("model-good", {})
+
+    def write(count: int, total: bool) -> None:
+        for number in range(count):
+            time.sleep(0.1)
+            with records.open("a") as file:
+                file.write(json.dumps({"type": "flow", "number": number})[:9])
+                file.flush()
+                file.write(json.dumps({"type": "flow", "number": number})[9:] + "\n")
+        if total:
+            with records.open("a") as file:
+                file.write('{"type": "total"}\n')
+
+    writer = threading.Thread(target=write, args=(8, True))
+    writer.start()
+    found = switches.report("x", topology)
+    writer.join()
+    assert [record.get("number") for record in found] == [*range(8), None]
+    writer = threading.Thread(target=write, args=(2, False))
+    writer.start()
+    with pytest.raises(LabError, match="report did not go on within 0 s"):
+        switches.report("x", topology)
+    writer.join()

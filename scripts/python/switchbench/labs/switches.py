@@ -252,10 +252,9 @@ def report(lab: str, topology: Topology) -> list[dict[str, Any]]:
     """What the switches have counted until now, all modules' records one after the other."""
     before = [_size(_Files(lab, number).records) for number in range(len(topology.modules))]
     _say(lab, topology, "report")
-    deadline = time.monotonic() + _REPORT_S
     records = []
     for number, offset in enumerate(before):
-        records += _await_report(_Files(lab, number), offset, deadline)
+        records += _await_report(_Files(lab, number), offset)
     return records
 
 
@@ -277,13 +276,19 @@ def _say(lab: str, topology: Topology, word: str) -> None:
             os.close(pipe)
 
 
-def _await_report(files: _Files, offset: int, deadline: float) -> list[dict[str, Any]]:
-    while time.monotonic() < deadline:
-        records = list(_records(files.records, offset))
+def _await_report(files: _Files, offset: int) -> list[dict[str, Any]]:
+    """Each line is read once: a switch of many flows writes for some time."""
+    records: list[dict[str, Any]] = []
+    heard_s = time.monotonic()
+    while time.monotonic() < heard_s + _REPORT_S:
+        for line in _lines(files.records, offset):
+            offset += len(line)
+            records.append(json.loads(line))
+            heard_s = time.monotonic()
         if records and records[-1]["type"] == "total":
             return records
         time.sleep(0.01)
-    raise LabError(f"no report of the modelled switch came within {_REPORT_S:.0f} s")
+    raise LabError(f"the modelled switch's report did not go on within {_REPORT_S:.0f} s")
 
 
 def _size(path: Path) -> int:
@@ -293,10 +298,14 @@ def _size(path: Path) -> int:
         return 0
 
 
-def _records(path: Path, offset: int = 0) -> Iterator[dict[str, Any]]:
+def _records(path: Path) -> Iterator[dict[str, Any]]:
+    yield from map(json.loads, _lines(path, 0))
+
+
+def _lines(path: Path, offset: int) -> Iterator[bytes]:
     """The whole lines from there on."""
     with path.open("rb") as file:
         file.seek(offset)
         for line in file:
             if line.endswith(b"\n"):
-                yield json.loads(line)
+                yield line
