@@ -72,6 +72,19 @@ def test_rfc2544_finds_the_planted_capacity_and_its_loss(tmp_path: Path) -> None
 
 
 @pytest.mark.slow
+def test_rfc2544_finds_the_planted_recovery(tmp_path: Path) -> None:
+    """A port of half the rate is overloaded; it drops all for 150 ms behind that."""
+    slow = [{"kind": "slow", "port": "node2", "rate": "10M"}]
+    conf = {"suite": "rfc2544", "subtests": ["throughput", "recovery"], "frame_size": 1518}
+    done = runs.run(tmp_path, conf | {"site": site(faults=slow, recovery_ms=150)})
+    assert done.status == 0, done.errors
+    (row,) = rows(done, "recovery")
+    assert row["recovery_trials"] == 2
+    assert row["recovery_time"] == pytest.approx(150, abs=2 * row["recovery_resolution"])
+    assert row["recovery_time_max"] == pytest.approx(150, abs=2 * row["recovery_resolution"])
+
+
+@pytest.mark.slow
 def test_rfc9004_finds_the_planted_buffer(tmp_path: Path) -> None:
     done = runs.run(tmp_path, {"suite": "rfc9004", "frame_size": 1518, "site": site(queue="64KiB")})
     assert done.status == 0, done.errors
@@ -87,6 +100,30 @@ def test_address_capacity_is_the_planted_one(tmp_path: Path) -> None:
     assert done.status == 0, done.errors
     (row,) = rows(done, "address-capacity")
     assert row["address_capacity"] == 256
+
+
+@pytest.mark.slow
+def test_the_learning_rate_is_the_planted_one(tmp_path: Path) -> None:
+    where = site(table={"size": 65536, "learn_per_s": 400, "learn_queue": 16})
+    asked = {"learning_addresses": 1000, "learning_fps_max": 2000}
+    conf = {"suite": "rfc2889", "subtests": ["learning-rate"], "suite_parameters": asked}
+    done = runs.run(tmp_path, conf | {"site": where})
+    assert done.status == 0, done.errors
+    (row,) = rows(done, "learning-rate")
+    assert row["address_learning_rate"] == pytest.approx(400, rel=0.05)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("filters", [True, False])
+def test_errored_frames_are_filtered_where_that_is_planted(tmp_path: Path, filters: bool) -> None:
+    conf = {"suite": "rfc2889", "subtests": ["errored-frames"]}
+    done = runs.run(tmp_path, conf | {"site": site(drop_undersize=filters)})
+    assert done.status == 0, done.errors
+    found = rows(done, "errored-frames")
+    assert [row["errored_size"] for row in found] == [36, 63, 1519, 9018]
+    assert [row["errored_filtered"] for row in found] == [float(filters)] * 2 + [None] * 2
+    for row in found[:2]:
+        assert row["errored_forwarded"] == (0 if filters else row["errored_offered"])
 
 
 @pytest.mark.slow
