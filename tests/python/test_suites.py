@@ -6,6 +6,7 @@ from __future__ import annotations
 import random
 import re
 import time
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -27,8 +28,9 @@ from switchbench.render.report import standards_page
 from switchbench.render.report.figures.suite import figures
 from switchbench.render.tables.suite import TABLES
 from switchbench.run.controller.device_reset import DeviceReset
-from switchbench.search.suites import SUITE_MEASURES, SUITES
-from switchbench.search.suites.declaration import PortFacts, TrialFacts
+from switchbench.search.loads import LoadRange
+from switchbench.search.suites import SUITE_MEASURES, SUITES, flows
+from switchbench.search.suites.declaration import PortFacts, SuitePoint, TrialFacts
 from switchbench.search.suites.rfc8239 import variation_percent
 from synthetic import make_site, make_trial
 
@@ -509,10 +511,12 @@ def congested(blocks: bool, pauses: bool) -> Device:
 
     def measure(trial: Trial) -> TrialFacts:
         names = [port.name for port in trial.parts[0].ranks]
-        ends = trial.pattern["list"][1::2]
+        starts, ends = trial.pattern["list"][::2], trial.pattern["list"][1::2]
+        pairs = zip(starts, ends, strict=True)
+        full = {end for start, end in pairs if starts.count(start) == 1}
         ports = {
             names[end]: PortFacts(1500, 0 if pauses else 500, 1000.0)
-            if ends.count(end) == 2
+            if end in full
             else PortFacts(500, 20 if blocks else 0, 480.0 if blocks else 500.0)
             for end in set(ends)
         }
@@ -539,8 +543,36 @@ def test_blocking_and_backpressure_are_told_apart(
     assert row["congested_loss"] == pytest.approx(0.0 if pauses else 100 / 3)
     text = LAB + "suite: rfc8239\nsubtests: [head-of-line]\n"
     found = rows(measured(compile_text(tmp_path, text), congested(blocks, pauses)), "head-of-line")
-    assert len(found) == 8
+    assert len(found) == 2 * 8
     assert {row["blocking"] for row in found} == {blocks}
+
+
+@pytest.mark.parametrize("ports", [8, 9, 12, 15])
+def test_four_egress_ports_share_the_first_ports_load_in_the_second_procedure(ports: int) -> None:
+    variants = list(flows.shifted_groups(ports))
+    assert [each.name.split(",")[0] for each in variants] == (
+        ["two groups"] * ports + ["all groups"] * ports
+    )
+    for number, variant in enumerate(variants):
+        second = number >= ports
+        groups = ports // 4 if second else 2
+        shares = Counter(source for source, _ in variant.flows)
+        assert len(set(variant.flows)) == len(variant.flows)
+        assert sorted(shares.values()) == [1] * groups + [4 if second else 2] * groups
+        offered: Counter[int] = Counter()
+        for source, destination in variant.flows:
+            offered[destination] += 100 // shares[source]
+        assert sorted(offered.values()) == [50] * groups + [150] * groups
+        assert not shares.keys() & offered.keys()
+        names = tuple(map(str, range(ports)))
+        point = SuitePoint(
+            1518, 1e9, LoadRange(1, 100, "% of line"), flows=variant.flows, ports=names
+        )
+        for congested, load in ((False, 50), (True, 150)):
+            at_load = [port for port in sorted(offered) if offered[port] == load]
+            assert point.receivers(congested=congested) == [names[port] for port in at_load]
+    first = variants[ports].flows
+    assert {end for start, end in first if start == 0} == {2, 3, 6, 7}
 
 
 @needs_engine

@@ -74,10 +74,12 @@ class SuitePoint:
         """How many ports send."""
         return len({source for source, _ in self.flows})
 
-    def ports_of(self, sources: int) -> list[str]:
-        """The ports to which so many others send."""
-        counts = Counter(destination for _, destination in self.flows)
-        return [self.ports[port] for port in sorted(counts) if counts[port] == sources]
+    def receivers(self, *, congested: bool) -> list[str]:
+        """Of groups of four: the ports that a source sends its whole load to, or all others."""
+        flows_of = Counter(source for source, _ in self.flows)
+        full = {destination for source, destination in self.flows if flows_of[source] == 1}
+        every = {destination for _, destination in self.flows}
+        return [self.ports[port] for port in sorted(full if congested else every - full)]
 
     def fps(self, percent: float | None) -> float | None:
         """Frames/s of a port at a load in percent of line rate."""

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import chain
 
 from .declaration import Earlier, Flow, Rows, SubtestTrials, SuitePoint, Variant
 
@@ -80,14 +81,23 @@ def groups_of_four(ports: int) -> Iterator[Variant]:
 
 
 def shifted_groups(ports: int) -> Iterator[Variant]:
-    """RFC 8239, 5.2: two groups of four, then all, each shifted port by port."""
-    for name, count in (("two groups", 8), ("all groups", ports - ports % 4)):
-        for shift in range(ports):
-            groups = range(shift, shift + count, 4)
-            flows = (flow for first in groups for flow in _group(first, ports))
-            yield Variant(f"{name}, port {shift + 1} first", tuple(flows))
-        if count == 8 and ports < 12:
-            return  # the second procedure is the first one
+    """RFC 8239, 5.2: two groups of four, then all, each shifted port by port.
+
+    In all groups the traffic of a first port is split across four egress ports: the text does not
+    name them; here they are those of its own group and of the next.
+    """
+    for shift in range(ports):
+        groups = (_group((shift + first) % ports, ports) for first in (0, 4))
+        yield Variant(f"two groups, port {shift + 1} first", tuple(chain(*groups)))
+    for shift in range(ports):
+        every = [_group((shift + 4 * each) % ports, ports) for each in range(ports // 4)]
+        following = every[1:] + every[:1]
+        split = (
+            (own[0][0], destination)
+            for own, other in zip(every, following, strict=True)
+            for _, destination in other[:2]
+        )
+        yield Variant(f"all groups, port {shift + 1} first", (*chain(*every), *split))
 
 
 def to_fewer(ports: int) -> Iterator[Variant]:

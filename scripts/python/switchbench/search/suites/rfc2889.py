@@ -104,8 +104,8 @@ def at_max_load(point: SuitePoint, _earlier: Earlier) -> Method | str:
 
 def _congestion_rows(point: SuitePoint, _earlier: Earlier, measured: SubtestTrials) -> Rows:
     """By the worst of the trials and groups: loss at a port that is not congested is blocking."""
-    single = point.ports_of(1)
-    crowded = point.ports_of(2)
+    single = point.receivers(congested=False)
+    crowded = point.receivers(congested=True)
     every = [facts for _, facts in measured.trials]
     free_loss = [facts.ports[port].loss_percent for facts in every for port in single]
     full_loss = [facts.ports[port].loss_percent for facts in every for port in crowded]

@@ -127,7 +127,7 @@ def _microburst_rows(point: SuitePoint, _earlier: Earlier, measured: SubtestTria
 
 def _blocking_rows(point: SuitePoint, _earlier: Earlier, measured: SubtestTrials) -> Rows:
     """Loss of the flows to ports that are not congested, by the worst of groups."""
-    single = point.ports_of(1)
+    single = point.receivers(congested=False)
     worst = [
         max(losses)
         for _, facts in measured.trials
@@ -218,8 +218,9 @@ RFC8239 = Suite(
         ),
         Subtest(
             "head-of-line", "5", "Head-of-line blocking",
-            "Two groups of four ports, then all groups, shifted port by port: loss of the flow to "
-            "the port that is not congested.",
+            "Two groups of four ports, then all groups, whose first port sends to those of the "
+            "next group too (25 % each); shifted port by port: loss of the flows to the port that "
+            "is not congested.",
             flows.shifted_groups, at_max_load, _blocking_rows,
             (
                 Value("blocked_loss", "lost", "%", "Of the worst group, mean of the iterations",
@@ -267,7 +268,8 @@ RFC8239 = Suite(
         "Physical-layer calibration (RFC 8238, 4) is stated by the user under `about` only.",
         "Of jitter the highest PDV of a phase is reported, not its min and mean.",
         "Buffers are found by bursts of exact length, not by the inflection of the max latency.",
-        "Procedure 2 of section 5 sends to two ports of each group, not to four.",
+        "Procedure 2 of section 5 does not name the four egress ports: they are the two of the "
+        "port's own group and the two of the next.",
     ),
     load_percent=LINE_RATE_PERCENT,
 )  # fmt: skip
