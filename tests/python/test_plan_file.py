@@ -26,7 +26,7 @@ from switchbench.cli.main import main
 from switchbench.config import Request, read
 from switchbench.plan import limits
 from switchbench.plan.compile import compile_run
-from switchbench.predict.outlook import Oracle, fabric_of, points
+from switchbench.predict.predictor import Oracle, fabric_of, points
 from switchbench.records.directory import (
     CONFIGURATION,
     PLAN,

@@ -24,7 +24,7 @@ from switchbench.predict.fair import max_min_bps
 from switchbench.predict.folded import unfolded
 from switchbench.predict.measured import fits, measured_bps, offered_shares
 from switchbench.predict.models import MODELS, Flows
-from switchbench.predict.outlook import Outlook
+from switchbench.predict.predictor import Outlook
 from switchbench.predict.proportional import proportional_bps
 from switchbench.predict.recorded import by_phase
 from switchbench.records.plan_file import write_plan

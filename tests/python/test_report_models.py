@@ -18,7 +18,7 @@ from switchbench.config import Request, read
 from switchbench.plan.compile import compile_run
 from switchbench.predict import settings
 from switchbench.predict.models import USUAL
-from switchbench.predict.outlook import Oracle, fabric_of, points
+from switchbench.predict.predictor import Oracle, fabric_of, points
 from switchbench.records.plan_file import read_plan, write_plan
 from switchbench.render.report.figure import Figure, unpacked
 from switchbench.render.report.figures import models

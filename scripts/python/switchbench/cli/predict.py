@@ -32,7 +32,7 @@ from ..predict.measured import (
 )
 from ..predict.measured_times import measured_times
 from ..predict.models import MODELS, USUAL
-from ..predict.outlook import Oracle, Outlook, fabric_of, points
+from ..predict.predictor import Oracle, Outlook, fabric_of, points
 from ..predict.recorded import recorded_flows
 from ..predict.times import Foreteller, Time, between
 from ..records.directory import PLAN, SUMMARY

@@ -23,7 +23,7 @@ from ..records.records import taking
 from ..records.rows import PhaseKey
 from ..topology.fabric.routes import Rates
 from .joined import Number
-from .outlook import Outlook
+from .predictor import Outlook
 from .recorded import Pair, Place
 
 CLOSE = 0.10

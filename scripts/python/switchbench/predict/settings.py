@@ -18,7 +18,7 @@ from ..base import format
 from ..base.model import Run, Trial
 from ..topology.fabric.routes import Ranks, Rates
 from .models import SLOW, USUAL
-from .outlook import Oracle, Outlook, fabric_of, points, stream_share
+from .predictor import Oracle, Outlook, fabric_of, points, stream_share
 from .recorded import Recorded, by_phase, ranks_of
 
 _MOST_FLOWS = 400_000  # of a run: some seconds
