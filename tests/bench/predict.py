@@ -3,8 +3,8 @@
 """How near models come to what is measured, and how long they take.
 
 A sixth of the patterns of conf/paper-zhu.yaml (Zhu et al. 2012), some 90 links in each of its nine
-sets, once in a window of 1.7 s: the share of links that the best model foretells within 10 %. Large
-collectives by steps on the modelled switch, whose times are foretold from parameters measured just
+sets, once in a window of 1.7 s: the share of links that the best model predicts within 10 %. Large
+collectives by steps on the modelled switch, whose times are predicted from parameters measured just
 before. And an all-to-all of 4,096 ranks on a tree of three levels: processor time of the command as
 a user runs it, with all models that it asks of so many flows, and of its engine. About four
 minutes; there is no peer.
@@ -103,7 +103,9 @@ def steps() -> None:
     for test, trial in zip(tests, found["trials"], strict=True):
         (time,) = trial["times"]
         what = [test["pattern"], test.get("algorithm", ""), *test["message_sizes"]]
-        print(f"  {time['measured'] / 1e3:.1f} ms measured, {time['foretold'] / 1e3:.1f} foretold")
+        print(
+            f"  {time['measured'] / 1e3:.1f} ms measured, {time['predicted'] / 1e3:.1f} predicted"
+        )
         verdict(
             f"{' '.join(filter(None, what))} of 8 ranks by dpdk, off by",
             100 * abs(time["error"]),
@@ -158,7 +160,7 @@ def main() -> None:
     args = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="switchbench-bench-") as temporary:
         taken = [all_to_all(Path(temporary)) for _ in range(args.rounds)]
-    what = f"an all-to-all of {HOSTS} ranks foretold, processor time, median of {args.rounds}"
+    what = f"an all-to-all of {HOSTS} ranks predicted, processor time, median of {args.rounds}"
     verdict(what, statistics.median(taken), AAPC_S, unit="s", at_most=True)
     if os.geteuid() != 0:
         skip("the lab of thirty nodes needs root")

@@ -11,7 +11,6 @@ import argparse
 import ast
 import functools
 import re
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -19,7 +18,6 @@ import messages
 from switchbench.cli.main import build_parser
 
 WORDS = messages.ROOT / "tests/prose/words.tsv"
-ALLOWED = messages.ROOT / "tests/prose/allowed.tsv"
 DOC = messages.ROOT / "doc"
 GENERATED = "<!-- made by tests/python/pages.py -->"
 LONGEST = 40
@@ -66,18 +64,6 @@ def rules() -> tuple[tuple[str, re.Pattern[str], str], ...]:
 def lint(texts: Iterator[Text]) -> list[Finding]:
     """What they break."""
     return [finding for text in texts for finding in _of(text)]
-
-
-def counted(findings: list[Finding]) -> Counter[tuple[str, str]]:
-    """By kind of text and rule."""
-    return Counter((finding.kind, finding.rule) for finding in findings)
-
-
-def allowed() -> Counter[tuple[str, str]]:
-    """How many of a kind may remain; what is mended is to leave this list."""
-    lines = [line for line in ALLOWED.read_text().splitlines() if not line.startswith("#")]
-    entries = [line.split("\t") for line in lines]
-    return Counter({(kind, rule): int(count) for kind, rule, count in entries})
 
 
 def texts() -> Iterator[Text]:

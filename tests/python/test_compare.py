@@ -460,7 +460,7 @@ def test_a_latency_s_ratio_says_what_it_rests_on(
     assert axis["title"].startswith("1 / round trip, ring")
     assert axis["basis"] == {"phases": 9, "phases_of_plan": 11, "times": [18_000, 18_000]}
     assert axis["values"] == [pytest.approx(1 / 110)] * 2
-    assert balance["left_out"] == []
+    assert balance["excluded"] == []
     assert main(["compare", str(a), str(b)]) == 0
     assert "of 9 of 11 phases, 18,000 times" in capsys.readouterr().out
 
@@ -475,6 +475,6 @@ def test_no_ratio_rests_on_one_phase_or_a_few_times(
     a, b = timed(tmp_path / "a", 0, count), timed(tmp_path / "b", unknown, count)
     balance = result(capsys, a, b)["balance"]
     assert [axis["name"] for axis in balance["axes"] if axis["name"] == "latency"] == []
-    (sentence,) = balance["left_out"]
+    (sentence,) = balance["excluded"]
     assert said in sentence
     assert "takes 100 times of each result, and 50 % of the phases" in sentence

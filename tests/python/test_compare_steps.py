@@ -288,7 +288,7 @@ def test_a_ratio_takes_no_transport_by_chance(
     one = made(tmp_path / "one", suite(0, 8.0))
     found = balance(capsys, both, one, "--hpl", "1TFlop/s")
     assert [axis["name"] for axis in found["axes"]] == ["hpl"]
-    (sentence,) = found["left_out"]
+    (sentence,) = found["excluded"]
     assert sentence.startswith("random ring: both has it of tcp and verbs, and a ratio takes one")
     axes = balance(capsys, both, "--by", "transport", "--hpl", "1TFlop/s")["axes"]
     shares = {axis["name"]: axis["shares"] for axis in axes}

@@ -26,7 +26,7 @@ from switchbench.cli.main import main
 from switchbench.config import Request, read
 from switchbench.plan import limits
 from switchbench.plan.compile import compile_run
-from switchbench.predict.predictor import Oracle, fabric_of, points
+from switchbench.predict.predictor import Predictor, fabric_of, points
 from switchbench.records.directory import (
     CONFIGURATION,
     PLAN,
@@ -158,18 +158,18 @@ def make_results(path: Path, run: Run) -> None:
 def records_of(run: Run) -> list[dict[str, object]]:
     nodes = [process.name for process in run.site.processes]
     found = [hello(node) for node in nodes]
-    oracle = Oracle(fabric_of(run, None), [])
+    predictor = Predictor(fabric_of(run, None), [])
     for point in points(run):
-        outlooks = list(oracle.foretell(point))
+        predictions = list(predictor.predict(point))
         for trial in (trial for trial in run.trials if trial.point == point.point):
             at = {"trial": trial.id, "repeat": trial.repeat}
-            for outlook in outlooks:
-                place = at | {"phase": outlook.phase}
-                for src, dst in outlook.pairs():
+            for prediction in predictions:
+                place = at | {"phase": prediction.phase}
+                for src, dst in prediction.pairs():
                     for side in ("source", "destination"):
                         found.append(frame_side(side, src, dst, 7000, 7000, **place))
                 found += [phase_record(node, **place) for node in nodes]
-            found += [trial_record(node, phases=len(outlooks), **at) for node in nodes]
+            found += [trial_record(node, phases=len(predictions), **at) for node in nodes]
     return found
 
 

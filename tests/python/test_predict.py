@@ -24,7 +24,7 @@ from switchbench.predict.fair import max_min_bps
 from switchbench.predict.folded import unfolded
 from switchbench.predict.measured import fits, measured_bps, offered_shares
 from switchbench.predict.models import MODELS, Flows
-from switchbench.predict.predictor import Outlook
+from switchbench.predict.predictor import PhasePrediction
 from switchbench.predict.proportional import proportional_bps
 from switchbench.predict.recorded import by_phase
 from switchbench.records.plan_file import write_plan
@@ -252,7 +252,7 @@ def test_packed_plans_are_the_plans_that_people_see() -> None:
 
 
 @needs_engine
-def test_the_command_foretells_the_trunk(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_predicts_the_trunk(capsys: pytest.CaptureFixture[str]) -> None:
     """conf/two-modules.yaml: 7, 8, 9 and 12 pairs over a trunk of eight links."""
     conf = str(PROJECT / "conf" / "two-modules.yaml")
     assert main(["predict", conf, "--models", "max-min", "--json"]) == 0
@@ -272,8 +272,8 @@ def test_the_command_predicts_zhus_asymmetric_cases(capsys: pytest.CaptureFixtur
         for trial in json.loads(capsys.readouterr().out)["trials"]
         if trial["pattern"] == "flows"
     )
-    assert two["constrained"]["greatest_bps"] / 1e6 == pytest.approx(5)
-    assert two["max-min"]["greatest_bps"] / 1e6 == pytest.approx(10)
+    assert two["constrained"]["max_bps"] / 1e6 == pytest.approx(5)
+    assert two["max-min"]["max_bps"] / 1e6 == pytest.approx(10)
     assert 13 * twelve["constrained"]["mean_bps"] / 1e6 == pytest.approx(13 / 12 * 10)
     assert 13 * twelve["max-min"]["mean_bps"] / 1e6 == pytest.approx(2 * 10)
 
@@ -314,14 +314,14 @@ def test_a_topology_that_does_not_fit(
 
 
 def test_the_error_is_that_of_the_time() -> None:
-    """Foretold 10, measured 5: the time was foretold as half, -50 %, as the paper counts."""
+    """Predicted 10, measured 5: the time was predicted as half, -50 %, as the paper counts."""
     ports = tuple(Port(f"h{i}:e0", f"h{i}", "lab", ("tcp",), {}) for i in range(3))
     part = Part("lab", ports)
     ranks = np.array([(0, 1), (1, 2)])
     rates = {"good": np.array([10.0, 5.5]), "bad": np.array([20.0, 10])}
-    outlook = Outlook(part, 0, ranks, np.array([10.0, 10.0]), rates)
+    prediction = PhasePrediction(part, 0, ranks, np.array([10.0, 10.0]), rates)
     seen = {(0, "lab", 0): {("h0:e0", "h1:e0"): 10.0, ("h1:e0", "h2:e0"): 5.0}}
-    found = fits(SimpleNamespace(point=0), [outlook], seen)  # type: ignore[arg-type]
+    found = fits(SimpleNamespace(point=0), [prediction], seen)  # type: ignore[arg-type]
     assert [fit.model for fit in found] == ["good", "bad"]
     assert found[0].errors == pytest.approx([0.0, -1 / 11])
     assert found[1].errors == pytest.approx([-0.5, -0.5])
@@ -329,12 +329,14 @@ def test_the_error_is_that_of_the_time() -> None:
 
 
 def test_a_flow_of_which_nothing_arrived_is_no_success() -> None:
-    """It was measured, and no model foretold it; one without a record was not."""
+    """It was measured, and no model predicted it; one without a record was not."""
     ports = tuple(Port(f"h{i}:e0", f"h{i}", "lab", ("tcp",), {}) for i in range(3))
     ranks = np.array([(0, 1), (1, 2), (2, 0)])
-    outlook = Outlook(Part("lab", ports), 0, ranks, np.full(3, 10.0), {"m": np.full(3, 10.0)})
+    prediction = PhasePrediction(
+        Part("lab", ports), 0, ranks, np.full(3, 10.0), {"m": np.full(3, 10.0)}
+    )
     seen = {(0, "lab", 0): {("h0:e0", "h1:e0"): 10.0, ("h1:e0", "h2:e0"): 0.0}}
-    (fit,) = fits(SimpleNamespace(point=0), [outlook], seen)  # type: ignore[arg-type]
+    (fit,) = fits(SimpleNamespace(point=0), [prediction], seen)  # type: ignore[arg-type]
     assert fit.errors.tolist() == [0.0, -1.0]
     assert fit.close == 0.5
 
@@ -345,14 +347,14 @@ def test_what_sources_really_sent_is_shown_apart() -> None:
     part = Part("lab", ports)
     ranks = np.array([(0, 1), (1, 2)])
     both = np.array([10.0, 10.0])
-    outlook = Outlook(part, 0, ranks, both, {"m": both}, {"m": np.array([10.0, 5.0])})
+    prediction = PhasePrediction(part, 0, ranks, both, {"m": both}, {"m": np.array([10.0, 5.0])})
     place = (0, "lab", 0)
     sent = {place: {("h0:e0", "h1:e0"): 10.0, ("h1:e0", "h2:e0"): 5.0}}
     trial: Any = SimpleNamespace(point=0)
-    (fit,) = fits(trial, [outlook], sent)
+    (fit,) = fits(trial, [prediction], sent)
     assert fit.close == 0.5
     assert fit.offered_errors == pytest.approx([0.0, 0.0])
-    assert offered_shares(trial, [outlook], sent) == pytest.approx([1.0, 0.5])
+    assert offered_shares(trial, [prediction], sent) == pytest.approx([1.0, 0.5])
 
 
 @needs_engine
@@ -394,11 +396,11 @@ def test_without_parameters_plans_by_steps_are_left_out(
     path = tmp_path / "steps.yaml"
     path.write_text(head + steps)
     assert main(["predict", str(path)]) == 2
-    assert "nothing can be predicted of plans by steps" in capsys.readouterr().err
+    assert "nothing can be predicted of dependent steps" in capsys.readouterr().err
     path.write_text(head + steps + "- {pattern: chain, ranks: [4]}\n")
     assert main(["predict", str(path), "--models", "max-min"]) == 0
     said = capsys.readouterr().out
-    assert "not predicted: 1 setting of plans by steps, which have times only" in said
+    assert "not predicted: 1 setting of dependent steps, which have times only" in said
     assert "chain" in said
     assert "allreduce" not in said
 

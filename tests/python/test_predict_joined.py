@@ -39,7 +39,7 @@ def test_other_numbers_are_no_other_trials(tmp_path: Path) -> None:
     there = results(tmp_path, numbered(CHAIN, 0), numbered(PAIRS, 1), numbered(RING, 2))
     found = join(run, there)
     assert found.trials == {(0, 0): CHAIN, (1, 0): PAIRS, (2, 0): RING}
-    assert found.strangers == []
+    assert found.unmatched == []
 
 
 def test_two_of_a_kind_keep_their_numbers(tmp_path: Path) -> None:
@@ -67,8 +67,8 @@ def test_what_the_configuration_has_not_is_named(tmp_path: Path, change: dict[st
     (there / SUMMARY).write_text(json.dumps(summary))
     found = join(make_run(make_site(), PAIRS, RING), there)
     assert found.trials == {(0, 0): PAIRS}
-    (stranger,) = found.strangers
-    assert stranger.startswith("ring count ")
+    (one,) = found.unmatched
+    assert one.startswith("ring count ")
 
 
 def test_results_of_another_configuration_are_refused(tmp_path: Path) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Plans by steps foretold: what algorithms cost by their own formulas, and who waits for whom."""
+"""Plans by steps predicted: what algorithms cost by their own formulas, and who waits for whom."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def sharing(routes: Routes, of: StepProgram, model: str) -> RatesOf:
     return rates
 
 
-def foretold(
+def predicted(
     of: StepProgram, model: str = "max-min", costs: StepCosts = COSTS, batch: int = 1, lead: int = 0
 ) -> StepTime:
     """Of a repetition on one switch."""
@@ -117,7 +117,7 @@ def test_collectives_take_what_their_formulas_say(
     size = {} if pattern["name"] == "barrier" else {"bytes": SIZE}
     of = planned(ranks, **pattern, **size)
     for model in MODEL_NAMES:
-        time = foretold(of, model)
+        time = predicted(of, model)
         assert time.mean_s == pytest.approx(formula(ranks), rel=1e-6), model
         assert time.slowest_s == pytest.approx(time.mean_s)
 
@@ -126,9 +126,9 @@ def test_collectives_take_what_their_formulas_say(
 def test_all_at_once_share_the_ports() -> None:
     """The linear all-to-all: n - 1 messages out of each port and into it at the same time."""
     of = planned(4, name="alltoall", algorithm="linear", bytes=SIZE)
-    assert foretold(of, "hockney").mean_s == pytest.approx(T0 + line_s(SIZE))
+    assert predicted(of, "hockney").mean_s == pytest.approx(T0 + line_s(SIZE))
     for model in ("max-min", "proportional", "loggp"):
-        assert foretold(of, model).mean_s == pytest.approx(T0 + 3 * line_s(SIZE)), model
+        assert predicted(of, model).mean_s == pytest.approx(T0 + 3 * line_s(SIZE)), model
 
 
 @needs_engine
@@ -136,10 +136,10 @@ def test_a_root_goes_ahead_and_the_others_wait() -> None:
     """A broadcast down a binomial tree: the root is through when it has sent to its children."""
     of = planned(8, name="bcast", algorithm="binomial", bytes=SIZE)
     one = line_s(SIZE)
-    time = foretold(of)
+    time = predicted(of)
     assert time.slowest_s == pytest.approx(3 * (T0 + one))
     # In a long batch nobody waits for the whole tree: the root's three messages take the time.
-    long = foretold(of, batch=1000)
+    long = predicted(of, batch=1000)
     assert long.slowest_s == pytest.approx(3 * one, rel=0.02)
 
 
@@ -184,7 +184,7 @@ def test_messages_of_a_pair_follow_each_other() -> None:
         0: [(0, SEND, 1, SIZE), (0, SEND, 1, 1000)],
         1: [(0, RECEIVE, 0, SIZE), (1, RECEIVE, 0, 1000)],
     })  # fmt: skip
-    assert foretold(of).slowest_s == pytest.approx(T0 + line_s(SIZE + 1000))
+    assert predicted(of).slowest_s == pytest.approx(T0 + line_s(SIZE + 1000))
 
 
 def test_who_comes_early_is_kept() -> None:
@@ -194,10 +194,10 @@ def test_who_comes_early_is_kept() -> None:
         0: [(0, SEND, 1, 1000), (1, SEND, 1, 2000)],
         1: [(0, WORK, 0, operations), (1, RECEIVE, 0, 1000), (2, RECEIVE, 0, 2000)],
     })  # fmt: skip
-    slow = foretold(of, costs=StepCosts(T0, flops=1e9))
+    slow = predicted(of, costs=StepCosts(T0, flops=1e9))
     assert slow.slowest_s == pytest.approx(operations / 1e9)
     assert slow.mean_s == pytest.approx((operations / 1e9 + line_s(3000)) / 2)
-    quick = foretold(of)  # computing takes no time
+    quick = predicted(of)  # computing takes no time
     assert quick.slowest_s == pytest.approx(T0 + line_s(3000))
 
 
@@ -213,7 +213,7 @@ def test_a_pipeline_is_as_fast_as_its_stages() -> None:
         for step in range(1, pieces):
             ops[rank] += [(step, SEND, rank + 1, SIZE), (step, RECEIVE, rank - 1, SIZE)]
         ops[rank].append((pieces, SEND, rank + 1, SIZE))
-    time = foretold(program(ops))
+    time = predicted(program(ops))
     assert time.slowest_s == pytest.approx((pieces + 2) * line_s(SIZE) + 3 * T0, rel=0.01)
 
 
@@ -225,11 +225,11 @@ def test_gaps_hold_up_who_sends_and_who_takes_in() -> None:
     scatter = program(
         {0: [(0, SEND, rank, 0) for rank in others]} | {r: [(0, RECEIVE, 0, 0)] for r in others}
     )
-    assert foretold(scatter, costs=costs).slowest_s == pytest.approx(T0 + 6 * gap)
+    assert predicted(scatter, costs=costs).slowest_s == pytest.approx(T0 + 6 * gap)
     gather = program(
         {0: [(0, RECEIVE, rank, 0) for rank in others]} | {r: [(0, SEND, 0, 0)] for r in others}
     )
-    assert foretold(gather, costs=costs).slowest_s == pytest.approx(T0 + 6 * gap)
+    assert predicted(gather, costs=costs).slowest_s == pytest.approx(T0 + 6 * gap)
 
 
 @needs_engine
@@ -239,13 +239,13 @@ def test_lateness_costs_all_to_alls_without_a_barrier_more_than_rings() -> None:
     ring = planned(8, name="allreduce", algorithm="ring", bytes=SIZE)
     pairwise = planned(8, name="alltoall", algorithm="pairwise", bytes=1 << 16)
     slower = [
-        foretold(of, costs=late, batch=8).mean_s / foretold(of, batch=8).mean_s
+        predicted(of, costs=late, batch=8).mean_s / predicted(of, batch=8).mean_s
         for of in (ring, pairwise)
     ]
     assert 1.02 < slower[0] < 1.3
     assert slower[1] > 1.3
     # The same is drawn each time.
-    assert foretold(ring, costs=late, batch=8) == foretold(ring, costs=late, batch=8)
+    assert predicted(ring, costs=late, batch=8) == predicted(ring, costs=late, batch=8)
 
 
 def test_a_trunk_between_switches_is_shared() -> None:
@@ -269,9 +269,9 @@ def test_repetitions_that_are_not_followed_go_on_alike() -> None:
     """A batch of a thousand has the mean of one of eight, where all repetitions are alike; a lead
     is not counted."""
     of = planned(4, name="allreduce", algorithm="ring", bytes=SIZE)
-    one = foretold(of).mean_s
-    assert foretold(of, batch=1000).mean_s == pytest.approx(one)
-    assert foretold(of, batch=5, lead=50).mean_s == pytest.approx(one)
+    one = predicted(of).mean_s
+    assert predicted(of, batch=1000).mean_s == pytest.approx(one)
+    assert predicted(of, batch=5, lead=50).mean_s == pytest.approx(one)
 
 
 @needs_engine

@@ -38,9 +38,9 @@ from switchbench.predict.times import (
     PLAN_S,
     T_AVG_US,
     Between,
-    Foreteller,
     Message,
     PhaseTime,
+    TimePredictor,
     Wire,
 )
 from switchbench.records.plan_file import read_plan, write_plan
@@ -162,7 +162,7 @@ def test_loggp_splits_what_processors_show() -> None:
 @pytest.mark.parametrize(
     ("transport", "costs", "words"),
     [
-        ("dpdk", PathCosts(), ["no messages of 64 B", "no stream of messages"]),
+        ("dpdk", PathCosts(), ["no ping-pong messages of 64 B", "no stream of messages"]),
         ("dpdk", PathCosts(1.0, 1000, polls=True), ["workers that poll", "no stream"]),
         ("dpdk", PathCosts(1.0, 10), ["more processor time than a message takes", "no stream"]),
         ("tcp", PathCosts(0.01, 1000, small_per_s=[3e6]), ["travel joined"]),
@@ -224,17 +224,17 @@ def test_loggp_begins_one_message_after_the_other() -> None:
 def test_a_plans_time_is_its_phases_and_what_is_between() -> None:
     """Networks work at the same time; phases follow each other."""
     between = Between(0.1, 0.02, measured=True)
-    foreteller = Foreteller({path_of().path: path_of()}, between)
+    time_predictor = TimePredictor({path_of().path: path_of()}, between)
     transfer: Any = SimpleNamespace(traffic="transfer", parameters={}, document={})
     times = [(0, 1.0), (0, 1.5), (1, 2.0)]
     phases = [(number, {"max-min": PhaseTime(last, last, 1)}) for number, last in times]
-    found = {time.what: time for time in foreteller.whole(transfer, phases)}
-    assert found[PHASES_S].foretold == pytest.approx(3.5)
-    assert found[PLAN_S].foretold == pytest.approx(3.5 + 0.1 + 2 * 0.02)
+    found = {time.what: time for time in time_predictor.whole(transfer, phases)}
+    assert found[PHASES_S].predicted == pytest.approx(3.5)
+    assert found[PLAN_S].predicted == pytest.approx(3.5 + 0.1 + 2 * 0.02)
     message: Any = SimpleNamespace(traffic="pingpong", parameters={})
     trips = [(0, {"max-min": PhaseTime(3e-3, 8e-3, 4)})]
-    (time,) = foreteller.whole(message, trips)
-    assert (time.what, time.foretold) == (HALF_TRIP_US, pytest.approx(2000))
+    (time,) = time_predictor.whole(message, trips)
+    assert (time.what, time.predicted) == (HALF_TRIP_US, pytest.approx(2000))
 
 
 # --- a results directory -----------------------------------------------------------------------
@@ -326,7 +326,7 @@ def test_round_trips_and_their_processor_time_are_of_the_same_trials(
 
 
 @needs_engine
-def test_the_command_foretells_times(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_predicts_times(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Seven phases of 1 MiB at 100 Mbit/s and what is between, from --parameters."""
     arguments = ["predict", str(PROJECT / "conf" / "parameters.yaml"), "--models", "max-min"]
     changed = ["--set", "tests.2.transfer_size=1MiB", "--parameters", str(results)]
@@ -335,7 +335,7 @@ def test_the_command_foretells_times(results: Path, capsys: pytest.CaptureFixtur
     assert found["parameters"][0]["hockney"]["latency_us"]["value"] == pytest.approx(T0_US, 1e-4)
     (*_, last) = (t for t in found["trials"] if t["pattern"] == "aapc" and t["phases"] == 7)
     assert last["transport"] == "dpdk"
-    times = {time["what"]: time["foretold"] for time in last["times"]}
+    times = {time["what"]: time["predicted"] for time in last["times"]}
     one = T0_US / 1e6 + 8 * (1 << 20) / SHARE / 95e6  # dpdk is offered at 95 %
     assert times[PHASES_S] == pytest.approx(7 * one, rel=1e-3)
     assert times[PLAN_S] == pytest.approx(7 * one + 0.08 + 7 * 0.02, rel=1e-3)
@@ -348,7 +348,7 @@ def test_parameters_of_results_that_have_none(
     (results / "records.ndjson").write_text("")
     conf = str(PROJECT / "conf" / "parameters.yaml")
     assert main(["predict", conf, "--parameters", str(results)]) == 2
-    assert "no messages there and back of 3 sizes" in capsys.readouterr().err
+    assert "no ping-pong messages of 3 sizes" in capsys.readouterr().err
     assert main(["predict", conf, "--parameters", str(tmp_path / "nowhere")]) == 2
     assert "nowhere" in capsys.readouterr().err
 
@@ -364,7 +364,7 @@ def test_parameters_of_another_transport(results: Path, capsys: pytest.CaptureFi
 # --- by steps ----------------------------------------------------------------------------------
 
 
-def foretold_steps(
+def predicted_steps(
     results: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], tests: str, *more: str
 ) -> dict[str, Any]:
     """What the command says of tests on a lab of four nodes at 100 Mbit/s."""
@@ -379,7 +379,7 @@ def foretold_steps(
 
 
 @needs_engine
-def test_the_command_foretells_plans_by_steps(
+def test_the_command_predicts_plans_by_steps(
     results: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """By the latency of steps, not that of messages there and back."""
@@ -387,7 +387,7 @@ def test_the_command_foretells_plans_by_steps(
         "- {pattern: allreduce, algorithm: ring, message_sizes: [1MiB]}\n"
         "- {pattern: pingpong, ranks: [2], message_sizes: [0], batch: 100}\n"
     )
-    found = foretold_steps(
+    found = predicted_steps(
         results, tmp_path, capsys, tests, "--models", "hockney,max-min,constrained"
     )
     ring, pingpong = found["trials"]
@@ -398,9 +398,9 @@ def test_the_command_foretells_plans_by_steps(
     step_us = {"hockney": part / R_INF, "max-min": part / SHARE / 100}
     for model, time in times.items():
         assert time["what"] == T_AVG_US
-        assert time["foretold"] == pytest.approx(6 * (STEP_T0_US + step_us[model]), rel=1e-3)
+        assert time["predicted"] == pytest.approx(6 * (STEP_T0_US + step_us[model]), rel=1e-3)
     # As IMB has it, half of the time there and back; in a repetition who answers is through early.
-    assert pingpong["times"][0]["foretold"] == pytest.approx(STEP_T0_US, rel=0.003)
+    assert pingpong["times"][0]["predicted"] == pytest.approx(STEP_T0_US, rel=0.003)
 
 
 @needs_engine
@@ -409,23 +409,23 @@ def test_computing_between_steps_takes_what_flops_say(
 ) -> None:
     """EP computes for all of its time, and is measured by its slowest rank."""
     tests = "- {pattern: nas_ep, problem_class: S}\n"
-    (idle,) = foretold_steps(results, tmp_path, capsys, tests)["trials"]
+    (idle,) = predicted_steps(results, tmp_path, capsys, tests)["trials"]
     slow, fast = (
-        foretold_steps(results, tmp_path, capsys, tests, "--flops", speed)["trials"][0]
+        predicted_steps(results, tmp_path, capsys, tests, "--flops", speed)["trials"][0]
         for speed in ("1GFlop/s", "2GFlop/s")
     )
-    by_speed = [each["times"][0]["foretold"] for each in (idle, slow, fast)]
+    by_speed = [each["times"][0]["predicted"] for each in (idle, slow, fast)]
     assert {each["times"][0]["what"] for each in (idle, slow, fast)} == {ITERATION_US}
     assert by_speed[1] - by_speed[0] == pytest.approx(2 * (by_speed[2] - by_speed[0]))
     assert by_speed[1] > 100 * by_speed[0]
 
 
 @needs_engine
-def test_the_command_foretells_hpccs_figures(
+def test_the_command_predicts_hpccs_figures(
     results: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Under its names, by its formulas, as one setting."""
-    found = foretold_steps(
+    found = predicted_steps(
         results,
         tmp_path,
         capsys,
@@ -435,8 +435,8 @@ def test_the_command_foretells_hpccs_figures(
     )
     suite, barrier = found["trials"]
     assert (suite["pattern"], barrier["pattern"]) == ("hpcc", "barrier")
-    assert found["left_out"] == []
-    figures = {time["what"]: time["foretold"] for time in suite["times"]}
+    assert found["not_predicted"] == []
+    figures = {time["what"]: time["predicted"] for time in suite["times"]}
     assert len(figures) == 10
     one_us = STEP_T0_US + 8 * 8 / SHARE / 100
     for word in ("Min", "Avg", "Max"):
@@ -508,11 +508,11 @@ def test_settings_without_times_are_counted(
     lines = [json.dumps(record) + "\n" for record in kept if record["trial"] in by_tcp]
     (results / "records.ndjson").write_text("".join(lines))
     tests = "- {pattern: barrier}\n- {pattern: barrier, transports: [dpdk]}\n"
-    found = foretold_steps(results, tmp_path, capsys, tests)
+    found = predicted_steps(results, tmp_path, capsys, tests)
     assert [trial["pattern"] for trial in found["trials"]] == ["barrier"]
-    (left_out,) = found["left_out"]
-    assert left_out == {
-        "settings": 1, "of": "plans by steps by dpdk in lab, which has no parameters",
+    (one,) = found["not_predicted"]
+    assert one == {
+        "settings": 1, "of": "dependent steps by dpdk in lab, which has no parameters",
     }  # fmt: skip
     arguments = ["predict", str(tmp_path / "steps.yaml"), "--parameters", str(results)]
     assert main([*arguments, "--models", "constrained"]) == 2
@@ -525,11 +525,11 @@ def test_lateness_is_in_times_of_steps(
 ) -> None:
     tests = "- {pattern: barrier, batch: 1000}\n"
     prompt, late = (
-        foretold_steps(results, tmp_path, capsys, tests, "--models", "max-min", "--late", late)
+        predicted_steps(results, tmp_path, capsys, tests, "--models", "max-min", "--late", late)
         for late in ("0us", "100us")
     )
     assert (prompt["late_s"], late["late_s"]) == (0.0, 100e-6)
-    times = [found["trials"][0]["times"][0]["foretold"] for found in (prompt, late)]
+    times = [found["trials"][0]["times"][0]["predicted"] for found in (prompt, late)]
     assert times[0] == pytest.approx(2 * STEP_T0_US, rel=1e-3)
     # Two steps, and of those who meet the latest counts.
     assert times[0] + 2 * 100 < times[1] < times[0] + 2 * 400
@@ -542,7 +542,7 @@ def test_what_only_steps_need_is_not_passed_over(
 ) -> None:
     arguments = ["predict", str(PROJECT / "conf/chain.yaml"), "--parameters", str(results)]
     assert main([*arguments, option]) == 2
-    assert "is for plans by steps, and no test goes by steps" in capsys.readouterr().err
+    assert "is for tests with dependent steps, and none has them" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(("option", "value"), [("flops", "1GFlop/s"), ("late", "20us")])

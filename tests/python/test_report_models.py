@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The report's figures of what models foretell: of a lab's results, and none without a network."""
+"""The report's figures of what models predict: of a lab's results, and none without a network."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from switchbench.config import Request, read
 from switchbench.plan.compile import compile_run
 from switchbench.predict import settings
 from switchbench.predict.models import USUAL
-from switchbench.predict.predictor import Oracle, fabric_of, points
+from switchbench.predict.predictor import Predictor, fabric_of, points
 from switchbench.records.plan_file import read_plan, write_plan
 from switchbench.render.report.figure import Figure, unpacked
 from switchbench.render.report.figures import models
@@ -41,24 +41,24 @@ OFF = 1.3  # what the first flow of each phase is measured too fast by
 
 
 def measured_of(directory: Path, conf: str = CONF) -> Measured:
-    """Results in which each flow got what `proportional` foretells, but the first of each phase."""
+    """Results in which each flow got what `proportional` predicts, but the first of each phase."""
     path = directory / "conf.yaml"
     path.write_text(conf)
     run = compile_run(read(Request(path)))
     write_plan(directory, run)
     ports = [port.name for port in run.site.ports]
-    oracle = Oracle(fabric_of(run, None), ["proportional"])
+    predictor = Predictor(fabric_of(run, None), ["proportional"])
     lines = []
     for point in points(run):
         repeats = [trial for trial in run.trials if trial.point == point.point]
-        for outlook in oracle.foretell(point):
-            factor = np.ones(len(outlook.ranks))
+        for prediction in predictor.predict(point):
+            factor = np.ones(len(prediction.ranks))
             factor[0] = OFF
             for number, trial in enumerate(repeats):
                 # The median of three is the middle one.
-                mbps = outlook.rates["proportional"] * factor / 1e6 * (0.5, 1.0, 2.0)[number]
-                place = {"trial": trial.id, "repeat": trial.repeat, "phase": outlook.phase}
-                for (src, dst), rate in zip(outlook.pairs(), mbps, strict=True):
+                mbps = prediction.rates["proportional"] * factor / 1e6 * (0.5, 1.0, 2.0)[number]
+                place = {"trial": trial.id, "repeat": trial.repeat, "phase": prediction.phase}
+                for (src, dst), rate in zip(prediction.pairs(), mbps, strict=True):
                     frames = round(rate * FRAMES_PER_MBPS)
                     lines.append(frame_side("destination", src, dst, frames, frames, **place))
     path = directory / "records.ndjson"

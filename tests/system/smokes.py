@@ -26,7 +26,7 @@ SMOKES = {
     "test_latency.py::test_a_full_queue_is_seen_in_the_round_trip": "round trips",
     "test_steps.py::test_steps": "schedules",
     "test_messages.py::test_scatter[fixed-tcp]": "messages, over tcp",
-    "test_routed.py::test_messages_pass_the_nodes_foretold": "nodes that forward",
+    "test_routed.py::test_messages_pass_the_nodes_predicted": "nodes that forward",
     # Commands around a run.
     "test_acceptance.py::test_a_good_switch_passes": "run, sign and the verdict",
     "test_acceptance.py::test_both_are_as_they_were_signed": "verify",

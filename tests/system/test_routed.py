@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A lab whose nodes forward: messages take the hops that are foretold, there and back."""
+"""A lab whose nodes forward: messages take the hops that are predicted, there and back."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def forwarded(lab: Lab) -> dict[str, int]:
     return {node.name: namespaces.inside(node.namespace, count) for node in lab.nodes}
 
 
-def test_messages_pass_the_nodes_foretold(lab: tuple[Lab, Path], tmp_path: Path) -> None:
+def test_messages_pass_the_nodes_predicted(lab: tuple[Lab, Path], tmp_path: Path) -> None:
     made, path = lab
     assert set(forwarded(made).values()) == {0}
     tests = [{"pattern": "pairs", "partners": [["a1", to]]} for to in ("a2", "b1", "b2")]

@@ -32,9 +32,9 @@ from ..predict.measured import (
 )
 from ..predict.measured_times import measured_times
 from ..predict.models import MODELS, USUAL
-from ..predict.predictor import Oracle, Outlook, fabric_of, points
+from ..predict.predictor import PhasePrediction, Predictor, fabric_of, points
 from ..predict.recorded import recorded_flows
-from ..predict.times import Foreteller, Time, between
+from ..predict.times import Time, TimePredictor, between
 from ..records.directory import PLAN, SUMMARY
 from ..records.plan_file import read_plan
 from ..render.terminal.console import make_console
@@ -51,21 +51,21 @@ examples:
 
 Rates are at layer 1. The models are in doc/reference/topology.md. With a results directory each
 flow is held against the rate that its destination saw (the median of its repeats); the error is
-that of the time: (foretold - measured) / measured. "As offered" is the same for a model that is
+that of the time: (predicted - measured) / measured. "As offered" is the same for a model that is
 told what the sources really sent. --parameters names ping-pong results
 (conf/parameters.yaml), to which latency and gaps are fitted: then the times of transfers and of
-messages are foretold. Of tests whose ranks go on step by step only the times are foretold, of a
+messages are predicted. Of tests whose ranks go on step by step only the times are predicted, of a
 repetition: their flows do not all send at the same time; of HPCC's suite what it reports. --flops
 says how fast a rank computes (application kernels), --late by how much ranks are held up between
 steps.
 
 --json writes one object: topology, parameters [{transport, network, points, hockney, loggp,
 by_steps}], flops, late_s, trials [{trial, pattern, transport, load, phases, flows, models {NAME:
-{least_bps, mean_bps, greatest_bps}}, times [{what, model, foretold, measured, error}], and with
-results offered {least, mean}, interval {flows, median, within_2_percent}, fits [{model, flows,
-close, mean_error, worst_error, close_as_offered}], best first]}], left_out [{settings, of}: what
-nothing is foretold of], strangers [what was measured and is not in the
-results' plan, by pattern, ranks, transport and size]"""
+{min_bps, mean_bps, max_bps}}, times [{what, model, predicted, measured, error}], and with
+results offered {min, mean}, interval {flows, median, within_2_percent}, fits [{model, flows,
+close, mean_error, worst_error, close_as_offered}], best first]}], not_predicted [{settings, of}],
+unmatched [what was measured and is not in the results' plan, by pattern, ranks, transport and
+size]"""
 
 
 def add_parser(subparsers: Any) -> None:
@@ -134,43 +134,43 @@ def main(args: argparse.Namespace) -> int:
     run = load_run(args) if results is None else _run_of(args, results)
     fabric = fabric_of(run, args.topology)
     known = parameters.measured(args.parameters) if args.parameters else []
-    foreteller = _foreteller(run, known, args) if known else None
-    oracle = Oracle(fabric, args.models, foreteller)
+    time_predictor = _time_predictor(run, known, args) if known else None
+    predictor = Predictor(fabric, args.models, time_predictor)
     by_steps = any(trial.traffic == SCHEDULE for trial in run.trials)
     for name in (name for name in OF_STEPS if getattr(args, name) and not by_steps):
-        raise ConfigurationError(f"--{name} is for plans by steps, and no test goes by steps")
-    askable, left_out = _askable(run, oracle)
+        raise ConfigurationError(f"--{name} is for tests with dependent steps, and none has them")
+    askable, excluded = _askable(run, predictor)
     if not askable:
-        raise ConfigurationError(f"nothing can be predicted of {' and of '.join(left_out)}")
+        raise ConfigurationError(f"nothing can be predicted of {' and of '.join(excluded)}")
     joined = join(run, results) if results else Joined()
-    rows = list(_rows(askable, oracle, results, joined.trials, left_out))
+    rows = list(_rows(askable, predictor, results, joined.trials, excluded))
     if args.json:
         document = {
-            "topology": oracle.fabric.name,
+            "topology": predictor.fabric.name,
             "parameters": [asdict(each) for each in known],
             "flops": args.flops,
             "late_s": args.late,
             "trials": [_entry(row) for row in rows],
-            "left_out": [{"settings": n, "of": why} for why, n in left_out.items()],
-            "strangers": joined.strangers,
+            "not_predicted": [{"settings": n, "of": why} for why, n in excluded.items()],
+            "unmatched": joined.unmatched,
         }
         json.dump(document, sys.stdout, indent=1)
         print()
     else:
-        show_predicted(rows, known, foreteller, make_console())
-        for why, settings in left_out.items():
+        show_predicted(rows, known, time_predictor, make_console())
+        for why, settings in excluded.items():
             make_console().print(f"not predicted: {of(settings, 'setting')} of {why}")
-    if joined.strangers:
-        print(f"switchbench: {_strange(joined.strangers, args.conf)}", file=sys.stderr)
+    if joined.unmatched:
+        print(f"switchbench: {_unmatched(joined.unmatched, args.conf)}", file=sys.stderr)
         return ConfigurationError.status
     return 0
 
 
-def _strange(strangers: Sequence[str], results: Path) -> str:
+def _unmatched(unmatched: Sequence[str], results: Path) -> str:
     """One sentence for what was measured and is not in the plan."""
-    more = f" and {len(strangers) - 1} more" if len(strangers) > 1 else ""
+    more = f" and {len(unmatched) - 1} more" if len(unmatched) > 1 else ""
     return (
-        f"{results / PLAN} has no {strangers[0]}{more}, which {SUMMARY} beside it has "
+        f"{results / PLAN} has no {unmatched[0]}{more}, which {SUMMARY} beside it has "
         "measured: the rest was held against it"
     )
 
@@ -185,21 +185,21 @@ def _run_of(args: argparse.Namespace, results: Path) -> Run:
     return read_plan(results)
 
 
-def _askable(run: Run, oracle: Oracle) -> tuple[list[Trial], Counter[str]]:
-    """One trial of each setting; and those of which nothing is foretold, counted by the reason."""
-    askable, left_out = [], Counter[str]()
+def _askable(run: Run, predictor: Predictor) -> tuple[list[Trial], Counter[str]]:
+    """One trial of each setting; and those of which nothing is predicted, counted by the reason."""
+    askable, excluded = [], Counter[str]()
     for trial in points(run):
-        why = oracle.reservation(trial)
+        why = predictor.reservation(trial)
         if why:
-            left_out[why] += 1
+            excluded[why] += 1
         else:
             askable.append(trial)
-    return askable, left_out
+    return askable, excluded
 
 
-def _foreteller(
+def _time_predictor(
     run: Run, known: list[parameters.Parameters], args: argparse.Namespace
-) -> Foreteller:
+) -> TimePredictor:
     """Refused where no transport of the run was measured."""
     wanted = {trial.transport for trial in run.trials}
     if not any(each.transport in wanted for each in known):
@@ -210,47 +210,47 @@ def _foreteller(
         )
     by_path = {each.path: each for each in known}
     beside = between(run.site, args.parameters)
-    return Foreteller(by_path, beside, args.flops or np.inf, args.late)
+    return TimePredictor(by_path, beside, args.flops or np.inf, args.late)
 
 
 def _rows(
     askable: Sequence[Trial],
-    oracle: Oracle,
+    predictor: Predictor,
     results: Path | None,
     trials: Mapping[Number, Trial],
-    left_out: Counter[str],
+    excluded: Counter[str],
 ) -> Iterator[PredictedRow]:
-    """`trials`: of the results, by their numbers there; what is too much is added to `left_out`."""
+    """`trials`: of the results, by their numbers there; what is too much is added to `excluded`."""
     seen = measured_bps(trials, results) if results else Seen({}, {}, {})
-    took = measured_times(trials, results) if results and oracle.knows_times else {}
+    took = measured_times(trials, results) if results and predictor.knows_times else {}
     for some in _suites(askable):
         trial = some[0]
         if trial.traffic == SCHEDULE:
-            times = _beside(oracle.foretell_steps(some), trial, took)
+            times = _beside(predictor.predict_steps(some), trial, took)
             if times:
                 none = np.empty(0)
-                lent = oracle.borrowed(trial)
+                lent = predictor.borrowed(trial)
                 yield PredictedRow(trial, trial.phases, {}, times, [], none, none, lent)
             else:
-                left_out["plans by steps with too many messages at a time"] += len(some)
+                excluded["dependent steps with too many messages at a time"] += len(some)
             continue
         recorded = recorded_flows(trial, seen.pairs) if results else None
-        outlooks = list(oracle.foretell(trial, seen.offered, recorded))
+        predictions = list(predictor.predict(trial, seen.offered, recorded))
         widths = [
             width
-            for each in outlooks
+            for each in predictions
             if trial.traffic == "stream"
             for width in seen.widths.get((trial.point, each.part.network, each.phase), {}).values()
         ]
         yield PredictedRow(
             trial,
-            len(outlooks),
-            {model: _spread(outlooks, model) for model in oracle.models_for(trial)},
-            _beside(oracle.time_of(trial, outlooks), trial, took),
-            fits(trial, outlooks, seen.delivered) if trial.traffic == "stream" else [],
-            offered_shares(trial, outlooks, seen.offered if trial.traffic == "stream" else {}),
+            len(predictions),
+            {model: _spread(predictions, model) for model in predictor.models_for(trial)},
+            _beside(predictor.time_of(trial, predictions), trial, took),
+            fits(trial, predictions, seen.delivered) if trial.traffic == "stream" else [],
+            offered_shares(trial, predictions, seen.offered if trial.traffic == "stream" else {}),
             np.array(widths),
-            oracle.borrowed(trial),
+            predictor.borrowed(trial),
         )
 
 
@@ -269,15 +269,15 @@ def _beside(times: list[Time], trial: Trial, took: Mapping[tuple[int, str], floa
     return [replace(time, measured=took.get((trial.point, time.what))) for time in times]
 
 
-def _spread(outlooks: list[Outlook], model: str) -> tuple[float, float, float]:
-    rates = [outlook.rates[model] for outlook in outlooks]
+def _spread(predictions: list[PhasePrediction], model: str) -> tuple[float, float, float]:
+    rates = [prediction.rates[model] for prediction in predictions]
     mean = sum(float(each.sum()) for each in rates) / sum(each.size for each in rates)
     least, greatest = min(each.min() for each in rates), max(each.max() for each in rates)
     return float(least), mean, float(greatest)
 
 
 def _entry(row: PredictedRow) -> dict[str, Any]:
-    names = ("least_bps", "mean_bps", "greatest_bps")
+    names = ("min_bps", "mean_bps", "max_bps")
     trial = row.trial
     return {
         "trial": trial.id,
@@ -288,7 +288,7 @@ def _entry(row: PredictedRow) -> dict[str, Any]:
         "flows": trial.flows,
         "models": {name: dict(zip(names, rates, strict=True)) for name, rates in row.rates.items()},
         "times": [asdict(time) | {"error": time.error} for time in row.times],
-        "offered": {"least": float(row.offered.min()), "mean": float(row.offered.mean())}
+        "offered": {"min": float(row.offered.min()), "mean": float(row.offered.mean())}
         if row.offered.size
         else None,
         "interval": {

@@ -30,7 +30,7 @@ _KINDS = {"hpl": HPL, "stream": STREAM}
 LEAST_AXES = 3  # fewer make no area
 LEAST_TIMES = 100  # of each result, below a ratio of latencies
 LEAST_PHASES = 0.5  # of the plan's, in which all results know the round trip
-_LATENCIES = {"pingpong": "time there and back", "round_trip": "round trip"}
+_LATENCIES = {"pingpong": "ping-pong time", "round_trip": "round trip"}
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ class Balance:
     axes: list[Axis]
     divided: bool  # by HPL
     reason: str | None
-    left_out: list[str] = field(default_factory=list)  # ratios that rest on too little
+    excluded: list[str] = field(default_factory=list)  # ratios that rest on too little
 
 
 def balance(matches: Sequence[Match], compute: Sequence[Compute]) -> Balance:
@@ -93,15 +93,15 @@ def balance(matches: Sequence[Match], compute: Sequence[Compute]) -> Balance:
     every = list(_in_all(matches)) if matches else []
     for cases in every:
         axes += _throughput_axis(cases, divisors if divided else None)
-    left_out = list(_not_chosen(matches, compute))
+    excluded = list(_not_chosen(matches, compute))
     for cases in _of_latency(every):
-        axes += _latency_axis(cases, matches, left_out)
+        axes += _latency_axis(cases, matches, excluded)
     reason = None
     if not matches:
         reason = "one result has nothing beside it"
     elif len(axes) < LEAST_AXES:
         reason = f"a chart takes at least {LEAST_AXES} ratios that all results have: {len(axes)}"
-    return Balance(axes, divided, reason, left_out)
+    return Balance(axes, divided, reason, excluded)
 
 
 def _not_chosen(matches: Sequence[Match], compute: Sequence[Compute]) -> Iterator[str]:
@@ -192,7 +192,7 @@ def _throughput_axis(cases: Sequence[Case], hpl: Sequence[float] | None) -> Iter
 
 
 def _latency_axis(
-    cases: Sequence[Case], matches: Sequence[Match], left_out: list[str]
+    cases: Sequence[Case], matches: Sequence[Match], excluded: list[str]
 ) -> Iterator[Axis]:
     subjects = [matches[0].base, *(match.other for match in matches)]
     known = [_latencies(subject, case) for subject, case in zip(subjects, cases, strict=True)]
@@ -209,7 +209,7 @@ def _latency_axis(
         slowest = (max(side[phase].median_us for phase in common) for side in sides)
         yield Axis("latency", title, "1/us", tuple(1.0 / time for time in slowest), basis)
         return
-    left_out.append(
+    excluded.append(
         f"{title}: {basis.words}; a ratio takes {LEAST_TIMES} times of each result, and "
         f"{LEAST_PHASES:.0%} of the phases in all of them".replace("%", " %")
     )

@@ -45,7 +45,7 @@ def document(comparison: Comparison, complete: bool) -> ComparisonDocument:
             "divided_by_hpl": comparison.balance.divided,
             "reason": comparison.balance.reason,
             "axes": [_axis(axis) for axis in comparison.balance.axes],
-            "left_out": comparison.balance.left_out,
+            "excluded": comparison.balance.excluded,
             "systems": [
                 _system(subject.name, one)
                 for subject, systems in zip(comparison.subjects, comparison.systems, strict=True)

@@ -176,7 +176,7 @@ class BalanceValue(TypedDict):
     divided_by_hpl: bool
     reason: Annotated[str | None, _about("Why there is no chart")]
     axes: list[AxisValue]
-    left_out: Annotated[
+    excluded: Annotated[
         list[str], _about("Ratios of latencies that rest on too little, a sentence each")
     ]
     systems: Annotated[

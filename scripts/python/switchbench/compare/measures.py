@@ -91,7 +91,7 @@ _RATES = (
 _TIMES = tuple(
     _compared(f"{kind}_{name}", f"{title} {name}", f"{kind}_{name}_us", _time(kind, name))
     for kind, title in (("round_trip", "round trip"), ("one_way", "one way"),
-                        ("pingpong", "there and back"))
+                        ("pingpong", "ping-pong"))
     for name in ("p50", "p99")
 )  # fmt: skip
 # A stream's phases last as long as they were asked to.

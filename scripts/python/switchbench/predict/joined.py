@@ -27,15 +27,15 @@ _PARTS = ("trials", "plans", "messages", "steps")
 
 @dataclass
 class Joined:
-    """The trials of a results directory by their numbers there; `strangers`: a sentence for each
+    """The trials of a results directory by their numbers there; `unmatched`: a sentence for each
     setting of the results that the run has not."""
 
     trials: dict[Number, Trial] = field(default_factory=dict)
-    strangers: list[str] = field(default_factory=list)
+    unmatched: list[str] = field(default_factory=list)
 
 
 def sure_summary(directory: Path) -> SummaryDocument:
-    """What is foretold is held against; ConfigurationError where any of it is damaged."""
+    """What predictions are compared with; ConfigurationError where any of it is damaged."""
     summary, known = fitted(load_summary(directory), _PARTS)
     for sentence in known.damage():
         raise ConfigurationError(f"{directory / SUMMARY}: {sentence}")
@@ -50,13 +50,13 @@ def join(run: Run, directory: Path) -> Joined:
     if not plans:
         raise ConfigurationError(
             f"{directory / SUMMARY} says of no trial that it was measured: `switchbench table "
-            f"{directory} --again` makes it anew of the records, if there are any"
+            f"{directory} --again` rebuilds it from the records, if there are any"
         )
     waiting: dict[str, list[Trial]] = defaultdict(list)
     for trial in run.trials:
         waiting[_of_trial(trial)].append(trial)
     found = Joined()
-    strangers: dict[str, None] = {}
+    unmatched: dict[str, None] = {}
     for number, some in plans.items():
         alike = waiting[_of_plans(some)]
         if alike:
@@ -65,12 +65,12 @@ def join(run: Run, directory: Path) -> Joined:
             alike.remove(trial)
             found.trials[number] = trial
         else:
-            strangers[_words(some[0])] = None
-    found.strangers = list(strangers)
+            unmatched[_words(some[0])] = None
+    found.unmatched = list(unmatched)
     if not found.trials:
         raise ConfigurationError(
             f"{directory / PLAN} is not what {SUMMARY} beside it was measured with: "
-            f"{found.strangers[0]} was measured, which it has not, and nothing of it was (bring "
+            f"{found.unmatched[0]} was measured, which it has not, and nothing of it was (bring "
             "both back from where the results were made)"
         )
     return found

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What was foretold beside what a run's receivers saw."""
+"""What was predicted beside what a run's receivers saw."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from ..records.records import taking
 from ..records.rows import PhaseKey
 from ..topology.fabric.routes import Rates
 from .joined import Number
-from .predictor import Outlook
+from .predictor import PhasePrediction
 from .recorded import Pair, Place
 
 CLOSE = 0.10
@@ -32,11 +32,11 @@ CLOSE = 0.10
 
 @dataclass(frozen=True)
 class ModelAccuracy:
-    """How near a model came, over the flows that were measured and foretold."""
+    """How near a model came, over the flows that were measured and predicted."""
 
     model: str
     errors: Rates
-    """Of the time: (foretold - measured) / measured; by rates, measured / foretold - 1."""
+    """Of the time: (predicted - measured) / measured; by rates, measured / predicted - 1."""
     offered_errors: Rates | None = None
     """The same, were it told what the sources really sent; None where that is not known."""
 
@@ -140,17 +140,19 @@ def _phases(
 
 
 def fits(
-    trial: Trial, outlooks: Iterable[Outlook], delivered: Mapping[Place, Mapping[Pair, float]]
+    trial: Trial,
+    predictions: Iterable[PhasePrediction],
+    delivered: Mapping[Place, Mapping[Pair, float]],
 ) -> list[ModelAccuracy]:
     """Each model's errors over all phases of a trial, best first."""
     errors: dict[str, list[Rates]] = defaultdict(list)
     offered: dict[str, list[Rates | None]] = defaultdict(list)
-    for outlook in outlooks:
-        rates = _of_flows(trial, outlook, delivered)
-        known = ~np.isnan(rates)  # of 0, the time was foretold as nothing of what it took
-        for model, foretold in outlook.rates.items():
-            errors[model].append(rates[known] / foretold[known] - 1.0)
-            sent = outlook.offered_rates.get(model)
+    for prediction in predictions:
+        rates = _of_flows(trial, prediction, delivered)
+        known = ~np.isnan(rates)  # of 0, the time was predicted as nothing of what it took
+        for model, predicted in prediction.rates.items():
+            errors[model].append(rates[known] / predicted[known] - 1.0)
+            sent = prediction.offered_rates.get(model)
             offered[model].append(None if sent is None else rates[known] / sent[known] - 1.0)
     found = [
         ModelAccuracy(model, np.concatenate(parts), _joined(offered[model]))
@@ -165,20 +167,24 @@ def _joined(parts: list[Rates | None]) -> Rates | None:
 
 
 def offered_shares(
-    trial: Trial, outlooks: Iterable[Outlook], offered: Mapping[Place, Mapping[Pair, float]]
+    trial: Trial,
+    predictions: Iterable[PhasePrediction],
+    offered: Mapping[Place, Mapping[Pair, float]],
 ) -> Rates:
     """What each flow's source sent, as a share of what it was to send."""
     shares = [np.empty(0)]
-    for outlook in outlooks:
-        share = _of_flows(trial, outlook, offered) / outlook.demand_bps
+    for prediction in predictions:
+        share = _of_flows(trial, prediction, offered) / prediction.demand_bps
         shares.append(share[np.isfinite(share)])
     return np.concatenate(shares)
 
 
-def _of_flows(trial: Trial, outlook: Outlook, seen: Mapping[Place, Mapping[Pair, float]]) -> Rates:
-    """What was seen of each flow of an outlook; NaN where nothing was. The flows' names, which take
+def _of_flows(
+    trial: Trial, prediction: PhasePrediction, seen: Mapping[Place, Mapping[Pair, float]]
+) -> Rates:
+    """What was seen of each flow; NaN where nothing was. The flows' names, which take
     longer than a model, are asked for where there is something."""
-    flows = seen.get((trial.point, outlook.part.network, outlook.phase))
+    flows = seen.get((trial.point, prediction.part.network, prediction.phase))
     if flows is None:
-        return np.full(len(outlook.ranks), np.nan)
-    return np.array([flows.get(pair, np.nan) for pair in outlook.pairs()])
+        return np.full(len(prediction.ranks), np.nan)
+    return np.array([flows.get(pair, np.nan) for pair in prediction.pairs()])

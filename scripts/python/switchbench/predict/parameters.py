@@ -238,7 +238,7 @@ def _overheads_us(costs: PathCosts, small_us: float, unknown: list[str]) -> floa
     """o_s + o_r: each end of a round trip sends once and receives once."""
     told = "L, o_s and o_r are known as their sum only: "
     if not costs.round_trips:
-        unknown.append(f"{told}there are no messages of {SMALL} B or less there and back")
+        unknown.append(f"{told}there are no ping-pong messages of {SMALL} B or less")
         return None
     if costs.polls:
         unknown.append(f"{told}workers that poll use all their processor time, sent or not")
@@ -285,7 +285,7 @@ def measured(directory: Path) -> list[Parameters]:
     ]
     if not found:
         raise ConfigurationError(
-            f"{directory} has no messages there and back of {LEAST_SIZES} sizes, which parameters "
+            f"{directory} has no ping-pong messages of {LEAST_SIZES} sizes, which parameters "
             "are fitted to: run conf/parameters.yaml, or any `traffic: pingpong` or "
             "`pattern: pingpong` of two ranks with `message_sizes`"
         )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A run foretold: the flows of its plans, on its network, by each model."""
+"""Predicts a run: the flows of its patterns, on its network, by each model."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from .models import MODELS, SLOW, USUAL, Flows
 from .parameters import Path_
 from .recorded import Pair, Place, Recorded, is_whole
 from .stepwise import MOST_MESSAGES, StepTime, program_of
-from .times import Foreteller, OfSuite, PhaseTime, Time, of_steps, of_suite, payload_share
+from .times import OfSuite, PhaseTime, Time, TimePredictor, of_steps, of_suite, payload_share
 
 ByFlow = Mapping[Place, Mapping[Pair, float]]
 
@@ -36,7 +36,7 @@ MOST_SLOW_FLOWS = 200_000
 
 
 @dataclass(frozen=True)
-class Outlook:
+class PhasePrediction:
     """What is expected of one phase in one network."""
 
     part: Part
@@ -79,50 +79,50 @@ def fabric_of(run: Run, topology: str | None) -> Fabric:
 
 
 def points(run: Run) -> list[Trial]:
-    """One trial of each setting: repeats are foretold alike."""
+    """One trial of each setting: repeats are predicted alike."""
     found: dict[int, Trial] = {}
     for trial in run.trials:
         found.setdefault(trial.point, trial)
     return list(found.values())
 
 
-class Oracle:
-    """Foretells trials on one network."""
+class Predictor:
+    """Predicts trials on one network."""
 
     def __init__(
         self,
         fabric: Fabric,
         models: Sequence[str] = USUAL,
-        foreteller: Foreteller | None = None,
+        time_predictor: TimePredictor | None = None,
     ) -> None:
-        """Without a foreteller it knows no times."""
+        """Without a time_predictor it knows no times."""
         self.fabric = fabric
         self._models = models
-        self._foreteller = foreteller
+        self._time_predictor = time_predictor
         self._routes = Routes(fabric)
         self._rank = {host: rank for rank, host in enumerate(fabric.hosts)}
 
     @property
     def knows_times(self) -> bool:
-        """Whether it has a foreteller."""
-        return self._foreteller is not None
+        """Whether it has a time_predictor."""
+        return self._time_predictor is not None
 
     def reservation(self, trial: Trial) -> str:
-        """What kind of trial it is, if nothing of it is foretold, and why; else empty."""
+        """What kind of trial it is, if nothing of it is predicted, and why; else empty."""
         if trial.traffic != SCHEDULE:
             return ""
-        if self._foreteller is None:
-            return "plans by steps, which have times only: give --parameters"
+        if self._time_predictor is None:
+            return "dependent steps, which have times only: give --parameters"
         if not self._models_of_steps:
-            return f"plans by steps, whose times {', '.join(SLOW)} do not say"
+            return f"dependent steps, whose times {', '.join(SLOW)} do not say"
         for part in trial.parts:
-            if self._foreteller.of(trial, part.network) is None:
+            if self._time_predictor.of(trial, part.network) is None:
                 return (
-                    f"plans by steps by {trial.transport} in {part.network}, which has no "
+                    f"dependent steps by {trial.transport} in {part.network}, which has no "
                     "parameters"
                 )
             if _messages(trial, part) > MOST_MESSAGES:
-                return f"plans by steps with more than {MOST_MESSAGES:,} messages"
+                return f"dependent steps with more than {MOST_MESSAGES:,} messages"
         return ""
 
     def models_for(self, trial: Trial) -> list[str]:
@@ -130,9 +130,9 @@ class Oracle:
         fast = trial.flows > MOST_SLOW_FLOWS
         return [name for name in self._models if not (fast and name in SLOW)]
 
-    def foretell(
+    def predict(
         self, trial: Trial, offered: ByFlow | None = None, recorded: Recorded | None = None
-    ) -> Iterator[Outlook]:
+    ) -> Iterator[PhasePrediction]:
         """Each phase of each network of a trial; `offered`: what sources were seen to send.
         `recorded`: the flows that there are records of."""
         models = self.models_for(trial)
@@ -148,7 +148,7 @@ class Oracle:
                 sent = _sent(
                     flows, part, ranks, (offered or {}).get((trial.point, part.network, phase))
                 )
-                yield Outlook(
+                yield PhasePrediction(
                     part,
                     phase,
                     ranks,
@@ -158,11 +158,11 @@ class Oracle:
                     self._times(trial, part, flows, models),
                 )
 
-    def foretell_steps(self, trials: Sequence[Trial]) -> list[Time]:
+    def predict_steps(self, trials: Sequence[Trial]) -> list[Time]:
         """What a repetition of a trial by steps should take, by network and model; of several
         trials, which are HPCC's suite, what it reports. Nothing where that is too much to follow.
         """
-        if self._foreteller is None:
+        if self._time_predictor is None:
             return []
         first = trials[0]
         found: list[Time] = []
@@ -176,26 +176,26 @@ class Oracle:
 
     def borrowed(self, trial: Trial) -> tuple[str, ...]:
         """A sentence for each network whose times are by another path's parameters."""
-        if self._foreteller is None:
+        if self._time_predictor is None:
             return ()
         found = []
         for part in trial.parts:
             own = Path_(trial.transport, part.network, trial.traffic == SCHEDULE)
-            known = self._foreteller.of(trial, part.network)
+            known = self._time_predictor.of(trial, part.network)
             if known is not None and known.path != own:
                 found.append(f"times of {own.words} are by parameters of {known.path.words}")
         return tuple(found)
 
     def _steps_of(self, trial: Trial, part: Part) -> Iterator[dict[str, StepTime]]:
         """By model, each phase in one network."""
-        assert self._foreteller is not None
+        assert self._time_predictor is not None
         places = self._places(part)
         for _, ops in plan_ops(_request(trial, part)):
             program = program_of(ops)
             ranks = np.array(program.flows, dtype=np.int64).reshape(-1, 2)
             flows = Flows.of(self._routes, places[ranks], np.full(len(ranks), np.inf))
             models = self._models_of_steps
-            yield self._foreteller.steps(trial, part.network, program, flows, models)
+            yield self._time_predictor.steps(trial, part.network, program, flows, models)
 
     @property
     def _models_of_steps(self) -> list[str]:
@@ -204,15 +204,15 @@ class Oracle:
     def _times(
         self, trial: Trial, part: Part, flows: Flows, models: Sequence[str]
     ) -> dict[str, PhaseTime]:
-        if self._foreteller is None:
+        if self._time_predictor is None:
             return {}
-        return self._foreteller.phase(trial, part.network, flows, models)
+        return self._time_predictor.phase(trial, part.network, flows, models)
 
-    def time_of(self, trial: Trial, outlooks: Sequence[Outlook]) -> list[Time]:
+    def time_of(self, trial: Trial, predictions: Sequence[PhasePrediction]) -> list[Time]:
         """What the whole trial should take, by model."""
-        if self._foreteller is None:
+        if self._time_predictor is None:
             return []
-        return self._foreteller.whole(trial, [(each.phase, each.times) for each in outlooks])
+        return self._time_predictor.whole(trial, [(each.phase, each.times) for each in predictions])
 
     def _places(self, part: Part) -> Ranks:
         """Where in the fabric each rank is; refused where the two don't fit together."""

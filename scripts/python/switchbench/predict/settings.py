@@ -18,7 +18,7 @@ from ..base import format
 from ..base.model import Run, Trial
 from ..topology.fabric.routes import Ranks, Rates
 from .models import SLOW, USUAL
-from .predictor import Oracle, Outlook, fabric_of, points, stream_share
+from .predictor import PhasePrediction, Predictor, fabric_of, points, stream_share
 from .recorded import Recorded, by_phase, ranks_of
 
 _MOST_FLOWS = 400_000  # of a run: some seconds
@@ -62,25 +62,27 @@ def settings_of(measured: Measured, run: Run) -> Iterator[PredictedSetting]:
         )
         return
     models = [name for name in USUAL if name not in SLOW or flows <= _MOST_SLOW_FLOWS]
-    oracle = Oracle(fabric, models)
+    predictor = Predictor(fabric, models)
     for trial in streams:
-        found = _setting(measured, run, trial, oracle)
+        found = _setting(measured, run, trial, predictor)
         if found is not None:
             yield found
 
 
-def _setting(measured: Measured, run: Run, trial: Trial, oracle: Oracle) -> PredictedSetting | None:
+def _setting(
+    measured: Measured, run: Run, trial: Trial, predictor: Predictor
+) -> PredictedSetting | None:
     """None where nothing of the setting was measured."""
     repeats = [other for other in run.trials if other.point == trial.point]
     seen: list[Rates] = []
-    told: dict[str, list[Rates]] = {name: [] for name in oracle.models_for(trial)}
+    told: dict[str, list[Rates]] = {name: [] for name in predictor.models_for(trial)}
     by_network = {part.network: _seen(measured, repeats, part.network) for part in trial.parts}
-    for outlook in oracle.foretell(trial, recorded=_recorded(measured, repeats, trial)):
-        rates = by_network[outlook.part.network].of(measured, outlook)
+    for prediction in predictor.predict(trial, recorded=_recorded(measured, repeats, trial)):
+        rates = by_network[prediction.part.network].of(measured, prediction)
         known = ~np.isnan(rates)
         seen.append(rates[known])
-        for model, foretold in outlook.rates.items():
-            told[model].append(foretold[known])
+        for model, predicted in prediction.rates.items():
+            told[model].append(predicted[known])
     if not any(part.size for part in seen):
         return None
     share = stream_share(trial)
@@ -108,15 +110,15 @@ class _Seen:
     codes: Any  # ascending
     mbps: Rates
 
-    def of(self, measured: Measured, outlook: Outlook) -> Rates:
+    def of(self, measured: Measured, prediction: PhasePrediction) -> Rates:
         """Of the flows of one phase; NaN: not observed."""
         if not self.codes.size:
-            return np.full(len(outlook.ranks), np.nan)
+            return np.full(len(prediction.ranks), np.nan)
         place = {name: number for number, name in enumerate(measured.ports)}
-        ranks = np.array([place.get(port.name, -1) for port in outlook.part.ranks])
+        ranks = np.array([place.get(port.name, -1) for port in prediction.part.ranks])
         size = len(measured.ports)
-        ends = ranks[outlook.ranks]
-        wanted = (outlook.phase * size + ends[:, 0]) * size + ends[:, 1]
+        ends = ranks[prediction.ranks]
+        wanted = (prediction.phase * size + ends[:, 0]) * size + ends[:, 1]
         at = np.minimum(np.searchsorted(self.codes, wanted), len(self.codes) - 1)
         there = (self.codes[at] == wanted) & (ends >= 0).all(axis=1)
         return np.where(there, self.mbps[at], np.nan)

@@ -50,20 +50,20 @@ ITERATION_US = "an iteration, µs"
 
 @dataclass(frozen=True)
 class Time:
-    """One time as a model foretells it; of HPCC's suite a figure under its own name."""
+    """One time as a model predicts it; of HPCC's suite a figure under its own name."""
 
     what: str
     """PHASES_S: each phase from its start to its last byte, summed. PLAN_S: with what is between
     them. HALF_TRIP_US: of a typical message. T_AVG_US: a repetition by steps, as IMB has it.
     ITERATION_US: the same of an application kernel, its slowest rank."""
     model: str
-    foretold: float
+    predicted: float
     measured: float | None = None
 
     @property
     def error(self) -> float | None:
-        """(foretold - measured) / measured."""
-        return None if not self.measured else self.foretold / self.measured - 1.0
+        """(predicted - measured) / measured."""
+        return None if not self.measured else self.predicted / self.measured - 1.0
 
 
 def has_times(trial: Trial) -> bool:
@@ -222,7 +222,7 @@ class PhaseTime:
 
 
 @dataclass(frozen=True)
-class Foreteller:
+class TimePredictor:
     """Times of phases and trials, from the parameters of their paths."""
 
     parameters: Mapping[Path_, Parameters]
@@ -324,7 +324,7 @@ def of_steps(
 
 @dataclass(frozen=True)
 class OfSuite:
-    """One trial of HPCC's suite in one network, foretold."""
+    """One trial of HPCC's suite in one network, predicted."""
 
     trial: Trial
     part: Part
@@ -351,7 +351,7 @@ def _one_repetition(ns: int) -> RankTimes:
 
 
 def of_suite(shares: Sequence[OfSuite]) -> Iterator[Time]:
-    """HPCC's figures by each model that foretells all of its trials in one network."""
+    """HPCC's figures by each model that predicts all of its trials in one network."""
     first = shares[0]
     phases = [times for share in shares for times in share.phases]
     for model in (name for name in MODELS if all(name in times for times in phases)):

@@ -81,9 +81,9 @@ def charts(comparison: Comparison) -> Iterator[Figure]:
 
 def kiviat(subjects: Sequence[Subject], axes: Sequence[Axis], divided: bool) -> Figure:
     """One closed line for each result."""
-    left_out = ""
+    excluded = ""
     if len(axes) > _MOST_AXES:
-        left_out = f" Of {len(axes)} ratios the first {_MOST_AXES} are drawn: the table has all."
+        excluded = f" Of {len(axes)} ratios the first {_MOST_AXES} are drawn: the table has all."
         axes = axes[:_MOST_AXES]
     spokes = [_lines(axis.title, _LETTERS) for axis in axes]
     around = [*range(len(axes)), 0]  # the line is closed
@@ -106,7 +106,7 @@ def kiviat(subjects: Sequence[Subject], axes: Sequence[Axis], divided: bool) -> 
     return Figure(
         name="ratios",
         title="Ratios, the best of each axis is 1",
-        definition=_KIVIAT + (_DIVIDED if divided else _NOT_DIVIDED) + left_out,
+        definition=_KIVIAT + (_DIVIDED if divided else _NOT_DIVIDED) + excluded,
         data=traces,
         layout={
             "polar": {"radialaxis": radial, "angularaxis": angular},

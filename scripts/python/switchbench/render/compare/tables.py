@@ -198,7 +198,7 @@ def ratios(comparison: Comparison) -> Spec:
 
     by = "divided by HPL, " if balance.divided else ""
     title = f"Ratios, {by}the best of each is 1 (Saini et al. 2005, Figure 5)"
-    about = "".join(f"Omitted: {sentence}. " for sentence in balance.left_out)
+    about = "".join(f"Omitted: {sentence}. " for sentence in balance.excluded)
     return Spec("ratios", title, about, columns, entries)
 
 

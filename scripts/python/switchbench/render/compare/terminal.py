@@ -172,7 +172,7 @@ def _balance(comparison: Comparison, console: Console) -> None:
     balance = comparison.balance
     if balance.reason is not None:
         return
-    notes = [f"omitted: {sentence}" for sentence in balance.left_out]
+    notes = [f"omitted: {sentence}" for sentence in balance.excluded]
     if not balance.divided:
         notes.append(
             "not divided by HPL, which was not given: networks alone, not their balance with "

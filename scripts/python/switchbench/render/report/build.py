@@ -123,7 +123,7 @@ class _Page:
             self.sections[title].add(*(self._try(partial(maker, self._summary), title) or ()))
         if figure is not None and not self.sections[s.GLANCE].parts:
             self.sections[figure.section].add(figure)
-        notes = overview.sentences("Not drawn", self.measured.notes, "doubt")
+        notes = overview.sentences("Not drawn", self.measured.notes, "warn")
         self.sections[s.NOT_MEASURED].add(notes)
         self.sections[s.CONFIGURATION].add(_configuration(self.measured.directory))
 

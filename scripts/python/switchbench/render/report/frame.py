@@ -51,7 +51,7 @@ class Sentences:
 
     title: str
     every: Sequence[str]
-    mark: str = ""  # bad, doubt
+    mark: str = ""  # bad, warn
 
     @property
     def lines(self) -> Sequence[str]:
@@ -95,7 +95,7 @@ class Details:
 
 @dataclass(frozen=True)
 class Tile:
-    """A number of the first screen; `mood`: good, doubt or bad."""
+    """A number of the first screen; `mood`: good, warn or bad."""
 
     label: str
     value: str

@@ -21,7 +21,7 @@ from .figure import Figure
 from .frame import Details, Facts, Glance, Part, Sentences, Tile, Words
 
 _SIGNS = {"PASS": "✓", "FAIL": "✗", "INCONCLUSIVE": "?"}
-_MOODS = {"green": "good", "yellow": "doubt", "bold red": "bad", None: ""}
+_MOODS = {"green": "good", "yellow": "warn", "bold red": "bad", None: ""}
 _AT_LOAD_IS = (
     "Ports that receive at least 97 % of the intended load, in every phase of each transport that "
     "is not tester-limited; the load is all of the line where nothing else was asked"
@@ -115,7 +115,7 @@ def verdict(summary: SummaryDocument) -> list[Part | None]:
     if not found:
         return []
     return [
-        sentences("Warnings of the verdict", found["warnings"], "doubt"),
+        sentences("Warnings of the verdict", found["warnings"], "warn"),
         Words(f"{found['scope']} Clauses, SHA-256: {found['clauses_sha256']}", "about"),
     ]
 
@@ -175,7 +175,7 @@ def _words(value: Any) -> str:
 # --- what was found, and what was not measured ----------------------------------------------------
 
 
-_TITLES = ((ERROR, "Errors", "bad"), (WARNING, "Warnings", "doubt"), (INFO, "Info", ""))
+_TITLES = ((ERROR, "Errors", "bad"), (WARNING, "Warnings", "warn"), (INFO, "Info", ""))
 
 
 def found(summary: SummaryDocument) -> list[Part | None]:
@@ -216,9 +216,9 @@ def not_measured(summary: SummaryDocument) -> list[Part | None]:
         for host in summary["run"].get("excluded_hosts", [])
     ]
     parts: list[Part | None] = [
-        sentences("", summary["not_measured"], "doubt"),
-        sentences("Hosts left out", absent, "doubt"),
-        sentences("Times that could not be told", list(_reasons(summary)), "doubt"),
+        sentences("", summary["not_measured"], "warn"),
+        sentences("Hosts excluded", absent, "warn"),
+        sentences("Times not known", list(_reasons(summary)), "warn"),
     ]
     return parts if any(parts) else [Words("Nothing: all that was asked for was measured.")]
 

@@ -17,7 +17,7 @@ from ...base.model import Trial
 from ...config.steps import COMPOSITE
 from ...predict import parameters
 from ...predict.measured import CLOSE, ModelAccuracy, share_close
-from ...predict.times import Foreteller, Time
+from ...predict.times import Time, TimePredictor
 from ...topology.fabric.routes import Rates
 from ..tables.table import Column, Entry, Spec, count, text
 from .grid import note_lines, show
@@ -50,20 +50,20 @@ class PredictedRow:
 def show_predicted(
     rows: list[PredictedRow],
     known: list[parameters.Parameters],
-    foreteller: Foreteller | None,
+    time_predictor: TimePredictor | None,
     console: Console,
 ) -> None:
     """Prints parameters, rates and times."""
-    if foreteller is not None:
+    if time_predictor is not None:
         title = "Fitted to ping-pong messages, with 95 % intervals"
-        notes = _about_parameters(known, foreteller)
+        notes = _about_parameters(known, time_predictor)
         show(_PARAMETERS.on_terminal(_PARAMETERS.entries(known)), console, title, notes=notes)
     show(_RATES.on_terminal(_RATES.entries(rows)), console, "Rates at layer 1")
     borrowed = [sentence for row in rows if row.times for sentence in row.borrowed]
     times = _TIMES.on_terminal(_TIMES.entries(rows))
     show(times, console, "Times", notes=list(dict.fromkeys(borrowed)))
     for row in rows:
-        note_lines(console, _doubts(row))
+        note_lines(console, _notes(row))
 
 
 def _pattern(trial: Trial) -> str:
@@ -111,13 +111,15 @@ _PARAMETERS = Spec(
 )  # fmt: skip
 
 
-def _about_parameters(known: list[parameters.Parameters], foreteller: Foreteller) -> list[str]:
+def _about_parameters(
+    known: list[parameters.Parameters], time_predictor: TimePredictor
+) -> list[str]:
     notes = []
     for each in known:
         off = ", ".join(f"{size} B {r:+.0f} %" for size, r in each.hockney.residuals.items())
         notes.append(f"{each.path.words} is off the line by: {off}")
         notes += [f"{each.path.words}: {why}" for why in each.loggp.unknown]
-    spent = foreteller.between
+    spent = time_predictor.between
     how = "as measured there" if spent.measured else "as `plan` reckons"
     return [
         *notes,
@@ -196,7 +198,7 @@ def _times(rows: Sequence[PredictedRow]) -> Iterator[Entry]:
                 "size": _size(trial),
                 "what": time.what,
                 "models": ", ".join(models),
-                "predicted": time.foretold,
+                "predicted": time.predicted,
                 "measured": time.measured,
                 "error": None if time.error is None else 100 * time.error,
             }
@@ -214,7 +216,7 @@ def _size(trial: Trial) -> str | None:
 def _alike(times: list[Time]) -> list[tuple[Time, list[str]]]:
     found: dict[tuple[str, str], tuple[Time, list[str]]] = {}
     for time in sorted(times, key=lambda time: time.what):
-        shown = found.setdefault((time.what, f"{time.foretold:.4g}"), (time, []))
+        shown = found.setdefault((time.what, f"{time.predicted:.4g}"), (time, []))
         shown[1].append(time.model)
     return list(found.values())
 
@@ -232,7 +234,7 @@ _TIMES = Spec(
 )  # fmt: skip
 
 
-def _doubts(row: PredictedRow) -> str:
+def _notes(row: PredictedRow) -> str:
     """How much of the errors may be the measurement's."""
     words = []
     seen = row.fits[0].errors.size if row.fits else row.trial.flows

@@ -24,14 +24,14 @@ fail() {
 
 # Files that the sums don't name (those stand twice in the list): libraries are found by their folder,
 # so one more is not nothing.
-strangers() {
+unlisted() {
   (cd "$1" && { cut -c67- SHA256SUMS; cut -c67- SHA256SUMS; find . ! -type d ! -path ./SHA256SUMS | cut -c3-; }) |
     sort | uniq -u
 }
 
 is_whole() {
   [ -f "$1/SHA256SUMS" ] && [ "$(sha256sum <"$1/SHA256SUMS")" = "$sum  -" ] &&
-    (cd "$1" && sha256sum -c SHA256SUMS >/dev/null 2>&1) && [ -z "$(strangers "$1")" ]
+    (cd "$1" && sha256sum -c SHA256SUMS >/dev/null 2>&1) && [ -z "$(unlisted "$1")" ]
 }
 
 # Who may write there, or rename a folder above it, decides what runs with root's rights.
