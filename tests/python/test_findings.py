@@ -89,6 +89,29 @@ def test_a_loss_is_the_flows() -> None:
     assert findings({"node3": SENT - 1}) == [("loss", "node2:e0 -> node3:e0", 1)]
 
 
+@pytest.mark.parametrize(("lost", "expected"), [((17, 17, 16), 50), ((29, 17, 16), 53)])
+def test_loss_of_what_no_line_carries_is_expected(lost: tuple[int, ...], expected: int) -> None:
+    """Three flows of 50 frames to one port whose line carries 100 in the window; beyond a third of
+    what was sent, and 2 % for the clocks, it is the network's loss."""
+    site = make_site(4, line_bps=8 * (1000 + 20) * 100)
+    records = []
+    for number, count in enumerate(lost, start=1):
+        ends, sizes = (f"node{number}:e0", "node4:e0"), {"window_frame_bytes": 50_000}
+        records.append(frame_side("source", *ends, 50, 50, **sizes))
+        records.append(frame_side("destination", *ends, 50 - count, 50 - count))
+    summary = Summary(make_run(site, make_trial(site, flows=3)))
+    for line, record in enumerate(records, start=1):
+        summary.feed(line, record)
+    first, *others = summary.finish(about(), ())["findings"]
+    assert (first["kind"], first["port"], first["count"]) == (
+        "oversubscribed",
+        "node4:e0",
+        expected,
+    )
+    assert {found["kind"] for found in others} <= {"loss"}
+    assert sum(found["count"] for found in others) == sum(lost) - expected
+
+
 def test_as_many_astray_as_lost_is_a_wrong_port() -> None:
     one, two = CHAIN[:2]
     found = findings(

@@ -106,6 +106,7 @@ class FindingTable:
         point.found += [
             finding(point, "oversubscribed", count, port=port)
             for port, count in by_port(expected).items()
+            if count
         ]
         for kind, name in _OF_ENDS.items():
             said = m.or_zero(flows.destination.floats(name))

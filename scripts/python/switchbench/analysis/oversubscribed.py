@@ -33,13 +33,20 @@ def expected_losses(result: m.PhaseResult, lost: Mapping[Pair, int]) -> dict[Pai
         return {}
     sent = m.sum_by_port(result.flows.ends("dst"), m.or_zero(result.flows.source.floats("frames")))
     gone = by_port(lost)
+    room = {
+        port: min(gone[port], int((1 - 1 / share + UNSURE) * (sent[port] or 0.0)))
+        for port, share in shares.items()
+        if port in gone
+    }
     expected: dict[Pair, int] = {}
+    before = dict.fromkeys(room, 0)  # losses of the port's flows so far: no frame is rounded away
     for pair, count in lost.items():
-        share = shares.get(pair[1])
-        if share is None:
-            continue
-        most = (1 - 1 / share + UNSURE) * (sent[pair[1]] or 0.0)
-        expected[pair] = min(count, int(count * most / gone[pair[1]]))
+        port = pair[1]
+        if port in room:
+            until = before[port] + count
+            each = room[port] * until // gone[port] - room[port] * before[port] // gone[port]
+            before[port] = until
+            expected[pair] = each
     return expected
 
 
