@@ -56,6 +56,17 @@ REFUSED = {
         '"198.18.0.1/16" is no IPv6 address',
     ),
     "no wiring file": (HOSTS + "  wiring: nowhere.csv\n" + HEADER, 7, "there is no file "),
+    "shares of a burst": (
+        LAB + "tests:\n- {pattern: flows, traffic: burst, "
+        "flows: [[node1, node2, 75%], [node1, node3]]}\n",
+        5,
+        "tests.0.flows: shares are not implemented for traffic: burst: use traffic: stream",
+    ),
+    "a negative rank": (
+        LAB + "tests:\n- {pattern: flows, flows: [[-1, 0]]}\n",
+        5,
+        "tests.0.flows.0: there is no rank -1",
+    ),
     "an unquoted comparison": (CLAUSE + "require: >= 90}\n", 6, 'in quotes: require: ">= 90"'),
     "an unquoted comparison on its line": (
         PAIRS + "expect:\n- id: a\n  measure: lost_frames\n  require: >= 90\n",

@@ -69,7 +69,7 @@ class Members:
     def _end(self, end: str | int) -> int:
         if isinstance(end, str):
             return self._rank(end)
-        if end < len(self.ranks):
+        if 0 <= end < len(self.ranks):
             return end
         raise ValueError(f"there is no rank {end}: ranks are 0 to {len(self.ranks) - 1}")
 

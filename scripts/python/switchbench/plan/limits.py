@@ -29,7 +29,7 @@ def check(draft: Draft) -> None:
     _check_pack(draft)
     _check_interval(draft)
     _check_steps(draft)
-    _check_burst(draft)
+    _check_traffic(draft)
     _check_addresses(draft)
     if draft.values.get("sync") == "none" and "window" not in draft.values:
         raise draft.problem(
@@ -66,12 +66,18 @@ def _check_load(draft: Draft) -> None:
                 raise draft.problem(key, text)
 
 
-def _check_burst(draft: Draft) -> None:
+def _check_traffic(draft: Draft) -> None:
     if draft.values["traffic"] == "burst" and not draft.carrier.bursts:
         able = (each.name for each in transports.TRANSPORTS if each.bursts)
         raise draft.problem(
             "traffic",
             f"{draft.transport} sends no bursts of a counted length: take {' or '.join(able)}",
+        )
+    if draft.values["traffic"] != "stream" and "shares" in draft.pattern:
+        raise draft.problem(
+            "flows",
+            "shares are not implemented for traffic: "
+            f"{draft.values['traffic']}: use traffic: stream, or flows without shares",
         )
 
 
