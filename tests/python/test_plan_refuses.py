@@ -15,6 +15,7 @@ from switchbench.run.controller.rates import CORE_FPS
 pytestmark = needs_engine
 
 LAB = "switchbench: 1\nsite: {lab: one-switch}\ntransport: dpdk\n"
+SUITE = "switchbench: 1\nsite: {lab: one-switch}\nsuite: rfc2544\n"
 PAIRS = LAB + "tests: [{pattern: pairs, ranks: [2]}]\n"
 CLAUSE = PAIRS + "expect:\n- {id: a, clause: b, measure: lost_frames, over: run, "
 HOSTS = """\
@@ -66,6 +67,31 @@ REFUSED = {
         LAB + "tests:\n- {pattern: flows, flows: [[-1, 0]]}\n",
         5,
         "tests.0.flows.0: there is no rank -1",
+    ),
+    "a search without width": (
+        SUITE + "suite_parameters: {width: 1}\n",
+        4,
+        "suite_parameters.width: found 1.0, but a number from 1e-06 to 0.5 is needed",
+    ),
+    "trials without end": (
+        SUITE + "suite_parameters: {latency_repeats: 1000000000000}\n",
+        4,
+        "latency_repeats: found 1000000000000.0, but a whole number from 1 to 10000 is needed",
+    ),
+    "steps without end": (
+        SUITE + "suite_parameters: {loss_step_percent: 0.000000001}\n",
+        4,
+        "but a number from 0.01 to 100 is needed",
+    ),
+    "half a repeat": (
+        SUITE + "suite_parameters: {repeats: 0.5}\n",
+        4,
+        "suite_parameters.repeats: found 0.5, but a whole number from 1 to 10000 is needed",
+    ),
+    "a first trial longer than the last": (
+        SUITE + "suite_parameters: {trial_s: 1, initial_s: 5}\n",
+        4,
+        "suite_parameters: initial_s, 5, is longer than trial_s, 1",
     ),
     "an unquoted comparison": (CLAUSE + "require: >= 90}\n", 6, 'in quotes: require: ">= 90"'),
     "an unquoted comparison on its line": (

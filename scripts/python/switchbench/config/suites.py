@@ -24,6 +24,17 @@ from .settings import Values
 SHORT_PROFILE = "quick"  # the profile with a lab's parameters
 _UNKNOWN_FRAME_MAX = 1518
 _PATTERN = "flows"
+# Of a suite's parameters: min, max, whether only whole numbers mean something.
+_SECONDS = (0.001, 2_592_000.0, False)  # 1 ms, as of each window, to 30 days
+_LIMITS = {
+    "width": (1e-6, 0.5, False),
+    "loss_step_percent": (0.01, 100.0, False),
+    "latency_repeats": (1, 10_000, True),
+    "repeats": (1, 10_000, True),
+    "burst_repeats": (1, 10_000, True),
+    "addresses_max": (2, 1 << 24, True),
+    "learning_fps": (1, 1e9, True),
+}
 
 
 def parameters_of(document: Document, model: Configuration, profile: str) -> SuiteParameters:
@@ -39,7 +50,18 @@ def parameters_of(document: Document, model: Configuration, profile: str) -> Sui
             raise document.problem(path, unknown_key(name, names, said=True))
         if value <= 0:
             raise document.problem(path, f"found {shown(value)}, but a number above 0 is needed")
+        least, most, whole = _LIMITS.get(name, _SECONDS)
+        if not least <= value <= most or (whole and value != int(value)):
+            number = "a whole number" if whole else "a number"
+            raise document.problem(
+                path, f"found {shown(value)}, but {number} from {least:g} to {most:g} is needed"
+            )
         found = replace(found, **{name: value})
+    if "initial_s" in names and found.initial_s > found.trial_s:
+        raise document.problem(
+            ("suite_parameters",),
+            f"initial_s, {found.initial_s:g}, is longer than trial_s, {found.trial_s:g}",
+        )
     return found
 
 
