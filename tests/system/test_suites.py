@@ -127,6 +127,18 @@ def test_errored_frames_are_filtered_where_that_is_planted(tmp_path: Path, filte
 
 
 @pytest.mark.slow
+def test_a_broadcast_frame_takes_the_planted_time(tmp_path: Path) -> None:
+    conf = {"suite": "rfc2889", "subtests": ["broadcast-latency"], "frame_size": 64}
+    done = runs.run(tmp_path, conf | {"site": site(latency_ns=100_000_000)})
+    assert done.status == 0, done.errors
+    (row,) = rows(done, "broadcast-latency")
+    assert row["latency_trials"] == 3
+    # A switch whose core was taken away dates what came meanwhile back.
+    assert row["broadcast_latency_min"] == pytest.approx(100_000, rel=0.2)
+    assert row["broadcast_latency_max"] == pytest.approx(100_000, rel=0.2)
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("blocks", [True, False])
 def test_blocking_and_backpressure_of_rfc2889(tmp_path: Path, blocks: bool) -> None:
     """A slow port behind one queue per input blocks others; a switch that sends PAUSE loses
