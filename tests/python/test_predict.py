@@ -21,11 +21,11 @@ from switchbench.plan.compile import compile_run
 from switchbench.plan.engine import PlanRefused, PlanRequest, plan_flows, plan_phases
 from switchbench.predict.constrained import Ties, constrained_bps
 from switchbench.predict.fair import max_min_bps
-from switchbench.predict.folded import unfolded
+from switchbench.predict.folded import Folded, fold
 from switchbench.predict.measured import fits, measured_bps, offered_shares
 from switchbench.predict.models import MODELS, Flows
 from switchbench.predict.predictor import PhasePrediction
-from switchbench.predict.proportional import proportional_bps
+from switchbench.predict.proportional import arriving
 from switchbench.predict.recorded import by_phase
 from switchbench.records.plan_file import write_plan
 from switchbench.topology.fabric import Fabric, Link, Routes
@@ -53,7 +53,8 @@ def rates(routes: Routes, flows: list[tuple[int, int]], asymmetric: bool = True)
 def fair(routes: Routes, flows: list[tuple[int, int]]) -> Rates:
     """By max-min fairness, in Mbit/s."""
     ranks = np.array(flows, dtype=np.int64)
-    return max_min_bps(routes, routes.paths(ranks[:, 0], ranks[:, 1])) / 1e6
+    paths = routes.paths(ranks[:, 0], ranks[:, 1])
+    return max_min_bps(fold(routes, paths, np.full(len(flows), np.inf))) / 1e6
 
 
 def test_a_cable_between_two_hosts_is_shared_by_nobody() -> None:
@@ -158,7 +159,7 @@ def test_max_min_fills_resources_and_favours_nobody() -> None:
     for _ in range(50):
         sources = generator.integers(0, 30, 40)
         paths = routes.paths(sources, (sources + generator.integers(1, 30, 40)) % 30)
-        bps = max_min_bps(routes, paths)
+        bps = max_min_bps(fold(routes, paths, np.full(40, np.inf)))
         used = np.bincount(paths.ravel(), np.repeat(bps, paths.shape[1]), routes.nothing + 1)[:-1]
         assert (used <= routes.capacity_bps * (1 + 1e-9)).all()
         full = np.append(used >= routes.capacity_bps * (1 - 1e-9), False)
@@ -201,7 +202,7 @@ def test_a_demand_is_not_exceeded_and_what_it_leaves_goes_to_others() -> None:
     ranks = np.array([(1, 0), (2, 0), (3, 0)])
     paths = routes.paths(ranks[:, 0], ranks[:, 1])
     demand = np.array([100e6, np.inf, np.inf])
-    assert max_min_bps(routes, paths, demand) / 1e6 == pytest.approx([100, 420, 420])
+    assert max_min_bps(fold(routes, paths, demand)) / 1e6 == pytest.approx([100, 420, 420])
 
 
 def test_drop_tail_serves_who_sends_more() -> None:
@@ -209,7 +210,8 @@ def test_drop_tail_serves_who_sends_more() -> None:
     routes = racks(15, 9.4e9)
     ranks = np.array([(1, 0), (2, 0)])
     paths = routes.paths(ranks[:, 0], ranks[:, 1])
-    found = proportional_bps(routes, paths, np.array([900e6, 100e6]))
+    flows = fold(routes, paths, np.array([900e6, 100e6]))
+    found = arriving(flows, flows.demand_bps)
     assert found / 1e6 == pytest.approx([846, 94])
 
 
@@ -219,7 +221,8 @@ def test_what_was_lost_before_does_not_fill_the_next_link() -> None:
     routes = racks(15, NIC)
     ranks = np.array([*((i, 15 + i) for i in range(4)), (20, 15)])
     paths = routes.paths(ranks[:, 0], ranks[:, 1])
-    found = proportional_bps(routes, paths, np.array([NIC, NIC, NIC, NIC, 900e6])) / 1e6
+    flows = fold(routes, paths, np.array([NIC, NIC, NIC, NIC, 900e6]))
+    found = arriving(flows, flows.demand_bps) / 1e6
     share = 940 / (235 + 900)
     assert found == pytest.approx([235 * share, 235, 235, 235, 900 * share])
 
@@ -459,7 +462,15 @@ def test_folding_changes_no_rate(spines: int, shift: int | None, demands: list[f
     wanted = np.resize(demands, len(sources))
     flows = Flows.of(routes, np.column_stack([sources, destinations]), wanted)
     alone = Flows.of(routes, np.column_stack([sources, destinations]), wanted)
-    alone.__dict__["folded"] = unfolded(routes, alone.paths, wanted)
+    alone.__dict__["folded"] = Folded(
+        routes.limit_bps,
+        routes.nothing,
+        alone.paths.astype(np.int64),
+        wanted,
+        np.ones(len(sources)),
+        np.arange(len(sources)),
+        np.arange(len(sources)),
+    )
     if shift is not None and len(demands) == 1:
         assert len(flows.folded.paths) < len(sources)
     assert flows.folded.counts.sum() == len(sources)

@@ -10,20 +10,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..topology.fabric.routes import Paths, Rates, Routes
-from .folded import Folded, fold
+from ..topology.fabric.routes import Rates
+from .folded import Folded
 
 _EQUAL = 1e-9  # what rounding may make of two rates that are one
 
 
-def max_min_bps(routes: Routes, paths: Paths, demand_bps: Rates | None = None) -> Rates:
-    """The rate of each flow at layer 1; a flow without a demand has always something to send."""
-    wanted = np.full(len(paths), np.inf) if demand_bps is None else demand_bps
-    return filled(fold(routes, paths, wanted))
-
-
-def filled(flows: Folded) -> Rates:
-    """The same, of flows that are folded; each flow's own rate."""
+def max_min_bps(flows: Folded) -> Rates:
+    """The rate of each flow at layer 1, one for each flow that the rows stand for."""
     left = flows.capacity_bps.copy()
     rates = np.zeros(len(flows.paths))
     going = np.arange(len(flows.paths))

@@ -92,12 +92,3 @@ def fold(routes: Routes, paths: Paths, demand_bps: Rates) -> Folded:
         first,
         row,
     )
-
-
-def unfolded(routes: Routes, paths: Paths, demand_bps: Rates) -> Folded:
-    """Each flow a row of its own."""
-    every = np.arange(len(paths))
-    ones = np.ones(len(paths))
-    return Folded(
-        routes.limit_bps, routes.nothing, paths.astype(np.int64), demand_bps, ones, every, every
-    )

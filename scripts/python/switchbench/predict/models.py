@@ -15,7 +15,7 @@ import numpy as np
 
 from ..topology.fabric.routes import Paths, Ranks, Rates, Routes
 from .constrained import Ties, constrained_bps
-from .fair import filled
+from .fair import max_min_bps
 from .folded import Folded, fold
 from .proportional import arriving
 
@@ -105,7 +105,7 @@ def _constrained(flows: Flows, asymmetric: bool = True, ties: Ties = Ties.LAST) 
 MODELS: dict[str, Model] = {
     "hockney": hockney,
     "loggp": loggp,
-    "max-min": lambda flows: filled(flows.folded),
+    "max-min": lambda flows: max_min_bps(flows.folded),
     "proportional": proportional,
     "constrained": _constrained,
     "constrained-fair": lambda flows: _constrained(flows, asymmetric=False),

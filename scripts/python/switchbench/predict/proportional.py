@@ -12,26 +12,20 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..topology.fabric.routes import Paths, Rates, Routes
-from .folded import Folded, fold
+from ..topology.fabric.routes import Rates
+from .folded import Folded
 
 _ROUNDS = 200
 _STILL = 1e-9
 
 
-def proportional_bps(routes: Routes, paths: Paths, demand_bps: Rates) -> Rates:
-    """What arrives of each flow's demand, at layer 1.
+def arriving(flows: Folded, sent_bps: Rates) -> Rates:
+    """What arrives of each flow at layer 1; `sent_bps`: what each row's flows send.
 
     Each resource passes the same share of all that enters it. What enters depends on what was
     passed before; in a tree the shares are found after as many rounds as the longest path has
     links, and with a ring of full links they converge.
     """
-    folded = fold(routes, paths, demand_bps)
-    return arriving(folded, folded.demand_bps)
-
-
-def arriving(flows: Folded, sent_bps: Rates) -> Rates:
-    """The same, of flows that are folded, each row sending so much; each flow's own rate."""
     capacity = flows.capacity_bps
     passed = np.ones(capacity.size)
     sent = flows.counts * sent_bps

@@ -35,12 +35,6 @@ def refreshed(page: str) -> str:
     return f"{_ROW.sub(row, page[:begin])}{_BEGIN}\n{table()}{_ROW.sub(row, page[end:])}"
 
 
-def without_row(page: str) -> list[str]:
-    """Measures with a formula that no table of the page has a row for."""
-    rows = {found[1] for found in _ROW.finditer(page)}
-    return [m.key for m in MEASURES.values() if m.formula and _name(m) not in rows]
-
-
 def _name(measure: Measure) -> str:
     """As the page's tables name it: those of intervals go without `intervals.`."""
     return measure.entry.removeprefix("intervals.")
