@@ -17,7 +17,7 @@ from switchbench.base.model import Load, Run
 from switchbench.plan import cores
 from switchbench.plan.cores import Deal, LocalCores
 from switchbench.plan.documents import job_document
-from switchbench.records.records import Record
+from switchbench.records.record_forms import Record
 from switchbench.run.controller.rates import check_rates, frames_per_s
 
 pytestmark = needs_engine

@@ -25,7 +25,14 @@ from .clocks import ClockTable
 
 Ints = NDArray[np.int32]
 
-_WANTED = ("flow", "interval", "histogram", "port-open", "ready", "clock")
+_FLOW = ("trial", "repeat", "network", "phase", "src", "dst")
+# What figures need of the records, by type.
+_WANTED: dict[str, tuple[str, ...]] = {
+    "flow": (*_FLOW, "side", "frames", "corrupted", "window_ns", "window_payload_bytes"),
+    "interval": (*_FLOW, "from_ms", "to_ms", "payload_bytes"),
+    "histogram": (*_FLOW, "kind", "buckets"),
+    **dict.fromkeys(("port-open", "ready", "clock"), ()),
+}
 _SHARED = "shared"
 
 
@@ -147,8 +154,7 @@ class Columns:
                         if kind in takers:
                             takers[kind](key, mine)
                         else:
-                            some = mine.of_keys("src", "dst", "kind", "buckets")
-                            self._waiting.append((key, some))
+                            self._waiting.append((key, mine))
                 for _, record in batch.records:
                     self._take_record(record)
         except ConfigurationError as error:

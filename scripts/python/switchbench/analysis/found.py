@@ -7,7 +7,7 @@ import time
 
 from ..base.model import Run, Trial
 from ..records.document.findings import FindingEntry
-from ..records.records import Record
+from ..records.record_forms import Record
 from .summary import Summary
 
 # All that findings rest on; times and interval results are many and left to the end.

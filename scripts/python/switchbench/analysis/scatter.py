@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 
 from ..base.model import Trial
 from ..records.directory import SAMPLE_LINES, SAMPLES
+from ..records.reader import taking
 from ..records.record_forms import DamagedRecord, Record, parse
-from ..records.records import taking
 from .statistics import interval
 
 LINES = SAMPLE_LINES

@@ -14,7 +14,7 @@ from typing import Any
 
 from ..base.model import PINGPONG, Part, Trial
 from ..records.latency import Histogram, merged
-from ..records.records import Record
+from ..records.record_forms import Record
 
 ALIKE = 0.05  # paths whose times differ by less are alike
 

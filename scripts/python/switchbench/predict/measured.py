@@ -17,10 +17,9 @@ from ..base import transports
 from ..base.model import Trial
 from ..records.directory import RECORDS
 from ..records.flows import PhaseFlows, PhaseRecords
-from ..records.reader import RecordReader
+from ..records.reader import RecordReader, taking
 from ..records.record_forms import Record
-from ..records.records import taking
-from ..records.rows import PhaseKey
+from ..records.rows import PhaseKey, columns_of
 from ..topology.fabric.routes import Rates
 from .joined import Number
 from .predictor import PhasePrediction
@@ -130,7 +129,8 @@ def _phases(
     phases: dict[PhaseKey, PhaseRecords] = defaultdict(PhaseRecords)
     opened: dict[tuple[str, str], Record] = {}
     path = directory / RECORDS
-    for batch in RecordReader(path, ("flow", "port-open")).batches():
+    wanted = {"flow": columns_of("flow"), "port-open": ()}
+    for batch in RecordReader(path, wanted).batches():
         for kind, rows in batch.rows.items():
             for key, mine in rows.by_phase():
                 with taking(path, 0):

@@ -14,6 +14,7 @@ import statistics
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -30,7 +31,8 @@ from ..config.steps import COMPOSITE
 from ..records.directory import RECORDS
 from ..records.latency import Histogram
 from ..records.plan_file import read_plan
-from ..records.records import read_records, taking
+from ..records.reader import RecordReader
+from ..records.rows import KINDS, columns_of
 from .joined import Number, join
 
 LEAST_SIZES = 3
@@ -321,12 +323,13 @@ def _typical_us(times: Histogram) -> float | None:
 def _read(directory: Path, trials: Mapping[Number, Trial]) -> dict[Path_, _Seen]:
     seen: dict[Path_, _Seen] = defaultdict(_Seen)
     path = directory / RECORDS
-    for number, record in read_records(path):
-        with taking(path, number):
+    wanted = {kind: columns_of(kind) if kind in KINDS else () for kind in _TAKERS}
+    for batch in RecordReader(path, wanted).batches():
+        of_rows = (one for kind, rows in batch.rows.items() for one in rows.records(kind))
+        for record in chain(of_rows, (one for _, one in batch.records)):
             trial = trials.get((record.get("trial", -1), record.get("repeat") or 0))
-            taker = _TAKERS.get(record["type"])
-            if trial is not None and taker is not None and record.get("phase", -1) >= 0:
-                taker(trial, record, seen)
+            if trial is not None and record.get("phase", -1) >= 0:
+                _TAKERS[record["type"]](trial, record, seen)
     return seen
 
 
@@ -358,7 +361,7 @@ def _take_flow(trial: Trial, record: Entry, seen: Mapping[Path_, _Seen]) -> None
     if trial.sizes[0] > SMALL or len(trial.sizes) > 1:
         return
     costs = seen[Path_(trial.transport, record["network"])].costs
-    if trial.traffic == "stream" and record["side"] == "destination" and record["window_ns"]:
+    if trial.traffic == "stream" and record["side"] == "destination" and record.get("window_ns"):
         came = record.get("window_messages") or record.get("window_frames") or 0
         if came:
             costs.small_per_s.append(1e9 * came / record["window_ns"])

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -20,15 +20,18 @@ _TYPES = {"integer": pa.int64(), "number": pa.float64(), "string": pa.string()}
 _BLOCK = 1 << 26  # bytes, more than any batch: one chunk a column
 
 
-def rows_of(kind: str, numbers: Sequence[int], lines: Sequence[bytes]) -> Rows | None:
-    """The rows of lines, whose numbers are given; None: they have to be looked at one by one."""
+def rows_of(
+    kind: str, numbers: Sequence[int], lines: Sequence[bytes], keys: Collection[str] | None
+) -> Rows | None:
+    """The rows of lines, whose numbers are given; None: they have to be looked at one by one.
+    `keys`: the columns that are wanted; None: all."""
     text = b"\n".join(lines)
     longest = max(map(len, lines))
     if longest > LONGEST_LINE or b"\\" in text or b"\x7f" in text or not text.isascii():
         return None
-    options = pa.json.ParseOptions(
-        explicit_schema=_schema(kind), unexpected_field_behavior="ignore"
-    )
+    some = None if keys is None or kind == INTERVAL else frozenset(keys)
+    schema = _schema(kind, some)
+    options = pa.json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore")
     try:
         table = pa.json.read_json(
             pa.BufferReader(_with_mappings(text) if kind == INTERVAL else text),
@@ -42,17 +45,24 @@ def rows_of(kind: str, numbers: Sequence[int], lines: Sequence[bytes]) -> Rows |
     at = np.array(numbers, dtype=np.int64)
     if kind == INTERVAL:
         return _spans(at, table)
-    columns = {key: _column(table, key, what) for key, what in columns_of(kind).items()}
+    columns = {
+        key: _column(table, key, what)
+        for key, what in columns_of(kind).items()
+        if some is None or key in some
+    }
     return Rows(at, columns)
 
 
 @cache
-def _schema(kind: str) -> pa.Schema:
+def _schema(kind: str, keys: frozenset[str] | None) -> pa.Schema:
     fields = []
+    measures = [name for name in MEASURES if keys is None or name in keys]
     for key, form in schema_of(kind)["properties"].items():
         said = plain(form)["type"]
-        if key == "measures":
-            of = pa.struct([(name, pa.float64()) for name in MEASURES])
+        if key == "measures" and measures:
+            of = pa.struct([(name, pa.float64()) for name in measures])
+        elif keys is not None and key not in keys and key != "type":
+            continue
         elif key == "at_ms":
             of = pa.list_(pa.float64())
         elif key == "flows":
@@ -70,8 +80,8 @@ def _is_sound(kind: str, table: pa.Table) -> bool:
     schema = schema_of(kind)
     if not pc.all(pc.equal(table["type"], kind)).as_py():
         return False
-    for key, form in schema["properties"].items():
-        column = table[key].chunk(0)
+    for key in table.column_names:
+        form, column = schema["properties"][key], table[key].chunk(0)
         if key in schema["required"] and column.null_count:
             return False
         if column.null_count < len(column) and not _fits(column, plain(form)):

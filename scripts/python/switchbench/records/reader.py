@@ -7,8 +7,10 @@ one by one, and the line that is damaged is named. The layout of the JSON means 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
@@ -39,11 +41,12 @@ class RecordReader:
     def __init__(
         self,
         path: Path,
-        wanted: Collection[str] | None = None,
+        wanted: Mapping[str, Collection[str]] | None = None,
         on_damage: Callable[[DamagedRecord], None] | None = None,
     ) -> None:
-        """`wanted`: the types that are asked for; None: all. `on_damage`: takes what is wrong with
-        a line, which is left out; None: the file is refused."""
+        """`wanted`: the types that are asked for, and of those that are read as columns which;
+        None: all. What is not asked for is not checked, either. `on_damage`: takes what is wrong
+        with a line, which is left out; None: the file is refused."""
         self.lines = 0  # whole ones so far
         self.cut = False  # the last line has no end: the disk was full, the machine died
         self._path = path
@@ -57,16 +60,15 @@ class RecordReader:
             file = self._path.open("rb")
         except OSError as error:
             raise ConfigurationError(f"{self._path}: can't be read: {error.strerror}") from error
-        with file, ThreadPoolExecutor(1) as beside:
-            before: Future[Batch] | None = None  # Arrow reads one while another is computed with
+        with file, ThreadPoolExecutor(2) as beside:
+            reading: deque[Future[Batch]] = deque()  # by Arrow, while another is computed with
             for lines in self._blocks(file):
-                reading = beside.submit(self._batch, self.lines + 1, lines)
+                reading.append(beside.submit(self._batch, self.lines + 1, lines))
                 self.lines += len(lines)
-                if before is not None:
-                    yield before.result()
-                before = reading
-            if before is not None:
-                yield before.result()
+                if len(reading) > 2:
+                    yield reading.popleft().result()
+            while reading:
+                yield reading.popleft().result()
 
     def _blocks(self, file: BinaryIO) -> Iterator[list[bytes]]:
         """Whole lines without their ends, many at a time; one without an end that is too long is
@@ -100,7 +102,7 @@ class RecordReader:
             if kind in KINDS:
                 from .arrow import rows_of  # it takes longer to load than all else
 
-                found = rows_of(kind, numbers, mine)
+                found = rows_of(kind, numbers, mine, self._wanted and self._wanted[kind])
             if found is not None:
                 rows[kind] = [found]
             else:
@@ -110,7 +112,11 @@ class RecordReader:
             if some := [item for item in single if item[1]["type"] == kind]:
                 rows.setdefault(kind, []).append(Rows.of(kind, some))
         return Batch(
-            {kind: Rows.joined(parts) for kind, parts in rows.items() if self._is_wanted(kind)},
+            {
+                kind: Rows.joined([self._only_wanted(kind, part) for part in parts])
+                for kind, parts in rows.items()
+                if self._is_wanted(kind)
+            },
             [
                 item
                 for item in single
@@ -120,6 +126,9 @@ class RecordReader:
 
     def _is_wanted(self, kind: str) -> bool:
         return self._wanted is None or kind in self._wanted
+
+    def _only_wanted(self, kind: str, rows: Rows) -> Rows:
+        return rows if self._wanted is None else rows.of_keys(*self._wanted[kind])
 
     def _parsed(
         self, numbers: Sequence[int], lines: Sequence[bytes]
@@ -136,3 +145,12 @@ class RecordReader:
 def damaged(path: Path, number: int, error: DamagedRecord) -> ConfigurationError:
     """What is wrong with a line, with its place in the file."""
     return ConfigurationError(f"{path}:{error.line or number} is damaged: {error}")
+
+
+@contextmanager
+def taking(path: Path, number: int) -> Iterator[None]:
+    """Around what is done with a record: where it is in the file, if it is damaged."""
+    try:
+        yield
+    except DamagedRecord as error:
+        raise damaged(path, number, error) from None

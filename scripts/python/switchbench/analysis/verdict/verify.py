@@ -18,7 +18,7 @@ from ...base.errors import ConfigurationError, SwitchbenchError
 from ...base.model import Run
 from ...records.directory import CONFIGURATION, PLAN, RECORDS, SUMMARY, as_read, load_summary
 from ...records.plan_file import read_plan
-from ...records.records import read_records
+from ...records.reader import RecordReader
 from ..remake import remade
 from ..summary import NOT_ENDED
 from . import manifest, signature
@@ -167,8 +167,8 @@ def _compared(summary: Mapping[str, Any], whole: bool) -> list[str]:
 
 def _engines_version(directory: Path) -> str | None:
     """Of the nodes, which is the command's: a run with others is refused. None: none said it."""
-    for _, record in read_records(directory / RECORDS):
-        if record["type"] == "hello":
+    for batch in RecordReader(directory / RECORDS, {"hello": ()}).batches():
+        for _, record in batch.records:
             version: str | None = record.get("version")
             return version
     return None

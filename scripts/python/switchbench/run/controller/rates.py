@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from ...base import transports
 from ...base.errors import ConfigurationError
 from ...base.model import Load, Run, Trial
-from ...records.records import Record
+from ...records.record_forms import Record
 
 _LAYER1_OVERHEAD = 20  # preamble, start delimiter and gap of a frame (IEEE 802.3)
 

@@ -17,7 +17,7 @@ from ...analysis.found import Found
 from ...base import format
 from ...base.model import Run, Trial
 from ...records.document.findings import FindingEntry
-from ...records.records import Record
+from ...records.record_forms import Record
 from .loss import LossTable, PhaseLoss
 
 STEPS = ("connectivity-check", "warmup", "window", "cooldown", "drain")  # of a phase, as nodes say

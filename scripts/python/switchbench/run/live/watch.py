@@ -11,7 +11,7 @@ from typing import Protocol, Self
 from rich.console import Console
 
 from ...base.model import Run, Trial
-from ...records.records import Record
+from ...records.record_forms import Record
 from .loss import PhaseLoss
 from .plain import Plain
 from .state import RunState
