@@ -59,13 +59,15 @@ repetition: their flows do not all send at the same time; of HPCC's suite what i
 says how fast a rank computes (application kernels), --late by how much ranks are held up between
 steps.
 
---json writes one object: topology, parameters [{transport, network, points, hockney, loggp,
-by_steps}], flops, late_s, trials [{trial, pattern, transport, load, phases, flows, models {NAME:
-{min_bps, mean_bps, max_bps}}, times [{what, model, predicted, measured, error}], and with
-results offered {min, mean}, interval {flows, median, within_2_percent}, fits [{model, flows,
-close, mean_error, worst_error, close_as_offered}], best first]}], not_predicted [{settings, of}],
-unmatched [what was measured and is not in the results' plan, by pattern, ranks, transport and
-size]"""
+--json writes one object:
+  topology, flops, late_s
+  parameters     [{transport, network, points, hockney, loggp, by_steps}]
+  trials         [{trial, pattern, transport, load, phases, flows, models {NAME: {min_bps, mean_bps,
+                 max_bps}}, times [{what, model, predicted, measured, error}]}]; with results also
+                 offered {min, mean}, interval {flows, median, within_2_percent}, fits [{model,
+                 flows, close, mean_error, worst_error, close_as_offered}], best first
+  not_predicted  [{settings, of}]
+  unmatched      [what was measured and is not in the results' plan]"""
 
 
 def add_parser(subparsers: Any) -> None:
