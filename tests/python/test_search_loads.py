@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from search_devices import LossyDevice, run
 from switchbench.search.drive import Search
-from switchbench.search.estimates import estimate_s
+from switchbench.search.estimates import method_s
 from switchbench.search.goals import NDR, PDR, RFC2544, TST009, SearchGoal
 from switchbench.search.loads import LoadGrid, LoadRange
 from switchbench.search.multiple import LoadSearch
@@ -182,10 +182,10 @@ def test_result_before_the_end() -> None:
 
 
 def test_estimate_is_what_a_device_that_behaves_takes() -> None:
-    alone = estimate_s([RFC2544], LOADS)
+    alone = method_s(lambda: LoadSearch([RFC2544], LOADS), LOADS)
     assert 60.0 < alone < 200.0
-    assert estimate_s([RFC2544], LOADS, overhead_s=5.0) > alone + 5 * 5.0
-    assert estimate_s([RFC2544, NDR], LOADS) > alone
+    assert method_s(lambda: LoadSearch([RFC2544], LOADS), LOADS, overhead_s=5.0) > alone + 5 * 5.0
+    assert method_s(lambda: LoadSearch([RFC2544, NDR], LOADS), LOADS) > alone
 
 
 def test_what_cannot_be_met_is_said_per_size() -> None:

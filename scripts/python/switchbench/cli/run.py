@@ -141,7 +141,8 @@ def main(args: argparse.Namespace) -> int:
     if args.hosts:
         _bring_engine(run, args.quiet)
     launcher = launcher_for(run.site)
-    shown = watch(run, _run_id(), Wish(args.quiet, not args.no_live, args.metrics))
+    run_id = f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
+    shown = watch(run, run_id, Wish(args.quiet, not args.no_live, args.metrics))
     with offer_metrics(args.metrics, shown) as metrics, standing(launcher):
         if metrics is not None and not args.quiet:
             print(f"metrics at {metrics}", file=sys.stderr)
@@ -295,10 +296,6 @@ def announce(run: Run) -> None:
     if run.expectations:
         clauses = format.of(len(run.expectations), "clause")
         print(f"{clauses}, SHA-256 {clauses_sha256(run.expectations)}", file=sys.stderr)
-
-
-def _run_id() -> str:
-    return f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
 
 
 def _about(run: Run, place: _Place) -> dict[str, Any]:

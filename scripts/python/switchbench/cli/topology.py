@@ -121,7 +121,8 @@ def _document(figures: Arithmetic, price: Cost | None) -> dict[str, Any]:
 
 def _show(name: str, figures: Arithmetic, price: Cost | None, console: Console) -> None:
     table = Table("", name, box=box.SIMPLE_HEAD)
-    table.add_row("hosts, switches, cables", _counts(figures))
+    counts = f"{figures.hosts}, {figures.switches}, {figures.cables}"
+    table.add_row("hosts, switches, cables", counts)
     table.add_row("diameter", f"{figures.diameter} links (mean {figures.mean_distance:.2f})")
     table.add_row("a host's access", bit_rate(figures.access_bps))
     table.add_row("bisection, one way", _bisection(figures))
@@ -152,10 +153,6 @@ def _level(level: Level) -> str:
     rates = [f"{bit_rate(bps)} {way}" for way, bps in ways.items() if bps]
     worst = [f"oversubscribed {level.worst:.4g} to 1"] if level.worst is not None else []
     return ", ".join([f"{bit_rate(level.down_bps)} down", *rates, *worst])
-
-
-def _counts(figures: Arithmetic) -> str:
-    return f"{figures.hosts}, {figures.switches}, {figures.cables}"
 
 
 def _bisection(figures: Arithmetic) -> str:

@@ -123,7 +123,9 @@ def _tcp() -> Iterator[HostCheck]:
 
 
 def _drivers() -> Iterator[HostCheck]:
-    found = sorted({_driver_name(path) for path in _driver_files()})
+    found = sorted(
+        {path.name.removeprefix("librte_net_").partition(".so")[0] for path in _driver_files()}
+    )
     if not found:
         remedy = "`apt install libdpdk-dev`, or any DPDK from 22.11 on"
         yield HostCheck("dpdk", "drivers", LACK, "no poll mode drivers found", remedy)
@@ -153,10 +155,6 @@ def _own_drivers() -> Path | None:
         folder = find_engine().resolve().parent / "lib" / "dpdk"
         return folder if folder.is_dir() else None
     return None
-
-
-def _driver_name(path: Path) -> str:
-    return path.name.removeprefix("librte_net_").partition(".so")[0]
 
 
 def _packet_sockets() -> Iterator[HostCheck]:

@@ -108,7 +108,8 @@ def _interfaces() -> dict[str, _Interface]:
         drops: dict[int, int] = {}
         for qdisc in netlink.get_qdiscs():
             if qdisc.get("kind") == "tbf":
-                drops[qdisc["index"]] = _drops(qdisc)
+                queue = qdisc.get_attr("TCA_STATS2").get_attr("TCA_STATS_QUEUE")
+                drops[qdisc["index"]] = int(queue["drops"])
         return {
             link.get("ifname"): _Interface(_stats(link), drops.get(link["index"], 0))
             for link in netlink.get_links()
@@ -122,10 +123,6 @@ def _stats(link: Any) -> Mapping[str, int]:
         for way in ("rx", "tx"):
             stats[f"{way}_bytes"] += _ETHERNET_HEADER * stats[f"{way}_packets"]
     return stats
-
-
-def _drops(qdisc: Any) -> int:
-    return int(qdisc.get_attr("TCA_STATS2").get_attr("TCA_STATS_QUEUE")["drops"])
 
 
 def _node_truth(port: _Interface, inbound: _Interface | None) -> NodeTruth:

@@ -9,7 +9,6 @@ import socket
 import struct
 import time
 from collections.abc import Sequence
-from typing import Any
 
 from pyroute2 import IPRoute
 
@@ -292,7 +291,11 @@ def wait_forwarding(netlink: IPRoute) -> None:
     deadline = time.monotonic() + _FORWARDING_TIMEOUT_S
     while True:
         ports = [link for link in netlink.get_links() if link.get("master")]
-        late = [link.get("ifname") for link in ports if _port_state(link) != _FORWARDING]
+        late = [
+            link.get("ifname")
+            for link in ports
+            if link.get(("linkinfo", "slave_data", "state")) != _FORWARDING
+        ]
         if not late:
             return
         if time.monotonic() > deadline:
@@ -310,7 +313,3 @@ def wait_silence(netlink: IPRoute) -> None:
             return
         last = heard
         time.sleep(_SILENCE_S)
-
-
-def _port_state(link: Any) -> int | None:
-    return link.get(("linkinfo", "slave_data", "state"))  # type: ignore[no-any-return]

@@ -24,7 +24,6 @@ CLONE_NEWUSER = 0x10000000
 CLONE_NEWNET = 0x40000000
 MS_REC = 0x4000
 MS_SLAVE = 0x80000
-_MNT_DETACH = 2
 
 _libc = ctypes.CDLL(None, use_errno=True)
 _Result = TypeVar("_Result")
@@ -51,11 +50,6 @@ def mount(source: str, target: str, kind: str, flags: int = 0, options: str = ""
     arguments = (source.encode(), target.encode(), kind.encode())
     status = _libc.mount(*arguments, ctypes.c_ulong(flags), options.encode())
     _check(status, f"mount {target}")
-
-
-def unmount(target: str) -> None:
-    """umount(2), as soon as nobody uses it."""
-    _check(_libc.umount2(target.encode(), ctypes.c_int(_MNT_DETACH)), f"unmount {target}")
 
 
 def leave_mounts() -> None:

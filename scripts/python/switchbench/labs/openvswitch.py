@@ -155,10 +155,6 @@ def release(lab: str) -> None:
     shutil.rmtree(_Folder(lab).path, ignore_errors=True)
 
 
-def _namespace(lab: str) -> Path:
-    return lab_addresses.NAMESPACES / lab_addresses.switch_name(lab)
-
-
 def _environment(folder: _Folder) -> dict[str, str]:
     own = dict.fromkeys(("OVS_RUNDIR", "OVS_LOGDIR", "OVS_DBDIR"), str(folder.path))
     return {**os.environ, **own}
@@ -167,7 +163,7 @@ def _environment(folder: _Folder) -> dict[str, str]:
 def _daemon(folder: _Folder, name: str, arguments: Sequence[str]) -> subprocess.Popen[bytes]:
     with folder.log(f"{name}.said").open("wb") as said:
         process: subprocess.Popen[bytes] = namespaces.popen(
-            _namespace(folder.lab),
+            lab_addresses.NAMESPACES / lab_addresses.switch_name(folder.lab),
             [_program(name), *arguments, *folder.daemon_options(name)],
             stdin=subprocess.DEVNULL,
             stdout=said,

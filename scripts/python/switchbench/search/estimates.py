@@ -3,27 +3,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from .drive import Search, SearchMethod
-from .goals import SearchGoal
 from .loads import LoadRange
-from .multiple import LoadSearch
 from .trials import TrialLoss
 
 FRAMES = 10**9  # of an imagined trial: enough for every loss ratio
 TRUTHS = (0.03, 0.21, 0.39, 0.57, 0.75, 0.93)  # of the range, on the scale of the search
-
-
-def estimate_s(goals: Sequence[SearchGoal], loads: LoadRange, overhead_s: float = 0.0) -> float:
-    """Seconds that a search for these goals takes where loss begins at one load and grows.
-
-    The longest of some loads across the range; a device that loses at random, or forwards less
-    when it is overloaded, takes longer. `overhead_s`: seconds of each trial besides its duration.
-    Raises ValueError where there is no goal.
-    """
-    return method_s(lambda: LoadSearch(goals, loads), loads, overhead_s)
 
 
 def method_s(
@@ -31,7 +19,9 @@ def method_s(
 ) -> float:
     """Seconds that a method takes where trials above one value fail; the longest of some values.
 
-    `make`: the method at its beginning; `values`: the range that the limit may lie in.
+    A device that loses at random, or forwards less when it is overloaded, takes longer. `make`: the
+    method at its beginning; `values`: the range that the limit may lie in; `overhead_s`: seconds of
+    each trial besides its duration.
     """
     longest = 0.0
     for part in TRUTHS:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ClusterShell.Event import EventHandler
-from ClusterShell.Task import Task, task_self
+from ClusterShell.Task import task_self
 from ClusterShell.Worker.Exec import ExecClient, ExecWorker
 
 # For ssh, and for the ssh's that it starts to its gateways, which BatchMode doesn't reach: without
@@ -57,14 +57,9 @@ def fan_out(
     try:
         task.resume()
     except BaseException:
-        _give_up(task)
+        task.abort()  # ends what still runs; the task can be used again
         raise
     return answers
-
-
-def _give_up(task: Task) -> None:
-    """Ends what still runs; the task can be used again."""
-    task.abort()
 
 
 class _Client(ExecClient):  # type: ignore[misc]
