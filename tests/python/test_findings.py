@@ -421,10 +421,10 @@ def test_what_a_line_has_no_room_for_is_oversubscribed() -> None:
 
 
 def test_what_goes_beyond_it_is_left_to_the_network() -> None:
-    """Two parts in three of 24,000 frames and 2 % more, which windows leave unsure: 16,351."""
+    """Two parts in three of 24,000 frames and 2 % more, which windows leave unsure: 16,352."""
     found = limits(dict.fromkeys(TO_NODE4, (8000, 2000)))
-    assert found[0] == ("oversubscribed", 3 * 5450, None)
-    assert found[1:] == [("loss", 550, None)] * 3
+    assert found[0] == ("oversubscribed", 16_352, None)
+    assert found[1:] == [("loss", count, None) for count in (550, 549, 549)]
 
 
 def test_findings_of_a_run_that_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
