@@ -39,6 +39,11 @@ REFUSED = {
         "window: 0ns is too short to measure in: 1ms at least",
     ),
     "a window of 1 ns": (PAIRS + "window: 1ns\n", 5, "window: 1ns is too short"),
+    "a timeout of nothing": (
+        PAIRS + "switch_counters: {command: [x], timeout: 0s}\n",
+        5,
+        'switch_counters.timeout: found "0s", but a timeout is longer than 0',
+    ),
     "a window of ages": (PAIRS + "window: 99999999999h\n", 5, "at most 720h"),
     "small frames on a fast veth": (
         "switchbench: 1\nsite: {lab: one-switch, rate: 100G}\ntransport: dpdk\n"

@@ -291,6 +291,14 @@ def _clock_stated(key: str, mode: str, value: object) -> int:
     return stated_ns
 
 
+def _timeout(value: object) -> int:
+    """A time after which something is given up."""
+    timeout_ns = quantities.duration_ns(value)
+    if timeout_ns == 0:
+        raise ValueError(f"found {shown(value)}, but a timeout is longer than 0")
+    return timeout_ns
+
+
 _TEXT: dict[str, Any] = {"type": "string", "minLength": 1}
 _COUNT = quantities.COUNT.form()
 _TIME, _SIZE, _SHARE = (
@@ -308,6 +316,7 @@ Clock = Annotated[
     ),
 ]
 Duration = Annotated[int, ValueKind(quantities.duration_ns, _TIME)]
+Timeout = Annotated[int, ValueKind(_timeout, _TIME)]
 Percent = Annotated[int, ValueKind(_percent, _SHARE)]
 Interval = Annotated[int, ValueKind(_interval, either({"const": "off"}, _TIME))]
 RepeatField = Annotated[

@@ -40,6 +40,7 @@ from .fields import (
     SizeRange,
     SshOption,
     Swept,
+    Timeout,
     Wiring,
     Words,
 )
@@ -210,7 +211,7 @@ class SwitchCountersKeys(Strict):
     """The switch's own counters, before the first trial and after the last."""
 
     command: list[Name]
-    timeout: Duration | None = None
+    timeout: Timeout | None = None
 
 
 class Configuration(Settings):
@@ -238,8 +239,8 @@ class LabControl(Strict):
     """How the lab's nodes are watched."""
 
     udp_port: Annotated[int, whole(0, 65535, "a UDP port")] | None = None
-    heartbeat_timeout: Duration | None = None
-    barrier_timeout: Duration | None = None
+    heartbeat_timeout: Timeout | None = None
+    barrier_timeout: Timeout | None = None
 
 
 class SiteControl(LabControl):
@@ -274,7 +275,7 @@ class Ssh(Strict):
     engine: Name | None = None
     privilege: Literal["none", "setcap", "sudo"] | None = None
     fanout: Annotated[int, whole(1, 4096, "a fan-out")] | None = None
-    timeout: Duration | None = None
+    timeout: Timeout | None = None
     topology: Name | None = None  # ClusterShell's, with the gateways
 
 
