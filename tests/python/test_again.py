@@ -97,6 +97,18 @@ def test_what_was_cut_short_replaces_nothing(tmp_path: Path) -> None:
     assert "remeasured_phases" not in summary["run"]
 
 
+def test_a_node_that_ends_twice_does_not_stand_for_another(tmp_path: Path) -> None:
+    bench = busy_bench(tmp_path / "run", 1)
+    outcome = bench.conduct(node1="busy")
+    records = bench.path / "records.ndjson"
+    lines = records.read_text().splitlines(keepends=True)
+    ends = [line for line in lines if '"trial": 2' in line and '"elapsed_ns"' in line]
+    one, other = (line for line in ends if json.loads(line)["type"] == "trial")
+    records.write_text("".join(line for line in lines if line != other) + one)
+    run = put_in_place(bench.path, replace(bench.run, again=outcome.again))
+    assert run.remeasured == 0
+
+
 def test_a_full_disk_leaves_the_records_as_they_came(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -86,7 +86,7 @@ REFUSED = {
     "steps without end": (
         SUITE + "suite_parameters: {loss_step_percent: 0.000000001}\n",
         4,
-        "but a number from 0.01 to 100 is needed",
+        "but a number from 0.01 to 10 is needed",
     ),
     "half a repeat": (
         SUITE + "suite_parameters: {repeats: 0.5}\n",

@@ -240,6 +240,16 @@ def test_rfc2544_finds_what_the_device_forwards(rfc2544: Run) -> None:
 
 
 @needs_engine
+def test_a_device_that_always_loses_has_no_whole_table_of_losses(rfc2544: Run) -> None:
+    """RFC 2544, 26.3, ends after two trials in a row that lose nothing."""
+    course = measured(rfc2544, forwards(5.0))
+    losses = [row for row in rows(course, "loss-rate") if row["size"] == 64]
+    assert [row["load_percent"] for row in losses] == pytest.approx([*range(100, 0, -10)])
+    assert not any(row["complete"] for row in losses)
+    assert losses[0]["outcome"].startswith("The device fails at the min of the range, 10 % of line")
+
+
+@needs_engine
 def test_a_device_at_line_rate_has_it_as_its_throughput(rfc2544: Run) -> None:
     course = measured(rfc2544, forwards(100.0))
     assert [row["throughput_percent"] for row in rows(course, "throughput")] == [100.0, 100.0]

@@ -28,7 +28,7 @@ _PATTERN = "flows"
 _SECONDS = (0.001, 2_592_000.0, False)  # 1 ms, as of each window, to 30 days
 _LIMITS = {
     "width": (1e-6, 0.5, False),
-    "loss_step_percent": (0.01, 100.0, False),
+    "loss_step_percent": (0.01, 10.0, False),
     "latency_repeats": (1, 10_000, True),
     "repeats": (1, 10_000, True),
     "burst_repeats": (1, 10_000, True),

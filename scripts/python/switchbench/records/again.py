@@ -56,23 +56,23 @@ def put_in_place(directory: Path, run: Run) -> Run:
 def _new_lines(records: Path, run: Run) -> dict[Place, list[bytes]]:
     """By the trial and phase that they replace."""
     lines: dict[Place, list[bytes]] = {}  # by the trial that measured again
-    ends = dict.fromkeys((trial.id for trial in run.again), 0)
+    ends: dict[int, set[str]] = {trial.id: set() for trial in run.again}  # nodes that ended it
     with records.open("rb") as file:
         for line in file:
             record = _record_of(line, ends)
             if record is None:
                 continue
             if record["type"] == _END:
-                ends[record["trial"]] += record.get("state") == "complete"
+                if record.get("state") == "complete":
+                    ends[record["trial"]].add(record["node"])
             else:
                 lines.setdefault((record["trial"], record.get("phase", -1)), []).append(line)
     found: dict[Place, list[bytes]] = {}
     for trial in run.again:
-        if trial.again is not None and ends[trial.id] == len(run.site.processes):
+        if trial.again is not None and len(ends[trial.id]) == len(run.site.processes):
             for phase in trial.document["phases"]:
-                renamed = (
-                    from_json(line) | {"trial": trial.again} for line in lines[trial.id, phase]
-                )
+                came = lines.get((trial.id, phase), [])
+                renamed = (from_json(line) | {"trial": trial.again} for line in came)
                 found[trial.again, phase] = [to_json(record) + b"\n" for record in renamed]
     return found
 

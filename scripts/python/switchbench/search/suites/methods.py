@@ -25,7 +25,7 @@ class Done:
 class TrialsResult:
     """How a subtest without a search ended."""
 
-    outcome: Done | InProgress | Stopped
+    outcome: SearchOutcome | Done
 
 
 class FixedTrials:
@@ -59,20 +59,21 @@ class LossSteps:
         self._max = max_load
         self._step = step
         self._duration_s = duration_s
-        self._done = False
+        self._end: SearchOutcome | Done | None = None
 
     def steps(self) -> Steps:
         """The max load first."""
-        without, part = 0, 100.0
+        without, part, load = 0, 100.0, self._max
         while without < 2 and part > 0:
-            result = yield ProposedTrial(self._max * part / 100, self._duration_s)
+            load = self._max * part / 100
+            result = yield ProposedTrial(load, self._duration_s)
             without = without + 1 if result.lost == 0 else 0
             part -= self._step
-        self._done = True
+        self._end = Done() if without == 2 else LossAtMin(load, self.unit)
 
     def result(self, stopped: Stopped | None) -> TrialsResult:
-        """Whether all were measured."""
-        return TrialsResult(stopped or (Done() if self._done else InProgress()))
+        """Whether the two without loss were measured."""
+        return TrialsResult(self._end or stopped or InProgress())
 
 
 @dataclass(frozen=True)
