@@ -5,31 +5,22 @@ from __future__ import annotations
 
 import os
 import signal
-from types import FrameType, TracebackType
+from types import FrameType
 
 from ...base.signals import Handled
 
 
-class Interrupt:
+class Interrupt(Handled):
     """While entered, the signals only set `name` and make `fd` readable."""
 
     def __init__(self) -> None:
         """Nothing is changed before it is entered."""
+        super().__init__(self._note)
         self.name: str | None = None
         self.fd, self._write_fd = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
-        self._handled = Handled(self._note)
 
-    def __enter__(self) -> Interrupt:
-        self._handled.__enter__()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._handled.__exit__(kind, error, trace)
+    def __exit__(self, *_: object) -> None:
+        super().__exit__()
         os.close(self.fd)
         os.close(self._write_fd)
 

@@ -8,9 +8,10 @@ from contextlib import contextmanager
 
 from ...base.errors import ConfigurationError
 from ...base.model import Site
-from .base import FarLauncher, Launcher
+from .base import Launcher
 from .guests import GuestLauncher
 from .lab import LabLauncher
+from .muster import FarLauncher
 from .slurm import SlurmLauncher
 from .ssh import SshLauncher
 

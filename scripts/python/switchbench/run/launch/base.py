@@ -5,13 +5,9 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Sequence
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Protocol, Self, runtime_checkable
+from typing import Any, Protocol, Self, runtime_checkable
 
 from ...base.model import Process
-
-if TYPE_CHECKING:
-    from .survey import Unreached
 
 
 class Launcher(Protocol):
@@ -23,12 +19,7 @@ class Launcher(Protocol):
     def __enter__(self) -> Self:
         """ConfigurationError when the place can't be had: it is taken, or can't be made."""
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Gives the place back; never raises for what is gone already."""
 
     def start(self, process: Process, command: Sequence[str]) -> subprocess.Popen[bytes]:
@@ -42,20 +33,6 @@ class WatchedLauncher(Launcher, Protocol):
 
     def check(self) -> None:
         """RunError when it has: what is measured then is no more of the network that was meant."""
-
-
-@runtime_checkable
-class FarLauncher(Launcher, Protocol):
-    """One whose hosts may be missing: its nodes are started before the run is planned to its end.
-
-    It can be entered again, after some of its hosts were lost.
-    """
-
-    def gather(self, processes: Sequence[Process]) -> list[Unreached]:
-        """Starts the nodes of these, and says who can't take part; `start` hands out the others."""
-
-    def close(self) -> None:
-        """Gives back all that `gather` has made or started, and that was not taken."""
 
 
 class FarProcess(subprocess.Popen[bytes]):

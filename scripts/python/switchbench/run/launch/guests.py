@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 from ... import labs as lab
@@ -41,14 +40,9 @@ class GuestLauncher:
             raise ConfigurationError(str(error)) from error
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Ends the guests with all that runs in them."""
-        self._stack.__exit__(kind, error, trace)
+        self._stack.close()
 
     def start(self, process: Process, command: Sequence[str]) -> subprocess.Popen[bytes]:
         """Starts the node in its guest; the process here carries its streams and its status."""

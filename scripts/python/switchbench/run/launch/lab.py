@@ -8,7 +8,6 @@ import subprocess
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from ... import labs as lab
@@ -43,15 +42,10 @@ class LabLauncher:
             raise ConfigurationError(str(error)) from error
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Removes the lab with every process in it."""
         try:
-            self._stack.__exit__(kind, error, trace)
+            self._stack.close()
         except lab.LabError as problem:
             raise RunError(f"{problem}; `switchbench lab down` removes it") from problem
 

@@ -16,7 +16,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import IO
+from typing import IO, Self
 
 from ...base.model import Process
 from .base import FarProcess
@@ -132,6 +132,34 @@ class Muster:
         answer = Answer(popen.poll(), arrival.lines, last_words(popen))
         end([popen])
         return self._lack(name, answer)
+
+
+class FarLauncher:
+    """A launcher whose hosts may be missing: its nodes are started before the run is planned to its
+    end. There is nothing to enter; it can be entered again, after some of its hosts were lost."""
+
+    def __init__(self, muster: Muster) -> None:
+        """The muster knows how a node is started."""
+        self._muster = muster
+
+    def __enter__(self) -> Self:
+        """Nothing: the nodes stand ready."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Nothing: the controller has ended the nodes, and another run may follow."""
+
+    def gather(self, processes: Sequence[Process]) -> list[Unreached]:
+        """Starts the nodes of these, and says who can't take part; `start` hands out the others."""
+        return self._muster.gather(processes)
+
+    def start(self, process: Process, _command: Sequence[str]) -> FarProcess:
+        """Hands out the node of a host; the engine there is the site's."""
+        return self._muster.take(process)
+
+    def close(self) -> None:
+        """Gives back all that `gather` has made or started, and that was not taken."""
+        self._muster.dismiss()
 
 
 def output(popen: FarProcess) -> IO[bytes]:

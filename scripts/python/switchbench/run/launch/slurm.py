@@ -16,15 +16,15 @@ import subprocess
 import sys
 import threading
 from collections.abc import Mapping, Sequence
-from types import FrameType, TracebackType
-from typing import Any, Self
+from types import FrameType
+from typing import Any
 
 from ...base.errors import ConfigurationError, RunError
 from ...base.model import Process, Site
 from ...base.signals import Handled
 from .base import FarProcess, popen_options
 from .fan import Answer
-from .muster import Muster
+from .muster import FarLauncher, Muster
 from .nodesets import folded
 from .openssh import engine_words
 from .survey import Unreached, lack
@@ -53,7 +53,7 @@ class SlurmProcess(FarProcess):
         return f"is out of reach: {_bare(said[-1])}" if said and status == 1 else None
 
 
-class SlurmLauncher:
+class SlurmLauncher(FarLauncher):
     """Starts nodes by srun."""
 
     def __init__(self, site: Site) -> None:
@@ -63,19 +63,7 @@ class SlurmLauncher:
         self._options: list[str] = keys.get("options", [])
         self._job = os.environ.get(JOB)
         self._asked = False  # for an allocation of our own
-        self._muster = Muster(self._step, self._lack, _STEPS, _STEP_LIMIT_S)
-
-    def __enter__(self) -> Self:
-        """Nothing: the nodes stand ready."""
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """Nothing: the controller has ended the nodes, and another run may want the allocation."""
+        super().__init__(Muster(self._step, self._lack, _STEPS, _STEP_LIMIT_S))
 
     def gather(self, processes: Sequence[Process]) -> list[Unreached]:
         """Has an allocation with these hosts, but for those that Slurm can't give, and starts a
@@ -94,15 +82,11 @@ class SlurmLauncher:
                 return missing
             self._job = _allocate([process.name for process in processes], self._options)
             self._asked = True
-        return missing + self._muster.gather(processes)
-
-    def start(self, process: Process, command: Sequence[str]) -> subprocess.Popen[bytes]:
-        """Hands out the node of a host."""
-        return self._muster.take(process)
+        return missing + super().gather(processes)
 
     def close(self) -> None:
         """Ends the nodes that were not taken, and gives the allocation back, if it is ours."""
-        self._muster.dismiss()
+        super().close()
         if self._asked and self._job is not None:
             _give_back(self._job)
             self._job, self._asked = None, False

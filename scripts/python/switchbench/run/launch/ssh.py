@@ -9,15 +9,13 @@ or this command ends, however it does, sshd closes the node's standard input, an
 from __future__ import annotations
 
 import os
-import subprocess
 from collections.abc import Sequence
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from ...base.model import Process, Site
 from .base import FarProcess, popen_options
 from .fan import UNASKED, Answer
-from .muster import Muster
+from .muster import FarLauncher, Muster
 from .openssh import FAILED, OpenSsh, failure, find_client
 from .survey import Unreached, lack
 
@@ -47,39 +45,19 @@ def ssh_process(way: OpenSsh, host: str, words: Sequence[str]) -> SshProcess:
     return SshProcess(host, line, env=os.environ | UNASKED, **popen_options())
 
 
-class SshLauncher:
+class SshLauncher(FarLauncher):
     """Starts nodes by ssh; there is nothing to make."""
 
     def __init__(self, site: Site) -> None:
         """Reads how hosts are reached."""
         self._way = OpenSsh.of(site)
         limit_s = self._way.timeout_s + LOGIN_S
-        self._muster = Muster(self._login, self._lack, self._way.fanout, limit_s)
-
-    def __enter__(self) -> Self:
-        """Nothing: the nodes stand ready."""
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """Nothing: the controller has ended the nodes."""
+        super().__init__(Muster(self._login, self._lack, self._way.fanout, limit_s))
 
     def gather(self, processes: Sequence[Process]) -> list[Unreached]:
         """Logs in at each host; refuses where there is no ssh."""
         find_client()
-        return self._muster.gather(processes)
-
-    def start(self, process: Process, command: Sequence[str]) -> subprocess.Popen[bytes]:
-        """Hands out the node of a host; the engine there is the site's."""
-        return self._muster.take(process)
-
-    def close(self) -> None:
-        """Ends the nodes that were not taken."""
-        self._muster.dismiss()
+        return super().gather(processes)
 
     def _login(self, process: Process) -> SshProcess:
         return ssh_process(self._way, process.name, ["--name", process.name])
