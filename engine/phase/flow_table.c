@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "flow_table.h"
 
+#include "burst.h"
+
 #include <errno.h>
 #include <stdlib.h>
 
@@ -100,8 +102,8 @@ static struct lane_flow *make_flows(const struct flow_list *list)
     return flows;
 }
 
-/* What the port sends of the trial's load, and each flow's share of that, where they differ: of a
- * probe, or of a transfer, each flow sends as much as the others. */
+/* What the port sends of the trial's load and of a burst, and each flow's share of that, where they
+ * differ: of a probe, or of a transfer, each flow sends as much as the others. */
 static void set_shares(const struct phase_run *run, struct phase_lane *lane,
                        const struct flow_list *sends, const struct flow_list *receives)
 {
@@ -109,6 +111,7 @@ static void set_shares(const struct phase_run *run, struct phase_lane *lane,
     bool even = true;
 
     lane->part = 1;
+    lane->phase.burst.own_frames = lane->phase.burst.frames;
     if (phase_is_probe(run))
         return;
     if (sends->count == 0 && receives->count > 0 && receives->flows[0].share > 0)
@@ -118,9 +121,12 @@ static void set_shares(const struct phase_run *run, struct phase_lane *lane,
     for (size_t i = 0; i < sends->count; i++)
         sum += sends->flows[i].share;
     lane->part = (double)sum / PATTERN_WHOLE;
+    if (run->trial->doc->pattern.shares_count > 0) /* of a load of the receivers a burst is whole */
+        lane->phase.burst.own_frames = burst_of_port(lane->phase.burst.frames, lane->part);
     for (size_t i = 1; i < sends->count; i++)
         even = even && sends->flows[i].share == sends->flows[0].share;
-    even = even || run->template.traffic != TRAFFIC_STREAM;
+    even =
+        even || (run->template.traffic != TRAFFIC_STREAM && run->template.traffic != TRAFFIC_BURST);
     for (size_t i = 0; i < sends->count && !even; i++)
         lane->sends[i].share = (double)sends->flows[i].share / (double)sum;
 }

@@ -29,7 +29,9 @@ static double frames_to_send(const struct phase_run *run, const struct phase_lan
     if (phase_is_probe(run))
         return (double)phase->probes * (double)lane->send_count;
     if (phase->traffic == TRAFFIC_BURST)
-        return lane->send_count > 0 ? (double)phase->burst.frames * (double)phase->burst.count : 0;
+        return lane->send_count > 0
+                   ? (double)lane->phase.burst.own_frames * (double)phase->burst.count
+                   : 0;
     return ((double)phase->transfer_bytes / phase_mean_size(phase) * 1.5 + 1) *
            (double)longest_flow_list(run);
 }

@@ -113,11 +113,12 @@ enum traffic {
     TRAFFIC_BURST,    /* counted frames at the load's rate, then silence */
 };
 
-/* Each port sends bursts of exactly so many frames, shared in turn by its flows. */
+/* Each port sends bursts of exactly so many frames, which its flows send in turn. */
 struct burst_options {
-    uint64_t frames; /* of one burst, of the port */
-    int64_t gap_ns;  /* from the end of one to the begin of the next */
-    uint64_t count;  /* 0: until the stop, and the last one whole */
+    uint64_t frames;     /* of one burst, of a port that has the whole load */
+    uint64_t own_frames; /* the same of this port: fewer where listed shares leave it less */
+    int64_t gap_ns;      /* from the end of one to the begin of the next */
+    uint64_t count;      /* 0: until the stop, and the last one whole */
 };
 
 /* How messages go there and back. Each flow has one under way; `random`: each port has one, by a

@@ -128,6 +128,16 @@ def test_a_burst_is_at_line_rate_and_has_no_window(tmp_path: Path) -> None:
     assert document["dpdk"] == {"header": "l2", "burst": 32}
 
 
+def test_bursts_of_unlike_shares_take_as_long_as_one_of_the_whole_load(tmp_path: Path) -> None:
+    shares = ("[node1, node2, 100%], [node3, node2, 1%]", "[node1, node2], [node3, node2]")
+    tests = ", ".join(f"{{pattern: flows, flows: [{flows}]}}" for flows in shares)
+    text = f"traffic: burst\nburst: {{frames: 20000}}\ntests: [{tests}]\n"
+    listed, whole = compile_text(tmp_path, LAB + text).trials
+    assert listed.document["pattern"]["shares"] == [1_000_000_000, 10_000_000]
+    assert listed.document["burst"] == whole.document["burst"]
+    assert listed.expected_s == whole.expected_s
+
+
 def test_bursts_until_the_end_have_a_window(tmp_path: Path) -> None:
     burst = "burst: {frames: 16, gap: 10 ms, count: 0}"
     text = f"tests: [{{pattern: pairs, traffic: burst, {burst}, load: 50%}}]"

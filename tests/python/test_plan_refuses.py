@@ -62,11 +62,11 @@ REFUSED = {
         '"198.18.0.1/16" is no IPv6 address',
     ),
     "no wiring file": (HOSTS + "  wiring: nowhere.csv\n" + HEADER, 7, "there is no file "),
-    "shares of a burst": (
-        LAB + "tests:\n- {pattern: flows, traffic: burst, "
+    "shares of a transfer": (
+        LAB + "tests:\n- {pattern: flows, traffic: transfer, "
         "flows: [[node1, node2, 75%], [node1, node3]]}\n",
         5,
-        "tests.0.flows: shares are not implemented for traffic: burst: use traffic: stream",
+        "tests.0.flows: shares are not implemented for traffic: transfer: use traffic: stream or",
     ),
     "a negative rank": (
         LAB + "tests:\n- {pattern: flows, flows: [[-1, 0]]}\n",

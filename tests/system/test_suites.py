@@ -93,6 +93,23 @@ def test_rfc9004_finds_the_planted_buffer(tmp_path: Path) -> None:
     assert row["back_to_back"] == pytest.approx((65536 // 1518 - 1) // 2, abs=1)
 
 
+def test_the_frames_of_a_burst_follow_listed_shares(tmp_path: Path) -> None:
+    """Ports of 100 %, 1 % and, of two flows, 20 % of the load."""
+    listed = [[0, 1, "100%"], [2, 1, "1%"], [3, 0, "15%"], [3, 2, "5%"]]
+    conf = {
+        "tests": [{"pattern": "flows", "flows": listed}], "traffic": "burst", "transport": "dpdk",
+        "burst": {"frames": 1000, "count": 2}, "load": "99%", "frame_size": 1518,
+    }  # fmt: skip
+    done = runs.run(tmp_path, conf | {"site": site(queue="64KiB")})
+    assert done.status == 0, done.errors
+    (trial,) = done.trials()
+    sent = {(f.source["src"][:5], f.source["dst"][:5]): f.source for f in done.flows(trial)}
+    assert {ends: side["frames"] for ends, side in sent.items()} == {
+        ("node1", "node2"): 2000, ("node3", "node2"): 20,
+        ("node4", "node1"): 300, ("node4", "node3"): 100,
+    }  # fmt: skip
+
+
 @pytest.mark.slow
 def test_address_capacity_is_the_planted_one(tmp_path: Path) -> None:
     where = site(table={"size": 256})

@@ -38,7 +38,7 @@ static struct phase phase_of(enum traffic traffic)
         .sizes = {64},
         .size_count = 1,
         .load = {.rate_fps = 100000},
-        .burst = {.frames = FRAMES, .count = 1},
+        .burst = {.frames = FRAMES, .own_frames = FRAMES, .count = 1},
         .options = &options,
         .start_ns = START_NS,
         .open_ns = START_NS,

@@ -35,7 +35,7 @@ static struct phase phase_of(uint32_t size)
         .sizes = {size},
         .size_count = 1,
         .load = {.rate_fps = 1e5},
-        .burst = {.frames = FRAMES, .count = 1},
+        .burst = {.frames = FRAMES, .own_frames = FRAMES, .count = 1},
         .options = &options,
         .start_ns = START_NS,
         .open_ns = START_NS,

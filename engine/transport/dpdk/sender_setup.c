@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "sender_setup.h"
 
+#include "burst.h"
 #include "lane_sizes.h"
 #include "partner.h"
 #include "prefill.h"
@@ -99,23 +100,6 @@ static void schedule(struct dpdk_lane *lane, struct sender_seed *seed)
     pace_dither(&sender->pace, dpdk_options(phase)->dither, sender->cost, draw(seed));
 }
 
-/* This lane's part of a burst: the port's flows send its frames in turn. */
-static uint64_t burst_frames(const struct lane_request *request)
-{
-    uint64_t frames = request->phase->burst.frames;
-    bool alone = request->port_sends == NULL;
-    uint32_t flows = alone ? request->send_count : request->port_send_count, own = 0;
-    uint64_t sum = 0;
-
-    for (uint32_t i = 0; i < flows && own < request->send_count; i++) {
-        if (!alone && request->port_sends[i].dst != request->sends[own].dst)
-            continue;
-        sum += frames / flows + (i < frames % flows);
-        own++;
-    }
-    return sum;
-}
-
 int sender_make(struct dpdk_lane *lane)
 {
     const struct lane_request *request = &lane->lane.request;
@@ -130,7 +114,7 @@ int sender_make(struct dpdk_lane *lane)
     if (request->phase->traffic == TRAFFIC_BURST) {
         uint64_t count = request->phase->burst.count;
 
-        sender->left = sender->burst = burst_frames(request);
+        sender->left = sender->burst = burst_of_lane(request);
         sender->bursts_left = count > 0 ? count - 1 : UINT64_MAX;
     }
     if (sender->count == 0)

@@ -73,11 +73,11 @@ def _check_traffic(draft: Draft) -> None:
             "traffic",
             f"{draft.transport} sends no bursts of a counted length: take {' or '.join(able)}",
         )
-    if draft.values["traffic"] != "stream" and "shares" in draft.pattern:
+    if draft.values["traffic"] not in ("stream", "burst") and "shares" in draft.pattern:
         raise draft.problem(
             "flows",
-            "shares are not implemented for traffic: "
-            f"{draft.values['traffic']}: use traffic: stream, or flows without shares",
+            f"shares are not implemented for traffic: {draft.values['traffic']}: "
+            "use traffic: stream or burst, or flows without shares",
         )
 
 
