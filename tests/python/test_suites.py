@@ -29,9 +29,9 @@ from switchbench.render.report.figures.suite import figures
 from switchbench.render.tables.suite import TABLES
 from switchbench.run.controller.device_reset import DeviceReset
 from switchbench.search.loads import LoadRange
-from switchbench.search.suites import SUITE_MEASURES, SUITES, flows
+from switchbench.search.suites import SUITE_MEASURES, SUITES, buffering, flows
+from switchbench.search.suites.buffering import variation_percent
 from switchbench.search.suites.declaration import PortFacts, SuitePoint, TrialFacts
-from switchbench.search.suites.rfc8239 import variation_percent
 from synthetic import make_site, make_trial
 
 ROOT = Path(__file__).parents[2]
@@ -505,6 +505,57 @@ def test_rfc8239_recovers_the_buffer_in_bytes(tmp_path: Path) -> None:
     three, two = rows(course, "microburst")
     assert (three["ingress"], three["egress"], two["ingress"], two["egress"]) == (3, 1, 2, 2)
     assert three["microburst"] == 21  # of three frames one has left
+
+
+def two_loads(held: int) -> Device:
+    """A device each of whose ports holds so many frames, until the burst at line rate is over."""
+
+    def measure(trial: Trial) -> TrialFacts:
+        frames, load = trial.document["burst"]["frames"], trial.load.percent
+        assert load == 99.98
+        arrived: Counter[int] = Counter()
+        sent = [int(frames * share / 1e9 + 0.5) for share in trial.pattern["shares"]]
+        for destination, count in zip(trial.pattern["list"][1::2], sent, strict=True):
+            arrived[destination] += count
+        beyond = [count - frames * 100 / load - held for count in arrived.values()]
+        lost = sum(max(0, round(excess)) for excess in beyond)
+        return TrialFacts(offered=sum(sent), lost=lost, tester_limited=False)
+
+    return measure
+
+
+@needs_engine
+@pytest.mark.parametrize("held", [2, 42, 5000])
+def test_rfc8239_recovers_the_buffer_by_two_loads(tmp_path: Path, held: int) -> None:
+    prefixes = {
+        "buffer-efficiency": "efficiency_buffer", "buffer-port": "port_buffer",
+        "buffer-port-pairs": "pair_buffer",
+    }  # fmt: skip
+    text = LAB + f"suite: rfc8239\nframe_size: 512\nsubtests: [{', '.join(prefixes)}]\n"
+    run = compile_text(tmp_path, text + "suite_parameters: {burst_s: 300, burst_repeats: 2}\n")
+    course = measured(run, two_loads(held))
+    for (subtest, prefix), variants in zip(prefixes.items(), (1, 6, 2), strict=True):
+        found = rows(course, subtest)
+        assert len(found) == variants
+        for row in found:
+            assert row[f"{prefix}_frames"] == pytest.approx(held, abs=1)
+            assert row[f"{prefix}_bytes"] == row[f"{prefix}_frames"] * 512
+            assert row[f"{prefix}_bytes_min"] == row[f"{prefix}_bytes_max"]
+            assert (row[f"{prefix}_variation"], row["iterations"]) == (0, 2)
+
+
+def test_the_iterations_of_rfc8239s_buffers() -> None:
+    assert [each.flows for each in buffering.each_port(5)] == [
+        ((0, 1), (2, 1)), ((1, 2), (3, 2)), ((2, 3), (4, 3)),
+    ]  # fmt: skip
+    first, last = buffering.port_pairs(8)
+    assert first.flows == ((0, 1), (2, 3), (4, 5), (6, 1), (7, 3))
+    assert last.flows == ((0, 1), (2, 3), (4, 5), (6, 3), (7, 5))
+    assert (first.name, last.name) == ("to port 2 and 4", "to port 4 and 6")
+    assert first.shares == (100, 100, 100, pytest.approx(100 / 99.98), pytest.approx(100 / 99.98))
+    assert [each.flows for each in buffering.first_ports(9)] == [((0, 1), (2, 1))]
+    for extra in (1, 7, 10**6):  # and the engine's rounding gives the same again
+        assert round(buffering.line_frames(extra) * 0.010002) == extra
 
 
 def test_the_percentage_of_variation_is_between_iterations() -> None:

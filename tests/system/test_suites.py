@@ -111,6 +111,21 @@ def test_the_frames_of_a_burst_follow_listed_shares(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+def test_rfc8239_finds_the_planted_buffer_by_two_loads(tmp_path: Path) -> None:
+    """At a rate whose frames take longer than a sender is late: at 99.98 % it can't catch up."""
+    conf = {
+        "suite": "rfc8239", "subtests": ["buffer-port"], "frame_size": 1518,
+        "suite_parameters": {"burst_s": 4},
+    }  # fmt: skip
+    done = runs.run(tmp_path, conf | {"site": site(queue="8KiB") | {"rate": "2M"}})
+    assert done.status == 0, done.errors
+    found = rows(done, "buffer-port")
+    assert len(found) == 2
+    for row in found:  # one of the port at line rate is there, too
+        assert row["port_buffer_frames"] == pytest.approx(8192 // 1518 - 1, abs=1)
+
+
+@pytest.mark.slow
 def test_address_capacity_is_the_planted_one(tmp_path: Path) -> None:
     where = site(table={"size": 256})
     done = runs.run(tmp_path, {"suite": "rfc2889", "subtests": ["address-capacity"], "site": where})

@@ -207,9 +207,10 @@ def _count(place: Place, suite: Suite, subtest: Subtest, given: Values) -> int:
 
 
 def _flows(variant: Variant, count: int) -> Values:
+    shares = variant.shares or (None,) * len(variant.flows)
     return {
         "pattern": _PATTERN,
-        "flows": tuple((source, destination, None) for source, destination in variant.flows),
+        "flows": tuple((*ends, share) for ends, share in zip(variant.flows, shares, strict=True)),
         "variant": variant.name,
         "ranks": [count],
     }

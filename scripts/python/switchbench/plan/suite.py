@@ -151,6 +151,7 @@ def chosen_trial(
     if subtest.quantity == "burst":
         parameters = parameters_of(run)
         percent = subtest.burst_percent(setting_of(planned, parameters))
+        proposed = replace(proposed, value=subtest.burst_frames(proposed.value))
         return _of_burst(planned, proposed, identity, percent, parameters.drain_s)
     if subtest.quantity == "addresses":
         asked = parameters_of(run)

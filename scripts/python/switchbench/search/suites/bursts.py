@@ -33,8 +33,8 @@ class RepeatedBursts:
     that holds it has no limit here, and is not asked again.
     """
 
-    def __init__(self, largest: int, repeats: int, seconds_each: float) -> None:
-        self.unit = UNIT
+    def __init__(self, largest: int, repeats: int, seconds_each: float, unit: str = UNIT) -> None:
+        self.unit = unit
         self._largest = largest
         self._repeats = repeats
         self._seconds_each = seconds_each
@@ -46,7 +46,7 @@ class RepeatedBursts:
         for _ in range(self._repeats):
             if (yield from self._holds(self._largest)):
                 self._longest.append(self._largest)
-                self._end = NoLossAtMax(self._largest, UNIT)
+                self._end = NoLossAtMax(self._largest, self.unit)
                 return
             holds, fails = 0, self._largest
             while fails - holds > 1:
@@ -56,7 +56,7 @@ class RepeatedBursts:
                 else:
                     fails = middle
             if holds == 0:
-                self._end = LossAtMin(1, UNIT)
+                self._end = LossAtMin(1, self.unit)
                 return
             self._longest.append(holds)
         self._end = Reached()

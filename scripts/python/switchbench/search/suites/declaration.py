@@ -151,6 +151,7 @@ class Variant:
 
     name: str
     flows: tuple[Flow, ...]
+    shares: tuple[float, ...] = ()  # percent of the load, per flow; none: evenly of each port
 
 
 class Excluded(str):
@@ -183,6 +184,7 @@ class Subtest:
     ports_step: int = 1  # so many ports more at a time
     bad: Callable[[TrialFacts], int] = lambda facts: facts.lost  # frames that fail a trial
     burst_percent: Callable[[SuitePoint], float] = lambda point: 100.0  # load of bursts
+    burst_frames: Callable[[float], int] = round  # of a port that has the whole load, by the value
     range: Callable[[SuitePoint], LoadRange] = lambda setting: setting.loads  # of those values
     needs: tuple[str, ...] = ()  # subtests whose results it starts from
     keys: Mapping[str, Any] = field(default_factory=dict)  # of the configuration, that it sets
