@@ -102,8 +102,8 @@ static void measure(const char *device, struct rte_ring *ring, double fps)
     bed_open(&bed);
     bed.phase.traffic = TRAFFIC_BURST;
     bed.phase.load = (struct load){.rate_fps = fps};
-    bed.phase.burst =
-        (struct burst_options){.frames = all.of_burst, .gap_ns = GAP_NS, .count = BURSTS};
+    bed.phase.burst = (struct burst_options){
+        .frames = all.of_burst, .own_frames = all.of_burst, .gap_ns = GAP_NS, .count = BURSTS};
     bed_prepare(&bed);
     if (rte_eth_dev_get_port_by_name(ring == NULL ? "net_null0" : device, &port) != 0)
         bed_fail("no port");

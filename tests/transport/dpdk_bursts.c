@@ -38,7 +38,7 @@ static void begin(uint64_t count, int64_t stop_ns)
         .sizes = {SIZE},
         .size_count = 1,
         .load = {.rate_fps = FPS},
-        .burst = {.frames = FRAMES, .gap_ns = GAP_NS, .count = count},
+        .burst = {.frames = FRAMES, .own_frames = FRAMES, .gap_ns = GAP_NS, .count = count},
         .options = &options,
         .start_ns = START_NS,
         .open_ns = START_NS,
