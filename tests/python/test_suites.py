@@ -544,6 +544,19 @@ def test_rfc8239_recovers_the_buffer_by_two_loads(tmp_path: Path, held: int) -> 
             assert (row[f"{prefix}_variation"], row["iterations"]) == (0, 2)
 
 
+@needs_engine
+def test_a_late_sender_makes_no_buffer_larger(tmp_path: Path) -> None:
+    """Of three trials two are late: frames that are too many by three then fit."""
+    text = LAB + "suite: rfc8239\nframe_size: 512\nsubtests: [buffer-efficiency]\n"
+    run = compile_text(tmp_path, text + "suite_parameters: {burst_s: 300}\n")
+
+    def late(trial: Trial) -> TrialFacts:
+        return two_loads(45 if trial.id % 3 else 42)(trial)
+
+    (row,) = rows(measured(run, late), "buffer-efficiency")
+    assert row["efficiency_buffer_frames"] == pytest.approx(42, abs=1)
+
+
 def test_the_iterations_of_rfc8239s_buffers() -> None:
     assert [each.flows for each in buffering.each_port(5)] == [
         ((0, 1), (2, 1)), ((1, 2), (3, 2)), ((2, 3), (4, 3)),

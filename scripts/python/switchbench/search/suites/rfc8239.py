@@ -289,8 +289,8 @@ RFC8239 = Suite(
         "Procedure 1 of section 3 is measured at the frame sizes of the suite, not at every size "
         "from 64 bytes on; procedures 2 to 4 at each of them, not at the most efficient one alone.",
         "Section 3 is measured with one DSCP or CoS value and unicast frames per run.",
-        "At 99.98 % of line rate a sender that was late cannot catch up: by each frame time of "
-        "that, the buffer of procedures 1 to 3 is found one frame larger.",
+        "At 99.98 % of line rate a sender that was late cannot catch up, and the buffer drains "
+        "meanwhile: extra frames of procedures 1 to 3 are held where three trials lose none.",
         "In procedure 3 of section 3 the two oversubscribed ports are the receivers of adjacent "
         "pairs: a port that receives from no pair has nothing to hold.",
         "Procedure 2 of section 5 does not name the four egress ports: they are the two of the "
