@@ -457,6 +457,7 @@ def below_median(
     groups: dict[str, tuple[str, ...]],
     long_window: str = "",
     sent: dict[str, int] | None = None,
+    **sides: Any,
 ) -> set[str]:
     """The ports that are named, of an all-to-all in phases: frames of each flow in the window.
     `long_window`: a node that closed its windows late; `sent`: what nodes send, where not 8,000."""
@@ -471,7 +472,7 @@ def below_median(
             offered = (sent or {}).get(f"node{src}", 8000)
             came = rates.get((f"node{src}", f"node{dst}"), offered)
             window = 1_050_000_000 if f"node{dst}" == long_window else 1_000_000_000
-            summary.feed(0, frame_side("source", *ends, offered, offered, **place))
+            summary.feed(0, frame_side("source", *ends, offered, offered, **place, **sides))
             summary.feed(0, frame_side("destination", *ends, came, came, window_ns=window, **place))
         for number in range(1, 5):
             summary.feed(0, port_record(f"node{number}:e0", **place))
@@ -514,6 +515,12 @@ def test_a_port_is_not_named_for_a_load_that_was_lower() -> None:
     assert below_median({}, {}, sent={"node4": 2000}) == set()
     slow = {("node3", dst): 1000 for dst in FOUR}
     assert below_median(slow, {}, sent={"node3": 2000, "node4": 2000}) == {"node3:e0"}
+
+
+@pytest.mark.parametrize("intended", [None, 0])
+def test_who_sends_less_where_nothing_was_intended_is_slow(intended: int | None) -> None:
+    """TCP sends what the network lets it."""
+    assert below_median({}, {}, sent={"node4": 2000}, intended=intended) == {"node4:e0"}
 
 
 def test_a_loss_says_when() -> None:
