@@ -296,7 +296,7 @@ RFC2889 = Suite(
             "and says so.",
             flows.one_way_pairs, _errored_sizes, _errored_rows,
             (
-                Value("errored_size", "errored size", "bytes", "Of the frames: below 64 or above 1518",
+                Value("errored_size", "errored size", "bytes", "Below 64 or above 1518",
                       better=NEITHER, of_setting=True),
                 Value("errored_offered", "sent", "frames", "That were sent; none: the ports' MTU "
                       "does not allow the size", "count", NEITHER, of_setting=True),
