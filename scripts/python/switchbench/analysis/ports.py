@@ -261,8 +261,9 @@ def _intended(result: PhaseResult, end: str, ports: Iterable[str]) -> Floats:
     flows, places = result.flows, result.flows.ends(end)
     rates = np.bincount(places.place, intended_line_bps(flows), len(places.names))
     shares = np.minimum(rates / lines_of(places, result.lines), 1.0)
-    if not (flows.source.floats("intended") > 0).all() or np.isnan(shares).any():
-        return np.ones(1)  # tcp intends nothing that it could fall short of
+    known = (flows.source.floats("intended") > 0).all() and not np.isnan(shares).any()
+    if not known or not transports.of(result.entry["transport"]).frames:
+        return np.ones(1)  # what tcp intends is what the network lets it
     if shares.min(initial=1.0) >= ALIKE * shares.max(initial=0.0):
         return np.ones(1)
     by_name = dict(zip(places.names, shares.tolist(), strict=True))
