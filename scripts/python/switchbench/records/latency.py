@@ -108,7 +108,8 @@ class Histogram:
             return
         middles = dict(self.moved)
         for index, number in self.buckets.items():
-            middles[_middle(index)] = middles.get(_middle(index), 0) + number
+            middle = _middle(index)
+            middles[middle] = middles.get(middle, 0) + number
         yield from sorted(middles.items())
 
     def merge(self, other: Histogram) -> None:
