@@ -163,7 +163,7 @@ static const struct battery_refusal refusals[] = {
     {uc_send, "uc has write"},
     {too_deep, "out of range"},
     {too_large_for_ud, "a message is one packet"},
-    {read_back, "a read goes one way"},
+    {read_back, "the source of a read posts nothing"},
     {several_pairs_back, "leave queue_pairs out"},
     {plain_back, "set immediate: true"},
 };
