@@ -7,9 +7,6 @@
 
 #include "addresses.h"
 
-#include <rte_mbuf.h>
-#include <rte_ring.h>
-
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -23,28 +20,18 @@
 #define BLOCK 3
 #define RATE 10000
 #define FRAMES 250u
-#define START_NS NS_PER_S
+#define START_NS RING_PAIR_START_NS
 #define STEP_NS (10 * NS_PER_US)
 
-static struct ring_pair pair;
 static struct dpdk_options options;
 
 static struct phase phase_of(enum traffic traffic)
 {
-    return (struct phase){
-        .tag = 7,
-        .traffic = traffic,
-        .probes = 3,
-        .sizes = {64},
-        .size_count = 1,
-        .load = {.rate_fps = 100000},
-        .burst = {.frames = FRAMES, .own_frames = FRAMES, .count = 1},
-        .options = &options,
-        .start_ns = START_NS,
-        .open_ns = START_NS,
-        .close_ns = CLOCK_NEVER,
-        .stop_ns = CLOCK_NEVER,
-    };
+    struct phase phase = ring_pair_phase(traffic, 64, 100000, &options);
+
+    phase.probes = 3;
+    phase.burst = (struct burst_options){.frames = FRAMES, .own_frames = FRAMES, .count = 1};
+    return phase;
 }
 
 static void expect_address(const uint8_t *at, unsigned port, uint32_t number)
@@ -74,7 +61,7 @@ static void begin(enum traffic traffic)
 {
     const struct phase phase = phase_of(traffic);
 
-    ring_pair_connect(&pair, &phase);
+    ring_pair_connect(&phase);
 }
 
 /* Its announcement, and one frame from each address to the port that will send to it. */
@@ -96,7 +83,7 @@ static void a_port_that_receives_makes_its_addresses_known(void **state)
     assert_null(take(1));
     rte_pktmbuf_free(take(0)); /* whoever only sends has its announcement alone */
     assert_null(take(0));
-    ring_pair_destroy(&pair);
+    ring_pair_destroy();
 }
 
 /* Learning frames that were due too long before they could be sent. */
@@ -140,8 +127,7 @@ static void learning_keeps_to_its_rate(void **state)
     assert_int_equal(transport_dpdk.connect(pair.lanes[1], NS_PER_S, &err), 0);
     assert_int_equal(rte_ring_count(pair.rings.sent[1]), 1 + ADDRESSES);
     assert_true(learning_late() == 0);
-    for (struct rte_mbuf *frame = take(1); frame != NULL; frame = take(1))
-        rte_pktmbuf_free(frame);
+    ring_pair_lose_sent(1);
     transport_dpdk.destroy(pair.lanes[1]);
 }
 
@@ -153,43 +139,34 @@ static void nothing_is_learned_for_a_probe(void **state)
     assert_int_equal(rte_ring_count(pair.rings.sent[1]), 1);
     rte_pktmbuf_free(take(0));
     rte_pktmbuf_free(take(1));
-    ring_pair_destroy(&pair);
+    ring_pair_destroy();
 }
 
-/* Hands over what port 0 has sent, and looks at it; returns how many frames that were. */
-static uint32_t pass_on(uint32_t already)
+static uint32_t frames;
+
+static bool has_its_addresses(const struct rte_mbuf *frame, int64_t now_ns)
 {
     static const uint8_t group[FRAME_MAC] = FRAME_MULTICAST;
-    struct rte_mbuf *frame;
+    const uint8_t *at = rte_pktmbuf_mtod(frame, const uint8_t *);
 
-    for (; (frame = take(0)) != NULL; already++) {
-        const uint8_t *at = rte_pktmbuf_mtod(frame, const uint8_t *);
-
-        if (options.destination == DESTINATION_MULTICAST)
-            assert_memory_equal(at, group, sizeof group);
-        else
-            expect_address(at, 1, FIRST + already % ADDRESSES);
-        expect_address(at + FRAME_MAC, 0, 0);
-        assert_int_equal(rte_ring_enqueue(pair.rings.received[1], frame), 0);
-    }
-    return already;
+    (void)now_ns;
+    if (options.destination == DESTINATION_MULTICAST)
+        assert_memory_equal(at, group, sizeof group);
+    else
+        expect_address(at, 1, FIRST + frames % ADDRESSES);
+    expect_address(at + FRAME_MAC, 0, 0);
+    frames++;
+    return true;
 }
 
+/* Sends all, each frame looked at on its way; returns how many they were. */
 static uint32_t play(void)
 {
-    uint32_t frames = 0;
-
-    while (rte_ring_count(pair.rings.sent[0]) > 0)
-        rte_pktmbuf_free(take(0));
-    while (rte_ring_count(pair.rings.sent[1]) > 0)
-        rte_pktmbuf_free(take(1));
     for (unsigned i = 0; i < 2; i++)
-        transport_dpdk.start(pair.lanes[i], START_NS);
-    for (int64_t now_ns = START_NS; now_ns < START_NS + 5 * NS_PER_MS; now_ns += STEP_NS) {
-        transport_dpdk.poll(pair.lanes[0], now_ns);
-        frames = pass_on(frames);
-        transport_dpdk.poll(pair.lanes[1], now_ns);
-    }
+        ring_pair_lose_sent(i); /* what introduces the ports */
+    ring_pair_start(START_NS);
+    frames = 0;
+    ring_pair_poll(START_NS, START_NS + 5 * NS_PER_MS, STEP_NS, has_its_addresses);
     for (unsigned i = 0; i < 2; i++)
         transport_dpdk.account(pair.lanes[i]);
     return frames;
@@ -203,7 +180,7 @@ static void frames_go_to_the_addresses_in_turn(void **state)
     assert_int_equal(play(), FRAMES);
     assert_int_equal(pair.sides[1].live.frames, FRAMES);
     assert_int_equal(pair.counts[1].misdelivered + pair.counts[1].foreign, 0);
-    ring_pair_destroy(&pair);
+    ring_pair_destroy();
 }
 
 /* One frame goes to all, and is of both flows of its sender. */
@@ -239,7 +216,7 @@ static void frames_to_all_are_sent_once(void **state)
     assert_int_equal(further.live.frames, FRAMES);
     assert_int_equal(further.intended, FRAMES);
     assert_int_equal(further.first_ns, START_NS);
-    ring_pair_destroy(&pair);
+    ring_pair_destroy();
 }
 
 /* Of another station, in a phase with frames to all: its sender's, and not the port's own. */
@@ -309,14 +286,7 @@ static void pause_frames_that_no_mac_took_are_counted(void **state)
     assert_int_equal(after.pause_received - before.pause_received, 2);
     assert_int_equal(pair.counts[1].foreign, 1);
     rte_pktmbuf_free(take(1));
-    ring_pair_destroy(&pair);
-}
-
-static int open_ports(void **state)
-{
-    (void)state;
-    ring_pair_open(&pair, false);
-    return 0;
+    ring_pair_destroy();
 }
 
 static int default_options(void **state)
@@ -335,13 +305,6 @@ static int default_options(void **state)
     return 0;
 }
 
-static int close_ports(void **state)
-{
-    (void)state;
-    ring_pair_close(&pair);
-    return 0;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -354,5 +317,5 @@ int main(void)
         cmocka_unit_test_setup(pause_frames_that_no_mac_took_are_counted, default_options),
     };
 
-    return cmocka_run_group_tests_name("dpdk_addresses", tests, open_ports, close_ports);
+    return cmocka_run_group_tests_name("dpdk_addresses", tests, ring_pair_open, ring_pair_close);
 }

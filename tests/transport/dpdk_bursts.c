@@ -5,12 +5,6 @@
  */
 #include "ring_pair.h"
 
-#include "frame.h"
-
-#include <rte_cycles.h>
-#undef NS_PER_S /* DPDK's, of another type than clock.h's */
-#include "clock.h"
-
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -22,42 +16,27 @@
 #define FRAME_NS 1000 /* from one frame to the next at that rate */
 #define FRAMES 500
 #define GAP_NS (3 * NS_PER_MS)
-#define START_NS NS_PER_S
+#define START_NS RING_PAIR_START_NS
 #define STEP_NS 250
-
-static struct ring_pair pair;
 
 /* `stop_ns`: of a count of 0. */
 static void begin(uint64_t count, int64_t stop_ns)
 {
     static const struct dpdk_options options = {
         .header = HEADER_L2, .udp_sources = 1, .burst = 32, .catch_up = 8, .dither = 1};
-    const struct phase phase = {
-        .tag = 7,
-        .traffic = TRAFFIC_BURST,
-        .sizes = {SIZE},
-        .size_count = 1,
-        .load = {.rate_fps = FPS},
-        .burst = {.frames = FRAMES, .own_frames = FRAMES, .gap_ns = GAP_NS, .count = count},
-        .options = &options,
-        .start_ns = START_NS,
-        .open_ns = START_NS,
-        .close_ns = stop_ns,
-        .stop_ns = stop_ns,
-    };
+    struct phase phase = ring_pair_phase(TRAFFIC_BURST, SIZE, FPS, &options);
 
-    ring_pair_connect(&pair, &phase);
-    for (unsigned i = 0; i < 2; i++)
-        transport_dpdk.start(pair.lanes[i], START_NS);
+    phase.burst = (struct burst_options){
+        .frames = FRAMES, .own_frames = FRAMES, .gap_ns = GAP_NS, .count = count};
+    phase.close_ns = phase.stop_ns = stop_ns;
+    ring_pair_connect(&phase);
+    ring_pair_start(START_NS);
 }
 
 /* Polls both ends until a time; returns how many frames have come by then. */
 static uint64_t poll_until(int64_t from_ns, int64_t until_ns)
 {
-    for (int64_t now_ns = from_ns; now_ns < until_ns; now_ns += STEP_NS) {
-        transport_dpdk.poll(pair.lanes[0], now_ns);
-        transport_dpdk.poll(pair.lanes[1], now_ns);
-    }
+    ring_pair_poll(from_ns, until_ns, STEP_NS, NULL);
     transport_dpdk.account(pair.lanes[1]);
     return pair.sides[1].live.frames;
 }
@@ -70,7 +49,7 @@ static void end(uint64_t frames)
     assert_int_equal(pair.sides[0].intended, frames);
     assert_int_equal(pair.sides[1].live.frames, frames);
     assert_true(pair.lanes[0]->tx_done);
-    ring_pair_destroy(&pair);
+    ring_pair_destroy();
 }
 
 static void one_burst_has_its_frames_and_is_over(void **state)
@@ -143,21 +122,7 @@ static void a_stop_that_is_moved_cuts_a_burst(void **state)
     assert_int_equal(pair.sides[0].live.frames, 100);
     assert_int_equal(pair.sides[0].intended, 2 * FRAMES);
     assert_int_equal(pair.sides[1].live.frames, 100);
-    ring_pair_destroy(&pair);
-}
-
-static int open_ports(void **state)
-{
-    (void)state;
-    ring_pair_open(&pair, true);
-    return 0;
-}
-
-static int close_ports(void **state)
-{
-    (void)state;
-    ring_pair_close(&pair);
-    return 0;
+    ring_pair_destroy();
 }
 
 int main(void)
@@ -170,5 +135,6 @@ int main(void)
         cmocka_unit_test(a_stop_that_is_moved_cuts_a_burst),
     };
 
-    return cmocka_run_group_tests_name("dpdk_bursts", tests, open_ports, close_ports);
+    return cmocka_run_group_tests_name("dpdk_bursts", tests, ring_pair_open_crossed,
+                                       ring_pair_close);
 }

@@ -3,16 +3,10 @@
  * Frames whose sequence number was forged, between two lanes over rings that are polled with times
  * of our own.
  */
-#include "dpdk_options.h"
 #include "ring_pair.h"
 #include "signature.h"
 
-#include <rte_cycles.h>
-#undef NS_PER_S /* DPDK's, of another type than clock.h's */
 #include "forged_cases.h"
-
-#include <rte_mbuf.h>
-#include <rte_ring.h>
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -24,7 +18,6 @@
 
 #define PAYLOAD 14u /* of l2 */
 
-static struct ring_pair pair;
 static int64_t now_ns;
 static uint64_t sent_count;
 
@@ -53,9 +46,8 @@ static int begin(void **state)
     const struct phase phase = forged_phase(&options);
 
     (void)state;
-    ring_pair_connect(&pair, &phase);
-    for (unsigned rank = 0; rank < 2; rank++)
-        transport_dpdk.start(pair.lanes[rank], FORGED_START_NS / 2);
+    ring_pair_connect(&phase);
+    ring_pair_start(FORGED_START_NS / 2);
     now_ns = FORGED_START_NS;
     lose_sent(); /* what introduces the ports */
     sent_count = 0;
@@ -68,7 +60,7 @@ static int end(void **state)
     lose_sent();
     transport_dpdk.account(pair.lanes[0]);
     assert_int_equal(pair.sides[0].live.frames, sent_count);
-    ring_pair_destroy(&pair);
+    ring_pair_destroy();
     for (unsigned rank = 0; rank < 2; rank++) {
         struct rte_mbuf *frame;
 
@@ -155,16 +147,8 @@ static int begin_without_line(void **state)
 
 static int open_rings(void **state)
 {
-    (void)state;
-    ring_pair_open(&pair, false);
+    ring_pair_open(state);
     pair.confs[0].line_rate_bps = pair.confs[1].line_rate_bps = FORGED_LINE_BPS;
-    return 0;
-}
-
-static int close_rings(void **state)
-{
-    (void)state;
-    ring_pair_close(&pair);
     return 0;
 }
 
@@ -181,7 +165,7 @@ int main(void)
         .begin_without_line = begin_without_line,
         .end = end,
         .open = open_rings,
-        .close = close_rings,
+        .close = ring_pair_close,
     };
 
     return forged_cases_run(&forged_bed);

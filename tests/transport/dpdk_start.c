@@ -5,15 +5,6 @@
  */
 #include "ring_pair.h"
 
-#include "frame.h"
-
-#include <rte_cycles.h>
-#undef NS_PER_S /* DPDK's, of another type than clock.h's */
-#include "clock.h"
-
-#include <rte_mbuf.h>
-#include <rte_ring.h>
-
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -21,36 +12,23 @@
 
 #include <cmocka.h>
 
-#define TAG 7
 #define SIZE 128
 #define FPS 1000
 #define PROBES 3
-#define START_NS NS_PER_S
+#define START_NS RING_PAIR_START_NS
 #define END_NS (START_NS + 200 * NS_PER_MS)
 #define STEP_NS (NS_PER_MS / 4)
-
-static struct ring_pair pair;
 
 /* Both are connected, as before a barrier, and the sender's worker is at its lane. */
 static void begin(enum traffic traffic, double fps)
 {
     static const struct dpdk_options options = {
         .header = HEADER_L2, .udp_sources = 1, .burst = 32, .catch_up = 8};
-    const struct phase phase = {
-        .tag = TAG,
-        .traffic = traffic,
-        .probes = PROBES,
-        .sizes = {SIZE},
-        .size_count = 1,
-        .load = {.rate_fps = fps},
-        .options = &options,
-        .start_ns = START_NS,
-        .open_ns = START_NS,
-        .close_ns = END_NS,
-        .stop_ns = END_NS,
-    };
+    struct phase phase = ring_pair_phase(traffic, SIZE, fps, &options);
 
-    ring_pair_connect(&pair, &phase);
+    phase.probes = PROBES;
+    phase.close_ns = phase.stop_ns = END_NS;
+    ring_pair_connect(&phase);
     transport_dpdk.start(pair.lanes[0], START_NS);
 }
 
@@ -68,7 +46,7 @@ static void end(uint64_t least)
     assert_true(pair.sides[0].live.frames >= least);
     assert_int_equal(pair.sides[1].live.frames, pair.sides[0].live.frames);
     assert_int_equal(pair.counts[1].foreign, 0);
-    ring_pair_destroy(&pair);
+    ring_pair_destroy();
 }
 
 /* Its worker comes 40 ms after the start, and finds them in the ring. */
@@ -117,20 +95,6 @@ static void probes_are_spread(void **state)
     end(PROBES);
 }
 
-static int open_ports(void **state)
-{
-    (void)state;
-    ring_pair_open(&pair, true);
-    return 0;
-}
-
-static int close_ports(void **state)
-{
-    (void)state;
-    ring_pair_close(&pair);
-    return 0;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -139,5 +103,6 @@ int main(void)
         cmocka_unit_test(probes_are_spread),
     };
 
-    return cmocka_run_group_tests_name("dpdk_start", tests, open_ports, close_ports);
+    return cmocka_run_group_tests_name("dpdk_start", tests, ring_pair_open_crossed,
+                                       ring_pair_close);
 }

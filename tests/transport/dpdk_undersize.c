@@ -7,11 +7,6 @@
 
 #include "frame.h"
 
-#include <rte_mbuf.h>
-#include <rte_ring.h>
-#undef NS_PER_S /* DPDK's, of another type than clock.h's */
-#include "clock.h"
-
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -20,28 +15,28 @@
 
 #include <cmocka.h>
 
-#define START_NS NS_PER_S
+#define START_NS RING_PAIR_START_NS
 #define FRAMES 50u
 
-static struct ring_pair pair;
 static struct dpdk_options options = {
     .header = HEADER_L2, .udp_sources = 1, .burst = 32, .catch_up = 8, .addresses = 1};
 
 static struct phase phase_of(uint32_t size)
 {
-    return (struct phase){
-        .tag = 7,
-        .traffic = TRAFFIC_BURST,
-        .sizes = {size},
-        .size_count = 1,
-        .load = {.rate_fps = 1e5},
-        .burst = {.frames = FRAMES, .own_frames = FRAMES, .count = 1},
-        .options = &options,
-        .start_ns = START_NS,
-        .open_ns = START_NS,
-        .close_ns = CLOCK_NEVER,
-        .stop_ns = CLOCK_NEVER,
-    };
+    struct phase phase = ring_pair_phase(TRAFFIC_BURST, size, 1e5, &options);
+
+    phase.burst = (struct burst_options){.frames = FRAMES, .own_frames = FRAMES, .count = 1};
+    return phase;
+}
+
+static uint32_t sent;
+
+static bool has_its_size(const struct rte_mbuf *frame, int64_t now_ns)
+{
+    (void)now_ns;
+    sent++;
+    assert_int_equal(rte_pktmbuf_pkt_len(frame), pair.phase.sizes[0] - FRAME_FCS);
+    return true;
 }
 
 static void short_frames_are_sent_and_counted_as_they_are(void **state)
@@ -52,32 +47,18 @@ static void short_frames_are_sent_and_counted_as_they_are(void **state)
     options.undersize = true;
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
         const struct phase phase = phase_of(sizes[i]);
-        uint32_t sent = 0;
 
-        ring_pair_connect(&pair, &phase);
-        for (unsigned rank = 0; rank < 2; rank++) {
-            void *announced;
-
-            while (rte_ring_dequeue(pair.rings.sent[rank], &announced) == 0)
-                rte_pktmbuf_free(announced);
-            transport_dpdk.start(pair.lanes[rank], START_NS);
-        }
-        for (int64_t now_ns = START_NS; now_ns < START_NS + NS_PER_MS; now_ns += 1000) {
-            void *frame;
-
-            transport_dpdk.poll(pair.lanes[0], now_ns);
-            for (; rte_ring_dequeue(pair.rings.sent[0], &frame) == 0; sent++) {
-                assert_int_equal(rte_pktmbuf_pkt_len((struct rte_mbuf *)frame),
-                                 sizes[i] - FRAME_FCS);
-                assert_int_equal(rte_ring_enqueue(pair.rings.received[1], frame), 0);
-            }
-            transport_dpdk.poll(pair.lanes[1], now_ns);
-        }
+        ring_pair_connect(&phase);
+        for (unsigned rank = 0; rank < 2; rank++)
+            ring_pair_lose_sent(rank); /* what introduces the ports */
+        ring_pair_start(START_NS);
+        sent = 0;
+        ring_pair_poll(START_NS, START_NS + NS_PER_MS, NS_PER_US, has_its_size);
         transport_dpdk.account(pair.lanes[1]);
         assert_int_equal(sent, FRAMES);
         assert_int_equal(pair.sides[1].live.frames, FRAMES);
         assert_int_equal(pair.sides[1].live.frame_bytes, FRAMES * sizes[i]);
-        ring_pair_destroy(&pair);
+        ring_pair_destroy();
     }
 }
 
@@ -112,20 +93,6 @@ static void others_are_refused(void **state)
     }
 }
 
-static int open_ports(void **state)
-{
-    (void)state;
-    ring_pair_open(&pair, false);
-    return 0;
-}
-
-static int close_ports(void **state)
-{
-    (void)state;
-    ring_pair_close(&pair);
-    return 0;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -133,5 +100,5 @@ int main(void)
         cmocka_unit_test(others_are_refused),
     };
 
-    return cmocka_run_group_tests_name("dpdk_undersize", tests, open_ports, close_ports);
+    return cmocka_run_group_tests_name("dpdk_undersize", tests, ring_pair_open, ring_pair_close);
 }
