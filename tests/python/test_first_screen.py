@@ -11,6 +11,7 @@ import pytest
 from rich.console import Console
 
 from golden import NAMES, kept_summary, unpack
+from switchbench.render.findings import findings
 from switchbench.render.first_screen import AtLoad, bypasses, lines, named, ports_at_load
 from switchbench.render.terminal.table import SummaryPrinter
 
@@ -151,3 +152,30 @@ def test_ports_at_the_load_asked(tmp_path: Path) -> None:
     assert ports_at_load(named(summary)) == AtLoad(7, 7, 8)
     assert ports_at_load(named(kept_summary(unpack("tree", tmp_path)))) == AtLoad(0, 0, 16)
     assert ports_at_load(named(kept_summary(unpack("imb", tmp_path)))) is None
+
+
+def test_sentences_that_differ_in_numbers_alone_are_one_finding(tmp_path: Path) -> None:
+    """A search has a hundred trials, and each of them may be above the line."""
+    summary = kept_summary(unpack(NAMES[0], tmp_path))
+    summary |= {"errors": [], "findings": [], "not_measured": [], "trials": []}
+    summary["warnings"] = [
+        f"{port}: 100.{trial} % of its line rate delivered to it in trial {trial} pairs phase 0"
+        for port in ("node1:e0", "node2:e0")
+        for trial in range(1, 40)
+    ]
+    first, second = findings(summary)
+    assert first.text.startswith("node1:e0: 100.1 % of its line rate")
+    assert first.text.endswith("(and 38 more of this kind)")
+    assert second.text.startswith("node2:e0: ")
+    assert list(first.parts + second.parts) == summary["warnings"]
+
+
+def test_a_suite_has_no_worst_port(tmp_path: Path) -> None:
+    """Its trials have any load, and lose frames on purpose."""
+    summary = kept_summary(unpack("matrices", tmp_path))
+    summary["searches"] = [{"goal": "ndr"}]
+    summary["trials"][0]["lost_frames"] = 12
+    found = {line.label: line for line in lines(named(summary))}
+    assert "Worst port" not in found
+    assert found["Lost"].value != "0"
+    assert found["Lost"].style is None

@@ -25,6 +25,7 @@ from switchbench.cli.run import announce
 from switchbench.plan.compile import refuse_too_long
 from switchbench.render import suite_notes
 from switchbench.render.report import standards_page
+from switchbench.render.report.figure import unpacked
 from switchbench.render.report.figures.suite import figures
 from switchbench.render.tables.suite import TABLES
 from switchbench.run.controller.device_reset import DeviceReset
@@ -322,10 +323,46 @@ def test_the_graphs_are_drawn_with_the_theoretical_line(tmp_path: Path, name: st
     assert set(drawn) == {each for each in FIGURES if each.startswith(name)}
     rates = next(figure for each, figure in drawn.items() if not each.endswith("loss-rate"))
     assert rates.data[0]["name"] == "theoretical max"
-    assert list(rates.data[0]["x"]) == [64, 1518]
+    sizes, max_fps = (unpacked(rates.data[0][axis]) for axis in "xy")
+    assert (sizes[0], sizes[-1]) == (64, 1518)
+    # A curve: line rate / (8 x (size + 20)) at each size between the two.
+    assert max_fps * 8 * (sizes + 20) == pytest.approx(run.site.ports[0].line_rate_bps)
     if name == "rfc2544":
         losses = drawn["rfc2544-loss-rate"].layout
         assert losses["xaxis"]["range"] == losses["yaxis"]["range"] == [0, 100]
+
+
+@needs_engine
+def test_a_report_begins_with_what_the_suite_came_to(tmp_path: Path) -> None:
+    text = FOUR + "suite: rfc2544\nframe_sizes: [512, 1518]\nsubtests: [throughput, recovery]\n"
+    course = measured(compile_text(tmp_path, text), forwards(100.0))
+    summary = {
+        "suite": {"name": "rfc2544", "parameters": {}, "subtests": suite_entries(course)},
+        "ports": [],
+    }
+    assert suite_notes.headline(summary) == "RFC 2544: 2 of 2 tests complete"
+    notes = {title: lines for title, lines, _ in suite_notes.suite_notes(summary)}
+    assert notes["Excluded"] == [
+        "recovery pairs, 512 B frames, 1518 B frames: Excluded: the device forwards this size at "
+        "the max rate: no overload."
+    ]
+    assert suite_notes.performance(summary) in notes["Statements"]
+    assert suite_notes.performance(summary).startswith("Performance: 4,699 frames/s per port")
+    course = measured(compile_text(tmp_path, text), forwards(100.0), trials=1)
+    summary["suite"]["subtests"] = suite_entries(course)
+    assert suite_notes.headline(summary) == "RFC 2544: 0 of 2 tests complete"
+
+
+def test_the_loads_of_one_search_are_its_headline() -> None:
+    ends = {"load_unit": "% of line", "regular": True}
+    found = [
+        {"goal": goal, "relevant_lower_bound": load} | ends
+        for goal, load in (("ndr", 61.12), ("pdr", 61.74))
+    ]
+    assert suite_notes.headline({"searches": found}) == "NDR 61.12 % of line, PDR 61.74 % of line"
+    found[1]["regular"] = False
+    assert suite_notes.headline({"searches": found}) == "1 of 2 goals reached"
+    assert suite_notes.headline({}) is None
 
 
 # --- recovery ------------------------------------------------------------------------------------

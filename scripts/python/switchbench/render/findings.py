@@ -4,6 +4,7 @@ result, the first screen and the page."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -48,7 +49,22 @@ def findings(summary: SummaryDocument) -> list[Said]:
     found += [Said(WARNING, sentence) for sentence in summary["warnings"]]
     found += [Said(WARNING, f"not measured: {sentence}") for sentence in summary["not_measured"]]
     found += _tester_limited(summary["trials"])
-    return sorted(found, key=lambda one: SEVERITIES.index(one.severity))
+    return sorted(_together(found), key=lambda one: SEVERITIES.index(one.severity))
+
+
+def _together(found: Sequence[Said]) -> Iterator[Said]:
+    """Sentences on one port that differ in numbers alone, as those of a search's trials, are one
+    finding."""
+    alike: dict[tuple[str, str, str], list[Said]] = {}
+    for one in found:
+        name, _, rest = one.text.partition(": ")
+        alike.setdefault((one.severity, name, re.sub(r"\d[\d.,]*", "0", rest)), []).append(one)
+    for some in alike.values():
+        if len(some) == 1:
+            yield some[0]
+        else:
+            text = f"{some[0].text} (and {len(some) - 1:,} more of this kind)"
+            yield Said(some[0].severity, text, tuple(one.text for one in some))
 
 
 def counts(found: Sequence[Said]) -> str:

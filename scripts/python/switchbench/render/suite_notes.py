@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from ..base import format
@@ -14,6 +14,8 @@ Summary = Mapping[str, Any]
 SENTENCES = ("Set-up", "Performance", "Parameters", "Deviations")
 """What the sentences begin with, or are listed below."""
 
+_SHOWN = 2  # searches whose loads fit a headline
+
 Note = tuple[str, list[str], str]  # title, sentences, style
 
 
@@ -23,9 +25,41 @@ def suite_notes(summary: Summary) -> Iterator[Note]:
     if suite is None:
         return
     yield "Statements", list(statements(summary, suite)), ""
-    gaps = list(dict.fromkeys(_gaps(summary)))
+    excluded = list(_outcomes(summary, lambda entry: entry["complete"] and not has_values(entry)))
+    if excluded:
+        yield "Excluded", excluded, ""
+    gaps = list(_outcomes(summary, lambda entry: not entry["complete"]))
     if gaps:
         yield "Not measured as the document asks", gaps, "yellow"
+
+
+def headline(summary: Summary) -> str | None:
+    """What a suite came to, in a few words; None where none was run."""
+    suite = suite_of(summary)
+    if suite is None:
+        searches = summary.get("searches") or []
+        found = [entry for entry in searches if entry["regular"]]
+        if len(found) < len(searches) or len(found) > _SHOWN:
+            return f"{len(found)} of {format.of(len(searches), 'goal')} reached"
+        return (
+            ", ".join(
+                f"{entry['goal'].upper()} {format.digits(entry['relevant_lower_bound'])} "
+                f"{entry['load_unit']}"
+                for entry in found
+            )
+            or None
+        )
+    complete: dict[str, bool] = {}
+    for entry in summary["suite"]["subtests"]:
+        complete[entry["subtest"]] = complete.get(entry["subtest"], True) and entry["complete"]
+    return (
+        f"{suite.document}: {sum(complete.values())} of {format.of(len(complete), 'test')} complete"
+    )
+
+
+def has_values(entry: Mapping[str, Any]) -> bool:
+    """Whether any row of a subtest's entry has a value."""
+    return any(value is not None for row in entry["rows"] for value in row.values())
 
 
 def suite_of(summary: Summary) -> Suite | None:
@@ -43,20 +77,8 @@ def statements(summary: Summary, suite: Suite) -> Iterator[str]:
         f"Set-up: {format.of(len(ports), 'port')}, Ethernet frames over {carriers}, at a constant "
         "interval; section Ports has line rates and links."
     )
-    rates = [
-        (entry["size"], row)
-        for entry in entries
-        if entry["subtest"] == "throughput"
-        for row in entry["rows"]
-        if row.get("throughput") is not None
-    ]
-    if rates:
-        size, row = min(rates, key=lambda rate: rate[0])
-        yield (
-            f"Performance: {format.count(round(row['throughput']))} frames/s per port with frames "
-            f"of {size} bytes, of {format.count(round(row['theoretical_max']))} that the medium "
-            f"carries ({row['throughput_percent']:.2f} %), Ethernet over {carriers}."
-        )
+    if said := performance(summary):
+        yield said
     asked = summary["suite"]["parameters"]
     yield (
         "Parameters: "
@@ -65,8 +87,32 @@ def statements(summary: Summary, suite: Suite) -> Iterator[str]:
     )
 
 
-def _gaps(summary: Summary) -> Iterator[str]:
+def performance(summary: Summary) -> str:
+    """The throughput at the lowest size, as RFC 2544, 26.1, wants it; empty: none was found."""
+    rates = [
+        (entry["size"], entry["transport"], row)
+        for entry in (summary.get("suite") or {}).get("subtests", [])
+        if entry["subtest"] == "throughput"
+        for row in entry["rows"]
+        if row.get("throughput") is not None
+    ]
+    if not rates:
+        return ""
+    size, carrier, row = min(rates, key=lambda rate: rate[0])
+    return (
+        f"Performance: {format.count(round(row['throughput']))} frames/s per port with frames "
+        f"of {size} bytes, of {format.count(round(row['theoretical_max']))} that the medium "
+        f"carries ({row['throughput_percent']:.2f} %), Ethernet over {carrier}."
+    )
+
+
+def _outcomes(summary: Summary, is_meant: Callable[[Mapping[str, Any]], bool]) -> Iterator[str]:
+    """How these ended: a sentence for all sizes that ended alike."""
+    alike: dict[tuple[str, str], list[str]] = {}
     for entry in summary["suite"]["subtests"]:
-        if not entry["complete"]:
-            variant = f" {entry['variant']}" if entry["variant"] else ""
-            yield f"{entry['subtest']}{variant}, {format.size(entry)}: {entry['outcome']}"
+        if is_meant(entry):
+            what = " ".join(filter(None, (entry["subtest"], entry["variant"])))
+            sizes = alike.setdefault((what, entry["outcome"]), [])
+            sizes.append(format.size(entry))
+    for (what, outcome), sizes in alike.items():
+        yield f"{what}, {', '.join(dict.fromkeys(sizes))}: {outcome}"

@@ -151,12 +151,14 @@ class _Page:
 
 
 def _foremost(figures: list[Figure]) -> Figure | None:
-    """The one for the first screen."""
+    """The one for the first screen: a suite's own, if it was one."""
+    if any(figure.section == s.SUITE for figure in figures):
+        return next(figure for figure in figures if figure.section == s.SUITE)
     for kind in _FOREMOST:
         for figure in figures:
-            if figure.name.startswith(kind) and figure.section not in (s.LOSS, s.SUITE):
+            if figure.name.startswith(kind) and figure.section != s.LOSS:
                 return figure
-    return next((figure for figure in figures if figure.section != s.SUITE), None)
+    return next(iter(figures), None)
 
 
 def _configuration(directory: Path) -> Details | None:

@@ -16,7 +16,7 @@ from ...records.document.summary import SummaryDocument
 from ...records.document.trials import PlanEntry
 from .. import first_screen
 from ..findings import ERROR, INFO, WARNING, findings
-from ..suite_notes import suite_notes, suite_of
+from ..suite_notes import headline, performance, suite_notes, suite_of
 from .figure import Figure
 from .frame import Details, Facts, Glance, Part, Sentences, Tile, Words
 
@@ -56,8 +56,10 @@ def glance(summary: SummaryDocument, figure: Figure | None = None) -> Glance:
     tiles = [
         replace(t, text=every[0].text) if every and t.label == "Findings" else t for t in tiles
     ]
-    tiles += _slowest(summary)
-    found, verdict = first_screen.ports_at_load(summary), summary.get("verdict")
+    suite, verdict = headline(summary), summary.get("verdict")
+    # The trials of a suite have any load: no port is to hold one in all of them.
+    found = None if suite else first_screen.ports_at_load(summary)
+    tiles += [] if suite else _slowest(summary)
     count = f"{found.every} of {format.of(found.ports, 'port')}" if found else ""
     rate = f"at {_load(summary)}"
     median = f"{found.median} in the median phase" if found else ""
@@ -70,7 +72,10 @@ def glance(summary: SummaryDocument, figure: Figure | None = None) -> Glance:
         return Glance(result.value, said, tiles, word, _SIGNS[word], figure)
     said = f"No verdict: no clause is required (expect). {result.said}."
     if found is None:
-        return Glance(str(summary["status"]).capitalize(), said, tiles, figure=figure)
+        title = suite or str(summary["status"]).capitalize()
+        return Glance(
+            title, " ".join(filter(None, (performance(summary), said))), tiles, figure=figure
+        )
     return Glance(f"{count} {rate}", f"In every phase; {median}. {said}", tiles, figure=figure)
 
 
@@ -201,6 +206,10 @@ def suite(summary: SummaryDocument) -> list[Part | None]:
     notes = [sentences(title, lines) for title, lines, _ in suite_notes(summary)]
     asked = [f"{one.word} ({one.section}): {one.asks}: {one.where}" for one in found.statements]
     return [
+        Words(
+            f"{found.title}: what each table is, and the measures' names in clauses, are in "
+            "doc/reference/standards.md."
+        ),
         *notes,
         sentences("Deviations from the document", found.deviations),
         Details(

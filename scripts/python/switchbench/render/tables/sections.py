@@ -6,8 +6,8 @@ from __future__ import annotations
 
 GLANCE = "At a glance"
 VERDICT = "Verdict"
+SUITE = "Suite"
 FINDINGS = "Findings"
-SUITE = "Tests of the document"
 RESULTS = "Results"
 NODES = "Throughput by number of nodes"
 PAIRS = "Pairs"

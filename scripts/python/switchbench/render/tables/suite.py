@@ -42,7 +42,14 @@ def _table(suite: Suite, subtest: Subtest) -> Spec:
             text("matrix", "variant", fold=True, about="Which ports send to which"),
             *map(_column, subtest.values),
             text("network", "networks", fold=True, output=PAGE, about="Of the ports"),
-            text("outcome", "outcome", output=PAGE, about="How the subtest ended"),
+            text(
+                "outcome",
+                "outcome",
+                fold=True,
+                silent=True,
+                output=PAGE,
+                about="How the subtest ended",
+            ),
         ),
         entries,
     )

@@ -21,7 +21,7 @@ from ...base import format
 from ...base.model import SCHEDULE
 from .. import first_screen
 from ..findings import ERROR, INFO, WARNING, findings
-from ..suite_notes import suite_notes, suite_of
+from ..suite_notes import has_values, suite_notes, suite_of
 from ..tables import judged, ports, results, suite
 from ..tables.columns import phase_name, plan_title
 from . import parts
@@ -83,7 +83,9 @@ class SummaryPrinter:
     def _suite(self) -> None:
         """The tables of a document's suite, and what they lack."""
         for spec in suite.TABLES:
-            show(spec.on_terminal(spec.entries(self._summary)), self._console, spec.title)
+            # A row without values is among the notes, with the reason.
+            rows = [row for row in spec.entries(self._summary) if has_values(row)]
+            show(spec.on_terminal(rows), self._console, spec.title)
         for title, lines, style in suite_notes(self._summary):
             listed(self._console, title, lines, style)
 

@@ -8,21 +8,25 @@ from dataclasses import replace
 from itertools import groupby
 from typing import Any
 
+import numpy as np
+
 from ....analysis.data import Measured
-from ....search.suites.declaration import Subtest
+from ....search.suites.declaration import OVERHEAD_BYTES, Subtest
 from ...suite_notes import suite_of
 from ...tables import sections
 from ..chart import ChartAxis, ChartSpec, Panel, Trace
 from ..figure import Figure
 
+_CURVE = 200  # points
+_ROUND = [digit * 10**power for power in range(10) for digit in (1, 2, 5)]  # frames/s
 _SPAN = {"range": [0, 100], "rangemode": "normal"}
 _RATES = ChartSpec(
     "suite", "frame rate over frame size",
     "Rate of a port by frame size: what was measured, and the theoretical max of the medium, line "
     "rate / (8 x (size + 20)).",
     sections.SUITE, "line",
-    ChartAxis("Frame size, bytes", "size", "linear"),
-    ChartAxis("Frames/s", "rate", "counts"), "{size:d} B: {rate} frames/s",
+    ChartAxis("Frame size, bytes", "size", "log"),
+    ChartAxis("Frames/s", "rate", "log", {"tickvals": _ROUND}), "{size:d} B: {rate} frames/s",
 )  # fmt: skip
 _LOSSES = ChartSpec(
     "suite", "frame loss rate over load",
@@ -44,7 +48,10 @@ def figures(measured: Measured) -> Iterator[Figure]:
         entries = [one for one in _entries(measured) if one["subtest"] == subtest.name]
         where, name = f"{suite.document}, {subtest.section}", f"{suite.name}-{subtest.name}"
         if "theoretical_max" in keys and entries:
-            rates = replace(_RATES, name=name, title=f"{subtest.title} over frame size")
+            sizes = sorted({entry["size"] for entry in entries})
+            axis = replace(_RATES.x, more={"tickvals": sizes})
+            title = f"{subtest.title} over frame size"
+            rates = replace(_RATES, name=name, title=title, x=axis)
             yield rates.draw(Panel(where, list(_rates(subtest, entries))))
         elif {"load_percent", "loss"} <= keys and entries:
             losses = replace(_LOSSES, name=name, title=f"{subtest.title} over load")
@@ -56,7 +63,7 @@ def _entries(measured: Measured) -> list[dict[str, Any]]:
 
 
 def _rates(subtest: Subtest, entries: list[dict[str, Any]]) -> Iterator[Trace]:
-    yield Trace("theoretical max", _column(entries, "theoretical_max"))
+    yield Trace("theoretical max", _theoretical(entries))
     for variant, some in _by(entries, lambda entry: str(entry["variant"])):
         for value in subtest.values:
             if value.title == "throughput":
@@ -68,6 +75,19 @@ def _column(entries: list[dict[str, Any]], key: str) -> dict[str, Any]:
     return {"size": sorted(points), "rate": [points[size] for size in sorted(points)]}
 
 
+def _theoretical(entries: list[dict[str, Any]]) -> dict[str, Any]:
+    """A curve: between two sizes the max is above a straight line on logarithmic axes, where a line
+    through results does not cross it."""
+    max_fps = _column(entries, "theoretical_max")
+    (low, *_), (*_, high) = max_fps["size"], max_fps["size"]
+    known = [(size, fps) for size, fps in zip(*max_fps.values(), strict=True) if fps]
+    if low == high or not known:
+        return max_fps
+    size, fps = known[0]
+    sizes = np.geomspace(low, high, _CURVE)
+    return {"size": sizes, "rate": fps * (size + OVERHEAD_BYTES) / (sizes + OVERHEAD_BYTES)}
+
+
 def _losses(entries: list[dict[str, Any]]) -> Iterator[Trace]:
     for entry in entries:
         rows = sorted(entry["rows"], key=lambda row: row["load_percent"] or 0.0)
@@ -75,7 +95,8 @@ def _losses(entries: list[dict[str, Any]]) -> Iterator[Trace]:
             "load": [row["load_percent"] for row in rows],
             "loss": [row["loss"] for row in rows],
         }
-        yield Trace(f"{entry['size']} B, {entry['variant']}", columns)
+        # At 100 % a marker is whole.
+        yield Trace(f"{entry['size']} B, {entry['variant']}", columns, more={"cliponaxis": False})
 
 
 def _by(
