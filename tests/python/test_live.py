@@ -111,7 +111,7 @@ def test_phases_count_once_and_ended_trials_are_forgotten() -> None:
 
 def test_what_is_shown_does_not_grow_with_trials_that_ended() -> None:
     """A run may last for days."""
-    phases, trials = 10, [make_trial(SITE, number, phases=10) for number in range(220)]
+    phases, trials = 10, [make_trial(SITE, number, phases=10) for number in range(70)]
     state = RunState(make_run(SITE, *trials))
 
     def feed(number: int) -> None:
@@ -124,12 +124,12 @@ def test_what_is_shown_does_not_grow_with_trials_that_ended() -> None:
     for number in range(20):
         feed(number)
     tracemalloc.start()
-    for number in range(20, 220):
+    for number in range(20, 70):
         feed(number)
     grown, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert state.phases_done == 2200
-    assert grown / 2000 < 200  # bytes a phase
+    assert state.phases_done == 700
+    assert grown / 500 < 200  # bytes a phase
 
 
 def test_rates_are_of_the_window_and_go_with_the_phase() -> None:
