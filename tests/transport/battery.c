@@ -9,8 +9,6 @@
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -397,7 +395,6 @@ static void case_stream(void **state)
 {
     struct battery_run run;
 
-    (void)state;
     battery_begin(&run);
     add_pairs(&run);
     battery_play(&run);
@@ -409,7 +406,6 @@ static void case_several_flows(void **state)
 {
     struct battery_run run;
 
-    (void)state;
     battery_begin(&run);
     for (uint32_t src = 0; src < subject->ports; src++)
         for (uint32_t dst = 0; dst < subject->ports; dst++)
@@ -425,7 +421,6 @@ static void case_sizes(void **state)
     struct battery_run run;
     uint32_t count = 0;
 
-    (void)state;
     for (; count < BATTERY_SIZES && subject->sizes[count] != 0; count++) {
         battery_begin(&run);
         run.phase.sizes[0] = subject->sizes[count];
@@ -446,7 +441,6 @@ static void case_transfer(void **state)
 {
     struct battery_run run;
 
-    (void)state;
     battery_begin(&run);
     run.phase.traffic = TRAFFIC_TRANSFER;
     run.phase.transfer_bytes = 100001;
@@ -465,7 +459,6 @@ static void case_probe(void **state)
 {
     struct battery_run run;
 
-    (void)state;
     battery_begin(&run);
     run.phase.traffic = TRAFFIC_PROBE;
     run.phase.probes = 5;
@@ -530,7 +523,6 @@ static void case_pingpong(void **state)
 {
     static const uint32_t sizes[] = {4, 100, 4096, 1 << 20};
 
-    (void)state;
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
         struct battery_run run;
 
@@ -599,7 +591,6 @@ static void case_pingpong_drawn(void **state)
 {
     struct battery_run run;
 
-    (void)state;
     draw_messages(&run, false);
     add_pairs(&run);
     battery_play(&run);
@@ -613,7 +604,6 @@ static void case_pingpong_random(void **state)
     uint64_t messages = 0;
     struct battery_run run;
 
-    (void)state;
     draw_messages(&run, true);
     for (uint32_t src = 0; src < subject->ports; src++)
         for (uint32_t dst = 0; dst < subject->ports; dst++)
@@ -647,7 +637,6 @@ static void case_latency(void **state)
     struct latency(*latency)[LATENCY_KINDS] = calloc(BATTERY_FLOWS, sizeof *latency);
     struct battery_run run;
 
-    (void)state;
     assert_non_null(latency);
     battery_begin(&run);
     run.phase.latency = (struct latency_options){.probe_fps = 500, .stamps = true};
@@ -678,7 +667,6 @@ static void case_probes_beside_messages(void **state)
     struct battery_run run;
     uint64_t due;
 
-    (void)state;
     assert_non_null(latency);
     battery_begin(&run);
     run.phase.latency.probe_fps = 200;
@@ -710,7 +698,6 @@ static void case_latency_of_transfer(void **state)
     struct latency(*latency)[LATENCY_KINDS] = calloc(BATTERY_FLOWS, sizeof *latency);
     struct battery_run run;
 
-    (void)state;
     assert_non_null(latency);
     battery_begin(&run);
     run.phase.traffic = TRAFFIC_TRANSFER;
@@ -736,7 +723,6 @@ static void case_chain(void **state)
     struct battery_run run;
     uint32_t tail = (uint32_t)subject->ports - 1;
 
-    (void)state;
     battery_begin(&run);
     battery_add(&run, 0, 1, PATTERN_GENERATE);
     for (uint32_t rank = 1; rank < tail; rank++)
@@ -788,7 +774,6 @@ static void case_schedule(void **state)
 {
     static const uint64_t sizes[] = {0, 8, 5000, 1200000};
 
-    (void)state;
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
         const struct pattern_request request = {
             .name = "aapc", .n = (uint32_t)subject->ports, .local = true, .bytes = sizes[i]};
@@ -816,7 +801,6 @@ static void case_phases_apart(void **state)
     struct stage *stages[3];
     pthread_t worker;
 
-    (void)state;
     for (unsigned i = 0; i < 3; i++) {
         stages[i] = calloc(1, sizeof *stages[i]);
         assert_non_null(stages[i]);
@@ -840,7 +824,6 @@ static void case_phases_apart(void **state)
 
 static void case_refusals(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < subject->refusal_count; i++) {
         struct stage *stage = calloc(1, sizeof *stage);
         struct battery_run run;
@@ -862,7 +845,6 @@ static void case_refusals(void **state)
 
 static void case_facts(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < subject->ports; i++) {
         struct port_facts facts;
         struct port_hardware hardware;
@@ -883,7 +865,6 @@ static void case_facts(void **state)
 
 static void case_more(void **state)
 {
-    (void)state;
     subject->more(ports, confs);
 }
 
@@ -896,7 +877,6 @@ static void case_send_only(void **state)
     struct err err = {""};
     pthread_t worker;
 
-    (void)state;
     assert_non_null(stage);
     battery_begin(&run);
     stage->run = &run;
@@ -920,7 +900,6 @@ static int open_ports(void **state)
 {
     const struct transport_run run = {.run_id = "battery", .node = "battery"};
 
-    (void)state;
     for (size_t i = 0; i < subject->ports; i++) {
         struct err err = {""};
 
@@ -934,7 +913,6 @@ static int open_ports(void **state)
 
 static int close_ports(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < subject->ports; i++)
         if (ports[i] != NULL)
             subject->transport->close(ports[i]);

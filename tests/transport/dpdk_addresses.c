@@ -8,8 +8,6 @@
 #include "addresses.h"
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -69,7 +67,6 @@ static void a_port_that_receives_makes_its_addresses_known(void **state)
 {
     struct rte_mbuf *frame;
 
-    (void)state;
     options.addresses = ADDRESSES;
     begin(TRAFFIC_BURST);
     rte_pktmbuf_free(take(1));
@@ -113,7 +110,6 @@ static void learning_keeps_to_its_rate(void **state)
     };
     struct err err = {""};
 
-    (void)state;
     phase = phase_of(TRAFFIC_BURST);
     options.addresses = ADDRESSES;
     flow.partner = transport_address(&transport_dpdk, pair.ports[0]);
@@ -133,7 +129,6 @@ static void learning_keeps_to_its_rate(void **state)
 
 static void nothing_is_learned_for_a_probe(void **state)
 {
-    (void)state;
     options.addresses = ADDRESSES;
     begin(TRAFFIC_PROBE);
     assert_int_equal(rte_ring_count(pair.rings.sent[1]), 1);
@@ -174,7 +169,6 @@ static uint32_t play(void)
 
 static void frames_go_to_the_addresses_in_turn(void **state)
 {
-    (void)state;
     options.addresses = ADDRESSES;
     begin(TRAFFIC_BURST);
     assert_int_equal(play(), FRAMES);
@@ -201,7 +195,6 @@ static void frames_to_all_are_sent_once(void **state)
     };
     struct err err = {""};
 
-    (void)state;
     options.destination = DESTINATION_MULTICAST;
     begin(TRAFFIC_BURST);
     transport_dpdk.destroy(pair.lanes[0]);
@@ -236,7 +229,6 @@ static void what_can_not_be_is_refused(void **state)
     };
     struct phase phase = phase_of(TRAFFIC_BURST);
 
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct lane_request request = {
             .port = pair.ports[0],
@@ -273,7 +265,6 @@ static void pause_frames_that_no_mac_took_are_counted(void **state)
     struct port_hardware before, after;
     struct rte_mbuf *frame;
 
-    (void)state;
     begin(TRAFFIC_BURST);
     transport_dpdk.start(pair.lanes[1], START_NS);
     frame = take(0);
@@ -291,7 +282,6 @@ static void pause_frames_that_no_mac_took_are_counted(void **state)
 
 static int default_options(void **state)
 {
-    (void)state;
     options = (struct dpdk_options){
         .header = HEADER_L2,
         .udp_sources = 1,

@@ -5,8 +5,6 @@
  */
 #include "ring_pair.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdint.h>
 
 #include <cmocka.h>
@@ -56,7 +54,6 @@ static void one_burst_has_its_frames_and_is_over(void **state)
 {
     int64_t last_ns = START_NS + (int64_t)(FRAMES - 1) * FRAME_NS;
 
-    (void)state;
     begin(1, CLOCK_NEVER);
     assert_int_equal(poll_until(START_NS, START_NS + 10 * FRAME_NS), 10);
     assert_int_equal(poll_until(START_NS + 10 * FRAME_NS, last_ns), FRAMES - 1);
@@ -70,7 +67,6 @@ static void gaps_are_as_asked_for(void **state)
 {
     int64_t begin_ns = START_NS;
 
-    (void)state;
     begin(3, CLOCK_NEVER);
     for (uint64_t burst = 0; burst < 3; burst++) {
         int64_t next_ns = begin_ns + (int64_t)FRAMES * FRAME_NS + GAP_NS;
@@ -89,7 +85,6 @@ static void a_late_sender_gives_nothing_up(void **state)
     int64_t back_ns = START_NS + (int64_t)(FRAMES - 50) * FRAME_NS;
     int64_t late_ns = START_NS + 4 * GAP_NS;
 
-    (void)state;
     begin(2, CLOCK_NEVER);
     poll_until(START_NS, START_NS + 20 * FRAME_NS);
     assert_int_equal(poll_until(back_ns, back_ns + (int64_t)FRAMES * FRAME_NS), FRAMES);
@@ -101,7 +96,6 @@ static void the_last_burst_before_the_stop_is_whole(void **state)
 {
     int64_t stop_ns = START_NS + (int64_t)FRAMES * FRAME_NS + GAP_NS + (int64_t)100 * FRAME_NS;
 
-    (void)state;
     begin(0, stop_ns);
     assert_int_equal(poll_until(START_NS, stop_ns), FRAMES + 100);
     poll_until(stop_ns, stop_ns + 3 * GAP_NS);
@@ -113,7 +107,6 @@ static void a_stop_that_is_moved_cuts_a_burst(void **state)
 {
     int64_t moved_ns = START_NS + (int64_t)100 * FRAME_NS;
 
-    (void)state;
     begin(2, CLOCK_NEVER);
     poll_until(START_NS, moved_ns);
     pair.lanes[0]->stop_ns = moved_ns;

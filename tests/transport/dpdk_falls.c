@@ -6,8 +6,6 @@
  */
 #include "ring_pair.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -79,7 +77,6 @@ static void the_last_loss_is_told_by_the_frame_behind_it(void **state)
 {
     int64_t keep_ns = FALL_NS + 5 * NS_PER_MS;
 
-    (void)state;
     begin();
     run(2 * NS_PER_MS, keep_ns);
     assert_true(metric("gap_ns") >= keep_ns && metric("gap_ns") <= keep_ns + 4 * FRAME_NS);
@@ -89,7 +86,6 @@ static void the_last_loss_is_told_by_the_frame_behind_it(void **state)
 
 static void frames_lost_at_the_end_are_numbers_that_are_missing(void **state)
 {
-    (void)state;
     begin();
     run(FALL_NS + 5 * NS_PER_MS, STOP_NS);
     assert_int_equal(metric("gap_ns"), 0);

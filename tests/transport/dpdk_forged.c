@@ -8,8 +8,6 @@
 
 #include "forged_cases.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -45,7 +43,6 @@ static int begin(void **state)
         .ttl = 64, .udp_sources = 1, .burst = 32, .catch_up = 8};
     const struct phase phase = forged_phase(&options);
 
-    (void)state;
     ring_pair_connect(&phase);
     ring_pair_start(FORGED_START_NS / 2);
     now_ns = FORGED_START_NS;
@@ -56,7 +53,6 @@ static int begin(void **state)
 
 static int end(void **state)
 {
-    (void)state;
     lose_sent();
     transport_dpdk.account(pair.lanes[0]);
     assert_int_equal(pair.sides[0].live.frames, sent_count);

@@ -13,8 +13,6 @@
 #include <rte_mbuf.h>
 #include <rte_ring.h>
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -195,7 +193,6 @@ static void test_waits_for_the_start(void **state)
 {
     struct chain chain;
 
-    (void)state;
     begin(&chain, 32, 1);
     feed(&chain, 40);
     transport_dpdk.poll(chain.lane, START_NS - 2);
@@ -213,7 +210,6 @@ static void test_sends_small_bursts(void **state)
 {
     struct chain chain;
 
-    (void)state;
     begin(&chain, 4, 1);
     feed(&chain, 32);
     for (unsigned i = 0; i < 8; i++)
@@ -230,7 +226,6 @@ static void test_keeps_the_order(void **state)
     uint32_t taken = 0;
     struct chain chain;
 
-    (void)state;
     begin(&chain, 32, 2);
     feed(&chain, 200);
     for (unsigned i = 0; i < 8; i++)
@@ -259,7 +254,6 @@ static void test_drops_what_finds_no_room(void **state)
     int64_t before = dropped();
     struct chain chain;
 
-    (void)state;
     begin(&chain, 32, 2);
     feed(&chain, 1000);
     for (unsigned i = 0; i < 64; i++)
@@ -279,7 +273,6 @@ static int open_ring(void **state)
     static const struct transport_run run = {.run_id = "test", .node = "n"};
     struct err err = {""};
 
-    (void)state;
     if (eal_start("test", &err) != 0)
         fail_msg("%s", err.text);
     in = rte_ring_create("in", IN, SOCKET_ID_ANY, 0);
@@ -295,7 +288,6 @@ static int open_ring(void **state)
 
 static int close_ring(void **state)
 {
-    (void)state;
     transport_dpdk.close(port);
     rte_mempool_free(pool);
     return 0;

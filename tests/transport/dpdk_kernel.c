@@ -14,8 +14,6 @@
 
 #include <linux/if_packet.h>
 #include <net/if.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>

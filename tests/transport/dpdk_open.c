@@ -22,9 +22,7 @@
 #include <net/if.h>
 #include <pthread.h>
 #include <sched.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -70,7 +68,6 @@ static void test_disturbs_nothing(void **state)
     static const int signals[3] = {SIGTERM, SIGINT, SIGBUS};
     struct transport_port *port = NULL;
 
-    (void)state;
     for (unsigned i = 0; i < 2; i++) {
         CPU_ZERO(&cores[i]);
         sigemptyset(&masks[i]);
@@ -102,7 +99,6 @@ static void *numbered(void *context)
 
 static void test_numbers_threads(void **state)
 {
-    (void)state;
     for (unsigned i = 0; i < 2 * RTE_MAX_LCORE; i++) {
         pthread_t thread;
         void *number;
@@ -115,7 +111,6 @@ static void test_numbers_threads(void **state)
 
 static void test_opens_again(void **state)
 {
-    (void)state;
     for (unsigned i = 0; i < 5; i++) {
         uint16_t before = rte_eth_dev_count_total();
         struct transport_port *port = open_port(&null_conf);
@@ -128,7 +123,6 @@ static void test_opens_again(void **state)
 
 static void test_refuses_nonsense(void **state)
 {
-    (void)state;
     refuse(&(struct port_conf){.name = "n:e0"}, -EINVAL, "one of iface, pci and vdev");
     refuse(&(struct port_conf){.name = "n:e0", .vdev = "net_nosuch0"}, 0, "DPDK can't use");
     refuse(&(struct port_conf){.name = "n:e0", .pci = "ffff:ff:1e.7"}, 0, "vfio-pci");
@@ -144,7 +138,6 @@ static void test_refuses_too_many(void **state)
     char names[RTE_MAX_ETHPORTS][32];
     unsigned count = 0;
 
-    (void)state;
     for (; rte_eth_dev_count_total() < RTE_MAX_ETHPORTS; count++) {
         snprintf(names[count], sizeof names[count], "net_null%u", 100 + count);
         assert_int_equal(rte_eal_hotplug_add("vdev", names[count], ""), 0);
@@ -171,7 +164,6 @@ static void test_counts_a_full_ring(void **state)
     int64_t dropped;
     int before, fd;
 
-    (void)state;
     assert_int_equal(netns_enter(netlab_namespace(0), &before, &err), 0);
     fd = socket(AF_PACKET, SOCK_RAW, 0);
     assert_true(fd >= 0);
@@ -197,7 +189,6 @@ static void test_refuses_interfaces(void **state)
 {
     struct port_conf conf = {.name = "n:e0", .netns = netlab_namespace(0), .iface = "nosuch0"};
 
-    (void)state;
     refuse(&conf, -ENODEV, "no interface 'nosuch0'");
     conf.iface = "a-name-that-is-too-long";
     refuse(&conf, -EINVAL, "too long");
@@ -241,7 +232,6 @@ static void test_follows_link(void **state)
         .name = "n:e0", .netns = netlab_namespace(1), .iface = "eth0", .mac = "02:00:00:00:00:01"};
     struct transport_port *port = open_port(&conf);
 
-    (void)state;
     await_link(port, true);
     assert_int_equal(netlab_run((const char *const[]){"ip", "-n", netlab_switch(), "link", "set",
                                                       "p1", "down", NULL}),

@@ -5,8 +5,6 @@
  */
 #include "ring_pair.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -52,7 +50,6 @@ static void end(uint64_t least)
 /* Its worker comes 40 ms after the start, and finds them in the ring. */
 static void a_late_worker_counts_what_waits(void **state)
 {
-    (void)state;
     begin(TRAFFIC_STREAM, FPS);
     poll_until(pair.lanes[0], START_NS, START_NS + 40 * NS_PER_MS);
     transport_dpdk.start(pair.lanes[1], START_NS + 40 * NS_PER_MS);
@@ -63,7 +60,6 @@ static void a_late_worker_counts_what_waits(void **state)
 /* The same, and it has visited its port as it does between phases. */
 static void an_idle_worker_counts_what_comes(void **state)
 {
-    (void)state;
     begin(TRAFFIC_STREAM, FPS);
     poll_until(pair.lanes[0], START_NS, START_NS + 20 * NS_PER_MS);
     transport_dpdk.idle(pair.ports[1], START_NS + 20 * NS_PER_MS);
@@ -82,7 +78,6 @@ static unsigned waiting(void)
 static void probes_are_spread(void **state)
 {
     unsigned introduced;
-    (void)state;
     begin(TRAFFIC_PROBE, PROBES / 0.15);
     introduced = waiting();
     poll_until(pair.lanes[0], START_NS, START_NS + 50 * NS_PER_MS);

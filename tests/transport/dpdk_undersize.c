@@ -8,8 +8,6 @@
 #include "frame.h"
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -43,7 +41,6 @@ static void short_frames_are_sent_and_counted_as_they_are(void **state)
 {
     static const uint32_t sizes[] = {36, 63};
 
-    (void)state;
     options.undersize = true;
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
         const struct phase phase = phase_of(sizes[i]);
@@ -72,7 +69,6 @@ static void others_are_refused(void **state)
     } cases[] = {{true, 35, "have 36 bytes at least, not 35"},
                  {false, 63, "have 64 bytes at least, not 63"}};
 
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         const struct phase phase = phase_of(cases[i].size);
         struct lane_flow flow = {.src = 0, .dst = 1, .side = &pair.sides[0]};

@@ -2,8 +2,6 @@
 #include "ring_pair.h"
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -27,19 +25,16 @@ static int open_rings(bool crossed)
 
 int ring_pair_open_crossed(void **state)
 {
-    (void)state;
     return open_rings(true);
 }
 
 int ring_pair_open(void **state)
 {
-    (void)state;
     return open_rings(false);
 }
 
 int ring_pair_close(void **state)
 {
-    (void)state;
     for (unsigned i = 0; i < 2; i++)
         transport_dpdk.close(pair.ports[i]);
     return 0;

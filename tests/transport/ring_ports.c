@@ -8,8 +8,6 @@
 #include <rte_mbuf.h>
 #include <rte_ring.h>
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 

@@ -7,8 +7,6 @@
 #include "netlab.h"
 #include "tcp/tcp_options.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -6,8 +6,6 @@
 #include "netlab.h"
 #include "udp/udp_options.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>

@@ -13,8 +13,6 @@
 #include "lane.h"
 #include "verbs_options.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>

@@ -6,8 +6,6 @@
 
 #include <arpa/inet.h>
 #include <poll.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>

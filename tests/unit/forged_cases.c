@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "forged_cases.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdint.h>
 
 #include <cmocka.h>
@@ -55,14 +53,12 @@ static void forged_for_a_second(int64_t later_ns)
 
 static void a_jump_ahead_is_refused(void **state)
 {
-    (void)state;
     forged_for_a_second(0);
 }
 
 /* A stamp of the future says nothing of how much a sender may have sent. */
 static void so_is_one_with_a_stamp_of_the_future(void **state)
 {
-    (void)state;
     forged_for_a_second(20 * NS_PER_S);
 }
 
@@ -71,7 +67,6 @@ static void the_first_frame_can_be_forged_too(void **state)
     const struct forgery forgery = {AHEAD, 0};
     struct forged_counts sent = {.forged = 1};
 
-    (void)state;
     bed->send_forged(&forgery);
     bed->receive();
     expect(&sent);
@@ -86,7 +81,6 @@ static void a_long_loss_is_a_loss(void **state)
     struct forged_counts sent = {0};
     uint64_t before;
 
-    (void)state;
     send_and_receive(200, NULL, &sent);
     before = sent.honest;
     bed->lose(5 * NS_PER_S);
@@ -101,7 +95,6 @@ static void a_receiver_that_was_away_believes_the_stamps(void **state)
 {
     struct forged_counts sent = {0};
 
-    (void)state;
     bed->send(500, NULL, &sent);
     bed->lose(3 * NS_PER_S);
     bed->send(300, NULL, &sent);
@@ -127,13 +120,11 @@ static void with_clocks_that_differ(int64_t by_ns)
 
 static void clocks_that_differ_do_no_harm(void **state)
 {
-    (void)state;
     with_clocks_that_differ(20 * NS_PER_S);
 }
 
 static void nor_those_that_are_behind(void **state)
 {
-    (void)state;
     with_clocks_that_differ(-20 * NS_PER_S);
 }
 

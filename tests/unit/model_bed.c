@@ -3,8 +3,6 @@
 
 #include "signature.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 
 #include <cmocka.h>

@@ -5,8 +5,6 @@
 #include "address.h"
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <string.h>
 
@@ -19,7 +17,6 @@ static void text_comes_back(void **state)
         "[2001:db8::1]:7600", "[::]:0",    "[2001:db8:1111:2222:3333:4444:5555:6666]:65535",
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
         struct sockaddr_storage address;
         char text[ADDRESS_TEXT_MAX];
@@ -37,7 +34,6 @@ static void fields_are_in_network_order(void **state)
     const struct sockaddr_in *v4 = (const struct sockaddr_in *)&address;
     struct err err = {0};
 
-    (void)state;
     assert_int_equal(address_parse("192.0.2.1:258", &address, &err), 0);
     assert_int_equal(v4->sin_family, AF_INET);
     assert_memory_equal(&v4->sin_addr, "\xc0\x00\x02\x01", 4);
@@ -49,7 +45,6 @@ static void a_mapped_address_is_ipv6(void **state)
     struct sockaddr_storage address;
     struct err err = {0};
 
-    (void)state;
     assert_int_equal(address_parse("[::ffff:192.0.2.1]:1", &address, &err), 0);
     assert_int_equal(address.ss_family, AF_INET6);
 }
@@ -80,7 +75,6 @@ static void nonsense_is_named(void **state)
         "[2001:db8:1111:2222:3333:4444:5555:6666:7777:8888:9999:aaaa]:1",
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
         struct sockaddr_storage address;
         struct err err = {0};

@@ -6,8 +6,6 @@
  */
 #include "barrier_sim.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -156,7 +154,6 @@ static void costs_no_datagram_more_without_loss(void **state)
 {
     struct sim_conf conf;
 
-    (void)state;
     for (uint32_t nodes = 1; nodes <= 65; nodes++) {
         conf = calm(nodes, 3, nodes);
         exact_number_of_datagrams(&conf);
@@ -169,7 +166,6 @@ static void ends_under_loss_duplication_and_reordering(void **state)
 {
     static const double losses[] = {0, 0.01, 0.3};
 
-    (void)state;
     for (uint32_t nodes = 1; nodes <= 65; nodes++) {
         for (unsigned seed = 1; seed <= seeds(5); seed++) {
             for (unsigned i = 0; i < 3; i++) {
@@ -183,7 +179,6 @@ static void ends_under_loss_duplication_and_reordering(void **state)
 
 static void keeps_epochs_apart_over_many_barriers(void **state)
 {
-    (void)state;
     for (unsigned seed = 1; seed <= seeds(2); seed++) {
         struct sim_conf conf = rough(7, 200, seed, 0.3);
 
@@ -195,7 +190,6 @@ static void serves_thousands_of_nodes(void **state)
 {
     struct sim_conf conf = rough(1000, 3, 5, 0.3);
 
-    (void)state;
     through(&conf);
     conf = calm(4096, 2, 6);
     conf.loss = 0.01;
@@ -206,7 +200,6 @@ static void serves_65536_nodes(void **state)
 {
     struct sim_conf conf = calm(65536, 2, 7);
 
-    (void)state;
     if (!long_tier())
         skip();
     exact_number_of_datagrams(&conf);
@@ -218,7 +211,6 @@ static void serves_65536_nodes(void **state)
  * reached barrier 0 for that long; here the time-out is longer. */
 static void waits_for_late_joiners(void **state)
 {
-    (void)state;
     for (unsigned seed = 1; seed <= seeds(3); seed++) {
         for (uint32_t nodes = 2; nodes <= 33; nodes += 31) {
             struct sim_conf conf = rough(nodes, 2, seed, seed % 2 ? 0.3 : 0);
@@ -234,7 +226,6 @@ static void never_blames_the_slow(void **state)
 {
     struct sim_conf conf = rough(9, 3, 4, 0.3);
 
-    (void)state;
     conf.entry_ns = 60 * S;
     conf.timeout_ns = 3 * S;
     through(&conf);
@@ -244,7 +235,6 @@ static void never_blames_the_slow(void **state)
 
 static void names_who_never_joined(void **state)
 {
-    (void)state;
     for (uint32_t nodes = 2; nodes <= 17; nodes++) {
         for (uint32_t absent = 0; absent < nodes; absent++) {
             struct sim_conf conf = rough(nodes, 1, nodes * 100 + absent, 0.3);
@@ -263,7 +253,6 @@ static void names_who_never_joined(void **state)
 
 static void names_who_dies_between_barriers(void **state)
 {
-    (void)state;
     for (uint32_t nodes = 2; nodes <= 40; nodes += 3) {
         for (unsigned seed = 1; seed <= seeds(3); seed++) {
             struct sim_conf conf = rough(nodes, 1000, seed, seed % 3 * 0.15);
@@ -289,7 +278,6 @@ static void names_who_dies_between_barriers(void **state)
 /* After each number of arrivals sent, so in each round of barriers 0 to 2. */
 static void names_who_dies_within_a_barrier(void **state)
 {
-    (void)state;
     for (uint32_t nodes = 2; nodes <= 21; nodes++) {
         for (uint32_t arrivals = 1; arrivals <= 3 * rounds_of(nodes); arrivals++) {
             struct sim_conf conf = rough(nodes, 1000, nodes * 100 + arrivals, 0.3);
@@ -305,7 +293,6 @@ static void names_who_dies_within_a_barrier(void **state)
 
 static void names_one_of_two_dead(void **state)
 {
-    (void)state;
     for (uint32_t nodes = 3; nodes <= 33; nodes += 2) {
         for (unsigned seed = 1; seed <= seeds(3); seed++) {
             struct sim_conf conf = rough(nodes, 1000, seed, 0.3);
@@ -324,7 +311,6 @@ static void names_one_of_two_dead(void **state)
 /* At any time during the handshake and after it. */
 static void refuses_who_comes_back(void **state)
 {
-    (void)state;
     for (uint32_t nodes = 2; nodes <= 13; nodes++) {
         for (unsigned seed = 1; seed <= seeds(12); seed++) {
             struct sim_conf conf = rough(nodes, 400, seed * 64 + nodes, seed % 2 ? 0.3 : 0);
@@ -346,7 +332,6 @@ static void names_who_has_another_key(void **state)
 {
     struct sim_conf conf = calm(12, 2, 3);
 
-    (void)state;
     for (uint32_t outcast = 0; outcast < conf.nodes; outcast++) {
         struct sim *sim;
 
@@ -367,7 +352,6 @@ static void tells_everybody_who_gives_up_and_why(void **state)
 {
     static const char reason[] = "no link on e0";
 
-    (void)state;
     for (uint32_t nodes = 2; nodes <= 65; nodes += 7) {
         struct sim_conf conf = rough(nodes, 1000, nodes, 0.3);
         struct sim *sim = sim_new(&conf);
@@ -388,7 +372,6 @@ static void tells_everybody_who_gives_up_and_why(void **state)
 /* Nobody waits in a barrier, so nobody asks: the flood alone must reach all. */
 static void tells_everybody_outside_barriers(void **state)
 {
-    (void)state;
     for (uint32_t nodes = 2; nodes <= 65; nodes++) {
         for (unsigned seed = 1; seed <= seeds(5); seed++) {
             struct sim_conf conf = rough(nodes, 1, seed, 0.3);
@@ -409,7 +392,6 @@ static void floods_no_more_than_needed(void **state)
     struct sim_conf conf = calm(2, 1, 1);
     struct sim *sim = sim_new(&conf);
 
-    (void)state;
     sim_abort_at(sim, 0, S, "over");
     run(sim, &conf);
     assert_named(sim, &conf, 0);
@@ -422,7 +404,6 @@ static void tells_everybody_during_the_handshake(void **state)
 {
     static const char reason[] = "no such interface";
 
-    (void)state;
     for (uint32_t nodes = 3; nodes <= 33; nodes += 5) {
         struct sim_conf conf = calm(nodes, 1, nodes);
         struct sim *sim = sim_new(&conf);
@@ -487,7 +468,6 @@ static void answers_for_the_barrier_it_has_passed(void **state)
     struct barrier_values mine = {.states = 5};
     struct bare bare;
 
-    (void)state;
     bare_init(&bare, 0, 2);
     barrier_enter(&bare.barrier, &mine, 0);
     assert_true(give(&bare, DATAGRAM_ARRIVAL, 1, 0, 0));
@@ -517,7 +497,6 @@ static void drops_what_is_out_of_step(void **state)
     struct barrier_values mine = {0};
     struct bare bare;
 
-    (void)state;
     bare_init(&bare, 0, 5);
     for (uint32_t epoch = 0; epoch <= 3; epoch++) {
         barrier_enter(&bare.barrier, &mine, 0);
@@ -539,7 +518,6 @@ static void tells_the_end_of_the_chain(void **state)
     struct barrier_values mine = {0};
     struct bare bare;
 
-    (void)state;
     bare_init(&bare, 0, 8);
     barrier_enter(&bare.barrier, &mine, 0);
     assert_int_equal(barrier_awaited(&bare.barrier), 7);
@@ -559,7 +537,6 @@ static void asks_often_before_it_blames(void **state)
     int64_t now_ns = 100 * S;
     unsigned asked = 0;
 
-    (void)state;
     bare_init(&bare, 0, 4);
     barrier_enter(&bare.barrier, &mine, 0);
     while (!barrier_tick(&bare.barrier, now_ns)) {
@@ -605,7 +582,6 @@ static void nothing_replays_across_runs(void **state)
     struct membership root, child, again;
     struct datagram old_join, old_session;
 
-    (void)state;
     membership_make(&root, &from_root, 0, 1);
     membership_make(&child, &from_child, 1, 2);
     assert_true(membership_receive(&root, &from_child.last, 0));
@@ -644,7 +620,6 @@ static void takes_the_tree_where_cores_are_few(void **state)
 {
     struct sim_conf conf;
 
-    (void)state;
     for (uint32_t nodes = 2; nodes <= 20; nodes++) {
         conf = rough(nodes, 2, nodes, 0.2);
         conf.cores = nodes - 1;
@@ -661,7 +636,6 @@ static void takes_the_tree_where_cores_are_few(void **state)
 
 static void finds_every_neighbour_and_no_other(void **state)
 {
-    (void)state;
     for (uint32_t count = 1; count <= 130; count++) {
         for (uint32_t self = 0; self < count; self++) {
             struct neighbours neighbours;

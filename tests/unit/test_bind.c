@@ -7,8 +7,6 @@
 #include "check.h"
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -29,14 +27,12 @@ static const struct bind_request one = {both, 1, "vfio-pci", 0};
 
 static int make(void **state)
 {
-    (void)state;
     tree_make();
     return 0;
 }
 
 static int drop(void **state)
 {
-    (void)state;
     tree_remove();
     return 0;
 }
@@ -87,7 +83,6 @@ static void test_there_and_back(void **state)
 {
     char *before = tree_picture();
 
-    (void)state;
     bind_now(&huge);
     assert_true(tree.journaled);
     assert_true(has_journal());
@@ -102,7 +97,6 @@ static void test_there_and_back(void **state)
 
 static void test_the_last_is_first_to_come_back(void **state)
 {
-    (void)state;
     bind_now(&two);
     tree.said[0] = '\0';
     restore_now();
@@ -115,7 +109,6 @@ static void test_what_is_written_down(void **state)
     const char *pci, *driver, *override, *setting, *mac;
     int version, numa, vfs, pages;
 
-    (void)state;
     tree_file(AT("driver_override"), "ixgbe");
     tree_file(AT("sriov_numvfs"), "4");
     bind_now(&huge);
@@ -147,7 +140,6 @@ static void test_virtual_functions(void **state)
 {
     char *before;
 
-    (void)state;
     tree_file(AT("sriov_numvfs"), "4");
     before = tree_picture();
     bind_now(&one);
@@ -161,7 +153,6 @@ static void test_a_failure_at_each_step(void **state)
     char *before = tree_picture();
     int step = 1;
 
-    (void)state;
     for (; step < STEPS_MAX; step++) {
         struct err err = {""};
         int code;
@@ -209,7 +200,6 @@ static void test_a_kill_at_each_step_of_binding(void **state)
     char *before = tree_picture();
     int step = 1;
 
-    (void)state;
     while (killed_at(step, bind_both)) {
         assert_true(has_journal());
         restore_now();
@@ -227,7 +217,6 @@ static void test_a_kill_at_each_step_of_restoring(void **state)
     int step = 1;
     bool killed = true;
 
-    (void)state;
     for (; killed; step++) {
         bind_now(&huge);
         killed = killed_at(step, restore_now);
@@ -244,7 +233,6 @@ static void test_a_failure_while_restoring(void **state)
     char *before = tree_picture();
     struct err err = {""};
 
-    (void)state;
     bind_now(&two);
     tree.writes = 0;
     tree.fails_at = 1;
@@ -259,7 +247,6 @@ static void test_a_failure_while_restoring(void **state)
 
 static void test_a_reboot(void **state)
 {
-    (void)state;
     bind_now(&two);
     tree_file("/proc/sys/kernel/random/boot_id", "0e2a8ad2-0000-4000-8000-000000000002");
     tree.writes = 0;
@@ -277,7 +264,6 @@ static void test_binding_after_a_reboot(void **state)
     char *journal = strdup(tree.journal);
     char kept[sizeof tree.journal + 8];
 
-    (void)state;
     bind_now(&two);
     snprintf(kept, sizeof kept, "%s.kept", tree.journal);
     assert_int_equal(rename(tree.journal, kept), 0);
@@ -298,7 +284,6 @@ static void test_what_is_done_is_not_done_again(void **state)
 {
     struct err err = {""};
 
-    (void)state;
     restore_now();
     assert_non_null(strstr(tree.said, "nothing to restore"));
     bind_now(&two);
@@ -327,7 +312,6 @@ static void assert_refused(const struct bind_request *request, int code, const c
 
 static void test_a_second_journal(void **state)
 {
-    (void)state;
     bind_now(&one);
     assert_refused(&two, -EEXIST, "restore first");
 }
@@ -336,7 +320,6 @@ static void test_a_journal_of_another_version(void **state)
 {
     struct err err = {""};
 
-    (void)state;
     tree_file("/lib/journal", "{\"switchbench_bind\": 2, \"devices\": []}");
     assert_refused(&one, -EINVAL, "not a journal that this version can read");
     assert_int_equal(bind_restore(&tree.place, &err), -EINVAL);
@@ -348,7 +331,6 @@ static void test_no_place_for_the_journal(void **state)
 {
     struct err err = {""};
 
-    (void)state;
     tree.place.journal = "/proc/self/nowhere/journal";
     assert_true(bind_check(&tree.place, &one, &err) < 0);
     assert_true(bind_devices(&tree.place, &one, &err) < 0);
@@ -361,7 +343,6 @@ static void test_while_somebody_uses_them(void **state)
     struct err err = {""};
     int held;
 
-    (void)state;
     bind_now(&one);
     must(bind_hold(&tree.place, &held, &err), &err);
     assert_int_equal(bind_restore(&tree.place, &err), -EBUSY);
@@ -474,7 +455,6 @@ static const struct {
 
 static void test_refusals(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof refusals / sizeof refusals[0]; i++) {
         tree_remove();
         tree_make();
@@ -485,7 +465,6 @@ static void test_refusals(void **state)
 
 static void test_what_needs_no_binding(void **state)
 {
-    (void)state;
     assert_true(bind_needed(&tree.place, TREE_A));
     bifurcated();
     assert_false(bind_needed(&tree.place, TREE_A));
@@ -495,7 +474,6 @@ static void test_what_is_not_refused(void **state)
 {
     static const struct bind_request uio = {both, 1, "uio_pci_generic", 0};
 
-    (void)state;
     no_group();
     bind_now(&uio);
     restore_now();

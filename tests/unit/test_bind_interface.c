@@ -7,8 +7,6 @@
 #include "interface.h"
 
 #include <sched.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -103,7 +101,6 @@ static void test_another_becomes_the_same(void **state)
     char before[8192], after[8192];
     json_t *was;
 
-    (void)state;
     make_dressed();
     picture(before, sizeof before);
     assert_non_null(strstr(before, "10.8.0.0/16"));
@@ -127,7 +124,6 @@ static void test_routes_of_a_link_without_carrier(void **state)
     char before[8192], after[8192];
     json_t *was;
 
-    (void)state;
     make_dressed();
     must("ip link set b0 down");
     picture_without_carrier(before, sizeof before);
@@ -146,7 +142,6 @@ static void test_an_interface_that_was_down(void **state)
 {
     json_t *was, *now;
 
-    (void)state;
     must("ip link add a0 type veth peer name b0");
     was = read_state("a0");
     must("ip link set a0 up");
@@ -162,7 +157,6 @@ static void test_offloads(void **state)
 {
     json_t *was, *now;
 
-    (void)state;
     must("ip link add a0 type veth peer name b0");
     was = bind_offloads_read("a0");
     assert_true(json_is_true(json_object_get(was, "rx-gro")) ||
@@ -185,7 +179,6 @@ static void test_no_such_interface(void **state)
     struct err err = {""};
     json_t *nothing = NULL;
 
-    (void)state;
     assert_true(bind_interface_read("nowhere", &nothing, &err) < 0);
     assert_non_null(strstr(err.text, "Interface nowhere can't be read"));
     assert_null(nothing);

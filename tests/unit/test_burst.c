@@ -4,8 +4,6 @@
  */
 #include "burst.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 
 #include <cmocka.h>
@@ -14,7 +12,6 @@
 
 static void ports_of_unlike_loads_end_together(void **state)
 {
-    (void)state;
     assert_int_equal(burst_of_port(9998, 1), 9998);
     assert_int_equal(burst_of_port(9998, 1 / 99.98), 100); /* 99.98 % and 1 % (RFC 8239, 3.2) */
     assert_int_equal(burst_of_port(1000, 0.0125), 13);
@@ -44,7 +41,6 @@ static void lanes_send_exactly_the_ports_frames(void **state)
     static const double shares[FLOWS] = {0.5, 0.01, 0.03, 0.06, 0.1, 0.1, 0.2};
     uint64_t found[FLOWS];
 
-    (void)state;
     for (uint64_t frames = 1; frames < 2000; frames += 37) {
         const struct phase phase = {.burst = {.frames = 5000, .own_frames = frames}};
 
@@ -71,7 +67,6 @@ static void a_lane_that_is_alone_sends_all(void **state)
     const struct phase phase = {.burst = {.frames = 200, .own_frames = 101}};
     const struct lane_request request = {.phase = &phase, .sends = flows, .send_count = 2};
 
-    (void)state;
     assert_int_equal(burst_of_lane(&request), 101);
 }
 

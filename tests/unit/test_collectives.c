@@ -187,7 +187,6 @@ static void results_are_right(void **state)
     static const uint64_t elements[] = {0, 1, 3, 7, 37, 1003};
     static const uint64_t sizes[] = {0, 1, 4, 13, 250, 4099};
 
-    (void)state;
     for (size_t i = 0; i < VARIANTS; i++)
         for (size_t j = 0; j < sizeof(sizes) / sizeof(sizes[0]); j++) {
             uint64_t bytes = variants[i].floats ? 4 * elements[j] : sizes[j];
@@ -205,7 +204,6 @@ static void results_are_right(void **state)
 
 static void large_messages_are_right(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < VARIANTS; i++) {
         run(&variants[i], 3, 1000004);
         run(&variants[i], 4, 1000004);
@@ -218,7 +216,6 @@ static void pairs_are_drawn_once_each(void **state)
         plan_of(&(struct pattern_request){.name = "pingpong", .n = 5, .count = 20, .bytes = 9});
     bool seen[5][5] = {{false}};
 
-    (void)state;
     assert_int_equal(pattern_phases(plan), 20);
     for (uint32_t phase = 0; phase < 20; phase++) {
         struct schedule_sim *sim = schedule_sim_make(plan, phase, 5, 3);
@@ -255,7 +252,6 @@ static void a_planted_wrong_sum_is_found(void **state)
     float *memory = schedule_sim_memory(sim, 4);
     struct schedule_wrong wrong;
 
-    (void)state;
     assert_true(schedule_sim_run(sim, 1));
     assert_true(schedule_verify(plan, 0, 4, schedule, memory, &wrong));
     memory[100 + 57] += 1;
@@ -310,7 +306,6 @@ static void another_ranks_values_are_found(void **state)
     static const uint32_t numbers[] = {2, 211, 251, 422, 502, 1004, 3990, 4096, 21084, 65536};
     static const uint32_t distances[] = {1, 41, 64, 205, 211, 251, 256, 1681, 2008, 4096, 32768};
 
-    (void)state;
     for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
         uint32_t n = numbers[i];
         struct pattern_plan *plan = plan_of(
@@ -345,7 +340,6 @@ static void another_place_is_found(void **state)
     struct schedule_wrong wrong;
     float *memory = calloc(3 * RANKS, sizeof(float)), *other = calloc(3 * RANKS, sizeof(float));
 
-    (void)state;
     assert_non_null(memory);
     assert_non_null(other);
     for (uint32_t rank = 0; rank < RANKS; rank++) {
@@ -373,7 +367,6 @@ static void another_place_is_found(void **state)
 /* One bit of one message on its way shows in the result of every function that moves or reduces. */
 static void a_wrong_message_is_found(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < VARIANTS; i++) {
         struct pattern_plan *plan = plan_for(&variants[i], 6, 240);
         struct schedule_sim *sim = schedule_sim_make(plan, 0, 6, 1);
@@ -436,7 +429,6 @@ static struct cost cost_of_all(const struct variant *variant, uint32_t n, uint64
 
 static void costs_are_those_of_the_literature(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < VARIANTS; i++)
         for (uint32_t n = 4; n <= 256 && variants[i].cost != NULL; n *= 2) {
             uint64_t bytes = 4096;
@@ -456,7 +448,6 @@ static void sums_are_those_of_the_ops(void **state)
 {
     static const uint64_t sizes[] = {0, 4, 100, 40000};
 
-    (void)state;
     for (size_t i = 0; i < VARIANTS; i++)
         for (uint32_t n = 2; n <= 70; n += 1 + n / 12)
             for (size_t j = 0; j < sizeof(sizes) / sizeof(sizes[0]); j++) {
@@ -470,7 +461,6 @@ static void sums_are_those_of_the_ops(void **state)
 
 static void steps_of_other_numbers(void **state)
 {
-    (void)state;
     for (uint32_t n = 2; n <= 70; n++) {
         double up = ceil(log2(n)), down = floor(log2(n)), folded = up > down ? 2 : 0;
 
@@ -534,7 +524,6 @@ static void memory_is_what_the_algorithm_needs(void **state)
     };
     static const uint32_t ranks[] = {3, 6, 12, 16};
 
-    (void)state;
     for (size_t i = 0; i < sizeof(some) / sizeof(some[0]); i++)
         for (size_t j = 0; j < sizeof(ranks) / sizeof(ranks[0]); j++)
             assert_int_equal(
@@ -546,7 +535,6 @@ static void memory_is_what_the_algorithm_needs(void **state)
 /* Sizes that differ add up to the same, and the largest is as much above as the least is below. */
 static void skewed_sizes_add_up(void **state)
 {
-    (void)state;
     for (uint32_t n = 2; n <= 33; n++) {
         struct pattern_plan *plan = plan_of(
             &(struct pattern_request){.name = "alltoallv", .n = n, .skew = 50, .bytes = 1001});
@@ -580,7 +568,6 @@ static void plans_of_65536_ranks_are_made(void **state)
 {
     struct pattern_flow flow;
 
-    (void)state;
     for (size_t i = 0; i < VARIANTS; i++) {
         struct pattern_plan *plan = plan_for(&variants[i], 65535, 1 << 20);
         struct schedule schedule;
@@ -612,7 +599,6 @@ static void wrong_requests_are_refused(void **state)
          "pingpong: count 7 is more than 6: the ordered pairs of 3 ranks, at most 65536"},
     };
 
-    (void)state;
     assert_refused(refusals, sizeof(refusals) / sizeof(refusals[0]));
 }
 
@@ -621,7 +607,6 @@ static void phases_are_named_by_function_and_algorithm(void **state)
     struct pattern_plan *plan =
         plan_of(&(struct pattern_request){.name = "reduce_scatter", .n = 3, .local = true});
 
-    (void)state;
     assert_phase_name(plan, 0, "reduce_scatter recursive-halving");
     pattern_plan_free(plan);
     plan = plan_of(&(struct pattern_request){.name = "exchange", .n = 3});

@@ -14,9 +14,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <sched.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -66,14 +64,12 @@ static void barriers_of(uint32_t count, int family)
 
 static void passes_barriers_with_the_reduction(void **state)
 {
-    (void)state;
     for (uint32_t count = 1; count <= BED_NODES_MAX; count++)
         barriers_of(count, AF_INET);
 }
 
 static void passes_barriers_over_ipv6(void **state)
 {
-    (void)state;
     barriers_of(3, AF_INET6);
 }
 
@@ -81,7 +77,6 @@ static void passes_barriers_with_loss(void **state)
 {
     struct bed bed;
 
-    (void)state;
     assert_true(bed_open(&bed, 5, AF_INET, LONG_NS));
     bed.loss = 0.2;
     bed_join_all(&bed);
@@ -99,7 +94,6 @@ static void waits_for_a_late_joiner(void **state)
     struct barrier_values mine = {0};
     struct bed bed;
 
-    (void)state;
     assert_true(bed_open(&bed, 3, AF_INET, LONG_NS));
     bed_join(&bed, 0, "test", 1);
     bed_join(&bed, 1, "test", 1);
@@ -131,7 +125,6 @@ static void names_the_node_that_never_came(void **state)
 {
     struct bed bed;
 
-    (void)state;
     assert_true(bed_open(&bed, 5, AF_INET, TIMEOUT_NS));
     for (uint32_t i = 0; i < 5; i++)
         if (i != 3)
@@ -158,7 +151,6 @@ static void names_the_node_that_died(void **state)
 {
     struct bed bed;
 
-    (void)state;
     assert_true(bed_open(&bed, 6, AF_INET, TIMEOUT_NS));
     bed_join_all(&bed);
     for (int epoch = 0; epoch < 4; epoch++)
@@ -184,7 +176,6 @@ static void tells_all_who_gives_up_and_why(void **state)
 {
     struct bed bed;
 
-    (void)state;
     assert_true(bed_open(&bed, 7, AF_INET, LONG_NS));
     bed_join_all(&bed);
     bed_barrier(&bed, NULL);
@@ -237,7 +228,6 @@ static void fetches_what_others_publish(void **state)
     struct blob blob = blob_of("first");
     struct bed bed;
 
-    (void)state;
     assert_true(bed_open(&bed, 4, AF_INET, LONG_NS));
     assert_int_equal(control_publish(bed.nodes[2], 7, &blob), 0); /* before it has joined */
     assert_int_equal(control_fetch(bed.nodes[0], 2, 7, &blob, clock_now()), -EAGAIN);
@@ -272,7 +262,6 @@ static void hears_the_heartbeat_of_node_0_only(void **state)
     int64_t before_ns, last_ns;
     struct bed bed;
 
-    (void)state;
     assert_true(bed_open(&bed, 3, AF_INET, LONG_NS));
     bed_join_all(&bed);
     bed_barrier(&bed, NULL);
@@ -337,7 +326,6 @@ static void drops_forged_and_damaged_datagrams(void **state)
     struct datagram datagram;
     struct bed bed;
 
-    (void)state;
     assert_true(bed_open(&bed, 3, AF_INET, LONG_NS));
     bed.recording = true;
     bed_join_all(&bed);
@@ -371,7 +359,6 @@ static void drops_what_an_earlier_epoch_said(void **state)
     uint32_t said;
     struct bed bed;
 
-    (void)state;
     assert_true(bed_open(&bed, 2, AF_INET, LONG_NS));
     bed_join_all(&bed);
     bed.recording = true;
@@ -394,7 +381,6 @@ static void drops_what_an_earlier_run_said(void **state)
     struct bed first, second;
     uint32_t replayed = 0;
 
-    (void)state;
     assert_true(bed_open(&first, 3, AF_INET, LONG_NS));
     first.recording = true;
     bed_join_all(&first);
@@ -429,7 +415,6 @@ static void a_replay_keeps_nobody_alive(void **state)
     struct bed bed;
     int64_t until_ns;
 
-    (void)state;
     assert_true(bed_open(&bed, 2, AF_INET, TIMEOUT_NS));
     bed_join_all(&bed);
     bed.recording = true;
@@ -454,7 +439,6 @@ static void a_replay_keeps_nobody_alive(void **state)
 
 static void another_run_or_key_is_not_in_the_barrier(void **state)
 {
-    (void)state;
     for (int different = 0; different < 2; different++) {
         struct bed bed;
 
@@ -477,7 +461,6 @@ static void one_machine_has_one_clock(void **state)
 {
     struct bed bed;
 
-    (void)state;
     assert_true(bed_open(&bed, 6, AF_INET, LONG_NS));
     assert_int_equal(control_clock(bed.nodes[5]).bound_ns, -1);
     bed.recording = true;
@@ -558,7 +541,6 @@ static void measures_a_clock_that_is_set_off(void **state)
     struct bed bed;
     pid_t child;
 
-    (void)state;
     assert_true(bed_open(&bed, 2, AF_INET, LONG_NS));
     assert_int_equal(pipe2(pipes, O_CLOEXEC), 0);
     child = start_far_clock(&bed, pipes[1]);
@@ -596,7 +578,6 @@ static void says_what_can_not_be(void **state)
     struct control *control, *second;
     struct err err = {0};
 
-    (void)state;
     assert_int_equal(control_open(&control, &conf, &err), -EAFNOSUPPORT);
     assert_non_null(strstr(err.text, "neither IPv4 nor IPv6"));
     conf.address.ss_family = AF_INET;
@@ -637,7 +618,6 @@ static void makes_its_socket_in_another_namespace(void **state)
     char byte = 0;
     pid_t child;
 
-    (void)state;
     assert_int_equal(pipe(ready), 0);
     child = fork();
     if (child == 0) {

@@ -5,8 +5,6 @@
 #include "cpu_placement.h"
 
 #include <sched.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -55,7 +53,6 @@ static void auto_polls_where_a_core_stays_free(void **state)
     struct cores_ask ask = a_machine(6, 4);
     struct cores_choice choice = chosen(&ask);
 
-    (void)state;
     assert_false(choice.sleeps);
     assert_int_equal(choice.workers, 4);
     for (int lane = 0; lane < 4; lane++) {
@@ -75,7 +72,6 @@ static void poll_takes_all_but_one(void **state)
     struct cores_ask ask = a_machine(3, 5);
     struct cores_choice choice;
 
-    (void)state;
     ask.policy = WORKER_POLL;
     choice = chosen(&ask);
     assert_int_equal(choice.workers, 2);
@@ -93,7 +89,6 @@ static void named_cores_are_taken_as_they_stand(void **state)
     struct cores_ask ask = a_machine(16, 3);
     struct cores_choice choice;
 
-    (void)state;
     ask.named = named;
     ask.named_count = 2;
     choice = chosen(&ask);
@@ -114,7 +109,6 @@ static void a_port_gets_a_core_near_it(void **state)
     struct cores_ask ask = a_machine(16, 4);
     struct cores_choice choice;
 
-    (void)state;
     ask.lanes = lanes;
     choice = chosen(&ask);
     for (size_t lane = 0; lane < 4; lane++)
@@ -126,7 +120,6 @@ static void what_can_not_be_is_refused(void **state)
     static const uint32_t absent[] = {3, 16}, twice[] = {3, 3}, both[] = {0, 1};
     struct cores_ask ask = a_machine(16, 2);
 
-    (void)state;
     ask.named = absent;
     ask.named_count = 2;
     refused(&ask, "16 is none of the 16 cores that this node may use (0 to 15)");
@@ -148,7 +141,6 @@ static void more_lanes_than_workers_share(void **state)
     struct cores_ask ask = a_machine(16, 1000);
     struct cores_choice choice;
 
-    (void)state;
     ask.policy = WORKER_POLL;
     choice = chosen(&ask);
     assert_int_equal(choice.workers, 15);
@@ -160,7 +152,6 @@ static void queues_leave_every_lane_a_core(void **state)
 {
     struct cores_ask ask = a_machine(16, 0);
 
-    (void)state;
     for (size_t ports = 1; ports < 20; ports++) {
         uint32_t queues = cores_queues(&ask, ports);
 
@@ -178,7 +169,6 @@ static void this_machine_has_a_core(void **state)
     struct core cores[CORES_MAX];
     size_t count = cores_usable(cores, CORES_MAX, false);
 
-    (void)state;
     assert_true(count >= 1);
     assert_true(cores_usable(cores, CORES_MAX, true) >= count);
     assert_int_equal(cores_usable(cores, CORES_MAX, false), count); /* nothing has changed */
@@ -193,7 +183,6 @@ static void what_was_claimed_is_given_back(void **state)
     int policy = sched_getscheduler(0);
     bool at_once;
 
-    (void)state;
     assert_int_equal(setpriority(PRIO_PROCESS, 0, 5), 0);
     at_once = reserve_cores(CORES_AT_ONCE);
     assert_int_equal(sched_getscheduler(0), at_once ? SCHED_FIFO | SCHED_RESET_ON_FORK : policy);

@@ -8,8 +8,6 @@
 #include "datagram.h"
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -116,7 +114,6 @@ static void comes_back_as_it_was_written(void **state)
 {
     uint64_t random = 1;
 
-    (void)state;
     for (unsigned round = 0; round < 200; round++) {
         for (unsigned type = 1; type < DATAGRAM_TYPES; type++) {
             struct datagram written = random_datagram(type, &random), back;
@@ -145,7 +142,6 @@ static void has_a_documented_layout(void **state)
                                     0x41, 0x42, 0x43, 0x44, 0x51, 0,    0,    0};
     uint8_t bytes[DATAGRAM_MAX];
 
-    (void)state;
     assert_int_equal(datagram_write(&datagram, key, bytes), HEADER_BYTES + DATAGRAM_SEAL_BYTES);
     assert_memory_equal(bytes, right, sizeof(right));
 }
@@ -159,7 +155,6 @@ static void has_values_that_say_something(void **state)
                                     0xff, 0xfe, 0x61, 0x62, 0x63, 0x64};
     uint8_t bytes[DATAGRAM_MAX];
 
-    (void)state;
     for (unsigned i = 0; i < BARRIER_MAXIMA; i++)
         datagram.values.maximum[i] = INT64_MIN;
     datagram.values.maximum[0] = 7;
@@ -174,7 +169,6 @@ static void every_bit_is_sealed(void **state)
     uint64_t random = 2;
     uint8_t other[DATAGRAM_KEY_BYTES] = {1, 2, 4};
 
-    (void)state;
     for (unsigned type = 1; type < DATAGRAM_TYPES; type++) {
         struct datagram datagram = random_datagram(type, &random);
         uint8_t bytes[DATAGRAM_MAX];
@@ -195,7 +189,6 @@ static void refuses_every_other_length(void **state)
 {
     uint64_t random = 3;
 
-    (void)state;
     for (unsigned type = 1; type < DATAGRAM_TYPES; type++) {
         struct datagram datagram = random_datagram(type, &random), back;
         uint8_t bytes[DATAGRAM_MAX + 1] = {0};
@@ -237,7 +230,6 @@ static void refuses_impossible_fields(void **state)
         {DATAGRAM_BLOB, HEADER_BYTES + 8, 1},       /* blob longer than there is room */
     };
 
-    (void)state;
     for (unsigned i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
         struct datagram datagram = {.type = wrong[i].type}, back;
         uint8_t bytes[DATAGRAM_MAX];
@@ -286,7 +278,6 @@ static void survives_the_fuzzer(void **state)
 {
     uint64_t random = 4;
 
-    (void)state;
     for (unsigned round = 0; round < FUZZ_ROUNDS; round++) {
         uint8_t bytes[20 * (DATAGRAM_MAX + 3)];
         size_t size = 0;

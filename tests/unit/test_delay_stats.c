@@ -6,8 +6,6 @@
 #include "delay_stats.h"
 #include "probe.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -21,7 +19,6 @@ static struct histogram sum;
 
 static int fresh(void **state)
 {
-    (void)state;
     memset(&buckets, 0, sizeof buckets);
     memset(&sum, 0, sizeof sum);
     delay_stats_init(&stats, 0);
@@ -30,7 +27,6 @@ static int fresh(void **state)
 
 static void test_delays_of_neighbours(void **state)
 {
-    (void)state;
     delay_stats_add(&stats, &buckets, 100, 0);
     delay_stats_add(&stats, &buckets, 130, 0);
     delay_stats_add(&stats, &buckets, 110, 0);
@@ -51,7 +47,6 @@ static void test_delays_of_neighbours(void **state)
 /* Frames that came together differ by nothing; the first by what the frame before had. */
 static void test_frames_that_came_together(void **state)
 {
-    (void)state;
     for (unsigned i = 0; i < 12; i++)
         delay_stats_add(&stats, &buckets, i < 8 ? 50 : 70, 0);
     delay_stats_sum(&stats, 1, &buckets, DELAY_IPDV, &sum);
@@ -63,7 +58,6 @@ static void test_frames_that_came_together(void **state)
 /* Behind a gap the comparison begins anew; a late one is measured, but compared with nothing. */
 static void test_gaps_and_reordering(void **state)
 {
-    (void)state;
     delay_stats_add(&stats, &buckets, 10, 0);
     delay_stats_add(&stats, &buckets, 500, 3);
     delay_stats_add(&stats, &buckets, 900, -2);
@@ -82,7 +76,6 @@ static void test_runs_against_single_frames(void **state)
     static struct histogram one_way, ipdv;
     uint64_t last = DELAY_NONE;
 
-    (void)state;
     memset(&one_way, 0, sizeof one_way);
     memset(&ipdv, 0, sizeof ipdv);
     srandom(5);
@@ -110,7 +103,6 @@ static void test_runs_against_single_frames(void **state)
 /* A clock that is behind makes all delays 0: the run is longer than its counter. */
 static void test_a_run_without_an_end(void **state)
 {
-    (void)state;
     delay_stats_add(&stats, &buckets, 0, 0);
     stats.run = DELAY_RUN_MAX;
     delay_stats_add(&stats, &buckets, 0, 0);
@@ -124,7 +116,6 @@ static void test_a_run_without_an_end(void **state)
 
 static void test_nothing_is_nothing(void **state)
 {
-    (void)state;
     delay_stats_sum(&stats, 1, &buckets, DELAY_ONE_WAY, &sum);
     assert_int_equal(sum.count + sum.sum_ns + sum.max_ns + sum.min_ns, 0);
     delay_stats_add(&stats, &buckets, 0, 0);
@@ -137,7 +128,6 @@ static void test_streams_of_a_flow(void **state)
 {
     struct delay_stats streams[2];
 
-    (void)state;
     delay_stats_init(&streams[0], 0);
     delay_stats_init(&streams[1], 0);
     delay_stats_add(&streams[0], &buckets, 40, 0);
@@ -154,7 +144,6 @@ static void test_streams_of_a_flow(void **state)
 
 static void test_delay_is_never_negative(void **state)
 {
-    (void)state;
     assert_int_equal(delay_stats_delay(1000, 400), 600);
     assert_int_equal(delay_stats_delay(400, 1000), 0);
     assert_int_equal(delay_stats_delay(INT64_C(1) << 47, (UINT64_C(1) << 47) - 5), 5);
@@ -167,7 +156,6 @@ static void test_stamp_comes_back(void **state)
         0, 1, 65535, 65536, INT64_C(0x123456789abc), (INT64_C(1) << 48) - 1};
     struct signature signature = {.tag = htobe16(7), .src = htobe16(1), .dst = htobe16(2)};
 
-    (void)state;
     for (size_t i = 0; i < sizeof some / sizeof some[0]; i++) {
         struct signature_time time = signature_time(some[i]);
 
@@ -179,7 +167,6 @@ static void test_stamp_comes_back(void **state)
 
 static void test_tags_differ(void **state)
 {
-    (void)state;
     for (uint32_t tag = 0; tag <= UINT16_MAX; tag++) {
         assert_int_not_equal(probe_tag((uint16_t)tag), tag);
         assert_int_not_equal(probe_answer_tag((uint16_t)tag), tag);
@@ -191,7 +178,6 @@ static void test_rate_disturbs_nobody(void **state)
 {
     struct probe_budget budget = {.line_rate_bps = 100000000, .frame_bytes = 1518, .flows = 2};
 
-    (void)state;
     /* 0.1 % of 100 Mbit/s over two flows, each probe 1,538 bytes at layer 1. */
     assert_float_equal(probe_rate(&budget), 1e5 / (8 * 1538) / 2, 1e-9);
     budget.line_rate_bps = UINT64_C(100000000000);
@@ -210,7 +196,6 @@ static void test_probe_is_a_frame_like_others(void **state)
     static const enum header_kind kinds[] = {HEADER_L2, HEADER_IPV4_UDP, HEADER_IPV6_UDP};
     static _Alignas(8) uint8_t frame[2048];
 
-    (void)state;
     for (size_t i = 0; i < 3; i++) {
         struct dpdk_options options = {.header = kinds[i], .ttl = 64};
         struct frame_shape shape;

@@ -8,8 +8,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -101,7 +99,6 @@ static void any_pieces_make_a_document(void **state)
     struct scene scene;
     int64_t expected = 1;
 
-    (void)state;
     set_scene(&scene, false);
     for (const char *c = text; *c != '\0'; c++) {
         char piece[] = {*c, '\0'};
@@ -121,7 +118,6 @@ static void many_documents_wait_in_order(void **state)
     struct scene scene;
     char text[32];
 
-    (void)state;
     set_scene(&scene, false);
     for (int i = 0; i < 3000; i++) {
         snprintf(text, sizeof text, "heartbeat: %d\n...\n", i);
@@ -138,7 +134,6 @@ static void empty_documents_are_passed_over(void **state)
 {
     struct scene scene;
 
-    (void)state;
     set_scene(&scene, false);
     say(&scene, "...\n...\n# nothing\n...\nheartbeat: 4\n...\n");
     assert_int_equal(next_beat(&scene), 4);
@@ -150,7 +145,6 @@ static void a_document_cut_short_is_not_run_from_a_pipe(void **state)
 {
     struct scene scene;
 
-    (void)state;
     set_scene(&scene, false);
     say(&scene, "heartbeat: 5\n...\nheartbeat: 6\n");
     end(&scene);
@@ -163,7 +157,6 @@ static void the_last_of_a_file_needs_no_end(void **state)
 {
     struct scene scene;
 
-    (void)state;
     set_scene(&scene, true);
     say(&scene, "heartbeat: 5\n...\nheartbeat: 6");
     assert_int_equal(next_beat(&scene), 5);
@@ -178,7 +171,6 @@ static void an_end_without_newline_is_an_end(void **state)
 {
     struct scene scene;
 
-    (void)state;
     set_scene(&scene, false);
     say(&scene, "heartbeat: 7\n...");
     assert_int_equal(next_beat(&scene), -1);
@@ -191,7 +183,6 @@ static void dots_elsewhere_are_no_end(void **state)
 {
     struct scene scene;
 
-    (void)state;
     set_scene(&scene, false);
     say(&scene, "# ...\n ...\n....\n");
     assert_int_equal(next_beat(&scene), -1);
@@ -204,7 +195,6 @@ static void a_refusal_names_the_line_of_the_stream(void **state)
     struct document *document;
     struct err err = {0};
 
-    (void)state;
     set_scene(&scene, false);
     say(&scene, "heartbeat: 1\n...\n\n\nbaet: 2\n...\n");
     assert_int_equal(next_beat(&scene), 1);
@@ -221,7 +211,6 @@ static void only_one_document_is_limited_in_size(void **state)
     struct scene scene;
     struct err err = {0};
 
-    (void)state;
     set_scene(&scene, false);
     memset(comment, 'x', size);
     for (size_t i = 0; i < size; i += 100) {
@@ -249,7 +238,6 @@ static void test_flags_of_the_file_stay(void **state)
     struct scene scene;
     int before;
 
-    (void)state;
     set_scene(&scene, false);
     before = fcntl(scene.reader, F_GETFL);
     assert_int_equal(before & O_NONBLOCK, 0);

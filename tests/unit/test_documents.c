@@ -8,8 +8,6 @@
 #include "transport.h"
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -77,7 +75,6 @@ static void a_whole_trial_is_read(void **state)
     const struct doc_trial *trial;
     struct pattern_request request;
 
-    (void)state;
     assert_string_equal(err.text, "");
     assert_non_null(document);
     assert_int_equal(document_kind(document), DOCUMENT_TRIAL);
@@ -111,7 +108,6 @@ static void times_are_asked_for(void **state)
         bool stamps;
     } some[] = {{"{stamps: true}", -1, true}, {"{probe_fps: 12.5}", 12.5, false}};
 
-    (void)state;
     for (size_t i = 0; i < 2; i++) {
         struct document *document;
         char text[512];
@@ -146,7 +142,6 @@ static void clocks_are_asked_for(void **state)
         {", clock: {mode: estimated, asymmetry_ns: 2500}", {CLOCK_ESTIMATED, 2500, 0}},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof some / sizeof some[0]; i++) {
         struct document *document;
         char text[256];
@@ -173,7 +168,6 @@ static void groups_and_lists_reach_the_request(void **state)
     struct pattern_ranks groups[2];
     struct pattern_request request;
 
-    (void)state;
     assert_non_null(document);
     doc_pattern_request(&document->plan->pattern, 6, 1, groups, &request);
     assert_int_equal(request.group_count, 2);
@@ -194,7 +188,6 @@ static void what_a_schedule_needs_reaches_the_request(void **state)
                                       &err);
     struct pattern_request request;
 
-    (void)state;
     assert_non_null(document);
     doc_pattern_request(&document->plan->pattern, 4, 1, NULL, &request);
     assert_true(request.local);
@@ -289,7 +282,6 @@ static void each_mistake_is_one_sentence(void **state)
         {TRIAL "  load: {fps: 1}\n  window_ns: 1\n  udp: {burst: 1}\n", "udp"},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof refusals / sizeof refusals[0]; i++) {
         struct err err;
         struct document *document = parse(refusals[i].text, &err);
@@ -323,7 +315,6 @@ static void a_stream_gives_document_after_document(void **state)
     struct document *document;
     struct err err = {0};
 
-    (void)state;
     assert_true(input_ended(input));
     for (uint64_t i = 1; i <= 2; i++) {
         assert_int_equal(input_next(input, &document, &err), 1);
@@ -341,7 +332,6 @@ static void a_file_may_lack_its_last_end(void **state)
     struct document *document;
     struct err err = {0};
 
-    (void)state;
     assert_int_equal(input_next(input, &document, &err), 1);
     document_free(document);
     assert_int_equal(input_next(input, &document, &err), 1);
@@ -357,7 +347,6 @@ static void lines_are_counted_over_the_whole_stream(void **state)
     struct document *document;
     struct err err = {0};
 
-    (void)state;
     assert_int_equal(input_next(input, &document, &err), 1);
     document_free(document);
     assert_int_equal(input_next(input, &document, &err), -EINVAL);
@@ -373,7 +362,6 @@ static void a_document_may_come_in_pieces(void **state)
     struct err err = {0};
     int fds[2];
 
-    (void)state;
     assert_int_equal(pipe(fds), 0);
     assert_int_equal(input_open(&input, fds[0], false, transports, &err), 0);
     for (size_t i = 0; i < sizeof text - 1; i++) {

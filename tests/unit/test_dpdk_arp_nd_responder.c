@@ -5,8 +5,6 @@
  */
 #include "arp_nd_responder.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -48,7 +46,6 @@ static void test_answers_arp(void **state)
     uint8_t answer[RESPONDER_FRAME_MAX];
     uint32_t length = 0;
 
-    (void)state;
     assert_int_equal(responder_handle(&responder, arp_request, 60, answer, &length),
                      RESPONDER_REPLIES);
     assert_int_equal(length, 60);
@@ -85,7 +82,6 @@ static void test_frames_need_no_padding(void **state)
     uint8_t tagged[46], answer[RESPONDER_FRAME_MAX];
     uint32_t length = 0;
 
-    (void)state;
     memcpy(tagged, arp_request, 12);
     memcpy(tagged + 12, tag, sizeof tag);
     memcpy(tagged + 16, arp_request + 12, 30);
@@ -108,7 +104,6 @@ static void test_ignores_what_is_for_others(void **state)
     uint8_t frame[60], answer[RESPONDER_FRAME_MAX];
     uint32_t length = 0;
 
-    (void)state;
     memcpy(frame, arp_request, sizeof frame);
     frame[41] = 18; /* another target */
     frame[31] = 9;  /* not the gateway */
@@ -121,7 +116,6 @@ static void test_ignores_what_is_for_others(void **state)
 /* What one responder announces another hears, for every kind, tagged or not. */
 static void test_announcements_are_heard(void **state)
 {
-    (void)state;
     for (unsigned kind = 0; kind < 6; kind++) {
         struct arp_nd_responder one = make((enum header_kind)(kind / 2)), two = one;
         uint8_t frame[RESPONDER_FRAME_MAX], answer[RESPONDER_FRAME_MAX];
@@ -179,7 +173,6 @@ static void test_answers_solicitations(void **state)
     uint8_t *icmp = answer + 54;
     uint32_t length = 0;
 
-    (void)state;
     solicitation(frame, responder.ipv6);
     assert_int_equal(responder_handle(&responder, frame, 86, answer, &length), RESPONDER_REPLIES);
     assert_int_equal(length, 86);
@@ -202,7 +195,6 @@ static void test_answers_solicitations(void **state)
 /* Asked for itself, the gateway answers; both families. */
 static void test_finds_gateway(void **state)
 {
-    (void)state;
     for (enum header_kind kind = HEADER_IPV4_UDP; kind <= HEADER_IPV6_UDP; kind++) {
         struct arp_nd_responder responder = make(kind), gateway = make(kind);
         uint8_t question[RESPONDER_FRAME_MAX], answer[RESPONDER_FRAME_MAX];
@@ -224,7 +216,6 @@ static void test_on_link(void **state)
     struct arp_nd_responder responder = make(HEADER_IPV4_UDP);
     struct frame_end near = {.ipv4 = {198, 18, 200, 1}}, far = {.ipv4 = {198, 19, 0, 1}};
 
-    (void)state;
     assert_true(responder_on_link(&responder, &near));
     assert_false(responder_on_link(&responder, &far));
     responder.ipv4_prefix = 15;
@@ -242,7 +233,6 @@ static void test_bad_addresses(void **state)
         {.name = "p", .gateway = "router"},     {.name = "p", .ipv4 = "198.18.0.1/16x"},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         struct arp_nd_responder responder = {.vlan = false};
         struct err err = {""};

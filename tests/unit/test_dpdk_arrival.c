@@ -11,8 +11,6 @@
 #undef NS_PER_S /* DPDK's, of another type than clock.h's */
 #include "clock.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -71,7 +69,6 @@ static void ticks_become_local_time(void **state)
 {
     struct arrival_clock clock;
 
-    (void)state;
     device.origin = 987654321;
     clock = a_clock(5 * NS_PER_S);
     for (int64_t age_ns = 100; age_ns < NS_PER_S / 2; age_ns *= 3) {
@@ -86,7 +83,6 @@ static void a_wrap_between_is_nothing(void **state)
     struct arrival_clock clock;
     int64_t then_ns = 10 * NS_PER_S - 40000;
 
-    (void)state;
     /* 0 lies between the stamp and now, then between the first look and the stamp. */
     device.origin = 0 - (uint64_t)10 * HZ + 1000;
     clock = a_clock(5 * NS_PER_S);
@@ -107,7 +103,6 @@ static void drift_is_seen_as_rate(void **state)
     uint64_t stamp = now.ticks - (uint64_t)(1e-3 * 1.0002 * HZ);
     int64_t then_ns = 10 * NS_PER_S - NS_PER_MS;
 
-    (void)state;
     assert_in_range(arrival_of(&clock, &now, stamp), then_ns - 7, then_ns + 7);
     now.ticks = (uint64_t)(5 * HZ + 5 * 1.0002 * HZ);
     stamp = now.ticks - (uint64_t)(1e-3 * 1.0002 * HZ);
@@ -120,7 +115,6 @@ static void what_can_not_be_is_now(void **state)
     struct arrival_clock stuck = {.runs = true, .begin_ticks = device_ticks(10 * NS_PER_S)};
     int64_t now_ns = 10 * NS_PER_S;
 
-    (void)state;
     assert_int_equal(arrived(&young, device_ticks(now_ns - 40000)), now_ns);
     assert_int_equal(arrived(&clock, device_ticks(now_ns + 40000)), now_ns);
     assert_int_equal(arrived(&clock, device_ticks(now_ns - 2 * NS_PER_S)), now_ns);
@@ -136,7 +130,6 @@ static void a_frame_is_timed_by_the_device(void **state)
     int64_t stamped_ns, came_ns, before_ns;
     uint64_t stamp;
 
-    (void)state;
     device.origin = 12345;
     arrival_begin(&clock, 7);
     assert_true(clock.runs);

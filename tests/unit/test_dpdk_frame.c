@@ -5,8 +5,6 @@
  */
 #include "frame.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -157,7 +155,6 @@ static void test_least_sizes(void **state)
 {
     static const uint32_t least[KINDS] = {64, 64, 64, 68, 84, 88};
 
-    (void)state;
     for (unsigned kind = 0; kind < KINDS; kind++) {
         struct frame_shape shape = shape_of(kind);
 
@@ -172,7 +169,6 @@ static void test_templates_parse(void **state)
     static const int64_t times_ns[] = {0, 65535, 65536, 123456789012, 0xffffffffffff};
     uint8_t frame[FRAME_SIZE_MAX + FRAME_TEMPLATE];
 
-    (void)state;
     for (unsigned kind = 0; kind < KINDS; kind++) {
         struct frame_shape shape = shape_of(kind);
 
@@ -193,7 +189,6 @@ static void test_checksum_is_constant(void **state)
     uint8_t first[2048], frame[2048];
     uint64_t random = 88172645463325252u;
 
-    (void)state;
     for (unsigned kind = 0; kind < KINDS; kind++) {
         struct frame_shape shape = shape_of(kind);
 
@@ -226,7 +221,6 @@ static void test_any_flipped_bit_is_found(void **state)
 {
     uint8_t frame[2048];
 
-    (void)state;
     for (unsigned kind = 0; kind < KINDS; kind++) {
         struct frame_shape shape = shape_of(kind);
         uint32_t length = 199 - 4;
@@ -251,7 +245,6 @@ static void test_fill_sums(void **state)
 {
     const struct fill *fill = fill_table();
 
-    (void)state;
     for (uint32_t n = 0; n <= FRAME_SIZE_MAX; n++) {
         uint32_t plain = plain_sum(0, fill->bytes, n);
 
@@ -264,7 +257,6 @@ static void test_signature_time(void **state)
     struct signature signature = {.tag = 1};
     struct signature_time time = signature_time(0x123456789abc);
 
-    (void)state;
     signature_stamp(&signature, 5, &time, signature_base(&signature) + time.sum);
     assert_int_equal(signature_ns(&signature), 0x123456789abc);
     assert_true(signature_sound(&signature));

@@ -9,8 +9,6 @@
 #include <rte_errno.h>
 #include <rte_ethdev.h>
 #include <rte_flow.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -213,7 +211,6 @@ static struct port_conf a_port(void)
 
 static int fresh(void **state)
 {
-    (void)state;
     memset(&driver, 0, sizeof driver);
     driver.unknown = RTE_FLOW_ITEM_TYPE_END;
     return 0;
@@ -279,7 +276,6 @@ static void rules_stand_between_start_and_stop(void **state)
     struct transport_port *port = opened(&conf);
     struct port_facts facts = {0};
 
-    (void)state;
     assert_int_equal(driver.rules, 12);
     port_facts(port, &facts);
     assert_non_null(strstr(facts.offloads, "ISOLATED"));
@@ -293,7 +289,6 @@ static void ip_is_spread_over_the_queues(void **state)
     struct port_conf conf = a_port();
     struct transport_port *port;
 
-    (void)state;
     conf.queues = 3;
     conf.ipv6 = NULL;
     port = opened(&conf);
@@ -313,7 +308,6 @@ static void others_have_no_rules(void **state)
     struct port_facts facts = {0};
     struct transport_port *port;
 
-    (void)state;
     conf.shared = false;
     conf.mac = "02:00:00:00:00:01";
     port = opened(&conf);
@@ -330,7 +324,6 @@ static void a_driver_without_isolation_is_refused_before_it_starts(void **state)
     static const char *const expected[] = {"isolate 1", "stop with 0 rules", NULL};
     struct port_conf conf = a_port();
 
-    (void)state;
     driver.isolate_returns = ENOTSUP;
     refused(&conf, -ENOTSUP,
             "a:e0: `shared: true` allows dpdk only where the driver isolates flows (rte_flow "
@@ -343,7 +336,6 @@ static void net_null_itself_isolates_nothing(void **state)
 {
     struct port_conf conf = a_port();
 
-    (void)state;
     driver.isolate_really = true;
     refused(&conf, -ENOSYS,
             "a:e0: `shared: true` allows dpdk only where the driver isolates flows (rte_flow "
@@ -364,7 +356,6 @@ static void what_the_load_needs_must_be_told_apart(void **state)
     struct port_conf conf = a_port();
     char sentence[256];
 
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         driver.unknown = cases[i].unknown;
         snprintf(sentence, sizeof sentence,
@@ -380,7 +371,6 @@ static void without_a_gateway_nobody_asks(void **state)
     struct port_conf conf = a_port();
     struct transport_port *port;
 
-    (void)state;
     driver.unknown = RTE_FLOW_ITEM_TYPE_ARP_ETH_IPV4;
     port = opened(&conf);
     assert_int_equal(driver.rules, 10);
@@ -406,7 +396,6 @@ static void a_gateway_needs_its_questions_told_apart(void **state)
     struct port_conf conf = a_port();
     char sentence[256];
 
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         conf.gateway = cases[i].gateway;
         driver.unknown = cases[i].unknown;
@@ -423,7 +412,6 @@ static void an_address_of_the_kernels_is_refused(void **state)
 {
     struct port_conf conf = a_port();
 
-    (void)state;
     conf.ipv4 = "127.0.0.1/8";
     refused(&conf, -EADDRINUSE,
             "a:e0: its address 127.0.0.1/8 is the kernel's too, on lo: raw frames of a shared port "
@@ -435,7 +423,6 @@ static void another_mac_is_added_not_listened_for(void **state)
     struct port_conf conf = a_port();
     struct transport_port *port;
 
-    (void)state;
     conf.mac = "02:00:00:00:00:01";
     port = opened(&conf);
     assert_string_equal(driver.notes[driver.count - 1], "mac 02:00:00:00:00:01");
@@ -453,7 +440,6 @@ static void no_mac_asked_for_is_the_devices_own(void **state)
     struct transport_port *port;
     struct rte_ether_addr own;
 
-    (void)state;
     conf.mac = NULL;
     port = opened(&conf);
     assert_int_equal(rte_eth_macaddr_get(port->id, &own), 0);

@@ -5,8 +5,6 @@
 #include "port_device.h"
 
 #include <rte_ethdev.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -42,7 +40,6 @@ static void one_queue_is_not_spread(void **state)
     struct rte_eth_dev_info device = a_device(8, 8, 0);
     struct queue_layout layout = laid_out(0, false, &device);
 
-    (void)state;
     assert_int_equal(layout.queues, 1);
     assert_int_equal(layout.send_queues, 1);
     assert_int_equal(layout.spread_by, 0);
@@ -54,7 +51,6 @@ static void several_are_spread_by_what_the_device_hashes(void **state)
     struct rte_eth_dev_info device = a_device(8, 8, 0);
     struct queue_layout layout = laid_out(4, false, &device);
 
-    (void)state;
     assert_int_equal(layout.queues, 4);
     assert_int_equal(layout.spread_by, RTE_ETH_RSS_IPV4 | RTE_ETH_RSS_NONFRAG_IPV4_UDP);
 }
@@ -64,7 +60,6 @@ static void fast_free_gives_every_pool_a_send_queue(void **state)
     struct rte_eth_dev_info device = a_device(8, 12, RTE_ETH_TX_OFFLOAD_MBUF_FAST_FREE);
     struct queue_layout layout = laid_out(4, false, &device);
 
-    (void)state;
     assert_int_equal(layout.send_offloads, RTE_ETH_TX_OFFLOAD_MBUF_FAST_FREE);
     assert_int_equal(layout.send_queues, 12);
     layout = laid_out(5, false, &device); /* 15 send queues are more than there are */
@@ -79,7 +74,6 @@ static void more_queues_than_there_are_are_refused(void **state)
     struct queue_layout layout;
     struct err err = {""};
 
-    (void)state;
     assert_true(choose_queues(&layout, &conf, &device, &err) < 0);
     assert_string_equal(err.text, "a:e0: queues: 5 are more than its device has (net_made_up: 4)");
     assert_int_equal(laid_out(5, true, &device).queues, 4);
@@ -95,7 +89,6 @@ static void counts_of_queues_add_up(void **state)
                              .first_ns = 40,
                              .last_ns = 55};
 
-    (void)state;
     flow_side_add(&sum, &none); /* a queue by which nothing came says nothing of times */
     assert_int_equal(sum.first_ns, 50);
     flow_side_add(&sum, &more);

@@ -5,8 +5,6 @@
  */
 #include "message.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdint.h>
 #include <stdlib.h>
 
@@ -50,7 +48,6 @@ static void test_segment_header(void **state)
     uint8_t frame[LENGTH];
     struct segment *segment = (struct segment *)(frame + head);
 
-    (void)state;
     frame_template(&template, &shape, ends, 0, FRAME_BYTES);
     memcpy(frame + head, fill_table()->bytes, LENGTH - head);
     memcpy(frame, template.bytes, FRAME_TEMPLATE);
@@ -95,7 +92,6 @@ static void test_cut_covers_each_message_once(void **state)
     static const uint32_t frames[] = {128, 1518, 9216};
     struct segmentation segmentation;
 
-    (void)state;
     for (int kind = HEADER_L2; kind <= HEADER_IPV6_UDP; kind++) {
         for (int vlan = 0; vlan < 2; vlan++) {
             struct frame_shape shape = shape_of((enum header_kind)kind, vlan);
@@ -120,7 +116,6 @@ static void test_frames_without_room(void **state)
     struct frame_shape small = shape_of(HEADER_L2, false), large = shape_of(HEADER_IPV6_UDP, true);
     struct segmentation segmentation;
 
-    (void)state;
     assert_true(segmentation_make(&segmentation, &small, 64));
     assert_int_equal(segmentation.room,
                      64 - FRAME_FCS - FRAME_ETHERNET - SIGNATURE_BYTES - SEGMENT_BYTES);
@@ -150,7 +145,6 @@ static void test_order_does_not_matter(void **state)
     static const uint32_t reordered[] = {0, 4, 3};
     struct reassembly reassembly = make();
 
-    (void)state;
     for (uint32_t n = 0; n < 3; n++) {
         uint32_t late = 0;
 
@@ -171,7 +165,6 @@ static void test_duplicates_and_late_rounds(void **state)
 {
     struct reassembly reassembly = make();
 
-    (void)state;
     assert_int_equal(reassembly_take(&reassembly, 0, 0), SEQUENCE_LATE); /* nothing has begun */
     reassembly_begin(&reassembly, 0, 3);
     assert_int_equal(reassembly_take(&reassembly, 0, 1), SEQUENCE_FRESH);
@@ -199,7 +192,6 @@ static void test_numbers_wrap(void **state)
 {
     struct reassembly reassembly = make();
 
-    (void)state;
     reassembly_begin(&reassembly, UINT32_MAX - 1, 1);
     for (uint64_t n = UINT32_MAX; n < (uint64_t)UINT32_MAX + 4; n++) {
         assert_true(reassembly_is_new(&reassembly, (uint32_t)n));
@@ -218,7 +210,6 @@ static void test_before_the_first(void **state)
 {
     struct reassembly reassembly = make();
 
-    (void)state;
     assert_false(reassembly_is_new(&reassembly, UINT32_MAX));
     assert_int_equal(reassembly_take(&reassembly, reassembly_number(&reassembly, UINT32_MAX), 0),
                      SEQUENCE_LATE);
@@ -261,7 +252,6 @@ static void test_lossy_network(void **state)
     struct reassembly reassembly = make();
     uint32_t whole = 0, broken = 0;
 
-    (void)state;
     for (uint64_t n = 0; n < ROUNDS; n++) {
         uint32_t segments = 1 + below(ROOM), arrivals[2 * ROOM], greatest = 0, distinct = 0;
         bool seen[ROOM] = {false};

@@ -5,8 +5,6 @@
  */
 #include "reassembly_window.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdint.h>
 #include <stdlib.h>
 
@@ -58,7 +56,6 @@ static void test_sizes(void **state)
 {
     struct reassembly_window window = make(1 << 20);
 
-    (void)state;
     for (uint64_t n = 0; n < 5 * CYCLE; n++) {
         const struct reassembly_message *message = reassembly_window_message(&window, n);
 
@@ -81,7 +78,6 @@ static void test_ahead(void **state)
     struct reassembly_window window = make(1 << 20);
     uint64_t number;
 
-    (void)state;
     assert_in_range(window.half, CYCLE, 2 * CYCLE);
     for (uint64_t n = window.half; n-- > 0;) {
         assert_int_equal(reassembly_window_find(&window, (uint32_t)n, &number), WINDOW_KEPT);
@@ -106,7 +102,6 @@ static void test_old(void **state)
     struct reassembly_window window = make(1 << 20);
     uint64_t number;
 
-    (void)state;
     window.opened = BARRIER_ROUNDS + 2;
     for (uint64_t n = 0; n <= BARRIER_ROUNDS; n++) {
         take_all(&window, n);
@@ -133,7 +128,6 @@ static void test_wrap(void **state)
     struct reassembly_window window = make(0);
     uint64_t number;
 
-    (void)state;
     assert_int_equal(window.half, 4);
     window.base = window.opened = (UINT64_C(1) << 32) - 2;
     assert_int_equal(reassembly_window_find(&window, 1, &number), WINDOW_KEPT);

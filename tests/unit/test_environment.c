@@ -4,8 +4,6 @@
  */
 #include "environment.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -18,7 +16,6 @@ static void only_what_is_needed_stays(void **state)
                                             "SWITCHBENCH_BUNDLE", "VERBS_LOG_FILE"};
     const char *connection = "192.0.2.1 1 192.0.2.2 22";
 
-    (void)state;
     for (size_t i = 0; i < sizeof dangerous / sizeof dangerous[0]; i++)
         setenv(dangerous[i], "/mine", 1);
     setenv("PATH", "/mine", 1);
@@ -32,7 +29,6 @@ static void only_what_is_needed_stays(void **state)
 
 static void nobody_is_made_up(void **state)
 {
-    (void)state;
     unsetenv("SSH_CONNECTION");
     assert_int_equal(environment_clean(), 0);
     assert_null(getenv("SSH_CONNECTION"));

@@ -6,8 +6,6 @@
 
 #include "clock.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 
 #include <cmocka.h>
@@ -32,7 +30,6 @@ static void streams_share_a_transfer_to_the_byte(void **state)
     const struct phase phase = phase_of(TRAFFIC_TRANSFER);
     uint64_t sum = 0;
 
-    (void)state;
     for (unsigned stream = 0; stream < 7; stream++) {
         uint64_t bytes = flow_load_bytes(&phase, sizes, 7, stream);
 
@@ -47,7 +44,6 @@ static void probes_take_the_sizes_in_turn(void **state)
     const struct phase probe = phase_of(TRAFFIC_PROBE);
     const struct phase stream = phase_of(TRAFFIC_STREAM);
 
-    (void)state;
     assert_int_equal(flow_load_bytes(&probe, sizes, 1, 0), 1000 + 3000 + 1000);
     assert_true(flow_load_bytes(&stream, sizes, 4, 0) == FLOW_ENDLESS);
 }
@@ -58,7 +54,6 @@ static void flows_share_the_ports_load(void **state)
     const struct lane_request request = {.phase = &phase, .send_count = 4};
     const struct lane_flow flow = {0}, third = {.share = 0.75};
 
-    (void)state;
     phase.load = (struct load){.rate_bps = 80e6};
     assert_float_equal(flow_load_rate(&request, &flow, sizes, 0.5), 10e6 / 4 * 0.5, 1e-3);
     assert_float_equal(flow_load_rate(&request, &third, sizes, 0.5), 10e6 * 0.75 * 0.5, 1e-3);
@@ -89,7 +84,6 @@ static void intended_is_the_schedule_up_to_the_stop(void **state)
     struct phase phase = phase_of(TRAFFIC_STREAM);
     int64_t half_ns = START_NS + NS_PER_S / 2;
 
-    (void)state;
     assert_in_range(intended(&phase, 1e6, 1, half_ns), 499999, 500001);
     assert_in_range(intended(&phase, 1e6, 1, STOP_NS + NS_PER_S), 999999, 1000001);
     /* A message that was begun in time was asked for whole. */
@@ -105,7 +99,6 @@ static void a_flows_probes_share_a_thousandth_of_the_line(void **state)
     struct phase phase = phase_of(TRAFFIC_STREAM);
     struct lane_request request = {.phase = &phase, .send_count = 4, .line_rate_bps = 100000000};
 
-    (void)state;
     assert_float_equal(flow_load_probe_rate(&request, 150), 0, 0);
     phase.latency.probe_fps = 250;
     assert_float_equal(flow_load_probe_rate(&request, 150), 250, 0);

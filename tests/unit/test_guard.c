@@ -11,8 +11,6 @@
 #include <errno.h>
 #include <glob.h>
 #include <sched.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -65,7 +63,6 @@ static bool make(void)
 
 static int fresh(void **state)
 {
-    (void)state;
     drop();
     if (!make())
         return -1;
@@ -79,7 +76,6 @@ static int fresh(void **state)
 
 static int away_with(void **state)
 {
-    (void)state;
     drop();
     return 0;
 }
@@ -110,7 +106,6 @@ static void assert_refused(const char *iface, const char *part)
 
 static void test_innocent(void **state)
 {
-    (void)state;
     must("-n %h addr add 198.18.0.1/24 dev v0");
     must("-n %h route add 10.0.0.0/8 via 198.18.0.2");
     must("-n %h -6 route add 2001:db8::/32 dev v0");
@@ -122,7 +117,6 @@ static void test_unknown_interface(void **state)
 {
     struct err err;
 
-    (void)state;
     assert_int_equal(check("nope", &plain, &err), -ENODEV);
     assert_non_null(strstr(err.text, "There is no interface nope in network namespace"));
     assert_non_null(strstr(err.text, "lo, "));
@@ -134,14 +128,12 @@ static void test_unknown_namespace(void **state)
 {
     struct err err = {0};
 
-    (void)state;
     assert_int_equal(guard_check_interface("test-guard-none", "v0", &plain, &err), -ENOENT);
     assert_non_null(strstr(err.text, "test-guard-none"));
 }
 
 static void test_loopback(void **state)
 {
-    (void)state;
     assert_refused("lo", "is the loopback");
 }
 
@@ -175,7 +167,6 @@ static void test_default_routes(void **state)
 
 static void test_nexthop_object(void **state)
 {
-    (void)state;
     if (!ip(QUIET, "-n %h nexthop add id 5 dev v0"))
         skip();
     must("-n %h route add default nhid 5");
@@ -187,7 +178,6 @@ static void test_nexthop_object(void **state)
 
 static void test_bridge(void **state)
 {
-    (void)state;
     must("-n %h link add br0 type bridge");
     must("-n %h link set v0 master br0");
     must("-n %h link set br0 up");
@@ -202,7 +192,6 @@ static void test_bridge(void **state)
 /* The far end of the veth is a bridge's port in another namespace: the frames reach its uplink. */
 static void test_bridge_elsewhere(void **state)
 {
-    (void)state;
     must("-n %a link add br0 type bridge");
     must("-n %a link set v1 master br0");
     must("-n %a link set br0 up");
@@ -214,7 +203,6 @@ static void test_bridge_elsewhere(void **state)
 
 static void test_macvlan(void **state)
 {
-    (void)state;
     if (!ip(QUIET, "-n %h link add mv0 link v0 type macvlan mode bridge"))
         skip();
     must("-n %h link add mv1 link v0 type macvlan mode bridge");
@@ -230,7 +218,6 @@ static void test_macvlan(void **state)
 /* The device below a macvlan stays in the namespace where it was made. */
 static void test_macvlan_elsewhere(void **state)
 {
-    (void)state;
     if (!ip(QUIET, "-n %a link add mv0 link v1 type macvlan mode bridge"))
         skip();
     must("-n %a link set mv0 netns %h");
@@ -242,7 +229,6 @@ static void test_macvlan_elsewhere(void **state)
 
 static void test_vlan(void **state)
 {
-    (void)state;
     if (!ip(QUIET, "-n %h link add v0.7 link v0 type vlan id 7"))
         skip();
     must("-n %h link set v0.7 up");
@@ -253,7 +239,6 @@ static void test_vlan(void **state)
 
 static void test_bond(void **state)
 {
-    (void)state;
     if (!ip(QUIET, "-n %h link add bond7 type bond"))
         skip();
     must("-n %h link set v0 down");
@@ -270,7 +255,6 @@ static void test_controller(void **state)
     struct err err = {0};
     int previous;
 
-    (void)state;
     must("-n %h addr add 198.18.0.1/24 dev v0");
     must("-n %h -6 addr add 2001:db8::1/64 dev w0 nodad");
     assert_int_equal(netns_enter(here, &previous, &err), 0);
@@ -309,7 +293,6 @@ static void test_kept_servers(void **state)
     int previous;
     FILE *mounts;
 
-    (void)state;
     assert_non_null(mkdtemp(root));
     snprintf(path, sizeof(path), "mkdir -p %s/proc/self", root);
     assert_int_equal(system(path), 0);
@@ -340,7 +323,6 @@ static void test_controller_of_another_namespace(void **state)
     struct guard_rules rules = {.driver = "tcp", .controller = "198.18.0.2"};
     struct err err;
 
-    (void)state;
     must("-n %h addr add 198.18.0.1/24 dev v0");
     assert_int_equal(check("v0", &rules, &err), 0);
 }
@@ -350,7 +332,6 @@ static void test_shared(void **state)
     struct guard_rules rules = {.driver = "af_packet", .shared = true};
     struct err err;
 
-    (void)state;
     must("-n %h route add default dev v0");
     assert_int_equal(check("v0", &rules, &err), -EPERM);
     assert_non_null(strstr(err.text, "af_packet does not"));
@@ -362,7 +343,6 @@ static void test_no_such_pci_device(void **state)
 {
     struct err err = {0};
 
-    (void)state;
     assert_int_equal(guard_check_pci("ffff:ff:1f.7", &plain, &err), -ENODEV);
     assert_non_null(strstr(err.text, "ffff:ff:1f.7"));
 }
@@ -376,7 +356,6 @@ static void test_device_without_kernel_is_never_shared(void **state)
     glob_t devices;
     const char *pci;
 
-    (void)state;
     if (glob("/sys/bus/pci/devices/*", 0, NULL, &devices) != 0)
         skip();
     pci = strrchr(devices.gl_pathv[0], '/') + 1; /* a bridge on all machines: no interface */
@@ -403,7 +382,6 @@ static void test_device_arguments(void **state)
         {"net_bonding0,member=ffff:ff:1f.7", -ENODEV},
     };
 
-    (void)state;
     must("-n %h route add default dev v0");
     for (size_t i = 0; i < sizeof(devices) / sizeof(*devices); i++) {
         struct err err = {0};

@@ -10,8 +10,6 @@
 #include <libmnl/libmnl.h>
 #include <linux/netlink.h>
 #include <sched.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -110,13 +108,11 @@ static void assert_blocked(damage_fn *how, const char *what)
 
 static void test_an_answer_is_cut_off(void **state)
 {
-    (void)state;
     assert_blocked(cut_off, "cut off");
 }
 
 static void test_an_error_instead_of_an_answer(void **state)
 {
-    (void)state;
     assert_blocked(replace_by_error, "an error");
 }
 
@@ -124,7 +120,6 @@ static void test_an_end_is_missing(void **state)
 {
     struct err err;
 
-    (void)state;
     assert_true(check(lose_the_end, -1, &err) < 0);
     assert_non_null(strstr(err.text, "not known whether traffic there is safe"));
 }
@@ -134,7 +129,6 @@ static void test_an_interrupted_dump_is_repeated(void **state)
     struct err err;
     int usual;
 
-    (void)state;
     assert_int_equal(check(NULL, 0, &err), 0);
     usual = answers;
     assert_int_equal(check(interrupt, 0, &err), 0);
@@ -145,7 +139,6 @@ static void test_a_dump_that_is_always_interrupted(void **state)
 {
     struct err err;
 
-    (void)state;
     assert_true(check(interrupt, -1, &err) < 0);
     assert_non_null(strstr(err.text, "not known whether traffic there is safe"));
 }
@@ -155,7 +148,6 @@ static void test_a_repeated_dump_sees_the_default_route(void **state)
 {
     struct err err;
 
-    (void)state;
     assert_int_equal(system("ip route add default via 198.18.0.2"), 0);
     for (int which = 0; which < 6; which++) {
         assert_int_equal(check(interrupt, which, &err), -EPERM);

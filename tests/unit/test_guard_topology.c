@@ -12,8 +12,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -175,7 +173,6 @@ static void test_drawings(void **state)
 {
     static const struct guard_rules rules = {.driver = "af_packet"};
 
-    (void)state;
     for (size_t i = 0; i < sizeof(drawings) / sizeof(*drawings); i++) {
         struct err err;
         int code = judge(&drawings[i], &rules, &err);
@@ -203,7 +200,6 @@ static void test_shared(void **state)
     const struct drawn *loopback = &drawings[sizeof(drawings) / sizeof(*drawings) - 1];
     struct err err;
 
-    (void)state;
     assert_int_equal(judge(route, &isolating, &err), 0);
     assert_int_equal(judge(innocent, &isolating, &err), 0);
     assert_int_equal(judge(loopback, &isolating, &err), -EPERM);
@@ -237,7 +233,6 @@ static void test_across_namespaces(void **state)
     struct topology map = {0};
     struct err err = {0};
 
-    (void)state;
     for (size_t i = 0; i < sizeof(links) / sizeof(*links); i++)
         assert_int_equal(topology_add_link(&map, &links[i]), 0);
     assert_int_equal(topology_add_use(&map, &use), 0);
@@ -301,7 +296,6 @@ static void link_to(const char *target, const char *path)
 
 static int make_root(void **state)
 {
-    (void)state;
     return mkdtemp(root) ? 0 : -1;
 }
 
@@ -309,7 +303,6 @@ static int remove_root(void **state)
 {
     char command[sizeof(root) + 16];
 
-    (void)state;
     snprintf(command, sizeof(command), "rm -rf %s", root);
     return system(command);
 }
@@ -326,7 +319,6 @@ static void test_storage(void **state)
 {
     char all[2048] = "";
 
-    (void)state;
     file("proc/self", "mounts",
          "proc /proc proc rw 0 0\n"
          "/dev/sda1 / ext4 rw,addr=10.9.9.9 0 0\n"
@@ -374,7 +366,6 @@ static void test_pci(void **state)
     struct guard_interfaces interfaces;
     struct err err = {0};
 
-    (void)state;
     folder("sys/devices/pci0000:3a/0000:3b:00.0/net/ens1f0");
     folder("sys/devices/pci0000:3a/0000:3b:00.01/net/other");
     folder("sys/devices/pci0000:3a/0000:3b:02.0/virtio3/net/vf0");
@@ -433,7 +424,6 @@ static void test_rdma(void **state)
     struct guard_interfaces interfaces;
     struct err err = {0};
 
-    (void)state;
     folder("sys/devices/pci0000:5a/0000:5b:00.0/net/ib0");
     folder("sys/class/net/ib0");
     link_to("sys/devices/pci0000:5a/0000:5b:00.0", "sys/class/net/ib0/device");
@@ -475,7 +465,6 @@ static void test_ancestors(void **state)
 {
     char all[2048] = "";
 
-    (void)state;
     file("proc/300", "stat", "300 (sh) weird) S 200 300");
     file("proc/200", "stat", "200 (sshd) S 1 200");
     file("proc/1", "stat", "1 (init) S 0 1");
@@ -508,7 +497,6 @@ static void test_tables_are_read_for_sockets_alone(void **state)
     char all[2048] = "", elsewhere[PATH_MAX], event[4096];
     int watch = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
 
-    (void)state;
     snprintf(elsewhere, sizeof(elsewhere), "%s/alone", root);
     file("alone/proc/500", "stat", "500 (switchbench) S 1 500");
     folder("alone/proc/500/fd");
@@ -532,7 +520,6 @@ static void test_servers_are_found_once(void **state)
     struct guard_servers kept = {0}, later = {0};
     char all[2048] = "", elsewhere[PATH_MAX];
 
-    (void)state;
     snprintf(elsewhere, sizeof(elsewhere), "%s/once", root);
     file("once/proc/400", "stat", "400 (switchbench) S 1 400");
     file("once/proc/self", "mounts", "fs1:/home /home nfs4 rw,addr=192.0.2.9 0 0\n");

@@ -5,8 +5,6 @@
 #include "histogram.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,7 +30,6 @@ static int compare(const void *a, const void *b)
 /* Buckets follow each other without gap or overlap, and each is as narrow as promised. */
 static void test_buckets_tile(void **state)
 {
-    (void)state;
     assert_int_equal(histogram_least_of(0), 0);
     for (uint32_t i = 0; i < HISTOGRAM_BUCKETS; i++) {
         uint64_t least = histogram_least_of(i);
@@ -69,7 +66,6 @@ static void test_quantiles(void **state)
     static uint64_t values[VALUES];
     static struct histogram histogram;
 
-    (void)state;
     for (int spread = 1; spread <= 27; spread++) {
         uint64_t sum = fill(&histogram, values, spread, (uint64_t)spread);
 
@@ -94,7 +90,6 @@ static void test_empty_and_single(void **state)
     char text[HISTOGRAM_TEXT_LEAST];
     uint32_t next = 0;
 
-    (void)state;
     memset(&histogram, 0, sizeof histogram);
     assert_int_equal(histogram_quantile(&histogram, 0.5), 0);
     assert_int_equal(histogram_write(&histogram, &next, text, sizeof text), 0);
@@ -111,7 +106,6 @@ static void test_beyond(void **state)
 {
     static struct histogram histogram;
 
-    (void)state;
     memset(&histogram, 0, sizeof histogram);
     histogram_add(&histogram, (UINT64_C(1) << HISTOGRAM_POWERS) - 1);
     assert_int_equal(histogram.beyond, 0);
@@ -126,7 +120,6 @@ static void test_merge(void **state)
     static struct histogram whole, first, second, empty;
     uint64_t seed = 7;
 
-    (void)state;
     memset(&whole, 0, sizeof whole);
     memset(&first, 0, sizeof first);
     memset(&second, 0, sizeof second);
@@ -162,7 +155,6 @@ static void test_text(void **state)
     static struct histogram histogram, copy;
     static char text[65536];
 
-    (void)state;
     fill(&histogram, values, 20, 3);
     histogram.buckets[HISTOGRAM_BUCKETS - 1] = UINT64_MAX;
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {

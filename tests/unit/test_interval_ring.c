@@ -4,8 +4,6 @@
  */
 #include "interval_ring.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -57,7 +55,6 @@ static void test_marks_in_time(void **state)
 {
     struct bed bed;
 
-    (void)state;
     lay(&bed, OPEN + 2 * STEP + STEP / 2);
     assert_int_equal(mark(&bed, OPEN - 1, 7), OPEN); /* warm-up: nothing yet */
     assert_int_equal(interval_ring_waiting(bed.interval_ring), 0);
@@ -76,7 +73,6 @@ static void test_late_worker(void **state)
 {
     struct bed bed;
 
-    (void)state;
     lay(&bed, OPEN + 10 * STEP);
     assert_int_equal(mark(&bed, OPEN, 1), OPEN + STEP);
     assert_int_equal(mark(&bed, OPEN + 4 * STEP + 5, 2), OPEN + 5 * STEP);
@@ -92,7 +88,6 @@ static void test_late_reader(void **state)
 {
     struct bed bed;
 
-    (void)state;
     lay(&bed, CLOCK_NEVER);
     for (uint32_t i = 0; i < INTERVAL_ROOM + 5; i++)
         assert_int_equal(mark(&bed, OPEN + i * STEP, 1000 * i), OPEN + (i + 1) * STEP);

@@ -87,7 +87,6 @@ static void none_is_stuck(void **state)
     static const char *const powers[] = {"nas_ep", "nas_is", "nas_cg", "nas_mg", "nas_ft"};
     static const char *const squares[] = {"nas_bt", "nas_sp"};
 
-    (void)state;
     for (size_t i = 0; i < 5; i++)
         for (uint32_t n = 2; n <= 128; n *= 2)
             run(&(struct pattern_request){.name = powers[i], .n = n, .class = "S"});
@@ -124,7 +123,6 @@ static void kernels_verify_nothing_and_count_iterations(void **state)
     };
     struct pattern_plan *plan;
 
-    (void)state;
     for (size_t i = 0; i < sizeof(some) / sizeof(some[0]); i++) {
         plan = kernel_of(some[i].name, some[i].n, some[i].class);
         assert_true(pattern_is_scheduled(plan));
@@ -150,7 +148,6 @@ static void cg_class_a(void **state)
     struct pattern_plan *plan = kernel_of("nas_cg", 4, "A");
     struct traffic first = traffic_of(plan, 0), second = traffic_of(plan, 1);
 
-    (void)state;
     assert_int_equal(first.most, 56000);
     assert_int_equal(first.messages, 26 + 52 + 1);
     assert_int_equal(first.bytes, 26 * 56000 + 52 * 8 + 16);
@@ -168,7 +165,6 @@ static void cg_of_eight(void **state)
 {
     struct pattern_plan *plan = kernel_of("nas_cg", 8, "A");
 
-    (void)state;
     assert_int_equal(traffic_of(plan, 1).most, 28000);
     assert_int_equal(sent_to(plan, 1, 0, 28000), 26);
     assert_int_equal(sent_to(plan, 1, 3, 28000), 26);
@@ -184,7 +180,6 @@ static void ft_class_a(void **state)
 {
     struct pattern_plan *plan = kernel_of("nas_ft", 4, "A");
 
-    (void)state;
     assert_int_equal(traffic_of(plan, 0).messages, 3);
     assert_int_equal(traffic_of(plan, 0).bytes, 3 * 8388608);
     assert_int_equal(traffic_of(plan, 1).messages, 4);
@@ -207,7 +202,6 @@ static void is_class_a(void **state)
 {
     struct pattern_plan *plan = kernel_of("nas_is", 4, "A");
 
-    (void)state;
     assert_int_equal(traffic_of(plan, 0).messages, 2 + 3 + 3);
     assert_int_equal(sent_to(plan, 0, 1, 4116), 1);
     assert_int_equal(sent_to(plan, 0, 2, 4116), 1);
@@ -224,7 +218,6 @@ static void ep_class_a(void **state)
     struct pattern_plan *plan = kernel_of("nas_ep", 2, "A");
     struct traffic traffic = traffic_of(plan, 0);
 
-    (void)state;
     assert_int_equal(traffic.messages, 3);
     assert_int_equal(traffic.bytes, 8 + 8 + 80);
     assert_true(traffic.operations == 13.34e9);
@@ -239,7 +232,6 @@ static void mg_class_a(void **state)
     struct pattern_plan *plan = kernel_of("nas_mg", 8, "A");
     struct traffic traffic = traffic_of(plan, 0);
 
-    (void)state;
     assert_int_equal(sent_to(plan, 0, 1, 131072), 6);
     assert_int_equal(sent_to(plan, 0, 2, 133120), 6);
     assert_int_equal(sent_to(plan, 0, 4, 135200), 6);
@@ -257,7 +249,6 @@ static void mg_hands_on(void **state)
 {
     struct pattern_plan *plan = kernel_of("nas_mg", 64, "S");
 
-    (void)state;
     assert_int_equal(sent_to(plan, 21, 22, 144), 1);
     assert_int_equal(sent_to(plan, 21, 20, 72), 1);
     assert_int_equal(sent_to(plan, 21, 25, 144), 1);
@@ -280,7 +271,6 @@ static void lu_class_a(void **state)
 {
     struct pattern_plan *plan = kernel_of("nas_lu", 4, "A");
 
-    (void)state;
     assert_int_equal(sent_to(plan, 0, 1, 1240), 62);
     assert_int_equal(sent_to(plan, 0, 2, 1240), 62);
     assert_int_equal(sent_to(plan, 3, 1, 1240), 62);
@@ -296,7 +286,6 @@ static void lu_leaves_the_border_alone(void **state)
 {
     struct pattern_plan *plan = kernel_of("nas_lu", 8, "W");
 
-    (void)state;
     assert_int_equal(sent_to(plan, 0, 1, 16 * 40), 31);
     assert_int_equal(sent_to(plan, 5, 6, 15 * 40), 31);
     assert_int_equal(sent_to(plan, 0, 4, 8 * 40), 31);
@@ -314,7 +303,6 @@ static void bt_and_sp_class_a(void **state)
 {
     struct traffic bt = traffic_in("nas_bt", 4, "A", 0), sp = traffic_in("nas_sp", 4, "A", 3);
 
-    (void)state;
     assert_int_equal(bt.messages, 6 + 3 * 2);
     assert_int_equal(bt.most, 261360);
     assert_int_equal(bt.bytes, 6 * 81920 + 3 * (261360 + 43560));
@@ -331,7 +319,6 @@ static void sp_of_nine(void **state)
 {
     struct pattern_plan *plan = kernel_of("nas_sp", 9, "A");
 
-    (void)state;
     assert_int_equal(sent_to(plan, 4, 5, 400 * 176), 1);
     assert_int_equal(sent_to(plan, 4, 5, 441 * 176), 1);
     assert_int_equal(sent_to(plan, 4, 3, 441 * 80), 2);
@@ -347,7 +334,6 @@ static void bt_meets_the_diagonal(void **state)
     static const uint32_t beside[] = {3, 5, 1, 7, 6, 2};
     struct pattern_plan *plan = kernel_of("nas_bt", 9, "W");
 
-    (void)state;
     for (size_t i = 0; i < 6; i++)
         assert_int_equal(sent_to(plan, 4, beside[i], 2 * 8 * 8 * 80), 1);
     assert_int_equal(sent_to(plan, 4, 0, 2 * 8 * 8 * 80), 0);
@@ -362,7 +348,6 @@ static void hpl_of_six(void **state)
     struct pattern_plan *plan =
         plan_of(&(struct pattern_request){.name = "hpl", .n = 6, .matrix = 1200, .block = 100});
 
-    (void)state;
     assert_int_equal(sent_to(plan, 0, 1, 320808), 1);
     assert_int_equal(sent_to(plan, 1, 2, 320808), 1);
     assert_int_equal(sent_to(plan, 2, 0, 320808), 0);
@@ -379,7 +364,6 @@ static void hpl_rolls(void **state)
     struct pattern_plan *plan =
         plan_of(&(struct pattern_request){.name = "hpl", .n = 9, .matrix = 180, .block = 10});
 
-    (void)state;
     assert_int_equal(sent_to(plan, 0, 3, 800), 1 + 1); /* spread and rolled */
     assert_int_equal(sent_to(plan, 0, 6, 800), 1 + 1);
     assert_int_equal(sent_to(plan, 3, 0, 800), 1);
@@ -394,7 +378,6 @@ static void halo_has_edges(void **state)
     struct pattern_plan *plan =
         plan_of(&(struct pattern_request){.name = "halo", .n = 27, .dimensions = 3, .bytes = 10});
 
-    (void)state;
     assert_phase_name(plan, 0, "halo 3 x 3 x 3");
     assert_int_equal(traffic_of(plan, 13).messages, 6);
     assert_int_equal(traffic_of(plan, 0).messages, 3);
@@ -410,7 +393,6 @@ static void sums_are_those_of_the_ops(void **state)
     static const char *const names[] = {"nas_ep", "nas_is", "nas_cg", "nas_mg",
                                         "nas_ft", "nas_bt", "hpl",    "halo"};
 
-    (void)state;
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
         for (uint32_t n = 4; n <= 1024; n *= 16) {
             bool nas = strncmp(names[i], "nas", 3) == 0;
@@ -466,7 +448,6 @@ static void wrong_requests_are_refused(void **state)
         {{.name = "halo", .n = 2, .dimensions = 4}, "halo: dimensions 4: it is 2 or 3"},
     };
 
-    (void)state;
     assert_refused(refusals, sizeof(refusals) / sizeof(refusals[0]));
 }
 
@@ -476,7 +457,6 @@ static void largest_hpl_is_counted(void **state)
     struct pattern_plan *plan = plan_of(
         &(struct pattern_request){.name = "hpl", .n = 2, .matrix = 100000000, .block = 2767});
 
-    (void)state;
     assert_true(traffic_of(plan, 1).operations > 0x1p62);
     assert_true(traffic_of(plan, 1).operations < 0x1p63);
     pattern_plan_free(plan);
@@ -487,7 +467,6 @@ static void many_ranks_have_small_plans(void **state)
     static const char *const names[] = {"nas_ep", "nas_cg", "nas_mg", "nas_ft",
                                         "nas_bt", "nas_sp", "hpl",    "halo"};
 
-    (void)state;
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
         bool nas = strncmp(names[i], "nas", 3) == 0;
         bool square = strcmp(names[i], "nas_bt") == 0 || strcmp(names[i], "nas_sp") == 0;

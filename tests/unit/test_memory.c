@@ -1,15 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "memory.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 
 #include <cmocka.h>
 
 static void test_seven_eighths_of_what_is_available(void **state)
 {
-    (void)state;
     assert_int_equal(memory_spare_of("MemTotal:       8000 kB\nMemFree:  10 kB\n"
                                      "MemAvailable:    800 kB\nBuffers: 5 kB\n"),
                      700 * 1024);
@@ -18,14 +15,12 @@ static void test_seven_eighths_of_what_is_available(void **state)
 
 static void test_not_known(void **state)
 {
-    (void)state;
     assert_true(memory_spare_of("") == UINT64_MAX);
     assert_true(memory_spare_of("MemAvailable: much\n") == UINT64_MAX);
 }
 
 static void test_this_machine(void **state)
 {
-    (void)state;
     assert_true(memory_spare() > 0);
 }
 

@@ -9,8 +9,6 @@
 #include "pingpong.h"
 #include "prng.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,7 +22,6 @@ static void sizes_are_uniform_in_their_logarithm(void **state)
     struct prng_sizes sizes = prng_sizes(7, 4, 65535);
     uint32_t by_power[16] = {0};
 
-    (void)state;
     for (uint64_t n = 0; n < DRAWS; n++) {
         uint32_t size = prng_size(&sizes, n);
 
@@ -41,7 +38,6 @@ static void both_ends_of_a_range_are_drawn(void **state)
     struct prng_sizes all = prng_sizes(9, 1, UINT32_MAX);
     uint32_t seen[6] = {0};
 
-    (void)state;
     for (uint64_t n = 0; n < 1000; n++) {
         seen[prng_size(&sizes, n)]++;
         assert_int_equal(prng_size(&one, n), 1);
@@ -55,7 +51,6 @@ static void draws_are_fixed_by_their_seed(void **state)
 {
     struct prng_sizes sizes = prng_sizes(prng_seed(1, 2, 3), 4, 1 << 20);
 
-    (void)state;
     assert_true(prng_bits(0, 0) == 0xe220a8397b1dcdafu); /* SplitMix64's first of seed 0 */
     assert_true(prng_bits(0, 1) == 0x6e789e6aa1b965f4u);
     assert_true(prng_seed(1, 2, 3) != prng_seed(1, 3, 2));
@@ -114,7 +109,6 @@ static void a_way_back_is_left_out(void **state)
     } cases[] = {{"pairs", NULL},   {"aapc", "pairwise"}, {"aapc", "shift"},
                  {"aapc", "naive"}, {"ring", NULL},       {"chain", NULL}};
 
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct pattern_plan *whole = plan_of(cases[i].name, cases[i].order, false);
         struct pattern_plan *folded = plan_of(cases[i].name, cases[i].order, true);
@@ -191,7 +185,6 @@ static void each_flow_has_a_message_in_flight(void **state)
     struct pingpong_turn *turn = &table->game.turns[1];
     struct latency *sum;
 
-    (void)state;
     assert_int_equal(table->game.turn_count, PARTNERS);
     for (unsigned n = 0; n < 4; n++) {
         assert_true(pingpong_begin(&table->game, turn));
@@ -225,7 +218,6 @@ static void only_the_window_is_measured(void **state)
     struct pingpong_turn *turn = &table->game.turns[0];
     struct latency *sum;
 
-    (void)state;
     table->phase.open_ns = CLOCK_NEVER - 1;
     assert_true(pingpong_begin(&table->game, turn));
     pingpong_back(&table->game, turn, turn->begun_ns + 5);
@@ -250,7 +242,6 @@ static void partners_are_drawn(void **state)
     struct pingpong_turn *turn = table->game.turns;
     uint32_t by_rank[PARTNERS + 1] = {0}, began = 0;
 
-    (void)state;
     assert_int_equal(table->game.turn_count, 1);
     for (; pingpong_begin(&table->game, turn); began++) {
         assert_in_range(pingpong_bytes(&table->game, turn), 4, 64);
@@ -280,7 +271,6 @@ static void computing_is_told_apart(void **state)
     struct compute_part alone = {0}, beside = {0};
     struct compute *compute = NULL;
 
-    (void)state;
     conf.messages_ns = conf.start_ns + 30 * NS_PER_MS;
     assert_int_equal(compute_start(&compute, &conf), 0);
     clock_sleep_until(conf.messages_ns + 30 * NS_PER_MS);

@@ -4,8 +4,6 @@
  */
 #include "misdelivered.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -25,7 +23,6 @@ static void test_flows_are_told_apart(void **state)
 {
     struct misdelivered_flows misdelivered = {0};
 
-    (void)state;
     for (uint16_t round = 0; round < 3; round++)
         for (uint16_t rank = 0; rank < 100; rank++) {
             misdelivered_add(&misdelivered,
@@ -45,7 +42,6 @@ static void test_what_has_no_room_is_counted_together(void **state)
     static struct misdelivered_flows misdelivered;
     uint64_t sum = 0;
 
-    (void)state;
     for (uint32_t rank = 0; rank < 2 * MISDELIVERED_SLOTS; rank++)
         misdelivered_add(&misdelivered, &(struct misdelivered_flow){2, (uint16_t)rank, 9});
     for (uint16_t rank = 0; rank < 2 * MISDELIVERED_SLOTS; rank++)
@@ -58,7 +54,6 @@ static void test_queues_are_added_up(void **state)
 {
     struct misdelivered_flows sum = {0}, part = {.others = 4};
 
-    (void)state;
     misdelivered_add(&sum, &(struct misdelivered_flow){5, 1, 2});
     misdelivered_add(&part, &(struct misdelivered_flow){7, 1, 2});
     misdelivered_add(&part, &(struct misdelivered_flow){1, 2, 1});

@@ -4,8 +4,6 @@
  */
 #include "model_bed.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 
 #include <cmocka.h>
@@ -69,7 +67,6 @@ static void test_line_rate_is_exact(void **state)
                  {10 * G, 64, 14880952.4},
                  {1 * M, 1518, 81.274}};
 
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct model_bed bed;
         uint64_t frames = 2000;
@@ -97,7 +94,6 @@ static void test_two_into_one_lose_exactly_half_once_the_buffer_is_full(void **s
     const struct model_counts *counts;
     uint64_t lost = 0;
 
-    (void)state;
     bed_plain(&bed, 3, 100 * M);
     bed.conf.buffer_bytes = 10 * 1518;
     bed.source = all_to_last;
@@ -127,7 +123,6 @@ static void test_shared_memory_and_its_threshold(void **state)
         uint64_t high;
     } cases[] = {{0, 30}, {1, 15}, {0.5, 10}};
 
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct model_bed bed;
 
@@ -159,7 +154,6 @@ static void test_latency_of_both_kinds(void **state)
                  {true, 0, FRAME_1518_AT_100M + 72 * 80},
                  {true, 3000, FRAME_1518_AT_100M + 72 * 80 + 3000}};
 
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct bed_frame frame = {BED_STATION(0), BED_STATION(1), 1518, 0x88b5, 0, 0};
         struct model_bed bed;
@@ -184,7 +178,6 @@ static void test_cut_through_never_sends_what_has_not_come(void **state)
     struct model_bed bed;
     int64_t start;
 
-    (void)state;
     bed_plain(&bed, 2, 100 * M);
     bed.ports[1].rate.step[0].bps = G;
     bed.conf.cut_through = true;
@@ -205,7 +198,6 @@ static void test_a_frame_above_the_mtu_is_dropped_and_a_tag_is_no_part_of_it(voi
                                  {BED_STATION(0), BED_STATION(1), 1523, 0x8100, 0, 0}};
     struct model_bed bed;
 
-    (void)state;
     bed_plain(&bed, 2, 0);
     bed_open(&bed);
     bed_learn(&bed);
@@ -249,7 +241,6 @@ static void test_head_of_line_blocking_takes_what_theory_says(void **state)
 {
     double share = saturation(MODEL_INPUT, 48);
 
-    (void)state;
     /* Karol, Hluchyj and Morgan 1987: 0.5858 for many ports, 0.60 or so for some dozens. */
     if (share < 0.575 || share > 0.605)
         fail_msg("%.4f of line", share);
@@ -259,7 +250,6 @@ static void test_a_queue_for_each_output_does_not_block(void **state)
 {
     double share = saturation(MODEL_VOQ, 32);
 
-    (void)state;
     if (share < 0.97)
         fail_msg("%.4f of line", share);
 }
@@ -268,7 +258,6 @@ static void test_queueing_at_the_inputs_is_fair(void **state)
 {
     static const enum model_queueing kinds[] = {MODEL_INPUT, MODEL_VOQ};
 
-    (void)state;
     for (unsigned k = 0; k < 2; k++) {
         struct model_bed bed;
         uint64_t least = UINT64_MAX, most = 0;
@@ -301,7 +290,6 @@ static void test_pause_loses_nothing_and_wastes_nothing(void **state)
 {
     static const enum model_queueing kinds[] = {MODEL_OUTPUT, MODEL_INPUT, MODEL_VOQ};
 
-    (void)state;
     for (unsigned k = 0; k < 3; k++) {
         struct model_bed bed;
         struct model_counts all;
@@ -338,7 +326,6 @@ static void test_without_pause_the_same_load_loses(void **state)
 {
     struct model_bed bed;
 
-    (void)state;
     bed_plain(&bed, 4, 100 * M);
     bed.conf.buffer_bytes = 100000;
     bed.source = all_to_last;
@@ -366,7 +353,6 @@ static void test_a_pause_frame_is_honoured_for_its_time(void **state)
 {
     static const enum model_queueing kinds[] = {MODEL_OUTPUT, MODEL_VOQ};
 
-    (void)state;
     for (unsigned k = 0; k < 2; k++) {
         struct bed_frame frame = {BED_STATION(0), BED_STATION(1), 64, 0x88b5, 0, 0};
         struct model_bed bed;
@@ -399,7 +385,6 @@ static void test_a_pause_frame_goes_to_a_device_that_is_not_modelled(void **stat
 {
     struct model_bed bed;
 
-    (void)state;
     bed_plain(&bed, 3, 100 * M);
     bed.conf.pause.send = true;
     bed.conf.pause.stations = false;
@@ -422,7 +407,6 @@ static void test_a_full_table_floods_the_rest(void **state)
     struct model_bed bed;
     struct model_table_truth table;
 
-    (void)state;
     bed_plain(&bed, 3, 0);
     bed.conf.table.size = 100;
     bed_open(&bed);
@@ -454,7 +438,6 @@ static void test_addresses_age_and_move(void **state)
     struct bed_frame back = {BED_STATION(1), BED_STATION(0), 64, 0x88b5, 0, 0};
     struct model_bed bed;
 
-    (void)state;
     bed_plain(&bed, 3, 0);
     bed.conf.table.ageing_ns = 10 * BED_NS_PER_S;
     bed_open(&bed);
@@ -479,7 +462,6 @@ static void test_silent_addresses_make_room(void **state)
 {
     struct model_bed bed;
 
-    (void)state;
     bed_plain(&bed, 2, 0);
     bed.conf.table.size = 10;
     bed.conf.table.ageing_ns = BED_NS_PER_S;
@@ -502,7 +484,6 @@ static void test_it_learns_at_its_rate(void **state)
 {
     struct model_bed bed;
 
-    (void)state;
     bed_plain(&bed, 2, 0);
     bed.conf.table.learn_per_s = 1000;
     bed_open(&bed);
@@ -524,7 +505,6 @@ static void test_groups_and_unknown_addresses_go_everywhere_but_back(void **stat
     static const uint64_t targets[] = {0xffffffffffff, 0x01005e000001, BED_STATION(77)};
     struct model_bed bed;
 
-    (void)state;
     bed_plain(&bed, 5, 100 * M);
     bed_open(&bed);
     bed_learn(&bed);
@@ -548,7 +528,6 @@ static void test_what_is_for_a_bridge_goes_no_further(void **state)
     struct bed_frame home = {BED_STATION(5), BED_STATION(0), 64, 0x88b5, 0, 0};
     struct model_bed bed;
 
-    (void)state;
     bed_plain(&bed, 3, 0);
     bed_open(&bed);
     bed_learn(&bed);
@@ -581,7 +560,6 @@ static void test_a_capacity_is_kept_and_shared(void **state)
     struct model_bed bed;
     double bps;
 
-    (void)state;
     bed_plain(&bed, 8, 100 * M);
     bed.conf.capacity = (struct model_rates){.step = {{0, 500 * M}}, .count = 1};
     bed.conf.input_bytes = 20 * 1518;
@@ -603,7 +581,6 @@ static void test_rates_are_linear_between_their_steps(void **state)
 {
     struct model_bed bed;
 
-    (void)state;
     for (unsigned active = 2; active <= 16; active += 2) {
         double expected = active <= 4    ? 200e6
                           : active >= 12 ? 1000e6
@@ -635,7 +612,6 @@ static void test_it_collapses_above_its_load_and_recovers(void **state)
     struct model_bed bed;
     double line = 16 * 100e6;
 
-    (void)state;
     bed_plain(&bed, 16, 100 * M);
     bed.conf.collapse.above = 0.55;
     bed.conf.collapse.to = 0.1;
@@ -680,7 +656,6 @@ static void test_a_trunk_of_eight_links_gives_twelve_pairs_two_thirds(void **sta
     int64_t window = 400000000;
     uint64_t frames = 0;
 
-    (void)state;
     for (unsigned k = 0; k < 2; k++) {
         bed_plain(&beds[k], 13, 10 * M);
         beds[k].ports[12] = (struct model_port_conf){
@@ -720,7 +695,6 @@ static void test_contradictions_are_refused(void **state)
     struct model *model;
     struct err err = {""};
 
-    (void)state;
     bed_plain(&bed, 4, 100 * M);
     bed.conf.ports = bed.ports;
     bed.conf.queueing = MODEL_VOQ;

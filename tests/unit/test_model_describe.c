@@ -7,8 +7,6 @@
 #include "describe.h"
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 
 #include <cmocka.h>
@@ -39,7 +37,6 @@ static void test_what_is_not_said_has_its_default(void **state)
     const struct model_conf *conf = &description.conf;
     struct err err;
 
-    (void)state;
     assert_int_equal(read_text(&description, &err, "", PORTS), 0);
     assert_int_equal(conf->port_count, 2);
     assert_int_equal(conf->mtu, 1500);
@@ -78,7 +75,6 @@ static void test_every_key_arrives(void **state)
     const struct model_conf *conf = &description.conf;
     struct err err;
 
-    (void)state;
     if (read_text(&description, &err, keys, PORTS) != 0)
         fail_msg("%s", err.text);
     assert_int_equal(conf->seed, 7);
@@ -135,7 +131,6 @@ static void test_mistakes_are_one_sentence(void **state)
         {"", "", "ports"},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct description description;
         struct err err;
@@ -159,7 +154,6 @@ static void test_a_description_in_pieces_then_commands(void **state)
     int ends[2];
     size_t size;
 
-    (void)state;
     assert_int_equal(pipe(ends), 0);
     assert_int_equal(write(ends[1], text, sizeof text - 1), sizeof text - 1);
     command_reader_open(&command_reader, ends[0]);
@@ -190,7 +184,6 @@ static void test_an_end_before_the_description_s(void **state)
     int ends[2];
     size_t size;
 
-    (void)state;
     assert_int_equal(pipe(ends), 0);
     assert_int_equal(write(ends[1], "switch: {}\n", 11), 11);
     close(ends[1]);

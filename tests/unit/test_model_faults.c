@@ -6,8 +6,6 @@
 
 #include "signature.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 
 #include <cmocka.h>
@@ -145,7 +143,6 @@ static void test_drop(void **state)
 {
     struct outcome outcome;
 
-    (void)state;
     for (size_t i = 0; i < 4; i++) {
         run(&outcome, plain(MODEL_FAULT_DROP, rates[i]));
         assert_by_chance(&outcome.fault, rates[i]);
@@ -160,7 +157,6 @@ static void test_duplicate(void **state)
 {
     struct outcome outcome;
 
-    (void)state;
     for (size_t i = 0; i < 4; i++) {
         struct model_bed *bed = plain(MODEL_FAULT_DUPLICATE, rates[i]);
 
@@ -178,7 +174,6 @@ static void test_reorder(void **state)
 {
     struct outcome outcome;
 
-    (void)state;
     for (size_t i = 1; i < 4; i++) {
         run(&outcome, plain(MODEL_FAULT_REORDER, rates[i]));
         assert_by_chance(&outcome.fault, rates[i]);
@@ -198,7 +193,6 @@ static void test_corrupt(void **state)
 {
     struct outcome outcome;
 
-    (void)state;
     for (size_t i = 0; i < 4; i++) {
         struct model_bed *bed = plain(MODEL_FAULT_CORRUPT, rates[i]);
 
@@ -216,7 +210,6 @@ static void test_corrupt_reaches_every_byte_behind_the_addresses(void **state)
     struct model_bed *bed = plain(MODEL_FAULT_CORRUPT, 1);
     struct outcome outcome;
 
-    (void)state;
     run(&outcome, bed);
     /* 20 of 48 bytes are EtherType and signature. */
     assert_in_range(outcome.sight.corrupted, PORTS * FRAMES * 39 / 100, PORTS * FRAMES * 44 / 100);
@@ -227,7 +220,6 @@ static void test_wrong_port(void **state)
 {
     struct outcome outcome;
 
-    (void)state;
     for (size_t i = 1; i < 4; i++) {
         uint64_t by_port = 0;
 
@@ -248,7 +240,6 @@ static void test_wrong_port_as_named(void **state)
     struct model_bed *bed = plain(MODEL_FAULT_WRONG_PORT, 100);
     struct outcome outcome;
 
-    (void)state;
     bed->faults[0].to = 3;
     bed->faults[0].in = 0;
     run(&outcome, bed);
@@ -261,7 +252,6 @@ static void test_flood(void **state)
 {
     struct outcome outcome;
 
-    (void)state;
     for (size_t i = 1; i < 4; i++) {
         struct model_bed *bed = plain(MODEL_FAULT_FLOOD, rates[i]);
 
@@ -280,7 +270,6 @@ static void test_a_dead_port(void **state)
     struct model_bed *bed = plain(MODEL_FAULT_DEAD, 1);
     struct outcome outcome;
 
-    (void)state;
     bed->faults[0].in = 2;
     run(&outcome, bed);
     assert_int_equal(bed->port[2].received, 0);
@@ -293,7 +282,6 @@ static void test_a_slow_port(void **state)
 {
     struct model_bed *bed = plain(MODEL_FAULT_SLOW, 1);
 
-    (void)state;
     bed->faults[0].in = 2;
     bed->faults[0].rate_bps = 100 * M;
     bed->conf.buffer_bytes = 64 << 10;
@@ -337,7 +325,6 @@ static void test_limits_of_a_fault(void **state)
         {"measured", {.in = -1, .out = -1, .measured = true}, PORTS * FRAMES},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct model_bed *bed = plain(MODEL_FAULT_DROP, 1);
         struct outcome outcome;
@@ -362,7 +349,6 @@ static void test_measured_frames_alone(void **state)
                                  {BED_STATION(0), BED_STATION(1), 64, 0, TAG, 7}};
     struct model_bed *bed = plain(MODEL_FAULT_DROP, 1);
 
-    (void)state;
     bed->faults[0].measured = true;
     bed->conf.fault_count = 1;
     bed->conf.by_tag = true;
@@ -390,7 +376,6 @@ static void test_the_first_fault_that_strikes_takes_the_frame(void **state)
     struct model_bed *bed = plain(MODEL_FAULT_DROP, 10);
     struct outcome outcome;
 
-    (void)state;
     bed->faults[1] = bed->faults[0];
     bed->faults[1].kind = MODEL_FAULT_CORRUPT;
     bed->faults[1].one_in = 1;
@@ -407,7 +392,6 @@ static void test_the_seed_decides(void **state)
                                                   MODEL_FAULT_CORRUPT, MODEL_FAULT_WRONG_PORT};
     struct outcome outcomes[3];
 
-    (void)state;
     for (unsigned k = 0; k < 4; k++) {
         for (unsigned i = 0; i < 3; i++) {
             struct model_bed *bed = plain(kinds[k], 100);
@@ -426,7 +410,6 @@ static void test_without_faults_nothing_happens(void **state)
     struct model_bed *bed = plain(MODEL_FAULT_DROP, 1);
     struct outcome outcome;
 
-    (void)state;
     bed->faults[0].in = PORTS - 1;
     bed->faults[0].out = PORTS - 1; /* fits no frame */
     run(&outcome, bed);

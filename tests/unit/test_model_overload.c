@@ -6,8 +6,6 @@
  */
 #include "model_bed.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 
 #include <cmocka.h>
@@ -60,7 +58,6 @@ static void test_the_longest_burst_without_loss_is_exact(void **state)
         uint32_t frames;
     } cases[] = {{2, 100}, {3, 50}, {7, 16}};
 
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         unsigned senders = cases[i].senders;
         uint32_t frames = cases[i].frames;
@@ -121,7 +118,6 @@ static void test_classes_have_buffers_and_go_in_order(void **state)
     static const uint8_t sent[] = {0, 0, 1, 1, 1, 7, 7, 7, 7};
     static const uint8_t expected[] = {0, 7, 7, 7, 1, 1, 0};
 
-    (void)state;
     for (unsigned by_tag = 0; by_tag < 2; by_tag++) {
         struct model_bed bed;
 
@@ -192,7 +188,6 @@ static void recover_after(int64_t overload_ns)
 
 static void test_an_overloaded_output_recovers_after_its_time(void **state)
 {
-    (void)state;
     for (int64_t frame = 2000; frame < 2012; frame++)
         recover_after(frame * FRAME_NS * 10 / 11);
 }
@@ -201,7 +196,6 @@ static void test_without_overload_there_is_nothing_to_recover_from(void **state)
 {
     struct model_bed bed;
 
-    (void)state;
     open_fast_input(&bed);
     bed.conf.recovery_ns = 50 * 1000000;
     bed_open(&bed);
@@ -221,7 +215,6 @@ static void test_a_reset_costs_its_time_and_what_waits(void **state)
     struct model_bed bed;
     int64_t reset_ns;
 
-    (void)state;
     open_fast_input(&bed);
     bed_open(&bed);
     bed_learn(&bed);
@@ -251,7 +244,6 @@ static void test_addresses_wait_to_be_learned(void **state)
     static const uint32_t rates[] = {990, 1050};
     const uint32_t queue = 16, count = 1000;
 
-    (void)state;
     for (unsigned i = 0; i < 2; i++) {
         struct model_table_truth truth;
         struct model_bed bed;
@@ -279,7 +271,6 @@ static void test_addresses_wait_to_be_learned(void **state)
 
 static void test_short_frames_are_dropped_where_that_is_asked(void **state)
 {
-    (void)state;
     for (unsigned drops = 0; drops < 2; drops++) {
         struct bed_frame frame = {BED_STATION(0), BED_STATION(1), 63, 0x88b5, 0, 0};
         struct model_bed bed;
@@ -300,7 +291,6 @@ static void test_short_frames_are_dropped_where_that_is_asked(void **state)
 
 static void test_what_excludes_each_other_is_refused(void **state)
 {
-    (void)state;
     for (unsigned i = 0; i < 2; i++) {
         struct err err = {""};
         struct model_bed bed;

@@ -6,8 +6,6 @@
  */
 #include "model_bed.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 
 #include <cmocka.h>
@@ -96,7 +94,6 @@ static void test_figure_1(void **state)
 {
     double line = 100e6 / LAYER1_PER_PAYLOAD / MB;
 
-    (void)state;
     for (unsigned nodes = 2; nodes <= 24; nodes += 2) {
         double good = chain_rate(GOOD, nodes) / line;
         double collapses = chain_rate(COLLAPSES, nodes) / line;
@@ -195,7 +192,6 @@ static void test_table_1_by_a_fit(void **state)
 {
     struct model_rates capacity = {.count = 4}, trunk = {.count = 4};
 
-    (void)state;
     for (unsigned i = 0; i < 4; i++) {
         capacity.step[i] =
             (struct model_step){2 * intra[i].pairs, fitted(intra[i].paper, 2 * intra[i].pairs)};
@@ -220,7 +216,6 @@ static void test_table_1_by_a_constant_deviates(void **state)
     struct model_rates trunk = {.step = {{0, fitted(85, 1)}}, .count = 1};
     double worst_within = 0, worst_between = 0;
 
-    (void)state;
     for (unsigned i = 0; i < 4; i++) {
         double within = intra_rate(&capacity, intra[i].pairs) / intra[i].paper - 1;
         double between = inter_rate(&trunk, inter[i].pairs) / inter[i].paper - 1;

@@ -13,8 +13,6 @@
 #include <linux/rtnetlink.h>
 #include <net/if.h>
 #include <net/if_arp.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -70,7 +68,6 @@ static int make(void **state)
 {
     int pair[2];
 
-    (void)state;
     if (socketpair(AF_UNIX, SOCK_DGRAM, 0, pair) < 0)
         return -1;
     client = pair[0];
@@ -82,7 +79,6 @@ static int make(void **state)
 
 static int drop(void **state)
 {
-    (void)state;
     close(client);
     close(peer);
     return 0;
@@ -124,7 +120,6 @@ static void test_a_dump_of_two_datagrams(void **state)
 {
     struct seen seen = {0};
 
-    (void)state;
     put(RTM_NEWLINK, NLM_F_MULTI, sizeof(struct ifinfomsg));
     put(RTM_NEWLINK, NLM_F_MULTI, sizeof(struct ifinfomsg));
     send_bytes(used);
@@ -139,7 +134,6 @@ static void test_a_dump_without_its_end(void **state)
 {
     struct seen seen = {0};
 
-    (void)state;
     put(RTM_NEWLINK, NLM_F_MULTI, sizeof(struct ifinfomsg));
     send_bytes(used);
     assert_int_equal(dump(&seen), -EPROTO);
@@ -149,7 +143,6 @@ static void test_a_message_that_is_cut_off(void **state)
 {
     struct seen seen = {0};
 
-    (void)state;
     put(RTM_NEWLINK, NLM_F_MULTI, sizeof(struct ifinfomsg));
     put(RTM_NEWLINK, NLM_F_MULTI, sizeof(struct ifinfomsg));
     send_bytes(used - 4);
@@ -162,7 +155,6 @@ static void test_a_datagram_larger_than_the_buffer(void **state)
 {
     struct seen seen = {0};
 
-    (void)state;
     put(RTM_NEWLINK, NLM_F_MULTI, ROOM - 64);
     send_bytes(used);
     assert_int_equal(dump(&seen), -EPROTO);
@@ -173,7 +165,6 @@ static void test_a_message_without_its_fixed_part(void **state)
 {
     struct seen seen = {0};
 
-    (void)state;
     put(RTM_NEWLINK, NLM_F_MULTI, 4);
     put_end(NLMSG_DONE, NLM_F_MULTI, 0);
     send_bytes(used);
@@ -187,7 +178,6 @@ static void test_an_attribute_that_is_cut_off(void **state)
     struct nlmsghdr *message = put(RTM_NEWLINK, NLM_F_MULTI, sizeof(struct ifinfomsg));
     struct nlattr *attribute = mnl_nlmsg_get_payload_tail(message);
 
-    (void)state;
     mnl_attr_put_u32(message, IFLA_MTU, 1300);
     attribute->nla_len++; /* reaches beyond its message */
     used = message->nlmsg_len;
@@ -201,7 +191,6 @@ static void test_an_error_instead(void **state)
 {
     struct seen seen = {0};
 
-    (void)state;
     put_end(NLMSG_ERROR, 0, -EPERM);
     send_bytes(used);
     assert_int_equal(dump(&seen), -EPERM);
@@ -216,7 +205,6 @@ static void test_an_error_at_the_end(void **state)
 {
     struct seen seen = {0};
 
-    (void)state;
     put(RTM_NEWLINK, NLM_F_MULTI, sizeof(struct ifinfomsg));
     put_end(NLMSG_DONE, NLM_F_MULTI, -EMSGSIZE);
     send_bytes(used);
@@ -227,7 +215,6 @@ static void test_an_interrupted_dump_is_repeated(void **state)
 {
     struct seen seen = {0};
 
-    (void)state;
     put(RTM_NEWLINK, NLM_F_MULTI, sizeof(struct ifinfomsg));
     put_end(NLMSG_DONE, NLM_F_MULTI | NLM_F_DUMP_INTR, 0);
     send_bytes(used);
@@ -244,7 +231,6 @@ static void test_a_dump_that_is_always_interrupted(void **state)
 {
     struct seen seen = {0};
 
-    (void)state;
     for (int i = 0; i < 10; i++, next_sequence++) {
         put_end(NLMSG_DONE, NLM_F_MULTI | NLM_F_DUMP_INTR, 0);
         send_bytes(used);
@@ -256,7 +242,6 @@ static void test_what_belongs_to_an_earlier_request(void **state)
 {
     struct seen seen = {0};
 
-    (void)state;
     next_sequence--;
     put(RTM_NEWLINK, NLM_F_MULTI, sizeof(struct ifinfomsg));
     put_end(NLMSG_DONE, NLM_F_MULTI, -EIO);
@@ -272,7 +257,6 @@ static void test_a_reader_that_fails(void **state)
 {
     struct seen seen = {.fails_at = 1};
 
-    (void)state;
     put(RTM_NEWLINK, NLM_F_MULTI, sizeof(struct ifinfomsg));
     put(RTM_NEWLINK, NLM_F_MULTI, sizeof(struct ifinfomsg));
     put_end(NLMSG_DONE, NLM_F_MULTI, 0);
@@ -289,7 +273,6 @@ static void test_attributes(void **state)
     uint8_t mac[6] = {0};
     char name[4];
 
-    (void)state;
     mnl_attr_put_u32(message, IFLA_MTU, 1300);
     mnl_attr_put(message, IFLA_MASTER, 2, "ab"); /* too short for a number */
     mnl_attr_put(message, IFLA_IFNAME, 7, "abcdefg");
@@ -313,7 +296,6 @@ static void test_the_loopback(void **state)
     struct link_state link;
     struct in_addr here = {htonl(INADDR_LOOPBACK)}, there = {htonl(0xc6120001)};
 
-    (void)state;
     assert_true(fd >= 0);
     assert_int_equal(link_read(fd, (int)if_nametoindex("lo"), &link), 0);
     assert_int_equal(link.type, ARPHRD_LOOPBACK);
@@ -330,7 +312,6 @@ static void test_sysfs(void **state)
     char line[8], name[8], root[] = "/tmp/test_sysfs.XXXXXX", path[64];
     glob_t found;
 
-    (void)state;
     assert_non_null(mkdtemp(root));
     snprintf(path, sizeof path, "%s/a", root);
     assert_int_equal(sysfs_write(path, "0x20\n"), -ENOENT);

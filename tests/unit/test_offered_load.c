@@ -5,8 +5,6 @@
 #include "offered_load.h"
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <string.h>
 
@@ -44,7 +42,6 @@ static void percent_is_of_the_line(void **state)
 {
     struct load load = resolve((struct doc_load){.percent = 95}, &frames);
 
-    (void)state;
     assert_float_equal(load.rate_bps, 95e6, 1);
     assert_float_equal(load.rate_fps, 0, 0);
     assert_false(load.unlimited);
@@ -57,7 +54,6 @@ static void messages_at_full_line_are_unlimited(void **state)
 {
     static const struct load_line nameless = {"node1:e0", 0, false, 65536, false, 1};
 
-    (void)state;
     assert_true(resolve((struct doc_load){.percent = 100}, &messages).unlimited);
     assert_false(resolve((struct doc_load){.percent = 99.9}, &messages).unlimited);
     assert_true(resolve((struct doc_load){.percent = 100}, &nameless).unlimited);
@@ -66,7 +62,6 @@ static void messages_at_full_line_are_unlimited(void **state)
 
 static void rates_are_taken_as_they_are(void **state)
 {
-    (void)state;
     assert_float_equal(resolve((struct doc_load){.bps = 5e6}, &frames).rate_bps, 5e6, 0);
     assert_float_equal(resolve((struct doc_load){.fps = 500}, &frames).rate_fps, 500, 0);
     assert_float_equal(resolve((struct doc_load){.bps = LINE_BPS}, &frames).rate_bps, LINE_BPS, 0);
@@ -77,7 +72,6 @@ static void a_port_has_its_part_of_the_load(void **state)
 {
     struct load_line seventh = frames, streams = messages;
 
-    (void)state;
     seventh.part = streams.part = 1.0 / 7;
     assert_float_equal(resolve((struct doc_load){.percent = 105}, &seventh).rate_bps, 15e6, 1);
     assert_float_equal(resolve((struct doc_load){.fps = 700}, &seventh).rate_fps, 100, 1e-9);
@@ -89,7 +83,6 @@ static void a_port_has_its_part_of_the_load(void **state)
 
 static void above_the_line_is_refused(void **state)
 {
-    (void)state;
     refused((struct doc_load){.bps = LINE_BPS + 1}, &frames,
             "is above its line rate of 100 Mbit/s");
     resolve((struct doc_load){.fps = FRAMES_A_SECOND - 1}, &frames);
@@ -100,7 +93,6 @@ static void above_the_line_is_refused(void **state)
 
 static void without_a_line_rate_only_rates_are_possible(void **state)
 {
-    (void)state;
     refused((struct doc_load){.percent = 1}, &unknown, "set line_rate");
     resolve((struct doc_load){.bps = 1e12}, &unknown);
     resolve((struct doc_load){.fps = 1e9}, &unknown);
@@ -111,7 +103,6 @@ static void probes_are_slow(void **state)
     static const struct load_line slow = {"node1:e0", 1000000, true, FRAME, false, 1};
     struct load load;
 
-    (void)state;
     load_for_probe(&load, &frames, 3000);
     assert_float_equal(load.rate_fps, FRAMES_A_SECOND / 10, 0.1);
     load_for_probe(&load, &slow, 3000);
@@ -128,7 +119,6 @@ static void few_probes_are_spread(void **state)
 {
     struct load load;
 
-    (void)state;
     load_for_probe(&load, &frames, 3);
     assert_float_equal(load.rate_fps, 20, 0.001);
     load_for_probe(&load, &unknown, 30);
@@ -141,7 +131,6 @@ static void a_shared_line_is_left_to_others_too(void **state)
     struct load_line streams = messages;
     struct load_line nameless = unknown;
 
-    (void)state;
     shared.shared = streams.shared = nameless.shared = true;
     assert_float_equal(resolve((struct doc_load){.percent = 95}, &shared).rate_bps, 95e6, 1);
     resolve((struct doc_load){.fps = FRAMES_A_SECOND * 0.949}, &shared);

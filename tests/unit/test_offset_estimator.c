@@ -11,8 +11,6 @@
 #include "run_clock.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -210,7 +208,6 @@ static void run_path(const struct path *path, uint64_t seed, struct tally *tally
 
 static void covers_the_truth(void **state)
 {
-    (void)state;
     for (unsigned p = 0; p < PATHS; p++) {
         const struct path *path = &paths[p];
         struct tally tally = {0};
@@ -238,7 +235,6 @@ static void knows_nothing_without_both_directions(void **state)
 {
     struct offset offset;
 
-    (void)state;
     offset_init(&offset, OFFSET_ANY_ASYMMETRY);
     assert_int_equal(offset_estimate(&offset, 0).bound_ns, -1);
     offset_arrived(&offset, 500, 100);
@@ -255,7 +251,6 @@ static void is_rfc_5905s_offset_and_half_its_delay(void **state)
     const int64_t t1 = 1000, t2 = 8100, t3 = 8150, t4 = 1350;
     struct offset offset;
 
-    (void)state;
     offset_init(&offset, OFFSET_ANY_ASYMMETRY);
     offset_departed(&offset, t1, t2);
     offset_arrived(&offset, t3, t4);
@@ -268,7 +263,6 @@ static void the_bound_grows_with_age(void **state)
     struct offset offset;
     int64_t fresh_ns;
 
-    (void)state;
     offset_init(&offset, OFFSET_ANY_ASYMMETRY);
     offset_departed(&offset, S, 5 * S + 10 * US);
     offset_arrived(&offset, 5 * S + 20 * US, S + 30 * US);
@@ -300,7 +294,6 @@ static void learns_the_rate_and_interpolates(void **state)
     struct offset_rate rate;
     struct offset offset;
 
-    (void)state;
     offset_init(&offset, OFFSET_ANY_ASYMMETRY);
     exchange_steadily(&offset, 10, 30);
     rate = offset_rate(&offset, 29 * S);
@@ -318,7 +311,6 @@ static void learns_anew_after_a_step(void **state)
 {
     static const int64_t steps_ns[] = {10 * S, -10 * S, 1 * MS, -1 * MS, 400 * US, -400 * US};
 
-    (void)state;
     for (unsigned i = 0; i < sizeof(steps_ns) / sizeof(steps_ns[0]); i++) {
         const struct path path = {.name = "stepped", .there = STEADY, .back = STEADY, .ppm = 50};
         struct world world = {.path = &path, .random = i};
@@ -345,7 +337,6 @@ static void ignores_what_is_no_time(void **state)
     static const int64_t wrong[] = {INT64_MIN, -1, INT64_MAX, INT64_MAX / 2};
     struct offset offset;
 
-    (void)state;
     offset_init(&offset, OFFSET_ANY_ASYMMETRY);
     for (unsigned i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
         offset_departed(&offset, wrong[i], 1);
@@ -382,7 +373,6 @@ static void run_time_sums_along_the_tree(void **state)
     uint64_t random = 5;
     int64_t now_ns = S;
 
-    (void)state;
     for (uint32_t i = 0; i < NODES; i++) {
         crystals[i] = draw_crystal(&random, &path);
         run_clock_init(&clocks[i], i == 0, OFFSET_ANY_ASYMMETRY);
@@ -420,7 +410,6 @@ static void one_machine_has_one_clock(void **state)
     struct offset_estimate estimate;
     struct run_clock clock;
 
-    (void)state;
     run_clock_init(&clock, false, OFFSET_ANY_ASYMMETRY);
     run_clock_decide(&clock, CLOCK_AUTO, &with_root, false);
     assert_int_equal(clock.mode, CLOCK_SHARED);
@@ -448,7 +437,6 @@ static void one_clock_is_estimated_when_asked_for(void **state)
     struct offset_estimate estimate;
     struct run_clock clock;
 
-    (void)state;
     run_clock_init(&clock, false, OFFSET_ANY_ASYMMETRY);
     run_clock_decide(&clock, CLOCK_ESTIMATED, &all, false);
     assert_true(run_clock_asks(&clock));
@@ -465,7 +453,6 @@ static void believes_the_latest_word_of_the_parent(void **state)
     const struct run_clock_shared with_parent = {.parent = true};
     struct run_clock clock;
 
-    (void)state;
     run_clock_init(&clock, false, OFFSET_ANY_ASYMMETRY);
     run_clock_decide(&clock, CLOCK_AUTO, &with_parent, false);
     run_clock_heard(&clock, &late, (struct offset_estimate){77, 9});
@@ -483,7 +470,6 @@ static void ptp_is_witnessed(void **state)
     struct offset_estimate estimate;
     struct run_clock clock;
 
-    (void)state;
     run_clock_init(&clock, false, OFFSET_ANY_ASYMMETRY);
     run_clock_decide(&clock, CLOCK_PTP, &none, false);
     assert_int_equal(run_clock_estimate(&clock, S).bound_ns, -1);
@@ -516,7 +502,6 @@ static void judges_what_the_kernel_says(void **state)
     };
     struct kernel_sync_status found;
 
-    (void)state;
     for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         kernel_sync_classify(&found, cases[i].state, &cases[i].kernel);
         assert_int_equal(found.synchronized, cases[i].synchronized);
@@ -531,7 +516,6 @@ static void reads_the_kernels_clocks(void **state)
     struct timespec real;
     int64_t realtime_ns;
 
-    (void)state;
     kernel_sync_read(&found);
     clock_gettime(CLOCK_REALTIME, &real);
     realtime_ns = (int64_t)real.tv_sec * S + real.tv_nsec;

@@ -7,8 +7,6 @@
 #include "clock.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -42,7 +40,6 @@ static void test_long_run(void **state)
 {
     static const double rates[] = {3, 81274.4, 81274.3823, 1488095.24, 333333.333};
 
-    (void)state;
     for (size_t i = 0; i < sizeof rates / sizeof rates[0]; i++) {
         struct pace pace;
         double want = rates[i] * 60;
@@ -61,7 +58,6 @@ static void test_bits(void **state)
     struct pace pace;
     uint64_t frames;
 
-    (void)state;
     pace_init(&pace, 95e9, BURST, 0);
     frames = simulate(&pace, 1538 * 8, 1000, 2);
     assert_true(fabs((double)frames - 95e9 * 2 / (1538 * 8)) < 10);
@@ -74,7 +70,6 @@ static void test_after_a_long_time(void **state)
     double rate = 148809523.8;
     int64_t day_ns = 86400 * NS_PER_S;
 
-    (void)state;
     pace_init(&pace, rate, BURST, 0);
     pace_spend(&pace, (uint64_t)(rate * 86400 * 30));
     assert_true(llabs(pace.next_ns - 30 * day_ns) < 1000);
@@ -85,7 +80,6 @@ static void test_never_early(void **state)
 {
     struct pace pace;
 
-    (void)state;
     pace_init(&pace, 1000, 8, 5000000);
     assert_int_equal(pace_allow(&pace, 4999999, 1, BURST), 0);
     assert_int_equal(send_due(&pace, 5000000, 1), 1);
@@ -99,7 +93,6 @@ static void test_catch_up_is_bounded(void **state)
 {
     struct pace pace;
 
-    (void)state;
     pace_init(&pace, 1000, 8, 0);
     assert_int_equal(pace_due(&pace, 20 * NS_PER_MS, 1), 21);
     assert_int_equal(send_due(&pace, 20 * NS_PER_MS, 1), 8);
@@ -116,7 +109,6 @@ static void test_intended_adds_up(void **state)
     int64_t now_ns = 0;
     uint64_t sent = 0, intended;
 
-    (void)state;
     srandom(3);
     pace_init(&pace, 12345.6, 8, 0);
     for (unsigned i = 0; i < 20000; i++) {
@@ -132,7 +124,6 @@ static void test_unlimited(void **state)
 {
     struct pace pace;
 
-    (void)state;
     pace_init(&pace, 0, 8, 1000);
     assert_int_equal(pace_allow(&pace, 999, 1, BURST), 0);
     for (unsigned i = 0; i < 10; i++)
@@ -147,7 +138,6 @@ static void test_wake(void **state)
 {
     struct pace pace;
 
-    (void)state;
     pace_init(&pace, 1000, 8, 0);
     assert_int_equal(pace_wake(&pace, 1), PACE_GATHER_NS);
     pace_init(&pace, 100000, 8, 0);
@@ -164,7 +154,6 @@ static void test_dither(void **state)
     struct pace pace;
     int quarters[4] = {0};
 
-    (void)state;
     pace_init(&pace, 1e9 / (double)interval_ns, 8, 0);
     pace_dither(&pace, 1, 1, 42);
     for (int i = 1; i <= frames; i++) {

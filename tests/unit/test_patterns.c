@@ -95,7 +95,6 @@ static void check_views(const struct pattern_request *request)
 
 static void senders_and_receivers_agree(void **state)
 {
-    (void)state;
     for (uint32_t n = 2; n <= EVERY_N_TO; n++) {
         check_views(&(struct pattern_request){.name = "chain", .n = n});
         check_views(&(struct pattern_request){.name = "chain", .n = n, .forward = true});
@@ -139,7 +138,6 @@ static void check_chain(uint32_t n, bool forward)
 
 static void chain_goes_from_each_to_the_next(void **state)
 {
-    (void)state;
     for (uint32_t n = 2; n <= EVERY_N_TO; n++) {
         check_chain(n, false);
         check_chain(n, true);
@@ -228,7 +226,6 @@ static void check_whole_aapc(const char *order, uint32_t n)
 
 static void aapc_sends_every_pair_once(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < PHASED_ORDERS; i++)
         for (uint32_t n = 2; n <= every_n_to(); n++)
             if (order_exists(phased_orders[i], n))
@@ -256,7 +253,6 @@ static void aapc_sends_every_pair_once_among_many_ranks(void **state)
 {
     uint32_t whole_to = long_run() ? 4096 : 100;
 
-    (void)state;
     for (size_t i = 0; i < PHASED_ORDERS; i++)
         for (size_t j = 0; j < LARGE_N; j++) {
             if (!order_exists(phased_orders[i], large_n[j]))
@@ -273,7 +269,6 @@ static void aapc_orders_are_the_ones_named(void **state)
     struct pattern_plan *shift = aapc_of("shift", 10), *xor = aapc_of("xor", 16);
     struct pattern_plan *pairwise = aapc_of("pairwise", 5), *by_default;
 
-    (void)state;
     assert_int_equal(partner_of(shift, 2, 8, PATTERN_SENDS), 1);
     assert_int_equal(partner_of(shift, 2, 1, PATTERN_RECEIVES), 8);
     assert_phase_name(shift, 2, "distance 3");
@@ -305,7 +300,6 @@ static void naive_aapc_sends_all_at_once_from_the_next_on(void **state)
 {
     struct pattern_plan *plan;
 
-    (void)state;
     for (uint32_t n = 2; n <= EVERY_N_TO; n++) {
         plan = aapc_of("naive", n);
         assert_phase_name(plan, 0, "all at once");
@@ -404,7 +398,6 @@ static void hpcc_draws_favour_the_natural_order(void **state)
 {
     double drawn = natural_successors(64, "hpcc"), uniform = natural_successors(64, "uniform");
 
-    (void)state;
     assert_true(drawn > 4.85 && drawn < 5.1);
     assert_true(uniform > 0.95 && uniform < 1.08);
     assert_true(natural_successors(64, NULL) == uniform);
@@ -414,7 +407,6 @@ static void hpcc_draws_favour_the_natural_order(void **state)
 
 static void rings_of_hpcc_are_one_cycle(void **state)
 {
-    (void)state;
     for (uint32_t n = 2; n <= 40; n++) {
         struct pattern_plan *plan = plan_of(&(struct pattern_request){
             .name = "ring", .n = n, .seed = n, .natural = true, .count = 3, .draw = "hpcc"});
@@ -430,7 +422,6 @@ static void rings_of_hpcc_are_one_cycle(void **state)
 
 static void rings_are_one_cycle(void **state)
 {
-    (void)state;
     for (uint32_t n = 2; n <= every_n_to(); n++) {
         check_rings(n, 4, true);
         check_rings(n, 4, false);
@@ -461,7 +452,6 @@ static void rings_differ_by_number_and_seed(void **state)
     struct pattern_plan *plan = random_rings(n, 1), *again = random_rings(n, 1);
     struct pattern_plan *other = random_rings(n, 2);
 
-    (void)state;
     assert_int_equal(pattern_phases(plan), 10);
     assert_phase_name(plan, 0, "random 1");
     assert_phase_name(plan, 9, "random 10");
@@ -481,7 +471,6 @@ static void natural_ring_does_not_change_the_random_ones(void **state)
     struct pattern_request request = {.name = "ring", .n = 50, .seed = 3, .count = 2};
     struct pattern_plan *without = plan_of(&request), *with;
 
-    (void)state;
     request.natural = true;
     with = plan_of(&request);
     assert_phase_name(with, 1, "random 1");
@@ -523,7 +512,6 @@ static void check_pairs(const struct pattern_request *request, uint32_t pairs)
 
 static void pairs_are_maximum_matchings(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < COMPUTED_PARTNERS; i++) {
         struct pattern_request request = {.name = "pairs", .partners = computed_partners[i]};
 
@@ -542,7 +530,6 @@ static void pairs_at_a_shift(void **state)
 {
     char name[32];
 
-    (void)state;
     for (uint32_t n = 2; n <= every_n_to(); n += 2)
         for (uint32_t shift = 1; shift <= n / 2; shift++) {
             struct pattern_plan *plan;
@@ -608,7 +595,6 @@ static const struct partners_case partners_cases[] = {
 
 static void pairs_are_the_ones_asked_for(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof(partners_cases) / sizeof(partners_cases[0]); i++) {
         const struct partners_case *expected = &partners_cases[i];
         struct pattern_plan *plan = plan_of(&expected->request);
@@ -631,7 +617,6 @@ static void pairs_across_many_groups(void **state)
         .name = "pairs", .n = 10, .partners = "across", .groups = groups, .group_count = 5});
     static const uint32_t expected[] = {1, 0, NA, 6, 7, NA, 3, 4, NA, NA};
 
-    (void)state;
     for (uint32_t i = 0; i < 10; i++)
         assert_int_equal(partner_of(plan, 0, i, PATTERN_SENDS), expected[i]);
     pattern_plan_free(plan);
@@ -644,7 +629,6 @@ static void pairs_across_two_modules(void **state)
     uint32_t rank[24];
     const struct pattern_ranks modules[] = {{rank, 12}, {rank + 12, 12}};
 
-    (void)state;
     for (uint32_t i = 0; i < 24; i++)
         rank[i] = i;
     for (size_t i = 0; i < 4; i++) {
@@ -668,7 +652,6 @@ static void plan_copies_what_it_was_given(void **state)
     struct pattern_plan *plan = plan_of(
         &(struct pattern_request){.name = "pairs", .n = 4, .partners = "list", .list = {pairs, 4}});
 
-    (void)state;
     memset(pairs, 0xff, sizeof(pairs));
     assert_int_equal(partner_of(plan, 0, 0, PATTERN_SENDS), 3);
     assert_int_equal(partner_of(plan, 0, 2, PATTERN_SENDS), 1);
@@ -682,7 +665,6 @@ static void random_pairs_follow_the_seed(void **state)
     struct pattern_request request = {.name = "pairs", .n = n, .partners = "random", .seed = 1};
     struct pattern_plan *plan = plan_of(&request), *again = plan_of(&request), *other;
 
-    (void)state;
     request.seed = 2;
     other = plan_of(&request);
     for (uint32_t rank = 0; rank < n; rank++) {
@@ -728,7 +710,6 @@ static const struct golden_ring golden_rings[] = {
 
 static void random_rings_are_pinned(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof(golden_rings) / sizeof(golden_rings[0]); i++) {
         const struct golden_ring *golden = &golden_rings[i];
         struct pattern_plan *plan = random_rings(golden->n, golden->seed);
@@ -749,7 +730,6 @@ static void room_limits_what_is_written(void **state)
     struct pattern_plan *plan = aapc_of("naive", 10);
     struct pattern_flow flows[4] = {[3] = {.src = 77, .dst = 77}};
 
-    (void)state;
     assert_int_equal(pattern_flows(plan, 0, 4, PATTERN_SENDS, flows, 3), 9);
     assert_int_equal(flows[2].dst, 7);
     assert_int_equal(flows[3].src, 77);
@@ -762,7 +742,6 @@ static void long_names_are_cut(void **state)
     struct pattern_plan *plan = aapc_of("shift", 200);
     char name[5] = "";
 
-    (void)state;
     assert_int_equal(pattern_phase_name(plan, 99, name, sizeof(name)), strlen("distance 100"));
     assert_string_equal(name, "dist");
     pattern_plan_free(plan);
@@ -800,7 +779,6 @@ static const struct pattern_request small_requests[] = {
 
 static void plans_of_many_ranks_are_small(void **state)
 {
-    (void)state;
     skip_without_mallinfo();
     for (size_t i = 0; i < sizeof(small_requests) / sizeof(small_requests[0]); i++) {
         struct pattern_request request = small_requests[i];
@@ -852,7 +830,6 @@ static void random_patterns_draw_half_of_the_ranks_evenly(void **state)
     size_t by_destination[30] = {0};
     size_t all = count_drawn(30, 1, 1000, by_destination);
 
-    (void)state;
     assert_in_range(all, 15000 + 500 - 400, 15000 + 500 + 400); /* one a phase always sends */
     for (uint32_t rank = 0; rank < 30; rank++)
         assert_in_range(by_destination[rank], all / 30 - 110, all / 30 + 110);
@@ -864,7 +841,6 @@ static void random_patterns_of_a_higher_degree_have_more_flows(void **state)
     size_t by_destination[30] = {0};
     size_t all = count_drawn(30, 3, 1000, by_destination);
 
-    (void)state;
     assert_in_range(all, 3 * 15000 - 1500, 3 * 15000 + 500);
 }
 
@@ -950,7 +926,6 @@ static const struct matrix_case matrix_cases[] = {
 
 static void matrices_are_the_documents(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof(matrix_cases) / sizeof(matrix_cases[0]); i++) {
         const struct matrix_case *expected = &matrix_cases[i];
         struct pattern_plan *plan = plan_of(&expected->request);
@@ -966,7 +941,6 @@ static void matrices_are_the_documents(void **state)
 
 static void both_sides_of_matrices_agree(void **state)
 {
-    (void)state;
     for (uint32_t n = 4; n <= 33; n++) {
         for (uint32_t k = 1; k < n; k += 1 + n / 5) {
             check_views(&(struct pattern_request){
@@ -991,7 +965,6 @@ static void rotated_roles_are_fair(void **state)
         {.name = "head_of_line", .n = 9, .rotate = true},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof(requests) / sizeof(requests[0]); i++) {
         struct pattern_plan *plan = plan_of(&requests[i]);
         size_t sent[9] = {0}, received[9] = {0};
@@ -1017,7 +990,6 @@ static void a_receivers_load_is_divided(void **state)
         plan_of(&(struct pattern_request){.name = "incast", .n = 8, .load_of = "receivers"});
     struct pattern_flow flow;
 
-    (void)state;
     for (uint32_t rank = 0; rank < 7; rank++) {
         assert_int_equal(pattern_flows(plan, 0, rank, PATTERN_SENDS, &flow, 1), 1);
         assert_int_equal(flow.share, PATTERN_WHOLE / 7);
@@ -1033,7 +1005,6 @@ static void pairs_go_one_way(void **state)
     struct pattern_plan *list = plan_of(&(struct pattern_request){
         .name = "pairs", .n = 8, .partners = "list", .list = {listed, 6}, .directions = "forward"});
 
-    (void)state;
     for (uint32_t rank = 0; rank < 5; rank++)
         assert_string_equal(sends_to(plan, 0, rank), neighbours[rank]);
     for (uint32_t rank = 0; rank < 8; rank++) {
@@ -1052,7 +1023,6 @@ static void flows_are_those_of_their_list(void **state)
     struct pattern_plan *plan = plan_of(&request);
     struct pattern_flow flows[4];
 
-    (void)state;
     check_views(&request);
     assert_int_equal(pattern_phases(plan), 1);
     assert_phase_name(plan, 0, "flows");
@@ -1077,7 +1047,6 @@ static void shares_are_kept_and_the_rest_is_divided(void **state)
     struct pattern_plan *plan = plan_of(&request);
     struct pattern_flow flows[4];
 
-    (void)state;
     check_views(&request);
     assert_int_equal(pattern_flows(plan, 0, 0, PATTERN_SENDS, flows, 4), 3);
     assert_int_equal(flows[0].share, 600000000);
@@ -1096,7 +1065,6 @@ static void any_list_is_kept(void **state)
     enum { RANKS = 23, TRIES = 200 };
     uint32_t random = 1;
 
-    (void)state;
     for (unsigned try = 0; try < TRIES; try++) {
         uint32_t list[2 * RANKS * RANKS];
         uint32_t count = 0;
@@ -1143,7 +1111,6 @@ static void random_patterns_are_named_and_differ(void **state)
     struct pattern_flow first[1] = {0}, second[1] = {0};
     unsigned alike = 0;
 
-    (void)state;
     assert_phase_name(plan, 1, "random 2");
     for (uint32_t rank = 0; rank < 64; rank++) {
         size_t counts[] = {pattern_flows(plan, 0, rank, PATTERN_SENDS, first, 1),

@@ -29,7 +29,6 @@ static void check_bijection(uint32_t n, uint64_t seed, uint64_t stream)
 
 static void permutations_are_bijections(void **state)
 {
-    (void)state;
     for (uint32_t n = 1; n <= (long_run() ? 2000 : 200); n++)
         check_bijection(n, n, 1);
     check_bijection(65535, 1, UINT64_MAX);
@@ -90,7 +89,6 @@ static void check_uniform(const struct uniformity_case *uniform, bool by_seed)
 
 static void all_permutations_of_few_are_equally_likely(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof(uniformity_cases) / sizeof(uniformity_cases[0]); i++) {
         check_uniform(&uniformity_cases[i], true);
         check_uniform(&uniformity_cases[i], false);
@@ -131,7 +129,6 @@ static void ranks_are_anywhere_equally_often(void **state)
 {
     uint32_t draws = long_run() ? 100000 : 3000;
 
-    (void)state;
     for (uint32_t n = 3; n <= 20; n++)
         check_positions_and_successors(n, draws);
     check_positions_and_successors(64, draws);
@@ -155,7 +152,6 @@ static void both_parities_are_drawn(void **state)
 {
     const uint32_t draws = 2000;
 
-    (void)state;
     for (uint32_t n = 2; n <= 20; n++) {
         uint32_t odd = 0;
 
@@ -173,7 +169,6 @@ static void many_ranks_are_scattered(void **state)
     struct permutation permutation = permutation_draw(n, 1, 1);
     uint32_t near = 0, fixed = 0, low = 0;
 
-    (void)state;
     for (uint32_t i = 0; i + 1 < n; i++) {
         uint32_t here = permutation_at(&permutation, i);
         uint32_t next = permutation_at(&permutation, i + 1);

@@ -155,7 +155,6 @@ static const struct refusal refusals[] = {
 
 static void refusals_say_what_is_wrong(void **state)
 {
-    (void)state;
     assert_refused(refusals, sizeof(refusals) / sizeof(refusals[0]));
 }
 
@@ -165,7 +164,6 @@ static void a_short_room_cuts_the_sentence(void **state)
     struct pattern_plan *plan = NULL;
     char why[10];
 
-    (void)state;
     assert_int_equal(pattern_plan_make(&plan, &request, why, sizeof(why)), -EINVAL);
     assert_string_equal(why, "order xor");
     assert_int_equal(pattern_plan_make(&plan, &request, NULL, 0), -EINVAL);
@@ -184,7 +182,6 @@ static void names_are_those_of_the_table(void **state)
     const size_t count = sizeof(expected) / sizeof(expected[0]);
     const char *const *names = pattern_names();
 
-    (void)state;
     for (size_t i = 0; i < count; i++) {
         struct pattern_request request = {.name = names[i], .n = 4};
 
@@ -200,7 +197,6 @@ static void names_are_those_of_the_table(void **state)
 
 static void freeing_no_plan_is_fine(void **state)
 {
-    (void)state;
     pattern_plan_free(NULL);
 }
 

@@ -7,8 +7,6 @@
 #define TEST_PATTERNS_UTIL_H
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>

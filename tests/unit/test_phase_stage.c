@@ -4,8 +4,6 @@
  */
 #include "phase_stage.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -15,7 +13,6 @@ static void test_a_phase_goes_from_empty_to_ended_by_one_way(void **state)
 {
     enum phase_stage stage = PHASE_EMPTY;
 
-    (void)state;
     for (enum phase_stage next = PHASE_BEGUN; next <= PHASE_ENDED; next++) {
         for (enum phase_stage other = PHASE_BEGUN; other <= PHASE_ENDED; other++)
             assert_int_equal(phase_may_enter(stage, other), other == next);
@@ -26,14 +23,12 @@ static void test_a_phase_goes_from_empty_to_ended_by_one_way(void **state)
 
 static void test_it_fails_only_before_it_is_ready(void **state)
 {
-    (void)state;
     for (enum phase_stage stage = PHASE_EMPTY; stage < PHASE_STAGES; stage++)
         assert_int_equal(phase_may_enter(stage, PHASE_FAILED), stage < PHASE_READY);
 }
 
 static void test_it_is_released_at_any_time(void **state)
 {
-    (void)state;
     for (enum phase_stage stage = PHASE_EMPTY; stage < PHASE_STAGES; stage++)
         assert_true(phase_may_enter(stage, PHASE_EMPTY));
 }

@@ -7,8 +7,6 @@
 #include "registry.h"
 
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -90,7 +88,6 @@ static void a_big_plan_is_whole(void **state)
     json_t *headline = next(lines);
     int64_t idle = 0;
 
-    (void)state;
     assert_int_equal(number(headline, "ranks"), 301);
     assert_int_equal(number(headline, "phases"), 301);
     assert_int_equal(number(headline, "flows"), 301 * 300);
@@ -109,7 +106,6 @@ static void the_longest_numbers_fit(void **state)
     json_t *headline = next(lines);
     int64_t idle = 0;
 
-    (void)state;
     assert_int_equal(number(headline, "flows"), 65536);
     assert_int_equal(read_phase(lines, 0, &idle), 65536);
     assert_int_equal(idle, 0);
@@ -125,7 +121,6 @@ static void idle_ranks_are_cut_into_parts_too(void **state)
     json_t *headline = next(lines);
     int64_t idle = 0;
 
-    (void)state;
     assert_int_equal(read_phase(lines, 0, &idle), 2);
     assert_int_equal(idle, 998);
     assert_null(next(lines));
@@ -139,7 +134,6 @@ static void only_the_phases_asked_for(void **state)
     json_t *headline = next(lines);
     int64_t idle = 0;
 
-    (void)state;
     assert_int_equal(read_phase(lines, 5, &idle), 8);
     assert_int_equal(read_phase(lines, 1, &idle), 8);
     assert_null(next(lines));
@@ -153,7 +147,6 @@ static void only_the_headline(void **state)
         print("plan: {ranks: 8, pattern: {name: aapc, order: shift}, totals_only: true}\n");
     json_t *headline = next(lines);
 
-    (void)state;
     assert_int_equal(number(headline, "flows"), 56);
     assert_null(next(lines));
     json_decref(headline);
@@ -167,7 +160,6 @@ static void a_schedule_is_summed_up(void **state)
                         " totals_only: true}\n");
     json_t *headline = next(lines), *schedule = json_object_get(headline, "schedule");
 
-    (void)state;
     assert_int_equal(number(schedule, "steps"), 6);
     assert_int_equal(number(schedule, "messages"), 24);
     assert_int_equal(number(schedule, "bytes"), 2400);
@@ -209,7 +201,6 @@ static void what_can_not_be_printed_is_said(void **state)
     int sink = open("/dev/null", O_WRONLY | O_CLOEXEC);
     int full = open("/dev/full", O_WRONLY | O_CLOEXEC);
 
-    (void)state;
     refused("plan: {ranks: 8, pattern: {name: aapc, order: shift}, phases: [7]}\n", sink,
             "the plan has phases 0 to 6");
     refused("plan: {ranks: 8, pattern: {name: apac}}\n", sink, "apac");

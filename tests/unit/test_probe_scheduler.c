@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "probe_scheduler.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 
 #include <cmocka.h>
@@ -17,7 +15,6 @@ static void is_even_but_not_regular(void **state)
     struct probe_scheduler scheduler;
     int64_t last_ns = 0;
 
-    (void)state;
     probe_scheduler_begin(&scheduler, GAP_NS, 5000, 42);
     assert_in_range(scheduler.next_ns, 5000, 5000 + GAP_NS);
     for (; scheduler.next_ns < 1000 * GAP_NS + 5000; count++) {
@@ -40,7 +37,6 @@ static void skips_what_was_missed(void **state)
 {
     struct probe_scheduler scheduler;
 
-    (void)state;
     probe_scheduler_begin(&scheduler, GAP_NS, 0, 1);
     probe_scheduler_step(&scheduler, 50 * GAP_NS);
     assert_in_range(scheduler.next_ns, 50 * GAP_NS + GAP_NS / 2, 51 * GAP_NS + GAP_NS / 2);

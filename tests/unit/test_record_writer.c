@@ -9,9 +9,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -86,7 +84,6 @@ static void a_blocked_pipe_blocks_no_sender(void **state)
     FILE *lines;
     int64_t begin_ns;
 
-    (void)state;
     set_scene(&scene);
     begin_ns = clock_now();
     for (int i = 0; i < MANY; i++)
@@ -112,7 +109,6 @@ static void only_progress_is_dropped(void **state)
     int flows = 0;
     char line[2 * RECORD_BYTES_MAX];
 
-    (void)state;
     set_scene(&scene);
     for (int i = 0; i < MANY; i++) {
         say(&scene, "flow", i);
@@ -138,7 +134,6 @@ static void closing_waits_no_longer_than_it_says(void **state)
     struct scene scene;
     int64_t begin_ns;
 
-    (void)state;
     set_scene(&scene);
     for (int i = 0; i < MANY; i++)
         say(&scene, "flow", i);
@@ -153,7 +148,6 @@ static void a_reader_that_is_gone_is_noticed(void **state)
 {
     struct scene scene;
 
-    (void)state;
     set_scene(&scene);
     close(scene.reader);
     say(&scene, "flow", 0);
@@ -170,7 +164,6 @@ static void a_full_disk_is_noticed(void **state)
     struct err err = {0};
     int full = open("/dev/full", O_WRONLY | O_CLOEXEC);
 
-    (void)state;
     if (full < 0)
         skip();
     assert_int_equal(records_open(&records, full, "node1", &err), 0);
@@ -198,7 +191,6 @@ static void who_may_wait_keeps_the_queue_short(void **state)
     pthread_t reader;
     FILE *lines;
 
-    (void)state;
     set_scene(&scene);
     lines = fdopen(scene.reader, "r");
     assert_int_equal(pthread_create(&reader, NULL, read_slowly, lines), 0);
@@ -224,7 +216,6 @@ static void long_lines_stay_whole(void **state)
     json_t *record;
     FILE *lines;
 
-    (void)state;
     set_scene(&scene);
     memset(long_text, 'x', 300000); /* more than a pipe holds */
     record = record_new(scene.records, "error");
@@ -254,7 +245,6 @@ static void unknown_is_null_and_no_value_left_out(void **state)
     json_t *record = record_fill(json_object(), rows);
     char *text;
 
-    (void)state;
     text = json_dumps(record, JSON_COMPACT);
     assert_string_equal(text, "{\"z\":0,\"b\":null,\"c\":\"x\",\"d\":null,\"e\":null,\"f\":null,"
                               "\"g\":0.5,\"i\":7}");
@@ -267,7 +257,6 @@ static void records_that_are_held_come_later(void **state)
     struct scene scene;
     struct pollfd ready;
 
-    (void)state;
     set_scene(&scene);
     ready = (struct pollfd){.fd = scene.reader, .events = POLLIN};
     records_hold(scene.records, true);

@@ -5,8 +5,6 @@
  */
 #include "reordering.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -98,7 +96,6 @@ static void test_extent_by_hand(void **state)
 {
     struct bed bed;
 
-    (void)state;
     ARRIVE(&bed, 0, 1, 2, 3, 5, 6, 4, 7);
     assert_int_equal(bed.reordered, 1);
     assert_int_equal(bed.count.extent_sum, 2);
@@ -118,7 +115,6 @@ static void test_loss_is_no_reordering(void **state)
 {
     struct bed bed;
 
-    (void)state;
     clear(&bed);
     srandom(3);
     for (uint32_t n = 0; n < 20000; n++)
@@ -170,7 +166,6 @@ static void test_against_memory(void **state)
         {100, 50, 30, 40}, {500, 100, 300, 3}, {5, 5, 200, 500}, {0, 0, 2, 15},
     };
 
-    (void)state;
     for (unsigned seed = 0; seed < 200; seed++) {
         static struct bed bed;
         struct flow_reordering all = {0};
@@ -192,7 +187,6 @@ static void test_most_gaps(void **state)
     static struct bed bed;
     struct flow_reordering all = {0};
 
-    (void)state;
     clear(&bed);
     for (uint32_t n = 1; n < 3000; n += 2)
         arrive(&bed, n);
@@ -207,7 +201,6 @@ static void test_wrap(void **state)
 {
     static const struct network network = {50, 20, 100, 8};
 
-    (void)state;
     for (unsigned seed = 0; seed < 20; seed++) {
         static struct bed low, high;
         const uint64_t base = UINT64_C(0xfffffc00); /* a multiple of the window before the wrap */
@@ -231,7 +224,6 @@ static void test_restart(void **state)
 {
     static struct bed bed;
 
-    (void)state;
     clear(&bed);
     for (uint32_t n = 0; n < 2500; n++)
         assert_int_equal(arrive(&bed, n), SEQUENCE_FRESH);
@@ -247,7 +239,6 @@ static void test_restart(void **state)
 /* Whatever comes, no number is delivered twice, and each arrival has one verdict. */
 static void test_nothing_counts_twice(void **state)
 {
-    (void)state;
     for (unsigned seed = 0; seed < 200; seed++) {
         static bool delivered[8192];
         static struct bed bed;

@@ -7,8 +7,6 @@
 #include "phase_run.h"
 #include "report.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -148,7 +146,6 @@ static void test_every_byte_in_short_records(void **state)
     FILE *out;
     int fds[2];
 
-    (void)state;
     lay();
     srandom(1);
     assert_int_equal(pipe(fds), 0);

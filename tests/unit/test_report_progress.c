@@ -7,8 +7,6 @@
 #include "phase_run.h"
 #include "report.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -119,7 +117,6 @@ static void test_every_port_in_short_records(void **state)
     int fds[2];
     FILE *out;
 
-    (void)state;
     lay();
     assert_int_equal(pipe(fds), 0);
     assert_int_equal(records_open(&bed.node.records, fds[1], bed.node.name, &err), 0);

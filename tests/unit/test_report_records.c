@@ -9,8 +9,6 @@
 #include "pingpong.h"
 #include "report.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -409,7 +407,6 @@ static void test_every_byte(void **state)
     size_t room = 0, expected_room = 0;
     FILE *lines = tmpfile(), *golden;
 
-    (void)state;
     assert_non_null(lines);
     write_all(lines);
     golden = fopen(golden_path, getenv("SAVE") != NULL ? "w" : "r");

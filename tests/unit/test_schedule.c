@@ -30,7 +30,6 @@ static void ordinary_patterns_are_steps(void **state)
     static const char *const partners[] = {"neighbours", "halves", "random"};
     static const uint64_t sizes[] = {0, 1, 13, 64};
 
-    (void)state;
     for (uint32_t n = 2; n <= 33; n++)
         for (size_t i = 0; i < 4; i++) {
             struct pattern_request request = {.n = n, .local = true, .bytes = sizes[i], .seed = n};
@@ -67,7 +66,6 @@ static void an_all_to_all_has_a_step_a_distance(void **state)
     struct schedule schedule;
     char name[32];
 
-    (void)state;
     assert_int_equal(pattern_phases(plan), 1);
     pattern_phase_name(plan, 0, name, sizeof(name));
     assert_string_equal(name, "4 phases");
@@ -97,7 +95,6 @@ static void a_chain_forwards_in_a_step_of_its_own(void **state)
         .name = "chain", .n = 3, .local = true, .forward = true, .bytes = 5});
     struct schedule schedule;
 
-    (void)state;
     assert_int_equal(pattern_schedule(plan, 0, 1, &schedule), 0);
     assert_int_equal(schedule.steps, 2);
     assert_int_equal(schedule.ops[0].action, SCHEDULE_RECEIVE);
@@ -112,7 +109,6 @@ static void rings_exchange_by_both_methods(void **state)
     static const char *const methods[] = {"sendrecv", "nonblocking"};
     static const uint64_t sizes[] = {0, 8, 2001};
 
-    (void)state;
     for (uint32_t n = 2; n <= 33; n++)
         for (size_t i = 0; i < 6; i++)
             run(&(struct pattern_request){.name = "ring",
@@ -131,7 +127,6 @@ static void a_method_decides_the_steps(void **state)
         uint32_t steps;
     } some[] = {{"sendrecv", 2}, {"nonblocking", 1}};
 
-    (void)state;
     for (size_t i = 0; i < 2; i++) {
         struct pattern_plan *plan = plan_of(&(struct pattern_request){
             .name = "ring", .n = 6, .count = 2, .method = some[i].method, .bytes = 8});
@@ -166,7 +161,6 @@ static void flows_are_messages_and_barrier(void **state)
     struct pattern_flow flows[9];
     size_t count = pattern_flows(plan, 0, 2, PATTERN_SENDS, flows, 9);
 
-    (void)state;
     /* Partner 3 is the barrier's first, too; then 4, 6 and 10 modulo 9. */
     assert_int_equal(count, 4);
     assert_int_equal(flows[0].dst, 3);
@@ -185,7 +179,6 @@ static void flows_are_messages_and_barrier(void **state)
 /* After all rounds each rank has heard of each other one. */
 static void the_barrier_tells_everybody(void **state)
 {
-    (void)state;
     for (uint32_t n = 2; n <= 64; n++) {
         uint64_t heard[64], before[64];
 
@@ -217,7 +210,6 @@ static void a_wrong_byte_is_found(void **state)
     const struct schedule *schedule = schedule_sim_schedule(sim, 2);
     struct schedule_wrong wrong;
 
-    (void)state;
     assert_false(schedule_verify(plan, 0, 2, schedule, memory, &wrong)); /* nothing received */
     assert_true(schedule_sim_run(sim, 1));
     schedule_sim_verify(sim);
@@ -250,7 +242,6 @@ static void wrong_requests_are_refused(void **state)
          "a schedule"},
     };
 
-    (void)state;
     assert_refused(refusals, sizeof(refusals) / sizeof(refusals[0]));
 }
 

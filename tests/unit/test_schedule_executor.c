@@ -7,8 +7,6 @@
 #include "executor_setup.h"
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -246,7 +244,6 @@ static void test_a_count_ends_after_whole_batches(void **state)
     struct phase phase = counted(10, 4, 2);
     struct sim sim;
 
-    (void)state;
     sim_make(&sim, &all_to_all, &phase);
     sim_run(&sim);
     for (uint32_t r = 0; r < sim.n; r++) {
@@ -268,7 +265,6 @@ static void test_a_lead_is_not_timed(void **state)
     struct phase phase = counted(8, 4, 1);
     struct sim sim;
 
-    (void)state;
     phase.schedule.batch_warmup = 3;
     sim_make(&sim, &all_to_all, &phase);
     sim_run(&sim);
@@ -287,7 +283,6 @@ static void test_a_lead_is_not_timed(void **state)
 /* Every number of ranks, so that a barrier has every shape. */
 static void test_all_numbers_of_ranks_end_together(void **state)
 {
-    (void)state;
     for (uint32_t n = 2; n <= RANKS_MOST; n++) {
         struct pattern_request request = all_to_all;
         struct phase phase = counted(3, 1, 0);
@@ -330,7 +325,6 @@ static void test_a_window_measures_what_begins_in_it(void **state)
     struct sim sim;
     const struct schedule_executor *first;
 
-    (void)state;
     sim_make(&sim, &all_to_all, &phase);
     sim_run(&sim);
     assert_true(clock_now() >= phase.stop_ns);
@@ -348,7 +342,6 @@ static void test_one_rank_stops_all(void **state)
     struct phase phase = windowed(0, 60 * NS_PER_S, 60 * NS_PER_S);
     struct sim sim;
 
-    (void)state;
     sim_make(&sim, &all_to_all, &phase);
     sim.ranks[5].phase.stop_ns = phase.start_ns + 200 * NS_PER_MS;
     sim.ranks[2].phase.open_ns = phase.start_ns + 100 * NS_PER_MS;
@@ -364,7 +357,6 @@ static void test_a_batch_longer_than_the_window_counts_once(void **state)
     struct phase phase = windowed(-2, -1, 0);
     struct sim sim;
 
-    (void)state;
     sim_make(&sim, &all_to_all, &phase);
     sim_run(&sim);
     for (uint32_t r = 0; r < sim.n; r++)
@@ -392,7 +384,6 @@ static void check_verified(uint64_t bytes, uint64_t count, uint32_t batch, uint6
 
 static void test_results_are_verified(void **state)
 {
-    (void)state;
     check_verified(all_to_all.bytes, 5, 1, 5);
 }
 
@@ -403,7 +394,6 @@ static void test_a_wrong_byte_is_found(void **state)
     char who[32];
     struct sim sim;
 
-    (void)state;
     phase.schedule.compute = true;
     sim_make(&sim, &all_to_all, &phase);
     sim.spoil = 100;
@@ -440,7 +430,6 @@ static void find_in_first(bool lose)
 
 static void test_each_repetition_of_a_batch_is_verified(void **state)
 {
-    (void)state;
     check_verified(all_to_all.bytes, 12, 4, 12);
     find_in_first(false);
 }
@@ -448,13 +437,11 @@ static void test_each_repetition_of_a_batch_is_verified(void **state)
 /* Of memories that the caches would not hold together there is one: its last result is verified. */
 static void test_the_last_of_large_repetitions_is_verified(void **state)
 {
-    (void)state;
     check_verified(100000, 12, 4, 3);
 }
 
 static void test_a_stale_result_is_found(void **state)
 {
-    (void)state;
     find_in_first(true);
 }
 
@@ -463,7 +450,6 @@ static void test_wrong_bytes_do_not_matter_where_nothing_is_computed(void **stat
     struct phase phase = counted(5, 1, 1);
     struct sim sim;
 
-    (void)state;
     sim_make(&sim, &all_to_all, &phase);
     sim.spoil = 100;
     sim_run(&sim);
@@ -481,7 +467,6 @@ static void test_messages_of_one_flow_keep_their_order(void **state)
     const struct executor_step *step;
     struct sim sim;
 
-    (void)state;
     phase.schedule.compute = true;
     sim_make(&sim, &ring, &phase);
     step = &sim.ranks[0].executor->steps[0];
@@ -500,7 +485,6 @@ static void test_an_idle_rank_takes_part_in_the_barriers(void **state)
     struct phase phase = counted(6, 3, 1);
     struct sim sim;
 
-    (void)state;
     sim_make(&sim, &pairs, &phase);
     assert_int_equal(sim.ranks[4].executor->schedule.count, 0);
     sim_run(&sim);
@@ -515,7 +499,6 @@ static void test_messages_without_bytes(void **state)
     struct phase phase = counted(2, 1, 0);
     struct sim sim;
 
-    (void)state;
     request.bytes = 0;
     sim_make(&sim, &request, &phase);
     sim_run(&sim);

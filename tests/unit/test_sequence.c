@@ -4,8 +4,6 @@
  */
 #include "sequence.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -30,7 +28,6 @@ static void test_in_order_then_duplicate(void **state)
 {
     struct stream stream = {0};
 
-    (void)state;
     for (uint32_t n = 0; n < 5000; n++)
         expect(&stream, n, SEQUENCE_FRESH);
     for (uint32_t n = 4999; n >= 5000 - SEQUENCE_WINDOW; n--)
@@ -45,7 +42,6 @@ static void test_short_way(void **state)
     struct stream stream = {0};
     unsigned taken = 0;
 
-    (void)state;
     for (uint32_t n = 0; n < 640; n++) {
         struct stream same = stream;
 
@@ -65,7 +61,6 @@ static void test_gap_is_filled(void **state)
 {
     struct stream stream = {0};
 
-    (void)state;
     expect(&stream, 0, SEQUENCE_FRESH);
     expect(&stream, 100, SEQUENCE_FRESH);
     for (uint32_t n = 1; n < 100; n++)
@@ -78,7 +73,6 @@ static void test_long_gap_forgets(void **state)
 {
     struct stream stream = {0};
 
-    (void)state;
     for (uint32_t n = 0; n < 100; n++)
         expect(&stream, n, SEQUENCE_FRESH);
     expect(&stream, 99 + SEQUENCE_WINDOW, SEQUENCE_FRESH);
@@ -91,7 +85,6 @@ static void test_first_was_lost(void **state)
 {
     struct stream stream = {0};
 
-    (void)state;
     expect(&stream, 3, SEQUENCE_FRESH);
     expect(&stream, 0, SEQUENCE_REORDERED);
     expect(&stream, 0xffffffff, SEQUENCE_LATE); /* a number before the first */
@@ -101,7 +94,6 @@ static void test_wraps(void **state)
 {
     struct stream stream = {.sequence.next = 0xfffffff0};
 
-    (void)state;
     for (uint32_t i = 0; i < 64; i += 2)
         expect(&stream, 0xfffffff0 + i, SEQUENCE_FRESH);
     assert_int_equal(stream.sequence.next, UINT64_C(0x10000002f));
@@ -114,7 +106,6 @@ static void test_wraps(void **state)
 /* Jumps of every length up to beyond the window, from every place in a word. */
 static void test_jumps(void **state)
 {
-    (void)state;
     for (uint32_t from = 0; from < 64; from++) {
         for (uint32_t jump = 1; jump < SEQUENCE_WINDOW + 130; jump += 7) {
             struct stream stream = {0};
@@ -154,7 +145,6 @@ static void test_against_memory(void **state)
     unsigned counts[SEQUENCE_VERDICTS] = {0};
     int64_t next = 0, base = 0;
 
-    (void)state;
     srandom(7);
     for (unsigned i = 0; i < 200000; i++) {
         uint32_t spread = random() % 100 == 0 ? 3000 : 40;

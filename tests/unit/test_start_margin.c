@@ -5,8 +5,6 @@
 #include "clock.h"
 #include "start_margin.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 
 #include <cmocka.h>
@@ -15,7 +13,6 @@ static void begins_on_the_safe_side(void **state)
 {
     struct start_margin margin;
 
-    (void)state;
     start_margin_init(&margin, true);
     assert_int_equal(start_margin_next(&margin, true), 20 * NS_PER_MS);
     assert_int_equal(start_margin_next(&margin, false), 20 * NS_PER_MS);
@@ -28,7 +25,6 @@ static void tells_the_usual_from_the_longest(void **state)
 {
     struct start_margin margin;
 
-    (void)state;
     start_margin_init(&margin, true);
     start_margin_note(&margin, 9 * NS_PER_MS);
     for (unsigned i = 1; i < MARGIN_MEMORY; i++)
@@ -43,7 +39,6 @@ static void follows_what_becomes_slower(void **state)
 {
     struct start_margin margin;
 
-    (void)state;
     start_margin_init(&margin, true);
     for (unsigned i = 0; i < MARGIN_MEMORY; i++)
         start_margin_note(&margin, NS_PER_MS);
@@ -56,7 +51,6 @@ static void has_a_floor(void **state)
 {
     struct start_margin margin;
 
-    (void)state;
     start_margin_init(&margin, false);
     start_margin_note(&margin, 1);
     assert_int_equal(start_margin_next(&margin, true), 100 * NS_PER_US);

@@ -13,9 +13,7 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <poll.h>
-#include <setjmp.h>
 #include <sodium.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,7 +31,6 @@ static unsigned descriptors;
 
 static int setup(void **state)
 {
-    (void)state;
     descriptors = world_open_descriptors();
     world = malloc(sizeof *world);
     world_open(world, 4);
@@ -43,7 +40,6 @@ static int setup(void **state)
 /* Every test also proves that it leaves no descriptor open. */
 static int teardown(void **state)
 {
-    (void)state;
     world_close(world);
     free(world);
     return world_open_descriptors() == descriptors ? 0 : -1;
@@ -82,7 +78,6 @@ static void stream_of_each_block_size(void **state)
 {
     static const uint32_t sizes[] = {1, 15, 16, 17, 1000, 65536, 1 << 20};
 
-    (void)state;
     world_add(world, 0, 1, PATTERN_GENERATE);
     world->stream_ns = 50 * NS_PER_MS;
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
@@ -97,7 +92,6 @@ static void stream_of_each_block_size(void **state)
 
 static void stream_of_several_sizes(void **state)
 {
-    (void)state;
     memcpy(world->phase.sizes, (uint32_t[]){40, 1500, 576, 1, 70000}, 5 * sizeof(uint32_t));
     world->phase.size_count = 5;
     world_add(world, 0, 1, PATTERN_GENERATE);
@@ -107,7 +101,6 @@ static void stream_of_several_sizes(void **state)
 
 static void several_flows_and_streams(void **state)
 {
-    (void)state;
     for (uint32_t src = 0; src < 4; src++)
         for (uint32_t dst = 0; dst < 4; dst++)
             if (src != dst)
@@ -122,7 +115,6 @@ static void several_flows_and_streams(void **state)
 
 static void zero_copy(void **state)
 {
-    (void)state;
     world_add(world, 0, 1, PATTERN_GENERATE);
     world->options.zero_copy = true;
     world->options.streams = 2;
@@ -135,7 +127,6 @@ static void buffers_and_congestion_control(void **state)
     struct flow_metric metrics[16];
     unsigned count;
 
-    (void)state;
     world_add(world, 0, 1, PATTERN_GENERATE);
     world->options.send_buffer = 65536;
     world->options.receive_buffer = 100000;
@@ -163,7 +154,6 @@ static void paced(void **state)
     const double share = 65483.0 / (65483 + 38 + 20 + 20 + 12);
     const double rate = 200e6 / 8 / 2 * share;
 
-    (void)state;
     world_add(world, 0, 1, PATTERN_GENERATE);
     world_add(world, 0, 2, PATTERN_GENERATE);
     world->phase.sizes[0] = 1000;
@@ -181,7 +171,6 @@ static void paced(void **state)
 
 static void paced_by_messages(void **state)
 {
-    (void)state;
     world_add(world, 0, 1, PATTERN_GENERATE);
     world->phase.sizes[0] = 10;
     world->phase.load = (struct load){.rate_fps = 1000};
@@ -196,7 +185,6 @@ static void transfers(void **state)
 {
     static const uint64_t sizes[] = {1, 1000, 65536, 10000019};
 
-    (void)state;
     world_add(world, 0, 1, PATTERN_GENERATE);
     world_add(world, 1, 0, PATTERN_GENERATE);
     world->phase.traffic = TRAFFIC_TRANSFER;
@@ -214,7 +202,6 @@ static void transfers(void **state)
 
 static void probes(void **state)
 {
-    (void)state;
     world_add(world, 0, 1, PATTERN_GENERATE);
     world_add(world, 2, 1, PATTERN_GENERATE);
     world->phase.traffic = TRAFFIC_PROBE;
@@ -236,7 +223,6 @@ static void latency_probes_leave_at_random_distances(void **state)
     const int64_t gap_ns = 20 * NS_PER_MS;
     int64_t now_ns, shortest_ns = CLOCK_NEVER, longest_ns = 0;
 
-    (void)state;
     world_add(world, 0, 1, PATTERN_GENERATE);
     world->phase.load = (struct load){.rate_fps = 0.001};
     world->phase.latency.probe_fps = 50;
@@ -265,7 +251,6 @@ static void add_chain(void)
 
 static void chain_forwards(void **state)
 {
-    (void)state;
     add_chain();
     memcpy(world->phase.sizes, (uint32_t[]){70000, 1, 15, 16, 17, 3001}, 6 * sizeof(uint32_t));
     world->phase.size_count = 6;
@@ -278,7 +263,6 @@ static void chain_forwards(void **state)
 
 static void chain_forwards_a_transfer(void **state)
 {
-    (void)state;
     add_chain();
     world->phase.traffic = TRAFFIC_TRANSFER;
     world->phase.transfer_bytes = 20000003;
@@ -291,7 +275,6 @@ static void chain_slows_its_head(void **state)
 {
     uint64_t before;
 
-    (void)state;
     add_chain();
     world->stream_ns = 20 * NS_PER_S;
     world->options.send_buffer = world->options.receive_buffer = 100000;
@@ -353,7 +336,6 @@ static void detects_a_flipped_bit(void **state)
 {
     static struct detour detour;
 
-    (void)state;
     run_detour(&detour, flip_one);
     assert_true(world_play(world, LIMIT_NS));
     assert_int_equal(world->flows[0].destination.corrupted, 1);
@@ -367,7 +349,6 @@ static void detects_a_wrong_order(void **state)
 {
     static struct detour detour;
 
-    (void)state;
     world->phase.sizes[0] = 64;
     run_detour(&detour, swap_two);
     assert_true(world_play(world, LIMIT_NS));
@@ -381,7 +362,6 @@ static void passes_unchanged(void **state)
 {
     static struct detour detour;
 
-    (void)state;
     run_detour(&detour, NULL);
     play_all();
     detour_close(&detour);
@@ -392,7 +372,6 @@ static void partner_dies(void **state)
     static struct detour detour;
     int64_t until;
 
-    (void)state;
     run_detour(&detour, NULL);
     world->phase.transfer_bytes = UINT64_C(1) << 40;
     assert_int_equal(world_prepare(world), 0);
@@ -424,7 +403,6 @@ static void partner_dies_before_it_has_all(void **state)
     int small = 1;
     int64_t until;
 
-    (void)state;
     run_detour(&detour, NULL);
     setsockopt(detour.listener, SOL_SOCKET, SO_RCVBUF, &small, sizeof small);
     world->phase.transfer_bytes = 12000;
@@ -451,7 +429,6 @@ static void partner_dies_before_it_has_all(void **state)
 /* The engine gives a phase up by finish alone. */
 static void finish_in_mid_stream(void **state)
 {
-    (void)state;
     world_add(world, 0, 1, PATTERN_GENERATE);
     world_add(world, 1, 2, PATTERN_FORWARD);
     assert_int_equal(world_prepare(world), 0);
@@ -495,7 +472,6 @@ static void unauthenticated(void **state)
     char byte[64], last[128];
     uint64_t dropped;
 
-    (void)state;
     world->ranks[1].port->half_open_most = HALF_OPEN;
     for (int i = 0; i < SILENT; i++)
         silent[i] = call(&world->ranks[1].blob);
@@ -526,7 +502,6 @@ static void idle_connections_wake_nobody(void **state)
     char last[128];
     uint64_t dropped;
 
-    (void)state;
     world_add(world, 0, 1, PATTERN_GENERATE);
     assert_int_equal(world_prepare(world), 0);
     world->ranks[1].port->half_open_most = HALF_OPEN;
@@ -565,7 +540,6 @@ static void a_key_of_zeros_opens_nothing(void **state)
     int intruder = call(&world->ranks[1].blob);
     char last[128];
 
-    (void)state;
     crypto_generichash_init(&hash, zeros, sizeof zeros, sizeof key);
     crypto_generichash_update(&hash, (const uint8_t *)purpose, sizeof purpose);
     crypto_generichash_update(&hash, (const uint8_t *)"test", 4);
@@ -603,7 +577,6 @@ static void calls_again(void **state)
 {
     static struct detour detour;
 
-    (void)state;
     run_detour(&detour, NULL);
     world->pump = hang_up_at_first;
     hang_ups = 3;
@@ -617,7 +590,6 @@ static void wrong_key(void **state)
     struct transport_secret other = world->secret;
     char last[128];
 
-    (void)state;
     other.key[0] ^= 1;
     world->ranks[3].secret = &other;
     world_add(world, 3, 1, PATTERN_GENERATE);
@@ -642,7 +614,6 @@ static void impostor(void **state)
 {
     static struct detour detour;
 
-    (void)state;
     run_detour(&detour, NULL);
     detour.change_back = spoil_proof;
     assert_int_equal(world_prepare(world), 0);
@@ -656,7 +627,6 @@ static void nobody_listens(void **state)
     struct blob blob = world->ranks[1].blob;
     struct world_flow *flow = world_add(world, 0, 1, PATTERN_GENERATE);
 
-    (void)state;
     blob.bytes[2] = 0;
     blob.bytes[3] = 1; /* TCP port 1 */
     flow->detour = &blob;
@@ -698,7 +668,6 @@ static void probes_find_all_that_have_no_way(void **state)
 {
     struct blob nowhere[2];
 
-    (void)state;
     lead_astray(world_add(world, 0, 1, PATTERN_GENERATE), &nowhere[0]);
     world_add(world, 1, 0, PATTERN_GENERATE);
     world_add(world, 2, 3, PATTERN_GENERATE);
@@ -758,7 +727,6 @@ static void probe_that_calls_late(void **state)
 {
     static struct gate gate;
 
-    (void)state;
     probe_by_gate(&gate, 550 * NS_PER_MS);
     assert_int_equal(world->flows[0].destination.live.messages, 3);
 }
@@ -768,7 +736,6 @@ static void probe_that_nobody_takes(void **state)
 {
     static struct gate gate;
 
-    (void)state;
     probe_by_gate(&gate, LIMIT_NS);
     assert_int_equal(world->flows[0].destination.live.messages, 0);
 }
@@ -778,7 +745,6 @@ static void probe_of_a_chain_without_a_way(void **state)
 {
     struct blob nowhere;
 
-    (void)state;
     add_chain();
     lead_astray(&world->flows[0], &nowhere);
     world->phase.traffic = TRAFFIC_PROBE;
@@ -856,7 +822,6 @@ static void partner_a_phase_ahead(void **state)
     struct ahead ahead;
     int64_t until = clock_now() + LIMIT_NS;
 
-    (void)state;
     run_ahead(&ahead);
     prepare_ahead(&ahead, 1);
     while (connect_ahead(&ahead, 1) | connect_ahead(&ahead, 0))
@@ -878,7 +843,6 @@ static void partner_gave_up(void **state)
 {
     struct ahead ahead;
 
-    (void)state;
     run_ahead(&ahead);
     transport_tcp.destroy(ahead.lanes[0]);
     assert_int_equal(world->phase.number, ahead.phase.number);
@@ -890,7 +854,6 @@ static void partner_is_silent(void **state)
 {
     static struct detour detour;
 
-    (void)state;
     run_detour(&detour, NULL);
     world->pump = NULL;
     assert_int_equal(world_prepare(world), 0);
@@ -910,7 +873,6 @@ static void source_never_calls(void **state)
 {
     struct err err = {0};
 
-    (void)state;
     world_add(world, 0, 1, PATTERN_GENERATE);
     assert_int_equal(world_prepare(world), 0);
     assert_int_equal(transport_tcp.connect(world->ranks[1].lane, clock_now(), &err), -EAGAIN);
@@ -934,7 +896,6 @@ static void refuses_what_it_cannot_do(void **state)
     struct phase good = world->phase;
     struct tcp_options options = world->options;
 
-    (void)state;
     world_add(world, 0, 1, PATTERN_GENERATE);
     snprintf(world->options.congestion, sizeof world->options.congestion, "warp");
     refused("available:");
@@ -969,7 +930,6 @@ static void refuses_more_than_it_may_open(void **state)
     struct rlimit before;
     struct rlimit few;
 
-    (void)state;
     getrlimit(RLIMIT_NOFILE, &before);
     few = before;
     few.rlim_cur = world_open_descriptors() + 20;
@@ -993,7 +953,6 @@ static void refuses_ports_that_do_not_exist(void **state)
         {"lo", "1.2.3", "not an IPv4 or IPv6 address", -EINVAL},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct port_conf conf = {
             .name = "node9:e0", .iface = cases[i].iface, .tcp_address = cases[i].address};

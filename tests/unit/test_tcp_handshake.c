@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "tcp/handshake.h"
 
-#include <setjmp.h>
 #include <signal.h>
 #include <sodium.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -32,7 +30,6 @@ static void both_prove(void **state)
     struct tcp_proof proof;
     struct tcp_place claimed;
 
-    (void)state;
     derive(key, 'k', "run");
     tcp_challenge_make(&challenge);
     assert_true(tcp_challenge_valid(&challenge));
@@ -56,7 +53,6 @@ static void any_changed_bit_is_refused(void **state)
     struct tcp_proof proof;
     struct tcp_place claimed;
 
-    (void)state;
     derive(key, 'k', "run");
     tcp_challenge_make(&challenge);
     tcp_claim_make(&claim, &place, &challenge, key);
@@ -85,7 +81,6 @@ static void nothing_replays(void **state)
     struct tcp_proof proof;
     struct tcp_place claimed;
 
-    (void)state;
     derive(key, 'k', "run");
     tcp_challenge_make(&first);
     tcp_challenge_make(&second);
@@ -108,7 +103,6 @@ static void keys_differ_by_run(void **state)
     struct tcp_claim claim;
     struct tcp_place claimed;
 
-    (void)state;
     derive(mine, 'k', "run");
     derive(other_key, 'l', "run");
     derive(other_run, 'k', "run2");
@@ -126,7 +120,6 @@ static void a_key_of_zeros_ends_the_program(void **state)
     pid_t child = fork();
     int status;
 
-    (void)state;
     if (child == 0) {
         signal(SIGABRT, SIG_DFL);
         setrlimit(RLIMIT_CORE, &(struct rlimit){0});

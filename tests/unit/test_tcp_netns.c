@@ -5,9 +5,7 @@
 #include "tcp_world.h"
 
 #include <errno.h>
-#include <setjmp.h>
 #include <spawn.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -73,14 +71,12 @@ static void remove_spaces(void)
 
 static int setup(void **state)
 {
-    (void)state;
     world = calloc(1, sizeof *world);
     return world ? 0 : -1;
 }
 
 static int teardown(void **state)
 {
-    (void)state;
     world_close(world);
     free(world);
     return 0;
@@ -117,7 +113,6 @@ static void paced_segments_are_full(void **state)
     double payload;
     unsigned count;
 
-    (void)state;
     world_open_netns(world, 2, prefix, "eth0");
     world_add(world, 0, 1, PATTERN_GENERATE);
     world->phase.sizes[0] = 65536;
@@ -143,7 +138,6 @@ static void counters_confirm(void **state)
     struct port_hardware receiver;
     struct port_facts facts;
 
-    (void)state;
     world_open_netns(world, 2, prefix, "eth0");
     world_add(world, 0, 1, PATTERN_GENERATE);
     play_verified();
@@ -177,7 +171,6 @@ static void over_ipv6(void **state)
 {
     struct port_facts facts;
 
-    (void)state;
     world_open_netns(world, 2, prefix, "eth0");
     world->ranks[0].conf.tcp_address = "fd00:7::1";
     world->ranks[1].conf.tcp_address = "fd00:7::2";
@@ -196,7 +189,6 @@ static void rate_at_layer_1(void **state)
     const double rate = 80e6 / 8 * 1448 / 1538;
     const struct flow_side *side;
 
-    (void)state;
     world_open_netns(world, 2, prefix, "eth0");
     world_add(world, 0, 1, PATTERN_GENERATE);
     world->phase.load = (struct load){.rate_bps = 80e6};
@@ -216,7 +208,6 @@ static void same_host_is_refused(void **state)
     struct world_rank *first;
     struct world_rank *second;
 
-    (void)state;
     world_open_netns(world, 2, prefix, "eth0");
     first = &world->ranks[0];
     second = &world->ranks[1];
@@ -236,7 +227,6 @@ static void same_host_is_refused(void **state)
 
 static void partner_is_not_there(void **state)
 {
-    (void)state;
     world_open_netns(world, 2, prefix, "eth0");
     world->ranks[1].blob.bytes[7] = 200; /* 198.19.7.200 */
     world_add(world, 0, 1, PATTERN_GENERATE);
@@ -251,7 +241,6 @@ static void partner_is_mute(void **state)
 {
     struct lane *lane;
 
-    (void)state;
     world_open_netns(world, 2, prefix, "eth0");
     world->ranks[1].blob.bytes[7] = 201; /* 198.19.7.201 */
     assert_int_equal(
@@ -277,7 +266,6 @@ static bool has_link(void)
 
 static void link_is_followed(void **state)
 {
-    (void)state;
     world_open_netns(world, 2, prefix, "eth0");
     assert_true(has_link());
     assert_int_equal(ip("-n %s link set eth0 down", space[1]), 0);

@@ -10,8 +10,6 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -74,7 +72,6 @@ static void test_all_to_all_of_all_sizes(void **state)
 {
     static const uint64_t sizes[] = {0, 1, 8, 1000, 65536, 8u << 20};
 
-    (void)state;
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
         const struct pattern_request request = {
             .name = "aapc", .n = RANKS, .local = true, .bytes = sizes[i]};
@@ -103,7 +100,6 @@ static void test_a_ring_of_two(void **state)
         .name = "ring", .n = 2, .natural = true, .method = "nonblocking", .bytes = 8};
     struct world world;
 
-    (void)state;
     play(&world, &request, 100, 10);
     check_verified(&world, 100);
     world_close(&world);
@@ -116,7 +112,6 @@ static void test_two_ranks_have_one_connection(void **state)
     struct world world;
     unsigned seen = 0;
 
-    (void)state;
     play(&world, &request, 3, 1);
     for (uint32_t i = 0; i < RANKS; i++)
         seen += count_connections(world.ranks[i].lane);
@@ -142,7 +137,6 @@ static void test_flows_without_a_way_back(void **state)
     unsigned seen = 0;
     uint32_t both;
 
-    (void)state;
     play(&world, &request, 3, 1);
     check_verified(&world, 3);
     for (uint32_t i = 0; i < RANKS; i++)
@@ -160,7 +154,6 @@ static void test_a_window_ends(void **state)
     struct world world;
     uint64_t batches;
 
-    (void)state;
     world_open(&world, RANKS);
     world_schedule(&world, &request);
     world_prepare(&world);
@@ -189,7 +182,6 @@ static void test_a_dead_partner_ends_all(void **state)
     int64_t since_ns;
     uint32_t broken = 0, named = 0;
 
-    (void)state;
     world_open(&world, RANKS);
     world_schedule(&world, &request);
     world_prepare(&world);
@@ -222,7 +214,6 @@ static void test_connections_are_kept_alive(void **state)
     int value = 0;
     socklen_t size = sizeof value;
 
-    (void)state;
     world_open(&world, 2);
     world_schedule(&world, &request);
     world_prepare(&world);
@@ -242,7 +233,6 @@ static void test_what_steps_can_not_do_is_refused(void **state)
     const struct pattern_request request = {.name = "aapc", .n = 2, .local = true, .bytes = 8};
     struct world world;
 
-    (void)state;
     world_open(&world, 2);
     world_schedule(&world, &request);
     world.options.streams = 2;

@@ -6,8 +6,6 @@
 #include "tcp/stream.h"
 
 #include <arpa/inet.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -102,7 +100,6 @@ static void any_pieces(void **state)
     static const size_t pieces[] = {1, 7, 16, 17, 1448, 65536, 1 << 20};
     const size_t count = sizeof pieces / sizeof pieces[0];
 
-    (void)state;
     for (size_t i = 0; i < count * count; i++) {
         struct pair pair;
 
@@ -120,7 +117,6 @@ static void every_size(void **state)
     static const uint32_t sizes[] = {1,    2,     15,    16,    17,     1447,   1448,
                                      4096, 65535, 65536, 65537, 131072, 1 << 20};
 
-    (void)state;
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
         struct pair pair;
 
@@ -138,7 +134,6 @@ static void shortened_last_block(void **state)
 {
     struct pair pair;
 
-    (void)state;
     make_pair(&pair, one_size, 1, 2003);
     produce(&pair, 700, 333, SIZE_MAX);
     consume(&pair, 50);
@@ -152,7 +147,6 @@ static void nothing_at_all(void **state)
 {
     struct pair pair;
 
-    (void)state;
     make_pair(&pair, one_size, 1, 0);
     produce(&pair, 700, 333, SIZE_MAX);
     consume(&pair, 5);
@@ -164,7 +158,6 @@ static void nothing_at_all(void **state)
 /* Whatever byte of a stream is changed, exactly that is not delivered, or the end is not whole. */
 static void every_flipped_byte(void **state)
 {
-    (void)state;
     for (size_t at = 0; at < 3 * 1000 + sizeof(struct tcp_end_mark); at++) {
         struct pair pair;
 
@@ -189,7 +182,6 @@ static void false_end_mark(void **state)
 {
     struct pair pair;
 
-    (void)state;
     make_pair(&pair, one_size, 1, 5000);
     produce(&pair, 65536, 65536, SIZE_MAX);
     pair.data[1000] = TCP_KIND_END;
@@ -205,7 +197,6 @@ static void swapped_blocks(void **state)
     struct pair pair;
     uint8_t block[1000];
 
-    (void)state;
     make_pair(&pair, one_size, 1, 10000);
     produce(&pair, 65536, 65536, SIZE_MAX);
     memcpy(block, pair.data + 4000, 1000);
@@ -224,7 +215,6 @@ static void repeated_block(void **state)
 {
     struct pair pair;
 
-    (void)state;
     make_pair(&pair, one_size, 1, 10000);
     produce(&pair, 65536, 65536, SIZE_MAX);
     memmove(pair.data + 5000, pair.data + 4000, pair.bytes - 4000);
@@ -240,7 +230,6 @@ static void missing_block(void **state)
 {
     struct pair pair;
 
-    (void)state;
     make_pair(&pair, one_size, 1, FLOW_ENDLESS);
     produce(&pair, 65536, 65536, 10000);
     memmove(pair.data + 4000, pair.data + 5000, pair.bytes - 5000);
@@ -258,7 +247,6 @@ static void wrong_sequence(void **state)
 {
     struct pair pair;
 
-    (void)state;
     make_pair(&pair, one_size, 1, 10000);
     produce(&pair, 65536, 65536, SIZE_MAX);
     pair.data[4000 + offsetof(struct tcp_block_header, sequence)] ^= 0x40;
@@ -274,7 +262,6 @@ static void other_flow(void **state)
 {
     struct pair pair;
 
-    (void)state;
     make_pair(&pair, one_size, 1, 3000);
     produce(&pair, 65536, 65536, SIZE_MAX);
     pair.sink.script.src = 1;
@@ -289,7 +276,6 @@ static void redirected(void **state)
 {
     static const size_t pieces[] = {1, 5, 13, 14, 15, 16, 4096};
 
-    (void)state;
     for (size_t i = 0; i < sizeof pieces / sizeof pieces[0]; i++) {
         struct pair first;
         struct pair next;
@@ -317,7 +303,6 @@ static void redirected(void **state)
 
 static void payload_is_contiguous(void **state)
 {
-    (void)state;
     tcp_payload_init();
     for (uint64_t sequence = 0; sequence < 200; sequence++) {
         const uint8_t *whole = tcp_payload_at(sequence, 5, 16);
@@ -343,7 +328,6 @@ static void survives_the_fuzzer(void **state)
 {
     uint64_t random = 4;
 
-    (void)state;
     for (unsigned round = 0; round < FUZZ_ROUNDS; round++) {
         uint8_t bytes[400];
 

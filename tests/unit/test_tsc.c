@@ -6,8 +6,6 @@
 #include "tsc.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -37,7 +35,6 @@ static struct tsc_report after(int64_t ticks, int64_t monotonic_ns)
 
 static void drift_is_the_counter_s_alone(void **state)
 {
-    (void)state;
     assert_true(fabs(after(0, 0).drift_ppm) < 1e-3);
     assert_true(fabs(after(0, 0).slew_ppm) < 1e-3);
     assert_true(fabs(after(250000, 0).drift_ppm - 10) < 1e-3);
@@ -52,7 +49,6 @@ static void too_short_a_time_says_nothing(void **state)
     struct tsc_report report;
     struct tsc none = {.hz = 0};
 
-    (void)state;
     now.raw_ns += 99 * NS_PER_MS;
     assert_false(tsc_compare(&even, &now, &report));
     now.raw_ns += NS_PER_S;
@@ -64,7 +60,6 @@ static void this_machine_s_counter_runs_evenly(void **state)
     struct tsc_report report;
     struct tsc tsc;
 
-    (void)state;
     tsc_begin(&tsc);
     if (tsc.begin.ticks == 0)
         skip();

@@ -5,8 +5,6 @@
 #include "turns.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdlib.h>
 
@@ -28,7 +26,6 @@ static void flows_without_shares_have_no_table(void **state)
 {
     struct turns turns = turns_of((const double[]){0, 0, 0}, 3);
 
-    (void)state;
     assert_null(turns.flow);
     turns_free(&turns);
 }
@@ -38,7 +35,6 @@ static void halves_and_quarters_are_spread(void **state)
     static const uint32_t expected[] = {0, 1, 2, 0};
     struct turns turns = turns_of((const double[]){0.5, 0.25, 0.25}, 3);
 
-    (void)state;
     assert_int_equal(turns.count, 4);
     for (uint32_t i = 0; i < 4; i++)
         assert_int_equal(turns.flow[i], expected[i]);
@@ -50,7 +46,6 @@ static void decimal_percents_are_exact(void **state)
     struct turns turns = turns_of((const double[]){0.9998 / 1.0098, 0.01 / 1.0098}, 2);
     uint32_t few = 0, last = 0;
 
-    (void)state;
     for (uint32_t i = 0; i < turns.count; i++)
         few += turns.flow[i] == 1;
     assert_float_equal((double)few / turns.count, 0.01 / 1.0098, 0.5 / TURNS_MAX);
@@ -68,7 +63,6 @@ static void decimal_percents_are_exact(void **state)
  */
 static void any_shares_are_met_all_along(void **state)
 {
-    (void)state;
     srand(1);
     for (unsigned try = 0; try < 100; try++) {
         uint32_t count = 2 + (uint32_t)rand() % 20, sent[256] = {0};

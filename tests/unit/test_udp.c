@@ -12,8 +12,6 @@
 #include "udp/udp_options.h"
 
 #include <netinet/in.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdint.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -101,19 +99,16 @@ static int begin_at(uint64_t line_bps)
 
 static int begin(void **state)
 {
-    (void)state;
     return begin_at(FORGED_LINE_BPS);
 }
 
 static int begin_without_line(void **state)
 {
-    (void)state;
     return begin_at(0);
 }
 
 static int end(void **state)
 {
-    (void)state;
     transport_udp.destroy(bed.lane);
     transport_udp.close(bed.port);
     close(bed.socket);

@@ -4,8 +4,6 @@
  */
 #include "device_lookup.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -50,7 +48,6 @@ static void write_file(const char *path, const char *text)
 /* A RoCE device with two ports, an InfiniBand one with IPoIB, and an interface with neither. */
 static int make_sys(void **state)
 {
-    (void)state;
     if (mkdtemp(sys) == NULL)
         return -1;
     write_file("class/infiniband/mlx5_0/ports/1/gid_attrs/ndevs/0", "eth1");
@@ -71,14 +68,12 @@ static int remove_sys(void **state)
 {
     char command[64];
 
-    (void)state;
     snprintf(command, sizeof command, "rm -r %s", sys);
     return system(command);
 }
 
 static void by_gids(void **state)
 {
-    (void)state;
     assert_true(verbs_device_of_interface(sys, "eth1", name, sizeof name));
     assert_string_equal(name, "mlx5_0/1");
     assert_true(verbs_device_of_interface(sys, "eth10", name, sizeof name));
@@ -89,14 +84,12 @@ static void by_gids(void **state)
 
 static void by_ipoib(void **state)
 {
-    (void)state;
     assert_true(verbs_device_of_interface(sys, "ib1", name, sizeof name));
     assert_string_equal(name, "mlx4_0/2");
 }
 
 static void by_pci(void **state)
 {
-    (void)state;
     assert_true(verbs_device_of_pci(sys, "0000:3b:00.0", name, sizeof name));
     assert_string_equal(name, "mlx4_0/1");
 }
@@ -105,7 +98,6 @@ static void none(void **state)
 {
     char small[8];
 
-    (void)state;
     assert_false(verbs_device_of_interface(sys, "eth5", name, sizeof name));
     assert_false(verbs_device_of_interface(sys, "eth99", name, sizeof name));
     assert_false(verbs_device_of_pci(sys, "0000:00:00.0", name, sizeof name));

@@ -4,8 +4,6 @@
  */
 #include "verifier.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -61,7 +59,6 @@ static void whole_messages_count(void **state)
 {
     uint64_t bytes = 0;
 
-    (void)state;
     begin(mixed, MIXED, FLOW_ENDLESS);
     for (unsigned i = 0; i < 40; i++) {
         uint32_t length = make();
@@ -78,7 +75,6 @@ static void a_script_ends_with_a_shortened_message(void **state)
 {
     static const uint32_t size[] = {1000};
 
-    (void)state;
     begin(size, 1, 2500);
     assert_int_equal(make(), 1000);
     assert_int_equal(make(), 1000);
@@ -102,7 +98,6 @@ static void a_run_ends_where_its_messages_do(void **state)
     static const uint32_t one[] = {1024};
     struct verbs_cursor skipped;
 
-    (void)state;
     begin(one, 1, UINT64_C(1024) * 70000 + 5);
     skipped = bench.at;
     for (uint32_t run = 1; run < 300; run++) {
@@ -130,7 +125,6 @@ static void drawn_sizes_are_known_to_both_ends(void **state)
 {
     uint32_t least = UINT32_MAX, most = 0;
 
-    (void)state;
     begin(mixed, 1, FLOW_ENDLESS);
     bench.script.drawn = bench.verifier.script.drawn = prng_sizes(7, 3, 50000);
     verbs_cursor_start(&bench.at, &bench.script);
@@ -153,7 +147,6 @@ static void a_number_tells_what_is_missing(void **state)
 {
     static const uint32_t size[] = {4};
 
-    (void)state;
     begin(size, 1, FLOW_ENDLESS);
     bench.verifier.reliable = false;
     assert_false(verbs_verify_gap(&bench.verifier, 0, 4));
@@ -172,7 +165,6 @@ static void a_number_tells_what_is_missing(void **state)
 
 static void every_wrong_byte_is_counted(void **state)
 {
-    (void)state;
     begin(mixed, MIXED, FLOW_ENDLESS);
     bench.verifier.whole = true;
     for (unsigned i = 0; i < MIXED; i++) {
@@ -194,7 +186,6 @@ static void samples_find_damage(void **state)
     static const uint32_t size[] = {65536};
     unsigned found = 0;
 
-    (void)state;
     begin(size, 1, FLOW_ENDLESS);
     for (unsigned i = 0; i < 1200; i++) {
         uint32_t length = make();
@@ -224,7 +215,6 @@ static void an_old_message_in_place_is_no_new_one(void **state)
     static const uint32_t size[] = {4096};
     static uint8_t old[4096];
 
-    (void)state;
     begin(size, 1, FLOW_ENDLESS);
     memcpy(old, bench.message, make());
     memcpy(old, bench.message, sizeof old);
@@ -246,7 +236,6 @@ static void an_old_message_in_place_is_no_new_one(void **state)
 
 static void a_wrong_length_is_all_wrong(void **state)
 {
-    (void)state;
     begin(mixed + 5, 1, FLOW_ENDLESS);
     make();
     verbs_verify_message(&bench.verifier, bench.message, 4000);
@@ -260,7 +249,6 @@ static void what_is_lost_late_or_twice_is_told_apart(void **state)
     static const uint32_t size[] = {100};
     uint8_t cached[100];
 
-    (void)state;
     begin(size, 1, FLOW_ENDLESS);
     bench.verifier.reliable = false;
     verbs_verify_message(&bench.verifier, bench.message, make());
@@ -304,7 +292,6 @@ static void loss_of_short_messages_is_no_damage(void **state)
     static const uint32_t both[] = {4, 100};
     unsigned came;
 
-    (void)state;
     for (size_t i = 0; i < sizeof lengths / sizeof lengths[0]; i++) {
         lose_one_in_three(&lengths[i], 1, &came);
         assert_int_equal(bench.side.live.messages, came);
@@ -322,7 +309,6 @@ static void messages_that_are_skipped_are_missed(void **state)
 {
     static const uint32_t size[] = {4};
 
-    (void)state;
     begin(size, 1, FLOW_ENDLESS);
     bench.verifier.reliable = false;
     verbs_verify_skip(&bench.verifier, 0);
@@ -340,7 +326,6 @@ static void other_streams_are_foreign(void **state)
 {
     static const uint32_t size[] = {100};
 
-    (void)state;
     begin(size, 1, FLOW_ENDLESS);
     bench.verifier.reliable = false;
     make();
@@ -355,7 +340,6 @@ static void a_reader_takes_the_place_from_the_header(void **state)
     static const uint32_t size[] = {1000};
     struct verbs_header header;
 
-    (void)state;
     begin(size, 1, FLOW_ENDLESS);
     bench.verifier.places = true;
     bench.verifier.whole = true;
@@ -371,7 +355,6 @@ static void a_reader_takes_the_place_from_the_header(void **state)
 
 static void the_last_byte_is_what_a_message_ends_with(void **state)
 {
-    (void)state;
     begin(mixed, MIXED, FLOW_ENDLESS);
     for (unsigned i = 0; i < 3 * MIXED; i++) {
         struct verbs_header header = verbs_header_of(&bench.at, &bench.script, bench.at.place);
@@ -387,7 +370,6 @@ static void forwarding_changes_the_ranks_only(void **state)
     struct verbs_script onward;
     uint32_t length;
 
-    (void)state;
     begin(size, 1, FLOW_ENDLESS);
     length = make();
     onward = bench.script;
@@ -406,7 +388,6 @@ static void eofs_and_credits_are_read_whole_or_not(void **state)
     struct verbs_notice credit, eof;
     uint64_t messages, bytes;
 
-    (void)state;
     begin(size, 1, FLOW_ENDLESS);
     eof = verbs_notice_make(VERBS_KIND_EOF, &bench.script, 12345678901, 99);
     assert_true(verbs_notice_read(&eof, VERBS_KIND_EOF, &bench.script, &messages, &bytes));

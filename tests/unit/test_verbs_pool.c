@@ -6,8 +6,6 @@
 #include "connection_pool.h"
 #include "rdma_cm.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 
 #include <cmocka.h>
@@ -46,7 +44,6 @@ static void the_one_that_was_kept_last_serves_first(void **state)
     struct transport_port port = {0};
     struct verbs_qp *first, *last;
 
-    (void)state;
     assert_int_equal(connection_pool_open(&port), 0);
     first = keep(&port, 1, 8);
     keep(&port, 2, 8);
@@ -65,7 +62,6 @@ static void the_least_recently_used_is_evicted(void **state)
     struct transport_port port = {0};
     struct verbs_qp *kept[5];
 
-    (void)state;
     assert_int_equal(connection_pool_open(&port), 0);
     for (uint16_t i = 0; i < 5; i++)
         kept[i] = keep(&port, i, 5);
@@ -92,7 +88,6 @@ static void strangers_take_no_room(void **state)
     struct verbs_qp qp = {0};
     struct cm_call call = {0};
 
-    (void)state;
     verbs_cm_expect(&port, &call);
     assert_int_not_equal(call.token, 0);
     for (uint32_t i = 1; i <= STRANGERS; i++)
@@ -117,7 +112,6 @@ static void ends_that_go_leave_nothing(void **state)
     struct verbs_qp qp = {0};
     struct cm_call ends[3] = {0};
 
-    (void)state;
     for (unsigned i = 0; i < 3; i++)
         verbs_cm_expect(&port, &ends[i]);
     assert_true(verbs_cm_came(&cm, ends[1].token, 9, &id));

@@ -6,8 +6,6 @@
 #include "clock.h"
 #include "prober.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -44,7 +42,6 @@ static void their_distance_is_the_gap_in_the_mean(void **state)
     int64_t last_ns = 0;
     int64_t first_ns = 0;
 
-    (void)state;
     begin(VERBS_PROBES_OUT, CLOCK_NEVER);
     for (unsigned i = 0; i < count; i++) {
         int64_t now_ns = send_next(true);
@@ -68,7 +65,6 @@ static void what_its_sender_was_too_late_for_is_left_out(void **state)
 {
     int64_t late_ns = 50 * GAP_NS;
 
-    (void)state;
     begin(VERBS_PROBES_OUT, CLOCK_NEVER);
     assert_true(verbs_prober_due(&prober, late_ns));
     verbs_prober_sent(&prober, late_ns, true);
@@ -82,7 +78,6 @@ static void a_late_one_holds_up_no_other(void **state)
 {
     int64_t begun_ns[4];
 
-    (void)state;
     begin(4, CLOCK_NEVER);
     for (unsigned i = 0; i < 4; i++)
         begun_ns[i] = send_next(true);
@@ -102,7 +97,6 @@ static void only_those_in_the_window_count(void **state)
 {
     int64_t last_ns = 0;
 
-    (void)state;
     begin(VERBS_PROBES_OUT, CLOCK_NEVER);
     for (unsigned i = 0; i < 10; i++)
         last_ns = send_next(i >= 3 && i < 7);
@@ -116,7 +110,6 @@ static void each_answer_counts_once(void **state)
 {
     int64_t last_ns = 0;
 
-    (void)state;
     begin(VERBS_PROBES_OUT, 20 * GAP_NS);
     for (unsigned i = 0; i < 3; i++)
         last_ns = send_next(true);
@@ -137,7 +130,6 @@ static void what_was_given_up_is_nobodys_answer(void **state)
     const int64_t timeout_ns = 100 * GAP_NS;
     int64_t begun_ns = 0;
 
-    (void)state;
     begin(VERBS_PROBES_OUT, timeout_ns);
     for (unsigned i = 0; i < VERBS_PROBES_OUT; i++)
         begun_ns = send_next(true);
@@ -159,7 +151,6 @@ static void a_spoilt_answer_is_a_lost_probe(void **state)
 {
     int64_t last_ns;
 
-    (void)state;
     begin(VERBS_PROBES_OUT, CLOCK_NEVER);
     send_next(true);
     last_ns = send_next(true);

@@ -7,8 +7,6 @@
 #include "qp_config.h"
 #include "qp_info.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -35,7 +33,6 @@ static void an_info_survives_its_blob(void **state)
     struct qp_info back;
     struct blob blob;
 
-    (void)state;
     qp_info_write(&info, &blob);
     assert_true(blob.size <= BLOB_BYTES_MAX);
     assert_true(qp_info_read(&back, &blob));
@@ -62,7 +59,6 @@ static void both_ends_come_to_the_same(void **state)
         {.number = 4, .connected_to = 1, .turn = 5},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++) {
         for (size_t j = 0; j < sizeof others / sizeof others[0]; j++) {
             bool connected = qp_info_connected(&ends[i], &others[j]);
@@ -94,7 +90,6 @@ static void the_best_gid_is_chosen(void **state)
         gid(6, VERBS_GID_ROCE_V2, 0, true),
     };
 
-    (void)state;
     assert_int_equal(verbs_gid_choose(table, 7, 0)->index, 3);
     assert_int_equal(verbs_gid_choose(table, 7, 4)->index, 3);
     assert_int_equal(verbs_gid_choose(table, 7, 6)->index, 5);
@@ -109,7 +104,6 @@ static void gids_are_written_as_addresses(void **state)
     const uint8_t mapped[16] = {[10] = 0xff, [11] = 0xff, [12] = 10, [13] = 9, [14] = 0, [15] = 1};
     char text[VERBS_GID_TEXT];
 
-    (void)state;
     assert_true(verbs_gid_is_ipv4(mapped));
     assert_false(verbs_gid_is_link_local(mapped));
     assert_string_equal(verbs_gid_text(mapped, text), "::ffff:10.9.0.1");
@@ -133,7 +127,6 @@ static void a_queue_pair_serves_only_what_it_was_made_for(void **state)
     const struct qp_config one = config(1);
     struct qp_config other;
 
-    (void)state;
 #define DIFFERS(assignment)                                                                        \
     do {                                                                                           \
         other = one;                                                                               \

@@ -5,8 +5,6 @@
 #include "clock.h"
 #include "lane_streams.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -51,7 +49,6 @@ static void an_eof_that_comes_after_our_own_is_taken(void **state)
         .receiver_count = 1,
     };
 
-    (void)state;
     lane.context.lane = &lane.lane;
     receiver.base.context = sender.base.context = &lane.context;
     (void)verbs_lane_work(&lane, 2);
@@ -68,7 +65,6 @@ static void the_length_of_what_came_is_kept(void **state)
     uint32_t lengths[4] = {0}, bytes;
     struct verbs_receiver receiver = {.base = {.qp = &qp}, .lengths = lengths, .place = 3};
 
-    (void)state;
     assert_null(verbs_receiver_arrived(&receiver, &bytes));
     for (uint32_t i = 0; i < 2; i++) { /* across the ring's end */
         struct ibv_wc completed = {.status = IBV_WC_SUCCESS,
@@ -99,7 +95,6 @@ static void a_lane_keeps_its_payload(void **state)
                  .qp = &qp,
                  .script = {.sizes = sizes, .size_count = 1, .total = FLOW_ENDLESS}}};
 
-    (void)state;
     assert_int_equal(verbs_sender_init(&sender), 0);
     verbs_sender_connected(&sender);
     port.payload = (struct memory_range){.at = later, .bytes = sizeof later, .lkey = 2};

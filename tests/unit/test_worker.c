@@ -7,8 +7,6 @@
 #include "worker.h"
 
 #include <poll.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -245,7 +243,6 @@ static void the_window_is_copied_on_each_lane(void **state)
 {
     struct scene scene;
 
-    (void)state;
     set_scene(&scene, &fake_transport);
     play(&scene);
     assert_int_equal(scene.task.end, TASK_DRAINED);
@@ -271,7 +268,6 @@ static void a_backlog_is_not_counted_in_the_window(void **state)
 {
     struct scene scene;
 
-    (void)state;
     set_scene(&scene, &away_transport);
     play(&scene);
     for (int i = 0; i < LANES; i++) {
@@ -289,7 +285,6 @@ static void of_a_wake_its_own_lane_is_told(void **state)
 {
     struct scene scene;
 
-    (void)state;
     set_scene(&scene, &woken_transport);
     for (int i = 0; i < LANES; i++)
         scene.fakes[i].base.wake_fd = eventfd(i == 1, EFD_NONBLOCK);
@@ -305,7 +300,6 @@ static void silence_after_the_stop_ends_a_drain(void **state)
 {
     struct scene scene;
 
-    (void)state;
     set_scene(&scene, &fake_transport);
     scene.fakes[0].deaf = scene.fakes[1].deaf = scene.fakes[2].deaf = true;
     play(&scene);
@@ -318,7 +312,6 @@ static void silence_says_nothing_to_a_transport_that_knows(void **state)
 {
     struct scene scene;
 
-    (void)state;
     set_scene(&scene, &knowing_transport);
     play(&scene); /* no lane ever says rx_done */
     assert_int_equal(scene.task.end, TASK_LIMIT);
@@ -330,7 +323,6 @@ static void a_sender_that_never_ends_meets_the_limit(void **state)
 {
     struct scene scene;
 
-    (void)state;
     set_scene(&scene, &fake_transport);
     scene.fakes[1].endless = true;
     play(&scene);
@@ -343,7 +335,6 @@ static void a_schedule_goes_on_while_messages_come(void **state)
 {
     struct scene scene;
 
-    (void)state;
     set_scene(&scene, &meeting_transport);
     scene.phase.traffic = TRAFFIC_SCHEDULE;
     for (int i = 0; i < LANES; i++)
@@ -375,7 +366,6 @@ static void a_broken_lane_delays_nobody(void **state)
 {
     struct scene scene;
 
-    (void)state;
     set_scene(&scene, &knowing_transport);
     for (int i = 0; i < LANES; i++)
         strcpy(scene.fakes[i].base.error.text, "connection lost");
@@ -389,7 +379,6 @@ static void flooding_stops_the_task_and_names_the_lane(void **state)
     struct scene scene;
     const struct lane *flooded;
 
-    (void)state;
     set_scene(&scene, &fake_transport);
     scene.task.flood_limit = 3;
     scene.fakes[2].floods = true;
@@ -406,7 +395,6 @@ static void queues_of_a_port_flood_together(void **state)
 {
     struct scene scene;
 
-    (void)state;
     set_scene(&scene, &fake_transport);
     scene.task.flood_limit = 1000000;
     scene.lanes[1].foreign = scene.lanes[2].foreign;
@@ -432,7 +420,6 @@ static void stopping_ends_at_once_and_keeps_the_counts(void **state)
     struct scene scene;
     struct pollfd ready = {.events = POLLIN};
 
-    (void)state;
     set_scene(&scene, &fake_transport);
     scene.phase.close_ns = scene.phase.stop_ns = scene.phase.start_ns + 3600 * NS_PER_S;
     for (int i = 0; i < LANES; i++)
@@ -459,7 +446,6 @@ static void ports_are_visited_between_phases(void **state)
     struct worker_port port = {.transport = &fake_transport};
     unsigned seen;
 
-    (void)state;
     set_scene(&scene, &fake_transport);
     assert_int_equal(worker_set_ports(scene.worker, &port, 1), 0);
     for (int i = 0; i < 1000 && atomic_load(&idles) < 2; i++)
