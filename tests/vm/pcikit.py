@@ -131,7 +131,7 @@ class NodeRun:
     records: list[dict[str, Any]]
     log: str
 
-    def of(self, kind: str, **wanted: Any) -> list[dict[str, Any]]:
+    def of(self, kind: str, /, **wanted: Any) -> list[dict[str, Any]]:
         """Its records of a type with these values."""
         return [
             record

@@ -154,9 +154,9 @@ def run_and_come_back(rig: guests.Rig, model: str, driver: str) -> dict[str, pci
         assert run.status == 0, run.log
         (opened,) = run.of("port-open")
         assert opened["driver"].startswith(pcikit.DRIVERS[model])
-        assert [r["text"] for r in run.of("event", what="bound")] == [PCI]
-        assert [r["text"] for r in run.of("event", what="restored")] == [PCI]
-        assert not run.of("event", what="link-down")
+        assert [r["text"] for r in run.of("event", kind="bound")] == [PCI]
+        assert [r["text"] for r in run.of("event", kind="restored")] == [PCI]
+        assert not run.of("event", kind="link-down")
         assert pcikit.driver_of(rig[name]) == pcikit.KERNEL_DRIVERS[model]
     pairs, chain = check_frames(runs, 0, 2), check_frames(runs, 1, 1)
     print(f"{model} by {driver}: pairs {pairs} frames, chain {chain}")
@@ -201,7 +201,7 @@ def test_a_killed_node_leaves_a_journal_that_restores() -> None:
         runs = pcikit.conduct(rig, long, kill)
         assert runs["node1"].status != 0
         assert runs["node2"].status == 3
-        assert runs["node2"].of("event", what="restored")
+        assert runs["node2"].of("event", kind="restored")
         assert pcikit.picture(rig["node2"]) == before["node2"]
         assert pcikit.driver_of(rig["node1"]) == VFIO
         done = rig["node1"].run(RESTORE)
@@ -311,10 +311,10 @@ def test_a_link_that_comes_back(model: str) -> None:
     with pcikit.boot(model, UIO) as rig:
         runs = pcikit.conduct(rig, text, lambda: flap(rig, 2.0))
     assert [run.status for run in runs.values()] == [0, 0], runs["node2"].log
-    assert len(runs["node2"].of("event", what="link-down")) == 1
-    (up,) = runs["node2"].of("event", what="link-up")
+    assert len(runs["node2"].of("event", kind="link-down")) == 1
+    (up,) = runs["node2"].of("event", kind="link-up")
     assert up["port"] == "node2:e0"
-    assert not runs["node1"].of("event", what="link-down")
+    assert not runs["node1"].of("event", kind="link-down")
     for name in ("node1", "node2"):  # both directions went on after it
         (arrived,) = runs[name].of("flow", side="destination", trial=0)
         (phase,) = runs[name].of("phase", phase=0)

@@ -254,7 +254,7 @@ def test_a_cable_that_is_cut_for_a_second(rig: guests.Rig, tmp_path: Path) -> No
     assert_resumed(said)
     again = [record["retransmitted"] for record in said.of("port", trial=1, phase=0)]
     assert sum(again) > 0
-    assert not said.of("event", what="link-down")
+    assert not said.of("event", kind="link-down")
 
 
 def test_a_cable_that_is_pulled_for_a_second(rig: guests.Rig, tmp_path: Path) -> None:
@@ -267,8 +267,8 @@ def test_a_cable_that_is_pulled_for_a_second(rig: guests.Rig, tmp_path: Path) ->
 
     said = play(rig, job(tmp_path, long_phase(LONG), PORT), meanwhile=running(rig, pull))
     assert_resumed(said)
-    assert len(said.of("event", what="link-down", port="node1:e0")) == 1
-    (back,) = said.of("event", what="link-up", port="node1:e0")
+    assert len(said.of("event", kind="link-down", port="node1:e0")) == 1
+    (back,) = said.of("event", kind="link-up", port="node1:e0")
     assert "it was down for" in back["text"]
     assert sum(record["retransmitted"] for record in said.of("port", trial=1, phase=0)) > 0
 
@@ -280,7 +280,7 @@ def assert_given_up(said: Said, trial: int = 1) -> None:
     """A queue pair has, within its retry limit; what was measured until then is there."""
     assert NO_ANSWER in said.text
     assert "rxe0/1: sending to rank" in said.text
-    assert said.of("event", what="lane-error", trial=trial)
+    assert said.of("event", kind="lane-error", trial=trial)
     assert said.of("flow", trial=trial, side="source")
     assert "stopped" in {record["state"] for record in said.of("phase", trial=trial)}
     assert_first_test_kept(said)
@@ -312,7 +312,7 @@ def test_a_cable_that_is_pulled_for_eleven_seconds(rig: guests.Rig, tmp_path: Pa
     assert_all_ended(said)
     assert "port node1:e0 has had no link for 10 s: check its cable and its peer" in said.errors[0]
     assert "node1 gave up: port node1:e0 has had no link for 10 s" in said.errors[1]
-    assert len(said.of("event", what="link-down", port="node1:e0")) == 1
+    assert len(said.of("event", kind="link-down", port="node1:e0")) == 1
     assert said.of("flow", trial=1, side="destination")
     assert_first_test_kept(said)
 

@@ -36,7 +36,7 @@ class Said:
     records: list[list[Record]]
     errors: list[str]
 
-    def of(self, kind: str, **where: Any) -> list[Record]:
+    def of(self, kind: str, /, **where: Any) -> list[Record]:
         """All nodes' records of a type with these values."""
         every = [record for records in self.records for record in records]
         return [r for r in every if r["type"] == kind and where.items() <= r.items()]
