@@ -24,7 +24,7 @@ from switchbench.base.model import Run, SwitchCountersCommand, Trial
 from switchbench.cli.run import announce
 from switchbench.plan.compile import refuse_too_long
 from switchbench.render import suite_notes
-from switchbench.render.report import standards_page
+from switchbench.render.report import overview, standards_page
 from switchbench.render.report.figure import unpacked
 from switchbench.render.report.figures.suite import figures
 from switchbench.render.tables.suite import TABLES
@@ -347,6 +347,12 @@ def test_a_report_begins_with_what_the_suite_came_to(tmp_path: Path) -> None:
         "the max rate: no overload."
     ]
     assert suite_notes.performance(summary) in notes["Statements"]
+    assert "Not run: latency, loss-rate, back-to-back, reset." in notes["Statements"]
+    asked = next(
+        part for part in overview.suite(summary) if "sections ask" in getattr(part, "title", "")
+    )
+    assert any("`rfc2544-recovery`" in line for line in asked.every)
+    assert not any("`rfc2544-latency`" in line for line in asked.every)
     assert suite_notes.performance(summary).startswith("Performance: 4,699 frames/s per port")
     course = measured(compile_text(tmp_path, text), forwards(100.0), trials=1)
     summary["suite"]["subtests"] = suite_entries(course)

@@ -107,9 +107,9 @@ def _of_network(summary: SummaryDocument) -> Iterator[Said]:
 
 
 def ppm(count: float, of: float) -> str:
-    """A share for people: `12 ppm`; from one percent on, `3.4 %`."""
+    """A share for people: `12 ppm`; from a thousandth on, `0.34 %`."""
     share = 1e6 * count / of
-    return f"{share:.3g} ppm" if share < 10_000 else f"{share / 10_000:.3g} %"
+    return f"{share:.3g} ppm" if share < 999.5 else f"{share / 10_000:.3g} %"
 
 
 def _many(number: int) -> str:

@@ -79,12 +79,20 @@ def statements(summary: Summary, suite: Suite) -> Iterator[str]:
     )
     if said := performance(summary):
         yield said
+    if left_out := not_run(summary, suite):
+        yield f"Not run: {', '.join(left_out)}."
     asked = summary["suite"]["parameters"]
     yield (
         "Parameters: "
         + ", ".join(f"{key} {asked[key]:g}" for key in suite.uses if key in asked)
         + "."
     )
+
+
+def not_run(summary: Summary, suite: Suite) -> list[str]:
+    """The subtests that this run left out."""
+    ran = {entry["subtest"] for entry in summary["suite"]["subtests"]}
+    return [subtest.name for subtest in suite.subtests if subtest.name not in ran]
 
 
 def performance(summary: Summary) -> str:

@@ -16,7 +16,7 @@ from ...records.document.summary import SummaryDocument
 from ...records.document.trials import PlanEntry
 from .. import first_screen
 from ..findings import ERROR, INFO, WARNING, findings
-from ..suite_notes import headline, performance, suite_notes, suite_of
+from ..suite_notes import headline, not_run, performance, suite_notes, suite_of
 from .figure import Figure
 from .frame import Details, Facts, Glance, Part, Sentences, Tile, Words
 
@@ -204,7 +204,12 @@ def suite(summary: SummaryDocument) -> list[Part | None]:
     if found is None:
         return []
     notes = [sentences(title, lines) for title, lines, _ in suite_notes(summary)]
-    asked = [f"{one.word} ({one.section}): {one.asks}: {one.where}" for one in found.statements]
+    left_out = {f"`{found.name}-{name}`" for name in not_run(summary, found)}
+    asked = [
+        f"{one.word} ({one.section}): {one.asks}: {one.where}"
+        for one in found.statements
+        if not any(name in one.where for name in left_out)
+    ]
     return [
         Words(
             f"{found.title}: what each table is, and the measures' names in clauses, are in "
@@ -212,9 +217,7 @@ def suite(summary: SummaryDocument) -> list[Part | None]:
         ),
         *notes,
         sentences("Deviations from the document", found.deviations),
-        Details(
-            "What the document's reporting sections ask for, and where it is", "\n".join(asked)
-        ),
+        sentences("What the document's reporting sections ask for, and where it is", asked),
     ]
 
 

@@ -77,8 +77,8 @@ class RepeatedBursts:
 BURST_VALUES = (
     Value("back_to_back", "burst", "frames",
           "Longest burst of each sending port without loss, mean over the searches"),
-    Value("back_to_back_min", "min", "frames", "Of the shortest of them"),
-    Value("back_to_back_max", "max", "frames", "Of the longest of them", better=NEITHER),
+    Value("back_to_back_min", "min", "frames", "Of the shortest of them", "count"),
+    Value("back_to_back_max", "max", "frames", "Of the longest of them", "count", NEITHER),
     Value("back_to_back_deviation", "deviation", "frames", "Standard deviation over the searches",
           better=NEITHER),
     Value("searches", "searches", "", "How often the search was repeated (N)", "count",

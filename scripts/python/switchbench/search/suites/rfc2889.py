@@ -179,9 +179,9 @@ CONGESTION_VALUES = (
           "At the port that gets 150 %, the worst; 33.3 % is expected without congestion control",
           better=NEITHER),
     Value("head_of_line_blocking", "blocking", "yes 1, no 0",
-          "Head-of-line blocking: frames for the uncongested port were lost", better=LESS),
+          "Head-of-line blocking: frames for the uncongested port were lost", "count", LESS),
     Value("backpressure", "backpressure", "yes 1, no 0",
-          "No frame for the congested port was lost", better=NEITHER),
+          "No frame for the congested port was lost", "count", NEITHER),
 )  # fmt: skip
 
 ERRORED_SIZES = (36, 63, 1519, 9018)  # 36: headers, signature and FCS
@@ -278,10 +278,11 @@ RFC2889 = Suite(
             flows.one_to_one, search_addresses, address_rows,
             (
                 Value("address_capacity", "capacity", "addresses",
-                      "Addresses announced without flooding, and one of each other port"),
+                      "Addresses announced without flooding, and one of each other port",
+                      "count"),
                 Value("learned", "announced", "addresses",
-                      "The largest number of announced addresses without flooding", better=NEITHER,
-                      of_setting=True),
+                      "The largest number of announced addresses without flooding", "count",
+                      NEITHER, of_setting=True),
                 Value("learning_rate", "learning rate", "frames/s",
                       "At which addresses were announced", better=NEITHER, of_setting=True),
             ),
@@ -296,13 +297,14 @@ RFC2889 = Suite(
             "and says so.",
             flows.one_way_pairs, _errored_sizes, _errored_rows,
             (
-                Value("errored_size", "errored size", "bytes", "Below 64 or above 1518",
-                      better=NEITHER, of_setting=True),
+                Value("errored_size", "errored size", "bytes", "Below 64 or above 1518", "count",
+                      NEITHER, of_setting=True),
                 Value("errored_offered", "sent", "frames", "That were sent; none: the ports' MTU "
                       "does not allow the size", "count", NEITHER, of_setting=True),
                 Value("errored_forwarded", "forwarded", "frames", "That came to any port", "count",
                       LESS),
-                Value("errored_filtered", "filtered", "yes 1, no 0", "Pass: none was forwarded"),
+                Value("errored_filtered", "filtered", "yes 1, no 0", "Pass: none was forwarded",
+                      "count"),
             ),
             quantity="size", by_name=True,
             keys={"frame_sizes": [64], "loads": [Load(percent=ADDRESS_LOAD_PERCENT)]},
