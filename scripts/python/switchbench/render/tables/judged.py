@@ -30,7 +30,7 @@ clauses = Spec(
     "Clauses",
     "Each clause as stated, the worst value that was measured, and how far it is from the limit.",
     (
-        text("clause", "id"),
+        text("clause", "id", seldom=True),
         Column("verdict", "verdict", "verdict", about="Whether it holds for every value; "
                "INCONCLUSIVE: tester-limited, or a value is missing"),
         text("measure", "measure", about="doc/reference/measures.md, Clauses"),
