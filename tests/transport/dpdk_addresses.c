@@ -144,7 +144,6 @@ static bool has_its_addresses(const struct rte_mbuf *frame, int64_t now_ns)
     static const uint8_t group[FRAME_MAC] = FRAME_MULTICAST;
     const uint8_t *at = rte_pktmbuf_mtod(frame, const uint8_t *);
 
-    (void)now_ns;
     if (options.destination == DESTINATION_MULTICAST)
         assert_memory_equal(at, group, sizeof group);
     else

@@ -84,7 +84,6 @@ static void carry(struct wire *wire, struct rte_ring *from, struct rte_ring *to)
 
 static void *be_wire(void *context)
 {
-    (void)context;
     while (!atomic_load(&wire_ends)) {
         for (unsigned i = 0; i < PORTS; i++)
             carry(&wires[i], rings.sent[i], rings.received[1 - i]);
@@ -249,8 +248,6 @@ static void planted_delay(struct transport_port **ports, const struct port_conf 
     struct battery_run run;
     pthread_t thread;
 
-    (void)ports;
-    (void)confs;
     assert_int_equal(pthread_create(&thread, NULL, be_wire, NULL), 0);
     battery_begin(&run);
     run.phase.latency = (struct latency_options){.probe_fps = 500, .stamps = true};
@@ -273,7 +270,6 @@ static void more(struct transport_port **ports, const struct port_conf *confs)
     struct port_facts facts;
     struct battery_run run;
 
-    (void)confs;
     round_trip();
     for (unsigned i = 0; i < PORTS; i++) {
         transport_dpdk.facts(ports[i], &facts);

@@ -39,7 +39,6 @@ static int64_t lost_from_ns, lost_until_ns;
 
 static bool arrives(const struct rte_mbuf *frame, int64_t now_ns)
 {
-    (void)frame;
     return now_ns < lost_from_ns || now_ns >= lost_until_ns;
 }
 

@@ -211,8 +211,6 @@ static void check_wake(void)
 
 static void more(struct transport_port **ports, const struct port_conf *confs)
 {
-    (void)ports;
-    (void)confs;
     check_pages();
     check_counters();
     check_others();
@@ -230,8 +228,6 @@ static void through_slow_link(struct transport_port **ports, const struct port_c
                                  "4kb", "limit", "4mb",           NULL};
     struct battery_run run;
 
-    (void)ports;
-    (void)confs;
     assert_int_equal(netlab_run(shape), 0);
     battery_begin(&run);
     run.duration_ns = NS_PER_S;
@@ -246,8 +242,6 @@ static void through_gateway(struct transport_port **ports, const struct port_con
 {
     struct battery_run run;
 
-    (void)ports;
-    (void)confs;
     battery_begin(&run);
     battery_add(&run, 0, 2, PATTERN_GENERATE);
     battery_play(&run);
@@ -263,8 +257,6 @@ static void through_router(struct transport_port **ports, const struct port_conf
 {
     struct battery_run run;
 
-    (void)ports;
-    (void)confs;
     battery_begin(&run);
     battery_add(&run, 0, 2, PATTERN_GENERATE);
     battery_add(&run, 2, 0, PATTERN_GENERATE);

@@ -142,7 +142,6 @@ static void carry(struct wire *wire, unsigned from)
 
 static void *be_wire(void *context)
 {
-    (void)context;
     while (!atomic_load(&wire_ends)) {
         for (unsigned i = 0; i < PORTS; i++)
             carry(&wires[i], i);
@@ -162,7 +161,6 @@ static void look_at_lost(struct battery_run *run, uint32_t rank, struct lane *la
     struct flow_metric metrics[16];
     unsigned count;
 
-    (void)run;
     if (rank != 0)
         return;
     count = transport_dpdk.flow_metrics(lane, &lane->request.sends[0], metrics, 16);
@@ -179,8 +177,6 @@ static void mischief(struct transport_port **ports, const struct port_conf *conf
     struct battery_run run;
     pthread_t thread;
 
-    (void)ports;
-    (void)confs;
     battery_begin(&run);
     run.phase.traffic = TRAFFIC_PINGPONG;
     run.phase.sizes[0] = MESSAGE;

@@ -90,7 +90,6 @@ static void test_disturbs_nothing(void **state)
 /* A worker's thread gets a number of DPDK's while it lives. */
 static void *numbered(void *context)
 {
-    (void)context;
     assert_int_equal(rte_lcore_id(), LCORE_ID_ANY);
     eal_thread();
     eal_thread();

@@ -142,7 +142,6 @@ static void carry(struct rte_mbuf *frame)
 
 static void *be_wire(void *context)
 {
-    (void)context;
     while (!atomic_load(&wire.ends)) {
         for (unsigned i = 0; i < PORTS; i++) {
             void *frame;
@@ -276,8 +275,6 @@ static void more(struct transport_port **ports, const struct port_conf *confs)
         {.name = "aapc", .n = PORTS, .bytes = 20000, .local = true},
     };
 
-    (void)ports;
-    (void)confs;
     for (size_t i = 0; i < RTE_DIM(requests); i++) {
         execute(&requests[i], false);
         execute(&requests[i], true);

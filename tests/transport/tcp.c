@@ -99,7 +99,6 @@ static void unlimited(struct transport_port **ports, const struct port_conf *con
     struct port_hardware after;
     struct battery_run run;
 
-    (void)confs;
     battery_begin(&run);
     run.phase.load = (struct load){.unlimited = true};
     run.phase.sizes[0] = 65536;

@@ -173,7 +173,6 @@ static void unlimited(struct transport_port **ports, const struct port_conf *con
     struct port_hardware after;
     bool reliable = wanted.service == VERBS_RC;
 
-    (void)confs;
     for (unsigned turn = 0; turn < 2; turn++) {
         struct battery_run run;
 
@@ -212,7 +211,6 @@ static void look_at_reuse(struct battery_run *run, uint32_t rank, struct lane *l
     struct flow_metric all[32];
     unsigned count;
 
-    (void)run;
     if (rank == 1 && forgets)
         ((struct verbs_lane *)lane)->keep_max = 0;
     if (rank != 0)

@@ -72,9 +72,6 @@ void tree_folder(const char *below)
 
 static int drop_one(const char *path, const struct stat *status, int kind, struct FTW *at)
 {
-    (void)status;
-    (void)kind;
-    (void)at;
     return remove(path);
 }
 
@@ -210,7 +207,6 @@ static int fake_guard(const char *pci, const char *driver, struct err *err)
 
 static int fake_read_interface(const char *name, json_t **state, struct err *err)
 {
-    (void)err;
     *state = json_pack("{s:s, s:s}", "name", name, "mac", "02:00:00:00:00:01");
     return 0;
 }
@@ -223,7 +219,6 @@ static int fake_write_interface(const char *name, const json_t *state, struct er
     char path[PATH_MAX], value[PATH_MAX];
     FILE *file;
 
-    (void)err;
     whole(path, "/proc/sys/net/ipv4/conf/");
     strncat(path, name, sizeof path - strlen(path) - 1);
     strncat(path, "/rp_filter", sizeof path - strlen(path) - 1);
@@ -250,7 +245,6 @@ static void note(void *data, const char *sentence)
 {
     size_t used = strlen(tree.said);
 
-    (void)data;
     snprintf(tree.said + used, sizeof tree.said - used, "%s\n", sentence);
 }
 
@@ -294,8 +288,6 @@ static int draw_one(const char *path, const struct stat *status, int kind, struc
     char content[PATH_MAX] = "";
     FILE *file;
 
-    (void)status;
-    (void)at;
     if (kind == FTW_SL) {
         ssize_t length = readlink(path, content, sizeof content - 1);
 

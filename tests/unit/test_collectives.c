@@ -28,13 +28,11 @@ struct variant {
 
 static struct cost one_way(double n, double m)
 {
-    (void)n;
     return (struct cost){2, m, 2 * m};
 }
 
 static struct cost both_ways(double n, double m)
 {
-    (void)n;
     return (struct cost){1, m, 2 * m};
 }
 
@@ -118,7 +116,6 @@ static struct cost half_of_all(double n, double m)
 
 static struct cost no_data(double n, double m)
 {
-    (void)m;
     return (struct cost){log2(n), 0, 0};
 }
 

@@ -124,7 +124,6 @@ struct rte_flow *__wrap_rte_flow_create(uint16_t id, const struct rte_flow_attr 
     char text[NOTE_MAX] = "rule";
     size_t used = strlen(text);
 
-    (void)id;
     assert_true(attr->ingress == 1 && attr->egress == 0 && attr->group == 0 && attr->priority == 0);
     for (; items->type != RTE_FLOW_ITEM_TYPE_END; items++) {
         if (items->type == driver.unknown) {
@@ -144,8 +143,6 @@ struct rte_flow *__wrap_rte_flow_create(uint16_t id, const struct rte_flow_attr 
 int __wrap_rte_flow_destroy(uint16_t id, struct rte_flow *flow, struct rte_flow_error *error);
 int __wrap_rte_flow_destroy(uint16_t id, struct rte_flow *flow, struct rte_flow_error *error)
 {
-    (void)id;
-    (void)error;
     assert_int_equal((uintptr_t)flow, driver.rules);
     driver.rules--;
     return 0;
@@ -181,7 +178,6 @@ int __wrap_rte_eth_dev_stop(uint16_t id)
 int __wrap_rte_eth_promiscuous_enable(uint16_t id);
 int __wrap_rte_eth_promiscuous_enable(uint16_t id)
 {
-    (void)id;
     driver.promiscuous = true;
     return 0;
 }
@@ -189,7 +185,6 @@ int __wrap_rte_eth_promiscuous_enable(uint16_t id)
 int __wrap_rte_eth_dev_mac_addr_add(uint16_t id, struct rte_ether_addr *mac, uint32_t pool);
 int __wrap_rte_eth_dev_mac_addr_add(uint16_t id, struct rte_ether_addr *mac, uint32_t pool)
 {
-    (void)id;
     assert_int_equal(pool, 0);
     note("mac %02x:%02x:%02x:%02x:%02x:%02x", mac->addr_bytes[0], mac->addr_bytes[1],
          mac->addr_bytes[2], mac->addr_bytes[3], mac->addr_bytes[4], mac->addr_bytes[5]);

@@ -33,7 +33,6 @@ static void look(struct model_bed *bed, const struct model_frame *frame, int64_t
     struct signature signature;
     uint32_t sequence;
 
-    (void)at_ns;
     if (sight == NULL || source >= PORTS)
         return;
     if (frame->out != destination) {

@@ -76,8 +76,6 @@ static unsigned left;
 
 static void note_class(struct model_bed *bed, const struct model_frame *frame, int64_t at_ns)
 {
-    (void)bed;
-    (void)at_ns;
     if (left < sizeof classes_left)
         classes_left[left++] = frame->class;
 }

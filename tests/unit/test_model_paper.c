@@ -24,7 +24,6 @@ static unsigned talking; /* ports that send */
 
 static bool neighbours(struct model_bed *bed, unsigned port, struct bed_frame *frame)
 {
-    (void)bed;
     if (port >= talking)
         return false;
     *frame = (struct bed_frame){BED_STATION(port), BED_STATION(port ^ 1), 1518, 0x88b5, 0, 0};
@@ -34,7 +33,6 @@ static bool neighbours(struct model_bed *bed, unsigned port, struct bed_frame *f
 /* Figure 1: a chain, in which each node but the last sends to the next. */
 static bool chain(struct model_bed *bed, unsigned port, struct bed_frame *frame)
 {
-    (void)bed;
     if (port + 1 >= talking)
         return false;
     *frame = (struct bed_frame){BED_STATION(port), BED_STATION(port + 1), 1518, 0x88b5, 0, 0};

@@ -40,7 +40,6 @@ static int note(const struct nlmsghdr *answer, void *data)
 {
     struct seen *seen = data;
 
-    (void)answer;
     return ++seen->count == seen->fails_at ? -ENOMEM : 0;
 }
 

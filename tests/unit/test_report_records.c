@@ -37,34 +37,28 @@ void __wrap_compute_sum(const struct compute *compute, struct compute_part *alon
 
 int __wrap_clock_gettime(clockid_t clock, struct timespec *time)
 {
-    (void)clock;
     *time = (struct timespec){.tv_sec = NOW_S};
     return 0;
 }
 
 long __wrap_sysconf(int name)
 {
-    (void)name;
     return 16;
 }
 
 struct control_clocks __wrap_control_clocks(const struct control *control)
 {
-    (void)control;
     return clocks;
 }
 
 struct control_clock __wrap_control_clock_at(struct control *control, int64_t at_ns)
 {
-    (void)control;
-    (void)at_ns;
     return clock_at;
 }
 
 void __wrap_compute_sum(const struct compute *compute, struct compute_part *alone,
                         struct compute_part *beside)
 {
-    (void)compute;
     alone->operations = 123456789012;
     for (uint64_t i = 1; i <= 1000; i++)
         histogram_add(&alone->pieces, 100000 + i);
@@ -75,7 +69,6 @@ void __wrap_compute_sum(const struct compute *compute, struct compute_part *alon
 static unsigned flow_metrics(struct lane *lane, const struct lane_flow *flow,
                              struct flow_metric *out, unsigned room)
 {
-    (void)lane;
     assert_true(room >= 2);
     if (flow->src == 0)
         return 0;
@@ -88,8 +81,6 @@ static unsigned flow_metrics(struct lane *lane, const struct lane_flow *flow,
 static bool latency(struct lane *lane, const struct lane_flow *flow, enum latency_kind kind,
                     struct latency *sum)
 {
-    (void)lane;
-    (void)flow;
     if (kind == LATENCY_ROUND_TRIP)
         return false;
     sum->sent = kind == LATENCY_PINGPONG ? 5 : 0;

@@ -101,7 +101,6 @@ static void play_verified(void)
 /* A worker on a busy core: it comes when more is due than a segment, and less than two. */
 static void oversleep(void *way)
 {
-    (void)way;
     clock_sleep_until(clock_now() + NS_PER_MS);
 }
 
