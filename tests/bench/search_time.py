@@ -32,12 +32,12 @@ from MLRsearch import (  # noqa: E402
 )
 from MLRsearch import SearchGoal as ReferenceGoal  # noqa: E402
 
+from plain_search import PlainBinarySearch  # noqa: E402
 from search_devices import LossyDevice, run  # noqa: E402
-from switchbench.search.counts import address_search, burst_search  # noqa: E402
+from switchbench.search.counts import CountSearch, address_search  # noqa: E402
 from switchbench.search.goals import NDR, PDR, RFC2544, TST009, SearchGoal  # noqa: E402
 from switchbench.search.loads import GoalResult, LoadRange  # noqa: E402
 from switchbench.search.multiple import LoadSearch  # noqa: E402
-from switchbench.search.plain import PlainBinarySearch  # noqa: E402
 from switchbench.search.trials import ProposedTrial, TrialLoss  # noqa: E402
 
 LINE_RATE = 14_880_952.0
@@ -131,7 +131,7 @@ def exact(seeds: int) -> int:
             number = round(trial.value)
             return TrialLoss(number, max(0, number - truth), trial.duration_s)
 
-        for method in (burst_search(10**6, LINE_RATE), address_search(10**6, 1e4)):
+        for method in (CountSearch(1, 10**6, "frames"), address_search(10**6, 1e4)):
             right += run(method, measure)[0].result().largest == truth
     return right
 

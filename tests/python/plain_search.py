@@ -3,12 +3,19 @@
 
 from __future__ import annotations
 
-from .classify import LoadClass, classify, conditional_loss
-from .drive import Steps
-from .goals import RFC2544, SearchGoal
-from .loads import GoalResult, LoadRange
-from .outcomes import InProgress, LossAtMin, NoLossAtMax, Reached, SearchOutcome, Stopped
-from .trials import ProposedTrial, TrialLoss
+from switchbench.search.classify import LoadClass, classify, conditional_loss
+from switchbench.search.drive import Steps
+from switchbench.search.goals import RFC2544, SearchGoal
+from switchbench.search.loads import GoalResult, LoadRange
+from switchbench.search.outcomes import (
+    InProgress,
+    LossAtMin,
+    NoLossAtMax,
+    Reached,
+    SearchOutcome,
+    Stopped,
+)
+from switchbench.search.trials import ProposedTrial, TrialLoss
 
 
 class PlainBinarySearch:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from search_devices import run
-from switchbench.search.counts import CountSearch, address_search, burst_search
+from switchbench.search.counts import CountSearch, address_search
 from switchbench.search.outcomes import LimitedByTester, LossAtMin, NoLossAtMax, Reached
 from switchbench.search.trials import ProposedTrial, TrialLoss
 
@@ -27,7 +27,9 @@ def holding(truth: int) -> Callable[[ProposedTrial], TrialLoss]:
 
 @given(truth=st.integers(1, 10**6))
 def test_the_longest_burst_is_exact(truth: int) -> None:
-    search, asked = run(burst_search(2 * 10**6, LINE_RATE), holding(truth))
+    search, asked = run(
+        CountSearch(1, 2 * 10**6, "frames", seconds_each=1 / LINE_RATE), holding(truth)
+    )
     result = search.result()
     assert (result.largest, result.smallest_failing) == (truth, truth + 1)
     assert result.outcome == Reached()
@@ -46,7 +48,7 @@ def test_a_search_that_never_brackets() -> None:
     search, asked = run(address_search(5000, 1000.0, smallest=100), holding(10**6))
     assert search.result().outcome == NoLossAtMax(5000, "addresses")
     assert asked[-1].value == 5000
-    search, asked = run(burst_search(5000, LINE_RATE, smallest=100), holding(10))
+    search, asked = run(CountSearch(100, 5000, "frames"), holding(10))
     assert search.result().outcome == LossAtMin(100, "frames")
     assert search.result().largest is None
     assert len(asked) == 1
@@ -62,7 +64,7 @@ def test_loss_is_verified_where_asked() -> None:
         lost = max(0, round(trial.value) - 777)
         return TrialLoss(round(trial.value), max(lost, count % 2), trial.duration_s)
 
-    search, _ = run(burst_search(10**5, LINE_RATE, verifications=1), measure)
+    search, _ = run(CountSearch(1, 10**5, "frames", verifications=1), measure)
     assert search.result().largest == 777
 
 
@@ -70,7 +72,7 @@ def test_tester_limited() -> None:
     def measure(trial: ProposedTrial) -> TrialLoss:
         return TrialLoss(1, 0, trial.duration_s, tester_limited=trial.value > 50)
 
-    search, _ = run(burst_search(10**5, LINE_RATE), measure)
+    search, _ = run(CountSearch(1, 10**5, "frames"), measure)
     assert search.result().outcome == LimitedByTester(64, "frames", 3)
     assert search.result().largest == 32
 
@@ -79,8 +81,7 @@ def test_tester_limited() -> None:
 def test_refused(bounds: tuple[int, int]) -> None:
     with pytest.raises(ValueError, match="a search of numbers"):
         CountSearch(*bounds, "frames")
-    for search in (burst_search, address_search):
-        with pytest.raises(ValueError, match="a rate of"):
-            search(100, 0.0)
+    with pytest.raises(ValueError, match="a rate of"):
+        address_search(100, 0.0)
     with pytest.raises(ValueError, match="at least 0"):
         CountSearch(1, 5, "frames", verifications=-1)

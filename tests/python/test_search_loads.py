@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from plain_search import PlainBinarySearch
 from search_devices import LossyDevice, run
 from switchbench.search.drive import Search
 from switchbench.search.estimates import method_s
@@ -24,7 +25,6 @@ from switchbench.search.outcomes import (
     OutOfTime,
     Reached,
 )
-from switchbench.search.plain import PlainBinarySearch
 from switchbench.search.trials import ProposedTrial, TrialLoss
 
 LOADS = LoadRange(14_881.0, 14_880_952.0)

@@ -20,7 +20,6 @@ Record = dict[str, Any]
 Moment = tuple[int, int, int]  # trial, repeat, phase
 
 ASKED = "asked for"
-ESTIMATED = "estimated"
 _US = 1000.0
 
 

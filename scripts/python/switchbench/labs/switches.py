@@ -243,11 +243,6 @@ def clear(lab: str, topology: Topology) -> None:
     _say(lab, topology, "clear")
 
 
-def reset(lab: str, topology: Topology, down_ms: int) -> None:
-    """Reset the switches: they forget their addresses, and take no frames for so long."""
-    _say(lab, topology, f"reset {down_ms}")
-
-
 def report(lab: str, topology: Topology) -> list[dict[str, Any]]:
     """What the switches have counted until now, all modules' records one after the other."""
     before = [_size(_Files(lab, number).records) for number in range(len(topology.modules))]

@@ -81,21 +81,6 @@ class CountSearch:
         self._fails = number
 
 
-def burst_search(
-    largest: int, frame_rate: float, *, smallest: int = 1, verifications: int = 0
-) -> CountSearch:
-    """The longest burst without loss, exact to one frame (RFC 2544, 26.4; RFC 9004).
-
-    `largest` and `smallest`: frames per port; `frame_rate`: frames/s of a port at line rate, at
-    which bursts are sent. Raises ValueError as CountSearch does, and for a rate of 0 or below.
-    """
-    if frame_rate <= 0:
-        raise ValueError("a rate of frames is above 0")
-    return CountSearch(
-        smallest, largest, "frames", seconds_each=1.0 / frame_rate, verifications=verifications
-    )
-
-
 def address_search(
     largest: int, learning_rate: float, *, smallest: int = 1, verifications: int = 0
 ) -> CountSearch:
