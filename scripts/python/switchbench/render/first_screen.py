@@ -143,7 +143,7 @@ def _rate(fair: Sequence[PhaseEntry]) -> Line | None:
 
 
 def _worst_port(summary: SummaryDocument) -> Line | None:
-    if summary.get("searches"):  # whose trials have any load
+    if summary.get("suite"):  # whose trials have any load
         return None
     ends = [
         (share, port, word)
@@ -180,8 +180,8 @@ def _lost(summary: SummaryDocument) -> Line | None:
     share = f", {ppm(lost, offered)}" if offered else ""
     more = [f"{expected:,} expected (oversubscribed)"] if expected else []
     said = "; ".join([f"of {offered:,} frames{share}", *more, f"{hosts:,} in hosts", *repaired])
-    # A search loses frames on purpose.
-    doubtful = lost > expected and not summary.get("searches")
+    # A suite loses frames on purpose.
+    doubtful = lost > expected and not summary.get("suite")
     return Line("Lost", f"{lost:,}", said, _DOUBT if doubtful else None, " ")
 
 
