@@ -613,9 +613,9 @@ NAMES_TRANSPORTS = {
     "base/words.py": "what others call one",
     "config/schema.py": "the options' keys",
     "config/profiles.py": "the options' defaults",
-    "config/settings.py": "which options have an effect",
+    "config/settings.py": "the options' mappings",
+    "config/rules.py": "which options have an effect",
     "config/point.py": "which options can be together, and what depends on others",
-    "config/acceptance.py": "which header frames have",
     "hosts/doctor.py": "headings of what is checked, and a folder of DPDK's",
     "hosts/rdma.py": "a heading of what is checked",
 }

@@ -13,6 +13,7 @@ from switchbench.base.errors import ConfigurationError
 from switchbench.base.model import Repeats
 from switchbench.config import validate
 from switchbench.config.point import points
+from switchbench.config.schema import ResolvedSettings
 
 TWO = "switchbench: 1\nsite: {lab: two-modules}\n"
 HALL = "switchbench: 1\nsite: sites/hall2.yaml\n"
@@ -514,7 +515,7 @@ def test_layers(
 ) -> None:
     """Top level, then the test's own keys, then `--set` in the order given."""
     reading = read_text(tmp_path, f"{LAB}{text}\n", *assignments)
-    assert [test.values[key] for test in reading.tests] == [values]
+    assert [getattr(test.values, key) for test in reading.tests] == [values]
 
 
 def test_forms_hide_each_other(tmp_path: Path) -> None:
@@ -523,7 +524,7 @@ def test_forms_hide_each_other(tmp_path: Path) -> None:
 
     def loads(*assignments: str) -> list[tuple[float | None, int | None]]:
         (test,) = read_text(tmp_path, text, *assignments).tests
-        return [(point.load.percent, point.values.get("count")) for point in points(test)]
+        return [(point.load.percent, point.values.count) for point in points(test)]
 
     assert loads() == [(30.0, 1), (30.0, 2)]
     assert loads("loads=[40%, 50%]", "count=3") == [(40.0, 3), (50.0, 3)]
@@ -537,7 +538,8 @@ def test_options_merge_by_key(tmp_path: Path) -> None:
         "tests: [{pattern: chain, tcp: {nodelay: true}}]\n"
     )
     (test,) = read_text(tmp_path, text, "tcp.congestion=reno").tests
-    assert test.values["tcp"] == {
+    assert test.values.tcp is not None
+    assert test.values.tcp.in_effect() == {
         "streams_per_flow": 4, "nodelay": True, "zero_copy": False, "congestion": "reno",
     }  # fmt: skip
 
@@ -550,7 +552,7 @@ def test_order_of_points(tmp_path: Path) -> None:
     )
     (test,) = read_text(tmp_path, text).tests
     found = [
-        (p.ranks, p.sizes[0], p.load.percent, p.values["count"], p.values["warmup"] // 10**9)
+        (p.ranks, p.sizes[0], p.load.percent, p.values.count, (p.values.warmup or 0) // 10**9)
         for p in points(test)
     ]
     assert found == [
@@ -570,7 +572,7 @@ def test_sweep_leaves_out_what_changes_nothing(tmp_path: Path) -> None:
         "groups: [[left, right], [right, left]]}}\n"
     )
     (test,) = read_text(tmp_path, text).tests
-    assert [(p.values["partners"], p.values.get("groups")) for p in points(test)] == [
+    assert [(p.values.partners, p.values.groups) for p in points(test)] == [
         ("neighbours", None),
         ("across", (("left",), ("right",))),
         ("across", (("right",), ("left",))),
@@ -580,26 +582,26 @@ def test_sweep_leaves_out_what_changes_nothing(tmp_path: Path) -> None:
 def test_profiles(tmp_path: Path) -> None:
     """Windows, repeats and frame sizes of a profile, by transport and pattern."""
 
-    def first(text: str, **request: str) -> dict[str, object]:
+    def first(text: str, **request: str) -> ResolvedSettings:
         (test,) = read_text(tmp_path, text, **request).tests
         return next(iter(points(test))).values
 
     lab = first(LAB + "pattern: chain\n")
-    assert (lab["warmup"], lab["window"], lab["repeat"]) == (5 * 10**8, 2 * 10**9, Repeats(1, 1))
+    assert (lab.warmup, lab.window, lab.repeat) == (5 * 10**8, 2 * 10**9, Repeats(1, 1))
     tcp = first(LAB + "pattern: chain\ntransport: tcp\n", profile="standard")
-    assert (tcp["warmup"], tcp["window"], tcp["repeat"]) == (
+    assert (tcp.warmup, tcp.window, tcp.repeat) == (
         3 * 10**9,
         5 * 10**9,
         Repeats(3, 10, 0.02),
     )
     about = "about: {cables: c, switches: [{model: m, serial: s, firmware: f}]}\n"
     aapc = first(LAB + about + "pattern: aapc\nprofile: acceptance\n")
-    assert (aapc["warmup"], aapc["window"]) == (2 * 10**9, 30 * 10**9)
-    assert aapc["frame_sizes"] == [64, 128, 256, 512, 1024, 1280, 1518]
+    assert (aapc.warmup, aapc.window) == (2 * 10**9, 30 * 10**9)
+    assert aapc.frame_sizes == [64, 128, 256, 512, 1024, 1280, 1518]
     jumbo = "switchbench: 1\nsite: {lab: one-switch, mtu: 9000}\npattern: ring\n" + about
-    assert first(jumbo, profile="acceptance")["frame_sizes"][-1] == 9018  # type: ignore[index]
+    assert (first(jumbo, profile="acceptance").frame_sizes or [])[-1] == 9018
     ipv6 = first(LAB + "pattern: chain\nprofile: standard\ndpdk: {header: ipv6-udp}\n")
-    assert ipv6["frame_sizes"] == [84, 1518]
+    assert ipv6.frame_sizes == [84, 1518]
 
 
 def test_default_loads(tmp_path: Path) -> None:

@@ -11,8 +11,11 @@ from pydantic import BaseModel
 
 from configs import LAB_EXAMPLE, PROJECT, read_text
 from switchbench.base import quantities
+from switchbench.base.transports import NAMES
 from switchbench.config import options, schema
-from switchbench.config.profiles import OPTION_DEFAULTS, PATTERN_DEFAULTS, PROFILES
+from switchbench.config.profiles import PROFILES
+from switchbench.config.rules import PARAMETERS
+from switchbench.config.settings import NESTED
 
 DOC = (PROJECT / "doc" / "reference" / "configuration.md").read_text()
 # The keys that begin the rows of its tables.
@@ -72,20 +75,22 @@ def test_every_row_is_a_key() -> None:
     assert set(PROFILES) | known >= ROWS
 
 
-@pytest.mark.parametrize("pattern", PATTERN_DEFAULTS)
+@pytest.mark.parametrize("pattern", PARAMETERS)
 def test_defaults_of_patterns(pattern: str) -> None:
     """The default column says what the table of defaults has."""
-    for key, value in PATTERN_DEFAULTS[pattern].items():
+    for key, value in PARAMETERS[pattern].items():
+        if value is None:
+            continue
         rows = [line for line in DOC.splitlines() if line.startswith(f"| `{key}` |")]
         (row,) = [row for row in rows if pattern in re.split(r"[, ]+", row.split("|")[2])]
         said = row.split("|")[4].strip(" `%").lower()
         assert said == str(value).lower()
 
 
-@pytest.mark.parametrize("transport", OPTION_DEFAULTS)
+@pytest.mark.parametrize("transport", NAMES)
 def test_defaults_of_options(transport: str) -> None:
     """The same for transports."""
-    for key, value in OPTION_DEFAULTS[transport].items():
+    for key, value in NESTED[transport]().in_effect().items():
         (row,) = [line for line in DOC.splitlines() if line.startswith(f"| `{transport}.{key}` |")]
         assert row.split("|")[3].strip(" `") == str(value).lower()
 

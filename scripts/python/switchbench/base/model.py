@@ -8,7 +8,7 @@ processes or knows YAML. Names follow the project's glossary (doc/developer/arch
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,9 @@ class Repeats:
     confidence: float = 0.95
 
 
-SCHEDULE = "schedule"  # the traffic of a trial whose ranks go on step by step, without barriers
+SCHEDULE: Literal["schedule"] = (
+    "schedule"  # the traffic of a trial whose ranks go on step by step, without barriers
+)
 # Traffic whose messages wait for each other: it has no load, and rates that are no line's.
 WAITING = ("pingpong", SCHEDULE)
 

@@ -7,13 +7,11 @@ import math
 from typing import TYPE_CHECKING
 
 from ..base.source import Document
-from . import settings
 
 if TYPE_CHECKING:
     from .point import ResolvedTest
 
 TRIALS_MOST = 20_000  # of 3 s each they would take 17 hours
-_AXES = (("load", "loads"), ("frame_size", "frame_sizes"), ("message_size", "message_sizes"))
 
 
 def refuse_many(trials: int, document: Document) -> None:
@@ -28,6 +26,7 @@ def refuse_many(trials: int, document: Document) -> None:
 
 def trials_of(test: ResolvedTest) -> int:
     """An upper bound: a swept key may change nothing at some points."""
-    axes = [settings.axis(test.values, one, several) for one, several in _AXES]
-    lists = [*test.sweep.values(), test.values.get("ranks"), *axes]
-    return math.prod(len(values) for values in lists if values) * int(test.values["repeat"].most)
+    values = test.values
+    axes = (values.ranks, values.loads, values.frame_sizes, values.message_sizes)
+    lists = [*test.sweep.values(), *axes]
+    return math.prod(len(each) for each in lists if each) * values.repeat.most

@@ -6,8 +6,7 @@ Run again, it gives the same run: nothing in it depends on other files but a lab
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from itertools import islice
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ..base import quantities, transports
@@ -16,9 +15,10 @@ from ..search.suites import SUITES
 from . import settings
 from .acceptance import about_values
 from .flow_file import FlowLine
-from .point import ResolvedTest, points
+from .kinds import Strict
+from .point import Point, ResolvedTest, points
 from .read import FORMAT, CheckedConfiguration
-from .settings import Values
+from .rules import PARAMETERS
 from .steps import COMPOSITE
 
 SWITCH_TIMEOUT_NS = 10_000_000_000  # of `switch_counters`
@@ -26,10 +26,10 @@ SWITCH_TIMEOUT_NS = 10_000_000_000  # of `switch_counters`
 _TIMES = ("warmup", "window", "cooldown", "drain_timeout", "drain_max")
 
 
-def effective(reading: CheckedConfiguration) -> dict[str, Any]:
+def effective(reading: CheckedConfiguration) -> dict[str, object]:
     """The whole configuration as a plain mapping."""
     model = reading.model
-    whole: dict[str, Any] = {
+    whole: dict[str, object] = {
         "switchbench": FORMAT,
         "site": reading.site.effective,
         "seed": reading.seed,
@@ -40,7 +40,7 @@ def effective(reading: CheckedConfiguration) -> dict[str, Any]:
     }
     if model.suite is not None:
         whole["suite"] = model.suite
-        if any("subtest" in test.values for test in reading.tests):
+        if any(test.values.subtest is not None for test in reading.tests):
             used = SUITES[model.suite].uses
             whole["suite_parameters"] = {k: getattr(reading.suite_parameters, k) for k in used}
     if model.time_limit is not None:
@@ -69,39 +69,42 @@ def _clock(clock: ClockChoice) -> str | dict[str, str]:
     return {"mode": clock.mode, **texts} if texts else clock.mode
 
 
-def model_expect(reading: CheckedConfiguration) -> list[dict[str, Any]]:
+def model_expect(reading: CheckedConfiguration) -> list[dict[str, object]]:
     """The clauses as the user wrote them."""
     return [clause.given() for clause in reading.model.expect or []]
 
 
-def _test(test: ResolvedTest) -> dict[str, Any]:
+def _test(test: ResolvedTest) -> dict[str, object]:
     """One test: its first point's settings, with the axes and what is swept put back."""
-    point = next(islice(points(test), 1))
-    # By a suite, not by its user.
-    own = set(settings.PATTERN_KEYS[test.pattern]) & test.values.keys()
-    chosen = point.share.values.keys() - own if point.share else set()
-    first = {key: value for key, value in point.values.items() if key not in chosen}
-    swept = {key for point in points(test) for key in point.swept}
-    values = {
-        key: _unswept(key, value, swept) if key in settings.NESTED else value
-        for key, value in first.items()
-        if key not in swept and key not in _where_keys() and key not in transports.NAMES
-    }
-    open_sizes = not any(form in test.values for form in settings.FAMILIES[2])
-    if open_sizes and _decider_swept(swept):
-        values.pop("frame_sizes", None)  # the profile's sizes follow the header
-    if _decider_swept(swept) and not any(form in test.values for form in settings.FAMILIES[3]):
-        values.pop("message_sizes", None)  # a datagram's size follows service and MTU
-    if "window" in swept and "interval" not in test.values:
-        values.pop("interval")  # its default follows the window
-    if "ranks" not in values and not test.together:
-        values["ranks"] = [test.ports]
-    result = {"pattern": test.pattern, **_where(test)}
-    result |= {key: text(key, value) for key, value in values.items()}
-    if "subtest" in result:  # which says what is sent
-        result = {key: value for key, value in result.items() if key not in ("pattern", "flows")}
-    result |= _options(test, first, swept)
-    result |= _needed_later(test, result)
+    every = list(points(test))
+    swept = {key for point in every for key in point.swept}
+    first = every[0].values
+    left = swept | {*settings.NETWORK, *settings.TRANSPORT, "pattern"} | set(transports.NAMES)
+    if every[0].share is not None:  # what a suite chose, not its user
+        left |= every[0].share.values.given().keys() - _own_parameters(test)
+    if _DECIDERS & swept:  # the profile's sizes follow the header, a datagram's service and MTU
+        for forms in (settings.FRAMES, settings.MESSAGES):
+            left |= set(forms) if settings.form_of(test.values, forms) is None else set()
+    if "window" in swept and test.values.interval is None:
+        left.add("interval")  # its default follows the window
+    if test.values.subtest is not None:  # which says what is sent
+        left.add("flows")
+    result: dict[str, object] = {} if test.values.subtest else {"pattern": test.pattern}
+    result["transport"] = test.transport
+    if test.together:
+        result["concurrent_networks"] = list(test.networks)
+    else:
+        result["network"] = test.networks[0]
+    for key, value in first.in_effect().items():
+        if key not in left:
+            result[key] = (
+                _unswept(key, value, swept) if isinstance(value, Strict) else text(key, value)
+            )
+    if first.ranks is None and not test.together:
+        result["ranks"] = [test.ports]
+    options = getattr(test.values if _DECIDERS & swept else first, test.transport)
+    result[test.transport] = _unswept(test.transport, options, swept)
+    result |= _needed_later(test, every, result)
     if swept:
         result["sweep"] = {
             key: [text(key, value) for value in values]
@@ -111,53 +114,31 @@ def _test(test: ResolvedTest) -> dict[str, Any]:
     return result
 
 
-def _unswept(key: str, value: Values, swept: set[str]) -> Values:
+def _unswept(key: str, options: Strict, swept: set[str]) -> dict[str, object]:
     """The keys of a mapping that stand below it, and not in the sweep."""
-    return {below: item for below, item in value.items() if f"{key}.{below}" not in swept}
+    values = {f"{key}.{below}": (below, item) for below, item in options.in_effect().items()}
+    return {below: text(path, item) for path, (below, item) in values.items() if path not in swept}
 
 
 # Options on which defaults of others depend.
 _DECIDERS = {"traffic", "dpdk.header", "dpdk.vlan", "verbs.service", "verbs.operation", "verbs.mtu"}
 
 
-def _decider_swept(swept: set[str]) -> bool:
-    """Whether defaults that depend on a swept option have to stay open."""
-    return bool(_DECIDERS & swept)
+def _own_parameters(test: ResolvedTest) -> set[str]:
+    return set(PARAMETERS[test.pattern]) & test.values.in_effect().keys()
 
 
-def _where_keys() -> tuple[str, ...]:
-    return (*settings.FAMILIES[0], *settings.FAMILIES[1])
-
-
-def _where(test: ResolvedTest) -> dict[str, Any]:
-    where: dict[str, Any] = {"transport": test.transport}
-    if test.together:
-        where["concurrent_networks"] = list(test.networks)
-    else:
-        where["network"] = test.networks[0]
-    return where
-
-
-def _options(test: ResolvedTest, first: Values, swept: set[str]) -> dict[str, Any]:
-    options = test.values[test.transport] if _decider_swept(swept) else first[test.transport]
-    plain = _unswept(test.transport, options, swept)
-    return {
-        test.transport: {
-            key: text(f"{test.transport}.{key}", value) for key, value in plain.items()
-        }
-    }
-
-
-def _needed_later(test: ResolvedTest, result: dict[str, Any]) -> dict[str, Any]:
+def _needed_later(
+    test: ResolvedTest, every: Sequence[Point], result: Mapping[str, object]
+) -> dict[str, object]:
     """Settings that only later points of a sweep have (groups, where partners are swept)."""
-    later = {key: value for point in points(test) for key, value in point.values.items()}
+    if test.pattern == COMPOSITE:  # whose points' keys are not its user's
+        return {}
+    later = {key: value for point in every for key, value in point.values.in_effect().items()}
     return {
-        key: text(key, value)
-        for key, value in later.items()
-        if key in settings.PATTERN_KEYS[test.pattern]
-        and test.pattern != COMPOSITE  # whose points' keys are not its user's
-        and key not in result
-        and key not in test.sweep
+        key: text(key, later[key])
+        for key in PARAMETERS[test.pattern]
+        if key in later and key not in result and key not in test.sweep
     }
 
 
@@ -190,10 +171,6 @@ def _repeat(value: Repeats) -> Any:
     return {"min": value.least, "max": value.most, **percents}
 
 
-def _scatter(value: Values) -> Any:
-    return value | {"sizes": list(value["sizes"])}
-
-
 def _interval(value: int) -> str:
     return quantities.DURATION.text(value) if value else "off"
 
@@ -208,32 +185,24 @@ _TEXTS: dict[str, Callable[[Any], Any]] = {
     "imix": list,
     "repeat": _repeat,
     "interval": _interval,
-    "scatter": _scatter,
+    "scatter.sizes": list,
     "transfer_size": quantities.SIZE.text,
     "skew": "{}%".format,
 }
-
-
-def _latency(value: Any) -> Any:
-    return {key: text(f"latency.{key}", item) for key, item in value.items()}
 
 
 def _probes(value: Any) -> Any:
     return f"{value:.17g}/s" if isinstance(value, float) and value > 0 else value or 0
 
 
-def _burst(value: Any) -> Any:
-    return {key: text(f"burst.{key}", item) for key, item in value.items()}
-
-
 _TEXTS |= {
-    "latency": _latency,
     "latency.probes": _probes,
-    "burst": _burst,
     "burst.gap": quantities.DURATION.text,
 }
 
 
-def text(key: str, value: Any) -> Any:
+def text(key: str, value: object) -> Any:
     """A value as a user writes it."""
+    if isinstance(value, Strict):
+        return {below: text(f"{key}.{below}", item) for below, item in value.in_effect().items()}
     return _TEXTS[key](value) if key in _TEXTS else value

@@ -18,6 +18,7 @@ from pydantic import BeforeValidator
 from ..base import quantities
 from ..base.model import CLOCK_MODES, ClockChoice, Load, Repeats
 from ..base.words import invalid, shown, unknown_key
+from .flow_file import FlowLine
 from .imix import IMIX_MOST, frame_bytes, imix
 from .kinds import ValueKind, either, list_of, mapping_of, text_like, whole
 from .sets import (
@@ -354,7 +355,8 @@ _FLOW_ITEM = {
     "type": "array", "prefixItems": [_FLOW_END, _FLOW_END, _SHARE], "minItems": 2, "maxItems": 3,
 }  # fmt: skip
 Flows = Annotated[
-    str | tuple[Flow, ...], ValueKind(flows, either(_TEXT, list_of(_FLOW_ITEM)), lists=True)
+    str | tuple[Flow | FlowLine, ...],
+    ValueKind(flows, either(_TEXT, list_of(_FLOW_ITEM)), lists=True),
 ]
 ProbeRate = Annotated[
     str | float,

@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any
 
 from ..base.model import Repeats
+from .schema import Pattern, Settings
 
 LATENCY = "latency"
 BANDWIDTH = "bandwidth"
@@ -25,7 +25,7 @@ PAIRS_MOST = 28  # all pairs of 8 ranks; HPCC bounds their time instead
 _PINGPONG = {LATENCY: (8, 5), BANDWIDTH: (1, 2)}
 _RING = {LATENCY: (8, 5), BANDWIDTH: (3, 2)}
 _RANDOM_RINGS = {LATENCY: 30, BANDWIDTH: 10}
-_LEAD = 1  # loops before them that are not timed
+LEAD = 1  # loops before them that are not timed
 # Of a ring, before its first measurement: connections and caches are as warm as HPCC's, whose
 # ranks never stop, and nodes have told of the ring before. Too few made 13 us 21.
 _UNMEASURED = {LATENCY: 50, BANDWIDTH: 1}
@@ -36,8 +36,9 @@ class HpccMeasurement:
     """One of the suite's measurements: a pair's ping-pong, or all rings by one method."""
 
     measure: str  # latency | bandwidth
-    pattern: str  # pingpong | ring
-    values: dict[str, Any]  # settings that are HPCC's
+    pattern: Pattern  # pingpong | ring
+    values: Settings  # that are HPCC's
+    unmeasured: int | None = None  # batches before the first that is measured; None: as always
     pair: tuple[int, int] | None = None  # ranks of the network's, of a ping-pong
     method: str | None = None  # of METHODS, of rings
 
@@ -66,28 +67,24 @@ def pairs(ranks: int) -> list[tuple[int, int]]:
 def _pingpong(measure: str, pair: tuple[int, int]) -> HpccMeasurement:
     loops, times = _PINGPONG[measure]
     # So many short trials: that all reach each other the rings' probes have shown before.
-    values = _counted(loops, loops * times, 1) | {"connectivity_check": False}
+    counted = _counted(loops, loops * times, 1)
+    values = counted.model_copy(update={"connectivity_check": False})
     return HpccMeasurement(measure, "pingpong", values, pair=pair)
 
 
 def _rings(measure: str, method: str, count: int) -> HpccMeasurement:
     """Each repeat is one of HPCC's measurements: all rings, one after the other."""
     loops, times = _RING[measure]
-    values = _counted(loops, loops, times) | {
-        "natural": True,
-        "count": count,
-        "directions": "both",
-        "unmeasured": _UNMEASURED[measure],
-    }
-    return HpccMeasurement(measure, "ring", values, method=method)
+    rings = {"natural": True, "count": count, "directions": "both"}
+    values = _counted(loops, loops, times).model_copy(update=rings)
+    return HpccMeasurement(measure, "ring", values, _UNMEASURED[measure], method=method)
 
 
-def _counted(batch: int, repetitions: int, times: int) -> dict[str, Any]:
-    return {
-        "batch": batch,
-        "batch_warmup": _LEAD,
-        "repetitions": repetitions,
-        "repeat": Repeats(times, times),
-        "compute": False,
-        "interval": 0,
-    }
+def _counted(batch: int, repetitions: int, times: int) -> Settings:
+    return Settings.model_construct(
+        batch=batch,
+        repetitions=repetitions,
+        repeat=Repeats(times, times),
+        compute=False,
+        interval=0,
+    )

@@ -7,23 +7,38 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, model_validator
 from pydantic_core import core_schema
 
 from ..base import quantities
 
 
 class Strict(BaseModel):
-    """A mapping whose keys are all known and whose values are not converted."""
+    """A mapping whose keys are all known and whose values are not converted.
+
+    A key that has a default here has it always; one that is None is not given, or has no effect.
+    """
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
-    def given(self) -> dict[str, Any]:
-        """The keys that the user wrote, with a value (`key: null` is not one)."""
-        values = {name: getattr(self, name) for name in self.model_fields_set}
-        return {
-            name: values[name] for name in type(self).model_fields if values.get(name) is not None
-        }
+    @model_validator(mode="before")
+    @classmethod
+    def _without_null(cls, value: object) -> object:
+        """`key: null` is a key that is not given."""
+        if not isinstance(value, dict):
+            return value
+        optional = {name for name, field in cls.model_fields.items() if not field.is_required()}
+        return {k: item for k, item in value.items() if item is not None or k not in optional}
+
+    def given(self) -> dict[str, object]:
+        """The keys that the user wrote, in the models' order."""
+        wrote = self.model_fields_set
+        return {name: value for name, value in self.in_effect().items() if name in wrote}
+
+    def in_effect(self) -> dict[str, object]:
+        """The keys that have a value, the user's or a default."""
+        values = {name: getattr(self, name) for name in type(self).model_fields}
+        return {name: value for name, value in values.items() if value is not None}
 
 
 SINGULAR = (

@@ -3,17 +3,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import product
-from typing import Any
+from typing import TypeVar
 
 from ..base.errors import ConfigurationError
 from ..base.model import SCHEDULE, WAITING, Load
 from ..base.source import Document, KeyPath
 from ..base.words import listed
 from . import hpcc, profiles, settings, steps
-from .settings import Values
+from .kinds import Strict
+from .options import DpdkOptions, VerbsOptions
+from .rules import (
+    DPDK_RULES,
+    OPERATIONS,
+    VERBS_RULES,
+    operation_of,
+    option_defaults,
+    without_effect,
+)
+from .schema import Pattern, ResolvedSettings
+
+Options = TypeVar("Options", bound=Strict)
 
 
 @dataclass(frozen=True)
@@ -24,16 +36,16 @@ class ResolvedTest:
     networks: tuple[str, ...]
     together: bool
     transport: str
-    values: Values  # all settings; defaults that depend on a swept key are still open
-    sweep: dict[str, list[Any]]
+    values: ResolvedSettings  # defaults that depend on a swept key are still open
+    sweep: Mapping[str, Sequence[object]]
     ports: int  # of its (smallest) network
     frame_max: int  # of its ports, untagged; 0: unknown
     smallest_queue_bytes: int | None  # of its network; None: unknown
 
     @property
-    def pattern(self) -> str:
+    def pattern(self) -> Pattern:
         """The pattern's name."""
-        return str(self.values["pattern"])
+        return self.values.pattern
 
 
 @dataclass(frozen=True)
@@ -41,15 +53,15 @@ class Point:
     """One setting of everything."""
 
     test: ResolvedTest
-    values: Values
+    values: ResolvedSettings
     ranks: int | None  # None: all ports
     sizes: tuple[int, ...]
     load: Load
-    swept: Values  # the part of `values` that the sweep chose
+    swept: Mapping[str, object]  # what the sweep chose, by key
     share: hpcc.HpccMeasurement | None = None  # of a suite: which of its measurements
 
     @property
-    def pattern(self) -> str:
+    def pattern(self) -> Pattern:
         """The pattern's name: of a suite, the one that this measurement uses."""
         return self.share.pattern if self.share else self.test.pattern
 
@@ -65,130 +77,141 @@ def points(test: ResolvedTest) -> Iterator[Point]:
     yield from (point for _, point in sorted(found, key=lambda item: item[0]))
 
 
-def _combinations(test: ResolvedTest) -> list[Values]:
+def _combinations(test: ResolvedTest) -> list[dict[str, object]]:
     """The sweep's points without keys that change nothing there, each once."""
-    found: dict[str, Values] = {}
+    found: dict[str, dict[str, object]] = {}
     for chosen in product(*test.sweep.values()):
         point = dict(zip(test.sweep, chosen, strict=True))
-        idle = settings.without_effect(
-            settings.assigned(test.values, point), test.pattern, test.transport
-        )
+        idle = without_effect(settings.assigned(test.values, point), test.pattern, test.transport)
         point = {key: value for key, value in point.items() if not _is_idle(key, idle)}
         found.setdefault(repr(point), point)
     return list(found.values())
 
 
-def _is_idle(key: str, idle: dict[str, str]) -> bool:
+def _is_idle(key: str, idle: Mapping[str, str]) -> bool:
     return key in idle or settings.head(key) in idle
 
 
-def _at(test: ResolvedTest, combination: Values) -> Values:
+def _at(test: ResolvedTest, combination: Mapping[str, object]) -> ResolvedSettings:
     """All settings at one point of the sweep, idle ones left out."""
-    values = settings.assigned(test.values, combination)
-    idle = settings.without_effect(values, test.pattern, test.transport)
-    values = {key: value for key, value in values.items() if key not in idle}
-    if "scatter" in values:
-        values["scatter"] = profiles.SCATTER | values["scatter"]
-    values.setdefault("traffic", steps.traffic(test.pattern, values))
-    if test.pattern != steps.COMPOSITE:
-        values.setdefault("interval", profiles.interval_ns(values.get("window")))
-    if "dpdk" in values:
-        kept = {key: v for key, v in values["dpdk"].items() if f"dpdk.{key}" not in idle}
-        if "dpdk.catch_up" not in idle:
-            frames = profiles.catch_up(test.smallest_queue_bytes, values["traffic"])
-            kept = {"catch_up": frames} | kept
-        values["dpdk"] = profiles.frame_options(kept) | kept
-        if settings.carries_messages("dpdk", values["traffic"]):
-            if _lacks_sizes(test, values):
-                values["message_sizes"] = [profiles.DEFAULT_MESSAGE_BYTES]
-        elif not any(form in values for form in settings.FAMILIES[2]):
-            values["frame_sizes"] = profiles.frame_sizes(
-                values["profile"], values["dpdk"], test.frame_max
-            )
-    if "udp" in values:
-        values["udp"] = {
-            "catch_up": profiles.catch_up(test.smallest_queue_bytes, values["traffic"]),
-            **{key: v for key, v in values["udp"].items() if f"udp.{key}" not in idle},
-        }
-        if settings.carries_messages("udp", values["traffic"]):
-            if _lacks_sizes(test, values):
-                values["message_sizes"] = [profiles.UDP_MESSAGE_BYTES]
-        elif not any(form in values for form in settings.FAMILIES[2]):
-            values["frame_sizes"] = profiles.frame_sizes(
-                values["profile"], profiles.UDP_HEADER, test.frame_max
-            )
-    if "verbs" in values:
-        kept = {key: v for key, v in values["verbs"].items() if f"verbs.{key}" not in idle}
-        values["verbs"] = profiles.verbs_options(kept) | kept
-        if _lacks_sizes(test, values):
-            values["message_sizes"] = [_message_bytes(values["verbs"], test.frame_max)]
+    given = settings.assigned(test.values, combination)
+    idle = without_effect(given, test.pattern, test.transport)
+    # A suite's measurements replace some that a test always has.
+    changes: dict[str, object] = dict.fromkeys(
+        key
+        for key in idle
+        if "." not in key and not ResolvedSettings.model_fields[key].is_required()
+    )
+    traffic = steps.traffic(test.pattern, given) if "traffic" in idle else given.traffic
+    changes["traffic"] = traffic
+    for name in settings.NESTED:
+        options = getattr(given, name)
+        lost = [key.partition(".")[2] for key in idle if key.startswith(f"{name}.")]
+        if options is not None and lost and name not in idle:
+            changes[name] = options.model_copy(update=dict.fromkeys(lost))
+    values = given.model_copy(update=changes)
+    if test.pattern != steps.COMPOSITE and values.interval is None:
+        values = values.model_copy(update={"interval": profiles.interval_ns(values.window)})
+    frames = profiles.catch_up(test.smallest_queue_bytes, traffic)
+    late = {} if f"{test.transport}.catch_up" in idle else {"catch_up": frames}
+    if values.dpdk is not None:
+        dpdk = _completed(values.dpdk, late | option_defaults(DPDK_RULES, values.dpdk))
+        return values.model_copy(update={"dpdk": dpdk} | _frame_sizes(test, values, dpdk))
+    if values.udp is not None:
+        udp = _completed(values.udp, late)
+        sizes = _frame_sizes(test, values, profiles.UDP_HEADER)
+        return values.model_copy(update={"udp": udp} | sizes)
+    if values.verbs is not None:
+        operation: dict[str, object] = {"operation": operation_of(values.verbs)}
+        operation |= option_defaults(VERBS_RULES, values.verbs)
+        verbs = _completed(values.verbs, operation)
+        sizes = _message_sizes(test, values, profiles.verbs_message_bytes(verbs, test.frame_max))
+        return values.model_copy(update={"verbs": verbs} | sizes)
     return values
 
 
-def _lacks_sizes(test: ResolvedTest, values: Values) -> bool:
-    """Whether messages' sizes are the default's to choose."""
-    given = any(form in values for form in settings.FAMILIES[3])
-    return not given and "scatter" not in values and test.pattern not in steps.SIZELESS
+def _completed(options: Options, defaults: Mapping[str, object]) -> Options:
+    """Options with the defaults of those that nobody gave."""
+    return options.model_copy(
+        update={key: value for key, value in defaults.items() if getattr(options, key) is None}
+    )
 
 
-def _message_bytes(verbs: Values, frame_max: int) -> int:
-    if verbs["service"] == "ud":
-        return profiles.datagram_bytes(verbs, frame_max)
-    return profiles.DEFAULT_MESSAGE_BYTES
+def _frame_sizes(
+    test: ResolvedTest, values: ResolvedSettings, header: DpdkOptions
+) -> dict[str, object]:
+    """The sizes of a transport of frames that nobody gave: frames', or messages'."""
+    if settings.carries_messages(test.transport, values.traffic):
+        datagram = values.udp is not None
+        each = profiles.UDP_MESSAGE_BYTES if datagram else profiles.DEFAULT_MESSAGE_BYTES
+        return _message_sizes(test, values, each)
+    if settings.form_of(values, settings.FRAMES):
+        return {}
+    return {"frame_sizes": profiles.frame_sizes(values.profile, header, test.frame_max)}
+
+
+def _message_sizes(
+    test: ResolvedTest, values: ResolvedSettings, each_bytes: int
+) -> dict[str, object]:
+    """The size of messages, where it is the default's to choose."""
+    given = settings.form_of(values, settings.MESSAGES) or values.scatter is not None
+    if given or test.pattern in steps.SIZELESS:
+        return {}
+    return {"message_sizes": [each_bytes]}
 
 
 def _axes(
-    test: ResolvedTest, values: Values, swept: Values
+    test: ResolvedTest, values: ResolvedSettings, swept: Mapping[str, object]
 ) -> Iterator[tuple[tuple[int, ...], Point]]:
     """The points of one combination of the sweep, each with its place on the axes."""
-    ranks = values.get("ranks") or [None]
+    ranks: Sequence[int | None] = values.ranks or [None]
     # Messages there and back have no load: the next one begins when the last is back.
-    loads = settings.axis(values, "load", "loads") or [Load(percent=100.0)]
+    loads = settings.axis(values.load, values.loads) or [Load(percent=100.0)]
     if test.pattern == steps.COMPOSITE:
         for i, count in enumerate(ranks):
-            for j, share in enumerate(hpcc.shares(count or test.ports, values.get("count"))):
-                point = Point(test, values | share.values, count, (share.size,), loads[0], swept)
-                yield (i, j, 0), replace(point, share=share)
+            for j, share in enumerate(hpcc.shares(count or test.ports, values.count)):
+                own = settings.merge(values, share.values)
+                yield (i, j, 0), Point(test, own, count, (share.size,), loads[0], swept, share)
         return
-    axes = [list(enumerate(axis)) for axis in (ranks, _sizes(test, values), loads)]
-    for (i, count), (j, sizes), (k, load) in product(*axes):
+    axes = product(enumerate(ranks), enumerate(_sizes(test, values)), enumerate(loads))
+    for (i, count), (j, sizes), (k, load) in axes:
         yield (i, j, k), Point(test, values, count, sizes, load, swept)
 
 
-def _sizes(test: ResolvedTest, values: Values) -> list[tuple[int, ...]]:
-    if "scatter" in values:
-        return [(values["scatter"]["sizes"][1],)]
+def _sizes(test: ResolvedTest, values: ResolvedSettings) -> list[tuple[int, ...]]:
+    if values.scatter is not None:
+        return [(values.scatter.sizes[1],)]
     if test.pattern in steps.SIZELESS:
         return [(0,)]
-    if settings.carries_messages(test.transport, values["traffic"]):
-        found = settings.axis(values, "message_size", "message_sizes") or []
-    elif "imix" in values:
-        return [values["imix"]]
+    if settings.carries_messages(test.transport, values.traffic):
+        found = settings.axis(values.message_size, values.message_sizes)
+    elif values.imix is not None:
+        return [values.imix]
     else:
-        found = settings.axis(values, "frame_size", "frame_sizes") or []
-    return [(size,) for size in found]
+        found = settings.axis(values.frame_size, values.frame_sizes)
+    return [(size,) for size in found or ()]
 
 
 def frame_limits(point: Point, document: Document) -> None:
     """Refuses frame sizes that the kind of header or the ports can't have."""
-    if settings.carries_messages(point.test.transport, point.values["traffic"]):
+    if settings.carries_messages(point.test.transport, point.values.traffic):
         if point.test.transport == "udp" and max(point.sizes) > profiles.UDP_MESSAGE_MOST:
-            form = next((form for form in settings.FAMILIES[3] if form in point.values), "scatter")
+            form = settings.form_of(point.values, settings.MESSAGES) or "scatter"
             raise document.problem(
                 place(point, form, document),
                 f"a message of udp is one datagram: at most {profiles.UDP_MESSAGE_MOST} bytes",
             )
         return
-    dpdk = point.values.get("dpdk", profiles.UDP_HEADER)
+    dpdk = point.values.dpdk or profiles.UDP_HEADER
     least = profiles.smallest_frame(dpdk)
-    tagged = dpdk.get("vlan") is not None
+    tagged = dpdk.vlan is not None
     most = point.test.frame_max + (profiles.VLAN_TAG if tagged else 0)
     for size in point.sizes:
         if size < least:
             raise _size_problem(
                 point,
                 document,
-                f"a frame of {size} bytes holds no {dpdk['header']} header"
+                f"a frame of {size} bytes holds no {dpdk.header} header"
                 f"{' with a VLAN tag' if tagged else ''} and signature: at least {least}",
             )
         if point.test.frame_max and size > most:
@@ -202,86 +225,79 @@ def frame_limits(point: Point, document: Document) -> None:
 
 def verbs_limits(point: Point, document: Document) -> None:
     """Refuses combinations of verbs' options, and messages, that no device can have."""
-    if point.test.transport != "verbs":
+    verbs = point.values.verbs
+    if verbs is None:
         return
-    verbs = point.values["verbs"]
-    service, operation = verbs["service"], verbs["operation"]
-    possible = settings.OPERATIONS[service]
+    service, operation = verbs.service, operation_of(verbs)
+    possible = OPERATIONS[service]
     if operation not in possible:
         key = "verbs.operation" if _stands(point, "verbs.operation", document) else "verbs.service"
         raise document.problem(
             place(point, key, document),
             f"service {service} has no operation {operation}: it can {listed(possible)}",
         )
-    if verbs["connect"] == "cm" and service != "rc":
+    if verbs.connect == "cm" and service != "rc":
         raise document.problem(
             place(point, "verbs.connect", document),
             f"cm connects service rc, not {service}: leave it at exchange",
         )
-    if point.values.get("forward") and service != "rc":
+    if point.values.forward and service != "rc":
         raise document.problem(
             place(point, "forward", document),
             f"a chain is forwarded over service rc only: what {service} loses could not be sent on",
         )
-    if verbs.get("signal_every", 1) > verbs["depth"]:
+    if (verbs.signal_every or 1) > verbs.depth:
         raise document.problem(
             place(point, "verbs.signal_every", document),
-            f"{verbs['signal_every']} is more than the depth of {verbs['depth']} messages: the "
+            f"{verbs.signal_every} is more than the depth of {verbs.depth} messages: the "
             "queue would fill before one of them completes",
         )
-    _path_mtu_limits(point, document)
-
-
-# Options of which there may be many of something, but not where messages wait for each other.
-_ONE_WAY = {"tcp": ("streams_per_flow", "stream"), "verbs": ("queue_pairs", "queue pair")}
+    _path_mtu_limits(point, verbs, document)
 
 
 def waiting_limits(point: Point, document: Document) -> None:
     """Refuses ways that messages which wait for each other don't go, as the node would."""
-    transport, traffic = point.test.transport, point.values["traffic"]
-    if traffic not in WAITING or transport not in _ONE_WAY:
+    tcp, verbs, traffic = point.values.tcp, point.values.verbs, point.values.traffic
+    if traffic not in WAITING:
         return
     what = "a step's message" if traffic == SCHEDULE else "a ping-pong message"
-    options, (key, noun) = point.values[transport], _ONE_WAY[transport]
-    if options[key] > 1:
-        raise document.problem(
-            place(point, f"{transport}.{key}", document),
-            f"{what} goes by one {noun}, not {options[key]}: leave it out here",
-        )
-    if options.get("zero_copy"):
+    many = {
+        "tcp.streams_per_flow": ("stream", tcp.streams_per_flow if tcp else 1),
+        "verbs.queue_pairs": ("queue pair", verbs.queue_pairs if verbs else 1),
+    }
+    for key, (noun, count) in many.items():
+        if count > 1:
+            raise document.problem(
+                place(point, key, document),
+                f"{what} goes by one {noun}, not {count}: leave it out here",
+            )
+    if tcp is not None and tcp.zero_copy:
         raise document.problem(
             place(point, "tcp.zero_copy", document), f"{what} is copied: leave it out here"
         )
-    if transport == "verbs" and traffic == SCHEDULE:
-        _steps_operation(point, document)
-
-
-def _steps_operation(point: Point, document: Document) -> None:
-    verbs = point.values["verbs"]
-    if verbs["service"] != "rc":
-        key = "service"
-    elif verbs["operation"] != "send":
-        key = "operation"
-    else:
+    if verbs is None or traffic != SCHEDULE:
         return
-    raise document.problem(
-        place(point, f"verbs.{key}", document),
-        f"the messages of steps go by service rc and operation send, not by {verbs[key]}",
-    )
+    asked = {"service": (verbs.service, "rc"), "operation": (operation_of(verbs), "send")}
+    for key, (found, needed) in asked.items():
+        if found != needed:
+            raise document.problem(
+                place(point, f"verbs.{key}", document),
+                f"the messages of steps go by service rc and operation send, not by {found}",
+            )
 
 
-def _path_mtu_limits(point: Point, document: Document) -> None:
-    verbs, frame_max = point.values["verbs"], point.test.frame_max
+def _path_mtu_limits(point: Point, verbs: VerbsOptions, document: Document) -> None:
+    frame_max = point.test.frame_max
     carried = profiles.largest_path_mtu(frame_max) if frame_max else profiles.PATH_MTUS[-1]
-    mtu = verbs.get("mtu", carried)
+    mtu = verbs.mtu or carried
     if mtu > carried:
         raise document.problem(
             place(point, "verbs.mtu", document),
             f"{mtu} bytes and RoCE's headers do not fit the ports' MTU of "
             f"{frame_max - profiles.ETHERNET_HEADER_FCS}: at most {carried}",
         )
-    if verbs["service"] == "ud" and max(point.sizes) > mtu:
-        form = next((form for form in settings.FAMILIES[3] if form in point.values), "verbs")
+    if verbs.service == "ud" and max(point.sizes) > mtu:
+        form = settings.form_of(point.values, settings.MESSAGES) or "verbs"
         raise document.problem(
             place(point, form, document),
             f"a message of {max(point.sizes)} bytes is more than service ud sends: one packet, at "
@@ -290,7 +306,7 @@ def _path_mtu_limits(point: Point, document: Document) -> None:
 
 
 def _size_problem(point: Point, document: Document, text: str) -> ConfigurationError:
-    form = next((form for form in settings.FAMILIES[2] if form in point.values), "frame_sizes")
+    form = settings.form_of(point.values, settings.FRAMES) or "frame_sizes"
     return document.problem(place(point, form, document), text)
 
 

@@ -3,13 +3,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from ..base import transports
 from ..base.model import WAITING, Load, Repeats, Site
-from . import settings
-from .steps import COMPOSITE, FUNCTIONS, KERNELS, SKEWED
+from .kinds import Strict
+from .options import DpdkOptions, TcpOptions, UdpOptions, VerbsOptions
+from .rules import PARAMETERS
+from .schema import BurstOptions, LatencyOptions, Pattern, Profile, ResolvedSettings, Settings
+from .settings import NESTED
 
 _MS = 1_000_000
 _S = 1_000_000_000
@@ -19,12 +22,10 @@ _WIDTH = 0.02  # of the confidence interval, as a share of the mean
 RFC2544_SIZES = (64, 128, 256, 512, 1024, 1280, 1518)  # RFC 2544, section 9.1
 JUMBO_SIZE = 9018
 DEFAULT_MESSAGE_BYTES = 64 * 1024
-DEFAULT_RINGS = 10
-DEFAULT_DRAWS = 40
 
 
 @dataclass(frozen=True)
-class Profile:
+class ProfileTimes:
     """How long and how often a test runs, and with which frames."""
 
     warmup_ns: int
@@ -36,74 +37,16 @@ class Profile:
     jumbo: bool = False  # JUMBO_SIZE too where the MTU allows
 
 
-PROFILES = {
-    "quick": Profile(_S // 2, _S // 2, 2 * _S, 2 * _S, Repeats(1, 1), (1518,)),
-    "standard": Profile(_S, 3 * _S, 5 * _S, 5 * _S, Repeats(3, 10, _WIDTH), (64, 1518)),
-    "acceptance": Profile(
+PROFILES: Mapping[Profile, ProfileTimes] = {
+    "quick": ProfileTimes(_S // 2, _S // 2, 2 * _S, 2 * _S, Repeats(1, 1), (1518,)),
+    "standard": ProfileTimes(_S, 3 * _S, 5 * _S, 5 * _S, Repeats(3, 10, _WIDTH), (64, 1518)),
+    "acceptance": ProfileTimes(
         2 * _S, 2 * _S, 60 * _S, 30 * _S, Repeats(5, 30, _WIDTH), RFC2544_SIZES, jumbo=True
     ),
 }
 
-# Salmon's experiment: about as many messages a rank, over the sizes of the paper's figures.
-SCATTER: dict[str, Any] = {"partners": "fixed", "sizes": (4, 1 << 20), "count": 250, "compute": 0.0}
-
-# One burst of the longest that every switch should hold (RFC 2544, section 21).
-BURST: dict[str, Any] = {"frames": 1024, "gap": 0, "count": 1}
-
-_MESH = {"directions": "forward", "rotate": False, "load_of": "senders"}
-# What a pattern is when only its name is given.
-PATTERN_DEFAULTS: dict[str, dict[str, Any]] = {
-    "chain": {"forward": False},
-    "pairs": {"partners": "neighbours", "directions": "both"},
-    "aapc": {"order": "shift", "sync": "barrier"},
-    "ring": {
-        "natural": True,
-        "count": DEFAULT_RINGS,
-        "directions": "both",
-        "random_generator": "uniform",
-    },
-    "random": {"degree": 1, "count": DEFAULT_DRAWS},
-    "full_mesh": {},
-    "incast": {"receivers": 1, **_MESH},
-    "fanout": {"senders": 1, **_MESH},
-    "partial_mesh": _MESH,
-    "head_of_line": {"receivers": 2, "rotate": False},
-    "flows": {},
-    **{
-        name: ({"algorithm": words[0]} if words else {}) | ({"skew": 0} if name in SKEWED else {})
-        for name, words in FUNCTIONS.items()
-    },
-    **KERNELS,
-    COMPOSITE: {},
-}
-
 # Of what goes by steps: repetitions without anything between them, nothing checked.
-STEP_DEFAULTS: dict[str, Any] = {"compute": False, "batch": 1}
-
-# Options that always mean something; those below depend on the header.
-_DPDK = {"header": "l2", "burst": 32}
-_UDP = {"dscp": 0, "ttl": 64, "udp_sources_per_flow": 1}
-_ADDRESSES = {"address_block": 0, "learning_rate": 1000}
-OPTION_DEFAULTS: dict[str, dict[str, Any]] = {
-    "dpdk": _DPDK,
-    "tcp": {"streams_per_flow": 1, "nodelay": True, "zero_copy": False},
-    "udp": {"burst": 32},
-    "verbs": {
-        "service": "rc",
-        "depth": 128,
-        "queue_pairs": 1,
-        "service_level": 0,
-        "traffic_class": 0,
-        "pkey_index": 0,
-        "completion": "auto",
-        "connect": "exchange",
-        "reuse": 64,
-    },
-}
-# Those that depend on the service and the operation; what is left out the node chooses by its
-# device: inline, signal_every, mtu, gid_index.
-ACKNOWLEDGED_DEFAULTS = {"retry": 6, "rnr_retry": 6, "timeout": 14}
-WRITE_DEFAULTS = {"immediate": True}
+STEP_DEFAULTS = Settings.model_construct(compute=False, batch=1)
 
 # The path MTUs of RDMA, and what a packet may need of an Ethernet MTU beside its payload: GRH, UDP,
 # BTH, the largest extended headers and ICRC (as Linux counts them: iboe_get_mtu).
@@ -114,58 +57,63 @@ ETHERNET_HEADER_FCS = 18
 
 # A lab's TCP is the same on every machine, whatever its kernel likes. All its clocks are one: flows
 # of the same rate would keep their phases, and full queues would always drop the same ones.
-_LAB_OPTIONS: dict[str, dict[str, Any]] = {
-    "dpdk": {"dither": 1},
-    "tcp": {"congestion": "cubic"},
-    "udp": {"dither": 1},
+_LAB_OPTIONS: Mapping[str, Strict] = {
+    "dpdk": DpdkOptions.model_construct(dither=1),
+    "tcp": TcpOptions(congestion="cubic"),
+    "udp": UdpOptions.model_construct(dither=1),
 }
-_SITE_OPTIONS: dict[str, dict[str, Any]] = {"dpdk": {"dither": 0}, "udp": {"dither": 0}}
+_SITE_OPTIONS: Mapping[str, Strict] = {
+    "dpdk": DpdkOptions.model_construct(dither=0),
+    "udp": UdpOptions.model_construct(dither=0),
+}
 # An emulated machine stands still for longer than a network ever would: a second, not 67 ms.
-_GUEST_OPTIONS: dict[str, dict[str, Any]] = {"verbs": {"timeout": 18}}
+_GUEST_OPTIONS: Mapping[str, Strict] = {"verbs": VerbsOptions(timeout=18)}
 
 # Smallest frames that hold headers and signature (DESIGN 6), untagged and with a VLAN tag.
 SMALLEST_FRAME = {"l2": (64, 64), "ipv4-udp": (64, 68), "ipv6-udp": (84, 88)}
 VLAN_TAG = 4
 
 
-def profile_name(site: Site) -> str:
+def profile_name(site: Site) -> Profile:
     """The profile of a user who names none."""
     return "quick" if site.launch == "lab" else "standard"
 
 
-def defaults(site: Site, pattern: str, transport: str, profile: str) -> dict[str, Any]:
+def defaults(site: Site, pattern: Pattern, transport: str, profile: Profile) -> ResolvedSettings:
     """Every setting of a test that does not depend on its other settings."""
     chosen, backs_off = PROFILES[profile], transports.of(transport).byte_stream
-    return {
-        "profile": profile,
-        "repeat": chosen.repeat,
-        "warmup": chosen.tcp_warmup_ns if backs_off else chosen.warmup_ns,
-        "window": chosen.aapc_window_ns if pattern == "aapc" else chosen.window_ns,
-        "cooldown": 100 * _MS,
-        "traffic": "stream",
-        "transfer_size": 1 << 20,
-        "burst": dict(BURST),
-        "loads": [default_load(site, transport)],
-        "connectivity_check": True,
-        "flood_limit": 1000,
-        "seed": 1,
-        "latency": {"probes": "auto", "one_way": "auto"},
-        **_drain(site),
-        **({"message_sizes": [DEFAULT_MESSAGE_BYTES]} if transport == "tcp" else {}),
-        **PATTERN_DEFAULTS[pattern],
-        transport: _options(site, transport),
-    }
+    silence_ns = 300 * _MS  # longer than the longest queue: a deep buffer's on a site
+    if site.queueing_s:
+        silence_ns = (round(site.queueing_s * 1000) + 100) * _MS
+    settings = ResolvedSettings.model_construct(
+        pattern=pattern,
+        profile=profile,
+        repeat=chosen.repeat,
+        warmup=chosen.tcp_warmup_ns if backs_off else chosen.warmup_ns,
+        window=chosen.aapc_window_ns if pattern == "aapc" else chosen.window_ns,
+        cooldown=100 * _MS,
+        traffic="stream",
+        transfer_size=1 << 20,
+        burst=BurstOptions(),
+        loads=[default_load(site, transport)],
+        connectivity_check=True,
+        flood_limit=1000,
+        seed=1,
+        latency=LatencyOptions(),
+        drain_timeout=silence_ns,
+        drain_max=max(3 * _S, 4 * silence_ns),
+        message_sizes=[DEFAULT_MESSAGE_BYTES] if backs_off else None,
+    )
+    by_site = _LAB_OPTIONS if site.launch == "lab" else _SITE_OPTIONS
+    options = by_site.get(transport) or NESTED[transport]()
+    if site.guests and transport in _GUEST_OPTIONS:
+        options = options.model_copy(update=_GUEST_OPTIONS[transport].given())
+    return settings.model_copy(update={**PARAMETERS[pattern], transport: options})
 
 
 TCP_TRANSFER_DRAIN = 30 * _S
 """How long a transfer may stand still: TCP waits 0.2 s and twice as long after each further loss of
 the same segment (RFC 6298), so five of them on a crowded link are 13 s of silence."""
-
-
-def _options(site: Site, transport: str) -> dict[str, Any]:
-    by_site = _LAB_OPTIONS if site.launch == "lab" else _SITE_OPTIONS
-    by_machine = _GUEST_OPTIONS.get(transport, {}) if site.guests else {}
-    return OPTION_DEFAULTS[transport] | by_site.get(transport, {}) | by_machine
 
 
 CATCH_UP_FRAMES = 8
@@ -195,32 +143,9 @@ def default_load(site: Site, transport: str) -> Load:
     return Load(percent=95.0 if site.launch == "lab" else 99.98)
 
 
-def _drain(site: Site) -> dict[str, int]:
-    """Silence longer than the longest queue: known in a lab, a deep buffer's on a site."""
-    silence_ns = 300 * _MS
-    if site.queueing_s:
-        silence_ns = (round(site.queueing_s * 1000) + 100) * _MS
-    return {"drain_timeout": silence_ns, "drain_max": max(3 * _S, 4 * silence_ns)}
-
-
 def interval_ns(window_ns: int | None) -> int:
     """A second, as far as the window has one; a transfer's has no fixed length."""
     return 0 if window_ns is not None and window_ns < _S else _S
-
-
-def frame_options(dpdk: dict[str, Any]) -> dict[str, Any]:
-    """The defaults of dpdk's options that have an effect beside those that are given."""
-    options = dict(_UDP) if dpdk["header"] != "l2" else {}
-    options |= {"pcp": 0} if dpdk.get("vlan") is not None else {}
-    return options | (_ADDRESSES if dpdk.get("addresses", 1) > 1 else {})
-
-
-def verbs_options(verbs: dict[str, Any]) -> dict[str, Any]:
-    """The defaults of verbs' options that its service and operation have."""
-    operation = settings.operation_of(verbs)
-    options: dict[str, Any] = {"operation": operation}
-    options |= ACKNOWLEDGED_DEFAULTS if verbs["service"] == "rc" else {}
-    return options | (WRITE_DEFAULTS if operation == "write" else {})
 
 
 def largest_path_mtu(frame_max: int) -> int:
@@ -229,28 +154,30 @@ def largest_path_mtu(frame_max: int) -> int:
     return max((mtu for mtu in PATH_MTUS if mtu <= room), default=PATH_MTUS[0])
 
 
-def datagram_bytes(verbs: dict[str, Any], frame_max: int) -> int:
-    """The message size of service ud when none is given: one packet that surely fits."""
+def verbs_message_bytes(verbs: VerbsOptions, frame_max: int) -> int:
+    """A message's size when none is given; of service ud one packet that surely fits."""
+    if verbs.service != "ud":
+        return DEFAULT_MESSAGE_BYTES
     usual = frame_max or _USUAL_ETHERNET_MTU + ETHERNET_HEADER_FCS
-    return int(verbs.get("mtu") or largest_path_mtu(usual))
+    return verbs.mtu or largest_path_mtu(usual)
 
 
-def smallest_frame(dpdk: dict[str, Any]) -> int:
+def smallest_frame(dpdk: DpdkOptions) -> int:
     """The smallest frame of a kind of header."""
-    return SMALLEST_FRAME[dpdk["header"]][1 if dpdk.get("vlan") is not None else 0]
+    return SMALLEST_FRAME[dpdk.header][1 if dpdk.vlan is not None else 0]
 
 
 UDP_MESSAGE_BYTES = 32 * 1024
 UDP_MESSAGE_MOST = (
     65_000  # a datagram, less headers and signature (engine/transport/udp/pingpong.c)
 )
-UDP_HEADER: dict[str, Any] = {"header": "ipv4-udp"}  # of frames of udp, as dpdk's options say it
+UDP_HEADER = DpdkOptions(header="ipv4-udp")  # of frames of udp, as dpdk's options say it
 
 
-def frame_sizes(profile: str, dpdk: dict[str, Any], frame_max: int) -> list[int]:
+def frame_sizes(profile: Profile, dpdk: DpdkOptions, frame_max: int) -> list[int]:
     """The profile's frame sizes, as far as the header and the ports can have them."""
     chosen = PROFILES[profile]
     sizes = [*chosen.frame_sizes, *([JUMBO_SIZE] if chosen.jumbo and frame_max else [])]
     least = smallest_frame(dpdk)
-    most = (frame_max or JUMBO_SIZE) + (VLAN_TAG if dpdk.get("vlan") is not None else 0)
+    most = (frame_max or JUMBO_SIZE) + (VLAN_TAG if dpdk.vlan is not None else 0)
     return list(dict.fromkeys(max(size, least) for size in sizes if size <= most))

@@ -69,7 +69,7 @@ def group_members(model: HostSite, names: str, place: SitePlace) -> list[str]:
     return found
 
 
-def effective_reach(model: HostSite, place: SitePlace) -> dict[str, Any]:
+def effective_reach(model: HostSite, place: SitePlace) -> dict[str, object]:
     """The keys of an effective site that say how its hosts are reached."""
     for key, keys in (("ssh", model.ssh), ("slurm", model.slurm)):
         if keys is not None and model.launch != key:
@@ -81,16 +81,15 @@ def effective_reach(model: HostSite, place: SitePlace) -> dict[str, Any]:
     return {}
 
 
-def _slurm(keys: Slurm, place: SitePlace) -> dict[str, Any]:
-    given = keys.given()
-    for option in given.get("options", []):
+def _slurm(keys: Slurm, place: SitePlace) -> dict[str, object]:
+    for option in keys.options or ():
         if option == "-Q" or (option.startswith("--qu") and "--quiet".startswith(option)):
             where = ("slurm", "options")
             raise place.problem(where, f"{option} hides the allocation's number, which is needed")
-    return given
+    return keys.given()
 
 
-def _ssh(keys: Ssh, place: SitePlace) -> dict[str, Any]:
+def _ssh(keys: Ssh, place: SitePlace) -> dict[str, object]:
     given = keys.given()
     given["timeout"] = quantities.DURATION.text(keys.timeout or TIMEOUT_NS)
     if keys.options:
@@ -99,9 +98,9 @@ def _ssh(keys: Ssh, place: SitePlace) -> dict[str, Any]:
             if name.casefold() in ours:
                 where = ("ssh", "options", name)
                 raise place.problem(where, "is not for the site to say: nodes need it as it is")
-    for name in ("config", "topology"):
-        if name in given:
-            given[name] = str(place.file(("ssh", name), given[name]))
+    for key, file in (("config", keys.config), ("topology", keys.topology)):
+        if file is not None:
+            given[key] = str(place.file(("ssh", key), file))
     return {"engine": ENGINE, "privilege": "none", "fanout": FANOUT} | given
 
 

@@ -22,7 +22,8 @@ from .point import ResolvedTest
 from .profiles import profile_name
 from .reach import leave_out
 from .resolve import resolve
-from .schema import Configuration, Settings
+from .rules import ALL_PARAMETERS
+from .schema import PATTERNS, Configuration, Settings
 from .sites import load_site
 from .suites import parameters_of
 from .validate import validate
@@ -195,9 +196,8 @@ def _required(values: dict[str, Any], path: KeyPath, document: Document) -> dict
 
 def _where(key: str, value: Any, path: KeyPath, document: Document) -> Any:
     """A value of `where`, as the judge compares it; a list holds where one of its values does."""
-    parameters = {name for names in settings.PATTERN_KEYS.values() for name in names}
-    if key not in _WHERE_KEYS and key not in parameters:
-        keys = [*_WHERE_KEYS, *sorted(parameters)]
+    if key not in _WHERE_KEYS and key not in ALL_PARAMETERS:
+        keys = [*_WHERE_KEYS, *sorted(ALL_PARAMETERS)]
         raise document.problem(path, unknown_key(key, keys, said=True))
     if isinstance(value, list):
         return [_where(key, item, path, document) for item in value]
@@ -214,7 +214,7 @@ def _where_value(key: str, value: Any) -> Any:
     if key in ("size", "frame_size", "message_size"):
         return quantities.size_bytes(value)
     if key in ("pattern", "transport"):
-        words = list(settings.PATTERN_KEYS if key == "pattern" else NAMES)
+        words = list(PATTERNS if key == "pattern" else NAMES)
         if value not in words:
             raise ValueError(invalid(value, words))
     return value

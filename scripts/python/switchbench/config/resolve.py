@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
-from typing import Any
 
 from ..base import transports
 from ..base.model import Port, Site
@@ -22,13 +21,15 @@ from . import profiles, settings, steps, suites
 from .amount import refuse_many, trials_of
 from .flow_file import FlowLine, read_flows
 from .point import ResolvedTest
-from .schema import Configuration, Settings
-from .settings import Values
+from .rules import without_effect
+from .schema import Configuration, Pattern, Settings, Transport
 from .validate import validate_value
 
 # What runs when a configuration has no tests: every pattern as it comes.
-ALL_PATTERNS = ("chain", "pairs", "aapc", "ring")
-SUITE_PATTERNS = ("pairs",)  # ... and when it has a suite: RFC 2544's both directions
+ALL_PATTERNS: tuple[Pattern, ...] = ("chain", "pairs", "aapc", "ring")
+SUITE_PATTERNS: tuple[Pattern, ...] = (
+    "pairs",
+)  # ... and when it has a suite: RFC 2544's both directions
 FREE_SUITE = "ndr-pdr"  # whose patterns its user may choose
 
 
@@ -37,7 +38,7 @@ class _Entry:
     """One of the user's tests and where it stands."""
 
     path: KeyPath
-    own: Values
+    own: Settings
 
 
 def resolve(document: Document, model: Configuration, site: Site) -> list[ResolvedTest]:
@@ -59,30 +60,32 @@ def resolve(document: Document, model: Configuration, site: Site) -> list[Resolv
     return tests
 
 
-def _layer(model: Settings, path: KeyPath, document: Document) -> Values:
+def _layer(model: Settings, path: KeyPath, document: Document) -> Settings:
     """The settings given in one mapping; two forms of the same setting are refused."""
-    values = {key: value for key, value in model.given().items() if key in Settings.model_fields}
+    given = model.given()
     for forms in settings.FAMILIES:
-        both = [form for form in forms if form in values]
+        both = [form for form in forms if form in given]
         if len(both) > 1:
             raise document.problem((*path, both[1]), f"stands beside {both[0]}: give one of them")
-    for name in (*settings.NESTED, "scatter"):
-        if name in values:
-            values[name] = values[name].given()
-    if isinstance(values.get("flows"), str):
-        values["flows"] = _listed_flows(values["flows"], (*path, "flows"), document)
-    plain = set(settings.flat_keys({key: v for key, v in values.items() if key != "sweep"}))
-    for key, swept in values.get("sweep", {}).items():
+    own = {key: value for key, value in given.items() if key in Settings.model_fields}
+    if isinstance(model.flows, str):
+        own["flows"] = _listed_flows(model.flows, (*path, "flows"), document)
+    values = Settings().model_copy(update=own)
+    if model.sweep is None:
+        return values
+    plain = set(settings.flat_keys(values.model_copy(update={"sweep": None})))
+    sweep: dict[str, list[object]] = {}
+    for key, swept in model.sweep.items():
         where = (*path, "sweep", key)
         if key in plain:
             raise document.problem(where, f"stands beside {key}: give one of them")
-        values["sweep"][key] = [
+        sweep[key] = [
             _swept_value(key, value, (*where, i), document) for i, value in enumerate(swept)
         ]
         word = steps.SWITCHES.get(key)
-        if word in values["sweep"][key]:
+        if word in sweep[key]:
             raise document.problem(where, f"{word} is not swept here: write one test for each")
-    return values
+    return values.model_copy(update={"sweep": sweep})
 
 
 def _listed_flows(name: str, where: KeyPath, document: Document) -> tuple[FlowLine, ...]:
@@ -93,7 +96,7 @@ def _listed_flows(name: str, where: KeyPath, document: Document) -> tuple[FlowLi
         raise document.problem(where, str(error)) from None
 
 
-def _swept_value(key: str, value: Any, where: KeyPath, document: Document) -> Any:
+def _swept_value(key: str, value: object, where: KeyPath, document: Document) -> object:
     """One value under `sweep`, checked as if it stood at its own key."""
     refusal = settings.sweep_refusal(key)
     if refusal:
@@ -107,17 +110,18 @@ def _swept_value(key: str, value: Any, where: KeyPath, document: Document) -> An
             where if location[:1] == (head,) and head in Settings.model_fields else where[:-1]
         ),
     )
-    found = getattr(model, head)
+    found: object = getattr(model, head)
     return getattr(found, tail) if dot else found
 
 
 def _entries(document: Document, model: Configuration) -> list[_Entry]:
     if model.tests is None and model.suite not in (None, FREE_SUITE):
-        return [_Entry((), {"subtest": name}) for name in suites.subtest_names(document, model)]
+        names = suites.subtest_names(document, model)
+        return [_Entry((), Settings.model_construct(subtest=name)) for name in names]
     if model.tests is None:
         every = ALL_PATTERNS if model.suite is None else SUITE_PATTERNS
         patterns = every if model.pattern is None else (model.pattern,)
-        return [_Entry((), {"pattern": name}) for name in patterns]
+        return [_Entry((), Settings.model_construct(pattern=name)) for name in patterns]
     if not model.tests:
         raise document.problem(("tests",), "is an empty list: without it, all patterns run")
     return [
@@ -132,13 +136,13 @@ class _Resolver:
 
     document: Document
     site: Site
-    top: Values
+    top: Settings
     suite: str | None
 
     def tests(self, entry: _Entry) -> Iterator[ResolvedTest]:
         """One test for each network, or several together, and transport."""
         given = settings.merge(self.top, entry.own)
-        if "pattern" not in given and "subtest" not in given:
+        if given.pattern is None and given.subtest is None:
             raise self.document.problem((*entry.path, "pattern"), "is missing: what is to be sent?")
         for networks in self._networks(entry, given):
             for transport in self._transports(entry, given, networks):
@@ -146,24 +150,25 @@ class _Resolver:
                     yield self._test(entry, values, networks, transport)
 
     def _variants(
-        self, entry: _Entry, given: Values, networks: tuple[str, ...], transport: str
-    ) -> Iterator[Values]:
+        self, entry: _Entry, given: Settings, networks: tuple[str, ...], transport: str
+    ) -> Iterator[Settings]:
         """The settings as given; of a document's suite, those of each of its matrices."""
-        if self.suite is None or "subtest" not in given:
+        if self.suite is None or given.subtest is None:
             yield given
             return
-        profile = given.get("profile") or profiles.profile_name(self.site)
+        profile = given.profile or profiles.profile_name(self.site)
         ports = self.site.networks[networks[0]]
         there = suites.Place(self.document, entry.path, ports, transport)
-        yield from suites.expanded(there, self.suite, given | {"profile": profile})
+        whole = given.model_copy(update={"profile": profile})
+        yield from suites.expanded(there, self.suite, given.subtest, whole)
 
-    def _networks(self, entry: _Entry, given: Values) -> list[tuple[str, ...]]:
+    def _networks(self, entry: _Entry, given: Settings) -> list[tuple[str, ...]]:
         """The networks of each test: one, or several together."""
-        form = next((form for form in settings.FAMILIES[0] if form in given), None)
-        if form is None:
+        form = settings.form_of(given, settings.NETWORK)
+        named = settings.axis(given.network, given.networks or given.concurrent_networks)
+        if form is None or named is None:
             return _possible_networks(given, self.site)
         where = (*entry.path, form)
-        named = [given[form]] if form == "network" else list(given[form])
         for i, name in enumerate(named):
             if name not in self.site.networks:
                 raise self.document.problem(
@@ -177,9 +182,9 @@ class _Resolver:
             raise self.document.problem(where, "needs two or more different networks")
         return [tuple(named)]
 
-    def _transports(self, entry: _Entry, given: Values, networks: tuple[str, ...]) -> list[str]:
+    def _transports(self, entry: _Entry, given: Settings, networks: tuple[str, ...]) -> list[str]:
         ports = tuple(port for name in networks for port in self.site.networks[name])
-        wanted = settings.axis(given, "transport", "transports")
+        wanted = _asked_transports(given)
         preferred = transports.PREFERRED_BY_STEPS if _by_steps(given) else transports.PREFERRED
         if self.suite is not None:
             preferred = suites.possible_transports(preferred)
@@ -190,11 +195,11 @@ class _Resolver:
                     entry.path, f"no transport is on all ports of {networks[0]}"
                 )
             return [_unasked(ports, usable)]
-        asked = any(key in given for key in settings.FAMILIES[0])
+        asked = settings.form_of(given, settings.NETWORK) is not None
         for transport in wanted:
             port = _lacking(ports, transport)
             if port is not None and (asked or not usable):
-                form = "transport" if "transport" in given else "transports"
+                form = settings.form_of(given, settings.TRANSPORT) or "transports"
                 raise self.document.problem(
                     (*entry.path, form),
                     f"{port.name} in network {port.network} has no {transport}"
@@ -203,50 +208,57 @@ class _Resolver:
         return usable
 
     def _test(
-        self, entry: _Entry, given: Values, networks: tuple[str, ...], transport: str
+        self, entry: _Entry, given: Settings, networks: tuple[str, ...], transport: str
     ) -> ResolvedTest:
-        pattern = given["pattern"]
-        profile = given.get("profile") or profiles.profile_name(self.site)
-        defaults = profiles.defaults(self.site, pattern, transport, profile)
-        if steps.by_steps(pattern, given):
-            defaults |= profiles.STEP_DEFAULTS
-        values = settings.merge(defaults, given)
-        if pattern == "pairs" and "groups" not in values and self.site.groups:
-            values["groups"] = tuple((name,) for name in self.site.groups)
+        pattern = given.pattern
+        assert pattern is not None  # of a suite's subtest, its variant's
+        profile = given.profile or profiles.profile_name(self.site)
+        values = settings.merge(
+            profiles.defaults(self.site, pattern, transport, profile),
+            profiles.STEP_DEFAULTS if steps.by_steps(pattern, given) else Settings(),
+            given,
+        )
+        later: dict[str, object] = {"sweep": None}
+        if pattern == "pairs" and values.groups is None and self.site.groups:
+            later["groups"] = tuple((name,) for name in self.site.groups)
         retransmits = transports.of(transport).byte_stream
-        if retransmits and values["traffic"] == "transfer" and "drain_max" not in given:
-            values["drain_max"] = max(values["drain_max"], profiles.TCP_TRANSFER_DRAIN)
-        if values["traffic"] == "burst" and not any(form in given for form in settings.FAMILIES[4]):
-            values["loads"] = [profiles.BURST_LOAD]
-        values.pop("sweep", None)
+        if retransmits and values.traffic == "transfer" and given.drain_max is None:
+            later["drain_max"] = max(values.drain_max, profiles.TCP_TRANSFER_DRAIN)
+        if values.traffic == "burst" and settings.form_of(given, settings.LOAD) is None:
+            later["loads"] = [profiles.BURST_LOAD]
         limits = [port.frame_max for name in networks for port in self.site.networks[name]]
         return ResolvedTest(
             path=entry.path,
             networks=networks,
-            together="concurrent_networks" in given,
+            together=given.concurrent_networks is not None,
             transport=transport,
-            values=values,
+            values=values.model_copy(update=later),
             sweep=self._sweep(entry),
             ports=min(len(self.site.networks[name]) for name in networks),
             frame_max=min(limits) if all(limits) else 0,
             smallest_queue_bytes=self.site.smallest_queue_bytes,
         )
 
-    def _sweep(self, entry: _Entry) -> dict[str, list[Any]]:
+    def _sweep(self, entry: _Entry) -> dict[str, list[object]]:
         """The sweep; a test's plain key wins over a sweep at the top."""
-        plain = set(settings.flat_keys({k: v for k, v in entry.own.items() if k != "sweep"}))
-        above: dict[str, list[Any]] = self.top.get("sweep", {})
-        own: dict[str, list[Any]] = entry.own.get("sweep", {})
-        return {key: values for key, values in above.items() if key not in plain} | own
+        plain = set(settings.flat_keys(entry.own.model_copy(update={"sweep": None})))
+        above = self.top.sweep or {}
+        return {k: values for k, values in above.items() if k not in plain} | (
+            entry.own.sweep or {}
+        )
 
 
-def _by_steps(given: Values) -> bool:
-    return "pattern" in given and steps.by_steps(given["pattern"], given)
+def _by_steps(given: Settings) -> bool:
+    return given.pattern is not None and steps.by_steps(given.pattern, given)
 
 
-def _possible_networks(given: Values, site: Site) -> list[tuple[str, ...]]:
+def _asked_transports(given: Settings) -> list[Transport] | None:
+    return settings.axis(given.transport, given.transports)
+
+
+def _possible_networks(given: Settings, site: Site) -> list[tuple[str, ...]]:
     """All networks that have one of the transports asked for; all when none has."""
-    wanted = settings.axis(given, "transport", "transports")
+    wanted = _asked_transports(given)
     found: list[tuple[str, ...]] = [
         (name,)
         for name, ports in site.networks.items()
@@ -283,17 +295,17 @@ def _idle(test: ResolvedTest) -> dict[str, str]:
     found: list[dict[str, str]] = []
     for chosen in product(*test.sweep.values()):
         values = settings.assigned(test.values, dict(zip(test.sweep, chosen, strict=True)))
-        found.append(settings.without_effect(values, test.pattern, test.transport))
+        found.append(without_effect(values, test.pattern, test.transport))
     always = set.intersection(*(set(idle) for idle in found))
     return {key: reason for key, reason in found[0].items() if key in always}
 
 
 def _refuse_idle(
-    given: Values, idle: list[dict[str, str]], path: KeyPath, document: Document
+    given: Settings, idle: list[dict[str, str]], path: KeyPath, document: Document
 ) -> None:
     """Refuses the first given key that is idle in every one of the tests made of it."""
     for key in settings.flat_keys(given):
         reasons = [found.get(key) or found.get(settings.head(key)) for found in idle]
         if reasons and all(reasons):
-            swept = ("sweep", key) if key in given.get("sweep", {}) else tuple(key.split("."))
+            swept = ("sweep", key) if key in (given.sweep or {}) else tuple(key.split("."))
             raise document.problem((*path, *swept), str(reasons[0]))

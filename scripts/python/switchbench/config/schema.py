@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The configuration's keys (doc/reference/configuration.md): one model a mapping, no defaults.
+"""The configuration's keys (doc/reference/configuration.md): one model a mapping.
 
-What a key means when it is not given depends on the site, the transport and the profile: see
-`tests`. A model here says only which keys there are and which values they can have.
+A model says which keys there are, which values they can have, and the defaults that depend on
+nothing. Defaults that depend on the site, the transport or the profile are in `profiles`.
 """
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import Field
 
@@ -46,13 +46,6 @@ from .fields import (
 )
 from .kinds import Strict, whole
 from .options import DpdkOptions, TcpOptions, UdpOptions, VerbsOptions
-from .steps import COMPOSITE, FUNCTIONS, KERNELS
-
-_FLOWS = (
-    "chain", "pairs", "aapc", "ring", "random",
-    "full_mesh", "incast", "fanout", "partial_mesh", "head_of_line", "flows",
-)  # fmt: skip
-PATTERNS = (*_FLOWS, *FUNCTIONS, *KERNELS, COMPOSITE)
 
 Pattern = Literal[
     "chain", "pairs", "aapc", "ring", "random",
@@ -62,6 +55,8 @@ Pattern = Literal[
     "nas_ep", "nas_is", "nas_cg", "nas_mg", "nas_ft", "nas_lu", "nas_sp", "nas_bt", "hpl", "halo",
     "hpcc",
 ]  # fmt: skip
+PATTERNS: tuple[Pattern, ...] = get_args(Pattern)
+Traffic = Literal["stream", "transfer", "burst", "pingpong", "schedule"]
 Algorithm = Literal[
     "binomial", "scatter-allgather", "recursive-doubling", "ring", "rabenseifner",
     "recursive-halving", "pairwise", "bruck", "linear", "dissemination", "pipeline",
@@ -72,27 +67,33 @@ Suite = Literal["ndr-pdr", "rfc2544", "rfc9004", "rfc2889", "rfc8239"]
 
 
 class ScatterOptions(Strict):
-    """Ping-pong messages of random sizes, each time kept (doc/reference/messages.md)."""
+    """Ping-pong messages of random sizes, each time kept (doc/reference/messages.md).
 
-    partners: Literal["fixed", "random"] | None = None
-    sizes: SizeRange | None = None
-    count: Annotated[int, whole(1, 10_000_000, "the number of messages")] | None = None
-    compute: Annotated[float, Field(ge=0, le=1)] | None = None
+    As in Salmon's experiment: about as many messages a rank, over the sizes of the paper's figures.
+    """
+
+    partners: Literal["fixed", "random"] = "fixed"
+    sizes: SizeRange = (4, 1 << 20)
+    count: Annotated[int, whole(1, 10_000_000, "the number of messages")] = 250
+    compute: Annotated[float, Field(ge=0, le=1)] = 0.0
 
 
 class BurstOptions(Strict):
-    """Frames that a port sends at once, and the silence behind them."""
+    """Frames that a port sends at once, and the silence behind them.
 
-    frames: Annotated[int, whole(1, 2**32 - 1, "a burst")] | None = None
-    gap: Duration | None = None
-    count: Annotated[int, whole(0, 2**32 - 1, "the number of bursts")] | None = None
+    One burst of the longest that every switch should hold (RFC 2544, section 21).
+    """
+
+    frames: Annotated[int, whole(1, 2**32 - 1, "a burst")] = 1024
+    gap: Duration = 0
+    count: Annotated[int, whole(0, 2**32 - 1, "the number of bursts")] = 1
 
 
 class LatencyOptions(Strict):
     """Which times are measured beside the load (doc/reference/latency.md)."""
 
-    probes: ProbeRate | None = None
-    one_way: Literal["auto", "on", "off"] | None = None
+    probes: ProbeRate = "auto"
+    one_way: Literal["auto", "on", "off"] = "auto"
 
 
 class Settings(Strict):
@@ -143,7 +144,7 @@ class Settings(Strict):
     message_size: MessageSize | None = None
     loads: Axis[LoadField] | None = None
     load: LoadField | None = None
-    traffic: Literal["stream", "transfer", "burst", "pingpong", "schedule"] | None = None
+    traffic: Traffic | None = None
     transfer_size: Size | None = None
     burst: BurstOptions | None = None
     scatter: ScatterOptions | None = None
@@ -165,6 +166,20 @@ class Settings(Strict):
     flood_limit: Annotated[int, whole(0, 2**32 - 1, "flood_limit")] | None = None
     seed: Annotated[int, whole(0, 2**63 - 1, "a seed")] | None = None
     sweep: Swept | None = None
+
+
+class ResolvedSettings(Settings):
+    """Those of a test, or of one of its points, with every default. None: it has no effect."""
+
+    pattern: Pattern
+    latency: LatencyOptions
+    profile: Profile
+    repeat: RepeatField
+    traffic: Traffic
+    drain_timeout: Duration
+    drain_max: Duration
+    connectivity_check: bool
+    seed: int
 
 
 class Expectation(Strict):

@@ -8,11 +8,9 @@ patterns are nothing but steps (collectives); any other one becomes them by `syn
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from ..base.model import SCHEDULE
 from ..base.words import listed
+from .schema import Settings, Traffic
 
 LOCAL = "local"  # `sync` of an ordinary pattern that does
 
@@ -36,8 +34,8 @@ FUNCTIONS: dict[str, tuple[str, ...]] = {
 ADDING = ("reduce", "allreduce", "reduce_scatter")
 FLOAT_BYTES = 4
 # Application kernels (doc/reference/patterns.md): what each can be told besides, with its default.
-_OF_CLASS: dict[str, Any] = {"problem_class": "S"}
-KERNELS: dict[str, dict[str, Any]] = {
+_OF_CLASS: dict[str, object] = {"problem_class": "S"}
+KERNELS: dict[str, dict[str, object]] = {
     **dict.fromkeys(
         ("nas_ep", "nas_is", "nas_cg", "nas_mg", "nas_ft", "nas_lu", "nas_sp", "nas_bt"), _OF_CLASS
     ),
@@ -68,15 +66,9 @@ def size_refusal(pattern: str, size: int) -> str:
 SWITCHES = {"sync": LOCAL, "traffic": SCHEDULE}
 
 
-def traffic(pattern: str, values: Mapping[str, Any]) -> str:
+def traffic(pattern: str, values: Settings) -> Traffic:
     """The traffic of a test that says none."""
     return SCHEDULE if by_steps(pattern, values) else "stream"
-
-
-def keys_of(function: str) -> tuple[str, ...]:
-    """What one of IMB's functions can be told."""
-    algorithm = ("algorithm",) if FUNCTIONS[function] else ()
-    return (*algorithm, "skew") if function in SKEWED else algorithm
 
 
 def only_steps(pattern: str) -> bool:
@@ -84,32 +76,32 @@ def only_steps(pattern: str) -> bool:
     return pattern in FUNCTIONS or pattern in KERNELS or pattern == COMPOSITE
 
 
-def by_steps(pattern: str, values: Mapping[str, Any]) -> bool:
+def by_steps(pattern: str, values: Settings) -> bool:
     """Whether a test of this pattern goes by steps."""
-    return only_steps(pattern) or values.get("sync") == LOCAL
+    return only_steps(pattern) or values.sync == LOCAL
 
 
-def without_effect(pattern: str, values: Mapping[str, Any]) -> dict[str, str]:
+def without_effect(pattern: str, values: Settings) -> dict[str, str]:
     """Keys that change nothing, and why, as far as steps are the reason."""
     if not by_steps(pattern, values):
         reason = "has no effect: only a schedule of steps has it (sync: local, or a collective)"
         idle = dict.fromkeys(STEP_KEYS, reason)
-        if values.get("traffic") == SCHEDULE:
+        if values.traffic == SCHEDULE:
             idle["traffic"] = f"has no effect: {pattern} is a schedule with sync: local only"
         return idle
     idle = dict.fromkeys(("load", "loads"), "has no effect: a step waits for the one before")
-    if values.get("traffic") not in (None, SCHEDULE):
+    if values.traffic not in (None, SCHEDULE):
         idle["traffic"] = f"has no effect: {pattern} is a schedule here (traffic: {SCHEDULE})"
     if only_steps(pattern):
         idle["sync"] = f"has no effect: {pattern} is always a schedule"
-    if pattern in KERNELS and pattern in SIZELESS and values.get("compute"):
+    if pattern in KERNELS and pattern in SIZELESS and values.compute:
         idle["compute"] = f"has no effect: the numbers that {pattern} sends mean nothing"
     if pattern in SIZELESS:
         idle |= dict.fromkeys(_SIZES, f"has no effect: {pattern} has sizes of its own")
     if pattern == COMPOSITE:
         reason = f"has no effect: {COMPOSITE} counts as HPCC does (doc/how-to/hpcc-imb.md)"
         idle |= dict.fromkeys((*STEP_KEYS, *_TIMED, "repeat", "interval"), reason)
-    elif "repetitions" in values:
+    elif values.repetitions is not None:
         idle |= dict.fromkeys(_TIMED, "has no effect with repetitions, which are counted")
     return idle
 

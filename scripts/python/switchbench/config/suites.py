@@ -18,12 +18,11 @@ from ..base.words import listed, meant, shown, unknown_key
 from ..search.suites import SUITES
 from ..search.suites.declaration import Subtest, Suite, SuiteParameters, Variant
 from . import settings
-from .schema import Configuration
-from .settings import Values
+from .schema import Configuration, Pattern, Settings
 
 SHORT_PROFILE = "quick"  # the profile with a lab's parameters
 _UNKNOWN_FRAME_MAX = 1518
-_PATTERN = "flows"
+_PATTERN: Pattern = "flows"
 # Of a suite's parameters: min, max, whether only whole numbers mean something.
 _SECONDS = (0.001, 2_592_000.0, False)  # 1 ms, as of each window, to 30 days
 _LIMITS = {
@@ -148,51 +147,55 @@ class Place:
         return self.document.problem((*self.path, *key), text)
 
 
-def expanded(place: Place, suite_name: str, given: Values) -> Iterator[Values]:
+def expanded(
+    place: Place, suite_name: str, subtest_name: str, given: Settings
+) -> Iterator[Settings]:
     """The settings of each variant of a test's subtest on these ports."""
     suite = SUITES[suite_name]
-    subtest = suite.subtest(given["subtest"])
+    subtest = suite.subtest(subtest_name)
     count = _count(place, suite, subtest, given)
     assert subtest.variants is not None
     variants = list(subtest.variants(count))
-    wanted = given.get("variant")
+    wanted = given.variant
     names = [variant.name for variant in variants]
     if wanted is not None and wanted not in names:
         text = f"{subtest.name} has no {shown(wanted)}; variants are {listed(names)}"
         raise place.problem(text, "variant")
-    layer = _layer(place, suite, given) | dict(subtest.keys)
     if subtest.needs_raw and not transports.of(place.transport).raw:
         raise place.problem(
             f"{subtest.name} of {suite.document} needs raw frames, which {place.transport} does "
             "not send: use dpdk"
         )
+    own = dict(subtest.keys)
     if subtest.frame_options:
-        layer[place.transport] = dict(subtest.frame_options)
+        own[place.transport] = dict(subtest.frame_options)
+    layer = settings.merge(_layer(place, suite, given), Settings.model_validate(own))
     for variant in variants:
         if wanted in (None, variant.name):
             yield settings.merge(layer, given, _flows(variant, count))
 
 
-def _layer(place: Place, suite: Suite, given: Values) -> Values:
-    layer: Values = {"warmup": 200_000_000}
+def _layer(place: Place, suite: Suite, given: Settings) -> Settings:
     most = min((port.frame_max or _UNKNOWN_FRAME_MAX) for port in place.ports)
     sizes = suite.sizes
-    if given.get("profile") == SHORT_PROFILE:
+    if given.profile == SHORT_PROFILE:
         sizes = suite.lab_sizes or sizes
-    layer["frame_sizes"] = [size for size in sizes if size <= most]
-    if suite.load_percent is not None:
-        layer["loads"] = [Load(percent=suite.load_percent)]
-    loads = settings.axis(given, "load", "loads") or []
+    loads = settings.axis(given.load, given.loads) or []
     if len(loads) > 1 or any(load.percent is None for load in loads):
         raise place.problem(f"suite {suite.name} searches up to one load in percent of line rate")
-    if "imix" in given:
+    if given.imix is not None:
         raise place.problem(f"suite {suite.name} measures one size at a time", "imix")
-    return layer
+    percent = suite.load_percent
+    return Settings.model_construct(
+        warmup=200_000_000,
+        frame_sizes=[size for size in sizes if size <= most],
+        loads=None if percent is None else [Load(percent=percent)],
+    )
 
 
-def _count(place: Place, suite: Suite, subtest: Subtest, given: Values) -> int:
+def _count(place: Place, suite: Suite, subtest: Subtest, given: Settings) -> int:
     """How many of the ports take part: as many as fit the subtest's steps."""
-    ranks = given.get("ranks") or [len(place.ports)]
+    ranks = given.ranks or [len(place.ports)]
     if len(ranks) > 1:
         raise place.problem("a suite takes one number of ports", "ranks")
     there = min(ranks[0], len(place.ports))
@@ -206,11 +209,11 @@ def _count(place: Place, suite: Suite, subtest: Subtest, given: Values) -> int:
     return count
 
 
-def _flows(variant: Variant, count: int) -> Values:
+def _flows(variant: Variant, count: int) -> Settings:
     shares = variant.shares or (None,) * len(variant.flows)
-    return {
-        "pattern": _PATTERN,
-        "flows": tuple((*ends, share) for ends, share in zip(variant.flows, shares, strict=True)),
-        "variant": variant.name,
-        "ranks": [count],
-    }
+    return Settings.model_construct(
+        pattern=_PATTERN,
+        flows=tuple((*ends, share) for ends, share in zip(variant.flows, shares, strict=True)),
+        variant=variant.name,
+        ranks=[count],
+    )

@@ -12,11 +12,13 @@ from ..base.model import SCHEDULE, Part, Repeats
 from ..config import CheckedConfiguration
 from ..config.effective import text as written
 from ..config.flow_file import FlowLine
-from ..config.hpcc import HpccMeasurement
+from ..config.hpcc import LEAD, HpccMeasurement
+from ..config.kinds import Strict
 from ..config.members import FlowError, Members
 from ..config.point import Point, place
-from ..config.profiles import BURST, PATTERN_DEFAULTS
-from ..config.settings import PATTERN_KEYS, carries_messages
+from ..config.rules import PARAMETERS
+from ..config.schema import BurstOptions
+from ..config.settings import carries_messages
 from ..config.steps import COMPOSITE, KERNELS, LOCAL, SIZELESS
 from .engine import PlanRefused, PlanRequest, PlanSize, plan_size
 
@@ -28,6 +30,7 @@ NODE_WORDS = {
     "streams_per_flow": "streams",
     "problem_class": "class",
 }
+_STEP_WARMUP = 1
 _STEPS_TOLD = ("sync", "compute", "batch")  # which of their settings tell trials apart
 ROUNDS = 8  # a window has at least so many round trips at line rate
 _TURN_S = 200e-6  # of a message besides its bytes, for what a trial should take
@@ -52,6 +55,12 @@ class Draft:
         self.parts = tuple(self._part(network) for network in point.test.networks)
         self.pattern = self._pattern()
 
+    @property
+    def options(self) -> Strict:
+        """Those of its transport."""
+        found: Strict = getattr(self.values, self.transport)
+        return found
+
     def problem(self, key: str, text: str) -> ConfigurationError:
         """The error at a setting of this point."""
         return self.document.problem(place(self.point, key, self.document), text)
@@ -59,8 +68,7 @@ class Draft:
     @property
     def repeats(self) -> Repeats:
         """How often it is run."""
-        found: Repeats = self.values["repeat"]
-        return found
+        return self.values.repeat
 
     @property
     def matrix(self) -> str:
@@ -68,7 +76,7 @@ class Draft:
         two methods take turns as well: its user is told of the better one."""
         flows = {key: value for key, value in self.pattern.items() if key not in _NOT_MATRIX}
         ranks = [[port.name for port in part.ranks] for part in self.parts]
-        return json.dumps([flows, ranks, self.values["seed"], self.values["traffic"]])
+        return json.dumps([flows, ranks, self.values.seed, self.values.traffic])
 
     @property
     def bound(self) -> bool:
@@ -80,13 +88,24 @@ class Draft:
     @property
     def by_steps(self) -> bool:
         """Whether ranks go on by themselves, without barriers."""
-        return bool(self.values["traffic"] == SCHEDULE)
+        return self.values.traffic == SCHEDULE
+
+    @property
+    def unmeasured(self) -> int:
+        """Of what goes by steps: batches before those that count."""
+        asked = self.point.share.unmeasured if self.point.share is not None else None
+        return _STEP_WARMUP if asked is None else asked
+
+    @property
+    def batch_warmup(self) -> int:
+        """Repetitions before each batch that are not timed: HPCC has them."""
+        return 0 if self.point.share is None else LEAD
 
     def of_messages(self) -> bool:
-        return carries_messages(self.transport, self.values["traffic"])
+        return carries_messages(self.transport, self.values.traffic)
 
     def draws_partners(self) -> bool:
-        return bool(self.values.get("scatter", {}).get("partners") == "random")
+        return self.values.scatter is not None and self.values.scatter.partners == "random"
 
     def round_s(self, size: int) -> float:
         """A message there and back, at line rate and alone."""
@@ -104,15 +123,15 @@ class Draft:
 
     def window_ns(self) -> int:
         """The window; of long messages one that is long enough."""
-        window_ns = int(self.values["window"])
-        if self.values["traffic"] != "pingpong":
+        window_ns = self.values.window or 0
+        if self.values.traffic != "pingpong":
             return window_ns
         return max(window_ns, round(NS * ROUNDS * self.round_s(max(self.point.sizes))))
 
     def size(self, part: Part) -> PlanSize:
         """The plan's size; the pattern's refusal gets its place in the file."""
         try:
-            return plan_size(PlanRequest.of(len(part.ranks), self.pattern, self.values["seed"]))
+            return plan_size(PlanRequest.of(len(part.ranks), self.pattern, self.values.seed))
         except PlanRefused as error:
             key = "flows" if self.point.pattern == "flows" else "pattern"
             raise self.problem(key, str(error)) from None
@@ -146,12 +165,11 @@ class Draft:
         return found[0]
 
     def _pattern_of(self, part: Part) -> dict[str, Any]:
-        keys = PATTERN_KEYS[self.point.pattern]
         pattern: dict[str, Any] = {"name": self.point.pattern}
         pattern |= {
-            NODE_WORDS.get(key, key): self.values[key]
-            for key in keys
-            if key not in _NOT_FLOWS and self.values.get(key) is not None and not self._usual(key)
+            NODE_WORDS.get(key, key): value
+            for key, value in self._told().items()
+            if key not in _NOT_FLOWS
         }
         members = Members(self.site, part.network, part.ranks)
         if self.point.pattern == "flows":
@@ -163,7 +181,7 @@ class Draft:
                     pattern[key] = number(pattern[key])
                 except ValueError as error:
                     raise self.problem(key, str(error)) from None
-        if self.values["traffic"] == "pingpong" and not self.draws_partners():
+        if self.values.traffic == "pingpong" and not self.draws_partners():
             pattern["round_trip"] = True
         if isinstance(pattern.get("partners"), list):
             pattern["list"] = pattern.pop("partners")
@@ -172,15 +190,22 @@ class Draft:
             pattern["groups"] = [{"ranks": ranks} for ranks in pattern["groups"]]
         return pattern | (self._of_steps() if self.by_steps else {})
 
-    def _usual(self, key: str) -> bool:
-        """Whether a parameter needs no word, being as always."""
-        usual = PATTERN_DEFAULTS[self.point.pattern].get(key)
-        return key in _UNSAID and self.point.pattern != "ring" and self.values[key] == usual
+    def _told(self) -> dict[str, object]:
+        """The pattern's parameters that have a value, without those that need no word, being as
+        always."""
+        usual = PARAMETERS[self.point.pattern]
+        found = {key: getattr(self.values, key) for key in usual}
+        unsaid = _UNSAID if self.point.pattern != "ring" else ()
+        return {
+            key: value
+            for key, value in found.items()
+            if value is not None and not (key in unsaid and value == usual[key])
+        }
 
     def _flows(self, members: Members) -> dict[str, Any]:
         """The list of a pattern of flows, by rank numbers, and their shares where any has one."""
-        listed = self.values.get("flows")
-        if listed is None:
+        listed = self.values.flows
+        if listed is None or isinstance(listed, str):
             raise self.problem(
                 "flows", "flows is missing: a list, [[source, destination], ...], or a file of them"
             )
@@ -202,36 +227,39 @@ class Draft:
         """What a pattern that goes by steps is told besides its flows."""
         kernel = self.point.pattern in KERNELS and self.point.pattern in SIZELESS
         keys: dict[str, Any] = {} if kernel else {"bytes": self.point.sizes[0]}
-        if self.values.get("sync") == LOCAL:
+        if self.values.sync == LOCAL:
             keys["local"] = True
         if self.point.share is not None and self.point.share.method is not None:
             keys["method"] = self.point.share.method
         return keys
 
-    def parameters(self) -> dict[str, Any]:
+    def parameters(self) -> dict[str, object]:
         """The parameters by names, and what the sweep chose: what tells trials apart."""
+        values = self.values
         if self.point.share is not None:
-            return self._of_suite(self.point.share) | self.point.swept
-        if "subtest" in self.values:
-            return {key: self.values[key] for key in ("subtest", "variant")} | self.point.swept
-        keys = [*PATTERN_KEYS[self.point.pattern], *(_STEPS_TOLD if self.by_steps else ())]
-        named = {key: self.values[key] for key in keys if key in self.values}
-        named = {key: value for key, value in named.items() if not self._usual(key)}
-        if "scatter" in self.values:
-            named["scatter"] = self.values["scatter"]
-        if self.values["traffic"] == "burst":
-            named |= {
+            return self._of_suite(self.point.share) | {**self.point.swept}
+        if values.subtest is not None:
+            named = {"subtest": values.subtest, "variant": values.variant}
+            return named | {**self.point.swept}
+        told = self._told()
+        if self.by_steps:
+            steps = {key: getattr(values, key) for key in _STEPS_TOLD}
+            told |= {key: value for key, value in steps.items() if value is not None}
+        if values.scatter is not None:
+            told["scatter"] = values.scatter
+        if values.burst is not None:
+            usual = BurstOptions().in_effect()
+            told |= {
                 f"burst.{key}": value
-                for key, value in self.values["burst"].items()
-                if key == "frames" or value != BURST[key]
+                for key, value in values.burst.in_effect().items()
+                if key == "frames" or value != usual[key]
             }
-        return {
-            key: _plain(written(key, value)) for key, value in (named | self.point.swept).items()
-        }
+        told |= self.point.swept
+        return {key: _plain(written(key, value)) for key, value in told.items()}
 
-    def _of_suite(self, share: HpccMeasurement) -> dict[str, Any]:
+    def _of_suite(self, share: HpccMeasurement) -> dict[str, object]:
         """What tells a suite's trials apart."""
-        words: dict[str, Any] = {COMPOSITE: share.measure}
+        words: dict[str, object] = {COMPOSITE: share.measure}
         if share.method is not None:
             words["method"] = share.method
         if share.pair is not None:

@@ -8,12 +8,12 @@ import os
 
 from ..base import timing
 from ..base.model import Part
+from ..config.schema import BurstOptions, ScatterOptions
 from .busiest import MOST_FLOWS, Busiest
 from .draft import NS, Draft
 from .engine import PlanRequest
 from .shares import LAYER1_OVERHEAD
 
-STEP_WARMUP = 1  # batches before those that count
 # Messages of drawn sizes that share links wait for each other: so much longer than the busiest
 # link's own time, seen on labs of 8 nodes.
 _CROWD = 1.25
@@ -29,51 +29,49 @@ def expected_s(draft: Draft, phases: int, flows: int) -> float:
         phases=phases,
         traffic_s=_traffic_s(draft, flows / phases),
         # Connections say when they are over; frames and datagrams only fall silent.
-        drain_s=0.0 if _says_when_over(draft) else values["drain_timeout"] / NS,
+        drain_s=0.0 if _says_when_over(draft) else values.drain_timeout / NS,
         setup_s=_setup_s(draft, flows / phases),
-        by_clock_s=values["drain_timeout"] / NS if values.get("sync") == "none" else None,
-        probe=values["connectivity_check"],
+        by_clock_s=values.drain_timeout / NS if values.sync == "none" else None,
+        probe=values.connectivity_check,
     )
     return timing.trial_s(draft.site, course)
 
 
 def _says_when_over(draft: Draft) -> bool:
-    if draft.carrier.rdma:
-        return bool(draft.values[draft.transport]["service"] == "rc")
+    if draft.values.verbs is not None:
+        return draft.values.verbs.service == "rc"
     return draft.of_messages()
 
 
 def _setup_s(draft: Draft, flows: float) -> float:
     """What a phase's learning frames take, or its queue pairs: each rank makes those of its own
     flows."""
-    options = draft.values[draft.transport]
-    if "learning_rate" in options:
-        return float(options["addresses"] / options["learning_rate"] + _LEARNED_S)
-    if not draft.carrier.rdma:
+    dpdk, verbs = draft.values.dpdk, draft.values.verbs
+    if dpdk is not None and dpdk.learning_rate is not None:
+        return (dpdk.addresses or 1) / dpdk.learning_rate + _LEARNED_S
+    if verbs is None:
         return 0.0
     ranks = sum(len(part.ranks) for part in draft.parts)
     each_rank = 2 * flows / ranks  # sent and received
-    return float(timing.QUEUE_PAIR_S * each_rank * draft.values[draft.transport]["queue_pairs"])
+    return timing.QUEUE_PAIR_S * each_rank * verbs.queue_pairs
 
 
 def _traffic_s(draft: Draft, flows: float) -> float:
     """How long one phase of so many flows sends."""
     values = draft.values
-    if "scatter" in values:
-        return _scatter_s(draft, flows)
-    if "repetitions" in values:
-        batches = values.get("unmeasured", STEP_WARMUP) + math.ceil(
-            values["repetitions"] / values["batch"]
-        )
-        each = values.get("batch_warmup", 0) + values["batch"]
-        return float(batches * each * draft.repetition_s())
-    if "window" in values:
-        return float(values["warmup"] + draft.window_ns() + values["cooldown"]) / NS
-    if values["traffic"] == "burst":
-        return _bursts_s(draft)
+    if values.scatter is not None:
+        return _scatter_s(draft, values.scatter, flows)
+    if values.repetitions is not None:
+        batch = values.batch or 1
+        batches = draft.unmeasured + math.ceil(values.repetitions / batch)
+        return batches * (draft.batch_warmup + batch) * draft.repetition_s()
+    if values.window is not None:
+        return ((values.warmup or 0) + draft.window_ns() + (values.cooldown or 0)) / NS
+    if values.burst is not None:
+        return _bursts_s(draft, values.burst)
     ports = [port for part in draft.parts for port in part.ranks]
-    bits = 8 * values["transfer_size"] * max(1.0, flows / len(ports))
-    return float(bits / _load_bps(draft))
+    bits = 8 * (values.transfer_size or 0) * max(1.0, flows / len(ports))
+    return bits / _load_bps(draft)
 
 
 def _load_bps(draft: Draft) -> float:
@@ -83,25 +81,24 @@ def _load_bps(draft: Draft) -> float:
     return min(port.line_rate_bps or timing.UNKNOWN_LINE_BPS for port in ports) * share / 100
 
 
-def _bursts_s(draft: Draft) -> float:
-    burst, load = draft.values["burst"], draft.point.load
+def _bursts_s(draft: Draft, burst: BurstOptions) -> float:
+    load = draft.point.load
     bits = 8 * (sum(draft.point.sizes) / len(draft.point.sizes) + LAYER1_OVERHEAD)
     frame_s = 1 / load.fps if load.fps else bits / (load.bps or _load_bps(draft))
-    gaps_s = (burst["count"] - 1) * burst["gap"] / NS
-    return float(burst["count"] * burst["frames"] * frame_s + gaps_s)
+    gaps_s = (burst.count - 1) * burst.gap / NS
+    return burst.count * burst.frames * frame_s + gaps_s
 
 
-def _scatter_s(draft: Draft, flows: float) -> float:
+def _scatter_s(draft: Draft, scatter: ScatterOptions, flows: float) -> float:
     """How long its messages take: of sizes that are uniform in their logarithm."""
-    scatter = draft.values["scatter"]
-    least, most = scatter["sizes"]
+    least, most = scatter.sizes
     mean, spread = _log_uniform(least, most)
     # Of all flows the one that draws the largest messages ends last.
-    last = 1 + spread * math.sqrt(2 * math.log(max(1.0, flows)) / scatter["count"])
-    each = draft.round_s(round(last * mean)) + 2 * _computing_turn_s(draft, scatter["compute"])
-    alone = _ALONE_S if scatter["compute"] else 0.0
+    last = 1 + spread * math.sqrt(2 * math.log(max(1.0, flows)) / scatter.count)
+    each = draft.round_s(round(last * mean)) + 2 * _computing_turn_s(draft, scatter.compute)
+    alone = _ALONE_S if scatter.compute else 0.0
     shared = max(_shared_byte_s(draft, part, flows) for part in draft.parts) * mean
-    return float(alone + scatter["count"] * max(each, shared))
+    return alone + scatter.count * max(each, shared)
 
 
 def _computing_turn_s(draft: Draft, compute: float) -> float:
@@ -116,7 +113,7 @@ def _shared_byte_s(draft: Draft, part: Part, flows: float) -> float:
     """What a byte there and back takes where the messages under way share links."""
     ranks = len(part.ranks)
     crowd = 2 - 1 / ranks if draft.draws_partners() else _CROWD
-    request = PlanRequest.of(ranks, draft.pattern, draft.values["seed"])
+    request = PlanRequest.of(ranks, draft.pattern, draft.values.seed)
     size = draft.size(part)
     busiest = Busiest.of(draft.site) if size.flows <= MOST_FLOWS else None
     if busiest is not None:

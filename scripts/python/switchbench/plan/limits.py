@@ -7,10 +7,11 @@ from collections.abc import Sequence
 
 from ..base import quantities, transports
 from ..base.memory import spare_bytes
-from ..base.model import SCHEDULE, Port
+from ..base.model import WAITING, Port
 from ..config.effective import text as written
 from ..config.point import Point, frame_limits, given, verbs_limits, waiting_limits
 from ..config.profiles import SHARED_PERCENT
+from ..config.settings import LOAD, MESSAGES, form_of
 from ..config.steps import FUNCTIONS, algorithm_refusal, size_refusal
 from .draft import Draft
 from .engine import PlanSize
@@ -31,10 +32,10 @@ def check(draft: Draft) -> None:
     _check_steps(draft)
     _check_traffic(draft)
     _check_addresses(draft)
-    if draft.values.get("sync") == "none" and "window" not in draft.values:
+    if draft.values.sync == "none" and draft.values.window is None:
         raise draft.problem(
             "sync",
-            f"none needs phases of a known length, and a {draft.values['traffic']} has none",
+            f"none needs phases of a known length, and a {draft.values.traffic} has none",
         )
 
 
@@ -45,56 +46,52 @@ def check_memory(draft: Draft, sizes: Sequence[PlanSize]) -> None:
     needed = sum(size.memory_bytes for size in sizes)
     spare = spare_bytes()
     if spare is not None and needed > spare:
-        sized = [form for form in ("message_size", "message_sizes") if form in draft.values]
         raise draft.problem(
-            sized[0] if sized else "pattern",
+            form_of(draft.values, MESSAGES) or "pattern",
             f"the messages of all ranks need {needed >> 20} MiB of memory, and this host has "
             f"{spare >> 20} MiB to spare: use smaller messages or fewer ranks",
         )
 
 
 def _check_load(draft: Draft) -> None:
-    if draft.values["traffic"] in ("pingpong", SCHEDULE):
+    if draft.values.traffic in WAITING:
         return  # it has none
     for part in draft.parts:
         draft.size(part)  # refuses a pattern that can't be made
-        shares = port_parts(draft.pattern, len(part.ranks), draft.values["seed"])
+        shares = port_parts(draft.pattern, len(part.ranks), draft.values.seed)
         for port, share in zip(part.ranks, shares, strict=True):
             text = _load_refusal(draft.point, port, float(share))
             if text:
-                key = "load" if "load" in draft.values else "loads"
-                raise draft.problem(key, text)
+                raise draft.problem(form_of(draft.values, LOAD) or "loads", text)
 
 
 def _check_traffic(draft: Draft) -> None:
-    if draft.values["traffic"] == "burst" and not draft.carrier.bursts:
+    if draft.values.traffic == "burst" and not draft.carrier.bursts:
         able = (each.name for each in transports.TRANSPORTS if each.bursts)
         raise draft.problem(
             "traffic",
             f"{draft.transport} sends no bursts of a counted length: take {' or '.join(able)}",
         )
-    if draft.values["traffic"] not in ("stream", "burst") and "shares" in draft.pattern:
+    if draft.values.traffic not in ("stream", "burst") and "shares" in draft.pattern:
         raise draft.problem(
             "flows",
-            f"shares are not implemented for traffic: {draft.values['traffic']}: "
+            f"shares are not implemented for traffic: {draft.values.traffic}: "
             "use traffic: stream or burst, or flows without shares",
         )
 
 
 def _check_addresses(draft: Draft) -> None:
-    options = draft.values[draft.transport]
-    if options.get("destination", "port") == "port":
+    dpdk = draft.values.dpdk
+    if dpdk is None or dpdk.destination in (None, "port"):
         return
-    if options["header"] != "l2":
-        raise draft.problem(f"{draft.transport}.destination", "frames to all ports have header l2")
-    if options.get("addresses", 1) > 1:
-        raise draft.problem(
-            f"{draft.transport}.addresses", "of frames to all ports, each port has one address"
-        )
+    if dpdk.header != "l2":
+        raise draft.problem("dpdk.destination", "frames to all ports have header l2")
+    if (dpdk.addresses or 1) > 1:
+        raise draft.problem("dpdk.addresses", "of frames to all ports, each port has one address")
 
 
 def _check_window(draft: Draft) -> None:
-    window_ns = draft.values.get("window")
+    window_ns = draft.values.window
     if window_ns is not None and window_ns < WINDOW_LEAST_NS:
         raise draft.problem(
             "window",
@@ -117,7 +114,7 @@ def _check_pack(draft: Draft) -> None:
 
 
 def _check_interval(draft: Draft) -> None:
-    step_ns, window_ns = draft.values["interval"], draft.values.get("window", 0)
+    step_ns, window_ns = draft.values.interval or 0, draft.values.window
     if window_ns and step_ns > window_ns and given(draft.point, "interval", draft.document):
         raise draft.problem(
             "interval",
@@ -127,7 +124,7 @@ def _check_interval(draft: Draft) -> None:
 
 def _check_steps(draft: Draft) -> None:
     pattern, values = draft.point.pattern, draft.values
-    size_key = "message_size" if "message_size" in values else "message_sizes"
+    size_key = form_of(values, MESSAGES) or "message_sizes"
     if not draft.by_steps:
         least = min(draft.point.sizes)
         if draft.of_messages() and least == 0:
@@ -139,11 +136,11 @@ def _check_steps(draft: Draft) -> None:
     for size in draft.point.sizes:
         if odd := size_refusal(pattern, size):
             raise draft.problem(size_key, odd)
-    if pattern in FUNCTIONS and "algorithm" in values:
-        refusal = algorithm_refusal(pattern, values["algorithm"])
+    if pattern in FUNCTIONS and values.algorithm is not None:
+        refusal = algorithm_refusal(pattern, values.algorithm)
         if refusal:
             raise draft.problem("algorithm", refusal)
-    if values.get("compute") and draft.carrier.schedules and not draft.carrier.reliable:
+    if values.compute and draft.carrier.schedules and not draft.carrier.reliable:
         others = (each.name for each in transports.TRANSPORTS if each.reliable)
         raise draft.problem(
             "compute",

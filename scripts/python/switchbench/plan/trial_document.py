@@ -7,8 +7,8 @@ import math
 from typing import Any
 
 from ..base.model import Load
+from ..config.schema import LatencyOptions
 from .draft import NODE_WORDS, NS, ROUNDS, Draft
-from .duration import STEP_WARMUP
 
 _FRAME_OVERHEAD = 18  # Ethernet header 14 and FCS 4: what a frame has beyond the MTU
 # One probe of a flow fills a segment, jumbo or not; to say that it is there a few bytes will do.
@@ -28,55 +28,47 @@ def trial_document(draft: Draft, identity: int, repeat: int) -> dict[str, Any]:
             for part in draft.parts
         ],
         "pattern": draft.pattern,
-        "seed": values["seed"],
-        "connectivity_check": values["connectivity_check"],
-        "sync": "barrier" if draft.by_steps else values.get("sync", "barrier"),
-        "traffic": values["traffic"],
+        "seed": values.seed,
+        "connectivity_check": values.connectivity_check,
+        "sync": "barrier" if draft.by_steps else values.sync or "barrier",
+        "traffic": values.traffic,
         "sizes": list(draft.point.sizes),
         "load": load_document(draft.point.load),
-        "warmup_ns": values.get("warmup", 0),
-        "window_ns": values.get("window", 0),
-        "cooldown_ns": values.get("cooldown", 0),
-        "drain_timeout_ns": values["drain_timeout"],
-        "drain_max_ns": values["drain_max"],
+        "warmup_ns": values.warmup or 0,
+        "window_ns": values.window or 0,
+        "cooldown_ns": values.cooldown or 0,
+        "drain_timeout_ns": values.drain_timeout,
+        "drain_max_ns": values.drain_max,
     }
     document |= _probe_sizes(draft)
-    if values.get("interval"):
-        document["interval_ns"] = values["interval"]
-    if values["traffic"] == "pingpong":
+    if values.interval:
+        document["interval_ns"] = values.interval
+    if values.traffic == "pingpong":
         document |= _pingpong(draft)
     if draft.by_steps:
         document = _schedule(draft) | {
             key: value for key, value in document.items() if key != "sizes"
         }
-    if "transfer_size" in values:
-        document["transfer_bytes"] = values["transfer_size"]
-    if values["traffic"] == "burst":
-        burst = values["burst"]
-        document["burst"] = {
-            "frames": burst["frames"],
-            "gap_ns": burst["gap"],
-            "count": burst["count"],
-        }
-    if _goes_elsewhere(values[draft.transport]):
+    if values.transfer_size is not None:
+        document["transfer_bytes"] = values.transfer_size
+    burst, dpdk = values.burst, values.dpdk
+    if burst is not None:
+        document["burst"] = {"frames": burst.frames, "gap_ns": burst.gap, "count": burst.count}
+    # Whether ports without a flow may get frames that are measured there.
+    if dpdk and ((dpdk.addresses or 1) > 1 or dpdk.destination not in (None, "port")):
         document["listen"] = True
-    if "flood_limit" in values:
-        document["flood_limit"] = values["flood_limit"]
-    document["latency"] = latency_document(values["latency"])
+    if values.flood_limit is not None:
+        document["flood_limit"] = values.flood_limit
+    document["latency"] = latency_document(values.latency)
     document[draft.transport] = {
-        NODE_WORDS.get(key, key): value for key, value in values[draft.transport].items()
+        NODE_WORDS.get(key, key): value for key, value in draft.options.in_effect().items()
     }
     return document
 
 
-def _goes_elsewhere(options: dict[str, Any]) -> bool:
-    """Whether ports without a flow may get frames that are measured there."""
-    return bool(options.get("addresses", 1) > 1 or options.get("destination", "port") != "port")
-
-
 def _probe_sizes(draft: Draft) -> dict[str, Any]:
     """Of a byte stream: on a slow line with many flows whole messages would take minutes."""
-    if not draft.carrier.byte_stream or draft.by_steps or not draft.values["connectivity_check"]:
+    if not draft.carrier.byte_stream or draft.by_steps or not draft.values.connectivity_check:
         return {}
     frames = [port.frame_max for part in draft.parts for port in part.ranks]
     mtu = max(frames) - _FRAME_OVERHEAD if all(frames) else _PROBE_MTU_UNKNOWN
@@ -87,22 +79,22 @@ def _probe_sizes(draft: Draft) -> dict[str, Any]:
 def _pingpong(draft: Draft) -> dict[str, Any]:
     """What a document says of messages there and back."""
     timeout_ns = round(NS * ROUNDS * draft.round_s(max(draft.point.sizes)) * _flows_a_port(draft))
-    silence_ns = draft.values["drain_timeout"]
+    silence_ns = draft.values.drain_timeout
     keys: dict[str, Any] = {
-        "drain_max_ns": max(draft.values["drain_max"], silence_ns + timeout_ns),
+        "drain_max_ns": max(draft.values.drain_max, silence_ns + timeout_ns),
         "pingpong": {"timeout_ns": silence_ns},
     }
-    scatter = draft.values.get("scatter")
+    scatter = draft.values.scatter
     if scatter is None:
         return keys | {"window_ns": draft.window_ns()}
-    least, most = scatter["sizes"]
+    least, most = scatter.sizes
     keys["pingpong"] |= {
-        "count": scatter["count"],
+        "count": scatter.count,
         "min_size": least,
         "max_size": most,
-        "partners": scatter["partners"],
+        "partners": scatter.partners,
         "samples": True,
-        "compute": scatter["compute"],
+        "compute": scatter.compute,
     }
     return keys
 
@@ -110,14 +102,14 @@ def _pingpong(draft: Draft) -> dict[str, Any]:
 def _schedule(draft: Draft) -> dict[str, Any]:
     """What a document says of steps; whole batches are counted."""
     values = draft.values
-    count = values["batch"] * math.ceil(values.get("repetitions", 0) / values["batch"])
+    batch = values.batch or 1
     return {
         "schedule": {
-            "batch": values["batch"],
-            "count": count,
-            "batch_warmup": values.get("batch_warmup", 0),
-            "warmup": values.get("unmeasured", STEP_WARMUP),
-            "compute": values.get("compute", False),
+            "batch": batch,
+            "count": batch * math.ceil((values.repetitions or 0) / batch),
+            "batch_warmup": draft.batch_warmup,
+            "warmup": draft.unmeasured,
+            "compute": values.compute or False,
         }
     }
 
@@ -135,9 +127,9 @@ def load_document(load: Load) -> dict[str, float]:
     return {"bps": load.bps} if load.bps is not None else {"fps": load.fps or 0.0}
 
 
-def latency_document(latency: dict[str, Any]) -> dict[str, Any]:
+def latency_document(latency: LatencyOptions) -> dict[str, Any]:
     """What is measured beside the load, as the `trial` document has it."""
-    document: dict[str, Any] = {"stamps": latency["one_way"] != "off"}
-    if latency["probes"] != "auto":
-        document["probe_fps"] = latency["probes"]
+    document: dict[str, Any] = {"stamps": latency.one_way != "off"}
+    if latency.probes != "auto":
+        document["probe_fps"] = latency.probes
     return document
