@@ -40,6 +40,12 @@ class Message:
     line: int
 
 
+@functools.cache
+def parsed(code: str) -> ast.Module:
+    """A source, which several tests want to have parsed."""
+    return ast.parse(code)
+
+
 def collect() -> list[Message]:
     """All of them."""
     return [*_python(), *_c()]
@@ -52,7 +58,7 @@ def squeezed(text: str) -> str:
 
 
 def _python() -> Iterator[Message]:
-    trees = {path: ast.parse(path.read_text()) for path in sorted(PACKAGE.rglob("*.py"))}
+    trees = {path: parsed(path.read_text()) for path in sorted(PACKAGE.rglob("*.py"))}
     errors = _error_classes(list(trees.values()))
     for path, tree in trees.items():
         names = errors | PLACELESS.get(path.parent.name, set())
@@ -122,7 +128,7 @@ def literals() -> str:
     """All texts of the sources, each in one piece as it is written, in one long text."""
     found: list[str] = []
     for path in sorted(PACKAGE.rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in ast.walk(parsed(path.read_text())):
             if isinstance(node, ast.Constant | ast.JoinedStr):
                 found.append(squeezed(template(node)))
     for folder in C_FOLDERS:

@@ -11,7 +11,7 @@ import argparse
 import ast
 import functools
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import messages
@@ -61,19 +61,19 @@ def rules() -> tuple[tuple[str, re.Pattern[str], str], ...]:
     )
 
 
-def lint(texts: Iterator[Text]) -> list[Finding]:
+def lint(texts: Iterable[Text]) -> list[Finding]:
     """What they break."""
     return [finding for text in texts for finding in _of(text)]
 
 
-def texts() -> Iterator[Text]:
+@functools.cache
+def texts() -> list[Text]:
     """All that a person meets."""
-    yield from pages()
-    yield from helps()
-    told = list(messages.collect())
-    yield from (Text("message", f"{one.file}:{one.line}", one.text) for one in told)
-    known = {one.text for one in told}
-    yield from (text for text in literals() if text.words not in known)
+    told = [Text("message", f"{one.file}:{one.line}", one.text) for one in messages.collect()]
+    known = {one.words for one in told}
+    return [
+        *pages(), *helps(), *told, *(text for text in literals() if text.words not in known)
+    ]  # fmt: skip
 
 
 def pages() -> Iterator[Text]:
@@ -108,7 +108,7 @@ def literals() -> Iterator[Text]:
     """Strings of the sources, but for documentation of the code."""
     for path in sorted(messages.PACKAGE.rglob("*.py")):
         place = str(path.relative_to(messages.ROOT))
-        tree = ast.parse(path.read_text())
+        tree = messages.parsed(path.read_text())
         skipped = {id(node) for node in _not_said(tree)}
         for node in ast.walk(tree):
             if isinstance(node, ast.Constant | ast.JoinedStr) and id(node) not in skipped:

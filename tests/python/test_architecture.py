@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pytest
 
+import messages
 from switchbench.base.transports import NAMES
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -256,7 +257,7 @@ def is_for_types_alone(node: ast.AST) -> bool:
 def imported(package: str, code: str) -> set[str]:
     """The names that a module of this package imports, anywhere in it, each in full."""
     found = set()
-    waiting: list[ast.AST] = [ast.parse(code)]
+    waiting: list[ast.AST] = [messages.parsed(code)]
     while waiting:
         node = waiting.pop()
         if is_for_types_alone(node):
@@ -625,7 +626,7 @@ def names_transports(code: str) -> list[int]:
     """The lines of this Python text where a string is the name of a transport."""
     return [
         node.lineno
-        for node in ast.walk(ast.parse(code))
+        for node in ast.walk(messages.parsed(code))
         if isinstance(node, ast.Constant) and node.value in NAMES
     ]
 
@@ -658,7 +659,7 @@ def class_names(files: dict[str, str]) -> dict[str, list[str]]:
     """Of these Python texts the names of public classes, and the files that each stands in."""
     found: dict[str, list[str]] = {}
     for name, code in files.items():
-        for node in ast.walk(ast.parse(code)):
+        for node in ast.walk(messages.parsed(code)):
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 found.setdefault(node.name, []).append(name)
     return found

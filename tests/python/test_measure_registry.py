@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+import messages
 from switchbench.analysis import tidy
 from switchbench.analysis.formulas import FORMULAS
 from switchbench.base.measures import LATENCY_MEASURES, MEASURES, registry
@@ -81,15 +82,14 @@ def test_the_codebook_has_the_registry_s_units_and_words() -> None:
 def declarations(path: Path) -> set[str]:
     """Measures to which a module gives words or a unit of its own, in a call or an annotation."""
     found = set()
-    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+    for node in ast.walk(messages.parsed(path.read_text("utf-8"))):
         if isinstance(node, ast.Call):
             texts = [a.value for a in node.args if isinstance(a, ast.Constant)]
             for key in MEASURES.keys() & {text for text in texts if isinstance(text, str)}:
                 if MEASURES[key].unit in texts or MEASURES[key].definition in texts:
                     found.add(key)
-        words = [n.value for n in ast.walk(node) if isinstance(n, ast.Constant)]
         if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
-            key = node.target.id
+            key, words = node.target.id, [getattr(n, "value", None) for n in ast.walk(node)]
             if key in MEASURES and MEASURES[key].definition in words:
                 found.add(key)
     return found

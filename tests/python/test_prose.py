@@ -9,7 +9,7 @@ import prose
 
 
 def findings(words: str) -> list[prose.Finding]:
-    return prose.lint(iter([prose.Text("page", "here", words)]))
+    return prose.lint([prose.Text("page", "here", words)])
 
 
 @pytest.mark.parametrize(
@@ -46,7 +46,7 @@ def test_code_and_addresses_are_no_sentence() -> None:
 
 
 def test_all_that_a_person_meets_is_read() -> None:
-    read = list(prose.texts())
+    read = prose.texts()
     kinds = [text.kind for text in read]
     assert kinds.count("page") > 1000
     assert kinds.count("help") > 200

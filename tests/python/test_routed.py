@@ -8,7 +8,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator
-from ipaddress import IPv4Interface, IPv4Network
+from ipaddress import IPv4Interface
 from itertools import permutations
 from typing import Any
 
@@ -24,7 +24,6 @@ from switchbench.topology.graph import from_topology
 from switchbench.topology.mistakes import MAX_ROUTED
 from switchbench.topology.topology import load, parse
 
-BENCHMARKS = IPv4Network("198.18.0.0/15")  # RFC 2544
 SALMON = "conf/paper-salmon-figures5-7.yaml"
 
 
