@@ -38,7 +38,7 @@ class RatioEntry(TypedDict):
 class ComparedEntry(TypedDict):
     """One transport at one setting in a comparison, over all its repetitions."""
 
-    transport: Annotated[str, Field(description="dpdk, tcp or verbs")]
+    transport: Annotated[str, Field(description="dpdk, tcp, udp or verbs")]
     options: Annotated[Free, Field(description="What the sweep chose of its own options")]
     size: Annotated[Size, Field(description="Bytes of a frame or a message, or the sizes of a mix")]
     size_unit: Annotated[SizeUnit, Field(description="What `size` is of")]
@@ -97,7 +97,7 @@ class ComparisonEntry(TypedDict):
         list[str] | None,
         Field(description="All networks of the trial, when several run at the same time"),
     ]
-    ranks: Annotated[int, Field(ge=2, description="Endpoints of traffic")]
+    ranks: Annotated[int, Field(ge=2, description="Endpoints of traffic in this network")]
     traffic: Annotated[
         Traffic,
         Field(

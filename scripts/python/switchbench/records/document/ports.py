@@ -53,7 +53,7 @@ class PortEntry(TypedDict):
     """One port with one transport, over all phases."""
 
     port: Annotated[str, Field(description="host:port")]
-    transport: Annotated[str, Field(description="dpdk, tcp or verbs")]
+    transport: Annotated[str, Field(description="dpdk, tcp, udp or verbs")]
     network: Annotated[str, Field(description="Its network")]
     switch: Annotated[str | None, Field(description="Where the wiring is known")]
     switch_port: Annotated[str | None, Field(description="Where the wiring is known")]

@@ -25,7 +25,7 @@ class PlanSetting(TypedDict):
     parameters: Annotated[
         Free, Field(description="The pattern's parameters as the configuration gives them")
     ]
-    transport: Annotated[str, Field(description="dpdk, tcp or verbs")]
+    transport: Annotated[str, Field(description="dpdk, tcp, udp or verbs")]
     network: Annotated[str, Field(description="The ports that can reach each other")]
     ranks: Annotated[int, Field(ge=2, description="Endpoints of traffic in this network")]
     traffic: Annotated[

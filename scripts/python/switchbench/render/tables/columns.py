@@ -41,8 +41,9 @@ LIMITED = Column(
     about="T: tester-limited, no figure of the network",
     value=lambda entry: "T" if entry.get("tester_limited") else None,
 )  # fmt: skip
-# A path of messages and steps.
+# A path of messages and steps; the terminal has it in headings.
 PATH = (TRANSPORT, NETWORK, RANKS)
+HEADED = tuple(replace(column, output=PAGE) for column in (PATTERN, *PATH))
 
 # Said once above the table where all rows have the same; the terminal has it in headings.
 SETTING = (

@@ -22,7 +22,7 @@ findings = Spec(
         count("trial", "trial"),
         count("phase", "phase", about="From 0; empty: over the whole run"),
     ),
-    lambda summary: summary.get("findings", []),
+    "findings",
 )
 
 clauses = Spec(
@@ -35,22 +35,23 @@ clauses = Spec(
                "INCONCLUSIVE: tester-limited, or a value is missing"),
         text("measure", "measure", about="doc/reference/measures.md, Clauses"),
         text("required", "require", about="As stated"),
-        Column("worst value", "value", defined="expectations.value"),
+        Column("worst value", "value"),
         text("unit", "unit", about="Of worst value and margin"),
-        Column("margin", "margin", defined="expectations.margin"),
+        Column("margin", "margin"),
         Column("margin of limit", "margin_percent", "percent", "%", seldom=True, drop=2),
-        text("of", "of", defined="expectations.of", seldom=True, drop=4),
-        text("because", "reason", defined="expectations.reason", seldom=True, output=PAGE),
+        text("of", "of", seldom=True, drop=4),
+        text("because", "reason", seldom=True, output=PAGE),
         text("wording", "clause", seldom=True, output=PAGE),
         text("source", "source", seldom=True, output=PAGE),
         text("over", "over", about="What each value is of", drop=3),
         count("judged", "judged", drop=1),
         count("failed", "failed"),
         count("not observed", "unobserved", drop=1),
-        count("trials", "trials", defined="expectations.trials", output=PAGE),
+        count("trials", "trials", output=PAGE),
         count("trials measured", "trials_measured", output=PAGE),
     ),
-    lambda summary: summary.get("expectations", []),
+    "expectations",
+    "expectations",
 )  # fmt: skip
 
 

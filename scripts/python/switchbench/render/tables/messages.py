@@ -4,19 +4,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from ...base import format
-from ...records.document.definitions import at
-from .columns import NETWORK, PATTERN, RANKS, TRANSPORT, TRIAL
-from .table import PAGE, RATE, Column, Entry, Spec, Summary, count, text
-
-_PATH = (PATTERN, TRANSPORT, NETWORK, RANKS)
-
-
-def _of(key: str) -> Any:
-    """The entries of a part of the summary's `messages`."""
-    return lambda summary: at(summary, f"messages.{key}") or []
+from .columns import HEADED, PATH, PATTERN, RANKS, TRANSPORT, TRIAL
+from .table import RATE, Column, Entry, Spec, Summary, count, text
 
 
 def points_of(curve: Entry) -> Iterator[Entry]:
@@ -30,10 +21,7 @@ curves = Spec(
     "Ping-pong by message size",
     "Half the round trip of one message at a time (doc/reference/messages.md).",
     (
-        *(
-            Column(c.title, c.key, c.kind, value=c.value, fold=True, output=PAGE)
-            for c in (PATTERN, TRANSPORT, NETWORK, RANKS)
-        ),
+        *HEADED,
         Column("size", "size", "bytes", about="Bytes of a message"),
         count("round trips", "round_trips", about="Measured, of all flows and repeats"),
         count("lost", "lost", fold=True, about="Messages that did not come back"),
@@ -48,13 +36,8 @@ curves = Spec(
                about="The size by half the mean round trip"),
         text("slowest flow", "worst", about="The flow with the largest mean", drop=1),
     ),
-    lambda summary: (point for curve in _of("curves")(summary) for point in points_of(curve)),
+    lambda summary: (p for curve in summary["messages"]["curves"] for p in points_of(curve)),
 )  # fmt: skip
-
-
-def _size(title: str, key: str) -> Column:
-    return Column(title, key, "bytes", defined=f"messages.curves.{key}")
-
 
 peaks = Spec(
     "peaks",
@@ -62,20 +45,22 @@ peaks = Spec(
     "The message sizes that reach the peak, half and 90 % of it; a peak at the largest size may "
     "be higher beyond it.",
     (
-        *_PATH,
-        Column("peak", "peak_mbps", unit=RATE, defined="messages.curves.peak_mbps"),
-        _size("at", "peak_size"),
-        _size("half from", "size_at_half_peak"),
-        _size("90 % from", "size_at_90_percent_peak"),
+        PATTERN,
+        *PATH,
+        Column("peak", "peak_mbps", unit=RATE),
+        Column("at", "peak_size", "bytes"),
+        Column("half from", "size_at_half_peak", "bytes"),
+        Column("90 % from", "size_at_90_percent_peak", "bytes"),
         text("at the end", "peak_at_end", fold=True, about="Whether the peak is at the largest "
              "size"),
     ),
-    _of("curves"),
+    "messages.curves",
+    "messages.curves",
 )  # fmt: skip
 
 
 def _ranges(summary: Summary) -> Iterator[Entry]:
-    for crossing in _of("crossovers")(summary):
+    for crossing in summary["messages"]["crossovers"]:
         for part in crossing["ranges"]:
             yield {**crossing, **part, "either": " or ".join(crossing["paths"])}
 
@@ -102,21 +87,20 @@ fits = Spec(
     "Single times fitted by latency + size / bandwidth",
     "Half the round trip; the scale and the percentiles are of (time - fit) / fit.",
     (
-        *_PATH,
+        PATTERN,
+        *PATH,
         count("messages", "messages", about="With a time"),
-        Column("latency", "latency_us", unit="µs", defined="messages.scatter.latency_us"),
-        Column("bandwidth", "bandwidth_mbps", unit=RATE,
-               defined="messages.scatter.bandwidth_mbps"),
-        Column("scale", "residual_percent", unit="%", defined="messages.scatter.residual_percent"),
-        Column("p1", "residual_p1_percent", "signed", "%", drop=1,
-               defined="messages.scatter.residual_p1_percent"),
-        Column("p99", "residual_p99_percent", "signed", "%", drop=1,
-               defined="messages.scatter.residual_p99_percent"),
-        count("outliers", "outliers", defined="messages.scatter.outliers"),
-        count("lost", "lost", defined="messages.scatter.lost", seldom=True),
+        Column("latency", "latency_us", unit="µs"),
+        Column("bandwidth", "bandwidth_mbps", unit=RATE),
+        Column("scale", "residual_percent", unit="%"),
+        Column("p1", "residual_p1_percent", "signed", "%", drop=1),
+        Column("p99", "residual_p99_percent", "signed", "%", drop=1),
+        count("outliers", "outliers"),
+        count("lost", "lost", seldom=True),
         TRIAL,
     ),
-    _of("scatter"),
+    "messages.scatter",
+    "messages.scatter",
 )  # fmt: skip
 
 outliers = Spec(
@@ -136,7 +120,7 @@ outliers = Spec(
     ),
     lambda summary: (
         {**fit, **worst, "trial": fit["trial"]}
-        for fit in _of("scatter")(summary)
+        for fit in summary["messages"]["scatter"]
         for worst in fit["worst"]
     ),
 )  # fmt: skip
@@ -165,12 +149,6 @@ def slowest_node(entry: Entry) -> str:
     return f"{entry['slowest_node']}: {changed(entry['max_slowdown_percent'])}"
 
 
-def _piece(title: str, part: str, figure: str) -> Column:
-    key = f"piece_us.{part}.{figure}"
-    return Column(title, key, unit="µs", drop=1,
-                  defined=f"messages.concurrent_computation.{key}")  # fmt: skip
-
-
 computing = Spec(
     "computing",
     "Concurrent computation",
@@ -178,20 +156,17 @@ computing = Spec(
     (
         count("trial", "trial"),
         TRANSPORT,
-        Column("share", "share", "percent", "%", defined="messages.concurrent_computation.share",
+        Column("share", "share", "percent", "%",
                value=lambda entry: entry["share"] and 100 * entry["share"]),
-        Column("alone", "compute_only_mflops", unit="Mflop/s",
-               defined="messages.concurrent_computation.compute_only_mflops"),
-        Column("with messages", "concurrent_mflops", unit="Mflop/s",
-               defined="messages.concurrent_computation.concurrent_mflops"),
-        text("messages made it", "slowdown_percent", value=effect,
-             defined="messages.concurrent_computation.slowdown_percent"),
-        text("worst node", "slowest_node", value=slowest_node,
-             defined="messages.concurrent_computation.slowest_node"),
-        _piece("piece p99, alone", "compute_only", "p99"),
-        _piece("piece p99, with", "concurrent", "p99"),
-        _piece("piece max, alone", "compute_only", "max"),
-        _piece("piece max, with", "concurrent", "max"),
+        Column("alone", "compute_only_mflops", unit="Mflop/s"),
+        Column("with messages", "concurrent_mflops", unit="Mflop/s"),
+        text("messages made it", "slowdown_percent", value=effect),
+        text("worst node", "slowest_node", value=slowest_node),
+        Column("piece p99, alone", "piece_us.compute_only.p99", unit="µs", drop=1),
+        Column("piece p99, with", "piece_us.concurrent.p99", unit="µs", drop=1),
+        Column("piece max, alone", "piece_us.compute_only.max", unit="µs", drop=1),
+        Column("piece max, with", "piece_us.concurrent.max", unit="µs", drop=1),
     ),
-    _of("concurrent_computation"),
+    "messages.concurrent_computation",
+    "messages.concurrent_computation",
 )  # fmt: skip

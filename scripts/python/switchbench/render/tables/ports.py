@@ -38,7 +38,7 @@ ports = Spec(
         count("slowest in", "slowest_phases", unit="phases", drop=1,
               value=lambda entry: len(entry.get("slowest_phases") or [])),
     ),
-    lambda summary: summary.get("ports", []),
+    "ports",
 )  # fmt: skip
 
 tuning = Spec(
@@ -60,7 +60,7 @@ tuning = Spec(
         count("RDMA MTU", "rdma.mtu", unit="B", fold=True, seldom=True,
               about="Active path MTU of the device's port: payload of a packet at the most"),
     ),
-    lambda summary: summary.get("ports", []),
+    "ports",
 )  # fmt: skip
 
 

@@ -114,7 +114,7 @@ phases = Spec(
         STATE,
         TRIAL,
     ),
-    lambda summary: summary.get("trials") or [],
+    "trials",
 )  # fmt: skip
 
 
@@ -143,7 +143,7 @@ searches = Spec(
         count("trials", "trials", fold=True, about="Of the whole search, for all of its goals"),
         text("outcome", "outcome", output=PAGE, about="How the search ended"),
     ),
-    lambda summary: summary.get("searches") or [],
+    "searches",
 )  # fmt: skip
 
 
@@ -194,7 +194,7 @@ losses = Spec(
         count("congestion notices", "cnp_sent", fold=True, seldom=True),
         STATE,
     ),
-    lambda summary: summary.get("trials") or [],
+    "trials",
 )  # fmt: skip
 
 
@@ -252,10 +252,6 @@ def _of_repeats(end: str) -> Callable[[Entry], float | None]:
     return lambda one: one["throughput"][end] if one["repeats"] > 1 else None
 
 
-def _ratio(title: str, key: str, unit: str = "", **options: object) -> Column:
-    return Column(title, key, unit=unit, defined=f"comparisons.{key}", **options)  # type: ignore[arg-type]
-
-
 transports = Spec(
     "transports",
     "Transports side by side",
@@ -268,12 +264,14 @@ transports = Spec(
         LIMITED,
         text("size", "size", value=format.size, about=SIZE),
         LOAD,
-        _ratio("mean flow", "throughput.mean", RATE),
-        _ratio("min repeat", "throughput.min", RATE, drop=5, seldom=True, value=_of_repeats("min")),
-        _ratio("max repeat", "throughput.max", RATE, drop=5, seldom=True, value=_of_repeats("max")),
-        _ratio("rate ÷ baseline", "ratio.throughput", seldom=True),
-        _ratio("CPU", "cpu_s_per_gb", MEASURES["cpu_s_per_gb"].unit, drop=2),
-        _ratio("CPU ÷ baseline", "ratio.cpu_s_per_gb", drop=1, seldom=True),
+        Column("mean flow", "throughput.mean", unit=RATE),
+        Column("min repeat", "throughput.min", unit=RATE, drop=5, seldom=True,
+               value=_of_repeats("min")),
+        Column("max repeat", "throughput.max", unit=RATE, drop=5, seldom=True,
+               value=_of_repeats("max")),
+        Column("rate ÷ baseline", "ratio.throughput", seldom=True),
+        Column("CPU", "cpu_s_per_gb", unit=MEASURES["cpu_s_per_gb"].unit, drop=2),
+        Column("CPU ÷ baseline", "ratio.cpu_s_per_gb", drop=1, seldom=True),
         text("polling", "polling", fold=True, drop=3, seldom=True,
              value=lambda one: "yes" if one["polling"] else None),
         text("baseline", "baseline", fold=True, output=PAGE),
@@ -281,6 +279,7 @@ transports = Spec(
               value=lambda one: one["repeats"] if one["repeats"] > 1 else None),
     ),
     _compared,
+    "comparisons",
 )  # fmt: skip
 
 
@@ -349,5 +348,5 @@ imported = Spec(
         text("our measure", "comparable.measure", seldom=True, about="Which of these definitions"),
         text("conversion", "comparable.conversion", about="From the one to the other", output=PAGE),
     ),
-    lambda summary: summary.get("imported") or [],
+    "imported",
 )  # fmt: skip

@@ -4,30 +4,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from ...base import format
 from ...records.document.definitions import at
-from .columns import PATH
+from .columns import HEADED, PATH
 from .table import PAGE, RATE, Column, Entry, Spec, Summary, count, text
-
-_POINT = "steps.functions.points"
-_HEADED = tuple(
-    Column(c.title, c.key, c.kind, fold=True, output=PAGE) for c in PATH
-)  # the terminal has them in its headings
-
-
-def _of(key: str) -> Any:
-    """The entries of a part of the summary's `steps`."""
-    return lambda summary: at(summary, f"steps.{key}") or []
-
-
-def _time(title: str, key: str, seldom: bool = False, drop: int = 0) -> Column:
-    return Column(title, key, unit="µs", defined=f"{_POINT}.{key}", seldom=seldom, drop=drop)
-
-
-def _number(title: str, key: str, fold: bool = False, drop: int = 0) -> Column:
-    return count(title, key, defined=f"{_POINT}.{key}", seldom=True, fold=fold, drop=drop)
 
 
 def points_of(entry: Entry) -> Iterator[Entry]:
@@ -45,26 +26,29 @@ functions = Spec(
     (
         text("function", "pattern", value=format.pattern, output=PAGE,
              about="IMB's, or a pattern of dependent steps"),
-        *_HEADED,
-        _number("#bytes", "size"),
-        _number("#repetitions", "repetitions"),
-        _number("batch", "batch", fold=True, drop=3),
-        _time("t_min", "imb.t_min_us"),
-        _time("t_max", "imb.t_max_us"),
-        _time("t_avg", "imb.t_avg_us"),
-        Column("Mbytes/sec", "imb.mbytes_s", defined=f"{_POINT}.imb.mbytes_s", seldom=True),
-        Column("port", "port_mbps", unit=RATE, defined=f"{_POINT}.port_mbps", seldom=True),
-        _time("p50", "repetition_us.p50"),
-        _time("p99", "repetition_us.p99", seldom=True),
-        _time("min", "repetition_us.min", drop=1),
-        _time("max", "repetition_us.max", drop=1),
-        _time("mean from", "ci_us.low", seldom=True, drop=2),
-        _time("to", "ci_us.high", seldom=True, drop=2),
-        _number("verified", "verified", drop=4),
-        _number("lost messages", "lost_messages", fold=True),
-        _number("given up", "timeouts", fold=True),
+        *HEADED[1:],
+        count("#bytes", "size", seldom=True),
+        count("#repetitions", "repetitions", seldom=True),
+        count("batch", "batch", seldom=True, fold=True, drop=3),
+        Column("t_min", "imb.t_min_us", unit="µs"),
+        Column("t_max", "imb.t_max_us", unit="µs"),
+        Column("t_avg", "imb.t_avg_us", unit="µs"),
+        Column("Mbytes/sec", "imb.mbytes_s", seldom=True),
+        Column("port", "port_mbps", unit=RATE, seldom=True),
+        Column("p50", "repetition_us.p50", unit="µs"),
+        Column("p99", "repetition_us.p99", unit="µs", seldom=True),
+        Column("min", "repetition_us.min", unit="µs", drop=1),
+        Column("max", "repetition_us.max", unit="µs", drop=1),
+        Column("mean from", "ci_us.low", unit="µs", seldom=True, drop=2),
+        Column("to", "ci_us.high", unit="µs", seldom=True, drop=2),
+        count("verified", "verified", seldom=True, drop=4),
+        count("lost messages", "lost_messages", seldom=True, fold=True),
+        count("given up", "timeouts", seldom=True, fold=True),
     ),
-    lambda summary: (point for entry in _of("functions")(summary) for point in points_of(entry)),
+    lambda summary: (
+        point for entry in at(summary, "steps.functions") or () for point in points_of(entry)
+    ),
+    "steps.functions.points",
 )  # fmt: skip
 
 
@@ -81,15 +65,17 @@ hpcc = Spec(
     "five (8 bytes) and two (2,000,000); GB of 10^9 bytes.",
     (
         text("HPCC's name", "name", about="As in hpccoutf.txt"),
-        *_HEADED,
+        *HEADED[1:],
         Column("value", "value", about="In the unit at the name's end (doc/how-to/hpcc-imb.md)"),
     ),
-    lambda summary: (output for suite in _of("hpcc")(summary) for output in outputs_of(suite)),
+    lambda summary: (
+        output for suite in at(summary, "steps.hpcc") or () for output in outputs_of(suite)
+    ),
 )
 
 
 def _rings(summary: Summary) -> Iterator[Entry]:
-    for suite in _of("hpcc")(summary):
+    for suite in at(summary, "steps.hpcc") or ():
         for ring in suite["rings"]:
             order = "natural" if ring["natural"] else f"random {ring['ring']}"
             yield {**suite, **ring, "order": order}
@@ -103,17 +89,13 @@ rings = Spec(
         *PATH,
         text("measure", "measure", about="latency: 8 bytes; bandwidth: 2,000,000 bytes"),
         text("ring", "order", about="The order of ranks"),
-        *(
-            Column(title, key, unit="µs", defined=f"steps.hpcc.rings.{key}")
-            for title, key in (
-                ("one send", "time_us"),
-                ("sendrecv", "sendrecv_us"),
-                ("nonblocking", "nonblocking_us"),
-            )
-        ),
-        text("better", "better", defined="steps.hpcc.rings.better"),
+        Column("one send", "time_us", unit="µs"),
+        Column("sendrecv", "sendrecv_us", unit="µs"),
+        Column("nonblocking", "nonblocking_us", unit="µs"),
+        text("better", "better"),
     ),
     _rings,
+    "steps.hpcc.rings",
 )
 
 _KERNEL = text("kernel", "pattern", value=format.pattern, about="doc/reference/patterns.md")
@@ -125,23 +107,21 @@ kernels = Spec(
     (
         _KERNEL,
         *PATH,
-        count("iterations", "iterations", defined="steps.kernels.iterations"),
-        count("timed", "repetitions", defined="steps.kernels.repetitions"),
-        Column("one iteration", "iteration_us", unit="µs", defined="steps.kernels.iteration_us"),
-        Column("whole benchmark", "total_s", unit="s", defined="steps.kernels.total_s"),
-        *(
-            Column(title, f"ci_s.{key}", unit="s", defined="steps.kernels.ci_s", seldom=True,
-                   drop=1)
-            for title, key in (("from", "low"), ("to", "high"))
-        ),
-        Column("port", "port_mbps", unit=RATE, defined="steps.kernels.port_mbps"),
+        count("iterations", "iterations"),
+        count("timed", "repetitions"),
+        Column("one iteration", "iteration_us", unit="µs"),
+        Column("whole benchmark", "total_s", unit="s"),
+        Column("from", "ci_s.low", unit="s", defined="ci_s", seldom=True, drop=1),
+        Column("to", "ci_s.high", unit="s", defined="ci_s", seldom=True, drop=1),
+        Column("port", "port_mbps", unit=RATE),
     ),
-    _of("kernels"),
-)  # fmt: skip
+    "steps.kernels",
+    "steps.kernels",
+)
 
 
 def _ranked(summary: Summary) -> Iterator[Entry]:
-    for ranking in _of("rankings")(summary):
+    for ranking in at(summary, "steps.rankings") or ():
         for place, path in enumerate(ranking["paths"], start=1):
             yield {**ranking, **path, "place": place}
 
@@ -154,10 +134,10 @@ rankings = Spec(
         _KERNEL,
         count("ranks", "ranks", fold=True),
         count("place", "place", about="By the time of the whole benchmark"),
-        text("path", "path", defined="steps.rankings.paths.path"),
-        Column("whole benchmark", "total_s", unit="s", defined="steps.rankings.paths.total_s"),
-        Column("times the fastest", "ratio_to_fastest",
-               defined="steps.rankings.paths.ratio_to_fastest"),
+        text("path", "path"),
+        Column("whole benchmark", "total_s", unit="s"),
+        Column("times the fastest", "ratio_to_fastest"),
     ),
     _ranked,
-)  # fmt: skip
+    "steps.rankings.paths",
+)

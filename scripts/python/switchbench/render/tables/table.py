@@ -55,14 +55,18 @@ class Column:
     defined: str = ""  # the definition's key, where that is not `key`
     about: str = ""  # its definition, where no key has it
     note: str = ""  # one more sentence behind it
-    value: Callable[[Entry], Any] | None = None  # made of the entry, where it does not hold it
+    value: Callable[[Any], Any] | None = None  # made of the entry, where it does not hold it
     output: str = BOTH
     drop: int = 0  # how soon it goes when the terminal is narrow; 0: never
     silent: bool = False  # folds without a word
 
-    def of(self, entry: Entry) -> Any:
+    def of(self, entry: Any) -> Any:
         """This column's value of an entry, as the page compares it: words for what is no number."""
-        value = self.value(entry) if self.value else at(entry, self.key)
+        if self.value:
+            value = self.value(entry)
+        else:  # a summary's, or an object of ours
+            held = isinstance(entry, Mapping)
+            value = at(entry, self.key) if held else getattr(entry, self.key)
         if self.kind not in WORDS:
             return value if isinstance(value, int | float) else None
         if isinstance(value, bool):
@@ -85,9 +89,14 @@ class Column:
         return f"{self.title} ({self.unit})" if self.unit else self.title
 
     @property
+    def meant(self) -> str:
+        """The key of its definition."""
+        return self.defined or self.key
+
+    @property
     def definition(self) -> str:
         """What its numbers are."""
-        said = self.about or definition(self.defined or self.key)
+        said = self.about or definition(self.meant)
         return f"{said}. {self.note}" if self.note else said
 
 
@@ -142,19 +151,35 @@ class Table:
 
 @dataclass(frozen=True)
 class Spec:
-    """A table that is declared: called with a summary it is made, None where it has no rows."""
+    """A table that is declared: called with a summary it is made, None where it has no rows.
+
+    `rows`: where the summary has its entries, what makes them, or they themselves; `defined`: below
+    which key the definitions of its columns are.
+    """
 
     name: str
     title: str
     about: str
     columns: tuple[Column, ...]
-    entries: Callable[[Any], Iterable[Entry]]
+    rows: str | Callable[[Any], Iterable[Any]] | Sequence[Any]
+    defined: str = ""
+
+    def __post_init__(self) -> None:
+        if self.defined:
+            below = (replace(c, defined=f"{self.defined}.{c.meant}") for c in self.columns)
+            object.__setattr__(self, "columns", tuple(below))
+
+    def entries(self, summary: Summary) -> Iterable[Any]:
+        """What its rows are of."""
+        if isinstance(self.rows, str):
+            return at(summary, self.rows) or ()
+        return self.rows(summary) if callable(self.rows) else self.rows
 
     def __call__(self, summary: Summary) -> Table | None:
         """As in the report."""
         return self._made(self.entries(summary), PAGE, "all")
 
-    def on_terminal(self, entries: Iterable[Entry]) -> Table | None:
+    def on_terminal(self, entries: Iterable[Any]) -> Table | None:
         """Of entries that were chosen from its own; only counters that are 0 are folded."""
         return self._made(entries, TERMINAL, "zeros")
 
@@ -162,7 +187,7 @@ class Spec:
         """With all columns of the report, for a file."""
         return self._made(self.entries(summary), PAGE, "none")
 
-    def _made(self, entries: Iterable[Entry], output: str, fold: str) -> Table | None:
+    def _made(self, entries: Iterable[Any], output: str, fold: str) -> Table | None:
         columns = [column for column in self.columns if column.output in (output, BOTH)]
         return make(self.name, self.title, self.about, columns, entries, fold)
 
@@ -172,7 +197,7 @@ def make(
     title: str,
     about: str,
     columns: Sequence[Column],
-    entries: Iterable[Entry],
+    entries: Iterable[Any],
     fold: str = "all",  # zeros: only counters that are 0; none: nothing, all columns stay
 ) -> Table | None:
     """A table of these entries; None where there are none."""

@@ -35,7 +35,7 @@ skew = Spec(
         text("drained", "drained", fold=True),
         TRIAL,
     ),
-    lambda summary: summary.get("trials", []),
+    "trials",
 )
 
 
@@ -138,5 +138,5 @@ cpu = Spec(
         text("polling", "polling", fold=True),
         TRIAL,
     ),
-    lambda summary: summary.get("plans", []),
+    "plans",
 )

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from rich.console import Console
@@ -55,13 +54,12 @@ def show_predicted(
 ) -> None:
     """Prints parameters, rates and times."""
     if time_predictor is not None:
-        title = "Fitted to ping-pong messages, with 95 % intervals"
         notes = _about_parameters(known, time_predictor)
-        show(_PARAMETERS.on_terminal(_PARAMETERS.entries(known)), console, title, notes=notes)
-    show(_RATES.on_terminal(_RATES.entries(rows)), console, "Rates at layer 1")
+        show(_PARAMETERS.on_terminal(known), console, _PARAMETERS.title, notes=notes)
+    show(_RATES.on_terminal(_rates(rows)), console, _RATES.title)
     borrowed = [sentence for row in rows if row.times for sentence in row.borrowed]
-    times = _TIMES.on_terminal(_TIMES.entries(rows))
-    show(times, console, "Times", notes=list(dict.fromkeys(borrowed)))
+    times = _TIMES.on_terminal(_times(rows))
+    show(times, console, _TIMES.title, notes=list(dict.fromkeys(borrowed)))
     for row in rows:
         note_lines(console, _notes(row))
 
@@ -75,22 +73,6 @@ def _pattern(trial: Trial) -> str:
 # --- parameters -----------------------------------------------------------------------------------
 
 
-def _fitted(known: Sequence[parameters.Parameters]) -> Iterator[Entry]:
-    for each in known:
-        hockney, loggp = each.hockney, each.loggp
-        yield {
-            "path": each.path.words,
-            "t0": _estimate(hockney.latency_us),
-            "r_inf": _estimate(hockney.bandwidth_mbps),
-            "half": _estimate(hockney.half_bytes),
-            "scale": hockney.residual_percent,
-            "L": loggp.latency_us,
-            "o": loggp.overhead_us,
-            "g": loggp.gap_us,
-            "G": _estimate(loggp.byte_ns),
-        }
-
-
 def _estimate(of: parameters.Estimate | None) -> str:
     if of is None:
         return digits(None)
@@ -100,14 +82,19 @@ def _estimate(of: parameters.Estimate | None) -> str:
 
 
 _PARAMETERS = Spec(
-    "parameters", "Parameters", "",
+    "parameters", "Fitted to ping-pong messages, with 95 % intervals", "",
     (
-        text("path", "path"), text("t0 µs", "t0"), text("r_inf Mbit/s", "r_inf"),
-        text("n_1/2 B", "half"), Column("scale", "scale", "percent", "%"),
-        Column("L", "L", unit="µs"), Column("o", "o", unit="µs"), Column("g", "g", unit="µs"),
-        text("G ns/B", "G"),
+        text("path", "path", value=lambda each: each.path.words),
+        text("t0 µs", "t0", value=lambda each: _estimate(each.hockney.latency_us)),
+        text("r_inf Mbit/s", "r_inf", value=lambda each: _estimate(each.hockney.bandwidth_mbps)),
+        text("n_1/2 B", "half", value=lambda each: _estimate(each.hockney.half_bytes)),
+        Column("scale", "scale", "percent", "%", value=lambda each: each.hockney.residual_percent),
+        Column("L", "L", unit="µs", value=lambda each: each.loggp.latency_us),
+        Column("o", "o", unit="µs", value=lambda each: each.loggp.overhead_us),
+        Column("g", "g", unit="µs", value=lambda each: each.loggp.gap_us),
+        text("G ns/B", "G", value=lambda each: _estimate(each.loggp.byte_ns)),
     ),
-    _fitted,
+    (),
 )  # fmt: skip
 
 
@@ -135,7 +122,7 @@ def _rates(rows: Sequence[PredictedRow]) -> Iterator[Entry]:
     """Models in their order, or the best first where there is a measure; those that say the same
     stand in one line."""
     for row in rows:
-        lines: dict[str, tuple[dict[str, Any], list[str]]] = {}
+        lines: dict[str, tuple[Entry, list[str]]] = {}
         trial, fitted = row.trial, {fit.model: fit for fit in row.fits}
         for model in fitted or row.rates:
             low, mean, high = (bps / 1e6 for bps in row.rates[model])
@@ -156,7 +143,7 @@ def _rates(rows: Sequence[PredictedRow]) -> Iterator[Entry]:
                 "why": "" if fit else _why(row),
             }
             lines.setdefault(repr(line), (line, []))[1].append(model)
-        yield from (line | {"model": ", ".join(models)} for line, models in lines.values())
+        yield from ({**line, "model": ", ".join(models)} for line, models in lines.values())
 
 
 def _why(row: PredictedRow) -> str:
@@ -167,7 +154,7 @@ def _why(row: PredictedRow) -> str:
 
 
 _RATES = Spec(
-    "rates", "Rates", "",
+    "rates", "Rates at layer 1", "",
     (
         count("trial", "trial"), text("pattern", "pattern"), text("transport", "transport"),
         text("model", "model"), count("flows", "flows"),
@@ -178,7 +165,7 @@ _RATES = Spec(
         Column("as offered", "sent", "percent", "% of flows", seldom=True),
         text("measured", "why", value=lambda row: row["why"] or None, seldom=True),
     ),
-    _rates,
+    (),
 )  # fmt: skip
 
 
@@ -230,7 +217,7 @@ _TIMES = Spec(
         Column("measured", "measured", "scientific", seldom=True),
         Column("error", "error", "signed", "%", seldom=True),
     ),
-    _times,
+    (),
 )  # fmt: skip
 
 
