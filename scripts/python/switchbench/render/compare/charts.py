@@ -5,19 +5,16 @@ pattern and by phase."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from html import escape
 from textwrap import wrap
-from typing import Any
 
-from ...base import format
 from ...compare.balance import Axis
 from ...compare.comparison import Compared, Comparison
 from ...compare.differences import DifferenceRow
 from ...compare.subjects import Subject
 from ..report.chart import ChartAxis, ChartSpec, Panel, Trace
-from ..report.figure import LEGEND, Figure, line_style
+from ..report.figure import LEGEND, Figure, Plotly, line_style, plain
 from . import size_charts
-from .tables import micro
+from .tables import said
 
 RATIOS, PATTERNS, PHASES = "Ratios", "By pattern", "By phase"
 BALANCE, PROGRAMS = "Balance by size of the system", "By several programs"
@@ -91,7 +88,7 @@ def kiviat(subjects: Sequence[Subject], axes: Sequence[Axis], divided: bool) -> 
         line_style(number)
         | {
             "type": "scatterpolar",
-            "name": _plain(subject.name),
+            "name": plain(subject.name),
             "r": [round(axes[i].shares[number], 6) for i in around],
             "theta": [spokes[i] for i in around],
             "customdata": [[_worth(axes[i], number)] for i in around],
@@ -119,7 +116,7 @@ def kiviat(subjects: Sequence[Subject], axes: Sequence[Axis], divided: bool) -> 
 
 
 def _worth(axis: Axis, number: int) -> str:
-    worth = f"{format.scientific(axis.values[number])} {axis.unit}".replace("1/us", "1/µs")
+    worth = said(axis.values[number], axis.unit)
     return worth if axis.basis is None else f"{worth}<br>of {axis.basis.words}"
 
 
@@ -145,7 +142,7 @@ def _outputs(name: str, one: Compared, pair: int) -> Figure:
     kinds = [(title, [r for r in rows if r.measure.better == better])
              for title, better in (("latency", -1), ("bandwidth", +1))]  # fmt: skip
     traces = [_trace(title, some, rows.index) for title, some in kinds if some]
-    names = [_plain(row.measure.title) for row in rows]
+    names = [plain(row.measure.title) for row in rows]
     title, height = one.match.pairs[pair].title, 160 + 32 * max(len(rows), 2)
     return _in_rows(one, name, title, _OUTPUTS, STEPS, traces, names, height)
 
@@ -162,25 +159,25 @@ def _in_rows(
     spec = ChartSpec(
         name, _against(one), definition, section, "points",
         ChartAxis(_axis(one), "percent", "linear", {"zeroline": True}),
-        ChartAxis("", "place", "linear", rows), _HOVER, legend=True,
+        ChartAxis("", "place", "linear", rows), _HOVER, half=("x", "half"), legend=True,
     )  # fmt: skip
-    return spec.draw(Panel(title, [_with_interval(trace, "x") for trace in traces], height=height))
+    return spec.draw(Panel(title, list(traces), height=height))
 
 
 def _phases(name: str, one: Compared, rows: Sequence[DifferenceRow]) -> Figure:
     """Phase by phase of one pair of cases."""
     phases = list(dict.fromkeys(row.of for row in rows))
-    axis: dict[str, Any] = {"showgrid": False, "zeroline": False}
+    axis: Plotly = {"showgrid": False, "zeroline": False}
     if len(phases) <= _MOST_NAMES:
-        axis |= {"tickvals": list(range(len(phases))), "ticktext": [_plain(p) for p in phases]}
+        axis |= {"tickvals": list(range(len(phases))), "ticktext": [plain(p) for p in phases]}
     spec = ChartSpec(
         name, _against(one), _DIFFERENCE, PHASES, "points",
         ChartAxis("Phase", "place", "linear", axis),
-        ChartAxis(_axis(one), "percent", "linear", {"zeroline": True}), _HOVER, legend=True,
+        ChartAxis(_axis(one), "percent", "linear", {"zeroline": True}), _HOVER,
+        half=("y", "half"), legend=True,
     )  # fmt: skip
-    traces = _traces(rows, _DRAWN, lambda row: phases.index(row.of))
-    title = one.match.pairs[rows[0].pair].title
-    return spec.draw(Panel(title, [_with_interval(trace, "y") for trace in traces]))
+    traces = list(_traces(rows, _DRAWN, lambda row: phases.index(row.of)))
+    return spec.draw(Panel(one.match.pairs[rows[0].pair].title, traces))
 
 
 _HOVER = "{of} {verdict}<br>{base} → {other}<br>{percent:+.2f} %"
@@ -191,7 +188,7 @@ def _against(one: Compared) -> str:
 
 
 def _axis(one: Compared) -> str:
-    return _plain(f"Difference of {one.match.other.name}, % of {one.match.base.name}")
+    return plain(f"Difference of {one.match.other.name}, % of {one.match.base.name}")
 
 
 def _of(rows: Sequence[DifferenceRow], measures: Sequence[str]) -> list[DifferenceRow]:
@@ -214,18 +211,13 @@ def _trace(title: str, drawn: Sequence[DifferenceRow], place: _Place, aside: flo
     columns = {
         "percent": [row.percent for row in drawn],
         "place": [place(row) + aside for row in drawn],
-        "of": [_plain(row.of) for row in drawn],
+        "of": [plain(row.of) for row in drawn],
         "verdict": [row.verdict for row in drawn],
-        "base": [_said(row, row.base) for row in drawn],
-        "other": [_said(row, row.other) for row in drawn],
+        "base": [said(row.base, row.measure.unit) for row in drawn],
+        "other": [said(row.other, row.measure.unit) for row in drawn],
         "half": [_half(row) for row in drawn],
     }
     return Trace(title, columns)
-
-
-def _with_interval(trace: Trace, along: str) -> Trace:
-    bar = {"type": "data", "array": list(trace.columns["half"])}
-    return Trace(trace.label, trace.columns, more={f"error_{along}": bar})
 
 
 def _half(row: DifferenceRow) -> float | None:
@@ -235,17 +227,8 @@ def _half(row: DifferenceRow) -> float | None:
     return 100.0 * (row.high - row.difference) / abs(row.base)
 
 
-def _said(row: DifferenceRow, value: float | None) -> str:
-    return f"{format.scientific(value)} {micro(row.measure.unit)}"
-
-
 def _lines(text: str, letters: int) -> str:
     """Lines of so many letters at the most, with numbers and their units kept together."""
     for unit in ("%", "B", "KiB", "MiB", "ranks", "/ HPL", "HPL"):
         text = text.replace(f" {unit}", f"\N{NO-BREAK SPACE}{unit}")
-    return "<br>".join(wrap(_plain(text), letters))
-
-
-def _plain(text: str) -> str:
-    """What Plotly would take for markup is text."""
-    return escape(text, quote=False)
+    return "<br>".join(wrap(plain(text), letters))

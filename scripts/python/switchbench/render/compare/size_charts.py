@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from html import escape
 from itertools import groupby
 from typing import Any
 
@@ -18,8 +17,8 @@ from ...compare.shared import Shared, SharedRow
 from ...compare.subjects import Subject
 from ...compare.systems import Compute, system_name
 from ..report.chart import ChartAxis, ChartSpec, Panel, Trace
-from ..report.figure import Figure
-from .tables import micro, size_words
+from ..report.figure import Figure, plain
+from .tables import micro, said, size_words
 
 _LEAST_SHARED, _LEAST_STEPS = 3, 2  # sizes of a line
 _LOG = {"type": "log", "exponentformat": "none", "separatethousands": True}
@@ -44,10 +43,6 @@ _RING = (
 )
 _STREAM = "HPCC's EP STREAM Copy of a process times the number of processes, against HPL"
 _SHARE = ", as a share of it: the less it falls, the better the network grows with the system."
-
-
-def _plain(text: str) -> str:
-    return escape(text, quote=False)
 
 
 # --- by several programs --------------------------------------------------------------------------
@@ -92,18 +87,14 @@ def _voices(found: Shared, rows: Sequence[SharedRow], along: str) -> Iterator[Tr
             "name": [_name(row) for row in known],
             "value": [row.values[number] for row in known],
             "ratio": [row.ratios[number] for row in known],
-            "said": [_said(row, number) for row in known],
+            "said": [said(row.values[number], row.key.common.unit) for row in known],
         }
-        yield Trace(_plain(voice), columns, style=number)
+        yield Trace(plain(voice), columns, style=number)
 
 
 def _name(row: SharedRow) -> str:
     size = "" if row.key.size is None else f", {size_words(row.key.size)}"
     return f"{row.key.common.title}, {row.key.ranks}{size}"
-
-
-def _said(row: SharedRow, number: int) -> str:
-    return f"{format.scientific(row.values[number])} {micro(row.key.common.unit)}"
 
 
 # --- dependent steps ------------------------------------------------------------------------------
@@ -130,19 +121,18 @@ def steps(every: Sequence[Compared], section: str) -> Iterator[Figure]:
             f"steps-{number}", f"Time of {titles[key]}", _STEPS, section, "line", _SIZE,
             ChartAxis("µs", "time", "linear", _WRITTEN), "{words}<br>{time:.4g} µs", legend=True,
         )  # fmt: skip
-        yield spec.draw(Panel("", [_result(*item) for item in curves[key].items()]))
+        traces = []
+        for name, curve in curves[key].items():
+            words = [format.binary(size) for size in sorted(curve)]
+            times = [curve[size] for size in sorted(curve)]
+            columns = {"size": sorted(curve), "words": words, "time": times}
+            traces.append(Trace(plain(name), columns))
+        yield spec.draw(Panel("", traces))
 
 
 def _key(pair: Pair) -> tuple[Any, ...]:
     """The baseline's case without its size."""
     return tuple((name, word) for name, word in pair.base.settings.items() if name != SIZE)
-
-
-def _result(name: str, curve: _Curve) -> Trace:
-    sizes = sorted(curve)
-    words = [format.binary(size) for size in sizes]
-    columns = {"size": sizes, "words": words, "time": [curve[size] for size in sizes]}
-    return Trace(_plain(name), columns)
 
 
 # --- systems --------------------------------------------------------------------------------------
@@ -190,6 +180,6 @@ def balance(
                 "value": [scale * float(value or 0.0) for value in values],
                 "ranks": [one.ranks for one in known],
             }
-            traces.append(Trace(_plain(name), columns))
+            traces.append(Trace(plain(name), columns))
         if traces:
             yield replace(spec, section=section).draw(Panel("", traces, unit=unit))

@@ -41,6 +41,11 @@ def micro(unit: str) -> str:
     return unit.replace("us", "µs")
 
 
+def said(value: float | None, unit: str) -> str:
+    """A value beside a point of a figure."""
+    return f"{format.scientific(value)} {micro(unit)}"
+
+
 def size_words(size: int | None) -> str:
     """For a person."""
     return format.UNKNOWN if size is None else format.binary(size) if size else "0 B"

@@ -21,17 +21,19 @@ from .figure import (
     LOGARITHMIC,
     PALETTE,
     Figure,
+    Plotly,
     gaps,
     line_style,
     marker,
     named_rows,
     packed,
     rows,
+    titled,
 )
 
 HATCHES = ("", "/", "x", "-", ".")  # bars are told apart without colour
 _ZERO = {"rangemode": "tozero", "automargin": True}
-_KINDS: dict[str, dict[str, Any]] = {
+_KINDS: dict[str, Plotly] = {
     "zero": _ZERO, "linear": {}, "log": LOGARITHMIC, "counts": COUNTS, "sizes": {}, "names": {},
     "phases": {}, "nested": {"autorange": "reversed", "automargin": True},
 }  # fmt: skip
@@ -44,7 +46,7 @@ class ChartAxis:
     title: str = ""  # {unit} is the panel's
     column: str = ""
     kind: str = "zero"  # of _KINDS
-    more: Mapping[str, Any] = field(default_factory=dict)  # Plotly's own
+    more: Plotly = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -54,7 +56,7 @@ class Trace:
     label: str
     columns: Mapping[str, Any]
     mark: str = ""  # where it is not the specification's
-    more: Mapping[str, Any] = field(default_factory=dict)  # Plotly's own; None: without it
+    more: Plotly = field(default_factory=dict)  # None: without it
     style: int | None = None  # which colour, dash and marker; None: by its place
     shape: str = ""  # of a line between two points: hv, vh
     hover: str = ""  # where it is not the specification's
@@ -71,7 +73,7 @@ class Panel:
     unit: str = ""
     words: str = ""  # behind the definition
     height: int | None = None
-    layout: Mapping[str, Any] = field(default_factory=dict)  # Plotly's own
+    layout: Plotly = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -88,10 +90,14 @@ class ChartSpec:
     hover: str  # "{label}, {ranks} nodes: {mean} {unit}, {share:.2f} %": columns by name
     query: Callable[[Any], Iterable[Panel]] | None = None  # None: panels are drawn one by one
     spread: tuple[str, str] | None = None  # columns of the ends of a point's bar
+    half: tuple[str, str] = (
+        "",
+        "",
+    )  # a bar's axis, and the column of half its length
     values: str = ""  # where values are written beside their marks
     height: int = 420
     legend: bool | None = None  # None: where there are several curves
-    layout: Mapping[str, Any] = field(default_factory=dict)
+    layout: Plotly = field(default_factory=dict)
 
     def __call__(self, measured: Any) -> Iterator[Figure]:
         """A figure of each panel."""
@@ -118,7 +124,7 @@ class ChartSpec:
             height=panel.height or self.height,
         )
 
-    def _axis(self, axis: ChartAxis, panel: Panel) -> dict[str, Any]:
+    def _axis(self, axis: ChartAxis, panel: Panel) -> Plotly:
         found: list[Any] = [v for c in panel.curves for v in c.columns.get(axis.column, ())]
         made = dict(_KINDS[axis.kind])
         if axis.kind == "names":
@@ -126,17 +132,18 @@ class ChartSpec:
         elif axis.kind == "sizes":
             made = size_axis(min(found), max(found))
         elif axis.kind == "phases":
-            made = phase_axis(int(max(found)) - 1)
+            # Phases are counted from 1, as in the plan's listing.
+            made = titled("Phase", range=[0.5, int(max(found)) + 0.5])
         if axis.title:
-            made["title"] = {"text": axis.title.replace("{unit}", panel.unit)}
-        return made | dict(axis.more)
+            made |= titled(axis.title.replace("{unit}", panel.unit))
+        return made | axis.more
 
-    def _trace(self, number: int, curve: Trace, panel: Panel) -> dict[str, Any]:
+    def _trace(self, number: int, curve: Trace, panel: Panel) -> Plotly:
         columns, mark = curve.columns, curve.mark or self.mark
         place = number if curve.style is None else curve.style
         points = len(columns[self.x.column])
         along = "x" if self.y.kind in ("names", "nested") else "y"  # the axis of values
-        made: dict[str, Any] = {"type": "bar" if mark == "bars" else "scatter"}
+        made: Plotly = {"type": "bar" if mark == "bars" else "scatter"}
         if mark == "line":
             made |= line_style(place, points)
         elif mark == "points":
@@ -154,6 +161,8 @@ class ChartSpec:
                 for name in (self.x.column if along == "x" else self.y.column, *self.spread)
             )
             made[f"error_{along}"] = between(low, middle, high)
+        if self.half[1] in columns:
+            made[f"error_{self.half[0]}"] = {"type": "data", "array": list(columns[self.half[1]])}
         if self.values:
             said = columns[self.x.column if along == "x" else self.y.column]
             made["text"] = [format.digits(value) for (value,) in rows(gaps(list(said)))]
@@ -166,10 +175,10 @@ class ChartSpec:
             made["line"] |= {"width": 1}
             if "marker" in made:
                 made["marker"]["symbol"] += "-open"
-        found = made | dict(curve.more)
+        found = made | curve.more
         return {key: value for key, value in found.items() if value is not None}
 
-    def _hover(self, curve: Trace, panel: Panel) -> dict[str, Any]:
+    def _hover(self, curve: Trace, panel: Panel) -> Plotly:
         """Plotly's template, and the columns that it has beside x and y."""
         columns, beside = curve.columns, list[str]()
 
@@ -204,7 +213,7 @@ def _values(values: Any) -> Any:
     return packed(gaps(some) if isinstance(some, list) else some)
 
 
-def between(low: Any, middle: Any, high: Any) -> dict[str, Any]:
+def between(low: Any, middle: Any, high: Any) -> Plotly:
     """An error bar between two values; none is drawn where all are points."""
     return {
         "type": "data",
@@ -216,7 +225,7 @@ def between(low: Any, middle: Any, high: Any) -> dict[str, Any]:
     }
 
 
-def size_axis(least: float, most: float) -> dict[str, Any]:
+def size_axis(least: float, most: float) -> Plotly:
     """A logarithmic axis of sizes, whose ticks are powers of two that people know."""
     ticks = [4**power for power in range(24) if least / 2 <= 4**power <= most * 2]
     return {
@@ -226,11 +235,6 @@ def size_axis(least: float, most: float) -> dict[str, Any]:
         "ticktext": [format.binary(tick) for tick in ticks],
         "tickangle": 0 if len(ticks) <= 12 else -45,
     }
-
-
-def phase_axis(last: int) -> dict[str, Any]:
-    """Phases are counted from 1, as in the plan's listing."""
-    return {"title": {"text": "Phase"}, "range": [0.5, last + 1.5]}
 
 
 def sentence(*parts: str) -> str:

@@ -10,12 +10,16 @@ from __future__ import annotations
 import base64
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from html import escape
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ...base import format
+
+Plotly = dict[str, Any]
+"""JSON as Plotly takes it: made here and in chart.py; figures say what is theirs alone."""
 
 # Okabe and Ito (2008): told apart by all kinds of colour vision; black is left to the page.
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#7F7F7F")
@@ -35,11 +39,22 @@ LEGEND = {
 }
 # A logarithmic axis of times or rates: a tick each power of ten, written out.
 _WRITTEN_OUT = {"exponentformat": "none", "separatethousands": True, "automargin": True}
-LOGARITHMIC: dict[str, Any] = {"type": "log", "dtick": 1} | _WRITTEN_OUT
-COUNTS: dict[str, Any] = {"rangemode": "tozero"} | _WRITTEN_OUT
+LOGARITHMIC: Plotly = {"type": "log", "dtick": 1} | _WRITTEN_OUT
+COUNTS: Plotly = {"rangemode": "tozero"} | _WRITTEN_OUT
 
 
-def named_rows(names: list[str]) -> dict[str, Any]:
+def titled(text: str, **more: Any) -> Plotly:
+    """An axis with a title."""
+    return {"title": {"text": text}, **more}
+
+
+def note(text: str, x: float, y: float, xanchor: str, yanchor: str, **more: Any) -> Plotly:
+    """Words at a place of the drawing, both as shares of it."""
+    place = {"text": text, "x": x, "y": y, "xref": "paper", "yref": "paper"}
+    return place | {"xanchor": xanchor, "yanchor": yanchor, "showarrow": False} | more
+
+
+def named_rows(names: list[str]) -> Plotly:
     """A vertical axis of names, the first one at the top."""
     return {
         "type": "category",
@@ -57,29 +72,44 @@ class Figure:
     name: str  # anchor and file name: "heat-map-3"; unique in a report
     title: str
     definition: str  # what each number is, its unit, how it was measured; plain text
-    data: list[dict[str, Any]]  # Plotly's traces
-    layout: dict[str, Any]  # Plotly's layout without a theme
+    data: list[Plotly]  # traces
+    layout: Plotly  # without a theme
     section: str  # of sections.py
     height: int = 420  # pixels, at the page's full width
     disagrees: bool = False  # a prediction with what was measured
     scale: str = ""  # of a map's colours, a sentence of the definition
 
 
-def colours(values: NDArray[Any], unit: str) -> tuple[dict[str, Any], str]:
-    """From the least to the greatest of a map's values, and words for it: a map whose colours
-    begin at 0 looks the same whatever its ports do. Values within 2 % have nearly one colour."""
+def heat_map(
+    values: NDArray[Any], x: Any, y: list[str], measure: str, unit: str, hover: str, **more: Any
+) -> tuple[Plotly, str]:
+    """The trace of a map, and a sentence of its colours. These reach from the least to the greatest
+    value: a map whose colours begin at 0 looks the same whatever its ports do. Values within 2 %
+    have nearly one colour."""
     top = float(np.nanmax(values))
     low = min(float(np.nanmin(values)), 0.98 * top)
+    trace = {
+        "type": "heatmap",
+        "z": packed(coarse(values)),
+        "x": x,
+        "y": y,
+        "colorscale": SCALE,
+        "hoverongaps": False,
+        "colorbar": {"title": {"text": f"{measure}, {unit}", "side": "right"}},
+        "hovertemplate": f"{hover}<extra></extra>",
+        "zmin": low,
+        "zmax": top,
+    }
     said = f"Colours reach from {format.digits(low)} to {format.digits(top)} {unit}. "
-    return {"zmin": low, "zmax": top}, said
+    return trace | more, said
 
 
-def line_style(number: int, points: int = 0) -> dict[str, Any]:
+def line_style(number: int, points: int = 0) -> Plotly:
     """How the `number`th series of a figure is drawn: colour, dash and marker all differ.
 
     `points`: how many it has; many are drawn without markers, which would hide the line.
     """
-    style: dict[str, Any] = {
+    style: Plotly = {
         "line": {"color": PALETTE[number % len(PALETTE)], "dash": DASHES[number % len(DASHES)]},
         "mode": "lines",
     }
@@ -89,7 +119,7 @@ def line_style(number: int, points: int = 0) -> dict[str, Any]:
     return style
 
 
-def marker(number: int, size: int = 8) -> dict[str, Any]:
+def marker(number: int, size: int = 8) -> Plotly:
     """The marker of a figure's `number`th series."""
     return {
         "color": PALETTE[number % len(PALETTE)],
@@ -138,6 +168,11 @@ def unpacked(values: Any) -> NDArray[np.float64]:
     array = np.frombuffer(base64.b64decode(values["bdata"]), dtype="<" + values["dtype"])
     shape = [int(part) for part in values.get("shape", str(len(array))).split(",")]
     return array.reshape(shape).astype(np.float64)
+
+
+def plain(text: str) -> str:
+    """What Plotly would take for markup is text."""
+    return escape(text, quote=False)
 
 
 def gaps(values: Sequence[float | None]) -> NDArray[np.float64]:

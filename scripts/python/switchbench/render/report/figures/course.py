@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +16,7 @@ from ....records.document.trials import PlanEntry
 from ....records.rows import Floats
 from ...tables.sections import COURSE
 from ..chart import ChartAxis, ChartSpec, Panel, Trace, sentence
-from ..figure import SCALE, Figure, coarse, colours, named_rows, packed
+from ..figure import Figure, heat_map, named_rows, packed, titled
 from .series import group
 
 SPANS_ARE = (
@@ -94,11 +93,19 @@ def _figure(measured: Measured, number: int, plan: PlanEntry, spans: Spans, left
         traces = list(_lines(measured, spans, np.divmod(ends, size), unit))
         return _LINES_OF.draw(Panel(common, traces, f"-{number}", unit.name, words + LINES))
     cells = _Cells.of(measured, spans, one_phase)
-    words += colours(cells.mbps * unit.scale, unit.name)[1]
-    words += (FLOWS_MAP if one_phase else MAP) + (FOLDED if cells.folded else "")
+    when = "at %{x:.2f} s" if one_phase else "in phase %{x:.2f}"
+    trace, said = heat_map(
+        cells.mbps * unit.scale, packed(cells.columns.astype(np.float32)), cells.rows,
+        "Payload", unit.name, f"%{{y}}: %{{z:,.4~r}} {unit.name} {when}",
+    )  # fmt: skip
+    words += said + (FLOWS_MAP if one_phase else MAP) + (FOLDED if cells.folded else "")
+    axes = {
+        "xaxis": titled("Time in the window, s" if one_phase else "Phase", showgrid=False),
+        "yaxis": named_rows(cells.rows) | {"showgrid": False},
+    }
     return Figure(
         f"course-{number}", sentence("throughput over time", common), SPANS_ARE + words,
-        [cells.trace(unit)], cells.layout(), COURSE, 480,
+        [trace], axes, COURSE, 480,
     )  # fmt: skip
 
 
@@ -129,11 +136,10 @@ def _numbered(codes: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.i
 class _Cells:
     """Rows: ports or flows; columns: spans one after the other; the least of each cell."""
 
-    def __init__(self, rows: list[str], columns: Floats, mbps: Floats, title: str) -> None:
+    def __init__(self, rows: list[str], columns: Floats, mbps: Floats) -> None:
         self.rows = rows
         self.columns = columns
         self.mbps = mbps
-        self.title = title
         self.folded = len(columns) > _COLUMNS
         if self.folded:
             starts = np.linspace(0, len(columns), _COLUMNS, endpoint=False).astype(np.int64)
@@ -153,34 +159,11 @@ class _Cells:
         cells[np.isinf(cells)] = np.nan
         whole, part = np.divmod(columns, int(place.max()) + 1)
         if one_phase:
-            at, title = (part + 0.5) * step / 1e3, "Time in the window, s"
-        else:
-            # A phase's spans lie around its number.
-            at, title = whole + 0.5 + (part + 0.5) / (int(place.max()) + 1), "Phase"
+            at = (part + 0.5) * step / 1e3
+        else:  # a phase's spans lie around its number
+            at = whole + 0.5 + (part + 0.5) / (int(place.max()) + 1)
         names = [measured.names[code % len(measured.ports)] for code in codes]
         if one_phase:
             sources = [measured.names[code // len(measured.ports)] for code in codes]
             names = [f"{src} → {dst}" for src, dst in zip(sources, names, strict=True)]
-        return cls(names, at.astype(np.float64), cells.reshape(len(codes), -1), title)
-
-    def trace(self, unit: Unit) -> dict[str, Any]:
-        """The map."""
-        when = "at %{x:.2f} s" if self.title != "Phase" else "in phase %{x:.2f}"
-        return {
-            "type": "heatmap",
-            "z": packed(coarse(self.mbps * unit.scale)),
-            "x": packed(self.columns.astype(np.float32)),
-            "y": self.rows,
-            **colours(self.mbps * unit.scale, unit.name)[0],
-            "colorscale": SCALE,
-            "hoverongaps": False,
-            "colorbar": {"title": {"text": f"Payload, {unit.name}", "side": "right"}},
-            "hovertemplate": f"%{{y}}: %{{z:,.4~r}} {unit.name} {when}<extra></extra>",
-        }
-
-    def layout(self) -> dict[str, Any]:
-        """Its axes."""
-        return {
-            "xaxis": {"title": {"text": self.title}, "showgrid": False},
-            "yaxis": named_rows(self.rows) | {"showgrid": False},
-        }
+        return cls(names, at.astype(np.float64), cells.reshape(len(codes), -1))

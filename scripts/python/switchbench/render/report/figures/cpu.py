@@ -4,8 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +13,7 @@ from ....base import format
 from ...tables.messages import effect, slowest_node
 from ...tables.sections import CPU
 from ..chart import ChartAxis, ChartSpec, Panel, Trace, between
-from ..figure import LOGARITHMIC, Figure, gaps
+from ..figure import LOGARITHMIC, Figure, Plotly, gaps, titled
 from .series import Entry
 
 Floats = NDArray[np.float64]
@@ -68,8 +66,8 @@ def _panel(sides: Sequence[tuple[Entry, Entry]]) -> Panel:
     own = gaps([one["cpu_process_s_per_gb"] for _, one in sides])
     naming = _naming([entry for entry, _ in sides])
     places = [[naming(entry) for entry, _ in sides], [_name(one) for _, one in sides]]
-    shared = {
-        "of": [[_wrapped(name) for name in names] for names in places],
+    shared = {  # names on two lines, of which the first is the one that tells most
+        "of": [[name.replace(", ", ",<br>", 1) for name in names] for names in places],
         "said": [_said(one) for _, one in sides],
     }
     # The line between both is what the kernel and all else took.
@@ -85,10 +83,9 @@ def _panel(sides: Sequence[tuple[Entry, Entry]]) -> Panel:
     positive = np.concatenate([whole, own])
     positive = positive[positive > 0]
     wide = len(positive) > 0 and positive.max() > _WIDE * positive.min()
-    scale: dict[str, Any] = LOGARITHMIC if wide else {"rangemode": "tozero"}
-    title = {"text": _COST.x.title}
+    scale: Plotly = LOGARITHMIC if wide else {"rangemode": "tozero"}
     layout = {
-        "xaxis": scale | {"title": title, "range": _range(positive, wide, 0.15)},
+        "xaxis": scale | titled(_COST.x.title, range=_range(positive, wide, 0.15)),
         "meta": {
             "narrow": {
                 "xaxis": {"range": _range(positive, wide, 0.5)},
@@ -98,11 +95,6 @@ def _panel(sides: Sequence[tuple[Entry, Entry]]) -> Panel:
     }
     words = WIDE_IS if wide else ""
     return Panel("", traces, words=words, height=150 + 38 * len(sides), layout=layout)
-
-
-def _wrapped(name: str) -> str:
-    """On two lines, of which the first is the one that tells most."""
-    return name.replace(", ", ",<br>", 1)
 
 
 def _beside(values: Floats, others: Floats, otherwise: str) -> list[str]:
@@ -161,7 +153,7 @@ def _said(one: Entry) -> str:
 
 
 def _computing(entries: Sequence[Entry]) -> Panel:
-    bars = []
+    bars: list[Trace] = []
     for name, key in (("alone", "compute_only_mflops"), ("with messages", "concurrent_mflops")):
         columns = {
             "of": [_scatter_words(entry) for entry in entries],
@@ -169,9 +161,9 @@ def _computing(entries: Sequence[Entry]) -> Panel:
             "effect": [effect(entry) for entry in entries],
             "worst": [slowest_node(entry) for entry in entries],
         }
+        if bars:
+            columns["half"] = [_half_width(entry) for entry in entries]
         bars.append(Trace(name, columns))
-    widths = {"error_x": {"type": "data", "array": [_half_width(entry) for entry in entries]}}
-    bars[1] = replace(bars[1], more=widths)
     return Panel("", bars, height=150 + 48 * len(entries))
 
 
@@ -179,7 +171,7 @@ _COMPUTING = ChartSpec(
     "computing", "computing alone and concurrent with messages", COMPUTING_IS, CPU, "bars",
     ChartAxis("Mflop/s of one thread", "rate"), ChartAxis(column="of", kind="names"),
     "{label}: {rate} Mflop/s<br>with messages {effect}; most, {worst}<extra></extra>",
-    layout={"barmode": "group"},
+    half=("x", "half"), layout={"barmode": "group"},
 )  # fmt: skip
 
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,7 +17,7 @@ from ....base.model import WAITING
 from ....records.document.trials import PlanEntry
 from ...tables.sections import WHOM
 from ..chart import sentence
-from ..figure import SCALE, Figure, coarse, colours, packed
+from ..figure import Figure, heat_map, titled
 from .series import group
 
 Matrix = NDArray[np.float64]
@@ -59,24 +60,27 @@ class Cells:
 
 def figures(measured: Measured) -> Iterator[Figure]:
     """One for each setting whose flows are more than one a rank, and one of its loss if any."""
-    found = [(plans, _cells(measured, plans)) for plans in _settings(measured)]
+    streams = [plan for plan in measured.summary["plans"] if plan["traffic"] not in WAITING]
+    found = [(one.entries, _cells(measured, one.entries)) for one in group(streams).series]
     every = [(plans, cells) for plans, cells in found if cells is not None]
     most = sorted(cells.evenness for _, cells in every)[:_MAPS]
     shown = [pair for pair in every if pair[1].evenness in most]
     left = len(every) - len(shown)
-    block = _block(sum(_size(cells) for _, cells in shown))
+    count = sum(cells.rate.size * (2 if cells.lossy else 1) for _, cells in shown)
+    block = _block(count)
     for number, (plans, cells) in enumerate(shown, start=1):
         axis = _Axis.of(measured, plans, block, left)
-        yield _rates(f"heat-map-{number}", plans, axis.folded(cells.rate, np.fmin), axis)
+        name, rate = f"heat-map-{number}", axis.folded(cells.rate, np.fmin)
+        unit = unit_for([float(np.nanmax(rate))])
+        yield _figure(
+            name, "throughput", RATE_IS, plans, axis, rate * unit.scale, "Payload", unit.name
+        )
         if cells.lossy:
             loss = axis.folded(cells.loss, np.fmax)
-            yield _loss(f"heat-map-{number}-loss", plans, loss, axis)
-
-
-def _settings(measured: Measured) -> list[list[PlanEntry]]:
-    """Plans of one setting: its repeats."""
-    streams = [plan for plan in measured.summary["plans"] if plan["traffic"] not in WAITING]
-    return [one.entries for one in group(streams).series]
+            yield _figure(
+                f"{name}-loss", "loss", LOSS_IS, plans, axis, loss, "Lost frames", "%",
+                reversescale=True,
+            )  # fmt: skip
 
 
 def _cells(measured: Measured, plans: Sequence[PlanEntry]) -> Cells | None:
@@ -112,16 +116,9 @@ def _sums(code: Codes, values: Matrix, size: int, where: Matrix | None = None) -
     return sums.reshape(size, size)
 
 
-def _size(cells: Cells) -> int:
-    return cells.rate.size * (2 if cells.lossy else 1)
-
-
 def _block(cells: int) -> int:
     """How many ports share a row, so that all maps together stay small."""
-    block = 1
-    while cells / block**2 > _CELLS:
-        block += 1
-    return block
+    return max(1, math.ceil(math.sqrt(cells / _CELLS)))
 
 
 @dataclass(frozen=True)
@@ -186,69 +183,45 @@ def _bounds(measured: Measured, ports: Sequence[str], block: int) -> list[tuple[
 # --- drawing -----------------------------------------------------------------------------------
 
 
-def _rates(name: str, plans: Sequence[PlanEntry], cells: Matrix, axis: _Axis) -> Figure:
-    unit = unit_for([float(np.nanmax(cells))])
-    what = ("throughput", RATE_IS, f"Payload, {unit.name}", unit.name)
-    return _figure(name, plans, cells * unit.scale, axis, what)
-
-
-def _loss(name: str, plans: Sequence[PlanEntry], cells: Matrix, axis: _Axis) -> Figure:
-    what = ("loss", LOSS_IS, "Lost frames, %", "% lost")
-    return _figure(name, plans, cells, axis, what, reversescale=True)
-
-
 def _figure(
-    name: str, plans: Sequence[PlanEntry], cells: Matrix, axis: _Axis,
-    what: tuple[str, str, str, str], **more: Any,
+    name: str, title: str, definition: str, plans: Sequence[PlanEntry], axis: _Axis, cells: Matrix,
+    measure: str, unit: str, **more: Any,
 ) -> Figure:  # fmt: skip
-    title, definition, bar, unit = what
-    scale, said = colours(cells, unit.removesuffix(" lost"))
-    trace = {
-        "type": "heatmap",
-        "z": packed(coarse(cells)),
-        "x": axis.names,
-        "y": axis.names,
-        "colorscale": SCALE,
-        "hoverongaps": False,
-        "colorbar": {"title": {"text": bar, "side": "right"}},
-        "hovertemplate": f"%{{y}} to %{{x}}: %{{z:,.4~r}} {unit}<extra></extra>",
+    hover = f"%{{y}} to %{{x}}: %{{z:,.4~r}} {unit}" + (" lost" if unit == "%" else "")
+    trace, said = heat_map(cells, axis.names, axis.names, measure, unit, hover, **more)
+    side = {"type": "category", "constrain": "domain", "automargin": True, "showgrid": False}
+    inner = [begin for _, begin, _ in axis.bounds[1:]]
+    line = {"type": "line", "line": {"width": 2, "color": "#D55E00"}, "layer": "above"}
+    end = len(axis.names) - 0.5
+    layout = {
+        "xaxis": side
+        | {"title": {"text": "Destination", "standoff": 8}, "constraintoward": "right"},
+        "yaxis": side | titled("Source", autorange="reversed", scaleanchor="x"),
+        "shapes": [
+            *(line | {"x0": at, "x1": at, "y0": -0.5, "y1": end} for at in inner),
+            *(line | {"y0": at, "y1": at, "x0": -0.5, "x1": end} for at in inner),
+        ],
+        "annotations": [
+            {
+                "text": name or "no module",
+                "x": (begin + end) / 2,
+                "y": 1.0,
+                "xref": "x",
+                "yref": "paper",
+                "yanchor": "bottom",
+                "showarrow": False,
+            }
+            for name, begin, end in axis.bounds
+            if inner
+        ],
     }
     return Figure(
         name=name,
         title=sentence(f"{title} by source and destination", group(plans).common),
         definition=definition + said + axis.words,
-        data=[trace | scale | more],
-        layout=_layout(axis),
+        data=[trace],
+        layout=layout,
         section=WHOM,
         height=_PIXELS,
         scale=said.strip(),
     )
-
-
-def _layout(axis: _Axis) -> dict[str, Any]:
-    side = {"type": "category", "constrain": "domain", "automargin": True, "showgrid": False}
-    inner = [begin for _, begin, _ in axis.bounds[1:]]
-    line = {"type": "line", "line": {"width": 2, "color": "#D55E00"}, "layer": "above"}
-    end = len(axis.names) - 0.5
-    shapes = [line | {"x0": at, "x1": at, "y0": -0.5, "y1": end} for at in inner]
-    shapes += [line | {"y0": at, "y1": at, "x0": -0.5, "x1": end} for at in inner]
-    return {
-        "xaxis": side
-        | {"title": {"text": "Destination", "standoff": 8}, "constraintoward": "right"},
-        "yaxis": side | {"title": {"text": "Source"}, "autorange": "reversed", "scaleanchor": "x"},
-        "shapes": shapes,
-        "annotations": [_module(*bound) for bound in axis.bounds if len(axis.bounds) > 1],
-    }
-
-
-def _module(name: str, begin: float, end: float) -> dict[str, Any]:
-    """A module's name above its columns."""
-    return {
-        "text": name or "no module",
-        "x": (begin + end) / 2,
-        "y": 1.0,
-        "xref": "x",
-        "yref": "paper",
-        "yanchor": "bottom",
-        "showarrow": False,
-    }

@@ -17,7 +17,7 @@ from ....records.document.trials import PlanEntry
 from ...tables import sections
 from ..chart import ChartAxis, ChartSpec, Panel, Trace
 from ..figure import Figure
-from .series import Series, group
+from .series import group
 
 Floats = NDArray[np.float64]
 
@@ -85,8 +85,13 @@ def _panels(measured: Measured, kind: str) -> Iterator[tuple[dict[str, Any], str
     plans = [plan for plan in measured.summary["plans"] if _is_known(measured, plan, kind)]
     few = sum(_has_few(measured, plan, kind) for plan in measured.summary["plans"])
     found = group(_smallest(plans))
-    times = [_together(measured, one, kind) for one in found.series]
-    shown = _longest(times)
+    times = []
+    for one in found.series:  # all repeats together
+        some = (measured.records.times(plan_key(plan), kind) for plan in one.entries)
+        times.append(PlanTimes.merged([repeat for repeat in some if repeat is not None]))
+    # The longest tails, in their order.
+    tails = sorted(range(len(times)), key=lambda place: -times[place].quantile_ns(0.99))
+    shown = sorted(tails[:_CURVES])
     words = _left_out(len(times) - len(shown), few)
     for first in range(0, len(shown), _OVERLAID):
         number = f"-{1 + first // _OVERLAID}" if len(shown) > _OVERLAID else ""
@@ -116,12 +121,6 @@ def _path(plan: PlanEntry) -> str:
     )
 
 
-def _longest(times: Sequence[PlanTimes]) -> list[int]:
-    """The places of the distributions with the longest tails, in order."""
-    tails = sorted(range(len(times)), key=lambda place: -times[place].quantile_ns(0.99))
-    return sorted(tails[:_CURVES])
-
-
 def _is_known(measured: Measured, plan: PlanEntry, kind: str) -> bool:
     """Enough of them; and one-way delays say nothing where clocks differ by more than they are: the
     summary knows."""
@@ -138,12 +137,6 @@ def _has_few(measured: Measured, plan: PlanEntry, kind: str) -> bool:
     """Some of them, but too few for a curve."""
     times = measured.records.times(plan_key(plan), kind)
     return times is not None and 0 < times.counts.sum() < _LEAST
-
-
-def _together(measured: Measured, series: Series[PlanEntry], kind: str) -> PlanTimes:
-    """All repeats."""
-    some = [measured.records.times(plan_key(plan), kind) for plan in series.entries]
-    return PlanTimes.merged([times for times in some if times is not None])
 
 
 def _left_out(shorter: int, few: int) -> str:

@@ -94,7 +94,13 @@ def figures(measured: Measured) -> Iterator[Figure]:
         yield _LOSS.draw(panel)
     for measure, spec in _EVENTS.items():
         some = [s for s in found.series if any(map(itemgetter(measure), _of(measured, s)))]
-        for panel in _panels(measured, some, _sum_of(measure)):
+
+        def sums(
+            label: str, phases: Sequence[PhaseEntry], place: int, measure: str = measure
+        ) -> list[Trace]:
+            return [Trace(label, _columns(phases, measure, m.total_known), style=place)]
+
+        for panel in _panels(measured, some, sums):
             yield spec.draw(panel)
 
 
@@ -163,13 +169,6 @@ def _columns(phases: Sequence[PhaseEntry], measure: str, over: Any) -> dict[str,
         "name": [some[0]["phase_name"] or "" for some in points.values()],
         "value": [over(phase[measure] for phase in some) for some in points.values()],
     }
-
-
-def _sum_of(measure: str) -> _Curves:
-    def curves(label: str, phases: Sequence[PhaseEntry], place: int) -> list[Trace]:
-        return [Trace(label, _columns(phases, measure, m.total_known), style=place)]
-
-    return curves
 
 
 def _both_losses(label: str, phases: Sequence[PhaseEntry], place: int) -> list[Trace]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -21,7 +20,7 @@ from ....records.plan_file import read_plan
 from ....topology.fabric.routes import Rates
 from ...tables.sections import PREDICTED
 from ..chart import ChartAxis, ChartSpec, Panel, Trace, sentence
-from ..figure import PALETTE, Figure, marker, packed
+from ..figure import PALETTE, Figure, Plotly, marker, note, packed, titled
 
 RATES_ARE = (
     "Each point is one flow in one phase: the layer-1 rate that a model predicts, and the one that "
@@ -128,21 +127,26 @@ def _histograms(transport: str, number: int, sets: Sequence[PredictedSetting]) -
     models = [model for model, _ in _ranked(sets)]
     best = [_ranked([one])[0][1] for one in sets]
     labels = _labels(sets)
-    data: list[dict[str, Any]] = []
-    layout: dict[str, Any] = {"showlegend": False, "bargap": 0.05, "annotations": [], "shapes": []}
+    data: list[Plotly] = []
+    layout: Plotly = {"showlegend": False, "bargap": 0.05, "annotations": [], "shapes": []}
     for row, model in enumerate(models):
         for column, one in enumerate(sets):
             cell = _Cell(row, column, len(models), len(sets))
             errors = one.errors(model)
             data.append(_bars(cell, errors, f"{model}, {', '.join(labels[column])}"))
             layout |= cell.axes(model)
-            layout["annotations"].append(cell.note(f"{share_close(errors):.1%}"))
+            left, right, bottom, top = cell.box
+            close = note(f"{share_close(errors):.1%}", right, top, "right", "top")
+            layout["annotations"].append(close)
             if share_close(errors) == best[column]:
-                layout["shapes"].append(cell.frame())
-    layout["annotations"] += [
-        _Cell(0, column, len(models), len(sets)).heading("<br>".join(label))
-        for column, label in enumerate(labels)
-    ]
+                layout["shapes"].append({
+                    "type": "rect", "xref": "paper", "yref": "paper", "x0": left, "x1": right,
+                    "y0": bottom, "y1": top, "line": {"color": PALETTE[1], "width": 2},
+                })  # fmt: skip
+    for column, label in enumerate(labels):
+        left, right, _, top = _Cell(0, column, len(models), len(sets)).box
+        place = (left + right) / 2, top, "center", "bottom"
+        layout["annotations"].append(note("<br>".join(label), *place, font={"size": 11}))
     return Figure(
         name=f"errors-{transport}-{number}",
         title=sentence("errors of predicted times", transport),
@@ -161,7 +165,7 @@ def _labels(sets: Sequence[PredictedSetting]) -> list[list[str]]:
     return [[facet for facet in some if facet not in shared] or some for some in facets]
 
 
-def _bars(cell: _Cell, errors: Rates, name: str) -> dict[str, Any]:
+def _bars(cell: _Cell, errors: Rates, name: str) -> Plotly:
     inside = np.clip(errors, _EDGES[0] + 1e-9, _EDGES[-1] - 1e-9)
     counts, _ = np.histogram(inside, _EDGES)
     middles = (_EDGES[:-1] + _EDGES[1:]) / 2
@@ -201,47 +205,21 @@ class _Cell:
         left, top = self.column * width, _TOP * (1 - self.row * height)
         return left, left + 0.93 * width, top - 0.78 * _TOP * height, top
 
-    def axes(self, model: str) -> dict[str, Any]:
+    def axes(self, model: str) -> Plotly:
         """Both of them; words at the left and below alone."""
         left, right, bottom, top = self.box
         below = self.row == self.rows - 1
-        x: dict[str, Any] = {
+        x: Plotly = {
             "domain": [left, right], "anchor": f"y{self.suffix}", "range": [-100, 100],
             "tickvals": [-100, -50, 0, 50, 100], "ticktext": ["", "-50", "0", "50", ""],
             "showticklabels": below, "showgrid": False,
         }  # fmt: skip
-        y: dict[str, Any] = {
+        y: Plotly = {
             "domain": [bottom, top], "anchor": f"x{self.suffix}", "range": [0, 105],
             "tickvals": [0, 50, 100], "showticklabels": self.column == 0, "automargin": True,
         }  # fmt: skip
         if below and self.column == 0:
-            x["title"] = {"text": "error, %"}
+            x |= titled("error, %")
         if self.column == 0:
             y["title"] = {"text": model, "font": {"size": 11}}
         return {f"xaxis{self.suffix}": x, f"yaxis{self.suffix}": y}
-
-    def note(self, text: str) -> dict[str, Any]:
-        """At its upper right."""
-        _, right, _, top = self.box
-        return _note(text, right, top, "right", "top")
-
-    def heading(self, text: str) -> dict[str, Any]:
-        """Above it."""
-        left, right, _, top = self.box
-        found = _note(text, (left + right) / 2, top, "center", "bottom")
-        return found | {"font": {"size": 11}}
-
-    def frame(self) -> dict[str, Any]:
-        """Around it."""
-        left, right, bottom, top = self.box
-        return {
-            "type": "rect", "xref": "paper", "yref": "paper", "x0": left, "x1": right,
-            "y0": bottom, "y1": top, "line": {"color": PALETTE[1], "width": 2},
-        }  # fmt: skip
-
-
-def _note(text: str, x: float, y: float, xanchor: str, yanchor: str) -> dict[str, Any]:
-    return {
-        "text": text, "x": x, "y": y, "xref": "paper", "yref": "paper", "xanchor": xanchor,
-        "yanchor": yanchor, "showarrow": False,
-    }  # fmt: skip

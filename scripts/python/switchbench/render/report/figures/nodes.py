@@ -13,7 +13,7 @@ from ....base.model import WAITING
 from ....records.document.trials import PlanEntry
 from ...tables import sections
 from ..chart import ChartAxis, ChartSpec, Panel, Trace
-from ..figure import named_rows
+from ..figure import named_rows, titled
 from .series import by, columns, group
 
 _NODES = (
@@ -48,7 +48,7 @@ def _by_nodes(measured: Measured) -> Iterator[Panel]:
             curves.append(Trace(one.label, {"ranks": list(points)} | shown))
         if curves:
             counts = sorted({plan["ranks"] for one in series for plan in one.entries})
-            axis = {"title": {"text": "Nodes"}, "tickvals": counts, "rangemode": "tozero"}
+            axis = titled("Nodes", tickvals=counts, rangemode="tozero")
             yield Panel(found.common, curves, f"-{pattern}", unit.name, layout={"xaxis": axis})
 
 

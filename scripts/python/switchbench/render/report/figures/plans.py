@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from textwrap import wrap
-from typing import Any
 
 import numpy as np
 
@@ -18,7 +17,7 @@ from ....base.model import WAITING
 from ....records.document.trials import PhaseEntry, PlanEntry
 from ...tables.sections import ALL_TO_ALL
 from ..chart import ChartAxis, ChartSpec, Panel, Trace
-from ..figure import PALETTE, Figure, gaps, named_rows
+from ..figure import PALETTE, Figure, Plotly, gaps, named_rows
 from .series import Series, by, columns, group
 
 WHOLE = (
@@ -41,16 +40,17 @@ _VALUE = 1.22  # of the longest bar: where the axis ends
 
 def figures(measured: Measured) -> Iterator[Figure]:
     """Whole plans of all patterns first, then each pattern by phase."""
-    plans = [plan for plan in measured.summary["plans"] if _counts(plan)]
+    plans = [
+        plan
+        for plan in measured.summary["plans"]
+        if plan["phases"] > 1
+        and plan["traffic"] not in WAITING
+        and plan["throughput"]["mean"] is not None
+    ]
     if plans:
         yield _whole(plans)
     for number, series, common in _by_phase(plans):
         yield _phases(measured, number, series, common)
-
-
-def _counts(plan: PlanEntry) -> bool:
-    several = plan["phases"] > 1 and plan["traffic"] not in WAITING
-    return bool(several and plan["throughput"]["mean"] is not None)
 
 
 # --- whole plans -------------------------------------------------------------------------------
@@ -76,11 +76,10 @@ def _whole(plans: Sequence[PlanEntry]) -> Figure:
     patterns = list(dict.fromkeys(format.pattern(plan) for plan in plans))
     found = group(sorted(plans, key=lambda plan: patterns.index(format.pattern(plan))))
     unit = unit_for(plan["throughput"]["mean"] for plan in plans)
-    names = [_wrapped(one.label or one.entries[0]["transport"]) for one in found.series]
+    labels = [one.label or one.entries[0]["transport"] for one in found.series]
+    names = ["<br>".join(wrap(label, _LETTERS)) for label in labels]
 
-    def panel(
-        value: Callable[[PlanEntry], float | None], scale: float, axes: dict[str, Any]
-    ) -> Panel:
+    def panel(value: Callable[[PlanEntry], float | None], scale: float, axes: Plotly) -> Panel:
         traces = [
             _bars(transport, value, scale, axes, found.series, names)
             for transport in by(plans, "transport")
@@ -105,14 +104,22 @@ def _whole(plans: Sequence[PlanEntry]) -> Figure:
         "xaxis2": x2 | {"domain": [0.52, 1], "anchor": "y2"},
         "yaxis": rows,
         "yaxis2": rows | {"anchor": "x2", "showticklabels": False},
-        "meta": {"narrow": _narrow(len(names))},
+        "meta": {
+            "narrow": {  # one below the other
+                "height": 260 + 2 * _BAR * len(names),
+                "xaxis": {"domain": [0, 1]},
+                "xaxis2": {"domain": [0, 1]},
+                "yaxis": {"domain": [0.6, 1]},
+                "yaxis2": {"domain": [0, 0.4], "showticklabels": True},
+            }
+        },
     }
     height = 150 + _BAR * len(names)
     return replace(time, data=time.data + rate.data, layout=layout, height=height)
 
 
 def _bars(
-    transport: str, value: Callable[[PlanEntry], float | None], scale: float, axes: dict[str, Any],
+    transport: str, value: Callable[[PlanEntry], float | None], scale: float, axes: Plotly,
     series: Sequence[Series[PlanEntry]], names: Sequence[str],
 ) -> Trace:  # fmt: skip
     mine = [(name, one.entries) for name, one in zip(names, series, strict=True)
@@ -123,21 +130,6 @@ def _bars(
         for key, choose in (("mean", m.mean), ("low", m.least), ("high", m.greatest))
     }
     return Trace(transport, columns, more=axes | {"legendgroup": transport, "cliponaxis": False})
-
-
-def _narrow(bars: int) -> dict[str, Any]:
-    """In a narrow window one below the other."""
-    return {
-        "height": 260 + 2 * _BAR * bars,
-        "xaxis": {"domain": [0, 1]},
-        "xaxis2": {"domain": [0, 1]},
-        "yaxis": {"domain": [0.6, 1]},
-        "yaxis2": {"domain": [0, 0.4], "showticklabels": True},
-    }
-
-
-def _wrapped(label: str) -> str:
-    return "<br>".join(wrap(label, _LETTERS))
 
 
 # --- by phase ----------------------------------------------------------------------------------
@@ -185,11 +177,11 @@ def _band(number: int, label: str, phases: Sequence[PhaseEntry], unit: Unit) -> 
     shown = columns(points.values(), unit.scale)
     place = {
         "phase": np.array(list(points), dtype=np.int32) + 1,
-        "name": [_phase_name(some[0]) for some in points.values()],
+        "name": [str(p["phase_name"] or f"phase {p['phase'] + 1}") for p, *_ in points.values()],
     }
     color = PALETTE[number % len(PALETTE)]
     faint = ",".join(str(int(color[i : i + 2], 16)) for i in (1, 3, 5))
-    styles: tuple[tuple[str, str, dict[str, Any], str], ...] = (
+    styles: tuple[tuple[str, str, Plotly, str], ...] = (
         ("max", "maximum", {"mode": "lines", "line": {"color": color, "width": 0.8}}, ""),
         ("min", "minimum", {"fill": "tonexty", "fillcolor": f"rgba({faint},0.15)"}, " ({name})"),
         ("mean", "mean", {"mode": "lines", "line": {"color": color, "dash": "dot", "width": 1.5}},
@@ -203,7 +195,3 @@ def _band(number: int, label: str, phases: Sequence[PhaseEntry], unit: Unit) -> 
             named, place | shown | {"rate": shown[key]}, style=number,
             hover="{rate} {unit}" + hover, more=style | {"legendgroup": label},
         )  # fmt: skip
-
-
-def _phase_name(phase: PhaseEntry) -> str:
-    return str(phase["phase_name"] or f"phase {phase['phase'] + 1}")

@@ -16,7 +16,7 @@ from ....base import format
 from ....records.document.trials import PhaseEntry
 from ...tables.sections import SKEW
 from ..chart import ChartAxis, ChartSpec, Panel, Trace
-from ..figure import LOGARITHMIC, Figure, gaps, marker
+from ..figure import LOGARITHMIC, Figure, Plotly, gaps, marker, titled
 from .series import load_words
 
 Floats = NDArray[np.float64]
@@ -69,8 +69,9 @@ def figures(measured: Measured) -> Iterator[Figure]:
     said = np.concatenate([trace.columns["skew"] for trace in traces])
     positive = said[said > 0]
     wide = len(positive) > 0 and positive.max() > _WIDE * positive.min()
-    scale = LOGARITHMIC | {"title": {"text": _SKEW.y.title}} if wide else {}
-    layout = _axis(stretches, places) | ({"yaxis": scale} if wide else {})
+    layout = _axis(stretches, places)
+    if wide:
+        layout["yaxis"] = LOGARITHMIC | titled(_SKEW.y.title)
     words = FOLDED if len(phases) > _POINTS else ""
     height = _HEIGHT + _LETTER * _longest(stretches)
     yield _SKEW.draw(Panel("", traces, words=words, height=height, layout=layout))
@@ -133,15 +134,16 @@ def _widths(stretches: Sequence[_Stretch]) -> Floats:
     return widths
 
 
-def _axis(stretches: Sequence[_Stretch], places: Floats) -> dict[str, Any]:
+def _axis(stretches: Sequence[_Stretch], places: Floats) -> Plotly:
     """Each stretch is named in its middle, and parted from the next by a line."""
-    axis: dict[str, Any] = {"title": {"text": "Phases of the run, in order"}}
+    axis = titled("Phases of the run, in order")
     if len(stretches) < 2:
         return {"xaxis": axis | {"showticklabels": False, "zeroline": False}}
     middles = [float(places[one.first : one.first + one.phases].mean()) for one in stretches]
+    line = {"color": "rgba(127,127,127,0.5)", "width": 1}
     seams = [float(places[[one.first - 1, one.first]].mean()) for one in stretches[1:]]
 
-    def named(most: int) -> dict[str, Any]:
+    def named(most: int) -> Plotly:
         room = 0.99 * float(sum(_widths(stretches))) / most
         chosen = [0]
         for place, middle in enumerate(middles):
@@ -159,7 +161,11 @@ def _axis(stretches: Sequence[_Stretch], places: Floats) -> dict[str, Any]:
             "zeroline": False,
         },
         "meta": {"narrow": {"xaxis": named(_NAMED_NARROW)}},
-        "shapes": [_seam(at) for at in seams] if len(seams) < len(places) / 2 else [],
+        "shapes": [
+            {"type": "line", "x0": at, "x1": at, "y0": 0, "y1": 1, "yref": "paper", "line": line}
+            for at in seams
+            if len(seams) < len(places) / 2
+        ],
     }  # fmt: skip
 
 
@@ -168,11 +174,6 @@ def _longest(stretches: Sequence[_Stretch]) -> int:
     if len(stretches) < 2:
         return 0
     return max(len(line) for one in stretches for line in one.lines.split("<br>"))
-
-
-def _seam(at: float) -> dict[str, Any]:
-    line = {"color": "rgba(127,127,127,0.5)", "width": 1}
-    return {"type": "line", "x0": at, "x1": at, "y0": 0, "y1": 1, "yref": "paper", "line": line}
 
 
 def _naming(phases: Sequence[PhaseEntry]) -> Callable[[PhaseEntry], str]:

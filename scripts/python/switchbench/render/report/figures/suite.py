@@ -3,9 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,7 @@ from ...suite_notes import suite_of
 from ...tables import sections
 from ..chart import ChartAxis, ChartSpec, Panel, Trace
 from ..figure import Figure
+from .series import Entry, by
 
 _CURVE = 200  # points
 _ROUND = [digit * 10**power for power in range(10) for digit in (1, 2, 5)]  # frames/s
@@ -45,7 +45,8 @@ def figures(measured: Measured) -> Iterator[Figure]:
         return
     for subtest in suite.subtests:
         keys = {value.key for value in subtest.values}
-        entries = [one for one in _entries(measured) if one["subtest"] == subtest.name]
+        every = measured.summary["suite"]["subtests"]
+        entries = [one for one in every if one["subtest"] == subtest.name]
         where, name = f"{suite.document}, {subtest.section}", f"{suite.name}-{subtest.name}"
         if "theoretical_max" in keys and entries:
             sizes = sorted({entry["size"] for entry in entries})
@@ -58,24 +59,21 @@ def figures(measured: Measured) -> Iterator[Figure]:
             yield losses.draw(Panel(where, list(_losses(entries))))
 
 
-def _entries(measured: Measured) -> list[dict[str, Any]]:
-    return [dict(entry) for entry in measured.summary["suite"]["subtests"]]
-
-
-def _rates(subtest: Subtest, entries: list[dict[str, Any]]) -> Iterator[Trace]:
+def _rates(subtest: Subtest, entries: Sequence[Entry]) -> Iterator[Trace]:
     yield Trace("theoretical max", _theoretical(entries))
-    for variant, some in _by(entries, lambda entry: str(entry["variant"])):
+    ordered = sorted(entries, key=lambda entry: str(entry["variant"]))
+    for variant, some in by(ordered, "variant").items():
         for value in subtest.values:
             if value.title == "throughput":
                 yield Trace(f"{value.title}, {variant}", _column(some, value.key))
 
 
-def _column(entries: list[dict[str, Any]], key: str) -> dict[str, Any]:
+def _column(entries: Sequence[Entry], key: str) -> dict[str, Any]:
     points = {entry["size"]: entry["rows"][0].get(key) for entry in entries}
     return {"size": sorted(points), "rate": [points[size] for size in sorted(points)]}
 
 
-def _theoretical(entries: list[dict[str, Any]]) -> dict[str, Any]:
+def _theoretical(entries: Sequence[Entry]) -> dict[str, Any]:
     """A curve: between two sizes the max is above a straight line on logarithmic axes, where a line
     through results does not cross it."""
     max_fps = _column(entries, "theoretical_max")
@@ -88,7 +86,7 @@ def _theoretical(entries: list[dict[str, Any]]) -> dict[str, Any]:
     return {"size": sizes, "rate": fps * (size + OVERHEAD_BYTES) / (sizes + OVERHEAD_BYTES)}
 
 
-def _losses(entries: list[dict[str, Any]]) -> Iterator[Trace]:
+def _losses(entries: Sequence[Entry]) -> Iterator[Trace]:
     for entry in entries:
         rows = sorted(entry["rows"], key=lambda row: row["load_percent"] or 0.0)
         columns = {
@@ -97,10 +95,3 @@ def _losses(entries: list[dict[str, Any]]) -> Iterator[Trace]:
         }
         # At 100 % a marker is whole.
         yield Trace(f"{entry['size']} B, {entry['variant']}", columns, more={"cliponaxis": False})
-
-
-def _by(
-    entries: list[dict[str, Any]], key: Callable[[dict[str, Any]], str]
-) -> Iterator[tuple[str, list[dict[str, Any]]]]:
-    for name, some in groupby(sorted(entries, key=key), key):
-        yield name, list(some)
