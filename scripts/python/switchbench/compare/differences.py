@@ -15,7 +15,6 @@ from typing import Any, Final, Literal
 
 import numpy as np
 
-from ..records.document.trials import PlanEntry
 from . import welch
 from .match import Match, Pair
 from .measures import MEASURES, ComparedMeasure, Entry, of_output, with_times
@@ -130,16 +129,16 @@ def plan_rows(number: int, match: Match, confidence: float) -> Iterator[Differen
         return
     base, other = (
         [
-            with_times(plan, subject.measured.phases_of(plan), _steps_of(subject, plan))
+            with_times(
+                plan,
+                subject.measured.phases_of(plan),
+                subject.steps.get((plan["trial"], plan["network"]), {}),
+            )
             for plan in case.plans
         ]
         for subject, case in ((match.base, pair.base), (match.other, pair.other))
     )
     yield from _rows(number, [""], ([base], [other]), confidence)
-
-
-def _steps_of(subject: Subject, plan: PlanEntry) -> Entry:
-    return subject.steps.get((plan["trial"], plan["network"]), {})
 
 
 def _output_rows(number: int, base: Entry, other: Entry) -> Iterator[DifferenceRow]:

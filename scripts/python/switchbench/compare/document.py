@@ -7,12 +7,11 @@ from dataclasses import asdict
 from typing import cast
 
 from . import shared
-from .balance import Axis, Basis
+from .balance import Axis
 from .comparison import Compared, Comparison
 from .differences import DifferenceRow
 from .form import (
     AxisValue,
-    BasisValue,
     CaseValue,
     ComparedValue,
     ComparisonDocument,
@@ -124,6 +123,7 @@ def _row(row: DifferenceRow) -> RowValue:
 
 
 def _axis(axis: Axis) -> AxisValue:
+    basis = axis.basis
     return {
         "name": axis.name,
         "title": axis.title,
@@ -131,12 +131,10 @@ def _axis(axis: Axis) -> AxisValue:
         "max": axis.most,
         "values": list(axis.values),
         "shares": [round(share, 6) for share in axis.shares],
-        "basis": None if axis.basis is None else _basis(axis.basis),
+        "basis": None
+        if basis is None
+        else {"phases": basis.phases, "phases_of_plan": basis.of, "times": list(basis.times)},
     }
-
-
-def _basis(basis: Basis) -> BasisValue:
-    return {"phases": basis.phases, "phases_of_plan": basis.of, "times": list(basis.times)}
 
 
 def _system(result: str, one: Compute) -> SystemValue:

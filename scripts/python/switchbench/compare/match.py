@@ -9,14 +9,14 @@ goes by steps has no load, and stands beside the same at equal size.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from ..analysis import transports
 from ..base.model import SCHEDULE
 from ..base.transports import NAMES
 from . import settings
-from .settings import Differing, Settings
+from .settings import Differing
 from .subjects import Case, Subject
 
 
@@ -64,7 +64,8 @@ def match(base: Subject, other: Subject, question: set[str]) -> Match:
     else:
         found.pairs = list(_equal(base, other, asked))
     for pair in found.pairs:
-        found.differing += _differing(pair.base, pair.other, asked | set(_options(pair)))
+        both = [pair.base.settings, pair.other.settings]
+        found.differing += settings.differing(pair.title, both, asked | set(_options(pair)))
     _name_the_rest(found, asked)
     return found
 
@@ -153,11 +154,6 @@ def _without_options(case: Case) -> Case:
 # --- what is not beside each other ---------------------------------------------------------------
 
 
-def _differing(base: Case, other: Case, asked: set[str]) -> Iterator[Differing]:
-    both = [base.settings, other.settings]
-    yield from settings.differing(Pair(base, other).title, both, asked)
-
-
 def _name_the_rest(found: Match, asked: set[str]) -> None:
     """Cases without a partner: with the settings that keep them from the nearest, if there is one
     of their pattern that has no partner either."""
@@ -171,10 +167,6 @@ def _name_the_rest(found: Match, asked: set[str]) -> None:
             continue
         nearest = min(near, key=lambda one: _distance(case, one))
         right.remove(nearest)
-        found.differing += _apart(case, nearest, asked)
+        what = f"{case.matrix}, {case.plans[0]['transport']}"
+        found.differing += settings.differing(what, [case.settings, nearest.settings], asked)
     found.alone += [f"{case.title}: only in {found.other.name}" for case in right]
-
-
-def _apart(case: Case, nearest: Case, asked: set[str]) -> Iterable[Differing]:
-    pairs: list[Settings] = [case.settings, nearest.settings]
-    return settings.differing(f"{case.matrix}, {case.plans[0]['transport']}", pairs, asked)

@@ -146,24 +146,23 @@ def fits(
 ) -> list[ModelAccuracy]:
     """Each model's errors over all phases of a trial, best first."""
     errors: dict[str, list[Rates]] = defaultdict(list)
-    offered: dict[str, list[Rates | None]] = defaultdict(list)
+    offered: dict[str, list[Rates]] = defaultdict(list)
     for prediction in predictions:
         rates = _of_flows(trial, prediction, delivered)
         known = ~np.isnan(rates)  # of 0, the time was predicted as nothing of what it took
         for model, predicted in prediction.rates.items():
             errors[model].append(rates[known] / predicted[known] - 1.0)
-            sent = prediction.offered_rates.get(model)
-            offered[model].append(None if sent is None else rates[known] / sent[known] - 1.0)
+            if model in prediction.offered_rates:
+                offered[model].append(rates[known] / prediction.offered_rates[model][known] - 1.0)
     found = [
-        ModelAccuracy(model, np.concatenate(parts), _joined(offered[model]))
+        ModelAccuracy(
+            model,
+            np.concatenate(parts),
+            np.concatenate(sent) if len(sent := offered[model]) == len(parts) else None,
+        )
         for model, parts in errors.items()
     ]
     return sorted((fit for fit in found if fit.errors.size), key=lambda fit: (-fit.close, fit.mean))
-
-
-def _joined(parts: list[Rates | None]) -> Rates | None:
-    known = [part for part in parts if part is not None]
-    return np.concatenate(known) if known and len(known) == len(parts) else None
 
 
 def offered_shares(

@@ -155,7 +155,9 @@ class Predictor:
                     demand,
                     {name: MODELS[name](flows) for name in models},
                     {name: MODELS[name](sent) for name in models} if sent else {},
-                    self._times(trial, part, flows, models),
+                    self._time_predictor.phase(trial, part.network, flows, models)
+                    if self._time_predictor
+                    else {},
                 )
 
     def predict_steps(self, trials: Sequence[Trial]) -> list[Time]:
@@ -200,13 +202,6 @@ class Predictor:
     @property
     def _models_of_steps(self) -> list[str]:
         return [name for name in self._models if name not in SLOW]
-
-    def _times(
-        self, trial: Trial, part: Part, flows: Flows, models: Sequence[str]
-    ) -> dict[str, PhaseTime]:
-        if self._time_predictor is None:
-            return {}
-        return self._time_predictor.phase(trial, part.network, flows, models)
 
     def time_of(self, trial: Trial, predictions: Sequence[PhasePrediction]) -> list[Time]:
         """What the whole trial should take, by model."""
@@ -272,8 +267,10 @@ def demand_bps(trial: Trial, part: Part, ranks: Ranks) -> Rates:
     elif trial.load.bps is not None:
         offered = np.full(len(lines), float(trial.load.bps))
     else:
-        bits = 8.0 * line_bytes(trial) * float(trial.load.fps or 0.0)
-        offered = np.full(len(lines), bits)
+        mean = sum(trial.sizes) / len(trial.sizes)
+        frames = trial.size_unit == "frame"
+        line_bytes = mean + FRAME_OVERHEAD_L1 if frames else mean / payload_share(trial)
+        offered = np.full(len(lines), 8.0 * line_bytes * float(trial.load.fps or 0.0))
     sources = ranks[:, 0]
     shared = np.bincount(sources, minlength=len(lines))
     demand: Rates = (np.minimum(offered, lines) / np.maximum(shared, 1))[sources]
@@ -286,9 +283,3 @@ def stream_share(trial: Trial) -> float:
         return payload_share(trial)
     frame = sum(trial.sizes) / len(trial.sizes)
     return (frame - FRAME_OVERHEAD) / (frame + FRAME_OVERHEAD_L1)
-
-
-def line_bytes(trial: Trial) -> float:
-    """A frame or message of the trial on the line, at layer 1."""
-    mean = sum(trial.sizes) / len(trial.sizes)
-    return mean + FRAME_OVERHEAD_L1 if trial.size_unit == "frame" else mean / payload_share(trial)

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..base.errors import ConfigurationError
-from ..base.model import Part, Trial
+from ..base.model import Trial
 from ..base.programs import find_engine
 from ..topology.fabric.routes import Ranks
 
@@ -67,9 +67,3 @@ def is_whole(trial: Trial, recorded: Recorded | None) -> bool:
             f"only the engine knows the others: {error}"
         ) from None
     return False
-
-
-def ranks_of(part: Part, ports: list[str]) -> NDArray[np.int64]:
-    """The rank in the part of each of these ports; -1: it has none."""
-    rank = {port.name: number for number, port in enumerate(part.ranks)}
-    return np.array([rank.get(name, -1) for name in ports], dtype=np.int64)

@@ -12,14 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from ..analysis.columns import PlanKey
+from ..analysis.columns import FlowColumns, PlanKey
 from ..analysis.data import Measured
 from ..base import format
-from ..base.model import Run, Trial
+from ..base.model import Part, Run, Trial
 from ..topology.fabric.routes import Ranks, Rates
 from .models import SLOW, USUAL
 from .predictor import PhasePrediction, Predictor, fabric_of, points, stream_share
-from .recorded import Recorded, by_phase, ranks_of
+from .recorded import by_phase
 
 _MOST_FLOWS = 400_000  # of a run: some seconds
 _MOST_SLOW_FLOWS = 10_000  # for the models that go through flows one by one
@@ -74,11 +74,19 @@ def _setting(
 ) -> PredictedSetting | None:
     """None where nothing of the setting was measured."""
     repeats = [other for other in run.trials if other.point == trial.point]
+    place = {name: number for number, name in enumerate(measured.ports)}
+    recorded: dict[str, dict[int, Ranks]] = {}
+    by_network: dict[str, _Seen] = {}
+    for part in trial.parts:
+        keys = (PlanKey(other.id, other.repeat, part.network) for other in repeats)
+        flows = [some for key in keys if (some := measured.records.flows(key)) is not None]
+        ports = np.array([place.get(port.name, -1) for port in part.ranks])
+        recorded[part.network] = _recorded(flows, part, measured.ports)
+        by_network[part.network] = _Seen.of(flows, ports, len(place))
     seen: list[Rates] = []
     told: dict[str, list[Rates]] = {name: [] for name in predictor.models_for(trial)}
-    by_network = {part.network: _seen(measured, repeats, part.network) for part in trial.parts}
-    for prediction in predictor.predict(trial, recorded=_recorded(measured, repeats, trial)):
-        rates = by_network[prediction.part.network].of(measured, prediction)
+    for prediction in predictor.predict(trial, recorded=recorded):
+        rates = by_network[prediction.part.network].rates(prediction)
         known = ~np.isnan(rates)
         seen.append(rates[known])
         for model, predicted in prediction.rates.items():
@@ -90,17 +98,13 @@ def _setting(
     return PredictedSetting(trial, 1e6 * np.concatenate(seen) / share, together)
 
 
-def _recorded(measured: Measured, repeats: Sequence[Trial], trial: Trial) -> Recorded:
-    """The flows of a setting that there are records of, of any of its repeats."""
-    found: dict[str, dict[int, Ranks]] = {}
-    for part in trial.parts:
-        rank = ranks_of(part, measured.ports)
-        keys = (PlanKey(other.id, other.repeat, part.network) for other in repeats)
-        flows = [some for key in keys if (some := measured.records.flows(key)) is not None]
-        rows = [np.column_stack([some.phase, rank[some.src], rank[some.dst]]) for some in flows]
-        together = np.concatenate(rows) if rows else np.empty((0, 3), dtype=np.int64)
-        found[part.network] = by_phase(together[(together >= 0).all(axis=1)])
-    return found
+def _recorded(flows: Sequence[FlowColumns], part: Part, ports: Sequence[str]) -> dict[int, Ranks]:
+    """The flows of a setting in a network that there are records of, of any of its repeats."""
+    numbers = {port.name: number for number, port in enumerate(part.ranks)}
+    rank = np.array([numbers.get(name, -1) for name in ports], dtype=np.int64)
+    rows = [np.column_stack([some.phase, rank[some.src], rank[some.dst]]) for some in flows]
+    together = np.concatenate(rows) if rows else np.empty((0, 3), dtype=np.int64)
+    return by_phase(together[(together >= 0).all(axis=1)])
 
 
 @dataclass(frozen=True)
@@ -109,33 +113,29 @@ class _Seen:
 
     codes: Any  # ascending
     mbps: Rates
+    ports: Ranks  # the place of each rank's port; -1: it has none
+    size: int  # of the list of ports
 
-    def of(self, measured: Measured, prediction: PhasePrediction) -> Rates:
+    @classmethod
+    def of(cls, flows: Sequence[FlowColumns], ports: Ranks, size: int) -> _Seen:
+        codes = [(f.phase.astype(np.int64) * size + f.src) * size + f.dst for f in flows]
+        if not codes:
+            return cls(np.empty(0, dtype=np.int64), np.empty(0), ports, size)
+        code, mbps = np.concatenate(codes), np.concatenate([f.mbps for f in flows])
+        known = ~np.isnan(mbps)
+        code, mbps = code[known], mbps[known]
+        order = np.lexsort((mbps, code))
+        distinct, first, count = np.unique(code[order], return_index=True, return_counts=True)
+        ordered = mbps[order]
+        middle = (ordered[first + (count - 1) // 2] + ordered[first + count // 2]) / 2
+        return cls(distinct, middle, ports, size)
+
+    def rates(self, prediction: PhasePrediction) -> Rates:
         """Of the flows of one phase; NaN: not observed."""
         if not self.codes.size:
             return np.full(len(prediction.ranks), np.nan)
-        place = {name: number for number, name in enumerate(measured.ports)}
-        ranks = np.array([place.get(port.name, -1) for port in prediction.part.ranks])
-        size = len(measured.ports)
-        ends = ranks[prediction.ranks]
-        wanted = (prediction.phase * size + ends[:, 0]) * size + ends[:, 1]
+        ends = self.ports[prediction.ranks]
+        wanted = (prediction.phase * self.size + ends[:, 0]) * self.size + ends[:, 1]
         at = np.minimum(np.searchsorted(self.codes, wanted), len(self.codes) - 1)
         there = (self.codes[at] == wanted) & (ends >= 0).all(axis=1)
         return np.where(there, self.mbps[at], np.nan)
-
-
-def _seen(measured: Measured, repeats: Sequence[Trial], network: str) -> _Seen:
-    size = len(measured.ports)
-    keys = (PlanKey(trial.id, trial.repeat, network) for trial in repeats)
-    flows = [found for key in keys if (found := measured.records.flows(key)) is not None]
-    codes = [(f.phase.astype(np.int64) * size + f.src) * size + f.dst for f in flows]
-    if not codes:
-        return _Seen(np.empty(0, dtype=np.int64), np.empty(0))
-    code, mbps = np.concatenate(codes), np.concatenate([f.mbps for f in flows])
-    known = ~np.isnan(mbps)
-    code, mbps = code[known], mbps[known]
-    order = np.lexsort((mbps, code))
-    distinct, first, count = np.unique(code[order], return_index=True, return_counts=True)
-    ordered = mbps[order]
-    middle = (ordered[first + (count - 1) // 2] + ordered[first + count // 2]) / 2
-    return _Seen(distinct, middle)

@@ -131,16 +131,12 @@ class Message:
     wire: Wire
 
     def ends_s(self, model: str, flows: Flows) -> Rates:
-        """When each flow has its last byte, all begun together."""
-        bits = 8.0 * self.size / self.wire.share
-        ends: Rates = self._latency_s(model, flows) + self._followed_s(model, flows, bits)
-        return ends
-
-    def _latency_s(self, model: str, flows: Flows) -> Rates:
-        """What is added to the bytes' time: LogGP's sender begins its messages one by one."""
+        """When each flow has its last byte, all begun together; LogGP's sender begins its messages
+        one by one."""
         costs = self.wire.costs(model)
         fellows = np.bincount(flows.sources)[flows.sources] - 1.0
-        return np.asarray(costs.latency_s + fellows * costs.gap_s)
+        latency_s = np.asarray(costs.latency_s + fellows * costs.gap_s, dtype=np.float64)
+        return latency_s + self._followed_s(model, flows, 8.0 * self.size / self.wire.share)
 
     def _followed_s(self, model: str, flows: Flows, bits: float) -> Rates:
         """Without latency: whoever is left shares what those leave who are done."""

@@ -96,7 +96,8 @@ def _of_network(summary: SummaryDocument) -> Iterator[Said]:
         sent = m.total_known(
             e["offered_frames"] for e in summary["trials"] if e["transport"] == transport
         )
-        of = f" of {_many(int(sent))}" if sent else ""
+        many = "" if not sent else f"{int(sent):,}" if sent < 1e6 else f"{sent / 1e6:.1f} M"
+        of = f" of {many}" if sent else ""
         share = f", {ppm(count, sent)}" if sent else ""
         text = f"{count:,}{of} frames {became}{share}{where}"
         if len(some) > 1:
@@ -110,10 +111,6 @@ def ppm(count: float, of: float) -> str:
     """A share for people: `12 ppm`; from a thousandth on, `0.34 %`."""
     share = 1e6 * count / of
     return f"{share:.3g} ppm" if share < 999.5 else f"{share / 10_000:.3g} %"
-
-
-def _many(number: int) -> str:
-    return f"{number:,}" if number < 1_000_000 else f"{number / 1e6:.1f} M"
 
 
 def _shared_cores(summary: SummaryDocument) -> str:

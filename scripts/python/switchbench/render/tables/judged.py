@@ -3,10 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from .columns import TRANSPORT
-from .table import PAGE, Column, Entry, Spec, Summary, count, text
+from .table import PAGE, Column, Spec, count, text
 
 findings = Spec(
     "findings",
@@ -55,12 +53,6 @@ clauses = Spec(
 )  # fmt: skip
 
 
-def _failed(summary: Summary) -> Iterator[Entry]:
-    for clause in summary.get("expectations", []):
-        for failure in clause.get("failures", []):
-            yield {**clause, **failure}
-
-
 failures = Spec(
     "failures",
     "Where clauses fail",
@@ -75,5 +67,9 @@ failures = Spec(
         count("trial", "at.trial", defined="trial"),
         count("phase", "at.phase", defined="phase"),
     ),
-    _failed,
+    lambda summary: (
+        {**clause, **failure}
+        for clause in summary.get("expectations", [])
+        for failure in clause.get("failures", [])
+    ),
 )

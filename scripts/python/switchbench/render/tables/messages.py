@@ -6,8 +6,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ...base import format
+from ...records.document.definitions import at
 from .columns import HEADED, PATH, PATTERN, RANKS, TRANSPORT, TRIAL
-from .table import RATE, Column, Entry, Spec, Summary, count, text
+from .table import RATE, Column, Entry, Spec, count, text
 
 
 def points_of(curve: Entry) -> Iterator[Entry]:
@@ -36,7 +37,9 @@ curves = Spec(
                about="The size by half the mean round trip"),
         text("slowest flow", "worst", about="The flow with the largest mean", drop=1),
     ),
-    lambda summary: (p for curve in summary["messages"]["curves"] for p in points_of(curve)),
+    lambda summary: (
+        point for curve in at(summary, "messages.curves") or () for point in points_of(curve)
+    ),
 )  # fmt: skip
 
 peaks = Spec(
@@ -59,12 +62,6 @@ peaks = Spec(
 )  # fmt: skip
 
 
-def _ranges(summary: Summary) -> Iterator[Entry]:
-    for crossing in summary["messages"]["crossovers"]:
-        for part in crossing["ranges"]:
-            yield {**crossing, **part, "either": " or ".join(crossing["paths"])}
-
-
 paths = Spec(
     "paths",
     "Which path to use, by message size",
@@ -79,7 +76,11 @@ paths = Spec(
         Column("curves cross at", "crossover_size", "bytes", seldom=True,
                about="The size at which this path becomes the faster one"),
     ),
-    _ranges,
+    lambda summary: (
+        {**crossing, **part, "either": " or ".join(crossing["paths"])}
+        for crossing in at(summary, "messages.crossovers") or ()
+        for part in crossing["ranges"]
+    ),
 )  # fmt: skip
 
 fits = Spec(
@@ -120,7 +121,7 @@ outliers = Spec(
     ),
     lambda summary: (
         {**fit, **worst, "trial": fit["trial"]}
-        for fit in summary["messages"]["scatter"]
+        for fit in at(summary, "messages.scatter") or ()
         for worst in fit["worst"]
     ),
 )  # fmt: skip

@@ -85,7 +85,7 @@ phases = Spec(
         *RATES,
         Column("frames/s", "frames_per_s", "count", drop=9, seldom=True,
                about="Frames of all flows in the window: their payload by what one frame carries",
-               value=lambda entry: _rounded(first_screen.frames_per_s(entry))),
+               value=lambda entry: (fps := first_screen.frames_per_s(entry)) and round(fps)),
         Column("min interval", "low.mbps", unit=RATE, output=TERMINAL, seldom=True,
                defined="intervals.lowest.mbps"),
         Column("of its mean", "low.percent_of_mean", "percent", "%", output=TERMINAL, seldom=True,
@@ -118,10 +118,6 @@ phases = Spec(
 )  # fmt: skip
 
 
-def _rounded(value: float | None) -> int | None:
-    return None if value is None else round(value)
-
-
 searches = Spec(
     "searches",
     "Searches",
@@ -138,17 +134,13 @@ searches = Spec(
         Column("throughput", "conditional_throughput",
                about="Of the lower bound, less what its trials lost (conditional throughput)"),
         Column("width", "relative_width", "percent", "%",
-               value=lambda entry: _percent(entry["relative_width"]),
+               value=lambda entry: (width := entry["relative_width"]) and 100.0 * width,
                about="Difference of the bounds by the upper one"),
         count("trials", "trials", fold=True, about="Of the whole search, for all of its goals"),
         text("outcome", "outcome", output=PAGE, about="How the search ended"),
     ),
     "searches",
 )  # fmt: skip
-
-
-def _percent(part: float | None) -> float | None:
-    return None if part is None else 100.0 * part
 
 
 losses = Spec(
@@ -176,7 +168,8 @@ losses = Spec(
         count("lost in receiver's host", "loss_location.receiver_host", fold=True),
         count("beside other traffic", "loss_location.other_traffic", fold=True, seldom=True),
         text("first port", "loss_location.ports", seldom=True,
-             value=lambda entry: _first_port(entry), about="Whose frames were lost the most"),
+             value=lambda entry: [p["port"] for p in at(entry, "loss_location.ports") or ()][:1],
+             about="Whose frames were lost the most"),
         count("damaged on wires", "loss_location.wire_errors", fold=True),
         measured("duplicated_frames", fold=True, output=PAGE),
         measured("reordered_frames", fold=True, output=PAGE),
@@ -196,11 +189,6 @@ losses = Spec(
     ),
     "trials",
 )  # fmt: skip
-
-
-def _first_port(entry: Entry) -> str | None:
-    ports = at(entry, "loss_location.ports")
-    return ports[0]["port"] if ports else None
 
 
 order = Spec(
@@ -227,18 +215,16 @@ def _compared(summary: Summary) -> Iterator[Entry]:
     """No ratio is made of what the tester limited, and none where nothing bypasses the kernel."""
     limited = {_place(e) for e in summary.get("trials") or [] if e["tester_limited"]}
     for entry in summary.get("comparisons", []):
-        sides = [one | {"tester_limited": _is_limited(one, entry, limited)}
-                 for one in entry["transports"]]  # fmt: skip
+        sides = [
+            one | {"tester_limited": any((t, entry["network"]) in limited for t in one["trials"])}
+            for one in entry["transports"]
+        ]
         fast = any(first_screen.bypasses(one["transport"]) for one in sides)
         base = any(s["tester_limited"] for s in sides if s["transport"] == entry["baseline"])
         for one in sides:
             kept = fast and not base and not one["tester_limited"]
             ratio = one["ratio"] if kept else dict.fromkeys(one["ratio"])
             yield {**entry, **one, "ratio": ratio, "baseline": entry["baseline"]}
-
-
-def _is_limited(one: Entry, entry: Entry, limited: set[tuple[int, str]]) -> bool:
-    return any((trial, entry["network"]) in limited for trial in one["trials"])
 
 
 def transport_words(one: Entry) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from ...base import format
 from ...records.document.definitions import at
 from .columns import HEADED, PATH
-from .table import PAGE, RATE, Column, Entry, Spec, Summary, count, text
+from .table import PAGE, RATE, Column, Entry, Spec, count, text
 
 
 def points_of(entry: Entry) -> Iterator[Entry]:
@@ -74,13 +74,6 @@ hpcc = Spec(
 )
 
 
-def _rings(summary: Summary) -> Iterator[Entry]:
-    for suite in at(summary, "steps.hpcc") or ():
-        for ring in suite["rings"]:
-            order = "natural" if ring["natural"] else f"random {ring['ring']}"
-            yield {**suite, **ring, "order": order}
-
-
 rings = Spec(
     "rings",
     "HPCC's rings",
@@ -88,13 +81,20 @@ rings = Spec(
     (
         *PATH,
         text("measure", "measure", about="latency: 8 bytes; bandwidth: 2,000,000 bytes"),
-        text("ring", "order", about="The order of ranks"),
+        text(
+            "ring",
+            "ring",
+            about="The order of ranks",
+            value=lambda ring: "natural" if ring["natural"] else f"random {ring['ring']}",
+        ),
         Column("one send", "time_us", unit="µs"),
         Column("sendrecv", "sendrecv_us", unit="µs"),
         Column("nonblocking", "nonblocking_us", unit="µs"),
         text("better", "better"),
     ),
-    _rings,
+    lambda summary: (
+        {**suite, **ring} for suite in at(summary, "steps.hpcc") or () for ring in suite["rings"]
+    ),
     "steps.hpcc.rings",
 )
 
@@ -120,12 +120,6 @@ kernels = Spec(
 )
 
 
-def _ranked(summary: Summary) -> Iterator[Entry]:
-    for ranking in at(summary, "steps.rankings") or ():
-        for place, path in enumerate(ranking["paths"], start=1):
-            yield {**ranking, **path, "place": place}
-
-
 rankings = Spec(
     "rankings",
     "Networks by kernel",
@@ -138,6 +132,10 @@ rankings = Spec(
         Column("whole benchmark", "total_s", unit="s"),
         Column("times the fastest", "ratio_to_fastest"),
     ),
-    _ranked,
+    lambda summary: (
+        {**ranking, **path, "place": place}
+        for ranking in at(summary, "steps.rankings") or ()
+        for place, path in enumerate(ranking["paths"], start=1)
+    ),
     "steps.rankings.paths",
 )

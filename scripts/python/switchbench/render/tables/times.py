@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from ...records.document.definitions import at
 from .columns import PHASE, SETTING, TITLED, TRANSPORT, TRIAL
-from .table import PAGE, RATE, Column, Entry, Spec, Summary, count, measured, text
+from .table import PAGE, RATE, Column, Entry, Spec, count, measured, text
 
 _KIND = text("kind", "kind", about="What is timed: doc/reference/latency.md")
 _TIMED = count("times", "times.count", about="Times measured")
@@ -39,12 +39,6 @@ skew = Spec(
 )
 
 
-def _lows(summary: Summary) -> Iterator[Entry]:
-    for entry in summary.get("trials", []):
-        for low in at(entry, "intervals.lowest") or []:
-            yield {**entry, "low": low, "slowest": low}
-
-
 def _low(title: str, key: str, kind: str = "number", unit: str = "") -> Column:
     return Column(title, f"low.{key}", kind, unit, defined=f"intervals.lowest.{key}")
 
@@ -62,7 +56,11 @@ intervals = Spec(
         _low("from", "from_s", unit="s"),
         _low("to", "to_s", unit="s"),
     ),
-    _lows,
+    lambda summary: (
+        {**entry, "low": low, "slowest": low}
+        for entry in summary.get("trials", ())
+        for low in at(entry, "intervals.lowest") or ()
+    ),
 )
 
 _PERCENTILES = (
@@ -77,11 +75,6 @@ _PERCENTILES = (
     Column("clocks within", "times.bound", unit="µs", defined="loopback_baselines.bound", drop=1,
            seldom=True, value=lambda row: row["times"].get("bound") or None),
 )  # fmt: skip
-
-
-def _timed(summary: Summary) -> Iterator[Entry]:
-    for entry in summary.get("trials", []):
-        yield from of_phase(entry)
 
 
 def of_phase(entry: Entry) -> Iterator[Entry]:
@@ -104,7 +97,7 @@ latencies = Spec(
         *_PERCENTILES,
         text("worst flow", "times.worst", about="The flow with the largest p99", drop=1),
     ),
-    _timed,
+    lambda summary: (row for entry in summary.get("trials", ()) for row in of_phase(entry)),
 )
 
 floors = Spec(

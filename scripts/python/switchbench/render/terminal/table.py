@@ -7,8 +7,10 @@ those of the report (tables/); which of their rows a terminal shows is decided h
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 from rich.console import Console
@@ -101,7 +103,10 @@ class SummaryPrinter:
         sections: dict[str, list[Entry]] = {}
         for entry in self._summary["trials"]:
             if entry["traffic"] != SCHEDULE:  # which has tables of its own
-                sections.setdefault(_section(entry), []).append(entry)
+                load = entry["intended_load"]
+                asked = "" if load is None else f" at {load:g} % of line"
+                title = f"{entry['transport']}, {format.size(entry)}{asked}"
+                sections.setdefault(f"{title}, network {entry['network']}", []).append(entry)
         for title, entries in sections.items():
             rows = list(self._rows(entries))
             table = results.phases.on_terminal(rows)
@@ -119,9 +124,10 @@ class SummaryPrinter:
 
     def _rows(self, entries: Sequence[Entry]) -> Iterator[Entry]:
         """A row for each plan; below those of several phases the worst of them."""
-        for _key, group in groupby(entries, key=plan_key):
+        for key, group in groupby(entries, key=plan_key):
             phases = list(group)
-            plan = self._plan_of(phases[0])
+            plans = (plan for plan in self._summary["plans"] if plan_key(plan) == key)
+            plan = next(plans, None)
             ranks = format.of(phases[0]["ranks"], "rank")
             again = f", repeat {phases[0]['repeat']}" if phases[0]["repeat"] else ""
             name = f"{format.pattern(phases[0])}, {ranks}{again}"
@@ -148,10 +154,6 @@ class SummaryPrinter:
             "slowest": ends,
             "low": lowest[0] if lowest else None,
         }
-
-    def _plan_of(self, entry: Entry) -> Entry | None:
-        plans = (plan for plan in self._summary["plans"] if plan_key(plan) == plan_key(entry))
-        return next(plans, None)
 
     def _plans(self) -> None:
         """Of plans of several phases: how long, and the slowest flow of each phase."""
@@ -196,7 +198,10 @@ class SummaryPrinter:
     def _ports(self) -> None:
         every = self._summary["ports"]
         bad = [port for port in every if port["below_median"]]
-        behind = sum(_is_behind(port) for port in every)
+        sides = ((port["as_source"], port["as_destination"]) for port in every)
+        behind = sum(
+            any((end["relative_to_median"] or 1.0) < BELOW_MEDIAN for end in ends) for ends in sides
+        )
         if bad:
             title = "Ports more than 3 % below the median port"
             show(ports.ports.on_terminal(bad), self._console, title)
@@ -293,39 +298,24 @@ def _is_lossy(entry: Entry) -> bool:
 # --- what a plan's row has of its phases ----------------------------------------------------------
 
 
-def _section(entry: Entry) -> str:
-    load = entry["intended_load"]
-    asked = "" if load is None else f" at {load:g} % of line"
-    return f"{entry['transport']}, {format.size(entry)}{asked}, network {entry['network']}"
-
-
 def plan_key(entry: Mapping[str, Any]) -> tuple[Any, ...]:
     return entry["trial"], entry["repeat"], entry["network"]
 
 
 def _worst(phases: Sequence[Entry]) -> list[Entry]:
     """The slowest, and the one that lost the most where it is not among them."""
-    worst = sorted(phases, key=_least)[:WORST_PHASES]
+    rates = ((math.inf if (rate := p["throughput"]["min"]) is None else rate, p) for p in phases)
+    worst = [phase for _, phase in sorted(rates, key=itemgetter(0))[:WORST_PHASES]]
     leakiest = max(phases, key=lambda entry: entry["lost_frames"] or 0)
     if leakiest["lost_frames"] and leakiest not in worst:
         worst.append(leakiest)
     return worst
 
 
-def _least(entry: Entry) -> float:
-    rate = entry["throughput"]["min"]
-    return float("inf") if rate is None else rate
-
-
 def _longest(entry: Entry) -> float:
     """The greatest of a phase's times, of whatever kind."""
     kinds = (entry.get("latency") or {}).values()
     return max((times["max"] or 0.0 for times in kinds if times), default=0.0)
-
-
-def _is_behind(port: Entry) -> bool:
-    ends = (port["as_source"], port["as_destination"])
-    return any((end["relative_to_median"] or 1.0) < BELOW_MEDIAN for end in ends)
 
 
 def _whole(plan: Entry, phases: Sequence[Entry]) -> Entry:
@@ -336,21 +326,17 @@ def _whole(plan: Entry, phases: Sequence[Entry]) -> Entry:
     skews = [entry["start_skew_us"] for entry in phases if entry["start_skew_us"] is not None]
     cpu = _sum_of_known(entry["cpu_s"] for entry in phases)
     delivered = plan["delivered_bytes"]
+    lows = [low for entry in phases for low in entry["intervals"]["lowest"]]
     return {
         **plan,
         **{name: _sum_of_known(entry.get(name) for entry in phases) for name in sums},
         "offered_load": sum(loads) / len(loads) if loads else None,
         "start_skew_us": max(skews, default=None),
-        "intervals": {"lowest": _lowest_of(phases)},
+        "intervals": {"lowest": sorted(lows, key=lambda low: float(low["percent_of_mean"]))[:1]},
         "tester_limited": any(entry["tester_limited"] for entry in phases),
         "state": "complete",
         "cpu_s_per_gb": cpu / (delivered / 1e9) if cpu is not None and delivered else None,
     }
-
-
-def _lowest_of(phases: Sequence[Entry]) -> list[Entry]:
-    lows: list[Entry] = [low for entry in phases for low in entry["intervals"]["lowest"]]
-    return sorted(lows, key=lambda low: float(low["percent_of_mean"]))[:1]
 
 
 def _sum_of_known(values: Any) -> Any:
