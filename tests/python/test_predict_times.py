@@ -38,7 +38,6 @@ from switchbench.predict.times import (
     PLAN_S,
     T_AVG_US,
     Between,
-    Message,
     PhaseTime,
     TimePredictor,
     Wire,
@@ -183,14 +182,14 @@ def test_what_cannot_be_told_apart_is_said(
 def test_a_transfer_takes_latency_and_its_share_of_the_line() -> None:
     """Two flows into one port: each has half of it, whichever model sees that."""
     routes = star()
-    message = Message(1 << 20, Wire(SHARE, path_of()))
+    wire = Wire(SHARE, path_of())
     flows = flows_of(routes, [(0, 2), (1, 2)])
     alone_s = 8 * (1 << 20) / SHARE / 100e6
     for model in ("max-min", "proportional", "constrained"):
-        assert message.ends_s(model, flows) == pytest.approx([T0_US / 1e6 + 2 * alone_s] * 2)
+        assert wire.ends_s(1 << 20, model, flows) == pytest.approx([T0_US / 1e6 + 2 * alone_s] * 2)
     as_fitted = 8 * (1 << 20) / (R_INF * 1e6)
-    assert message.ends_s("hockney", flows) == pytest.approx([T0_US / 1e6 + as_fitted] * 2)
-    assert message.ends_s("loggp", flows) == pytest.approx(
+    assert wire.ends_s(1 << 20, "hockney", flows) == pytest.approx([T0_US / 1e6 + as_fitted] * 2)
+    assert wire.ends_s(1 << 20, "loggp", flows) == pytest.approx(
         [(T0_US + BYTE_US) / 1e6 + 2 * as_fitted] * 2, rel=1e-3
     )
 
@@ -202,13 +201,13 @@ def test_who_is_left_has_what_the_others_leave() -> None:
     flows = flows_of(Routes(Fabric("uneven", names, ("s",), links)), [(0, 2), (1, 2)])
     size = 1_000_000
     bits = 8 * size / SHARE
-    slow, fast = Message(size, Wire(SHARE, path_of())).ends_s("max-min", flows) - T0_US / 1e6
+    slow, fast = Wire(SHARE, path_of()).ends_s(size, "max-min", flows) - T0_US / 1e6
     assert slow == pytest.approx(bits / 20e6)
     assert fast == pytest.approx(bits / 80e6)
     # Three into one, one of which has a second flow to share its port with: it ends last, faster
     # than at its first rate.
     shared = flows_of(star(5), [(0, 3), (1, 3), (2, 3), (0, 4)])
-    first, *_, other = Message(size, Wire(SHARE, path_of())).ends_s("max-min", shared) - T0_US / 1e6
+    first, *_, other = Wire(SHARE, path_of()).ends_s(size, "max-min", shared) - T0_US / 1e6
     assert first == pytest.approx(3 * bits / 100e6)
     # 66.7 Mbit/s until it is done: the first three need twice as long.
     assert other == pytest.approx(bits / (100e6 * 2 / 3))
@@ -216,8 +215,8 @@ def test_who_is_left_has_what_the_others_leave() -> None:
 
 def test_loggp_begins_one_message_after_the_other() -> None:
     """Three of one sender are small: each waits for the gaps of its fellows."""
-    message = Message(1, Wire(SHARE, path_of(gap_us=10.0)))
-    ends = message.ends_s("loggp", flows_of(star(), [(0, 1), (0, 2), (0, 3)]))
+    wire = Wire(SHARE, path_of(gap_us=10.0))
+    ends = wire.ends_s(1, "loggp", flows_of(star(), [(0, 1), (0, 2), (0, 3)]))
     assert ends * 1e6 == pytest.approx([T0_US + 2 * 10] * 3, abs=1.0)
 
 

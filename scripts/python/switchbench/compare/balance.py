@@ -89,7 +89,7 @@ def balance(matches: Sequence[Match], compute: Sequence[Compute]) -> Balance:
     hpl = [one.hpl for one in compute]
     divisors = [value for value in hpl if value is not None]
     divided = len(divisors) == len(hpl)
-    axes = list(_compute_axes(compute) if divided else _ring_axes(compute))
+    axes = list(_system_axes(compute, divided))
     every = list(_in_all(matches)) if matches else []
     for cases in every:
         axes += _throughput_axis(cases, divisors if divided else None)
@@ -127,20 +127,14 @@ _BY_HPL = (
 )
 
 
-def _compute_axes(compute: Sequence[Compute]) -> Iterator[Axis]:
-    yield from _axis("hpl", "HPL", "Flop/s", [one.hpl for one in compute])
-    for name, title, unit in _BY_HPL:
-        yield from _axis(name, title, unit, [one.ratio(name) for one in compute])
-    yield from _latency_of_rings(compute)
-
-
-def _ring_axes(compute: Sequence[Compute]) -> Iterator[Axis]:
-    """Without HPL."""
-    yield from _axis("ring", "random ring", "B/s", [one.ring for one in compute])
-    yield from _latency_of_rings(compute)
-
-
-def _latency_of_rings(compute: Sequence[Compute]) -> Iterator[Axis]:
+def _system_axes(compute: Sequence[Compute], divided: bool) -> Iterator[Axis]:
+    """Without HPL only of rings."""
+    if divided:
+        yield from _axis("hpl", "HPL", "Flop/s", [one.hpl for one in compute])
+        for name, title, unit in _BY_HPL:
+            yield from _axis(name, title, unit, [one.ratio(name) for one in compute])
+    else:
+        yield from _axis("ring", "random ring", "B/s", [one.ring for one in compute])
     latencies = [one.ring_us and 1.0 / one.ring_us for one in compute]
     yield from _axis("ring_latency", "1 / random ring latency", "1/us", latencies)
 
@@ -181,7 +175,8 @@ def _title(cases: Sequence[Case]) -> str:
 
 def _throughput_axis(cases: Sequence[Case], hpl: Sequence[float] | None) -> Iterator[Axis]:
     title = _title(cases)
-    rates = [rate for case in cases if (rate := _total_bytes(case))]
+    totals = [m.mean(plan["throughput"]["total"] for plan in case.plans) for case in cases]
+    rates = [mbps * m.MEGA / 8 for mbps in totals if mbps]  # of all flows together
     if len(rates) < len(cases):
         return
     if hpl is None:
@@ -213,12 +208,6 @@ def _latency_axis(
         f"{title}: {basis.words}; a ratio takes {LEAST_TIMES} times of each result, and "
         f"{LEAST_PHASES:.0%} of the phases in all of them".replace("%", " %")
     )
-
-
-def _total_bytes(case: Case) -> float | None:
-    """Payload a second of all flows together, the mean over repeats."""
-    mbps = m.mean(plan["throughput"]["total"] for plan in case.plans)
-    return None if mbps is None else mbps * m.MEGA / 8
 
 
 @dataclass(frozen=True)
@@ -261,7 +250,11 @@ def read_compute(
                 raise ConfigurationError(_nobody(f"--{kind} {word}", head, names))
             for name in [head] if head else names:
                 found[name][kind] = _parsed(kind, rest, f"--{kind} {word}")
-    compute = [_with(subject, found[subject.name]) for subject in subjects]
+    compute = []
+    for subject in subjects:
+        known, given = greatest(systems_of(subject)), found[subject.name]
+        hpl, stream = given.get("hpl", known.hpl), given.get("stream", known.stream)
+        compute.append(replace(known, hpl=hpl, stream=stream))
     for kind in _KINDS:
         if any(kind in given for given in found.values()):
             _refuse_gaps(kind, compute, names)
@@ -270,12 +263,6 @@ def read_compute(
     ):
         raise ConfigurationError("STREAM is shown as a share of HPL, and HPL is not given")
     return compute
-
-
-def _with(subject: Subject, given: Mapping[str, float]) -> Compute:
-    known = greatest(systems_of(subject))
-    hpl, stream = given.get("hpl", known.hpl), given.get("stream", known.stream)
-    return replace(known, hpl=hpl, stream=stream)
 
 
 def _refuse_gaps(kind: str, compute: Sequence[Compute], names: Sequence[str]) -> None:

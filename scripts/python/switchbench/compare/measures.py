@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from ..base.measures import MEASURES as REGISTRY
@@ -48,10 +49,6 @@ def time_of(entry: Entry, kind: str, name: str) -> float | None:
     return _number(((entry.get("latency") or {}).get(kind) or {}).get(name))
 
 
-def _time(kind: str, name: str) -> Callable[[Entry], float | None]:
-    return lambda entry: time_of(entry, kind, name)
-
-
 def _cpu(entry: Entry) -> float | None:
     seconds, delivered = entry["cpu_s"], entry["delivered_bytes"]
     return None if seconds is None or not delivered else seconds / (delivered / 1e9)
@@ -89,7 +86,8 @@ _RATES = (
     _compared("cpu", "CPU", "cpu_s_per_gb", _cpu),
 )
 _TIMES = tuple(
-    _compared(f"{kind}_{name}", f"{title} {name}", f"{kind}_{name}_us", _time(kind, name))
+    _compared(f"{kind}_{name}", f"{title} {name}", f"{kind}_{name}_us",
+              partial(time_of, kind=kind, name=name))
     for kind, title in (("round_trip", "round trip"), ("one_way", "one way"),
                         ("pingpong", "ping-pong"))
     for name in ("p50", "p99")

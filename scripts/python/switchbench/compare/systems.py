@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any
 
 from .shared import STREAMED, Key, voices_of
 from .subjects import Subject
@@ -43,16 +42,6 @@ class Compute:
 
 _WHOSE = ("ranks", "program", "several")
 
-# Of each field but HPL's own measure: with which size, and what makes it the system's.
-_MEASURES = {
-    "hpl": "hpl",
-    "stream": "stream_copy",
-    "dgemm": "dgemm",
-    "fft": "fft",
-    "ptrans": "ptrans",
-    "random_access": "random_access",
-}
-
 
 def systems_of(subject: Subject) -> list[Compute]:
     """One for each program or transport and number of processes that something is known of."""
@@ -61,25 +50,26 @@ def systems_of(subject: Subject) -> list[Compute]:
         for voice in voices_of(subject)
         for ranks in sorted({key.ranks for key in voice.values})
     ]
-    return [one for one in found if _known(one)]
+    names = [field.name for field in fields(Compute) if field.name not in _WHOSE]
+    return [one for one in found if any(getattr(one, name) is not None for name in names)]
 
 
 def _system(values: dict[Key, float], ranks: int) -> Compute:
-    given: dict[str, Any] = {
-        name: values.get(Key(measure, ranks, None)) for name, measure in _MEASURES.items()
-    }
     rate = values.get(Key("random_ring_rate", ranks, _RING_BYTES))
+
+    def whole(measure: str) -> float | None:
+        return values.get(Key(measure, ranks, None))
+
     return Compute(
-        **given,
+        hpl=whole("hpl"),
+        stream=whole("stream_copy"),
+        dgemm=whole("dgemm"),
+        fft=whole("fft"),
+        ptrans=whole("ptrans"),
+        random_access=whole("random_access"),
         ring=None if rate is None else 2 * rate * _BYTES_PER_MBIT * ranks,
         ring_us=values.get(Key("random_ring_time", ranks, _LATENCY_BYTES)),
         ranks=ranks,
-    )
-
-
-def _known(one: Compute) -> bool:
-    return any(
-        getattr(one, field.name) is not None for field in fields(one) if field.name not in _WHOSE
     )
 
 

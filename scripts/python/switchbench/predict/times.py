@@ -66,11 +66,6 @@ class Time:
         return None if not self.measured else self.predicted / self.measured - 1.0
 
 
-def has_times(trial: Trial) -> bool:
-    """Whether a trial's time says something of the network: a stream ends by the clock."""
-    return trial.traffic == "transfer" or is_sweep(trial)
-
-
 def payload_share(trial: Trial) -> float:
     """Payload of large messages by layer-1 bits: full frames of an MTU of 1500, or packets."""
     if not transports.of(trial.transport).rdma:
@@ -122,21 +117,13 @@ class Wire:
         gap_us = max(of.gap_us or 0.0, of.overhead_us or 0.0)
         return StepCosts(of.small_us.value / 1e6, bits, gap_us / 1e6)
 
-
-@dataclass(frozen=True)
-class Message:
-    """What each flow of a phase sends, over what path."""
-
-    size: int
-    wire: Wire
-
-    def ends_s(self, model: str, flows: Flows) -> Rates:
-        """When each flow has its last byte, all begun together; LogGP's sender begins its messages
-        one by one."""
-        costs = self.wire.costs(model)
+    def ends_s(self, size: int, model: str, flows: Flows) -> Rates:
+        """When each flow has the last byte of a message of this size, all begun together; LogGP's
+        sender begins its messages one by one."""
+        costs = self.costs(model)
         fellows = np.bincount(flows.sources)[flows.sources] - 1.0
         latency_s = np.asarray(costs.latency_s + fellows * costs.gap_s, dtype=np.float64)
-        return latency_s + self._followed_s(model, flows, 8.0 * self.size / self.wire.share)
+        return latency_s + self._followed_s(model, flows, 8.0 * size / self.share)
 
     def _followed_s(self, model: str, flows: Flows, bits: float) -> Rates:
         """Without latency: whoever is left shares what those leave who are done."""
@@ -145,7 +132,7 @@ class Message:
         going = np.arange(len(left))
         now_s = 0.0
         for number in range(_ENDS):
-            rates = np.maximum(self.wire.rates(model, flows.only(going)), 1e-3)
+            rates = np.maximum(self.rates(model, flows.only(going)), 1e-3)
             rest_s = left[going] / rates
             # Alone, as Hockney has it, nobody gets more when others are done.
             last = model == "hockney" or number == _ENDS - 1
@@ -171,10 +158,6 @@ class Between:
     phase_s: float
     measured: bool
     """In the run that the parameters are from; else as `plan` reckons."""
-
-    def plan_s(self, phases: int) -> float:
-        """Of so many phases."""
-        return self.once_s + phases * self.phase_s
 
 
 def between(site: Site, results: Path) -> Between:
@@ -233,15 +216,15 @@ class TimePredictor:
     ) -> dict[str, PhaseTime]:
         """By model; empty where time says nothing, or no parameters are of this path."""
         parameters = self.of(trial, network)
-        if parameters is None or not has_times(trial):
-            return {}
+        if parameters is None or not (trial.traffic == "transfer" or is_sweep(trial)):
+            return {}  # a stream ends by the clock
         size = trial.sizes[0] if is_sweep(trial) else int(trial.document["transfer_bytes"])
-        message = Message(size, Wire(payload_share(trial), parameters))
+        wire = Wire(payload_share(trial), parameters)
         found = {}
         for model in models:
             if model in SLOW and len(flows.sources) > _MOST_SLOW:
                 continue
-            ends = message.ends_s(model, flows)
+            ends = wire.ends_s(size, model, flows)
             found[model] = PhaseTime(float(ends.max()), float(ends.sum()), len(ends))
         return found
 
@@ -293,7 +276,8 @@ class TimePredictor:
                 last[number] = max(last[number], time.last_s)
             phases_s = sum(last.values())
             found.append(Time(PHASES_S, model, phases_s))
-            found.append(Time(PLAN_S, model, phases_s + self.between.plan_s(len(last))))
+            beside_s = self.between.once_s + len(last) * self.between.phase_s
+            found.append(Time(PLAN_S, model, phases_s + beside_s))
         return found
 
 
@@ -328,18 +312,11 @@ class OfSuite:
 
     def measured(self, model: str) -> MeasuredExecutions:
         """As if that had been measured."""
-        ranks = self.part.ranks
-        return MeasuredExecutions(
-            self.trial,
-            self.part,
-            {
-                number: {
-                    ranks[rank].name: _one_repetition(round(1e9 * s))
-                    for rank, s in times[model].by_rank.items()
-                }
-                for number, times in enumerate(self.phases)
-            },
-        )
+        times = {}
+        for number, by_model in enumerate(self.phases):
+            ns = ((rank, round(1e9 * s)) for rank, s in by_model[model].by_rank.items())
+            times[number] = {self.part.ranks[rank].name: _one_repetition(one) for rank, one in ns}
+        return MeasuredExecutions(self.trial, self.part, times)
 
 
 def _one_repetition(ns: int) -> RankTimes:

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -119,11 +119,13 @@ def _about_parameters(
 
 
 def _rates(rows: Sequence[PredictedRow]) -> Iterator[Entry]:
-    """Models in their order, or the best first where there is a measure; those that say the same
-    stand in one line."""
+    """Models in their order, or the best first where there is a measure."""
     for row in rows:
-        lines: dict[str, tuple[Entry, list[str]]] = {}
+        lines = []
         trial, fitted = row.trial, {fit.model: fit for fit in row.fits}
+        # Of a transfer, or of ping-pong messages, the time is asked for.
+        why = "see its time" if row.times else "its time: --parameters"
+        why = "not measured" if trial.traffic == "stream" else why
         for model in fitted or row.rates:
             low, mean, high = (bps / 1e6 for bps in row.rates[model])
             fit = fitted.get(model)
@@ -140,30 +142,31 @@ def _rates(rows: Sequence[PredictedRow]) -> Iterator[Entry]:
                 "error": fit and 100 * fit.mean,
                 "worst": fit and 100 * fit.worst,
                 "sent": None if sent is None else 100 * share_close(sent),
-                "why": "" if fit else _why(row),
+                "why": None if fit else why,
             }
-            lines.setdefault(repr(line), (line, []))[1].append(model)
-        yield from ({**line, "model": ", ".join(models)} for line, models in lines.values())
+            lines.append((repr(line), model, line))
+        yield from _alike(lines)
 
 
-def _why(row: PredictedRow) -> str:
-    """Of a transfer, or of ping-pong messages, the time is asked for."""
-    return {"stream": "not measured"}.get(
-        row.trial.traffic, "see its time" if row.times else "its time: --parameters"
-    )
+def _alike(lines: Iterable[tuple[object, str, Entry]]) -> Iterator[Entry]:
+    """Models that say the same stand in one line; each line with what it says, and its model."""
+    found: dict[object, tuple[Entry, list[str]]] = {}
+    for said, model, line in lines:
+        found.setdefault(said, (line, []))[1].append(model)
+    return ({**line, "models": ", ".join(models)} for line, models in found.values())
 
 
 _RATES = Spec(
     "rates", "Rates at layer 1", "",
     (
         count("trial", "trial"), text("pattern", "pattern"), text("transport", "transport"),
-        text("model", "model"), count("flows", "flows"),
+        text("model", "models"), count("flows", "flows"),
         *(Column(name, name, unit="Mbit/s") for name in ("min", "mean", "max")),
         Column("within 10 %", "close", "percent", "% of flows", seldom=True),
         Column("mean error", "error", "percent", "%", seldom=True),
         Column("worst", "worst", "signed", "%", seldom=True),
         Column("as offered", "sent", "percent", "% of flows", seldom=True),
-        text("measured", "why", value=lambda row: row["why"] or None, seldom=True),
+        text("measured", "why", seldom=True),
     ),
     (),
 )  # fmt: skip
@@ -173,22 +176,22 @@ _RATES = Spec(
 
 
 def _times(rows: Sequence[PredictedRow]) -> Iterator[Entry]:
-    """Models that say the same stand in one line."""
     for row in rows:
-        trial = row.trial
-        for time, models in _alike(row.times):
-            yield {
+        trial, lines = row.trial, []
+        for time in sorted(row.times, key=lambda time: time.what):
+            line = {
                 "trial": trial.id,
                 "pattern": _pattern(trial),
                 "ranks": max(about_suite(trial, part)["ranks"] for part in trial.parts),
                 "transport": trial.transport,
                 "size": _size(trial),
                 "what": time.what,
-                "models": ", ".join(models),
                 "predicted": time.predicted,
                 "measured": time.measured,
                 "error": None if time.error is None else 100 * time.error,
             }
+            lines.append(((time.what, f"{time.predicted:.4g}"), time.model, line))
+        yield from _alike(lines)
 
 
 def _size(trial: Trial) -> str | None:
@@ -198,14 +201,6 @@ def _size(trial: Trial) -> str | None:
     return binary(
         trial.document["transfer_bytes"] if trial.traffic == "transfer" else trial.sizes[0]
     )
-
-
-def _alike(times: list[Time]) -> list[tuple[Time, list[str]]]:
-    found: dict[tuple[str, str], tuple[Time, list[str]]] = {}
-    for time in sorted(times, key=lambda time: time.what):
-        shown = found.setdefault((time.what, f"{time.predicted:.4g}"), (time, []))
-        shown[1].append(time.model)
-    return list(found.values())
 
 
 _TIMES = Spec(
