@@ -8,7 +8,7 @@ of which each has columns by name. The drawer makes Plotly's traces and layout o
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -39,6 +39,10 @@ _KINDS: dict[str, Plotly] = {
 }  # fmt: skip
 
 
+Columns = dict[str, Any]
+"""By name a sequence or an array: a number or a word for each point."""
+
+
 @dataclass(frozen=True)
 class ChartAxis:
     """What stands along an axis: a column of the curves."""
@@ -51,10 +55,10 @@ class ChartAxis:
 
 @dataclass(frozen=True)
 class Trace:
-    """One trace: a column has a number or a word for each point."""
+    """One trace."""
 
     label: str
-    columns: Mapping[str, Any]
+    columns: Columns
     mark: str = ""  # where it is not the specification's
     more: Plotly = field(default_factory=dict)  # None: without it
     style: int | None = None  # which colour, dash and marker; None: by its place

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +16,7 @@ from ....records.document.trials import PlanEntry
 from ...tables import sections
 from ..chart import ChartAxis, ChartSpec, Panel, Trace
 from ..figure import Figure
-from .series import group
+from .series import group, in_parts
 
 Floats = NDArray[np.float64]
 
@@ -70,18 +69,18 @@ def figures(measured: Measured) -> Iterator[Figure]:
             sections.LATENCY, "line", ChartAxis("Percentile", "beyond", "linear"),
             ChartAxis("Time, µs", "time", "log"), "{within:,.6~r} % within {time} µs",
         )  # fmt: skip
-        for panel, common, curves in _panels(measured, kind):
-            yield cdf.draw(Panel(common, [_cdf(*one, kind) for one in curves], **panel))
+        common, words, every = _curves(measured, kind)
+        for key, curves in in_parts(every, _OVERLAID):
+            named = [(label or _NAMES[kind], times) for label, times in curves]
+            yield cdf.draw(Panel(common, [_cdf(*one) for one in named], key, words=words))
             axis = {"xaxis": _percentiles([times for _, times in curves])}
-            tails = [_tail(*one, kind) for one in curves]
-            yield tail.draw(Panel(common, tails, layout=axis, **panel))
+            tails = [_tail(*one) for one in named]
+            yield tail.draw(Panel(common, tails, key, words=words, layout=axis))
 
 
-_Curves = list[tuple[str, PlanTimes]]
-
-
-def _panels(measured: Measured, kind: str) -> Iterator[tuple[dict[str, Any], str, _Curves]]:
-    """Of settings with enough times those with the longest tails, some in a figure."""
+def _curves(measured: Measured, kind: str) -> tuple[str, str, list[tuple[str, PlanTimes]]]:
+    """Of settings with enough times those with the longest tails: what they have in common, what
+    is omitted, and each with its label."""
     plans = [plan for plan in measured.summary["plans"] if _is_known(measured, plan, kind)]
     few = sum(_has_few(measured, plan, kind) for plan in measured.summary["plans"])
     found = group(_smallest(plans))
@@ -92,12 +91,12 @@ def _panels(measured: Measured, kind: str) -> Iterator[tuple[dict[str, Any], str
     # The longest tails, in their order.
     tails = sorted(range(len(times)), key=lambda place: -times[place].quantile_ns(0.99))
     shown = sorted(tails[:_CURVES])
-    words = _left_out(len(times) - len(shown), few)
-    for first in range(0, len(shown), _OVERLAID):
-        number = f"-{1 + first // _OVERLAID}" if len(shown) > _OVERLAID else ""
-        places = shown[first : first + _OVERLAID]
-        curves = [(found.series[place].label, times[place]) for place in places]
-        yield {"key": number, "words": words}, found.common, curves
+    # Nobody compares what is here with what is not.
+    left = len(times) - len(shown)
+    reasons = ((left, "with shorter tails (99 %)"), (few, f"with fewer than {_LEAST} times"))
+    said = [f"{format.of(count, 'setting')} {why}" for count, why in reasons if count]
+    words = f" Omitted: {' and '.join(said)}." if said else ""
+    return found.common, words, [(found.series[place].label, times[place]) for place in shown]
 
 
 def _smallest(plans: Sequence[PlanEntry]) -> list[PlanEntry]:
@@ -139,27 +138,20 @@ def _has_few(measured: Measured, plan: PlanEntry, kind: str) -> bool:
     return times is not None and 0 < times.counts.sum() < _LEAST
 
 
-def _left_out(shorter: int, few: int) -> str:
-    """Which settings have no curve, so that nobody compares what is here with what is not."""
-    reasons = ((shorter, "with shorter tails (99 %)"), (few, f"with fewer than {_LEAST} times"))
-    said = [f"{format.of(count, 'setting')} {why}" for count, why in reasons if count]
-    return f" Omitted: {' and '.join(said)}." if said else ""
-
-
 # --- curves --------------------------------------------------------------------------------------
 
 
-def _cdf(label: str, times: PlanTimes, kind: str) -> Trace:
+def _cdf(label: str, times: PlanTimes) -> Trace:
     share = np.cumsum(times.counts) / times.counts.sum()
     kept = _kept(share)
     columns = {
         "time": (times.values_ns[kept] / 1e3).astype(np.float32),
         "share": (100 * share[kept]).astype(np.float32),
     }
-    return Trace(label or _NAMES[kind], columns, shape="hv")
+    return Trace(label, columns, shape="hv")
 
 
-def _tail(label: str, times: PlanTimes, kind: str) -> Trace:
+def _tail(label: str, times: PlanTimes) -> Trace:
     beyond = _beyond(times)
     kept = _kept(1 - beyond)
     columns = {
@@ -167,7 +159,7 @@ def _tail(label: str, times: PlanTimes, kind: str) -> Trace:
         "within": (100 * (1 - beyond[kept])).astype(np.float64),
         "time": (times.values_ns[kept] / 1e3).astype(np.float32),
     }
-    return Trace(label or _NAMES[kind], columns)
+    return Trace(label, columns)
 
 
 def _percentiles(every: Sequence[PlanTimes]) -> dict[str, object]:

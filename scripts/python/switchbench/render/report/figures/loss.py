@@ -14,9 +14,9 @@ from ....base.model import WAITING
 from ....records.document.definitions import at
 from ....records.document.trials import PhaseEntry, PlanEntry
 from ...tables import sections
-from ..chart import ChartAxis, ChartSpec, Panel, Trace
+from ..chart import ChartAxis, ChartSpec, Columns, Panel, Trace
 from ..figure import PALETTE, Figure, gaps
-from .series import Series, by, group
+from .series import Series, by, group, in_parts
 
 PLACES_ARE = (
     "Frames that sources offered and that did not arrive, over all phases and repeats of a "
@@ -151,9 +151,7 @@ def _panels(
     """Of plans of several phases."""
     several = [one for one in series if one.entries[0]["phases"] > 1]
     plans = group(plan for one in several for plan in one.entries)
-    for first in range(0, len(plans.series), _OVERLAID):
-        number = f"-{1 + first // _OVERLAID}" if len(plans.series) > _OVERLAID else ""
-        some = plans.series[first : first + _OVERLAID]
+    for number, some in in_parts(plans.series, _OVERLAID):
         drawn = [
             curve
             for place, one in enumerate(some)
@@ -162,7 +160,7 @@ def _panels(
         yield Panel(plans.common, drawn, number)
 
 
-def _columns(phases: Sequence[PhaseEntry], measure: str, over: Any) -> dict[str, Any]:
+def _columns(phases: Sequence[PhaseEntry], measure: str, over: Any) -> Columns:
     points = dict(sorted(by(phases, "phase").items()))
     return {
         "phase": [phase + 1 for phase in points],

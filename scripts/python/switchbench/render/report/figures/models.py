@@ -21,6 +21,7 @@ from ....topology.fabric.routes import Rates
 from ...tables.sections import PREDICTED
 from ..chart import ChartAxis, ChartSpec, Panel, Trace, sentence
 from ..figure import PALETTE, Figure, Plotly, marker, note, packed, titled
+from .series import in_parts
 
 RATES_ARE = (
     "Each point is one flow in one phase: the layer-1 rate that a model predicts, and the one that "
@@ -60,8 +61,8 @@ def figures(measured: Measured) -> Iterator[Figure]:
     for transport in dict.fromkeys(one.trial.transport for one in sets):
         mine = [one for one in sets if one.trial.transport == transport]
         yield _rates(transport, mine)
-        for first in range(0, len(mine), _SETS):
-            yield _histograms(transport, first // _SETS + 1, mine[first : first + _SETS])
+        for key, some in in_parts(mine, _SETS):
+            yield _histograms(transport, key or "-1", some)
 
 
 # --- drawing -----------------------------------------------------------------------------------
@@ -122,7 +123,7 @@ def _band(most: float) -> Iterator[Trace]:
     )
 
 
-def _histograms(transport: str, number: int, sets: Sequence[PredictedSetting]) -> Figure:
+def _histograms(transport: str, key: str, sets: Sequence[PredictedSetting]) -> Figure:
     """A row a model, the best first; a column a setting."""
     models = [model for model, _ in _ranked(sets)]
     best = [_ranked([one])[0][1] for one in sets]
@@ -148,7 +149,7 @@ def _histograms(transport: str, number: int, sets: Sequence[PredictedSetting]) -
         place = (left + right) / 2, top, "center", "bottom"
         layout["annotations"].append(note("<br>".join(label), *place, font={"size": 11}))
     return Figure(
-        name=f"errors-{transport}-{number}",
+        name=f"errors-{transport}{key}",
         title=sentence("errors of predicted times", transport),
         definition=ERRORS_ARE,
         data=data,

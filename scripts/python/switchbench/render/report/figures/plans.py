@@ -18,7 +18,7 @@ from ....records.document.trials import PhaseEntry, PlanEntry
 from ...tables.sections import ALL_TO_ALL
 from ..chart import ChartAxis, ChartSpec, Panel, Trace
 from ..figure import PALETTE, Figure, Plotly, gaps, named_rows
-from .series import Series, by, columns, group
+from .series import Series, by, columns, group, in_parts
 
 WHOLE = (
     "Time: of all phases, from the first barrier to the last, probes, warm-up and drain "
@@ -135,14 +135,14 @@ def _bars(
 # --- by phase ----------------------------------------------------------------------------------
 
 
-def _by_phase(plans: Sequence[PlanEntry]) -> Iterator[tuple[int, list[Series[PlanEntry]], str]]:
+def _by_phase(plans: Sequence[PlanEntry]) -> Iterator[tuple[int, Sequence[Series[PlanEntry]], str]]:
     """What is overlaid: the same pattern over the same nodes, some series at a time."""
     number = 0
     for some in by(plans, _matrix).values():
         found = group(some)
-        for first in range(0, len(found.series), _OVERLAID):
+        for _, series in in_parts(found.series, _OVERLAID):
             number += 1
-            yield number, found.series[first : first + _OVERLAID], found.common
+            yield number, series, found.common
 
 
 def _matrix(plan: PlanEntry) -> str:

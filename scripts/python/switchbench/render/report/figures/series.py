@@ -4,16 +4,18 @@ and what tells them apart is each one's name in the legend."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from ....analysis import measures as m
 from ....base import format
+from ..chart import Columns
 from ..figure import gaps
 
 Entry = Mapping[str, Any]  # of trials or plans
 E = TypeVar("E", bound=Mapping[str, Any])
+T = TypeVar("T")
 
 
 def load_words(entry: Entry) -> str:
@@ -94,6 +96,12 @@ def by(entries: Iterable[E], key: str | Callable[[E], Any]) -> dict[Any, list[E]
     return found
 
 
+def in_parts(every: Sequence[T], most: int) -> Iterator[tuple[str, Sequence[T]]]:
+    """So many at a time, for a figure each: the end of its name, and what is in it."""
+    for first in range(0, len(every), most):
+        yield f"-{1 + first // most}" if len(every) > most else "", every[first : first + most]
+
+
 def rates(entries: Sequence[Entry]) -> dict[str, float | None]:
     """Throughput over repeats: the mean of means and totals, the least of minima, the greatest of
     maxima."""
@@ -108,7 +116,7 @@ def rates(entries: Sequence[Entry]) -> dict[str, float | None]:
     }
 
 
-def columns(entries: Iterable[Sequence[Entry]], scale: float) -> dict[str, Any]:
+def columns(entries: Iterable[Sequence[Entry]], scale: float) -> Columns:
     """The rates of points, each over its repeats, as columns of a figure."""
     found = [rates(some) for some in entries]
     names = ("min", "mean", "max", "total")

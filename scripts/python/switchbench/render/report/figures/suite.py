@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -13,7 +12,7 @@ from ....analysis.data import Measured
 from ....search.suites.declaration import OVERHEAD_BYTES, Subtest
 from ...suite_notes import suite_of
 from ...tables import sections
-from ..chart import ChartAxis, ChartSpec, Panel, Trace
+from ..chart import ChartAxis, ChartSpec, Columns, Panel, Trace
 from ..figure import Figure
 from .series import Entry, by
 
@@ -68,12 +67,12 @@ def _rates(subtest: Subtest, entries: Sequence[Entry]) -> Iterator[Trace]:
                 yield Trace(f"{value.title}, {variant}", _column(some, value.key))
 
 
-def _column(entries: Sequence[Entry], key: str) -> dict[str, Any]:
+def _column(entries: Sequence[Entry], key: str) -> Columns:
     points = {entry["size"]: entry["rows"][0].get(key) for entry in entries}
     return {"size": sorted(points), "rate": [points[size] for size in sorted(points)]}
 
 
-def _theoretical(entries: Sequence[Entry]) -> dict[str, Any]:
+def _theoretical(entries: Sequence[Entry]) -> Columns:
     """A curve: between two sizes the max is above a straight line on logarithmic axes, where a line
     through results does not cross it."""
     max_fps = _column(entries, "theoretical_max")
