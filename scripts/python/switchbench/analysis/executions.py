@@ -86,7 +86,7 @@ class ExecutionTable:
         return self._measured.setdefault(key, MeasuredExecutions(trial, part))
 
 
-def port_rate_mbps(ports: Places, rates_bps: m.Floats) -> float | None:
+def port_rate_mbps(ports: Places[str], rates_bps: m.Floats) -> float | None:
     """The mean over the ports that anything was sent to, of all that reached each; the rates are
     flows', whose destinations are the ports."""
     sums = m.sum_by_port(ports, rates_bps).values()

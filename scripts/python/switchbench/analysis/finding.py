@@ -126,9 +126,9 @@ class LoadPoint:
     def is_larger_than(self, other: LoadPoint) -> bool:
         """Whether this load is the other's flows, perhaps with more of them, at a larger rate."""
         return (
-            self.setting == other.setting
+            0 < STEP * other.intended_bps <= self.intended_bps
+            and self.setting == other.setting
             and len(self.flows) >= len(other.flows)
-            and 0 < STEP * other.intended_bps <= self.intended_bps
             and STEP * other.offered_bps <= self.offered_bps
             and set(self.flows).issuperset(other.flows)
         )

@@ -98,7 +98,7 @@ class FindingTable:
         point = _point(result, left)
         src, dst = (self._numbers_of(flows.ends(end)) for end in ("src", "dst"))
         point.flows = array("Q", (src << 32 | dst).tolist())
-        point.lowest = {pair: at for pair in left if (at := result.when_lowest(pair))}
+        point.lowest = {pair: at for pair in left if (at := result.lowest_s.get(pair))}
         point.shares = shares_of(flows, left, self._groups)
         if not np.isnan(count).any():
             self._note_reach(point.transport, flows, lost)
@@ -148,7 +148,7 @@ class FindingTable:
         found.sort(key=lambda finding: (ORDER[finding.kind], -finding.count))
         return [finding.entry() for finding in found]
 
-    def _numbers_of(self, ports: Places) -> NDArray[np.int64]:
+    def _numbers_of(self, ports: Places[str]) -> NDArray[np.int64]:
         known = self._numbers
         numbers = [known.setdefault(port, len(known)) for port in ports.names]
         found: NDArray[np.int64] = np.array(numbers, dtype=np.int64)[ports.place]

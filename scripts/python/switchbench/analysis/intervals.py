@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 
 import numpy as np
 
 from ..records.document.parts import IntervalsEntry, Lowest
-from ..records.flows import Pair
+from ..records.flows import Pair, Places
 from ..records.rows import Bools, Floats, Numbers, Rows
 from . import measures as m
 
@@ -29,14 +29,14 @@ class Intervals:
     def of(cls, spans: Rows, off: Set[Pair], is_stream: bool) -> Intervals:
         """Without the last span in which something came, and the empty ones behind it, of a flow
         that is done: a transfer's, or one whose window was off (`off`)."""
-        places: dict[Pair, int] = {}
-        flow = np.array([places.setdefault(pair, len(places)) for pair in spans.pairs()], np.int64)
-        done = np.array([not is_stream or pair in off for pair in places], dtype=bool)
-        kept = ~done[flow] | _before_last(flow, spans.floats("payload_bytes") > 0, len(places))
+        places = Places.of([*spans.pairs()])
+        pairs, flow = places.names, places.place
+        done = np.array([not is_stream or pair in off for pair in pairs], dtype=bool)
+        kept = ~done[flow] | _before_last(flow, spans.floats("payload_bytes") > 0, len(pairs))
         flow, spans = flow[kept], spans.taken(kept)
         length_ms = spans.floats("to_ms") - spans.floats("from_ms")
         mbps = 8.0 * spans.floats("payload_bytes") / length_ms / 1e3
-        return cls(list(places), flow, spans, mbps)
+        return cls(pairs, flow, spans, mbps)
 
     @property
     def lowest(self) -> dict[Pair, int]:
@@ -46,10 +46,10 @@ class Intervals:
         spans = order[first].tolist()
         return {self.pairs[flow]: span for flow, span in zip(flows.tolist(), spans, strict=True)}
 
-    def when(self, span: int) -> tuple[float, float]:
-        """When a span was: seconds after the window's opening."""
-        begin, end = (float(self.spans.floats(name)[span]) for name in ("from_ms", "to_ms"))
-        return begin / 1e3, end / 1e3
+    def when(self, spans: list[int]) -> Iterator[tuple[float, float]]:
+        """When some spans were: seconds after the window's opening."""
+        ends = (self.spans.floats(name)[spans] / 1e3 for name in ("from_ms", "to_ms"))
+        return zip(*(end.tolist() for end in ends), strict=True)
 
 
 def _before_last(flow: Numbers, something: Bools, flows: int) -> Bools:
@@ -79,7 +79,7 @@ def interval_entry(
 
     def entry(place: int) -> Lowest:
         src, dst = intervals.pairs[place]
-        from_s, to_s = intervals.when(lowest[src, dst])
+        ((from_s, to_s),) = intervals.when([lowest[src, dst]])
         return {
             "src": src,
             "dst": dst,

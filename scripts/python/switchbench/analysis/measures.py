@@ -9,7 +9,7 @@ observed" and stays so: a sum with an unknown part is unknown.
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -279,12 +279,14 @@ def host_drops(ports: Rows) -> Floats:
 ByPort = dict[str, float | None]
 
 
-def lines_of(ports: Places, line_bps: Mapping[str, int]) -> Floats:
+def lines_of(ports: Places[str], line_bps: Mapping[str, int]) -> Floats:
     """The line rate of each port; NaN where it is unknown."""
-    return np.array([line_bps.get(port) or np.nan for port in ports.names], dtype=np.float64)
+    found = np.array([*map(line_bps.get, ports.names)], dtype=np.float64)
+    found[found == 0] = np.nan
+    return found
 
 
-def sum_by_port(ports: Places, values: Floats) -> ByPort:
+def sum_by_port(ports: Places[str], values: Floats) -> ByPort:
     """Sums values by the port of each; one with an unknown part is None."""
     sums = np.bincount(ports.place, values, len(ports.names)).astype(np.float64)
     return dict(zip(ports.names, observed(sums), strict=True))
@@ -303,7 +305,7 @@ def port_shares(flows: PhaseFlows, line_bps: Mapping[str, int], every: bool = Fa
     """Percent of each port's own line rate; None where that is unknown, or a flow's rate. `every`:
     rates in windows that were not as agreed, too."""
 
-    def percent(ports: Places, rates: Floats) -> ByPort:
+    def percent(ports: Places[str], rates: Floats) -> ByPort:
         sums = np.bincount(ports.place, rates, len(ports.names))
         shares = 100.0 * sums / lines_of(ports, line_bps)
         return dict(zip(ports.names, observed(shares), strict=True))
@@ -338,7 +340,7 @@ class PhaseResult:
     every: PhaseFlows  # the idle ones, too
     ports: Rows  # `port` records
     strays: Mapping[tuple[str | None, str | None, str], int]  # PhaseRecords.strays
-    when_lowest: Callable[[Pair], tuple[float, float] | None]  # least came of a flow, in the window
+    lowest_s: Mapping[Pair, tuple[float, float]]  # when the least came of a flow, in the window
     displaced: dict[str, int] = field(default_factory=dict)  # loss_location.displaced_frames
 
     @property

@@ -9,7 +9,7 @@ from ..base import transports
 from ..base.model import SCHEDULE, Run, Trial
 from ..records.document.run import NodeEntry
 from ..records.document.trials import PhaseEntry
-from ..records.flows import Packets, Pair, PhaseFlows, PhaseRecords
+from ..records.flows import Packets, PhaseFlows, PhaseRecords
 from ..records.latency import phase_latency
 from ..records.record_forms import Record
 from ..records.rows import Rows
@@ -123,12 +123,9 @@ class PhaseResults:
             "tester_limited": [limit.entry() for limit in limits],
             "records": where(place.key, records),
         }
-
-        def when(pair: Pair) -> tuple[float, float] | None:
-            return intervals.when(lowest[pair]) if pair in lowest else None
-
+        lowest_s = dict(zip(lowest, intervals.when([*lowest.values()]), strict=True))
         result = m.PhaseResult(
-            place.key, entry, flows, shares, lines, every, ports, records.strays, when
+            place.key, entry, flows, shares, lines, every, ports, records.strays, lowest_s
         )
         result.displaced.update(displaced_frames(result))
         entry["loss_location"] = loss_location(result)

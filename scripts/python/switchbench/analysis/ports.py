@@ -73,8 +73,9 @@ def _medians(parts: Sequence[Numbered], ports: int) -> tuple[Floats, Floats]:
     numbers = np.concatenate([part[0] for part in parts] or [np.zeros(0, dtype=np.int64)])
     values = np.concatenate([part[1] for part in parts] or [np.zeros(0)])
     known = ~np.isnan(values)
-    order = np.lexsort((values[known], numbers[known]))
-    ordered = np.append(values[known][order], np.nan)
+    order = np.argsort(values[known])
+    small = numbers[known][order].astype(np.min_scalar_type(ports))  # sorted by digits
+    ordered = np.append(values[known][order][np.argsort(small, kind="stable")], np.nan)
     count = np.bincount(numbers[known], minlength=ports)
     first = np.cumsum(count) - count
     middle = (ordered[first + np.maximum(count - 1, 0) // 2] + ordered[first + count // 2]) / 2
@@ -155,7 +156,7 @@ class PortTable:
             *(ends for ends in result.flows.pairs if every or not hosts.isdisjoint(ends))
         )
 
-    def _numbers(self, ports: Places) -> Numbers:
+    def _numbers(self, ports: Places[str]) -> Numbers:
         return np.array([self._number[name] for name in ports.names], dtype=np.int64)
 
     def _shared(self, result: PhaseResult) -> Bools:

@@ -29,6 +29,19 @@ def is_begun_only(summary: Mapping[str, Any]) -> bool:
     return ours and summary["trials"] == [] and summary["exit_status"] != REFUSED_RUN
 
 
+@contextmanager
+def _no_collector() -> Iterator[None]:
+    """Records have no circles: to look for some among millions takes a sixth of the time."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
+
+
+@_no_collector()
 def remade(
     run: Run, directory: Path, summary: Mapping[str, Any], ended: bool = True
 ) -> dict[str, Any]:
@@ -50,30 +63,18 @@ def remade(
         ) from None
 
 
+@_no_collector()
 def gather(run: Run, directory: Path) -> Summary:
     """All of a results directory's records, ready to be finished."""
     summary = Summary(run)
     records = directory / RECORDS
     if records.exists():
         try:
-            with _no_collector():
-                for batch in RecordReader(records).batches():
-                    summary.feed_batch(batch)
+            for batch in RecordReader(records).batches():
+                summary.feed_batch(batch)
         except DamagedRecord as error:
             raise damaged(records, error.line or 0, error) from None
     scatter.store(directory)
     summary.take_scatter(scatter.summarize(directory, run.trials))
     summary.switch = compare_counters(run.switch_counters, directory)
     return summary
-
-
-@contextmanager
-def _no_collector() -> Iterator[None]:
-    """Records have no circles: to look for some among millions takes a sixth of the time."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()

@@ -4,10 +4,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,17 +20,20 @@ Pair = tuple[str, str]  # source, destination
 Times = dict[str, Histogram]  # of a flow, by kind
 
 
+_Name = TypeVar("_Name", bound=Hashable)
+
+
 @dataclass(frozen=True)
-class Places:
+class Places(Generic[_Name]):
     """Names by number, and the number of each element."""
 
-    names: list[str]
+    names: list[_Name]
     place: NDArray[np.int64]
 
     @classmethod
-    def of(cls, names: Sequence[str]) -> Places:
+    def of(cls, names: Sequence[_Name]) -> Places[_Name]:
         """Numbered as they come."""
-        numbers: dict[str, int] = {}
+        numbers: dict[_Name, int] = {}
         place = [numbers.setdefault(name, len(numbers)) for name in names]
         return cls(list(numbers), np.array(place, dtype=np.int64))
 
@@ -112,16 +115,16 @@ class PhaseFlows:
         found: Bools = (self.source.seen | self.destination.seen) & none[0] & none[1]
         return found
 
-    def ends(self, end: str) -> Places:
+    def ends(self, end: str) -> Places[str]:
         """The port of each flow at one end: `src` or `dst`."""
         return self._sources if end == "src" else self._destinations
 
     @cached_property
-    def _sources(self) -> Places:
+    def _sources(self) -> Places[str]:
         return Places.of([src for src, _ in self.pairs])
 
     @cached_property
-    def _destinations(self) -> Places:
+    def _destinations(self) -> Places[str]:
         return Places.of([dst for _, dst in self.pairs])
 
     def taken(self, which: Bools) -> PhaseFlows:
@@ -213,16 +216,14 @@ class PhaseRecords:
     def flows(self) -> PhaseFlows:
         """Both ends of each flow."""
         rows = self.rows("flow")
-        places: dict[Pair, int] = {}
-        place = np.array([places.setdefault(pair, len(places)) for pair in rows.pairs()], int)
-        for pair in self.times:
-            places.setdefault(pair, len(places))
+        places = Places.of([*rows.pairs(), *self.times])
+        pairs, place = places.names, places.place[: len(rows)]
         is_source = rows.columns["side"] == "source"
         source, destination = (
-            _ends(rows.taken(mine), place[mine], len(places)) for mine in (is_source, ~is_source)
+            _ends(rows.taken(mine), place[mine], len(pairs)) for mine in (is_source, ~is_source)
         )
-        off = np.zeros(len(places), dtype=bool)
-        return PhaseFlows(list(places), source, destination, self.times, off)
+        off = np.zeros(len(pairs), dtype=bool)
+        return PhaseFlows(pairs, source, destination, self.times, off)
 
     def _add_times(self, record: Record) -> None:
         """Joins one part of a flow's times to its flow."""

@@ -125,10 +125,11 @@ class Histogram:
         if self.count < needed(share) or not self.whole:
             return None
         wanted, passed = math.ceil(share * self.count), 0
-        for middle, number in self._middles():
-            passed += number
+        times = dict(self._middles()) if self.moved else self.buckets
+        for key in sorted(times):
+            passed += times[key]
             if passed >= wanted:
-                return self._within(middle)
+                return self._within(key if self.moved else _middle(key))
         return self.max_ns
 
     @property

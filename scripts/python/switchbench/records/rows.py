@@ -159,13 +159,13 @@ class Rows:
 
     def records(self, kind: str) -> Iterator[Record]:
         """Each as a record, as far as it was read."""
-        names = list(self.columns)
-        for values in zip(*(self.columns[name].tolist() for name in names), strict=True):
-            yield {"type": kind} | {
-                name: int(value) if isinstance(value, float) and value.is_integer() else value
-                for name, value in zip(names, values, strict=True)
-                if value is not None and value == value
-            }
+        said = {key: values for key, column in self.columns.items() if (values := _said(column))}
+        for row in zip(*said.values(), strict=True):
+            record = {"type": kind}
+            for key, value in zip(said, row, strict=True):
+                if value is not None:
+                    record[key] = value
+            yield record
 
 
 def column_of(values: Sequence[Any], what: str) -> NDArray[Any]:
@@ -175,6 +175,18 @@ def column_of(values: Sequence[Any], what: str) -> NDArray[Any]:
     column = np.empty(len(values), dtype=object)
     column[:] = values
     return column
+
+
+def _said(column: NDArray[Any]) -> list[Any]:
+    """What a column says, whole figures as `int`; [] where it says nothing at all."""
+    values: list[Any] = column.tolist()
+    if column.dtype == object:
+        return values
+    if np.isnan(column).all():
+        return []
+    return [
+        None if value != value else int(value) if value.is_integer() else value for value in values
+    ]
 
 
 def _flat(kind: str, record: Record) -> Iterator[Record]:
