@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import socket
 import struct
+import subprocess
 import sys
 import threading
 import time
@@ -176,12 +177,20 @@ def python(code: str, *arguments: str) -> list[str]:
 HOLD = """
 import sys
 from switchbench.labs import load, session
-with session(load(sys.argv[1], {"kind": (*sys.argv, "bridges")[3]}), sys.argv[2]):
+with session(load(sys.argv[1], {"kind": sys.argv[3]}), sys.argv[2]):
     print("up", flush=True)
     sys.stdin.read()
 """
-"""Its first line is `up` once there is a lab of a topology under a name; the kind of
-its switch may follow."""
+
+
+@contextmanager
+def held(topology: str, name: str, kind: str = "bridges") -> Iterator[subprocess.Popen[bytes]]:
+    """Another process, with a lab of a topology under a name until its input ends."""
+    words = python(HOLD, topology, name, kind)
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == b"up\n"
+        yield holder
 
 
 def heard(lab: Lab, a: str, b: str, attribute: str) -> bool:

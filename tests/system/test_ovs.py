@@ -4,21 +4,19 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
 
 from labkit import (
-    HOLD,
     PREFIX,
     heard,
+    held,
     learn,
     leftovers,
     needs_lab,
     needs_ovs,
     packet_socket,
-    python,
     send_at_once,
 )
 from switchbench.labs import LabError, counters, down, load, namespaces, openvswitch, session, up
@@ -45,11 +43,7 @@ def test_up_connects_everything_and_down_leaves_nothing(name: str) -> None:
 
 def test_what_a_killed_run_left_is_cleaned_by_the_next() -> None:
     name = f"{PREFIX}-killed"
-    with subprocess.Popen(
-        python(HOLD, "one-switch", name, "ovs"), stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    ) as holder:
-        assert holder.stdout is not None
-        assert holder.stdout.readline() == b"up\n"
+    with held("one-switch", name, "ovs") as holder:
         holder.kill()
     left = namespaces.processes([f"sb-{name}-switch"])
     assert len(left) == 2

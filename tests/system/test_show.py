@@ -28,11 +28,15 @@ pytestmark = labkit.needs_lab
 TCP_PAYLOAD_OF_LINE = 1448 / 1538  # MTU 1500, IPv4, timestamps
 START_SKEW_LIMIT_US = 5000
 
+FRAMES: dict[str, Any] = {"transport": "dpdk", "load": "95%", "frame_size": 1518}
+FULL = FRAMES | {"load": "100%"}
+SHIFT = {"pattern": "aapc", "order": "shift"}
+
 ALL_PATTERNS: list[dict[str, Any]] = [
     {"pattern": "chain"},
     {"pattern": "chain", "forward": True},
     {"pattern": "pairs"},
-    {"pattern": "aapc", "order": "shift"},
+    SHIFT,
     {"pattern": "ring", "count": 2},
 ]
 
@@ -65,18 +69,13 @@ def test_every_pattern_of_frames_arrives_whole_and_the_kernel_agrees(
     kept_lab: labs.Lab, tmp_path: Path
 ) -> None:
     before = counters.read(kept_lab)
-    result = runs.run(
-        tmp_path,
-        {
-            "site": {"lab": "one-switch"},
-            "transport": "dpdk",
-            "load": "95%",
-            "frame_size": 1518,
-            "warmup": "300ms",
-            "window": "1s",
-            "tests": ALL_PATTERNS,
-        },
-    )
+    conf = FRAMES | {
+        "site": {"lab": "one-switch"},
+        "warmup": "300ms",
+        "window": "1s",
+        "tests": ALL_PATTERNS,
+    }
+    result = runs.run(tmp_path, conf)
     truth = counters.read(kept_lab) - before
     assert result.status == 0, result.errors
     for trial in result.summary["trials"]:
@@ -102,17 +101,15 @@ def test_every_pattern_of_frames_arrives_whole_and_the_kernel_agrees(
 
 @pytest.mark.slow
 def test_tcp_gets_what_the_line_can_carry(tmp_path: Path) -> None:
-    result = runs.run(
-        tmp_path,
-        {
-            "site": {"lab": "one-switch"},
-            "transport": "tcp",
-            "load": "95%",
-            "warmup": "500ms",
-            "window": "2s",
-            "tests": [{"pattern": "pairs"}, {"pattern": "ring", "directions": "forward"}],
-        },
-    )
+    conf = {
+        "site": {"lab": "one-switch"},
+        "transport": "tcp",
+        "load": "95%",
+        "warmup": "500ms",
+        "window": "2s",
+        "tests": [{"pattern": "pairs"}, {"pattern": "ring", "directions": "forward"}],
+    }
+    result = runs.run(tmp_path, conf)
     assert result.status == 0, result.errors
     carried_bps = 100e6 * TCP_PAYLOAD_OF_LINE
     natural = [*result.trials(pattern="pairs"), *result.trials(phase_name="natural")]
@@ -128,9 +125,7 @@ def test_pairs_across_the_trunk_share_its_eight_links(tmp_path: Path) -> None:
         tmp_path,
         {
             "site": {"lab": "two-modules"},
-            "transport": "dpdk",
-            "load": "100%",
-            "frame_size": 1518,
+            **FULL,
             "window": "3s",
             "warmup": "1s",
             "tests": [
@@ -152,7 +147,7 @@ def test_pairs_across_the_trunk_share_its_eight_links(tmp_path: Path) -> None:
     assert inside["throughput"]["percent_of_line"] == pytest.approx(100, rel=0.03)
 
 
-def _crossing(result: runs.Result, trial: dict[str, Any], module: dict[str, int]) -> list[float]:
+def _crossing(result: runs.Result, trial: dict[str, Any], module: dict[str, str]) -> list[float]:
     return [
         flow.delivered_l1_bps
         for flow in result.flows(trial)
@@ -161,68 +156,29 @@ def _crossing(result: runs.Result, trial: dict[str, Any], module: dict[str, int]
 
 
 @pytest.mark.slow
-def test_aapc_shows_the_trunk_at_each_distance(tmp_path: Path) -> None:
-    result = runs.run(
-        tmp_path,
-        {
-            "site": {"lab": "two-modules"},
-            "transport": "dpdk",
-            "load": "100%",
-            "frame_size": 1518,
-            "warmup": "600ms",
-            "window": "1500ms",
-            "tests": [{"pattern": "aapc", "order": "shift"}],
-        },
-    )
-    module = {f"node{i}:e0": (i - 1) // 12 for i in range(1, 25)}
-    trials = result.trials(pattern="aapc")
-    assert len(trials) == 23
-    for trial in trials:
-        distance = trial["phase"] + 1
-        share = min(1, 8 / min(distance, 12, 24 - distance))
-        mean = statistics.mean(_crossing(result, trial, module)) / 10e6
-        assert mean == pytest.approx(share, rel=0.03), distance
-
-
-@pytest.mark.slow
-def test_aapc_shows_the_uplinks_of_a_tree(tmp_path: Path) -> None:
-    result = runs.run(
-        tmp_path,
-        {
-            "site": {"lab": "tree"},
-            "transport": "dpdk",
-            "load": "100%",
-            "frame_size": 1518,
-            "warmup": "600ms",
-            "window": "1500ms",
-            "tests": [{"pattern": "aapc", "order": "shift"}],
-        },
-    )
-    leaf = {node.name: node.module for node in labs.load("tree").nodes}
-    nodes, each = len(leaf), Counter(leaf.values()).most_common(1)[0][1]
-    module = {f"{name}:e0": hash(where) for name, where in leaf.items()}
+@pytest.mark.parametrize(("lab", "links"), [("two-modules", 8), ("tree", 1)])
+def test_aapc_shows_the_trunk_at_each_distance(tmp_path: Path, lab: str, links: int) -> None:
+    conf = FULL | {"site": {"lab": lab}, "warmup": "600ms", "window": "1500ms", "tests": [SHIFT]}
+    result = runs.run(tmp_path, conf)
+    module = {f"{node.name}:e0": node.module for node in labs.load(lab).nodes}
+    nodes, each = len(module), Counter(module.values()).most_common(1)[0][1]
     trials = result.trials(pattern="aapc")
     assert len(trials) == nodes - 1
     for trial in trials:
         distance = trial["phase"] + 1
-        share = 1 / min(distance, each, nodes - distance)
+        share = min(1, links / min(distance, each, nodes - distance))
         mean = statistics.mean(_crossing(result, trial, module)) / 10e6
         assert mean == pytest.approx(share, rel=0.03), distance
 
 
 def test_a_chain_stays_level_whatever_its_length(tmp_path: Path) -> None:
-    result = runs.run(
-        tmp_path,
-        {
-            "site": {"lab": "one-switch"},
-            "transport": "dpdk",
-            "load": "95%",
-            "frame_size": 1518,
-            "warmup": "300ms",
-            "window": "1s",
-            "tests": [{"pattern": "chain", "forward": True, "ranks": [2, 5, 8]}],
-        },
-    )
+    conf = FRAMES | {
+        "site": {"lab": "one-switch"},
+        "warmup": "300ms",
+        "window": "1s",
+        "tests": [{"pattern": "chain", "forward": True, "ranks": [2, 5, 8]}],
+    }
+    result = runs.run(tmp_path, conf)
     assert result.status == 0, result.errors
     for trial in result.trials(pattern="chain"):
         flows = result.flows(trial)
@@ -235,17 +191,15 @@ def test_a_chain_stays_level_whatever_its_length(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("transport", ["dpdk", pytest.param("tcp", marks=pytest.mark.slow)])
 def test_a_chain_is_as_fast_as_its_slowest_link(tmp_path: Path, transport: str) -> None:
-    result = runs.run(
-        tmp_path,
-        {
-            "site": {"lab": "one-switch", "overrides": {"node4": {"rate": "50M"}}},
-            "transport": transport,
-            "load": "95%",
-            "warmup": "1s",
-            "window": "2s",
-            "tests": [{"pattern": "chain", "forward": True}],
-        },
-    )
+    conf = {
+        "site": {"lab": "one-switch", "overrides": {"node4": {"rate": "50M"}}},
+        "transport": transport,
+        "load": "95%",
+        "warmup": "1s",
+        "window": "2s",
+        "tests": [{"pattern": "chain", "forward": True}],
+    }
+    result = runs.run(tmp_path, conf)
     (trial,) = result.trials(pattern="chain")
     flows = {flow.source["dst"]: flow for flow in result.flows(trial)}
     tail = flows["node8:e0"]
@@ -259,19 +213,16 @@ def test_a_chain_is_as_fast_as_its_slowest_link(tmp_path: Path, transport: str) 
 @pytest.mark.slow
 @pytest.mark.parametrize(("rate", "size"), [("10M", 1518), ("1M", 64)])
 def test_64_ranks_in_four_processes_lose_nothing(tmp_path: Path, rate: str, size: int) -> None:
-    result = runs.run(
-        tmp_path,
-        {
-            "site": {"lab": "sixty-four", "pack": 16, "rate": rate},
-            "transport": "dpdk",
-            "load": "90%",
-            "frame_size": size,
-            "warmup": "200ms",
-            "window": "500ms",
-            "tests": [{"pattern": "aapc", "order": "shift"}],
-        },
-        timeout_s=900,
-    )
+    conf = {
+        "site": {"lab": "sixty-four", "pack": 16, "rate": rate},
+        "transport": "dpdk",
+        "load": "90%",
+        "frame_size": size,
+        "warmup": "200ms",
+        "window": "500ms",
+        "tests": [SHIFT],
+    }
+    result = runs.run(tmp_path, conf, timeout_s=900)
     assert result.status == 0, result.errors
     trials = result.trials(pattern="aapc")
     assert len(trials) == 63
