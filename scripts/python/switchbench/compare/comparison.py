@@ -116,7 +116,9 @@ def _compared(found: Match, asked: CompareOptions) -> Compared:
     for number, pair in enumerate(found.pairs):
         one.plans += plan_rows(number, found, asked.confidence)
         one.phases += phase_rows(number, found, asked.confidence)
-        one.notes += _phase_notes(found, number)
+        phases = both_phases(found, pair)
+        common = len(phases[0].keys() & phases[1].keys())
+        one.notes += _common_notes("phase", pair, common, (len(phases[0]), len(phases[1])))
         table = flow_table(found, pair)
         if table is not None:
             one.flow_count += len(table.codes)
@@ -143,13 +145,6 @@ def _host_notes(found: Match) -> Iterator[str]:
                 f"have been the limit, not the network (`switchbench table {subject.directory}` "
                 "names it)"
             )
-
-
-def _phase_notes(found: Match, number: int) -> Iterator[str]:
-    pair = found.pairs[number]
-    base, other = both_phases(found, pair)
-    common = len(base.keys() & other.keys())
-    yield from _common_notes("phase", pair, common, (len(base), len(other)))
 
 
 def _common_notes(noun: str, pair: Pair, common: int, sides: tuple[int, int]) -> Iterator[str]:

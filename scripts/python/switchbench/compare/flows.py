@@ -50,15 +50,12 @@ class FlowTable:
             if measure is FLOW_LOSS and not np.nansum(base) + np.nansum(other) > 0:
                 continue
             tested = welch.test(base, other)
-            chosen = _foremost(tested)[:most]
+            with np.errstate(divide="ignore", invalid="ignore"):
+                share = np.nan_to_num(np.abs(tested.difference / tested.base.mean))
+            order = np.lexsort((-share, np.where(np.isnan(tested.p), 1.0, tested.p)))
+            chosen = order[:most]
             names = [self.name(int(code)) for code in self.codes[chosen]]
             yield from Family(number, measure, tested, confidence).rows(names, chosen.tolist())
-
-
-def _foremost(tested: welch.WelchTest) -> NDArray[np.int64]:
-    with np.errstate(divide="ignore", invalid="ignore"):
-        share = np.nan_to_num(np.abs(tested.difference / tested.base.mean))
-    return np.lexsort((-share, np.where(np.isnan(tested.p), 1.0, tested.p)))
 
 
 def flow_table(match: Match, pair: Pair) -> FlowTable | None:

@@ -10,7 +10,7 @@ goes by steps has no load, and stands beside the same at equal size.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ..analysis import transports
 from ..base.model import SCHEDULE
@@ -148,7 +148,7 @@ def _steps(case: Case) -> bool:
 def _without_options(case: Case) -> Case:
     """Its identity is that of its matrix: what a sweep chose of the transport is none of it."""
     kept = {name: word for name, word in case.settings.items() if "." not in name}
-    return Case(kept, case.plans, case.suite, case.parts)
+    return replace(case, settings=kept)
 
 
 # --- what is not beside each other ---------------------------------------------------------------

@@ -27,12 +27,12 @@ class ComparedMeasure:
 
 
 def _rate(name: str) -> Callable[[Entry], float | None]:
-    return lambda entry: None if _empty(entry) else _number(entry["throughput"][name])
+    def rate(entry: Entry) -> float | None:
+        # Of messages without payload, as a barrier's, 0 Mbit/s would be no rate.
+        empty = entry["traffic"] == SCHEDULE and entry["delivered_bytes"] == 0
+        return None if empty else _number(entry["throughput"][name])
 
-
-def _empty(entry: Entry) -> bool:
-    """Whether its messages had no payload, as a barrier's: 0 Mbit/s would be no rate of it."""
-    return bool(entry["traffic"] == SCHEDULE and entry["delivered_bytes"] == 0)
+    return rate
 
 
 def _number(value: Any) -> float | None:

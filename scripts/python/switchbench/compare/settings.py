@@ -19,18 +19,10 @@ ABSENT = "-"
 
 # Of a test: they change how long or how often is measured, not what.
 _NO_MATTER = {
-    *(
-        "repeat",
-        "profile",
-        "interval",
-        "connectivity_check",
-        "flood_limit",
-        "drain_timeout",
-        "drain_max",
-    ),
-    *("cooldown", "loads", "frame_sizes", "message_sizes", "load", "ranks", "network", "networks"),
-    *("transport", "transports", "pattern", "imix"),
-}
+    "repeat", "profile", "interval", "connectivity_check", "flood_limit", "drain_timeout",
+    "drain_max", "cooldown", "loads", "frame_sizes", "message_sizes", "load", "ranks", "network",
+    "networks", "transport", "transports", "pattern", "imix",
+}  # fmt: skip
 # What makes the matrix: cases that differ in one of these are not beside each other.
 MATRIX = ("pattern", "ranks", "traffic", "network", "size", "load", "transport")
 TRANSPORT, NETWORK, SIZE, LOAD = "transport", "network", "size", "load"

@@ -10,7 +10,7 @@ at another number of ranks or another size, stands beside nothing.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -166,11 +166,13 @@ def _steps(subject: Subject, networks: Collection[str]) -> Iterator[_Figure]:
     own."""
     steps = subject.measured.summary["steps"]
     mine = {(plan["trial"], plan["network"]) for case in subject.cases for plan in case.measured}
-    functions = [one for one in steps["functions"] if not _skewed(one)]
+    # Whose messages differ in size, which IMB's do not, is none of its functions.
+    functions = [one for one in steps["functions"] if one["parameters"].get("skew", "0%") == "0%"]
     for function in functions:
         name = function["pattern"]
         ranks = _PAIR if name in imb.OF_TWO else function["ranks"]  # the others only wait
-        voice = _voice(function, networks, _told(function, functions))
+        alike = [one for one in functions if one["pattern"] == name]
+        voice = _voice(function, networks, _told(function, alike, ("batch", "compute")))
         for point in function["points"]:
             places = ((trial, function["network"]) for trial in point["trials"])
             if subject.chosen and mine.isdisjoint(places):
@@ -189,31 +191,19 @@ def _steps(subject: Subject, networks: Collection[str]) -> Iterator[_Figure]:
             hpcc.in_ours(name, run["ranks"], value) if value else None
             for name, value in outputs.items()
         ]
-        yield from _voiced(_voice(run, networks, _swept(run, suites)), found)
+        same = [one for one in suites if one["transport"] == run["transport"]]
+        voice = _voice(run, networks, _told(run, same, run["parameters"]))
+        yield from _voiced(voice, found)
 
 
-def _skewed(function: Mapping[str, Any]) -> bool:
-    """Whether its messages differ in size, which IMB's do not."""
-    return bool(function["parameters"].get("skew", "0%") != "0%")
-
-
-def _told(function: Mapping[str, Any], all_of_them: Sequence[Mapping[str, Any]]) -> list[str]:
-    """What tells it apart from the same function in other settings, which is another figure."""
-    alike = [one for one in all_of_them if one["pattern"] == function["pattern"]]
-    settings = {name: function["parameters"].get(name) for name in ("batch", "compute")}
+def _told(
+    entry: Mapping[str, Any], alike: Sequence[Mapping[str, Any]], names: Iterable[str]
+) -> list[str]:
+    """The parameters of these names that tell it apart from others: it is another figure."""
+    settings = {name: entry["parameters"].get(name) for name in names}
     return [
         f"{name}={str(value).lower()}"
         for name, value in settings.items()
-        if any(one["parameters"].get(name) != value for one in alike)
-    ]
-
-
-def _swept(run: Mapping[str, Any], runs: Sequence[Mapping[str, Any]]) -> list[str]:
-    """What tells a run of HPCC's suite apart from the others over its transport."""
-    alike = [one for one in runs if one["transport"] == run["transport"]]
-    return [
-        f"{name}={value}"
-        for name, value in run["parameters"].items()
         if any(one["parameters"].get(name) != value for one in alike)
     ]
 

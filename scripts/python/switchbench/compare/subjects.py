@@ -7,7 +7,7 @@ A case is one matrix at one setting: its plans are its repeats.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -220,15 +220,10 @@ def _told_apart(subjects: list[Subject]) -> list[Subject]:
     for maker in makers:
         names = [subject.name or maker(subject) for subject in subjects]
         if all(names) and len(set(names)) == len(names):
-            return _renamed(subjects, names)
-    return _renamed(subjects, [f"{name} {i}" for i, name in enumerate(names, start=1)])
-
-
-def _renamed(subjects: list[Subject], names: list[str]) -> list[Subject]:
-    return [
-        Subject(name, one.measured, one.cases, one.configuration, one.chosen)
-        for name, one in zip(names, subjects, strict=True)
-    ]
+            break
+    else:
+        names = [f"{name} {i}" for i, name in enumerate(names, start=1)]
+    return [replace(one, name=name) for name, one in zip(names, subjects, strict=True)]
 
 
 def _switch(subject: Subject) -> str:

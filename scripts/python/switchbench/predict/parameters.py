@@ -300,9 +300,10 @@ def _parameters(path: Path_, seen: _Seen, others: Mapping[Path_, _Seen]) -> Para
     if not seen.times:
         return None
     points = [
-        (size, half_us)
+        (size, ns / 2000)
         for (size, _, _, _), times in seen.times[min(seen.times)].items()
-        if (half_us := _typical_us(times)) is not None
+        # Half the median round trip; of too few for one, half the mean.
+        if (ns := times.quantile_ns(0.5) or times.mean_ns) is not None
     ]
     if len({size for size, _ in points}) < LEAST_SIZES:
         return None
@@ -312,12 +313,6 @@ def _parameters(path: Path_, seen: _Seen, others: Mapping[Path_, _Seen]) -> Para
     costs = others.get(path._replace(by_steps=False), seen).costs
     loggp = split_loggp(path.transport, hockney, bandwidth, costs)
     return Parameters(path.transport, path.network, len(points), hockney, loggp, path.by_steps)
-
-
-def _typical_us(times: Histogram) -> float | None:
-    """Half the median round trip; of too few for one, half the mean."""
-    ns = times.quantile_ns(0.5) or times.mean_ns
-    return None if ns is None else ns / 2000
 
 
 def _read(directory: Path, trials: Mapping[Number, Trial]) -> dict[Path_, _Seen]:

@@ -145,9 +145,8 @@ class Predictor:
                     continue
                 demand = demand_bps(trial, part, ranks)
                 flows = Flows.of(self._routes, places[ranks], demand)
-                sent = _sent(
-                    flows, part, ranks, (offered or {}).get((trial.point, part.network, phase))
-                )
+                known = (offered or {}).get((trial.point, part.network, phase))
+                sent = None if known is None else _sent(flows, part, ranks, known)
                 yield PhasePrediction(
                     part,
                     phase,
@@ -241,12 +240,8 @@ def _request(trial: Trial, part: Part) -> PlanRequest:
     return PlanRequest.of(len(part.ranks), trial.pattern, trial.document["seed"])
 
 
-def _sent(
-    flows: Flows, part: Part, ranks: Ranks, offered: Mapping[Pair, float] | None
-) -> Flows | None:
+def _sent(flows: Flows, part: Part, ranks: Ranks, offered: Mapping[Pair, float]) -> Flows | None:
     """The flows with what their sources sent; None where that is not known of each."""
-    if offered is None:
-        return None
     seen = np.array([offered.get(pair, np.nan) for pair in pairs_of(part, ranks)])
     return flows.offering(seen) if np.all(seen > 0) else None
 

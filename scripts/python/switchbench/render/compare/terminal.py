@@ -104,12 +104,9 @@ def _foremost(rows: Sequence[DifferenceRow], everything: bool) -> list[Differenc
         return list(rows)
     if all(row.low is None for row in rows):
         return []
-    return sorted((row for row in rows if row.difference is not None), key=_weight)[:MOST]
-
-
-def _weight(row: DifferenceRow) -> tuple[float, float]:
-    known = 1.0 if row.p_adjusted is None else row.p_adjusted
-    return known, -abs(row.percent or 0.0)
+    known = [row for row in rows if row.difference is not None]
+    known.sort(key=lambda r: (1.0 if (p := r.p_adjusted) is None else p, -abs(r.percent or 0.0)))
+    return known[:MOST]
 
 
 def _title(match: Match, row: DifferenceRow) -> str:

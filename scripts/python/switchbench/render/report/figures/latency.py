@@ -82,7 +82,8 @@ def _curves(measured: Measured, kind: str) -> tuple[str, str, list[tuple[str, Pl
     """Of settings with enough times those with the longest tails: what they have in common, what
     is omitted, and each with its label."""
     plans = [plan for plan in measured.summary["plans"] if _is_known(measured, plan, kind)]
-    few = sum(_has_few(measured, plan, kind) for plan in measured.summary["plans"])
+    counted = (measured.records.times(plan_key(p), kind) for p in measured.summary["plans"])
+    few = sum(times is not None and 0 < times.counts.sum() < _LEAST for times in counted)
     found = group(_smallest(plans))
     times = []
     for one in found.series:  # all repeats together
@@ -130,12 +131,6 @@ def _is_known(measured: Measured, plan: PlanEntry, kind: str) -> bool:
         return True
     phases = [phase["latency"]["one_way"] for phase in measured.phases_of(plan)]
     return any(times is not None and times["p50"] is not None for times in phases)
-
-
-def _has_few(measured: Measured, plan: PlanEntry, kind: str) -> bool:
-    """Some of them, but too few for a curve."""
-    times = measured.records.times(plan_key(plan), kind)
-    return times is not None and 0 < times.counts.sum() < _LEAST
 
 
 # --- curves --------------------------------------------------------------------------------------

@@ -3,11 +3,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 from ....analysis.data import Measured
 from ....base import format
+from ....records.document.definitions import at
 from ...tables import sections
 from ..chart import ChartAxis, ChartSpec, Panel, Trace
 from ..figure import Figure, gaps
@@ -35,8 +35,7 @@ KERNELS_IS = (
 
 
 def _of(measured: Measured, part: str) -> Sequence[Entry]:
-    found: Mapping[str, Any] = measured.summary.get("steps") or {}
-    some: Sequence[Entry] = found.get(part, [])
+    some: Sequence[Entry] = at(measured.summary, f"steps.{part}") or ()
     return some
 
 
