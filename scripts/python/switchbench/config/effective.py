@@ -6,24 +6,19 @@ Run again, it gives the same run: nothing in it depends on other files but a lab
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
 
 from ..base import quantities, transports
-from ..base.model import ClockChoice, Repeats
+from ..base.model import ClockChoice
 from ..search.suites import SUITES
 from . import settings
 from .acceptance import about_values
-from .flow_file import FlowLine
-from .kinds import Strict
 from .point import Point, ResolvedTest, points
 from .read import FORMAT, CheckedConfiguration
 from .rules import PARAMETERS
 from .steps import COMPOSITE
 
 SWITCH_TIMEOUT_NS = 10_000_000_000  # of `switch_counters`
-
-_TIMES = ("warmup", "window", "cooldown", "drain_timeout", "drain_max")
 
 
 def effective(reading: CheckedConfiguration) -> dict[str, object]:
@@ -95,29 +90,25 @@ def _test(test: ResolvedTest) -> dict[str, object]:
         result["concurrent_networks"] = list(test.networks)
     else:
         result["network"] = test.networks[0]
-    for key, value in first.in_effect().items():
-        if key not in left:
-            result[key] = (
-                _unswept(key, value, swept) if isinstance(value, Strict) else text(key, value)
-            )
+    written = {key: value for key, value in first.written().items() if key not in left}
+    options = (test.values if _DECIDERS & swept else first).written()[test.transport]
+    for head, _, tail in (key.partition(".") for key in swept):
+        if head in written:
+            written[head].pop(tail, None)
+        if head == test.transport:
+            options.pop(tail, None)
+    result |= written
     if first.ranks is None and not test.together:
         result["ranks"] = [test.ports]
-    options = getattr(test.values if _DECIDERS & swept else first, test.transport)
-    result[test.transport] = _unswept(test.transport, options, swept)
+    result[test.transport] = options
     result |= _needed_later(test, every, result)
     if swept:
         result["sweep"] = {
-            key: [text(key, value) for value in values]
+            key: [settings.written_key(key, value) for value in values]
             for key, values in test.sweep.items()
             if key in swept
         }
     return result
-
-
-def _unswept(key: str, options: Strict, swept: set[str]) -> dict[str, object]:
-    """The keys of a mapping that stand below it, and not in the sweep."""
-    values = {f"{key}.{below}": (below, item) for below, item in options.in_effect().items()}
-    return {below: text(path, item) for path, (below, item) in values.items() if path not in swept}
 
 
 # Options on which defaults of others depend.
@@ -134,75 +125,9 @@ def _needed_later(
     """Settings that only later points of a sweep have (groups, where partners are swept)."""
     if test.pattern == COMPOSITE:  # whose points' keys are not its user's
         return {}
-    later = {key: value for point in every for key, value in point.values.in_effect().items()}
+    later = {key: value for point in every for key, value in point.values.written().items()}
     return {
-        key: text(key, later[key])
+        key: later[key]
         for key in PARAMETERS[test.pattern]
         if key in later and key not in result and key not in test.sweep
     }
-
-
-def _load(value: Any) -> Any:
-    return quantities.load_text(value)
-
-
-def _loads(values: Any) -> Any:
-    return [quantities.load_text(value) for value in values]
-
-
-def _partners(value: Any) -> Any:
-    return value if isinstance(value, str) else [list(pair) for pair in value]
-
-
-def _flows(values: Any) -> Any:
-    flows = [item.flow if isinstance(item, FlowLine) else item for item in values]
-    return [list(ends) if share is None else [*ends, f"{share:.10g}%"] for *ends, share in flows]
-
-
-def _groups(values: Any) -> Any:
-    return [group[0] if len(group) == 1 else list(group) for group in values]
-
-
-def _repeat(value: Repeats) -> Any:
-    if value.width is None:
-        return value.most
-    shares = {"width": value.width, "confidence": value.confidence}
-    percents = {key: f"{100 * share:.10g}%" for key, share in shares.items()}
-    return {"min": value.least, "max": value.most, **percents}
-
-
-def _interval(value: int) -> str:
-    return quantities.DURATION.text(value) if value else "off"
-
-
-_TEXTS: dict[str, Callable[[Any], Any]] = {
-    **dict.fromkeys(_TIMES, quantities.DURATION.text),
-    "load": _load,
-    "loads": _loads,
-    "partners": _partners,
-    "groups": _groups,
-    "flows": _flows,
-    "imix": list,
-    "repeat": _repeat,
-    "interval": _interval,
-    "scatter.sizes": list,
-    "transfer_size": quantities.SIZE.text,
-    "skew": "{}%".format,
-}
-
-
-def _probes(value: Any) -> Any:
-    return f"{value:.17g}/s" if isinstance(value, float) and value > 0 else value or 0
-
-
-_TEXTS |= {
-    "latency.probes": _probes,
-    "burst.gap": quantities.DURATION.text,
-}
-
-
-def text(key: str, value: object) -> Any:
-    """A value as a user writes it."""
-    if isinstance(value, Strict):
-        return {below: text(f"{key}.{below}", item) for below, item in value.in_effect().items()}
-    return _TEXTS[key](value) if key in _TEXTS else value

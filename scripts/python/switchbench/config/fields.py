@@ -16,9 +16,9 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import BeforeValidator
 
 from ..base import quantities
-from ..base.model import CLOCK_MODES, ClockChoice, Load, Repeats
+from ..base.model import CLOCK_MODES, ClockChoice, Load
 from ..base.words import invalid, shown, unknown_key
-from .flow_file import FlowLine
+from .flow_file import FlowLine, written_flows
 from .imix import IMIX_MOST, frame_bytes, imix
 from .kinds import ValueKind, either, list_of, mapping_of, text_like, whole
 from .sets import (
@@ -32,6 +32,8 @@ from .sets import (
     partners,
     several,
     word,
+    written_groups,
+    written_partners,
 )
 
 T = TypeVar("T")
@@ -173,55 +175,6 @@ def _rdma_port(value: object) -> str:
     return f"{found[1]}/{int(found[2] or 1)}"
 
 
-REPEATS_MOST = 10000
-_REPEATS_LEAST, _REPEATS_USUAL = 5, 30  # of a mapping that does not say
-_WIDTH, _CONFIDENCE = 0.02, 0.95
-_REPEAT_KEYS = ("min", "max", "width", "confidence")
-
-
-def _repeats(value: object) -> object:
-    """A number: so often, whatever comes. A mapping: until the mean's interval is narrow."""
-    if isinstance(value, Repeats):
-        return value
-    if not isinstance(value, dict):
-        number = _repeat_count("repeat", value)
-        return Repeats(number, number)
-    for key in value:
-        if key not in _REPEAT_KEYS:
-            raise ValueError(unknown_key(key, _REPEAT_KEYS))
-    given = {key: _repeat_count(key, value[key]) for key in ("min", "max") if key in value}
-    if given.get("max") == 1:
-        raise ValueError(
-            "max: 1 repeat has no confidence interval: at least 2 are needed, or write repeat: 1"
-        )
-    least = given.get("min", min(_REPEATS_LEAST, given.get("max", _REPEATS_LEAST)))
-    most = given.get("max", max(_REPEATS_USUAL, least))
-    if least < 2:
-        raise ValueError("min: 1 repeat has no confidence interval: at least 2 are needed")
-    if least > most:
-        raise ValueError(f"min: {least} repeats are more than max, {most}")
-    width = _share("width", value.get("width", "2%"), 0.0, 100.0)
-    confidence = _share("confidence", value.get("confidence", "95%"), 50.0, 99.99)
-    return Repeats(least, most, width, confidence)
-
-
-def _repeat_count(key: str, value: object) -> int:
-    number = quantities.count(value)
-    if not 1 <= number <= REPEATS_MOST:
-        raise ValueError(f"{key}: {number} is invalid: repeats are 1 to {REPEATS_MOST}")
-    return number
-
-
-def _share(key: str, value: object, least: float, most: float) -> float:
-    """A percentage as a share of 1."""
-    number = quantities.percentage(value)
-    if number is None or not least <= number <= most or number == 0:
-        raise ValueError(
-            f"{key}: found {shown(value)}, but {least:g}% to {most:g}% is needed, as 2%"
-        )
-    return float(number / 100)
-
-
 def _percent(value: object) -> int:
     """A whole percentage, 0 to 100."""
     number = quantities.percentage(value)
@@ -244,6 +197,10 @@ def _interval(value: object) -> int:
     return step_ns
 
 
+def _written_interval(step_ns: int) -> str:
+    return quantities.DURATION.text(step_ns) if step_ns else "off"
+
+
 PROBES_MOST = 1_000_000  # a second and flow: what a node takes
 
 
@@ -260,6 +217,10 @@ def _probe_rate(value: object) -> object:
     if rate > PROBES_MOST:
         raise ValueError(f"{shown(value)} is a load: probes are at most {PROBES_MOST:,}/s")
     return rate
+
+
+def _written_probes(rate: str | float) -> str | float:
+    return f"{rate:.17g}/s" if isinstance(rate, float) and rate > 0 else rate or 0
 
 
 _CLOCK_STATED = {"asymmetry": "estimated", "error": "ptp"}  # and the mode that it goes with
@@ -316,24 +277,25 @@ Clock = Annotated[
         ),
     ),
 ]
-Duration = Annotated[int, ValueKind(quantities.duration_ns, _TIME)]
+Duration = Annotated[int, ValueKind(quantities.duration_ns, _TIME, write=quantities.DURATION.text)]
 Timeout = Annotated[int, ValueKind(_timeout, _TIME)]
-Percent = Annotated[int, ValueKind(_percent, _SHARE)]
-Interval = Annotated[int, ValueKind(_interval, either({"const": "off"}, _TIME))]
-RepeatField = Annotated[
-    Repeats,
-    ValueKind(
-        _repeats,
-        either(_COUNT, mapping_of(min=_COUNT, max=_COUNT, width=_SHARE, confidence=_SHARE)),
-    ),
+Percent = Annotated[int, ValueKind(_percent, _SHARE, write="{}%".format)]
+Interval = Annotated[
+    int, ValueKind(_interval, either({"const": "off"}, _TIME), write=_written_interval)
 ]
 Size = Annotated[int, ValueKind(quantities.size_bytes, _SIZE)]
+TransferSize = Annotated[int, ValueKind(quantities.size_bytes, _SIZE, write=quantities.SIZE.text)]
 Rate = Annotated[int, ValueKind(quantities.rate_bps, quantities.RATE.form())]
 FrameSize = Annotated[int, ValueKind(frame_bytes, _SIZE)]
 MessageSize = Annotated[int, ValueKind(_message_bytes, _SIZE)]
-SizeRange = Annotated[tuple[int, int], ValueKind(_size_range, list_of(_SIZE, 2, 2), lists=True)]
+SizeRange = Annotated[
+    tuple[int, int], ValueKind(_size_range, list_of(_SIZE, 2, 2), lists=True, write=list)
+]
 InlineSize = Annotated[int, ValueKind(_inline_bytes, _SIZE)]
-LoadField = Annotated[Load, ValueKind(quantities.load, text_like(quantities.LOAD_PATTERN))]
+LoadField = Annotated[
+    Load,
+    ValueKind(quantities.load, text_like(quantities.LOAD_PATTERN), write=quantities.load_text),
+]
 Name = Annotated[str, ValueKind(word, _TEXT)]
 Words = Annotated[str, ValueKind(_words, _TEXT)]
 Limit = Annotated[str, ValueKind(_limit, {"type": ["number", "string"]})]
@@ -344,11 +306,14 @@ RankCount = Annotated[int, whole(2, 65536, "the number of ranks")]
 Partners = Annotated[
     str | NamedPairs,
     ValueKind(
-        partners, either({"enum": list(PARTNERS)}, list_of(list_of(_TEXT, 2, 2))), lists=True
+        partners,
+        either({"enum": list(PARTNERS)}, list_of(list_of(_TEXT, 2, 2))),
+        True,
+        written_partners,
     ),
 ]
 Groups = Annotated[
-    NamedGroups, ValueKind(groups, list_of(either(_TEXT, list_of(_TEXT))), lists=True)
+    NamedGroups, ValueKind(groups, list_of(either(_TEXT, list_of(_TEXT))), True, written_groups)
 ]
 _FLOW_END = {"type": ["string", "integer"], "minLength": 1, "minimum": 0}
 _FLOW_ITEM = {
@@ -356,13 +321,14 @@ _FLOW_ITEM = {
 }  # fmt: skip
 Flows = Annotated[
     str | tuple[Flow | FlowLine, ...],
-    ValueKind(flows, either(_TEXT, list_of(_FLOW_ITEM)), lists=True),
+    ValueKind(flows, either(_TEXT, list_of(_FLOW_ITEM)), True, written_flows),
 ]
 ProbeRate = Annotated[
     str | float,
     ValueKind(
         _probe_rate,
         either({"enum": ["auto", 0]}, text_like(r"^[0-9.]+ ?[kKMG]? ?/ ?s$")),
+        write=_written_probes,
     ),
 ]
 Imix = Annotated[
@@ -374,6 +340,7 @@ Imix = Annotated[
             mapping_of(genome=_TEXT, custom={"type": "object", "additionalProperties": _SIZE}),
         ),
         lists=True,
+        write=list,
     ),
 ]
 _CORE_SPANS = r"^ *[0-9]+(-[0-9]+)? *(, *[0-9]+(-[0-9]+)? *)*$"

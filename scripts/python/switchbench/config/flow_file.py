@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import csv
+from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -41,6 +42,12 @@ def read_flows(path: Path) -> tuple[FlowLine, ...]:
     if len(found) > MOST_FLOWS:
         raise ValueError(f"{path} lists {len(found)} flows: {MOST_FLOWS} at most")
     return tuple(found)
+
+
+def written_flows(values: Iterable[Flow | FlowLine]) -> list[list[str | int]]:
+    """Flows as a user writes them in a list."""
+    flows = (item.flow if isinstance(item, FlowLine) else item for item in values)
+    return [list(ends) if share is None else [*ends, f"{share:.10g}%"] for *ends, share in flows]
 
 
 def _flow(fields: list[str], place: str) -> Flow:

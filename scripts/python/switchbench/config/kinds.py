@@ -40,6 +40,10 @@ class Strict(BaseModel):
         values = {name: getattr(self, name) for name in type(self).model_fields}
         return {name: value for name, value in values.items() if value is not None}
 
+    def written(self) -> dict[str, Any]:
+        """The keys that have a value, each as a user writes it."""
+        return self.model_dump(exclude_none=True, warnings=False)
+
 
 SINGULAR = (
     "found a list, but a singular key takes one value (an axis has a plural key, anything else is "
@@ -49,15 +53,17 @@ SINGULAR = (
 
 @dataclass(frozen=True, eq=False)
 class ValueKind:
-    """How the value of a key is read, and its form as a JSON schema."""
+    """How the value of a key is read and written, and its form as a JSON schema."""
 
     parse: Callable[[object], Any]
     form: Mapping[str, Any]
     lists: bool = False  # whether a list is a value of this kind
+    write: Callable[[Any], object] | None = None  # as a user writes it; None: as it is
 
     def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> core_schema.CoreSchema:
         """As pydantic asks for it."""
-        return core_schema.no_info_plain_validator_function(self._checked)
+        write = self.write and core_schema.plain_serializer_function_ser_schema(self.write)
+        return core_schema.no_info_plain_validator_function(self._checked, serialization=write)
 
     def __get_pydantic_json_schema__(self, schema: Any, handler: Any) -> dict[str, Any]:
         """The same."""

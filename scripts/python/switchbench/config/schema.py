@@ -35,17 +35,17 @@ from .fields import (
     RankCount,
     Rate,
     RdmaPort,
-    RepeatField,
-    Size,
     SizeRange,
     SshOption,
     Swept,
     Timeout,
+    TransferSize,
     Wiring,
     Words,
 )
 from .kinds import Strict, whole
 from .options import DpdkOptions, TcpOptions, UdpOptions, VerbsOptions
+from .repeats import RepeatField
 
 Pattern = Literal[
     "chain", "pairs", "aapc", "ring", "random",
@@ -145,7 +145,7 @@ class Settings(Strict):
     loads: Axis[LoadField] | None = None
     load: LoadField | None = None
     traffic: Traffic | None = None
-    transfer_size: Size | None = None
+    transfer_size: TransferSize | None = None
     burst: BurstOptions | None = None
     scatter: ScatterOptions | None = None
     dpdk: DpdkOptions | None = None

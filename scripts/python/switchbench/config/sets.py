@@ -161,6 +161,14 @@ def groups(value: object) -> NamedGroups:
     )
 
 
+def written_partners(value: str | NamedPairs) -> str | list[list[str]]:
+    return value if isinstance(value, str) else [list(pair) for pair in value]
+
+
+def written_groups(value: NamedGroups) -> list[str | list[str]]:
+    return [group[0] if len(group) == 1 else list(group) for group in value]
+
+
 CORES_MOST = 1024  # what a node can name (engine/platform/cpu_placement.h)
 
 

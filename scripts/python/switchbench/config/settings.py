@@ -117,6 +117,14 @@ def flat_keys(values: Settings) -> Iterable[str]:
             yield key
 
 
+def written_key(key: str, value: object) -> object:
+    """A value of one key, dotted below options, as a user writes it."""
+    head, _, tail = key.partition(".")
+    written = assigned(Settings(), {key: value}).written()[head]
+    found: object = written[tail] if tail else written
+    return found
+
+
 def head(key: str) -> str:
     """The setting that a dotted key belongs to."""
     return key.partition(".")[0]

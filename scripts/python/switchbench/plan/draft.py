@@ -10,7 +10,6 @@ from ..base import timing, transports
 from ..base.errors import ConfigurationError
 from ..base.model import SCHEDULE, Part, Repeats
 from ..config import CheckedConfiguration
-from ..config.effective import text as written
 from ..config.flow_file import FlowLine
 from ..config.hpcc import LEAD, HpccMeasurement
 from ..config.kinds import Strict
@@ -18,7 +17,7 @@ from ..config.members import FlowError, Members
 from ..config.point import Point, place
 from ..config.rules import PARAMETERS
 from ..config.schema import BurstOptions
-from ..config.settings import carries_messages
+from ..config.settings import carries_messages, written_key
 from ..config.steps import COMPOSITE, KERNELS, LOCAL, SIZELESS
 from .engine import PlanRefused, PlanRequest, PlanSize, plan_size
 
@@ -255,7 +254,7 @@ class Draft:
                 if key == "frames" or value != usual[key]
             }
         told |= self.point.swept
-        return {key: _plain(written(key, value)) for key, value in told.items()}
+        return {key: _plain(written_key(key, value)) for key, value in told.items()}
 
     def _of_suite(self, share: HpccMeasurement) -> dict[str, object]:
         """What tells a suite's trials apart."""

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from ..base import quantities, transports
 from ..base.memory import spare_bytes
 from ..base.model import WAITING, Port
-from ..config.effective import text as written
 from ..config.point import Point, frame_limits, given, verbs_limits, waiting_limits
 from ..config.profiles import SHARED_PERCENT
 from ..config.settings import LOAD, MESSAGES, form_of
@@ -95,8 +94,8 @@ def _check_window(draft: Draft) -> None:
     if window_ns is not None and window_ns < WINDOW_LEAST_NS:
         raise draft.problem(
             "window",
-            f"{written('window', window_ns)} is too short to measure in: "
-            f"{written('window', WINDOW_LEAST_NS)} at least",
+            f"{quantities.DURATION.text(window_ns)} is too short to measure in: "
+            f"{quantities.DURATION.text(WINDOW_LEAST_NS)} at least",
         )
 
 
@@ -118,7 +117,7 @@ def _check_interval(draft: Draft) -> None:
     if window_ns and step_ns > window_ns and given(draft.point, "interval", draft.document):
         raise draft.problem(
             "interval",
-            f"{written('interval', step_ns)} is longer than the window: none would end",
+            f"{quantities.DURATION.text(step_ns)} is longer than the window: none would end",
         )
 
 
