@@ -119,8 +119,8 @@ def _congestion_rows(point: SuitePoint, _earlier: Earlier, measured: SubtestTria
             "uncongested_loss": blocked,
             "uncongested_rate": min(known, default=None),
             "congested_loss": lossless,
-            "head_of_line_blocking": None if blocked is None else float(blocked > 0),
-            "backpressure": None if lossless is None else float(lossless == 0),
+            "head_of_line_blocking": None if blocked is None else int(blocked > 0),
+            "backpressure": None if lossless is None else int(lossless == 0),
         }
     ]
 
@@ -144,7 +144,7 @@ def _errored_rows(_point: SuitePoint, _earlier: Earlier, measured: SubtestTrials
                 "errored_size": size,
                 "errored_offered": offered,
                 "errored_forwarded": forwarded,
-                "errored_filtered": None if forwarded is None else float(forwarded == 0),
+                "errored_filtered": None if forwarded is None else int(forwarded == 0),
             }
         )
     return found

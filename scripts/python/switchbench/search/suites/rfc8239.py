@@ -133,7 +133,7 @@ def _blocking_rows(point: SuitePoint, _earlier: Earlier, measured: SubtestTrials
             "blocked_loss_min": min(worst, default=None),
             "blocked_loss_max": max(worst, default=None),
             "blocked_variation": variation_percent(worst),
-            "blocking": float(max(worst) > 0) if worst else None,
+            "blocking": int(max(worst) > 0) if worst else None,
             "iterations": len(worst),
         }
     ]
