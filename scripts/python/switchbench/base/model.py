@@ -10,6 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from . import transports
+
+_MEMIF_FRAME_MAX = 1518  # as DPDK's driver says it
+
 
 @dataclass(frozen=True)
 class Port:
@@ -25,6 +29,13 @@ class Port:
     switch: str | None = None  # where the wiring is known
     switch_port: str | None = None
     why_these: str = ""  # transports and no others, where that is not its kind's doing
+
+    def frame_limit(self, transport: str) -> int:
+        """The largest untagged frame with FCS that a transport sends; 0: unknown. A modelled
+        switch's memif carries less than the lab's MTU may allow."""
+        if transports.of(transport).raw and "memif" in self.engine.get("vdev", ""):
+            return min(self.frame_max, _MEMIF_FRAME_MAX)
+        return self.frame_max
 
 
 @dataclass(frozen=True)

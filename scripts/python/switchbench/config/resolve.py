@@ -226,7 +226,9 @@ class _Resolver:
             later["drain_max"] = max(values.drain_max, profiles.TCP_TRANSFER_DRAIN)
         if values.traffic == "burst" and settings.form_of(given, settings.LOAD) is None:
             later["loads"] = [profiles.BURST_LOAD]
-        limits = [port.frame_max for name in networks for port in self.site.networks[name]]
+        limits = [
+            port.frame_limit(transport) for name in networks for port in self.site.networks[name]
+        ]
         return ResolvedTest(
             path=entry.path,
             networks=networks,

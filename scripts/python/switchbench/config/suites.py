@@ -176,7 +176,7 @@ def expanded(
 
 
 def _layer(place: Place, suite: Suite, given: Settings) -> Settings:
-    most = min((port.frame_max or _UNKNOWN_FRAME_MAX) for port in place.ports)
+    most = min((port.frame_limit(place.transport) or _UNKNOWN_FRAME_MAX) for port in place.ports)
     sizes = suite.sizes
     if given.profile == SHORT_PROFILE:
         sizes = suite.lab_sizes or sizes

@@ -55,15 +55,14 @@ def subtest_of(run: Run, planned: Trial) -> Subtest:
 
 def setting_of(planned: Trial, parameters: SuiteParameters) -> SuitePoint:
     """What a subtest's formulas know of a measurement."""
-    rates_bps = [port.line_rate_bps for part in planned.parts for port in part.ranks]
+    ports = [port for part in planned.parts for port in part.ranks]
+    limits = [port.frame_limit(planned.transport) for port in ports]
     flat = planned.pattern.get("list", [])
     return SuitePoint(
         size=planned.sizes[0],
-        line_bps=min(rates_bps),
+        line_bps=min(port.line_rate_bps for port in ports),
         loads=range_of(planned),
-        frame_max=min(
-            (p.frame_max for part in planned.parts for p in part.ranks if p.frame_max), default=1518
-        ),
+        frame_max=min(filter(None, limits), default=1518),
         flows=tuple(zip(flat[::2], flat[1::2], strict=True)),
         ports=tuple(port.name for port in planned.parts[0].ranks),
         parameters=parameters,
