@@ -31,24 +31,24 @@ static _Alignas(struct nlmsghdr) uint8_t datagram[ROOM];
 static size_t used;
 
 /* What a reader has been given. */
-struct seen {
+static struct seen {
     int count, forgotten;
     int fails_at; /* the answer that it refuses; 0: none */
-};
+} seen;
 
 static int note(const struct nlmsghdr *answer, void *data)
 {
-    struct seen *seen = data;
+    struct seen *given = data;
 
-    return ++seen->count == seen->fails_at ? -ENOMEM : 0;
+    return ++given->count == given->fails_at ? -ENOMEM : 0;
 }
 
 static void forget(void *data)
 {
-    struct seen *seen = data;
+    struct seen *given = data;
 
-    seen->count = 0;
-    seen->forgotten++;
+    given->count = 0;
+    given->forgotten++;
 }
 
 /* Requests are counted from 1 on in a process. */
@@ -72,6 +72,7 @@ static int make(void **state)
     client = pair[0];
     peer = pair[1];
     used = 0;
+    seen = (struct seen){0};
     next_sequence = (uint32_t)probe_sequence();
     return 0;
 }
@@ -100,15 +101,25 @@ static void put_end(uint16_t type, uint16_t flags, int code)
     memcpy(mnl_nlmsg_get_payload(put(type, flags, sizeof(struct nlmsgerr))), &code, sizeof code);
 }
 
+static struct nlmsghdr *put_link(void)
+{
+    return put(RTM_NEWLINK, NLM_F_MULTI, sizeof(struct ifinfomsg));
+}
+
+static void put_done(void)
+{
+    put_end(NLMSG_DONE, NLM_F_MULTI, 0);
+}
+
 static void send_bytes(size_t bytes)
 {
     assert_int_equal(send(peer, datagram, bytes, 0), bytes);
     used = 0;
 }
 
-static int dump(struct seen *seen)
+static int dump(void)
 {
-    const struct netlink_reader reader = {note, forget, seen};
+    const struct netlink_reader reader = {note, forget, &seen};
     struct netlink_request request;
 
     netlink_begin(&request, RTM_GETLINK, NLM_F_DUMP, sizeof(struct ifinfomsg));
@@ -117,150 +128,128 @@ static int dump(struct seen *seen)
 
 static void test_a_dump_of_two_datagrams(void **state)
 {
-    struct seen seen = {0};
-
-    put(RTM_NEWLINK, NLM_F_MULTI, sizeof(struct ifinfomsg));
-    put(RTM_NEWLINK, NLM_F_MULTI, sizeof(struct ifinfomsg));
+    put_link();
+    put_link();
     send_bytes(used);
-    put(RTM_NEWLINK, NLM_F_MULTI, sizeof(struct ifinfomsg));
-    put_end(NLMSG_DONE, NLM_F_MULTI, 0);
+    put_link();
+    put_done();
     send_bytes(used);
-    assert_int_equal(dump(&seen), 0);
+    assert_int_equal(dump(), 0);
     assert_int_equal(seen.count, 3);
 }
 
 static void test_a_dump_without_its_end(void **state)
 {
-    struct seen seen = {0};
-
-    put(RTM_NEWLINK, NLM_F_MULTI, sizeof(struct ifinfomsg));
+    put_link();
     send_bytes(used);
-    assert_int_equal(dump(&seen), -EPROTO);
+    assert_int_equal(dump(), -EPROTO);
 }
 
 static void test_a_message_that_is_cut_off(void **state)
 {
-    struct seen seen = {0};
-
-    put(RTM_NEWLINK, NLM_F_MULTI, sizeof(struct ifinfomsg));
-    put(RTM_NEWLINK, NLM_F_MULTI, sizeof(struct ifinfomsg));
+    put_link();
+    put_link();
     send_bytes(used - 4);
-    put_end(NLMSG_DONE, NLM_F_MULTI, 0);
+    put_done();
     send_bytes(used);
-    assert_int_equal(dump(&seen), -EPROTO);
+    assert_int_equal(dump(), -EPROTO);
 }
 
 static void test_a_datagram_larger_than_the_buffer(void **state)
 {
-    struct seen seen = {0};
-
     put(RTM_NEWLINK, NLM_F_MULTI, ROOM - 64);
     send_bytes(used);
-    assert_int_equal(dump(&seen), -EPROTO);
+    assert_int_equal(dump(), -EPROTO);
     assert_int_equal(seen.count, 0);
 }
 
 static void test_a_message_without_its_fixed_part(void **state)
 {
-    struct seen seen = {0};
-
     put(RTM_NEWLINK, NLM_F_MULTI, 4);
-    put_end(NLMSG_DONE, NLM_F_MULTI, 0);
+    put_done();
     send_bytes(used);
-    assert_int_equal(dump(&seen), -EPROTO);
+    assert_int_equal(dump(), -EPROTO);
     assert_int_equal(seen.count, 0);
 }
 
 static void test_an_attribute_that_is_cut_off(void **state)
 {
-    struct seen seen = {0};
-    struct nlmsghdr *message = put(RTM_NEWLINK, NLM_F_MULTI, sizeof(struct ifinfomsg));
+    struct nlmsghdr *message = put_link();
     struct nlattr *attribute = mnl_nlmsg_get_payload_tail(message);
 
     mnl_attr_put_u32(message, IFLA_MTU, 1300);
     attribute->nla_len++; /* reaches beyond its message */
     used = message->nlmsg_len;
-    put_end(NLMSG_DONE, NLM_F_MULTI, 0);
+    put_done();
     send_bytes(used);
-    assert_int_equal(dump(&seen), -EPROTO);
+    assert_int_equal(dump(), -EPROTO);
     assert_int_equal(seen.count, 0);
 }
 
 static void test_an_error_instead(void **state)
 {
-    struct seen seen = {0};
-
     put_end(NLMSG_ERROR, 0, -EPERM);
     send_bytes(used);
-    assert_int_equal(dump(&seen), -EPERM);
+    assert_int_equal(dump(), -EPERM);
     next_sequence++;
     put(NLMSG_ERROR, 0, 0); /* without its code */
     send_bytes(used);
-    assert_int_equal(dump(&seen), -EPROTO);
+    assert_int_equal(dump(), -EPROTO);
 }
 
 /* The kernel says at a dump's end that the dump failed on the way. */
 static void test_an_error_at_the_end(void **state)
 {
-    struct seen seen = {0};
-
-    put(RTM_NEWLINK, NLM_F_MULTI, sizeof(struct ifinfomsg));
+    put_link();
     put_end(NLMSG_DONE, NLM_F_MULTI, -EMSGSIZE);
     send_bytes(used);
-    assert_int_equal(dump(&seen), -EMSGSIZE);
+    assert_int_equal(dump(), -EMSGSIZE);
 }
 
 static void test_an_interrupted_dump_is_repeated(void **state)
 {
-    struct seen seen = {0};
-
-    put(RTM_NEWLINK, NLM_F_MULTI, sizeof(struct ifinfomsg));
+    put_link();
     put_end(NLMSG_DONE, NLM_F_MULTI | NLM_F_DUMP_INTR, 0);
     send_bytes(used);
     next_sequence++;
-    put(RTM_NEWLINK, NLM_F_MULTI, sizeof(struct ifinfomsg));
-    put_end(NLMSG_DONE, NLM_F_MULTI, 0);
+    put_link();
+    put_done();
     send_bytes(used);
-    assert_int_equal(dump(&seen), 0);
+    assert_int_equal(dump(), 0);
     assert_int_equal(seen.forgotten, 1);
     assert_int_equal(seen.count, 1);
 }
 
 static void test_a_dump_that_is_always_interrupted(void **state)
 {
-    struct seen seen = {0};
-
     for (int i = 0; i < 10; i++, next_sequence++) {
         put_end(NLMSG_DONE, NLM_F_MULTI | NLM_F_DUMP_INTR, 0);
         send_bytes(used);
     }
-    assert_int_equal(dump(&seen), -EINTR);
+    assert_int_equal(dump(), -EINTR);
 }
 
 static void test_what_belongs_to_an_earlier_request(void **state)
 {
-    struct seen seen = {0};
-
     next_sequence--;
-    put(RTM_NEWLINK, NLM_F_MULTI, sizeof(struct ifinfomsg));
+    put_link();
     put_end(NLMSG_DONE, NLM_F_MULTI, -EIO);
     next_sequence++;
-    put_end(NLMSG_DONE, NLM_F_MULTI, 0);
+    put_done();
     send_bytes(used);
-    assert_int_equal(dump(&seen), 0);
+    assert_int_equal(dump(), 0);
     assert_int_equal(seen.count, 0);
 }
 
 /* The rest of the answer is read, so that the socket can be used again. */
 static void test_a_reader_that_fails(void **state)
 {
-    struct seen seen = {.fails_at = 1};
-
-    put(RTM_NEWLINK, NLM_F_MULTI, sizeof(struct ifinfomsg));
-    put(RTM_NEWLINK, NLM_F_MULTI, sizeof(struct ifinfomsg));
-    put_end(NLMSG_DONE, NLM_F_MULTI, 0);
+    seen.fails_at = 1;
+    put_link();
+    put_link();
+    put_done();
     send_bytes(used);
-    assert_int_equal(dump(&seen), -ENOMEM);
+    assert_int_equal(dump(), -ENOMEM);
     assert_int_equal(seen.count, 1);
     assert_int_equal(recv(client, datagram, sizeof datagram, MSG_DONTWAIT), -1);
 }
