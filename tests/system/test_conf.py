@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Every example in conf/ with a lab runs as it stands, but for its times.
+"""Every example in conf/ with a lab runs as it stands, but for its times: windows are short, counts
+small, and of listed sizes and ranks the first and the last is measured.
 
-Those on guests run in tests/vm; those of sites with their own hosts are planned in tests/python.
+Those on guests run in tests/vm; all are planned whole, those of sites with their own hosts, too, in
+tests/python.
 """
 
 from __future__ import annotations
@@ -9,6 +11,7 @@ from __future__ import annotations
 import json
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -27,28 +30,38 @@ def _has_a_lab(path: Path) -> bool:
 
 
 EXAMPLES = sorted(path for path in CONF.glob("*.yaml") if _has_a_lab(path))
-# Many trials or ranks, 15 s to two minutes however short their windows; and what another quick test
-# runs much the same: test_show.py, test_acceptance.py, test_compare.py, test_detection.py,
-# test_steps.py.
-LONG = {
-    *("paper-sokolowski", "paper-salmon", "paper-switchbench-table1", "paper-zhu"),
-    *("sixty-four", "tree", "four-matrices", "two-modules", "frames"),
-    *("acceptance", "two-switches", "paper-switchbench-figure1", "parameters", "clauses"),
-    *("paper-salmon-table1", "paper-salmon-figures5-7", "imb", "hpcc", "kernels"),
-    *("paper-salmon-figures3-4", "paper-salmon-table2", "paper-zhu-section5"),
-    *("paper-saini", "paper-saini-figures1-5", "paper-sokolowski-figures11-14"),
-    *("paper-switchbench-figures2-3", "paper-switchbench-figures4-5"),
-}
-SHORT = ("warmup=100ms", "window=150ms", "repeat=1")
+LISTED = ("message_sizes", "frame_sizes", "loads", "ranks")
+COUNT = 2
+SHORT = {"warmup": "100ms", "window": "150ms", "repeat": 1}
+# What a file leaves to the program.
+SHORT_BY_NAME: dict[str, dict[str, Any]] = {"rfc2544": {"frame_sizes": [64, 1518]}}
 DONE = (0, 1, 4)  # times this short may fail a clause, or leave it open
 
 pytestmark = labkit.needs_lab
 
 
-def has_effect(setting: str, conf: Path) -> bool:
+def shortened(value: Any) -> Any:
+    """A configuration, or a part of it, with small counts, short lists and no times of its own."""
+    if isinstance(value, list):
+        return [shortened(part) for part in value]
+    if not isinstance(value, dict):
+        return value
+    short = {key: shortened(part) for key, part in value.items() if key not in SHORT}
+    for key in LISTED:
+        if isinstance(short.get(key), list):
+            short[key] = [short[key][0], *short[key][1:][-1:]]
+    if short.get("pattern") == "hpcc":  # many trials for each number of ranks
+        short |= {"count": COUNT} | ({"ranks": short["ranks"][-1:]} if "ranks" in short else {})
+    elif isinstance(short.get("count"), int):
+        short["count"] = COUNT
+    return short
+
+
+def takes(conf: Path, configuration: runs.Record) -> bool:
     """What counts its messages has no window, and is refused one."""
+    conf.write_text(yaml.safe_dump(configuration, sort_keys=False))
     try:
-        compile_run(read(Request(conf, assignments=(setting,))))
+        compile_run(read(Request(conf)))
     except ConfigurationError as error:
         if "has no effect" not in str(error):
             raise
@@ -56,22 +69,27 @@ def has_effect(setting: str, conf: Path) -> bool:
     return True
 
 
+def write_short(example: Path, conf: Path) -> None:
+    """The example with short times, in a lab of this run of the tests."""
+    configuration = shortened(yaml.safe_load(example.read_text()))
+    configuration["site"]["lab"] = labkit.own(configuration["site"]["lab"])
+    configuration |= SHORT_BY_NAME.get(example.stem, {})
+    for key, value in SHORT.items():
+        if takes(conf, configuration | {key: value}):
+            configuration[key] = value
+    assert takes(conf, configuration)
+
+
 def test_there_are_examples() -> None:
     assert len(EXAMPLES) >= 6
 
 
-@pytest.mark.parametrize(
-    "conf",
-    [
-        pytest.param(path, id=path.stem, marks=[pytest.mark.slow] if path.stem in LONG else [])
-        for path in EXAMPLES
-    ],
-)
-def test_example_runs(conf: Path, tmp_path: Path) -> None:
-    out = tmp_path / "results"
-    short = [word for setting in SHORT if has_effect(setting, conf) for word in ("--set", setting)]
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
+def test_example_runs(example: Path, tmp_path: Path) -> None:
+    conf, out = tmp_path / "conf.yaml", tmp_path / "results"
+    write_short(example, conf)
     done = subprocess.run(
-        runs.command("run", str(conf), "--out", str(out), "--quiet", *short),
+        runs.command("run", str(conf), "--out", str(out), "--quiet"),
         capture_output=True,
         text=True,
         timeout=600,
