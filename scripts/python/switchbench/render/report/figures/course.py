@@ -92,16 +92,16 @@ def _figure(measured: Measured, number: int, plan: PlanEntry, spans: Spans, left
     if one_phase and len(ends) <= _LINES:
         traces = list(_lines(measured, spans, np.divmod(ends, size), unit))
         return _LINES_OF.draw(Panel(common, traces, f"-{number}", unit.name, words + LINES))
-    cells = _Cells.of(measured, spans, one_phase)
+    rows, columns, mbps, folded = _cells(measured, spans, one_phase)
     when = "at %{x:.2f} s" if one_phase else "in phase %{x:.2f}"
     trace, said = heat_map(
-        cells.mbps * unit.scale, packed(cells.columns.astype(np.float32)), cells.rows,
-        "Payload", unit.name, f"%{{y}}: %{{z:,.4~r}} {unit.name} {when}",
+        mbps * unit.scale, packed(columns.astype(np.float32)), rows, "Payload", unit.name,
+        f"%{{y}}: %{{z:,.4~r}} {unit.name} {when}",
     )  # fmt: skip
-    words += said + (FLOWS_MAP if one_phase else MAP) + (FOLDED if cells.folded else "")
+    words += said + (FLOWS_MAP if one_phase else MAP) + folded
     axes = {
         "xaxis": titled("Time in the window, s" if one_phase else "Phase", showgrid=False),
-        "yaxis": named_rows(cells.rows) | {"showgrid": False},
+        "yaxis": named_rows(rows) | {"showgrid": False},
     }
     return Figure(
         f"course-{number}", sentence("throughput over time", common), SPANS_ARE + words,
@@ -133,37 +133,31 @@ def _numbered(codes: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.i
     return np.flatnonzero(known), (np.cumsum(known) - 1)[codes]
 
 
-class _Cells:
-    """Rows: ports or flows; columns: spans one after the other; the least of each cell."""
-
-    def __init__(self, rows: list[str], columns: Floats, mbps: Floats) -> None:
-        self.rows = rows
-        self.columns = columns
-        self.mbps = mbps
-        self.folded = len(columns) > _COLUMNS
-        if self.folded:
-            starts = np.linspace(0, len(columns), _COLUMNS, endpoint=False).astype(np.int64)
-            self.columns = columns[starts]
-            self.mbps = np.fmin.reduceat(mbps, starts, axis=1)
-
-    @classmethod
-    def of(cls, measured: Measured, spans: Spans, one_phase: bool) -> _Cells:
-        step = float(np.median(spans.to_ms - spans.from_ms))
-        place = np.floor((spans.from_ms + spans.to_ms) / 2 / step).astype(np.int64)
-        number = spans.phase.astype(np.int64) * (int(place.max()) + 1) + place
-        columns, column = _numbered(number)
-        ends = spans.src.astype(np.int64) * len(measured.ports) if one_phase else 0
-        codes, row = _numbered(ends + spans.dst.astype(np.int64))
-        cells = np.full(len(codes) * len(columns), np.inf)
-        np.minimum.at(cells, row * len(columns) + column, spans.mbps)
-        cells[np.isinf(cells)] = np.nan
-        whole, part = np.divmod(columns, int(place.max()) + 1)
-        if one_phase:
-            at = (part + 0.5) * step / 1e3
-        else:  # a phase's spans lie around its number
-            at = whole + 0.5 + (part + 0.5) / (int(place.max()) + 1)
-        names = [measured.names[code % len(measured.ports)] for code in codes]
-        if one_phase:
-            sources = [measured.names[code // len(measured.ports)] for code in codes]
-            names = [f"{src} → {dst}" for src, dst in zip(sources, names, strict=True)]
-        return cls(names, at.astype(np.float64), cells.reshape(len(codes), -1))
+def _cells(
+    measured: Measured, spans: Spans, one_phase: bool
+) -> tuple[list[str], Floats, Floats, str]:
+    """Rows: ports or flows; columns: spans one after the other; the least of each cell; and what is
+    said where columns are folded."""
+    step = float(np.median(spans.to_ms - spans.from_ms))
+    place = np.floor((spans.from_ms + spans.to_ms) / 2 / step).astype(np.int64)
+    number = spans.phase.astype(np.int64) * (int(place.max()) + 1) + place
+    spans_at, column = _numbered(number)
+    ends = spans.src.astype(np.int64) * len(measured.ports) if one_phase else 0
+    codes, row = _numbered(ends + spans.dst.astype(np.int64))
+    cells = np.full(len(codes) * len(spans_at), np.inf)
+    np.minimum.at(cells, row * len(spans_at) + column, spans.mbps)
+    cells[np.isinf(cells)] = np.nan
+    whole, part = np.divmod(spans_at, int(place.max()) + 1)
+    if one_phase:
+        at = (part + 0.5) * step / 1e3
+    else:  # a phase's spans lie around its number
+        at = whole + 0.5 + (part + 0.5) / (int(place.max()) + 1)
+    names = [measured.names[code % len(measured.ports)] for code in codes]
+    if one_phase:
+        sources = [measured.names[code // len(measured.ports)] for code in codes]
+        names = [f"{src} → {dst}" for src, dst in zip(sources, names, strict=True)]
+    columns, mbps, folded = at.astype(np.float64), cells.reshape(len(codes), -1), ""
+    if len(columns) > _COLUMNS:
+        starts = np.linspace(0, len(columns), _COLUMNS, endpoint=False).astype(np.int64)
+        columns, mbps, folded = columns[starts], np.fmin.reduceat(mbps, starts, axis=1), FOLDED
+    return names, columns, mbps, folded
