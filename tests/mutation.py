@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How many small faults in analysis the tests notice: `mutation.py [NUMBER [SEED [SECONDS]]]`.
+"""How many small faults the tests notice: `mutation.py [NUMBER [SEED [SECONDS [FOLDER]]]]`.
 
-Takes a random sample of places in the code, the same for the same seed and code. Each place gets
-one of Cosmic Ray's faults: another operator, a number one larger or smaller, a condition turned
-round, a loop that does not run. A fault is noticed when one of the tests that run the faulty
-function fails, or when they no longer end. Faults that change no result are left out: in type
-hints, in what guards against a programmer (`strict` of zip, `frozen` of a dataclass), and `cache`.
+Takes a random sample of places in the code of a package (`analysis`, or another FOLDER as
+`run/controller`), the same for the same seed and code. Each place gets one of Cosmic Ray's faults:
+another operator, a number one larger or smaller, a condition turned round, a loop that does not
+run. A fault is noticed when one of the tests that run the faulty function fails, or when they no
+longer end. Faults that change no result are left out: in type hints, in what guards against a
+programmer (`strict` of zip, `frozen` of a dataclass), and `cache`.
 
 One process loads pytest and the libraries, and forks once per fault: a fault costs about as much as
 its tests. A first run of all tests tells which test runs which function. Prints the faults that no
@@ -41,10 +42,14 @@ from cosmic_ray.mutating import mutate_code
 from cosmic_ray.plugins import get_operator, operator_names
 
 ROOT = Path(__file__).resolve().parent.parent
-PACKAGE = ROOT / "scripts/python/switchbench/analysis"
+FOLDER = sys.argv[4] if len(sys.argv) > 4 else "analysis"
+PACKAGE = ROOT / "scripts/python/switchbench" / FOLDER
 TESTS = ROOT / "tests/python"
 # Test files that use the package, and those of them that start processes or take long.
-USES = re.compile(r"switchbench\.analysis|(import|from) (reports|synthetic|simulated|golden)\b")
+HELPERS = "reports|synthetic|simulated|golden" if FOLDER == "analysis" else "configs"
+USES = re.compile(
+    rf"switchbench\.{FOLDER.replace('/', '.')}\b|(import|from) ({HELPERS})\b",
+)
 SLOW = {
     f"test_{name}.py"
     for name in ("controller", "hostile_results", "live", "predict_times", "report_page")
@@ -264,7 +269,8 @@ def run_pytest(files: Iterable[str], plugin: object, *options: str) -> int:
 
 def record() -> Recorder:
     """Run all tests once, without a fault."""
-    paths = [path for path in sorted(TESTS.glob("test_*.py")) if path.name not in SLOW]
+    slow = SLOW if FOLDER == "analysis" else ()
+    paths = [path for path in sorted(TESTS.glob("test_*.py")) if path.name not in slow]
     files = [str(path.relative_to(ROOT)) for path in paths if USES.search(path.read_text())]
     with tempfile.NamedTemporaryFile() as kept:
 
@@ -358,4 +364,4 @@ def main(number: int = 100, seed: int = 1, limit_s: int = 3600) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(*map(int, sys.argv[1:])))
+    sys.exit(main(*map(int, sys.argv[1:4])))
