@@ -14,12 +14,14 @@ from rich.console import Console
 
 from configs import read_text
 from schemas import validate_summary
+from switchbench.analysis.clocks import ClockTable
 from switchbench.analysis.summary import Summary
 from switchbench.base.errors import ConfigurationError
-from switchbench.base.model import ClockChoice
+from switchbench.base.model import ONE_WAY, ClockChoice
 from switchbench.config import effective
 from switchbench.plan.compile import compile_run
 from switchbench.plan.documents import job_document
+from switchbench.records.latency import Histogram
 from switchbench.render.terminal.table import SummaryPrinter
 from synthetic import about, make_run, make_site, make_trial, pair_records
 from test_latency import record
@@ -162,6 +164,13 @@ def test_nodes_of_one_machine_have_no_bound_between_them() -> None:
     latency = _latency(_summary(*ready, *clocks, _one_way(13_000, DELAYS)))
     assert latency["bound"] == 0.0
     assert latency["min"] == pytest.approx(40.0)  # what both thought of it was the same
+
+
+def test_a_flow_from_a_node_to_itself_is_not_moved_and_has_no_bound() -> None:
+    clocks = ClockTable(make_site())
+    times: dict[str, Histogram] = {ONE_WAY: Histogram(count=1, sum_ns=50, bound_ns=40)}
+    clocks.correct((0, 0, 0), [("node1:e0", "node1:e0", times)])
+    assert (times[ONE_WAY].mean_ns, times[ONE_WAY].bound_ns) == (50, 0)
 
 
 def test_a_figure_below_the_bound_is_refused() -> None:

@@ -61,7 +61,8 @@ def findings(
             for (pair, at), count in (stray or {}).items()
             if at == node
         ]
-        strayed = sum(record["frames"] for record in strays) + sides.get("unnamed", 0)
+        unnamed = sides.get(f"{node}_unnamed", sides.get("unnamed", 0))
+        strayed = sum(record["frames"] for record in strays) + unnamed
         records += [
             port_record(f"{node}:e0", misdelivered=strayed),
             *strays,
@@ -142,6 +143,12 @@ def test_strays_that_no_flow_lacks_are_a_flood() -> None:
 
 def test_strays_that_fit_neither_stay_open() -> None:
     assert findings({}, {(CHAIN[0], "node4"): 1}) == [("misdelivered", "node4:e0", 1)]
+
+
+def test_a_port_that_counted_fewer_strays_than_were_named_has_none_open() -> None:
+    assert findings({"node2": SENT - 1}, {(CHAIN[0], "node3"): 1}, node3_unnamed=-1) == [
+        ("wrong-port", "node1:e0 -> node2:e0 node3:e0", 1)
+    ]
 
 
 def test_strays_of_no_known_flow_stay_open() -> None:

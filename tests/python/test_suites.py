@@ -300,6 +300,7 @@ def test_clauses_are_judged_by_the_rows(rfc2544: Run) -> None:
     failed = judge(">= 62", size=1518)
     assert (failed["verdict"], failed["judged"], failed["failed"]) == ("FAIL", 1, 1)
     assert failed["of"] == "throughput pairs 1518 B"
+    assert (held["unobserved"], held["margin_percent"] > 0) == (0, True)
     course = measured(rfc2544, forwards(61.3), trials=3)
     assert judge(">= 60")["verdict"] == "INCONCLUSIVE"
     assert "The search has not ended yet." in judge(">= 60")["reason"]

@@ -181,7 +181,7 @@ class Columns:
         if sent is not None:
             s_phase, s_src, s_dst, _, s_frames, _ = sent.columns()
             offered = joined((phase, src, dst), (s_phase, s_src, s_dst), s_frames)
-        lost = measures.missing(offered, frames, np.nan_to_num(corrupted))
+        lost = measures.missing(offered, frames, measures.or_zero(corrupted))
         lost[np.isin(phase, list(self._unsettled.get(plan, ())))] = np.nan
         return FlowColumns(phase, src, dst, mbps, offered, lost)
 

@@ -252,9 +252,8 @@ def lost_frames(flows: PhaseFlows) -> Floats:
 
 def loss_percent(flows: PhaseFlows) -> Floats:
     """Lost frames of 100 offered."""
-    offered = flows.source.floats("frames")
-    with np.errstate(divide="ignore", invalid="ignore"):
-        found: Floats = np.where(offered > 0, 100.0 * lost_frames(flows) / offered, np.nan)
+    with np.errstate(invalid="ignore"):  # of none offered none is lost
+        found: Floats = 100.0 * lost_frames(flows) / flows.source.floats("frames")
     return found
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..base import format
-from .measures import PhaseResult
+from .measures import PhaseResult, or_zero
 
 # A switch's own frames (LLDP, spanning tree) and neighbours' discovery stay below these.
 NOTABLE_FRAMES = 100
@@ -48,8 +48,8 @@ class OtherTraffic:
 
     def add(self, result: PhaseResult) -> None:
         """Takes one measured phase."""
-        came = np.nan_to_num(result.ports.floats("unexpected"))
-        own = np.nan_to_num(result.ports.floats("received_frames"))
+        came = or_zero(result.ports.floats("unexpected"))
+        own = or_zero(result.ports.floats("received_frames"))
         notable = came >= np.maximum(NOTABLE_FRAMES, NOTABLE_SHARE * own)
         names = result.ports.texts("port")
         told = {*(names[port] for port in np.flatnonzero(notable)), *result.displaced}

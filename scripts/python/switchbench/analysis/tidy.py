@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
@@ -261,7 +260,7 @@ def _computed(table: pa.Table, run: str) -> pa.Table:
         table[name].cast(_REAL).to_numpy()  # NaN: not observed
         for name in ("offered_frames", "delivered_frames", "corrupted")
     )
-    missing = measures.missing(offered, came, np.nan_to_num(corrupted))
+    missing = measures.missing(offered, came, measures.or_zero(corrupted))
     lost = pa.array(missing, from_pandas=True).cast(_COUNT)
     settled = pc.invert(pc.is_in(table["state"], pa.array(measures.UNSETTLED)))
     return (

@@ -83,10 +83,10 @@ class LossTable:
         ports = flows.ends("dst")
         for counter, counts in (
             (result.sent, flows.source.floats("frames")),
-            (result.lost, np.nan_to_num(m.lost_frames(flows))),
+            (result.lost, m.or_zero(m.lost_frames(flows))),
         ):
             sums = m.sum_by_port(ports, counts)
             counter.update({port: int(count) for port, count in sums.items() if count is not None})
         for name in JUDGED:
-            result.judged[name] = int(np.nan_to_num(flows.destination.floats(name)).sum())
+            result.judged[name] = int(m.or_zero(flows.destination.floats(name)).sum())
         return result
