@@ -19,11 +19,11 @@ from switchbench.analysis.data import Measured
 from switchbench.analysis.executions import ExecutionTable, port_rate_mbps
 from switchbench.analysis.summary import Summary
 from switchbench.base.errors import ConfigurationError
-from switchbench.base.model import Part, Site, Trial
+from switchbench.base.model import Part, ScheduleShape, Site, Trial
 from switchbench.config import hpcc, read_values
 from switchbench.plan import draft, limits
 from switchbench.plan.compile import compile_run
-from switchbench.plan.engine import PlanRequest, PlanSize, ScheduleShape, plan_size
+from switchbench.plan.engine import PlanRequest, PlanSize, plan_size
 from switchbench.records.document.schema import summary_schema
 from switchbench.records.flows import Places
 from switchbench.render.report.figure import unpacked
@@ -604,7 +604,7 @@ def kernel_run(
         number, point=number - repeat, repeat=repeat, transport=transport,
         pattern={"name": "nas_cg", "class": "S"},
         parameters={"problem_class": "S", "batch": 1}, sizes=(0,),
-        steps={"steps": 131, "messages": 105, "payload_bytes": 291632, "iterations": 15},
+        steps=ScheduleShape(131, 105, 291632, 15),
     )  # fmt: skip
     ranks = enumerate(times_us, start=1)
     return [trial, [execution(trial, f"node{i}:e0", [time]) for i, time in ranks]]

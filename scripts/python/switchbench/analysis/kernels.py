@@ -26,7 +26,7 @@ US = 1e6  # in a second
 
 def iterations_of(trial: Trial) -> int | None:
     """Of the benchmark that a trial stands for; None: it stands for none."""
-    return trial.steps["iterations"] if trial.steps else None
+    return trial.steps.iterations if trial.steps else None
 
 
 def kernel_entries(found: Iterable[MeasuredExecutions]) -> Entry:

@@ -44,7 +44,7 @@ class Process:
 
     name: str  # the host's name, or "node[01-16]" when several are packed
     ports: tuple[Port, ...]
-    control: dict[str, Any]  # the `control` mapping of the `job` document
+    control: dict[str, str]  # the `control` mapping of the `job` document
     cores: tuple[int, ...] = ()  # its workers', as named; none: it chooses
 
 
@@ -57,7 +57,7 @@ class Site:
     networks: dict[str, tuple[Port, ...]] = field(default_factory=dict)  # in rank order
     groups: dict[str, tuple[str, ...]] = field(default_factory=dict)  # names of ports
     lab: str | None = None  # topology name or file, when launch is lab
-    lab_overrides: dict[str, Any] = field(default_factory=dict)
+    lab_overrides: dict[str, object] = field(default_factory=dict)
     cores: tuple[int, ...] = ()  # a lab's, for the workers of all its processes; none: see `cores`
     guests: bool = False  # the lab's nodes are virtual machines
     heartbeat_timeout_ms: int = 500
@@ -130,6 +130,16 @@ class Part:
 
 
 @dataclass(frozen=True)
+class ScheduleShape:
+    """What one repetition of each phase is, of a plan that goes by steps."""
+
+    steps: int  # of the rank with most
+    messages: int  # that all ranks send in all phases
+    payload_bytes: int  # of them
+    iterations: int | None  # of the whole benchmark; None: it is no application kernel
+
+
+@dataclass(frozen=True)
 class Trial:
     """One plan at one setting: all phases of a pattern, on one or several networks at a time."""
 
@@ -151,8 +161,7 @@ class Trial:
     flows: int  # in all phases and parts
     document: dict[str, Any]  # the whole `trial` document, without the outer key
     expected_s: float  # what it should take, barriers and drain included
-    # What one repetition is, where it goes by steps (engine.Share).
-    steps: dict[str, int | None] | None = None
+    steps: ScheduleShape | None = None  # what one repetition is, where it goes by steps
     point: int = 0  # what all repeats of one setting have in common
     repeats: Repeats = Repeats()
     search: int | None = None  # which of the run's searches chose its load
@@ -181,7 +190,7 @@ class Run:
     seed: int
     effective: dict[str, Any]  # the configuration as understood, every default filled in
     expectations: tuple[dict[str, Any], ...] = ()
-    about: dict[str, Any] = field(default_factory=dict)  # what is tested, as its user says
+    about: dict[str, object] = field(default_factory=dict)  # what is tested, as its user says
     reservations: tuple[str, ...] = ()  # what a verdict has to be read with
     time_limit_s: float | None = None
     on_missing: str = "stop"  # stop | exclude

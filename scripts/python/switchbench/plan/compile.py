@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from operator import attrgetter
-from typing import Any
 
 from ..base import quantities, timing, transports
 from ..base.errors import ConfigurationError
@@ -20,7 +19,7 @@ from ..base.model import (
 from ..base.words import listed
 from ..config import CheckedConfiguration, effective
 from ..config.acceptance import about_values, reservations
-from ..config.clauses import excluding, matches
+from ..config.clauses import Spec, excluding, matches
 from ..config.effective import SWITCH_TIMEOUT_NS
 from ..config.point import Point, ResolvedTest, points
 from ..config.steps import (
@@ -154,7 +153,7 @@ def _refuse_unanswered(reading: CheckedConfiguration, trials: tuple[Trial, ...])
         )
 
 
-def _has_measure(reading: CheckedConfiguration, clause: dict[str, Any], trial: Trial) -> bool:
+def _has_measure(reading: CheckedConfiguration, clause: Spec, trial: Trial) -> bool:
     """Whether a trial can have the clause's measure: of a suite, only one subtest has it."""
     if reading.model.suite is None:
         return True
@@ -263,6 +262,6 @@ def _trial(draft: Draft, identity: int, repeat: int) -> Trial:
         phases=phases,
         flows=flows,
         document=trial_document(draft, identity, repeat),
-        steps=None if sizes[0].share is None else asdict(sizes[0].share),
+        steps=sizes[0].share,
         expected_s=expected_s(draft, phases, flows),
     )

@@ -7,7 +7,7 @@ import os
 import secrets
 import socket
 import stat
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -48,7 +48,7 @@ class _Dumper(yaml.SafeDumper):
 
 def job_document(
     run: Run, run_id: str, dealt: cores.Deal | None = None, controlled: bool = True
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """What exists: the nodes with the ports that the run's trials use, and their cores."""
     used = _transports_used(run)
     dealt = dealt or cores.deal(run)
@@ -68,7 +68,7 @@ def job_document(
     }
 
 
-def peers_document(addresses: Sequence[str], sealed_keys: Sequence[str]) -> dict[str, Any]:
+def peers_document(addresses: Sequence[str], sealed_keys: Sequence[str]) -> dict[str, object]:
     """Who is where, with the run's key sealed to each node; both by node index."""
     return {"addresses": list(addresses), "sealed_keys": list(sealed_keys)}
 
@@ -85,7 +85,7 @@ def _transports_used(run: Run) -> dict[str, list[str]]:
     return used
 
 
-def _node(process: Process, used: dict[str, list[str]]) -> dict[str, Any]:
+def _node(process: Process, used: dict[str, list[str]]) -> dict[str, object]:
     return {
         "name": process.name,
         "control": process.control,
@@ -93,22 +93,22 @@ def _node(process: Process, used: dict[str, list[str]]) -> dict[str, Any]:
     }
 
 
-def _bind(run: Run) -> dict[str, Any]:
+def _bind(run: Run) -> dict[str, object]:
     """The site's `bind`: nodes need not look at it where no port is a PCI device's."""
     wanted = run.site.effective.get("bind")
     return {"bind": dict(wanted)} if wanted else {}
 
 
-def _clock(clock: ClockChoice) -> dict[str, Any]:
+def _clock(clock: ClockChoice) -> dict[str, object]:
     stated = {"asymmetry_ns": clock.asymmetry_ns, "error_ns": clock.error_ns}
     return {"mode": clock.mode} | {key: value for key, value in stated.items() if value}
 
 
-def _cores(named: Sequence[int]) -> dict[str, Any]:
+def _cores(named: Sequence[int]) -> dict[str, object]:
     return {"cores": list(named)} if named else {}
 
 
-def _port(port: Port, transports: list[str]) -> dict[str, Any]:
+def _port(port: Port, transports: list[str]) -> dict[str, object]:
     return {
         "name": port.name,
         "network": port.network,
@@ -120,15 +120,10 @@ def _port(port: Port, transports: list[str]) -> dict[str, Any]:
 def hand_job(run: Run, run_id: str) -> str:
     """All documents of a run for people to start by hand, the key in clear."""
     refuse_unbuilt(run)
-    job = job_document(run, run_id, controlled=False)
-    addresses = []
-    for node in job["nodes"]:
-        node["control"] = {
-            **node["control"],
-            "address": _fixed_address(run, node["name"], node["control"]["address"]),
-        }
-        addresses.append(node["control"]["address"])
+    run = replace(run, site=replace(run.site, processes=tuple(_fixed(run))))
+    addresses = [process.control["address"] for process in run.site.processes]
     peers = {"addresses": addresses, "key": secrets.token_hex(KEY_BYTES)}
+    job = job_document(run, run_id, controlled=False)
     documents = [to_yaml("job", job), to_yaml("peers", peers)]
     # Nobody is there to say when the mean is sure: the repeats that are needed in any case.
     documents += [to_yaml("trial", trial.document) for trial in run.trials if not trial.optional]
@@ -141,6 +136,13 @@ def _placed(process: Process, site: Site) -> Process:
         return process
     address = numeric_address(process.name, process.control["address"])
     return replace(process, control={**process.control, "address": address})
+
+
+def _fixed(run: Run) -> Iterator[Process]:
+    """The processes, each at an address that all can know before anybody starts."""
+    for process in run.site.processes:
+        address = _fixed_address(run, process.name, process.control["address"])
+        yield replace(process, control={**process.control, "address": address})
 
 
 def _fixed_address(run: Run, node: str, address: str) -> str:

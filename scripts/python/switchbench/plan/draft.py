@@ -201,7 +201,7 @@ class Draft:
             if value is not None and not (key in unsaid and value == usual[key])
         }
 
-    def _flows(self, members: Members) -> dict[str, Any]:
+    def _flows(self, members: Members) -> dict[str, object]:
         """The list of a pattern of flows, by rank numbers, and their shares where any has one."""
         listed = self.values.flows
         if listed is None or isinstance(listed, str):
@@ -217,15 +217,15 @@ class Draft:
             if isinstance(item, FlowLine):
                 raise self.document.problem(where, f"{item.place}: {error}") from None
             raise self.document.problem((*where, error.number), str(error)) from None
-        words: dict[str, Any] = {"list": [rank for flow in shares for rank in flow]}
+        words: dict[str, object] = {"list": [rank for flow in shares for rank in flow]}
         if any(share is not None for share in shares.values()):
             words["shares"] = [round((share or 0.0) * 1e7) for share in shares.values()]
         return words
 
-    def _of_steps(self) -> dict[str, Any]:
+    def _of_steps(self) -> dict[str, object]:
         """What a pattern that goes by steps is told besides its flows."""
         kernel = self.point.pattern in KERNELS and self.point.pattern in SIZELESS
-        keys: dict[str, Any] = {} if kernel else {"bytes": self.point.sizes[0]}
+        keys: dict[str, object] = {} if kernel else {"bytes": self.point.sizes[0]}
         if self.values.sync == LOCAL:
             keys["local"] = True
         if self.point.share is not None and self.point.share.method is not None:

@@ -12,7 +12,7 @@ import json
 import os
 import subprocess
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -22,6 +22,7 @@ import numpy.typing as npt
 import yaml
 
 from ..base.errors import ConfigurationError, RunError
+from ..base.model import ScheduleShape
 from ..base.programs import find_engine
 
 _TIMEOUT_S = 60
@@ -36,16 +37,6 @@ SEND, RECEIVE, REDUCE, COPY, WORK = range(5)
 
 class PlanRefused(ConfigurationError):
     """The pattern can't be made of these ranks: the pattern's own sentence."""
-
-
-@dataclass(frozen=True)
-class ScheduleShape:
-    """What one repetition of each phase is, of a plan that goes by steps."""
-
-    steps: int  # of the rank with most
-    messages: int  # that all ranks send in all phases
-    payload_bytes: int  # of them
-    iterations: int | None  # of the whole benchmark; None: it is no application kernel
 
 
 @dataclass(frozen=True)
@@ -77,7 +68,7 @@ class PlanRequest:
     seed: int
 
     @classmethod
-    def of(cls, ranks: int, pattern: dict[str, Any], seed: int) -> PlanRequest:
+    def of(cls, ranks: int, pattern: Mapping[str, object], seed: int) -> PlanRequest:
         """From a pattern's mapping."""
         return cls(ranks, json.dumps(pattern, sort_keys=True), seed)
 
@@ -85,7 +76,7 @@ class PlanRequest:
         self, phases: Sequence[int] | None, totals_only: bool = False, numbers: str = ""
     ) -> str:
         """The request as the engine reads it; `numbers`: packed or ops, instead of records."""
-        plan: dict[str, Any] = {
+        plan: dict[str, object] = {
             "ranks": self.ranks,
             "pattern": json.loads(self.pattern),
             "seed": self.seed,

@@ -23,6 +23,7 @@ from .listing_json import (
     OF_CLASS,
     SUITE_KEYS,
     ListedPlan,
+    ListedTest,
     ListingOptions,
     notes,
     phases_shown,
@@ -78,17 +79,17 @@ def _tests_table(run: Run) -> Table:
         table.add_column(column, justify="right")
     for test in tests_of(run):
         cells = (
-            str(test["test"]),
-            " ".join([test["pattern"], *_words(test["parameters"])]),
-            test["transport"],
-            " + ".join(test["networks"]),
-            _few(test["ranks"]),
+            str(test.test),
+            " ".join([test.pattern, *_words(test.parameters)]),
+            test.transport,
+            " + ".join(test.networks),
+            _few(test.ranks),
             _few(_sizes(test)),
-            _few(test["loads"]) or format.UNKNOWN,
+            _few(test.loads) or format.UNKNOWN,
             _repeats(test),
-            str(test["trials"]),
-            str(test["phases"]),
-            timing.human(test["expected_s"]),
+            str(test.trials),
+            str(test.phases),
+            timing.human(test.expected_s),
         )
         # As plain text: rich would take [left right] for its own markup.
         table.add_row(*map(Text, cells))
@@ -150,14 +151,14 @@ def _few(values: Sequence[Any], most: int = 7) -> str:
     return ", ".join(texts[:most]) + (f" … {texts[-1]}" if len(texts) > most else "")
 
 
-def _sizes(test: dict[str, Any]) -> list[str]:
+def _sizes(test: ListedTest) -> list[str]:
     """In words; an application kernel's are its class's, or its matrix's."""
-    parameters = test["parameters"]
+    parameters = test.parameters
     if "scatter" in parameters:
         spans = (value["sizes"] for value in parameters["scatter"])
         return unique(" to ".join(map(quantities.SIZE.text, span)) for span in spans)
-    if test["sizes"]:
-        return [_size(sizes, test["size_unit"]) for sizes in test["sizes"]]
+    if test.sizes:
+        return [_size(sizes, test.size_unit) for sizes in test.sizes]
     kinds = {"problem_class": "class", "matrix": "matrix"}
     return [f"{word} {value}" for key, word in kinds.items() for value in parameters.get(key, ())]
 
@@ -224,12 +225,11 @@ def _steps_words(trial: Trial) -> str:
     steps = trial.steps
     if steps is None:
         return ""
-    told = [format.of(steps[f"{what}s"] or 0, what) for what in ("step", "message")]
+    told = [format.of(steps.steps, "step"), format.of(steps.messages, "message")]
     together = ""
     if trial.pattern["name"] in OF_CLASS:
-        together = f", {format.decimal_size(steps['payload_bytes'] or 0)} together"
-    iterations = steps["iterations"]
-    in_all = f"; {format.of(iterations, 'iteration')} in total" if iterations else ""
+        together = f", {format.decimal_size(steps.payload_bytes)} together"
+    in_all = f"; {format.of(steps.iterations, 'iteration')} in total" if steps.iterations else ""
     where = " in all phases" if trial.phases > 1 else ""
     return f", {' and '.join(told)} of all ranks{where}{together}{in_all}"
 
@@ -263,8 +263,8 @@ def _arrow_text(src: int, dst: int, arrow: str, ranks: Sequence[Port], hops: Hop
     return f"{ranks[src].name}{arrow}{ranks[dst].name}{far}"
 
 
-def _repeats(test: dict[str, Any]) -> str:
-    if test["pattern"] == COMPOSITE:
+def _repeats(test: ListedTest) -> str:
+    if test.pattern == COMPOSITE:
         return "as HPCC"
-    least, most = test["repeat"], test["repeat_most"]
+    least, most = test.repeat, test.repeat_most
     return str(least) if least == most else f"{least} to {most}"

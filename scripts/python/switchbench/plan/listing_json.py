@@ -5,17 +5,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from itertools import groupby
-from typing import Any
+from typing import Any, TypeVar
 
 from ..base import quantities
 from ..base.model import WAITING, Part, Run, Trial
-from ..config.clauses import clauses_sha256, selected
+from ..config.clauses import Spec, clauses_sha256, selected
 from ..config.steps import COMPOSITE, KERNELS, SIZELESS
 from .engine import Phase, PlanRequest, plan_phases
 from .hops import Hops
 from .shares import MOST_FLOWS, oversubscribed
+
+T = TypeVar("T")
 
 PHASES_SHOWN = 12
 
@@ -50,6 +52,27 @@ class ListedPlan:
             plan_phases(PlanRequest.of(len(part.ranks), self.pattern, self.seed), numbers)
             for part in self.parts
         ]
+
+
+@dataclass(frozen=True)
+class ListedTest:
+    """A test, its axes collected from its trials."""
+
+    test: int
+    pattern: str
+    parameters: dict[str, list[Any]]  # every value that one has in some trial
+    transport: str
+    networks: list[str]
+    ranks: list[int]
+    sizes: list[list[int]]  # of an IMIX several in one
+    size_unit: str  # frame | message
+    loads: list[str]
+    repeat: int
+    repeat_most: int
+    trials: int
+    phases: int
+    flows: int
+    expected_s: float
 
 
 def plans_of(run: Run) -> list[ListedPlan]:
@@ -104,8 +127,8 @@ def phases_shown(plan: ListedPlan, choice: ListingOptions) -> list[int]:
     return list(numbers if choice.everything else numbers[:PHASES_SHOWN])
 
 
-def tests_of(run: Run) -> list[dict[str, Any]]:
-    """One entry for each test, its axes collected from its trials."""
+def tests_of(run: Run) -> list[ListedTest]:
+    """The run's tests in their order."""
     tests = []
     in_order = sorted(run.trials, key=lambda trial: trial.test)
     for number, group in groupby(in_order, key=lambda trial: trial.test):
@@ -114,25 +137,25 @@ def tests_of(run: Run) -> list[dict[str, Any]]:
         sure = [trial for trial in trials if not trial.optional]
         suite = COMPOSITE in first.parameters
         tests.append(
-            {
-                "test": number,
-                "pattern": COMPOSITE if suite else first.pattern["name"],
-                "parameters": _collected(trials, without=SUITE_KEYS),
-                "transport": first.transport,
-                "networks": [part.network for part in first.parts],
-                "ranks": unique(
+            ListedTest(
+                test=number,
+                pattern=COMPOSITE if suite else first.pattern["name"],
+                parameters=_collected(trials, without=SUITE_KEYS),
+                transport=first.transport,
+                networks=[part.network for part in first.parts],
+                ranks=unique(
                     trial.parameters.get("among", len(trial.parts[0].ranks)) for trial in trials
                 ),
-                "sizes": unique(size for trial in trials if (size := _size_of(trial)) is not None),
-                "size_unit": first.size_unit,
-                "loads": unique(load for trial in trials if (load := _load_of(trial)) is not None),
-                "repeat": first.repeats.least,
-                "repeat_most": first.repeats.most,
-                "trials": len(sure),
-                "phases": sum(trial.phases for trial in sure),
-                "flows": sum(trial.flows for trial in sure),
-                "expected_s": round(sum(trial.expected_s for trial in sure), 3),
-            }
+                sizes=unique(size for trial in trials if (size := _size_of(trial)) is not None),
+                size_unit=first.size_unit,
+                loads=unique(load for trial in trials if (load := _load_of(trial)) is not None),
+                repeat=first.repeats.least,
+                repeat_most=first.repeats.most,
+                trials=len(sure),
+                phases=sum(trial.phases for trial in sure),
+                flows=sum(trial.flows for trial in sure),
+                expected_s=round(sum(trial.expected_s for trial in sure), 3),
+            )
         )
     return tests
 
@@ -160,15 +183,15 @@ def _collected(trials: Iterable[Trial], without: Sequence[str]) -> dict[str, lis
     return found
 
 
-def unique(values: Iterable[Any]) -> list[Any]:
-    found: list[Any] = []
+def unique(values: Iterable[T]) -> list[T]:
+    found: list[T] = []
     for value in values:
         if value not in found:
             found.append(value)
     return found
 
 
-def as_json(run: Run, choice: ListingOptions) -> dict[str, Any]:
+def as_json(run: Run, choice: ListingOptions) -> dict[str, object]:
     """The whole plan as plain values (documented in `switchbench plan --help`)."""
     plans = plans_of(run)
     hops = Hops.of(run.site)
@@ -179,7 +202,7 @@ def as_json(run: Run, choice: ListingOptions) -> dict[str, Any]:
         "expected_s": round(run.expected_s, 3),
         "longest_s": round(run.longest_s, 3),
         "start_s": round(run.start_s, 3),
-        "tests": tests_of(run),
+        "tests": [asdict(test) for test in tests_of(run)],
         "trials": [_trial(trial, number[trial.id]) for trial in run.trials],
         "plans": [_plan(plan, choice, hops) for plan in plans],
         "configuration": run.effective,
@@ -192,12 +215,12 @@ def as_json(run: Run, choice: ListingOptions) -> dict[str, Any]:
     }
 
 
-def _clause(clause: dict[str, Any], run: Run) -> dict[str, Any]:
+def _clause(clause: Spec, run: Run) -> dict[str, object]:
     trials = [trial.id for trial in selected(clause["where"], run.trials)]
     return {"over": "run", **clause, "trials": trials}
 
 
-def _trial(trial: Trial, plan: int) -> dict[str, Any]:
+def _trial(trial: Trial, plan: int) -> dict[str, object]:
     return {
         "trial": trial.id,
         "test": trial.test,
@@ -206,12 +229,12 @@ def _trial(trial: Trial, plan: int) -> dict[str, Any]:
         "size": _size_of(trial),
         "load": _load_of(trial),
         "parameters": trial.parameters,
-        "steps": trial.steps,
+        "steps": None if trial.steps is None else asdict(trial.steps),
         "expected_s": round(trial.expected_s, 3),
     }
 
 
-def _plan(plan: ListedPlan, choice: ListingOptions, hops: Hops | None) -> dict[str, Any]:
+def _plan(plan: ListedPlan, choice: ListingOptions, hops: Hops | None) -> dict[str, object]:
     listing = plan.listing(phases_shown(plan, choice))
     longest = max(listing, key=len)
     return {
@@ -235,10 +258,10 @@ def _plan(plan: ListedPlan, choice: ListingOptions, hops: Hops | None) -> dict[s
     }
 
 
-def _named(phase: Phase, part: Part, hops: Hops | None) -> dict[str, Any]:
+def _named(phase: Phase, part: Part, hops: Hops | None) -> dict[str, object]:
     names = [port.name for port in part.ranks]
     hosts = [port.host for port in part.ranks]
-    named: dict[str, Any] = {
+    named: dict[str, object] = {
         "network": part.network,
         "flows": [
             [names[src], names[dst], "forward" if forwards else "generate"]

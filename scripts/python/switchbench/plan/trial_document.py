@@ -66,7 +66,7 @@ def trial_document(draft: Draft, identity: int, repeat: int) -> dict[str, Any]:
     return document
 
 
-def _probe_sizes(draft: Draft) -> dict[str, Any]:
+def _probe_sizes(draft: Draft) -> dict[str, object]:
     """Of a byte stream: on a slow line with many flows whole messages would take minutes."""
     if not draft.carrier.byte_stream or draft.by_steps or not draft.values.connectivity_check:
         return {}
@@ -76,11 +76,11 @@ def _probe_sizes(draft: Draft) -> dict[str, Any]:
     return {"connectivity_check_sizes": [first, *[min(_PROBE_BYTES, first)] * 2]}
 
 
-def _pingpong(draft: Draft) -> dict[str, Any]:
+def _pingpong(draft: Draft) -> dict[str, object]:
     """What a document says of messages there and back."""
     timeout_ns = round(NS * ROUNDS * draft.round_s(max(draft.point.sizes)) * _flows_a_port(draft))
     silence_ns = draft.values.drain_timeout
-    keys: dict[str, Any] = {
+    keys: dict[str, object] = {
         "drain_max_ns": max(draft.values.drain_max, silence_ns + timeout_ns),
         "pingpong": {"timeout_ns": silence_ns},
     }
@@ -88,18 +88,20 @@ def _pingpong(draft: Draft) -> dict[str, Any]:
     if scatter is None:
         return keys | {"window_ns": draft.window_ns()}
     least, most = scatter.sizes
-    keys["pingpong"] |= {
-        "count": scatter.count,
-        "min_size": least,
-        "max_size": most,
-        "partners": scatter.partners,
-        "samples": True,
-        "compute": scatter.compute,
+    return keys | {
+        "pingpong": {
+            "timeout_ns": silence_ns,
+            "count": scatter.count,
+            "min_size": least,
+            "max_size": most,
+            "partners": scatter.partners,
+            "samples": True,
+            "compute": scatter.compute,
+        }
     }
-    return keys
 
 
-def _schedule(draft: Draft) -> dict[str, Any]:
+def _schedule(draft: Draft) -> dict[str, object]:
     """What a document says of steps; whole batches are counted."""
     values = draft.values
     batch = values.batch or 1
@@ -127,9 +129,9 @@ def load_document(load: Load) -> dict[str, float]:
     return {"bps": load.bps} if load.bps is not None else {"fps": load.fps or 0.0}
 
 
-def latency_document(latency: LatencyOptions) -> dict[str, Any]:
+def latency_document(latency: LatencyOptions) -> dict[str, object]:
     """What is measured beside the load, as the `trial` document has it."""
-    document: dict[str, Any] = {"stamps": latency.one_way != "off"}
+    document: dict[str, object] = {"stamps": latency.one_way != "off"}
     if latency.probes != "auto":
         document["probe_fps"] = latency.probes
     return document

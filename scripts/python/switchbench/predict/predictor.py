@@ -231,7 +231,7 @@ def _messages(trial: Trial, part: Part) -> int:
     """Of one repetition by steps in one network; of a part as large as the first the trial says it
     itself."""
     if trial.steps is not None and len(part.ranks) == len(trial.parts[0].ranks):
-        return trial.steps["messages"] or 0
+        return trial.steps.messages
     share = plan_size(_request(trial, part)).share
     return 0 if share is None else share.messages
 

@@ -196,7 +196,7 @@ def _times(rows: Sequence[PredictedRow]) -> Iterator[Entry]:
 
 def _size(trial: Trial) -> str | None:
     """Of a message; an application kernel has several of its own, and so has HPCC."""
-    if COMPOSITE in trial.parameters or (trial.steps and trial.steps["iterations"]):
+    if COMPOSITE in trial.parameters or (trial.steps and trial.steps.iterations):
         return None
     return binary(
         trial.document["transfer_bytes"] if trial.traffic == "transfer" else trial.sizes[0]
