@@ -137,6 +137,14 @@ def test_large_plans_are_summarised(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["plan", *site, "--phases", "0-999999999"])
     assert "'0-999999999' are more than 65536 phases: no plan has" in capsys.readouterr().err
+    assert main(["plan", *site, "--phases=-1"]) == 2
+    assert "--phases -1: the plans have phases 0 to 62" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("option", ["--pattern", "--load", "--transport", "--suite"])
+def test_an_empty_option_is_invalid(option: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["plan", "--site", "one-switch", option, ""]) == 2
+    assert f"{option} : " in capsys.readouterr().err
 
 
 def test_json_holds_everything(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -158,6 +158,7 @@ def test_what_was_understood_is_the_same_suite_again(tmp_path: Path) -> None:
     [
         ("suite: rfc2544\nsubtests: [throughputs]\n", "rfc2544 has no"),
         ("suite: rfc2544\nsubtests: []\n", "is an empty list"),
+        ("suite: rfc2544\nsubtests: [latency, latency]\n", 'duplicate value "latency"'),
         (
             "suite: rfc2544\nsubtests: [recovery]\ntransport: udp\n",
             "recovery of RFC 2544 needs raw frames, which udp does not send: use dpdk",
@@ -389,7 +390,7 @@ def test_recovery_is_from_the_fall_of_the_load_to_the_last_lost_frame(
             return found
         assert trial.load.percent == pytest.approx(1.1 * 61.3, rel=0.01)
         assert trial.window_s == asked.trial_s + asked.recovery_s
-        fall = {"falls_to": 50.0, "falls_after_ns": asked.trial_s * 1e9}
+        fall = {"falls_to": 50.0, "falls_after_ns": round(asked.trial_s * 1e9)}
         assert trial.document["dpdk"].items() >= fall.items()
         after_s = frame_s / (0.5 * (trial.load.percent or 0.0) / 100)
         return replace(found, last_gap_s=asked.trial_s + seconds + after_s)
@@ -537,6 +538,28 @@ def test_a_burst_that_was_lost_for_once_decides_nothing(tmp_path: Path) -> None:
 
 
 @needs_engine
+def test_a_later_search_asks_for_lengths_below_what_failed(tmp_path: Path) -> None:
+    """A device that loses frames of its first bursts alone: no max is mixed into the mean."""
+    text = FOUR + "suite: rfc2544\nframe_size: 1518\nsubtests: [back-to-back]\n"
+    run = compile_text(tmp_path, text + "suite_parameters: {burst_repeats: 3}\n")
+    most = round(0.2 * 20e6 / (8 * 1538))
+
+    def measure(trial: Trial) -> TrialFacts:
+        lost = int(trial.document["burst"]["frames"] > 100 and trial.id < 12)
+        return TrialFacts(offered=10, lost=lost, tester_limited=False)
+
+    asked = []
+    course = SuiteCourse(run)
+    while course.trial is not None:
+        asked.append(course.trial.document["burst"]["frames"])
+        course.answer(measure(course.trial))
+    (row,) = rows(course, "back-to-back")
+    assert row["searches"] == 3
+    assert row["back_to_back_max"] < most
+    assert asked.count(most) == 2
+
+
+@needs_engine
 def test_rfc8239_recovers_the_buffer_in_bytes(tmp_path: Path) -> None:
     text = FOUR + "suite: rfc8239\nframe_size: 1518\nsubtests: [buffer-many-to-one, microburst]\n"
     run = compile_text(tmp_path, text + "suite_parameters: {burst_s: 20}\n")
@@ -595,10 +618,15 @@ def test_a_late_sender_makes_no_buffer_larger(tmp_path: Path) -> None:
     run = compile_text(tmp_path, text + "suite_parameters: {burst_s: 300}\n")
 
     def late(trial: Trial) -> TrialFacts:
-        return two_loads(45 if trial.id % 3 else 42)(trial)
+        frames = 3 if trial.id % 3 else 0
+        return replace(two_loads(42 + frames)(trial), late_frames=frames)
 
     (row,) = rows(measured(run, late), "buffer-efficiency")
     assert row["efficiency_buffer_frames"] == pytest.approx(42, abs=1)
+    always = measured(run, lambda trial: replace(two_loads(45)(trial), late_frames=2))
+    (row,) = rows(always, "buffer-efficiency")
+    assert (row["complete"], row.get("efficiency_buffer_frames")) == (False, None)
+    assert row["outcome"].startswith("The tester, not the device, was the limit")
 
 
 def test_the_iterations_of_rfc8239s_buffers() -> None:

@@ -79,6 +79,16 @@ static void gaps_are_as_asked_for(void **state)
     end((uint64_t)3 * FRAMES);
 }
 
+static void expect_late_frames(double frames)
+{
+    struct flow_metric metric;
+    struct lane_flow flow = pair.lanes[0]->request.sends[0];
+
+    assert_int_equal(transport_dpdk.flow_metrics(pair.lanes[0], &flow, &metric, 1), 1);
+    assert_string_equal(metric.name, "late_frames");
+    assert_true(metric.value == frames);
+}
+
 /* The core is taken away for most of a burst, and then between two. */
 static void a_late_sender_gives_nothing_up(void **state)
 {
@@ -87,7 +97,9 @@ static void a_late_sender_gives_nothing_up(void **state)
 
     begin(2, CLOCK_NEVER);
     poll_until(START_NS, START_NS + 20 * FRAME_NS);
+    expect_late_frames(0);
     assert_int_equal(poll_until(back_ns, back_ns + (int64_t)FRAMES * FRAME_NS), FRAMES);
+    expect_late_frames(FRAMES - 50 - 20);
     poll_until(late_ns, late_ns + GAP_NS);
     end((uint64_t)2 * FRAMES);
 }

@@ -452,8 +452,10 @@ unsigned lane_flow_metrics(struct lane *base, const struct lane_flow *flow, stru
 {
     const struct dpdk_lane *lane = (const struct dpdk_lane *)base;
 
-    return lane->messages != NULL ? messages_flow_metrics(lane, flow, out, room)
-                                  : receiver_flow_metrics(lane, flow, out, room);
+    if (lane->messages != NULL)
+        return messages_flow_metrics(lane, flow, out, room);
+    return flow->src == base->request.rank ? sender_flow_metrics(lane, flow, out, room)
+                                           : receiver_flow_metrics(lane, flow, out, room);
 }
 
 bool lane_latency(struct lane *base, const struct lane_flow *flow, enum latency_kind kind,

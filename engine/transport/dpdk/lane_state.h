@@ -71,6 +71,7 @@ struct sender {
     uint64_t left;        /* frames yet to be sent, all streams; UINT64_MAX: until the stop ... */
     uint64_t burst;       /* ... and of each burst; 0: there are none */
     uint64_t bursts_left; /* behind the present one; UINT64_MAX: until the stop */
+    uint64_t late_frames; /* of a burst: the most that were due at once beside the first */
     uint32_t count;       /* streams */
     struct sender_turn next;
     uint32_t cost; /* mean of a frame */

@@ -19,6 +19,8 @@
 #include <rte_lcore.h>
 #include <rte_mempool.h>
 
+#define ON_TIME_NS 10000 /* what a round of polls may take */
+
 enum variant { ONE, MANY, LONG, ADDRESSED, MIXED };
 
 /* Buffers of our pools have no private part and keep their headroom. */
@@ -277,10 +279,26 @@ static int64_t send_falling(struct dpdk_lane *lane, int64_t now_ns)
     return pace_wake(&lane->sender.pace, lane->sender.cost);
 }
 
+/* Notes how many frames of a burst were due at once where a poll came late. */
+static int64_t send_burst(struct dpdk_lane *lane, int64_t now_ns)
+{
+    struct sender *sender = &lane->sender;
+
+    if (sender->left > 0 && now_ns > sender->pace.next_ns + ON_TIME_NS) {
+        uint64_t due = RTE_MIN(pace_due(&sender->pace, now_ns, sender->cost), sender->left);
+
+        if (due > 0)
+            sender->late_frames = RTE_MAX(sender->late_frames, due - 1);
+    }
+    return variants[choose(lane)].send(lane, now_ns);
+}
+
 int64_t (*sender_variant(const struct dpdk_lane *lane))(struct dpdk_lane *, int64_t)
 {
     const struct phase *phase = lane->lane.request.phase;
 
+    if (phase->traffic == TRAFFIC_BURST)
+        return send_burst;
     if (phase->traffic == TRAFFIC_STREAM && dpdk_options(phase)->falls_to > 0)
         return send_falling;
     return variants[choose(lane)].send;
@@ -354,6 +372,17 @@ void sender_account(struct dpdk_lane *lane)
     for (uint32_t i = 0; i < lane->sender.count; i++)
         account_stream(lane, &lane->sender.streams[i]);
     copy_to_all(lane);
+}
+
+unsigned sender_flow_metrics(const struct dpdk_lane *lane, const struct lane_flow *flow,
+                             struct flow_metric *out, unsigned room)
+{
+    const struct lane_request *request = &lane->lane.request;
+
+    if (flow->src != request->rank || request->phase->traffic != TRAFFIC_BURST || room == 0)
+        return 0;
+    out[0] = (struct flow_metric){"late_frames", (double)lane->sender.late_frames};
+    return 1;
 }
 
 bool sender_next_burst(struct dpdk_lane *lane, int64_t now_ns)

@@ -18,6 +18,10 @@ void sender_account(struct dpdk_lane *lane);
 bool sender_next_burst(struct dpdk_lane *lane, int64_t now_ns);
 /* Whether a burst goes on behind the stop until it is whole; not where the stop was moved. */
 bool sender_ends_burst(const struct dpdk_lane *lane);
+/* Of bursts: the most frames that were due at once, beside the one whose turn it was. As
+ * transport.h's flow_metrics. */
+unsigned sender_flow_metrics(const struct dpdk_lane *lane, const struct lane_flow *flow,
+                             struct flow_metric *out, unsigned room);
 /* Accounts what the load asked for until `end_ns` and was not sent. */
 void sender_intended(struct dpdk_lane *lane, int64_t end_ns);
 

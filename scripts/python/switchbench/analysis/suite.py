@@ -8,6 +8,7 @@ recorded: it follows from the trials of a results directory, as all else does.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from ..base.model import Run, Trial
@@ -61,6 +62,8 @@ class Measurement:
         assert self.search is not None
         assert self.search.trial is not None
         proposed = self.search.trial
+        if facts.lost == 0 and facts.late_frames > self.subtest.late_frames_max:
+            facts = replace(facts, tester_limited=True)
         if not facts.tester_limited:
             self._trials.append((proposed, facts))
         self.search.answer(trial_loss(proposed.duration_s, facts, self.subtest.bad(facts)))

@@ -35,6 +35,7 @@ def trial_facts(results: Iterable[PhaseResult]) -> TrialFacts:
         delivered_fps=m.total([m.total(_fps(result.flows.destination)) for result in every]),
         latency_us=_latency(entries),
         ports=_ports(every),
+        late_frames=max(_late_frames(result.flows.source) for result in every),
         last_gap_s=_last_gap_s(every),
         duration_s=max(entry["window_s"] or 0.0 for entry in entries),
     )
@@ -52,6 +53,11 @@ def trial_loss(intended_s: float, facts: TrialFacts, bad: int) -> TrialLoss:
 def _fps(end: Ends) -> Floats:
     """Frames/s of one end of each flow in its window."""
     return m.per_second(end.floats("window_frames"), end.floats("window_ns"))
+
+
+def _late_frames(end: Ends) -> int:
+    """Of the sender that was late by the most."""
+    return int(m.or_zero(end.floats("late_frames")).max(initial=0))
 
 
 def _ports(results: Iterable[PhaseResult]) -> dict[str, PortFacts]:

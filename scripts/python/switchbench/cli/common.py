@@ -101,7 +101,7 @@ def _options(args: argparse.Namespace) -> Iterator[tuple[str, str, Any]]:
         port = {"network": "net", "iface": given["--iface"]}
         site = {"launch": "ssh", "hosts": given["--hosts"], "ports": {"e0": port}}
         yield f"--hosts {given['--hosts']}", "site", site
-    if given["--transport"]:
+    if given["--transport"] is not None:
         names = given["--transport"].split(",")
         yield f"--transport {given['--transport']}", "transports", names
     for name, key in (
@@ -110,7 +110,7 @@ def _options(args: argparse.Namespace) -> Iterator[tuple[str, str, Any]]:
         ("--load", "load"),
         ("--duration", "window"),
     ):
-        if given[name]:
+        if given[name] is not None:
             yield f"{name} {given[name]}", key, given[name]
 
 

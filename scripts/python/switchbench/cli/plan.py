@@ -86,7 +86,7 @@ def main(args: argparse.Namespace) -> int:
 def _refuse_phases(asked: Sequence[int], run: Run) -> None:
     """Refuses phases that no plan of the run has."""
     phases = max(trial.phases for trial in run.trials)
-    beyond = [number for number in asked if number >= phases]
+    beyond = [number for number in asked if not 0 <= number < phases]
     if beyond:
         raise ConfigurationError(
             f"--phases {RangeSet.fromlist(map(str, beyond))}: the plans have phases 0 to "

@@ -77,6 +77,8 @@ def subtest_names(document: Document, model: Configuration) -> list[str]:
         raise document.problem(("subtests",), "is an empty list: without it, all subtests run")
     for number, name in enumerate(model.subtests):
         _known(document, ("subtests", number), suite, name)
+        if name in model.subtests[:number]:
+            raise document.problem(("subtests", number), f"duplicate value {shown(name)}")
         if suite.subtest(name).resets and model.device_reset is None:
             raise document.problem(
                 ("subtests", number),

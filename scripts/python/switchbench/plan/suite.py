@@ -181,7 +181,7 @@ def _of_size(planned: Trial, proposed: ProposedTrial, identity: int) -> Trial:
 
 def _falling(trial: Trial, parameters: SuiteParameters) -> Trial:
     """The load falls to half within the trial (RFC 2544, 26.5)."""
-    fall = {"falls_to": 50.0, "falls_after_ns": parameters.trial_s * NS}
+    fall = {"falls_to": 50.0, "falls_after_ns": round(parameters.trial_s * NS)}
     options = trial.document.get(trial.transport, {}) | fall
     return replace(trial, document=trial.document | {trial.transport: options})
 

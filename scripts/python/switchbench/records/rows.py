@@ -37,7 +37,7 @@ MEASURES = (
     "retransmitted_segments", "mss_bytes", "out_of_order_segments", "receive_buffer_bytes",
     "depth", "signal_every", "inline_bytes", "path_mtu_bytes", "gid_index", "queue_pairs",
     "reused_queue_pairs", "queue_pair_bytes", "setup_us", "credit_waits",
-    "numbers", "gap_ns", "learning_late",
+    "numbers", "gap_ns", "learning_late", "late_frames",
 )  # fmt: skip
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from ...base.model import Load
 from ..counts import CountResult, address_search
-from .declaration import Earlier, Method, Rows, SubtestTrials, SuitePoint
+from .declaration import Earlier, Method, Rows, SubtestTrials, SuiteParameters, SuitePoint
 from .methods import RateResult, RateSearch
 
 ADDRESS_LOAD_PERCENT = 10.0  # of the frames that look for learned addresses
@@ -23,12 +23,16 @@ def search_addresses(point: SuitePoint, _earlier: Earlier) -> Method | str:
     test_fps = point.fps(ADDRESS_LOAD_PERCENT) or rate
     trial_s = most / rate + most / test_fps
     if trial_s > asked.ageing_s:
-        return (
-            f"Not measured: the device forgets an address after ageing_s, {asked.ageing_s:g} s, "
-            f"and a trial of {most} addresses takes {trial_s:.0f} s: lower addresses_max, or raise "
-            "learning_fps."
-        )
+        return _forgets(asked, f"a trial of {most} addresses takes", trial_s, "addresses_max",
+                        "learning_fps")  # fmt: skip
     return address_search(most, rate)
+
+
+def _forgets(asked: SuiteParameters, what: str, takes_s: float, lower: str, higher: str) -> str:
+    return (
+        f"Not measured: the device forgets an address after ageing_s, {asked.ageing_s:g} s, and "
+        f"{what} {takes_s:.0f} s: lower {lower}, or raise {higher}."
+    )
 
 
 def search_learning_rate(point: SuitePoint, _earlier: Earlier) -> Method | str:
@@ -37,11 +41,8 @@ def search_learning_rate(point: SuitePoint, _earlier: Earlier) -> Method | str:
     events = int(asked.learning_addresses)
     slowest = asked.learning_fps_max / LEARNING_RANGE
     if events / slowest > asked.ageing_s:
-        return (
-            f"Not measured: the device forgets an address after ageing_s, {asked.ageing_s:g} s, "
-            f"and {events} addresses at {slowest:g} frames/s take {events / slowest:.0f} s: lower "
-            "learning_addresses, or raise learning_fps_max."
-        )
+        return _forgets(asked, f"{events} addresses at {slowest:g} frames/s take", events / slowest,
+                        "learning_addresses", "learning_fps_max")  # fmt: skip
     return RateSearch(
         events, slowest, asked.learning_fps_max, asked.learning_width, "learning frames/s"
     )

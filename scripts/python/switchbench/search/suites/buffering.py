@@ -4,12 +4,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from ...base.measures import LESS, NEITHER
 from ..loads import LoadRange
-from ..trials import ProposedTrial, TrialLoss
 from . import flows
 from .bursts import RepeatedBursts, burst_row, largest_burst
 from .declaration import (
@@ -27,7 +26,7 @@ LINE_RATE_PERCENT = 99.98
 OVERSUBSCRIPTION_PERCENT = 1.0  # recommended
 SHARE = OVERSUBSCRIPTION_PERCENT / LINE_RATE_PERCENT
 UNIT = "extra frames"
-CONFIRMATIONS = 2
+LATE_FRAMES_MAX = 1  # a sender at line rate cannot catch up: the buffer drains meanwhile
 
 ITERATIONS = Value(
     "iterations", "iterations", "", "Of the same test", "count", NEITHER, of_setting=True
@@ -77,22 +76,6 @@ def line_frames(extra: float) -> int:
     return round(extra / SHARE)
 
 
-class ExtraFrames(RepeatedBursts):
-    """A method for `Search`: the most extra frames that the buffer holds, exact to one.
-
-    A sender at 99.98 % that was late cannot catch up, and the buffer drains meanwhile: frames are
-    never lost by that, but a number that is too large can hold for once. So one that holds is
-    tried again, and one that loses frames is not.
-    """
-
-    def _holds(self, frames: int) -> Generator[ProposedTrial, TrialLoss, bool]:
-        for _ in range(1 + CONFIRMATIONS):
-            result = yield ProposedTrial(frames, frames * self._seconds_each)
-            if result.lost > 0:
-                return False
-        return True
-
-
 def extra_range(point: SuitePoint) -> LoadRange:
     """Of the extra frames that are tried."""
     return LoadRange(1, largest_burst(point, OVERSUBSCRIPTION_PERCENT), UNIT)
@@ -102,7 +85,8 @@ def search_extra(point: SuitePoint, _earlier: Earlier) -> Method:
     """The searches of one procedure."""
     rate = point.fps(OVERSUBSCRIPTION_PERCENT) or 1e6
     repeats = int(point.parameters.burst_repeats)
-    return ExtraFrames(round(extra_range(point).max), repeats, 1.0 / rate, UNIT)
+    most = round(extra_range(point).max)
+    return RepeatedBursts(most, repeats, 1.0 / rate, UNIT, verifications=0)
 
 
 def held_frames(extra: float) -> float:

@@ -29,12 +29,20 @@ class BurstResult:
 class RepeatedBursts:
     """A method for `Search`: binary searches of a burst's length, exact to one frame.
 
-    RFC 9004, 6.2 (TST 009's binary search with loss verification). The max comes first: a device
-    that holds it has no limit here, and is not asked again.
+    RFC 9004, 6.2 (TST 009's binary search with loss verification). The max comes first, once: a
+    device that holds it has no limit here, and of one that fails it each search is below it.
     """
 
-    def __init__(self, largest: int, repeats: int, seconds_each: float, unit: str = UNIT) -> None:
+    def __init__(
+        self,
+        largest: int,
+        repeats: int,
+        seconds_each: float,
+        unit: str = UNIT,
+        verifications: int = VERIFICATIONS,
+    ) -> None:
         self.unit = unit
+        self._verifications = verifications
         self._largest = largest
         self._repeats = repeats
         self._seconds_each = seconds_each
@@ -43,11 +51,11 @@ class RepeatedBursts:
 
     def steps(self) -> Steps:
         """One search after the other."""
+        if (yield from self._holds(self._largest)):
+            self._longest.append(self._largest)
+            self._end = NoLossAtMax(self._largest, self.unit)
+            return
         for _ in range(self._repeats):
-            if (yield from self._holds(self._largest)):
-                self._longest.append(self._largest)
-                self._end = NoLossAtMax(self._largest, self.unit)
-                return
             holds, fails = 0, self._largest
             while fails - holds > 1:
                 middle = (holds + fails) // 2
@@ -62,8 +70,8 @@ class RepeatedBursts:
         self._end = Reached()
 
     def _holds(self, frames: int) -> Generator[ProposedTrial, TrialLoss, bool]:
-        """A length that loses frames is tried once more (TST 009's loss verification)."""
-        for _ in range(1 + VERIFICATIONS):
+        """A length that loses frames is tried again (TST 009's loss verification)."""
+        for _ in range(1 + self._verifications):
             result = yield ProposedTrial(frames, frames * self._seconds_each)
             if result.lost == 0:
                 return True

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import inf
 from typing import Any
 
 from ...base.measures import MORE, NUMBER
@@ -40,6 +41,7 @@ class SuiteParameters:
     loss_step_percent: float = 10.0  # RFC 2544, 26.3
     repeats: float = 3  # of subtests without a number of their own
     burst_s: float = 2.0  # the longest burst that is tried; RFC 9004: 30
+    microburst_s: float = 2.0  # the same of RFC 8239, 4
     burst_repeats: float = 50  # RFC 2544, 26.4
     reset_s: float = 60.0  # of a trial in which the device is reset
     recovery_s: float = 60.0  # at half of the overload, RFC 2544, 26.5
@@ -115,6 +117,7 @@ class TrialFacts:
     delivered_fps: float | None = None
     latency_us: Mapping[str, float | None] = field(default_factory=dict)  # one way: min, mean, ...
     ports: Mapping[str, PortFacts] = field(default_factory=dict)
+    late_frames: int = 0  # of a burst, due at once: the sender was late by so many
     last_gap_s: float | None = None  # of a load that falls: when the frame behind it was sent
     duration_s: float = 0.0
 
@@ -185,6 +188,7 @@ class Subtest:
     bad: Callable[[TrialFacts], int] = lambda facts: facts.lost  # frames that fail a trial
     burst_percent: Callable[[SuitePoint], float] = lambda point: 100.0  # load of bursts
     burst_frames: Callable[[float], int] = round  # of a port that has the whole load, by the value
+    late_frames_max: float = inf  # that a late sender of a burst without loss may have due
     range: Callable[[SuitePoint], LoadRange] = lambda setting: setting.loads  # of those values
     needs: tuple[str, ...] = ()  # subtests whose results it starts from
     keys: Mapping[str, Any] = field(default_factory=dict)  # of the configuration, that it sets
