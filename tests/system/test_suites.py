@@ -187,3 +187,17 @@ def test_blocking_and_backpressure_of_rfc2889(tmp_path: Path, blocks: bool) -> N
     assert done.status == 0, done.errors
     (row,) = rows(done, "congestion-control")
     assert (row["head_of_line_blocking"], row["backpressure"]) == (blocks, not blocks)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("blocks", [False, True])
+def test_blocking_is_seen_with_the_load_split_over_four_ports(tmp_path: Path, blocks: bool) -> None:
+    """RFC 8239, 5.2, procedure 2: only a switch that queues at its inputs blocks."""
+    where = site(queueing="input" if blocks else "output") | {"nodes": 8, "rate": "10M"}
+    test = {"subtest": "head-of-line", "variant": "all groups, port 1 first"}
+    conf = {"suite": "rfc8239", "frame_size": 1518}
+    done = runs.run(tmp_path, conf | {"site": where, "tests": [test]})
+    assert done.status == 0, done.errors
+    (row,) = rows(done, "head-of-line")
+    assert row["blocking"] == blocks
+    assert (row["blocked_loss"] > 1) == blocks
