@@ -26,7 +26,7 @@ LINE_RATE_PERCENT = 99.98
 OVERSUBSCRIPTION_PERCENT = 1.0  # recommended
 SHARE = OVERSUBSCRIPTION_PERCENT / LINE_RATE_PERCENT
 UNIT = "extra frames"
-LATE_FRAMES_MAX = 1  # a sender at line rate cannot catch up: the buffer drains meanwhile
+LATE_FRAMES_MAX = 1  # of a sender: results are exact to one frame
 
 ITERATIONS = Value(
     "iterations", "iterations", "", "Of the same test", "count", NEITHER, of_setting=True

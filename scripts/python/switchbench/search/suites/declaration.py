@@ -188,7 +188,7 @@ class Subtest:
     bad: Callable[[TrialFacts], int] = lambda facts: facts.lost  # frames that fail a trial
     burst_percent: Callable[[SuitePoint], float] = lambda point: 100.0  # load of bursts
     burst_frames: Callable[[float], int] = round  # of a port that has the whole load, by the value
-    late_frames_max: float = inf  # that a late sender of a burst without loss may have due
+    late_frames_max: float = inf  # by which a burst's sender may be late
     range: Callable[[SuitePoint], LoadRange] = lambda setting: setting.loads  # of those values
     needs: tuple[str, ...] = ()  # subtests whose results it starts from
     keys: Mapping[str, Any] = field(default_factory=dict)  # of the configuration, that it sets
