@@ -271,7 +271,7 @@ def qemus_of(pid: int) -> list[str]:
 
 
 def keeper_of(pid: int) -> int:
-    (line,) = (line for line in vmkit.traces(pid) if "guests.keeper" in line)
+    (line,) = (line for line in vmkit.traces(pid) if "vm.keeper" in line)
     return int(line.partition(":")[0])
 
 
