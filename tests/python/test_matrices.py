@@ -159,6 +159,11 @@ def test_one_sender_of_an_incast_has_its_part(tmp_path: Path) -> None:
     assert 100.98 * parts[0] == pytest.approx((99.98 + 1) / 7)
 
 
+def test_a_port_that_does_not_send_in_the_first_phase_has_its_part(tmp_path: Path) -> None:
+    pattern = pattern_of(tmp_path, "{pattern: incast, load_of: receivers, rotate: true}")
+    assert port_parts(pattern, 8, 1) == pytest.approx([1 / 7] * 8)
+
+
 @given(
     flows=st.dictionaries(
         st.tuples(st.integers(0, 7), st.integers(0, 7)).filter(lambda ends: ends[0] != ends[1]),

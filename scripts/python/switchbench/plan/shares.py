@@ -55,12 +55,14 @@ def flow_parts(pattern: dict[str, Any], flows: Flows) -> Parts:
 
 
 def port_parts(pattern: dict[str, Any], ranks: int, seed: int) -> Parts:
-    """The part of the load that each rank sends; of a rank that sends nothing 0."""
+    """The largest part of the load that each rank sends in a phase; of one that never sends 0."""
     if not divided(pattern):
         return np.ones(ranks)
-    _, flows = next(plan_flows(PlanRequest.of(ranks, pattern, seed), [0]))
-    sent = np.bincount(flows[:, 0], weights=flow_parts(pattern, flows), minlength=ranks)
-    return sent.astype(np.float64)
+    largest = np.zeros(ranks)
+    for _, flows in plan_flows(PlanRequest.of(ranks, pattern, seed)):
+        sent = np.bincount(flows[:, 0], weights=flow_parts(pattern, flows), minlength=ranks)
+        largest = np.maximum(largest, sent)
+    return largest
 
 
 def oversubscribed(trial: Trial, part: Part, load: Load) -> Iterator[Oversubscribed]:
