@@ -650,6 +650,7 @@ def test_the_percentage_of_variation_is_between_iterations() -> None:
     assert variation_percent([100.0, 110.0, 99.0]) == pytest.approx(10.0)
     assert variation_percent([5.0]) is None
     assert variation_percent([0.0, 0.0]) is None
+    assert variation_percent([0.0, 5.0, 5.0]) is None  # and not 0: of nothing there is no percent
 
 
 # --- congestion ----------------------------------------------------------------------------------

@@ -34,8 +34,11 @@ ITERATIONS = Value(
 
 
 def variation_percent(values: Sequence[float]) -> float | None:
-    """The percentage of variation (3.3): the largest change from one iteration to the next."""
-    pairs = [(before, now) for before, now in pairwise(values) if before]
+    """The percentage of variation (3.3): the largest change from one iteration to the next; None
+    where one of them began from 0."""
+    pairs = list(pairwise(values))
+    if not all(before for before, _ in pairs):
+        return None
     return max((abs(now - before) / before * 100 for before, now in pairs), default=None)
 
 
@@ -43,7 +46,7 @@ def variation(key: str) -> Value:
     """The column of it."""
     return Value(
         key, "variation", "%", "The largest change from one iteration to the next; none: there was "
-        "only one", better=LESS,
+        "only one, or one of them was 0", better=LESS,
     )  # fmt: skip
 
 
