@@ -15,6 +15,7 @@ import yaml
 
 from schemas import validate_summary
 from switchbench.analysis import remake
+from switchbench.analysis.data import Measured
 from switchbench.analysis.summary import NOT_ENDED
 from switchbench.base.errors import ConfigurationError, RunError
 from switchbench.base.model import Run
@@ -227,6 +228,9 @@ def test_table_again_makes_the_summary_of_a_killed_run(
     shown = capsys.readouterr().out
     assert "pairs" in shown  # what was measured
     assert NOT_ENDED in " ".join(shown.split())
+    shown = Measured.load(out).summary["errors"]
+    assert NOT_ENDED in shown
+    assert remake.KILLED not in shown
     assert stage.summary()["trials"] == []  # as it was: it may not have ended
     args.again = True
     assert table.main(args) == 3
