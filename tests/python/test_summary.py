@@ -210,6 +210,8 @@ def test_offered_below_intended_names_the_host() -> None:
     assert limit["port"] == "node1:e0"
     assert limit["shortfall_percent"] == pytest.approx(100 * 200 / 8200)
     assert limit["reason"] == "offered 2.4 % less than intended"
+    records[6] |= {"pause": 3}  # the network held it back
+    assert summarise(records, make_run(site, make_trial(site)))["trials"][0]["tester_limited"] == []
 
 
 def test_a_late_start_names_the_host() -> None:

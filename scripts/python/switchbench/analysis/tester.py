@@ -68,14 +68,20 @@ def host_limits(
     flows: PhaseFlows, ports: Rows, nodes: Rows, short_share: float, window_s: float | None
 ) -> list[HostLimit]:
     """Ports whose hosts could not offer what was intended, dropped frames themselves, began late,
-    or were away at an end of the window. `window_s`: the agreed one; None: ends need not be met."""
+    or were away at an end of the window. `window_s`: the agreed one; None: ends need not be met.
+
+    A port that received PAUSE frames offered less because the network told it to.
+    """
     short, late, off = _short(flows, short_share), _late(ports, nodes), _windows(flows, window_s)
-    counts = zip(ports.texts("port"), m.observed(m.host_drops(ports)), strict=True)
+    names = ports.texts("port")
+    for name, frames in zip(names, m.or_zero(ports.floats("pause")), strict=True):
+        if frames:
+            short.pop(name, None)
+    counts = zip(names, m.observed(m.host_drops(ports)), strict=True)
     drops = {name: int(count) for name, count in counts if count}
-    names = sorted(short.keys() | drops.keys() | late.keys() | off.keys())
     return [
         HostLimit(name, short.get(name), drops.get(name), late.get(name), off.get(name))
-        for name in names
+        for name in sorted(short.keys() | drops.keys() | late.keys() | off.keys())
     ]
 
 
