@@ -3,9 +3,9 @@
 
 The quick tier has the gates, both compilers, unit tests and the transports' battery under
 sanitizers, tests/python, and the smokes of tests/system: meant for 12 minutes on two cores, 18
-where all is installed first. With --all come the other builds and the tests of each, how much of
-the C code they run, clang-tidy, how many small faults in analysis/ the tests notice, packages, what
-is marked slow or suited long, all of tests/system, and guests.
+where all is installed first. With --all come the other builds and the tests of each, those that
+are long in one of them, how much of the C code they run, clang-tidy, how many small faults in
+analysis/ the tests notice, packages, what is marked slow, all of tests/system, and guests.
 
 All stages run, whatever failed before, but for those whose build failed. Gates share the cores, and
 so do tests/python and what builds packages, and two parts of tests/system that wait more than they
@@ -52,6 +52,8 @@ PACKAGES = system_tests("bundle", "debian", "install")
 # ... and what looks at how runs start, fail and end, in two parts whose labs don't meet.
 HOSTS = system_tests("ssh", "push", "slurm", "doctor_hosts")
 FAULTS = system_tests("faults", "docs")
+# ... and the examples, each in a lab of its own: they have to run, at whatever rate.
+EXAMPLES = system_tests("conf")
 
 # What measures on shared cores is tried again when it failed: a machine that is away for a moment
 # spoils one try, a fault of ours all three. A test that needed another try is named at the end.
@@ -96,7 +98,7 @@ class Build:
     quick: bool = True  # built in the quick tier, too
     tested: bool = False  # there, its tests run as well
     targets: tuple[str, ...] = ()  # what is built; all when empty
-    long: bool = True  # with --all, its long tests run as well
+    long: bool = False  # with --all, its long tests run as well
     environment: dict[str, str] = field(default_factory=dict)  # of its tests
 
     @property
@@ -106,7 +108,7 @@ class Build:
 
 
 MATRIX = (
-    Build("gcc", "gcc"),
+    Build("gcc", "gcc", long=True),
     Build("clang", "clang"),
     Build("no-dpdk", "gcc", ("-Ddpdk=disabled",), quick=False),
     Build(
@@ -125,7 +127,6 @@ MATRIX = (
         slowness=2,
         quick=False,
         targets=("meson-test-prereq",),
-        long=False,
     ),
 )
 
@@ -254,17 +255,19 @@ def spoilt(log: Path) -> list[str]:
 
 
 def unit_tests(build: Build, long: bool) -> Outcome:
-    """What Meson calls tests: all of the build, those of the suite `long` only when asked for."""
+    """What Meson calls tests: all of the build, those of the suite `long` only when asked for, and
+    then the long variants of the others too."""
     log = build.folder / "meson-logs" / "testlog.json"
     command = ["meson", "test", "-C", str(build.folder), "--no-rebuild", "--print-errorlogs"]
     command += ["--timeout-multiplier", str(build.slowness)]
     if not long:
         command += ["--no-suite", "long"]
+    environment = build.environment | ({"SWITCHBENCH_LONG": "1"} if long else {})
     text: list[str] = []
     names: list[str] = []
     for _ in range(TRIES):
         log.unlink(missing_ok=True)
-        done = execute([*command, *names], build.environment)
+        done = execute([*command, *names], environment)
         if not log.exists():
             return Outcome("failed", "\n".join([*text, done.stdout]))
         if done.returncode:
@@ -450,8 +453,6 @@ def parse(arguments: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
 def main(arguments: Sequence[str]) -> int:
     """Run everything; 0 when all that ran passed."""
     options, for_pytest = parse(arguments)
-    if options.all:
-        os.environ["SWITCHBENCH_LONG"] = "1"
     before = traces()
     report = Report(options.only)
     report.together(gates())
@@ -530,10 +531,15 @@ def long_tests(report: Report, arguments: Sequence[str]) -> None:
         ),
         quiet=False,
     )
-    apart = (f"--ignore={name}" for name in (*PACKAGES, *HOSTS, *FAULTS))
+    apart = (f"--ignore={name}" for name in (*PACKAGES, *HOSTS, *FAULTS, *EXAMPLES))
     others = [*AGAIN, *apart, *arguments]
     report.in_turn(
         (
+            Stage(
+                f"{SYSTEM} examples",
+                partial(every, EXAMPLES, arguments=[*CORES, *AGAIN, *arguments]),
+                RELEASE,
+            ),
             Stage(SYSTEM, partial(every, [SYSTEM], arguments=others), RELEASE),
             Stage("tests/vm", partial(guest_tests, arguments), RELEASE),
         )

@@ -129,7 +129,6 @@ def test_every_stage_of_the_quick_tier_or_all(
         return stages.Outcome("passed")
 
     monkeypatch.setattr(stages.Report, "_run", run)
-    monkeypatch.setenv("SWITCHBENCH_LONG", "")
     assert stages.main(words) == 0
     quick = {"mypy", "build gcc", "build clang", "unit tests sanitized", "tests/python"}
     assert quick <= set(names)
@@ -240,8 +239,10 @@ def test_only_what_sends_is_tried_again(
     assert stages.spoilt(log) == again
 
 
-def unit_tests(stages: Any, monkeypatch: pytest.MonkeyPatch, folder: Path, fails: int) -> Any:
-    """The stage, Meson's test failing so often; and how often it ran."""
+def unit_tests(
+    stages: Any, monkeypatch: pytest.MonkeyPatch, folder: Path, fails: int, long: bool = False
+) -> Any:
+    """The stage, Meson's test failing so often; and its commands, each behind its environment."""
     build = stages.Build("fake", "gcc")
     monkeypatch.setattr(stages, "BUILDS", folder)
     log = build.folder / "meson-logs" / "testlog.json"
@@ -252,11 +253,20 @@ def unit_tests(stages: Any, monkeypatch: pytest.MonkeyPatch, folder: Path, fails
         result = "FAIL" if len(commands) < fails else "OK"
         test = {"name": "switchbench:transport / battery", "result": result}
         log.write_text(json.dumps(test | {"duration": 1.0}) + "\n")
-        commands.append(command)
+        commands.append([*(f"{k}={v}" for k, v in (environment or {}).items()), *command])
         return subprocess.CompletedProcess(command, int(result == "FAIL"), f"{result}\n")
 
     monkeypatch.setattr(stages, "execute", execute)
-    return stages.unit_tests(build, long=False), commands
+    return stages.unit_tests(build, long=long), commands
+
+
+@pytest.mark.parametrize("long", [False, True])
+def test_long_tests_are_run_where_they_are_asked_for(
+    stages: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, long: bool
+) -> None:
+    _, (command,) = unit_tests(stages, monkeypatch, tmp_path, 0, long)
+    assert ("SWITCHBENCH_LONG=1" in command, "--no-suite" in command) == (long, not long)
+    assert [build.name for build in stages.MATRIX if build.long] == ["gcc"]
 
 
 @pytest.mark.parametrize(("fails", "state", "tries"), [(0, "passed", 1), (1, "passed", 2)])
