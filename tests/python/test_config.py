@@ -134,6 +134,10 @@ REFUSED = {
         '4: tests.0.imix: genome: "z" has no size: letters are abcdefghi (RFC 6985), further ones '
         "stand under `custom`",
     ),
+    "a key of an IMIX": (
+        one_test("{pattern: chain, imix: {genome: aab, letters: 3}}"),
+        "4: tests.0.imix: unknown key letters; valid keys are genome or custom",
+    ),
     "1 rank": (
         one_test("{pattern: chain, ranks: [1]}"),
         "4: tests.0.ranks.0: 1 is invalid: the number of ranks is 2 to 65536",

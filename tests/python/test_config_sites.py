@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -246,6 +247,15 @@ def test_shared_ports_have_a_slower_heartbeat_timeout(tmp_path: Path) -> None:
     """5 s where the benchmark shares a port."""
     keys = "hosts: [a, b]\n  ports: {e0: {network: n, iface: eth0, shared: true}}"
     assert hand(tmp_path, keys).heartbeat_timeout_ms == 5000
+
+
+def test_many_ports_have_an_address_of_their_own(tmp_path: Path) -> None:
+    site = hand(tmp_path, "hosts: node[1-300]\n  ports: {e0: {network: n, iface: eth0}}")
+    for key in ("mac", "ipv4", "ipv6"):
+        addresses = {port.engine[key] for port in site.ports}
+        assert len(addresses) == 300
+        if key == "mac":
+            assert all(re.fullmatch("02:53:42:00(:[0-9a-f]{2}){2}", one) for one in addresses)
 
 
 def test_a_shared_interface_has_no_raw_frames(tmp_path: Path) -> None:

@@ -156,7 +156,11 @@ MISTAKES = {
     ),
     "a bare skew": (
         "{pattern: alltoallv, skew: 50}",
-        "tests.0.skew: found 50, but 0% to 100% is needed, as 50%",
+        "tests.0.skew: found 50, but whole percent, 0% to 100%, are needed, as 50%",
+    ),
+    "half a percent of skew": (
+        "{pattern: alltoallv, skew: 12.5%}",
+        'tests.0.skew: found "12.5%", but whole percent, 0% to 100%, are needed, as 50%',
     ),
     "an empty batch": (
         "{pattern: bcast, batch: 0}",

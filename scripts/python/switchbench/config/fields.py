@@ -179,7 +179,7 @@ def _percent(value: object) -> int:
     """A whole percentage, 0 to 100."""
     number = quantities.percentage(value)
     if number is None or number > 100 or number != int(number):
-        raise ValueError(f"found {shown(value)}, but 0% to 100% is needed, as 50%")
+        raise ValueError(f"found {shown(value)}, but whole percent, 0% to 100%, are needed, as 50%")
     return int(number)
 
 
