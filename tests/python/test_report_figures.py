@@ -271,6 +271,17 @@ def test_course_of_a_transfer_ends_with_its_data() -> None:
     assert spans.until_done().to_ms.tolist() == [10.0]
 
 
+def test_the_end_of_a_transfer_is_each_flows_own() -> None:
+    """Flows of two phases and three ports; one of them brings nothing."""
+    flows = [(phase, src, dst) for phase in (0, 1) for src, dst in ((0, 1), (1, 0), (0, 2), (2, 0))]
+    phase, src, dst = (np.repeat([flow[i] for flow in flows], 3) for i in range(3))
+    ends = np.tile([0.5, 1.5, 2.5], len(flows))
+    came = np.concatenate([[9.0] * done + [0.0] * (3 - done) for done in (3, 2, 1, 0, 1, 2, 3, 3)])
+    kept = Spans(phase, src, dst, ends - 0.5, ends, came).until_done()
+    left = [int(((kept.phase == p) & (kept.src == s) & (kept.dst == d)).sum()) for p, s, d in flows]
+    assert left == [2, 1, 0, 0, 0, 1, 2, 2]
+
+
 def test_distribution_agrees_with_the_summarys_percentiles(
     measured: Measured, drawn: dict[str, Figure]
 ) -> None:

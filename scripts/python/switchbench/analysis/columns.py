@@ -74,7 +74,7 @@ class Spans:
 
     def until_done(self) -> Spans:
         """Of a transfer: without each flow's last span in which something came, and the empty ones
-        behind it (doc/measures.md, "Interval results")."""
+        behind it (doc/reference/measures.md, "Interval results")."""
         most = 1 + max(int(self.src.max()), int(self.dst.max()))
         flow = (self.phase.astype(np.int64) * most + self.src) * most + self.dst
         _, flow = np.unique(flow, return_inverse=True)
