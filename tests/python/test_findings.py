@@ -9,6 +9,7 @@ import pytest
 
 from schemas import validate_summary
 from switchbench.analysis.bottleneck import GroupFlows, Shares, group_of_port, locate, shares_of
+from switchbench.analysis.finding import Finding
 from switchbench.analysis.found import Found
 from switchbench.analysis.strays import FlowOutcome, Stray, read_strays
 from switchbench.analysis.summary import Summary
@@ -420,6 +421,12 @@ def test_the_trunk_is_the_limit_where_both_modules_carry_more() -> None:
 
 
 TO_NODE4 = ((1, 4), (2, 4), (3, 4))  # 2.953 times its line, which carries 8,127 frames of 24,000
+
+
+def test_a_sentence_says_within_or_between_which_groups() -> None:
+    groups = {("left",): "within left: ", ("left", "right"): "between left and right: "}
+    for names, words in groups.items():
+        assert Finding("trunk", 2, groups=names).entry()["sentence"].startswith(words)
 
 
 def test_what_a_line_has_no_room_for_is_oversubscribed() -> None:
