@@ -108,12 +108,6 @@ class Talk:
                 raise RunError(_late(left, "to end (its output is closed)", limit_s))
             self.pump.turn(END_TURN_S)
 
-    def _gone(self, nodes: Sequence[Node]) -> Node | None:
-        """The first of these whose output has ended."""
-        if len(self.pump.speaking) == len(self._nodes):
-            return None
-        return next((node for node in nodes if node.name not in self.pump.speaking), None)
-
     def _heed_interrupt(self) -> None:
         if self._interrupt.name is not None:
             raise RunError(f"interrupted ({self._interrupt.name})")

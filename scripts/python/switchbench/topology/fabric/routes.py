@@ -188,10 +188,6 @@ class Routes:
             ends = f"{self.fabric.hosts[source]} to {self.fabric.hosts[destination]}"
             raise FabricError([f"{self.fabric.name}: there is no way from {ends}"])
 
-    def _beside(self, name: str) -> list[int]:
-        names = sorted(self.fabric.graph.neighbors(name))
-        return [self._place[name] for name in names if name in self._place]
-
     def _distances(self, goal: int) -> dict[int, int]:
         """What the way from each place to `goal` costs, over what frames may pass through."""
         distance: dict[int, int] = {}
