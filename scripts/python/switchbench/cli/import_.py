@@ -53,9 +53,9 @@ def main(args: argparse.Namespace) -> int:
     out = args.out or default_path("import")
     command = ["switchbench", "import", *map(str, args.files), "--out", str(out)]
     command += ["--ranks", str(args.ranks)] if args.ranks else []
-    found = directory.write(args.files, out, args.ranks, command)
+    warnings = directory.write(args.files, out, args.ranks, command)
     parts.show_imported(load_summary(out), make_console(), everything=args.all)
-    for sentence in found.warnings:
+    for sentence in warnings:
         print(f"switchbench: {sentence}", file=sys.stderr)
     print(out)
     return 0

@@ -8,52 +8,39 @@ import hashlib
 import json
 import platform
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 from .. import __version__
 from ..base.errors import ConfigurationError
 from ..records.directory import RECORDS, SCHEMA, RunDirectory, replace_bytes
+from ..records.document.summary import ImportedEntry, SummaryDocument
 from . import kinds
-from .figure import ImportedFigure
 
 ORIGINALS = "originals"
 
 
-@dataclass(frozen=True)
-class ImportedFiles:
-    """What was read, in the files' order."""
-
-    figures: list[ImportedFigure]
-    warnings: list[str]
-
-
-def write(
-    files: Sequence[Path], out: Path, ranks: int | None, command: Sequence[str]
-) -> ImportedFiles:
-    """Reads all files before it makes `out`: of a file that can't be read nothing stays."""
+def write(files: Sequence[Path], out: Path, ranks: int | None, command: Sequence[str]) -> list[str]:
+    """Reads all files before it makes `out`: of a file that can't be read nothing stays. Returns
+    what their programs warn of."""
     parts = [kinds.read(path, ranks) for path in files]
     directory = RunDirectory(out)
-    entries: list[dict[str, Any]] = []
+    entries: list[ImportedEntry] = []
     with directory.open_lines(RECORDS) as records:
         for path, part in zip(files, parts, strict=True):
-            origin = _keep(path, out)
+            file, digest = _keep(path, out)
             for figure in part.figures:
-                entries.append(figure.entry() | {"file": origin["file"]})
-                line = {"type": "imported"} | entries[-1] | {"sha256": origin["sha256"]}
+                entries.append(figure.entry(file))
+                line = {"type": "imported", **entries[-1], "sha256": digest}
                 records.write((json.dumps(line, separators=(",", ":")) + "\n").encode())
-    imported = ImportedFiles(
-        [figure for part in parts for figure in part.figures],
-        [sentence for part in parts for sentence in part.warnings],
-    )
-    directory.write_summary(_summary(out, files, entries, imported.warnings, command))
-    return imported
+    warnings = [sentence for part in parts for sentence in part.warnings]
+    directory.write_summary(_summary(out, files, entries, warnings, command))
+    return warnings
 
 
-def _keep(path: Path, out: Path) -> dict[str, str]:
-    """Puts a file among the originals; of equal names each has its number."""
+def _keep(path: Path, out: Path) -> tuple[str, str]:
+    """Puts a file among the originals, of equal names each with its number: where, and its
+    SHA-256."""
     folder = out / ORIGINALS
     try:
         folder.mkdir(exist_ok=True)
@@ -65,22 +52,18 @@ def _keep(path: Path, out: Path) -> dict[str, str]:
         number += 1
         place = folder / f"{path.stem}-{number}{path.suffix}"
     replace_bytes(place, content)
-    return {
-        "file": f"{ORIGINALS}/{place.name}",
-        "sha256": hashlib.sha256(content).hexdigest(),
-    }
+    return f"{ORIGINALS}/{place.name}", hashlib.sha256(content).hexdigest()
 
 
 def _summary(
     out: Path,
     files: Sequence[Path],
-    entries: list[dict[str, Any]],
+    entries: list[ImportedEntry],
     warnings: list[str],
     command: Sequence[str],
-) -> dict[str, Any]:
+) -> SummaryDocument:
     """Of the form of a run's; what the files do not say is unknown."""
     oldest = min(path.stat().st_mtime for path in files)
-    machine = {"host": "unknown", "system": "unknown", "cpus": 0, "cpu": None, "memory_bytes": None}
     return {
         "schema": SCHEMA,
         "status": "complete",
@@ -95,7 +78,10 @@ def _summary(
             "lab": None,
             "excluded_hosts": [],
             "versions": {"switchbench": __version__, "python": platform.python_version()},
-            "machine": machine,
+            "machine": {
+                "host": "unknown", "system": "unknown", "cpus": 0, "cpu": None,
+                "memory_bytes": None,
+            },
             "seed": 0,
             "nodes": [],
         },
@@ -114,4 +100,4 @@ def _summary(
         "warnings": warnings,
         "not_measured": [],
         "imported": entries,
-    }
+    }  # fmt: skip

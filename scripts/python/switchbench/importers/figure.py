@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 
 from ..base.errors import ConfigurationError
+from ..records.document.summary import ComparableEntry, ImportedEntry
 from .measures import COMMON
 
 MEGA = 1e6
@@ -25,9 +25,14 @@ class ComparableFigure:
     value: float
     conversion: str  # the conversion, for a person
 
-    def entry(self) -> dict[str, Any]:
+    @property
+    def entry(self) -> ComparableEntry:
         """As the summary has it."""
-        return asdict(self) | {"unit": COMMON[self.measure].unit}
+        unit = COMMON[self.measure].unit
+        return {
+            "measure": self.measure, "ranks": self.ranks, "size": self.size, "value": self.value,
+            "conversion": self.conversion, "unit": unit,
+        }  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -45,9 +50,14 @@ class ImportedFigure:
     definition: str
     comparable: ComparableFigure | None = None
 
-    def entry(self) -> dict[str, Any]:
-        """As the summary has it."""
-        return asdict(self) | {"comparable": self.comparable and self.comparable.entry()}
+    def entry(self, file: str) -> ImportedEntry:
+        """As the summary has it; `file`: where it stood, in the results directory."""
+        return {
+            "tool": self.tool, "version": self.version, "benchmark": self.benchmark,
+            "ranks": self.ranks, "size": self.size, "name": self.name, "value": self.value,
+            "unit": self.unit, "definition": self.definition,
+            "comparable": self.comparable.entry if self.comparable else None, "file": file,
+        }  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -61,6 +71,25 @@ class Source:
     def refuse(self, reason: str) -> ConfigurationError:
         """The error of one that can't be read."""
         return ConfigurationError(f"{self.name}: {reason}")
+
+
+@dataclass
+class PrintedTable:
+    """The table of a text that is being read."""
+
+    benchmark: str
+    version: str | None = None
+    ranks: int | None = None
+    columns: list[str] = field(default_factory=list)
+    rows: int = 0
+    ended: bool = False
+
+    def misfit(self, line: int, words: Sequence[str]) -> str:
+        """The reason to refuse a row of other values than the columns want."""
+        return (
+            f"line {line}: {len(words)} values below {len(self.columns)} columns of "
+            f"{self.benchmark}: it is cut or damaged"
+        )
 
 
 @dataclass(frozen=True)

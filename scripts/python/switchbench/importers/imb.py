@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from .figure import (
     MEGA,
     ComparableFigure,
     ImportedFigure,
     Kind,
+    PrintedTable,
     Read,
     Source,
     number,
@@ -58,15 +59,6 @@ _DEFINITIONS = {
     "Mbytes/sec": "bytes by IMB's count / the longest time",
     "Msg/sec": "messages per second",
 }
-
-
-@dataclass
-class _Table:
-    """The table that is being read."""
-
-    benchmark: str
-    ranks: int | None = None
-    columns: list[str] = field(default_factory=list)
 
 
 def _knows(text: str) -> bool:
@@ -165,10 +157,10 @@ def _megabyte(rows: Sequence[_Row], version: str | None) -> float:
 
 
 def _rows(source: Source) -> Iterator[_Row]:
-    table: _Table | None = None
+    table: PrintedTable | None = None
     for line, text in numbered(source.text):
         if found := _BENCHMARK.match(text.strip()):
-            table = _Table(found[1])
+            table = PrintedTable(found[1])
         elif table is not None and (several := _GROUPS.search(text)):
             table.ranks = int(several[1]) * int(several[2])
         elif table is not None and (count := _PROCESSES.match(text.strip())):
@@ -181,16 +173,13 @@ def _rows(source: Source) -> Iterator[_Row]:
                 yield row
 
 
-def _row(source: Source, table: _Table, line: int, words: list[str]) -> _Row | None:
+def _row(source: Source, table: PrintedTable, line: int, words: list[str]) -> _Row | None:
     """None for a size that IMB left out, which it says in words."""
     values = [number(word) for word in words]
     if None in values[:2]:
         return None
     if len(words) != len(table.columns) or None in values:
-        raise source.refuse(
-            f"line {line}: {len(words)} values below {len(table.columns)} columns of "
-            f"{table.benchmark}: it is cut or damaged"
-        )
+        raise source.refuse(table.misfit(line, words))
     if not table.ranks:
         raise source.refuse(f"line {line}: {table.benchmark} does not say on how many processes")
     named = {

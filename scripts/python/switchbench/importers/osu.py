@@ -6,12 +6,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 
 from .figure import (
     ComparableFigure,
     ImportedFigure,
     Kind,
+    PrintedTable,
     Read,
     Source,
     count,
@@ -48,17 +48,6 @@ _DEFINITIONS = {
 }
 
 
-@dataclass
-class _Table:
-    """The test that is being read."""
-
-    benchmark: str
-    version: str
-    ranks: int | None
-    columns: list[str] = field(default_factory=list)
-    rows: int = 0
-
-
 def _knows(text: str) -> bool:
     return any(_TITLE.match(line) for line in text.splitlines())
 
@@ -75,13 +64,13 @@ def _read(source: Source) -> Read:
 
 
 def _figures(source: Source) -> Iterator[ImportedFigure]:
-    table: _Table | None = None
+    table: PrintedTable | None = None
     for line, text in numbered(source.text):
         title = _TITLE.match(text)
         if title:
             _whole(source, table)
             of_version(source, "OSU", title[2], _NEWEST)
-            table = _Table(title[1], title[2], 2 if title[1] in _PAIR else source.ranks)
+            table = PrintedTable(title[1], title[2], 2 if title[1] in _PAIR else source.ranks)
         elif table is None:
             continue
         elif pairs := _PAIRS.search(text):
@@ -97,22 +86,21 @@ def _figures(source: Source) -> Iterator[ImportedFigure]:
         raise source.refuse("it is cut: its last line has no end")
 
 
-def _whole(source: Source, table: _Table | None) -> None:
+def _whole(source: Source, table: PrintedTable | None) -> None:
     if table is not None and table.rows == 0:
         raise source.refuse(
             f"OSU's {table.benchmark} has no results: it is cut, or the test failed"
         )
 
 
-def _row(source: Source, table: _Table, line: int, words: list[str]) -> Iterator[ImportedFigure]:
+def _row(
+    source: Source, table: PrintedTable, line: int, words: list[str]
+) -> Iterator[ImportedFigure]:
     if len(words) == len(table.columns) - 1 and table.benchmark.endswith("Barrier Latency"):
         words = ["0", *words]
     size = count(words[0])
     if len(words) != len(table.columns) or size is None:
-        raise source.refuse(
-            f"line {line}: {len(words)} values below {len(table.columns)} columns of "
-            f"{table.benchmark}: it is cut or damaged"
-        )
+        raise source.refuse(table.misfit(line, words))
     table.rows += 1
     for place, (name, word) in enumerate(zip(table.columns[1:], words[1:], strict=True)):
         unit, value = _UNIT.search(name), number(word)
@@ -129,7 +117,7 @@ def _row(source: Source, table: _Table, line: int, words: list[str]) -> Iterator
         )  # fmt: skip
 
 
-def _ours(table: _Table, size: int, value: float) -> ComparableFigure | None:
+def _ours(table: PrintedTable, size: int, value: float) -> ComparableFigure | None:
     if table.benchmark in _PAIR:
         measure, factor, how = _PAIR[table.benchmark]
         return ComparableFigure(measure, 2, size, factor * value, how) if table.ranks == 2 else None

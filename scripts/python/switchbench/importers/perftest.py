@@ -6,13 +6,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 
 from .figure import (
     MEGA,
     ComparableFigure,
     ImportedFigure,
     Kind,
+    PrintedTable,
     Read,
     Source,
     count,
@@ -23,8 +23,8 @@ from .figure import (
 TOOL = "perftest"
 _RANKS = 2
 _TITLE = re.compile(
-    r"^\s*((?:RDMA_Write|RDMA_Read|Send|Atomic\w*|Raw\w*)(?: (?:Post List|Bidirectional))*)"
-    r" (BW|Latency) Test\s*$"
+    r"^\s*((?:RDMA_Write|RDMA_Read|Send|Atomic\w*|Raw\w*)(?: (?:Post List|Bidirectional))*"
+    r" (?:BW|Latency)) Test\s*$"
 )
 _COLUMN = re.compile(
     r"#bytes|#iterations|BW (?:peak|average|Port\d)\[\w+/sec\]|MsgRate(?: Port\d)?\[Mpps\]"
@@ -33,22 +33,6 @@ _COLUMN = re.compile(
 _RULE = re.compile(r"^-{20,}\s*$")
 _MBPS = {"MB/sec": (1 << 20) * 8 / MEGA, "Gb/sec": 1e3}
 _UNITS = {"MB/sec": "MiB/s", "Gb/sec": "Gbit/s", "Mpps": "1/us", "usec": "us", "%": "%"}
-
-
-@dataclass
-class _Table:
-    """The test that is being read."""
-
-    verb: str
-    kind: str  # BW, Latency
-    columns: list[str] = field(default_factory=list)
-    rows: int = 0
-    ended: bool = False
-
-    @property
-    def name(self) -> str:
-        """As its title has it."""
-        return f"{self.verb} {self.kind}"
 
 
 def _knows(text: str) -> bool:
@@ -60,11 +44,11 @@ def _read(source: Source) -> Read:
 
 
 def _figures(source: Source) -> Iterator[ImportedFigure]:
-    table: _Table | None = None
+    table: PrintedTable | None = None
     for line, text in numbered(source.text):
         if title := _TITLE.match(text):
             _whole(source, table)
-            table = _Table(title[1], title[2])
+            table = PrintedTable(title[1])
         elif table is None or table.ended:
             continue
         elif text.lstrip().startswith("#bytes"):
@@ -77,51 +61,51 @@ def _figures(source: Source) -> Iterator[ImportedFigure]:
     _whole(source, table)
 
 
-def _whole(source: Source, table: _Table | None) -> None:
+def _whole(source: Source, table: PrintedTable | None) -> None:
     if table is None:
         return
     if not table.rows:
         raise source.refuse(
-            f"perftest's {table.name} has no results: it failed, or this is the end that shows none"
+            f"perftest's {table.benchmark} has no results: it failed, or this is the end that "
+            "shows none"
         )
     if not table.ended:
-        raise source.refuse(f"it is cut: the line below the table of {table.name} is missing")
+        raise source.refuse(f"it is cut: the line below the table of {table.benchmark} is missing")
 
 
-def _row(source: Source, table: _Table, line: int, words: list[str]) -> Iterator[ImportedFigure]:
+def _row(
+    source: Source, table: PrintedTable, line: int, words: list[str]
+) -> Iterator[ImportedFigure]:
     values = [number(word) for word in words]
     size = count(words[0])
     if len(words) != len(table.columns) or None in values or size is None:
-        raise source.refuse(
-            f"line {line}: {len(words)} values below {len(table.columns)} columns of {table.name}: "
-            "it is cut or damaged"
-        )
+        raise source.refuse(table.misfit(line, words))
     for name, value in zip(table.columns[2:], values[2:], strict=True):
         printed = name.partition("[")[2].rstrip("]")
         if not value:  # the peak is 0 where it was not looked for
             continue
         yield ImportedFigure(
-            TOOL, None, table.name, _RANKS, size, name, value, _UNITS.get(printed, "1/s"),
-            _definition(table), _ours(table, size, name, value),
+            TOOL, None, table.benchmark, _RANKS, size, name, value, _UNITS.get(printed, "1/s"),
+            _definition(table.benchmark), _ours(table.benchmark, size, name, value),
         )  # fmt: skip
 
 
-def _definition(table: _Table) -> str:
-    if table.kind == "BW":
-        ways = "both ways together" if "Bidirectional" in table.verb else "one way"
+def _definition(benchmark: str) -> str:
+    if benchmark.endswith(" BW"):
+        ways = "both ways together" if "Bidirectional" in benchmark else "one way"
         return f"payload completed at the sender, {ways}"
-    whole = table.verb.startswith(("RDMA_Read", "Atomic"))
+    whole = benchmark.startswith(("RDMA_Read", "Atomic"))
     return "the whole round trip" if whole else "half the round trip"
 
 
-def _ours(table: _Table, size: int, name: str, value: float) -> ComparableFigure | None:
+def _ours(benchmark: str, size: int, name: str, value: float) -> ComparableFigure | None:
     if name.startswith("BW average["):
         mbps = value * _MBPS[name.partition("[")[2].rstrip("]")]
-        if "Bidirectional" in table.verb:
+        if "Bidirectional" in benchmark:
             how = "perftest adds both ways: half of it, in Mbit/s"
             return ComparableFigure("both_ways_rate", _RANKS, size, mbps / 2, how)
         return ComparableFigure("one_way_rate", _RANKS, size, mbps, "in Mbit/s")
-    if name == "t_avg[usec]" and _definition(table) == "half the round trip":
+    if name == "t_avg[usec]" and _definition(benchmark) == "half the round trip":
         return ComparableFigure("pingpong_time", _RANKS, size, value, "as it is")
     return None
 

@@ -25,7 +25,7 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
-from typing import Annotated, Any, NotRequired
+from typing import Annotated, Any, Final, NotRequired
 
 import yaml
 from pydantic import Field, FiniteFloat, TypeAdapter, ValidationError
@@ -46,7 +46,7 @@ SUMMARY = "summary.json"
 CLAUSES = "clauses.json"
 JUNIT = "verdict.xml"
 
-SCHEMA = "switchbench-summary/2"
+SCHEMA: Final = "switchbench-summary/2"
 _ROOM_BYTES = 1 << 16  # for sentences on why a run ended
 
 
