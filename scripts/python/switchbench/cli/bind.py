@@ -7,7 +7,7 @@ import argparse
 from typing import Any
 
 from ..hosts import bind
-from .common import add_command, add_configuration, load_run
+from .common import add_command, add_site, load_site
 
 EXAMPLES = """\
 examples:
@@ -23,8 +23,7 @@ host without a configuration: switchbench-node --bind ADDRESS... --driver DRIVER
 def add_parser(subparsers: Any) -> None:
     """Adds the command."""
     parser = add_command(subparsers, "bind", EXAMPLES)
-    add_configuration(parser)
-    parser.add_argument("--nodes", metavar="SET", help="only these hosts: node[1-4], @rack1")
+    add_site(parser)
     parser.add_argument(
         "--driver",
         choices=("vfio-pci", "uio_pci_generic", "igb_uio"),
@@ -35,7 +34,5 @@ def add_parser(subparsers: Any) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Binds the ports of the hosts."""
-    if args.site is not None and args.profile is None:
-        args.profile = "quick"  # a site alone is a configuration with a profile; nothing is run
-    site = load_run(args).site
+    site = load_site(args)
     return bind.carry_out(site, bind.bind_orders(site, args.nodes, args.driver))

@@ -4,12 +4,14 @@
 from __future__ import annotations
 
 import argparse
+import json
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 from ..base.errors import ConfigurationError
-from ..base.model import Run
+from ..base.model import Run, Site
 from ..base.programs import configurations
 from ..config import Request, read
 from ..config.profiles import PROFILES
@@ -114,6 +116,12 @@ def _options(args: argparse.Namespace) -> Iterator[tuple[str, str, Any]]:
             yield f"{name} {given[name]}", key, given[name]
 
 
+def add_site(parser: argparse.ArgumentParser) -> None:
+    """The arguments that say which hosts of which site are meant."""
+    add_configuration(parser)
+    parser.add_argument("--nodes", metavar="SET", help="only these hosts: node[1-4], @rack1")
+
+
 def request(args: argparse.Namespace, without: tuple[str, ...] = ()) -> Request:
     """What the arguments ask for, without some hosts."""
     options = tuple(_options(args))
@@ -136,6 +144,13 @@ def load_run(args: argparse.Namespace, without: tuple[str, ...] = ()) -> Run:
     return compile_run(read(request(args, without)))
 
 
+def load_site(args: argparse.Namespace) -> Site:
+    """The site of the configuration; one alone is enough, as nothing is run."""
+    if args.site is not None and args.profile is None:
+        args.profile = "quick"
+    return load_run(args).site
+
+
 def load_runnable(args: argparse.Namespace) -> Run:
     """The same, of a run that can start here: `plan` and `run` refuse the same."""
     reading = read(request(args))
@@ -147,3 +162,9 @@ def load_runnable(args: argparse.Namespace) -> Run:
         path = reading.tests[error.trial.test].path
         raise reading.document.problem(path, str(error)) from None
     return run
+
+
+def print_json(value: object, ascii_only: bool = True) -> None:
+    """One JSON value on standard output."""
+    json.dump(value, sys.stdout, indent=1, ensure_ascii=ascii_only)
+    print()

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +13,7 @@ from ..base import quantities
 from ..base.errors import ConfigurationError
 from ..records.directory import replace_json
 from ..render.terminal.console import make_console
-from .common import add_command, said
+from .common import add_command, print_json, said
 
 EXAMPLES = """\
 examples:
@@ -57,7 +56,7 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument(
         "--confidence",
         metavar="PERCENT",
-        type=said(_percent),
+        type=said(lambda text: float(_PERCENT.parse(text))),
         default=95.0,
         help="of intervals (95%%)",
     )
@@ -84,10 +83,6 @@ def _add_compute(parser: argparse.ArgumentParser) -> None:
         "--stream", metavar="[NAME=]RATE", action="append", default=[], help="e.g. a=90GB/s"
     )
     group.add_argument("--compute", metavar="FILE", type=Path, help="the same from a YAML file")
-
-
-def _percent(text: str) -> float:
-    return float(_PERCENT.parse(text))
 
 
 def main(args: argparse.Namespace) -> int:
@@ -129,8 +124,7 @@ def main(args: argparse.Namespace) -> int:
         page.write(compared, args.html)
     value = document.document(compared, compared.whole)
     if args.json == "-":
-        json.dump(value, sys.stdout, indent=1, ensure_ascii=False)
-        print()
+        print_json(value, ascii_only=False)
     else:
         terminal.show_comparison(
             compared, make_console(), everything=args.all, balance=args.balance

@@ -4,8 +4,6 @@
 from __future__ import annotations
 
 import argparse
-import json
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
@@ -18,7 +16,7 @@ from ..base.errors import ConfigurationError
 from ..hosts import alike, doctor
 from ..render.terminal.console import make_console
 from ..run.launch.nodesets import chosen, folded
-from .common import add_command, add_configuration, load_run
+from .common import add_command, add_site, load_site, print_json
 
 EXAMPLES = """\
 examples:
@@ -38,8 +36,7 @@ _STYLES = {doctor.OK: "green", doctor.NOTE: "yellow", doctor.LACK: "bold red"}
 def add_parser(subparsers: Any) -> None:
     """Adds the command."""
     parser = add_command(subparsers, "doctor", EXAMPLES)
-    add_configuration(parser)
-    parser.add_argument("--nodes", metavar="SET", help="only these hosts: node[1-4], @rack1")
+    add_site(parser)
     parser.add_argument("--json", action="store_true", help="one JSON object")
     parser.set_defaults(main=main)
 
@@ -53,9 +50,7 @@ def main(args: argparse.Namespace) -> int:
     checks = doctor.examine()
     usable = doctor.can_run(checks)
     if args.json:
-        found = {"can_run": usable, "checks": [asdict(check) for check in checks]}
-        json.dump(found, sys.stdout, indent=1)
-        print()
+        print_json({"can_run": usable, "checks": [asdict(check) for check in checks]})
     else:
         _show(checks)
     return 0 if usable else CANNOT_RUN
@@ -73,13 +68,10 @@ def _show(checks: list[doctor.HostCheck]) -> None:
 
 
 def _hosts(args: argparse.Namespace) -> int:
-    if args.site is not None and args.profile is None:
-        args.profile = "quick"  # a site alone is a configuration with a profile; nothing is run
-    site = load_run(args).site
+    site = load_site(args)
     found = alike.survey(site, chosen(site, args.nodes))
     if args.json:
-        json.dump(asdict(found), sys.stdout, indent=1)
-        print()
+        print_json(asdict(found))
     else:
         _show_hosts(found.rows, found.silent)
         for doubt in found.doubts:

@@ -50,30 +50,27 @@ def add_parser(subparsers: Any) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Does what is asked of labs."""
-    action: Callable[[argparse.Namespace], int] = args.action
+    action: Callable[[argparse.Namespace], int | None] = args.action
     try:
-        return action(args)
+        return action(args) or 0
     except (commands.LabError, commands.TopologyError) as error:
         raise ConfigurationError(str(error)) from error
 
 
-def _up(args: argparse.Namespace) -> int:
-    overrides: dict[str, Any] = {}
+def _up(args: argparse.Namespace) -> None:
+    overrides: dict[str, object] = {}
     for assignment in args.assignments:
         path, value, _ = parse_assignment(assignment)
         overrides[dotted(path)] = value
     commands.up(sys.stdout, args.topology, args.name, overrides)
-    return 0
 
 
-def _down(args: argparse.Namespace) -> int:
+def _down(args: argparse.Namespace) -> None:
     commands.down(sys.stdout, args.name, everything=args.all)
-    return 0
 
 
-def _status(_args: argparse.Namespace) -> int:
+def _status(_args: argparse.Namespace) -> None:
     commands.print_status(sys.stdout)
-    return 0
 
 
 def _run(args: argparse.Namespace) -> int:

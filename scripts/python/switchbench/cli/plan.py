@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 import time
 from collections.abc import Sequence
@@ -19,7 +18,7 @@ from ..base.model import Run
 from ..base.node_names import NAMES_MOST, count
 from ..plan import documents, listing, listing_json
 from ..render.terminal.console import make_console
-from .common import add_command, add_configuration, load_runnable
+from .common import add_command, add_configuration, load_runnable, print_json
 
 EXAMPLES = """\
 examples:
@@ -73,11 +72,12 @@ def main(args: argparse.Namespace) -> int:
         run = replace(run, trials=run.searches)
     _refuse_phases(args.phases or (), run)
     if args.job is not None:
-        _write_job(run, args.job)
+        job = documents.hand_job(run, time.strftime("hand-%Y%m%d-%H%M%S"))
+        documents.write_private(args.job, job)
+        print(f"{args.job}: the job, with the run's key in it: mode 0600", file=sys.stderr)
     choice = listing_json.ListingOptions(phases=args.phases, everything=args.all or args.json)
     if args.json:
-        json.dump(listing_json.as_json(run, choice), sys.stdout, indent=1)
-        print()
+        print_json(listing_json.as_json(run, choice))
     else:
         listing.show(run, choice, make_console())
     return 0
@@ -92,11 +92,6 @@ def _refuse_phases(asked: Sequence[int], run: Run) -> None:
             f"--phases {RangeSet.fromlist(map(str, beyond))}: the plans have phases 0 to "
             f"{phases - 1}"
         )
-
-
-def _write_job(run: Run, path: Path) -> None:
-    documents.write_private(path, documents.hand_job(run, time.strftime("hand-%Y%m%d-%H%M%S")))
-    print(f"{path}: the job, with the run's key in it: mode 0600", file=sys.stderr)
 
 
 def _ranges(text: str) -> list[int]:

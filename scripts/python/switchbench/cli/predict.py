@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -39,7 +38,7 @@ from ..records.directory import PLAN, SUMMARY
 from ..records.plan_file import read_plan
 from ..render.terminal.console import make_console
 from ..render.terminal.predicted import OF_STEPS, SURE, PredictedRow, show_predicted
-from .common import add_command, add_configuration, load_run, said
+from .common import add_command, add_configuration, load_run, print_json, said
 
 EXAMPLES = """\
 examples:
@@ -91,7 +90,7 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument(
         "--late",
         metavar="TIME",
-        type=said(_late),
+        type=said(lambda text: duration_ns(text) / 1e9),
         default=0.0,
         help="by how much a rank goes on later after each step, in the mean (drawn), e.g. 20us: "
         "what a host's other work does to steps",
@@ -112,10 +111,6 @@ def _flops(text: str) -> float:
     if not speed:
         raise ValueError(f"{text}: who computes nothing is never through")
     return speed
-
-
-def _late(text: str) -> float:
-    return duration_ns(text) / 1e9
 
 
 def _models(text: str) -> list[str]:
@@ -156,8 +151,7 @@ def main(args: argparse.Namespace) -> int:
             "not_predicted": [{"settings": n, "of": why} for why, n in excluded.items()],
             "unmatched": joined.unmatched,
         }
-        json.dump(document, sys.stdout, indent=1)
-        print()
+        print_json(document)
     else:
         show_predicted(rows, known, time_predictor, make_console())
         for why, settings in excluded.items():
@@ -278,7 +272,7 @@ def _spread(predictions: list[PhasePrediction], model: str) -> tuple[float, floa
     return float(least), mean, float(greatest)
 
 
-def _entry(row: PredictedRow) -> dict[str, Any]:
+def _entry(row: PredictedRow) -> dict[str, object]:
     names = ("min_bps", "mean_bps", "max_bps")
     trial = row.trial
     return {
@@ -304,7 +298,7 @@ def _entry(row: PredictedRow) -> dict[str, Any]:
     }
 
 
-def _fit(fit: ModelAccuracy) -> dict[str, Any]:
+def _fit(fit: ModelAccuracy) -> dict[str, object]:
     return {
         "model": fit.model,
         "flows": int(fit.errors.size),

@@ -11,7 +11,7 @@ from ..hosts import push
 from ..run.launch.errand import side_by_side
 from ..run.launch.nodesets import chosen
 from ..run.launch.openssh import CURRENT, HOME_FOLDER, SHARED_FOLDER, OpenSsh
-from .common import add_command, add_configuration, load_run
+from .common import add_command, add_site, load_site
 
 EXAMPLES = f"""\
 examples:
@@ -33,8 +33,7 @@ exit status: 0 when all have it, 3 when one has not"""
 def add_parser(subparsers: Any) -> None:
     """Adds the command."""
     parser = add_command(subparsers, "push", EXAMPLES)
-    add_configuration(parser)
-    parser.add_argument("--nodes", metavar="SET", help="only these hosts: node[1-4], @rack1")
+    add_site(parser)
     parser.add_argument("--privilege", choices=push.PRIVILEGES, help="instead of the site's")
     parser.add_argument("--to", metavar="FOLDER", help="another folder, the same on all hosts")
     parser.set_defaults(main=main)
@@ -42,9 +41,7 @@ def add_parser(subparsers: Any) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Copies it; the worst host's status."""
-    if args.site is not None and args.profile is None:
-        args.profile = "quick"  # a site alone is a configuration with a profile; nothing is run
-    site = load_run(args).site
+    site = load_site(args)
     wanted = push.order(site, args.privilege, args.to)
     results = push.push(site, chosen(site, args.nodes), wanted)
     for line in side_by_side(results):

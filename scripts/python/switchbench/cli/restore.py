@@ -7,7 +7,7 @@ import argparse
 from typing import Any
 
 from ..hosts import bind
-from .common import add_command, add_configuration, load_run
+from .common import add_command, add_site, load_site
 
 EXAMPLES = """\
 examples:
@@ -21,8 +21,7 @@ themselves. After a reboot there is nothing to restore but the journal (doc/how-
 def add_parser(subparsers: Any) -> None:
     """Adds the command."""
     parser = add_command(subparsers, "restore", EXAMPLES)
-    add_configuration(parser)
-    parser.add_argument("--nodes", metavar="SET", help="only these hosts: node[1-4], @rack1")
+    add_site(parser)
     parser.set_defaults(main=main)
 
 
@@ -30,7 +29,5 @@ def main(args: argparse.Namespace) -> int:
     """Restores on the hosts; without a configuration, here."""
     if args.conf is None and args.site is None:
         return bind.here(["--restore"])
-    if args.site is not None and args.profile is None:
-        args.profile = "quick"
-    site = load_run(args).site
+    site = load_site(args)
     return bind.carry_out(site, bind.restore_orders(site, args.nodes))

@@ -10,7 +10,7 @@ import secrets
 import shlex
 import sys
 import time
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -35,9 +35,9 @@ from ..plan.compile import refuse_unbuilt
 from ..plan.documents import job_document
 from ..records.again import put_in_place
 from ..records.directory import CONFIGURATION, RunDirectory, default_path
+from ..records.document.run import BegunRun
 from ..records.plan_file import write_plan
 from ..render.terminal.console import make_console
-from ..render.terminal.table import SummaryPrinter
 from ..run.controller import Controller, Interrupt, Outcome
 from ..run.launch import Launcher, launcher_for, standing
 from ..run.launch.errand import side_by_side
@@ -47,6 +47,7 @@ from ..run.live import Watch, Wish, offer_metrics, watch
 from .attendance import Attendance
 from .common import add_command, add_configuration, load_runnable, request
 from .fit import fit
+from .table import add_table_options, print_table
 
 EXAMPLES = """\
 examples:
@@ -87,17 +88,7 @@ def add_parser(subparsers: Any) -> None:
         metavar="[HOST]:PORT",
         help="metrics for Prometheus while the run lasts, at http://HOST:PORT/metrics",
     )
-    parser.add_argument(
-        "--all", action="store_true", help="every phase in the table, not a plan's five worst"
-    )
-    parser.add_argument(
-        "--intervals",
-        action="store_true",
-        help="how low flows fell while their phase ran, and when",
-    )
-    parser.add_argument(
-        "--latency", action="store_true", help="all measured times (doc/reference/latency.md)"
-    )
+    add_table_options(parser)
     parser.add_argument(
         "--junit", metavar="FILE", type=Path, help="the verdict as JUnit XML, for CI, here too"
     )
@@ -117,7 +108,7 @@ NOT_IN_PRODUCTION = (
 class _Place:
     """Where and as what the run takes place."""
 
-    run_id: str
+    started: datetime
     engine: Path
     directory: RunDirectory
     shown: Watch
@@ -169,7 +160,8 @@ def _measure(run: Run, args: argparse.Namespace, launcher: Launcher, shown: Watc
     except SwitchbenchError:
         directory.discard_if_unused()
         raise
-    place = _Place(shown.run_id, engine, directory, shown, dealt, attendance.left_out)
+    started = datetime.now(UTC)
+    place = _Place(started, engine, directory, shown, dealt, attendance.left_out)
     if not args.quiet:
         announce(run)
     about = _about(run, place)
@@ -179,7 +171,7 @@ def _measure(run: Run, args: argparse.Namespace, launcher: Launcher, shown: Watc
         run = fewer
         directory.start_over()
         place = replace(place, dealt=cores.deal(run), left_out=attendance.left_out)
-        about |= _about(run, place) | {"started": about["started"]}
+        about = _about(run, place)
         outcome = _conduct(run, launcher, place, about)
     if run.searches:
         run = replace(run, trials=outcome.trials)
@@ -196,15 +188,13 @@ def _conclude(
     run: Run,
     args: argparse.Namespace,
     place: _Place,
-    about: dict[str, Any],
+    about: BegunRun,
     outcome: Outcome,
     asked: Deferred,
 ) -> int:
     """Summary, table, report and record of what was measured; the run's exit status."""
     result = _summarize(run, place, about, outcome)
-    options = [name for name in ("intervals", "latency") if getattr(args, name)]
-    report = SummaryPrinter(result, make_console(), every_phase=args.all, options=options)
-    report.print(str(place.directory.path))
+    print_table(result, make_console(), args, place.directory.path)
     if asked.name is None:
         _write_report(place.directory, args.quiet)
     else:
@@ -218,7 +208,7 @@ def _conclude(
     return outcome.status or int(result["exit_status"])
 
 
-def _summarize(run: Run, place: _Place, about: dict[str, Any], outcome: Outcome) -> dict[str, Any]:
+def _summarize(run: Run, place: _Place, about: BegunRun, outcome: Outcome) -> dict[str, Any]:
     """What the records amount to, written; what is not as it was left is one more fault."""
     fixed = clauses_sha256(run.expectations) if run.expectations else None
     changed = changed_clauses(fixed, place.directory.path)
@@ -237,9 +227,9 @@ def _summarize(run: Run, place: _Place, about: dict[str, Any], outcome: Outcome)
     return result
 
 
-def _conduct(run: Run, launcher: Launcher, place: _Place, about: dict[str, Any]) -> Outcome:
+def _conduct(run: Run, launcher: Launcher, place: _Place, about: BegunRun) -> Outcome:
     """Brings up, measures, brings down. Nothing is left running when it returns or raises."""
-    job = job_document(run, place.run_id, place.dealt)
+    job = job_document(run, place.shown.run_id, place.dealt)
     controller = Controller(run, job, place.directory, place.shown)
     cores.keep_off(place.dealt.polled)
 
@@ -298,33 +288,29 @@ def announce(run: Run) -> None:
         print(f"{clauses}, SHA-256 {clauses_sha256(run.expectations)}", file=sys.stderr)
 
 
-def _about(run: Run, place: _Place) -> dict[str, Any]:
+def _about(run: Run, place: _Place) -> BegunRun:
     """What the summary's `run` says besides what the nodes said."""
     again = place.directory.path / CONFIGURATION
     return {
-        "id": place.run_id,
-        "started": f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}",
+        "id": place.shown.run_id,
+        "started": f"{place.started:%Y-%m-%dT%H:%M:%SZ}",
         "elapsed_s": None,
         "command": ["switchbench", "run", shlex.quote(str(again))],
         "launch": run.site.launch,
         "lab": run.site.lab,
-        "excluded_hosts": [asdict(host) for host in place.left_out],
+        "excluded_hosts": [{"host": host.host, "reason": host.reason} for host in place.left_out],
         "versions": {
             "switchbench": __version__,
             "python": platform.python_version(),
             "kernel": platform.release(),
         },
-        "machine": _machine(),
-    }
-
-
-def _machine() -> dict[str, Any]:
-    return {
-        "host": platform.node(),
-        "system": f"{platform.system()} {platform.release()} {platform.machine()}",
-        "cpus": len(os.sched_getaffinity(0)),
-        "cpu": _cpu_model(),
-        "memory_bytes": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
+        "machine": {
+            "host": platform.node(),
+            "system": f"{platform.system()} {platform.release()} {platform.machine()}",
+            "cpus": len(os.sched_getaffinity(0)),
+            "cpu": _cpu_model(),
+            "memory_bytes": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
+        },
     }
 
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,6 @@ from ..analysis.remake import is_begun_only, remade
 from ..analysis.verdict.record import Record
 from ..base.errors import ConfigurationError
 from ..records.directory import RECORDS, SUMMARY, load_summary, replace_json
-from ..records.document.summary import SummaryDocument
 from ..records.plan_file import read_plan
 from ..render.terminal import parts
 from ..render.terminal.console import make_canvas, make_console
@@ -33,22 +33,36 @@ def add_parser(subparsers: Any) -> None:
     """Adds the command."""
     parser = add_command(subparsers, "table", EXAMPLES)
     parser.add_argument("directory", metavar="DIR", type=Path, help="a run's results directory")
-    parser.add_argument(
-        "--all", action="store_true", help="every phase in the table, not a plan's five worst"
-    )
-    parser.add_argument(
-        "--latency", action="store_true", help="all measured times (doc/reference/latency.md)"
-    )
+    add_table_options(parser)
     parser.add_argument(
         "--again", action="store_true", help="make the summary again from the records, and keep it"
     )
     parser.add_argument("--svg", metavar="FILE", type=Path, help="draw it into this file instead")
+    parser.set_defaults(main=main)
+
+
+def add_table_options(parser: argparse.ArgumentParser) -> None:
+    """What the table of a run shows."""
+    parser.add_argument(
+        "--all", action="store_true", help="every phase in the table, not a plan's five worst"
+    )
     parser.add_argument(
         "--intervals",
         action="store_true",
         help="how low flows fell while their phase ran, and when",
     )
-    parser.set_defaults(main=main)
+    parser.add_argument(
+        "--latency", action="store_true", help="all measured times (doc/reference/latency.md)"
+    )
+
+
+def print_table(
+    summary: Mapping[str, Any], console: Console, args: argparse.Namespace, directory: Path
+) -> None:
+    """Prints the table of a run."""
+    options = [name for name in ("intervals", "latency") if getattr(args, name)]
+    printer = SummaryPrinter(summary, console, every_phase=args.all, options=options)
+    printer.print(str(directory))
 
 
 def main(args: argparse.Namespace) -> int:
@@ -65,7 +79,8 @@ def main(args: argparse.Namespace) -> int:
         Record().write(args.directory, summary)
     console = make_canvas() if args.svg else make_console()
     try:
-        _print(shown, console, args)
+        parts.show_imported(shown, console, everything=args.all)
+        print_table(shown, console, args, args.directory)
     except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
         what = "it" if damage else f"a part that has another form ({error!s:.100})"
         damage.append(f"the rest can't be shown without {what}")
@@ -77,11 +92,3 @@ def main(args: argparse.Namespace) -> int:
             "(--again makes it again of a run's records)"
         )
     return int(shown["exit_status"])
-
-
-def _print(summary: SummaryDocument, console: Console, args: argparse.Namespace) -> None:
-    parts.show_imported(summary, console, everything=args.all)
-    options = [name for name in ("intervals", "latency") if getattr(args, name)]
-    SummaryPrinter(summary, console, every_phase=args.all, options=options).print(
-        str(args.directory)
-    )

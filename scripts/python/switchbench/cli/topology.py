@@ -4,8 +4,6 @@
 from __future__ import annotations
 
 import argparse
-import json
-import sys
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
@@ -26,7 +24,7 @@ from ..topology.fabric.groups import Groups
 from ..topology.file_form import TopologyError
 from ..topology.graph import from_topology
 from . import topology_import
-from .common import add_command
+from .common import add_command, print_json
 
 EXAMPLES = """\
 examples:
@@ -85,8 +83,7 @@ def main(args: argparse.Namespace) -> int:
     if args.svg:
         topology_import.write(args.svg, draw(fabric))
     if args.json:
-        json.dump(_document(figures, price), sys.stdout, indent=1)
-        print()
+        print_json(_document(figures, price))
     else:
         _show(fabric.name, figures, price, make_console())
     return 0
@@ -108,15 +105,14 @@ def _prices(path: Path) -> Prices:
     return Prices(file.nic, file.cable, file.switches)
 
 
-def _document(figures: Arithmetic, price: Cost | None) -> dict[str, Any]:
-    document = asdict(figures)
-    document["full_bisection_bps"] = figures.full_bps
-    half = figures.hosts // 2
-    cut = document["bisection"]
-    cut |= {f"{end}_bps_per_host": cut[f"{end}_bps"] / half for end in ("min", "max")}
-    if price is not None:
-        document["cost"] = asdict(price) | {"total": price.total}
-    return document
+def _document(figures: Arithmetic, price: Cost | None) -> dict[str, object]:
+    cut, half = figures.bisection, figures.hosts // 2
+    each = {"min_bps_per_host": cut.min_bps / half, "max_bps_per_host": cut.max_bps / half}
+    return (
+        asdict(figures)
+        | {"bisection": asdict(cut) | each, "full_bisection_bps": figures.full_bps}
+        | ({"cost": asdict(price) | {"total": price.total}} if price is not None else {})
+    )
 
 
 def _show(name: str, figures: Arithmetic, price: Cost | None, console: Console) -> None:

@@ -79,8 +79,8 @@ class NodeEntry(TypedDict):
     ]
 
 
-class RunEntry(TypedDict):
-    """What was run, where and with what."""
+class BegunRun(TypedDict):
+    """What is known of a run before its nodes have said anything."""
 
     id: Annotated[str, Field(description="In the records' and nodes' words")]
     started: Annotated[Moment, Field(description="UTC")]
@@ -106,6 +106,11 @@ class RunEntry(TypedDict):
         Field(description="Of the command, the engine, Python and the kernel"),
     ]
     machine: Annotated[MachineEntry, Field(description="The controller's machine")]
+
+
+class RunEntry(BegunRun):
+    """What was run, where and with what."""
+
     seed: Annotated[int, Field(description="Of everything random")]
     remeasured_phases: NotRequired[
         Annotated[
