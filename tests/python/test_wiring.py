@@ -115,11 +115,10 @@ def test_who_is_on_another_switch_than_its_group(tmp_path: Path) -> None:
 # --- who hears whom ------------------------------------------------------------------------------
 
 
-def answers(hosts: list[str], deaf: set[tuple[str, str]]) -> dict[str, Any]:
+def answers(hosts: list[str], deaf: set[tuple[str, str]]) -> dict[str, list[int]]:
     """As the engines say it: of each the places of those that answered it."""
     return {
-        host: {"answered": [i for i, other in enumerate(hosts) if (host, other) not in deaf]}
-        for host in hosts
+        host: [i for i, other in enumerate(hosts) if (host, other) not in deaf] for host in hosts
     }
 
 

@@ -70,7 +70,11 @@ def carry_out(site: Site, orders: Sequence[BindOrder]) -> int:
     """Does what can be done from here, says what people have to do; the worst exit status."""
     _refuse_launch(site)
     if site.launch == "ssh":
-        return _everywhere(site, orders)
+        # On all hosts at once; a host that fails keeps no other from its part.
+        results = errands(site, {order.host: order.words for order in orders}, _TIMEOUT_S)
+        for line in side_by_side(results):
+            print(line)
+        return max(result.status for result in results)
     worst = 0
     for order in orders:
         if order.host in (platform.node(), platform.node().partition(".")[0]):
@@ -78,14 +82,6 @@ def carry_out(site: Site, orders: Sequence[BindOrder]) -> int:
         else:
             print(f"on {order.host}, as root: {order.line}")
     return worst
-
-
-def _everywhere(site: Site, orders: Sequence[BindOrder]) -> int:
-    """On all hosts at once; a host that fails keeps no other from its part."""
-    results = errands(site, {order.host: order.words for order in orders}, _TIMEOUT_S)
-    for line in side_by_side(results):
-        print(line)
-    return max(result.status for result in results)
 
 
 def _refuse_launch(site: Site) -> None:

@@ -42,7 +42,7 @@ _LOADER = re.compile(r"/ld-linux[^/]*\.so\.\d+$|/ld64?\.so\.\d+$")
 # Which of DPDK's drivers a port can need; the others are for cryptography, compression and the
 # like. Left out: what only stands on one of those, and drags in libraries of 17 MB.
 _DRIVERS = ("bus", "mempool", "common", "net")
-_DRIVERS_WITHOUT = ("common_qat", "net_softnic")
+_DRIVERS_WITHOUT = ("librte_common_qat.so", "librte_net_softnic.so")
 _DRIVER_FOLDERS = ("/usr/lib", "/usr/local/lib", "/usr/lib64", "/usr/local/lib64")
 
 _COMPRESSION = 6
@@ -260,7 +260,7 @@ def _drivers() -> list[Path]:
                 path
                 for kind in _DRIVERS
                 for path in sorted(folder.glob(f"librte_{kind}_*.so.*"))
-                if path.name.count(".") == _DOTS and not _is_left_out(path)
+                if path.name.count(".") == _DOTS and not path.name.startswith(_DRIVERS_WITHOUT)
             ]
             if found:
                 return found
@@ -271,10 +271,6 @@ def _drivers() -> list[Path]:
 
 
 _DOTS = 3  # librte_net_tap.so.23.0; .so is for linking, and .so.23 for drivers that ask for it
-
-
-def _is_left_out(path: Path) -> bool:
-    return any(path.name.startswith(f"librte_{name}.so") for name in _DRIVERS_WITHOUT)
 
 
 _DRIVER_FOLDER = re.compile(rb"(?<=\0)/[^\0]*/dpdk/pmds-[0-9.]+(?=\0)")

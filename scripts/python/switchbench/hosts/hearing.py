@@ -10,10 +10,9 @@ import secrets
 import selectors
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any
 
 from ..base.errors import ConfigurationError
 from ..base.model import Process, Site
@@ -66,9 +65,12 @@ def hear(site: Site, processes: Sequence[Process]) -> Hearing:
     finally:
         muster.dismiss()
     return Hearing(
-        _ports(list(there), said) | failed | ended,
-        {host: _kept(one) for host, one in said.items()},
-        {host: one["off"] for host, one in said.items()},
+        _ports(list(there), {host: one.answered for host, one in said.items()}) | failed | ended,
+        {
+            host: "synchronized" if one.synchronized else "not synchronized"
+            for host, one in said.items()
+        },
+        {host: one.off for host, one in said.items()},
     )
 
 
@@ -89,12 +91,21 @@ def _address(process: Process) -> str:
     return f"{host}:{int(port) or BY_HAND_UDP_PORT}"
 
 
+@dataclass(frozen=True)
+class _Said:
+    """What an engine says at the end."""
+
+    answered: frozenset[int]  # by their places: hosts that answered it
+    synchronized: bool
+    off: str  # its clock, against this machine's
+
+
 @dataclass
 class _Talk:
     """What hosts say, a line each, as it comes: nobody is waited for within one."""
 
     begun: dict[str, bytes] = field(default_factory=dict)  # lines whose end has not come
-    said: dict[str, Any] = field(default_factory=dict)
+    said: dict[str, _Said] = field(default_factory=dict)
     failed: dict[str, str] = field(default_factory=dict)
 
     def hear(self, host: str, popen: FarProcess) -> bool:
@@ -116,18 +127,16 @@ class _Talk:
         try:
             one = json.loads(line)
             off_s = one["realtime_ns"] / 1e9 - now_s
-            heard = {"answered": set(one["answered"]), "synchronized": one["synchronized"]}
+            off = ONE_CLOCK if abs(off_s) < _CLOCK_S else f"{off_s:+.1f} s from here"
+            self.said[host] = _Said(frozenset(one["answered"]), one["synchronized"], off)
         except (ValueError, LookupError, TypeError):
             text = line[:_SHOWN].decode(errors="replace").strip()
             self.failed[host] = f"its engine says what is not understood ({text!r})"
-            return
-        off = ONE_CLOCK if abs(off_s) < _CLOCK_S else f"{off_s:+.1f} s from here"
-        self.said[host] = heard | {"off": off}
 
 
 def _converse(
     there: Mapping[str, FarProcess], addresses: Mapping[str, str]
-) -> tuple[dict[str, Any], dict[str, str]]:
+) -> tuple[dict[str, _Said], dict[str, str]]:
     """What each has said by host, and why the others could not begin."""
     token = secrets.token_hex(_TOKEN_BYTES)
     text = "\n".join([token, *(addresses[host] for host in there), "", ""]).encode()
@@ -135,7 +144,9 @@ def _converse(
     try:
         with selectors.DefaultSelector() as selector:
             for host, popen in there.items():
-                _tell(popen, text)
+                if popen.stdin is not None:
+                    with suppress(BrokenPipeError):  # it has ended: its output says how
+                        popen.stdin.write(text)
                 selector.register(output(popen), selectors.EVENT_READ, host)
             deadline_s = time.monotonic() + _LIMIT_S
             while selector.get_map() and time.monotonic() < deadline_s:
@@ -149,24 +160,14 @@ def _converse(
     return talk.said, talk.failed | dict.fromkeys(silent, late)
 
 
-def _tell(popen: FarProcess, text: bytes) -> None:
-    if popen.stdin is not None:
-        with suppress(BrokenPipeError):  # it has ended: its output says how
-            popen.stdin.write(text)
-
-
-def _kept(said: Mapping[str, Any]) -> str:
-    return "synchronized" if said["synchronized"] else "not synchronized"
-
-
-def _ports(hosts: Sequence[str], said: Mapping[str, Any]) -> dict[str, str]:
+def _ports(hosts: Sequence[str], answered: Mapping[str, Iterable[int]]) -> dict[str, str]:
     """The fewest hosts whose fault explains who did not answer whom."""
     pairs = {
         (asker, hosts[place])
-        for asker in said
-        for place in set(range(len(hosts))) - set(said[asker]["answered"])
+        for asker, places in answered.items()
+        for place in set(range(len(hosts))).difference(places)
     }
-    found = dict.fromkeys(said, ALL_HEARD)
+    found = dict.fromkeys(answered, ALL_HEARD)
     while pairs:
         deaf = Counter(host for pair in pairs for host in set(pair))
         worst, _ = max(deaf.items(), key=lambda item: (item[1], -hosts.index(item[0])))

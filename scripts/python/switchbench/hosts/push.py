@@ -96,7 +96,11 @@ def push(site: Site, processes: Sequence[Process], wanted: PushOrder) -> list[Re
     way = replace(OpenSsh.of(site), privilege=wanted.privilege)
     hosts = [process.name for process in processes]
     answers = _send(way, hosts, wanted, "ask", _ASK_S)
-    lacking = [host for host in hosts if _lacks(answers[host])]
+    lacking = [
+        host
+        for host in hosts
+        if answers[host].status == 0 and any(map(_LACKS.search, answers[host].output))
+    ]
     if lacking:
         with tempfile.NamedTemporaryFile(suffix=".tar.gz") as file:
             wanted.collection.archive(file)
@@ -128,10 +132,6 @@ def _send(
 _OURS = "switchbench push: "
 _LACKS = re.compile(rf"{_OURS}lack$")
 _DONE = re.compile(rf"{_OURS}(have|copied) (/.*)$")
-
-
-def _lacks(answer: Answer) -> bool:
-    return answer.status == 0 and any(_LACKS.search(line) for line in answer.output)
 
 
 def _done(answer: Answer) -> tuple[str, str] | None:

@@ -14,7 +14,6 @@ import resource
 import subprocess
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 
 from ..config.profiles import ETHERNET_HEADER_FCS, PATH_MTUS, largest_path_mtu
@@ -336,7 +335,9 @@ def _pfc(host: Host, iface: str, of: str) -> HostCheck:
 def _ecn(host: Host, port: Path, iface: str, of: str) -> HostCheck:
     folder = host.sys / "class" / "net" / iface / "ecn"
     enabled = {
-        side: sorted(path.name for path in (folder / side / "enable").glob("*") if _on(path))
+        side: sorted(
+            path.name for path in (folder / side / "enable").glob("*") if _text(path) == "1"
+        )
         for side in ("roce_np", "roce_rp")
     }
     if not folder.is_dir():
@@ -350,16 +351,11 @@ def _ecn(host: Host, port: Path, iface: str, of: str) -> HostCheck:
     return _check("ecn", OK, f"priorities {', '.join(both)} of {iface}", of)
 
 
-def _on(path: Path) -> bool:
-    return _text(path) == "1"
-
-
 def _iwarp(host: Host, device: Path) -> Iterator[HostCheck]:
     if _text(device / "node_type") != _IWARP:
         return
-    there = (host.dev / "infiniband" / "rdma_cm").exists()
-    report = partial(_check, "iwarp", of=device.name)
-    if there:
-        yield report(NOTE, "needs `verbs: {connect: cm}`")
+    manager = host.dev / "infiniband" / "rdma_cm"
+    if manager.exists():
+        yield _check("iwarp", NOTE, "needs `verbs: {connect: cm}`", device.name)
     else:
-        yield report(LACK, f"there is no {host.dev}/infiniband/rdma_cm")
+        yield _check("iwarp", LACK, f"there is no {manager}", device.name)

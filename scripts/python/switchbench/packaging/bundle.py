@@ -36,7 +36,6 @@ from . import packages, place, runtime
 
 _INSTALL = Path(__file__).with_name("install.sh")
 _CONTENTS = "CONTENTS"
-_BLOCK = 1 << 20
 
 
 def name() -> str:
@@ -96,7 +95,7 @@ def _share(parser: argparse.ArgumentParser, share: Path, programs: Path) -> None
 def _contents() -> Iterator[str]:
     yield f"switchbench {__version__} {platform.machine()}"
     yield f"python {platform.python_version()}"
-    yield f"{' '.join(platform.libc_ver())}"
+    yield " ".join(platform.libc_ver())
     yield f"made of {find_engine()} on {platform.platform()}"
     for one in packages.distributions():
         yield f"{one.name} {one.version}"
@@ -106,12 +105,9 @@ def sums(folder: Path) -> Iterator[str]:
     """Lines as sha256sum reads them, of all other files; links are what they point to."""
     for path in sorted(folder.rglob("*")):
         if path.is_file() and not path.is_symlink() and path != folder / collect.SUMS:
-            yield f"{_digest(path)}  {path.relative_to(folder)}"
-
-
-def _digest(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+            with path.open("rb") as file:
+                digest = hashlib.file_digest(file, "sha256").hexdigest()
+            yield f"{digest}  {path.relative_to(folder)}"
 
 
 def _of_nobody(entry: tarfile.TarInfo) -> tarfile.TarInfo:

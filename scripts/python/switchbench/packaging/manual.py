@@ -8,6 +8,7 @@ import argparse
 import copy
 import re
 from collections.abc import Iterator, Sequence
+from itertools import takewhile
 
 from argparse_manpage.manpage import Manpage
 
@@ -22,10 +23,7 @@ _ENVIRONMENT = (
     ("SWITCHBENCH_SWITCH", "The modelled switch's program."),
     ("SWITCHBENCH_GUEST", "The agent in virtual machines."),
 )
-_TITLES = {
-    "examples": "EXAMPLES",
-    "exit status": "EXIT STATUS",
-}
+_TITLES = ("examples", "exit status")
 _HELP_TITLES = {
     "switchbench-node": "one node of a run: reads documents, sends, receives, writes records",
     "switchbench-switch": "an Ethernet switch that behaves as described",
@@ -92,7 +90,7 @@ def _add_epilog(page: Page, epilog: str) -> None:
     for block in re.split(r"\n\s*\n", epilog.strip("\n")):
         title, colon, rest = block.partition(":")
         if colon and title in _TITLES:
-            section = _TITLES[title]
+            section = title.upper()
             page.section(section)
             _add_mixed(page, rest.lstrip(" ").strip("\n"))
         elif block.strip():
@@ -175,7 +173,7 @@ def _blocks(lines: Iterator[str]) -> Iterator[list[str]]:
     for line in lines:
         if line.startswith("```"):
             yield block
-            yield [line, *_until_fence(lines)]
+            yield [line, *takewhile(lambda line: not line.startswith("```"), lines)]
             block = []
         elif not line.strip() or line.startswith("#"):
             yield block
@@ -188,13 +186,6 @@ def _blocks(lines: Iterator[str]) -> Iterator[list[str]]:
         else:
             block.append(line)
     yield block
-
-
-def _until_fence(lines: Iterator[str]) -> Iterator[str]:
-    for line in lines:
-        if line.startswith("```"):
-            return
-        yield line
 
 
 def _add_block(page: Page, block: Sequence[str]) -> None:

@@ -12,6 +12,7 @@ import py_compile
 import re
 import shutil
 from collections.abc import Iterator
+from contextlib import suppress
 from importlib import metadata
 from pathlib import Path
 
@@ -42,18 +43,12 @@ def distributions() -> list[metadata.Distribution]:
     while waiting:
         name, extras = waiting.pop()
         for wanted, wanted_extras in _requirements(found[name], extras):
-            if wanted not in found:
-                _add(found, wanted)
-                waiting += [(wanted, wanted_extras)] if wanted in found else []
+            # What pip left out of the environment is not needed on this Python and system.
+            with suppress(metadata.PackageNotFoundError):
+                if wanted not in found:
+                    found[wanted] = metadata.distribution(wanted)
+                    waiting.append((wanted, wanted_extras))
     return [found[name] for name in sorted(found)]
-
-
-def _add(found: dict[str, metadata.Distribution], name: str) -> None:
-    """What pip left out when it made the environment is not needed on this Python and system."""
-    try:
-        found[name] = metadata.distribution(name)
-    except metadata.PackageNotFoundError:
-        return
 
 
 def _requirements(

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from base64 import b64decode, b64encode
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 from nacl.exceptions import CryptoError
 from nacl.public import PublicKey, SealedBox
@@ -19,7 +18,7 @@ PAIRS_SHOWN = 6
 _NO_ADDRESSES = ("", "00:00:00:00:00:00")
 
 
-def peers(hellos: Sequence[Record], key: bytes) -> dict[str, Any]:
+def peers(hellos: Sequence[Record], key: bytes) -> dict[str, object]:
     """The `peers` document: where all are, and the run's key for each alone to read."""
     addresses = [hello["control"] for hello in hellos]
     return peers_document(addresses, [_sealed(hello, key) for hello in hellos])

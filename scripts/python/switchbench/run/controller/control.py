@@ -194,7 +194,7 @@ class Controller:
         for trial in self._run.trials:
             if trial.optional:
                 self._await_trials(talk, told)
-            if self._is_needed(trial):
+            if self._so_far is None or self._so_far.needed(trial):
                 talk.tell_all([to_yaml("trial", trial.document)])
                 told += 1
         self._await_trials(talk, told)
@@ -220,7 +220,9 @@ class Controller:
         assert self._so_far is not None
         course = SuiteCourse(self._run)
         while (trial := course.trial) is not None:
-            self._grow(trial)
+            self._run = replace(self._run, trials=(*self._run.trials, trial))
+            self._add(trial)
+            self._outcome.trials = self._run.trials
             with self._resetting(trial):
                 talk.tell_all([to_yaml("trial", trial.document)])
                 self._await_trials(talk, len(self._run.trials))
@@ -230,12 +232,6 @@ class Controller:
         if self._run.device_reset is None or not subtest_of(self._run, trial).resets:
             return nullcontext()
         return DeviceReset(self._run.device_reset, trial)
-
-    def _grow(self, trial: Trial) -> None:
-        """One more trial, which a search chose."""
-        self._run = replace(self._run, trials=(*self._run.trials, trial))
-        self._add(trial)
-        self._outcome.trials = self._run.trials
 
     def _add(self, trial: Trial) -> None:
         """The plan with one more trial is there before any record of it."""
@@ -254,9 +250,6 @@ class Controller:
         barrier_s = self._run.site.barrier_timeout_ms / 1000
         limit_s = max(map(silence_s, self._run.trials)) + 3 * barrier_s + SILENCE_SLACK_S
         talk.wait(lambda node: node.trials_ended >= count, "to end its trials", limit_s)
-
-    def _is_needed(self, trial: Trial) -> bool:
-        return self._so_far is None or self._so_far.needed(trial)
 
     def _dismiss(self, talk: Talk) -> None:
         self._watcher.stage("ending the nodes")
@@ -292,7 +285,8 @@ class Controller:
         elif kind == "trial":
             node.trials_ended += 1
         elif kind == "error":
-            self._fault(_error_of(node, record))
+            text = record.get("text") or "the run can not go on"
+            self._fault(_error(f"{node.place}: {text}", record))
         elif kind == "missing":
             self._missing.setdefault(node.name, record)
             if not self._ending:
@@ -376,10 +370,6 @@ def silence_s(trial: Trial) -> float:
     phase_s = trial.warmup_s + trial.window_s + trial.cooldown_s + drain_s
     timed = trial.document.get("sync") != "none" and trial.traffic in ("stream", "pingpong")
     return phase_s if timed else max(phase_s, trial.expected_s)
-
-
-def _error_of(node: Node, record: Record) -> SwitchbenchError:
-    return _error(f"{node.place}: {record.get('text') or 'the run can not go on'}", record)
 
 
 def _error(text: str, record: Record) -> SwitchbenchError:

@@ -6,7 +6,6 @@ from __future__ import annotations
 import selectors
 import time
 from collections.abc import Callable, Sequence
-from typing import IO
 
 from .node import Node
 
@@ -32,8 +31,8 @@ class Pump:
         self._takers = {"output": record, "log": log}
         self.speaking: set[str] = set()  # nodes whose standard output is open
         for node in nodes:
-            self._watch(node, node.output, "output")
-            self._watch(node, node.log, "log")
+            self._selector.register(node.output, selectors.EVENT_READ, (node, "output"))
+            self._selector.register(node.log, selectors.EVENT_READ, (node, "log"))
             self.speaking.add(node.name)
 
     def wake_on(self, fd: int) -> None:
@@ -58,7 +57,7 @@ class Pump:
             if what == "input":
                 self._flush(node)
             else:
-                self._read(node, what, key.fileobj)
+                self._read(node, what)
         return bool(moves)
 
     def end_input(self, node: Node) -> None:
@@ -74,9 +73,6 @@ class Pump:
                 pipe.close()
             node.end_input()
 
-    def _watch(self, node: Node, pipe: IO[bytes], what: str) -> None:
-        self._selector.register(pipe, selectors.EVENT_READ, (node, what))
-
     def _flush(self, node: Node) -> None:
         node.flush()
         if not node.waiting:
@@ -87,7 +83,7 @@ class Pump:
             self._unsent.remove(node.name)
             self._selector.unregister(node.input)
 
-    def _read(self, node: Node, what: str, pipe: object) -> None:
+    def _read(self, node: Node, what: str) -> None:
         stream = node.output if what == "output" else node.log
         lines = node.read(stream.fileno())
         if lines is None:

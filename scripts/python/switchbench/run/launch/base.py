@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Sequence
-from typing import Any, Protocol, Self, runtime_checkable
+from typing import Protocol, Self, TypedDict, runtime_checkable
 
 from ...base.model import Process
 
@@ -45,7 +45,17 @@ class FarProcess(subprocess.Popen[bytes]):
         """
 
 
-def popen_options() -> dict[str, Any]:
+class PopenOptions(TypedDict):
+    """Keyword arguments of Popen."""
+
+    stdin: int
+    stdout: int
+    stderr: int
+    start_new_session: bool
+    bufsize: int
+
+
+def popen_options() -> PopenOptions:
     """What every launcher passes to Popen."""
     return {
         "stdin": subprocess.PIPE,

@@ -62,22 +62,21 @@ def machines(topology: lab.Topology, site: Mapping[str, Any]) -> list[guests.Mac
     bind = site.get("bind")
     if kind is None:
         raise ValueError(f"{topology.name} has no guests")
-    return [
+    made = [
         replace(
             guests.machine(node.index, model=kind.nic, mtu=topology.mtu),
             name=node.name,
             memory_mib=kind.memory_mib,
             cpus=kind.cpus,
-            **(_bound(bind["driver"]) if bind else {}),
         )
         for node in topology.nodes
     ]
-
-
-def _bound(driver: str) -> dict[str, Any]:
-    """Drivers that give devices away, an IOMMU for the one that wants it, no RDMA on top."""
-    iommu = driver == "vfio-pci"
-    return {"modules": ("vfio",) if iommu else ("uio",), "iommu": iommu, "rdma": ()}
+    if not bind:
+        return made
+    # Drivers that give devices away, an IOMMU for the one that wants it, no RDMA on top.
+    iommu = bind["driver"] == "vfio-pci"
+    modules = ("vfio" if iommu else "uio",)
+    return [replace(machine, modules=modules, iommu=iommu, rdma=()) for machine in made]
 
 
 def job() -> guests.Job:

@@ -48,7 +48,8 @@ class SlurmProcess(FarProcess):
         """srun says of a node that failed and of a signal's work."""
         status = self.returncode or 0
         if status > _SIGNALLED:
-            return f"was ended by signal {status - _SIGNALLED} there ({_signal(status)})"
+            number = status - _SIGNALLED
+            return f"was ended by signal {number} there ({signal.strsignal(number) or 'unknown'})"
         said = [line for line in log if line.startswith("srun: error:") and " task " not in line]
         return f"is out of reach: {_bare(said[-1])}" if said and status == 1 else None
 
@@ -210,7 +211,3 @@ def _give_back(job: str) -> None:
 def _bare(line: str) -> str:
     """Without the program that says it."""
     return re.sub(r"^(\w[\w-]*: )?(error: )?", "", line.strip())
-
-
-def _signal(status: int) -> str:
-    return signal.strsignal(status - _SIGNALLED) or "unknown"

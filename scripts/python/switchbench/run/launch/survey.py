@@ -32,20 +32,14 @@ def refuse(unreached: Sequence[Unreached]) -> None:
     """One sentence that names all of them, by what they have in common."""
     if not unreached:
         return
-    first, *others = unreached
-    if not others:
-        raise RunError(str(first))
+    if len(unreached) == 1:
+        raise RunError(str(unreached[0]))
     names = some(host.host for host in unreached)
-    reasons = "; ".join(map(str, _of_each_kind(unreached)))
-    raise RunError(f"{len(unreached)} hosts can't take part ({names}): {reasons}")
-
-
-def _of_each_kind(unreached: Sequence[Unreached]) -> list[Unreached]:
-    """The first host of each reason: reasons of one kind begin alike."""
-    kinds: dict[str, Unreached] = {}
+    kinds: dict[str, Unreached] = {}  # the first host of each: reasons of one kind begin alike
     for one in unreached:
         kinds.setdefault(one.reason.partition(" (")[0], one)
-    return list(kinds.values())
+    reasons = "; ".join(map(str, kinds.values()))
+    raise RunError(f"{len(unreached)} hosts can't take part ({names}): {reasons}")
 
 
 def greeted(line: str) -> str | None:
