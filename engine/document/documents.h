@@ -80,31 +80,31 @@ struct doc_pattern {
     char *partners;
     char *directions;
     char *draw;
-    bool forward;
+    char *algorithm;
+    char *class;
+    char *method;
+    char *load_of;
+    bool *natural; /* NULL: true */
+    uint64_t bytes;
+    uint32_t *list;
+    uint32_t *shares;
+    struct doc_group *groups;
     uint32_t shift;
     uint32_t count;
     uint32_t degree;
-    bool *natural; /* NULL: true */
-    bool round_trip;
-    bool local;
-    uint64_t bytes;
-    char *algorithm;
     uint32_t skew;
-    char *class;
     uint32_t matrix;
     uint32_t block;
     uint32_t dimensions;
-    char *method;
     uint32_t senders;
     uint32_t receivers;
-    bool rotate;
-    char *load_of;
-    uint32_t *list;
     unsigned list_count;
-    uint32_t *shares;
     unsigned shares_count;
-    struct doc_group *groups;
     unsigned groups_count;
+    bool forward;
+    bool round_trip;
+    bool local;
+    bool rotate;
 };
 
 struct doc_part {

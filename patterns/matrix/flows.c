@@ -113,6 +113,7 @@ static int share_out(struct flow_list *list, uint32_t rank, struct pattern_why *
     const uint32_t *order = list->by_source.order, *starts = list->by_source.starts;
     uint64_t sum = 0;
     uint32_t without = 0;
+    uint32_t each;
 
     for (uint32_t i = starts[rank]; i < starts[rank + 1]; i++) {
         sum += list->flows[order[i]].share;
@@ -125,9 +126,10 @@ static int share_out(struct flow_list *list, uint32_t rank, struct pattern_why *
                               (double)sum * 100 / PATTERN_WHOLE,
                               sum > PATTERN_WHOLE ? ": 100 % at most"
                                                   : ", which leaves nothing for its other flows");
+    each = without > 0 ? (uint32_t)((PATTERN_WHOLE - sum) / without) : 0;
     for (uint32_t i = starts[rank]; i < starts[rank + 1]; i++)
         if (list->flows[order[i]].share == 0)
-            list->flows[order[i]].share = (uint32_t)((PATTERN_WHOLE - sum) / without);
+            list->flows[order[i]].share = each;
     return 0;
 }
 

@@ -52,7 +52,8 @@ static_assert(sizeof(struct nd) == FRAME_IPV6 + ND_BYTES, "neighbour discovery")
 static const uint8_t broadcast[FRAME_MAC] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff};
 static const uint8_t all_nodes[16] = {0xff, 0x02, [15] = 1};
 static const uint8_t unspecified[16];
-static const char learning[SIGNATURE_BYTES + 1] = "switchbench learns";
+static const uint8_t learning[SIGNATURE_BYTES] = {'s', 'w', 'i', 't', 'c', 'h', 'b', 'e', 'n',
+                                                  'c', 'h', ' ', 'l', 'e', 'a', 'r', 'n', 's'};
 
 /* "ADDRESS/PREFIX" or "ADDRESS"; `most` bits. */
 static int parse(int family, const char *text, void *address, uint8_t *prefix, unsigned most)
