@@ -76,7 +76,8 @@ def parse_clause(spec: Spec) -> Clause:
     measure = EVERY_MEASURE.get(spec.get("measure", ""))
     if measure is None:
         raise ConfigurationError(
-            f"{name}: measure: {spec.get('measure')!r} is none of {', '.join(EVERY_MEASURE)}"
+            f"{name}: there is no measure {spec.get('measure')!r} "
+            "(doc/reference/measures.md lists them)"
         )
     over = spec.get("over") or "run"
     if over not in measure.overs:
