@@ -4,10 +4,9 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
 
 from ..hosts import bind
-from .common import add_command, add_site, load_site
+from .common import add_site, load_site
 
 EXAMPLES = """\
 examples:
@@ -20,16 +19,14 @@ host without a configuration: switchbench-node --bind ADDRESS... --driver DRIVER
 (doc/how-to/bind.md)."""
 
 
-def add_parser(subparsers: Any) -> None:
-    """Adds the command."""
-    parser = add_command(subparsers, "bind", EXAMPLES)
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """What the command takes."""
     add_site(parser)
     parser.add_argument(
         "--driver",
         choices=("vfio-pci", "uio_pci_generic", "igb_uio"),
         help="instead of the site's",
     )
-    parser.set_defaults(main=main)
 
 
 def main(args: argparse.Namespace) -> int:

@@ -5,11 +5,9 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import Any
 
 from ..base.errors import ConfigurationError, RunError
 from ..packaging import bundle
-from .common import add_command
 from .main import build_parser
 
 EXAMPLES = """\
@@ -25,13 +23,11 @@ any Linux of this machine's architecture, and needs no network (doc/how-to/insta
 _MIB = 1 << 20
 
 
-def add_parser(subparsers: Any) -> None:
-    """Adds the command."""
-    parser = add_command(subparsers, "bundle", EXAMPLES)
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """What the command takes."""
     parser.add_argument(
         "--out", metavar="FILE", type=Path, help="the archive, instead of one in this folder"
     )
-    parser.set_defaults(main=main)
 
 
 def main(args: argparse.Namespace) -> int:

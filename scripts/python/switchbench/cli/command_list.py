@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The commands, each with what it does: known without loading their modules."""
 
-# In the order of --help. A module's add_parser(subparsers) also says by set_defaults(main=main)
-# what runs: main(args) -> exit status.
+# In the order of --help.
 COMMANDS = {
     "run": "run the tests and print what they gave",
     "table": "print the table of a finished run again",

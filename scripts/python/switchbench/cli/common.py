@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What commands have in common: which configuration is meant, and help with examples."""
+"""What commands have in common: which configuration is meant, and how JSON is printed."""
 
 from __future__ import annotations
 
@@ -17,21 +17,6 @@ from ..config import Request, read
 from ..config.profiles import PROFILES
 from ..plan.compile import compile_run, refuse_unrunnable
 from ..run.controller.rates import RateError, check_lab_rates
-from .command_list import COMMANDS
-
-
-def add_command(subparsers: Any, name: str, examples: str) -> argparse.ArgumentParser:
-    """A command's parser, whose help ends with examples."""
-    summary = COMMANDS[name]
-    parser: argparse.ArgumentParser = subparsers.add_parser(
-        name,
-        help=summary,
-        description=summary[0].upper() + summary[1:] + ".",
-        epilog=examples,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.set_defaults(parser=parser)
-    return parser
 
 
 def said(parse: Callable[[str], float]) -> Callable[[str], float]:

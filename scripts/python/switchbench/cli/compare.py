@@ -13,7 +13,7 @@ from ..base import quantities
 from ..base.errors import ConfigurationError
 from ..records.directory import replace_json
 from ..render.terminal.console import make_console
-from .common import add_command, print_json, said
+from .common import print_json, said
 
 EXAMPLES = """\
 examples:
@@ -33,9 +33,8 @@ damaged (what can be compared is shown)"""
 _PERCENT = replace(quantities.PERCENT, bare=True)
 
 
-def add_parser(subparsers: Any) -> None:
-    """Adds the command."""
-    parser = add_command(subparsers, "compare", EXAMPLES)
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """What the command takes."""
     parser.add_argument(
         "results",
         metavar="[NAME=]DIR",
@@ -71,7 +70,6 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument(
         "--json", metavar="FILE", help="write everything as JSON; -: print it alone"
     )
-    parser.set_defaults(main=main)
 
 
 def _add_compute(parser: argparse.ArgumentParser) -> None:

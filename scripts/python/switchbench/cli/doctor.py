@@ -6,7 +6,6 @@ from __future__ import annotations
 import argparse
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from typing import Any
 
 from rich.console import Console
 from rich.table import Table
@@ -16,7 +15,7 @@ from ..base.errors import ConfigurationError
 from ..hosts import alike, doctor
 from ..render.terminal.console import make_console
 from ..run.launch.nodesets import chosen, folded
-from .common import add_command, add_site, load_site, print_json
+from .common import add_site, load_site, print_json
 
 EXAMPLES = """\
 examples:
@@ -33,12 +32,10 @@ DIFFERENT = 1
 _STYLES = {doctor.OK: "green", doctor.NOTE: "yellow", doctor.LACK: "bold red"}
 
 
-def add_parser(subparsers: Any) -> None:
-    """Adds the command."""
-    parser = add_command(subparsers, "doctor", EXAMPLES)
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """What the command takes."""
     add_site(parser)
     parser.add_argument("--json", action="store_true", help="one JSON object")
-    parser.set_defaults(main=main)
 
 
 def main(args: argparse.Namespace) -> int:

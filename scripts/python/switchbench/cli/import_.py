@@ -6,13 +6,11 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
-from typing import Any
 
 from ..importers import directory
 from ..records.directory import default_path, load_summary
 from ..render.terminal import parts
 from ..render.terminal.console import make_console
-from .common import add_command
 
 EXAMPLES = """\
 examples:
@@ -28,9 +26,8 @@ of perftest (ib_write_bw, ib_send_lat ...)
 exit status: 0 all was read, 2 a file is not, and nothing is written"""
 
 
-def add_parser(subparsers: Any) -> None:
-    """Adds the command."""
-    parser = add_command(subparsers, "import", EXAMPLES)
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """What the command takes."""
     parser.add_argument("files", metavar="FILE", type=Path, nargs="+", help="what a program wrote")
     parser.add_argument(
         "--out", metavar="DIR", type=Path, help="a new results directory (results/TIME-import)"
@@ -39,7 +36,6 @@ def add_parser(subparsers: Any) -> None:
         "--ranks", metavar="N", type=_count, help="processes, of OSU's tests that do not say it"
     )
     parser.add_argument("--all", action="store_true", help="show every figure that was read")
-    parser.set_defaults(main=main)
 
 
 def _count(word: str) -> int:

@@ -6,12 +6,10 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable
-from typing import Any
 
 from ..base.errors import ConfigurationError
 from ..base.source import dotted, parse_assignment
 from ..labs import commands
-from .common import add_command
 
 EXAMPLES = """\
 examples:
@@ -26,9 +24,8 @@ examples:
 looking around, and for many runs on one lab."""
 
 
-def add_parser(subparsers: Any) -> None:
-    """Adds the command and its four parts."""
-    parser = add_command(subparsers, "lab", EXAMPLES)
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Its four parts."""
     parts = parser.add_subparsers(title="commands", metavar="up|down|status|exec", required=True)
     up = parts.add_parser("up", help="make a lab that stays")
     up.add_argument("topology", metavar="TOPOLOGY", help="a file, or a name of conf/labs/")
@@ -45,7 +42,7 @@ def add_parser(subparsers: Any) -> None:
     run.add_argument("node", metavar="[LAB/]NODE", help="a node's name, or `switch`")
     run.add_argument("command", metavar="COMMAND", nargs=argparse.REMAINDER, help="what to run")
     for part, action in ((up, _up), (down, _down), (parts.choices["status"], _status), (run, _run)):
-        part.set_defaults(main=main, action=action)
+        part.set_defaults(action=action)
 
 
 def main(args: argparse.Namespace) -> int:

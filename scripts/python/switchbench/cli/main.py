@@ -10,7 +10,6 @@ import os
 import sys
 from collections.abc import Callable, Collection, Sequence
 from keyword import iskeyword
-from types import ModuleType
 from typing import NoReturn
 
 from .. import __version__
@@ -80,16 +79,22 @@ def build_parser(words: Collection[str] = COMMANDS.keys()) -> argparse.ArgumentP
     parser.add_argument("--version", action="version", version=f"switchbench {__version__}")
     subparsers = parser.add_subparsers(metavar="COMMAND", required=True)
     for name, summary in COMMANDS.items():
-        if name in words:
-            _module(name).add_parser(subparsers)
-        else:
+        if name not in words:
             subparsers.add_parser(name, help=summary)
+            continue
+        module = importlib.import_module(
+            f".{name}_" if iskeyword(name) else f".{name}", __package__
+        )
+        command = subparsers.add_parser(
+            name,
+            help=summary,
+            description=f"{summary[0].upper()}{summary[1:]}.",
+            epilog=module.EXAMPLES,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+        command.set_defaults(parser=command, main=module.main)
+        module.add_arguments(command)
     return parser
-
-
-def _module(name: str) -> ModuleType:
-    module = f"{name}_" if iskeyword(name) else name
-    return importlib.import_module(f".{module}", __package__)
 
 
 if __name__ == "__main__":

@@ -9,7 +9,6 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from ClusterShell.RangeSet import RangeSet, RangeSetException
 
@@ -18,7 +17,7 @@ from ..base.model import Run
 from ..base.node_names import NAMES_MOST, count
 from ..plan import documents, listing, listing_json
 from ..render.terminal.console import make_console
-from .common import add_command, add_configuration, load_runnable, print_json
+from .common import add_configuration, load_runnable, print_json
 
 EXAMPLES = """\
 examples:
@@ -48,9 +47,8 @@ examples:
   notes, not_implemented   sentences; what is not implemented can be planned but not run"""
 
 
-def add_parser(subparsers: Any) -> None:
-    """Adds the command."""
-    parser = add_command(subparsers, "plan", EXAMPLES)
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """What the command takes."""
     add_configuration(parser)
     parser.add_argument("--json", action="store_true", help="one JSON object, everything in it")
     parser.add_argument("--phases", metavar="RANGES", type=_ranges, help="only these, e.g. 0-3,7")
@@ -58,7 +56,6 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument(
         "--job", metavar="FILE", type=Path, help="write all documents of a run started by hand"
     )
-    parser.set_defaults(main=main)
 
 
 def main(args: argparse.Namespace) -> int:

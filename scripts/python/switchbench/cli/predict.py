@@ -9,7 +9,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -38,7 +37,7 @@ from ..records.directory import PLAN, SUMMARY
 from ..records.plan_file import read_plan
 from ..render.terminal.console import make_console
 from ..render.terminal.predicted import OF_STEPS, SURE, PredictedRow, show_predicted
-from .common import add_command, add_configuration, load_run, print_json, said
+from .common import add_configuration, load_run, print_json, said
 
 EXAMPLES = """\
 examples:
@@ -69,9 +68,8 @@ steps.
   unmatched      [what was measured and is not in the results' plan]"""
 
 
-def add_parser(subparsers: Any) -> None:
-    """Adds the command."""
-    parser = add_command(subparsers, "predict", EXAMPLES)
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """What the command takes."""
     add_configuration(parser, "; or a results directory")
     parser.add_argument("--topology", metavar="FILE", help="the network of a site of real hosts")
     parser.add_argument(
@@ -103,7 +101,6 @@ def add_parser(subparsers: Any) -> None:
         help=f"{', '.join(MODELS)}; default: all but the last",
     )
     parser.add_argument("--json", action="store_true", help="one JSON object instead of a table")
-    parser.set_defaults(main=main)
 
 
 def _flops(text: str) -> float:

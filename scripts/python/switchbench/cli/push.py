@@ -4,14 +4,13 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
 
 from ..base.programs import ENGINE
 from ..hosts import push
 from ..run.launch.errand import side_by_side
 from ..run.launch.nodesets import chosen
 from ..run.launch.openssh import CURRENT, HOME_FOLDER, SHARED_FOLDER, OpenSsh
-from .common import add_command, add_site, load_site
+from .common import add_site, load_site
 
 EXAMPLES = f"""\
 examples:
@@ -30,13 +29,11 @@ privilege, by default what the site says:
 exit status: 0 when all have it, 3 when one has not"""
 
 
-def add_parser(subparsers: Any) -> None:
-    """Adds the command."""
-    parser = add_command(subparsers, "push", EXAMPLES)
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """What the command takes."""
     add_site(parser)
     parser.add_argument("--privilege", choices=push.PRIVILEGES, help="instead of the site's")
     parser.add_argument("--to", metavar="FOLDER", help="another folder, the same on all hosts")
-    parser.set_defaults(main=main)
 
 
 def main(args: argparse.Namespace) -> int:

@@ -7,7 +7,6 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
-from typing import Any
 
 from ..analysis.data import Measured
 from ..analysis.verdict import manifest
@@ -16,7 +15,6 @@ from ..records.directory import replace_bytes
 from ..render.report import browser, build, export
 from ..render.tables import EVERY
 from ..render.tables.table import write_csv
-from .common import add_command
 
 EXAMPLES = """\
 examples:
@@ -29,9 +27,8 @@ exit status: 0 the report shows all there is; 2 the results are damaged, not who
 version, and the report shows what can be shown, and says what can't"""
 
 
-def add_parser(subparsers: Any) -> None:
-    """Adds the command."""
-    parser = add_command(subparsers, "report", EXAMPLES)
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """What the command takes."""
     parser.add_argument("directory", metavar="DIR", type=Path, help="a run's results directory")
     parser.add_argument(
         "--out", metavar="FILE", type=Path, help=f"the file to write (DIR/{build.REPORT})"
@@ -46,7 +43,6 @@ def add_parser(subparsers: Any) -> None:
         help="a row for each flow and phase, as CSV and Parquet, a codebook of its columns, and "
         "the report's tables as CSV",
     )
-    parser.set_defaults(main=main)
 
 
 def main(args: argparse.Namespace) -> int:

@@ -4,10 +4,9 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
 
 from ..hosts import bind
-from .common import add_command, add_site, load_site
+from .common import add_site, load_site
 
 EXAMPLES = """\
 examples:
@@ -18,11 +17,9 @@ For use after `bind`, and after a run whose node was killed: other runs restore 
 themselves. After a reboot there is nothing to restore but the journal (doc/how-to/bind.md)."""
 
 
-def add_parser(subparsers: Any) -> None:
-    """Adds the command."""
-    parser = add_command(subparsers, "restore", EXAMPLES)
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """What the command takes."""
     add_site(parser)
-    parser.set_defaults(main=main)
 
 
 def main(args: argparse.Namespace) -> int:

@@ -35,7 +35,7 @@ from ..plan.compile import refuse_unbuilt
 from ..plan.documents import job_document
 from ..records.again import put_in_place
 from ..records.directory import CONFIGURATION, RunDirectory, default_path
-from ..records.document.run import BegunRun
+from ..records.document.run import BegunRun, MachineEntry
 from ..records.plan_file import write_plan
 from ..render.terminal.console import make_console
 from ..run.controller import Controller, Interrupt, Outcome
@@ -45,7 +45,7 @@ from ..run.launch.lab import LabLauncher
 from ..run.launch.survey import Unreached
 from ..run.live import Watch, Wish, offer_metrics, watch
 from .attendance import Attendance
-from .common import add_command, add_configuration, load_runnable, request
+from .common import add_configuration, load_runnable, request
 from .fit import fit
 from .table import add_table_options, print_table
 
@@ -64,9 +64,8 @@ trials made of it (plan.json), all that the nodes said (records.ndjson, nodes.lo
 manifest.json is what `switchbench verify` reads; with clauses there is verdict.xml too."""
 
 
-def add_parser(subparsers: Any) -> None:
-    """Adds the command."""
-    parser = add_command(subparsers, "run", EXAMPLES)
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """What the command takes."""
     add_configuration(parser)
     parser.add_argument(
         "--out", metavar="DIR", type=Path, help="results directory, new or empty (results/...)"
@@ -95,7 +94,6 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument(
         "--sign", metavar="KEY", type=Path, help="sign the results: of ssh-keygen or minisign"
     )
-    parser.set_defaults(main=main)
 
 
 NOT_IN_PRODUCTION = (
@@ -109,6 +107,8 @@ class _Place:
     """Where and as what the run takes place."""
 
     started: datetime
+    began_s: float  # the same on the monotonic clock
+    machine: MachineEntry  # as it was then: cores that nodes poll are left to them later
     engine: Path
     directory: RunDirectory
     shown: Watch
@@ -160,40 +160,32 @@ def _measure(run: Run, args: argparse.Namespace, launcher: Launcher, shown: Watc
     except SwitchbenchError:
         directory.discard_if_unused()
         raise
-    started = datetime.now(UTC)
-    place = _Place(started, engine, directory, shown, dealt, attendance.left_out)
+    now, now_s = datetime.now(UTC), time.monotonic()
+    left_out = attendance.left_out
+    place = _Place(now, now_s, _machine(), engine, directory, shown, dealt, left_out)
     if not args.quiet:
         announce(run)
-    about = _about(run, place)
-    began_s = time.monotonic()
-    outcome = _conduct(run, launcher, place, about)
+    outcome = _conduct(run, launcher, place)
     while (fewer := attendance.after(run, outcome)) is not None:
         run = fewer
         directory.start_over()
         place = replace(place, dealt=cores.deal(run), left_out=attendance.left_out)
-        about = _about(run, place)
-        outcome = _conduct(run, launcher, place, about)
+        outcome = _conduct(run, launcher, place)
     if run.searches:
         run = replace(run, trials=outcome.trials)
     try:
         run = put_in_place(directory.path, replace(run, again=outcome.again))
     except SwitchbenchError as error:
         outcome.fail(error)
-    about["elapsed_s"] = round(time.monotonic() - began_s, 3)
     with Deferred() as asked:  # what was measured is written first
-        return _conclude(run, args, place, about, outcome, asked)
+        return _conclude(run, args, place, outcome, asked)
 
 
 def _conclude(
-    run: Run,
-    args: argparse.Namespace,
-    place: _Place,
-    about: BegunRun,
-    outcome: Outcome,
-    asked: Deferred,
+    run: Run, args: argparse.Namespace, place: _Place, outcome: Outcome, asked: Deferred
 ) -> int:
     """Summary, table, report and record of what was measured; the run's exit status."""
-    result = _summarize(run, place, about, outcome)
+    result = _summarize(run, place, outcome)
     print_table(result, make_console(), args, place.directory.path)
     if asked.name is None:
         _write_report(place.directory, args.quiet)
@@ -208,8 +200,9 @@ def _conclude(
     return outcome.status or int(result["exit_status"])
 
 
-def _summarize(run: Run, place: _Place, about: BegunRun, outcome: Outcome) -> dict[str, Any]:
+def _summarize(run: Run, place: _Place, outcome: Outcome) -> dict[str, Any]:
     """What the records amount to, written; what is not as it was left is one more fault."""
+    about = _about(run, place, round(time.monotonic() - place.began_s, 3))
     fixed = clauses_sha256(run.expectations) if run.expectations else None
     changed = changed_clauses(fixed, place.directory.path)
     if changed:
@@ -227,15 +220,11 @@ def _summarize(run: Run, place: _Place, about: BegunRun, outcome: Outcome) -> di
     return result
 
 
-def _conduct(run: Run, launcher: Launcher, place: _Place, about: BegunRun) -> Outcome:
+def _conduct(run: Run, launcher: Launcher, place: _Place) -> Outcome:
     """Brings up, measures, brings down. Nothing is left running when it returns or raises."""
     job = job_document(run, place.shown.run_id, place.dealt)
     controller = Controller(run, job, place.directory, place.shown)
     cores.keep_off(place.dealt.polled)
-
-    def command(name: str) -> list[str]:
-        return [str(place.engine), "--name", name]
-
     outcome: Outcome | None = None
     shown = place.shown.of(run)
     with Interrupt() as interrupt, shown:
@@ -244,9 +233,11 @@ def _conduct(run: Run, launcher: Launcher, place: _Place, about: BegunRun) -> Ou
             with launcher:
                 place.directory.write_configuration(run.effective)
                 write_plan(place.directory.path, run)
-                place.directory.begin_summary(Summary(run).finish(about, [NOT_ENDED]))
+                place.directory.begin_summary(Summary(run).finish(_about(run, place), [NOT_ENDED]))
                 fix_clauses(run, place.directory)
-                outcome = controller.conduct(launcher, command, interrupt)
+                outcome = controller.conduct(
+                    launcher, lambda name: [str(place.engine), "--name", name], interrupt
+                )
                 if isinstance(launcher, LabLauncher):
                     launcher.keep_truth(place.directory.path)
         except SwitchbenchError as error:
@@ -288,13 +279,13 @@ def announce(run: Run) -> None:
         print(f"{clauses}, SHA-256 {clauses_sha256(run.expectations)}", file=sys.stderr)
 
 
-def _about(run: Run, place: _Place) -> BegunRun:
+def _about(run: Run, place: _Place, elapsed_s: float | None = None) -> BegunRun:
     """What the summary's `run` says besides what the nodes said."""
     again = place.directory.path / CONFIGURATION
     return {
         "id": place.shown.run_id,
         "started": f"{place.started:%Y-%m-%dT%H:%M:%SZ}",
-        "elapsed_s": None,
+        "elapsed_s": elapsed_s,
         "command": ["switchbench", "run", shlex.quote(str(again))],
         "launch": run.site.launch,
         "lab": run.site.lab,
@@ -304,13 +295,17 @@ def _about(run: Run, place: _Place) -> BegunRun:
             "python": platform.python_version(),
             "kernel": platform.release(),
         },
-        "machine": {
-            "host": platform.node(),
-            "system": f"{platform.system()} {platform.release()} {platform.machine()}",
-            "cpus": len(os.sched_getaffinity(0)),
-            "cpu": _cpu_model(),
-            "memory_bytes": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
-        },
+        "machine": place.machine,
+    }
+
+
+def _machine() -> MachineEntry:
+    return {
+        "host": platform.node(),
+        "system": f"{platform.system()} {platform.release()} {platform.machine()}",
+        "cpus": len(os.sched_getaffinity(0)),
+        "cpu": _cpu_model(),
+        "memory_bytes": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
     }
 
 

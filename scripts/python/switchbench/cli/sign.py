@@ -5,13 +5,11 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import Any
 
 from ..analysis.summary import NOT_ENDED
 from ..analysis.verdict import manifest, signature
 from ..base.errors import ConfigurationError
 from ..records.directory import SUMMARY, load_summary
-from .common import add_command
 
 EXAMPLES = """\
 examples:
@@ -23,14 +21,12 @@ holds) or minisign. Files that were put into the directory since, such as photog
 are sealed with the rest; after any other change nothing is signed."""
 
 
-def add_parser(subparsers: Any) -> None:
-    """Adds the command."""
-    parser = add_command(subparsers, "sign", EXAMPLES)
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """What the command takes."""
     parser.add_argument("directory", metavar="DIR", type=Path, help="a run's results directory")
     parser.add_argument(
         "--key", metavar="FILE", type=Path, required=True, help="of ssh-keygen or minisign"
     )
-    parser.set_defaults(main=main)
 
 
 def main(args: argparse.Namespace) -> int:

@@ -19,7 +19,6 @@ from ..records.plan_file import read_plan
 from ..render.terminal import parts
 from ..render.terminal.console import make_canvas, make_console
 from ..render.terminal.table import SummaryPrinter
-from .common import add_command
 
 EXAMPLES = """\
 examples:
@@ -29,16 +28,14 @@ examples:
   switchbench table results/20260101-120000-four-matrices --svg table.svg"""
 
 
-def add_parser(subparsers: Any) -> None:
-    """Adds the command."""
-    parser = add_command(subparsers, "table", EXAMPLES)
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """What the command takes."""
     parser.add_argument("directory", metavar="DIR", type=Path, help="a run's results directory")
     add_table_options(parser)
     parser.add_argument(
         "--again", action="store_true", help="make the summary again from the records, and keep it"
     )
     parser.add_argument("--svg", metavar="FILE", type=Path, help="draw it into this file instead")
-    parser.set_defaults(main=main)
 
 
 def add_table_options(parser: argparse.ArgumentParser) -> None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import argparse
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from rich import box
@@ -24,7 +24,7 @@ from ..topology.fabric.groups import Groups
 from ..topology.file_form import TopologyError
 from ..topology.graph import from_topology
 from . import topology_import
-from .common import add_command, print_json
+from .common import print_json
 
 EXAMPLES = """\
 examples:
@@ -53,9 +53,8 @@ class _PriceFile(BaseModel):
     switches: dict[Annotated[int, Field(ge=1)], Annotated[float, Field(ge=0)]]
 
 
-def add_parser(subparsers: Any) -> None:
-    """Adds the command."""
-    parser = add_command(subparsers, "topology", EXAMPLES)
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """What the command takes."""
     parser.add_argument(
         "topology", metavar="FILE",
         help="a topology file, or a lab's name; or `import`: make a file of what devices say",
@@ -64,7 +63,6 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument("--svg", metavar="FILE", type=Path, help="draw it into this file")
     parser.add_argument("--json", action="store_true", help="one JSON object instead of a table")
     topology_import.add_arguments(parser)
-    parser.set_defaults(main=main)
 
 
 def main(args: argparse.Namespace) -> int:

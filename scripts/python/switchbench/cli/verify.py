@@ -5,11 +5,9 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import Any
 
 from ..analysis.verdict.verify import VerifyOptions, verify
 from ..base.errors import ConfigurationError
-from .common import add_command
 
 EXAMPLES = """\
 examples:
@@ -26,9 +24,8 @@ exit status: 0 all of it holds, whatever the verdict is; 2 something does not"""
 _MARKS = {True: "ok", False: "NO", None: "-"}
 
 
-def add_parser(subparsers: Any) -> None:
-    """Adds the command."""
-    parser = add_command(subparsers, "verify", EXAMPLES)
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """What the command takes."""
     parser.add_argument("directory", metavar="DIR", type=Path, help="a run's results directory")
     parser.add_argument(
         "--allowed-signers", metavar="FILE", type=Path, help="who may have signed; somebody must"
@@ -42,7 +39,6 @@ def add_parser(subparsers: Any) -> None:
         dest="again",
         help="hashes and signature only: the verdict is not made again from the records",
     )
-    parser.set_defaults(main=main)
 
 
 def main(args: argparse.Namespace) -> int:
