@@ -101,9 +101,8 @@ static int check_numbers(const struct doc_trial *trial, struct err *err)
 }
 
 /* What a step of a schedule sends goes as fast as it can: it has no load. */
-static int check_load(const struct doc_trial *trial, struct err *err)
+static int check_load(const struct doc_trial *trial, const struct doc_load *load, struct err *err)
 {
-    const struct doc_load *load = &trial->load;
     const char *load_of = trial->pattern.load_of;
     bool divided = load_of != NULL && strcmp(load_of, "receivers") == 0;
     bool finite = isfinite(load->percent) && isfinite(load->bps) && isfinite(load->fps);
@@ -116,6 +115,18 @@ static int check_load(const struct doc_trial *trial, struct err *err)
     };
 
     return trial->traffic == TRAFFIC_SCHEDULE ? 0 : check_rules(rules, trial->id, err);
+}
+
+/* What a part says instead of the trial. */
+static int check_part(const struct doc_trial *trial, const struct doc_part *part, struct err *err)
+{
+    const struct rule rules[] = {
+        {any_is_zero(part->sizes, part->sizes_count), "a size of 0 bytes", NONE},
+        RULES_END,
+    };
+    int rc = part->load != NULL ? check_load(trial, part->load, err) : 0;
+
+    return rc == 0 ? check_rules(rules, trial->id, err) : rc;
 }
 
 static int check_pingpong(const struct doc_trial *trial, struct err *err)
@@ -217,8 +228,10 @@ int check_trial(const struct doc_trial *trial, struct err *err)
          NONE},
         RULES_END,
     };
-    int rc = check_load(trial, err);
+    int rc = check_load(trial, &trial->load, err);
 
+    for (unsigned i = 0; i < trial->parts_count && rc == 0; i++)
+        rc = check_part(trial, &trial->parts[i], err);
     if (rc == 0)
         rc = check_numbers(trial, err);
     if (rc == 0)

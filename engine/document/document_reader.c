@@ -166,21 +166,25 @@ static const cyaml_schema_field_t pattern_fields[] = {
     CYAML_FIELD_END,
 };
 
-static const cyaml_schema_field_t part_fields[] = {
-    STRING("network", 0, doc_part, network),
-    CYAML_FIELD_SEQUENCE("ranks", POINTER, struct doc_part, ranks, &text_entry, 2,
-                         PATTERN_RANKS_MAX),
-    CYAML_FIELD_END,
-};
-static const cyaml_schema_value_t part_entry = {
-    CYAML_VALUE_MAPPING(CYAML_FLAG_DEFAULT, struct doc_part, part_fields)};
-
 static const cyaml_schema_field_t load_fields[] = {
     CYAML_FIELD_FLOAT("percent", OPTIONAL, struct doc_load, percent),
     CYAML_FIELD_FLOAT("bps", OPTIONAL, struct doc_load, bps),
     CYAML_FIELD_FLOAT("fps", OPTIONAL, struct doc_load, fps),
     CYAML_FIELD_END,
 };
+
+static const cyaml_schema_field_t part_fields[] = {
+    STRING("network", 0, doc_part, network),
+    CYAML_FIELD_SEQUENCE("ranks", POINTER, struct doc_part, ranks, &text_entry, 2,
+                         PATTERN_RANKS_MAX),
+    STRING("transport", OPTIONAL, doc_part, transport),
+    CYAML_FIELD_SEQUENCE("sizes", POINTER | OPTIONAL, struct doc_part, sizes, &u32_entry, 1,
+                         TRANSPORT_SIZES_MAX),
+    CYAML_FIELD_MAPPING_PTR("load", POINTER | OPTIONAL, struct doc_part, load, load_fields),
+    CYAML_FIELD_END,
+};
+static const cyaml_schema_value_t part_entry = {
+    CYAML_VALUE_MAPPING(CYAML_FLAG_DEFAULT, struct doc_part, part_fields)};
 
 static const cyaml_schema_field_t pingpong_fields[] = {
     CYAML_FIELD_INT("timeout_ns", OPTIONAL, struct doc_pingpong, timeout_ns),
@@ -366,25 +370,25 @@ enum document_kind document_kind(const struct document *document)
     return document->quit != NULL ? DOCUMENT_QUIT : DOCUMENT_NONE;
 }
 
-/* The options of the trial's transport: those given, the others' defaults. */
-static int fill_options(struct doc_trial *trial, const struct transport *const *transports,
-                        struct err *err)
+/* The options of a part's transport: those given, the others' defaults. */
+static int fill_options(const struct doc_trial *trial, struct doc_part *part,
+                        const struct transport *const *transports, struct err *err)
 {
+    const char *name = doc_part_transport(trial, part);
     struct err why = {""};
     size_t i = 0;
     int rc;
 
-    while (transports[i] != NULL && strcmp(transports[i]->name, trial->transport) != 0)
+    while (transports[i] != NULL && strcmp(transports[i]->name, name) != 0)
         i++;
     if (transports[i] == NULL) /* the trial is refused when it begins */
         return 0;
     assert(transports[i]->options->size <= OPTION_BYTES_MAX);
-    trial->options = calloc(1, OPTION_BYTES_MAX);
-    if (trial->options == NULL)
+    if ((part->options = calloc(1, OPTION_BYTES_MAX)) == NULL)
         return err_set(err, -ENOMEM, "out of memory");
     rc = option_table_fill(transports[i]->options, (const void *const *)trial->given[i],
-                           trial->options, &why);
-    return rc < 0 ? err_set(err, rc, "trial %u: %s %s", trial->id, trial->transport, why.text) : 0;
+                           part->options, &why);
+    return rc < 0 ? err_set(err, rc, "trial %u: %s %s", trial->id, name, why.text) : 0;
 }
 
 static int check(const struct document *document, struct err *err)
@@ -403,7 +407,9 @@ static int check(const struct document *document, struct err *err)
     if (document->trial == NULL)
         return 0;
     rc = check_trial(document->trial, err);
-    return rc == 0 ? fill_options(document->trial, document->transports, err) : rc;
+    for (unsigned i = 0; i < document->trial->parts_count && rc == 0; i++)
+        rc = fill_options(document->trial, &document->trial->parts[i], document->transports, err);
+    return rc;
 }
 
 int document_parse(struct document **document, const struct document_text *text,
@@ -444,8 +450,8 @@ void document_free(struct document *document)
 
     if (document == NULL)
         return;
-    if (document->trial != NULL)
-        free(document->trial->options);
+    for (unsigned i = 0; document->trial != NULL && i < document->trial->parts_count; i++)
+        free(document->trial->parts[i].options);
     schema_make(&schema, document->transports);
     cyaml_free(&config, &schema.root, document, 0);
 }

@@ -107,16 +107,22 @@ struct doc_pattern {
     bool rotate;
 };
 
-struct doc_part {
-    char *network;
-    char **ranks; /* port names in rank order */
-    unsigned ranks_count;
-};
-
 struct doc_load { /* exactly one is above 0 */
     double percent;
     double bps;
     double fps;
+};
+
+/* Where a key is absent, the trial's holds. */
+struct doc_part {
+    char *network;
+    char **ranks; /* port names in rank order */
+    unsigned ranks_count;
+    char *transport; /* NULL: the trial's */
+    uint32_t *sizes; /* NULL: the trial's */
+    unsigned sizes_count;
+    struct doc_load *load; /* NULL: the trial's */
+    void *options;         /* of its transport, as its table fills them; NULL: not in this build */
 };
 
 struct doc_pingpong {
@@ -181,8 +187,13 @@ struct doc_trial {
     struct doc_latency *latency;   /* NULL: none is measured */
     /* Below each transport's name, by the registry's and its option table's order; NULL: absent. */
     void **given[DOC_TRANSPORTS_MAX];
-    void *options; /* of its transport, as its table fills them; NULL: not in this build */
 };
+
+static inline const char *doc_part_transport(const struct doc_trial *trial,
+                                             const struct doc_part *part)
+{
+    return part->transport != NULL ? part->transport : trial->transport;
+}
 
 struct doc_plan {
     uint32_t ranks;

@@ -40,12 +40,12 @@ static uint16_t draw_tag(const struct phase_run *run, uint32_t part)
 
 static int set_load(const struct phase_run *run, struct phase_lane *lane, struct err *err)
 {
-    const struct trial *trial = run->trial;
-    const struct node_port *port = &trial->node->ports[lane->own->port];
+    const struct doc_load *own = lane->own->part->doc->load;
+    const struct node_port *port = &run->trial->node->ports[lane->own->port];
     struct load_line line = {
         .port = port->doc->conf.name,
         .rate_bps = port->line_rate_bps,
-        .frames = transport_can(trial->transport, TRANSPORT_FRAMES),
+        .frames = transport_can(lane_transport(lane), TRANSPORT_FRAMES),
         .mean_size = phase_mean_size(&lane->phase),
         .shared = port->doc->conf.shared,
         .part = lane->part,
@@ -57,7 +57,8 @@ static int set_load(const struct phase_run *run, struct phase_lane *lane, struct
         return 0;
     }
     if (!phase_is_probe(run))
-        return load_resolve(&lane->phase.load, &trial->doc->load, &line, err);
+        return load_resolve(&lane->phase.load, own != NULL ? own : &run->trial->doc->load, &line,
+                            err);
     load_for_probe(&lane->phase.load, &line, run->template.probes * (uint32_t)lane->send_count);
     return 0;
 }
@@ -173,7 +174,7 @@ static int prepare_queue(struct phase_run *run, struct phase_lane *lane, uint32_
         .sleeps = run->trial->node->sleeps,
         .executor = lane->executor,
     };
-    int rc = run->trial->transport->prepare(&queue->lane, &request, err);
+    int rc = lane_transport(lane)->prepare(&queue->lane, &request, err);
 
     if (number == 0)
         lane->lane = queue->lane;
@@ -186,7 +187,7 @@ static int begin_lane(struct phase_run *run, struct phase_lane *lane, struct err
 
     lane->run = run;
     lane->blob_exchange = blob_exchange_of(lane);
-    lane->phase = run->template;
+    phase_template_apply(lane);
     lane->phase.in_turn = pattern_in_turn(lane->own->part->plan);
     lane->phase.tag = draw_tag(run, lane->own->part_index);
     rc = flow_table_fill(run, lane);
@@ -248,7 +249,7 @@ static int connect_once(struct phase_run *run, struct err *why)
     for (size_t i = 0; i < run->lane_count; i++) {
         for (uint32_t q = 0; q < run->lanes[i].queue_count; q++) {
             struct lane *lane = run->lanes[i].queues[q].lane;
-            int rc = run->trial->transport->connect(lane, clock_now(), why);
+            int rc = lane_transport(&run->lanes[i])->connect(lane, clock_now(), why);
 
             if (rc == -EINPROGRESS)
                 run->busy_ns = clock_now();
@@ -430,7 +431,7 @@ void lanes_release(struct phase_run *run)
         struct phase_lane *lane = &run->lanes[i];
 
         blob_exchange_end(lane);
-        port_queues_free(run, lane);
+        port_queues_free(lane);
         executor_free(lane->executor);
         free(lane->sends);
         free(lane->receives);

@@ -17,9 +17,10 @@
 
 #define PHASE_PROBE UINT32_MAX /* the phase number of a plan's probe */
 
-/* One network's share: rank -> place, and the plan of its pattern. */
+/* One network's share: its transport, rank -> place, and the plan of its pattern. */
 struct trial_part {
     const struct doc_part *doc;
+    const struct transport *transport;
     const struct port_location **ranks;
     uint32_t n;
     struct pattern_plan *plan;
@@ -36,7 +37,6 @@ struct local_rank {
 struct trial {
     struct node *node;
     const struct doc_trial *doc;
-    const struct transport *transport;
     struct trial_part *parts;
     struct local_rank *own;
     size_t own_count;
@@ -50,6 +50,15 @@ struct trial {
     struct start_margin start_margin;
     int connect_fd; /* readable when lanes can be connected further; -1: nothing tells */
 };
+
+/* Whether the transports of all parts know the end of their traffic by themselves. */
+static inline bool trial_knows_end(const struct trial *trial)
+{
+    for (unsigned i = 0; i < trial->doc->parts_count; i++)
+        if (!transport_can(trial->parts[i].transport, TRANSPORT_KNOWS_END))
+            return false;
+    return true;
+}
 
 /* One queue of an own rank's port in the present phase. */
 struct queue_lane {
@@ -78,9 +87,10 @@ struct phase_lane {
     const struct phase_run *run;
     const struct local_rank *own;
     struct blob_exchange blob_exchange;
-    struct published *published;        /* blobs that it has published (blob_exchange.c) */
-    struct phase phase;                 /* its own: load and tag differ between ports and parts */
-    struct schedule_executor *executor; /* NULL: no schedule */
+    struct published *published; /* blobs that it has published (blob_exchange.c) */
+    struct phase phase;          /* its own: what the part asks, and the port's load and tag */
+    max_align_t options[OPTION_BYTES_MAX / sizeof(max_align_t)]; /* of `phase` */
+    struct schedule_executor *executor;                          /* NULL: no schedule */
     struct lane_flow *sends;
     struct lane_flow *receives;
     uint32_t send_count;
@@ -138,9 +148,8 @@ struct phase_cost {
 
 struct phase_run {
     struct trial *trial;
-    uint32_t number; /* or PHASE_PROBE */
-    struct phase template;
-    max_align_t options[OPTION_BYTES_MAX / sizeof(max_align_t)]; /* of `template` */
+    uint32_t number;       /* or PHASE_PROBE */
+    struct phase template; /* what all parts have in common */
     struct phase_lane *lanes;
     size_t lane_count;
     double busy_cores;         /* that the load needs at the least */
@@ -167,6 +176,11 @@ struct phase_run {
 static inline bool phase_uses_port(const struct phase_run *run, const struct phase_lane *lane)
 {
     return lane->send_count + lane->receive_count > 0 || run->trial->doc->listen;
+}
+
+static inline const struct transport *lane_transport(const struct phase_lane *lane)
+{
+    return lane->own->part->transport;
 }
 
 static inline bool phase_is_probe(const struct phase_run *run)

@@ -9,21 +9,23 @@
 #define PROBE_FRAME_BYTES 1518
 
 /* Whether partners can be reached is asked with nothing else on the way. */
-static void set_latency_options(struct latency_options *options, const struct phase_run *run)
+static void set_latency_options(struct phase_lane *lane)
 {
-    const struct doc_latency *doc = run->trial->doc->latency;
+    const struct doc_trial *trial = lane->run->trial->doc;
+    const struct doc_latency *doc = trial->latency;
+    struct latency_options *options = &lane->phase.latency;
 
-    if (doc == NULL || phase_is_probe(run))
+    if (doc == NULL || phase_is_probe(lane->run))
         return;
     *options = (struct latency_options){
         .probe_fps = doc->probe_fps != NULL ? *doc->probe_fps : -1,
         .stamps = doc->stamps,
     };
     /* A burst asks how many frames fit: probes would be among them. */
-    if (doc->probe_fps == NULL && run->trial->doc->traffic == TRAFFIC_BURST)
+    if (doc->probe_fps == NULL && trial->traffic == TRAFFIC_BURST)
         options->probe_fps = 0;
     /* A stream that is forwarded has no connection of its own for them, and its ends can't know. */
-    if (run->trial->doc->pattern.forward && !transport_can(run->trial->transport, TRANSPORT_FRAMES))
+    if (trial->pattern.forward && !transport_can(lane_transport(lane), TRANSPORT_FRAMES))
         options->probe_fps = 0;
 }
 
@@ -67,25 +69,51 @@ static void set_burst_options(struct burst_options *options, const struct doc_bu
         };
 }
 
-/* Frames that ask whether messages can pass are chosen by their transport; an ordinary one stands
- * for them where loads and times are computed. */
-static void set_probe_size(const struct phase_run *run, struct phase *phase)
+static void copy_sizes(struct phase *phase, const uint32_t *sizes, unsigned count)
 {
-    if (!transport_can(run->trial->transport, TRANSPORT_FRAMES))
-        return;
-    phase->sizes[0] = PROBE_FRAME_BYTES;
-    phase->size_count = 1;
+    phase->size_count = count;
+    memcpy(phase->sizes, sizes, count * sizeof *sizes);
 }
 
-/* The transport's own options: the trial's, fitted to the phase. */
-static void set_options(struct phase_run *run)
+static void set_sizes(struct phase_lane *lane)
 {
-    const struct option_table *table = run->trial->transport->options;
+    static const uint32_t probe = PROBE_BYTES, probe_frame = PROBE_FRAME_BYTES;
+    const struct doc_trial *trial = lane->run->trial->doc;
+    const struct doc_part *part = lane->own->part->doc;
+    bool probes = phase_is_probe(lane->run);
 
-    memcpy(run->options, run->trial->doc->options, table->size);
-    run->template.options = run->options;
+    if (lane->phase.messages && probes && transport_can(lane_transport(lane), TRANSPORT_FRAMES))
+        /* Frames that ask whether messages can pass are chosen by their transport; an ordinary one
+         * stands for them where loads and times are computed. */
+        copy_sizes(&lane->phase, &probe_frame, 1);
+    else if (probes && trial->connectivity_check_sizes_count > 0)
+        copy_sizes(&lane->phase, trial->connectivity_check_sizes,
+                   trial->connectivity_check_sizes_count);
+    else if (part->sizes_count > 0)
+        copy_sizes(&lane->phase, part->sizes, part->sizes_count);
+    else if (trial->sizes_count > 0)
+        copy_sizes(&lane->phase, trial->sizes, trial->sizes_count);
+    else /* a schedule's steps say how long messages are: this is what probes them */
+        copy_sizes(&lane->phase, &probe, 1);
+}
+
+/* The transport's own options: the part's, fitted to the phase. */
+static void set_options(struct phase_lane *lane)
+{
+    const struct option_table *table = lane_transport(lane)->options;
+
+    memcpy(lane->options, lane->own->part->doc->options, table->size);
+    lane->phase.options = lane->options;
     if (table->fit != NULL)
-        table->fit(run->options, &run->template);
+        table->fit(lane->options, &lane->phase);
+}
+
+void phase_template_apply(struct phase_lane *lane)
+{
+    lane->phase = lane->run->template;
+    set_sizes(lane);
+    set_options(lane);
+    set_latency_options(lane);
 }
 
 int64_t phase_timeout_ns(const struct phase_run *run)
@@ -107,23 +135,10 @@ void phase_template_fill(struct phase_run *run)
         .transfer_bytes = doc->transfer_bytes,
         .probes = PROBES,
         .probe_timeout_ns = phase_timeout_ns(run),
-        .size_count = doc->sizes_count,
     };
-    if (phase_is_probe(run) && doc->connectivity_check_sizes_count > 0) {
-        phase->size_count = doc->connectivity_check_sizes_count;
-        memcpy(phase->sizes, doc->connectivity_check_sizes,
-               phase->size_count * sizeof phase->sizes[0]);
-    } else if (doc->sizes_count > 0)
-        memcpy(phase->sizes, doc->sizes, doc->sizes_count * sizeof phase->sizes[0]);
-    else /* a schedule's steps say how long messages are: this is what probes them */
-        phase->sizes[phase->size_count++] = PROBE_BYTES;
-    if (phase->messages && phase_is_probe(run))
-        set_probe_size(run, phase);
-    set_options(run);
     set_pingpong_options(&phase->pingpong, doc->pingpong);
     set_schedule_options(&phase->schedule, doc->schedule);
     set_burst_options(&phase->burst, doc->burst);
     if (doc->traffic == TRAFFIC_SCHEDULE)
         phase->pingpong.timeout_ns = doc->drain_timeout_ns;
-    set_latency_options(&phase->latency, run);
 }

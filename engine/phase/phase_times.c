@@ -32,7 +32,7 @@ static double frames_to_send(const struct phase_run *run, const struct phase_lan
         return lane->send_count > 0
                    ? (double)lane->phase.burst.own_frames * (double)phase->burst.count
                    : 0;
-    return ((double)phase->transfer_bytes / phase_mean_size(phase) * 1.5 + 1) *
+    return ((double)phase->transfer_bytes / phase_mean_size(&lane->phase) * 1.5 + 1) *
            (double)longest_flow_list(run);
 }
 
@@ -40,7 +40,6 @@ static double frames_to_send(const struct phase_run *run, const struct phase_lan
 static int64_t nominal_ns(const struct phase_run *run)
 {
     const struct phase *phase = &run->template;
-    double bits = (phase_mean_size(phase) + FRAME_OVERHEAD_L1) * 8.0;
     double slowest_s = 0;
     double gaps_s = 0;
 
@@ -48,6 +47,7 @@ static int64_t nominal_ns(const struct phase_run *run)
         gaps_s = (double)(phase->burst.count - 1) * (double)phase->burst.gap_ns / 1e9;
     for (size_t i = 0; i < run->lane_count; i++) {
         const struct load *load = &run->lanes[i].phase.load;
+        double bits = (phase_mean_size(&run->lanes[i].phase) + FRAME_OVERHEAD_L1) * 8.0;
         double frames = frames_to_send(run, &run->lanes[i]);
         double fps = load->rate_fps > 0 ? load->rate_fps : load->rate_bps / bits;
         double seconds = fps > 0 ? frames / fps + gaps_s : 0;

@@ -69,13 +69,13 @@ int port_queues_make(struct phase_lane *lane, uint32_t count)
     return rc == 0 ? make_intervals(lane) : rc;
 }
 
-void port_queues_free(const struct phase_run *run, struct phase_lane *lane)
+void port_queues_free(struct phase_lane *lane)
 {
     for (uint32_t i = 0; i < lane->queue_count; i++) {
         struct queue_lane *queue = &lane->queues[i];
 
         if (queue->lane != NULL)
-            run->trial->transport->destroy(queue->lane);
+            lane_transport(lane)->destroy(queue->lane);
         if (lane->queue_count > 1) {
             free(queue->sends);
             free(queue->receives);

@@ -9,7 +9,7 @@
 
 /* 0 or -ENOMEM; what was made is the lane's, also in part. */
 int port_queues_make(struct phase_lane *lane, uint32_t count);
-void port_queues_free(const struct phase_run *run, struct phase_lane *lane);
+void port_queues_free(struct phase_lane *lane);
 
 /* The workers are done: sums up what each port's queues counted, and when they began and ended. */
 void port_queues_gather(struct phase_run *run);

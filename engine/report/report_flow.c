@@ -19,15 +19,15 @@ static json_t *window_ns(const struct phase_run *run, const struct lane *lane)
     return record_count(timing->closed_ns - timing->opened_ns);
 }
 
-static json_t *metrics_of(const struct phase_run *run, struct lane *lane,
-                          const struct lane_flow *flow)
+static json_t *metrics_of(const struct phase_lane *lane, const struct lane_flow *flow)
 {
+    const struct transport *transport = lane_transport(lane);
     struct flow_metric metrics[METRICS_MAX];
     json_t *object = json_object();
     unsigned count = 0;
 
-    if (run->trial->transport->flow_metrics != NULL)
-        count = run->trial->transport->flow_metrics(lane, flow, metrics, METRICS_MAX);
+    if (transport->flow_metrics != NULL)
+        count = transport->flow_metrics(lane->lane, flow, metrics, METRICS_MAX);
     for (unsigned i = 0; i < count; i++)
         json_object_set_new(object, metrics[i].name, json_real(metrics[i].value));
     return object;
@@ -43,7 +43,7 @@ static const char *role_of(const struct lane_flow *flow)
 static void report_flow(const struct phase_run *run, const struct phase_lane *lane,
                         const struct lane_flow *flow, bool source)
 {
-    bool frames = report_counts_frames(run), messages = report_counts_messages(run);
+    bool frames = report_counts_frames(lane), messages = report_counts_messages(run, lane);
     bool numbered = frames || lane->lane->judges_order;
     const struct flow_side *side = flow->side;
     bool timed = phase_is_timed(&run->template);
@@ -72,7 +72,7 @@ static void report_flow(const struct phase_run *run, const struct phase_lane *la
         {"corrupted", source ? NULL : record_u64(side->corrupted)},
         {"first_run_ns", report_run_time(run, side->first_ns)},
         {"last_run_ns", report_run_time(run, side->last_ns)},
-        {"measures", metrics_of(run, lane->lane, flow)},
+        {"measures", metrics_of(lane, flow)},
         {NULL, NULL},
     };
 
@@ -143,7 +143,7 @@ static void report_histogram(const struct phase_run *run, const struct phase_lan
 static void report_latency(const struct phase_run *run, const struct phase_lane *lane,
                            const struct lane_flow *flow, bool source)
 {
-    const struct transport *transport = run->trial->transport;
+    const struct transport *transport = lane_transport(lane);
 
     for (enum latency_kind kind = 0; transport->latency != NULL && kind < LATENCY_KINDS; kind++) {
         struct latency sum = {0};
@@ -158,10 +158,9 @@ static void report_latency(const struct phase_run *run, const struct phase_lane 
     }
 }
 
-void report_loopback_baseline(const struct trial *trial,
+void report_loopback_baseline(struct records *records, const struct transport *transport,
                               const struct latency baseline[LATENCY_KINDS])
 {
-    struct records *records = trial->node->records;
 
     for (enum latency_kind kind = 0; kind < LATENCY_KINDS; kind++) {
         struct histogram_part part = {0};
@@ -169,7 +168,7 @@ void report_loopback_baseline(const struct trial *trial,
         while (baseline[kind].histogram.count > 0 &&
                report_next_part(&baseline[kind].histogram, &part)) {
             const struct record_row rows[] = {
-                {"transport", json_string(trial->transport->name)},
+                {"transport", json_string(transport->name)},
                 {NULL, NULL},
             };
 

@@ -94,7 +94,7 @@ void report_execution(const struct phase_run *run, const struct phase_lane *lane
     const struct schedule_options *options = &run->template.schedule;
     const struct execution *execution = &lane->executor->execution;
     const struct histogram *times = &execution->times;
-    bool loses = !transport_can(run->trial->transport, TRANSPORT_KNOWS_END);
+    bool loses = !transport_can(lane_transport(lane), TRANSPORT_KNOWS_END);
     struct histogram_part part = {0};
 
     while (report_next_part(times, &part)) {

@@ -39,20 +39,21 @@ static json_t *phase_name(const struct phase_run *run)
 }
 
 /* What this process's CPU time comes to on each frame that its ports sent or received; below 0:
- * there were none, or no counter of cycles. */
+ * there were none, not all of them are counted, or no counter of cycles. */
 static double cycles_per_frame(const struct phase_run *run, double cpu_s)
 {
-    bool counted = report_counts_frames(run) && !phase_is_probe(run);
+    bool counted = !phase_is_probe(run);
     uint64_t frames = 0;
 
     tsc_calibrate(&run->trial->node->tsc);
     for (size_t i = 0; i < run->lane_count && counted; i++) {
         const struct phase_lane *lane = &run->lanes[i];
 
+        counted = report_counts_frames(lane);
         frames += report_frames(lane->sends, lane->send_count);
         frames += report_frames(lane->receives, lane->receive_count);
     }
-    if (frames == 0 || run->trial->node->tsc.hz <= 0)
+    if (!counted || frames == 0 || run->trial->node->tsc.hz <= 0)
         return -1;
     return cpu_s * run->trial->node->tsc.hz / (double)frames;
 }

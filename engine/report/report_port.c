@@ -12,8 +12,8 @@ static json_t *since(int64_t before, int64_t after)
 
 void report_port(const struct phase_run *run, const struct phase_lane *lane)
 {
-    bool frames = report_counts_frames(run);
-    bool rdma = transport_can(run->trial->transport, TRANSPORT_NEEDS_RDMA);
+    bool frames = report_counts_frames(lane);
+    bool rdma = transport_can(lane_transport(lane), TRANSPORT_NEEDS_RDMA);
     const struct port_count *count = &lane->count;
     const struct port_hardware *a = &lane->before, *b = &lane->after;
     const struct record_row rows[] = {

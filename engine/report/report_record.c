@@ -44,15 +44,15 @@ void report_split(const struct phase_run *run, json_t *list, size_t head_bytes,
     json_decref(list);
 }
 
-bool report_counts_frames(const struct phase_run *run)
+bool report_counts_frames(const struct phase_lane *lane)
 {
-    return transport_can(run->trial->transport, TRANSPORT_FRAMES);
+    return transport_can(lane_transport(lane), TRANSPORT_FRAMES);
 }
 
 /* Frames make messages only where these go there and back, or in steps. */
-bool report_counts_messages(const struct phase_run *run)
+bool report_counts_messages(const struct phase_run *run, const struct phase_lane *lane)
 {
-    return !report_counts_frames(run) || run->template.traffic == TRAFFIC_PINGPONG ||
+    return !report_counts_frames(lane) || run->template.traffic == TRAFFIC_PINGPONG ||
            run->template.traffic == TRAFFIC_SCHEDULE;
 }
 

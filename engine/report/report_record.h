@@ -17,9 +17,9 @@ typedef void report_send_fn(const struct phase_run *run, const void *context, js
 void report_split(const struct phase_run *run, json_t *list, size_t head_bytes,
                   report_send_fn *send, const void *context);
 
-/* Whether the transport counts frames; messages. */
-bool report_counts_frames(const struct phase_run *run);
-bool report_counts_messages(const struct phase_run *run);
+/* Whether the lane's transport counts frames; messages. */
+bool report_counts_frames(const struct phase_lane *lane);
+bool report_counts_messages(const struct phase_run *run, const struct phase_lane *lane);
 /* A count, null unless `counted`. */
 json_t *report_count(bool counted, uint64_t count);
 /* A local time in run time; null when it is 0. */

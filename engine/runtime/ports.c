@@ -333,18 +333,27 @@ static int use_port(struct node *node, struct node_port *port, const struct tran
     return rc;
 }
 
-int ports_use(struct node *node, const struct transport *transport, const uint32_t *ports,
-              size_t count)
+static const struct transport *wanted_in(uint32_t port, const struct port_use *uses, size_t count,
+                                         const struct transport *rest)
+{
+    for (size_t i = 0; i < count; i++)
+        if (uses[i].port == port)
+            return uses[i].transport;
+    return rest;
+}
+
+int ports_use(struct node *node, const struct port_use *uses, size_t count,
+              const struct transport *rest)
 {
     struct err err = {0};
     int rc = 0;
 
     release_workers(node);
-    for (size_t i = 0; i < node->port_count; i++)
-        if (node->ports[i].transport != transport)
+    for (uint32_t i = 0; i < node->port_count; i++)
+        if (node->ports[i].transport != wanted_in(i, uses, count, rest))
             leave_port(node, &node->ports[i]);
     for (size_t i = 0; i < count && rc == 0; i++) {
-        rc = use_port(node, &node->ports[ports[i]], transport, &err);
+        rc = use_port(node, &node->ports[uses[i].port], uses[i].transport, &err);
         if (rc == 0)
             rc = node_turn(node, clock_now());
     }

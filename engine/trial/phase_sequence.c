@@ -96,7 +96,7 @@ static void assign_lanes(struct phase_run *run)
         for (size_t i = 0; i < run->lane_count; i++)
             for (uint32_t q = 0; q < run->lanes[i].queue_count; q++)
                 if (job_worker_of(node, run->lanes[i].own->port, q) == w)
-                    *next++ = (struct worker_lane){.transport = run->trial->transport,
+                    *next++ = (struct worker_lane){.transport = lane_transport(&run->lanes[i]),
                                                    .lane = run->lanes[i].queues[q].lane,
                                                    .foreign = &run->lanes[i].foreign,
                                                    .progress = &run->lanes[i].progress,
@@ -292,7 +292,7 @@ static void read_hardware(struct phase_run *run, bool before)
         struct node_port *port = &run->trial->node->ports[lane->own->port];
 
         if (lane->lane != NULL)
-            run->trial->transport->hardware(port->open, before ? &lane->before : &lane->after);
+            lane_transport(lane)->hardware(port->open, before ? &lane->before : &lane->after);
     }
 }
 
@@ -308,7 +308,7 @@ static void continue_counts(struct phase_run *run, const struct phase_run *last)
         if (last->lanes[i].lane != NULL)
             lane->before = last->lanes[i].after;
         else if (lane->lane != NULL)
-            trial->transport->hardware(trial->node->ports[lane->own->port].open, &lane->before);
+            lane_transport(lane)->hardware(trial->node->ports[lane->own->port].open, &lane->before);
     }
 }
 
@@ -474,8 +474,7 @@ static int run_phase(struct sequence *sequence, size_t index, struct phase_run *
 /* What the drain's silence costs is no less for being early. */
 static size_t phases_ahead(const struct trial *trial)
 {
-    return transport_can(trial->transport, TRANSPORT_KNOWS_END) && !trial->doc->by_clock ? AHEAD
-                                                                                         : 0;
+    return trial_knows_end(trial) && !trial->doc->by_clock ? AHEAD : 0;
 }
 
 int phase_sequence(struct trial *trial, const uint32_t *numbers, size_t count, uint32_t *states)

@@ -27,6 +27,43 @@
 
 #define PROBES_MOST 3 /* so often a plan is probed at most */
 
+/* Names the transports of this build that execute schedules. */
+static void list_schedule_transports(char *text, size_t room)
+{
+    size_t used = 0;
+
+    text[0] = '\0';
+    for (size_t i = 0; transports[i] != NULL && used < room; i++)
+        if (transport_can(transports[i], TRANSPORT_SCHEDULES))
+            used += (size_t)snprintf(text + used, room - used, "%s%s", used > 0 ? ", " : "",
+                                     transports[i]->name);
+}
+
+static int choose_transport(const struct trial *trial, struct trial_part *part, struct err *err)
+{
+    const struct doc_trial *doc = trial->doc;
+    const char *name = doc_part_transport(doc, part->doc);
+    char able[64];
+
+    part->transport = transport_find(name);
+    if (part->transport == NULL)
+        return err_set(err, -EINVAL, "trial %u: this build has no transport %s", doc->id, name);
+    if (doc->traffic == TRAFFIC_PINGPONG && !transport_can(part->transport, TRANSPORT_PINGPONG))
+        return err_set(err, -EINVAL, "trial %u: %s has no ping-pong", doc->id, name);
+    if (doc->traffic == TRAFFIC_SCHEDULE && !transport_can(part->transport, TRANSPORT_SCHEDULES)) {
+        list_schedule_transports(able, sizeof able);
+        return err_set(err, -EINVAL,
+                       "trial %u: %s does not execute schedules (sync: local); in this build do: "
+                       "%s",
+                       doc->id, name, able);
+    }
+    if (doc->traffic == TRAFFIC_BURST && !transport_can(part->transport, TRANSPORT_BURSTS))
+        return err_set(err, -EINVAL,
+                       "trial %u: %s sends no bursts of a counted length: use transport dpdk",
+                       doc->id, name);
+    return 0;
+}
+
 /* The port behind a rank: it must exist, in the part's network, and have no other rank. */
 static int find_rank(const struct trial *trial, struct trial_part *part, uint32_t rank,
                      struct err *err)
@@ -147,7 +184,9 @@ static int make_parts(struct trial *trial, struct err *err)
         return err_set(err, -ENOMEM, "out of memory");
     for (uint32_t i = 0; i < doc->parts_count && rc == 0; i++) {
         trial->parts[i].doc = &doc->parts[i];
-        rc = make_ranks(trial, &trial->parts[i], err);
+        rc = choose_transport(trial, &trial->parts[i], err);
+        if (rc == 0)
+            rc = make_ranks(trial, &trial->parts[i], err);
         if (rc == 0)
             rc = make_plan(trial, &trial->parts[i], err);
         if (rc == 0)
@@ -187,15 +226,15 @@ static void watch_ports(struct trial *trial)
 static int open_ports(struct trial *trial, struct err *err)
 {
     struct node *node = trial->node;
-    uint32_t *ports = calloc(trial->own_count + 1, sizeof *ports);
+    struct port_use *uses = calloc(trial->own_count + 1, sizeof *uses);
     int rc;
 
-    if (ports == NULL)
+    if (uses == NULL)
         return err_set(err, -ENOMEM, "out of memory");
     for (size_t i = 0; i < trial->own_count; i++)
-        ports[i] = trial->own[i].port;
-    rc = ports_use(node, trial->transport, ports, trial->own_count);
-    free(ports);
+        uses[i] = (struct port_use){trial->own[i].port, trial->own[i].part->transport};
+    rc = ports_use(node, uses, trial->own_count, trial->parts[0].transport);
+    free(uses);
     if (rc < 0)
         return rc;
     for (size_t i = 0; i < trial->own_count && rc == 0; i++) {
@@ -203,7 +242,7 @@ static int open_ports(struct trial *trial, struct err *err)
         struct node_port *port = &node->ports[own->port];
         struct port_facts facts = {0};
 
-        trial->transport->facts(port->open, &facts);
+        own->part->transport->facts(port->open, &facts);
         port->address = facts.address;
         port->connect_fd = facts.connect_fd;
         rc = control_publish(node->control, trial_blob_id(trial, own->part_index, own->rank),
@@ -227,10 +266,9 @@ static int meet(struct trial *trial)
 
 /* Before the first trial of a transport that measures times; on one machine by one node, because
  * all of them share its cores. */
-static void measure_loopback_baseline(const struct trial *trial)
+static void measure_loopback_baseline(const struct trial *trial, const struct transport *transport)
 {
     struct node *node = trial->node;
-    const struct transport *transport = trial->transport;
     struct latency *baseline;
     struct err err = {0};
 
@@ -243,7 +281,7 @@ static void measure_loopback_baseline(const struct trial *trial)
     if (baseline == NULL)
         return;
     if (transport->loopback_baseline(&node->run, baseline, &err) == 0)
-        report_loopback_baseline(trial, baseline);
+        report_loopback_baseline(node->records, transport, baseline);
     else
         log_info("the floor of %s is not known: %s", transport->name, err.text);
     free(baseline);
@@ -259,7 +297,7 @@ static int check_connectivity(struct trial *trial, uint32_t *states)
 
     if (doc->probe != NULL && !*doc->probe)
         return 0;
-    trial->probes_left = transport_can(trial->transport, TRANSPORT_KNOWS_END) ? 1 : PROBES_MOST;
+    trial->probes_left = trial_knows_end(trial) ? 1 : PROBES_MOST;
     do {
         trial->probes_left--;
         *states = 0;
@@ -268,51 +306,11 @@ static int check_connectivity(struct trial *trial, uint32_t *states)
     return rc;
 }
 
-/* Names the transports of this build that execute schedules. */
-static void list_schedule_transports(char *text, size_t room)
-{
-    size_t used = 0;
-
-    text[0] = '\0';
-    for (size_t i = 0; transports[i] != NULL && used < room; i++)
-        if (transport_can(transports[i], TRANSPORT_SCHEDULES))
-            used += (size_t)snprintf(text + used, room - used, "%s%s", used > 0 ? ", " : "",
-                                     transports[i]->name);
-}
-
-static int check_traffic(const struct trial *trial, struct err *err)
-{
-    const struct doc_trial *doc = trial->doc;
-    char able[64];
-
-    if (doc->traffic == TRAFFIC_PINGPONG && !transport_can(trial->transport, TRANSPORT_PINGPONG))
-        return err_set(err, -EINVAL, "trial %u: %s has no ping-pong", doc->id, doc->transport);
-    if (doc->traffic == TRAFFIC_SCHEDULE && !transport_can(trial->transport, TRANSPORT_SCHEDULES)) {
-        list_schedule_transports(able, sizeof able);
-        return err_set(err, -EINVAL,
-                       "trial %u: %s does not execute schedules (sync: local); in this build do: "
-                       "%s",
-                       doc->id, doc->transport, able);
-    }
-    if (doc->traffic == TRAFFIC_BURST && !transport_can(trial->transport, TRANSPORT_BURSTS))
-        return err_set(err, -EINVAL,
-                       "trial %u: %s sends no bursts of a counted length: use transport dpdk",
-                       doc->id, doc->transport);
-    return 0;
-}
-
 /* Ports open, their addresses published, their links up. */
 static int prepare(struct trial *trial, struct err *err)
 {
-    const struct doc_trial *doc = trial->doc;
-    int rc;
+    int rc = make_parts(trial, err);
 
-    if (trial->transport == NULL)
-        return err_set(err, -EINVAL, "trial %u: this build has no transport %s", doc->id,
-                       doc->transport);
-    rc = check_traffic(trial, err);
-    if (rc == 0)
-        rc = make_parts(trial, err);
     if (rc == 0)
         rc = open_ports(trial, err);
     if (rc < 0)
@@ -320,7 +318,8 @@ static int prepare(struct trial *trial, struct err *err)
     start_margin_init(&trial->start_margin, trial->node->sleeps);
     watch_ports(trial);
     set_thread_priority(trial->node, true);
-    measure_loopback_baseline(trial);
+    for (unsigned i = 0; i < trial->doc->parts_count; i++)
+        measure_loopback_baseline(trial, trial->parts[i].transport);
     return 0;
 }
 
@@ -351,7 +350,6 @@ int trial_run(struct node *node, const struct doc_trial *doc)
     struct trial trial = {
         .node = node,
         .doc = doc,
-        .transport = transport_find(doc->transport),
         .begun_ns = clock_now(),
         .connect_fd = -1,
     };

@@ -87,7 +87,7 @@ static void a_whole_trial_is_read(void **state)
     assert_true(trial->load.percent > 99.97 && trial->load.percent < 99.99);
     assert_true(trial->by_clock);
     assert_false(*trial->probe);
-    fast_options = trial->options;
+    fast_options = trial->parts[0].options;
     assert_int_equal(fast_options->mode, 1);
     assert_int_equal(fast_options->small, 3);
     assert_int_equal(fast_options->index, -1); /* the default, as of all others */
@@ -97,6 +97,41 @@ static void a_whole_trial_is_read(void **state)
     assert_true(request.natural); /* a ring's default */
     assert_int_equal(request.count, 2);
     assert_int_equal(request.seed, 7);
+    document_free(document);
+}
+
+static void a_part_has_what_it_says_and_else_the_trial_s(void **state)
+{
+    struct err err;
+    struct document *document =
+        parse("trial:\n"
+              "  id: 3\n"
+              "  transport: fast\n"
+              "  parts:\n"
+              "  - {network: a, ranks: [\"a:e0\", \"b:e0\"]}\n"
+              "  - {network: b, ranks: [\"c:e0\", \"d:e0\"], transport: slow, sizes: [9],\n"
+              "     load: {percent: 7}}\n"
+              "  pattern: {name: ring, count: 2}\n"
+              "  sizes: [64, 1518]\n"
+              "  load: {fps: 1}\n"
+              "  window_ns: 1\n"
+              "  fast: {small: 3}\n"
+              "  slow: {small: 4}\n",
+              &err);
+    const struct doc_part *first, *second;
+
+    assert_string_equal(err.text, "");
+    first = &document->trial->parts[0];
+    second = &document->trial->parts[1];
+    assert_string_equal(doc_part_transport(document->trial, first), "fast");
+    assert_null(first->sizes);
+    assert_null(first->load);
+    assert_int_equal(((const struct fast_options *)first->options)->small, 3);
+    assert_string_equal(doc_part_transport(document->trial, second), "slow");
+    assert_int_equal(second->sizes_count, 1);
+    assert_int_equal(second->sizes[0], 9);
+    assert_true(second->load->percent > 6.9 && second->load->percent < 7.1);
+    assert_int_equal(((const struct fast_options *)second->options)->small, 4);
     document_free(document);
 }
 
@@ -202,6 +237,17 @@ static void what_a_schedule_needs_reaches_the_request(void **state)
     document_free(document);
 }
 
+/* A part with these keys. */
+#define TRIAL_OF(keys)                                                                             \
+    "trial:\n"                                                                                     \
+    "  id: 3\n"                                                                                    \
+    "  transport: fast\n"                                                                          \
+    "  parts: [{network: lab, ranks: [\"a:e0\", \"b:e0\"], " keys "}]\n"                           \
+    "  pattern: {name: ring, count: 2}\n"                                                          \
+    "  sizes: [64]\n"                                                                              \
+    "  load: {fps: 1}\n"                                                                           \
+    "  window_ns: 1\n"
+
 #define PINGPONG TRIAL "  load: {fps: 1}\n  traffic: pingpong\n  pingpong: {"
 #define BURST TRIAL "  load: {fps: 1}\n  traffic: burst\n  burst: {"
 #define SCHEDULE TRIAL "  traffic: schedule\n  schedule: {"
@@ -230,6 +276,11 @@ static void each_mistake_is_one_sentence(void **state)
         {TRIAL "  load: {percent: 101}\n  window_ns: 1\n", "more than the line carries"},
         {TRIAL "  load: {percent: 5, bps: 1}\n  window_ns: 1\n", "exactly one of"},
         {TRIAL "  load: {}\n  window_ns: 1\n", "exactly one of"},
+        {TRIAL_OF("transport: slow, load: {percent: 101}"), "more than the line carries"},
+        {TRIAL_OF("load: {percent: 5, bps: 1}"), "exactly one of"},
+        {TRIAL_OF("sizes: [64, 0]"), "a size of 0 bytes"},
+        {TRIAL_OF("sizes: []"), "near line 4"},
+        {TRIAL_OF("slow: {small: 1}"), "slow"},
         {TRIAL "  load: {fps: 1}\n  window_ns: 1\n  latency: {probe_fps: -1}\n",
          "probe_fps is 0 to 1e+06"},
         {TRIAL "  load: {fps: 1}\n  window_ns: 1\n  latency: {probe_fps: 2e6}\n",
@@ -382,6 +433,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_whole_trial_is_read),
+        cmocka_unit_test(a_part_has_what_it_says_and_else_the_trial_s),
         cmocka_unit_test(times_are_asked_for),
         cmocka_unit_test(clocks_are_asked_for),
         cmocka_unit_test(groups_and_lists_reach_the_request),

@@ -174,7 +174,6 @@ static void lay(const char *transport, unsigned capabilities)
         .name = transport, .capabilities = capabilities, .flow_metrics = flow_metrics};
     bed.trial = (struct trial){.node = &bed.node,
                                .doc = &bed.doc,
-                               .transport = &bed.transport,
                                .parts = &bed.part,
                                .phase_count = 6,
                                .begun_ns = AT(-2500)};
@@ -182,7 +181,7 @@ static void lay(const char *transport, unsigned capabilities)
         bed.places[i].name = names[i];
         bed.ranks[i] = &bed.places[i];
     }
-    bed.part = (struct trial_part){&bed.doc_part, bed.ranks, RANKS, bed.plan};
+    bed.part = (struct trial_part){&bed.doc_part, &bed.transport, bed.ranks, RANKS, bed.plan};
     bed.own = (struct local_rank){.part = &bed.part, .rank = 1};
     bed.sends[0] = (struct lane_flow){.src = 1, .dst = 2, .side = &bed.sides[0]};
     bed.receives[0] =
@@ -366,7 +365,7 @@ static void report_trials(struct records *records)
         histogram_add(&baseline[LATENCY_ONE_WAY].histogram, 500 + 300 * i);
     histogram_add(&baseline[LATENCY_ROUND_TRIP].histogram, 500);
     baseline[LATENCY_ROUND_TRIP].sent = 2;
-    report_loopback_baseline(&bed.trial, baseline);
+    report_loopback_baseline(records, &bed.transport, baseline);
     report_trial(&bed.trial, "complete");
     bed.doc.phases = phases;
     bed.doc.phases_count = 2;
