@@ -75,6 +75,33 @@ static const struct battery_refusal refusals[] = {
     {too_large_a_message, "1 to 65000"},
 };
 
+static void look_at_end(struct battery_run *run, uint32_t rank, struct lane *lane)
+{
+    if (rank == 0)
+        assert_true(lane->stopped_ns >= run->phase.stop_ns);
+}
+
+/* Counted frames of a stream: they begin when the window opens, and the port ends with the phase.
+ */
+static void count_in_window(void)
+{
+    struct battery_run run;
+
+    battery_begin(&run);
+    options_of(&run.phase)->window_frames = 37;
+    battery_add(&run, 0, 1, PATTERN_GENERATE);
+    battery_add(&run, 2, 1, PATTERN_GENERATE);
+    run.look = look_at_end;
+    battery_play(&run);
+    battery_whole(&run, 37);
+    for (size_t i = 0; i < run.flow_count; i++) {
+        assert_int_equal(run.flows[i].source.live.frames, 37);
+        assert_int_equal(run.flows[i].source.intended, 37);
+        assert_true(run.flows[i].source.first_ns >= run.phase.open_ns);
+        assert_true(run.flows[i].source.last_ns < run.phase.close_ns);
+    }
+}
+
 /* More than the receiver's buffer holds: what the sender counts is what arrived and what the
  * receiving host says that it dropped, where it does not drop several frames at once. */
 static void overrun(struct transport_port **ports, const struct port_conf *confs)
@@ -86,6 +113,7 @@ static void overrun(struct transport_port **ports, const struct port_conf *confs
     struct err err = {""};
     int64_t lost;
 
+    count_in_window();
     battery_begin(&run);
     run.phase.sizes[0] = 1518;
     run.phase.load = (struct load){.unlimited = true};

@@ -108,6 +108,8 @@ static int make_streams(struct udp_lane *lane, struct err *err)
             return rc;
         stream->side = flow->side;
         stream->left = lane->forwards ? UINT64_MAX : flow_quota(lane);
+        if (!lane->forwards && udp_window_frames(request->phase) > 0)
+            stream->left = udp_window_frames(request->phase);
         stream->signature = (struct signature){
             .tag = htobe16(request->phase->tag),
             .src = htobe16((uint16_t)request->rank),
@@ -320,6 +322,7 @@ void udp_lane_start(struct lane *base, int64_t now_ns)
                                              : phase->load.rate_fps;
     uint64_t sum = 0;
     double part = (double)(prng_bits(seed, 0) >> 11) * 0x1p-53;
+    int64_t begin_ns = udp_window_frames(phase) > 0 ? phase->open_ns : phase->start_ns;
 
     (void)now_ns;
     udp_port_fragments(lane->port, lane->plays);
@@ -332,7 +335,7 @@ void udp_lane_start(struct lane *base, int64_t now_ns)
     assert(lane->order_count > 0);
     lane->cost = (uint32_t)(sum / lane->order_count);
     pace_init(&lane->pace, rate, udp_options(phase)->catch_up,
-              phase->start_ns + (rate > 0 ? (int64_t)(part * lane->cost / rate * 1e9) : 0));
+              begin_ns + (rate > 0 ? (int64_t)(part * lane->cost / rate * 1e9) : 0));
     pace_dither(&lane->pace, udp_options(phase)->dither, lane->cost, prng_bits(seed, 1));
     frame_prober_start(&lane->prober, &base->request, prng_bits(seed, 2));
     base->rx_done = lane->left == 0;
@@ -409,9 +412,12 @@ int64_t udp_lane_poll(struct lane *base, int64_t now_ns)
     else if (lane->state == UDP_WAITS)
         next_ns = lane->start_ns;
     if (lane->state == UDP_SENDS && sent_quota(lane)) {
-        base->stopped_ns = now_ns;
+        if (base->request.phase->stop_ns == CLOCK_NEVER) /* else the port ends with the others */
+            base->stopped_ns = now_ns;
         end_sending(lane, now_ns);
     }
+    if (lane->state == UDP_LISTENS && base->stopped_ns == 0 && base->request.send_count > 0)
+        next_ns = lane->forwards ? next_ns : base->stop_ns;
     probe_ns = udp_prober_turn(lane, now_ns);
     base->rx_done = lane->left == 0 && lane->prober.in_flight == 0;
     base->tx_done = lane->state == UDP_LISTENS && lane->head == lane->tail;

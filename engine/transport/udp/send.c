@@ -227,7 +227,9 @@ bool udp_send_probe(struct udp_lane *lane, const struct sockaddr_storage *to,
 void udp_send_intended(struct udp_lane *lane, int64_t end_ns)
 {
     uint32_t flows = lane->lane.request.send_count, turns = turn_count(lane);
-    bool stream = lane->lane.request.phase->traffic == TRAFFIC_STREAM;
+    const struct phase *phase = lane->lane.request.phase;
+    bool stream =
+        phase->traffic == TRAFFIC_STREAM && (lane->forwards || udp_window_frames(phase) == 0);
     uint64_t missing =
         stream ? lane->pace.given_up + pace_due(&lane->pace, end_ns - 1, lane->cost) : 0;
 

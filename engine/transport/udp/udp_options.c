@@ -11,6 +11,7 @@ static const struct option options[] = {
     {MEMBER(OPTION_NUMBER, "burst", burst), .min = 1, .max = UINT16_MAX, .initial = 32},
     {MEMBER(OPTION_NUMBER, "catch_up", catch_up), .min = 1, .max = UINT16_MAX,
      .initial = PACE_CATCH_UP},
+    {MEMBER(OPTION_NUMBER, "window_frames", window_frames), .max = UINT32_MAX},
     {MEMBER(OPTION_REAL, "dither", dither)},
     {.key = NULL},
 };

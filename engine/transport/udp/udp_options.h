@@ -17,6 +17,8 @@ struct udp_options {
     uint32_t receive_buffer; /* SO_RCVBUF in bytes; 0: 4 MiB, or what the kernel gives */
     uint16_t burst;          /* frames per system call, max */
     uint16_t catch_up;       /* frames that a late sender may send beyond its schedule */
+    uint32_t window_frames;  /* a flow of a stream sends so many from the window's opening on, and
+                                then none; 0: as many as the load gives from start to stop */
     double dither; /* each departure late by 0 to so many times from one to the next, at random */
 };
 
@@ -25,6 +27,12 @@ extern const struct option_table udp_option_table;
 static inline const struct udp_options *udp_options(const struct phase *phase)
 {
     return phase->options;
+}
+
+/* Frames of each flow's burst in the window; 0: there is none. */
+static inline uint32_t udp_window_frames(const struct phase *phase)
+{
+    return phase->traffic == TRAFFIC_STREAM ? udp_options(phase)->window_frames : 0;
 }
 
 #endif
