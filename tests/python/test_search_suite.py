@@ -35,7 +35,7 @@ def facts(offered: int, lost: int, limited: bool = False) -> TrialFacts:
 def a_run() -> Run:
     site = make_site(2)
     document = {"id": 0, "window_ns": 5 * 10**9, "interval_ns": 2 * 10**9}
-    searches = searches_of([make_trial(site, document=document)])
+    searches = searches_of("ndr-pdr", [make_trial(site, document=document)])
     estimates = estimates_s("ndr-pdr", SuiteParameters(), searches)
     return make_run(site, suite="ndr-pdr", searches=searches, estimates_s=estimates)
 
@@ -77,7 +77,8 @@ def test_too_little_time_is_refused_with_an_estimate(tmp_path: Path) -> None:
 
 def result(**changes: Any) -> PhaseResult:
     values = {"offered_frames": 1000, "lost_frames": 3, "state": "complete", "tester_limited": []}
-    values |= {"misdelivered_frames": 0, "latency": None, "window_s": 1.0} | changes
+    values |= {"misdelivered_frames": 0, "latency": None, "window_s": 1.0, "size_unit": "frame"}
+    values |= changes
     flows, rows = PhaseRecords().flows(), Rows.of("port", [])
     shares = PortShares({}, {}, {})
     key = PhaseKey(0, 0, "lab", 0)
@@ -99,6 +100,17 @@ def result(**changes: Any) -> PhaseResult:
 def test_what_a_trial_lost(results: list[PhaseResult], expected: TrialLoss) -> None:
     found = trial_facts(results)
     assert trial_loss(1.0, found, found.lost) == expected
+
+
+def test_streams_of_bytes_say_their_goodput_beside_frames() -> None:
+    streams: dict[str, Any] = {"offered_frames": None, "lost_frames": None, "size_unit": "message"}
+    found = trial_facts([result(), result(**streams, throughput={"total": 7.5})])
+    assert (found.goodput, found.offered, found.lost, found.tester_limited) == (7.5, 1000, 3, False)
+    late = result(**streams, throughput={"total": 7.5}, tester_limited=["late"])
+    assert trial_facts([result(), late]).tester_limited
+    stopped = result(**streams, throughput={"total": None}, state="partial")
+    assert trial_facts([result(), stopped]) == TrialFacts()
+    assert trial_facts([result()]).goodput is None
 
 
 def gap(

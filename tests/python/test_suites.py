@@ -23,6 +23,8 @@ from switchbench.base.errors import ConfigurationError, RunError
 from switchbench.base.model import Run, SwitchCountersCommand, Trial
 from switchbench.cli.run import announce
 from switchbench.plan.compile import refuse_too_long
+from switchbench.plan.documents import job_document
+from switchbench.records.plan_file import read_plan, write_plan
 from switchbench.render import suite_notes
 from switchbench.render.report import overview, standards_page
 from switchbench.render.report.figure import unpacked
@@ -166,6 +168,11 @@ def test_what_was_understood_is_the_same_suite_again(tmp_path: Path) -> None:
         ("suite: rfc2889\nsubtests: [forward-pressure]\n", "not possible on ordinary NICs"),
         ("suite: rfc2889\nsubtests: [full-mesh]\nranks: [2]\n", "needs 3 ports, and network"),
         ("suite: rfc8239\nranks: [6]\n", "head-of-line of RFC 8239 (5) needs 8 ports"),
+        (
+            "suite: rfc8239\nsubtests: [incast]\n",
+            "incast of RFC 8239 sends by TCP and by UDP to one interface, which dpdk takes to "
+            "itself: use udp",
+        ),
         ("suite: rfc8239\nremeasure: 2\n", "which repeats what the tester limited"),
         ("suite: rfc2544\npattern: aapc\n", "suite rfc2544 chooses what is sent"),
         ("suite: rfc2544\nload: 10Mbit\n", "up to one load in percent of line rate"),
@@ -697,6 +704,75 @@ def test_blocking_and_backpressure_are_told_apart(
     assert {row["blocking"] for row in found} == {blocks}
     # Which a terminal prints as `1`.
     assert {type(one) for one in (row["backpressure"], found[0]["blocking"])} == {int}
+
+
+INCAST = "suite: rfc8239\nsubtests: [incast]\nframe_size: 1518\ntransport: udp\n"
+
+
+@needs_engine
+def test_incast_divides_its_ports_between_two_transports(tmp_path: Path) -> None:
+    run = compile_text(tmp_path, FOUR + INCAST)
+    ranks = [[[port.name for port in part.ranks] for part in one.parts] for one in run.searches]
+    assert ranks == [
+        [["node1:e0", "node4:e0"], ["node2:e0-stateless", "node4:e0-stateless"]],
+        [["node1:e0", "node2:e0", "node4:e0"], ["node3:e0-stateless", "node4:e0-stateless"]],
+        [["node1:e0", "node4:e0"], [f"node{number}:e0-stateless" for number in (2, 3, 4)]],
+    ]
+    trial = SuiteCourse(run).trial
+    assert trial is not None
+    stateful, stateless = trial.document["parts"]
+    assert (stateful["transport"], stateful["load"]) == ("tcp", {"percent": 100.0})
+    assert stateless.keys() == {"network", "ranks"}
+    assert trial.document["transport"] == "udp"
+    assert trial.document["udp"]["window_frames"] == round(0.05 * 0.9998 * 20e6 / (8 * 1538))
+    assert [trial.of(part.network).size_unit for part in trial.parts] == ["message", "frame"]
+    used = {
+        port["name"]: port for node in job_document(run, "x")["nodes"] for port in node["ports"]
+    }
+    assert used["node4:e0"]["transports"] == ["tcp"]
+    assert used["node4:e0-stateless"] == {
+        "name": "node4:e0-stateless",
+        "network": "lab-stateless",
+        "netns": used["node4:e0"]["netns"],
+        "iface": used["node4:e0"]["iface"],
+        "tcp_address": used["node4:e0"]["tcp_address"],
+        "line_rate_bps": 20_000_000,
+        "transports": ["udp"],
+    }
+    write_plan(tmp_path, run)
+    assert read_plan(tmp_path) == run
+
+
+@needs_engine
+def test_incast_says_goodput_and_latency(tmp_path: Path) -> None:
+    asked = FOUR + INCAST + "suite_parameters: {repeats: 3}\n"
+
+    def measure(trial: Trial) -> TrialFacts:
+        step = trial.id % 3
+        times = {"min": 10.0 - step, "mean": 20.0 + step, "max": 30.0 + step}
+        return TrialFacts(
+            offered=81, lost=5, tester_limited=False, goodput=8.0 + 2 * step, latency_us=times
+        )
+
+    found = rows(measured(compile_text(tmp_path, asked), measure), "incast")
+    assert len(found) == 3
+    for row in found:
+        assert [row[key] for key in ("goodput", "goodput_min", "goodput_max")] == [10.0, 8.0, 12.0]
+        keys = ("incast_latency_min", "incast_latency", "incast_latency_max")
+        assert [row[key] for key in keys] == [8.0, 21.0, 32.0]
+        assert row["goodput_variation"] == pytest.approx(25.0)
+        assert (row["iterations"], row["complete"]) == (3, True)
+
+
+@pytest.mark.parametrize("ports", [3, 4, 7])
+def test_the_iterations_of_incast(ports: int) -> None:
+    every = list(flows.incast(ports))
+    counts = [(len(each.stateful), len(each.flows) - len(each.stateful)) for each in every]
+    more = [(number, 1) for number in range(1, ports - 1)]
+    assert counts == more + [(1, number) for number in range(2, ports - 1)]
+    assert len({each.name for each in every}) == len(every)
+    for each in every:
+        assert {destination for _, destination in each.flows} == {ports - 1}
 
 
 @pytest.mark.parametrize("ports", [8, 9, 12, 15])

@@ -18,21 +18,28 @@ LATE_SHARE = 0.01  # of the learning frames
 
 
 def trial_facts(results: Iterable[PhaseResult]) -> TrialFacts:
-    """Of all phases and networks of one trial. One that was not measured whole says nothing."""
-    every = list(results)
+    """Of all phases and networks of one trial. One that was not measured whole says nothing.
+
+    Where some ports send streams of bytes, these say their goodput, and all else is the frames'.
+    """
+    told = list(results)
+    every = [result for result in told if result.entry["size_unit"] == "frame"]
+    streams = [result.entry for result in told if result.entry["size_unit"] != "frame"]
     entries = [result.entry for result in every]
     offered = m.total_int(entry["offered_frames"] for entry in entries)
     lost = [entry["lost_frames"] for entry in entries if entry["lost_frames"] is not None]
-    whole = all(entry["state"] == "complete" for entry in entries)
+    whole = all(result.entry["state"] == "complete" for result in told)
     if not every or not whole or len(lost) < len(entries) or not offered:
         return TrialFacts()
     return TrialFacts(
         offered=offered,
         lost=min(offered, sum(max(0, count) for count in lost)),
         flooded=sum(entry["misdelivered_frames"] or 0 for entry in entries),
-        tester_limited=any(entry["tester_limited"] for entry in entries) or _learned_late(every),
+        tester_limited=any(result.entry["tester_limited"] for result in told)
+        or _learned_late(every),
         offered_fps=m.total([m.total(_fps(result.flows.source)) for result in every]),
         delivered_fps=m.total([m.total(_fps(result.flows.destination)) for result in every]),
+        goodput=m.total(entry["throughput"]["total"] for entry in streams),
         latency_us=_latency(entries),
         ports=_ports(every),
         late_frames=max(_late_frames(result.flows.source) for result in every),

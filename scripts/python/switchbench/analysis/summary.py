@@ -119,7 +119,7 @@ class Summary:
                     for record in mine.records(kind):
                         self._sweep.feed(record)
                 elif kind == "port":
-                    self._ports.use(mine, self._trials[key.trial, key.repeat].transport)
+                    self._ports.use(mine, self._trials[key[:2]].of(key.network).transport)
         for line, record in batch.records:
             try:
                 self.feed(line, record)
@@ -233,12 +233,12 @@ class Summary:
     def _take_phase(self, line: int, record: Record) -> None:
         """Takes one of `rows.KINDS`."""
         key = key_of(record)
-        trial = self._trial((key.trial, key.repeat), line)
-        trial.add_record(key, line, record)
+        self._trial(key[:2], line).add_record(key, line, record)
         if record["type"] == "histogram":
             self._sweep.feed(record)
         elif record["type"] == "port":
-            self._ports.use(Rows.of("port", [(line, record)]), self._trials[key[:2]].transport)
+            own = self._trials[key[:2]].of(key.network)
+            self._ports.use(Rows.of("port", [(line, record)]), own.transport)
         elif record["type"] == "phase":
             self._close_phases((key.trial, key.repeat))
 
@@ -308,10 +308,10 @@ class Summary:
             records = networks.get(part.network)
             if records is None or not records.has_flows:
                 continue
-            place = PhaseContext(trial, part, PhaseKey(*key, part.network, phase))
+            place = PhaseContext(trial.of(part.network), part, PhaseKey(*key, part.network, phase))
             with np.errstate(all="ignore"):  # what is beyond a float is not observed
                 result = self._results.result(place, records, nodes)
-                self._ports.add(result, trial.transport)
+                self._ports.add(result, place.trial.transport)
                 self._findings.add(result)
                 self._judge.add(result)
                 if trial.search is not None:
@@ -341,7 +341,7 @@ class Summary:
         for part in trial.parts:
             entries = sorted(open_trial.entries.get(part.network, []), key=_ORDER)
             if entries:
-                plan = plan_entry(trial, part, entries, open_trial.ended)
+                plan = plan_entry(trial.of(part.network), part, entries, open_trial.ended)
                 self._plans.append(plan)
                 self._repeats.add(trial, part.network, self._value(trial, plan, entries))
         self.suite.close(trial)

@@ -7,7 +7,7 @@ processes or knows YAML. Names follow the project's glossary (doc/developer/arch
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from . import transports
@@ -130,6 +130,16 @@ class Part:
 
 
 @dataclass(frozen=True)
+class PartSetting:
+    """What one part of a trial has instead of the trial's."""
+
+    transport: str
+    sizes: tuple[int, ...]
+    size_unit: str  # frame | message
+    load: Load
+
+
+@dataclass(frozen=True)
 class ScheduleShape:
     """What one repetition of each phase is, of a plan that goes by steps."""
 
@@ -166,6 +176,12 @@ class Trial:
     repeats: Repeats = Repeats()
     search: int | None = None  # which of the run's searches chose its load
     again: int | None = None  # the trial of which it measures some phases again
+    own: dict[str, PartSetting] = field(default_factory=dict)  # by network, where a part has it
+
+    def of(self, network: str | None) -> Trial:
+        """The trial as its part in a network has it."""
+        found = self.own.get(network or "")
+        return self if found is None else replace(self, **vars(found))
 
     @property
     def optional(self) -> bool:

@@ -168,6 +168,11 @@ def expanded(
             f"{subtest.name} of {suite.document} needs raw frames, which {place.transport} does "
             "not send: use dpdk"
         )
+    if subtest.two_transports and not transports.of(place.transport).kernel:
+        raise place.problem(
+            f"{subtest.name} of {suite.document} sends by TCP and by UDP to one interface, which "
+            f"{place.transport} takes to itself: use udp"
+        )
     own = dict(subtest.keys)
     if subtest.frame_options:
         own[place.transport] = dict(subtest.frame_options)

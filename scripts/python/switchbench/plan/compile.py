@@ -13,6 +13,7 @@ from ..base.model import (
     SCHEDULE,
     ClockChoice,
     Run,
+    Site,
     SwitchCountersCommand,
     Trial,
 )
@@ -32,6 +33,7 @@ from .duration import expected_s
 from .limits import check, check_memory
 from .suite import SUBTEST, estimates_s, refuse_too_short, searches_of
 from .trial_document import trial_document
+from .two_transports import with_stateless_ports
 
 BOUND_LAST = (
     "dpdk takes its ports from the kernel (bind), so all other transports ran before it: "
@@ -49,7 +51,7 @@ def compile_run(reading: CheckedConfiguration) -> Run:
         searches, trials = _searches(reading, trials), ()
     _refuse_unanswered(reading, trials + searches)
     return Run(
-        site=reading.site,
+        site=_site(reading.site, searches),
         trials=trials,
         seed=reading.seed,
         effective=effective(reading),
@@ -74,6 +76,12 @@ def compile_run(reading: CheckedConfiguration) -> Run:
     )
 
 
+def _site(site: Site, searches: tuple[Trial, ...]) -> Site:
+    """With the ports that subtests of two transports need."""
+    divided = {network for trial in searches for network in trial.own}
+    return with_stateless_ports(site, divided) if divided else site
+
+
 def _searches(reading: CheckedConfiguration, trials: tuple[Trial, ...]) -> tuple[Trial, ...]:
     for number, clause in enumerate(reading.expectations):
         suite = clause["measure"].partition(".")[0]
@@ -82,7 +90,7 @@ def _searches(reading: CheckedConfiguration, trials: tuple[Trial, ...]) -> tuple
             text = f"{clause['measure']} is not judged where {words}"
             raise reading.document.problem(("expect", number, "measure"), text)
     try:
-        return searches_of(trials)
+        return searches_of(str(reading.model.suite), trials)
     except ConfigurationError as error:
         raise reading.document.problem(("suite",), str(error).partition(": ")[2]) from None
 

@@ -80,8 +80,8 @@ def _transports_used(run: Run) -> dict[str, list[str]]:
         for part in trial.parts:
             for port in part.ranks:
                 names = used.setdefault(port.name, [])
-                if trial.transport not in names:
-                    names.append(trial.transport)
+                if (transport := trial.of(part.network).transport) not in names:
+                    names.append(transport)
     return used
 
 

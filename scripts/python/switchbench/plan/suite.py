@@ -23,6 +23,7 @@ from ..search.suites.methods import FixedTrials
 from ..search.trials import ProposedTrial
 from .draft import NS
 from .trial_document import load_document
+from .two_transports import in_two_transports, with_burst
 
 # How often a tester-limited trial is repeated: a lab's hosts share one machine's cores.
 REPEATS_SITE, REPEATS_LAB = 2, 5
@@ -33,7 +34,7 @@ UNITS = {"percent": "% of line", "bps": "bit/s", "fps": "frames/s"}  # of a Load
 SUBTEST, VARIANT = "subtest", "variant"  # a trial's parameters that say which one it is of
 
 
-def searches_of(trials: Sequence[Trial]) -> tuple[Trial, ...]:
+def searches_of(suite: str, trials: Sequence[Trial]) -> tuple[Trial, ...]:
     """One planned trial per measurement: of all repeats of a point the first."""
     first = [trial for trial in trials if trial.repeat == 0]
     for trial in first:
@@ -43,9 +44,19 @@ def searches_of(trials: Sequence[Trial]) -> tuple[Trial, ...]:
                 f"{trial.transport} ({trial.traffic}) has none: use dpdk or udp, traffic: stream"
             )
     return tuple(
-        replace(trial, id=number, point=number, repeats=Repeats(), search=number)
+        replace(_divided(suite, trial), id=number, point=number, repeats=Repeats(), search=number)
         for number, trial in enumerate(first)
     )
+
+
+def _divided(suite: str, trial: Trial) -> Trial:
+    """In two parts, where some of its ports send by TCP."""
+    subtest = SUITES[suite].subtest(trial.parameters.get(SUBTEST))
+    if not subtest.two_transports or subtest.variants is None:
+        return trial
+    variants = subtest.variants(len(trial.parts[0].ranks))
+    wanted = trial.parameters[VARIANT]
+    return in_two_transports(trial, next(each for each in variants if each.name == wanted))
 
 
 def subtest_of(run: Run, planned: Trial) -> Subtest:
@@ -162,6 +173,10 @@ def chosen_trial(
     if subtest.quantity == "size":
         return _of_size(planned, proposed, identity)
     trial = _at_load(planned, proposed, identity)
+    if subtest.two_transports:
+        parameters = parameters_of(run)
+        fps = setting_of(planned, parameters).fps(trial.load.percent) or 1e6
+        return with_burst(trial, max(1, round(parameters.incast_s * fps)))
     return _falling(trial, parameters_of(run)) if subtest.quantity == "overload" else trial
 
 

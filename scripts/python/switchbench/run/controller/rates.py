@@ -59,10 +59,11 @@ def check_rates(run: Run, hellos: Iterable[Record], opened: Iterable[Record]) ->
     for trial in run.planned:
         busy: dict[str, float] = {}
         for part in trial.parts:
+            own = trial.of(part.network)
             for port in part.ranks:
-                record = ports.get((port.name, trial.transport))
+                record = ports.get((port.name, own.transport))
                 if record is not None:
-                    _check(trial, record, workers, busy)
+                    _check(own, record, workers, busy)
 
 
 def _check(trial: Trial, port: Record, workers: Mapping[str, int], busy: dict[str, float]) -> None:

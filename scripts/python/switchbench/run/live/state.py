@@ -199,9 +199,15 @@ class RunState:
     def _begin(self, trial: Trial) -> None:
         self.trial, self._trial_began_s, self.phase = trial, time.monotonic(), 0
         self._rates = {}
-        for port in self.ports.values():
+        carriers = {
+            port.name: trial.of(part.network).transport
+            for part in trial.parts
+            for port in part.ranks
+        }
+        for name, port in self.ports.items():
             port.rest(0)
-            port.line_bps = self._lines.get((port.name, trial.transport)) or port.line_bps
+            carrier = carriers.get(name, trial.transport)
+            port.line_bps = self._lines.get((name, carrier)) or port.line_bps
 
     # --- what they amount to -----------------------------------------------------------------
 

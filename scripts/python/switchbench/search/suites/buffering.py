@@ -42,10 +42,10 @@ def variation_percent(values: Sequence[float]) -> float | None:
     return max((abs(now - before) / before * 100 for before, now in pairs), default=None)
 
 
-def variation(key: str) -> Value:
+def variation(key: str, title: str = "variation") -> Value:
     """The column of it."""
     return Value(
-        key, "variation", "%", "The largest change from one iteration to the next; none: there was "
+        key, title, "%", "The largest change from one iteration to the next; none: there was "
         "only one, or one of them was 0", better=LESS,
     )  # fmt: skip
 

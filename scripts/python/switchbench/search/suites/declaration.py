@@ -43,6 +43,7 @@ class SuiteParameters:
     burst_s: float = 2.0  # the longest burst that is tried; RFC 9004: 30
     microburst_s: float = 2.0  # the same of RFC 8239, 4
     burst_repeats: float = 50  # RFC 2544, 26.4
+    incast_s: float = 0.005  # of the stateless burst of RFC 8239, 6
     reset_s: float = 60.0  # of a trial in which the device is reset
     recovery_s: float = 60.0  # at half of the overload, RFC 2544, 26.5
     drain_s: float = 2.0  # RFC 2544, 23; RFC 9004, 6.2
@@ -115,6 +116,7 @@ class TrialFacts:
     intended_fps: float | None = None
     offered_fps: float | None = None  # in the window
     delivered_fps: float | None = None
+    goodput: float | None = None  # of streams of bytes, Mbit/s of payload
     latency_us: Mapping[str, float | None] = field(default_factory=dict)  # one way: min, mean, ...
     ports: Mapping[str, PortFacts] = field(default_factory=dict)
     late_frames: int = 0  # of a burst, due at once: the sender was late by so many
@@ -155,6 +157,7 @@ class Variant:
     name: str
     flows: tuple[Flow, ...]
     shares: tuple[float, ...] = ()  # percent of the load, per flow; none: evenly of each port
+    stateful: tuple[int, ...] = ()  # ports that send by TCP at the max rate, to the one receiver
 
 
 class Excluded(str):
@@ -182,6 +185,7 @@ class Subtest:
         None  # of a search of loads
     )
     resets: bool = False  # whether its trials reset the device
+    two_transports: bool = False  # whether some ports send by TCP while others send frames
     by_name: bool = False  # whether it is left out where a user names no subtests
     ports_min: int = 2
     ports_step: int = 1  # so many ports more at a time

@@ -115,6 +115,23 @@ def to_each(ports: int) -> Iterator[Variant]:
         yield Variant(f"to port {port + 1}", flows)
 
 
+def incast(ports: int) -> Iterator[Variant]:
+    """RFC 8239, 6.2: 1 to N - 2 stateful ports and a stateless one, then the reverse, to one."""
+    more = [(stateful, 1) for stateful in range(1, ports - 1)]
+    for stateful, stateless in more + [(1, stateless) for stateless in range(2, ports - 1)]:
+        senders = stateful + stateless
+        yield Variant(
+            f"{_numbers(0, stateful)} TCP, {_numbers(stateful, senders)} UDP, to port {ports}",
+            tuple((port, ports - 1) for port in range(senders)),
+            stateful=tuple(range(stateful)),
+        )
+
+
+def _numbers(first: int, end: int) -> str:
+    """The ports from the one to before the other, for people."""
+    return f"port {end}" if end == first + 1 else f"ports {first + 1} to {end}"
+
+
 def _across(sources: range, destinations: range) -> Iterator[Flow]:
     """Every source to every destination, each beginning with another one."""
     for number, source in enumerate(sources):

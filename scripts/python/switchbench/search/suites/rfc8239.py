@@ -148,6 +148,28 @@ def _blocking_rows(point: SuitePoint, _earlier: Earlier, measured: SubtestTrials
     ]
 
 
+def _incast_rows(_point: SuitePoint, _earlier: Earlier, measured: SubtestTrials) -> Rows:
+    every = [facts for _, facts in measured.trials]
+    goodputs = [facts.goodput for facts in every if facts.goodput is not None]
+    times = {
+        figure: [value for facts in every if (value := facts.latency_us.get(figure)) is not None]
+        for figure in ("min", "mean", "max")
+    }
+    return [
+        {
+            "goodput": fmean(goodputs) if goodputs else None,
+            "goodput_min": min(goodputs, default=None),
+            "goodput_max": max(goodputs, default=None),
+            "goodput_variation": variation_percent(goodputs),
+            "incast_latency_min": min(times["min"], default=None),
+            "incast_latency": fmean(times["mean"]) if times["mean"] else None,
+            "incast_latency_max": max(times["max"], default=None),
+            "incast_latency_variation": variation_percent(times["mean"]),
+            "iterations": len(every),
+        }
+    ]
+
+
 RFC8239 = Suite(
     name="rfc8239",
     document="RFC 8239",
@@ -264,18 +286,38 @@ RFC8239 = Suite(
             ),
             ports_min=8,
         ),
+        Subtest(
+            "incast", "6", "Incast, stateful and stateless",
+            "1 to N - 2 ports send by TCP at the max rate and one a burst by UDP to the same port, "
+            "then the reverse; only where it is named, with transport udp.",
+            flows.incast, at_max_load, _incast_rows,
+            (
+                Value("goodput", "goodput", "Mbit/s", "Payload by TCP, all ports: mean of the "
+                      "iterations"),
+                Value("goodput_min", "min", "Mbit/s", "Of the iterations"),
+                Value("goodput_max", "max", "Mbit/s", "Of the iterations"),
+                variation("goodput_variation"),
+                Value("incast_latency_min", "latency min", "us", "Of all frames", better=LESS),
+                Value("incast_latency", "latency mean", "us", "Mean of the iterations' means",
+                      better=LESS),
+                Value("incast_latency_max", "latency max", "us", "Of all frames", better=LESS),
+                variation("incast_latency_variation", "latency variation"),
+                ITERATIONS,
+            ),
+            two_transports=True, by_name=True, ports_min=3, keys={"latency": {"one_way": "on"}},
+        ),
     ),
     sizes=SIZES,
     parameters=SuiteParameters(repeats=3, burst_s=2.0, burst_repeats=3),
     lab=SuiteParameters(
         trial_s=1.0, initial_s=0.5, repeats=1, burst_s=2.0, burst_repeats=1, drain_s=0.3,
-        microburst_s=0.2,
+        microburst_s=0.2, incast_s=0.05,
     ),
     lab_sizes=(1518,),
-    uses=("trial_s", "repeats", "burst_s", "microburst_s", "burst_repeats", "drain_s"),
-    refused={
-        "incast": "not implemented: it needs TCP and a burst in one phase",
-    },
+    uses=(
+        "trial_s", "repeats", "burst_s", "microburst_s", "burst_repeats", "drain_s", "incast_s",
+    ),
+    refused={},
     statements=(
         Statement("2.3", "MUST", "number of ports", "sentence `Set-up`"),
         Statement("2.3", "MUST", "throughput received as a percentage of bandwidth at 99.98 % per "
@@ -296,6 +338,8 @@ RFC8239 = Suite(
                   "and egress ports; repeatability", "table `rfc8239-microburst`"),
         Statement("5.3", "MUST", "ports; whether HOLB was observed; percent of loss; "
                   "repeatability", "table `rfc8239-head-of-line`"),
+        Statement("6.3", "MUST", "ports, stateful or stateless; stateful goodput; stateless "
+                  "latency; repeatability", "table `rfc8239-incast`"),
     ),
     deviations=(
         "Physical-layer calibration (RFC 8238, 4) is stated by the user under `about` only.",
@@ -309,6 +353,7 @@ RFC8239 = Suite(
         "tester-limited.",
         "In procedure 3 of section 3 the two oversubscribed ports are the receivers of adjacent "
         "pairs: a port that receives from no pair has nothing to hold.",
+        "The ports of section 6 do not vary.",
         "Procedure 2 of section 5 does not name the four egress ports: they are the two of the "
         "port's own group and the two of the next.",
     ),

@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Stateful and stateless ports in one phase (RFC 8239, 6): two parts of a trial.
+
+A port of a node is open in one transport at a time, and belongs to one network. So what is sent by
+UDP goes from and to further ports on the same interfaces, in a network of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from ..base import transports
+from ..base.errors import ConfigurationError
+from ..base.model import Load, Part, PartSetting, Port, Site, Trial
+from ..search.suites.declaration import Variant
+
+MESSAGE_BYTES = 65536
+MAX_RATE = Load(percent=100.0)
+_STATEFUL = next(each.name for each in transports.TRANSPORTS if each.byte_stream)
+_STATELESS = "stateless"
+_OF_INTERFACE = ("netns", "iface", "tcp_address", "line_rate_bps", "shared")  # keys of a job's port
+
+
+def with_stateless_ports(site: Site, networks: Iterable[str]) -> Site:
+    """The site, with a further port beside each of these networks."""
+    asked = set(networks)
+    processes = tuple(
+        replace(
+            process,
+            ports=process.ports
+            + tuple(_beside(port) for port in process.ports if port.network in asked),
+        )
+        for process in site.processes
+    )
+    more = {
+        _name(network): tuple(map(_beside, site.networks[network])) for network in sorted(asked)
+    }
+    return replace(site, processes=processes, networks=site.networks | more)
+
+
+def in_two_transports(planned: Trial, variant: Variant) -> Trial:
+    """The trial of a variant whose stateful ports send by TCP.
+
+    ConfigurationError where a port has no TCP.
+    """
+    [part] = planned.parts
+    without = next((port.name for port in part.ranks if _STATEFUL not in port.transports), None)
+    if without is not None:
+        raise ConfigurationError(
+            f"suite: {variant.name} needs {_STATEFUL}, which {without} has not"
+        )
+    egress = part.ranks[variant.flows[0][1]]
+    stateful = [part.ranks[source] for source in variant.stateful]
+    stateless = [part.ranks[s] for s, _ in variant.flows if s not in variant.stateful]
+    parts = (
+        Part(part.network, (*stateful, egress)),
+        Part(_name(part.network), tuple(map(_beside, (*stateless, egress)))),
+    )
+    own = PartSetting(_STATEFUL, (MESSAGE_BYTES,), "message", MAX_RATE)
+    documents: list[dict[str, object]] = [
+        {"network": each.network, "ranks": [port.name for port in each.ranks]} for each in parts
+    ]
+    documents[0] |= {
+        "transport": own.transport,
+        "sizes": list(own.sizes),
+        "load": {"percent": MAX_RATE.percent},
+    }
+    pattern = {"name": "incast", "receivers": 1}
+    return replace(
+        planned,
+        parts=parts,
+        own={part.network: own},
+        pattern=pattern,
+        document=planned.document | {"parts": documents, "pattern": pattern},
+    )
+
+
+def with_burst(trial: Trial, frames: int) -> Trial:
+    """The stateless ports send so many frames when the window opens, and then none."""
+    options = trial.document[trial.transport] | {"window_frames": frames}
+    return replace(trial, document=trial.document | {trial.transport: options})
+
+
+def _name(network: str) -> str:
+    return f"{network}-{_STATELESS}"
+
+
+def _beside(port: Port) -> Port:
+    return replace(
+        port,
+        name=f"{port.name}-{_STATELESS}",
+        network=_name(port.network),
+        transports=tuple(
+            name
+            for name in port.transports
+            if (carrier := transports.of(name)).kernel and carrier.frames
+        ),
+        engine={key: value for key, value in port.engine.items() if key in _OF_INTERFACE},
+    )
