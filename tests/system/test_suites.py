@@ -125,6 +125,23 @@ def test_rfc8239_finds_the_planted_buffer_by_two_loads(tmp_path: Path) -> None:
         assert row["port_buffer_frames"] == pytest.approx(8192 // 1518 - 1, abs=1)
 
 
+def test_rfc8239_incast_sends_by_tcp_and_udp_in_one_phase(tmp_path: Path) -> None:
+    """The burst's frames wait behind what TCP keeps in the queue of the egress port."""
+    conf = {"suite": "rfc8239", "subtests": ["incast"], "frame_size": 1518, "transport": "udp"}
+    done = runs.run(tmp_path, conf | {"site": site(queue="64KiB")})
+    assert done.status == 0, done.errors
+    found = rows(done, "incast")
+    assert len(found) == 3
+    for row in found:
+        assert 10 < row["goodput"] < 20
+        assert 65536 * 8 / 20 * 0.5 < row["incast_latency_max"] < 65536 * 8 / 20 * 1.5
+        assert row["incast_latency_min"] <= row["incast_latency"] <= row["incast_latency_max"]
+    burst = round(0.05 * 0.9998 * 20e6 / (8 * 1538))
+    for trial in done.trials(transport="udp"):
+        assert {flow.source["frames"] for flow in done.flows(trial)} == {burst}
+    assert len(done.trials(transport="tcp")) == 3
+
+
 @pytest.mark.slow
 def test_address_capacity_is_the_planted_one(tmp_path: Path) -> None:
     where = site(table={"size": 256})
