@@ -20,11 +20,9 @@ from ..base.programs import ENGINE
 from ..base.words import some
 from ..plan.documents import BY_HAND_UDP_PORT, numeric_address
 from ..run.launch.base import FarProcess
-from ..run.launch.fan import Answer
-from ..run.launch.muster import Muster, end, last_words, output
+from ..run.launch.muster import end, last_words, output
 from ..run.launch.openssh import OpenSsh
-from ..run.launch.ssh import LOGIN_S, ssh_process
-from ..run.launch.survey import lack
+from ..run.launch.ssh import ssh_muster
 
 ALL_HEARD = "heard by all"
 ONE_CLOCK = "within 0.1 s"
@@ -47,16 +45,8 @@ class Hearing:
 
 def hear(site: Site, processes: Sequence[Process]) -> Hearing:
     """Tries it among these hosts; who can't be asked is not among them."""
-    way = OpenSsh.of(site)
     addresses, failed = _addresses(processes)
-
-    def login(process: Process) -> FarProcess:
-        return ssh_process(way, process.name, ["--reach", addresses[process.name]])
-
-    def lacking(host: str, answer: Answer) -> str | None:
-        return lack(host, answer, way.engine)
-
-    muster = Muster(login, lacking, way.fanout, way.timeout_s + LOGIN_S)
+    muster = ssh_muster(OpenSsh.of(site), lambda process: ["--reach", addresses[process.name]])
     named = [process for process in processes if process.name in addresses]
     try:
         failed |= {one.host: one.reason for one in muster.gather(named)}

@@ -9,7 +9,7 @@ or this command ends, however it does, sshd closes the node's standard input, an
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ...base.model import Process, Site
@@ -20,7 +20,7 @@ from .openssh import FAILED, OpenSsh, failure, find_client
 from .survey import Unreached, lack
 
 # Beyond ConnectTimeout: logging in, and loading the program from a cold disk.
-LOGIN_S = 20.0
+_LOGIN_S = 20.0
 
 
 class SshProcess(FarProcess):
@@ -39,10 +39,17 @@ class SshProcess(FarProcess):
         return f"is out of reach: {why}" if why else "was ended by a signal there"
 
 
-def ssh_process(way: OpenSsh, host: str, words: Sequence[str]) -> SshProcess:
-    """Logs in and runs the engine there, which says its version first."""
-    line = way.node(host, words, announced=True)
-    return SshProcess(host, line, env=os.environ | UNASKED, **popen_options())
+def ssh_muster(way: OpenSsh, words: Callable[[Process], Sequence[str]]) -> Muster:
+    """Logs in at hosts and runs the engine there with these words; it says its version first."""
+
+    def login(process: Process) -> SshProcess:
+        line = way.node(process.name, words(process), announced=True)
+        return SshProcess(process.name, line, env=os.environ | UNASKED, **popen_options())
+
+    def lacking(host: str, answer: Answer) -> str | None:
+        return lack(host, answer, way.engine)
+
+    return Muster(login, lacking, way.fanout, way.timeout_s + _LOGIN_S)
 
 
 class SshLauncher(FarLauncher):
@@ -50,17 +57,9 @@ class SshLauncher(FarLauncher):
 
     def __init__(self, site: Site) -> None:
         """Reads how hosts are reached."""
-        self._way = OpenSsh.of(site)
-        limit_s = self._way.timeout_s + LOGIN_S
-        super().__init__(Muster(self._login, self._lack, self._way.fanout, limit_s))
+        super().__init__(ssh_muster(OpenSsh.of(site), lambda process: ["--name", process.name]))
 
     def gather(self, processes: Sequence[Process]) -> list[Unreached]:
         """Logs in at each host; refuses where there is no ssh."""
         find_client()
         return super().gather(processes)
-
-    def _login(self, process: Process) -> SshProcess:
-        return ssh_process(self._way, process.name, ["--name", process.name])
-
-    def _lack(self, host: str, answer: Answer) -> str | None:
-        return lack(host, answer, self._way.engine)
