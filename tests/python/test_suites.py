@@ -173,6 +173,10 @@ def test_what_was_understood_is_the_same_suite_again(tmp_path: Path) -> None:
             "incast of RFC 8239 sends by TCP and by UDP to one interface, which dpdk takes to "
             "itself: use udp",
         ),
+        (
+            "suite: rfc8239\nsuite_parameters: {trial_s: 1, incast_s: 2}\n",
+            "incast_s, 2, is longer than trial_s, 1",
+        ),
         ("suite: rfc8239\nremeasure: 2\n", "which repeats what the tester limited"),
         ("suite: rfc2544\npattern: aapc\n", "suite rfc2544 chooses what is sent"),
         ("suite: rfc2544\nload: 10Mbit\n", "up to one load in percent of line rate"),
@@ -741,6 +745,15 @@ def test_incast_divides_its_ports_between_two_transports(tmp_path: Path) -> None
     }
     write_plan(tmp_path, run)
     assert read_plan(tmp_path) == run
+
+
+def test_further_ports_of_an_interface_are_none_of_the_device() -> None:
+    names = ("node1:e0", "node2:e0", "node2:e0-stateless")
+    summary = {
+        "suite": {"name": "rfc8239", "subtests": [], "parameters": {}},
+        "ports": [{"port": name} for name in names],
+    }
+    assert next(suite_notes.statements(summary, SUITES["rfc8239"])).startswith("Set-up: 2 ports,")
 
 
 @needs_engine

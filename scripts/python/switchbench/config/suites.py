@@ -56,11 +56,13 @@ def parameters_of(document: Document, model: Configuration, profile: str) -> Sui
                 path, f"found {shown(value)}, but {number} from {least:g} to {most:g} is needed"
             )
         found = replace(found, **{name: value})
-    if "initial_s" in names and found.initial_s > found.trial_s:
-        raise document.problem(
-            ("suite_parameters",),
-            f"initial_s, {found.initial_s:g}, is longer than trial_s, {found.trial_s:g}",
-        )
+    for name in ("initial_s", "incast_s"):
+        value = getattr(found, name)
+        if name in names and value > found.trial_s:
+            raise document.problem(
+                ("suite_parameters",),
+                f"{name}, {value:g}, is longer than trial_s, {found.trial_s:g}",
+            )
     return found
 
 

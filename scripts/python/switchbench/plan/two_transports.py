@@ -18,7 +18,7 @@ from ..search.suites.declaration import Variant
 MESSAGE_BYTES = 65536
 MAX_RATE = Load(percent=100.0)
 _STATEFUL = next(each.name for each in transports.TRANSPORTS if each.byte_stream)
-_STATELESS = "stateless"
+STATELESS = "stateless"  # what the names of further ports and networks end with
 _OF_INTERFACE = ("netns", "iface", "tcp_address", "line_rate_bps", "shared")  # keys of a job's port
 
 
@@ -83,13 +83,13 @@ def with_burst(trial: Trial, frames: int) -> Trial:
 
 
 def _name(network: str) -> str:
-    return f"{network}-{_STATELESS}"
+    return f"{network}-{STATELESS}"
 
 
 def _beside(port: Port) -> Port:
     return replace(
         port,
-        name=f"{port.name}-{_STATELESS}",
+        name=f"{port.name}-{STATELESS}",
         network=_name(port.network),
         transports=tuple(
             name
