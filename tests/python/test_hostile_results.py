@@ -405,14 +405,14 @@ def test_whatever_is_in_a_record_the_reader_says_what_is_wrong(
 def test_copies_and_phases_that_are_none_cost_no_memory(
     whole: tuple[Path, Run], tmp_path: Path
 ) -> None:
-    """50,000 of them took 2.2 GB."""
+    """50,000 of them took 2.2 GB; the file's 22 MB, read and in columns, take 60 to 80 MB."""
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     for changes in ({}, {"phase": 1}):
         line = flow_line(**changes)
         (tmp_path / RECORDS).write_bytes(line * 50_000)
         with pytest.raises(ConfigurationError, match=r":[12] is damaged"):
             gather(whole[1], tmp_path)
-    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 50_000  # KiB
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 250_000  # KiB
 
 
 @pytest.mark.parametrize(
