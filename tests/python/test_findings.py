@@ -13,7 +13,9 @@ from switchbench.analysis.finding import Finding
 from switchbench.analysis.found import Found
 from switchbench.analysis.strays import FlowOutcome, Stray, read_strays
 from switchbench.analysis.summary import Summary
+from switchbench.base import model
 from synthetic import (
+    FRAME,
     about,
     flows_of,
     frame_side,
@@ -112,6 +114,26 @@ def test_loss_of_what_no_line_carries_is_expected(lost: tuple[int, ...], expecte
     )
     assert {found["kind"] for found in others} <= {"loss"}
     assert sum(found["count"] for found in others) == sum(lost) - expected
+
+
+def test_loss_of_a_burst_beside_streams_of_bytes_is_expected() -> None:
+    """By the window's mean rate the port has room for all: TCP took it before (RFC 8239, 6)."""
+    site = make_site(3, line_bps=8 * (FRAME + 20) * 1000)
+    own = {"bytes": model.PartSetting("tcp", (65536,), "message", model.Load(percent=100.0))}
+    trial = make_trial(site, flows=1, own=own)
+    summary = Summary(make_run(site, trial))
+    ends = ("node1:e0", "node3:e0")
+    records = [
+        frame_side("source", *ends, 50, 50),
+        frame_side("destination", *ends, 8, 8),
+        *(port_record(port.name) for port in site.ports),
+    ]
+    for line, record in enumerate(records, start=1):
+        summary.feed(line, record)
+    found = [
+        (one["kind"], one["port"], one["count"]) for one in summary.finish(about(), ())["findings"]
+    ]
+    assert found == [("oversubscribed", "node3:e0", 42)]
 
 
 def test_as_many_astray_as_lost_is_a_wrong_port() -> None:

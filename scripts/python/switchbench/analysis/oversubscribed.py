@@ -26,8 +26,11 @@ def expected_losses(result: m.PhaseResult, lost: Mapping[Pair, int]) -> dict[Pai
     """Of each flow's lost frames those that its port's line had no room for.
 
     Of `share` times a line one part in `share` fits. Where a port loses more than the rest, its
-    flows' losses beyond it are left to the network.
+    flows' losses beyond it are left to the network. Streams of bytes leave no room that could be
+    told: beside them every loss is expected.
     """
+    if result.beside_streams:
+        return dict(lost)
     shares = offered_shares(result)
     if not shares:
         return {}

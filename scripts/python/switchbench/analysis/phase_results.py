@@ -125,8 +125,9 @@ class PhaseResults:
         }
         lowest_s = dict(zip(lowest, intervals.when([*lowest.values()]), strict=True))
         result = m.PhaseResult(
-            place.key, entry, flows, shares, lines, every, ports, records.strays, lowest_s
-        )
+            place.key, entry, flows, shares, lines, every, ports, records.strays, lowest_s,
+            beside_streams=bool(trial.own) and place.key.network not in trial.own,
+        )  # fmt: skip
         result.displaced.update(displaced_frames(result))
         entry["loss_location"] = loss_location(result)
         return result
