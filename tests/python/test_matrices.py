@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +14,12 @@ from hypothesis import strategies as st
 
 from configs import LAB, compile_text, needs_engine
 from switchbench.base.errors import ConfigurationError
-from switchbench.base.model import Run
+from switchbench.base.model import Load, PartSetting, Run
 from switchbench.cli.main import main
 from switchbench.config import read_values
 from switchbench.plan.compile import compile_run
 from switchbench.plan.engine import PlanRequest, plan_flows
+from switchbench.plan.listing_json import notes
 from switchbench.plan.shares import flow_parts, oversubscribed, port_parts
 
 pytestmark = needs_engine
@@ -150,6 +152,15 @@ def test_plan_names_what_is_offered_more_than_its_line(
         text = " ".join(capsys.readouterr().out.split())
         note = "note: plan 0 offers more than the line of node8:e0 (700 %): what a line has no room"
         assert (note in text) is named
+
+
+def test_a_part_offers_its_own_load(tmp_path: Path) -> None:
+    run = run_of(tmp_path, "{pattern: incast, load: 1kfps, frame_size: 1518}")
+    [trial] = run.trials
+    own = {"lab": PartSetting("dpdk", (1518,), "frame", Load(percent=100.0))}
+    assert notes(run) == []
+    [note] = notes(replace(run, trials=(replace(trial, own=own),)))
+    assert "node8:e0 (700 %)" in note
 
 
 def test_one_sender_of_an_incast_has_its_part(tmp_path: Path) -> None:

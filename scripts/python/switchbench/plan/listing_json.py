@@ -108,7 +108,8 @@ def _oversubscribed(run: Run) -> Iterator[str]:
             if trial.traffic not in ("stream", "burst"):
                 continue
             for part in trial.parts:
-                for found in oversubscribed(trial, part, trial.load):
+                own = trial.of(part.network)
+                for found in oversubscribed(own, part, own.load):
                     most[found.port] = max(found.percent, most.get(found.port, 0.0))
         if most:
             ports = [f"{port} ({percent:.4g} %)" for port, percent in most.items()]
