@@ -163,6 +163,14 @@ def test_a_part_offers_its_own_load(tmp_path: Path) -> None:
     assert "node8:e0 (700 %)" in note
 
 
+def test_what_waits_for_the_network_offers_what_it_gets(tmp_path: Path) -> None:
+    test = "{pattern: incast, load: 100%"
+    assert notes(run_of(tmp_path, f"{test}, transport: tcp}}")) == []
+    for order in ("[tcp, dpdk]", "[dpdk, tcp]"):
+        [note] = notes(run_of(tmp_path, f"{test}, transports: {order}}}"))
+        assert "node8:e0 (700 %)" in note
+
+
 def test_one_sender_of_an_incast_has_its_part(tmp_path: Path) -> None:
     pattern = pattern_of(tmp_path, "{pattern: incast, load: 100.98%, load_of: receivers}")
     parts = port_parts(pattern, 8, 1)

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field
 from itertools import groupby
 from typing import Any, TypeVar
 
-from ..base import quantities
+from ..base import quantities, transports
 from ..base.model import WAITING, Part, Run, Trial
 from ..config.clauses import Spec, clauses_sha256, selected
 from ..config.steps import COMPOSITE, KERNELS, SIZELESS
@@ -100,15 +100,21 @@ def notes(run: Run) -> list[str]:
 
 
 def _oversubscribed(run: Run) -> Iterator[str]:
-    """Ports that are offered more than their lines, a sentence for each plan."""
+    """Ports that are offered more than their lines, a sentence for each plan.
+
+    A transport that waits for acknowledgements offers what it gets.
+    """
     for plan in plans_of(run):
-        trials = {trial.load: trial for trial in plan.trials if trial.flows <= MOST_FLOWS}
+        small = (trial for trial in plan.trials if trial.flows <= MOST_FLOWS)
+        trials = {(trial.transport, trial.load): trial for trial in small}
         most: dict[str, float] = {}
         for trial in trials.values():
             if trial.traffic not in ("stream", "burst"):
                 continue
             for part in trial.parts:
                 own = trial.of(part.network)
+                if transports.of(own.transport).reliable:
+                    continue
                 for found in oversubscribed(own, part, own.load):
                     most[found.port] = max(found.percent, most.get(found.port, 0.0))
         if most:
