@@ -171,6 +171,16 @@ def test_what_waits_for_the_network_offers_what_it_gets(tmp_path: Path) -> None:
         assert "node8:e0 (700 %)" in note
 
 
+def test_plans_that_offer_more_than_a_line_share_a_note(tmp_path: Path) -> None:
+    """A suite of RFC 8239 has 34 such plans."""
+    tests = "{pattern: incast, loads: [20%, 100%]}\n- {pattern: head_of_line, load: 100%}\n"
+    run = run_of(tmp_path, f"{tests}- {{pattern: full_mesh, load: 100%}}")
+    assert notes(run) == [
+        "2 of 3 plans offer a port more than its line, plan 0 the most: node8:e0 (700 %): what a "
+        "line has no room for is lost by design"
+    ]
+
+
 def test_one_sender_of_an_incast_has_its_part(tmp_path: Path) -> None:
     pattern = pattern_of(tmp_path, "{pattern: incast, load: 100.98%, load_of: receivers}")
     parts = port_parts(pattern, 8, 1)

@@ -100,31 +100,39 @@ def notes(run: Run) -> list[str]:
 
 
 def _oversubscribed(run: Run) -> Iterator[str]:
-    """Ports that are offered more than their lines, a sentence for each plan.
+    """Ports that are offered more than their lines: a sentence for all plans."""
+    plans = plans_of(run)
+    offered = {plan.number: percents for plan in plans if (percents := _offered_percents(plan))}
+    if not offered:
+        return
+    number = max(offered, key=lambda number: max(offered[number].values()))
+    ports = [f"{port} ({percent:.4g} %)" for port, percent in offered[number].items()]
+    named = ", ".join(ports[:PORTS_NAMED])
+    if len(ports) > PORTS_NAMED:
+        named += f" and {len(ports) - PORTS_NAMED} more"
+    words = f"plan {number} offers more than the line of {named}"
+    if len(offered) > 1:
+        count = f"{len(offered)} of {len(plans)} plans"
+        words = f"{count} offer a port more than its line, plan {number} the most: {named}"
+    yield f"{words}: what a line has no room for is lost by design"
 
-    A transport that waits for acknowledgements offers what it gets.
-    """
-    for plan in plans_of(run):
-        small = (trial for trial in plan.trials if trial.flows <= MOST_FLOWS)
-        trials = {(trial.transport, trial.load): trial for trial in small}
-        most: dict[str, float] = {}
-        for trial in trials.values():
-            if trial.traffic not in ("stream", "burst"):
+
+def _offered_percents(plan: ListedPlan) -> dict[str, float]:
+    """The most that each of these ports is offered; a transport that waits for acknowledgements
+    offers what it gets."""
+    small = (trial for trial in plan.trials if trial.flows <= MOST_FLOWS)
+    trials = {(trial.transport, trial.load): trial for trial in small}
+    most: dict[str, float] = {}
+    for trial in trials.values():
+        if trial.traffic not in ("stream", "burst"):
+            continue
+        for part in trial.parts:
+            own = trial.of(part.network)
+            if transports.of(own.transport).reliable:
                 continue
-            for part in trial.parts:
-                own = trial.of(part.network)
-                if transports.of(own.transport).reliable:
-                    continue
-                for found in oversubscribed(own, part, own.load):
-                    most[found.port] = max(found.percent, most.get(found.port, 0.0))
-        if most:
-            ports = [f"{port} ({percent:.4g} %)" for port, percent in most.items()]
-            named = ", ".join(ports[:PORTS_NAMED])
-            more = f" and {len(ports) - PORTS_NAMED} more" if len(ports) > PORTS_NAMED else ""
-            yield (
-                f"plan {plan.number} offers more than the line of {named}{more}: what a line has "
-                "no room for is lost by design"
-            )
+            for found in oversubscribed(own, part, own.load):
+                most[found.port] = max(found.percent, most.get(found.port, 0.0))
+    return most
 
 
 def phases_shown(plan: ListedPlan, choice: ListingOptions) -> list[int]:
