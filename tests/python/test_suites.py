@@ -747,13 +747,50 @@ def test_incast_divides_its_ports_between_two_transports(tmp_path: Path) -> None
     assert read_plan(tmp_path) == run
 
 
+INCAST_SITE = """\
+switchbench: 1
+site:
+  launch: ssh
+  hosts: node[1-3]
+  ports:
+    e0: {network: rail, iface: eth0, line_rate: 1G}
+    e1: {network: OTHER, iface: eth1, line_rate: 1G}
+  groups: {first: "node[1-2]:e0", rest: node3}
+network: rail
+profile: quick
+"""
+
+
+@needs_engine
+def test_incasts_further_ports_are_in_their_ports_groups(tmp_path: Path) -> None:
+    run = compile_text(tmp_path, INCAST_SITE.replace("OTHER", "more") + INCAST)
+    assert run.site.groups == {
+        "first": ("node1:e0", "node2:e0", "node1:e0-stateless", "node2:e0-stateless"),
+        "rest": ("node3:e0", "node3:e1", "node3:e0-stateless"),
+    }
+
+
+@needs_engine
+def test_incast_takes_the_name_of_no_other_network(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        compile_text(tmp_path, INCAST_SITE.replace("OTHER", "rail-stateless") + INCAST)
+    assert ": suite: incast needs the name rail-stateless for a network of its own" in str(
+        caught.value
+    )
+
+
 def test_further_ports_of_an_interface_are_none_of_the_device() -> None:
-    names = ("node1:e0", "node2:e0", "node2:e0-stateless")
+    ports = (
+        ("node1:e0", "lab"),
+        ("node2:e0", "lab"),
+        ("node2:e0-stateless", "lab"),
+        ("node2:e0-stateless", "lab-stateless"),
+    )
     summary = {
         "suite": {"name": "rfc8239", "subtests": [], "parameters": {}},
-        "ports": [{"port": name} for name in names],
+        "ports": [{"port": name, "network": network} for name, network in ports],
     }
-    assert next(suite_notes.statements(summary, SUITES["rfc8239"])).startswith("Set-up: 2 ports,")
+    assert next(suite_notes.statements(summary, SUITES["rfc8239"])).startswith("Set-up: 3 ports,")
 
 
 @needs_engine

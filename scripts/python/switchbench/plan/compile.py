@@ -47,11 +47,12 @@ def compile_run(reading: CheckedConfiguration) -> Run:
     trials = tuple(compiler.trials())
     model = reading.model
     searches: tuple[Trial, ...] = ()
+    site = reading.site
     if model.suite is not None:
-        searches, trials = _searches(reading, trials), ()
+        (searches, site), trials = _searches(reading, trials), ()
     _refuse_unanswered(reading, trials + searches)
     return Run(
-        site=_site(reading.site, searches),
+        site=site,
         trials=trials,
         seed=reading.seed,
         effective=effective(reading),
@@ -76,13 +77,10 @@ def compile_run(reading: CheckedConfiguration) -> Run:
     )
 
 
-def _site(site: Site, searches: tuple[Trial, ...]) -> Site:
-    """With the ports that subtests of two transports need."""
-    divided = {network for trial in searches for network in trial.own}
-    return with_stateless_ports(site, divided) if divided else site
-
-
-def _searches(reading: CheckedConfiguration, trials: tuple[Trial, ...]) -> tuple[Trial, ...]:
+def _searches(
+    reading: CheckedConfiguration, trials: tuple[Trial, ...]
+) -> tuple[tuple[Trial, ...], Site]:
+    """The suite's measurements, and the site with the further ports that some of them need."""
     for number, clause in enumerate(reading.expectations):
         suite = clause["measure"].partition(".")[0]
         if suite != reading.model.suite:
@@ -90,7 +88,9 @@ def _searches(reading: CheckedConfiguration, trials: tuple[Trial, ...]) -> tuple
             text = f"{clause['measure']} is not judged where {words}"
             raise reading.document.problem(("expect", number, "measure"), text)
     try:
-        return searches_of(str(reading.model.suite), trials)
+        searches = searches_of(str(reading.model.suite), trials)
+        divided = {network for trial in searches for network in trial.own}
+        return searches, with_stateless_ports(reading.site, divided)
     except ConfigurationError as error:
         raise reading.document.problem(("suite",), str(error).partition(": ")[2]) from None
 

@@ -18,25 +18,49 @@ from ..search.suites.declaration import Variant
 MESSAGE_BYTES = 65536
 MAX_RATE = Load(percent=100.0)
 _STATEFUL = next(each.name for each in transports.TRANSPORTS if each.byte_stream)
-STATELESS = "stateless"  # what the names of further ports and networks end with
+_STATELESS = "stateless"  # what the names of further ports and networks end with
 _OF_INTERFACE = ("netns", "iface", "tcp_address", "line_rate_bps", "shared")  # keys of a job's port
 
 
 def with_stateless_ports(site: Site, networks: Iterable[str]) -> Site:
-    """The site, with a further port beside each of these networks."""
+    """The site, with a further port beside each of these networks, in the groups of that one.
+
+    ConfigurationError where the site has a network of that name.
+    """
     asked = set(networks)
-    processes = tuple(
-        replace(
-            process,
-            ports=process.ports
-            + tuple(_beside(port) for port in process.ports if port.network in asked),
-        )
-        for process in site.processes
-    )
     more = {
         _name(network): tuple(map(_beside, site.networks[network])) for network in sorted(asked)
     }
-    return replace(site, processes=processes, networks=site.networks | more)
+    taken = next((name for name in more if name in site.networks), None)
+    if taken is not None:
+        raise ConfigurationError(
+            f"suite: incast needs the name {taken} for a network of its own: rename the site's"
+        )
+    further = {
+        port.name: _beside(port).name for network in asked for port in site.networks[network]
+    }
+    return replace(
+        site,
+        processes=tuple(
+            replace(
+                process,
+                ports=process.ports
+                + tuple(_beside(port) for port in process.ports if port.network in asked),
+            )
+            for process in site.processes
+        ),
+        networks=site.networks | more,
+        groups={
+            group: names + tuple(further[name] for name in names if name in further)
+            for group, names in site.groups.items()
+        },
+    )
+
+
+def port_of_interface(name: str, network: str) -> str:
+    """A port's name; of a further one that of the port beside which it is."""
+    further = network.endswith(f"-{_STATELESS}")
+    return name.removesuffix(f"-{_STATELESS}") if further else name
 
 
 def in_two_transports(planned: Trial, variant: Variant) -> Trial:
@@ -83,13 +107,13 @@ def with_burst(trial: Trial, frames: int) -> Trial:
 
 
 def _name(network: str) -> str:
-    return f"{network}-{STATELESS}"
+    return f"{network}-{_STATELESS}"
 
 
 def _beside(port: Port) -> Port:
     return replace(
         port,
-        name=f"{port.name}-{STATELESS}",
+        name=f"{port.name}-{_STATELESS}",
         network=_name(port.network),
         transports=tuple(
             name

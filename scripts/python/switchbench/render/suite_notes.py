@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from ..base import format
-from ..plan.two_transports import STATELESS
+from ..plan.two_transports import port_of_interface
 from ..search.suites import SUITES
 from ..search.suites.declaration import Suite
 
@@ -72,7 +72,7 @@ def suite_of(summary: Summary) -> Suite | None:
 def statements(summary: Summary, suite: Suite) -> Iterator[str]:
     """What a reporting section asks for in words."""
     entries = summary["suite"]["subtests"]
-    ports = {port["port"].removesuffix(f"-{STATELESS}") for port in summary["ports"]}
+    ports = {port_of_interface(port["port"], port["network"]) for port in summary["ports"]}
     carriers = ", ".join(sorted({entry["transport"] for entry in entries}))
     yield (
         f"Set-up: {format.of(len(ports), 'port')}, Ethernet frames over {carriers}, at a constant "
