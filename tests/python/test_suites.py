@@ -779,6 +779,17 @@ def test_incast_takes_the_name_of_no_other_network(tmp_path: Path) -> None:
     )
 
 
+@needs_engine
+def test_incast_needs_line_rates(tmp_path: Path) -> None:
+    """Its burst is so many seconds of the line."""
+    unknown = INCAST_SITE.replace("OTHER", "more").replace(
+        "iface: eth0, line_rate: 1G", "iface: eth0"
+    )
+    with pytest.raises(ConfigurationError) as caught:
+        compile_text(tmp_path, unknown + INCAST)
+    assert "needs the line rate of node1:e0, for a burst of incast_s: give" in str(caught.value)
+
+
 def test_further_ports_of_an_interface_are_none_of_the_device() -> None:
     ports = (
         ("node1:e0", "lab"),

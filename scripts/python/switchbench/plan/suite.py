@@ -175,7 +175,8 @@ def chosen_trial(
     trial = _at_load(planned, proposed, identity)
     if subtest.two_transports:
         parameters = parameters_of(run)
-        fps = setting_of(planned, parameters).fps(trial.load.percent) or 1e6
+        fps = setting_of(planned, parameters).fps(trial.load.percent)
+        assert fps is not None  # in_two_transports has asked
         return with_burst(trial, max(1, round(parameters.incast_s * fps)))
     return _falling(trial, parameters_of(run)) if subtest.quantity == "overload" else trial
 

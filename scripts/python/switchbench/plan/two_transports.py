@@ -66,13 +66,19 @@ def port_of_interface(name: str, network: str) -> str:
 def in_two_transports(planned: Trial, variant: Variant) -> Trial:
     """The trial of a variant whose stateful ports send by TCP.
 
-    ConfigurationError where a port has no TCP.
+    ConfigurationError where a port has no TCP, or no known line rate.
     """
     [part] = planned.parts
     without = next((port.name for port in part.ranks if _STATEFUL not in port.transports), None)
     if without is not None:
         raise ConfigurationError(
             f"suite: {variant.name} needs {_STATEFUL}, which {without} has not"
+        )
+    unknown = next((port.name for port in part.ranks if not port.line_rate_bps), None)
+    if unknown is not None:
+        raise ConfigurationError(
+            f"suite: {variant.name} needs the line rate of {unknown}, for a burst of incast_s: "
+            "give the port a `line_rate`"
         )
     egress = part.ranks[variant.flows[0][1]]
     stateful = [part.ranks[source] for source in variant.stateful]
