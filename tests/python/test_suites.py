@@ -728,6 +728,7 @@ def test_incast_divides_its_ports_between_two_transports(tmp_path: Path) -> None
     assert (stateful["transport"], stateful["load"]) == ("tcp", {"percent": 100.0})
     assert stateless.keys() == {"network", "ranks"}
     assert trial.document["transport"] == "udp"
+    assert trial.document["latency"] == {"stamps": True, "probe_fps": 0}
     assert trial.document["udp"]["window_frames"] == round(0.05 * 0.9998 * 20e6 / (8 * 1538))
     assert [trial.of(part.network).size_unit for part in trial.parts] == ["message", "frame"]
     used = {
