@@ -826,6 +826,11 @@ def test_incast_says_goodput_and_latency(tmp_path: Path) -> None:
         assert (row["iterations"], row["complete"]) == (3, True)
 
 
+def test_only_incast_has_two_transports() -> None:
+    every = [subtest for suite in SUITES.values() for subtest in suite.subtests]
+    assert [subtest.name for subtest in every if subtest.two_transports] == ["incast"]
+
+
 @pytest.mark.parametrize("ports", [3, 4, 7])
 def test_the_iterations_of_incast(ports: int) -> None:
     every = list(flows.incast(ports))

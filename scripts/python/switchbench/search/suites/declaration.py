@@ -185,7 +185,6 @@ class Subtest:
         None  # of a search of loads
     )
     resets: bool = False  # whether its trials reset the device
-    two_transports: bool = False  # whether some ports send by TCP while others send frames
     by_name: bool = False  # whether it is left out where a user names no subtests
     ports_min: int = 2
     ports_step: int = 1  # so many ports more at a time
@@ -197,6 +196,13 @@ class Subtest:
     needs: tuple[str, ...] = ()  # subtests whose results it starts from
     keys: Mapping[str, Any] = field(default_factory=dict)  # of the configuration, that it sets
     frame_options: Mapping[str, Any] = field(default_factory=dict)  # of a transport of raw frames
+
+    @property
+    def two_transports(self) -> bool:
+        """Whether some ports send by TCP while others send frames."""
+        return self.variants is not None and any(
+            variant.stateful for variant in self.variants(self.ports_min)
+        )
 
     @property
     def needs_raw(self) -> bool:

@@ -304,7 +304,7 @@ RFC8239 = Suite(
                 variation("incast_latency_variation", "latency variation"),
                 ITERATIONS,
             ),
-            two_transports=True, by_name=True, ports_min=3,
+            by_name=True, ports_min=3,
             keys={"latency": {"one_way": "on", "probes": 0}},
         ),
     ),
