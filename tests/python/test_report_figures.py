@@ -18,21 +18,18 @@ from jsonschema import Draft202012Validator
 from simulated import SPANS, Choice, simulate
 from switchbench.analysis.columns import PlanKey, PlanTimes, Spans
 from switchbench.analysis.data import Measured, plan_key
-from switchbench.base import format
 from switchbench.base.errors import ConfigurationError
 from switchbench.records.directory import PLAN, RECORDS, SUMMARY
 from switchbench.records.document.schema import summary_schema
 from switchbench.render.report import figure as fig
 from switchbench.render.report.figure import Figure, packed, unpacked
 from switchbench.render.report.figures import (
-    cpu,
     figures,
     heat,
     loss,
     messages,
     scatter,
     series,
-    skew,
 )
 from switchbench.render.tables import sections as names
 
@@ -90,7 +87,7 @@ def test_every_kind_is_drawn_that_the_run_has_data_for(drawn: dict[str, Figure])
     assert sections == sorted(sections, key=list(vars(names).values()).index)
     assert set(sections) == {
         *(names.NODES, names.PAIRS, names.ALL_TO_ALL, names.WHOM, names.COURSE),
-        *(names.LATENCY, names.LOSS, names.SKEW, names.CPU),
+        *(names.LATENCY, names.LOSS),
     }
 
 
@@ -116,7 +113,7 @@ def test_series_of_a_figure_differ_without_colour(drawn: dict[str, Figure]) -> N
 def test_what_was_not_measured_is_not_drawn(tmp_path: Path) -> None:
     choice = Choice(ranks=8, transports=("tcp",), patterns=("pairs",), times_every=0)
     measured = Measured.load(simulate(tmp_path / "run", choice))
-    assert [one.name for one in figures(measured)] == ["pairs", "course-1", "skew"]
+    assert [one.name for one in figures(measured)] == ["pairs", "course-1"]
 
 
 # --- numbers -----------------------------------------------------------------------------------
@@ -325,81 +322,6 @@ def test_loss_by_phase(measured: Measured, drawn: dict[str, Figure]) -> None:
     assert unpacked(line["y"]) == pytest.approx(wanted)
 
 
-def test_skew_has_every_phase(measured: Measured, drawn: dict[str, Figure]) -> None:
-    for end in ("start", "stop"):
-        said = unpacked(trace(drawn["skew"], end)["y"])
-        assert said.tolist() == [phase[f"{end}_skew_us"] for phase in measured.summary["trials"]]
-
-
-def test_skew_of_very_many_phases_shows_the_worst(
-    measured: Measured, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(skew, "_POINTS", 10)
-    (one,) = skew.figures(measured)
-    said = [phase["start_skew_us"] for phase in measured.summary["trials"]]
-    drawn = unpacked(trace(one, "start")["y"])
-    assert len(drawn) <= 10 < len(said)
-    assert drawn.max() == max(said)
-    assert drawn[0] == max(said[: -(-len(said) // 10)])
-
-
-def test_skew_names_every_trial(measured: Measured, drawn: dict[str, Figure]) -> None:
-    """Trials of one phase have room for a name, too; chains of several lengths are told apart."""
-    axis = drawn["skew"].layout["xaxis"]
-    names = [
-        name.replace("<br>", " ").replace("\N{NO-BREAK SPACE}", " ") for name in axis["ticktext"]
-    ]
-    phases = measured.summary["trials"]
-    trials = list(dict.fromkeys((phase["trial"], phase["repeat"]) for phase in phases))
-    assert len(names) == len(trials) == 24  # of six matrices, two transports, two repeats
-    assert len(set(names)) == 12
-    chains = {name for name in names if name.startswith("chain")}
-    assert {"chain, 4 nodes, dpdk", "chain, 4 nodes, tcp"} <= chains
-    assert not any(name.startswith("aapc") and "nodes" in name for name in names)
-    points = unpacked(trace(drawn["skew"], "start")["x"])
-    assert (np.diff(points) > 0).all()
-    for at, key in zip(axis["tickvals"], trials, strict=True):
-        mine = [x for x, p in zip(points, phases, strict=True) if (p["trial"], p["repeat"]) == key]
-        assert at == pytest.approx(np.mean(mine))
-
-
-def test_cpu_says_values_and_what_is_whose(measured: Measured, drawn: dict[str, Figure]) -> None:
-    whole, own = (trace(drawn["cpu"], name) for name in ("all", "own"))
-    said = [one for entry in measured.summary["comparisons"] for one in entry["transports"]]
-    assert unpacked(whole["x"]) == pytest.approx([one["cpu_s_per_gb"] for one in said])
-    assert unpacked(own["x"]) == pytest.approx([one["cpu_process_s_per_gb"] for one in said])
-    assert whole["text"] == [format.digits(one["cpu_s_per_gb"]) for one in said]
-    rest = unpacked(whole["error_x"]["arrayminus"])
-    assert unpacked(whole["x"]) - rest == pytest.approx(unpacked(own["x"]))
-    matrices, names = whole["y"]
-    assert set(names) == {"dpdk,<br>1518 B frames", "tcp,<br>64 KiB messages"}
-    assert not any("KiB" in matrix for matrix in matrices)
-
-
-@pytest.mark.parametrize(("least", "kind"), [(3.0, None), (0.1, "log")])
-def test_cpu_that_differs_much_is_on_a_logarithmic_axis(least: float, kind: str | None) -> None:
-    def side(transport: str, cost: float) -> dict[str, Any]:
-        return {
-            "transport": transport, "options": {}, "size": 4096, "size_unit": "message",
-            "polling": False, "cpu_s_per_gb": cost, "cpu_process_s_per_gb": cost / 2,
-            "ratio": {"cpu_s_per_gb": None},
-        }  # fmt: skip
-
-    entry = {
-        "pattern": "pairs", "parameters": {}, "ranks": 2, "network": "lab", "message_bytes": 4096,
-        "transports": [side("tcp", 10.0), side("verbs", least)],
-    }  # fmt: skip
-    bigger = entry | {"message_bytes": 65536}
-    summary = {"comparisons": [entry, bigger], "messages": {"concurrent_computation": []}}
-    (one,) = cpu.figures(Measured(Path(), summary))
-    assert one.layout["xaxis"].get("type") == kind
-    low, high = one.layout["xaxis"]["range"]
-    assert low < (np.log10(least / 2) if kind else 0.0)
-    assert high > (1.0 if kind else 10.0)
-    assert set(one.data[0]["y"][0]) == {"pairs,<br>2 nodes, 4 KiB", "pairs,<br>2 nodes, 64 KiB"}
-    assert one.data[0]["textposition"] == ["middle right"] * 4
-
-
 def test_whole_plans_leave_room_for_their_values(drawn: dict[str, Figure]) -> None:
     layout = drawn["plans"].layout
     for axis, name in (("xaxis", "x"), ("xaxis2", "x2")):
@@ -468,23 +390,6 @@ def test_few_times_are_all_drawn() -> None:
     assert scatter.thinned(size, size, size, 10).tolist() == [0, 1, 2]
 
 
-def test_computing_alone_and_beside_messages() -> None:
-    about = {"transport": "tcp", "trial": 3, "parameters": {"scatter": {"partners": "random"}}}
-    entry = {
-        "compute_only_mflops": 100.0, "concurrent_mflops": 84.0, "slowdown_percent": 16.0,
-        "slowest_node": "node3", "max_slowdown_percent": 64.0,
-        "slowdown_ci_half_width_percent": 25.0,
-    }  # fmt: skip
-    summary = {"comparisons": [], "messages": {"concurrent_computation": [about | entry]}}
-    (one,) = cpu.figures(Measured(Path(), summary))
-    assert [t["x"] for t in one.data] == [[100.0], [84.0]]
-    assert one.data[0]["y"] == ["tcp, random partners, trial 3"]
-    said = ["16.0 % slower, within noise (± 25.0 %)", "node3: 64.0 % slower"]
-    assert one.data[0]["customdata"] == [said]
-    assert one.data[1]["error_x"]["array"] == [pytest.approx(21.0)]
-    assert "error_x" not in one.data[0]
-
-
 # --- what a directory may be like --------------------------------------------------------------
 
 
@@ -512,7 +417,7 @@ def test_without_records_the_summarys_figures_are_there(copy: Path) -> None:
     measured = Measured.load(copy)
     assert measured.damage == [f"{RECORDS}: can't be read: No such file or directory"]
     names = {one.name for one in figures(measured)}
-    assert {"nodes-chain", "pairs", "plans", "phases-1", "skew", "cpu"} <= names
+    assert {"nodes-chain", "pairs", "plans", "phases-1"} <= names
     assert not any(name.startswith(("heat", "course", "latency")) for name in names)
 
 
@@ -543,7 +448,6 @@ def test_a_newer_form_is_said_and_what_is_known_is_shown(copy: Path) -> None:
     assert "`comparisons` has a form that is not known" in measured.damage[1]
     names = {one.name for one in figures(measured)}
     assert "plans" in names
-    assert "cpu" not in names
 
 
 def test_nothing_to_show_is_refused(copy: Path) -> None:

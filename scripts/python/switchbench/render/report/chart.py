@@ -35,7 +35,7 @@ HATCHES = ("", "/", "x", "-", ".")  # bars are told apart without colour
 _ZERO = {"rangemode": "tozero", "automargin": True}
 _KINDS: dict[str, Plotly] = {
     "zero": _ZERO, "linear": {}, "log": LOGARITHMIC, "counts": COUNTS, "sizes": {}, "names": {},
-    "phases": {}, "nested": {"autorange": "reversed", "automargin": True},
+    "phases": {},
 }  # fmt: skip
 
 
@@ -146,7 +146,7 @@ class ChartSpec:
         columns, mark = curve.columns, curve.mark or self.mark
         place = number if curve.style is None else curve.style
         points = len(columns[self.x.column])
-        along = "x" if self.y.kind in ("names", "nested") else "y"  # the axis of values
+        along = "x" if self.y.kind == "names" else "y"  # the axis of values
         made: Plotly = {"type": "bar" if mark == "bars" else "scatter"}
         if mark == "line":
             made |= line_style(place, points)
@@ -208,10 +208,8 @@ class ChartSpec:
 
 
 def _values(values: Any) -> Any:
-    """Words, and two lists of them, as they are; numbers packed."""
+    """Words as they are, numbers packed."""
     some = list(values) if isinstance(values, list | tuple) else values
-    if isinstance(some, list) and some and isinstance(some[0], list):
-        return some
     if isinstance(some, list) and any(isinstance(value, str) for value in some):
         return some
     return packed(gaps(some) if isinstance(some, list) else some)

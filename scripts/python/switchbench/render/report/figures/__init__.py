@@ -9,7 +9,6 @@ from ....analysis.data import Measured
 from ..figure import Figure
 from . import (
     course,
-    cpu,
     heat,
     latency,
     loss,
@@ -18,7 +17,6 @@ from . import (
     nodes,
     plans,
     scatter,
-    skew,
     steps,
     suite,
 )
@@ -35,8 +33,6 @@ KINDS: tuple[Callable[[Measured], Iterator[Figure]], ...] = (
     steps.figures,
     latency.figures,
     loss.figures,
-    skew.figures,
-    cpu.figures,
     models.figures,
 )
 """In the order of SECTIONS."""

@@ -3,9 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from operator import itemgetter
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 from ....analysis import measures as m
 from ....analysis.data import Measured
@@ -30,18 +28,6 @@ PHASES_ARE = (
     "offered: of all flows and of the worst flow (thin line, open marker); of repeats the "
     "max."
 )
-AGAIN_IS = (
-    "TCP segments that the senders' kernels retransmitted in a phase (TCP_INFO): what was lost, or "
-    "believed to be. TCP repeats what is lost, so no bytes are missing; the sum over repeats."
-)
-PACKETS_ARE = (
-    "RDMA packets that the devices retransmitted in a phase, by their own counters; the sum over "
-    "ports and repeats."
-)
-MESSAGES_ARE = (
-    "Messages that were offered in a phase and did not arrive, after the drain: services that "
-    "repeat nothing (uc, ud) may lose some. The sum over flows and repeats."
-)
 _PLACES = (
     ("sender_host", "sender's host", "/"),
     ("network", "network", ""),
@@ -52,29 +38,11 @@ _SHOWN = 30  # settings, those that lost the most
 _OVERLAID = 6
 
 
-def _by_phase(measure: str, title: str, axis: str, definition: str, unit: str = "") -> ChartSpec:
-    return ChartSpec(
-        measure.replace("_", "-"), title, definition, sections.LOSS, "line",
-        ChartAxis("Phase", "phase", "phases"), ChartAxis(axis, "value", "counts"),
-        f"phase {{phase:d}} ({{name}}): {{value}}{unit}",
-    )  # fmt: skip
-
-
-_WORST = "worst_loss_percent"
-_EVENTS = {
-    "retransmitted_segments": _by_phase(
-        "retransmitted_segments", "retransmitted segments by phase", "Retransmitted segments",
-        AGAIN_IS,
-    ),
-    "retransmitted_packets": _by_phase(
-        "retransmitted_packets", "retransmitted RDMA packets by phase", "Retransmitted packets",
-        PACKETS_ARE,
-    ),
-    "lost_messages": _by_phase(
-        "lost_messages", "messages lost by phase", "Lost messages", MESSAGES_ARE
-    ),
-}  # fmt: skip
-_LOSS = _by_phase(_WORST, "loss by phase", "Lost frames, %", PHASES_ARE, " %")
+_LOSS = ChartSpec(
+    "worst-loss-percent", "loss by phase", PHASES_ARE, sections.LOSS, "line",
+    ChartAxis("Phase", "phase", "phases"), ChartAxis("Lost frames, %", "value", "counts"),
+    "phase {phase:d} ({name}): {value} %",
+)  # fmt: skip
 _BY_PLACE = ChartSpec(
     "loss-by-place", "where frames were lost", PLACES_ARE, sections.LOSS, "bars",
     ChartAxis("Lost frames", "count", "counts"), ChartAxis(column="of", kind="names"),
@@ -84,24 +52,13 @@ _BY_PLACE = ChartSpec(
 
 
 def figures(measured: Measured) -> Iterator[Figure]:
-    """By place and by phase, where anything was lost; what was retransmitted, where it was."""
+    """By place and by phase, where anything was lost."""
     streams = [plan for plan in measured.summary["plans"] if plan["traffic"] not in WAITING]
     found = group(streams)
     lossy = [one for one in found.series if _lost(one)]
     if lossy:
         yield _BY_PLACE.draw(_places(measured, lossy, found.common))
-    for panel in _panels(measured, lossy, _both_losses):
-        yield _LOSS.draw(panel)
-    for measure, spec in _EVENTS.items():
-        some = [s for s in found.series if any(map(itemgetter(measure), _of(measured, s)))]
-
-        def sums(
-            label: str, phases: Sequence[PhaseEntry], place: int, measure: str = measure
-        ) -> list[Trace]:
-            return [Trace(label, _columns(phases, measure, m.total_known), style=place)]
-
-        for panel in _panels(measured, some, sums):
-            yield spec.draw(panel)
+    yield from map(_LOSS.draw, _panels(measured, lossy))
 
 
 def _lost(series: Series[PlanEntry]) -> int:
@@ -142,12 +99,8 @@ def _places(measured: Measured, lossy: Sequence[Series[PlanEntry]], common: str)
 
 # --- by phase ------------------------------------------------------------------------------------
 
-_Curves = Callable[[str, Sequence[PhaseEntry], int], list[Trace]]
 
-
-def _panels(
-    measured: Measured, series: Sequence[Series[PlanEntry]], curves: _Curves
-) -> Iterator[Panel]:
+def _panels(measured: Measured, series: Sequence[Series[PlanEntry]]) -> Iterator[Panel]:
     """Of plans of several phases."""
     several = [one for one in series if one.entries[0]["phases"] > 1]
     plans = group(plan for one in several for plan in one.entries)
@@ -155,25 +108,24 @@ def _panels(
         drawn = [
             curve
             for place, one in enumerate(some)
-            for curve in curves(one.label, _of(measured, one), place)
+            for curve in _both_losses(one.label, _of(measured, one), place)
         ]
         yield Panel(plans.common, drawn, number)
-
-
-def _columns(phases: Sequence[PhaseEntry], measure: str, over: Any) -> Columns:
-    points = dict(sorted(by(phases, "phase").items()))
-    return {
-        "phase": [phase + 1 for phase in points],
-        "name": [some[0]["phase_name"] or "" for some in points.values()],
-        "value": [over(phase[measure] for phase in some) for some in points.values()],
-    }
 
 
 def _both_losses(label: str, phases: Sequence[PhaseEntry], place: int) -> list[Trace]:
     """Of all flows, and of the worst flow."""
     worst = f"{label}, worst flow" if label else "worst flow"
-    every = _columns(phases, "loss_percent", m.greatest)
     return [
-        Trace(label or "all flows", every, style=place),
-        Trace(worst, _columns(phases, _WORST, m.greatest), style=place, thin=True),
+        Trace(label or "all flows", _columns(phases, "loss_percent"), style=place),
+        Trace(worst, _columns(phases, "worst_loss_percent"), style=place, thin=True),
     ]
+
+
+def _columns(phases: Sequence[PhaseEntry], measure: str) -> Columns:
+    points = dict(sorted(by(phases, "phase").items()))
+    return {
+        "phase": [phase + 1 for phase in points],
+        "name": [some[0]["phase_name"] or "" for some in points.values()],
+        "value": [m.greatest(phase[measure] for phase in some) for some in points.values()],
+    }
