@@ -17,15 +17,14 @@ from ..base.errors import ConfigurationError
 from ..records.directory import RECORDS, SUMMARY, load_summary, replace_json
 from ..records.plan_file import read_plan
 from ..render.terminal import parts
-from ..render.terminal.console import make_canvas, make_console
+from ..render.terminal.console import make_console
 from ..render.terminal.table import SummaryPrinter
 
 EXAMPLES = """\
 examples:
   switchbench table results/20260101-120000-four-matrices
   switchbench table results/20260101-120000-four-matrices --all | less -S
-  switchbench table results/20260101-120000-four-matrices --again    after a crash
-  switchbench table results/20260101-120000-four-matrices --svg table.svg"""
+  switchbench table results/20260101-120000-four-matrices --again    after a crash"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -35,7 +34,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--again", action="store_true", help="make the summary again from the records, and keep it"
     )
-    parser.add_argument("--svg", metavar="FILE", type=Path, help="draw it into this file instead")
 
 
 def add_table_options(parser: argparse.ArgumentParser) -> None:
@@ -74,15 +72,13 @@ def main(args: argparse.Namespace) -> int:
     damage = list(known.damage())
     if args.again and not damage:  # of what no record says
         Record().write(args.directory, summary)
-    console = make_canvas() if args.svg else make_console()
+    console = make_console()
     try:
         parts.show_imported(shown, console, everything=args.all)
         print_table(shown, console, args, args.directory)
     except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
         what = "it" if damage else f"a part that has another form ({error!s:.100})"
         damage.append(f"the rest can't be shown without {what}")
-    if args.svg:
-        console.save_svg(str(args.svg), title="switchbench run")
     if damage:
         raise ConfigurationError(
             f"{args.directory / SUMMARY} is damaged: {'; '.join(damage)} "

@@ -3,12 +3,9 @@
 
 from __future__ import annotations
 
-import io
-
 from rich.console import Console
 
 FILE_WIDTH = 160  # a file or a pipe gets long lines instead of folded ones
-CANVAS_WIDTH = 120
 
 
 def make_console() -> Console:
@@ -17,8 +14,3 @@ def make_console() -> Console:
     if terminal.is_terminal:
         return terminal
     return Console(width=FILE_WIDTH, no_color=True, highlight=False)
-
-
-def make_canvas() -> Console:
-    """For a picture of the table: with colours, on no terminal."""
-    return Console(width=CANVAS_WIDTH, record=True, file=io.StringIO(), force_terminal=True)
