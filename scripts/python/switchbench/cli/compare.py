@@ -80,7 +80,6 @@ def _add_compute(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--stream", metavar="[NAME=]RATE", action="append", default=[], help="e.g. a=90GB/s"
     )
-    group.add_argument("--compute", metavar="FILE", type=Path, help="the same from a YAML file")
 
 
 def main(args: argparse.Namespace) -> int:
@@ -98,7 +97,7 @@ def main(args: argparse.Namespace) -> int:
             "load, size ...) to compare the parts of this one"
         )
     found = subjects.with_baseline(found, args.baseline)
-    compute = balance.read_compute(args.compute, {"hpl": args.hpl, "stream": args.stream}, found)
+    compute = balance.read_compute({"hpl": args.hpl, "stream": args.stream}, found)
     most = None if args.all else comparison.CompareOptions.most_flows
     asked = comparison.CompareOptions(args.confidence / 100, frozenset(args.question), most)
     compared = comparison.compare(found, compute, asked)

@@ -10,11 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
-from typing import Any
 
 from ..analysis import measures as m
-from ..base import format, source
+from ..base import format
 from ..base.errors import ConfigurationError
 from ..base.quantities import FLOPS, STREAMING
 from .differences import phases_of
@@ -235,19 +233,19 @@ def _latencies(subject: Subject, case: Case) -> dict[str, dict[int, _Latency]]:
 
 
 def read_compute(
-    file: Path | None, options: Mapping[str, Sequence[str]], subjects: Sequence[Subject]
+    options: Mapping[str, Sequence[str]], subjects: Sequence[Subject]
 ) -> list[Compute]:
-    """Of each result: what HPCC says in it, a YAML file, and options, each winning over what was
-    before; `options`: words of `hpl` and `stream`, `NAME=VALUE` or a value for all results."""
+    """Of each result: what HPCC says in it; what is given wins. `options`: words of `hpl` and
+    `stream`, `NAME=VALUE` or a value for all results."""
     names = [subject.name for subject in subjects]
     found: dict[str, dict[str, float]] = {name: {} for name in names}
-    for name, kind, value in _of_file(file, names) if file else ():
-        found[name][kind] = value
     for kind, words in options.items():
         for word in words:
             head, _, rest = word.rpartition("=")
             if head and head not in found:
-                raise ConfigurationError(_nobody(f"--{kind} {word}", head, names))
+                raise ConfigurationError(
+                    f"--{kind} {word}: no result is called {head!r} (results: {', '.join(names)})"
+                )
             for name in [head] if head else names:
                 found[name][kind] = _parsed(kind, rest, f"--{kind} {word}")
     compute = []
@@ -275,21 +273,7 @@ def _refuse_gaps(kind: str, compute: Sequence[Compute], names: Sequence[str]) ->
         )
 
 
-def _of_file(file: Path, names: Sequence[str]) -> Iterator[tuple[str, str, float]]:
-    loaded = source.load(file)
-    given = loaded.get("compute") if isinstance(loaded, dict) else None
-    if not isinstance(given, dict):
-        raise ConfigurationError(f"{file}: needs a key `compute`: results' names with hpl, stream")
-    for name, values in given.items():
-        if name not in names:
-            raise ConfigurationError(_nobody(f"{file}: compute.{name}", str(name), names))
-        if not isinstance(values, dict) or not values.keys() <= _KINDS.keys():
-            raise ConfigurationError(f"{file}: compute.{name}: takes hpl and stream, no more")
-        for kind, value in values.items():
-            yield name, kind, _parsed(kind, value, f"{file}: compute.{name}.{kind}")
-
-
-def _parsed(kind: str, value: Any, where: str) -> float:
+def _parsed(kind: str, value: str, where: str) -> float:
     try:
         number = float(_KINDS[kind].parse(value))
     except ValueError as error:
@@ -297,7 +281,3 @@ def _parsed(kind: str, value: Any, where: str) -> float:
     if number <= 0:
         raise ConfigurationError(f"{where}: 0 is no speed")
     return number
-
-
-def _nobody(where: str, name: str, names: Sequence[str]) -> str:
-    return f"{where}: no result is called {name!r} (results: {', '.join(names)})"
