@@ -26,7 +26,7 @@ from switchbench.analysis import remake
 from switchbench.analysis.columns import Columns
 from switchbench.analysis.remake import gather
 from switchbench.analysis.verdict import manifest
-from switchbench.analysis.verdict.record import Record
+from switchbench.analysis.verdict.record import write_record
 from switchbench.analysis.verdict.seal import fix_clauses
 from switchbench.base.errors import ConfigurationError, RunError
 from switchbench.base.model import Run
@@ -100,7 +100,7 @@ def make_results(path: Path) -> Run:
     write_records(path, rich_records())
     summary = gather(run, path).finish(about(), [])
     directory.write_summary(summary)
-    Record().write(path, summary)
+    write_record(path, summary)
     return run
 
 

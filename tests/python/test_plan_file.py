@@ -17,7 +17,7 @@ from configs import EXAMPLES, LAB, PROJECT, compile_text, needs_engine
 from schemas import validate_summary
 from switchbench.analysis.remake import gather
 from switchbench.analysis.verdict import manifest
-from switchbench.analysis.verdict.record import Record
+from switchbench.analysis.verdict.record import write_record
 from switchbench.analysis.verdict.seal import fix_clauses
 from switchbench.base import source
 from switchbench.base.errors import RunError
@@ -152,7 +152,7 @@ def make_results(path: Path, run: Run) -> None:
     summary = gather(run, path).finish(about(), [])
     validate_summary(summary)
     directory.write_summary(summary)
-    Record().write(path, summary)
+    write_record(path, summary)
 
 
 def records_of(run: Run) -> list[dict[str, object]]:

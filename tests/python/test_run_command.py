@@ -67,7 +67,6 @@ class Stage:
             intervals=False,
             latency=False,
             site=None,
-            junit=None,
             sign=None,
         )
         return command.main(args)

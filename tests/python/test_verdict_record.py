@@ -16,14 +16,14 @@ import pytest
 from switchbench.analysis.remake import gather
 from switchbench.analysis.summary import NOT_ENDED
 from switchbench.analysis.verdict import manifest, signature, verify
-from switchbench.analysis.verdict.record import Record
+from switchbench.analysis.verdict.record import write_record
 from switchbench.analysis.verdict.seal import fix_clauses
-from switchbench.base.errors import ConfigurationError, RunError
+from switchbench.base.errors import ConfigurationError
 from switchbench.base.model import Run
 from switchbench.cli.main import main
 from switchbench.config.clauses import clauses_sha256
 from switchbench.records.directory import RECORDS, RunDirectory
-from switchbench.records.plan_file import read_plan, write_plan
+from switchbench.records.plan_file import write_plan
 from synthetic import about, make_run, make_site, make_trial, pair_records
 
 CLAUSE = {"id": "4.2", "measure": "lost_frames", "require": "== 0", "over": "flow"}
@@ -42,7 +42,7 @@ def measured(path: Path, *clauses: dict[str, Any]) -> Run:
             records.write(json.dumps(record).encode() + b"\n")
     summary = gather(run, path).finish(about(), [])
     directory.write_summary(summary)
-    Record().write(path, summary)
+    write_record(path, summary)
     return run
 
 
@@ -475,17 +475,6 @@ def test_a_name_that_is_not_utf8_is_refused(
     assert main(["verify", str(directory)]) == 2
     (sentence,) = capsys.readouterr().err.splitlines()
     assert "manifest.json is damaged: " in sentence
-
-
-def test_a_bad_place_for_junit_costs_no_seal(directory: Path, tmp_path: Path) -> None:
-    run = read_plan(directory)
-    with pytest.raises(ConfigurationError, match="is a folder: name a file"):
-        Record(tmp_path).try_out(run)
-    (directory / "manifest.json").unlink()
-    summary = json.loads((directory / "summary.json").read_text())
-    with pytest.raises(RunError, match="can't write"):
-        Record(tmp_path / "gone" / "x.xml").write(directory, summary)
-    assert failures(directory) == []
 
 
 def test_a_link_is_not_sealed(directory: Path) -> None:

@@ -58,7 +58,7 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
     subprocess.run(command, check=True)
     allowed = folder / "allowed"
     allowed.write_text(f"lab@example {key.with_suffix('.pub').read_text()}")
-    good = run(folder / "good", "--sign", str(key), "--junit", str(folder / "good.xml"))
+    good = run(folder / "good", "--sign", str(key))
     bad = run(folder / "bad", "--sign", str(key), "--set", TOO_SMALL)
     yield Bench(key, allowed, good, bad)
     assert labkit.leftovers() == []
@@ -78,7 +78,7 @@ def test_a_good_switch_passes(bench: Bench) -> None:
     assert set(verdicts(result).values()) == {"PASS"}
     sentence = "X8, modelled (serial SN-0012, firmware 1.0.3) meets all 6 clauses"
     assert sentence in " ".join(result.output.split())
-    (suite,) = ElementTree.parse(bench.key.parent / "good.xml").getroot()
+    (suite,) = ElementTree.parse(result.directory / "verdict.xml").getroot()
     assert [suite.get(name) for name in ("tests", "failures", "errors")] == ["7", "0", "0"]
 
 
@@ -162,7 +162,6 @@ def test_what_is_refused_before_any_traffic(tmp_path: Path) -> None:
         (("--set", "expect.0.where.pattern=ring"), "no trial of this run has ring (B.1)"),
         (("--set", "about.cables=~"), "about.cables: is missing: profile acceptance needs"),
         (("--sign", str(tmp_path / "none")), "none can't be read: No such file or directory"),
-        (("--junit", str(tmp_path / "no" / "x.xml")), "--junit: there is no folder"),
     ):
         done = execute("run", str(CONF), *out, *words)
         assert done.returncode == 2, words

@@ -20,7 +20,8 @@ import yaml
 from .. import __version__
 from ..analysis.remake import gather
 from ..analysis.summary import NOT_ENDED, REFUSED_RUN, Summary
-from ..analysis.verdict.record import Record
+from ..analysis.verdict import signature
+from ..analysis.verdict.record import write_record
 from ..analysis.verdict.seal import changed_clauses, fix_clauses
 from ..base import format, timing
 from ..base.errors import RunError, SwitchbenchError
@@ -56,7 +57,7 @@ examples:
   switchbench run --lab one-switch --pattern aapc
   switchbench run --hosts a,b --iface enp3s0 --pattern pairs --load 95% --duration 10s
   switchbench run results/20260101-120000-four-matrices/configuration.yaml     once more
-  switchbench run conf/acceptance.yaml --sign ~/.ssh/id_ed25519 --junit verdict.xml
+  switchbench run conf/acceptance.yaml --sign ~/.ssh/id_ed25519
 
 The results directory holds the effective configuration (configuration.yaml, which runs again), the
 trials made of it (plan.json), all that the nodes said (records.ndjson, nodes.log), the results
@@ -89,9 +90,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_table_options(parser)
     parser.add_argument(
-        "--junit", metavar="FILE", type=Path, help="the verdict as JUnit XML, for CI, here too"
-    )
-    parser.add_argument(
         "--sign", metavar="KEY", type=Path, help="sign the results: of ssh-keygen or minisign"
     )
 
@@ -123,7 +121,8 @@ def main(args: argparse.Namespace) -> int:
         tests = document_of(request(args)).data.get("tests", [])
         args.assignments += fit(run, tests, args.quiet)
         run = load_runnable(args)
-    Record(args.junit, args.sign).try_out(run)
+    if args.sign is not None:
+        signature.try_key(args.sign)
     refuse_unbuilt(run)
     Summary(run)  # a clause that no trial can answer is refused before any traffic
     if args.conf is None and not args.quiet:
@@ -192,7 +191,7 @@ def _conclude(
     else:
         print(f"{asked.name}: the results are kept; no report was made", file=sys.stderr)
     try:
-        Record(args.junit, args.sign).write(place.directory.path, result)
+        write_record(place.directory.path, result, args.sign)
     except SwitchbenchError as error:
         outcome.fail(error)
     for fault in outcome.faults:

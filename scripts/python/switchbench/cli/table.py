@@ -12,7 +12,7 @@ from rich.console import Console
 
 from ..analysis.known import fitted
 from ..analysis.remake import is_begun_only, remade
-from ..analysis.verdict.record import Record
+from ..analysis.verdict.record import write_record
 from ..base.errors import ConfigurationError
 from ..records.directory import RECORDS, SUMMARY, load_summary, replace_json
 from ..records.plan_file import read_plan
@@ -71,7 +71,7 @@ def main(args: argparse.Namespace) -> int:
     shown, known = fitted(summary)
     damage = list(known.damage())
     if args.again and not damage:  # of what no record says
-        Record().write(args.directory, summary)
+        write_record(args.directory, summary)
     console = make_console()
     try:
         parts.show_imported(shown, console, everything=args.all)
