@@ -17,7 +17,7 @@ from switchbench.analysis.data import Measured
 from switchbench.config import Request, read
 from switchbench.plan.compile import compile_run
 from switchbench.predict import settings
-from switchbench.predict.models import USUAL
+from switchbench.predict.models import MODELS
 from switchbench.predict.predictor import Predictor, fabric_of, points
 from switchbench.records.plan_file import read_plan, write_plan
 from switchbench.render.report.figure import Figure, unpacked
@@ -90,7 +90,7 @@ def _check_rates(figure: Figure, flows: int) -> None:
     assert np.sum(np.abs(ratio - 1) < 0.02) == flows - 8
     assert np.sum(np.abs(ratio - OFF) < 0.02) == 8
     hidden = [trace["name"].split(":")[0] for trace in figure.data if trace.get("visible")][1:]
-    assert {"proportional", *hidden} == set(USUAL)
+    assert {"proportional", *hidden} == set(MODELS)
 
 
 def _check_errors(figure: Figure, flows: int) -> None:
@@ -105,7 +105,7 @@ def _check_errors(figure: Figure, flows: int) -> None:
         shares_off.append(share[np.abs(middle) > 20].sum() / 100)
     # Four flows of each setting, one of each phase.
     assert sum(4 / share for share in shares_off) == pytest.approx(flows)
-    assert len(figure.data) == 2 * len(USUAL)
+    assert len(figure.data) == 2 * len(MODELS)
     axes = {key for trace in figure.data for key in (trace["xaxis"], trace["yaxis"])}
     assert len(axes) == 2 * len(figure.data)
 

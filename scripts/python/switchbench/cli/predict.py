@@ -29,7 +29,7 @@ from ..predict.measured import (
     share_close,
 )
 from ..predict.measured_times import measured_times
-from ..predict.models import MODELS, USUAL
+from ..predict.models import MODELS
 from ..predict.predictor import PhasePrediction, Predictor, fabric_of, points
 from ..predict.recorded import recorded_flows
 from ..predict.times import Time, TimePredictor, between
@@ -96,9 +96,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--models",
         type=_models,
-        default=list(USUAL),
+        default=list(MODELS),
         metavar="NAME,...",
-        help=f"{', '.join(MODELS)}; default: all but the last",
+        help=f"some of {', '.join(MODELS)}",
     )
     parser.add_argument("--json", action="store_true", help="one JSON object instead of a table")
 

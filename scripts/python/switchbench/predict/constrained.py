@@ -18,7 +18,6 @@ import heapq
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from enum import Enum
 
 import numpy as np
 
@@ -27,14 +26,6 @@ from ..topology.fabric.routes import Paths, Rates, Routes
 _EQUAL = 1e-9
 
 _Key = tuple[float, float, float, int]
-
-
-class Ties(Enum):
-    """Which of several contra-flow resources that are as congested holds a flow back."""
-
-    LAST = "last"
-    """Line 17 as printed."""
-    SLOWEST = "slowest"
 
 
 @dataclass
@@ -54,7 +45,6 @@ class _State:
     routes: Routes
     crossing: dict[int, list[int]]
     """The flows over each resource."""
-    ties: Ties
     bps: dict[int, float] = field(default_factory=dict)
     """Of those that are calculated."""
 
@@ -94,19 +84,18 @@ class _State:
         return min(alone, share)
 
     def _asymmetrically(self, flow: _Flow) -> float | None:
-        """Lines 12 to 20."""
+        """Lines 12 to 20: of contra-flow resources that are as congested the last one counts, as
+        line 17 is printed."""
         contra = self.congestion(flow.against)
         full = [r for r in flow.against if _same(self._beta(r) * len(self.crossing[r]), contra)]
-        rates = []
+        rate = None
         for resource in full:
             known = [self.bps[f] for f in self.crossing[resource] if f in self.bps]
             if _same(sum(known), float(self.routes.capacity_bps[resource])):
-                rates.append(max(known))
+                rate = max(known)
             else:
                 flow.against.remove(resource)
-        if not rates:
-            return None
-        return min(rates) if self.ties is Ties.SLOWEST else rates[-1]
+        return rate
 
 
 def _same(a: float, b: float) -> bool:
@@ -121,11 +110,9 @@ def _most_congested(queue: list[_Key]) -> Iterator[int]:
         yield heapq.heappop(queue)[-1]
 
 
-def constrained_bps(
-    routes: Routes, paths: Paths, asymmetric: bool = True, ties: Ties = Ties.LAST
-) -> Rates:
+def constrained_bps(routes: Routes, paths: Paths, asymmetric: bool = True) -> Rates:
     """The rate of each flow at layer 1; without `asymmetric`, by the fairness property alone."""
-    state = _State(routes, defaultdict(list), ties)
+    state = _State(routes, defaultdict(list))
     flows = []
     for number, (along, against) in enumerate(zip(paths, routes.opposite(paths), strict=True)):
         ways = [[int(r) for r in way if r != routes.nothing] for way in (along, against)]

@@ -14,7 +14,7 @@ from functools import cached_property
 import numpy as np
 
 from ..topology.fabric.routes import Paths, Ranks, Rates, Routes
-from .constrained import Ties, constrained_bps
+from .constrained import constrained_bps
 from .fair import max_min_bps
 from .folded import Folded, fold
 from .proportional import arriving
@@ -96,9 +96,9 @@ def proportional(flows: Flows) -> Rates:
     return arriving(folded, sent)
 
 
-def _constrained(flows: Flows, asymmetric: bool = True, ties: Ties = Ties.LAST) -> Rates:
+def _constrained(flows: Flows, asymmetric: bool) -> Rates:
     """Algorithm 1 of Zhu et al. 2012."""
-    found = constrained_bps(flows.routes, flows.paths, asymmetric, ties)
+    found = constrained_bps(flows.routes, flows.paths, asymmetric)
     return np.minimum(found, flows.demand_bps)
 
 
@@ -107,14 +107,10 @@ MODELS: dict[str, Model] = {
     "loggp": loggp,
     "max-min": lambda flows: max_min_bps(flows.folded),
     "proportional": proportional,
-    "constrained": _constrained,
+    "constrained": lambda flows: _constrained(flows, asymmetric=True),
     "constrained-fair": lambda flows: _constrained(flows, asymmetric=False),
-    "constrained-slowest": lambda flows: _constrained(flows, ties=Ties.SLOWEST),
 }
 """In the order of print."""
 
-SLOW = ("constrained", "constrained-fair", "constrained-slowest")
+SLOW = ("constrained", "constrained-fair")
 """They cost a step in Python for each flow."""
-
-USUAL = tuple(name for name in MODELS if name != "constrained-slowest")
-"""Those that are asked where nothing is said."""

@@ -20,7 +20,7 @@ from ..topology.fabric import Fabric, Routes
 from ..topology.fabric.routes import Ranks, Rates
 from ..topology.file_form import TopologyError
 from ..topology.graph import from_topology
-from .models import MODELS, SLOW, USUAL, Flows
+from .models import MODELS, SLOW, Flows
 from .parameters import Path_
 from .recorded import Pair, Place, Recorded, is_whole
 from .stepwise import MOST_MESSAGES, StepTime, program_of
@@ -92,7 +92,7 @@ class Predictor:
     def __init__(
         self,
         fabric: Fabric,
-        models: Sequence[str] = USUAL,
+        models: Sequence[str] = tuple(MODELS),
         time_predictor: TimePredictor | None = None,
     ) -> None:
         """Without a time_predictor it knows no times."""

@@ -17,7 +17,7 @@ from ..analysis.data import Measured
 from ..base import format
 from ..base.model import Part, Run, Trial
 from ..topology.fabric.routes import Ranks, Rates
-from .models import SLOW, USUAL
+from .models import MODELS, SLOW
 from .predictor import PhasePrediction, Predictor, fabric_of, points, stream_share
 from .recorded import by_phase
 
@@ -61,7 +61,7 @@ def settings_of(measured: Measured, run: Run) -> Iterator[PredictedSetting]:
             f"What models predict is not drawn of {flows:,} flows; `switchbench predict` says it."
         )
         return
-    models = [name for name in USUAL if name not in SLOW or flows <= _MOST_SLOW_FLOWS]
+    models = [name for name in MODELS if name not in SLOW or flows <= _MOST_SLOW_FLOWS]
     predictor = Predictor(fabric, models)
     for trial in streams:
         found = _setting(measured, run, trial, predictor)
