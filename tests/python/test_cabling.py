@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +26,6 @@ from switchbench.topology.topology import parse
 SUBNET = Path(__file__).parent / "data" / "ibnetdiscover.txt"
 TEN_GIG = "10GbaseT - Four-pair Category 6A or better, full duplex mode only"
 HUNDRED_GIG = "100GbaseSR4 - 100GBASE-R PCS/PMA over 4 lane multimode fiber"
-FORMS = (lldp_table.JSON, lldp_table.JSON0, lldp_table.KEYVALUE)
 
 Seen = dict[str, tuple[str, str, str]]
 """By interface: the neighbour's name, its port, the link's medium."""
@@ -64,51 +63,6 @@ def as_json(seen: Seen) -> str:
     return json.dumps({"lldp": {"interface": several}}, indent=2)
 
 
-def as_json0(seen: Seen) -> str:
-    """The same by `-f json0`: everything is a list."""
-    interfaces = [
-        {
-            "name": name,
-            "chassis": [
-                {
-                    "id": [{"type": "mac", "value": "aa:8e:d6:73:d3:34"}],
-                    "name": [{"value": switch}],
-                    "capability": [{"type": "Bridge", "enabled": True}],
-                }
-            ],
-            "port": [
-                {
-                    "id": [{"type": "ifname", "value": port}],
-                    **({"auto-negotiation": [{"current": [{"value": medium}]}]} if medium else {}),
-                }
-            ],
-        }
-        for name, (switch, port, medium) in seen.items()
-    ]
-    return json.dumps({"lldp": [{"interface": interfaces}]}, indent=2)
-
-
-def as_keyvalue(seen: Seen) -> str:
-    """The same by `-f keyvalue`."""
-    lines = []
-    for name, (switch, port, medium) in seen.items():
-        lines += [
-            f"lldp.{name}.via=LLDP",
-            f"lldp.{name}.chassis.mac=aa:8e:d6:73:d3:34",
-            f"lldp.{name}.chassis.name={switch}",
-            f"lldp.{name}.chassis.Bridge.enabled=on",
-            f"lldp.{name}.port.ifname={port}",
-            *([f"lldp.{name}.port.auto-negotiation.current={medium}"] if medium else []),
-        ]
-    return "\n".join(lines) + "\n"
-
-
-WRITERS: dict[str, Callable[[Seen], str]] = {
-    lldp_table.JSON: as_json,
-    lldp_table.JSON0: as_json0,
-    lldp_table.KEYVALUE: as_keyvalue,
-}
-
 HALL: dict[str, Seen] = {
     "node1": {"ens1": ("leaf1", "Eth1/1", TEN_GIG)},
     "node2": {"ens1": ("leaf1", "Eth1/2", TEN_GIG), "ens2.7": ("leaf2", "Eth1/2", TEN_GIG)},
@@ -117,9 +71,9 @@ HALL: dict[str, Seen] = {
 }
 
 
-def read(hall: dict[str, Seen], form: str = lldp_table.JSON, **choice: Any) -> dict[str, Any]:
+def read(hall: dict[str, Seen], **choice: Any) -> dict[str, Any]:
     """The topology's keys of a hall whose devices say this."""
-    texts = {device: WRITERS[form](seen) for device, seen in hall.items()}
+    texts = {device: as_json(seen) for device, seen in hall.items()}
     return document(lldp.read(texts, "hall", lldp.LldpOptions(**choice)))
 
 
@@ -128,19 +82,15 @@ def run(*words: str) -> int:
     return main(["topology", "import", *words])
 
 
-@pytest.mark.parametrize("form", FORMS)
-def test_each_format_says_the_same(form: str) -> None:
-    text = WRITERS[form](HALL["node2"])
-    assert lldp_table.form(text) == form
-    assert lldp_table.neighbours(text) == {
-        "ens1": Neighbour("leaf1", ("Eth1/1".replace("/1", "/2"),), TEN_GIG, bridges=True),
+def test_the_neighbours_of_an_output() -> None:
+    assert lldp_table.neighbours(as_json(HALL["node2"])) == {
+        "ens1": Neighbour("leaf1", ("Eth1/2",), TEN_GIG, bridges=True),
         "ens2.7": Neighbour("leaf2", ("Eth1/2",), TEN_GIG, bridges=True),
     }
 
 
-@pytest.mark.parametrize("form", FORMS)
-def test_a_hall_by_lldp(form: str) -> None:
-    keys = read(HALL, form, switches={"leaf1"})
+def test_a_hall_by_lldp() -> None:
+    keys = read(HALL, switches={"leaf1"})
     assert keys["modules"] == ["leaf1", "leaf2"]
     assert keys["nodes"] == {
         "node[1-2]": {"module": "leaf1", "rate": "10G"},
@@ -333,7 +283,7 @@ NODE1 = as_json(HALL["node1"])
         (NODE1.replace(json.dumps(TEN_GIG), "true"), [], "names no neighbour"),
         (NODE1.replace(TEN_GIG, "unknown"), [], "node1 ens1: LLDP does not say its rate"),
         (NODE1.replace(TEN_GIG, "0GigBaseX"), [], "a rate of zero carries nothing"),
-        (NODE1, ["--format", "keyvalue"], "is of format json, and --format says keyvalue"),
+        ('{"lldp": [{"interface": []}]}', [], "is not what `lldpcli -f json show neighbors"),
         (NODE1, ["--interface", "eth*"], "node1 has no cable to any switch"),
         (NODE1, ["--switches", "leaf7"], "there is no output of switch leaf7"),
         (NODE1, ["--switches", "leaf["], "--switches: is no possible node set"),

@@ -20,9 +20,9 @@ from ..topology.graph import from_topology
 from ..topology.topology import parse
 
 WORD = "import"
-_OPTIONS = ("lldp", "ibnetdiscover", "format", "interface", "switches", "rate", "out")
+_OPTIONS = ("lldp", "ibnetdiscover", "interface", "switches", "rate", "out")
 _OF_FILES = ("prices", "svg", "json")
-_OF_LLDP = ("format", "interface", "switches")
+_OF_LLDP = ("interface", "switches")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -35,7 +35,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "in one (or in -) with `==> HOST <==` before each, or `HOST: ` before each line",
     )  # fmt: skip
     sources.add_argument("--ibnetdiscover", metavar="FILE", help="its output, or -")
-    group.add_argument("--format", choices=lldp.FORMATS, help="of LLDP's outputs (whichever it is)")
     group.add_argument(
         "--interface", metavar="PATTERN", action="append",
         help="only these interfaces of hosts, of LLDP's, e.g. 'ens*'",
@@ -103,7 +102,6 @@ def _of_lldp(args: argparse.Namespace, rate_bps: int | None) -> Cabling:
         switches=_nodes(args.switches),
         interfaces=tuple(args.interface or ("*",)),
         rate_bps=rate_bps,
-        form=args.format,
     )
     return lldp.read(texts, source, choice)
 

@@ -5,9 +5,8 @@ both, and against the order of ranks."""
 from __future__ import annotations
 
 import json
-import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
@@ -31,30 +30,18 @@ class Neighbour:
         return " ".join((self.switch, *self.ports[:1]))
 
 
-JSON, JSON0, KEYVALUE, NETWORKCTL = "json", "json0", "keyvalue", "networkctl"
-
-
-def form(text: str) -> str | None:
-    """Which of the formats it is, by how it begins; None: none of them."""
-    text = text.lstrip()
-    if text.startswith("{"):
-        try:
-            said = json.loads(text)
-        except ValueError:
-            return None
-        lldp = said.get("lldp")
-        return JSON if isinstance(lldp, dict) else JSON0 if isinstance(lldp, list) else None
-    if text.startswith("lldp."):
-        return KEYVALUE
-    return NETWORKCTL if text.startswith("LINK") else None
+def is_json(text: str) -> bool:
+    """Whether it is what `lldpctl -f json` writes."""
+    try:
+        return isinstance(json.loads(text)["lldp"], dict)
+    except (ValueError, TypeError, KeyError):
+        return False
 
 
 def neighbours(text: str) -> dict[str, Neighbour]:
-    """By interface, from `lldpctl -f json`, `json0` or `keyvalue`, or `networkctl lldp`; nothing
-    where it is none of them."""
-    read = _READERS.get(form(text) or "")
+    """By interface, from `lldpctl -f json` or `networkctl lldp`; nothing where it is neither."""
     try:
-        found = dict(read(text)) if read is not None else {}
+        found = dict(_of_json(text) if is_json(text) else _of_networkctl(text))
     except (AttributeError, TypeError, KeyError, IndexError):
         return {}
     words = [word for name, seen in found.items() for word in (name, seen.switch, seen.medium)]
@@ -84,52 +71,6 @@ def _of_json(text: str) -> Iterator[tuple[str, Neighbour]]:
             )
 
 
-def _of_json0(text: str) -> Iterator[tuple[str, Neighbour]]:
-    """Everything is a list, and every word a mapping of `value`."""
-
-    def value(entries: Any) -> str:
-        return str(entries[0].get("value", "")) if entries else ""
-
-    for whole in json.loads(text)["lldp"]:
-        for seen in whole.get("interface", []):
-            chassis, port = seen["chassis"][0], seen["port"][0]
-            medium = port.get("auto-negotiation", [{}])[0].get("current")
-            yield (
-                seen["name"],
-                Neighbour(
-                    value(chassis.get("name")) or value(chassis.get("id")),
-                    _words(port.get("id", [{}])[0], value(port.get("descr"))),
-                    value(medium),
-                    _bridges(chassis.get("capability", [])),
-                ),
-            )
-
-
-def _of_keyvalue(text: str) -> Iterator[tuple[str, Neighbour]]:
-    """`lldp.eth0.chassis.name=leaf1`; an interface's name may have dots itself."""
-    seen: dict[str, dict[str, str]] = {}
-    for line in text.splitlines():
-        key, _, value = line.partition("=")
-        found = _KEY.fullmatch(key)
-        if found:
-            seen.setdefault(found["iface"], {})[found["key"]] = value
-    for name, said in seen.items():
-        kinds = [kind for kind in _ID_KINDS if f"port.{kind}" in said]
-        port = {"type": kinds[0], "value": said[f"port.{kinds[0]}"]} if kinds else {}
-        ids = [said[f"chassis.{kind}"] for kind in _ID_KINDS if f"chassis.{kind}" in said]
-        yield (
-            name,
-            Neighbour(
-                said.get("chassis.name") or next(iter(ids), ""),
-                _words(port, said.get("port.descr")),
-                said.get("port.auto-negotiation.current", ""),
-                "on" in (said.get(f"chassis.{what}.enabled") for what in _FORWARDERS),
-            ),
-        )
-
-
-_KEY = re.compile(r"lldp\.(?P<iface>.+?)\.(?P<key>(?:via|rid|age|(?:chassis|port|vlan|ppvid)\b).*)")
-_ID_KINDS = ("ifname", "ifalias", "local", "mac", "ip", "unhandled")
 _FORWARDERS = ("Bridge", "Router")
 
 
@@ -150,6 +91,8 @@ _COLUMNS = ("LINK", "SYSTEM-NAME", "PORT-ID", "PORT-DESCRIPTION")  # systemd cha
 def _of_networkctl(text: str) -> Iterator[tuple[str, Neighbour]]:
     """A table: each column begins below its name. The names vary in their dash."""
     lines = text.lstrip().splitlines()
+    if not lines or not lines[0].startswith("LINK"):
+        return
     head = lines[0].replace("SYSTEM NAME", "SYSTEM-NAME").replace("PORT ", "PORT-", 2)
     starts = sorted(head.find(word) for word in head.split())
     ends = dict(zip(starts, [*starts[1:], None], strict=True))
@@ -166,14 +109,6 @@ def _of_networkctl(text: str) -> Iterator[tuple[str, Neighbour]]:
             cells["LINK"],
             Neighbour(cells.get("SYSTEM-NAME", ""), tuple(word for word in ports if word)),
         )
-
-
-_READERS: dict[str, Callable[[str], Iterator[tuple[str, Neighbour]]]] = {
-    JSON: _of_json,
-    JSON0: _of_json0,
-    KEYVALUE: _of_keyvalue,
-    NETWORKCTL: _of_networkctl,
-}
 
 
 def compared(port: Port, seen: Mapping[str, Neighbour]) -> str | None:

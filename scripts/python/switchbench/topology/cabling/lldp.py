@@ -14,8 +14,6 @@ from .. import lldp_table
 from ..lldp_table import Neighbour
 from .site import Cable, Cabling, distinct
 
-FORMATS = (lldp_table.JSON, lldp_table.JSON0, lldp_table.KEYVALUE)
-
 _HEADER = re.compile(r"==> (\S+) <==\s*")
 _PREFIXED = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]*): ?(.*)")
 
@@ -33,8 +31,6 @@ class LldpOptions:
     """Patterns of the hosts' interfaces that count."""
     rate_bps: int | None = None
     """Of links whose rate LLDP does not say."""
-    form: str | None = None
-    """The format that the outputs have; None: whichever."""
 
 
 def outputs(said: str, name: str, source: str) -> dict[str, str]:
@@ -67,7 +63,7 @@ def read(texts: Mapping[str, str], source: str, choice: LldpOptions) -> Cabling:
     absent = sorted(set(choice.switches) - set(texts))
     if absent:
         raise ConfigurationError(f"{source}: there is no output of switch {absent[0]}")
-    seen = {device: _seen(text, f"{source}: {device}", choice) for device, text in texts.items()}
+    seen = {device: _seen(text, f"{source}: {device}") for device, text in texts.items()}
     hosts = [device for device in seen if device not in choice.switches]
     for host in hosts:
         seen[host] = {name: n for name, n in seen[host].items() if _counts(name, choice)}
@@ -85,9 +81,7 @@ def read(texts: Mapping[str, str], source: str, choice: LldpOptions) -> Cabling:
 
 def _is_plain(first: str) -> bool:
     """Whether an output begins with this line, right or wrong, rather than a host's name."""
-    return first.lstrip().startswith(("{", "[", "<", "lldp", "LINK", "---")) or not _PREFIXED.match(
-        first
-    )
+    return first.lstrip().startswith(("{", "[", "<", "LINK", "---")) or not _PREFIXED.match(first)
 
 
 def _below_headers(lines: Sequence[str]) -> dict[str, str]:
@@ -112,13 +106,10 @@ def _no_output(text: str) -> str:
     return f"{start[:30]!r} is not what `lldpcli -f json show neighbors details` writes"
 
 
-def _seen(text: str, where: str, choice: LldpOptions) -> dict[str, Neighbour]:
+def _seen(text: str, where: str) -> dict[str, Neighbour]:
     """A device's neighbours by interface."""
-    form = lldp_table.form(text)
-    if form not in FORMATS:
+    if not lldp_table.is_json(text):
         raise ConfigurationError(f"{where}: {_no_output(text)}")
-    if choice.form is not None and form != choice.form:
-        raise ConfigurationError(f"{where}: is of format {form}, and --format says {choice.form}")
     found = lldp_table.neighbours(text)
     if not found:
         raise ConfigurationError(f"{where}: names no neighbour: does the switch speak LLDP?")
