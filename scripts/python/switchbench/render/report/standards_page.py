@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator
+from dataclasses import fields
 from pathlib import Path
 from typing import TypeVar
 
 from ...search.suites import SUITES
-from ...search.suites.declaration import Suite
+from ...search.suites.declaration import Suite, SuiteParameters
 
 T = TypeVar("T")
 
@@ -24,11 +25,31 @@ _MARK = "<!-- made of search/suites/ -->\n"
 def refreshed(page: str) -> str:
     """The page with the declarations' tables below its mark."""
     begin = page.index(_MARK) + len(_MARK)
-    parts = [_part(suite) for suite in SUITES.values() if any(s.values for s in suite.subtests)]
+    suites = [suite for suite in SUITES.values() if any(s.values for s in suite.subtests)]
+    defined: dict[tuple[str, str], tuple[Suite, str]] = {}
+    parts = [_parameters(suites), *(_part(suite, defined) for suite in suites)]
     return page[:begin] + "\n" + "\n".join("\n".join(part) + "\n" for part in parts)
 
 
-def _part(suite: Suite) -> Iterator[str]:
+def _parameters(suites: Iterable[Suite]) -> Iterator[str]:
+    yield "## Parameters"
+    yield ""
+    yield "As the document has them / with `profile: quick`:"
+    yield ""
+    yield f"| parameter | what | {' | '.join(f'`{suite.name}`' for suite in suites)} |"
+    yield f"| --- | --- |{' --- |' * len(list(suites))}"
+    for field in fields(SuiteParameters):
+        pairs = [
+            f"{getattr(suite.parameters, field.name):g} / {getattr(suite.lab, field.name):g}"
+            if field.name in suite.uses
+            else ""
+            for suite in suites
+        ]
+        yield f"| `{field.name}` | {field.metadata['about']} | {' | '.join(pairs)} |"
+
+
+def _part(suite: Suite, defined: dict[tuple[str, str], tuple[Suite, str]]) -> Iterator[str]:
+    """A suite's section. A definition in the words of an earlier suite's names its measure."""
     yield f"## {suite.title}: `suite: {suite.name}`"
     yield ""
     yield "| subtest | section | ports | what it does |"
@@ -42,17 +63,14 @@ def _part(suite: Suite) -> Iterator[str]:
     yield "| measure | unit | what it is |"
     yield "| --- | --- | --- |"
     values = [value for each in suite.subtests for value in each.values]
-    for (unit, definition), names in _joined(
+    for same, names in _joined(
         ((v.unit or "count", v.definition), v.key if v.of_setting else f"{suite.name}.{v.key}")
         for v in values
     ):
-        yield f"| {', '.join(f'`{name}`' for name in names)} | {unit} | {definition} |"
-    yield ""
-    yield "| parameter | as the document has it | in a lab (`profile: quick`) |"
-    yield "| --- | --- | --- |"
-    for name in suite.uses:
-        whole, lab = getattr(suite.parameters, name), getattr(suite.lab, name)
-        yield f"| `{name}` | {whole:g} | {lab:g} |"
+        unit, definition = same
+        of, first = defined.setdefault(same, (suite, names[0]))
+        what = definition if of is suite else f"as `{of.name if first in names else first}`"
+        yield f"| {', '.join(f'`{name}`' for name in names)} | {unit} | {what} |"
     yield ""
     yield "| section | word | what the report has to say | where it does |"
     yield "| --- | --- | --- | --- |"

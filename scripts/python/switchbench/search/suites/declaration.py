@@ -26,6 +26,11 @@ Rows = list[dict[str, Any]]
 Flow = tuple[int, int]  # source and destination, numbers of ports
 
 
+def _parameter(default: float, about: str) -> Any:
+    """A parameter, and what it is in doc/reference/standards.md."""
+    return field(default=default, metadata={"about": about})
+
+
 @dataclass(frozen=True)
 class SuiteParameters:
     """What the documents set, and a lab's profile shortens. Times in seconds.
@@ -33,26 +38,26 @@ class SuiteParameters:
     A configuration changes them by name below `suite_parameters`.
     """
 
-    trial_s: float = 60.0  # RFC 2544, 24; RFC 2889: 30
-    initial_s: float = 1.0  # of a search's first, short trials
-    width: float = 0.005  # (upper - lower) / upper that ends a search
-    latency_s: float = 120.0  # RFC 2544, 26.2
-    latency_repeats: float = 20
-    loss_step_percent: float = 10.0  # RFC 2544, 26.3
-    repeats: float = 3  # of subtests without a number of their own
-    burst_s: float = 2.0  # the longest burst that is tried; RFC 9004: 30
-    microburst_s: float = 2.0  # the same of RFC 8239, 4
-    burst_repeats: float = 50  # RFC 2544, 26.4
-    incast_s: float = 0.005  # of the stateless burst of RFC 8239, 6
-    reset_s: float = 60.0  # of a trial in which the device is reset
-    recovery_s: float = 60.0  # at half of the overload, RFC 2544, 26.5
-    drain_s: float = 2.0  # RFC 2544, 23; RFC 9004, 6.2
-    addresses_max: float = 65536  # of a device's table
-    learning_fps: float = 1000.0  # learning frames/s
-    learning_addresses: float = 300  # of one trial of the learning rate
-    learning_fps_max: float = 100_000.0  # the highest learning rate that is tried
-    learning_width: float = 0.02  # (upper - lower) / upper that ends its search
-    ageing_s: float = 300.0  # after which the device forgets an address
+    trial_s: float = _parameter(60.0, "a trial")  # RFC 2544, 24; RFC 2889: 30
+    initial_s: float = _parameter(1.0, "a search's first trials")
+    width: float = _parameter(0.005, "(upper - lower) / upper that ends a search")
+    latency_s: float = _parameter(120.0, "a trial of latency")  # RFC 2544, 26.2
+    latency_repeats: float = _parameter(20, "trials of latency")
+    loss_step_percent: float = _parameter(10.0, "from load to load")  # RFC 2544, 26.3
+    burst_s: float = _parameter(2.0, "the longest burst tried")  # RFC 9004: 30
+    microburst_s: float = _parameter(2.0, "the same of microbursts")  # RFC 8239, 4
+    burst_repeats: float = _parameter(50, "searches of a burst")  # RFC 2544, 26.4
+    incast_s: float = _parameter(0.005, "the burst by UDP")  # RFC 8239, 6
+    drain_s: float = _parameter(2.0, "the drain of a trial")  # RFC 2544, 23; RFC 9004, 6.2
+    repeats: float = _parameter(3, "trials or iterations of other subtests")
+    recovery_s: float = _parameter(60.0, "at half of the overload")  # RFC 2544, 26.5
+    reset_s: float = _parameter(60.0, "a trial in which the device is reset")
+    addresses_max: float = _parameter(65536, "the largest table tried")
+    learning_fps: float = _parameter(1000.0, "learning frames/s")
+    learning_addresses: float = _parameter(300, "addresses of a trial of the learning rate")
+    learning_fps_max: float = _parameter(100_000.0, "the highest learning rate tried")
+    learning_width: float = _parameter(0.02, "`width` of that search")
+    ageing_s: float = _parameter(300.0, "after which the device forgets an address")
 
 
 @dataclass(frozen=True)
