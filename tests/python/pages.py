@@ -24,8 +24,9 @@ HEAD = "<!-- SPDX-License-Identifier: BSD-3-Clause -->\n<!-- made by tests/pytho
 
 PLAIN = ("number", "integer", "string", "boolean", "object", "any")
 
-# An option that as many commands have, in the same words, is described once.
+# An argument that as many commands have, in the same words, is described once.
 SHARED = 3
+CHOOSES = "--lab"  # an option of every command that takes a configuration
 
 COMMAND_LINE = """\
 # Command line
@@ -55,7 +56,8 @@ it, on any machine.
 | `manifest.json` | SHA-256 of each of these files; a signature is of this file |
 
 `python -m switchbench.records.document.schema` prints the JSON Schema of `summary.json`, with the
-meaning of every key. [Measures](measures.md) has the formulas. `null` means *not observed*.
+meaning of every key. [Measures](measures.md) has the formulas. `null` means *not observed*. In the
+tables `X[]` is a list of `X`, `?` marks what may be null, and several values are a choice.
 """
 
 
@@ -67,25 +69,32 @@ def cells(*texts: str) -> str:
 # --- the command line ----------------------------------------------------------------------------
 
 Parser = argparse.ArgumentParser
-Option = tuple[str, str]  # as it is written, and its help
+Option = tuple[str, str]  # an argument as it is written, and its help
 
 
 def command_line() -> str:
     """Every command with its arguments and options."""
     commands = dict(_commands(build_parser()))
-    uses = Counter(option for command in commands.values() for option in _options(command))
-    shared = [option for option, count in uses.items() if count >= SHARED]
-    parts = [HEAD + COMMAND_LINE, "## Options of several commands\n", _table(shared)]
+    takes = {name: set(_arguments(command)) for name, command in commands.items()}
+    uses = Counter(argument for command in commands.values() for argument in _arguments(command))
+    shared = [argument for argument, count in uses.items() if count >= SHARED]
+    users = [taken for taken in takes.values() if any(a[0].startswith(CHOOSES) for a in taken)]
+    choice = [a for a in shared if all(a in taken for taken in users)]  # of a configuration
+    others = [a for a in shared if a not in choice]
+    parts = [
+        *(HEAD + COMMAND_LINE, "## Arguments of several commands\n", _table(others)),
+        *("## Choice of a configuration\n", _table(choice)),
+    ]
     for name, command in commands.items():
-        options = list(_options(command))
-        positional = [a for a in command._get_positional_actions() if not _below(a)]
-        rows = [(_name(command, action), _help(command, action)) for action in positional]
-        also = ", ".join(f"`{option[0].split()[0]}`" for option in options if option in shared)
+        also = [f"`{a[0].split()[0]}`" for a in others if a in takes[name]]
+        also += ["[choice of a configuration](#choice-of-a-configuration)"] * (
+            set(choice) <= takes[name]
+        )
         parts += [
             f"## {name}\n",
             _about(command),
-            _table([*rows, *(option for option in options if option not in shared)]),
-            f"Also: {also}.\n" if also else "",
+            _table(a for a in _arguments(command) if a not in shared),
+            f"Also: {', '.join(also)}.\n" if also else "",
         ]
     return "\n".join(part for part in parts if part)
 
@@ -113,7 +122,11 @@ def _about(command: Parser) -> str:
     return f"{said}```text\n{' '.join([command.prog, *words])}\n```\n"
 
 
-def _options(command: Parser) -> Iterator[Option]:
+def _arguments(command: Parser) -> Iterator[Option]:
+    """Those by their place, then the options."""
+    for action in command._get_positional_actions():
+        if not _below(action):
+            yield _name(command, action), _help(command, action)
     for action in command._get_optional_actions():
         if action.help != argparse.SUPPRESS and "--help" not in action.option_strings:
             yield _name(command, action), _help(command, action)
@@ -161,7 +174,7 @@ def _keys(part: Mapping[str, Any]) -> Iterator[str]:
     """Plain values without their type: numbers, texts, truth values."""
     for key, value in part["properties"].items():
         shown = _type(value)
-        plain = shown.removesuffix(" or null") in PLAIN
+        plain = shown.removesuffix("?") in PLAIN
         yield f"`{key}`" if plain else f"`{key}` ({shown})"
 
 
@@ -169,11 +182,13 @@ def _type(value: Mapping[str, Any]) -> str:
     if "$ref" in value:
         return f"`{value['$ref'].rpartition('/')[2]}`"
     if "anyOf" in value:
-        return " or ".join(dict.fromkeys(_type(one) for one in value["anyOf"]))
+        some = dict.fromkeys(_type(one) for one in value["anyOf"])
+        null = "null" in some
+        return " or ".join(one for one in some if one != "null") + "?" * null
     if "enum" in value or "const" in value:
-        return "one of " + " ".join(f"`{one}`" for one in value.get("enum", [value.get("const")]))
+        return " ".join(f"`{one}`" for one in value.get("enum", [value.get("const")]))
     if value.get("type") == "array":
-        return f"list of {_type(value.get('items', {}))}"
+        return f"{_type(value.get('items', {}))}[]"
     return str(value.get("type", "any"))
 
 
