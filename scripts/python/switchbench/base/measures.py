@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 from .model import LATENCY_FIGURES, LATENCY_KINDS
 
-_PHASES = ("phase", "plan", "run")
-_FLOWS = ("flow", *_PHASES)
-_PORTS = ("port", *_PHASES)
+PHASES = ("phase", "plan", "run")  # over these every measure can be judged
+_FLOWS = ("flow", *PHASES)
+_PORTS = ("port", *PHASES)
 _FLOWS_AND_PORTS = ("flow", *_PORTS)
 
 MORE, LESS, NEITHER = +1, -1, 0  # what is better
@@ -34,7 +34,7 @@ class Measure:
     definition: str  # one sentence
     formula: str = ""  # over the flows or ports of a phase, as doc/reference/measures.md prints it
     entry: str = ""  # where the summary's entry of a phase has it; "": computed from the flows
-    overs: tuple[str, ...] = _PHASES
+    overs: tuple[str, ...] = PHASES
     of_network: bool = True  # worthless where a host was the limit
     of_repeats: bool = False  # a rate whose mean over the repeats has to be sure
 
@@ -53,7 +53,7 @@ def registry(*measures: Measure) -> dict[str, Measure]:
 
 def _rate(
     key: str, title: str, name: str, over_phases: str, definition: str, formula: str,
-    overs: tuple[str, ...] = _PHASES, unit: str = "Mbit/s", format: str = RATE,
+    overs: tuple[str, ...] = PHASES, unit: str = "Mbit/s", format: str = RATE,
 ) -> Measure:  # fmt: skip
     return Measure(
         key, title, unit, MORE, format, over_phases, definition, formula, f"throughput.{name}",
@@ -62,7 +62,7 @@ def _rate(
 
 
 def _count(
-    key: str, title: str, definition: str, formula: str, overs: tuple[str, ...] = _PHASES,
+    key: str, title: str, definition: str, formula: str, overs: tuple[str, ...] = PHASES,
     unit: str = "frames", better: int = LESS, of_network: bool = True,
 ) -> Measure:  # fmt: skip
     return Measure(

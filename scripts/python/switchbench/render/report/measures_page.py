@@ -14,7 +14,7 @@ import re
 import sys
 from pathlib import Path
 
-from ...base.measures import LATENCY_MEASURES, LESS, MEASURES, MORE, Measure
+from ...base.measures import LATENCY_MEASURES, LESS, MEASURES, MORE, PHASES, Measure
 from ...records.document import definitions
 
 _BEGIN = "<!-- made of base/measures.py -->"
@@ -41,17 +41,15 @@ def _name(measure: Measure) -> str:
 
 
 def table() -> str:
-    """All measures; those of times by kind, as they differ in their names alone."""
+    """All measures; those of times in one row, as they differ in their names alone."""
     lines = [
-        "| measure | unit | better | over | several phases | what it is |",
+        "| measure | unit | better | also over | several phases | what it is |",
         "| --- | --- | --- | --- | --- | --- |",
     ]
     lines += [_row(f"`{m.key}`", m) for m in MEASURES.values() if m.key not in LATENCY_MEASURES]
-    kinds = dict.fromkeys(kind for kind, _ in LATENCY_MEASURES.values())
-    for kind in kinds:
-        keys = [key for key, (of, _) in LATENCY_MEASURES.items() if of == kind]
-        what = "figures of the phase's times of this kind ([latency.md](latency.md))"
-        lines.append(_row(", ".join(f"`{key}`" for key in keys), MEASURES[keys[0]], what))
+    times = list(LATENCY_MEASURES)
+    what = "Figures of times by kind ([latency.md](latency.md))"
+    lines.append(_row(", ".join(f"`{key}`" for key in times), MEASURES[times[0]], what))
     return "\n".join(lines) + "\n"
 
 
@@ -60,7 +58,7 @@ def _row(names: str, measure: Measure, what: str = "") -> str:
         names,
         measure.unit,
         _BETTER[measure.better],
-        ", ".join(measure.overs),
+        ", ".join(over for over in measure.overs if over not in PHASES),
         measure.over_phases,
         what or measure.definition,
     )
