@@ -7,6 +7,7 @@ from __future__ import annotations
 import ast
 import functools
 import graphlib
+import html
 import json
 import os
 import re
@@ -15,6 +16,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
+import networkx
 import pytest
 
 import messages
@@ -601,6 +603,21 @@ def drawn(what: Sequence[str]) -> str:
             if package in whole
         }
     )
+
+
+@pytest.mark.parametrize(("picture", "what"), [("includes", []), ("imports", ["python"])])
+def test_the_pictures_show_the_arrows_of_today(picture: str, what: list[str]) -> None:
+    """Without those that follow from others, as `tred` leaves them."""
+    graph = networkx.DiGraph(re.findall(r'"(\S+)" -> "(\S+)"', drawn(what)))
+    shown = html.unescape((ROOT / f"doc/images/{picture}.svg").read_text())
+    arrows = set(re.findall(r"<title>(\S+)->(\S+)</title>", shown))
+    assert len(arrows) > 15
+    assert arrows == set(networkx.transitive_reduction(graph).edges)
+
+
+def test_the_page_has_the_packages_from_the_ground_up() -> None:
+    page = (ROOT / "doc/developer/architecture.md").read_text().partition("## The command")[2]
+    assert tuple(re.findall(r"^\| `(\w+)/` \|", page, re.M)) == PYTHON_FLOORS
 
 
 if __name__ == "__main__":
