@@ -64,7 +64,8 @@ def curves_of(*transports: tuple[str, float, float]) -> dict[str, Any]:
     table = sweep.SweepTable(trials)
     for record in records:
         table.feed(record)
-    return table.summary()
+    curves = list(table.curves())
+    return {"curves": curves, "crossovers": list(sweep.crossovers(curves))}
 
 
 def test_curve() -> None:
@@ -142,7 +143,7 @@ def test_a_trial_that_is_forgotten_leaves_no_times() -> None:
     assert [table.lost(entry) for entry in entries] == [5, 7]
     table.forget((0, 0))
     assert [table.lost(entry) for entry in entries] == [None, 7]
-    (point,) = table.summary()["curves"][0]["points"]
+    (point,) = next(table.curves())["points"]
     assert (point["round_trips"], point["lost"]) == (100, 7)
 
 
@@ -152,7 +153,7 @@ def test_trials_that_are_no_sweep_have_no_curve() -> None:
     table = sweep.SweepTable({(0, 0): scatter_trial(), (1, 0): sweeping})
     table.feed(histogram(0, [2000] * 100, lost=4))
     table.feed(histogram(1, [2000] * 50))
-    (curve,) = table.summary()["curves"]
+    (curve,) = table.curves()
     assert [(point["size"], point["round_trips"]) for point in curve["points"]] == [(64, 50)]
 
 
@@ -161,7 +162,7 @@ def test_few_round_trips_have_no_percentile() -> None:
     trials = {(0, 0): make_trial(make_site(), sizes=(64,), traffic="pingpong")}
     table = sweep.SweepTable(trials)
     table.feed(histogram(0, list(range(2000, 2050)), lost=2))
-    (point,) = table.summary()["curves"][0]["points"]
+    (point,) = next(table.curves())["points"]
     assert point["latency_us"]["p99"] is None
     assert point["latency_us"]["p50"] == pytest.approx(1.012, abs=0.01)
     assert (point["round_trips"], point["lost"]) == (50, 2)

@@ -9,16 +9,14 @@ message that waits for another is often sent after silence.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from ..base.model import Site
+from ..records.document.steps import Steps
 from . import measures as m
-
-Entry = dict[str, Any]
 
 LINE_ALARM_SHARE = 0.0002  # clocks may differ by 100 ppm each way
 _NO_LINE = "no line carries that; the line rate is wrong or the count is"
@@ -121,16 +119,11 @@ def _cause(result: m.PhaseResult, found: _Excess, end: str, site: Site) -> str:
 
 # --- steps -------------------------------------------------------------------------------------
 
-_HPCC = (
-    "MaxPingPongBandwidth_GBytes",
-    "NaturallyOrderedRingBandwidth_GBytes",
-    "RandomlyOrderedRingBandwidth_GBytes",
-)
 # What IMB's MB/s of a function counts by what leaves (and enters) a port: both of the latter two.
 _IMB_WAYS = {"pingpong": 1, "pingping": 1, "sendrecv": 2, "exchange": 2}
 
 
-def above_line(steps: Entry, site: Site) -> Iterator[str]:
+def above_line(steps: Steps, site: Site) -> Iterator[str]:
     """A sentence for each figure of a summary's `steps` above the fastest line of its network."""
     lines = {name: _fastest_bps(site, name) for name in site.networks}
     for what, network, bps in _bandwidths(steps):
@@ -157,12 +150,17 @@ def _why(site: Site) -> str:
     return _NO_LINE
 
 
-def _bandwidths(steps: Mapping[str, Any]) -> Iterator[tuple[str, str, float]]:
+def _bandwidths(steps: Steps) -> Iterator[tuple[str, str, float]]:
     """What it is, its network, and bit/s that left a port."""
     for suite in steps["hpcc"]:
-        for name in _HPCC:
-            if suite["outputs"][name]:
-                yield name, suite["network"], suite["outputs"][name] * 8e9
+        of = suite["outputs"]
+        for name, rate in (
+            ("MaxPingPongBandwidth_GBytes", of["MaxPingPongBandwidth_GBytes"]),
+            ("NaturallyOrderedRingBandwidth_GBytes", of["NaturallyOrderedRingBandwidth_GBytes"]),
+            ("RandomlyOrderedRingBandwidth_GBytes", of["RandomlyOrderedRingBandwidth_GBytes"]),
+        ):
+            if rate:
+                yield name, suite["network"], rate * 8e9
     for function in steps["functions"]:
         ways = _IMB_WAYS.get(function["pattern"])
         for point in function["points"] if ways else ():

@@ -14,9 +14,10 @@ from datetime import UTC, datetime
 from typing import Any
 
 from ..base.model import ONE_WAY, Site
+from ..records.document.summary import ClockEntry
 from ..records.latency import Histogram
+from ..records.record_forms import Record
 
-Record = dict[str, Any]
 Moment = tuple[int, int, int]  # trial, repeat, phase
 
 ASKED = "asked for"
@@ -125,7 +126,7 @@ class ClockTable:
         known = {record.get("clock_id") for record in ready}
         return len(known) == 1 and None not in known and not any(map(_asked, ready))
 
-    def summary(self) -> list[dict[str, Any]]:
+    def summary(self) -> list[ClockEntry]:
         """The summary's `clocks`, by node."""
         return [
             {

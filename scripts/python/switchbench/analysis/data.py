@@ -19,6 +19,7 @@ from ..base.errors import ConfigurationError, SwitchbenchError
 from ..base.model import Port
 from ..config.order import Names
 from ..records.directory import CONFIGURATION, RECORDS, SUMMARY, load_summary, read_json
+from ..records.document.run import BegunRun, MachineEntry
 from ..records.document.summary import SummaryDocument
 from ..records.document.trials import PhaseEntry, PlanEntry
 from ..records.plan_file import read_plan
@@ -28,8 +29,6 @@ from .known import fitted
 from .measures import UNSETTLED
 from .remake import remade
 from .summary import NOT_ENDED
-
-Entry = dict[str, Any]
 
 
 @dataclass
@@ -95,9 +94,9 @@ def _unsettled(summary: SummaryDocument) -> dict[PlanKey, set[int]]:
 # --- the summary -------------------------------------------------------------------------------
 
 
-def _summary(directory: Path, damage: list[str]) -> Entry:
+def _summary(directory: Path, damage: list[str]) -> Mapping[str, Any]:
     """As it is, or made again of the records where it is not whole."""
-    summary: Entry = {}
+    summary: Mapping[str, Any] = {}
     try:
         summary = load_summary(directory)
         if NOT_ENDED not in summary["errors"]:
@@ -120,7 +119,7 @@ def _summary(directory: Path, damage: list[str]) -> Entry:
     return again
 
 
-def _of_another_form(directory: Path) -> Entry | None:
+def _of_another_form(directory: Path) -> Mapping[str, Any] | None:
     """A summary of which something may be known all the same."""
     try:
         found = read_json(directory / SUMMARY)
@@ -129,15 +128,15 @@ def _of_another_form(directory: Path) -> Entry | None:
     return found if isinstance(found, dict) and "trials" in found else None
 
 
-def _again(directory: Path, summary: Entry, faults: list[str]) -> Entry:
+def _again(directory: Path, summary: Mapping[str, Any], faults: list[str]) -> SummaryDocument:
     """Of the records; what was wrong with the summary makes the run a partial one."""
     known = {"run": summary.get("run", _about(directory)), "errors": faults, "exit_status": 0}
     return remade(read_plan(directory), directory, known, ended=False)
 
 
-def _about(directory: Path) -> Entry:
+def _about(directory: Path) -> BegunRun:
     """What a summary says of its run, where only the records are left."""
-    unknown = {"host": "unknown", "system": "unknown", "cpus": 0, "cpu": None}
+    unknown = MachineEntry(host="unknown", system="unknown", cpus=0, cpu=None, memory_bytes=None)
     return {
         "id": directory.name,
         "started": "unknown",
@@ -147,7 +146,7 @@ def _about(directory: Path) -> Entry:
         "lab": None,
         "excluded_hosts": [],
         "versions": {},
-        "machine": unknown | {"memory_bytes": None},
+        "machine": unknown,
     }
 
 

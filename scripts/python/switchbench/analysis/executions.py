@@ -10,20 +10,25 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
 
 from ..base.model import Trial
+from ..records.document.forms import CurveSetting
+from ..records.document.steps import (
+    ConfidenceIntervalEntry,
+    Function,
+    FunctionPoint,
+    ImbFigures,
+    Steps,
+)
 from ..records.flows import PhaseFlows, Places
 from ..records.latency import merged
 from ..records.record_forms import Record
 from . import measures as m
 from .hpcc import hpcc_entries
-from .kernels import iterations_of, kernel_entries
+from .kernels import iterations_of, kernel_entries, rankings
 from .rank_times import MeasuredExecutions, RankTimes
 from .statistics import interval
 from .sweep import about
-
-Entry = dict[str, Any]
 
 CONFIDENCE = 0.95
 
@@ -69,16 +74,19 @@ class ExecutionTable:
         """What one repeat adds to the mean over repeats."""
         return self._of(trial, network).average_us
 
-    def summary(self) -> Entry:
+    def summary(self) -> Steps:
         """The summary's `steps`."""
         found = list(self._measured.values())
         suite = [one for one in found if "hpcc" in one.trial.parameters]
-        kernels = [one for one in found if iterations_of(one.trial)]
-        others = [one for one in found if one not in suite and one not in kernels]
+        some = [one for one in found if iterations_of(one.trial)]
+        others = [one for one in found if one not in suite and one not in some]
+        kernels = kernel_entries(some)
         return {
             "functions": list(_functions(others)),
             "hpcc": list(hpcc_entries(suite)),
-        } | kernel_entries(kernels)
+            "kernels": kernels,
+            "rankings": rankings(kernels),
+        }
 
     def _of(self, trial: Trial, network: str) -> MeasuredExecutions:
         part = next(part for part in trial.parts if part.network == network)
@@ -100,20 +108,21 @@ def port_rate_mbps(ports: Places[str], rates_bps: m.Floats) -> float | None:
 # --- functions -----------------------------------------------------------------------------------
 
 
-def _functions(found: Iterable[MeasuredExecutions]) -> Iterator[Entry]:
+def _functions(found: Iterable[MeasuredExecutions]) -> Iterator[Function]:
     """One entry for each function at one setting, its points by size."""
-    curves: dict[str, tuple[Entry, dict[int, list[MeasuredExecutions]]]] = {}
+    curves: dict[str, tuple[CurveSetting, dict[int, list[MeasuredExecutions]]]] = {}
     for one in found:
         what = about(one.trial, one.part)
         _, sizes = curves.setdefault(json.dumps(what, sort_keys=True), (what, {}))
         sizes.setdefault(one.trial.sizes[0], []).append(one)
     for what, sizes in curves.values():
-        yield what | {
-            "points": [_point(what["pattern"], size, some) for size, some in sorted(sizes.items())]
+        yield {
+            **what,
+            "points": [_point(what["pattern"], size, some) for size, some in sorted(sizes.items())],
         }
 
 
-def _point(pattern: str, size: int, repeats: Sequence[MeasuredExecutions]) -> Entry:
+def _point(pattern: str, size: int, repeats: Sequence[MeasuredExecutions]) -> FunctionPoint:
     """One size: all phases and repeats together."""
     ranks = [times for one in repeats for phase in one.phases.values() for times in phase.values()]
     batches = merged(times.times for times in ranks)
@@ -153,7 +162,7 @@ def parts_of(pattern: str) -> int:
     return 2 if pattern == "pingpong" else 1
 
 
-def _imb(pattern: str, size: int, one: MeasuredExecutions) -> Entry:
+def _imb(pattern: str, size: int, one: MeasuredExecutions) -> ImbFigures:
     """IMB's figures of one repeat; null where it was not measured whole."""
     times = _by_rank(one) if one.whole else []
     parts = parts_of(pattern)
@@ -182,7 +191,7 @@ def _imb_mbytes_s(pattern: str, size: int, time_us: float | None) -> float | Non
     return factor * size / (time_us / 1e6) / IMB_MEGA
 
 
-def _interval(values: Sequence[float | None], parts: int) -> Entry | None:
+def _interval(values: Sequence[float | None], parts: int) -> ConfidenceIntervalEntry | None:
     """Of the mean over repeats, as `_share`; None where there are too few, or one was not measured
     whole."""
     known = [value / parts for value in values if value is not None]

@@ -146,14 +146,15 @@ def by_flow(point: LoadPoint, kind: str, counts: Mapping[Any, int]) -> list[Find
     return found + ([finding(point, kind, rest)] if rest else [])
 
 
-def finding(point: LoadPoint, kind: str, count: int, **whose: Any) -> Finding:
-    """`whose`: pair, port, groups."""
-    lowest = point.lowest.get(whose.get("pair") or ("", "")) if kind == "loss" else None
-    of_point: dict[str, Any] = {
-        "key": point.key,
-        "where": point.where,
-        "started": point.started,
-        "lowest": lowest,
-        "transport": point.transport,
-    }
-    return Finding(kind, count, **of_point, **whose)
+def finding(
+    point: LoadPoint,
+    kind: str,
+    count: int,
+    pair: Pair | None = None,
+    port: str | None = None,
+    groups: Groups = (),
+) -> Finding:
+    """Of a phase."""
+    lowest = point.lowest.get(pair) if pair and kind == "loss" else None
+    where = (point.key, point.where, point.started, lowest, point.transport)
+    return Finding(kind, count, pair, port, groups, *where)

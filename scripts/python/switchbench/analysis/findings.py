@@ -234,12 +234,9 @@ def _unfinished(result: m.PhaseResult) -> list[Finding]:
         (int(sent[flow] - came[flow]), flows.pairs[flow])
         for flow in np.flatnonzero(flows.whole).tolist()
     ]
-    about: dict[str, Any] = {
-        "key": result.key, "where": result.label, "started": result.entry["started"],
-        "transport": result.entry["transport"],
-    }  # fmt: skip
+    how = (result.key, result.label, result.entry["started"], None, result.entry["transport"])
     return [
-        Finding("unfinished", count, pair, **about)
+        Finding("unfinished", count, pair, None, (), *how)
         for count, pair in sorted(missing, reverse=True)[:MOST_FLOWS]
         if count > 0
     ]

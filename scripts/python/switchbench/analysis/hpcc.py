@@ -10,14 +10,20 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import cast
 
 from ..base.model import Part, Trial
 from ..config.hpcc import BANDWIDTH, LATENCY, METHODS, SIZES
+from ..records.document.steps import (
+    Hpcc,
+    HpccMeasure,
+    HpccOutputs,
+    HpccPair,
+    HpccRing,
+    HpccSetting,
+)
 from .rank_times import MeasuredExecutions
-
-Entry = dict[str, Any]
 
 NATURAL = 0  # the first phase of a plan of rings
 _SENDS = 2  # of a rank in one repetition on a ring: HPCC's time is of one of them
@@ -25,7 +31,7 @@ _WAYS = 2  # of a ping-pong
 TOLD_APART = ("hpcc", "method", "pair", "among")  # parameters that differ within a suite
 
 
-def hpcc_entries(found: Iterable[MeasuredExecutions]) -> Iterator[Entry]:
+def hpcc_entries(found: Iterable[MeasuredExecutions]) -> Iterator[Hpcc]:
     """One entry for each run of the suite: a test in a network with so many ranks."""
     suites: dict[str, list[MeasuredExecutions]] = {}
     for one in found:
@@ -39,7 +45,7 @@ def suite_of(trial: Trial, part: Part) -> str:
     return json.dumps([trial.test, about_suite(trial, part)], sort_keys=True)
 
 
-def about_suite(trial: Trial, part: Part) -> Entry:
+def about_suite(trial: Trial, part: Part) -> HpccSetting:
     """What one run of the suite is of; of its ranks a pair are two."""
     return {
         "transport": trial.transport,
@@ -49,7 +55,7 @@ def about_suite(trial: Trial, part: Part) -> Entry:
     }
 
 
-def _entry(some: Sequence[MeasuredExecutions]) -> Entry:
+def _entry(some: Sequence[MeasuredExecutions]) -> Hpcc:
     first = some[0]
     rings = {measure: _rings(some, measure) for measure in SIZES}
     pairs = {measure: _pairs(some, measure) for measure in SIZES}
@@ -65,7 +71,7 @@ def _entry(some: Sequence[MeasuredExecutions]) -> Entry:
 # --- rings ---------------------------------------------------------------------------------------
 
 
-def _rings(some: Iterable[MeasuredExecutions], measure: str) -> list[Entry]:
+def _rings(some: Iterable[MeasuredExecutions], measure: HpccMeasure) -> list[HpccRing]:
     """Each ring's time of one send, and by method; null where it was not measured whole."""
     measured = [one for one in some if one.trial.parameters["hpcc"] == measure]
     plans = [one for one in measured if "method" in one.trial.parameters]
@@ -73,7 +79,7 @@ def _rings(some: Iterable[MeasuredExecutions], measure: str) -> list[Entry]:
     return [_ring(plans, measure, phase) for phase in range(phases)]
 
 
-def _ring(plans: Sequence[MeasuredExecutions], measure: str, phase: int) -> Entry:
+def _ring(plans: Sequence[MeasuredExecutions], measure: HpccMeasure, phase: int) -> HpccRing:
     times: dict[int, dict[str, dict[str, float]]] = {}  # by measurement, method and rank
     for one in plans:
         ranks = one.ranks(phase)
@@ -91,7 +97,8 @@ def _ring(plans: Sequence[MeasuredExecutions], measure: str, phase: int) -> Entr
         "ring": phase,
         "natural": phase == NATURAL,
         "time_us": _least(_slowest(methods.values()) for methods in whole),
-        **{f"{method}_us": alone[method] for method in METHODS},
+        "sendrecv_us": alone["sendrecv"],
+        "nonblocking_us": alone["nonblocking"],
         "better": better if whole else None,
         "measurements": len(whole),
     }
@@ -109,7 +116,7 @@ def _slowest(methods: Iterable[dict[str, float]]) -> float:
 # --- ping-pong -----------------------------------------------------------------------------------
 
 
-def _pairs(some: Iterable[MeasuredExecutions], measure: str) -> list[Entry]:
+def _pairs(some: Iterable[MeasuredExecutions], measure: HpccMeasure) -> list[HpccPair]:
     """Each pair's shortest time of one way, as its client has it."""
     return [
         {
@@ -132,10 +139,12 @@ def _client_us(one: MeasuredExecutions) -> float | None:
 # --- HPCC's names --------------------------------------------------------------------------------
 
 
-def _outputs(rings: dict[str, list[Entry]], pairs: dict[str, list[Entry]]) -> Entry:
+def _outputs(
+    rings: Mapping[HpccMeasure, list[HpccRing]], pairs: Mapping[HpccMeasure, list[HpccPair]]
+) -> HpccOutputs:
     latencies = [pair["time_us"] for pair in pairs[LATENCY]]
     rates = [_gbytes(pair["time_us"]) for pair in pairs[BANDWIDTH]]
-    outputs: Entry = {}
+    outputs: dict[str, float | None] = {}
     for word, choose in (("Min", min), ("Avg", _mean), ("Max", max)):
         outputs[f"{word}PingPongLatency_usec"] = _of_all(choose, latencies)
         outputs[f"{word}PingPongBandwidth_GBytes"] = _of_all(choose, rates)
@@ -148,7 +157,7 @@ def _outputs(rings: dict[str, list[Entry]], pairs: dict[str, list[Entry]]) -> En
         }
         outputs[f"{word}OrderedRingLatency_usec"] = times[LATENCY]
         outputs[f"{word}OrderedRingBandwidth_GBytes"] = _gbytes(times[BANDWIDTH])
-    return outputs
+    return cast("HpccOutputs", outputs)
 
 
 def _of_all(

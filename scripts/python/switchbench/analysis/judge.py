@@ -10,22 +10,21 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple, cast
 
 from ..base.errors import ConfigurationError
 from ..base.measures import COUNT
 from ..base.model import Trial
 from ..config.clauses import Clause, Spec, name_of, parse_clause, selected
+from ..records.document.clauses import ClauseEntry, FailureEntry, StatedClause, ValueLocationEntry
 from .formulas import FORMULAS, Formula, Reducer
 from .measures import PhaseResult, as_int, least, observed
 
-PASS = "PASS"
-FAIL = "FAIL"
-INCONCLUSIVE = "INCONCLUSIVE"
+PASS: Final = "PASS"
+FAIL: Final = "FAIL"
+INCONCLUSIVE: Final = "INCONCLUSIVE"
 
 FAILURES_NAMED = 20  # of one clause, the worst first
-
-SPEC_KEYS = ("id", "clause", "source", "where", "measure", "over", "require")
 
 TrialKey = tuple[int, int]  # trial, repeat
 
@@ -41,6 +40,10 @@ class ValueLocation(NamedTuple):
     src: str | None = None
     dst: str | None = None
     port: str | None = None
+
+    def entry(self) -> ValueLocationEntry:
+        """As the summary has it."""
+        return cast("ValueLocationEntry", self._asdict())
 
     def words(self, over: str) -> str:
         """What people are shown: what the value is of, and where it was seen if in one place."""
@@ -123,7 +126,7 @@ class _Seen:
                 else:
                     self.gathered[group] = _Together(*sample, sample.value is None)
 
-    def verdict(self, unsure: Mapping[TrialKey, str], not_needed: set[TrialKey]) -> dict[str, Any]:
+    def verdict(self, unsure: Mapping[TrialKey, str], not_needed: set[TrialKey]) -> ClauseEntry:
         """The clause's entry in the summary."""
         wanted = self.wanted - not_needed
         for group in self.gathered.values():
@@ -135,7 +138,8 @@ class _Seen:
         doubts = self._doubts(wanted, unsure)
         clause, worst = self.clause, self.worst
         margin = None if worst is None or worst.value is None else clause.margin(worst.value)
-        return {name: clause.spec.get(name) for name in SPEC_KEYS} | {
+        return {
+            **stated(clause.spec),
             "limit": clause.limit,
             "unit": clause.measure.unit,
             "verdict": INCONCLUSIVE if doubts else FAIL if self.failed else PASS,
@@ -148,12 +152,12 @@ class _Seen:
             "margin": margin,
             "margin_percent": percent_of(margin, clause.limit),
             "of": None if worst is None else worst.at.words(clause.over),
-            "at": None if worst is None else worst.at._asdict(),
+            "at": None if worst is None else worst.at.entry(),
             "failures": self._named(),
             "reason": "; ".join(doubts) or None,
         }
 
-    def _named(self) -> list[dict[str, Any]]:
+    def _named(self) -> list[FailureEntry]:
         """The worst values that are not as required."""
         ordered = sorted(self.failures, key=lambda item: (item[0], -item[1]), reverse=True)
         return [
@@ -161,9 +165,10 @@ class _Seen:
                 "value": sample.value,
                 "margin": -badness,
                 "of": sample.at.words(self.clause.over),
-                "at": sample.at._asdict(),
+                "at": sample.at.entry(),
             }
             for badness, _, sample in ordered
+            if sample.value is not None
         ]
 
     def _samples(self, result: PhaseResult) -> Iterator[JudgedValue]:
@@ -263,13 +268,18 @@ class Judge:
 
     def verdicts(
         self, unsure: Mapping[TrialKey, str], not_needed: set[TrialKey]
-    ) -> list[dict[str, Any]]:
+    ) -> list[ClauseEntry]:
         """What the summary's `expectations` says, after the last phase.
 
         `unsure`: trials whose mean over the repeats is not sure enough, and why. `not_needed`:
         repeats that were not run because it was.
         """
         return [seen.verdict(unsure, not_needed) for seen in self._clauses]
+
+
+def stated(spec: Spec) -> StatedClause:
+    """What the summary repeats of a clause."""
+    return cast("StatedClause", {key: spec.get(key) for key in StatedClause.__annotations__})
 
 
 def percent_of(margin: float | None, limit: float) -> float | None:

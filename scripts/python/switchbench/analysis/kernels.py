@@ -7,20 +7,17 @@ whole benchmark takes as many of them as it has iterations (doc/reference/patter
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
-from typing import Any
+from operator import itemgetter
 
 from ..base.model import Trial
+from ..records.document.steps import KernelEntry, RankedPath, Ranking
 from . import measures as m
 from .rank_times import MeasuredExecutions
 from .statistics import interval
-from .sweep import about
-
-Entry = dict[str, Any]
+from .sweep import about, matrix_of, path_of
 
 CONFIDENCE = 0.95
-_PROBLEM = ("pattern", "parameters", "ranks")
 US = 1e6  # in a second
 
 
@@ -29,16 +26,15 @@ def iterations_of(trial: Trial) -> int | None:
     return trial.steps.iterations if trial.steps else None
 
 
-def kernel_entries(found: Iterable[MeasuredExecutions]) -> Entry:
-    """The summary's `kernels`, and the `rankings` of what ran the same one."""
+def kernel_entries(found: Iterable[MeasuredExecutions]) -> list[KernelEntry]:
+    """The summary's `kernels`."""
     points: dict[int, dict[str, list[MeasuredExecutions]]] = {}
     for one in found:
         points.setdefault(one.trial.point, {}).setdefault(one.part.network, []).append(one)
-    entries = [_entry(repeats) for networks in points.values() for repeats in networks.values()]
-    return {"kernels": entries, "rankings": _rankings(entries)}
+    return [_entry(repeats) for networks in points.values() for repeats in networks.values()]
 
 
-def _entry(repeats: Sequence[MeasuredExecutions]) -> Entry:
+def _entry(repeats: Sequence[MeasuredExecutions]) -> KernelEntry:
     first = repeats[0]
     iterations = iterations_of(first.trial) or 0
     times = [one.slowest_us for one in repeats]
@@ -68,30 +64,33 @@ def _whole_s(time_us: float | None, iterations: int) -> float | None:
     return None if time_us is None else iterations * time_us / US
 
 
-def _rankings(entries: Iterable[Entry]) -> list[Entry]:
+def rankings(entries: Iterable[KernelEntry]) -> list[Ranking]:
     """Of each problem that several paths (a transport in a network) ran: the fastest first."""
-    problems: dict[str, list[Entry]] = {}
+    problems: dict[str, list[tuple[float, KernelEntry]]] = {}
     for entry in entries:
         if entry["total_s"] is not None:
-            key = json.dumps([entry[name] for name in _PROBLEM], sort_keys=True)
-            problems.setdefault(key, []).append(entry)
-    return [_ranking(some) for some in problems.values() if len({*map(_path, some)}) > 1]
+            problems.setdefault(matrix_of(entry), []).append((entry["total_s"], entry))
+    return [
+        _ranking(some)
+        for some in problems.values()
+        if len({path_of(entry) for _, entry in some}) > 1
+    ]
 
 
-def _ranking(some: Sequence[Entry]) -> Entry:
-    ordered = sorted(some, key=lambda entry: float(entry["total_s"]))
-    least = ordered[0]["total_s"]
-    return {name: ordered[0][name] for name in _PROBLEM} | {
-        "paths": [
-            {
-                "path": _path(entry),
-                "total_s": entry["total_s"],
-                "ratio_to_fastest": entry["total_s"] / least if least else None,
-            }
-            for entry in ordered
-        ]
+def _ranking(some: Iterable[tuple[float, KernelEntry]]) -> Ranking:
+    ordered = sorted(some, key=itemgetter(0))
+    least, fastest = ordered[0]
+    paths: list[RankedPath] = [
+        {
+            "path": path_of(entry),
+            "total_s": total_s,
+            "ratio_to_fastest": total_s / least if least else None,
+        }
+        for total_s, entry in ordered
+    ]
+    return {
+        "pattern": fastest["pattern"],
+        "parameters": fastest["parameters"],
+        "ranks": fastest["ranks"],
+        "paths": paths,
     }
-
-
-def _path(entry: Entry) -> str:
-    return f"{entry['transport']} in {entry['network']}"

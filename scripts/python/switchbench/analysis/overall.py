@@ -4,9 +4,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
+from ..base.model import Run
+from ..config.clauses import clauses_sha256
+from ..records.document.clauses import ClauseEntry, VerdictEntry
+from ..records.document.forms import Outcome
+from ..records.document.run import BegunRun
+from ..records.document.summary import ExitStatus
 from .judge import FAIL, INCONCLUSIVE, PASS
 
 SCOPE = (
@@ -16,10 +22,11 @@ SCOPE = (
 
 
 def overall(
-    expectations: Sequence[Mapping[str, Any]], status: str, about: Mapping[str, Any]
-) -> dict[str, Any]:
+    run: Run, about: BegunRun, expectations: Iterable[ClauseEntry], status: str
+) -> VerdictEntry:
     """The verdict and its sentence. In a run that is partial FAIL stays FAIL; PASS becomes
     INCONCLUSIVE."""
+    verdict: Outcome
     counts = Counter(clause["verdict"] for clause in expectations)
     if counts[FAIL]:
         verdict = FAIL
@@ -29,15 +36,23 @@ def overall(
         verdict = PASS
     return {
         "verdict": verdict,
-        "sentence": f"{_tested(about)} {_outcome(verdict, counts)}",
+        "sentence": f"{_tested(run.about)} {_outcome(verdict, counts)}",
         "scope": SCOPE,
         "passed": counts[PASS],
         "failed": counts[FAIL],
         "inconclusive": counts[INCONCLUSIVE],
+        "warnings": [*run.reservations, *left_out(about)],
+        "clauses_sha256": clauses_sha256(run.expectations),
     }
 
 
-def _outcome(verdict: str, counts: Mapping[str, int]) -> str:
+def left_out(about: BegunRun) -> list[str]:
+    """A sentence for each host that the run went on without."""
+    hosts = about.get("excluded_hosts", [])
+    return [f"{host['host']} was left out: {host['reason']}" for host in hosts]
+
+
+def _outcome(verdict: Outcome, counts: Mapping[Outcome, int]) -> str:
     """What is said of the system under test."""
     every, failed, undecided = sum(counts.values()), counts[FAIL], counts[INCONCLUSIVE]
     if verdict == PASS:
@@ -66,7 +81,7 @@ def _tested(about: Mapping[str, Any]) -> str:
     return " with ".join(name.removesuffix(" ()") for name in names)
 
 
-def exit_status(status: str, expectations: Iterable[Mapping[str, Any]]) -> int:
+def exit_status(status: str, expectations: Iterable[ClauseEntry]) -> ExitStatus:
     """DESIGN's precedence: (2,) 3, 1, 4, 0."""
     if status != "complete":
         return 3

@@ -13,6 +13,7 @@ from ..base.errors import ConfigurationError
 from ..base.model import Run
 from ..records.again import put_in_place
 from ..records.directory import PLAN, RECORDS
+from ..records.document.summary import SummaryDocument
 from ..records.reader import RecordReader, damaged
 from ..records.record_forms import DamagedRecord
 from ..records.switch_counters import compare_counters
@@ -44,7 +45,7 @@ def _no_collector() -> Iterator[None]:
 @_no_collector()
 def remade(
     run: Run, directory: Path, summary: Mapping[str, Any], ended: bool = True
-) -> dict[str, Any]:
+) -> SummaryDocument:
     """What the records amount to. `summary`: the one that is there, for what no record says.
     `ended`: the run is known not to be under way."""
     faults = [KILLED if ended and fault == NOT_ENDED else fault for fault in summary["errors"]]

@@ -18,11 +18,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..base.model import Trial
+from ..base.model import Part, Trial
 from ..records.directory import SAMPLE_LINES, SAMPLES
+from ..records.document.messages import Computing, PieceTimes, ScatterFit
 from ..records.reader import taking
 from ..records.record_forms import DamagedRecord, Record, parse
 from .statistics import interval
+from .sweep import about
 
 LINES = SAMPLE_LINES
 
@@ -35,7 +37,6 @@ _SMALL_MOST = (1 << 16) - 1  # of 16 bits
 _COLUMNS = ("trial", "repeat", "phase", "network", "src", "dst", "size", "begun_us", "time_ns")
 
 Floats = NDArray[np.float64]
-Entry = dict[str, Any]
 
 
 # --- storing -----------------------------------------------------------------------------------
@@ -198,7 +199,7 @@ def _weighted_line(size: Floats, time_us: Floats, weight: Floats) -> tuple[float
 # --- what it amounts to ------------------------------------------------------------------------
 
 
-def summarize(directory: Path, trials: Sequence[Trial]) -> list[Entry]:
+def summarize(directory: Path, trials: Sequence[Trial]) -> list[ScatterFit]:
     """One entry for each scatter in each network."""
     if not (directory / SAMPLES).exists():
         return []
@@ -218,24 +219,11 @@ def summarize(directory: Path, trials: Sequence[Trial]) -> list[Entry]:
             )
             rows = table.filter(chosen)
             if rows.num_rows:
-                names = [port.name for port in part.ranks]
-                found.append(_about(trial, part.network, names) | _figures(rows, names))
+                found.append(_entry(trial, part, rows))
     return found
 
 
-def _about(trial: Trial, network: str, names: Sequence[str]) -> Entry:
-    return {
-        "trial": trial.id,
-        "repeat": trial.repeat,
-        "transport": trial.transport,
-        "network": network,
-        "ranks": len(names),
-        "pattern": trial.pattern["name"],
-        "parameters": dict(trial.parameters),
-    }
-
-
-def _figures(rows: Any, names: Sequence[str]) -> Entry:
+def _entry(trial: Trial, part: Part, rows: Any) -> ScatterFit:
     size = rows["size"].to_numpy().astype(np.float64)
     time_us = rows["time_ns"].to_numpy() / 2000.0
     line = fit(size, time_us)
@@ -245,6 +233,9 @@ def _figures(rows: Any, names: Sequence[str]) -> Entry:
     shares = np.quantile(line.residuals, (0.01, 0.5, 0.99))
     columns = {name: rows[name].to_numpy() for name in ("src", "dst", "begun_us")}
     return {
+        **about(trial, part),
+        "trial": trial.id,
+        "repeat": trial.repeat,
         "messages": len(size),
         "min_size": int(size.min()),
         "max_size": int(size.max()),
@@ -258,8 +249,8 @@ def _figures(rows: Any, names: Sequence[str]) -> Entry:
         "worst": [
             {
                 "size": int(size[i]),
-                "src": names[columns["src"][i]],
-                "dst": names[columns["dst"][i]],
+                "src": part.ranks[columns["src"][i]].name,
+                "dst": part.ranks[columns["dst"][i]].name,
                 "time_us": float(time_us[i]),
                 "ratio_to_fit": 1 + float(line.residuals[i]),
                 "started_s": float(columns["begun_us"][i]) / 1e6,
@@ -285,18 +276,16 @@ class ComputeTable:
         """Drops the records of a trial (id, repeat)."""
         self._records.pop(trial, None)
 
-    def summary(self, trials: Sequence[Trial]) -> list[Entry]:
+    def summary(self, trials: Sequence[Trial]) -> list[Computing]:
         """One entry for each trial that computed."""
         return [
-            {"trial": trial.id, "repeat": trial.repeat, "transport": trial.transport}
-            | {"parameters": dict(trial.parameters)}
-            | _slowdown(self._records[trial.id, trial.repeat])
+            _slowdown(trial, self._records[trial.id, trial.repeat])
             for trial in trials
             if (trial.id, trial.repeat) in self._records
         ]
 
 
-def _slowdown(records: Sequence[Record]) -> Entry:
+def _slowdown(trial: Trial, records: Sequence[Record]) -> Computing:
     """Rates are while computing: operations by the time that pieces took."""
     alone, beside = (_rate(records, part) for part in ("compute_only", "concurrent"))
     nodes = {
@@ -307,6 +296,10 @@ def _slowdown(records: Sequence[Record]) -> Entry:
     worst = max(known, key=lambda node: known[node], default=None)
     spread = interval(list(known.values()), _CONFIDENCE)
     return {
+        "trial": trial.id,
+        "repeat": trial.repeat,
+        "transport": trial.transport,
+        "parameters": dict(trial.parameters),
         "nodes": len(nodes),
         "share": records[0]["share"],
         "compute_only_mflops": alone,
@@ -316,13 +309,18 @@ def _slowdown(records: Sequence[Record]) -> Entry:
         "slowest_node": worst,
         "max_slowdown_percent": None if worst is None else known[worst],
         "piece_us": {
-            part: {
-                name: max(record[part][f"piece_{name}_ns"] for record in records) / 1000
-                for name in ("p50", "p99", "max")
-            }
-            for part in ("compute_only", "concurrent")
+            "compute_only": _pieces(records, "compute_only"),
+            "concurrent": _pieces(records, "concurrent"),
         },
     }
+
+
+def _pieces(records: Sequence[Record], part: str) -> PieceTimes:
+    p50, p99, most = (
+        max(record[part][f"piece_{name}_ns"] for record in records) / 1000
+        for name in ("p50", "p99", "max")
+    )
+    return {"p50": p50, "p99": p99, "max": most}
 
 
 def _rate(records: Sequence[Record], part: str) -> float | None:

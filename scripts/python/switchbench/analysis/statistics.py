@@ -8,16 +8,17 @@ Formulas stand in doc/reference/measures.md, "Repeats".
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import pairwise
-from typing import Any
+from typing import Final
 
 from ..base.model import SCHEDULE, Repeats, Trial
+from ..records.document.comparisons import StatisticEntry
 
-MEASURE = "throughput"  # what decides: the plan's mean of flows
-STEP_MEASURE = "repetition_us"  # ... and of what goes by steps: the mean time over ranks
+MEASURE: Final = "throughput"  # what decides: the plan's mean of flows
+STEP_MEASURE: Final = "repetition_us"  # ... and of what goes by steps: the mean time over ranks
 NORMAL_ONE_SIDED = 1.645  # 95 % of the normal distribution
 LEAST_FOR_CORRELATION = 5  # repeats; with fewer the coefficient says nothing
 MOST_CORRELATION = 0.99  # what a wider interval is computed with at most
@@ -177,7 +178,7 @@ class RepeatTable:
         doubts = [self._doubt(trial.repeats, point.of(network)) for network in networks]
         return next((doubt for doubt in doubts if doubt), None)
 
-    def summary(self) -> list[dict[str, Any]]:
+    def summary(self) -> list[StatisticEntry]:
         """The summary's `statistics`: one entry for each setting and network that was repeated."""
         return [
             self._entry(point, part.network)
@@ -205,7 +206,7 @@ class RepeatTable:
             + (", and the repeats depend on each other" if found.dependent else "")
         )
 
-    def _entry(self, point: _Point, network: str) -> dict[str, Any]:
+    def _entry(self, point: _Point, network: str) -> StatisticEntry:
         repeats = point.first.repeats
         values = point.of(network)
         asked = repeats.width is not None
@@ -225,28 +226,16 @@ class RepeatTable:
             "max_repeats": repeats.most,
             "target_ci_width_percent": 100 * repeats.width if repeats.width is not None else None,
             "confidence_percent": 100 * repeats.confidence,
-            **_figures(found),
+            "mean": None if found is None else found.mean,
+            "standard_deviation": None if found is None else found.deviation,
+            "ci_half_width": None if found is None else found.half_width,
+            "ci_low": None if found is None else found.low,
+            "ci_high": None if found is None else found.high,
+            "ci_width_percent": 100 * found.width
+            if found is not None and math.isfinite(found.width)
+            else None,
+            "autocorrelation": None if found is None else found.correlation,
+            "dependent": None if found is None else found.dependent,
             "verdict": None if not asked else "inconclusive" if doubt else "conclusive",
             "reason": doubt,
         }
-
-
-_UNKNOWN: Mapping[str, Any] = dict.fromkeys(
-    ("mean", "standard_deviation", "ci_half_width", "ci_low", "ci_high", "ci_width_percent",
-     "autocorrelation", "dependent")
-)  # fmt: skip
-
-
-def _figures(found: ConfidenceInterval | None) -> dict[str, Any]:
-    if found is None:
-        return dict(_UNKNOWN)
-    return {
-        "mean": found.mean,
-        "standard_deviation": found.deviation,
-        "ci_half_width": found.half_width,
-        "ci_low": found.low,
-        "ci_high": found.high,
-        "ci_width_percent": 100 * found.width if math.isfinite(found.width) else None,
-        "autocorrelation": found.correlation,
-        "dependent": found.dependent,
-    }

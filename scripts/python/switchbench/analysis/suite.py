@@ -21,6 +21,7 @@ from ..plan.suite import (
     setting_of,
     subtest_of,
 )
+from ..records.document.searches import SearchEntry, SubtestEntry, SuiteEntry, SuiteSetting
 from ..search.drive import Search
 from ..search.loads import GoalResult
 from ..search.outcomes import NoLossAtMax, Reached
@@ -154,23 +155,20 @@ def _point(planned: Trial) -> tuple[Any, ...]:
     return planned.sizes, tuple(part.network for part in planned.parts), planned.transport
 
 
-def suite_summary(run: Run, course: SuiteCourse) -> dict[str, Any]:
-    """What the summary says of a suite."""
+def suite_summary(run: Run, course: SuiteCourse) -> SuiteEntry:
+    """The summary's `suite`."""
     return {
-        "searches": search_entries(course),
-        "suite": {
-            "name": run.suite,
-            "parameters": dict(run.suite_parameters),
-            "subtests": suite_entries(course),
-        },
+        "name": run.suite or "",
+        "parameters": dict(run.suite_parameters),
+        "subtests": suite_entries(course),
     }
 
 
-def search_entries(course: SuiteCourse) -> list[dict[str, Any]]:
+def search_entries(course: SuiteCourse) -> list[SearchEntry]:
     """The summary's `searches`: one entry per search of loads and goal."""
     return [
-        _facts_of(measured)
-        | {
+        {
+            **_facts_of(measured),
             "search": measured.planned.id,
             "goal": goal,
             "load_unit": range_of(measured.planned).unit,
@@ -195,16 +193,16 @@ def _goal_results(measured: Measurement) -> list[tuple[str, GoalResult]]:
     return list(zip(goals, measured.result, strict=True))
 
 
-def suite_entries(course: SuiteCourse) -> list[dict[str, Any]]:
+def suite_entries(course: SuiteCourse) -> list[SubtestEntry]:
     """One entry per subtest, variant and size, with its rows."""
-    found = []
+    found: list[SubtestEntry] = []
     for measured in course.every:
         if not measured.subtest.values:
             continue
         sentence, whole = measured.outcome()
         found.append(
-            _facts_of(measured)
-            | {
+            {
+                **_facts_of(measured),
                 "subtest": measured.subtest.name,
                 "variant": measured.planned.parameters.get(VARIANT),
                 "rows": measured.rows(),
@@ -216,7 +214,7 @@ def suite_entries(course: SuiteCourse) -> list[dict[str, Any]]:
     return found
 
 
-def _facts_of(measured: Measurement) -> dict[str, Any]:
+def _facts_of(measured: Measurement) -> SuiteSetting:
     planned = measured.planned
     return {
         "pattern": planned.parameters.get(VARIANT) or planned.pattern["name"],

@@ -12,16 +12,17 @@ from typing import Any
 
 from ..config.clauses import Clause, Spec, matches, parse_clause
 from ..plan.suite import suite_words
-from .judge import FAIL, FAILURES_NAMED, INCONCLUSIVE, PASS, SPEC_KEYS, percent_of
+from ..records.document.clauses import ClauseEntry
+from .judge import FAIL, FAILURES_NAMED, INCONCLUSIVE, PASS, percent_of, stated
 from .suite import Measurement, SuiteCourse
 
 
-def suite_verdicts(expectations: Iterable[Spec], course: SuiteCourse) -> list[dict[str, Any]]:
+def suite_verdicts(expectations: Iterable[Spec], course: SuiteCourse) -> list[ClauseEntry]:
     """The summary's `expectations`, in the order of the clauses."""
     return [_verdict(parse_clause(spec), course) for spec in expectations]
 
 
-def _verdict(clause: Clause, course: SuiteCourse) -> dict[str, Any]:
+def _verdict(clause: Clause, course: SuiteCourse) -> ClauseEntry:
     key = clause.measure.key.partition(".")[2]
     about = [
         one
@@ -38,7 +39,8 @@ def _verdict(clause: Clause, course: SuiteCourse) -> dict[str, Any]:
         doubts.append(f"{len(values) - len(known)} of {len(values)} values could not be observed")
     worst, words = ordered[0] if ordered else (None, None)
     margin = None if worst is None else clause.margin(worst)
-    return {name: clause.spec.get(name) for name in SPEC_KEYS} | {
+    return {
+        **stated(clause.spec),
         "limit": clause.limit,
         "unit": clause.measure.unit,
         "verdict": FAIL if bad else INCONCLUSIVE if doubts else PASS,

@@ -3,12 +3,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ..base.model import Run, Trial
+from ..records.document.clauses import ClauseEntry
+from ..records.document.searches import SearchEntry, SuiteEntry
 from ..search.suites.declaration import TrialFacts
 from .measures import PhaseResult
-from .suite import replayed, suite_summary
+from .suite import replayed, search_entries, suite_summary
 from .suite_facts import trial_facts
 from .suite_judge import suite_verdicts
 
@@ -34,12 +34,13 @@ class SuiteTable:
         """What is known of a trial that has ended."""
         return self._facts.get(trial.id, TrialFacts())
 
-    def verdicts(self, run: Run) -> list[dict[str, Any]]:
+    def verdicts(self, run: Run) -> list[ClauseEntry]:
         """Of the clauses of a suite's run; none where there is no suite."""
         if run.suite is None or not run.expectations:
             return []
         return suite_verdicts(run.expectations, replayed(run, self._facts))
 
-    def summary(self, run: Run) -> dict[str, Any]:
-        """The keys that a suite adds to the summary."""
-        return {} if run.suite is None else suite_summary(run, replayed(run, self._facts))
+    def summary(self, run: Run) -> tuple[list[SearchEntry], SuiteEntry]:
+        """The summary's `searches` and `suite`, of a suite's run."""
+        course = replayed(run, self._facts)
+        return search_entries(course), suite_summary(run, course)

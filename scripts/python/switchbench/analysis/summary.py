@@ -6,18 +6,20 @@ Its form is records/document, its formulas are in doc/reference/measures.md.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from operator import itemgetter
-from typing import Any
+from typing import Final, cast
 
 import numpy as np
 
 from ..base.format import of
 from ..base.model import PINGPONG, SCHEDULE, Run, Trial
-from ..config.clauses import clauses_sha256
 from ..records.directory import SCHEMA
 from ..records.document.findings import FindingEntry
+from ..records.document.messages import ScatterFit
+from ..records.document.run import AboutEntry, BegunRun, RunEntry
+from ..records.document.summary import Status, SummaryDocument, SwitchCountersEntry
 from ..records.document.trials import PhaseEntry, PlanEntry
 from ..records.expected import Expected
 from ..records.flows import PhaseRecords
@@ -33,14 +35,14 @@ from .findings import FindingTable
 from .judge import Judge
 from .open_trials import OpenTrial
 from .other_traffic import OtherTraffic
-from .overall import exit_status, overall
+from .overall import exit_status, left_out, overall
 from .phase_results import PhaseResults, contradiction, surplus
 from .ports import PortTable
 from .statistics import RepeatTable
 from .suite_table import SuiteTable
 from .transports import compare
 
-REFUSED_RUN = 2  # the exit status
+REFUSED_RUN: Final = 2  # the exit status
 _ORDER = itemgetter("trial", "repeat", "phase")
 NOT_ENDED = (
     "this run has not ended, or its command was killed: `switchbench table DIR --again` makes "
@@ -60,7 +62,7 @@ class Summary:
         """Refuses, as Judge does, a clause that no trial of the run can answer. `brief`: only
         `needed` and `findings` are asked of it, and it does not grow with trials that end."""
         self._brief = brief
-        self.switch: dict[str, Any] | None = None  # its counters, compared
+        self.switch: SwitchCountersEntry | None = None  # its counters, compared
         self._run = run
         self._expected = Expected(run)
         self._trials = {(trial.id, trial.repeat): trial for trial in run.trials}
@@ -69,7 +71,7 @@ class Summary:
         self._sweep = sweep.SweepTable(self._trials)
         self._computing = scatter.ComputeTable()
         self._executions = ExecutionTable(self._trials)
-        self._scatter: list[dict[str, Any]] = []
+        self._scatter: list[ScatterFit] = []
         self._ports = PortTable(run.site)
         self._results = PhaseResults(run)
         self._findings = FindingTable(run.site.groups)
@@ -148,13 +150,13 @@ class Summary:
         """What went wrong in the trials that have ended so far."""
         return self._findings.summary()
 
-    def take_scatter(self, entries: list[dict[str, Any]]) -> None:
+    def take_scatter(self, entries: list[ScatterFit]) -> None:
         """What single times amount to; they do not come as records."""
         self._scatter = entries
 
     def finish(
-        self, about: Mapping[str, Any], faults: Iterable[str], refused: bool = False
-    ) -> dict[str, Any]:
+        self, about: BegunRun, faults: Iterable[str], refused: bool = False
+    ) -> SummaryDocument:
         """The summary. `about` is its `run`; each fault is a sentence that made it partial.
 
         `refused`: a node found the configuration impossible.
@@ -165,10 +167,11 @@ class Summary:
         missing = self._missing()
         expectations = self._judge.verdicts(self._doubts(), self._not_needed())
         expectations += self.suite.verdicts(self._run)
-        gaps = "partial" if reasons or missing else "complete"
-        status = gaps if self._entries else "failed"
-        steps = self._executions.summary()
-        result = {
+        status: Status = "partial" if reasons or missing else "complete"
+        if not self._entries:
+            status = "failed"
+        steps, curves = self._executions.summary(), list(self._sweep.curves())
+        result: SummaryDocument = {
             "schema": SCHEMA,
             "status": status,
             "exit_status": REFUSED_RUN if refused else exit_status(status, expectations),
@@ -179,50 +182,48 @@ class Summary:
             "statistics": self._repeats.summary(),
             "switch_counters": self.switch,
             "comparisons": compare(self._trials, self._plans, self._run.not_alternated),
-            "messages": self._sweep.summary()
-            | {"scatter": [one | {"lost": self._sweep.lost(one)} for one in self._scatter]}
-            | {"concurrent_computation": self._computing.summary(self._run.trials)},
+            "messages": {
+                "curves": curves,
+                "crossovers": list(sweep.crossovers(curves)),
+                "scatter": [{**one, "lost": self._sweep.lost(one)} for one in self._scatter],
+                "concurrent_computation": self._computing.summary(self._run.trials),
+            },
             "steps": steps,
             "ports": self._ports.summary(),
             "clocks": self._results.clocks.summary(),
             "loopback_baselines": [
-                {"node": node, "transport": transport, "kind": kind} | figures(kind, times)
+                {"node": node, "transport": transport, "kind": kind, **figures(kind, times)}
                 for (node, transport, kind), times in self._floors.items()
             ],
             "expectations": expectations,
-            "verdict": self._verdict(expectations, status, about),
+            "verdict": overall(self._run, about, expectations, status) if expectations else None,
             "findings": self._findings.summary(),
             "warnings": [
                 *self._alarms,
                 *self._other_traffic.sentences(),
                 *above_line(steps, self._run.site),
             ],
-            "not_measured": missing + self._notes + list(_left_out(about)),
+            "not_measured": missing + self._notes + left_out(about),
         }
-        result |= self.suite.summary(self._run)
-        whole: dict[str, Any] = rounded(result)
+        if self._run.suite is not None:
+            result["searches"], result["suite"] = self.suite.summary(self._run)
+        whole: SummaryDocument = rounded(result)
         return whole
 
-    def _verdict(
-        self, expectations: list[dict[str, Any]], status: str, about: Mapping[str, Any]
-    ) -> dict[str, Any] | None:
-        if not expectations:
-            return None
-        words = overall(expectations, status, self._run.about)
-        return words | {
-            "warnings": [*self._run.reservations, *_left_out(about)],
-            "clauses_sha256": clauses_sha256(self._run.expectations),
-        }
-
-    def _about(self, about: Mapping[str, Any]) -> dict[str, Any]:
+    def _about(self, about: BegunRun) -> RunEntry:
         nodes = self._results.nodes()
-        versions = dict(about["versions"]) | {"engine": nodes[0]["version"] if nodes else None}
-        return (
-            dict(about)
-            | {"versions": versions, "seed": self._run.seed, "nodes": nodes}
-            | ({"about": self._run.about} if self._run.about else {})
-            | ({"remeasured_phases": self._run.remeasured} if self._run.remeasured else {})
-        )
+        engine = nodes[0]["version"] if nodes else None
+        found: RunEntry = {
+            **about,
+            "versions": about["versions"] | {"engine": engine},
+            "seed": self._run.seed,
+            "nodes": nodes,
+        }
+        if self._run.about:
+            found["about"] = cast("AboutEntry", self._run.about)
+        if self._run.remeasured:
+            found["remeasured_phases"] = self._run.remeasured
+        return found
 
     # --- records ---------------------------------------------------------------------------
 
@@ -393,8 +394,3 @@ class Summary:
             have = "has" if lost == 1 else "have"
             sentences.append(f"{of(lost, 'flow')} {have} the record of one side only")
         return sentences
-
-
-def _left_out(about: Mapping[str, Any]) -> Iterator[str]:
-    for host in about.get("excluded_hosts", []):
-        yield f"{host['host']} was left out: {host['reason']}"

@@ -10,15 +10,23 @@ import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
-from typing import Any
 
 from ..base.model import PINGPONG, Part, Trial
+from ..records.document.forms import CurveSetting
+from ..records.document.messages import (
+    Crossing,
+    CrossingRange,
+    Curve,
+    CurvePoint,
+    Peak,
+    ScatterFit,
+)
 from ..records.latency import Histogram, merged
 from ..records.record_forms import Record
 
-ALIKE = 0.05  # paths whose times differ by less are alike
+Flows = dict[tuple[str, str], Histogram]  # by source and destination
 
-Entry = dict[str, Any]
+ALIKE = 0.05  # paths whose times differ by less are alike
 
 
 def is_sweep(trial: Trial) -> bool:
@@ -32,7 +40,7 @@ class SweepTable:
     def __init__(self, trials: Mapping[tuple[int, int], Trial]) -> None:
         """`trials` by id and repeat."""
         self._trials = trials
-        self._flows: dict[tuple[int, int, str], dict[tuple[str, str], Histogram]] = {}
+        self._flows: dict[tuple[int, int, str], Flows] = {}
 
     def feed(self, record: Record) -> None:
         """Takes one `histogram` record; other kinds are not its own."""
@@ -46,18 +54,14 @@ class SweepTable:
         """Drops the times of a trial (id, repeat)."""
         self._flows = {key: flows for key, flows in self._flows.items() if key[:2] != trial}
 
-    def summary(self) -> Entry:
-        """The curves, and where those of two paths cross."""
-        curves = list(self._curves())
-        return {"curves": curves, "crossovers": list(crossovers(curves))}
-
-    def lost(self, entry: Entry) -> int | None:
+    def lost(self, entry: ScatterFit) -> int | None:
         """Messages of one trial's entry that did not come back; None: that is not known."""
         key = (entry["trial"], entry["repeat"], entry["network"])
         return merged(self._flows.get(key, {}).values()).lost
 
-    def _curves(self) -> Iterator[Entry]:
-        found: dict[str, tuple[Entry, dict[int, list[dict[tuple[str, str], Histogram]]]]] = {}
+    def curves(self) -> Iterator[Curve]:
+        """One of each setting, its points by size."""
+        found: dict[str, tuple[CurveSetting, dict[int, list[Flows]]]] = {}
         for (trial_id, repeat, network), flows in sorted(self._flows.items()):
             trial = self._trials[trial_id, repeat]
             if not is_sweep(trial):
@@ -68,10 +72,10 @@ class SweepTable:
             sizes.setdefault(trial.sizes[0], []).append(flows)
         for said, sizes in found.values():
             points = [_point(size, repeats) for size, repeats in sorted(sizes.items())]
-            yield said | {"points": points} | peak(points)
+            yield {**said, "points": points, **peak(points)}
 
 
-def about(trial: Trial, part: Part) -> Entry:
+def about(trial: Trial, part: Part) -> CurveSetting:
     """What tells a curve from others."""
     return {
         "transport": trial.transport,
@@ -82,9 +86,9 @@ def about(trial: Trial, part: Part) -> Entry:
     }
 
 
-def _point(size: int, repeats: Sequence[dict[tuple[str, str], Histogram]]) -> Entry:
+def _point(size: int, repeats: Sequence[Flows]) -> CurvePoint:
     """One size: all flows and repeats together, and the slowest flow."""
-    flows: dict[tuple[str, str], Histogram] = {}
+    flows: Flows = {}
     for repeat in repeats:
         for pair, times in repeat.items():
             flows.setdefault(pair, Histogram()).merge(times)
@@ -125,7 +129,7 @@ def _bandwidth(size: int, mean_ns: float | None) -> float | None:
     return None if not mean_ns else 8 * size / (mean_ns / 2000)
 
 
-def peak(points: Sequence[Entry]) -> Entry:
+def peak(points: Sequence[CurvePoint]) -> Peak:
     """The largest bandwidth of a curve, and the sizes that reach half and 90 % of it."""
     known = [(p["size"], p["bandwidth_mbps"]) for p in points if p["bandwidth_mbps"] is not None]
     size, most = max(known, key=lambda pair: pair[1], default=(None, None))
@@ -155,15 +159,15 @@ def reached(points: Sequence[tuple[int, float]], wanted: float) -> float | None:
 # --- two paths side by side --------------------------------------------------------------------
 
 
-def path_of(curve: Entry) -> str:
+def path_of(curve: CurveSetting) -> str:
     """What one chooses between: a transport in a network."""
     return f"{curve['transport']} in {curve['network']}"
 
 
-def crossovers(curves: Sequence[Entry]) -> Iterator[Entry]:
+def crossovers(curves: Sequence[Curve]) -> Iterator[Crossing]:
     """For each two paths with the same matrix: which is the faster, and where that changes."""
     for one, other in combinations(curves, 2):
-        if _matrix(one) != _matrix(other) or path_of(one) == path_of(other):
+        if matrix_of(one) != matrix_of(other) or path_of(one) == path_of(other):
             continue
         ranges = _ranges(one, other)
         if ranges:
@@ -176,21 +180,23 @@ def crossovers(curves: Sequence[Entry]) -> Iterator[Entry]:
             }
 
 
-def _matrix(curve: Entry) -> str:
-    return json.dumps([curve[key] for key in ("ranks", "pattern", "parameters")], sort_keys=True)
+def matrix_of(curve: CurveSetting) -> str:
+    """Equal for curves that can be compared."""
+    return json.dumps([curve["ranks"], curve["pattern"], curve["parameters"]], sort_keys=True)
 
 
-def _ranges(one: Entry, other: Entry) -> list[Entry]:
+def _ranges(one: Curve, other: Curve) -> list[CrossingRange]:
     """From size to size: which path to use; null where they are alike."""
     times = [
-        {p["size"]: p["latency_us"]["mean"] for p in curve["points"]} for curve in (one, other)
+        {p["size"]: p["latency_us"]["mean"] or 0.0 for p in curve["points"]}
+        for curve in (one, other)
     ]
     ratios = [
         (size, math.log(times[1][size] / times[0][size]))
         for size in sorted(times[0].keys() & times[1].keys())
         if times[0][size] and times[1][size]
     ]
-    found: list[Entry] = []
+    found: list[CrossingRange] = []
     within: dict[int, float] = {}  # where they cross while they are alike, by range
     for place, (size, ratio) in enumerate(ratios):
         use = None if abs(ratio) < math.log1p(ALIKE) else path_of(one if ratio > 0 else other)

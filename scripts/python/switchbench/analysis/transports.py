@@ -12,14 +12,14 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any
+from typing import Literal
 
 from ..base.model import Trial
 from ..base.transports import BASELINES
+from ..records.document.comparisons import ComparedEntry, ComparisonEntry
+from ..records.document.forms import Free
+from ..records.document.trials import PlanEntry
 from . import measures as m
-
-Entry = dict[str, Any]
-Plan = Mapping[str, Any]
 
 NOT_IN_TURN = "the transports did not take turns repeat by repeat"
 
@@ -29,11 +29,11 @@ class TransportSeries:
     """One transport at one setting: its plans, one for each repeat."""
 
     transport: str
-    options: dict[str, Any]  # what the sweep chose of the transport's own
-    plans: list[Plan] = field(default_factory=list)
+    options: Free  # what the sweep chose of the transport's own
+    plans: list[PlanEntry] = field(default_factory=list)
 
     @property
-    def by_repeat(self) -> dict[int, Plan]:
+    def by_repeat(self) -> dict[int, PlanEntry]:
         """Its plans by number of repetition."""
         return {plan["repeat"]: plan for plan in self.plans}
 
@@ -59,7 +59,7 @@ class TransportSeries:
         """The mean of these."""
         return m.mean(self.rates.values())
 
-    def cpu_per_gb(self, name: str) -> float | None:
+    def cpu_per_gb(self, name: Literal["cpu_s", "cpu_process_s"]) -> float | None:
         """CPU seconds of all repetitions by all their payload."""
         seconds = m.total(plan[name] for plan in self.plans)
         delivered = m.total(plan["delivered_bytes"] for plan in self.plans)
@@ -67,14 +67,14 @@ class TransportSeries:
 
 
 def compare(
-    trials: Mapping[tuple[int, int], Trial], plans: Sequence[Plan], reason: str | None
-) -> list[Entry]:
+    trials: Mapping[tuple[int, int], Trial], plans: Sequence[PlanEntry], reason: str | None
+) -> list[ComparisonEntry]:
     """One entry for each matrix and message size that at least two transports carried.
 
     `trials`: by number and repetition; `reason`: why transports did not alternate, where the run
     could not let them.
     """
-    matrices: dict[str, list[Plan]] = {}
+    matrices: dict[str, list[PlanEntry]] = {}
     for plan in plans:
         trial = trials[plan["trial"], plan["repeat"]]
         matrices.setdefault(_matrix(trial, plan["network"]), []).append(plan)
@@ -93,7 +93,7 @@ def _matrix(trial: Trial, network: str) -> str:
     return json.dumps([trial.pattern, parts, network, seed, trial.traffic], sort_keys=True)
 
 
-def series(plans: Iterable[Plan]) -> Iterator[TransportSeries]:
+def series(plans: Iterable[PlanEntry]) -> Iterator[TransportSeries]:
     """The plans of one matrix, by transport and setting."""
     found: dict[str, TransportSeries] = {}
     for plan in plans:
@@ -155,12 +155,13 @@ def _baseline_name(row: Iterable[TransportSeries]) -> str:
     return next(name for name in BASELINES if name in names)
 
 
-def _entry(row: list[TransportSeries], reason: str | None) -> Entry:
+def _entry(row: list[TransportSeries], reason: str | None) -> ComparisonEntry:
     name = _baseline_name(row)
     # Of several settings the best one is what the others have to beat.
     base = max((one for one in row if one.transport == name), key=lambda one: one.rate or 0.0)
     first = base.plans[0]
-    size = next(one.message_bytes for one in row if one.plans[0]["size_unit"] == "message")
+    of_messages = (one.message_bytes for one in row if one.plans[0]["size_unit"] == "message")
+    size = next(size for size in of_messages if size is not None)
     turns = alternated(row)
     return {
         "pattern": first["pattern"],
@@ -189,7 +190,7 @@ def alternated(row: Iterable[TransportSeries]) -> bool | None:
     return all(max(turn) < min(following) for turn, following in pairwise(in_order))
 
 
-def _transport(one: TransportSeries, base: TransportSeries, size: int | None) -> Entry:
+def _transport(one: TransportSeries, base: TransportSeries, size: int | None) -> ComparedEntry:
     first = one.plans[0]
     cpu, base_cpu = one.cpu_per_gb("cpu_s"), base.cpu_per_gb("cpu_s")
     ratios = [_ratio(rate, base.rates.get(number)) for number, rate in one.rates.items()]
@@ -228,6 +229,6 @@ def _ratio(value: float | None, base: float | None) -> float | None:
     return None if value is None or not base else value / base
 
 
-def _polling(plans: Iterable[Plan]) -> bool | None:
+def _polling(plans: Iterable[PlanEntry]) -> bool | None:
     said = {plan["polling"] for plan in plans}
     return True if True in said else (None if None in said else False)

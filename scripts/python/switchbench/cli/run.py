@@ -13,7 +13,6 @@ import time
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import yaml
 
@@ -37,6 +36,7 @@ from ..plan.documents import job_document
 from ..records.again import put_in_place
 from ..records.directory import CONFIGURATION, RunDirectory, default_path
 from ..records.document.run import BegunRun, MachineEntry
+from ..records.document.summary import SummaryDocument
 from ..records.plan_file import write_plan
 from ..render.terminal.console import make_console
 from ..run.controller import Controller, Interrupt, Outcome
@@ -199,7 +199,7 @@ def _conclude(
     return outcome.status or int(result["exit_status"])
 
 
-def _summarize(run: Run, place: _Place, outcome: Outcome) -> dict[str, Any]:
+def _summarize(run: Run, place: _Place, outcome: Outcome) -> SummaryDocument:
     """What the records amount to, written; what is not as it was left is one more fault."""
     about = _about(run, place, round(time.monotonic() - place.began_s, 3))
     fixed = clauses_sha256(run.expectations) if run.expectations else None

@@ -37,7 +37,7 @@ def main(args: argparse.Namespace) -> int:
     signature.try_key(args.key)
     _refuse_signed(directory, signature.kind_of_key(args.key))
     if (directory / manifest.MANIFEST).exists():
-        sealed = manifest.load(directory)["files"]
+        sealed = manifest.load(directory)
         changed = list(manifest.differences(directory, sealed))
         if changed:
             raise ConfigurationError(f"{directory} is not signed: {'; '.join(changed)}")
@@ -54,7 +54,7 @@ def _refuse_signed(directory: Path, kind: str) -> None:
         )
     if not manifest.is_signed(directory):
         return
-    sealed = manifest.load(directory)["files"]
+    sealed = manifest.load(directory)
     late = [file for file in manifest.files_of(directory) if file not in sealed]
     if late:
         raise ConfigurationError(

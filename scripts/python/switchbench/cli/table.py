@@ -62,7 +62,7 @@ def print_table(
 
 def main(args: argparse.Namespace) -> int:
     """Prints the table; its exit status is the run's, or 2 where the summary is damaged."""
-    summary = load_summary(args.directory)
+    summary: Mapping[str, Any] = load_summary(args.directory)
     if args.again:
         summary = remade(read_plan(args.directory), args.directory, summary)
         replace_json(args.directory / SUMMARY, summary)

@@ -11,14 +11,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import combinations
+from typing import Final, Literal
 
 from ..base.model import Repeats
 from .schema import Pattern, Settings
 
-LATENCY = "latency"
-BANDWIDTH = "bandwidth"
-SIZES = {LATENCY: 8, BANDWIDTH: 2_000_000}  # bytes of a message
-METHODS = ("sendrecv", "nonblocking")  # two exchanges one after the other, or both at once
+HpccSize = Literal["latency", "bandwidth"]
+HpccMethod = Literal["sendrecv", "nonblocking"]
+LATENCY: Final = "latency"
+BANDWIDTH: Final = "bandwidth"
+SIZES: dict[HpccSize, int] = {LATENCY: 8, BANDWIDTH: 2_000_000}  # bytes of a message
+# Two exchanges one after the other, or both at once.
+METHODS: tuple[HpccMethod, ...] = ("sendrecv", "nonblocking")
 PAIRS_MOST = 28  # all pairs of 8 ranks; HPCC bounds their time instead
 
 # Loops that are timed together, and how often that is done: of the ping-pong, and of a ring.
@@ -35,12 +39,12 @@ _UNMEASURED = {LATENCY: 50, BANDWIDTH: 1}
 class HpccMeasurement:
     """One of the suite's measurements: a pair's ping-pong, or all rings by one method."""
 
-    measure: str  # latency | bandwidth
+    measure: HpccSize
     pattern: Pattern  # pingpong | ring
     values: Settings  # that are HPCC's
     unmeasured: int | None = None  # batches before the first that is measured; None: as always
     pair: tuple[int, int] | None = None  # ranks of the network's, of a ping-pong
-    method: str | None = None  # of METHODS, of rings
+    method: HpccMethod | None = None  # of rings
 
     @property
     def size(self) -> int:
@@ -64,7 +68,7 @@ def pairs(ranks: int) -> list[tuple[int, int]]:
     return [every[i * len(every) // count] for i in range(count)]
 
 
-def _pingpong(measure: str, pair: tuple[int, int]) -> HpccMeasurement:
+def _pingpong(measure: HpccSize, pair: tuple[int, int]) -> HpccMeasurement:
     loops, times = _PINGPONG[measure]
     # So many short trials: that all reach each other the rings' probes have shown before.
     counted = _counted(loops, loops * times, 1)
@@ -72,7 +76,7 @@ def _pingpong(measure: str, pair: tuple[int, int]) -> HpccMeasurement:
     return HpccMeasurement(measure, "pingpong", values, pair=pair)
 
 
-def _rings(measure: str, method: str, count: int) -> HpccMeasurement:
+def _rings(measure: HpccSize, method: HpccMethod, count: int) -> HpccMeasurement:
     """Each repeat is one of HPCC's measurements: all rings, one after the other."""
     loops, times = _RING[measure]
     rings = {"natural": True, "count": count, "directions": "both"}

@@ -330,5 +330,5 @@ def of_suite(shares: Sequence[OfSuite]) -> Iterator[Time]:
     for model in (name for name in MODELS if all(name in times for times in phases)):
         (entry,) = hpcc_entries(share.measured(model) for share in shares)
         for name, value in entry["outputs"].items():
-            if value is not None:
+            if isinstance(value, float):
                 yield Time(named(name, first.trial, first.part.network), model, value)

@@ -11,10 +11,10 @@ from __future__ import annotations
 import re
 import subprocess
 from pathlib import Path
-from typing import Any
 
 from ..base.errors import RunError
 from ..base.model import SwitchCountersCommand
+from .document.summary import SwitchCountersEntry
 
 BEFORE = "switch-counters-before.txt"
 AFTER = "switch-counters-after.txt"
@@ -59,7 +59,9 @@ def parse_counters(text: str) -> dict[str, int]:
     return {match[1]: int(match[2]) for match in found if match}
 
 
-def compare_counters(asked: SwitchCountersCommand | None, directory: Path) -> dict[str, Any] | None:
+def compare_counters(
+    asked: SwitchCountersCommand | None, directory: Path
+) -> SwitchCountersEntry | None:
     """The summary's `switch_counters`; None where no command was configured."""
     if asked is None:
         return None

@@ -10,7 +10,8 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+
+from typing_extensions import TypedDict
 
 from ...base.errors import ConfigurationError
 from ...records.directory import SUMMARY, load_summary, read_json, refuse_other_form, replace_bytes
@@ -18,6 +19,14 @@ from ...records.directory import SUMMARY, load_summary, read_json, refuse_other_
 MANIFEST = "manifest.json"
 SCHEMA = "switchbench-manifest/1"
 SIGNATURES = {"ssh": f"{MANIFEST}.sig", "minisign": f"{MANIFEST}.minisig"}
+
+
+class SealedFile(TypedDict):
+    """What a manifest says of a file."""
+
+    bytes: int
+    sha256: str
+
 
 _OURS = (MANIFEST, *SIGNATURES.values())
 
@@ -48,7 +57,7 @@ def _is_utf8(name: str) -> bool:
     return True
 
 
-def content(directory: Path, files: Mapping[str, Mapping[str, Any]]) -> bytes:
+def content(directory: Path, files: Mapping[str, SealedFile]) -> bytes:
     """The manifest of these files and their entries, as it is written."""
     summary = load_summary(directory)
     run, verdict = summary["run"], summary.get("verdict")
@@ -67,7 +76,7 @@ def content(directory: Path, files: Mapping[str, Mapping[str, Any]]) -> bytes:
     return (json.dumps(value, indent=1, ensure_ascii=False) + "\n").encode()
 
 
-def entry_of(path: Path) -> dict[str, Any]:
+def entry_of(path: Path) -> SealedFile:
     """A file's size and hash."""
     try:
         with path.open("rb") as file:
@@ -77,8 +86,8 @@ def entry_of(path: Path) -> dict[str, Any]:
         raise ConfigurationError(f"{path} can't be read: {error.strerror}") from None
 
 
-def load(directory: Path) -> dict[str, Any]:
-    """The manifest that lies there; ConfigurationError for one that is damaged or newer."""
+def load(directory: Path) -> dict[str, SealedFile]:
+    """The files of the manifest there; ConfigurationError for one that is damaged or newer."""
     path = directory / MANIFEST
     try:
         loaded = read_json(path)
@@ -89,15 +98,14 @@ def load(directory: Path) -> dict[str, Any]:
     except ValueError as error:
         raise ConfigurationError(f"{path} is damaged: {error}") from None
     refuse_other_form(loaded, SCHEMA, path)
-    files = loaded.get("files")
+    files: dict[str, SealedFile] | None = loaded.get("files")
     if not isinstance(files, dict) or SUMMARY not in files:
         raise ConfigurationError(f"{path} is damaged: it lists no {SUMMARY}")
     for name, entry in files.items():
         strange = name.startswith("/") or ".." in name.split("/") or not _is_utf8(name)
         if strange or not isinstance(entry, dict) or entry.keys() != {"bytes", "sha256"}:
             raise ConfigurationError(f"{path} is damaged: at the file {name!a}")
-    manifest: dict[str, Any] = loaded
-    return manifest
+    return files
 
 
 def _no_manifest(directory: Path) -> str:
@@ -108,7 +116,7 @@ def _no_manifest(directory: Path) -> str:
     )
 
 
-def differences(directory: Path, files: Mapping[str, Any]) -> Iterator[str]:
+def differences(directory: Path, files: Mapping[str, SealedFile]) -> Iterator[str]:
     """Files that are not as the manifest has them, a sentence each."""
     for name, entry in files.items():
         path = directory / name

@@ -14,7 +14,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
 from ...base.errors import ConfigurationError
 from ...records.directory import replace_bytes
@@ -175,11 +174,10 @@ def _read(path: Path) -> str:
 
 def _execute(words: Sequence[str], message: Path | None) -> subprocess.CompletedProcess[bytes]:
     """Runs a program; it asks for a passphrase at the terminal by itself."""
-    given: dict[str, Any] = {} if sys.stdin.isatty() else {"stdin": subprocess.DEVNULL}
-    if message is not None:
-        given = {"input": message.read_bytes()}
+    given = None if message is None else message.read_bytes()
+    stdin = None if given is not None or sys.stdin.isatty() else subprocess.DEVNULL
     try:
-        return subprocess.run(words, capture_output=True, check=False, **given)
+        return subprocess.run(words, capture_output=True, check=False, input=given, stdin=stdin)
     except FileNotFoundError:
         package = _PACKAGES[words[0]]
         raise ConfigurationError(

@@ -48,7 +48,7 @@ def verify(directory: Path, asked: VerifyOptions) -> Iterator[VerifyCheck]:
     if not directory.is_dir():
         raise ConfigurationError(f"{directory} is no results directory")
     sealed = manifest.load(directory)
-    differences = list(manifest.differences(directory, sealed["files"]))
+    differences = list(manifest.differences(directory, sealed))
     yield from _files(directory, sealed, differences)
     yield from _signatures(directory, asked.allowed)
     if differences:
@@ -68,9 +68,8 @@ def verify(directory: Path, asked: VerifyOptions) -> Iterator[VerifyCheck]:
 
 
 def _files(
-    directory: Path, sealed: Mapping[str, Any], differences: list[str]
+    directory: Path, files: dict[str, manifest.SealedFile], differences: list[str]
 ) -> Iterator[VerifyCheck]:
-    files = sealed["files"]
     if differences:
         yield from (VerifyCheck("file", False, words) for words in differences)
     else:
@@ -83,9 +82,9 @@ def _files(
             yield VerifyCheck("file", None, f"{name} is not sealed: it came later")
 
 
-def _is_whole(directory: Path, sealed: Mapping[str, Any]) -> bool:
+def _is_whole(directory: Path, files: dict[str, manifest.SealedFile]) -> bool:
     """Whether the manifest is, byte by byte, what these files make; they are as it says."""
-    wanted = manifest.content(directory, sealed["files"])
+    wanted = manifest.content(directory, files)
     return (directory / manifest.MANIFEST).read_bytes() == wanted
 
 

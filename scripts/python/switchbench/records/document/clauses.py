@@ -33,8 +33,8 @@ class FailureEntry(TypedDict):
     at: Annotated[ValueLocationEntry | None, Field(description="Where the value was measured")]
 
 
-class ClauseEntry(TypedDict):
-    """A clause of `expect` and its verdict."""
+class StatedClause(TypedDict):
+    """A clause of `expect`."""
 
     id: Annotated[Any, Field(description="As stated")]
     clause: Annotated[
@@ -50,6 +50,11 @@ class ClauseEntry(TypedDict):
     measure: Annotated[str, Field(description="As stated")]
     over: Annotated[str | None, Field(description="As stated")]
     require: Annotated[Any, Field(description="As stated")]
+
+
+class ClauseEntry(StatedClause):
+    """A clause of `expect` and its verdict."""
+
     limit: NotRequired[Annotated[float, Field(description="The number that is required")]]
     unit: NotRequired[Annotated[str, Field(description="Of limit, value and margin")]]
     verdict: Annotated[Outcome, Field(description="What the clause was judged to be")]

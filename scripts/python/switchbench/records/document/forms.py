@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
+from typing_extensions import TypedDict
 
 from ...base.measures import MEASURES
 
@@ -27,6 +28,16 @@ Source = Annotated[str, Field(description="The port that sends")]
 Destination = Annotated[str, Field(description="The port that receives")]
 TrialNumber = Annotated[int, Field(description="Number of the trial in the run")]
 RepeatNumber = Annotated[int, Field(description="Which repetition, from 0")]
+
+
+class CurveSetting(TypedDict):
+    """What tells a curve over sizes from others."""
+
+    transport: Transport
+    network: Network
+    ranks: Ranks
+    pattern: Pattern
+    parameters: Parameters
 
 
 def measured(key: str) -> Any:

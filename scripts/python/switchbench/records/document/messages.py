@@ -9,8 +9,8 @@ from pydantic import Field
 from typing_extensions import TypedDict
 
 from .forms import (
+    CurveSetting,
     Destination,
-    Network,
     Parameters,
     Pattern,
     Ranks,
@@ -54,15 +54,9 @@ class CurvePoint(TypedDict):
     slowest: Annotated[SlowestPair | None, Field(description="The flow with the largest mean")]
 
 
-class Curve(TypedDict):
-    """Times and bandwidth over the size of messages."""
+class Peak(TypedDict):
+    """The largest bandwidth of a curve."""
 
-    transport: Transport
-    network: Network
-    ranks: Ranks
-    pattern: Pattern
-    parameters: Parameters
-    points: Annotated[list[CurvePoint], Field(description="By size")]
     peak_mbps: Annotated[float | None, Field(description="The largest bandwidth")]
     peak_size: Annotated[int | None, Field(description="Its size, bytes")]
     peak_at_end: Annotated[
@@ -75,6 +69,12 @@ class Curve(TypedDict):
     size_at_90_percent_peak: Annotated[
         float | None, Field(description="The same for 90 % of the peak")
     ]
+
+
+class Curve(CurveSetting, Peak):
+    """Times and bandwidth over the size of messages."""
+
+    points: Annotated[list[CurvePoint], Field(description="By size")]
 
 
 # Sizes at which one path is the fastest; `from` can be no name of a class's.
@@ -118,16 +118,11 @@ class Outlier(TypedDict):
     ]
 
 
-class ScatterEntry(TypedDict):
+class ScatterFit(CurveSetting):
     """Times of single messages against a linear fit."""
 
     trial: TrialNumber
     repeat: RepeatNumber
-    transport: Transport
-    network: Network
-    ranks: Ranks
-    pattern: Pattern
-    parameters: Parameters
     messages: Annotated[int, Field(description="Messages with a time")]
     min_size: Annotated[int, Field(description="Smallest size, bytes")]
     max_size: Annotated[int, Field(description="Largest size, bytes")]
@@ -149,11 +144,16 @@ class ScatterEntry(TypedDict):
         float | None, Field(description="99th percentile of the residuals")
     ]
     outliers: Annotated[int, Field(description="Beyond six scales and twice the fit")]
+    worst: Annotated[list[Outlier], Field(description="The worst twenty outliers")]
+
+
+class ScatterEntry(ScatterFit):
+    """Times of single messages against a linear fit, and how many had none."""
+
     lost: Annotated[
         int | None,
         Field(description="Messages that never came back, and so have no time; null: not known"),
     ]
-    worst: Annotated[list[Outlier], Field(description="The worst twenty outliers")]
 
 
 class PieceTimes(TypedDict):

@@ -80,7 +80,7 @@ class NodeEntry(TypedDict):
 
 
 class BegunRun(TypedDict):
-    """What is known of a run before its nodes have said anything."""
+    """What is known of a run without its nodes."""
 
     id: Annotated[str, Field(description="In the records' and nodes' words")]
     started: Annotated[Moment, Field(description="UTC")]
@@ -106,12 +106,6 @@ class BegunRun(TypedDict):
         Field(description="Of the command, the engine, Python and the kernel"),
     ]
     machine: Annotated[MachineEntry, Field(description="The controller's machine")]
-
-
-class RunEntry(BegunRun):
-    """What was run, where and with what."""
-
-    seed: Annotated[int, Field(description="Of everything random")]
     remeasured_phases: NotRequired[
         Annotated[
             int,
@@ -128,4 +122,10 @@ class RunEntry(BegunRun):
             Field(description="What was tested, and for whom, as the configuration says"),
         ]
     ]
+
+
+class RunEntry(BegunRun):
+    """What was run, where and with what."""
+
+    seed: Annotated[int, Field(description="Of everything random")]
     nodes: Annotated[list[NodeEntry], Field(description="Processes of the engine")]

@@ -3,23 +3,30 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import Field
 from typing_extensions import TypedDict
 
+from .forms import Free
 
-class SearchEntry(TypedDict):
-    """One goal of one search (RFC 9971, Goal Result)."""
 
-    search: Annotated[int, Field(description="Number of the search in the run")]
-    goal: Annotated[str, Field(description="Its goal: ndr, pdr, rfc2544 or tst009")]
+class SuiteSetting(TypedDict):
+    """What a suite sent."""
+
     pattern: Annotated[str, Field(description="What was sent")]
-    parameters: Annotated[dict[str, Any], Field(description="The pattern's, by name")]
+    parameters: Annotated[Free, Field(description="The pattern's, by name")]
     transport: Annotated[str, Field(description="That carried it")]
     networks: Annotated[list[str], Field(description="Networks that were loaded together")]
     size: Annotated[int | list[int], Field(description="Of a frame, or an IMIX")]
     size_unit: Annotated[str, Field(description="frame")]
+
+
+class SearchEntry(SuiteSetting):
+    """One goal of one search (RFC 9971, Goal Result)."""
+
+    search: Annotated[int, Field(description="Number of the search in the run")]
+    goal: Annotated[str, Field(description="Its goal: ndr, pdr, rfc2544 or tst009")]
     load_unit: Annotated[str, Field(description="Of the bounds, each port's: % of line, ...")]
     relevant_lower_bound: Annotated[
         float | None, Field(description="Highest load that met the goal; null: none did")
@@ -38,17 +45,11 @@ class SearchEntry(TypedDict):
     outcome: Annotated[str, Field(description="How the search ended, a sentence")]
 
 
-class SubtestEntry(TypedDict):
+class SubtestEntry(SuiteSetting):
     """One subtest of a suite at one size, with the rows of its table."""
 
     subtest: Annotated[str, Field(description="Its name in the suite")]
     variant: Annotated[str | None, Field(description="Which of its matrices; null: the only one")]
-    pattern: Annotated[str, Field(description="What was sent")]
-    parameters: Annotated[dict[str, Any], Field(description="The pattern's, by name")]
-    transport: Annotated[str, Field(description="That carried it")]
-    networks: Annotated[list[str], Field(description="Networks that were loaded together")]
-    size: Annotated[int | list[int], Field(description="Of a frame, or an IMIX")]
-    size_unit: Annotated[str, Field(description="frame")]
     rows: Annotated[
         list[dict[str, float | None]],
         Field(description="Values by the keys of doc/reference/standards.md; null: not observed"),

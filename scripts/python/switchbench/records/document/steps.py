@@ -8,7 +8,19 @@ from typing import Annotated, Literal, NotRequired
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from .forms import Destination, Free, Network, Parameters, Pattern, Ranks, Source, Transport
+from .forms import (
+    CurveSetting,
+    Destination,
+    Free,
+    Network,
+    Parameters,
+    Pattern,
+    Ranks,
+    Source,
+    Transport,
+)
+
+HpccMeasure = Literal["latency", "bandwidth"]
 
 
 class ImbFigures(TypedDict):
@@ -105,14 +117,9 @@ class FunctionPoint(TypedDict):
     timeouts: Annotated[int | None, Field(description="Receives that were given up")]
 
 
-class Function(TypedDict):
+class Function(CurveSetting):
     """A collective over its sizes."""
 
-    transport: Transport
-    network: Network
-    ranks: Ranks
-    pattern: Pattern
-    parameters: Parameters
     points: Annotated[list[FunctionPoint], Field(description="By size")]
 
 
@@ -154,9 +161,7 @@ class HpccOutputs(TypedDict):
 class HpccRing(TypedDict):
     """A ring of HPCC."""
 
-    measure: Annotated[
-        Literal["latency", "bandwidth"], Field(description="Which of HPCC's two messages")
-    ]
+    measure: Annotated[HpccMeasure, Field(description="Which of HPCC's two messages")]
     ring: Annotated[int, Field(description="0: the natural ring; else a random one's number")]
     natural: Annotated[bool, Field(description="Whether the ranks are in their own order")]
     time_us: Annotated[
@@ -178,22 +183,25 @@ class HpccRing(TypedDict):
 class HpccPair(TypedDict):
     """A pair of HPCC."""
 
-    measure: Annotated[
-        Literal["latency", "bandwidth"], Field(description="Which of HPCC's two messages")
-    ]
+    measure: Annotated[HpccMeasure, Field(description="Which of HPCC's two messages")]
     src: Source
     dst: Destination
     time_us: Annotated[float | None, Field(description="Half of the shortest round trip")]
 
 
-class Hpcc(TypedDict):
-    """HPCC's latency and bandwidth test."""
+class HpccSetting(TypedDict):
+    """What tells a run of HPCC's test from others."""
 
-    test: Annotated[int, Field(description="Which entry of `tests`")]
     transport: Transport
     network: Network
     ranks: Ranks
     parameters: Annotated[Free, Field(description="What the sweep chose")]
+
+
+class Hpcc(HpccSetting):
+    """HPCC's latency and bandwidth test."""
+
+    test: Annotated[int, Field(description="Which entry of `tests`")]
     outputs: Annotated[
         HpccOutputs, Field(description="By the names of hpccoutf.txt; null: not measured whole")
     ]
@@ -203,14 +211,9 @@ class Hpcc(TypedDict):
     ]
 
 
-class KernelEntry(TypedDict):
+class KernelEntry(CurveSetting):
     """A kernel: the same steps repeated."""
 
-    transport: Transport
-    network: Network
-    ranks: Ranks
-    pattern: Pattern
-    parameters: Parameters
     trials: Annotated[list[int], Field(description="Its repeats' trials, in order")]
     repetitions: Annotated[
         int, Field(description="Iterations that were timed by a rank in a repeat")
