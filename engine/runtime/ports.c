@@ -17,6 +17,7 @@
 #include "port_transports.h"
 #include "registry.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -105,8 +106,10 @@ static int open_port(struct node *node, struct node_port *port, const struct tra
 {
     struct port_facts facts = {0};
     struct port_status status;
-    int rc = port_binding_for(node, port, transport, err);
+    int rc;
 
+    assert(transport != NULL);
+    rc = port_binding_for(node, port, transport, err);
     if (rc == 0 && port->parked_transport == transport) {
         port->open = port->parked;
         port->parked = NULL;
