@@ -14,6 +14,7 @@
 #include <cmocka.h>
 
 #define ADDRESSES 100u
+#define MANY 2000u /* more than a ring holds */
 #define FIRST 40u
 #define BLOCK 3
 #define RATE 10000
@@ -94,11 +95,11 @@ static double learning_late(void)
     return metrics[0].value;
 }
 
-/* At its rate, and then a switch has some time: 100 frames at 10,000/s. */
-static void learning_keeps_to_its_rate(void **state)
+/* Port 1 alone, which is about to announce so many addresses. */
+static void prepare_learner(uint32_t addresses)
 {
     static struct phase phase;
-    struct lane_flow flow = {.src = 0, .dst = 1, .side = &pair.sides[1]};
+    static struct lane_flow flow;
     struct lane_request request = {
         .port = pair.ports[1],
         .phase = &phase,
@@ -110,10 +111,19 @@ static void learning_keeps_to_its_rate(void **state)
     };
     struct err err = {""};
 
+    flow = (struct lane_flow){.src = 0, .dst = 1, .side = &pair.sides[1]};
     phase = phase_of(TRAFFIC_BURST);
-    options.addresses = ADDRESSES;
+    options.addresses = addresses;
     flow.partner = transport_address(&transport_dpdk, pair.ports[0]);
     assert_int_equal(transport_dpdk.prepare(&pair.lanes[1], &request, &err), 0);
+}
+
+/* At its rate, and then a switch has some time: 100 frames at 10,000/s. */
+static void learning_keeps_to_its_rate(void **state)
+{
+    struct err err = {""};
+
+    prepare_learner(ADDRESSES);
     for (int64_t ms = 0; ms < 10; ms++) {
         assert_int_equal(transport_dpdk.connect(pair.lanes[1], ms * NS_PER_MS, &err), -EINPROGRESS);
         assert_int_equal(rte_ring_count(pair.rings.sent[1]), 1 + 10 * ms + 1);
@@ -124,6 +134,31 @@ static void learning_keeps_to_its_rate(void **state)
     assert_int_equal(rte_ring_count(pair.rings.sent[1]), 1 + ADDRESSES);
     assert_true(learning_late() == 0);
     ring_pair_lose_sent(1);
+    transport_dpdk.destroy(pair.lanes[1]);
+}
+
+/* A switch whose core was taken away: what its ring does not take is sent when it does. */
+static void a_full_device_loses_no_learning_frame(void **state)
+{
+    struct rte_mbuf *frame;
+    struct err err = {""};
+    uint32_t number = 0;
+
+    prepare_learner(MANY);
+    for (int64_t ms = 0; ms < 150; ms++)
+        (void)transport_dpdk.connect(pair.lanes[1], ms * NS_PER_MS, &err);
+    assert_int_equal(transport_dpdk.connect(pair.lanes[1], NS_PER_S, &err), -EAGAIN);
+    rte_pktmbuf_free(take(1)); /* its announcement */
+    for (int64_t ms = 1000; ms < 1300; ms++) {
+        while ((frame = take(1)) != NULL) {
+            expect_address(rte_pktmbuf_mtod(frame, const uint8_t *) + FRAME_MAC, 1, FIRST + number);
+            rte_pktmbuf_free(frame);
+            number++;
+        }
+        (void)transport_dpdk.connect(pair.lanes[1], ms * NS_PER_MS, &err);
+    }
+    assert_int_equal(number, MANY);
+    assert_true(learning_late() > 0);
     transport_dpdk.destroy(pair.lanes[1]);
 }
 
@@ -299,6 +334,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(a_port_that_receives_makes_its_addresses_known, default_options),
         cmocka_unit_test_setup(learning_keeps_to_its_rate, default_options),
+        cmocka_unit_test_setup(a_full_device_loses_no_learning_frame, default_options),
         cmocka_unit_test_setup(nothing_is_learned_for_a_probe, default_options),
         cmocka_unit_test_setup(frames_go_to_the_addresses_in_turn, default_options),
         cmocka_unit_test_setup(frames_to_all_are_sent_once, default_options),

@@ -48,7 +48,8 @@ static void partner_mac(const struct dpdk_lane *lane, uint8_t mac[FRAME_MAC])
     memcpy(mac, ends[1].mac, FRAME_MAC);
 }
 
-static void send_learning(struct dpdk_lane *lane, uint32_t number, const uint8_t to[FRAME_MAC])
+/* False: the device is full. */
+static bool send_learning(struct dpdk_lane *lane, uint32_t number, const uint8_t to[FRAME_MAC])
 {
     const struct dpdk_options *options = dpdk_options(lane->lane.request.phase);
     uint8_t frame[RESPONDER_FRAME_MAX];
@@ -57,7 +58,7 @@ static void send_learning(struct dpdk_lane *lane, uint32_t number, const uint8_t
     port_responder_unlock(lane->port);
     address_write(frame + FRAME_MAC, options->address_block, (uint16_t)lane->lane.request.rank,
                   options->address_first + number);
-    queue_send(lane->queue, frame, length);
+    return queue_send(lane->queue, frame, length);
 }
 
 int addresses_learn(struct dpdk_lane *lane, int64_t now_ns)
@@ -66,7 +67,7 @@ int addresses_learn(struct dpdk_lane *lane, int64_t now_ns)
     const struct dpdk_options *options = dpdk_options(phase);
     struct learning *learning = &lane->learning;
     uint8_t to[FRAME_MAC];
-    uint32_t due;
+    uint32_t due, sent = 0;
 
     if (options->addresses <= 1 || phase->traffic == TRAFFIC_PROBE)
         return 0;
@@ -82,13 +83,17 @@ int addresses_learn(struct dpdk_lane *lane, int64_t now_ns)
     due = learning->next < options->addresses
               ? pace_allow(&learning->pace, now_ns, 1, options->addresses - learning->next)
               : 0; /* a pace that has nothing left would give up what is due */
-    pace_spend(&learning->pace, due);
     if (due > 0)
         partner_mac(lane, to);
-    for (; due > 0; due--)
-        send_learning(lane, learning->next++, to);
+    while (sent < due && send_learning(lane, learning->next, to)) {
+        learning->next++;
+        sent++;
+    }
+    pace_spend(&learning->pace, sent);
     /* A sender that was late keeps to the rate, and ends later. */
     if (learning->next < options->addresses && now_ns + SETTLE_NS > learning->until_ns)
         learning->until_ns = now_ns + SETTLE_NS;
-    return now_ns < learning->until_ns ? -EINPROGRESS : 0;
+    if (now_ns >= learning->until_ns)
+        return 0;
+    return sent < due ? -EAGAIN : -EINPROGRESS; /* a device that stays full is not waited for */
 }

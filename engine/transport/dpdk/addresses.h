@@ -31,7 +31,7 @@ int addresses_prepare(struct dpdk_lane *lane, struct err *err);
 
 /* Sends what is due of the port's learning frames: one from each of its addresses, to the partner
  * that sends to it. All ports of a phase take the same time. -EINPROGRESS: some are left, or
- * switches may still be learning. The queue is locked. */
+ * switches may still be learning; -EAGAIN: the device was full. The queue is locked. */
 int addresses_learn(struct dpdk_lane *lane, int64_t now_ns);
 
 #endif

@@ -4,17 +4,19 @@
 #include <rte_ethdev.h>
 #include <string.h>
 
-void queue_send(struct port_queue *queue, const uint8_t *frame, uint32_t length)
+bool queue_send(struct port_queue *queue, const uint8_t *frame, uint32_t length)
 {
     struct rte_mbuf *buffer = rte_pktmbuf_alloc(queue->receive_pool);
 
     if (buffer == NULL)
-        return;
+        return false;
     memcpy(rte_pktmbuf_append(buffer, (uint16_t)length), frame, length);
-    if (rte_eth_tx_burst(queue->port->id, queue->send[PORT_POOLS], &buffer, 1) == 1)
+    if (rte_eth_tx_burst(queue->port->id, queue->send[PORT_POOLS], &buffer, 1) == 1) {
         queue->count->arp_nd_sent++;
-    else
-        rte_pktmbuf_free(buffer);
+        return true;
+    }
+    rte_pktmbuf_free(buffer);
+    return false;
 }
 
 void queue_announce(struct port_queue *queue, int64_t now_ns)

@@ -20,8 +20,8 @@ static inline void queue_unlock(struct port_queue *queue)
 
 /* What follows needs the queue locked. */
 
-/* Sends one frame of the responder's; drops it when there is no room. */
-void queue_send(struct port_queue *queue, const uint8_t *frame, uint32_t length);
+/* Sends one frame of the responder's. False: there was no room, and it is dropped. */
+bool queue_send(struct port_queue *queue, const uint8_t *frame, uint32_t length);
 /* On queue 0. */
 void queue_announce(struct port_queue *queue, int64_t now_ns);
 /* Whether a received frame is for the responder: then it is counted and answered. */
