@@ -113,6 +113,21 @@ def test_streams_of_bytes_say_their_goodput_beside_frames() -> None:
     assert trial_facts([result()]).goodput is None
 
 
+def test_how_late_the_senders_were() -> None:
+    def late(frames: int, learning: float = 0) -> PhaseResult:
+        flows = flows_of(
+            frame_side("source", "a", "b", 100, 100, measures={"late_frames": frames}),
+            frame_side("destination", "a", "b", 100, 100, measures={"learning_late": learning}),
+        )
+        return replace(result(), flows=flows)
+
+    found = trial_facts([late(3), late(5)])
+    assert (found.late_frames, found.late_total, found.learned_late) == (5, 8, False)
+    assert (trial_facts([result()]).late_frames, trial_facts([result()]).late_total) == (0, 0)
+    assert not trial_facts([late(0, 1)]).learned_late
+    assert trial_facts([late(0, 2)]).learned_late
+
+
 def gap(
     sent: int = 100, numbers: float = 100, reordered: int = 0, gap_ns: float = 2.5e9
 ) -> PhaseResult:

@@ -63,7 +63,7 @@ class Measurement:
         assert self.search is not None
         assert self.search.trial is not None
         proposed = self.search.trial
-        if facts.late_frames > self.subtest.late_frames_max:
+        if self.subtest.unclear(facts):
             facts = replace(facts, tester_limited=True)
         if not facts.tester_limited:
             self._trials.append((proposed, facts))

@@ -31,18 +31,20 @@ def trial_facts(results: Iterable[PhaseResult]) -> TrialFacts:
     whole = all(result.entry["state"] == "complete" for result in told)
     if not every or not whole or len(lost) < len(entries) or not offered:
         return TrialFacts()
+    late_frames = [m.or_zero(result.flows.source.floats("late_frames")) for result in every]
     return TrialFacts(
         offered=offered,
         lost=min(offered, sum(max(0, count) for count in lost)),
         flooded=sum(entry["misdelivered_frames"] or 0 for entry in entries),
-        tester_limited=any(result.entry["tester_limited"] for result in told)
-        or _learned_late(every),
+        tester_limited=any(result.entry["tester_limited"] for result in told),
         offered_fps=m.total([m.total(_fps(result.flows.source)) for result in every]),
         delivered_fps=m.total([m.total(_fps(result.flows.destination)) for result in every]),
         goodput=m.total(entry["throughput"]["total"] for entry in streams),
         latency_us=_latency(entries),
         ports=_ports(every),
-        late_frames=max(_late_frames(result.flows.source) for result in every),
+        late_frames=int(max(late.max(initial=0) for late in late_frames)),
+        late_total=int(sum(late.sum() for late in late_frames)),
+        learned_late=_learned_late(every),
         last_gap_s=_last_gap_s(every),
         duration_s=max(entry["window_s"] or 0.0 for entry in entries),
     )
@@ -60,11 +62,6 @@ def trial_loss(intended_s: float, facts: TrialFacts, bad: int) -> TrialLoss:
 def _fps(end: Ends) -> Floats:
     """Frames/s of one end of each flow in its window."""
     return m.per_second(end.floats("window_frames"), end.floats("window_ns"))
-
-
-def _late_frames(end: Ends) -> int:
-    """Of the sender that was late by the most."""
-    return int(m.or_zero(end.floats("late_frames")).max(initial=0))
 
 
 def _ports(results: Iterable[PhaseResult]) -> dict[str, PortFacts]:

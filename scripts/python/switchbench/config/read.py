@@ -25,7 +25,7 @@ from .resolve import resolve
 from .rules import ALL_PARAMETERS
 from .schema import PATTERNS, Configuration, Settings
 from .sites import load_site
-from .suites import parameters_of
+from .suites import parameters_of, refuse_without_suite
 from .validate import validate
 
 FORMAT = 1
@@ -83,7 +83,9 @@ def check(document: Document, without: Sequence[str] = ()) -> CheckedConfigurati
         )
     seed = DEFAULT_SEED if model.seed is None else model.seed
     site = leave_out(load_site(document, seed), without)
-    tests = resolve(document, model, site)
+    refuse_without_suite(document, model)
+    parameters = parameters_of(document, model, model.profile or profile_name(site))
+    tests = resolve(document, model, site, parameters)
     refuse_incomplete(document, model, tests)
     return CheckedConfiguration(
         document=document,
@@ -92,7 +94,7 @@ def check(document: Document, without: Sequence[str] = ()) -> CheckedConfigurati
         tests=tests,
         expectations=_expectations(document, model),
         seed=seed,
-        suite_parameters=parameters_of(document, model, model.profile or profile_name(site)),
+        suite_parameters=parameters,
     )
 
 

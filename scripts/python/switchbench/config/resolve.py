@@ -17,6 +17,7 @@ from ..base import transports
 from ..base.model import Port, Site
 from ..base.source import Document, KeyPath
 from ..base.words import listed, meant, shown
+from ..search.suites.declaration import SuiteParameters
 from . import profiles, settings, steps, suites
 from .amount import refuse_many, trials_of
 from .flow_file import FlowLine, read_flows
@@ -41,10 +42,12 @@ class _Entry:
     own: Settings
 
 
-def resolve(document: Document, model: Configuration, site: Site) -> list[ResolvedTest]:
+def resolve(
+    document: Document, model: Configuration, site: Site, parameters: SuiteParameters
+) -> list[ResolvedTest]:
     """All tests with their defaults; ConfigurationError for what can't be or changes nothing."""
-    suites.refuse_without_suite(document, model)
-    resolver = _Resolver(document, site, _layer(model, (), document), model.suite)
+    top = _layer(model, (), document)
+    resolver = _Resolver(document, site, top, model.suite, parameters)
     tests: list[ResolvedTest] = []
     all_idle: list[dict[str, str]] = []
     trials = 0
@@ -138,6 +141,7 @@ class _Resolver:
     site: Site
     top: Settings
     suite: str | None
+    parameters: SuiteParameters
 
     def tests(self, entry: _Entry) -> Iterator[ResolvedTest]:
         """One test for each network, or several together, and transport."""
@@ -160,7 +164,7 @@ class _Resolver:
         ports = self.site.networks[networks[0]]
         there = suites.Place(self.document, entry.path, ports, transport)
         whole = given.model_copy(update={"profile": profile})
-        yield from suites.expanded(there, self.suite, given.subtest, whole)
+        yield from suites.expanded(there, self.suite, given.subtest, whole, self.parameters)
 
     def _networks(self, entry: _Entry, given: Settings) -> list[tuple[str, ...]]:
         """The networks of each test: one, or several together."""

@@ -16,6 +16,7 @@ from ..base.model import Load, Port
 from ..base.source import Document, KeyPath
 from ..base.words import listed, meant, shown, unknown_key
 from ..search.suites import SUITES
+from ..search.suites.buffering import extra_share
 from ..search.suites.declaration import Subtest, Suite, SuiteParameters, Variant
 from . import settings
 from .schema import Configuration, Pattern, Settings
@@ -28,6 +29,7 @@ _SECONDS = (0.001, 2_592_000.0, False)  # 1 ms, as of each window, to 30 days
 _LIMITS = {
     "width": (1e-6, 0.5, False),
     "loss_step_percent": (0.01, 10.0, False),
+    "oversubscription_percent": (0.1, 100.0, False),
     "latency_repeats": (1, 10_000, True),
     "repeats": (1, 10_000, True),
     "burst_repeats": (1, 10_000, True),
@@ -152,7 +154,7 @@ class Place:
 
 
 def expanded(
-    place: Place, suite_name: str, subtest_name: str, given: Settings
+    place: Place, suite_name: str, subtest_name: str, given: Settings, parameters: SuiteParameters
 ) -> Iterator[Settings]:
     """The settings of each variant of a test's subtest on these ports."""
     suite = SUITES[suite_name]
@@ -181,7 +183,7 @@ def expanded(
     layer = settings.merge(_layer(place, suite, given), Settings.model_validate(own))
     for variant in variants:
         if wanted in (None, variant.name):
-            yield settings.merge(layer, given, _flows(variant, count))
+            yield settings.merge(layer, given, _flows(variant, count, parameters))
 
 
 def _layer(place: Place, suite: Suite, given: Settings) -> Settings:
@@ -218,8 +220,10 @@ def _count(place: Place, suite: Suite, subtest: Subtest, given: Settings) -> int
     return count
 
 
-def _flows(variant: Variant, count: int) -> Settings:
-    shares = variant.shares or (None,) * len(variant.flows)
+def _flows(variant: Variant, count: int, parameters: SuiteParameters) -> Settings:
+    shares: list[float | None] = [100.0 if variant.extra else None] * len(variant.flows)
+    if variant.extra:
+        shares[-variant.extra :] = [100 * extra_share(parameters)] * variant.extra
     return Settings.model_construct(
         pattern=_PATTERN,
         flows=tuple((*ends, share) for ends, share in zip(variant.flows, shares, strict=True)),

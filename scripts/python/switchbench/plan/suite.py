@@ -160,8 +160,9 @@ def chosen_trial(
     subtest = subtest_of(run, planned)
     if subtest.quantity == "burst":
         parameters = parameters_of(run)
-        percent = subtest.burst_percent(setting_of(planned, parameters))
-        proposed = replace(proposed, value=subtest.burst_frames(proposed.value))
+        point = setting_of(planned, parameters)
+        proposed = replace(proposed, value=subtest.burst_frames(point, proposed.value))
+        percent = subtest.burst_percent(point)
         return _of_burst(planned, proposed, identity, percent, parameters.drain_s)
     if subtest.quantity == "addresses":
         asked = parameters_of(run)

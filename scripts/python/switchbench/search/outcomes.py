@@ -72,8 +72,8 @@ class LimitedByTester:
         """What to tell a person."""
         return (
             f"The tester, not the device, was the limit at {self.value:g} {self.unit} in each of "
-            f"{self.attempts} trials, so the search ended there: lower the max of the range, or "
-            "give the tester more cores."
+            f"{self.attempts} trials, so the search ended there: lower the max of the range or the "
+            "ports' rate, or give the tester more cores."
         )
 
 

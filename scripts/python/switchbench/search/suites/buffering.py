@@ -1,32 +1,40 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Buffers that one port at line rate and one at 1 % fill together (RFC 8239, 3.2, procedures 1 to
-3). The burst of the second port, the extra frames, is searched; the first sends meanwhile."""
+"""Buffers by bursts that oversubscribe an egress port a little (RFC 8239, section 3).
+
+In procedures 1 to 3 one port sends at line rate, and a second one sends the extra frames, whose
+number is searched. In procedure 4 all ports but one send alike, and their burst is searched.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
-from ...base.measures import LESS, NEITHER
+from ...base.measures import LESS, NEITHER, PERCENT
 from ..loads import LoadRange
 from . import flows
-from .bursts import RepeatedBursts, burst_row, largest_burst
+from .bursts import UNIT, VERIFICATIONS, RepeatedBursts, burst_row, largest_burst
 from .declaration import (
     Earlier,
     Flow,
     Method,
     Rows,
+    Subtest,
     SubtestTrials,
+    SuiteParameters,
     SuitePoint,
+    TrialFacts,
     Value,
     Variant,
 )
+from .flows import Variants
+from .throughput import load_value
 
 LINE_RATE_PERCENT = 99.98
-OVERSUBSCRIPTION_PERCENT = 1.0  # recommended
-SHARE = OVERSUBSCRIPTION_PERCENT / LINE_RATE_PERCENT
-UNIT = "extra frames"
-LATE_FRAMES_MAX = 1  # of a sender: results are exact to one frame
+EXTRA_UNIT = "extra frames"
+_EXACT_FRAMES = 1  # by which a sender may be late: results are exact to one frame
 
 ITERATIONS = Value(
     "iterations", "iterations", "", "Of the same test", "count", NEITHER, of_setting=True
@@ -50,6 +58,9 @@ def variation(key: str, title: str = "variation") -> Value:
     )  # fmt: skip
 
 
+# --- who sends to whom ---
+
+
 def first_ports(_ports: int) -> Iterator[Variant]:
     """Procedure 1: port 1 at line rate and port 3 at 1 % to port 2."""
     yield _oversubscribed([(0, 1)], [(2, 1)])
@@ -70,65 +81,158 @@ def port_pairs(ports: int) -> Iterator[Variant]:
 
 def _oversubscribed(full: Sequence[Flow], extra: Sequence[Flow]) -> Variant:
     egress = " and ".join(str(destination + 1) for _, destination in extra)
-    shares = (100.0,) * len(full) + (100.0 * SHARE,) * len(extra)
-    return Variant(f"to port {egress}", (*full, *extra), shares)
+    return Variant(f"to port {egress}", (*full, *extra), extra=len(extra))
 
 
-def line_frames(extra: float) -> int:
-    """What a port at line rate sends while one at 1 % sends so many extra frames."""
-    return round(extra / SHARE)
+def extra_share(parameters: SuiteParameters) -> float:
+    """What a port that oversubscribes sends of one at line rate (0 to 1)."""
+    return parameters.oversubscription_percent / LINE_RATE_PERCENT
 
 
-def extra_range(point: SuitePoint) -> LoadRange:
-    """Of the extra frames that are tried."""
-    return LoadRange(1, largest_burst(point, OVERSUBSCRIPTION_PERCENT), UNIT)
+# --- how many frames wait ---
 
 
-def search_extra(point: SuitePoint, _earlier: Earlier) -> Method:
-    """The searches of one procedure."""
-    rate = point.fps(OVERSUBSCRIPTION_PERCENT) or 1e6
-    repeats = int(point.parameters.burst_repeats)
-    most = round(extra_range(point).max)
-    return RepeatedBursts(most, repeats, 1.0 / rate, UNIT, verifications=0)
+def line_percent(_point: SuitePoint) -> float:
+    """Of a port at line rate."""
+    return LINE_RATE_PERCENT
 
 
-def held_frames(extra: float) -> float:
-    """Of so many extra frames those that wait: the line carried some beside the other port's."""
-    return extra - line_frames(extra) * (100.0 / LINE_RATE_PERCENT - 1)
+def line_frames(point: SuitePoint, extra: float) -> int:
+    """What a port at line rate sends while another sends so many extra frames."""
+    return round(extra / extra_share(point.parameters))
 
 
-def buffer_values(prefix: str) -> tuple[Value, ...]:
-    """The columns of one procedure."""
-    return (
-        Value(f"{prefix}_frames", "buffer", "frames",
-              "Of an egress port: extra frames less those that its line carried meanwhile, exact "
-              "to one per ingress"),
-        Value(f"{prefix}_bytes", "buffer size", "bytes", "The same x frame size"),
-        Value(f"{prefix}_bytes_min", "min", "bytes", "Of the iterations"),
-        Value(f"{prefix}_bytes_max", "max", "bytes", "Of the iterations"),
-        variation(f"{prefix}_variation"),
-        ITERATIONS,
-    )  # fmt: skip
+def _extra_percent(point: SuitePoint) -> float:
+    return point.parameters.oversubscription_percent
 
 
-class BufferRows:
-    """The formulas of one procedure."""
+def _extra_held(point: SuitePoint, frames: float) -> float:
+    """The egress line carries some of them beside those of the port at line rate."""
+    return frames - frames * (100 - LINE_RATE_PERCENT) / _extra_percent(point)
 
-    def __init__(self, prefix: str) -> None:
-        """Its columns begin with that."""
-        self._prefix = prefix
 
-    def __call__(self, point: SuitePoint, _earlier: Earlier, measured: SubtestTrials) -> Rows:
+def many_percent(point: SuitePoint) -> float:
+    """Of each of the ports that send to one (procedure 4), in percent of line rate."""
+    return (LINE_RATE_PERCENT + _extra_percent(point)) / point.sources
+
+
+def _many_held(point: SuitePoint, frames: float) -> float:
+    """All ports send at the same times, and the egress line carries some until the last ones."""
+    interval = 100 / many_percent(point)  # from one frame of a port to the next, in frames
+    return point.sources * frames - interval * (frames - 1) - 1
+
+
+# --- what a late sender spoils ---
+
+
+def let_drain(facts: TrialFacts) -> bool:
+    """A port at line rate cannot catch up, so the buffer drained and may have held more than it
+    can: what was lost even so is too much, but no loss says nothing."""
+    return facts.late_frames > _EXACT_FRAMES and facts.lost == 0
+
+
+def came_in_clumps(facts: TrialFacts) -> bool:
+    """Ports below line rate catch up in clumps, so the buffer held less, or up to all their late
+    frames more: only a larger loss says something."""
+    return facts.late_frames > _EXACT_FRAMES and facts.lost <= facts.late_total
+
+
+# --- subtests ---
+
+
+@dataclass(frozen=True)
+class _Buffer:
+    """The search and the formulas of one procedure, whose columns begin with `prefix`."""
+
+    prefix: str
+    load: Value
+    unit: str
+    percent: Callable[[SuitePoint], float]  # load of a port whose burst is searched
+    held: Callable[[SuitePoint, float], float]  # frames that wait in the end, by its length
+    verifications: int
+
+    def range(self, point: SuitePoint) -> LoadRange:
+        """Of the bursts that are tried."""
+        return LoadRange(1, largest_burst(point, self.percent(point)), self.unit)
+
+    def search(self, point: SuitePoint, earlier: Earlier) -> Method:
+        """Begins at what the first port of it held, else that of the procedure before."""
+        found = [row[key] for row in earlier.values() for key in _FRAMES if row.get(key)]
+        return RepeatedBursts(
+            largest_burst(point, self.percent(point)),
+            int(point.parameters.burst_repeats),
+            1.0 / (point.fps(self.percent(point)) or 1e6),
+            self.unit,
+            self.verifications,
+            near=self._length(point, found[-1]) if found else None,
+        )
+
+    def _length(self, point: SuitePoint, held: float) -> int:
+        """Of the burst of which so many frames wait."""
+        none = self.held(point, 0)
+        return round((held - none) / (self.held(point, 1) - none))
+
+    def rows(self, point: SuitePoint, _earlier: Earlier, measured: SubtestTrials) -> Rows:
         """One row."""
         row = burst_row(measured)
         if row["back_to_back"] is None:
             return [{}]
         figures = {
-            "frames": held_frames(row["back_to_back"]),
-            "bytes": held_frames(row["back_to_back"]) * point.size,
-            "bytes_min": held_frames(row["back_to_back_min"]) * point.size,
-            "bytes_max": held_frames(row["back_to_back_max"]) * point.size,
+            "frames": self.held(point, row["back_to_back"]),
+            "bytes": self.held(point, row["back_to_back"]) * point.size,
+            "bytes_min": self.held(point, row["back_to_back_min"]) * point.size,
+            "bytes_max": self.held(point, row["back_to_back_max"]) * point.size,
             "variation": variation_percent(measured.result.longest),
         }
-        named = {f"{self._prefix}_{key}": value for key, value in figures.items()}
-        return [named | {"iterations": row["searches"]}]
+        named = {f"{self.prefix}_{key}": value for key, value in figures.items()}
+        inputs = {self.load.key: self.percent(point), "iterations": row["searches"]}
+        return [named | inputs]
+
+    def values(self, definition: str) -> tuple[Value, ...]:
+        """Its columns."""
+        return (
+            self.load,
+            Value(f"{self.prefix}_frames", "buffer", "frames",
+                  f"{definition}, exact to one per ingress"),
+            Value(f"{self.prefix}_bytes", "buffer size", "bytes", "The same x frame size"),
+            Value(f"{self.prefix}_bytes_min", "min", "bytes", "Of the iterations"),
+            Value(f"{self.prefix}_bytes_max", "max", "bytes", "Of the iterations"),
+            variation(f"{self.prefix}_variation"),
+            ITERATIONS,
+        )  # fmt: skip
+
+
+_EXTRA = ("efficiency_buffer", "port_buffer", "pair_buffer")  # columns of procedures 1 to 3
+_MANY = "buffer"
+_OVERSUBSCRIPTION = Value(
+    "oversubscription", "extra", "%", "Load of a port with extra frames, percent of line rate",
+    PERCENT, NEITHER, of_setting=True,
+)  # fmt: skip
+_FRAMES = tuple(f"{prefix}_frames" for prefix in (*_EXTRA, _MANY))
+_BURST: dict[str, Any] = {"quantity": "burst", "keys": {"traffic": "burst"}}
+
+
+def by_extra_frames(
+    procedure: int, name: str, title: str, about: str, variants: Variants, ports: int, step: int = 1
+) -> Subtest:
+    """One of procedures 1 to 3, on at least so many ports."""
+    buffer = _Buffer(
+        _EXTRA[procedure - 1], _OVERSUBSCRIPTION, EXTRA_UNIT, _extra_percent, _extra_held, 0
+    )
+    return Subtest(
+        name, f"3, procedure {procedure}", title, about, variants, buffer.search, buffer.rows,
+        buffer.values("Of an egress port: extra frames less those that its line carried meanwhile"),
+        burst_percent=line_percent, burst_frames=line_frames, unclear=let_drain,
+        range=buffer.range, ports_min=ports, ports_step=step, **_BURST,
+    )  # fmt: skip
+
+
+def by_many_ports(name: str, title: str, about: str) -> Subtest:
+    """Procedure 4."""
+    buffer = _Buffer(_MANY, load_value(), UNIT, many_percent, _many_held, VERIFICATIONS)
+    return Subtest(
+        name, "3, procedure 4", title, about, flows.to_each, buffer.search, buffer.rows,
+        buffer.values("Frames beyond what the egress port carried meanwhile"),
+        burst_percent=many_percent, unclear=came_in_clumps, range=buffer.range, ports_min=3,
+        **_BURST,
+    )  # fmt: skip

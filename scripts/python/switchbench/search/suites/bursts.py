@@ -31,6 +31,7 @@ class RepeatedBursts:
 
     RFC 9004, 6.2 (TST 009's binary search with loss verification). The max comes first, once: a
     device that holds it has no limit here, and of one that fails it each search is below it.
+    `near`: where the result is expected; the first search begins there instead.
     """
 
     def __init__(
@@ -40,8 +41,10 @@ class RepeatedBursts:
         seconds_each: float,
         unit: str = UNIT,
         verifications: int = VERIFICATIONS,
+        near: int | None = None,
     ) -> None:
         self.unit = unit
+        self._near = near
         self._verifications = verifications
         self._largest = largest
         self._repeats = repeats
@@ -51,12 +54,8 @@ class RepeatedBursts:
 
     def steps(self) -> Steps:
         """One search after the other."""
-        if (yield from self._holds(self._largest)):
-            self._longest.append(self._largest)
-            self._end = NoLossAtMax(self._largest, self.unit)
-            return
+        holds, fails = yield from self._bracket()
         for _ in range(self._repeats):
-            holds, fails = 0, self._largest
             while fails - holds > 1:
                 middle = (holds + fails) // 2
                 if (yield from self._holds(middle)):
@@ -67,7 +66,25 @@ class RepeatedBursts:
                 self._end = LossAtMin(1, self.unit)
                 return
             self._longest.append(holds)
+            if holds == self._largest:
+                self._end = NoLossAtMax(self._largest, self.unit)
+                return
+            holds, fails = 0, self._largest
         self._end = Reached()
+
+    def _bracket(self) -> Generator[ProposedTrial, TrialLoss, tuple[int, int]]:
+        """A length that holds and one that fails, by steps that double, or the whole range."""
+        holds, fails = 0, self._largest + 1
+        at, step = self._largest, self._largest
+        if self._near is not None:
+            at, step = min(max(1, self._near), self._largest), 1
+        while holds < at < fails:
+            if (yield from self._holds(at)):
+                holds, at = at, at + step
+            else:
+                fails, at = at, at - step
+            step *= 2
+        return holds, fails
 
     def _holds(self, frames: int) -> Generator[ProposedTrial, TrialLoss, bool]:
         """A length that loses frames is tried again (TST 009's loss verification)."""
@@ -104,11 +121,10 @@ def burst_range(point: SuitePoint) -> LoadRange:
     return LoadRange(1, largest_burst(point), UNIT)
 
 
-def search_bursts(point: SuitePoint, _earlier: Earlier, percent: float = 100.0) -> Method:
-    """The searches; bursts are sent at this load."""
-    rate = point.fps(percent) or 1e6
+def search_bursts(point: SuitePoint, _earlier: Earlier) -> Method:
+    """The searches; bursts are sent at the max rate."""
     repeats = int(point.parameters.burst_repeats)
-    return RepeatedBursts(largest_burst(point, percent), repeats, 1.0 / rate)
+    return RepeatedBursts(largest_burst(point), repeats, 1.0 / (point.max_fps or 1e6))
 
 
 def burst_row(measured: SubtestTrials) -> Row:

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from math import inf
 from typing import Any
 
 from ...base.measures import MORE, NUMBER
@@ -46,6 +45,7 @@ class SuiteParameters:
     loss_step_percent: float = _parameter(10.0, "from load to load")  # RFC 2544, 26.3
     burst_s: float = _parameter(2.0, "the longest burst tried")  # RFC 9004: 30
     microburst_s: float = _parameter(2.0, "the same of microbursts")  # RFC 8239, 4
+    oversubscription_percent: float = _parameter(1.0, "what an extra port sends")  # RFC 8239, 3.2
     burst_repeats: float = _parameter(50, "searches of a burst")  # RFC 2544, 26.4
     incast_s: float = _parameter(0.005, "the burst by UDP")  # RFC 8239, 6
     drain_s: float = _parameter(2.0, "the drain of a trial")  # RFC 2544, 23; RFC 9004, 6.2
@@ -124,7 +124,9 @@ class TrialFacts:
     goodput: float | None = None  # of streams of bytes, Mbit/s of payload
     latency_us: Mapping[str, float | None] = field(default_factory=dict)  # one way: min, mean, ...
     ports: Mapping[str, PortFacts] = field(default_factory=dict)
-    late_frames: int = 0  # of a burst, due at once: the sender was late by so many
+    late_frames: int = 0  # of a burst, due at once: of the sender that was late by the most
+    late_total: int = 0  # the same of all senders together
+    learned_late: bool = False  # addresses were announced at a lower rate than asked for
     last_gap_s: float | None = None  # of a load that falls: when the frame behind it was sent
     duration_s: float = 0.0
 
@@ -161,7 +163,7 @@ class Variant:
 
     name: str
     flows: tuple[Flow, ...]
-    shares: tuple[float, ...] = ()  # percent of the load, per flow; none: evenly of each port
+    extra: int = 0  # how many of them, the last ones, oversubscribe the others at a low load
     stateful: tuple[int, ...] = ()  # ports that send by TCP at the max rate, to the one receiver
 
 
@@ -195,8 +197,10 @@ class Subtest:
     ports_step: int = 1  # so many ports more at a time
     bad: Callable[[TrialFacts], int] = lambda facts: facts.lost  # frames that fail a trial
     burst_percent: Callable[[SuitePoint], float] = lambda point: 100.0  # load of bursts
-    burst_frames: Callable[[float], int] = round  # of a port that has the whole load, by the value
-    late_frames_max: float = inf  # by which a burst's sender may be late
+    # Of a port that has the whole load, by the value.
+    burst_frames: Callable[[SuitePoint, float], int] = lambda point, value: round(value)
+    # Whether a late sender may be why a trial held, or failed: then it decides nothing.
+    unclear: Callable[[TrialFacts], bool] = lambda facts: False
     range: Callable[[SuitePoint], LoadRange] = lambda setting: setting.loads  # of those values
     needs: tuple[str, ...] = ()  # subtests whose results it starts from
     keys: Mapping[str, Any] = field(default_factory=dict)  # of the configuration, that it sets

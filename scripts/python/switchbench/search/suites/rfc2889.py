@@ -265,6 +265,7 @@ RFC2889 = Suite(
                       of_setting=True),
             ),
             quantity="rate", ports_min=3, bad=lambda facts: facts.flooded,
+            unclear=lambda facts: facts.learned_late,
             range=lambda point: LoadRange(
                 point.parameters.learning_fps_max / LEARNING_RANGE,
                 point.parameters.learning_fps_max, "frames/s",

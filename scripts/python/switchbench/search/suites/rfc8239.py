@@ -8,14 +8,8 @@ from statistics import fmean
 from ...base.measures import LESS, NEITHER, PERCENT
 from ..loads import LoadRange
 from . import buffering, flows
-from .buffering import (
-    ITERATIONS,
-    LINE_RATE_PERCENT,
-    OVERSUBSCRIPTION_PERCENT,
-    variation,
-    variation_percent,
-)
-from .bursts import RepeatedBursts, burst_row, largest_burst, search_bursts
+from .buffering import ITERATIONS, LINE_RATE_PERCENT, variation, variation_percent
+from .bursts import RepeatedBursts, burst_row
 from .declaration import (
     Earlier,
     Method,
@@ -57,46 +51,6 @@ def _line_rows(point: SuitePoint, _earlier: Earlier, measured: SubtestTrials) ->
             "jitter": max(times("latency_us", "pdv"), default=None),
             "line_rate_variation": variation_percent(rates),
             "iterations": len(every),
-        }
-    ]
-
-
-def _line_percent(_point: SuitePoint) -> float:
-    return LINE_RATE_PERCENT
-
-
-def many_to_one_percent(ports: int) -> float:
-    """Of line rate, for each of all ports but one (3.2, procedure 4)."""
-    return (LINE_RATE_PERCENT + OVERSUBSCRIPTION_PERCENT) / (ports - 1)
-
-
-def _buffer_percent(point: SuitePoint) -> float:
-    return many_to_one_percent(point.sources + 1)
-
-
-def _search_buffer(point: SuitePoint, earlier: Earlier) -> Method | str:
-    return search_bursts(point, earlier, _buffer_percent(point))
-
-
-def _buffer_range(point: SuitePoint) -> LoadRange:
-    return LoadRange(1, largest_burst(point, _buffer_percent(point)), "frames per port")
-
-
-def _buffer_rows(point: SuitePoint, _earlier: Earlier, measured: SubtestTrials) -> Rows:
-    row = burst_row(measured)
-    if row["back_to_back"] is None:
-        return [{}]
-    total = _buffer_percent(point) * point.sources
-    held = point.sources * (1 - 100 / total)  # of each frame per port
-    return [
-        {
-            "load_percent": _buffer_percent(point),
-            "buffer_frames": row["back_to_back"] * held,
-            "buffer_bytes": row["back_to_back"] * held * point.size,
-            "buffer_bytes_min": row["back_to_back_min"] * held * point.size,
-            "buffer_bytes_max": row["back_to_back_max"] * held * point.size,
-            "buffer_variation": variation_percent(measured.result.longest),
-            "iterations": row["searches"],
         }
     ]
 
@@ -197,55 +151,27 @@ RFC8239 = Suite(
             ),
             keys={"latency": {"one_way": "on"}},
         ),
-        Subtest(
-            "buffer-efficiency", "3, procedure 1", "Buffer efficiency",
-            "Port 1 sends 99.98 % and port 3 sends 1 % of line rate to port 2, with frames of each "
-            "size; the size with the largest buffer is the most efficient one.",
-            buffering.first_ports, buffering.search_extra,
-            buffering.BufferRows("efficiency_buffer"),
-            buffering.buffer_values("efficiency_buffer"),
-            quantity="burst", burst_percent=_line_percent, burst_frames=buffering.line_frames,
-            late_frames_max=buffering.LATE_FRAMES_MAX,
-            range=buffering.extra_range, ports_min=3, keys={"traffic": "burst"},
+        buffering.by_extra_frames(
+            1, "buffer-efficiency", "Buffer efficiency",
+            "Port 1 sends 99.98 % and port 3 oversubscription_percent of line rate to port 2, with "
+            "frames of each size; the size with the largest buffer is the most efficient one.",
+            buffering.first_ports, 3,
         ),
-        Subtest(
-            "buffer-port", "3, procedure 2", "Buffer of each port",
+        buffering.by_extra_frames(
+            2, "buffer-port", "Buffer of each port",
             "The same of each port but the first and the last, which its two neighbours send to.",
-            buffering.each_port, buffering.search_extra, buffering.BufferRows("port_buffer"),
-            buffering.buffer_values("port_buffer"),
-            quantity="burst", burst_percent=_line_percent, burst_frames=buffering.line_frames,
-            late_frames_max=buffering.LATE_FRAMES_MAX,
-            range=buffering.extra_range, ports_min=3, keys={"traffic": "burst"},
+            buffering.each_port, 3,
         ),
-        Subtest(
-            "buffer-port-pairs", "3, procedure 3", "Buffers of port pairs",
-            "All ports but two send 99.98 % of line rate as pairs, one way; the last two send 1 % "
-            "to the receivers of two adjacent pairs, of which both have to hold it.",
-            buffering.port_pairs, buffering.search_extra, buffering.BufferRows("pair_buffer"),
-            buffering.buffer_values("pair_buffer"),
-            quantity="burst", burst_percent=_line_percent, burst_frames=buffering.line_frames,
-            late_frames_max=buffering.LATE_FRAMES_MAX,
-            range=buffering.extra_range, ports_min=6, ports_step=2, keys={"traffic": "burst"},
+        buffering.by_extra_frames(
+            3, "buffer-port-pairs", "Buffers of port pairs",
+            "All ports but two send 99.98 % of line rate as pairs, one way; the last two "
+            "oversubscribe the receivers of two adjacent pairs, of which both have to hold it.",
+            buffering.port_pairs, 6, 2,
         ),
-        Subtest(
-            "buffer-many-to-one", "3, procedure 4", "Buffer, many ports to one",
-            "All ports but one send (99.98 + 1) / (N - 1) % of line rate to that one; bursts of "
-            "exact length find the last one that the buffer holds.",
-            flows.to_each, _search_buffer, _buffer_rows,
-            (
-                load_value(),
-                Value("buffer_frames", "buffer", "frames",
-                      "Frames beyond what the egress port carried meanwhile, exact to one per "
-                      "ingress"),
-                Value("buffer_bytes", "buffer size", "bytes", "The same x frame size"),
-                Value("buffer_bytes_min", "min", "bytes", "Of the iterations"),
-                Value("buffer_bytes_max", "max", "bytes", "Of the iterations"),
-                variation("buffer_variation"),
-                ITERATIONS,
-            ),
-            quantity="burst", burst_percent=_buffer_percent, range=_buffer_range, ports_min=3,
-            late_frames_max=buffering.LATE_FRAMES_MAX,
-            keys={"traffic": "burst"},
+        buffering.by_many_ports(
+            "buffer-many-to-one", "Buffer, many ports to one",
+            "All ports but one send (99.98 + oversubscription_percent) / (N - 1) % of line rate to "
+            "that one; bursts of exact length find the last one that the buffer holds.",
         ),
         Subtest(
             "microburst", "4", "Microburst",
@@ -311,12 +237,13 @@ RFC8239 = Suite(
     sizes=SIZES,
     parameters=SuiteParameters(repeats=3, burst_s=2.0, burst_repeats=3),
     lab=SuiteParameters(
-        trial_s=1.0, initial_s=0.5, repeats=1, burst_s=2.0, burst_repeats=1, drain_s=0.3,
-        microburst_s=0.2, incast_s=0.05,
+        trial_s=1.0, initial_s=0.5, repeats=1, burst_s=3.0, burst_repeats=1, drain_s=0.3,
+        microburst_s=0.2, oversubscription_percent=10.0, incast_s=0.05,
     ),
     lab_sizes=(1518,),
     uses=(
-        "trial_s", "repeats", "burst_s", "microburst_s", "burst_repeats", "drain_s", "incast_s",
+        "trial_s", "repeats", "burst_s", "microburst_s", "oversubscription_percent",
+        "burst_repeats", "drain_s", "incast_s",
     ),
     refused={},
     statements=(
@@ -327,7 +254,7 @@ RFC8239 = Suite(
         Statement("2.2", "MUST", "min, mean and max of latency in the same iteration",
                   "table `rfc8239-line-rate`, columns latency"),
         Statement("3.3", "MUST", "packet size, oversubscription, ingress and egress ports",
-                  "table `rfc8239-buffer-many-to-one`"),
+                  "sentence `Parameters`; table `rfc8239-buffer-many-to-one`"),
         Statement("3.3", "MUST", "packet size of the most efficient buffer",
                   "table `rfc8239-buffer-efficiency`, the size of the max in column buffer size"),
         Statement("3.3", "MUST", "max buffer size of each port",
@@ -349,9 +276,9 @@ RFC8239 = Suite(
         "Procedure 1 of section 3 is measured at the frame sizes of the suite, not at every size "
         "from 64 bytes on; procedures 2 to 4 at each of them, not at the most efficient one alone.",
         "Section 3 is measured with one DSCP or CoS value and unicast frames per run.",
-        "A sender that was late catches up in a clump, or, at 99.98 % of line rate, not at all: a "
-        "trial of section 3 in which one is more than one frame late is repeated as "
-        "tester-limited.",
+        "Where a sender is more than one frame late, a trial of section 3 without loss is repeated "
+        "as tester-limited; in procedure 4 also one that loses no more than all senders were late "
+        "by.",
         "In procedure 3 of section 3 the two oversubscribed ports are the receivers of adjacent "
         "pairs: a port that receives from no pair has nothing to hold.",
         "The ports of section 6 do not vary.",
