@@ -14,17 +14,11 @@ from ..records.document.schema import schema_of
 from .differences import Verdict
 
 Better = Literal["more", "less"]
-Settings = Annotated[dict[str, str], Field(description="Flat settings and their words")]
-Trials = Annotated[
-    list[int], Field(description="One for each repeat; of HPCC's suite all that it is made of")
-]
-Mean = Annotated[float | None, Field(description="Mean over its repeats")]
+Settings = Annotated[dict[str, str], "Flat settings and their words"]
+Trials = Annotated[list[int], "One for each repeat; of HPCC's suite all that it is made of"]
+Mean = Annotated[float | None, "Mean over its repeats"]
 Count = Annotated[int, Field(ge=0)]
-InOrder = Field(description="In the results' order")
-
-
-def _about(words: str) -> Any:
-    return Field(description=words)
+InOrder = "In the results' order"
 
 
 class ResultValue(TypedDict):
@@ -36,20 +30,16 @@ class ResultValue(TypedDict):
     started: str | None
     status: str | None
     settings: Settings
-    hpl_flops: Annotated[float | None, _about("As given, of the whole system")]
-    stream_bytes_per_s: Annotated[
-        float | None, _about("STREAM Copy, as given, of the whole system")
-    ]
+    hpl_flops: Annotated[float | None, "As given, of the whole system"]
+    stream_bytes_per_s: Annotated[float | None, "STREAM Copy, as given, of the whole system"]
 
 
 class DifferingValue(TypedDict):
     """A setting that differs."""
 
-    of: Annotated[str | None, _about("Whose; null: of the whole run")]
+    of: Annotated[str | None, "Whose; null: of the whole run"]
     setting: str
-    values: Annotated[
-        list[str], Field(min_length=2, description="In the results' order; `-`: it has none")
-    ]
+    values: Annotated[list[str], Field(min_length=2), "In the results' order; `-`: it has none"]
 
 
 class CaseValue(TypedDict):
@@ -70,8 +60,8 @@ class PairValue(TypedDict):
 class RowValue(TypedDict):
     """One measure of one thing in two results."""
 
-    pair: Annotated[Count, _about("Place of its pair in `pairs`")]
-    of: Annotated[str | None, _about("The phase or flow; null: all phases together")]
+    pair: Annotated[Count, "Place of its pair in `pairs`"]
+    of: Annotated[str | None, "The phase or flow; null: all phases together"]
     measure: str
     unit: str
     better: Better
@@ -79,58 +69,51 @@ class RowValue(TypedDict):
     other: Mean
     repeats: Annotated[
         list[Count],
-        Field(
-            min_length=2,
-            max_length=2,
-            description="In which it was observed: the baseline's, the other's",
-        ),
+        Field(min_length=2, max_length=2),
+        "In which it was observed: the baseline's, the other's",
     ]
-    difference: Annotated[float | None, _about("Other less baseline")]
-    percent: Annotated[float | None, _about("The same in percent of the baseline")]
+    difference: Annotated[float | None, "Other less baseline"]
+    percent: Annotated[float | None, "The same in percent of the baseline"]
     ci_low: Annotated[
         float | None,
-        _about(
-            "Lower end of the difference's confidence interval (Welch); null: there is none, see "
-            "`reason`"
-        ),
+        "Lower end of the difference's confidence interval (Welch); null: there is none, see "
+        "`reason`",
     ]
-    ci_high: Annotated[float | None, _about("Upper end")]
-    degrees_of_freedom: Annotated[float | None, _about("Welch and Satterthwaite's")]
-    p: Annotated[float | None, _about("Probability of so large a difference if there were none")]
+    ci_high: Annotated[float | None, "Upper end"]
+    degrees_of_freedom: Annotated[float | None, "Welch and Satterthwaite's"]
+    p: Annotated[float | None, "Probability of so large a difference if there were none"]
     p_adjusted: Annotated[
-        float | None,
-        _about("The same, corrected by Holm for how many phases or flows were asked at once"),
+        float | None, "The same, corrected by Holm for how many phases or flows were asked at once"
     ]
     dependent: Annotated[
-        bool, _about("Repeats followed each other beyond chance; the interval is wider for it")
+        bool, "Repeats followed each other beyond chance; the interval is wider for it"
     ]
     verdict: Annotated[
-        Verdict,
-        _about("better, worse: surely, after correction; differs, same: without spread"),
+        Verdict, "better, worse: surely, after correction; differs, same: without spread"
     ]
-    reason: Annotated[str | None, _about("Why there is no interval")]
+    reason: Annotated[str | None, "Why there is no interval"]
 
 
 class ComparedValue(TypedDict):
     """One result beside the baseline."""
 
     result: str
-    pairs: Annotated[list[PairValue], _about("Which cases stand beside each other")]
+    pairs: Annotated[list[PairValue], "Which cases stand beside each other"]
     plans: list[RowValue]
     phases: list[RowValue]
-    flows: Annotated[list[RowValue], _about("The surest and largest differences first")]
+    flows: Annotated[list[RowValue], "The surest and largest differences first"]
     flows_compared: Count
-    differing: Annotated[list[DifferingValue], _about("Settings that make them other measurements")]
-    alone: Annotated[list[str], _about("What only one of them has, a sentence each")]
+    differing: Annotated[list[DifferingValue], "Settings that make them other measurements"]
+    alone: Annotated[list[str], "What only one of them has, a sentence each"]
     notes: list[str]
 
 
 class BasisValue(TypedDict):
     """What a ratio of latencies rests on."""
 
-    phases: Annotated[int, _about("In which all results know the time; the slowest counts")]
+    phases: Annotated[int, "In which all results know the time; the slowest counts"]
     phases_of_plan: int
-    times: Annotated[list[int], _about("Measured in these phases, in the results' order")]
+    times: Annotated[list[int], "Measured in these phases, in the results' order"]
 
 
 class AxisValue(TypedDict):
@@ -139,98 +122,88 @@ class AxisValue(TypedDict):
     name: str
     title: str
     unit: str
-    max: Annotated[float, _about("What a share of 1 stands for")]
+    max: Annotated[float, "What a share of 1 stands for"]
     values: Annotated[list[float], InOrder]
     shares: list[Annotated[float, Field(ge=0, le=1)]]
-    basis: Annotated[
-        BasisValue | None, _about("What a ratio of latencies rests on; null for all others")
-    ]
+    basis: Annotated[BasisValue | None, "What a ratio of latencies rests on; null for all others"]
 
 
 class SystemValue(TypedDict):
     """A whole system at one number of processes."""
 
     result: str
-    ranks: Annotated[int | None, _about("Processes")]
-    hpl: Annotated[float | None, _about("Flop/s")]
-    stream: Annotated[float | None, _about("STREAM Copy of all processes, B/s")]
-    dgemm: Annotated[float | None, _about("Of all processes, Flop/s")]
-    fft: Annotated[float | None, _about("Global, Flop/s")]
-    ptrans: Annotated[float | None, _about("B/s")]
-    random_access: Annotated[float | None, _about("Global, Update/s")]
-    ring: Annotated[float | None, _about("Random rings of HPCC, of all processes, B/s")]
-    ring_us: Annotated[float | None, _about("Their latency, microseconds")]
+    ranks: Annotated[int | None, "Processes"]
+    hpl: Annotated[float | None, "Flop/s"]
+    stream: Annotated[float | None, "STREAM Copy of all processes, B/s"]
+    dgemm: Annotated[float | None, "Of all processes, Flop/s"]
+    fft: Annotated[float | None, "Global, Flop/s"]
+    ptrans: Annotated[float | None, "B/s"]
+    random_access: Annotated[float | None, "Global, Update/s"]
+    ring: Annotated[float | None, "Random rings of HPCC, of all processes, B/s"]
+    ring_us: Annotated[float | None, "Their latency, microseconds"]
     program: Annotated[
         str | None,
-        _about(
-            "The program that measured, or our transport; `streamed`: a ring in which nobody waits"
-        ),
+        "The program that measured, or our transport; `streamed`: a ring in which nobody waits",
     ]
-    ring_by_hpl: Annotated[float | None, _about("B/Flop (Figure 2 of Saini et al. 2005)")]
-    stream_by_hpl: Annotated[float | None, _about("B/Flop (Figure 4)")]
+    ring_by_hpl: Annotated[float | None, "B/Flop (Figure 2 of Saini et al. 2005)"]
+    stream_by_hpl: Annotated[float | None, "B/Flop (Figure 4)"]
 
 
 class BalanceValue(TypedDict):
     """Communication against computing."""
 
     divided_by_hpl: bool
-    reason: Annotated[str | None, _about("Why there is no chart")]
+    reason: Annotated[str | None, "Why there is no chart"]
     axes: list[AxisValue]
-    excluded: Annotated[
-        list[str], _about("Ratios of latencies that rest on too little, a sentence each")
-    ]
+    excluded: Annotated[list[str], "Ratios of latencies that rest on too little, a sentence each"]
     systems: Annotated[
-        list[SystemValue], _about("What is known of whole systems by their number of processes")
+        list[SystemValue], "What is known of whole systems by their number of processes"
     ]
 
 
 class SharedRowValue(TypedDict):
     """One measure of several programs."""
 
-    measure: Annotated[str, _about("By one definition (doc/how-to/compare.md)")]
+    measure: Annotated[str, "By one definition (doc/how-to/compare.md)"]
     ranks: int
-    size: Annotated[int | None, _about("Bytes of a message; null: it does not matter")]
+    size: Annotated[int | None, "Bytes of a message; null: it does not matter"]
     unit: str
     better: Better
-    values: Annotated[list[float | None], _about("Of each of `programs`")]
-    ratios: Annotated[list[float | None], _about("To the first value that there is")]
+    values: Annotated[list[float | None], "Of each of `programs`"]
+    ratios: Annotated[list[float | None], "To the first value that there is"]
 
 
 class SharedValue(TypedDict):
     """The same measured by several programs."""
 
-    programs: Annotated[
-        list[str], _about("Results, with the program or transport where there are several")
-    ]
+    programs: Annotated[list[str], "Results, with the program or transport where there are several"]
     rows: list[SharedRowValue]
-    alone: Annotated[int, _about("Figures that one program alone has")]
+    alone: Annotated[int, "Figures that one program alone has"]
 
 
 @with_config(ConfigDict(extra="forbid", strict=True))
 class ComparisonDocument(TypedDict):
     """What differs between results (doc/how-to/compare.md). null: not observed, or not known."""
 
-    schema: Annotated[Literal["switchbench-comparison/2"], _about("Form and version of this file")]
-    exit_status: Annotated[
-        Literal[0, 2], _about("Of the command: 2 when not all could be compared")
-    ]
+    schema: Annotated[Literal["switchbench-comparison/2"], "Form and version of this file"]
+    exit_status: Annotated[Literal[0, 2], "Of the command: 2 when not all could be compared"]
     confidence_percent: float
-    baseline: Annotated[str, _about("Name of the result that the others are compared with")]
+    baseline: Annotated[str, "Name of the result that the others are compared with"]
     results: Annotated[list[ResultValue], Field(min_length=1)]
     question: Annotated[
         list[DifferingValue],
-        _about("What differs and is what was to be compared: switch, firmware, site, transport"),
+        "What differs and is what was to be compared: switch, firmware, site, transport",
     ]
     comparisons: list[ComparedValue]
     balance: BalanceValue
     shared: Annotated[
         SharedValue,
-        _about("The same measured by several programs; empty without another program's results"),
+        "The same measured by several programs; empty without another program's results",
     ]
-    damage: Annotated[list[str], _about("What could not be read, a sentence each")]
+    damage: Annotated[list[str], "What could not be read, a sentence each"]
 
 
 @cache
 def schema() -> dict[str, Any]:
     """The JSON Schema (draft 2020-12) of the document."""
-    return schema_of(TypeAdapter(ComparisonDocument), "Switchbench comparison")
+    return schema_of(TypeAdapter(ComparisonDocument), ComparisonDocument, "Switchbench comparison")

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import Field
 from typing_extensions import TypedDict
 
 from .forms import Count, measured
@@ -16,34 +15,23 @@ class QueuePairs(TypedDict):
 
     depth: Annotated[
         float | None,
-        Field(
-            description="Messages posted and not completed, by queue pair; null: not the same on "
-            "all flows"
-        ),
+        "Messages posted and not completed, by queue pair; null: not the same on all flows",
     ]
-    signal_every: Annotated[
-        float | None, Field(description="Every so many-th message is signalled")
-    ]
-    inline_bytes: Annotated[
-        float | None, Field(description="Messages up to so many bytes went inline")
-    ]
-    path_mtu_bytes: Annotated[float | None, Field(description="Payload of a full packet")]
-    gid_index: Annotated[float | None, Field(description="Entry in the port's GID table")]
-    count: Annotated[float | None, Field(description="How many there were")]
-    reused: Annotated[float | None, Field(description="Of these kept from an earlier phase")]
+    signal_every: Annotated[float | None, "Every so many-th message is signalled"]
+    inline_bytes: Annotated[float | None, "Messages up to so many bytes went inline"]
+    path_mtu_bytes: Annotated[float | None, "Payload of a full packet"]
+    gid_index: Annotated[float | None, "Entry in the port's GID table"]
+    count: Annotated[float | None, "How many there were"]
+    reused: Annotated[float | None, "Of these kept from an earlier phase"]
     bytes_each: Annotated[
         float | None,
-        Field(
-            description="Registered memory and queues of one end of one, where it is the most: a "
-            "receiver has the ring"
-        ),
+        "Registered memory and queues of one end of one, where it is the most: a receiver has the "
+        "ring",
     ]
     slowest_setup_us: Annotated[
-        float | None, Field(description="Longest time until a flow's queue pairs were connected")
+        float | None, "Longest time until a flow's queue pairs were connected"
     ]
-    credit_waits: Annotated[
-        float | None, Field(description="How often a sender waited for the receiver's buffers")
-    ]
+    credit_waits: Annotated[float | None, "How often a sender waited for the receiver's buffers"]
 
 
 class PlanCounts(TypedDict):
@@ -51,8 +39,8 @@ class PlanCounts(TypedDict):
 
     offered_frames: Annotated[Count | None, measured("offered_frames")]
     delivered_frames: Annotated[Count | None, measured("delivered_frames")]
-    offered_bytes: Annotated[Count | None, Field(description="Payload bytes sent")]
-    delivered_bytes: Annotated[Count | None, Field(description="Payload bytes verified")]
+    offered_bytes: Annotated[Count | None, "Payload bytes sent"]
+    delivered_bytes: Annotated[Count | None, "Payload bytes verified"]
     lost_frames: Annotated[Count | None, measured("lost_frames")]
     host_dropped_frames: Annotated[Count | None, measured("host_dropped_frames")]
 
@@ -60,35 +48,23 @@ class PlanCounts(TypedDict):
 class Counts(PlanCounts):
     """What became of the frames or bytes of a phase."""
 
-    offered_messages: Annotated[
-        Count | None, Field(description="Whole messages sent; null for frames")
-    ]
-    delivered_messages: Annotated[
-        Count | None, Field(description="Whole messages verified; null for frames")
-    ]
+    offered_messages: Annotated[Count | None, "Whole messages sent; null for frames"]
+    delivered_messages: Annotated[Count | None, "Whole messages verified; null for frames"]
     loss_percent: Annotated[float | None, measured("loss_percent")]
-    worst_loss_percent: Annotated[float | None, Field(description="The same of the worst flow")]
+    worst_loss_percent: Annotated[float | None, "The same of the worst flow"]
     duplicated_frames: Annotated[Count | None, measured("duplicated_frames")]
     reordered_frames: Annotated[Count | None, measured("reordered_frames")]
     late_frames: Annotated[Count | None, measured("late_frames")]
     forged_frames: Annotated[
-        Count | None,
-        Field(description="Frames with a number that their sender can't have reached: not counted"),
+        Count | None, "Frames with a number that their sender can't have reached: not counted"
     ]
     corrupted_frames: Annotated[Count | None, measured("corrupted_frames")]
-    corrupted_bytes: Annotated[
-        Count | None, Field(description="Bytes other than expected; null for frames")
-    ]
+    corrupted_bytes: Annotated[Count | None, "Bytes other than expected; null for frames"]
     misdelivered_frames: Annotated[Count | None, measured("misdelivered_frames")]
-    unexpected_frames: Annotated[
-        Count | None, Field(description="Frames that are not this phase's at all")
-    ]
+    unexpected_frames: Annotated[Count | None, "Frames that are not this phase's at all"]
     arp_nd_frames: Annotated[
         Count | None,
-        Field(
-            description="Learning frames, ARP and neighbour discovery of our ports, not part of the"
-            " load"
-        ),
+        "Learning frames, ARP and neighbour discovery of our ports, not part of the load",
     ]
     pause_frames: Annotated[Count | None, measured("pause_frames")]
     retransmitted_segments: Annotated[Count | None, measured("retransmitted_segments")]
@@ -99,33 +75,25 @@ class RdmaCounts(TypedDict):
 
     lost_messages: Annotated[Count | None, measured("lost_messages")]
     duplicated_messages: Annotated[
-        Count | None,
-        Field(description="verbs without acknowledgement: messages that came once more"),
+        Count | None, "verbs without acknowledgement: messages that came once more"
     ]
     reordered_messages: Annotated[
-        Count | None,
-        Field(description="verbs without acknowledgement: messages behind a later one"),
+        Count | None, "verbs without acknowledgement: messages behind a later one"
     ]
     retransmitted_packets: Annotated[Count | None, measured("retransmitted_packets")]
     out_of_sequence_packets: Annotated[
-        Count | None,
-        Field(description="RDMA packets that came out of order, by the devices' counters"),
+        Count | None, "RDMA packets that came out of order, by the devices' counters"
     ]
     receiver_not_ready: Annotated[
-        Count | None, Field(description="Receiver-not-ready answers, by the devices' counters")
+        Count | None, "Receiver-not-ready answers, by the devices' counters"
     ]
     cnp_sent: Annotated[
-        Count | None,
-        Field(description="Congestion notification packets that the receivers' devices sent"),
+        Count | None, "Congestion notification packets that the receivers' devices sent"
     ]
     cnp_handled: Annotated[
-        Count | None,
-        Field(description="Congestion notification packets on which senders' devices slowed down"),
+        Count | None, "Congestion notification packets on which senders' devices slowed down"
     ]
     ecn_marked_packets: Annotated[
-        Count | None,
-        Field(description="RoCE packets that a switch had marked (ECN: congestion experienced)"),
+        Count | None, "RoCE packets that a switch had marked (ECN: congestion experienced)"
     ]
-    queue_pairs: Annotated[
-        QueuePairs | None, Field(description="Of the phase's sources; null for other transports")
-    ]
+    queue_pairs: Annotated[QueuePairs | None, "Of the phase's sources; null for other transports"]

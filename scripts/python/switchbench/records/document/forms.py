@@ -19,15 +19,15 @@ Traffic = Literal["stream", "transfer", "burst", "pingpong", "schedule"]
 SizeUnit = Literal["frame", "message"]
 Outcome = Literal["PASS", "FAIL", "INCONCLUSIVE"]
 
-Transport = Annotated[str, Field(description="dpdk, tcp, udp or verbs")]
-Network = Annotated[str, Field(description="The ports that can reach each other")]
-Ranks = Annotated[int, Field(description="Endpoints of traffic in this network")]
-Pattern = Annotated[str, Field(description="Its name")]
-Parameters = Annotated[Free, Field(description="The pattern's, as the configuration gives them")]
-Source = Annotated[str, Field(description="The port that sends")]
-Destination = Annotated[str, Field(description="The port that receives")]
-TrialNumber = Annotated[int, Field(description="Number of the trial in the run")]
-RepeatNumber = Annotated[int, Field(description="Which repetition, from 0")]
+Transport = Annotated[str, "dpdk, tcp, udp or verbs"]
+Network = Annotated[str, "The ports that can reach each other"]
+Ranks = Annotated[int, "Endpoints of traffic in this network"]
+Pattern = Annotated[str, "Its name"]
+Parameters = Annotated[Free, "The pattern's, as the configuration gives them"]
+Source = Annotated[str, "The port that sends"]
+Destination = Annotated[str, "The port that receives"]
+TrialNumber = Annotated[int, "Number of the trial in the run"]
+RepeatNumber = Annotated[int, "Which repetition, from 0"]
 
 
 class CurveSetting(TypedDict):
@@ -40,6 +40,6 @@ class CurveSetting(TypedDict):
     parameters: Parameters
 
 
-def measured(key: str) -> Any:
+def measured(key: str) -> str:
     """The words of a measure, for its key in the summary."""
-    return Field(description=MEASURES[key].definition)
+    return MEASURES[key].definition

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import json
 from functools import cache
-from typing import Any
+from typing import Any, NotRequired, get_args, get_origin
 
 from pydantic import TypeAdapter
 from pydantic.json_schema import GenerateJsonSchema
+from typing_extensions import get_type_hints, is_typeddict
 
 from .summary import SummaryDocument
 
@@ -36,13 +37,35 @@ def adapter() -> TypeAdapter[SummaryDocument]:
 @cache
 def summary_schema() -> dict[str, Any]:
     """The JSON Schema (draft 2020-12) of the summary."""
-    return schema_of(adapter(), TITLE)
+    return schema_of(adapter(), SummaryDocument, TITLE)
 
 
-def schema_of(made: TypeAdapter[Any], title: str) -> dict[str, Any]:
-    """The JSON Schema (draft 2020-12) of a document's types."""
+def schema_of(made: TypeAdapter[Any], document: Any, title: str) -> dict[str, Any]:
+    """The JSON Schema (draft 2020-12) of a document's types. What a key means is the text that its
+    `Annotated` type has."""
     form = made.json_schema(schema_generator=_Form)
+    for kind, words in _words(document, {}).items():
+        part = form if kind is document else form["$defs"][kind.__name__]
+        for key, text in words.items():
+            part["properties"][key]["description"] = text
     return {"$schema": _Form.schema_dialect, **form, "title": title}
+
+
+def _words(hint: Any, found: dict[Any, dict[str, str]]) -> dict[Any, dict[str, str]]:
+    """What keys mean, of each type that one is made of."""
+    if not is_typeddict(hint):
+        for part in get_args(hint):
+            _words(part, found)
+    elif hint not in found:
+        found[hint] = {}
+        for key, inner in get_type_hints(hint, include_extras=True).items():
+            origin: Any = get_origin(inner)
+            value = get_args(inner)[0] if origin is NotRequired else inner
+            for text in getattr(value, "__metadata__", ()):
+                if isinstance(text, str):
+                    found[hint][key] = text
+            _words(value, found)
+    return found
 
 
 def main() -> None:

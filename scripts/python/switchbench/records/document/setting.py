@@ -14,53 +14,36 @@ from .forms import Count, Free, Size, SizeUnit, Traffic
 class PlanSetting(TypedDict):
     """What a trial was asked to do in one network."""
 
-    trial: Annotated[
-        int, Field(description="Number of the trial in the run: `trial` of its records")
-    ]
-    test: Annotated[
-        int, Field(description="Which entry of the configuration's `tests` it comes from, from 0")
-    ]
-    repeat: Annotated[int, Field(description="Which repetition, from 0")]
-    pattern: Annotated[str, Field(description="chain, pairs, aapc or ring")]
-    parameters: Annotated[
-        Free, Field(description="The pattern's parameters as the configuration gives them")
-    ]
-    transport: Annotated[str, Field(description="dpdk, tcp, udp or verbs")]
-    network: Annotated[str, Field(description="The ports that can reach each other")]
-    ranks: Annotated[int, Field(ge=2, description="Endpoints of traffic in this network")]
+    trial: Annotated[int, "Number of the trial in the run: `trial` of its records"]
+    test: Annotated[int, "Which entry of the configuration's `tests` it comes from, from 0"]
+    repeat: Annotated[int, "Which repetition, from 0"]
+    pattern: Annotated[str, "chain, pairs, aapc or ring"]
+    parameters: Annotated[Free, "The pattern's parameters as the configuration gives them"]
+    transport: Annotated[str, "dpdk, tcp, udp or verbs"]
+    network: Annotated[str, "The ports that can reach each other"]
+    ranks: Annotated[int, Field(ge=2), "Endpoints of traffic in this network"]
     traffic: Annotated[
         Traffic,
-        Field(
-            description="stream: a rate for a time; transfer: a number of bytes; pingpong: round "
-            "trips; schedule: dependent steps"
-        ),
+        "stream: a rate for a time; transfer: a number of bytes; pingpong: round trips; schedule: "
+        "dependent steps",
     ]
-    size: Annotated[Size, Field(description="Bytes of a frame or a message, or the sizes of a mix")]
-    size_unit: Annotated[SizeUnit, Field(description="What `size` is of")]
+    size: Annotated[Size, "Bytes of a frame or a message, or the sizes of a mix"]
+    size_unit: Annotated[SizeUnit, "What `size` is of"]
     frame_bytes: Annotated[
         Size | None,
-        Field(
-            description="Frame size with FCS (RFC 2544); a list for IMIX; null where no frames are "
-            "seen"
-        ),
+        "Frame size with FCS (RFC 2544); a list for IMIX; null where no frames are seen",
     ]
-    load: Annotated[
-        Free, Field(description="The load as asked: percent of line rate, bps at layer 1, or fps")
-    ]
+    load: Annotated[Free, "The load as asked: percent of line rate, bps at layer 1, or fps"]
     intended_load: Annotated[
-        float | None,
-        Field(description="The load as asked in percent of line rate, mean over the ports"),
+        float | None, "The load as asked in percent of line rate, mean over the ports"
     ]
-    load_unit: Annotated[
-        Literal["percent_of_line"], Field(description="Unit of intended_load and offered_load")
-    ]
+    load_unit: Annotated[Literal["percent_of_line"], "Unit of intended_load and offered_load"]
     concurrent_networks: Annotated[
-        list[str] | None,
-        Field(description="All networks of the trial, when several run at the same time"),
+        list[str] | None, "All networks of the trial, when several run at the same time"
     ]
 
 
 class Setting(PlanSetting):
     """What one of its phases was asked to do."""
 
-    phase: Annotated[Count, Field(description="Number of the phase in the plan, from 0")]
+    phase: Annotated[Count, "Number of the phase in the plan, from 0"]

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, NotRequired
 
-from pydantic import Field
 from typing_extensions import TypedDict
 
 from .counts import Counts, PlanCounts, RdmaCounts
@@ -21,10 +20,9 @@ class Throughput(TypedDict):
     """One way, verified by the receivers, in the window."""
 
     layer: Annotated[
-        Literal["payload"],
-        Field(description="What is counted: the bytes that an application would call its data"),
+        Literal["payload"], "What is counted: the bytes that an application would call its data"
     ]
-    unit: Annotated[Literal["Mbit/s"], Field(description="Decimal")]
+    unit: Annotated[Literal["Mbit/s"], "Decimal"]
     min: Annotated[float | None, measured("throughput_min")]
     mean: Annotated[float | None, measured("throughput")]
     max: Annotated[float | None, measured("throughput_max")]
@@ -36,125 +34,97 @@ class Throughput(TypedDict):
 class FlowEnds(TypedDict):
     """A flow."""
 
-    src: Annotated[str, Field(description="host:port")]
-    dst: Annotated[str, Field(description="host:port")]
+    src: Annotated[str, "host:port"]
+    dst: Annotated[str, "host:port"]
 
 
 class TesterLimitEntry(TypedDict):
     """Why a host may have been the limit."""
 
-    port: Annotated[str, Field(description="host:port")]
+    port: Annotated[str, "host:port"]
     shortfall_percent: Annotated[
-        float | None, Field(description="Offered so much less than intended; null: it kept up")
+        float | None, "Offered so much less than intended; null: it kept up"
     ]
-    dropped_frames: Annotated[
-        Count | None, Field(description="Dropped in the host; null: none, or not observed")
-    ]
+    dropped_frames: Annotated[Count | None, "Dropped in the host; null: none, or not observed"]
     start_delay_ms: NotRequired[
         Annotated[
-            float | None,
-            Field(
-                description="Began so much after the agreed start; null: in time, or not observed"
-            ),
+            float | None, "Began so much after the agreed start; null: in time, or not observed"
         ]
     ]
     window_error_percent: NotRequired[
         Annotated[
             float | None,
-            Field(
-                description="By what its window differs from the agreed length; null: by no more "
-                "than 1 %"
-            ),
+            "By what its window differs from the agreed length; null: by no more than 1 %",
         ]
     ]
-    reason: Annotated[str, Field(description="In words")]
+    reason: Annotated[str, "In words"]
 
 
 class RecordsPlace(TypedDict):
     """Where the records are that the entry comes from."""
 
-    file: Annotated[str, Field(description="In the same directory")]
-    first_line: Annotated[int, Field(description="From 1")]
-    last_line: Annotated[int, Field(description="Records of other phases may lie between")]
-    trial: Annotated[int, Field(description="Select by these keys")]
+    file: Annotated[str, "In the same directory"]
+    first_line: Annotated[int, "From 1"]
+    last_line: Annotated[int, "Records of other phases may lie between"]
+    trial: Annotated[int, "Select by these keys"]
     repeat: RepeatNumber
     network: Network
-    phase: Annotated[int, Field(description="In the records' words")]
+    phase: Annotated[int, "In the records' words"]
 
 
 class PlanEntry(PlanSetting, PlanCounts):
     """All phases of one trial in one network."""
 
     polling: Annotated[
-        bool | None,
-        Field(description="Whether workers polled: each then burns a core, whatever comes"),
+        bool | None, "Whether workers polled: each then burns a core, whatever comes"
     ]
-    cpu_s: Annotated[float | None, Field(description="Sum of its phases'")]
-    cpu_process_s: Annotated[float | None, Field(description="Sum of its phases'")]
-    phases: Annotated[int, Field(description="Phases in the plan")]
-    phases_measured: Annotated[int, Field(description="Phases with records")]
-    elapsed_s: Annotated[
-        float | None, Field(description="All phases, barriers and drains included")
-    ]
-    window_s: Annotated[float | None, Field(description="Sum of the windows")]
+    cpu_s: Annotated[float | None, "Sum of its phases'"]
+    cpu_process_s: Annotated[float | None, "Sum of its phases'"]
+    phases: Annotated[int, "Phases in the plan"]
+    phases_measured: Annotated[int, "Phases with records"]
+    elapsed_s: Annotated[float | None, "All phases, barriers and drains included"]
+    window_s: Annotated[float | None, "Sum of the windows"]
     throughput: Annotated[
         Throughput,
-        Field(
-            description="Of the phases that are not tester-limited (null: none); mean and percent: "
-            "mean of the phases'; total: mean over the windows' time"
-        ),
+        "Of the phases that are not tester-limited (null: none); mean and percent: mean of the "
+        "phases'; total: mean over the windows' time",
     ]
-    worst_phase: Annotated[
-        int | None, Field(description="Phase of the slowest flow, as in throughput")
-    ]
-    slowest: Annotated[FlowEnds | None, Field(description="The slowest flow of these phases")]
+    worst_phase: Annotated[int | None, "Phase of the slowest flow, as in throughput"]
+    slowest: Annotated[FlowEnds | None, "The slowest flow of these phases"]
 
 
 class Timing(TypedDict):
     """When a phase ran."""
 
-    phase_name: Annotated[str | None, Field(description="What the pattern calls it")]
-    window_s: Annotated[float | None, Field(description="Length of the window")]
+    phase_name: Annotated[str | None, "What the pattern calls it"]
+    window_s: Annotated[float | None, "Length of the window"]
     elapsed_s: Annotated[float | None, measured("elapsed_s")]
     start_skew_us: Annotated[float | None, measured("start_skew_us")]
     stop_skew_us: Annotated[float | None, measured("stop_skew_us")]
-    skew_bound_us: Annotated[
-        float | None, Field(description="Uncertainty of both; null without a common clock")
-    ]
-    drained: Annotated[
-        bool | None, Field(description="false: the drain's limit came before silence")
-    ]
+    skew_bound_us: Annotated[float | None, "Uncertainty of both; null without a common clock"]
+    drained: Annotated[bool | None, "false: the drain's limit came before silence"]
 
 
 class Rates(TypedDict):
     """How fast a phase was."""
 
     offered_load: Annotated[float | None, measured("offered_load")]
-    throughput: Annotated[
-        Throughput, Field(description="Over the flows, one way, verified by the receivers")
-    ]
-    slowest: Annotated[
-        FlowEnds | None, Field(description="The slowest flow; null: no flow was measured")
-    ]
+    throughput: Annotated[Throughput, "Over the flows, one way, verified by the receivers"]
+    slowest: Annotated[FlowEnds | None, "The slowest flow; null: no flow was measured"]
 
 
 class CpuTime(TypedDict):
     """CPU time of a phase."""
 
-    cpu_s: Annotated[
-        float | None, Field(description="CPU seconds of all machines in the phase, kernel included")
-    ]
+    cpu_s: Annotated[float | None, "CPU seconds of all machines in the phase, kernel included"]
     cpu_process_s: Annotated[
         float | None,
-        Field(
-            description="Of it what the node processes used; the rest is the kernel's own, softirq "
-            "included, and all else that the machines did"
-        ),
+        "Of it what the node processes used; the rest is the kernel's own, softirq included, and "
+        "all else that the machines did",
     ]
     cpu_s_per_gb: Annotated[float | None, measured("cpu_s_per_gb")]
     polling: Annotated[
-        bool | None,
-        Field(description="Whether workers polled: each then burns a core, whatever comes"),
+        bool | None, "Whether workers polled: each then burns a core, whatever comes"
     ]
 
 
@@ -163,32 +133,20 @@ class PhaseEntry(Setting, Timing, Rates, Counts, RdmaCounts, CpuTime):
 
     started: Annotated[
         str | None,
-        Field(
-            description="When it began, by the wall clock of the first node that said it (UTC); "
-            "null: not known"
-        ),
+        "When it began, by the wall clock of the first node that said it (UTC); null: not known",
     ]
-    flows: Annotated[int, Field(description="PhaseFlows with a record of at least one side")]
-    flows_observed: Annotated[int, Field(description="PhaseFlows with the records of both sides")]
-    state: Annotated[State, Field(description="partial: records are missing")]
+    flows: Annotated[int, "PhaseFlows with a record of at least one side"]
+    flows_observed: Annotated[int, "PhaseFlows with the records of both sides"]
+    state: Annotated[State, "partial: records are missing"]
     tester_limited: Annotated[
-        list[TesterLimitEntry],
-        Field(description="Ports whose host, not the network, may have been the limit"),
+        list[TesterLimitEntry], "Ports whose host, not the network, may have been the limit"
     ]
-    records: Annotated[
-        RecordsPlace, Field(description="Where the records are that the entry comes from")
-    ]
-    intervals: Annotated[
-        IntervalsEntry, Field(description="How low flows fell from one interval result to the next")
-    ]
+    records: Annotated[RecordsPlace, "Where the records are that the entry comes from"]
+    intervals: Annotated[IntervalsEntry, "How low flows fell from one interval result to the next"]
     loss_location: Annotated[
-        LossLocationEntry,
-        Field(description="Where frames were lost, by ports' counters before and after the phase"),
+        LossLocationEntry, "Where frames were lost, by ports' counters before and after the phase"
     ]
     reordering: Annotated[
-        ReorderingEntry,
-        Field(description="How frames were out of order; nulls where they are not seen"),
+        ReorderingEntry, "How frames were out of order; nulls where they are not seen"
     ]
-    latency: Annotated[
-        Latency, Field(description="Times of this phase's flows by kind; null: not measured")
-    ]
+    latency: Annotated[Latency, "Times of this phase's flows by kind; null: not measured"]
