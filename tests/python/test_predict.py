@@ -26,7 +26,6 @@ from switchbench.predict.measured import fits, measured_bps, offered_shares
 from switchbench.predict.models import MODELS, Flows
 from switchbench.predict.predictor import PhasePrediction
 from switchbench.predict.proportional import arriving
-from switchbench.predict.recorded import by_phase
 from switchbench.records.plan_file import write_plan
 from switchbench.topology.fabric import Fabric, Link, Routes
 from switchbench.topology.fabric.routes import Rates
@@ -473,8 +472,3 @@ def test_folding_changes_no_rate(spines: int, shift: int | None, demands: list[f
     for name in ("hockney", "loggp", "max-min"):
         assert np.array_equal(MODELS[name](flows), MODELS[name](alone)), name
     assert MODELS["proportional"](flows) == pytest.approx(MODELS["proportional"](alone), rel=1e-12)
-
-
-def test_flows_of_no_phase_are_none() -> None:
-    """Of a trial that was stopped before its first flow nothing is recorded."""
-    assert by_phase(np.empty((0, 3), dtype=np.int64)) == {}

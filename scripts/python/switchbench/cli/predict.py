@@ -214,7 +214,7 @@ def _rows(
     excluded: Counter[str],
 ) -> Iterator[PredictedRow]:
     """`trials`: of the results, by their numbers there; what is too much is added to `excluded`."""
-    seen = measured_bps(trials, results) if results else Seen({}, {}, {})
+    seen = measured_bps(trials, results) if results else Seen()
     took = measured_times(trials, results) if results and predictor.knows_times else {}
     for some in _suites(askable):
         trial = some[0]

@@ -7,6 +7,7 @@ import statistics
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -60,52 +61,62 @@ def share_close(errors: Rates) -> float:
     return float(np.mean(np.abs(errors) <= CLOSE))
 
 
+_CONFIDENCE = 0.95
+_Repeats = dict[Place, dict[Pair, list[float]]]
+
+
 @dataclass
 class Seen:
-    """Layer-1 rates of a run's flows, of each the median over its repeats."""
+    """Layer-1 rates of a run's flows."""
 
-    delivered: dict[Place, dict[Pair, float]]
-    """What destinations saw."""
-    offered: dict[Place, dict[Pair, float]]
+    repeats: _Repeats = field(default_factory=lambda: defaultdict(lambda: defaultdict(list)))
+    """What destinations saw, repeat by repeat."""
+    sent: _Repeats = field(default_factory=lambda: defaultdict(lambda: defaultdict(list)))
     """What sources sent, where frames are counted: TCP sends what it is allowed to."""
-    widths: dict[Place, dict[Pair, float]]
-    """The 95 % interval of what was delivered, by its mean; empty where nothing was repeated."""
-    pairs: dict[Place, set[Pair]] = field(default_factory=dict)
+    pairs: dict[Place, set[Pair]] = field(default_factory=lambda: defaultdict(set))
     """All flows that there are records of."""
+
+    @cached_property
+    def delivered(self) -> dict[Place, dict[Pair, float]]:
+        """Of what destinations saw the median over repeats."""
+        return _medians(self.repeats)
+
+    @cached_property
+    def offered(self) -> dict[Place, dict[Pair, float]]:
+        """Of what sources sent the median over repeats."""
+        return _medians(self.sent)
+
+    @cached_property
+    def widths(self) -> dict[Place, dict[Pair, float]]:
+        """The 95 % interval of what was delivered, by its mean, where anything was repeated."""
+        return {
+            place: {
+                pair: found.width
+                for pair, rates in flows.items()
+                if (found := interval(rates, _CONFIDENCE)) is not None and found.mean
+            }
+            for place, flows in self.repeats.items()
+        }
 
 
 def measured_bps(trials: Mapping[Number, Trial], directory: Path) -> Seen:
     """What both ends of each flow counted; `trials`: by their numbers in the records."""
-    delivered: _Repeats = defaultdict(lambda: defaultdict(list))
-    offered: _Repeats = defaultdict(lambda: defaultdict(list))
-    pairs: dict[Place, set[Pair]] = defaultdict(set)
+    seen = Seen()
     for key, flows, opened in _phases(directory):
         trial = trials.get((key.trial, key.repeat))
         if trial is None:
             continue
         place = (trial.point, key.network, key.phase)
-        pairs[place].update(flows.pairs)
+        seen.pairs[place].update(flows.pairs)
         kind = transports.of(trial.transport)
         if kind.rdma:
             options = trial.document.get(trial.transport, {})
             shapes = measures.packets_of(options, opened, trial.transport, flows)
             flows = replace(flows, packets=shapes)
-        _add(delivered[place], flows, measures.delivered_line_bps(flows))
+        _add(seen.repeats[place], flows, measures.delivered_line_bps(flows))
         if kind.frames:
-            _add(offered[place], flows, measures.offered_line_bps(flows))
-    widths = {
-        place: {
-            pair: found.width
-            for pair, rates in flows.items()
-            if (found := interval(rates, _CONFIDENCE)) is not None and found.mean
-        }
-        for place, flows in delivered.items()
-    }
-    return Seen(_medians(delivered), _medians(offered), widths, pairs)
-
-
-_CONFIDENCE = 0.95
-_Repeats = dict[Place, dict[Pair, list[float]]]
+            _add(seen.sent[place], flows, measures.offered_line_bps(flows))
+    return seen
 
 
 def _medians(rates: _Repeats) -> dict[Place, dict[Pair, float]]:
@@ -148,7 +159,7 @@ def fits(
     errors: dict[str, list[Rates]] = defaultdict(list)
     offered: dict[str, list[Rates]] = defaultdict(list)
     for prediction in predictions:
-        rates = _of_flows(trial, prediction, delivered)
+        rates = rates_of(trial, prediction, delivered)
         known = ~np.isnan(rates)  # of 0, the time was predicted as nothing of what it took
         for model, predicted in prediction.rates.items():
             errors[model].append(rates[known] / predicted[known] - 1.0)
@@ -173,12 +184,12 @@ def offered_shares(
     """What each flow's source sent, as a share of what it was to send."""
     shares = [np.empty(0)]
     for prediction in predictions:
-        share = _of_flows(trial, prediction, offered) / prediction.demand_bps
+        share = rates_of(trial, prediction, offered) / prediction.demand_bps
         shares.append(share[np.isfinite(share)])
     return np.concatenate(shares)
 
 
-def _of_flows(
+def rates_of(
     trial: Trial, prediction: PhasePrediction, seen: Mapping[Place, Mapping[Pair, float]]
 ) -> Rates:
     """What was seen of each flow; NaN where nothing was. The flows' names, which take

@@ -28,9 +28,6 @@ from .times import OfSuite, PhaseTime, Time, TimePredictor, of_steps, of_suite, 
 
 ByFlow = Mapping[Place, Mapping[Pair, float]]
 
-FRAME_OVERHEAD = 18
-"""Bytes of a frame that are no payload: header and check sum of Ethernet."""
-
 MOST_SLOW_FLOWS = 200_000
 """Models that go through flows one by one are left out of plans with more."""
 
@@ -270,11 +267,3 @@ def demand_bps(trial: Trial, part: Part, ranks: Ranks) -> Rates:
     shared = np.bincount(sources, minlength=len(lines))
     demand: Rates = (np.minimum(offered, lines) / np.maximum(shared, 1))[sources]
     return demand
-
-
-def stream_share(trial: Trial) -> float:
-    """Payload, as destinations count it, by layer-1 bits of a stream."""
-    if trial.size_unit != "frame":
-        return payload_share(trial)
-    frame = sum(trial.sizes) / len(trial.sizes)
-    return (frame - FRAME_OVERHEAD) / (frame + FRAME_OVERHEAD_L1)

@@ -8,11 +8,9 @@ phase: it has to be all of a trial or none.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from typing import Any
+from collections.abc import Collection, Iterable, Mapping
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..base.errors import ConfigurationError
 from ..base.model import Trial
@@ -27,28 +25,20 @@ Recorded = Mapping[str, Mapping[int, Ranks]]
 
 
 def recorded_flows(trial: Trial, pairs: Mapping[Place, Collection[Pair]]) -> Recorded:
-    """Those of one trial, of all flows by their ports' names."""
+    """Those of one trial, of all flows by their ports' names; the connectivity check is none."""
     found: dict[str, dict[int, Ranks]] = {}
     for part in trial.parts:
         rank = {port.name: number for number, port in enumerate(part.ranks)}
-        rows = [
-            (phase, rank[source], rank[destination])
-            for (point, network, phase), some in pairs.items()
-            if (point, network) == (trial.point, part.network)
-            for source, destination in some
-            if source in rank and destination in rank
-        ]
-        found[part.network] = by_phase(np.array(rows, dtype=np.int64).reshape(-1, 3))
+        found[part.network] = {
+            phase: _rows((rank[a], rank[b]) for a, b in some if a in rank and b in rank)
+            for (point, network, phase), some in sorted(pairs.items())
+            if (point, network) == (trial.point, part.network) and phase >= 0
+        }
     return found
 
 
-def by_phase(rows: NDArray[Any]) -> dict[int, Ranks]:
-    """Of rows of phase, source and destination, each flow once; the connectivity check is none."""
-    rows = np.unique(rows[rows[:, 0] >= 0], axis=0)
-    if not len(rows):  # a trial that was stopped before its first flow
-        return {}
-    phases, first = np.unique(rows[:, 0], return_index=True)
-    return dict(zip(phases.tolist(), np.split(rows[:, 1:], first[1:]), strict=True))
+def _rows(flows: Iterable[tuple[int, int]]) -> Ranks:
+    return np.array(sorted(flows), dtype=np.int64).reshape(-1, 2)
 
 
 def is_whole(trial: Trial, recorded: Recorded | None) -> bool:
