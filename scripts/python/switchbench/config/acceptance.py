@@ -21,16 +21,6 @@ PROFILE: Profile = "acceptance"
 _OF_SWITCH = ("model", "serial", "firmware")
 
 
-def about_values(model: Configuration) -> dict[str, object]:
-    """`about` as plain values; empty when it is not given."""
-    if model.about is None:
-        return {}
-    values = model.about.given()
-    if model.about.switches is not None:
-        values["switches"] = [switch.given() for switch in model.about.switches]
-    return values
-
-
 def refuse_incomplete(
     document: Document, model: Configuration, tests: Iterable[ResolvedTest]
 ) -> None:

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ..base import quantities, transports
+from ..base import transports
 from ..base.model import ClockChoice
 from ..search.suites import SUITES
 from . import settings
-from .acceptance import about_values
 from .point import Point, ResolvedTest, points
-from .read import FORMAT, CheckedConfiguration
+from .read import CheckedConfiguration
 from .rules import PARAMETERS
+from .schema import Settings, SwitchCountersKeys
 from .steps import COMPOSITE
 
 SWITCH_TIMEOUT_NS = 10_000_000_000  # of `switch_counters`
@@ -24,49 +24,24 @@ SWITCH_TIMEOUT_NS = 10_000_000_000  # of `switch_counters`
 def effective(reading: CheckedConfiguration) -> dict[str, object]:
     """The whole configuration as a plain mapping."""
     model = reading.model
-    whole: dict[str, object] = {
-        "switchbench": FORMAT,
-        "site": reading.site.effective,
+    changes: dict[str, object] = {
+        **dict.fromkeys((*Settings.model_fields, "site", "tests", "subtests", "suite_parameters")),
         "seed": reading.seed,
-        "on_missing": model.on_missing or "stop",
-        "worker": model.worker or "auto",
-        "log": model.log or "info",
-        "clock": _clock(model.clock or ClockChoice()),
+        "clock": model.clock or ClockChoice(),
+        "switch_counters": _command(model.switch_counters),
+        "device_reset": _command(model.device_reset),
     }
-    if model.suite is not None:
-        whole["suite"] = model.suite
-        if any(test.values.subtest is not None for test in reading.tests):
-            used = SUITES[model.suite].uses
-            whole["suite_parameters"] = {k: getattr(reading.suite_parameters, k) for k in used}
-    if model.time_limit is not None:
-        whole["time_limit"] = quantities.DURATION.text(model.time_limit)
-    if model.remeasure is not None:
-        whole["remeasure"] = model.remeasure
-    for key in ("switch_counters", "device_reset"):
-        asked = getattr(model, key)
-        if asked is not None:
-            whole[key] = {
-                "command": list(asked.command),
-                "timeout": quantities.DURATION.text(asked.timeout or SWITCH_TIMEOUT_NS),
-            }
-    whole["tests"] = [_test(test) for test in reading.tests]
-    about = about_values(model)
-    if about:
-        whole["about"] = about
-    if reading.expectations:
-        whole["expect"] = [dict(clause) for clause in model_expect(reading)]
-    return whole
+    if any(test.values.subtest is not None for test in reading.tests):
+        used = SUITES[model.suite or ""].uses
+        changes["suite_parameters"] = {k: getattr(reading.suite_parameters, k) for k in used}
+    whole: dict[str, object] = {"switchbench": model.switchbench, "site": reading.site.effective}
+    whole |= model.model_copy(update=changes).written()
+    return whole | {"tests": [_test(test) for test in reading.tests]}
 
 
-def _clock(clock: ClockChoice) -> str | dict[str, str]:
-    stated = {"asymmetry": clock.asymmetry_ns, "error": clock.error_ns}
-    texts = {key: quantities.DURATION.text(value) for key, value in stated.items() if value}
-    return {"mode": clock.mode, **texts} if texts else clock.mode
-
-
-def model_expect(reading: CheckedConfiguration) -> list[dict[str, object]]:
-    """The clauses as the user wrote them."""
-    return [clause.given() for clause in reading.model.expect or []]
+def _command(asked: SwitchCountersKeys | None) -> SwitchCountersKeys | None:
+    timeout_ns = (asked and asked.timeout) or SWITCH_TIMEOUT_NS
+    return asked and asked.model_copy(update={"timeout": timeout_ns})
 
 
 def _test(test: ResolvedTest) -> dict[str, object]:

@@ -253,6 +253,12 @@ def _clock_stated(key: str, mode: str, value: object) -> int:
     return stated_ns
 
 
+def _written_clock(clock: ClockChoice) -> str | dict[str, str]:
+    stated = {"asymmetry": clock.asymmetry_ns, "error": clock.error_ns}
+    texts = {key: quantities.DURATION.text(value) for key, value in stated.items() if value}
+    return {"mode": clock.mode, **texts} if texts else clock.mode
+
+
 def _timeout(value: object) -> int:
     """A time after which something is given up."""
     timeout_ns = quantities.duration_ns(value)
@@ -275,17 +281,20 @@ Clock = Annotated[
             {"enum": list(CLOCK_MODES)},
             mapping_of(mode={"enum": list(CLOCK_MODES)}, asymmetry=_TIME, error=_TIME),
         ),
+        write=_written_clock,
     ),
 ]
 Duration = Annotated[int, ValueKind(quantities.duration_ns, _TIME, write=quantities.DURATION.text)]
-Timeout = Annotated[int, ValueKind(_timeout, _TIME)]
+Timeout = Annotated[int, ValueKind(_timeout, _TIME, write=quantities.DURATION.text)]
 Percent = Annotated[int, ValueKind(_percent, _SHARE, write="{}%".format)]
 Interval = Annotated[
     int, ValueKind(_interval, either({"const": "off"}, _TIME), write=_written_interval)
 ]
 Size = Annotated[int, ValueKind(quantities.size_bytes, _SIZE)]
 TransferSize = Annotated[int, ValueKind(quantities.size_bytes, _SIZE, write=quantities.SIZE.text)]
-Rate = Annotated[int, ValueKind(quantities.rate_bps, quantities.RATE.form())]
+Rate = Annotated[
+    int, ValueKind(quantities.rate_bps, quantities.RATE.form(), write=quantities.RATE.text)
+]
 FrameSize = Annotated[int, ValueKind(frame_bytes, _SIZE)]
 MessageSize = Annotated[int, ValueKind(_message_bytes, _SIZE)]
 SizeRange = Annotated[
@@ -345,7 +354,7 @@ Imix = Annotated[
 ]
 _CORE_SPANS = r"^ *[0-9]+(-[0-9]+)? *(, *[0-9]+(-[0-9]+)? *)*$"
 _CORE = either({"type": "integer", "minimum": 0}, text_like(_CORE_SPANS))
-Cores = Annotated[tuple[int, ...], ValueKind(cores, either(_CORE, list_of(_CORE)), lists=True)]
+Cores = Annotated[tuple[int, ...], ValueKind(cores, either(_CORE, list_of(_CORE)), True, list)]
 RdmaPort = Annotated[str, ValueKind(_rdma_port, text_like(rf"^{_RDMA.pattern}$"))]
 Hosts = Annotated[
     list[str], ValueKind(_hosts, either(_TEXT, list_of(_TEXT)), lists=True)

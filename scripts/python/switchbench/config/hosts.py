@@ -10,14 +10,14 @@ from ipaddress import IPv4Address, IPv6Address
 from pathlib import Path
 from typing import Any
 
-from ..base import quantities, transports
+from ..base import transports
 from ..base.errors import ConfigurationError
 from ..base.model import Port, Process, Site
 from ..base.source import read_text
 from ..base.transports import Way
 from ..base.words import meant, shown
-from .order import Names, SitePlace, effective_groups, effective_order, make_groups, make_networks
-from .reach import effective_reach, group_members, leave_out, named_without
+from .order import Names, SitePlace, make_groups, make_networks
+from .reach import group_members, leave_out, named_without, reached
 from .schema import HostSite, PortKeys, SiteControl
 from .sets import first_double, written_order
 
@@ -77,8 +77,7 @@ def build(model: HostSite, place: SitePlace, seed: int) -> Site:
         heartbeat_timeout_ms=_ms(control.heartbeat_timeout),
         barrier_timeout_ms=_ms(control.barrier_timeout),
         unbuilt=_unbuilt(keys.values()),
-        effective=_effective(model, hosts, control, _effective_wiring(wires))
-        | effective_reach(model, place),
+        effective=_effective(model, hosts, control, wires, place),
     )
     return leave_out(site, named_without(model, hosts, place))
 
@@ -321,44 +320,11 @@ def _unbuilt(ports: Iterable[PortKeys]) -> tuple[str, ...]:
 
 
 def _effective(
-    model: HostSite, hosts: list[str], control: SiteControl, wiring: Any
-) -> dict[str, Any]:
-    site: dict[str, Any] = {"launch": model.launch, "hosts": hosts}
-    site["control"] = {
-        "address": control.address,
-        "udp_port": control.udp_port,
-        "heartbeat_timeout": quantities.DURATION.text(control.heartbeat_timeout or 0),
-        "barrier_timeout": quantities.DURATION.text(control.barrier_timeout or 0),
-    }
-    if control.addresses:
-        site["control"]["addresses"] = dict(control.addresses)
-    if model.cores:
-        site["cores"] = list(model.cores)
-    if model.host_cores:
-        site["host_cores"] = {host: list(cores) for host, cores in model.host_cores.items()}
-    site["ports"] = {name: _plain(port) for name, port in model.ports.items()}
-    if model.overrides:
-        site["overrides"] = {
-            host: {name: _plain(port) for name, port in ports.items()}
-            for host, ports in model.overrides.items()
-        }
-    if model.bind:
-        site["bind"] = {"restore": "always"} | model.bind.given()
-    site |= effective_order(model)
-    if model.groups:
-        site["groups"] = effective_groups(model.groups)
-    if wiring is not None:
-        site["wiring"] = wiring
-    return site
-
-
-def _effective_wiring(wires: Mapping[str, PortWiring]) -> Any:
-    """The wiring itself, so that it stays true when its file changes."""
-    return {name: [wire.switch, wire.switch_port] for name, wire in wires.items()} or None
-
-
-def _plain(port: PortKeys) -> dict[str, Any]:
-    keys = port.given()
-    if port.line_rate:
-        keys["line_rate"] = quantities.RATE.text(port.line_rate)
-    return keys
+    model: HostSite, hosts: list[str], control: SiteControl, wires: Mapping[str, PortWiring],
+    place: SitePlace,
+) -> dict[str, Any]:  # fmt: skip
+    """What groups and files say is in it, so that it stays true when they change."""
+    named = {name: (wire.switch, wire.switch_port) for name, wire in wires.items()} or None
+    changes: dict[str, object] = {"hosts": hosts, "control": control, "wiring": named}
+    changes |= dict.fromkeys(("groups_conf", "without")) | reached(model, place)
+    return model.model_copy(update=changes).written()

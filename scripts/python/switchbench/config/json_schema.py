@@ -20,7 +20,6 @@ from pydantic.json_schema import GenerateJsonSchema, models_json_schema
 from ..topology.file_form import File, GuestsFile
 from .schema import Configuration, HostSite, LabSite, Settings
 from .settings import NESTED, sweep_refusal
-from .validate import known_keys
 
 Schema = dict[str, Any]
 
@@ -105,7 +104,7 @@ def _swept_keys() -> Iterable[str]:
     for key, field in Settings.model_fields.items():
         if key in NESTED:
             model = get_args(field.annotation)[0]
-            yield from (f"{key}.{name}" for name in known_keys(model))
+            yield from (f"{key}.{name}" for name in model.model_fields)
         elif sweep_refusal(key) is None:
             yield key
 

@@ -10,7 +10,6 @@ from typing import Any
 
 from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet
 
-from ..base import quantities
 from ..base.errors import ConfigurationError
 from ..base.model import Port, Process, Site
 from ..base.transports import NAMES, of
@@ -20,7 +19,7 @@ from ..topology.direction import Shaper
 from ..topology.file_form import ROUTED, SITE, Topology, TopologyError
 from ..topology.lab_addresses import IPV4_PREFIX, IPV6_PREFIX, LabNode, lab_node
 from ..topology.topology import UNSHAPED
-from .order import Names, SitePlace, effective_groups, effective_order, make_groups, make_networks
+from .order import Names, SitePlace, make_groups, make_networks
 from .schema import LabControl, LabSite
 
 NETWORK = "lab"
@@ -76,12 +75,12 @@ def build(model: LabSite, place: SitePlace, seed: int) -> Site:
         raise place.problem(("queues",), "a modelled switch's ports have one queue each")
     ports = tuple(_port(lab_node(topology.name, node), topology, model) for node in topology.nodes)
     lookup = Names(ports)
-    effective = _effective(model, lab, overrides, control)
-    if topology.kind == ROUTED or (topology.model is not None and model.driver is None):
-        del effective["driver"]  # none, or memif, which no key chooses
+    changes: dict[str, object] = {"lab": lab, "control": control}
+    if topology.kind != ROUTED and topology.model is None:  # else none, or memif
+        changes["driver"] = model.driver or "af_packet"
     return Site(
         launch="lab",
-        processes=_processes(topology, ports, model.pack or 1, control.udp_port or 0),
+        processes=_processes(topology, ports, model.pack, control.udp_port or 0),
         networks=make_networks(model, ports, lookup, place, seed),
         groups=make_groups(model, lookup, place) or _modules(topology, ports),
         lab=lab,
@@ -94,7 +93,7 @@ def build(model: LabSite, place: SitePlace, seed: int) -> Site:
         smallest_queue_bytes=_smallest_queue_bytes(topology),
         burst_bytes=_burst_bytes(topology),
         queueing_s=_queueing_s(topology),
-        effective=effective,
+        effective=model.model_copy(update=changes).written(),
     )
 
 
@@ -120,7 +119,7 @@ def _resolve(lab: str, place: SitePlace) -> str:
 
 def _refuse_for_guests(model: LabSite, place: SitePlace) -> None:
     """A guest is a machine of its own: its node, and its cores."""
-    if model.pack not in (None, 1):
+    if model.pack != 1:
         raise place.problem(("pack",), "guests are machines of their own: one node in each")
     if model.cores:
         raise place.problem(("cores",), "guests have cores of their own: `cpus` says how many")
@@ -275,30 +274,6 @@ def _smallest_queue_bytes(topology: Topology) -> int | None:
     queues = [cable.queue_bytes for cable in topology.cables]
     buffer = (topology.model or {}).get("input_buffer")
     return min(queues + ([int(buffer)] if buffer else []))
-
-
-def _effective(
-    model: LabSite, lab: str, overrides: Mapping[str, Any], control: LabControl
-) -> dict[str, Any]:
-    site: dict[str, Any] = {"lab": lab, "pack": model.pack or 1}
-    site["driver"] = model.driver or "af_packet"
-    if model.line_rate:
-        site["line_rate"] = quantities.RATE.text(model.line_rate)
-    if model.queues:
-        site["queues"] = model.queues
-    if model.cores:
-        site["cores"] = list(model.cores)
-    site["control"] = {
-        "udp_port": control.udp_port or 0,
-        "heartbeat_timeout": quantities.DURATION.text(control.heartbeat_timeout or 0),
-        "barrier_timeout": quantities.DURATION.text(control.barrier_timeout or 0),
-    }
-    if model.bind:
-        site["bind"] = {"restore": "always"} | model.bind.given()
-    site |= effective_order(model)
-    if model.groups:
-        site["groups"] = effective_groups(model.groups)
-    return site | dict(overrides)
 
 
 def names() -> list[str]:

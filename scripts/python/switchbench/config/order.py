@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -81,7 +81,7 @@ def make_networks(
     model: RankOrder, ports: Sequence[Port], names: Names, place: SitePlace, seed: int
 ) -> Networks:
     """The ports of each network in rank order."""
-    order = model.rank_order or "host"
+    order = model.rank_order
     if model.listed is not None and order != "listed":
         raise place.problem(("listed",), f"has no effect with rank_order: {order}")
     networks: dict[str, list[Port]] = {}
@@ -128,16 +128,3 @@ def _listed(
     if missing:
         raise place.problem(("listed",), f"leaves out {some(missing)}: every port has a rank")
     return found
-
-
-def effective_groups(groups: Mapping[str, list[str]]) -> dict[str, str | list[str]]:
-    """Groups as a user writes them."""
-    return {name: texts[0] if len(texts) == 1 else texts for name, texts in groups.items()}
-
-
-def effective_order(model: RankOrder) -> dict[str, Any]:
-    """The keys of an effective site that say the rank order."""
-    order: dict[str, Any] = {"rank_order": model.rank_order or "host"}
-    if model.listed is not None:
-        order["listed"] = list(model.listed)
-    return order

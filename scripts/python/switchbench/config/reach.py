@@ -10,16 +10,13 @@ from typing import Any
 from ClusterShell.NodeSet import NodeSet, NodeSetException
 from ClusterShell.NodeUtils import GroupResolverConfig, GroupResolverError
 
-from ..base import quantities
 from ..base.model import Site
 from ..base.node_names import TooManyError, refuse_many
-from ..base.programs import ENGINE
 from ..base.words import listed, meant, shown
 from .order import SitePlace
 from .schema import HostSite, Slurm, Ssh
 from .sets import written_order
 
-FANOUT = 64  # ClusterShell's own default
 TIMEOUT_NS = 10_000_000_000
 
 # What the nodes' streams depend on, and how their ends are told apart: a site can't change it.
@@ -69,39 +66,37 @@ def group_members(model: HostSite, names: str, place: SitePlace) -> list[str]:
     return found
 
 
-def effective_reach(model: HostSite, place: SitePlace) -> dict[str, object]:
-    """The keys of an effective site that say how its hosts are reached."""
+def reached(model: HostSite, place: SitePlace) -> dict[str, object]:
+    """`ssh` and `slurm` with every default filled in: the one by which hosts are reached."""
     for key, keys in (("ssh", model.ssh), ("slurm", model.slurm)):
         if keys is not None and model.launch != key:
             raise place.problem((key,), f"has no effect with launch: {model.launch}")
-    if model.launch == "ssh":
-        return {"ssh": _ssh(model.ssh or Ssh(), place)}
-    if model.launch == "slurm":
-        return {"slurm": {"engine": ENGINE} | _slurm(model.slurm or Slurm(), place)}
-    return {}
+    return {
+        "ssh": _ssh(model.ssh or Ssh(), place) if model.launch == "ssh" else None,
+        "slurm": _slurm(model.slurm or Slurm(), place) if model.launch == "slurm" else None,
+    }
 
 
-def _slurm(keys: Slurm, place: SitePlace) -> dict[str, object]:
+def _slurm(keys: Slurm, place: SitePlace) -> Slurm:
     for option in keys.options or ():
         if option == "-Q" or (option.startswith("--qu") and "--quiet".startswith(option)):
             where = ("slurm", "options")
             raise place.problem(where, f"{option} hides the allocation's number, which is needed")
-    return keys.given()
+    return keys
 
 
-def _ssh(keys: Ssh, place: SitePlace) -> dict[str, object]:
-    given = keys.given()
-    given["timeout"] = quantities.DURATION.text(keys.timeout or TIMEOUT_NS)
-    if keys.options:
-        ours = {name.casefold() for name in OURS}  # other names ssh itself checks
-        for name in keys.options:
-            if name.casefold() in ours:
-                where = ("ssh", "options", name)
-                raise place.problem(where, "is not for the site to say: nodes need it as it is")
-    for key, file in (("config", keys.config), ("topology", keys.topology)):
-        if file is not None:
-            given[key] = str(place.file(("ssh", key), file))
-    return {"engine": ENGINE, "privilege": "none", "fanout": FANOUT} | given
+def _ssh(keys: Ssh, place: SitePlace) -> Ssh:
+    ours = {name.casefold() for name in OURS}  # other names ssh itself checks
+    for name in keys.options or ():
+        if name.casefold() in ours:
+            where = ("ssh", "options", name)
+            raise place.problem(where, "is not for the site to say: nodes need it as it is")
+    files = {
+        key: str(place.file(("ssh", key), name))
+        for key, name in (("config", keys.config), ("topology", keys.topology))
+        if name is not None
+    }
+    return keys.model_copy(update={"timeout": keys.timeout or TIMEOUT_NS} | files)
 
 
 def named_without(model: HostSite, hosts: Collection[str], place: SitePlace) -> list[str]:

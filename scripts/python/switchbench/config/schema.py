@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal, get_args
 
 from pydantic import Field
 
+from ..base.programs import ENGINE
 from .fields import (
     Axis,
     Clock,
@@ -244,9 +245,9 @@ class Configuration(Settings):
     time_limit: Duration | None = None
     remeasure: Annotated[int, whole(0, 10, "remeasure")] | None = None
     switch_counters: SwitchCountersKeys | None = None
-    on_missing: Literal["stop", "exclude"] | None = None
-    worker: Literal["auto", "sleep", "poll"] | None = None
-    log: Literal["error", "warning", "info", "debug"] | None = None
+    on_missing: Literal["stop", "exclude"] = "stop"
+    worker: Literal["auto", "sleep", "poll"] = "auto"
+    log: Literal["error", "warning", "info", "debug"] = "info"
     clock: Clock | None = None
 
 
@@ -268,7 +269,7 @@ class SiteControl(LabControl):
 class RankOrder(Strict):
     """What labs and sites have in common: how ports become ranks, and groups of them."""
 
-    rank_order: Literal["host", "port", "listed", "shuffled"] | None = None
+    rank_order: Literal["host", "port", "listed", "shuffled"] = "host"
     listed: list[Name] | None = None
     groups: dict[str, Hosts] | None = None
 
@@ -277,7 +278,7 @@ class Bind(Strict):
     """Which driver a PCI device gets for dpdk, and when its own comes back (doc/how-to/bind.md)."""
 
     driver: Literal["vfio-pci", "uio_pci_generic", "igb_uio"]
-    restore: Literal["always", "never"] | None = None
+    restore: Literal["always", "never"] = "always"
     hugepages: Annotated[int, whole(1, 2**20, "the number of hugepages")] | None = None
 
 
@@ -287,9 +288,9 @@ class Ssh(Strict):
     user: Name | None = None
     config: Name | None = None  # a file for ssh -F
     options: dict[str, SshOption] | None = None  # of ssh_config(5), by keyword
-    engine: Name | None = None
-    privilege: Literal["none", "setcap", "sudo"] | None = None
-    fanout: Annotated[int, whole(1, 4096, "a fan-out")] | None = None
+    engine: Name = ENGINE
+    privilege: Literal["none", "setcap", "sudo"] = "none"
+    fanout: Annotated[int, whole(1, 4096, "a fan-out")] = 64  # ClusterShell's own default
     timeout: Timeout | None = None
     topology: Name | None = None  # ClusterShell's, with the gateways
 
@@ -298,14 +299,14 @@ class Slurm(Strict):
     """How srun starts the nodes (doc/how-to/cluster.md)."""
 
     options: list[Name] | None = None  # of srun
-    engine: Name | None = None
+    engine: Name = ENGINE
 
 
 class LabSite(RankOrder):
     """A lab of network namespaces; the topology's own keys replace those of its file."""
 
     lab: Name
-    pack: Annotated[int, whole(1, 65536, "pack")] | None = None
+    pack: Annotated[int, whole(1, 65536, "pack")] = 1
     driver: Literal["af_packet", "af_xdp"] | None = None
     line_rate: Rate | None = None
     queues: Annotated[int, whole(1, 64, "the number of queues")] | None = None

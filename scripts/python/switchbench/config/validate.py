@@ -42,16 +42,11 @@ def validate_value(
     raise document.problem(place(first["loc"]), _sentence(model, first))
 
 
-def known_keys(model: type[BaseModel]) -> list[str]:
-    """A mapping's keys, in the order documented."""
-    return list(model.model_fields)
-
-
 def _sentence(model: type[BaseModel], error: Any) -> str:
     found, context = error["input"], error.get("ctx", {})
     kind = error["type"]
     if kind == "extra_forbidden":
-        keys = known_keys(_model_at(model, error["loc"][:-1]))
+        keys = list(_model_at(model, error["loc"][:-1]).model_fields)
         return unknown_key(error["loc"][-1], keys, said=True)
     if isinstance(found, list) and kind in _WANTED | {"literal_error": ""}:
         return SINGULAR

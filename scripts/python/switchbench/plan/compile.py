@@ -19,7 +19,7 @@ from ..base.model import (
 )
 from ..base.words import listed
 from ..config import CheckedConfiguration, effective
-from ..config.acceptance import about_values, reservations
+from ..config.acceptance import reservations
 from ..config.clauses import Spec, excluding, matches
 from ..config.effective import SWITCH_TIMEOUT_NS
 from ..config.point import Point, ResolvedTest, points
@@ -58,14 +58,14 @@ def compile_run(reading: CheckedConfiguration) -> Run:
         effective=effective(reading),
         expectations=reading.expectations,
         time_limit_s=model.time_limit / NS if model.time_limit is not None else None,
-        on_missing=model.on_missing or "stop",
-        worker=model.worker or "auto",
-        log=model.log or "info",
+        on_missing=model.on_missing,
+        worker=model.worker,
+        log=model.log,
         clock=model.clock or ClockChoice(),
         start_s=timing.start_s(reading.site),
         switch_counters=_command(reading, "switch_counters"),
         device_reset=_command(reading, "device_reset"),
-        about=about_values(model),
+        about=model.about.written() if model.about else {},
         reservations=tuple(reservations(reading.site, reading.tests)),
         unbuilt=(*reading.site.unbuilt, *_unbuilt(reading, trials)),
         not_alternated=BOUND_LAST if compiler.bound_last else None,
