@@ -4,7 +4,7 @@ pattern and by phase."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from textwrap import wrap
 
 from ...compare.balance import Axis
@@ -39,11 +39,6 @@ _TIMES = (
     "IMB's t_avg and t_max, of a kernel the time of the whole benchmark. Less is better. Bars are "
     "its confidence interval (Welch); a point without one has too few repeats to tell."
 )
-_OUTPUTS = (
-    "Difference of HPCC's measures under its own names, in percent of the baseline's. Of latencies "
-    "less is better, of bandwidths more. Each is one figure of the best measurements of its run, "
-    "so there is no interval. (doc/how-to/hpcc-imb.md)"
-)
 _LETTERS, _TICK_LETTERS = 26, 44  # of a line around the chart, and beside one
 # Measures of the differences' figures, each with its marks.
 _DRAWN = ("mean_rate", "slowest_rate")
@@ -65,9 +60,6 @@ def charts(comparison: Comparison) -> Iterator[Figure]:
     for number, one in enumerate(comparison.compared):
         if _of(one.plans, _STEPS):
             yield _by_pattern(f"step-times-{number}", "times of steps", one, _STEPS)
-        for pair in dict.fromkeys(row.pair for row in one.plans):
-            if one.match.pairs[pair].base.suite is not None:
-                yield _outputs(f"hpcc-{number}-{pair}", one, pair)
         if _of(one.plans, _DRAWN[:1]):
             yield _by_pattern(f"patterns-{number}", "by pattern", one, _DRAWN)
         for pair in dict.fromkeys(row.pair for row in one.phases):
@@ -128,40 +120,19 @@ _Place = Callable[[DifferenceRow], float]
 def _by_pattern(name: str, title: str, one: Compared, measures: Sequence[str]) -> Figure:
     """A row for each pair of cases that has one of these: the mean and the slowest."""
     pairs = list(dict.fromkeys(row.pair for row in _of(one.plans, measures)))
-    names = [_lines(one.match.pairs[pair].title, _TICK_LETTERS) for pair in pairs]
-    traces = _traces(one.plans, measures, lambda row: pairs.index(row.pair))
-    steps = measures is _STEPS
-    height = 160 + 64 * max(len(pairs), 2)
-    definition, section = (_TIMES, STEPS) if steps else (_DIFFERENCE, PATTERNS)
-    return _in_rows(one, name, title, definition, section, traces, names, height)
-
-
-def _outputs(name: str, one: Compared, pair: int) -> Figure:
-    """A row for each of HPCC's names."""
-    rows = [row for row in one.plans if row.pair == pair and row.percent is not None]
-    kinds = [(title, [r for r in rows if r.measure.better == better])
-             for title, better in (("latency", -1), ("bandwidth", +1))]  # fmt: skip
-    traces = [_trace(title, some, rows.index) for title, some in kinds if some]
-    names = [plain(row.measure.title) for row in rows]
-    title, height = one.match.pairs[pair].title, 160 + 32 * max(len(rows), 2)
-    return _in_rows(one, name, title, _OUTPUTS, STEPS, traces, names, height)
-
-
-def _in_rows(
-    one: Compared, name: str, title: str, definition: str, section: str,
-    traces: Iterable[Trace], names: Sequence[str], height: int,
-) -> Figure:  # fmt: skip
-    """Differences along the horizontal axis, names beside the other."""
     rows = {
-        "tickvals": list(range(len(names))), "ticktext": list(names), "automargin": True,
-        "range": [len(names) - 0.5, -0.5], "showgrid": False, "zeroline": False,
+        "tickvals": list(range(len(pairs))), "automargin": True,
+        "ticktext": [_lines(one.match.pairs[pair].title, _TICK_LETTERS) for pair in pairs],
+        "range": [len(pairs) - 0.5, -0.5], "showgrid": False, "zeroline": False,
     }  # fmt: skip
+    definition, section = (_TIMES, STEPS) if measures is _STEPS else (_DIFFERENCE, PATTERNS)
     spec = ChartSpec(
         name, _against(one), definition, section, "points",
         ChartAxis(_axis(one), "percent", "linear", {"zeroline": True}),
         ChartAxis("", "place", "linear", rows), _HOVER, half=("x", "half"), legend=True,
     )  # fmt: skip
-    return spec.draw(Panel(title, list(traces), height=height))
+    traces = list(_traces(one.plans, measures, lambda row: pairs.index(row.pair)))
+    return spec.draw(Panel(title, traces, height=160 + 64 * max(len(pairs), 2)))
 
 
 def _phases(name: str, one: Compared, rows: Sequence[DifferenceRow]) -> Figure:
@@ -203,21 +174,16 @@ def _traces(
     for number, measure in enumerate(measures):
         drawn = _of(rows, [measure])
         if drawn:
-            title, aside = drawn[0].measure.title, _APART * _ASIDE[number]
-            yield _trace(title, drawn, place, aside)
-
-
-def _trace(title: str, drawn: Sequence[DifferenceRow], place: _Place, aside: float = 0.0) -> Trace:
-    columns = {
-        "percent": [row.percent for row in drawn],
-        "place": [place(row) + aside for row in drawn],
-        "of": [plain(row.of) for row in drawn],
-        "verdict": [row.verdict for row in drawn],
-        "base": [said(row.base, row.measure.unit) for row in drawn],
-        "other": [said(row.other, row.measure.unit) for row in drawn],
-        "half": [_half(row) for row in drawn],
-    }
-    return Trace(title, columns)
+            columns = {
+                "percent": [row.percent for row in drawn],
+                "place": [place(row) + _APART * _ASIDE[number] for row in drawn],
+                "of": [plain(row.of) for row in drawn],
+                "verdict": [row.verdict for row in drawn],
+                "base": [said(row.base, row.measure.unit) for row in drawn],
+                "other": [said(row.other, row.measure.unit) for row in drawn],
+                "half": [_half(row) for row in drawn],
+            }
+            yield Trace(drawn[0].measure.title, columns)
 
 
 def _half(row: DifferenceRow) -> float | None:
