@@ -38,8 +38,6 @@ class Formula:
     reduce: Reducer
     flow: Callable[[PhaseFlows], Floats] | None = None
     port: Callable[[PhaseResult], ByPort] | None = None
-    of_network: bool = True  # worthless where a host was the limit
-    of_repeats: bool = False  # the rate whose mean over the repeats has to be sure
 
 
 def _entry(*names: str) -> Callable[[PhaseResult], float | None]:
@@ -179,8 +177,6 @@ FORMULAS = {
         _REDUCERS[measure.over_phases],
         flow=_OF_FLOW.get(measure.key),
         port=_OF_PORT.get(measure.key),
-        of_network=measure.of_network,
-        of_repeats=measure.of_repeats,
     )
     for measure in MEASURES.values()
 }

@@ -113,7 +113,7 @@ class _Seen:
     def add(self, result: PhaseResult) -> None:
         """Takes a phase that `where` holds for."""
         self.trials.add((result.key.trial, result.key.repeat))
-        if self.formula.of_network:
+        if self.clause.measure.of_network:
             for limit in result.entry["tester_limited"]:
                 self.limited.setdefault(limit["port"], limit["reason"])
         for sample in self._samples(result):
@@ -228,7 +228,7 @@ class _Seen:
             first, *others = sorted(self.limited)
             more = f" (and {len(others)} more ports)" if others else ""
             doubts.append(f"{first}: {self.limited[first]}{more}")
-        if self.formula.of_repeats:
+        if self.clause.measure.of_repeats:
             doubts += sorted({unsure[key] for key in wanted if key in unsure})
         if self.failed and not doubts:
             return []
