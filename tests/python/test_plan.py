@@ -15,7 +15,15 @@ from typing import Any
 
 import pytest
 
-from configs import LAB, LAB_EXAMPLE, PROJECT, TRANSPORTS_EXAMPLE, needs_engine, write_files
+from configs import (
+    LAB,
+    LAB_EXAMPLE,
+    PROJECT,
+    TRANSPORTS_EXAMPLE,
+    compile_text,
+    needs_engine,
+    write_files,
+)
 from switchbench.base.programs import find_engine
 from switchbench.cli.command_list import COMMANDS
 from switchbench.cli.main import build_parser, main
@@ -160,6 +168,19 @@ def test_json_holds_everything(tmp_path: Path, capsys: pytest.CaptureFixture[str
         found["start_s"] + sum(test["expected_s"] for test in found["tests"]), abs=0.1
     )
     assert found["configuration"]["tests"][0]["window"] == "2s"
+
+
+def test_a_suite_takes_the_time_of_its_measurements(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Not that of one trial per measurement, and not both."""
+    text = "switchbench: 1\nsite: {lab: model-good, nodes: 4}\nsuite: rfc2544\nframe_size: 64\n"
+    path = write_files(tmp_path, text)
+    run = compile_text(tmp_path, text)
+    found = plan_json(capsys, str(path))
+    assert found["expected_s"] == pytest.approx(run.expected_s, abs=0.1)
+    times = [test["expected_s"] for test in found["tests"]]
+    assert times == pytest.approx(run.estimates_s, abs=0.1)
 
 
 def test_what_is_not_built_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

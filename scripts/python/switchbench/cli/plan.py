@@ -66,7 +66,9 @@ def main(args: argparse.Namespace) -> int:
             raise ConfigurationError("--job: a suite's trials are chosen while it runs")
         chosen = "its trials are chosen while it runs, from these at the max load down"
         print(f"suite {run.suite}: {chosen}", file=sys.stderr)
-        run = replace(run, trials=run.searches)
+        times = zip(run.searches, run.estimates_s, strict=True)
+        trials = tuple(replace(trial, expected_s=took_s) for trial, took_s in times)
+        run = replace(run, trials=trials, searches=(), estimates_s=())
     _refuse_phases(args.phases or (), run)
     if args.job is not None:
         job = documents.hand_job(run, time.strftime("hand-%Y%m%d-%H%M%S"))
