@@ -173,7 +173,7 @@ def test_the_command_shows_the_formulas(capsys: pytest.CaptureFixture[str]) -> N
     assert "4 groups of 9, 1 link a node" in said
     assert "= 0.333 links a node; here 12 cables join two halves of the groups, of 36" in said
     assert "at most 90 nodes" in said
-    assert "4.5 Mbit/s to 5 Mbit/s a host of one half" in said
+    assert "4.5 Mbit/s to 5 Mbit/s per host of one half" in said
     assert main(["topology", "salmon-36", "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
     assert document["bisection"]["max_bps_per_host"] == pytest.approx(90e6 / 18)

@@ -260,6 +260,16 @@ def test_the_command_predicts_the_trunk(capsys: pytest.CaptureFixture[str]) -> N
 
 
 @needs_engine
+def test_models_that_show_the_same_rates_share_a_row(capsys: pytest.CaptureFixture[str]) -> None:
+    """80 / 12 Mbit/s, whose last digits differ by the way in which a model adds."""
+    conf = str(PROJECT / "conf" / "two-modules.yaml")
+    assert main(["predict", conf, "--models", "max-min,proportional"]) == 0
+    rows = [line for line in capsys.readouterr().out.splitlines() if "count 12" in line]
+    assert [row.split().count("6.667") for row in rows] == [3]
+    assert "max-min, proportional" in rows[0]
+
+
+@needs_engine
 def test_the_command_predicts_zhus_asymmetric_cases(capsys: pytest.CaptureFixture[str]) -> None:
     """conf/paper-zhu-section5.yaml: 2 in and 1 out, 12 in and 1 out; by the paper's model all are
     alike, by fairness alone what goes out has the line."""

@@ -42,7 +42,7 @@ a price table, in any one currency:
   switches: {8: 90, 24: 300, 48: 900}     by number of ports
 
 --json writes one object: hosts, switches, cables, diameter and mean_distance in links, access_bps,
-bisection {min_bps, max_bps, method, min_bps_per_host, max_bps_per_host} (a host of one half),
+bisection {min_bps, max_bps, method, min_bps_per_host, max_bps_per_host} (per host of one half),
 levels [{level, switches, down_bps, up_bps, across_bps, worst}], groups, cost"""
 
 
@@ -132,7 +132,7 @@ def _show(name: str, figures: Arithmetic, price: Cost | None, console: Console) 
         nics, cables, switches = map(_money, (price.nics, price.cables, price.switches))
         parts = f"NICs {nics}, cables {cables}, switches {switches}"
         table.add_row("cost", f"{_money(price.total)}: {parts} ({bought})")
-        table.add_row("cost a host", _money(price.total / figures.hosts))
+        table.add_row("cost per host", _money(price.total / figures.hosts))
     console.print(table)
 
 
@@ -155,10 +155,10 @@ def _bisection(figures: Arithmetic) -> str:
     shares = [bps / figures.full_bps for bps in (cut.min_bps, cut.max_bps)]
     if cut.exact:
         each = bit_rate(cut.min_bps / half)
-        return f"{bit_rate(cut.min_bps)}, {each} a host of one half, {shares[0]:.1%} of full"
+        return f"{bit_rate(cut.min_bps)}, {each} per host of one half, {shares[0]:.1%} of full"
     each = " to ".join(bit_rate(bps / half) for bps in (cut.min_bps, cut.max_bps))
     return (
-        f"{bit_rate(cut.min_bps)} to {bit_rate(cut.max_bps)}, {each} a host of one half, "
+        f"{bit_rate(cut.min_bps)} to {bit_rate(cut.max_bps)}, {each} per host of one half, "
         f"{shares[0]:.1%} to {shares[1]:.1%} of full ({cut.method})"
     )
 

@@ -144,12 +144,13 @@ def _rates(rows: Sequence[PredictedRow]) -> Iterator[Entry]:
                 "sent": None if sent is None else 100 * share_close(sent),
                 "why": None if fit else why,
             }
-            lines.append((repr(line), model, line))
+            shown = [digits(each) if isinstance(each, float) else each for each in line.values()]
+            lines.append((repr(shown), model, line))
         yield from _alike(lines)
 
 
 def _alike(lines: Iterable[tuple[object, str, Entry]]) -> Iterator[Entry]:
-    """Models that say the same stand in one line; each line with what it says, and its model."""
+    """Models that show the same stand in one line; each line with what it shows, and its model."""
     found: dict[object, tuple[Entry, list[str]]] = {}
     for said, model, line in lines:
         found.setdefault(said, (line, []))[1].append(model)
