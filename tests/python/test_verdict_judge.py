@@ -422,7 +422,7 @@ def test_every_key_of_the_summary_is_documented() -> None:
 def test_only_rates_have_to_be_sure_over_repeats() -> None:
     rates = {f"throughput{name}" for name in ("", "_min", "_max", "_total")}
     rates |= {"percent_of_line", "min_percent_of_line"}
-    assert {name for name, formula in FORMULAS.items() if formula.of_repeats} == rates
+    assert {name for name, measure in MEASURES.items() if measure.of_repeats} == rates
 
 
 def test_precedence_of_exit_status() -> None:
