@@ -210,8 +210,29 @@ def test_offered_below_intended_names_the_host() -> None:
     assert limit["port"] == "node1:e0"
     assert limit["shortfall_percent"] == pytest.approx(100 * 200 / 8200)
     assert limit["reason"] == "offered 2.4 % less than intended"
-    records[6] |= {"pause": 3}  # the network held it back
-    assert summarise(records, make_run(site, make_trial(site)))["trials"][0]["tester_limited"] == []
+
+
+@pytest.mark.parametrize(
+    ("intended", "pauses", "reason"),
+    [
+        (8200, 1, None),  # the network held it back
+        (
+            8000 + 2 * 2727,
+            2,
+            None,
+        ),  # each for 65,535 x 512 bit times: 2,727.1 frames of 1,538 bytes
+        (8000 + 2 * 2728, 2, "offered 40.5 % less than intended, PAUSE frames received: 2"),
+        (80_000, 1, "offered 90.0 % less than intended, PAUSE frames received: 1"),
+    ],
+)
+def test_pause_frames_excuse_what_they_can_explain(
+    intended: int, pauses: int, reason: str | None
+) -> None:
+    records, site = pair_records(), make_site(launch="ssh")
+    records[2] |= {"intended": intended}
+    records[6] |= {"pause": pauses}
+    (entry,) = summarise(records, make_run(site, make_trial(site)))["trials"]
+    assert [limit["reason"] for limit in entry["tester_limited"]] == ([reason] if reason else [])
 
 
 def test_a_late_start_names_the_host() -> None:

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,6 +19,7 @@ SHORT_SHARE_LAB = 0.03
 LATE_MS = 5.0  # after the agreed start
 WINDOW_SHARE = 0.01  # of the agreed window, that one side's may be off
 SOME_RANK = "a rank"  # late, and no record says which
+PAUSE_BITS = 65_535 * 512  # for which one PAUSE frame stops a port at most (IEEE 802.3, 31B.2)
 
 
 @dataclass(frozen=True)
@@ -29,6 +31,7 @@ class HostLimit:
     dropped_frames: int | None = None  # dropped in the host; None: none, or not observed
     start_delay_ms: float | None = None  # began so late; None: in time, or not observed
     window_error_percent: float | None = None  # its window's length; None: as agreed
+    pauses: int = 0  # PAUSE frames that it received, too few for its shortfall
 
     @property
     def reason(self) -> str:
@@ -36,6 +39,8 @@ class HostLimit:
         words = []
         if self.shortfall_percent is not None:
             words.append(f"offered {self.shortfall_percent:.1f} % less than intended")
+            if self.pauses:
+                words.append(f"PAUSE frames received: {self.pauses}")
         if self.dropped_frames is not None:
             frames = "frame" if self.dropped_frames == 1 else "frames"
             words.append(f"{self.dropped_frames} {frames} dropped in the host")
@@ -70,36 +75,49 @@ def host_limits(
     """Ports whose hosts could not offer what was intended, dropped frames themselves, began late,
     or were away at an end of the window. `window_s`: the agreed one; None: ends need not be met.
 
-    A port that received PAUSE frames offered less because the network told it to.
+    A port that received PAUSE frames may have offered less because the network told it to.
     """
-    short, late, off = _short(flows, short_share), _late(ports, nodes), _windows(flows, window_s)
     names = ports.texts("port")
-    for name, frames in zip(names, m.or_zero(ports.floats("pause")), strict=True):
-        if frames:
-            short.pop(name, None)
+    pauses = dict(zip(names, map(int, m.or_zero(ports.floats("pause"))), strict=True))
+    short, late = _short(flows, short_share, pauses), _late(ports, nodes)
+    off = _windows(flows, window_s)
     counts = zip(names, m.observed(m.host_drops(ports)), strict=True)
     drops = {name: int(count) for name, count in counts if count}
     return [
-        HostLimit(name, short.get(name), drops.get(name), late.get(name), off.get(name))
+        HostLimit(
+            name,
+            short.get(name),
+            drops.get(name),
+            late.get(name),
+            off.get(name),
+            pauses.get(name, 0),
+        )
         for name in sorted(short.keys() | drops.keys() | late.keys() | off.keys())
     ]
 
 
-def _short(flows: PhaseFlows, allowed_share: float) -> dict[str, float]:
-    """Percent that is missing of what was intended.
+def _short(flows: PhaseFlows, allowed_share: float, pauses: Mapping[str, int]) -> dict[str, float]:
+    """Percent that is missing of what was intended, where the port's PAUSE frames, each at its
+    longest, do not explain it.
 
     TCP sends less than intended because the network tells it to: only frames are judged so.
     """
     sent, intended = flows.source.floats("frames"), flows.source.floats("intended")
     judged = flows.source.generates & (m.or_zero(intended) > 0) & ~np.isnan(sent)
     ports = flows.taken(judged).ends("src") if not judged.all() else flows.ends("src")
-    asked = m.sum_by_port(ports, intended[judged])
-    share = {
-        port: 1.0 - came / (asked[port] or 1.0)
-        for port, came in m.sum_by_port(ports, sent[judged]).items()
-        if came is not None
-    }
-    return {port: 100.0 * short for port, short in share.items() if short > allowed_share}
+    octets = m.or_zero(flows.source.floats("frame_bytes"))
+    asked, left, size = (m.sum_by_port(ports, each[judged]) for each in (intended, sent, octets))
+    percents = {}
+    for port, frames in left.items():
+        if frames is None:
+            continue
+        wanted = asked[port] or 1.0
+        share = 1.0 - frames / wanted
+        mean_bytes = max(m.LEAST_FRAME, (size[port] or 0.0) / max(frames, 1.0))
+        missing_bits = 8 * (wanted - frames) * (mean_bytes + m.FRAME_OVERHEAD_L1)
+        if share > allowed_share and missing_bits > pauses.get(port, 0) * PAUSE_BITS:
+            percents[port] = 100.0 * share
+    return percents
 
 
 def _late(ports: Rows, nodes: Rows) -> dict[str, float]:
