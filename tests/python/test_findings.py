@@ -537,6 +537,15 @@ def test_ports_behind_an_overloaded_trunk_are_not() -> None:
     assert below_median(slow, alone) == set()
 
 
+def test_ports_behind_a_trunk_are_not_whatever_others_were_to_send() -> None:
+    """node4's flows carry half of what was intended, and more than those that were to be small."""
+    sent = dict.fromkeys(FOUR[:3], 2000)
+    slow = {("node4", dst): 4000 for dst in FOUR[:3]} | {(src, "node4"): 1000 for src in FOUR[:3]}
+    alone = {"left": ("node1:e0", "node2:e0", "node3:e0"), "right": ("node4:e0",)}
+    assert below_median(slow, alone, sent=sent) == set()
+    assert below_median(slow, {}, sent=sent) == {"node4:e0"}
+
+
 def test_a_port_that_keeps_up_with_some_partner_is_not() -> None:
     pair = {"node3", "node4"}
     slow = {(a, b): 4000 for a in FOUR for b in FOUR if len({a, b} & pair) == 1}

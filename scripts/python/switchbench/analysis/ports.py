@@ -12,7 +12,7 @@ import numpy as np
 from ..base import transports
 from ..base.model import SCHEDULE, Site
 from ..records.document.ports import Direction, PortEntry, RdmaPort, SlowPhase
-from ..records.flows import Places
+from ..records.flows import PhaseFlows, Places
 from ..records.record_forms import Record
 from ..records.rows import Bools, Floats, Numbers, Rows
 from .bottleneck import group_of_port
@@ -165,8 +165,8 @@ class PortTable:
         flows = result.flows
         if flows.window_off.any():
             flows = flows.taken(~flows.window_off)
-        rates = delivered_line_bps(flows)
-        behind = np.nan_to_num(rates) < BELOW_MEDIAN * (median(rates) or 0.0)
+        parts = delivered_line_bps(flows) / _expected_bps(result, flows)
+        behind = np.nan_to_num(parts) < BELOW_MEDIAN * (median(parts) or 0.0)
         src, dst = (self._numbers(flows.ends(end))[flows.ends(end).place] for end in ("src", "dst"))
         one, other = self._group[src], self._group[dst]
         path = one * (len(self._ports) + 1) + other
@@ -256,19 +256,36 @@ class PortTable:
             }
 
 
+def _expected_bps(result: PhaseResult, flows: PhaseFlows) -> Floats:
+    """Of these flows of the phase: what was intended for each, as far as its receiver's line goes;
+    1 where that is not known."""
+    rates, places = intended_line_bps(flows), flows.ends("dst")
+    asked = np.bincount(places.place, rates, len(places.names))
+    fitting = np.minimum(lines_of(places, result.lines) / asked, 1.0)
+    expected: Floats = rates * fitting[places.place]
+    known = _says_intentions(result) and not np.isnan(expected).any()
+    return expected if known else np.ones(1)
+
+
 def _intended(result: PhaseResult, end: str, ports: Iterable[str]) -> Floats:
     """What was intended for each port, as a share of its line and of 1 at most; 1 where all ports
     had the same, or where it is not known."""
     flows, places = result.flows, result.flows.ends(end)
     rates = np.bincount(places.place, intended_line_bps(flows), len(places.names))
     shares = np.minimum(rates / lines_of(places, result.lines), 1.0)
-    known = (flows.source.floats("intended") > 0).all() and not np.isnan(shares).any()
-    if not known or not transports.of(result.entry["transport"]).frames:
-        return np.ones(1)  # what tcp intends is what the network lets it
+    if not _says_intentions(result) or np.isnan(shares).any():
+        return np.ones(1)
     if shares.min(initial=1.0) >= ALIKE * shares.max(initial=0.0):
         return np.ones(1)
     by_name = dict(zip(places.names, shares.tolist(), strict=True))
     return np.array([by_name[port] for port in ports])
+
+
+def _says_intentions(result: PhaseResult) -> bool:
+    """Whether all sources say what they were to send; what TCP intends is what the network lets
+    it."""
+    intended = result.flows.source.floats("intended")
+    return transports.of(result.entry["transport"]).frames and bool((intended > 0).all())
 
 
 def _known(value: float) -> float | None:
