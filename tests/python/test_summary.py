@@ -235,6 +235,38 @@ def test_pause_frames_excuse_what_they_can_explain(
     assert [limit["reason"] for limit in entry["tester_limited"]] == ([reason] if reason else [])
 
 
+@pytest.mark.parametrize(
+    ("refused", "came", "more_flows", "limited"),
+    [
+        (90_000, 5000, 0, []),  # slow both ways
+        (90_000, 5500, 0, []),
+        (90_000, 7900, 0, ["node2:e0"]),  # it takes all that comes
+        (1000, 5000, 0, ["node2:e0"]),  # the host was not ready to send
+        (90_000, 5000, 1, ["node2:e0"]),  # two send to it: more than its line
+    ],
+)
+def test_a_link_that_is_slow_both_ways_is_not_the_hosts(
+    refused: int, came: int, more_flows: int, limited: list[str]
+) -> None:
+    """node2's link has five eighths of its rate: it refuses frames, and loses those for it."""
+    site = make_site(3)
+    to, back, third = ("node1:e0", "node2:e0"), ("node2:e0", "node1:e0"), ("node3:e0", "node2:e0")
+    records = [
+        frame_side("source", *to, 8000, 8000),
+        frame_side("destination", *to, came, came),
+        frame_side("source", *back, 5000, 5000, intended=8000),
+        frame_side("destination", *back, 5000, 5000),
+        port_record("node1:e0"),
+        port_record("node2:e0", send_refused=refused),
+        port_record("node3:e0"),
+    ]
+    for _ in range(more_flows):
+        records.append(frame_side("source", *third, 8000, 8000))
+        records.append(frame_side("destination", *third, came, came))
+    (entry,) = summarise(records, make_run(site, make_trial(site)))["trials"]
+    assert [limit["port"] for limit in entry["tester_limited"]] == limited
+
+
 def test_a_late_start_names_the_host() -> None:
     records = pair_records()
     for record in records:

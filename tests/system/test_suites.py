@@ -72,6 +72,17 @@ def test_rfc2544_finds_the_planted_capacity_and_its_loss(tmp_path: Path) -> None
 
 
 @pytest.mark.slow
+def test_rfc2544_finds_the_rate_of_a_slow_port(tmp_path: Path) -> None:
+    """Its host can send no more either, which is the device's doing."""
+    slow = [{"kind": "slow", "port": "node2", "rate": "10M"}]
+    conf = {"suite": "rfc2544", "subtests": ["throughput"], "frame_size": 128}
+    done = runs.run(tmp_path, conf | {"site": site(faults=slow)})
+    assert done.status == 0, done.errors
+    (row,) = rows(done, "throughput")
+    assert row["throughput_percent"] == pytest.approx(50.0, rel=0.03)
+
+
+@pytest.mark.slow
 def test_rfc2544_finds_the_planted_recovery(tmp_path: Path) -> None:
     """A port of half the rate is overloaded; it drops all for 150 ms behind that."""
     slow = [{"kind": "slow", "port": "node2", "rate": "10M"}]

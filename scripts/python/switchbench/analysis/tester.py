@@ -13,12 +13,14 @@ from ..records.document.trials import TesterLimitEntry
 from ..records.flows import Ends, PhaseFlows
 from ..records.rows import Bools, Floats, Rows
 from . import measures as m
+from .oversubscribed import MORE
 
 SHORT_SHARE_SITE = 0.001  # offered below intended: the host could not keep up
 SHORT_SHARE_LAB = 0.03
 LATE_MS = 5.0  # after the agreed start
 WINDOW_SHARE = 0.01  # of the agreed window, that one side's may be off
 SOME_RANK = "a rank"  # late, and no record says which
+BOTH_WAYS = 0.5  # of the share that a slow link does not take, so much at least it loses
 PAUSE_BITS = 65_535 * 512  # for which one PAUSE frame stops a port at most (IEEE 802.3, 31B.2)
 
 
@@ -70,17 +72,34 @@ def windows_off(flows: PhaseFlows, window_s: float | None) -> Bools:
 
 
 def host_limits(
-    flows: PhaseFlows, ports: Rows, nodes: Rows, short_share: float, window_s: float | None
+    flows: PhaseFlows,
+    ports: Rows,
+    nodes: Rows,
+    short_share: float,
+    window_s: float | None,
+    lines: Mapping[str, int],
 ) -> list[HostLimit]:
     """Ports whose hosts could not offer what was intended, dropped frames themselves, began late,
     or were away at an end of the window. `window_s`: the agreed one; None: ends need not be met.
 
-    A port that received PAUSE frames may have offered less because the network told it to.
+    Two things say that the network held a port back: PAUSE frames, for their time at its longest;
+    and a port that did not take the frames, and loses those for it: its link is slow both ways.
     """
     names = ports.texts("port")
-    pauses = dict(zip(names, map(int, m.or_zero(ports.floats("pause"))), strict=True))
-    short, late = _short(flows, short_share, pauses), _late(ports, nodes)
-    off = _windows(flows, window_s)
+    pauses, refused = (
+        dict(zip(names, m.or_zero(ports.floats(key)).tolist(), strict=True))
+        for key in ("pause", "send_refused")
+    )
+    short = {
+        name: found.percent
+        for name, found in _shortfalls(flows, short_share).items()
+        if found.bits > pauses.get(name, 0) * PAUSE_BITS
+        and not (
+            refused.get(name, 0) >= found.frames
+            and _lost_percent(flows, name, lines) >= BOTH_WAYS * found.percent
+        )
+    }
+    late, off = _late(ports, nodes), _windows(flows, window_s)
     counts = zip(names, m.observed(m.host_drops(ports)), strict=True)
     drops = {name: int(count) for name, count in counts if count}
     return [
@@ -90,15 +109,23 @@ def host_limits(
             drops.get(name),
             late.get(name),
             off.get(name),
-            pauses.get(name, 0),
+            int(pauses.get(name, 0)),
         )
         for name in sorted(short.keys() | drops.keys() | late.keys() | off.keys())
     ]
 
 
-def _short(flows: PhaseFlows, allowed_share: float, pauses: Mapping[str, int]) -> dict[str, float]:
-    """Percent that is missing of what was intended, where the port's PAUSE frames, each at its
-    longest, do not explain it.
+@dataclass(frozen=True)
+class _Shortfall:
+    """What one port did not send of what was intended."""
+
+    percent: float
+    frames: float
+    bits: float  # layer 1
+
+
+def _shortfalls(flows: PhaseFlows, allowed_share: float) -> dict[str, _Shortfall]:
+    """By port, where it is more than is allowed.
 
     TCP sends less than intended because the network tells it to: only frames are judged so.
     """
@@ -107,17 +134,27 @@ def _short(flows: PhaseFlows, allowed_share: float, pauses: Mapping[str, int]) -
     ports = flows.taken(judged).ends("src") if not judged.all() else flows.ends("src")
     octets = m.or_zero(flows.source.floats("frame_bytes"))
     asked, left, size = (m.sum_by_port(ports, each[judged]) for each in (intended, sent, octets))
-    percents = {}
+    found = {}
     for port, frames in left.items():
         if frames is None:
             continue
         wanted = asked[port] or 1.0
         share = 1.0 - frames / wanted
-        mean_bytes = max(m.LEAST_FRAME, (size[port] or 0.0) / max(frames, 1.0))
-        missing_bits = 8 * (wanted - frames) * (mean_bytes + m.FRAME_OVERHEAD_L1)
-        if share > allowed_share and missing_bits > pauses.get(port, 0) * PAUSE_BITS:
-            percents[port] = 100.0 * share
-    return percents
+        if share > allowed_share:
+            mean_bytes = max(m.LEAST_FRAME, (size[port] or 0.0) / max(frames, 1.0))
+            bits = 8 * (wanted - frames) * (mean_bytes + m.FRAME_OVERHEAD_L1)
+            found[port] = _Shortfall(100.0 * share, wanted - frames, bits)
+    return found
+
+
+def _lost_percent(flows: PhaseFlows, port: str, lines: Mapping[str, int]) -> float:
+    """Of the frames for a port, where no more than its line was offered; else 0."""
+    found = flows.taken(np.array([dst == port for _, dst in flows.pairs], dtype=bool))
+    sent = float(m.or_zero(found.source.floats("frames")).sum())
+    offered_bps = float(m.or_zero(m.offered_line_bps(found)).sum())
+    if not sent or offered_bps > MORE * lines.get(port, 0):
+        return 0.0
+    return 100.0 * float(m.or_zero(m.lost_frames(found)).sum()) / sent
 
 
 def _late(ports: Rows, nodes: Rows) -> dict[str, float]:

@@ -157,6 +157,7 @@ class PortRecord(_OfNetwork):
     unexpected: NotRequired[MaybeCount]
     arp_nd_sent: NotRequired[MaybeCount]
     arp_nd_received: NotRequired[MaybeCount]
+    send_refused: NotRequired[MaybeCount]
     probes_sent: NotRequired[MaybeCount]
     probes_received: NotRequired[MaybeCount]
     dropped_receive: NotRequired[MaybeCount]
