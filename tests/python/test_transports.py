@@ -127,7 +127,7 @@ def test_cpu_is_the_machines_and_says_what_the_processes_had() -> None:
     assert tcp["cpu_process_s_per_gb"] == pytest.approx(50.0)
     assert verbs["ratio"]["cpu_s_per_gb"] == pytest.approx(2.0)
     assert tcp["polling"] is True
-    assert "polling: a core burns for each worker" in printed(summary)
+    assert "polling: each worker takes a whole core" in printed(summary)
     row = next(line for line in printed(summary).splitlines() if " tcp " in line and "yes" in line)
     assert "100.0" in row
 
@@ -148,7 +148,7 @@ def test_equal_frames_win_over_larger_ones() -> None:
     assert by_name(large)["dpdk"]["equal_size"] is False
     # tcp went as fast as it could: so it is compared with dpdk's greatest load.
     assert by_name(small)["dpdk"]["trials"] == [3]
-    assert "not of the message's size: frames with 1500 B of payload" in printed(summary)
+    assert "sizes differ: a frame carries 1500 B of payload" in printed(summary)
 
 
 def test_same_loads_are_compared() -> None:

@@ -168,11 +168,11 @@ def _about_transports(group: Sequence[Entry], base: str, divided: bool) -> Itera
     yield "CPU is that of the whole machines, kernel and softirq included"
     every = [one for entry in group for one in entry["transports"]]
     if any(one["polling"] for one in every):
-        yield "polling: a core burns for each worker, whatever comes"
+        yield "polling: each worker takes a whole core, whatever comes"
     sizes = sorted({one["message_bytes"] for one in every if not one["equal_size"]} - {None})
     if sizes:
         payloads = ", ".join(str(size) for size in sizes)
-        yield f"not of the message's size: frames with {payloads} B of payload"
+        yield f"sizes differ: a frame carries {payloads} B of payload"
     if any(entry["alternated"] is None for entry in group):
         yield "one repetition of each, one after the other"
     yield from dict.fromkeys(str(e["reason"]) for e in group if e["alternated"] is False)
