@@ -82,7 +82,7 @@ def _tested(about: Mapping[str, Any]) -> str:
 
 
 def exit_status(status: str, expectations: Iterable[ClauseEntry]) -> ExitStatus:
-    """DESIGN's precedence: (2,) 3, 1, 4, 0."""
+    """The precedence of exit statuses: (2,) 3, 1, 4, 0."""
     if status != "complete":
         return 3
     verdicts = {clause["verdict"] for clause in expectations}

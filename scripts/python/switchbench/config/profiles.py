@@ -69,7 +69,7 @@ _SITE_OPTIONS: Mapping[str, Strict] = {
 # An emulated machine stands still for longer than a network ever would: a second, not 67 ms.
 _GUEST_OPTIONS: Mapping[str, Strict] = {"verbs": VerbsOptions(timeout=18)}
 
-# Smallest frames that hold headers and signature (DESIGN 6), untagged and with a VLAN tag.
+# Smallest frames that hold headers and signature, untagged and with a VLAN tag.
 SMALLEST_FRAME = {"l2": (64, 64), "ipv4-udp": (64, 68), "ipv6-udp": (84, 88)}
 VLAN_TAG = 4
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Shapers that charge every frame what it costs on a wire (DESIGN: layer-1 rates).
+"""Shapers that charge every frame what it costs on a wire: rates are at layer 1.
 
 TBF behind a size table ("stab"): a frame of n bytes as Linux counts them (without FCS) is charged
 max(n + 24, 84). Linux takes VLAN tags out of frames before it counts, so a tagged frame is charged
