@@ -267,6 +267,36 @@ def test_a_link_that_is_slow_both_ways_is_not_the_hosts(
     assert [limit["port"] for limit in entry["tester_limited"]] == limited
 
 
+@pytest.mark.parametrize(
+    ("idle_s", "percent", "launch", "limited"),
+    [
+        (0.02, 60, "lab", True),  # of 1.5 s and two CPUs
+        (0.02, 93, "lab", False),  # of 95: it has what it needs
+        (0.3, 60, "lab", False),  # there were CPUs: it is the network's
+        (0.02, 60, "ssh", False),  # of hosts with many CPUs it says little
+        (None, 60, "lab", False),
+    ],
+)
+def test_tcp_without_cpus_is_the_labs(
+    idle_s: float | None, percent: int, launch: str, limited: bool
+) -> None:
+    site = make_site(launch=launch)
+    ends = ("node1:e0", "node2:e0")
+    payload = round(percent / 100 * 100e6 / 8 * 1448 / 1538)
+    records = [
+        tcp_side("source", *ends, payload, payload),
+        tcp_side("destination", *ends, payload, payload),
+        *(phase_record(f"node{number}", cpu_idle_s=idle_s) for number in (1, 2)),
+    ]
+    trial = make_trial(site, transport="tcp", size_unit="message", flows=1)
+    (entry,) = summarise(records, make_run(site, trial))["trials"]
+    found = [limit for limit in entry["tester_limited"] if limit["port"] == "node1:e0"]
+    assert bool(found) == limited
+    for limit in found:
+        assert limit["cpu_idle_percent"] == pytest.approx(100 * 0.02 / 3)
+        assert limit["reason"] == "below its load while the lab's CPUs were idle 0.7 % of the time"
+
+
 def test_a_late_start_names_the_host() -> None:
     records = pair_records()
     for record in records:

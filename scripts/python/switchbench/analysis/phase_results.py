@@ -31,7 +31,7 @@ from .entries import (
 from .intervals import Intervals, interval_entry
 from .loss_location import NOT_LOCATED, contradicted, displaced_frames, loss_location
 from .reordering import disorder_entry
-from .tester import SHORT_SHARE_LAB, SHORT_SHARE_SITE, host_limits, windows_off
+from .tester import SHORT_SHARE_LAB, SHORT_SHARE_SITE, host_limits, starved, windows_off
 
 
 class PhaseResults:
@@ -128,6 +128,10 @@ class PhaseResults:
             place.key, entry, flows, shares, lines, every, ports, records.strays, lowest_s,
             beside_streams=bool(trial.own) and place.key.network not in trial.own,
         )  # fmt: skip
+        if self._in_lab and trial.traffic == "stream" and transports.of(transport).reliable:
+            named = {limit.port for limit in limits}
+            found = starved(shares.source, entry["intended_load"], nodes)
+            entry["tester_limited"] += [x.entry() for x in found if x.port not in named]
         result.displaced.update(displaced_frames(result))
         entry["loss_location"] = loss_location(result)
         return result

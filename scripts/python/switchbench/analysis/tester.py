@@ -17,6 +17,7 @@ from .oversubscribed import MORE
 
 SHORT_SHARE_SITE = 0.001  # offered below intended: the host could not keep up
 SHORT_SHARE_LAB = 0.03
+CPU_IDLE_SHARE = 0.05  # of a lab's CPUs, at most: none was to be had
 LATE_MS = 5.0  # after the agreed start
 WINDOW_SHARE = 0.01  # of the agreed window, that one side's may be off
 SOME_RANK = "a rank"  # late, and no record says which
@@ -33,6 +34,7 @@ class HostLimit:
     dropped_frames: int | None = None  # dropped in the host; None: none, or not observed
     start_delay_ms: float | None = None  # began so late; None: in time, or not observed
     window_error_percent: float | None = None  # its window's length; None: as agreed
+    cpu_idle_percent: float | None = None  # of the lab, when it fell behind; None: enough
     pauses: int = 0  # PAUSE frames that it received, too few for its shortfall
 
     @property
@@ -50,11 +52,16 @@ class HostLimit:
             words.append(f"started {self.start_delay_ms:.1f} ms late")
         if self.window_error_percent is not None:
             words.append(f"its window was {self.window_error_percent:.1f} % off its length")
+        if self.cpu_idle_percent is not None:
+            words.append(
+                f"below its load while the lab's CPUs were idle {self.cpu_idle_percent:.1f} % of "
+                "the time"
+            )
         return ", ".join(words)
 
     def entry(self) -> TesterLimitEntry:
         """The summary's."""
-        return {
+        entry: TesterLimitEntry = {
             "port": self.port,
             "shortfall_percent": self.shortfall_percent,
             "dropped_frames": self.dropped_frames,
@@ -62,6 +69,9 @@ class HostLimit:
             "window_error_percent": self.window_error_percent,
             "reason": self.reason,
         }
+        if self.cpu_idle_percent is not None:
+            entry["cpu_idle_percent"] = self.cpu_idle_percent
+        return entry
 
 
 def windows_off(flows: PhaseFlows, window_s: float | None) -> Bools:
@@ -109,9 +119,24 @@ def host_limits(
             drops.get(name),
             late.get(name),
             off.get(name),
-            int(pauses.get(name, 0)),
+            pauses=int(pauses.get(name, 0)),
         )
         for name in sorted(short.keys() | drops.keys() | late.keys() | off.keys())
+    ]
+
+
+def starved(delivered: m.ByPort, load_percent: float | None, nodes: Rows) -> list[HostLimit]:
+    """Of a lab, whose hosts share one machine: ports of which less than the load was delivered
+    (percent of line) while no CPU was idle. TCP has no other sign of it: it sends what it can."""
+    machine_s = nodes.floats("cpu_span_s") * nodes.floats("cpus")
+    idle = m.greatest(nodes.floats("cpu_idle_s") / machine_s)
+    if idle is None or load_percent is None or idle > CPU_IDLE_SHARE:
+        return []
+    enough = (1.0 - SHORT_SHARE_LAB) * min(load_percent, 100.0)
+    return [
+        HostLimit(port, cpu_idle_percent=100.0 * idle)
+        for port, percent in sorted(delivered.items())
+        if percent is not None and percent < enough
     ]
 
 

@@ -152,4 +152,6 @@ def _limit_words(limits: Sequence[TesterLimitEntry]) -> str:
         words.append(f"start up to {late:.1f} ms late")
     if off := m.greatest(limit.get("window_error_percent") for limit in limits):
         words.append(f"window up to {off:.1f} % off its length")
+    if (idle := m.least(limit.get("cpu_idle_percent") for limit in limits)) is not None:
+        words.append(f"the lab's CPUs idle {idle:.1f} % of the time")
     return ", ".join(words)

@@ -57,6 +57,9 @@ class TesterLimitEntry(TypedDict):
             "By what its window differs from the agreed length; null: by no more than 1 %",
         ]
     ]
+    cpu_idle_percent: NotRequired[
+        Annotated[float, "TCP in a lab: how idle its CPUs were while it fell behind its load"]
+    ]
     reason: Annotated[str, "In words"]
 
 
