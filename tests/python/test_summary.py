@@ -479,6 +479,17 @@ def test_an_alarm_names_the_burst_and_the_host_behind_it() -> None:
     assert all("no line carries that" in alarm for alarm in above_line(16_700, 2.0, site))
 
 
+@pytest.mark.parametrize(("sent", "known"), [(8100, True), (8170, False), (8200, False)])
+def test_an_alarm_names_frames_of_before_the_window(sent: int, known: bool) -> None:
+    """A switch or a receiver that was away counts later what came meanwhile: 8,200 frames in a
+    second that has 8,127."""
+    alarms = above_line(8200, 1.0, make_site(launch="ssh"), **frames_count("window_", sent))
+    assert alarms
+    for alarm in alarms:
+        assert ("frames that were sent before the window opened" in alarm) == known
+        assert ("no line carries that" in alarm) != known
+
+
 def test_an_alarm_names_the_host_that_was_away() -> None:
     site = make_site(queue_bytes=200_000, burst_bytes=200_000)
     (alarm,) = above_line(16_339, 2.0, site, window_ns=1_900_000_000)

@@ -20,6 +20,10 @@ from . import measures as m
 
 LINE_ALARM_SHARE = 0.0002  # clocks may differ by 100 ppm each way
 _NO_LINE = "no line carries that; the line rate is wrong or the count is"
+_BEFORE = (
+    "frames that were sent before the window opened are counted in it: the receiving host or a "
+    "lab's switch was away then"
+)
 _BURST = (
     "a shaped port lets `burst` pass at once after silence; a smaller `site.burst` holds it to the "
     "line"
@@ -108,13 +112,20 @@ def _cause(result: m.PhaseResult, found: _Excess, end: str, site: Site) -> str:
         if port in limited:
             return f"the host of {port} may be why: {limited[port]}"
     if not site.burst_bytes or found.bytes > site.burst_bytes:
-        return _NO_LINE
+        return _BEFORE if _early_bytes(result, found.port, end) >= found.bytes else _NO_LINE
     asked = max(result.entry["intended_load"] or 0.0, 100.0)
     for port in ports:
         sent = result.shares.offered.get(port)
         if sent is not None and sent > asked * (1.0 + LINE_ALARM_SHARE):
             return f"the host of {port} sent late what was due before the window, and {_BURST}"
     return _BURST
+
+
+def _early_bytes(result: m.PhaseResult, port: str, end: str) -> float:
+    """What came in the windows of a port's flows and was not sent in them."""
+    more = m.delivered_line_bps(result.flows) - m.offered_line_bps(result.flows)
+    early_bps = m.sum_by_port(result.flows.ends(end), more)[port]
+    return (early_bps or 0.0) * (result.entry["window_s"] or 0.0) / 8.0
 
 
 # --- steps -------------------------------------------------------------------------------------
