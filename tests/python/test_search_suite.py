@@ -102,6 +102,17 @@ def test_what_a_trial_lost(results: list[PhaseResult], expected: TrialLoss) -> N
     assert trial_loss(1.0, found, found.lost) == expected
 
 
+@pytest.mark.parametrize(("came", "rate"), [(8000, 8000.0), (8200, 8100.0)])
+def test_a_device_forwards_no_more_than_it_is_offered(came: int, rate: float) -> None:
+    """What comes beyond was sent before the window opened, and was held until then."""
+    ends = ("node1:e0", "node2:e0")
+    flows = flows_of(
+        frame_side("source", *ends, 9000, 8100), frame_side("destination", *ends, 9000, came)
+    )
+    facts = trial_facts([replace(result(), flows=flows)])
+    assert (facts.offered_fps, facts.delivered_fps) == (8100.0, rate)
+
+
 def test_streams_of_bytes_say_their_goodput_beside_frames() -> None:
     streams: dict[str, Any] = {"offered_frames": None, "lost_frames": None, "size_unit": "message"}
     found = trial_facts([result(), result(**streams, throughput={"total": 7.5})])

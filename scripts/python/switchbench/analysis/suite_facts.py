@@ -26,6 +26,8 @@ def trial_facts(results: Iterable[PhaseResult]) -> TrialFacts:
     every = [result for result in told if result.entry["size_unit"] == "frame"]
     streams = [result.entry for result in told if result.entry["size_unit"] != "frame"]
     entries = [result.entry for result in every]
+    sent_fps = m.total([m.total(_fps(result.flows.source)) for result in every])
+    came_fps = m.total([m.total(_fps(result.flows.destination)) for result in every])
     offered = m.total_int(entry["offered_frames"] for entry in entries)
     lost = [entry["lost_frames"] for entry in entries if entry["lost_frames"] is not None]
     whole = all(result.entry["state"] == "complete" for result in told)
@@ -37,8 +39,9 @@ def trial_facts(results: Iterable[PhaseResult]) -> TrialFacts:
         lost=min(offered, sum(max(0, count) for count in lost)),
         flooded=sum(entry["misdelivered_frames"] or 0 for entry in entries),
         tester_limited=any(result.entry["tester_limited"] for result in told),
-        offered_fps=m.total([m.total(_fps(result.flows.source)) for result in every]),
-        delivered_fps=m.total([m.total(_fps(result.flows.destination)) for result in every]),
+        offered_fps=sent_fps,
+        # What came beyond was sent before the window opened, and held until then.
+        delivered_fps=None if came_fps is None else m.least((came_fps, sent_fps)),
         goodput=m.total(entry["throughput"]["total"] for entry in streams),
         latency_us=_latency(entries),
         ports=_ports(every),

@@ -363,6 +363,8 @@ RFC2889 = Suite(
         "forget between trials, as all trials announce the same addresses in the same order.",
         "FRMOL and MFR are read from the trials of the throughput search; the trial at the max "
         "load has the initial duration where the search does not come back to it.",
+        "A forwarding rate counts frames that arrive in the window, at most as many as are sent in "
+        "it: a device may have held earlier ones until then.",
         "A flow's frames are spread over its port's destinations in turn, in the order of flows.",
     ),
 )  # fmt: skip
