@@ -1,21 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What doc/reference/measures.md says of registered measures: formulas in its tables, and all of
-them in one.
-
-    python -m switchbench.render.report.measures_page doc/reference/measures.md
-
-writes both into the page, and the page's words into definitions.json. Tests fail while either is
-out of date.
-"""
+them in one; and the page's words, which are installed as definitions.json."""
 
 from __future__ import annotations
 
 import re
-import sys
-from pathlib import Path
+from collections.abc import Iterator
 
-from ...base.measures import LATENCY_MEASURES, LESS, MEASURES, MORE, PHASES, Measure
-from ...records.document import definitions
+from switchbench.base.measures import LATENCY_MEASURES, LESS, MEASURES, MORE, PHASES, Measure
 
 _BEGIN = "<!-- made of base/measures.py -->"
 _END = "<!-- end -->"
@@ -65,12 +57,47 @@ def _row(names: str, measure: Measure, what: str = "") -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def main() -> None:
-    """Makes the page's tables and definitions.json anew."""
-    path = Path(sys.argv[1])
-    path.write_text(refreshed(path.read_text("utf-8")), "utf-8")
-    definitions.main()
+# --- the page's words ----------------------------------------------------------------------------
+
+# Sections of the page whose keys have short names: the key before them in the summary.
+_PREFIXES = {
+    "Interval results": "intervals.",
+    "Order": "reordering.",
+    "Loss by location": "loss_location.",
+    "Repeats": "statistics.",
+    "Transports side by side": "comparisons.",
+    "Dependent steps": "steps.functions.points.",
+}
 
 
-if __name__ == "__main__":
-    main()
+def parse(page: str) -> dict[str, str]:
+    """The definitions of doc/reference/measures.md: key -> words, without Markdown."""
+    found: dict[str, str] = {}
+    for heading, body in re.findall(r"^## ([^\n]+)\n(.*?)(?=^## |\Z)", page, re.M | re.S):
+        for names, words in _rows(body):
+            for name in names:
+                found.setdefault(_PREFIXES.get(heading, "") + name, words)
+    return found
+
+
+def _rows(body: str) -> Iterator[tuple[list[str], str]]:
+    """The rows of a section's tables of keys: names in the first cell, words in the last."""
+    for line in body.splitlines():
+        cells = [cell.strip() for cell in re.split(r"(?<!\\)\|", line.strip().strip("|"))]
+        names = re.findall(r"`([\w.]+)`", cells[0])
+        if line.startswith("|") and len(cells) == 2 and names:
+            yield list(_whole(names)), _plain(cells[1])
+
+
+def _whole(names: list[str]) -> Iterator[str]:
+    """`throughput.min`, `.mean`: the second is `throughput.mean`."""
+    stem = names[0].rpartition(".")[0]
+    for name in names:
+        yield stem + name if name.startswith(".") else name
+
+
+def _plain(text: str) -> str:
+    """Markdown's marks taken away."""
+    text = re.sub(r"\[([^\]]+)\]\([^)]*\)", r"\1", text)
+    text = re.sub(r"(?<![\w*])\*([^*]+)\*(?![\w*])", r"\1", text)
+    return text.replace("`", "").replace("\\|", "|")

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The pages of doc/reference that have a source: the command line and the results' keys.
+"""The pages of doc/reference that have a source, whole (command line, results' keys) or in part
+(measures, standards).
 
     .venv/bin/python tests/python/pages.py
 
@@ -9,13 +10,17 @@ writes them; tests fail while one is out of date.
 from __future__ import annotations
 
 import argparse
+import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import measures_page
+import standards_page
 from switchbench.cli.main import build_parser
+from switchbench.records.document import definitions
 from switchbench.records.document.schema import summary_schema
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -193,12 +198,19 @@ def _type(value: Mapping[str, Any]) -> str:
 
 
 PAGES = {"command-line.md": command_line, "results.md": results}
+# Pages of which a part has a source, and what makes it anew in the page.
+PARTS = {"measures.md": measures_page.refreshed, "standards.md": standards_page.refreshed}
 
 
 def main() -> None:
-    """Writes all of them."""
+    """Writes all of them, and the words of measures.md that the package brings."""
     for name, make in PAGES.items():
         (FOLDER / name).write_text(make(), "utf-8")
+    for name, refreshed in PARTS.items():
+        (FOLDER / name).write_text(refreshed((FOLDER / name).read_text("utf-8")), "utf-8")
+    words = measures_page.parse((FOLDER / "measures.md").read_text("utf-8"))
+    target = Path(definitions.__file__).with_name(definitions.WORDS)
+    target.write_text(json.dumps(words, indent=1, ensure_ascii=False) + "\n", "utf-8")
 
 
 if __name__ == "__main__":

@@ -1,21 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What doc/reference/standards.md says of the suites: all of it follows from their declarations.
-
-    python -m switchbench.render.report.standards_page doc/reference/standards.md
-
-writes it below the page's mark. A test fails while it is out of date.
-"""
+"""What doc/reference/standards.md says of the suites: all of it follows from their declarations."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import fields
-from pathlib import Path
 from typing import TypeVar
 
-from ...search.suites import SUITES
-from ...search.suites.declaration import Suite, SuiteParameters
+from switchbench.search.suites import SUITES
+from switchbench.search.suites.declaration import Suite, SuiteParameters
 
 T = TypeVar("T")
 
@@ -93,13 +86,3 @@ def _joined(
     for same, other in pairs:
         found.setdefault(same, {})[other] = None
     return [(same, list(others)) for same, others in found.items()]
-
-
-def main(path: str) -> None:
-    """Writes the page."""
-    page = Path(path)
-    page.write_text(refreshed(page.read_text("utf-8")), "utf-8")
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+import measures_page
 import messages
 from switchbench.analysis import tidy
 from switchbench.analysis.formulas import FORMULAS
@@ -17,7 +18,6 @@ from switchbench.base.measures import LATENCY_MEASURES, MEASURES, registry
 from switchbench.compare import measures as compared
 from switchbench.importers.measures import COMMON
 from switchbench.records.document.schema import summary_schema
-from switchbench.render.report import measures_page
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "scripts" / "python" / "switchbench"
@@ -111,7 +111,7 @@ def test_a_planted_declaration_is_found(tmp_path: Path) -> None:
 
 
 def test_the_page_is_made_of_the_registry() -> None:
-    """Made anew by: python -m switchbench.render.report.measures_page doc/reference/measures.md"""
+    """Made anew by: python tests/python/pages.py"""
     assert measures_page.refreshed(PAGE) == PAGE
     rows = set(re.findall(r"^\| `([\w.]+)` \| [^\n]* \|$", PAGE, re.MULTILINE))
     formulas = {m.entry.removeprefix("intervals.") for m in MEASURES.values() if m.formula}

@@ -19,6 +19,7 @@ import pytest
 import yaml
 
 import golden
+import measures_page
 import reports
 from switchbench import __version__
 from switchbench.analysis import tidy
@@ -63,9 +64,9 @@ def report(directory: Path, *options: str) -> int:
 
 
 def test_definitions_are_those_of_the_page() -> None:
-    """Made anew by: python -m switchbench.render.report.measures_page doc/reference/measures.md"""
+    """Made anew by: python tests/python/pages.py"""
     stored = json.loads((Path(definitions.__file__).with_name(definitions.WORDS)).read_text())
-    assert stored == definitions.parse((ROOT / "doc" / "reference" / "measures.md").read_text())
+    assert stored == measures_page.parse((ROOT / "doc" / "reference" / "measures.md").read_text())
     assert len(stored) > 60
 
 

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 import yaml
 
+import standards_page
 from configs import LAB, compile_text, needs_engine
 from switchbench.analysis.suite import SuiteCourse, suite_entries
 from switchbench.analysis.suite_judge import suite_verdicts
@@ -26,7 +27,7 @@ from switchbench.plan.compile import refuse_too_long
 from switchbench.plan.documents import job_document
 from switchbench.records.plan_file import read_plan, write_plan
 from switchbench.render import suite_notes
-from switchbench.render.report import overview, standards_page
+from switchbench.render.report import overview
 from switchbench.render.report.figure import unpacked
 from switchbench.render.report.figures.suite import figures
 from switchbench.render.tables.suite import TABLES
@@ -131,7 +132,7 @@ def test_what_the_reporting_sections_ask_for_is_somewhere(suite: Any) -> None:
 
 
 def test_the_page_is_made_of_the_declarations() -> None:
-    """Made anew by: python -m switchbench.render.report.standards_page PAGE"""
+    """Made anew by: python tests/python/pages.py"""
     page = (ROOT / "doc" / "reference" / "standards.md").read_text("utf-8")
     assert standards_page.refreshed(page) == page
 

@@ -2,7 +2,7 @@
 """The registry of measures: each is declared here, once, with its unit, its words and its formula.
 
 Clauses, the summary's schema, the code book, the report's columns, the directions of a comparison
-and the tables of doc/reference/measures.md are made of it (render/report/measures_page.py). What
+and the tables of doc/reference/measures.md are made of it (tests/python/measures_page.py). What
 computes a measure of one flow or port stands in analysis/formulas.py.
 """
 
