@@ -65,6 +65,16 @@ def test_loads_are_read_back(load: Load) -> None:
     assert quantities.load(quantities.load_text(load)) == load
 
 
+def test_a_load_is_percent_bits_or_frames() -> None:
+    assert quantities.load("99.98%") == Load(percent=99.98)
+    assert quantities.load("1Gbit/s") == Load(bps=1e9)
+    assert quantities.load("7720 fps") == Load(fps=7720.0)
+
+
+def test_what_needs_no_unit() -> None:
+    assert (quantities.size_bytes(1518), quantities.count(7)) == (1518, 7)
+
+
 @pytest.mark.parametrize("kind", KINDS, ids=named)
 def test_every_spelling_is_the_number_times_its_unit(kind: Quantity) -> None:
     units = spellings(kind)
@@ -160,3 +170,38 @@ def test_a_limit_in_another_unit_of_its_kind() -> None:
     assert limit("throughput", ">= 0.9 Gbit/s") == 900
     assert limit("lost_frames", "<= 10k") == 10_000
     assert math.isclose(limit("start_skew_us", "> -5 ms"), -5000)
+
+
+@pytest.mark.parametrize(
+    ("parse", "value", "sentence"),
+    [
+        (quantities.duration_ns, 2, "2 has no unit: a time is written as 2s or 500ms"),
+        (quantities.duration_ns, "2KiB", "KiB is no unit of a time"),
+        (quantities.duration_ns, "2S", 'S is no unit of a time; .*did you mean "s"'),
+        (quantities.duration_ns, "fast", 'found "fast", but a time is needed'),
+        (quantities.duration_ns, "-1s", 'found "-1s", but a time is needed'),
+        (quantities.duration_ns, True, "found true"),
+        (quantities.duration_ns, "0.1ns", "no whole number"),
+        (quantities.size_bytes, "64KB", "1000 to some and 1024 to others: write 64kB or 64KiB"),
+        (quantities.size_bytes, "64K", "1000 to some and 1024 to others: write 64kB or 64KiB"),
+        (quantities.size_bytes, "64kbit", "in bits, but a size is in bytes: write 8kB"),
+        (quantities.size_bytes, "1bit", "in bits, but a size is in bytes: write 0.125B"),
+        (quantities.rate_bps, 100, "100 has no unit: a rate is written as 100Mbit"),
+        (quantities.rate_bps, "100MB/s", "in bytes, but a rate is in bits: write 800Mbit$"),
+        (quantities.rate_bps, "1.5GiB/s", "write 12884901888bit$"),
+        (quantities.rate_bps, "100mbit", 'mbit is no unit of a rate; .*did you mean "Mbit"'),
+        (quantities.STREAMING.parse, "720Gbit/s", "in bits, but .* in bytes: write 90GB/s$"),
+        (quantities.rate_bps, "0bit", "carries nothing"),
+        (quantities.load, 95, "found 95, but a load is needed"),
+        (quantities.load, "10M", "a load of bits or of frames\\? write 10Mbit or 10Mfps"),
+        (quantities.load, "100MB/s", "in bytes, but a rate is in bits: write 800Mbit$"),
+        (quantities.load, "100mbit", 'did you mean "Mbit"'),
+        (quantities.load, "6553501%", "above line rate"),
+        (quantities.load, "0%", "sends nothing"),
+        (quantities.count, "10s", "s is no unit of a number"),
+    ],
+)
+def test_refused(parse: Callable[[object], Any], value: Any, sentence: str) -> None:
+    """What is no such quantity is refused with what is."""
+    with pytest.raises(ValueError, match=sentence):
+        parse(value)
