@@ -26,9 +26,12 @@ from switchbench.predict.measured import fits, measured_bps, offered_shares
 from switchbench.predict.models import MODELS, Flows
 from switchbench.predict.predictor import PhasePrediction
 from switchbench.predict.proportional import arriving
+from switchbench.predict.results import measured_trials
+from switchbench.records.directory import SUMMARY
 from switchbench.records.plan_file import write_plan
 from switchbench.topology.fabric import Fabric, Link, Routes
 from switchbench.topology.fabric.routes import Rates
+from synthetic import bare_summary, make_run, make_site, make_trial, plan_entry
 
 NIC = 940e6
 """What the paper's Gigabit links carry."""
@@ -482,3 +485,20 @@ def test_folding_changes_no_rate(spines: int, shift: int | None, demands: list[f
     for name in ("hockney", "loggp", "max-min"):
         assert np.array_equal(MODELS[name](flows), MODELS[name](alone)), name
     assert MODELS["proportional"](flows) == pytest.approx(MODELS["proportional"](alone), rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("plans", "sentence"),
+    [
+        ([], "no trial that it was measured"),
+        ([{"parameters": 7}], r"`plans\.parameters` has a form that is not"),
+    ],
+)
+def test_results_that_say_of_nothing_what_it_is(
+    plans: list[dict[str, Any]], sentence: str, tmp_path: Path
+) -> None:
+    trial = make_trial(make_site(), 0)
+    summary = bare_summary() | {"plans": [plan_entry(trial) | plan for plan in plans]}
+    (tmp_path / SUMMARY).write_text(json.dumps(summary))
+    with pytest.raises(ConfigurationError, match=sentence):
+        measured_trials(make_run(make_site(), trial), tmp_path)

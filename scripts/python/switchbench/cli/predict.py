@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
@@ -19,7 +18,6 @@ from ..base.model import SCHEDULE, Run, Trial
 from ..base.quantities import FLOPS, duration_ns
 from ..config.steps import COMPOSITE
 from ..predict import parameters
-from ..predict.joined import Joined, Number, join
 from ..predict.measured import (
     ModelAccuracy,
     Seen,
@@ -32,8 +30,8 @@ from ..predict.measured_times import measured_times
 from ..predict.models import MODELS
 from ..predict.predictor import PhasePrediction, Predictor, fabric_of, points
 from ..predict.recorded import recorded_flows
+from ..predict.results import Number, measured_trials
 from ..predict.times import Time, TimePredictor, between
-from ..records.directory import PLAN, SUMMARY
 from ..records.plan_file import read_plan
 from ..render.terminal.console import make_console
 from ..render.terminal.predicted import OF_STEPS, SURE, PredictedRow, show_predicted
@@ -64,8 +62,7 @@ steps.
                  max_bps}}, times [{what, model, predicted, measured, error}]}]; with results also
                  offered {min, mean}, interval {flows, median, within_2_percent}, fits [{model,
                  flows, close, mean_error, worst_error, close_as_offered}], best first
-  not_predicted  [{settings, of}]
-  unmatched      [what was measured and is not in the results' plan]"""
+  not_predicted  [{settings, of}]"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -136,8 +133,8 @@ def main(args: argparse.Namespace) -> int:
     askable, excluded = _askable(run, predictor)
     if not askable:
         raise ConfigurationError(f"nothing can be predicted of {' and of '.join(excluded)}")
-    joined = join(run, results) if results else Joined()
-    rows = list(_rows(askable, predictor, results, joined.trials, excluded))
+    trials = measured_trials(run, results) if results else {}
+    rows = list(_rows(askable, predictor, results, trials, excluded))
     if args.json:
         document = {
             "topology": predictor.fabric.name,
@@ -146,26 +143,13 @@ def main(args: argparse.Namespace) -> int:
             "late_s": args.late,
             "trials": [_entry(row) for row in rows],
             "not_predicted": [{"settings": n, "of": why} for why, n in excluded.items()],
-            "unmatched": joined.unmatched,
         }
         print_json(document)
     else:
         show_predicted(rows, known, time_predictor, make_console())
         for why, settings in excluded.items():
             make_console().print(f"not predicted: {of(settings, 'setting')} of {why}")
-    if joined.unmatched:
-        print(f"switchbench: {_unmatched(joined.unmatched, args.conf)}", file=sys.stderr)
-        return ConfigurationError.status
     return 0
-
-
-def _unmatched(unmatched: Sequence[str], results: Path) -> str:
-    """One sentence for what was measured and is not in the plan."""
-    more = f" and {len(unmatched) - 1} more" if len(unmatched) > 1 else ""
-    return (
-        f"{results / PLAN} has no {unmatched[0]}{more}, which {SUMMARY} beside it has "
-        "measured: the rest was held against it"
-    )
 
 
 def _run_of(args: argparse.Namespace, results: Path) -> Run:

@@ -22,9 +22,9 @@ from ..records.reader import RecordReader, taking
 from ..records.record_forms import Record
 from ..records.rows import PhaseKey, columns_of
 from ..topology.fabric.routes import Rates
-from .joined import Number
 from .predictor import PhasePrediction
 from .recorded import Pair, Place
+from .results import Number
 
 CLOSE = 0.10
 """The paper's margin: an error of at most 10 %."""

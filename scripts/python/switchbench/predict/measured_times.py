@@ -15,7 +15,7 @@ from ..analysis.sweep import about
 from ..base.model import Trial
 from ..config.steps import COMPOSITE
 from ..records.document.summary import SummaryDocument
-from .joined import Number, sure_summary
+from .results import Number, sure_summary
 from .times import HALF_TRIP_US, ITERATION_US, PHASES_S, PLAN_S, T_AVG_US, named, plan_times
 
 

@@ -33,7 +33,7 @@ from ..records.latency import Histogram
 from ..records.plan_file import read_plan
 from ..records.reader import RecordReader
 from ..records.rows import KINDS, columns_of
-from .joined import Number, join
+from .results import Number, measured_trials
 
 LEAST_SIZES = 3
 """Two give a line that fits whatever they are."""
@@ -278,8 +278,7 @@ class _Seen:
 
 def measured(directory: Path) -> list[Parameters]:
     """The parameters of each path of a run that sent messages there and back."""
-    run = read_plan(directory)
-    seen = _read(directory, join(run, directory).trials)
+    seen = _read(directory, measured_trials(read_plan(directory), directory))
     found = [
         made
         for path, times in sorted(seen.items())

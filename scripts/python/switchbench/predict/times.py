@@ -29,9 +29,9 @@ from ..records.document.summary import SummaryDocument
 from ..records.document.trials import PlanEntry
 from ..records.latency import Histogram
 from ..topology.fabric.routes import Ranks, Rates
-from .joined import sure_summary
 from .models import MODELS, SLOW, Flows
 from .parameters import Parameters, Path_
+from .results import sure_summary
 from .stepwise import StepCosts, StepProgram, StepTime, repetition
 
 _ENDS = 64
