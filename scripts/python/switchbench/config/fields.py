@@ -40,8 +40,6 @@ T = TypeVar("T")
 
 
 def _axis(values: object) -> object:
-    if values is None:
-        return None
     if not isinstance(values, list):
         raise ValueError(f"is an axis and takes a list: write [{_bare(values)}]")
     return several(values)
@@ -227,10 +225,8 @@ _CLOCK_STATED = {"asymmetry": "estimated", "error": "ptp"}  # and the mode that 
 STATED_MOST_NS = 1_000_000_000
 
 
-def _clock(value: object) -> object:
+def _clock(value: object) -> ClockChoice:
     """`shared`, `ptp`, `estimated`; or a mapping with what is known of their error."""
-    if isinstance(value, ClockChoice):
-        return value
     given = value if isinstance(value, dict) else {"mode": value}
     keys = ("mode", *_CLOCK_STATED)
     for key in given:

@@ -16,10 +16,8 @@ _WIDTH, _CONFIDENCE = 0.02, 0.95
 _REPEAT_KEYS = ("min", "max", "width", "confidence")
 
 
-def _repeats(value: object) -> object:
+def _repeats(value: object) -> Repeats:
     """A number: so often, whatever comes. A mapping: until the mean's interval is narrow."""
-    if isinstance(value, Repeats):
-        return value
     if not isinstance(value, dict):
         number = _repeat_count("repeat", value)
         return Repeats(number, number)

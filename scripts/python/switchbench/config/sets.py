@@ -139,9 +139,7 @@ def flow(value: object) -> Flow:
     return source, destination, _share(value[2]) if len(value) == 3 else None
 
 
-def _share(value: object) -> float | None:
-    if value is None:
-        return None
+def _share(value: object) -> float:
     percent = percentage(value)
     if percent is None or not 0 < percent <= 100 or percent != round(percent, 7):
         raise ValueError(

@@ -12,7 +12,6 @@ from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 
-from ..base.errors import ConfigurationError
 from ..base.source import Document, KeyPath
 from ..base.words import invalid, shown, unknown_key
 from .kinds import SINGULAR
@@ -83,9 +82,7 @@ def _model_at(model: type[BaseModel], location: KeyPath) -> type[BaseModel]:
             annotation = annotation.model_fields[str(key)].annotation
         else:
             annotation = get_args(annotation)[-1]
-    found = _inner(annotation)
-    if not (isinstance(found, type) and issubclass(found, BaseModel)):
-        raise ConfigurationError(f"no mapping of keys at {location}")
+    found: type[BaseModel] = _inner(annotation)
     return found
 
 

@@ -64,7 +64,7 @@ class Path_(NamedTuple):
 
 @dataclass(frozen=True)
 class Estimate:
-    """A parameter with its 95 % interval; None: too few points for one."""
+    """A parameter with its 95 % interval; None: an end that is not known."""
 
     value: float
     low: float | None = None
@@ -140,38 +140,33 @@ def fit_hockney(sizes: Sequence[float], times_us: Sequence[float]) -> Hockney:
     latency, bandwidth = line.latency_us, line.bandwidth_mbps
     slope = 8.0 / bandwidth if bandwidth else 0.0
     spread = _covariance(size, latency + slope * size, line.residuals)
-    t = t_quantile(_CONFIDENCE, len(size) - 2) if len(size) > 2 else None
+    t = t_quantile(_CONFIDENCE, len(size) - 2)
 
     def estimate(value: float, variance: float) -> Estimate:
-        if t is None or spread is None:
-            return Estimate(value)
         half = t * math.sqrt(max(variance, 0.0))
         return Estimate(value, max(0.0, value - half), value + half)
 
-    known = spread if spread is not None else np.zeros((2, 2))
     by_size: dict[int, list[float]] = defaultdict(list)
     for one, residual in zip(size, line.residuals, strict=True):
         by_size[int(one)].append(100.0 * float(residual))
     half_bytes = latency / slope if slope else 0.0
     half_variance = (
-        (known[0, 0] - 2 * half_bytes * known[0, 1] + half_bytes**2 * known[1, 1]) / slope**2
+        (spread[0, 0] - 2 * half_bytes * spread[0, 1] + half_bytes**2 * spread[1, 1]) / slope**2
         if slope
         else 0.0
     )
     return Hockney(
-        estimate(latency, known[0, 0]),
-        _inverse(estimate(slope, known[1, 1]), 8.0) if slope else None,
+        estimate(latency, spread[0, 0]),
+        _inverse(estimate(slope, spread[1, 1]), 8.0) if slope else None,
         estimate(half_bytes, half_variance) if slope else None,
         line.residual_percent,
         {one: statistics.median(some) for one, some in sorted(by_size.items())},
     )
 
 
-def _covariance(size: Floats, said: Floats, residuals: Floats) -> Floats | None:
-    """Of latency and time a byte; None where two points or one size leave nothing to tell."""
+def _covariance(size: Floats, said: Floats, residuals: Floats) -> Floats:
+    """Of latency and time a byte, of three sizes at least."""
     freedom = len(size) - 2
-    if freedom < 1 or size.min() == size.max():
-        return None
     scale = max(NORMAL * float(np.median(np.abs(residuals))), 1e-9)
     weight = np.minimum(1.0, HUBER * scale / np.maximum(np.abs(residuals), 1e-12))
     inside = float(np.mean(weight == 1.0))  # of normal residuals, so much of their squares is left
