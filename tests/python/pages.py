@@ -52,16 +52,18 @@ it, on any machine.
 | `configuration.yaml` | the effective configuration, which can be run again |
 | `plan.json` | the trials that were made of it |
 | `records.ndjson` | all records of the nodes, one JSON object a line |
+| `superseded.ndjson` | records of phases that `remeasure` measured again |
 | `nodes.log` | the log of the nodes |
 | `summary.json` | what was concluded, by the schema below |
 | `report.html` | the [report](../how-to/report.md) |
 | `switch.ndjson` | counts of a [modelled switch](model.md) |
 | `samples.parquet` | [single times](messages.md) of messages |
-| `verdict.xml` | the verdict of [clauses](acceptance.md) as JUnit XML |
+| `clauses.json` | [clauses](acceptance.md) as they were hashed |
+| `verdict.xml` | their verdict as JUnit XML |
 | `manifest.json` | SHA-256 of each of these files; a signature is of this file |
 
 `python -m switchbench.records.document.schema` prints the JSON Schema of `summary.json`, with the
-meaning of every key. [Measures](measures.md) has the formulas. `null` means *not observed*. In the
+meaning of every key; [measures](measures.md) has the formulas. `null` is *not observed*. In the
 tables `X[]` is a list of `X`, `?` marks what may be null, and several values are a choice.
 """
 

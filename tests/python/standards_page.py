@@ -69,13 +69,21 @@ def _part(suite: Suite, defined: dict[tuple[str, str], tuple[Suite, str]]) -> It
     yield "| --- | --- | --- | --- |"
     for (word, asks), ones in _joined(((s.word, s.asks), s) for s in suite.statements):
         sections = ", ".join(dict.fromkeys(one.section for one in ones))
-        wheres = ", ".join(dict.fromkeys(one.where for one in ones))
+        wheres = _places(list(dict.fromkeys(one.where for one in ones)))
         yield f"| {sections} | {word} | {asks} | {wheres} |"
     yield ""
     yield "Deviations from the document:"
     yield ""
     for line in suite.deviations:
         yield f"- {line}"
+
+
+def _places(wheres: list[str]) -> str:
+    """Tables or figures; what all of them are is said once."""
+    kinds = {where.partition(" ")[0] for where in wheres}
+    if len(kinds) > 1:
+        return ", ".join(wheres)
+    return f"{kinds.pop()} {', '.join(where.partition(' ')[2] for where in wheres)}"
 
 
 def _joined(
