@@ -151,6 +151,7 @@ def test_rfc8239_incast_sends_by_tcp_and_udp_in_one_phase(tmp_path: Path) -> Non
     for trial in done.trials(transport="udp"):
         assert {flow.source["frames"] for flow in done.flows(trial)} == {burst}
     assert len(done.trials(transport="tcp")) == 3
+    assert {found["kind"] for found in done.summary["findings"]} <= {"oversubscribed"}
 
 
 @pytest.mark.slow
