@@ -136,6 +136,40 @@ def test_loss_of_a_burst_beside_streams_of_bytes_is_expected() -> None:
     assert found == [("oversubscribed", "node3:e0", 42)]
 
 
+@pytest.mark.parametrize(
+    ("pattern", "count", "lost", "expected"),
+    [
+        ({}, 1, 600, 1800),  # three send at their lines: one frame in three fits
+        ({}, 1, 800, 2060),  # 2 % are allowed, and the rest is the network's
+        ({}, 2, 800, 2060),
+        ({"load_of": "receivers"}, 1, 600, 0),  # all together send the line
+    ],
+)
+def test_loss_of_a_burst_that_no_line_carries_is_expected(
+    pattern: dict[str, str], count: int, lost: int, expected: int
+) -> None:
+    """By the rate while it lasts: in the two seconds of its phase it has little."""
+    site = make_site(4)
+    trial = make_trial(
+        site,
+        flows=3,
+        traffic="burst",
+        load=model.Load(percent=100.0),
+        pattern={"name": "incast", **pattern},
+        document={"id": 0, "burst": {"frames": 1000 // count, "count": count}},
+    )
+    summary = Summary(make_run(site, trial))
+    for number in range(1, 4):
+        ends = (f"node{number}:e0", "node4:e0")
+        span = {"window_ns": 2_000_000_000}
+        summary.feed(0, frame_side("source", *ends, 1000, 1000, **span))
+        summary.feed(0, frame_side("destination", *ends, 1000 - lost, 1000 - lost, **span))
+    found = summary.finish(about(), ())["findings"]
+    counts = {"oversubscribed": expected, "loss": 3 * lost - expected}
+    for kind, frames in counts.items():
+        assert sum(one["count"] for one in found if one["kind"] == kind) == frames
+
+
 def test_as_many_astray_as_lost_is_a_wrong_port() -> None:
     one, two = CHAIN[:2]
     found = findings(

@@ -248,7 +248,8 @@ def _point(result: m.PhaseResult, lost: dict[Pair, int]) -> LoadPoint:
     entry, flows = result.entry, result.flows
     offered = m.offered_line_bps(flows)
     ports = flows.ends("dst")
-    asked = np.bincount(ports.place, offered, len(ports.names))
+    rates = offered if result.burst_bps is None else result.burst_bps
+    asked = np.bincount(ports.place, rates, len(ports.names))
     fits = asked <= m.lines_of(ports, result.lines)
     counts = np.array([lost.get(pair, 0) for pair in flows.pairs], dtype=np.float64)
     sent = m.or_zero(flows.source.floats("frames"))

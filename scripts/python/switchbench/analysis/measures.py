@@ -341,7 +341,7 @@ class PhaseResult:
     strays: Mapping[tuple[str | None, str | None, str], int]  # PhaseRecords.strays
     lowest_s: Mapping[Pair, tuple[float, float]]  # when the least came of a flow, in the window
     displaced: dict[str, int] = field(default_factory=dict)  # loss_location.displaced_frames
-    beside_streams: bool = False  # frames, while other ports fill the same lines by TCP
+    burst_bps: Floats | None = None  # oversubscribed.burst_line_bps
 
     @property
     def frame_bytes(self) -> list[int]:

@@ -7,16 +7,38 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from ..records.flows import Pair
+from ..base.model import Trial
+from ..records.flows import Pair, PhaseFlows
 from . import measures as m
 
 MORE = 1.005  # than the line: clocks differ, and senders catch up in a window
 UNSURE = 0.02  # of what was sent for the port: rates are the window's, losses the whole phase's
 
 
+def burst_line_bps(
+    trial: Trial, network: str | None, flows: PhaseFlows, lines: Mapping[str, int]
+) -> m.Floats | None:
+    """Each flow's rate while a burst lasts; None where it sends all the time. Beside streams of
+    bytes no rate fits: they fill the line."""
+    if trial.own and network not in trial.own:
+        return np.full(len(flows), np.inf)
+    if trial.traffic != "burst" or trial.load.percent is None:
+        return None
+    sources, places = flows.ends("src"), flows.ends("dst").place
+    rates = (m.lines_of(sources, lines) * trial.load.percent / 100)[sources.place]
+    if trial.pattern.get("load_of") == "receivers":
+        return np.asarray(rates / np.bincount(places)[places])
+    sent = m.or_zero(flows.source.floats("frames"))
+    by_port = np.bincount(sources.place, np.where(flows.source.copies, 0.0, sent))
+    frames = trial.document["burst"]["frames"]
+    return np.asarray(rates * sent / (frames * np.ceil(by_port.max(initial=1.0) / frames)))
+
+
 def offered_shares(result: m.PhaseResult) -> dict[str, float]:
     """What was offered to each port that was offered more than its line, as a share of it."""
-    rates = np.fmin(m.offered_line_bps(result.flows), m.intended_line_bps(result.flows))
+    rates = result.burst_bps
+    if rates is None:
+        rates = np.fmin(m.offered_line_bps(result.flows), m.intended_line_bps(result.flows))
     ports = result.flows.ends("dst")
     shares = np.bincount(ports.place, rates, len(ports.names)) / m.lines_of(ports, result.lines)
     return {ports.names[port]: float(shares[port]) for port in np.flatnonzero(shares > MORE)}
@@ -26,11 +48,8 @@ def expected_losses(result: m.PhaseResult, lost: Mapping[Pair, int]) -> dict[Pai
     """Of each flow's lost frames those that its port's line had no room for.
 
     Of `share` times a line one part in `share` fits. Where a port loses more than the rest, its
-    flows' losses beyond it are left to the network. Streams of bytes leave no room that could be
-    told: beside them every loss is expected.
+    flows' losses beyond it are left to the network.
     """
-    if result.beside_streams:
-        return dict(lost)
     shares = offered_shares(result)
     if not shares:
         return {}

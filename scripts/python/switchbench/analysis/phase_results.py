@@ -30,6 +30,7 @@ from .entries import (
 )
 from .intervals import Intervals, interval_entry
 from .loss_location import NOT_LOCATED, contradicted, displaced_frames, loss_location
+from .oversubscribed import burst_line_bps
 from .reordering import disorder_entry
 from .tester import SHORT_SHARE_LAB, SHORT_SHARE_SITE, host_limits, starved, windows_off
 
@@ -126,7 +127,7 @@ class PhaseResults:
         lowest_s = dict(zip(lowest, intervals.when([*lowest.values()]), strict=True))
         result = m.PhaseResult(
             place.key, entry, flows, shares, lines, every, ports, records.strays, lowest_s,
-            beside_streams=bool(trial.own) and place.key.network not in trial.own,
+            burst_bps=burst_line_bps(trial, place.key.network, flows, lines),
         )  # fmt: skip
         if self._in_lab and trial.traffic == "stream" and transports.of(transport).reliable:
             named = {limit.port for limit in limits}
