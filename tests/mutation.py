@@ -172,7 +172,7 @@ class Recorder:
     def tests_of(self, place: Place) -> list[str]:
         """The tests that run the function at this place: the fastest of each file, the next of
         each, and so on. Outside of functions: those that run a function with the name that is
-        defined there, or else just any."""
+        defined there. Where there are none, just any: it may run when the module is loaded."""
         module = ast.parse(place.path.read_text())
         function, names = at(module, place.line)
         if function:
@@ -185,10 +185,10 @@ class Recorder:
                     for node in ast.walk(ast.parse(path.read_text()))
                     if isinstance(node, ast.FunctionDef) and names & words(node)
                 )
-            ) or set(self.seconds)
+            )
         chosen: list[str] = []
         left = BUDGET_S
-        for name in self.in_turns(found):
+        for name in self.in_turns(found or self.seconds):
             left -= self.seconds[name]
             if left < 0 and chosen:
                 break
@@ -290,8 +290,6 @@ def record() -> Recorder:
 def noticed(place: Place, faulty: str, recorder: Recorder) -> bool:
     """Whether a test that runs this place fails with the fault."""
     names = recorder.tests_of(place)
-    if not names:
-        return False
     files = sorted({name.partition("::")[0] for name in names})
     get_code = SourceFileLoader.get_code
 
