@@ -222,7 +222,10 @@ def _printed(result: dict[str, Any]) -> str:
     ("records", "words"),
     [
         (
-            lambda: [*_two("shared", "boot ids are equal"), _clock("node1", 0, 0)],
+            lambda: [
+                *_two("shared", "boot ids are equal"),
+                *(_clock(node, 0, 0) for node in ("node1", "node2")),
+            ],
             "clocks: shared (boot ids are equal)",
         ),
         (
@@ -236,6 +239,13 @@ def _printed(result: dict[str, Any]) -> str:
             "nodes; each within 23.5 µs",
         ),
         (
+            lambda: [
+                *_two("ptp", "asked for"),
+                *(_clock(node, 0, 400) for node in ("node1", "node2")),
+            ],
+            "clocks: ptp (asked for); each within 0.4 µs",
+        ),
+        (
             lambda: [*_two("ptp", "asked for"), _clock("node1", 0, None)],
             "clocks: ptp (asked for); not known in some phase",
         ),
@@ -244,4 +254,6 @@ def _printed(result: dict[str, Any]) -> str:
 def test_the_table_says_how_clocks_were_known(
     records: Callable[[], list[dict[str, Any]]], words: str
 ) -> None:
-    assert words in _printed(_summary(*records(), _one_way(0, DELAYS)))
+    printed = _printed(_summary(*records(), _one_way(0, DELAYS)))
+    assert words in printed
+    assert ("each within" in words) == ("each within" in printed)

@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
+import yaml
 
 from configs import LAB, compile_text, needs_engine, read_text
 from switchbench.base.errors import ConfigurationError
@@ -533,6 +534,17 @@ def test_forms_hide_each_other(tmp_path: Path) -> None:
     assert loads() == [(30.0, 1), (30.0, 2)]
     assert loads("loads=[40%, 50%]", "count=3") == [(40.0, 3), (50.0, 3)]
     assert loads("tests.0.load=60%", "sweep.count=[4]") == [(60.0, 4)]
+
+
+@needs_engine
+def test_what_was_understood_lists_the_same_flows(tmp_path: Path) -> None:
+    text = LAB + "tests: [{pattern: flows, flows: [[0, 1, 60%], [node1, node3]]}]\n"
+    run = compile_text(tmp_path, text)
+    (test,) = run.effective["tests"]
+    again = compile_text(tmp_path, yaml.safe_dump(run.effective))
+    assert test["flows"] == again.effective["tests"][0]["flows"]
+    assert again.trials[0].pattern == run.trials[0].pattern
+    assert again.trials[0].pattern["list"] == [0, 1, 0, 2]
 
 
 def test_options_merge_by_key(tmp_path: Path) -> None:

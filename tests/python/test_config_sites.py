@@ -345,6 +345,9 @@ SITE_REFUSED = {
     "hosts: a\n  ports: {e0: {network: n, iface: e}}\n  wiring: {'a:e1': [s, p]}": (
         r"site\.wiring\.a:e1: there is no such port"
     ),
+    "hosts: 'h[1-65535]'\n  ports: {e0: {network: n, iface: e}}": (
+        r"site\.hosts: makes 65535 ports; 65534 is the most"
+    ),
 }
 
 

@@ -28,7 +28,7 @@ from switchbench.base.model import Process, Repeats, Run, Trial
 from switchbench.plan.documents import to_yaml
 from switchbench.records.directory import LineFile, RunDirectory
 from switchbench.records.record_forms import parse
-from switchbench.run.controller import Controller, Interrupt, Outcome, control, ending
+from switchbench.run.controller import Controller, Interrupt, Outcome, checks, control, ending
 from switchbench.run.controller.checks import peers
 from switchbench.run.controller.node import Node
 from switchbench.run.controller.pump import Pump
@@ -508,6 +508,35 @@ def test_a_document_that_no_pipe_holds_follows_in_later_turns() -> None:
     assert popen.wait(10) == 0
 
 
+def test_a_node_that_has_ended_takes_no_document() -> None:
+    popen = subprocess.Popen(["true"], **popen_options())
+    assert popen.wait(10) == 0
+    node = Node(make_site().processes[0], popen)
+    node.send(b"trial: {}\n...\n")
+    node.beat(b"heartbeat: 1\n...\n")
+    assert not node.waiting
+
+
+@pytest.mark.parametrize(
+    ("trials", "pairs", "says"),
+    [
+        ([3, 3], 1, "no load in trial 3: no probe got through n0 -> n1"),
+        ([4, 3], 2, "no load in trials 3, 4: no probe got through n0 -> n1, n1 -> n2"),
+        ([3], 6, ", n4 -> n5, n5 -> n6"),
+        ([3], 7, ", n4 -> n5, n5 -> n6 and 1 more"),
+    ],
+)
+def test_what_was_unreachable_is_named(trials: list[int], pairs: int, says: str) -> None:
+    records = [
+        {"trial": trial, "src": f"n{number}", "dst": f"n{number + 1}"}
+        for trial in trials
+        for number in range(pairs)
+    ]
+    words = checks.unreachable(records)
+    assert words.endswith(says)
+    assert words.count(" -> ") == min(pairs, 6)
+
+
 def test_a_shells_limit_of_files_does_not_limit_nodes() -> None:
     limits = resource.getrlimit(resource.RLIMIT_NOFILE)
     try:
@@ -518,6 +547,16 @@ def test_a_shells_limit_of_files_does_not_limit_nodes() -> None:
         assert resource.getrlimit(resource.RLIMIT_NOFILE) == (min(3200, limits[1]), limits[1])
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+
+
+def test_each_node_may_open_its_three_pipes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[int] = []
+    monkeypatch.setattr(control, "permit_files", asked.append)
+    for hosts in (2, 4):
+        assert not Bench(tmp_path / str(hosts), hosts).conduct().faults
+    assert asked[1] - asked[0] == 2 * len(popen_options().keys() & {"stdin", "stdout", "stderr"})
 
 
 def test_documents_and_beats_never_mix(tmp_path: Path) -> None:

@@ -60,6 +60,10 @@ def test_cores_are_cpusets_or_lists(text: Any, found: tuple[int, ...]) -> None:
         ("two", "a core or a span of cores"),
         ([1, 1], "duplicate core 1"),
         ("2000", "cores are 0 to 1023"),
+        ([], "cores are needed"),
+        (True, "cores are needed"),
+        (2.0, "cores are needed"),
+        ({"2": 3}, "cores are needed"),
     ],
 )
 def test_what_is_no_core_is_refused(text: Any, says: str) -> None:
@@ -172,6 +176,7 @@ def opened(run: Run, **keys: Any) -> list[Record]:
     ("load", "keys", "workers", "says"),
     [
         ("2Mfps", {"line_rate_bps": None}, 1, "more than 1 core"),
+        ("2Mfps", {"line_rate_bps": None}, 2, "more than 1 core"),
         ("2Mfps", {"line_rate_bps": None, "queues": 2}, 1, "more than 1 core"),
         ("2Mfps", {"line_rate_bps": None, "queues": 2}, 2, None),
         ("100%", {"core_fps": 10_000}, 1, "81274.4 frames/s"),

@@ -210,6 +210,27 @@ def test_samples_are_stored_and_read(tmp_path: Path) -> None:
     assert scatter.store(tmp_path) == 0  # nothing new came
 
 
+@pytest.mark.parametrize("place", ["repeat", "phase", "rank"])
+def test_a_samples_place_has_16_bits(tmp_path: Path, place: str) -> None:
+    largest = (1 << 16) - 1
+    times = [(1, 4, 10, 123456)]
+    changed = [samples_line(times, **{place: number}) for number in (0, largest, largest + 1)]
+    (tmp_path / scatter.LINES).write_bytes(b"".join(changed[:2]))
+    assert scatter.store(tmp_path) == 2
+    column = {"rank": "src"}.get(place, place)
+    assert [row[column] for row in scatter.read(tmp_path).to_pylist()] == [0, largest]
+    (tmp_path / scatter.LINES).write_bytes(changed[2])
+    with pytest.raises(ConfigurationError, match=r"samples\.ndjson:1 is damaged: "):
+        scatter.store(tmp_path)
+
+
+@pytest.mark.parametrize("kind", ["sample", "times"])
+def test_samples_are_of_their_type(tmp_path: Path, kind: str) -> None:
+    (tmp_path / scatter.LINES).write_bytes(samples_line([(1, 4, 10, 123456)], type=kind))
+    with pytest.raises(ConfigurationError, match="no samples record"):
+        scatter.store(tmp_path)
+
+
 @pytest.mark.parametrize("missing", ["phase", "rank", "type"])
 def test_samples_without_a_place_are_damaged(tmp_path: Path, missing: str) -> None:
     record = json.loads(samples_line([(1, 4, 10, 123456)]))
