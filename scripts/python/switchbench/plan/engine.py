@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import yaml
+from pydantic_core import from_json
 
 from ..base.errors import ConfigurationError, RunError
 from ..base.model import ScheduleShape
@@ -155,8 +156,7 @@ def plan_ops(request: PlanRequest) -> Iterator[tuple[int, list[Ops]]]:
 def _records(
     request: PlanRequest, phases: Sequence[int] | None = None, totals_only: bool = False
 ) -> Iterator[dict[str, Any]]:
-    text = _asked(request.document(phases, totals_only)).decode()
-    yield from (json.loads(line) for line in text.splitlines())
+    yield from map(from_json, _asked(request.document(phases, totals_only)).splitlines())
 
 
 def _asked(document: str) -> bytes:
@@ -184,7 +184,7 @@ def _asked(document: str) -> bytes:
 
 def _refusal(output: bytes, log: str, status: int) -> Exception:
     """The engine's own sentence: its error record, else the last line of its log."""
-    records = [json.loads(line) for line in output.splitlines() if line.startswith(b"{")]
+    records = [from_json(line) for line in output.splitlines() if line.startswith(b"{")]
     texts = [str(record["text"]) for record in records if record.get("type") == "error"]
     lines = log.strip().splitlines()
     text = texts[-1] if texts else (lines[-1] if lines else f"ended with status {status}")
