@@ -374,7 +374,7 @@ def parse(line: bytes) -> Record:
     if form is None:
         return record
     try:
-        checked: Record = _adapter(record["type"]).validate_python(record)
+        checked: Record = _adapter(record["type"]).validator.validate_python(record)
     except ValidationError as error:
         raise DamagedRecord(_sentence(record["type"], error)) from None
     return checked

@@ -29,6 +29,7 @@ class Node:
         if popen.stdin is None or popen.stdout is None or popen.stderr is None:
             raise ValueError("a node needs three pipes")
         self.process = process
+        self.name = process.name  # in the job
         self.popen = popen
         self.input = popen.stdin
         self.output = popen.stdout
@@ -45,11 +46,6 @@ class Node:
         self._current = b""
         self._beat = b""
         self._parts = {self.output.fileno(): b"", self.log.fileno(): b""}
-
-    @property
-    def name(self) -> str:
-        """Its name in the job."""
-        return self.process.name
 
     @property
     def place(self) -> str:

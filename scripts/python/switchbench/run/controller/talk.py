@@ -77,24 +77,15 @@ class Talk:
     def wait(self, done: Callable[[Node], bool], what: str, limit_s: float) -> None:
         """Until it is done at all nodes; none of them may be silent for `limit_s`."""
         begin_s = looked_s = time.monotonic()
-        left: Sequence[Node] = self._nodes
-        while left := [node for node in left if not done(node)]:
+        while not all(map(done, self._nodes)):
             self._heed_interrupt()
             if self._place is not None:
                 self._place.check()
-            ended = len(self.pump.speaking) < len(self._nodes)
-            gone = next(
-                (node for node in left if ended and node.name not in self.pump.speaking), None
-            )
-            if gone is not None:
-                for node in self._nodes:
-                    self.pump.end_input(node)  # traffic stops before anybody asks why
-                why = self._reap(gone)
-                if self._place is not None:
-                    self._place.check()  # a node may end because its switch did
-                raise LostError(f"{gone.place} {why}", {gone.name: why})
+            if len(self.pump.speaking) < len(self._nodes):
+                self._check_ends(done)
             if time.monotonic() - looked_s > LOOK_S:
                 looked_s = time.monotonic()
+                left = [node for node in self._nodes if not done(node)]
                 _check_silence(left, what, begin_s, limit_s)
             self.pump.turn()
             self._watcher.turn()
@@ -107,6 +98,18 @@ class Talk:
             if time.monotonic() > deadline:
                 raise RunError(_late(left, "to end (its output is closed)", limit_s))
             self.pump.turn(END_TURN_S)
+
+    def _check_ends(self, done: Callable[[Node], bool]) -> None:
+        """LostError where a node has ended before it was done."""
+        for gone in self._nodes:
+            if gone.name in self.pump.speaking or done(gone):
+                continue
+            for node in self._nodes:
+                self.pump.end_input(node)  # traffic stops before anybody asks why
+            why = self._reap(gone)
+            if self._place is not None:
+                self._place.check()  # a node may end because its switch did
+            raise LostError(f"{gone.place} {why}", {gone.name: why})
 
     def _heed_interrupt(self) -> None:
         if self._interrupt.name is not None:
