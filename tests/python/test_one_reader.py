@@ -24,6 +24,7 @@ from switchbench.analysis.remake import gather
 from switchbench.analysis.summary import Summary
 from switchbench.base.model import Run
 from switchbench.predict.measured import measured_bps
+from switchbench.records import reader
 from switchbench.records.directory import RECORDS
 from switchbench.records.record_forms import parse
 from switchbench.records.rows import Rows
@@ -223,3 +224,36 @@ def test_intervals_that_hold_no_flow_are_of_no_phase() -> None:
     record = {"type": "interval", "from_ms": 0.0, "at_ms": [10.0], "flows": []}
     rows = Rows.of("interval", [(1, record)])
     assert list(rows.by_phase()) == []
+
+
+@pytest.mark.parametrize("size", [1, 5, 300, 1 << 16])
+@pytest.mark.parametrize("end", ["\n", "", "\n{"])
+def test_lines_are_whole_wherever_a_block_ends(
+    size: int, end: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reader, "_FIRST", size)
+    monkeypatch.setattr(reader, "_BATCH", max(size, 1000))  # more than a line has
+    records = [port_record("node1:e0", sent_frames=number) for number in range(40)]
+    text = "\n".join(json.dumps(record) for record in records)
+    (tmp_path / RECORDS).write_text(text + end)
+    found = reader.RecordReader(tmp_path / RECORDS)
+    rows = Rows.joined([batch.rows["port"] for batch in found.batches() if batch.rows])
+    whole = 40 if end else 39
+    assert rows.lines.tolist() == list(range(1, whole + 1))
+    assert rows.floats("sent_frames").tolist() == list(range(whole))
+    assert (found.lines, found.cut) == (whole, end != "\n")
+
+
+@pytest.mark.parametrize("separators", [(",", ":"), (", ", ": ")])
+def test_a_measure_of_one_flow_among_many_is_read(
+    separators: tuple[str, str], tmp_path: Path
+) -> None:
+    flows = [frame_side("source", *pair, 10, 10, measures={}) for pair in PAIRS]
+    flows[2]["measures"] = {"mss_bytes": 1448}
+    (tmp_path / RECORDS).write_text(
+        "".join(json.dumps(record, separators=separators) + "\n" for record in flows)
+    )
+    (batch,) = reader.RecordReader(tmp_path / RECORDS).batches()
+    said = batch.rows["flow"].floats("mss_bytes")
+    assert np.flatnonzero(~np.isnan(said)).tolist() == [2]
+    assert said[2] == 1448

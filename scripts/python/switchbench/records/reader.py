@@ -7,7 +7,7 @@ one by one, and the line that is damaged is named. The layout of the JSON means 
 
 from __future__ import annotations
 
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
@@ -73,31 +73,29 @@ class RecordReader:
     def _blocks(self, file: BinaryIO) -> Iterator[list[bytes]]:
         """Whole lines without their ends, many at a time; one without an end that is too long is
         one, too."""
-        rest, size = b"", _FIRST
+        size = _FIRST
         while block := file.read(size):
             size = min(2 * size, _BATCH)
-            text, end, rest = (rest + block).rpartition(b"\n")
-            if end:
-                yield text.split(b"\n")
-            elif len(rest) > LONGEST_LINE:
-                yield [rest]
-                rest = b""
-        self.cut = bool(rest)
+            lines = block.split(b"\n")
+            last = lines.pop() + file.readline(_BATCH)  # the block may end within it
+            if last.endswith(b"\n"):
+                lines.append(last[:-1])
+            elif len(last) > LONGEST_LINE:
+                lines.append(last)
+            else:
+                self.cut = bool(last)
+            yield lines
 
     def _batch(self, first: int, lines: Sequence[bytes]) -> Batch:
-        kinds: dict[str, tuple[list[int], list[bytes]]] = {}
+        numbers_of: defaultdict[str, list[int]] = defaultdict(list)
         for number, line in enumerate(lines, first):
-            kind = _KIND_OF.get(line[:_HEAD], "")
-            if kind not in kinds:
-                kinds[kind] = ([], [])
-            numbers, mine = kinds[kind]
-            numbers.append(number)
-            mine.append(line)
+            numbers_of[_KIND_OF.get(line[:_HEAD], "")].append(number)
         rows: dict[str, list[Rows]] = {}
         single: list[tuple[int, Record]] = []
-        for kind, (numbers, mine) in kinds.items():
+        for kind, numbers in numbers_of.items():
             if kind and not self._is_wanted(kind):
                 continue
+            mine = [lines[number - first] for number in numbers]
             found = None
             if kind in KINDS:
                 from .arrow import rows_of  # it takes longer to load than all else
