@@ -30,7 +30,8 @@ def rows_of(
     if longest > LONGEST_LINE or b"\\" in text or b"\x7f" in text or not text.isascii():
         return None
     some = None if keys is None or kind == INTERVAL else frozenset(keys)
-    schema = _schema(kind, some)
+    measured = text.count(b'"measures"') != text.count(b'"measures":{}')  # by any of them
+    schema = _schema(kind, some, measured)
     options = pa.json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore")
     try:
         table = pa.json.read_json(
@@ -54,12 +55,14 @@ def rows_of(
 
 
 @cache
-def _schema(kind: str, keys: frozenset[str] | None) -> pa.Schema:
+def _schema(kind: str, keys: frozenset[str] | None, measured: bool) -> pa.Schema:
     fields = []
-    measures = [name for name in MEASURES if keys is None or name in keys]
+    measures = [name for name in MEASURES if measured and (keys is None or name in keys)]
     for key, form in schema_of(kind)["properties"].items():
         said = plain(form)["type"]
-        if key == "measures" and measures:
+        if key == "measures":
+            if not measures:
+                continue
             of = pa.struct([(name, pa.float64()) for name in measures])
         elif keys is not None and key not in keys and key != "type":
             continue
@@ -129,6 +132,8 @@ def _fits_list(values: Any, form: Mapping[str, Any]) -> bool:
 
 def _column(table: pa.Table, key: str, what: str) -> NDArray[Any]:
     if key in MEASURES:
+        if "measures" not in table.column_names:
+            return np.full(len(table), np.nan)
         return _figures(pc.struct_field(table["measures"].chunk(0), key))
     column = table[key].chunk(0)
     return _figures(column) if what == "number" else _objects(column)
