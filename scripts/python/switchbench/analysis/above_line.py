@@ -70,8 +70,10 @@ def _above(result: m.PhaseResult, end: str, waiting: int, shares: m.ByPort) -> I
     window_s = result.entry["window_s"]
     held_bytes: m.ByPort | None = None
     for port, percent in shares.items():
+        if percent is None or percent <= 100.0:
+            continue
         line = result.lines.get(port)
-        if percent is None or percent <= 100.0 or not line or not window_s:
+        if not line or not window_s:
             continue
         allowed = LINE_ALARM_SHARE * line * window_s / 8.0 + waiting
         excess = (percent / 100.0 - 1.0) * line * window_s / 8.0

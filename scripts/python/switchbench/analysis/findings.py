@@ -90,7 +90,7 @@ class FindingTable:
         flows, pairs = result.flows, result.flows.pairs
         count = m.lost_frames(flows)
         losing = np.flatnonzero(count > 0).tolist()
-        lost = {pairs[flow]: int(count[flow]) for flow in losing}
+        lost = dict(zip((pairs[flow] for flow in losing), map(int, count[losing]), strict=True))
         astray = _Astray(result, lost)
         left = astray.less(lost)
         expected = expected_losses(result, left)
@@ -251,7 +251,7 @@ def _point(result: m.PhaseResult, lost: dict[Pair, int]) -> LoadPoint:
     rates = offered if result.burst_bps is None else result.burst_bps
     asked = np.bincount(ports.place, rates, len(ports.names))
     fits = asked <= m.lines_of(ports, result.lines)
-    counts = np.array([lost.get(pair, 0) for pair in flows.pairs], dtype=np.float64)
+    counts = m.or_zero(np.array([*map(lost.get, flows.pairs)], dtype=np.float64))
     sent = m.or_zero(flows.source.floats("frames"))
     losing = fits[ports.place] & (counts > 0)
     if losing.any():

@@ -165,7 +165,7 @@ class _Hosts:
 
 def _hosts(result: m.PhaseResult) -> _Hosts:
     flows, ports = result.every, result.ports
-    forwarders = set(flows.taken(flows.source.forwards).ends("src").names)
+    forwarders = set(flows.ends("src").taken(flows.source.forwards).names)
     names = ports.texts("port")
     return _Hosts(
         names,

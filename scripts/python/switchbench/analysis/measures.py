@@ -51,7 +51,8 @@ def _known(values: Values) -> tuple[list[float], bool]:
     """What is known of some values, and whether all of them are."""
     if isinstance(values, np.ndarray):
         seen = ~np.isnan(values)
-        return values[seen].tolist(), bool(seen.all())
+        whole = bool(seen.all())
+        return (values if whole else values[seen]).tolist(), whole
     parts = list(values)
     known = [value for value in parts if value is not None]
     return known, len(known) == len(parts)
@@ -105,7 +106,10 @@ def as_int(value: float | None) -> int | None:
 
 def observed(values: Floats) -> list[float | None]:
     """A column's elements, None where nothing was observed."""
-    return [None if value != value else value for value in values.tolist()]
+    column = values.astype(object)
+    column[np.isnan(values)] = None
+    found: list[float | None] = column.tolist()
+    return found
 
 
 # --- what flows have on the line -----------------------------------------------------------------
@@ -317,8 +321,7 @@ def port_shares(flows: PhaseFlows, line_bps: Mapping[str, int], every: bool = Fa
     once = ~flows.source.copies
 
     def by_source(rates: Floats, some: Bools) -> ByPort:
-        ports = flows.ends("src") if some.all() else flows.taken(some).ends("src")
-        return percent(ports, rates[some])
+        return percent(flows.ends("src").taken(some), rates[some])
 
     return PortShares(
         source=by_source(delivered, once),

@@ -157,7 +157,7 @@ class PortTable:
         )
 
     def _numbers(self, ports: Places[str]) -> Numbers:
-        return np.array([self._number[name] for name in ports.names], dtype=np.int64)
+        return np.array([*map(self._number.__getitem__, ports.names)], dtype=np.int64)
 
     def _shared(self, result: PhaseResult) -> Bools:
         """Ports of the phase whose flows all go between groups, where most flows between the same

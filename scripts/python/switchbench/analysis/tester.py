@@ -156,7 +156,7 @@ def _shortfalls(flows: PhaseFlows, allowed_share: float) -> dict[str, _Shortfall
     """
     sent, intended = flows.source.floats("frames"), flows.source.floats("intended")
     judged = flows.source.generates & (m.or_zero(intended) > 0) & ~np.isnan(sent)
-    ports = flows.taken(judged).ends("src") if not judged.all() else flows.ends("src")
+    ports = flows.ends("src").taken(judged)
     octets = m.or_zero(flows.source.floats("frame_bytes"))
     asked, left, size = (m.sum_by_port(ports, each[judged]) for each in (intended, sent, octets))
     found = {}

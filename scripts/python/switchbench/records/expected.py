@@ -43,15 +43,16 @@ class Expected:
         """The same of records of one phase: DamagedRecord for the first that is not the run's."""
         trial = self._trials.get((key.trial, key.repeat))
         ranks = trial.ranks.get(key.network) if trial and key.network else self._owner.keys()
-        nodes = rows.texts("node")
         sound = ranks is not None and trial is not None and trial.has_phase(key.phase)
-        sound = sound and self._nodes.issuperset(nodes)
         for name in ("src", "dst"):
             if sound and ranks is not None and name in rows.columns:
                 sound = set(rows.texts(name)) <= ranks
         if sound:
-            ports = _own_ports_of(kind, rows)
-            sound = ports is None or nodes == list(map(self._owner.get, ports))
+            nodes, ports = rows.texts("node"), _own_ports_of(kind, rows)
+            if ports is None:
+                sound = self._nodes.issuperset(nodes)
+            else:
+                sound = nodes == list(map(self._owner.get, ports))
         if not sound:
             for line, record in zip(rows.lines.tolist(), rows.records(kind), strict=True):
                 try:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from .latency import Histogram
 from .record_forms import DamagedRecord, Record
-from .rows import Bools, Floats, Rows, columns_of
+from .rows import Bools, Floats, Numbers, Rows, columns_of
 
 Pair = tuple[str, str]  # source, destination
 Times = dict[str, Histogram]  # of a flow, by kind
@@ -37,6 +37,12 @@ class Places(Generic[_Name]):
         place = [numbers.setdefault(name, len(numbers)) for name in names]
         return cls(list(numbers), np.array(place, dtype=np.int64))
 
+    def taken(self, which: Bools) -> Places[_Name]:
+        """Of some of the elements."""
+        if which.all():
+            return self
+        return Places.of([self.names[place] for place in self.place[which].tolist()])
+
 
 @dataclass(frozen=True)
 class Ends:
@@ -55,13 +61,13 @@ class Ends:
         """Whether it is known to send of its own accord, and not what it has received."""
         return self.seen & ~self.forwards & ~self.copies
 
-    @property
+    @cached_property
     def copies(self) -> Bools:
         """Whether its frames are those of another flow of its port: they go to all ports."""
         found: Bools = self.columns["role"] == "copy"
         return found
 
-    @property
+    @cached_property
     def forwards(self) -> Bools:
         """Whether it sends what it has received."""
         found: Bools = self.columns["role"] == "forward"
@@ -220,7 +226,7 @@ class PhaseRecords:
         pairs, place = places.names, places.place[: len(rows)]
         is_source = rows.columns["side"] == "source"
         source, destination = (
-            _ends(rows.taken(mine), place[mine], len(pairs)) for mine in (is_source, ~is_source)
+            _ends(rows, np.flatnonzero(mine), place, len(pairs)) for mine in (is_source, ~is_source)
         )
         off = np.zeros(len(pairs), dtype=bool)
         return PhaseFlows(pairs, source, destination, self.times, off)
@@ -238,13 +244,14 @@ class PhaseRecords:
         self._sides.add((src, dst, side))
 
 
-def _ends(rows: Rows, place: NDArray[np.int_], count: int) -> Ends:
-    """Of so many flows; `place`: of the flow that each row is of."""
+def _ends(rows: Rows, mine: Numbers, place: Numbers, count: int) -> Ends:
+    """Of so many flows. `mine`: the rows of this end; `place`: of the flow that each row is of."""
+    flows = place[mine]
     seen = np.zeros(count, dtype=bool)
-    seen[place] = True
+    seen[flows] = True
     columns: dict[str, NDArray[Any]] = {}
     for key, what in columns_of("flow").items():
         column = np.full(count, np.nan) if what == "number" else np.full(count, None, dtype=object)
-        column[place] = rows.columns[key]
+        column[flows] = rows.columns[key][mine]
         columns[key] = column
     return Ends(seen, columns)
