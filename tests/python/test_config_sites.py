@@ -197,6 +197,8 @@ def test_pack(tmp_path: Path) -> None:
     ]  # fmt: skip
     assert [len(process.ports) for process in site.processes] == [16] * 4
     assert site.processes[1].control["address"] == "100.64.0.17:0"
+    site = site_of(tmp_path, "{lab: one-switch, control: {udp_port: 7600}}")
+    assert [process.control["address"][-5:] for process in site.processes] == [":7600"] * 8
 
 
 def test_lab_overrides(tmp_path: Path) -> None:
