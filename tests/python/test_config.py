@@ -604,6 +604,7 @@ def test_profiles(tmp_path: Path) -> None:
 
     lab = first(LAB + "pattern: chain\n")
     assert (lab.warmup, lab.window, lab.repeat) == (5 * 10**8, 2 * 10**9, Repeats(1, 1))
+    assert lab.seed == 1
     tcp = first(LAB + "pattern: chain\ntransport: tcp\n", profile="standard")
     assert (tcp.warmup, tcp.window, tcp.repeat) == (
         3 * 10**9,
