@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A comparison's figures: the Kiviat chart of ratios, and differences with their intervals, by
-pattern and by phase."""
+"""A comparison's figures: the Kiviat chart of ratios, and differences with their intervals."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from textwrap import wrap
 
 from ...compare.balance import Axis
@@ -12,7 +11,7 @@ from ...compare.comparison import Compared, Comparison
 from ...compare.differences import DifferenceRow
 from ...compare.subjects import Subject
 from ..report.chart import ChartAxis, ChartSpec, Panel, Trace
-from ..report.figure import LEGEND, Figure, Plotly, line_style, plain
+from ..report.figure import LEGEND, Figure, line_style, plain
 from . import size_charts
 from .tables import said
 
@@ -46,7 +45,6 @@ _STEPS = ("t_avg", "t_max", "whole")
 _APART = 0.14  # of a row: no measure hides another's interval
 _ASIDE = (-1, 1, 0)  # so many times that; the third stands alone
 _MOST_AXES = 24  # of a chart that can be read
-_MOST_NAMES = 40  # of phases, below an axis
 
 
 def charts(comparison: Comparison) -> Iterator[Figure]:
@@ -62,10 +60,6 @@ def charts(comparison: Comparison) -> Iterator[Figure]:
             yield _by_pattern(f"step-times-{number}", "times of steps", one, _STEPS)
         if _of(one.plans, _DRAWN[:1]):
             yield _by_pattern(f"patterns-{number}", "by pattern", one, _DRAWN)
-        for pair in dict.fromkeys(row.pair for row in one.phases):
-            rows = [row for row in one.phases if row.pair == pair]
-            if _of(rows, _DRAWN[:1]):
-                yield _phases(f"phases-{number}-{pair}", one, rows)
 
 
 def kiviat(subjects: Sequence[Subject], axes: Sequence[Axis], divided: bool) -> Figure:
@@ -114,52 +108,27 @@ def _worth(axis: Axis, number: int) -> str:
 
 # --- differences ---------------------------------------------------------------------------------
 
-_Place = Callable[[DifferenceRow], float]
+_HOVER = "{of} {verdict}<br>{base} → {other}<br>{percent:+.2f} %"
 
 
 def _by_pattern(name: str, title: str, one: Compared, measures: Sequence[str]) -> Figure:
     """A row for each pair of cases that has one of these: the mean and the slowest."""
+    base, other = one.match.base.name, one.match.other.name
     pairs = list(dict.fromkeys(row.pair for row in _of(one.plans, measures)))
     rows = {
         "tickvals": list(range(len(pairs))), "automargin": True,
         "ticktext": [_lines(one.match.pairs[pair].title, _TICK_LETTERS) for pair in pairs],
         "range": [len(pairs) - 0.5, -0.5], "showgrid": False, "zeroline": False,
     }  # fmt: skip
+    axis = plain(f"Difference of {other}, % of {base}")
     definition, section = (_TIMES, STEPS) if measures is _STEPS else (_DIFFERENCE, PATTERNS)
     spec = ChartSpec(
-        name, _against(one), definition, section, "points",
-        ChartAxis(_axis(one), "percent", "linear", {"zeroline": True}),
-        ChartAxis("", "place", "linear", rows), _HOVER, half=("x", "half"), legend=True,
+        name, f"{other} against {base}", definition, section, "points",
+        ChartAxis(axis, "percent", "linear", {"zeroline": True}),
+        ChartAxis("", "place", "linear", rows), _HOVER, half="half", legend=True,
     )  # fmt: skip
-    traces = list(_traces(one.plans, measures, lambda row: pairs.index(row.pair)))
-    return spec.draw(Panel(title, traces, height=160 + 64 * max(len(pairs), 2)))
-
-
-def _phases(name: str, one: Compared, rows: Sequence[DifferenceRow]) -> Figure:
-    """Phase by phase of one pair of cases."""
-    phases = list(dict.fromkeys(row.of for row in rows))
-    axis: Plotly = {"showgrid": False, "zeroline": False}
-    if len(phases) <= _MOST_NAMES:
-        axis |= {"tickvals": list(range(len(phases))), "ticktext": [plain(p) for p in phases]}
-    spec = ChartSpec(
-        name, _against(one), _DIFFERENCE, PHASES, "points",
-        ChartAxis("Phase", "place", "linear", axis),
-        ChartAxis(_axis(one), "percent", "linear", {"zeroline": True}), _HOVER,
-        half=("y", "half"), legend=True,
-    )  # fmt: skip
-    traces = list(_traces(rows, _DRAWN, lambda row: phases.index(row.of)))
-    return spec.draw(Panel(one.match.pairs[rows[0].pair].title, traces))
-
-
-_HOVER = "{of} {verdict}<br>{base} → {other}<br>{percent:+.2f} %"
-
-
-def _against(one: Compared) -> str:
-    return f"{one.match.other.name} against {one.match.base.name}"
-
-
-def _axis(one: Compared) -> str:
-    return plain(f"Difference of {one.match.other.name}, % of {one.match.base.name}")
+    height = 160 + 64 * max(len(pairs), 2)
+    return spec.draw(Panel(title, list(_traces(one.plans, measures, pairs)), height=height))
 
 
 def _of(rows: Sequence[DifferenceRow], measures: Sequence[str]) -> list[DifferenceRow]:
@@ -168,15 +137,15 @@ def _of(rows: Sequence[DifferenceRow], measures: Sequence[str]) -> list[Differen
 
 
 def _traces(
-    rows: Sequence[DifferenceRow], measures: Sequence[str], place: _Place
+    rows: Sequence[DifferenceRow], measures: Sequence[str], pairs: Sequence[int]
 ) -> Iterator[Trace]:
     """Percents at their places, each measure a little aside."""
     for number, measure in enumerate(measures):
-        drawn = _of(rows, [measure])
+        drawn, aside = _of(rows, [measure]), _APART * _ASIDE[number]
         if drawn:
             columns = {
                 "percent": [row.percent for row in drawn],
-                "place": [place(row) + _APART * _ASIDE[number] for row in drawn],
+                "place": [pairs.index(row.pair) + aside for row in drawn],
                 "of": [plain(row.of) for row in drawn],
                 "verdict": [row.verdict for row in drawn],
                 "base": [said(row.base, row.measure.unit) for row in drawn],

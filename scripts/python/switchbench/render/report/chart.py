@@ -94,10 +94,7 @@ class ChartSpec:
     hover: str  # "{label}, {ranks} nodes: {mean} {unit}, {share:.2f} %": columns by name
     query: Callable[[Any], Iterable[Panel]] | None = None  # None: panels are drawn one by one
     spread: tuple[str, str] | None = None  # columns of the ends of a point's bar
-    half: tuple[str, str] = (
-        "",
-        "",
-    )  # a bar's axis, and the column of half its length
+    half: str = ""  # column of half the length of a point's bar, along the axis of x
     values: str = ""  # where values are written beside their marks
     height: int = 420
     legend: bool | None = None  # None: where there are several curves
@@ -165,8 +162,8 @@ class ChartSpec:
                 for name in (self.x.column if along == "x" else self.y.column, *self.spread)
             )
             made[f"error_{along}"] = between(low, middle, high)
-        if self.half[1] in columns:
-            made[f"error_{self.half[0]}"] = {"type": "data", "array": list(columns[self.half[1]])}
+        if self.half:
+            made["error_x"] = {"type": "data", "array": list(columns[self.half])}
         if self.values:
             said = columns[self.x.column if along == "x" else self.y.column]
             made["text"] = [format.digits(value) for (value,) in rows(gaps(list(said)))]
