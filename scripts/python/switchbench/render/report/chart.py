@@ -16,9 +16,7 @@ import numpy as np
 
 from ...base import format
 from .figure import (
-    COUNTS,
     LEGEND,
-    LOGARITHMIC,
     PALETTE,
     Figure,
     Plotly,
@@ -33,8 +31,10 @@ from .figure import (
 
 HATCHES = ("", "/", "x", "-", ".")  # bars are told apart without colour
 _ZERO = {"rangemode": "tozero", "automargin": True}
+_WRITTEN_OUT = {"exponentformat": "none", "separatethousands": True, "automargin": True}
 _KINDS: dict[str, Plotly] = {
-    "zero": _ZERO, "linear": {}, "log": LOGARITHMIC, "counts": COUNTS, "sizes": {}, "names": {},
+    "zero": _ZERO, "linear": {}, "log": {"type": "log", "dtick": 1} | _WRITTEN_OUT,
+    "counts": {"rangemode": "tozero"} | _WRITTEN_OUT, "sizes": {}, "names": {},
     "phases": {},
 }  # fmt: skip
 
@@ -59,7 +59,6 @@ class Trace:
 
     label: str
     columns: Columns
-    mark: str = ""  # where it is not the specification's
     more: Plotly = field(default_factory=dict)  # None: without it
     style: int | None = None  # which colour, dash and marker; None: by its place
     shape: str = ""  # of a line between two points: hv, vh
@@ -140,7 +139,7 @@ class ChartSpec:
         return made | axis.more
 
     def _trace(self, number: int, curve: Trace, panel: Panel) -> Plotly:
-        columns, mark = curve.columns, curve.mark or self.mark
+        columns, mark = curve.columns, self.mark
         place = number if curve.style is None else curve.style
         points = len(columns[self.x.column])
         along = "x" if self.y.kind == "names" else "y"  # the axis of values

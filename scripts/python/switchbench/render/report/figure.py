@@ -37,10 +37,6 @@ LEGEND = {
     "yanchor": "bottom",
     "traceorder": "normal",
 }
-# A logarithmic axis of times or rates: a tick each power of ten, written out.
-_WRITTEN_OUT = {"exponentformat": "none", "separatethousands": True, "automargin": True}
-LOGARITHMIC: Plotly = {"type": "log", "dtick": 1} | _WRITTEN_OUT
-COUNTS: Plotly = {"rangemode": "tozero"} | _WRITTEN_OUT
 
 
 def titled(text: str, **more: Any) -> Plotly:
