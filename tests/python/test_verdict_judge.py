@@ -377,7 +377,7 @@ def test_where_selects() -> None:
         (clause("lost_frames", "== 0", pattern="aapc"), "holds for no trial"),
         (clause("lost_frames", "== 0", load="94%"), "holds for no trial"),
         (clause("lost_frames", "== 0", colour="red"), "holds for no trial"),
-        (clause("speed", "== 0"), "there is no measure 'speed'"),
+        (clause("speed", "== 0"), 'there is no measure "speed"'),
         (clause("start_skew_us", "== 0", "flow"), "is judged over phase, plan, run"),
         (clause("lost_frames", "0"), "is not a comparison"),
         (clause("lost_frames", "== 0e"), "is not a comparison"),

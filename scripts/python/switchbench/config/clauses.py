@@ -20,6 +20,7 @@ from ..base import quantities
 from ..base.errors import ConfigurationError
 from ..base.measures import MEASURES, Measure
 from ..base.model import Load, Trial
+from ..base.words import meant, shown
 from ..search.suites import SUITE_MEASURES
 
 EVERY_MEASURE: Mapping[str, Measure] = {**MEASURES, **SUITE_MEASURES}
@@ -73,11 +74,12 @@ class Clause:
 def parse_clause(spec: Spec) -> Clause:
     """Checks one clause; a ConfigurationError says what is wrong with it."""
     name = name_of(spec)
-    measure = EVERY_MEASURE.get(spec.get("measure", ""))
+    wanted = str(spec.get("measure"))
+    measure = EVERY_MEASURE.get(wanted)
     if measure is None:
         raise ConfigurationError(
-            f"{name}: there is no measure {spec.get('measure')!r} "
-            "(doc/reference/measures.md lists them)"
+            f"{name}: measure: there is no measure {shown(wanted)} "
+            f"(doc/reference/measures.md lists them){meant(wanted, EVERY_MEASURE)}"
         )
     over = spec.get("over") or "run"
     if over not in measure.overs:

@@ -13,11 +13,11 @@ from ..base.errors import ConfigurationError
 from ..base.model import Site
 from ..base.source import Document, KeyPath, Mark, dotted, from_values, parse_assignment, read_file
 from ..base.transports import NAMES
-from ..base.words import invalid, meant, shown, unknown_key
+from ..base.words import invalid, unknown_key
 from ..search.suites.declaration import SuiteParameters
 from . import settings
 from .acceptance import refuse_incomplete
-from .clauses import EVERY_MEASURE, parse_clause
+from .clauses import parse_clause
 from .point import ResolvedTest
 from .profiles import profile_name
 from .reach import leave_out
@@ -154,13 +154,6 @@ def _expectations(document: Document, model: Configuration) -> tuple[dict[str, A
     for i, clause in enumerate(model.expect or []):
         path: KeyPath = ("expect", i)
         values = _required(clause.given(), path, document)
-        if clause.measure not in EVERY_MEASURE:
-            raise document.problem(
-                (*path, "measure"),
-                f"there is no measure {shown(clause.measure)} "
-                "(doc/reference/measures.md lists them)"
-                f"{meant(clause.measure, EVERY_MEASURE)}",
-            )
         values["where"] = {
             key: _where(key, value, (*path, "where", key), document)
             for key, value in (clause.where or {}).items()
