@@ -300,7 +300,7 @@ def damaged_records() -> dict[str, Damage]:
 
 def commands(good: Path, bad: Path, out: Path) -> dict[str, list[str]]:
     return {
-        "table": ["table", str(bad), "--all", "--latency", "--intervals"],
+        "table": ["table", str(bad), "--all", "--latency"],
         "report": ["report", str(bad), "--out", str(out / "r.html"), "--table", str(out / "t")],
         "compare": ["compare", str(good), str(bad), "--all", "--json", str(out / "c.json")],
         "balance": ["compare", str(bad), "--balance"],

@@ -207,7 +207,7 @@ def test_the_summary_has_them_and_the_table_prints_them() -> None:
     text = printed(summary)
     assert "RTT" in text
     assert "loopback one way 0.100 µs" in text
-    text = printed(summary, options=["latency"])
+    text = printed(summary, every_time=True)
     assert re.search(r"\nnode1 +dpdk +one way +", text.partition("Tester overhead (loopback)")[2])
     (trip,) = (line for line in text.splitlines() if line.startswith("round trip"))
     assert trip.split()[2:4] == ["150", "2"]  # times, lost
@@ -217,12 +217,12 @@ def test_the_summary_has_them_and_the_table_prints_them() -> None:
 
 def test_a_narrow_terminal_has_fewer_figures_and_none_is_cut() -> None:
     summary = summarise(bound_ns=20_000)
-    text = printed(summary, width=55, options=["latency"])
+    text = printed(summary, width=55, every_time=True)
     head = next(line for line in text.splitlines() if "lost  " in line and "p50" in line)
     assert head.split() == ["kind", "times", "lost", "min", "p50", "p99", "max"]
     assert "…" not in "".join(text.splitlines()[text.splitlines().index(head) :][:6])
     assert "one way: ± 20.00 µs, which the clocks may differ by" in text
-    assert "± " not in printed(summarise(), options=["latency"])
+    assert "± " not in printed(summarise(), every_time=True)
 
 
 def test_of_many_phases_those_with_the_longest_times_are_printed() -> None:
@@ -234,9 +234,9 @@ def test_of_many_phases_those_with_the_longest_times_are_printed() -> None:
         for number in range(8)
     ]
     summary = summarise() | {"trials": phases, "plans": []}
-    shown = printed(summary, options=["latency"]).partition("Times in")[2].partition("\n\n")[0]
+    shown = printed(summary, every_time=True).partition("Times in")[2].partition("\n\n")[0]
     assert [number for number in range(8) if f"phase {number}\n" in shown] == [3, 4, 5, 6, 7]
-    shown = printed(summary, options=["latency"], every_phase=True)
+    shown = printed(summary, every_time=True, every_phase=True)
     assert all(f"phase {number}\n" in shown for number in range(8))
 
 

@@ -64,7 +64,6 @@ class Stage:
             no_live=False,
             metrics=None,
             all=False,
-            intervals=False,
             latency=False,
             site=None,
             sign=None,
@@ -203,9 +202,7 @@ def test_table_prints_again(stage: Stage, capsys: pytest.CaptureFixture[str]) ->
         directory=stage.path / "out",
         all=False,
         again=False,
-        intervals=False,
         latency=False,
-        svg=None,
     )
     assert table.main(args) == 0
     assert capsys.readouterr().out == first
@@ -220,9 +217,7 @@ def test_table_again_makes_the_summary_of_a_killed_run(
     (out / "summary.json").write_text(json.dumps(killed))
     with (out / "records.ndjson").open("ab") as records:
         records.write(b'{"type":"flow","no')  # the machine died in the middle of a line
-    args = argparse.Namespace(
-        directory=out, all=False, again=False, intervals=False, latency=False, svg=None
-    )
+    args = argparse.Namespace(directory=out, all=False, again=False, latency=False)
     assert table.main(args) == 3
     shown = capsys.readouterr().out
     assert "pairs" in shown  # what was measured

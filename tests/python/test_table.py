@@ -311,28 +311,3 @@ def test_where_frames_went_missing() -> None:
     assert (found["network"], found["consistent"]) == (10, True)
     clean = summarise(pair_records()[:4] + pair_records()[6:], make_run(SITE, make_trial(SITE)))
     assert "Where frames were lost" not in printed(clean)
-
-
-def test_interval_columns_on_demand() -> None:
-    interval = {
-        "type": "interval",
-        "node": "node2",
-        "trial": 0,
-        "repeat": 0,
-        "phase": 0,
-        "network": "lab",
-        "side": "destination",
-        "dst": "node2:e0",
-        "from_ms": 0.0,
-        "at_ms": [250.0, 500.0, 750.0],
-        "flows": [["node1:e0", [2_500_000, 625_000, 2_500_000]]],
-    }
-    records = pair_records()
-    records.insert(4, interval)
-    summary = summarise(records, make_run(SITE, make_trial(SITE)))
-    assert "an interval" not in printed(summary)
-    stream = io.StringIO()
-    console = Console(file=stream, width=160, no_color=True)
-    SummaryPrinter(summary, console, options=["intervals"]).print("results/x")
-    cells = row(stream.getvalue(), "pairs neighbours,")
-    assert {"20.00", "33.33", "0.25"} <= set(cells)

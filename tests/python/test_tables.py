@@ -92,7 +92,7 @@ def compare_with_terminal(spec: Spec, measured: Measured, page: Table) -> int:
 def rows_of(spec: Spec, measured: Measured) -> Iterator[Any]:
     for entry in spec.entries(measured.summary):
         name = str(entry.get("phase_name") or entry.get("phase"))
-        yield {**entry, "row": name, "low": None, "spark": None}
+        yield {**entry, "row": name, "spark": None}
 
 
 @pytest.mark.parametrize("name", ["matrices", "tree"])

@@ -42,11 +42,6 @@ def add_table_options(parser: argparse.ArgumentParser) -> None:
         "--all", action="store_true", help="every phase in the table, not a plan's five worst"
     )
     parser.add_argument(
-        "--intervals",
-        action="store_true",
-        help="how low flows fell while their phase ran, and when",
-    )
-    parser.add_argument(
         "--latency", action="store_true", help="all measured times (doc/reference/latency.md)"
     )
 
@@ -55,9 +50,7 @@ def print_table(
     summary: Mapping[str, Any], console: Console, args: argparse.Namespace, directory: Path
 ) -> None:
     """Prints the table of a run."""
-    options = [name for name in ("intervals", "latency") if getattr(args, name)]
-    printer = SummaryPrinter(summary, console, every_phase=args.all, options=options)
-    printer.print(str(directory))
+    SummaryPrinter(summary, console, args.all, args.latency).print(str(directory))
 
 
 def main(args: argparse.Namespace) -> int:

@@ -46,15 +46,14 @@ class SummaryPrinter:
         summary: Mapping[str, Any],
         console: Console,
         every_phase: bool = False,
-        options: Sequence[str] = (),
+        every_time: bool = False,
     ) -> None:
-        """`every_phase`: all phases of a plan instead of its five worst. `options`: further
-        columns, `intervals`, or all times that were measured, `latency`."""
+        """`every_phase`: all phases of a plan instead of its five worst. `every_time`: all times
+        that were measured."""
         self._summary = first_screen.named(summary)
         self._console = console
         self._every_phase = every_phase
-        self._intervals = "intervals" in options
-        self._every_time = "latency" in options
+        self._every_time = every_time
         names = {port["port"].partition(":")[2] for port in summary["ports"]}
         self._one_port_a_host = len(names) == 1
 
@@ -145,14 +144,12 @@ class SummaryPrinter:
         ends = entry["slowest"]
         if ends is not None and self._one_port_a_host:
             ends = {end: port.partition(":")[0] for end, port in ends.items()}
-        lowest = entry["intervals"]["lowest"] if self._intervals else []
         state = "" if entry["state"] == "complete" else f" {entry['state']}"
         return {
             **entry,
             "row": f"{name}{state}",
             "of_plan": False,
             "slowest": ends,
-            "low": lowest[0] if lowest else None,
         }
 
     def _plans(self) -> None:
@@ -326,13 +323,11 @@ def _whole(plan: Entry, phases: Sequence[Entry]) -> Entry:
     skews = [entry["start_skew_us"] for entry in phases if entry["start_skew_us"] is not None]
     cpu = _sum_of_known(entry["cpu_s"] for entry in phases)
     delivered = plan["delivered_bytes"]
-    lows = [low for entry in phases for low in entry["intervals"]["lowest"]]
     return {
         **plan,
         **{name: _sum_of_known(entry.get(name) for entry in phases) for name in sums},
         "offered_load": sum(loads) / len(loads) if loads else None,
         "start_skew_us": max(skews, default=None),
-        "intervals": {"lowest": sorted(lows, key=lambda low: float(low["percent_of_mean"]))[:1]},
         "tester_limited": any(entry["tester_limited"] for entry in phases),
         "state": "complete",
         "cpu_s_per_gb": cpu / (delivered / 1e9) if cpu is not None and delivered else None,
