@@ -324,7 +324,7 @@ def _effective(
     place: SitePlace,
 ) -> dict[str, Any]:  # fmt: skip
     """What groups and files say is in it, so that it stays true when they change."""
-    named = {name: (wire.switch, wire.switch_port) for name, wire in wires.items()} or None
+    named = {name: [wire.switch, wire.switch_port] for name, wire in wires.items()} or None
     changes: dict[str, object] = {"hosts": hosts, "control": control, "wiring": named}
     changes |= dict.fromkeys(("groups_conf", "without")) | reached(model, place)
     return model.model_copy(update=changes).written()
