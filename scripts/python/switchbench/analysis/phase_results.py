@@ -140,7 +140,7 @@ class PhaseResults:
     def _packets(self, trial: Trial, flows: PhaseFlows) -> Packets | None:
         if not transports.of(trial.transport).rdma:
             return None
-        options = trial.document.get(trial.transport, {})
+        options = trial.options
         return m.packets_of(options, self._opened, trial.transport, flows)
 
     def _cpu(self, nodes: Rows) -> Cpu:

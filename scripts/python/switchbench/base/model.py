@@ -8,9 +8,12 @@ processes or knows YAML. Names follow the project's glossary (doc/developer/arch
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Annotated, Any, Literal, cast
+
+from pydantic import SkipValidation
 
 from . import transports
+from .documents import PatternDocument, TrialDocument
 
 _MEMIF_FRAME_MAX = 1518  # as DPDK's driver says it
 
@@ -158,7 +161,7 @@ class Trial:
     repeat: int
     transport: str
     parts: tuple[Part, ...]
-    pattern: dict[str, Any]  # as in the `trial` document: name and parameters by rank number
+    pattern: Annotated[PatternDocument, SkipValidation]  # as in the `trial` document
     parameters: dict[str, Any]  # as the user wrote them (partners, groups by name, ...): for people
     sizes: tuple[int, ...]  # one size, or an IMIX genome
     size_unit: str  # frame | message
@@ -169,7 +172,7 @@ class Trial:
     cooldown_s: float
     phases: int  # how many the plan has (largest of the parts)
     flows: int  # in all phases and parts
-    document: dict[str, Any]  # the whole `trial` document, without the outer key
+    document: Annotated[TrialDocument, SkipValidation]
     expected_s: float  # what it should take, barriers and drain included
     steps: ScheduleShape | None = None  # what one repetition is, where it goes by steps
     point: int = 0  # what all repeats of one setting have in common
@@ -182,6 +185,12 @@ class Trial:
         """The trial as its part in a network has it."""
         found = self.own.get(network or "")
         return self if found is None else replace(self, **vars(found))
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """Its transport's own, in the document."""
+        found: dict[str, Any] = cast("dict[str, Any]", self.document).get(self.transport, {})
+        return found
 
     @property
     def optional(self) -> bool:

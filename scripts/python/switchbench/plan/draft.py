@@ -4,9 +4,10 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, cast
 
 from ..base import timing, transports
+from ..base.documents import PatternDocument
 from ..base.errors import ConfigurationError
 from ..base.model import SCHEDULE, Part, Repeats
 from ..config import CheckedConfiguration
@@ -151,7 +152,7 @@ class Draft:
             return Part(network, tuple(ports[rank] for rank in share.pair))
         return Part(network, ports[:count])
 
-    def _pattern(self) -> dict[str, Any]:
+    def _pattern(self) -> PatternDocument:
         """The `trial` document's pattern, the same for every part."""
         found = [self._pattern_of(part) for part in self.parts]
         for part, pattern in zip(self.parts, found, strict=True):
@@ -163,7 +164,7 @@ class Draft:
                 )
         return found[0]
 
-    def _pattern_of(self, part: Part) -> dict[str, Any]:
+    def _pattern_of(self, part: Part) -> PatternDocument:
         pattern: dict[str, Any] = {"name": self.point.pattern}
         pattern |= {
             NODE_WORDS.get(key, key): value
@@ -187,7 +188,7 @@ class Draft:
             pattern["partners"] = "list"
         if "groups" in pattern:
             pattern["groups"] = [{"ranks": ranks} for ranks in pattern["groups"]]
-        return pattern | (self._of_steps() if self.by_steps else {})
+        return cast("PatternDocument", pattern | (self._of_steps() if self.by_steps else {}))
 
     def _told(self) -> dict[str, object]:
         """The pattern's parameters that have a value, without those that need no word, being as

@@ -10,6 +10,7 @@ from itertools import groupby
 from typing import Any, TypeVar
 
 from ..base import quantities, transports
+from ..base.documents import PatternDocument
 from ..base.model import WAITING, Part, Run, Trial
 from ..config.clauses import Spec, clauses_sha256, selected
 from ..config.steps import COMPOSITE, KERNELS, SIZELESS
@@ -41,7 +42,7 @@ class ListedPlan:
 
     number: int
     parts: tuple[Part, ...]
-    pattern: dict[str, Any]
+    pattern: PatternDocument
     seed: int
     phases: int
     trials: list[Trial] = field(default_factory=list)

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from ..base import transports
+from ..base.documents import PatternDocument
 from ..base.model import Load, Part, Trial
 from .engine import Flows, PlanRequest, plan_flows
 
@@ -35,12 +35,12 @@ class Oversubscribed:
     percent: float  # of its line
 
 
-def divided(pattern: dict[str, Any]) -> bool:
+def divided(pattern: PatternDocument) -> bool:
     """Whether ports may have another part of the load than all of it."""
     return "shares" in pattern or pattern.get("load_of") == "receivers"
 
 
-def flow_parts(pattern: dict[str, Any], flows: Flows) -> Parts:
+def flow_parts(pattern: PatternDocument, flows: Flows) -> Parts:
     """The part of its source's load that each of a phase's flows has, as `plan_flows` has them."""
     sources, destinations = flows.T
     if pattern.get("load_of") == "receivers":
@@ -54,7 +54,7 @@ def flow_parts(pattern: dict[str, Any], flows: Flows) -> Parts:
     return np.asarray(np.where(given > 0, given, (left / without)[sources]))
 
 
-def port_parts(pattern: dict[str, Any], ranks: int, seed: int) -> Parts:
+def port_parts(pattern: PatternDocument, ranks: int, seed: int) -> Parts:
     """The largest part of the load that each rank sends in a phase; of one that never sends 0."""
     if not divided(pattern):
         return np.ones(ranks)

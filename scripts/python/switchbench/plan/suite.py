@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from ..base.documents import TrialDocument
 from ..base.errors import ConfigurationError
 from ..base.model import Load, Repeats, Run, Trial
 from ..search.drive import Search
@@ -22,7 +23,7 @@ from ..search.suites.declaration import Method, Subtest, SuiteParameters, SuiteP
 from ..search.suites.methods import FixedTrials
 from ..search.trials import ProposedTrial
 from .draft import NS
-from .trial_document import load_document
+from .trial_document import load_document, with_options
 from .two_transports import in_two_transports, with_burst
 
 # How often a tester-limited trial is repeated: a lab's hosts share one machine's cores.
@@ -188,32 +189,32 @@ def _of_size(planned: Trial, proposed: ProposedTrial, identity: int) -> Trial:
     [load] = _given(planned.load).values()
     trial = _at_load(planned, replace(proposed, value=load), identity)
     size = round(proposed.value)
-    document = trial.document | {
+    document: TrialDocument = {
+        **with_options(trial, undersize=True),
         "sizes": [size],
         "connectivity_check_sizes": list(planned.sizes),
-        trial.transport: trial.document.get(trial.transport, {}) | {"undersize": True},
     }
     return replace(trial, sizes=(size,), document=document)
 
 
 def _falling(trial: Trial, parameters: SuiteParameters) -> Trial:
     """The load falls to half within the trial (RFC 2544, 26.5)."""
-    fall = {"falls_to": 50.0, "falls_after_ns": round(parameters.trial_s * NS)}
-    options = trial.document.get(trial.transport, {}) | fall
-    return replace(trial, document=trial.document | {trial.transport: options})
+    after_ns = round(parameters.trial_s * NS)
+    return replace(trial, document=with_options(trial, falls_to=50.0, falls_after_ns=after_ns))
 
 
 def _at_load(planned: Trial, proposed: ProposedTrial, identity: int) -> Trial:
     [(field, _)] = _given(planned.load).items()
     load = Load(**{field: round(proposed.value, 6)})  # as summaries have it
     window_ns = round(proposed.duration_s * NS)
-    document = planned.document | {
+    document: TrialDocument = {
+        **planned.document,
         "id": identity,
         "load": load_document(load),
         "window_ns": window_ns,
     }
     if "interval_ns" in document:
-        document["interval_ns"] = min(int(document["interval_ns"]), window_ns)
+        document["interval_ns"] = min(document["interval_ns"], window_ns)
     return replace(
         planned,
         id=identity,
@@ -230,15 +231,14 @@ def _of_burst(
 ) -> Trial:
     """One burst of so many frames of each port that sends."""
     load, drain_ns = Load(percent=round(percent, 6)), round(drain_s * NS)
-    document = planned.document | {
+    document: TrialDocument = {
+        **planned.document,
         "id": identity,
         "load": load_document(load),
-        "burst": planned.document["burst"] | {"frames": round(proposed.value)},
-        "drain_timeout_ns": max(drain_ns, int(planned.document["drain_timeout_ns"])),
+        "burst": {**planned.document["burst"], "frames": round(proposed.value)},
+        "drain_timeout_ns": max(drain_ns, planned.document["drain_timeout_ns"]),
     }
-    document["drain_max_ns"] = max(
-        int(planned.document["drain_max_ns"]), 2 * int(document["drain_timeout_ns"])
-    )
+    document["drain_max_ns"] = max(document["drain_max_ns"], 2 * document["drain_timeout_ns"])
     return replace(
         planned,
         id=identity,
@@ -253,11 +253,10 @@ def _learning(
     planned: Trial, proposed: ProposedTrial, identity: int, count: int, rate: float, first: int = 0
 ) -> Trial:
     """So many addresses are learned, then each gets one frame."""
-    options = {"addresses": count, "address_first": first, "learning_rate": round(rate)}
-    document = planned.document | {
+    document: TrialDocument = {
+        **with_options(planned, addresses=count, address_first=first, learning_rate=round(rate)),
         "id": identity,
-        "burst": planned.document["burst"] | {"frames": count},
-        planned.transport: planned.document[planned.transport] | options,
+        "burst": {**planned.document["burst"], "frames": count},
     }
     expected_s = overhead_s(planned) + proposed.duration_s
     return replace(planned, id=identity, point=identity, document=document, expected_s=expected_s)

@@ -4,9 +4,10 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import cast
 
-from ..base.model import Load
+from ..base.documents import ScheduleDocument, TrialDocument
+from ..base.model import Load, Trial
 from ..config.schema import LatencyOptions
 from .draft import NODE_WORDS, NS, ROUNDS, Draft
 
@@ -16,10 +17,10 @@ _PROBE_MTU_UNKNOWN = 10_000
 _PROBE_BYTES = 64
 
 
-def trial_document(draft: Draft, identity: int, repeat: int) -> dict[str, Any]:
+def trial_document(draft: Draft, identity: int, repeat: int) -> TrialDocument:
     """The `trial` document (doc/reference/node-protocol.md)."""
     values = draft.values
-    document: dict[str, Any] = {
+    document: TrialDocument = {
         "id": identity,
         "repeat": repeat,
         "transport": draft.transport,
@@ -40,15 +41,16 @@ def trial_document(draft: Draft, identity: int, repeat: int) -> dict[str, Any]:
         "drain_timeout_ns": values.drain_timeout,
         "drain_max_ns": values.drain_max,
     }
-    document |= _probe_sizes(draft)
+    probe_sizes = _probe_sizes(draft)
+    if probe_sizes:
+        document["connectivity_check_sizes"] = probe_sizes
     if values.interval:
         document["interval_ns"] = values.interval
     if values.traffic == "pingpong":
-        document |= _pingpong(draft)
+        document.update(_pingpong(draft))
     if draft.by_steps:
-        document = _schedule(draft) | {
-            key: value for key, value in document.items() if key != "sizes"
-        }
+        document["schedule"] = _schedule(draft)
+        del document["sizes"]
     if values.transfer_size is not None:
         document["transfer_bytes"] = values.transfer_size
     burst, dpdk = values.burst, values.dpdk
@@ -60,59 +62,54 @@ def trial_document(draft: Draft, identity: int, repeat: int) -> dict[str, Any]:
     if values.flood_limit is not None:
         document["flood_limit"] = values.flood_limit
     document["latency"] = latency_document(values.latency)
-    document[draft.transport] = {
-        NODE_WORDS.get(key, key): value for key, value in draft.options.in_effect().items()
-    }
-    return document
+    options = {NODE_WORDS.get(key, key): value for key, value in draft.options.in_effect().items()}
+    return cast("TrialDocument", {**document, draft.transport: options})
 
 
-def _probe_sizes(draft: Draft) -> dict[str, object]:
+def _probe_sizes(draft: Draft) -> list[int]:
     """Of a byte stream: on a slow line with many flows whole messages would take minutes."""
     if not draft.carrier.byte_stream or draft.by_steps or not draft.values.connectivity_check:
-        return {}
+        return []
     frames = [port.frame_max for part in draft.parts for port in part.ranks]
     mtu = max(frames) - _FRAME_OVERHEAD if all(frames) else _PROBE_MTU_UNKNOWN
     first = min(mtu, max(draft.point.sizes))
-    return {"connectivity_check_sizes": [first, *[min(_PROBE_BYTES, first)] * 2]}
+    return [first, *[min(_PROBE_BYTES, first)] * 2]
 
 
-def _pingpong(draft: Draft) -> dict[str, object]:
+def _pingpong(draft: Draft) -> TrialDocument:
     """What a document says of messages there and back."""
     timeout_ns = round(NS * ROUNDS * draft.round_s(max(draft.point.sizes)) * _flows_a_port(draft))
     silence_ns = draft.values.drain_timeout
-    keys: dict[str, object] = {
+    keys: TrialDocument = {
         "drain_max_ns": max(draft.values.drain_max, silence_ns + timeout_ns),
         "pingpong": {"timeout_ns": silence_ns},
     }
     scatter = draft.values.scatter
     if scatter is None:
-        return keys | {"window_ns": draft.window_ns()}
+        keys["window_ns"] = draft.window_ns()
+        return keys
     least, most = scatter.sizes
-    return keys | {
-        "pingpong": {
-            "timeout_ns": silence_ns,
-            "count": scatter.count,
-            "min_size": least,
-            "max_size": most,
-            "partners": scatter.partners,
-            "samples": True,
-            "compute": scatter.compute,
-        }
+    keys["pingpong"] |= {
+        "count": scatter.count,
+        "min_size": least,
+        "max_size": most,
+        "partners": scatter.partners,
+        "samples": True,
+        "compute": scatter.compute,
     }
+    return keys
 
 
-def _schedule(draft: Draft) -> dict[str, object]:
+def _schedule(draft: Draft) -> ScheduleDocument:
     """What a document says of steps; whole batches are counted."""
     values = draft.values
     batch = values.batch or 1
     return {
-        "schedule": {
-            "batch": batch,
-            "count": batch * math.ceil((values.repetitions or 0) / batch),
-            "batch_warmup": draft.batch_warmup,
-            "warmup": draft.unmeasured,
-            "compute": values.compute or False,
-        }
+        "batch": batch,
+        "count": batch * math.ceil((values.repetitions or 0) / batch),
+        "batch_warmup": draft.batch_warmup,
+        "warmup": draft.unmeasured,
+        "compute": values.compute or False,
     }
 
 
@@ -120,6 +117,11 @@ def _flows_a_port(draft: Draft) -> float:
     """Flows that a port has under way at once, sent and received: they share its line."""
     sizes = ((draft.size(part), len(part.ranks)) for part in draft.parts)
     return max(max(1.0, 2 * size.flows / size.phases / ranks) for size, ranks in sizes)
+
+
+def with_options(trial: Trial, **options: object) -> TrialDocument:
+    """A trial's document with other options of its transport."""
+    return cast("TrialDocument", {**trial.document, trial.transport: trial.options | options})
 
 
 def load_document(load: Load) -> dict[str, float]:

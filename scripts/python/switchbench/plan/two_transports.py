@@ -9,11 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from typing import cast
 
 from ..base import transports
+from ..base.documents import PartDocument, PatternDocument
 from ..base.errors import ConfigurationError
 from ..base.model import Load, Part, PartSetting, Port, Site, Trial
 from ..search.suites.declaration import Variant
+from .trial_document import load_document, with_options
 
 MESSAGE_BYTES = 65536
 MAX_RATE = Load(percent=100.0)
@@ -88,28 +91,24 @@ def in_two_transports(planned: Trial, variant: Variant) -> Trial:
         Part(_name(part.network), tuple(map(_beside, (*stateless, egress)))),
     )
     own = PartSetting(_STATEFUL, (MESSAGE_BYTES,), "message", MAX_RATE)
-    documents: list[dict[str, object]] = [
+    documents: list[PartDocument] = [
         {"network": each.network, "ranks": [port.name for port in each.ranks]} for each in parts
     ]
-    documents[0] |= {
-        "transport": own.transport,
-        "sizes": list(own.sizes),
-        "load": {"percent": MAX_RATE.percent},
-    }
-    pattern = {"name": "incast", "receivers": 1}
+    load = load_document(MAX_RATE)
+    documents[0].update({"transport": own.transport, "sizes": list(own.sizes), "load": load})
+    pattern = cast("PatternDocument", {"name": "incast", "receivers": 1})
     return replace(
         planned,
         parts=parts,
         own={part.network: own},
         pattern=pattern,
-        document=planned.document | {"parts": documents, "pattern": pattern},
+        document={**planned.document, "parts": documents, "pattern": pattern},
     )
 
 
 def with_burst(trial: Trial, frames: int) -> Trial:
     """The stateless ports send so many frames when the window opens, and then none."""
-    options = trial.document[trial.transport] | {"window_frames": frames}
-    return replace(trial, document=trial.document | {trial.transport: options})
+    return replace(trial, document=with_options(trial, window_frames=frames))
 
 
 def _name(network: str) -> str:

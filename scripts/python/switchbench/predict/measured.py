@@ -110,7 +110,7 @@ def measured_bps(trials: Mapping[Number, Trial], directory: Path) -> Seen:
         seen.pairs[place].update(flows.pairs)
         kind = transports.of(trial.transport)
         if kind.rdma:
-            options = trial.document.get(trial.transport, {})
+            options = trial.options
             shapes = measures.packets_of(options, opened, trial.transport, flows)
             flows = replace(flows, packets=shapes)
         _add(seen.repeats[place], flows, measures.delivered_line_bps(flows))

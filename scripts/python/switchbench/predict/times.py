@@ -73,7 +73,7 @@ def payload_share(trial: Trial) -> float:
         return measures.TCP_SEGMENT_PAYLOAD / (
             measures.TCP_SEGMENT_PAYLOAD + measures.TCP_SEGMENT_OVERHEAD
         )
-    shape = measures.packet_shape(trial.document.get(trial.transport, {}), {}, None)
+    shape = measures.packet_shape(trial.options, {}, None)
     return shape.path_mtu_bytes / (shape.path_mtu_bytes + shape.packet_bytes)
 
 
