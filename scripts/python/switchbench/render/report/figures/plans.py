@@ -27,10 +27,10 @@ WHOLE = (
     "their ends reach over repeats. (Rauch 2005, Figure 2)"
 )
 BY_PHASE = (
-    "Payload that receivers verified in the phase's window, one way: of the slowest flow "
-    "(minimum), the mean over flows, and of the fastest (maximum). The band reaches from minimum "
-    "to maximum; over repeats from the lowest to the highest. In a shift the phase's number is the "
-    "distance between the nodes that talk. (Rauch 2005, Figure 3)"
+    "Payload that receivers verified in the phase's window, one way: of the slowest flow (min), "
+    "the mean over flows, and of the fastest (max); over repeats the lowest min and the highest "
+    "max. In a shift the phase's number is the distance between source and destination. "
+    "(Rauch 2005, Figure 3)"
 )
 _OVERLAID = 4  # series in one figure by phase: more hide each other
 _BAR = 34  # pixels: two lines of a name
@@ -150,7 +150,7 @@ def _matrix(plan: PlanEntry) -> str:
 
 
 _PHASES = ChartSpec(
-    "phases", "minimum, mean and maximum by phase", BY_PHASE, ALL_TO_ALL, "line",
+    "phases", "min, mean and max by phase", BY_PHASE, ALL_TO_ALL, "line",
     ChartAxis("Phase", "phase", "phases"), ChartAxis("Payload per flow, {unit}", "rate"),
     "{rate} {unit}", legend=True, layout={"hovermode": "x unified"},
 )  # fmt: skip
@@ -182,8 +182,8 @@ def _band(number: int, label: str, phases: Sequence[PhaseEntry], unit: Unit) -> 
     color = PALETTE[number % len(PALETTE)]
     faint = ",".join(str(int(color[i : i + 2], 16)) for i in (1, 3, 5))
     styles: tuple[tuple[str, str, Plotly, str], ...] = (
-        ("max", "maximum", {"mode": "lines", "line": {"color": color, "width": 0.8}}, ""),
-        ("min", "minimum", {"fill": "tonexty", "fillcolor": f"rgba({faint},0.15)"}, " ({name})"),
+        ("max", "max", {"mode": "lines", "line": {"color": color, "width": 0.8}}, ""),
+        ("min", "min", {"fill": "tonexty", "fillcolor": f"rgba({faint},0.15)"}, " ({name})"),
         ("mean", "mean", {"mode": "lines", "line": {"color": color, "dash": "dot", "width": 1.5}},
          ", together {total} {unit}, {share:.2f} % of line"),
     )  # fmt: skip
