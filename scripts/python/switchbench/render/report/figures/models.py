@@ -7,7 +7,7 @@ The network is that of the results' own lab; a site of real hosts says nothing o
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -42,6 +42,11 @@ _SETS = 9  # side by side
 _EDGES = np.arange(-1.0, 1.0 + 1e-9, 0.1)
 _ROW = 120  # pixels
 _TOP = 0.93  # of the drawing; headings are above
+_ERROR = {
+    "range": [-100, 100], "tickvals": [-100, -50, 0, 50, 100], "showgrid": False,
+    "ticktext": ["", "-50", "0", "50", ""],
+}  # fmt: skip
+_SHARE = {"range": [0, 105], "tickvals": [0, 50, 100], "automargin": True}
 
 
 def figures(measured: Measured) -> Iterator[Figure]:
@@ -129,25 +134,30 @@ def _histograms(transport: str, key: str, sets: Sequence[PredictedSetting]) -> F
     best = [_ranked([one])[0][1] for one in sets]
     labels = _labels(sets)
     data: list[Plotly] = []
-    layout: Plotly = {"showlegend": False, "bargap": 0.05, "annotations": [], "shapes": []}
-    for row, model in enumerate(models):
-        for column, one in enumerate(sets):
-            cell = _Cell(row, column, len(models), len(sets))
-            errors = one.errors(model)
-            data.append(_bars(cell, errors, f"{model}, {', '.join(labels[column])}"))
-            layout |= cell.axes(model)
-            left, right, bottom, top = cell.box
-            close = note(f"{share_close(errors):.1%}", right, top, "right", "top")
-            layout["annotations"].append(close)
-            if share_close(errors) == best[column]:
-                layout["shapes"].append({
-                    "type": "rect", "xref": "paper", "yref": "paper", "x0": left, "x1": right,
-                    "y0": bottom, "y1": top, "line": {"color": PALETTE[1], "width": 2},
-                })  # fmt: skip
+    layout: Plotly = {
+        "showlegend": False, "bargap": 0.05, "annotations": [], "shapes": [],
+        "grid": {
+            "rows": len(models), "columns": len(sets), "pattern": "coupled", "xgap": 0.07,
+            "ygap": 0.2, "domain": {"y": [0, _TOP]},
+        },
+    }  # fmt: skip
     for column, label in enumerate(labels):
-        left, right, _, top = _Cell(0, column, len(models), len(sets)).box
-        place = (left + right) / 2, top, "center", "bottom"
-        layout["annotations"].append(note("<br>".join(label), *place, font={"size": 11}))
+        x = _axis("x", column)
+        layout |= {f"xaxis{x[1:]}": _ERROR | (titled("error, %") if column == 0 else {})}
+        place = note("<br>".join(label), 0.5, _TOP, "center", "bottom", font={"size": 11})
+        layout["annotations"].append(place | {"xref": f"{x} domain"})
+    for row, model in enumerate(models):
+        y = _axis("y", row)
+        layout |= {f"yaxis{y[1:]}": _SHARE | {"title": {"text": model, "font": {"size": 11}}}}
+        for column, one in enumerate(sets):
+            x, errors = _axis("x", column), one.errors(model)
+            name = f"{model}, {', '.join(labels[column])}"
+            data.append(_bars(errors, name) | {"xaxis": x, "yaxis": y})
+            cell, close = {"xref": f"{x} domain", "yref": f"{y} domain"}, share_close(errors)
+            layout["annotations"].append(note(f"{close:.1%}", 1, 1, "right", "top") | cell)
+            if close == best[column]:
+                frame = {"type": "rect", "x0": 0, "x1": 1, "y0": 0, "y1": 1} | cell
+                layout["shapes"].append(frame | {"line": {"color": PALETTE[1], "width": 2}})
     return Figure(
         name=f"errors-{transport}{key}",
         title=sentence("errors of predicted times", transport),
@@ -166,7 +176,12 @@ def _labels(sets: Sequence[PredictedSetting]) -> list[list[str]]:
     return [[facet for facet in some if facet not in shared] or some for some in facets]
 
 
-def _bars(cell: _Cell, errors: Rates, name: str) -> Plotly:
+def _axis(letter: str, number: int) -> str:
+    """Plotly's name of it; the first has no number."""
+    return f"{letter}{number + 1}" if number else letter
+
+
+def _bars(errors: Rates, name: str) -> Plotly:
     inside = np.clip(errors, _EDGES[0] + 1e-9, _EDGES[-1] - 1e-9)
     counts, _ = np.histogram(inside, _EDGES)
     middles = (_EDGES[:-1] + _EDGES[1:]) / 2
@@ -179,48 +194,4 @@ def _bars(cell: _Cell, errors: Rates, name: str) -> Plotly:
         "marker": {"color": [PALETTE[0] if near else PALETTE[5] for near in close]},
         "customdata": [[f"{100 * low:+.0f} to {100 * (low + 0.1):+.0f} %"] for low in _EDGES[:-1]],
         "hovertemplate": "error %{customdata[0]}: %{y:.1f} % of flows",
-        "xaxis": f"x{cell.suffix}",
-        "yaxis": f"y{cell.suffix}",
     }
-
-
-@dataclass(frozen=True)
-class _Cell:
-    """One of the small figures: where it stands, and its axes."""
-
-    row: int
-    column: int
-    rows: int
-    columns: int
-
-    @property
-    def suffix(self) -> str:
-        """Plotly's number of its axes; the first has none."""
-        number = self.row * self.columns + self.column + 1
-        return str(number) if number > 1 else ""
-
-    @property
-    def box(self) -> tuple[float, float, float, float]:
-        """Left, right, bottom, top, as shares of the drawing."""
-        width, height = 1 / self.columns, 1 / self.rows
-        left, top = self.column * width, _TOP * (1 - self.row * height)
-        return left, left + 0.93 * width, top - 0.78 * _TOP * height, top
-
-    def axes(self, model: str) -> Plotly:
-        """Both of them; words at the left and below alone."""
-        left, right, bottom, top = self.box
-        below = self.row == self.rows - 1
-        x: Plotly = {
-            "domain": [left, right], "anchor": f"y{self.suffix}", "range": [-100, 100],
-            "tickvals": [-100, -50, 0, 50, 100], "ticktext": ["", "-50", "0", "50", ""],
-            "showticklabels": below, "showgrid": False,
-        }  # fmt: skip
-        y: Plotly = {
-            "domain": [bottom, top], "anchor": f"x{self.suffix}", "range": [0, 105],
-            "tickvals": [0, 50, 100], "showticklabels": self.column == 0, "automargin": True,
-        }  # fmt: skip
-        if below and self.column == 0:
-            x |= titled("error, %")
-        if self.column == 0:
-            y["title"] = {"text": model, "font": {"size": 11}}
-        return {f"xaxis{self.suffix}": x, f"yaxis{self.suffix}": y}
