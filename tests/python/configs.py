@@ -22,7 +22,7 @@ launch: ssh                    # lab | ssh | slurm | hand
 hosts: node[01-64]             # written order = physical order
 control: {address: "{host}-mgmt", udp_port: 7600}
 ports:                         # one of iface, pci or rdma is enough, the node finds the rest
-  e0: {network: rail0, pci: "0000:3b:00.0", address: keep, gateway: auto}
+  e0: {network: rail0, pci: "0000:3b:00.0", address: keep}
   e1: {network: rail1, pci: "0000:3b:00.1"}
   ib: {network: ib, rdma: mlx5_2/1}
 overrides: {node17: {e0: {pci: "0000:5e:00.0"}}}

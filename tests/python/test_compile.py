@@ -27,7 +27,7 @@ from switchbench.base.errors import ConfigurationError
 from switchbench.base.model import Repeats, Run
 from switchbench.config import Request, read, read_values
 from switchbench.plan import documents
-from switchbench.plan.compile import compile_run, refuse_too_long, refuse_unbuilt
+from switchbench.plan.compile import compile_run, refuse_too_long
 
 pytestmark = needs_engine
 
@@ -395,13 +395,14 @@ def test_expected_time_of_phases_that_follow_by_the_clock(transport: str, tmp_pa
 
 
 def test_not_built_yet(tmp_path: Path) -> None:
-    """What can only be planned is refused by name."""
-    run = compile_text(tmp_path, TRANSPORTS_EXAMPLE)
-    with pytest.raises(ConfigurationError) as error:
-        refuse_unbuilt(run)
-    assert str(error.value) == "not implemented: gateway: auto (give its address)"
-    run = compile_text(tmp_path, LAB + "on_missing: exclude\ntests: [{pattern: chain}]\n")
-    assert run.unbuilt == ("on_missing: exclude with launch: lab",)
+    """Refused at its key."""
+    with pytest.raises(ConfigurationError, match=r"on_missing: exclude .* with launch: lab"):
+        compile_text(tmp_path, LAB + "on_missing: exclude\ntests: [{pattern: chain}]\n")
+    text = HAND.replace("tcp", "dpdk").replace("tests: [{pattern: pairs}]", "suite: rfc2544")
+    with pytest.raises(ConfigurationError, match=r"suite: is not implemented with launch: hand"):
+        compile_text(tmp_path, text)
+    with pytest.raises(ConfigurationError, match=r"steps are not implemented over udp: take dpdk"):
+        compile_text(tmp_path, LAB + "tests: [{pattern: bcast, transport: udp}]\n")
 
 
 def test_clause(tmp_path: Path) -> None:
@@ -499,7 +500,6 @@ def test_job_by_hand_in_a_lab(tmp_path: Path) -> None:
     [
         ("}}\n  ports", "}, udp_port: 0}\n  ports", "control.udp_port: 0 leaves the port open"),
         ("a: 192.0.2.1", "a: no-such-host.invalid", "no-such-host.invalid of a can't be resolved"),
-        ("eth9", "eth9, gateway: auto", "not implemented: gateway: auto"),
     ],
 )
 def test_job_by_hand_refused(old: str, new: str, sentence: str, tmp_path: Path) -> None:

@@ -415,7 +415,6 @@ def test_sizes_of_both_paths(tmp_path: Path) -> None:
     assert {(trial.transport, trial.sizes, trial.size_unit) for trial in run.trials} == {
         (transport, (size,), "message") for transport in ("tcp", "dpdk") for size in (4, 4 << 20)
     }
-    assert not run.unbuilt
     run = compile_text(tmp_path, BOTH + "tests: [{pattern: pairs}]\n")
     assert {trial.sizes for trial in run.trials} == {(64 << 10,)}
     assert all("dither" not in trial.document.get("dpdk", {}) for trial in run.trials)

@@ -534,31 +534,11 @@ def test_an_interface_with_the_default_route_is_refused(
     assert result.summary["exit_status"] == 2
 
 
-def hosts(launch: str, port: dict[str, Any]) -> runs.Record:
-    site = {
-        "launch": launch,
-        "hosts": "node[1-2]",
-        "ports": {"e0": {"network": "lan", "line_rate": "1Gbit", **port}},
-    }
-    return {"site": site, "tests": [{"pattern": "pairs"}]}
-
-
-IFACE = {"iface": "eth1"}
-
-
-@pytest.mark.parametrize(
-    ("given", "said"),
-    [
-        (hosts("hand", IFACE), "launch: hand: nobody can start these nodes from here"),
-        (hosts("ssh", IFACE | {"gateway": "auto"}), "not implemented: gateway: auto"),
-        (hosts("hand", IFACE) | {"on_missing": "exclude"}, "not implemented: on_missing: exclude"),
-    ],
-    ids=lambda value: value if isinstance(value, str) else "",
-)
-def test_what_is_not_built_is_refused_by_name(
-    given: runs.Record, said: str, tmp_path: Path
-) -> None:
-    result = runs.run(tmp_path, given)
+def test_nodes_of_a_hand_are_not_started(tmp_path: Path) -> None:
+    ports = {"e0": {"network": "lan", "line_rate": "1Gbit", "iface": "eth1"}}
+    site = {"launch": "hand", "hosts": "node[1-2]", "ports": ports}
+    result = runs.run(tmp_path, {"site": site, "tests": [{"pattern": "pairs"}]})
     assert result.status == 2
+    said = "launch: hand: nobody can start these nodes from here"
     assert underway.sentence(result.errors).startswith(said)
     assert not result.directory.exists()

@@ -69,7 +69,6 @@ class Site:
     burst_bytes: int | None = None  # what the lab's shapers let pass at once after silence
     smallest_queue_bytes: int | None = None  # ... and what a late sender has to leave room in
     queueing_s: float | None = None  # the lab's longest queueing delay: what a drain must outwait
-    unbuilt: tuple[str, ...] = ()  # what was asked for and is not built yet: no run
     effective: dict[str, Any] = field(default_factory=dict)  # the site as understood
 
     @property
@@ -225,7 +224,6 @@ class Run:
     switch_counters: SwitchCountersCommand | None = None
     device_reset: SwitchCountersCommand | None = None  # resets it, within a suite's trial
     start_s: float = 0.0  # what it takes before the first trial
-    unbuilt: tuple[str, ...] = ()
     not_alternated: str | None = None  # why transports ran one after the other, where they did
     suite: str | None = None  # of search/suites/; its measurements choose the trials, one by one
     suite_parameters: dict[str, float] = field(default_factory=dict)  # of search/suites/declaration

@@ -28,7 +28,6 @@ class Transport:
     frames: bool = False
     """Its sizes are frames', but where one message waits for another; every frame is counted."""
     reliable: bool = False  # it delivers every message, or breaks
-    pingpong: bool = True  # it carries messages there and back
     schedules: bool = False  # it carries plans by steps
     bursts: bool = False  # it sends bursts of a counted length
     byte_stream: bool = False  # its messages lose their bounds: small ones travel joined

@@ -44,7 +44,7 @@ examples:
   configuration  the effective one, every default written out: itself a configuration
   clauses      each with the numbers of its trials; clauses_sha256; about
   warnings     in what tests with profile acceptance are less than it asks
-  notes, not_implemented   sentences; what is not implemented can be planned but not run"""
+  notes        sentences"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

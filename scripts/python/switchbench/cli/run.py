@@ -31,7 +31,6 @@ from ..config.clauses import clauses_sha256
 from ..config.read import document_of
 from ..hosts import push
 from ..plan import cores
-from ..plan.compile import refuse_unbuilt
 from ..plan.documents import job_document
 from ..records.again import put_in_place
 from ..records.directory import CONFIGURATION, RunDirectory, default_path
@@ -123,7 +122,6 @@ def main(args: argparse.Namespace) -> int:
         run = load_runnable(args)
     if args.sign is not None:
         signature.try_key(args.sign)
-    refuse_unbuilt(run)
     Summary(run)  # a clause that no trial can answer is refused before any traffic
     if args.conf is None and not args.quiet:
         made = document_of(request(args)).data

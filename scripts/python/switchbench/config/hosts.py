@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from ipaddress import IPv4Address, IPv6Address
 from pathlib import Path
@@ -76,7 +76,6 @@ def build(model: HostSite, place: SitePlace, seed: int) -> Site:
         groups=make_groups(model, lookup, place),
         heartbeat_timeout_ms=_ms(control.heartbeat_timeout),
         barrier_timeout_ms=_ms(control.barrier_timeout),
-        unbuilt=_unbuilt(keys.values()),
         effective=_effective(model, hosts, control, wires, place),
     )
     return leave_out(site, named_without(model, hosts, place))
@@ -213,7 +212,7 @@ def _engine_keys(index: int, port: PortKeys, raw: bool) -> dict[str, Any]:
         engine["mac"] = "keep" if port.address == "keep" else (port.mac or own_mac)
         engine["ipv4"] = port.ipv4 or f"{_GUEST_IPV4 + index}/16"
         engine["ipv6"] = port.ipv6 or f"{_GUEST_IPV6 + index}/64"
-        if port.gateway not in (None, "auto"):
+        if port.gateway:
             engine["gateway"] = port.gateway
     if port.line_rate:
         engine["line_rate_bps"] = port.line_rate
@@ -311,12 +310,6 @@ def _wiring_file(path: Path, ports: set[str]) -> dict[str, PortWiring]:
     except ValueError as error:
         raise ConfigurationError(f"{path}:{reader.line_num}: {error}") from None
     return wires
-
-
-def _unbuilt(ports: Iterable[PortKeys]) -> tuple[str, ...]:
-    if any(port.gateway == "auto" for port in ports):
-        return ("gateway: auto (give its address)",)
-    return ()
 
 
 def _effective(

@@ -333,6 +333,7 @@ class LabSite(RankOrder):
 
 
 _PCI = r"^([0-9a-fA-F]{4}:)?[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7]$"
+_GATEWAY = r"^[0-9a-fA-F:.]+$"
 _MAC = r"^([0-9a-fA-F]{2}:){5}[0-9a-fA-F]{2}$"
 
 
@@ -349,7 +350,7 @@ class PortKeys(Strict):
     mac: Annotated[str, Field(pattern=_MAC)] | None = None
     ipv4: IpAddress | None = None
     ipv6: Ip6Address | None = None
-    gateway: Name | None = None
+    gateway: Annotated[str, Field(pattern=_GATEWAY)] | None = None
     tcp_address: Name | None = None
     line_rate: Rate | None = None
     mtu: Annotated[int, whole(576, 9600, "an MTU")] | None = None

@@ -5,12 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
-from operator import attrgetter
 
-from ..base import quantities, timing, transports
+from ..base import quantities, timing
 from ..base.errors import ConfigurationError
 from ..base.model import (
-    SCHEDULE,
     ClockChoice,
     Run,
     Site,
@@ -43,6 +41,7 @@ BOUND_LAST = (
 
 def compile_run(reading: CheckedConfiguration) -> Run:
     """Makes the run of a configuration; ConfigurationError for a plan that can't be made."""
+    _refuse_unbuilt(reading)
     compiler = _Compiler(reading)
     trials = tuple(compiler.trials())
     model = reading.model
@@ -67,7 +66,6 @@ def compile_run(reading: CheckedConfiguration) -> Run:
         device_reset=_command(reading, "device_reset"),
         about=model.about.written() if model.about else {},
         reservations=tuple(reservations(reading.site, reading.tests)),
-        unbuilt=(*reading.site.unbuilt, *_unbuilt(reading, trials)),
         not_alternated=BOUND_LAST if compiler.bound_last else None,
         suite=model.suite,
         searches=searches,
@@ -103,12 +101,6 @@ def _command(reading: CheckedConfiguration, key: str) -> SwitchCountersCommand |
         raise reading.document.problem((key, "command"), "is an empty list")
     timeout_ns = SWITCH_TIMEOUT_NS if asked.timeout is None else asked.timeout
     return SwitchCountersCommand(tuple(asked.command), timeout_ns / NS)
-
-
-def refuse_unbuilt(run: Run) -> None:
-    """Refuses by name what can be planned but not run yet."""
-    if run.unbuilt:
-        raise ConfigurationError(f"not implemented: {', '.join(run.unbuilt)}")
 
 
 def refuse_too_long(run: Run) -> None:
@@ -169,16 +161,13 @@ def _has_measure(reading: CheckedConfiguration, clause: Spec, trial: Trial) -> b
     return any(clause["measure"].endswith(f".{value.key}") for value in subtest.values)
 
 
-def _unbuilt(reading: CheckedConfiguration, trials: tuple[Trial, ...]) -> Iterator[str]:
-    built = (("pingpong", attrgetter("pingpong")), (SCHEDULE, attrgetter("schedules")))
-    for traffic, builds in built:
-        used = {t.transport for t in trials if t.traffic == traffic}
-        for transport in sorted(name for name in used if not builds(transports.of(name))):
-            yield f"traffic: {traffic} over {transport}"
-    if reading.model.suite is not None and reading.site.launch == "hand":
-        yield "suite with launch: hand"
-    if reading.model.on_missing == "exclude" and reading.site.launch not in ("ssh", "slurm"):
-        yield f"on_missing: exclude with launch: {reading.site.launch}"
+def _refuse_unbuilt(reading: CheckedConfiguration) -> None:
+    launch = reading.site.launch
+    if reading.model.suite is not None and launch == "hand":
+        raise reading.document.problem(("suite",), "is not implemented with launch: hand")
+    if reading.model.on_missing == "exclude" and launch not in ("ssh", "slurm"):
+        words = f"exclude is not implemented with launch: {launch}"
+        raise reading.document.problem(("on_missing",), words)
 
 
 @dataclass

@@ -10,7 +10,7 @@ from ..base.memory import spare_bytes
 from ..base.model import WAITING, Port
 from ..config.point import Point, frame_limits, given, verbs_limits, waiting_limits
 from ..config.profiles import SHARED_PERCENT
-from ..config.settings import LOAD, MESSAGES, form_of
+from ..config.settings import LOAD, MESSAGES, TRANSPORT, form_of
 from ..config.steps import FUNCTIONS, algorithm_refusal, size_refusal
 from .draft import Draft
 from .engine import PlanSize
@@ -132,6 +132,10 @@ def _check_steps(draft: Draft) -> None:
                 "a message of 0 bytes: only steps are empty, others have 1 byte to 1GiB",
             )
         return
+    if not draft.carrier.schedules:
+        able = (each.name for each in transports.TRANSPORTS if each.schedules)
+        text = f"steps are not implemented over {draft.transport}: take {' or '.join(able)}"
+        raise draft.problem(form_of(values, TRANSPORT) or "transports", text)
     for size in draft.point.sizes:
         if odd := size_refusal(pattern, size):
             raise draft.problem(size_key, odd)
@@ -139,7 +143,7 @@ def _check_steps(draft: Draft) -> None:
         refusal = algorithm_refusal(pattern, values.algorithm)
         if refusal:
             raise draft.problem("algorithm", refusal)
-    if values.compute and draft.carrier.schedules and not draft.carrier.reliable:
+    if values.compute and not draft.carrier.reliable:
         others = (each.name for each in transports.TRANSPORTS if each.reliable)
         raise draft.problem(
             "compute",

@@ -47,8 +47,6 @@ def show(run: Run, choice: ListingOptions, console: Console) -> None:
     )
     for note in notes(run):
         console.print(Text(f"note: {note}"))
-    for name in run.unbuilt:
-        console.print(Text(f"not implemented, so this can't be run: {name}"))
     if run.expectations:
         console.print(_clauses_table(run))
         console.print(Text(f"clauses: SHA-256 {clauses_sha256(run.expectations)}\n"))

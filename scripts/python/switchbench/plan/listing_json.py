@@ -227,7 +227,6 @@ def as_json(run: Run, choice: ListingOptions) -> dict[str, object]:
         "clauses_sha256": clauses_sha256(run.expectations) if run.expectations else None,
         "warnings": list(run.reservations),
         "notes": notes(run),
-        "not_implemented": list(run.unbuilt),
     }
 
 
