@@ -315,6 +315,23 @@ def test_shuffled_ranks_follow_the_seed(tmp_path: Path) -> None:
     assert sorted(ranks(1)) == sorted(ranks(2))
 
 
+@pytest.mark.parametrize(
+    ("rule", "found"),
+    [
+        ("{host}-mgmt", "a-mgmt:7600"),
+        ("{host}-mgmt:7700", "a-mgmt:7700"),
+        ("2001:db8::1", "[2001:db8::1]:7600"),
+        ("[2001:db8::1]", "[2001:db8::1]:7600"),
+        ("[2001:db8::1]:7700", "[2001:db8::1]:7700"),
+    ],
+)
+def test_a_control_address_may_bring_its_port(rule: str, found: str, tmp_path: Path) -> None:
+    control = f'{{addresses: {{a: "{rule}", b: 192.0.2.1}}}}'
+    keys = f"hosts: [a, b]\n  control: {control}\n  ports: {{e0: {{network: n, iface: e}}}}"
+    site = hand(tmp_path, keys)
+    assert [process.control["address"] for process in site.processes] == [found, "192.0.2.1:7600"]
+
+
 SITE_REFUSED = {
     "hosts: 'a['\n  ports: {e0: {network: n, iface: e}}": r":4: site\.hosts: .*no node set",
     "hosts: a\n  ports: {e0: {iface: e}}": r":5: site\.ports\.e0: has no `network`",
