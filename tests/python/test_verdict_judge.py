@@ -336,6 +336,20 @@ def test_a_clause_about_repeats_that_were_not_needed_does_not_pass() -> None:
 
 
 @pytest.mark.parametrize(
+    ("measure", "require", "sign", "limit"),
+    [
+        ("start_skew_us", "< 2 ms", "<", 2000.0),
+        ("throughput", ">= 1.5 Gbit/s", ">=", 1500.0),
+        ("throughput", "> 900 Mbit/s", ">", 900.0),
+        ("lost_frames", "<= 2k", "<=", 2000.0),
+    ],
+)
+def test_a_limit_may_have_another_unit(measure: str, require: str, sign: str, limit: float) -> None:
+    found = parse_clause(clause(measure, require, "phase"))
+    assert (found.sign, found.limit) == (sign, limit)
+
+
+@pytest.mark.parametrize(
     ("measure", "require", "known", "verdict"),
     [
         ("throughput_max", ">= 95", 90.0, "INCONCLUSIVE"),
