@@ -190,7 +190,10 @@ def test_what_was_understood_is_the_same_suite_again(tmp_path: Path) -> None:
         ("suite: rfc8239\nremeasure: 2\n", "which repeats what the tester limited"),
         ("suite: rfc2544\npattern: aapc\n", "suite rfc2544 chooses what is sent"),
         ("suite: rfc2544\nload: 10Mbit\n", "up to one load in percent of line rate"),
-        ("suite: rfc2544\nsuite_parameters: {trail_s: 3}\n", "unknown key"),
+        (
+            "suite: rfc2544\nsuite_parameters: {trail_s: 3}\n",
+            'suite_parameters.trail_s: unknown key; did you mean "trial_s"?',
+        ),
         ("suite: rfc2544\nsuite_parameters: {trial_s: 0}\n", "a number above 0 is needed"),
         ("suite: rfc2544\nframe_size: 9000\n", "does not fit the ports' MTU: at most 1518"),
         ("suite: rfc2544\ntests: [{frame_size: 64}]\n", "is missing: which of suite rfc2544?"),
