@@ -142,8 +142,8 @@ _RIGHT = {
 _LLDP, _DAEMONS, _GOVERNORS = "lldp", "daemons", "governors"
 _ASK = (
     'PATH=$PATH:/usr/sbin:/sbin; head -v -n {lines} -- "$@"; '
-    "echo; echo '==> lldp <=='; lldpctl -f json 2>/dev/null || sudo -n lldpctl -f json 2>/dev/null "
-    "|| networkctl --no-pager --full lldp 2>/dev/null; "
+    "echo; echo '==> lldp <=='; "
+    "lldpctl -f json 2>/dev/null || sudo -n lldpctl -f json 2>/dev/null; "
     "echo; echo '==> daemons <=='; cat /proc/[0-9]*/comm 2>/dev/null; "
     "echo; echo '==> governors <=='; "
     "cat /sys/devices/system/cpu/cpu[0-9]*/cpufreq/scaling_governor 2>/dev/null; true"

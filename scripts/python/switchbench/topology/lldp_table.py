@@ -39,10 +39,10 @@ def is_json(text: str) -> bool:
 
 
 def neighbours(text: str) -> dict[str, Neighbour]:
-    """By interface, from `lldpctl -f json` or `networkctl lldp`; nothing where it is neither."""
+    """By interface, from `lldpctl -f json`; nothing where it is something else."""
     try:
-        found = dict(_of_json(text) if is_json(text) else _of_networkctl(text))
-    except (AttributeError, TypeError, KeyError, IndexError):
+        found = dict(_of_json(text))
+    except (ValueError, AttributeError, TypeError, KeyError, IndexError):
         return {}
     words = [word for name, seen in found.items() for word in (name, seen.switch, seen.medium)]
     return found if all(isinstance(word, str) for word in words) else {}
@@ -83,32 +83,6 @@ def _words(identity: Mapping[str, Any], description: str | None) -> tuple[str, .
 
 def _bridges(capabilities: Sequence[Mapping[str, Any]]) -> bool:
     return any(one.get("type") in _FORWARDERS and one.get("enabled") for one in capabilities)
-
-
-_COLUMNS = ("LINK", "SYSTEM-NAME", "PORT-ID", "PORT-DESCRIPTION")  # systemd changes their order
-
-
-def _of_networkctl(text: str) -> Iterator[tuple[str, Neighbour]]:
-    """A table: each column begins below its name. The names vary in their dash."""
-    lines = text.lstrip().splitlines()
-    if not lines or not lines[0].startswith("LINK"):
-        return
-    head = lines[0].replace("SYSTEM NAME", "SYSTEM-NAME").replace("PORT ", "PORT-", 2)
-    starts = sorted(head.find(word) for word in head.split())
-    ends = dict(zip(starts, [*starts[1:], None], strict=True))
-    for line in lines[1:]:
-        if not line.strip():
-            return
-        cells = {
-            name: line[head.find(name) : ends[head.find(name)]].strip()
-            for name in _COLUMNS
-            if name in head
-        }
-        ports = (cells.get("PORT-ID"), cells.get("PORT-DESCRIPTION"))
-        yield (
-            cells["LINK"],
-            Neighbour(cells.get("SYSTEM-NAME", ""), tuple(word for word in ports if word)),
-        )
 
 
 def compared(port: Port, seen: Mapping[str, Neighbour]) -> str | None:
