@@ -251,10 +251,6 @@ def test_on_the_terminal_and_the_page(tmp_path: Path, capsys: pytest.CaptureFixt
     figures = {figure.name: figure for figure in charts.charts(found)}
     curves = {trace["name"]: (trace["x"], trace["y"]) for trace in figures["steps-0"].data}
     assert curves == {"a": ([1024, 4096], [100.5, 100.5]), "b": ([1024, 4096], [201.0, 201.0])}
-    times = figures["step-times-0"].data
-    assert [trace["name"] for trace in times] == ["t_avg", "t_max"]
-    assert times[0]["x"] == [100.0, 100.0]
-    assert None not in times[0]["error_x"]["array"]
 
 
 def two_transports(path: Path) -> Path:

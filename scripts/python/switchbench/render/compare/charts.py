@@ -33,17 +33,9 @@ _DIFFERENCE = (
     "interval (Welch); a point without one has too few repeats to tell. Rates are payload per "
     "flow, one way: the mean of all flows, and the slowest."
 )
-_TIMES = (
-    "Difference of the means over repeats of dependent steps, in percent of the baseline's: "
-    "IMB's t_avg and t_max, of a kernel the time of the whole benchmark. Less is better. Bars are "
-    "its confidence interval (Welch); a point without one has too few repeats to tell."
-)
 _LETTERS, _TICK_LETTERS = 26, 44  # of a line around the chart, and beside one
-# Measures of the differences' figures, each with its marks.
-_DRAWN = ("mean_rate", "slowest_rate")
-_STEPS = ("t_avg", "t_max", "whole")
-_APART = 0.14  # of a row: no measure hides another's interval
-_ASIDE = (-1, 1, 0)  # so many times that; the third stands alone
+# Measures of the differences' figure, each so much of a row aside: none hides another's interval.
+_DRAWN = {"mean_rate": -0.14, "slowest_rate": 0.14}
 _MOST_AXES = 24  # of a chart that can be read
 
 
@@ -56,10 +48,8 @@ def charts(comparison: Comparison) -> Iterator[Figure]:
     yield from size_charts.balance(comparison.subjects, comparison.systems, BALANCE)
     yield from size_charts.steps(comparison.compared, STEPS)
     for number, one in enumerate(comparison.compared):
-        if _of(one.plans, _STEPS):
-            yield _by_pattern(f"step-times-{number}", "times of steps", one, _STEPS)
-        if _of(one.plans, _DRAWN[:1]):
-            yield _by_pattern(f"patterns-{number}", "by pattern", one, _DRAWN)
+        if _of(one.plans, "mean_rate"):
+            yield _by_pattern(f"patterns-{number}", one)
 
 
 def kiviat(subjects: Sequence[Subject], axes: Sequence[Axis], divided: bool) -> Figure:
@@ -111,38 +101,34 @@ def _worth(axis: Axis, number: int) -> str:
 _HOVER = "{of} {verdict}<br>{base} → {other}<br>{percent:+.2f} %"
 
 
-def _by_pattern(name: str, title: str, one: Compared, measures: Sequence[str]) -> Figure:
+def _by_pattern(name: str, one: Compared) -> Figure:
     """A row for each pair of cases that has one of these: the mean and the slowest."""
     base, other = one.match.base.name, one.match.other.name
-    pairs = list(dict.fromkeys(row.pair for row in _of(one.plans, measures)))
+    pairs = list(dict.fromkeys(row.pair for row in _of(one.plans, *_DRAWN)))
     rows = {
         "tickvals": list(range(len(pairs))), "automargin": True,
         "ticktext": [_lines(one.match.pairs[pair].title, _TICK_LETTERS) for pair in pairs],
         "range": [len(pairs) - 0.5, -0.5], "showgrid": False, "zeroline": False,
     }  # fmt: skip
     axis = plain(f"Difference of {other}, % of {base}")
-    definition, section = (_TIMES, STEPS) if measures is _STEPS else (_DIFFERENCE, PATTERNS)
     spec = ChartSpec(
-        name, f"{other} against {base}", definition, section, "points",
+        name, f"{other} against {base}", _DIFFERENCE, PATTERNS, "points",
         ChartAxis(axis, "percent", "linear", {"zeroline": True}),
         ChartAxis("", "place", "linear", rows), _HOVER, half="half", legend=True,
     )  # fmt: skip
     height = 160 + 64 * max(len(pairs), 2)
-    return spec.draw(Panel(title, list(_traces(one.plans, measures, pairs)), height=height))
+    return spec.draw(Panel("by pattern", list(_traces(one.plans, pairs)), height=height))
 
 
-def _of(rows: Sequence[DifferenceRow], measures: Sequence[str]) -> list[DifferenceRow]:
+def _of(rows: Sequence[DifferenceRow], *measures: str) -> list[DifferenceRow]:
     """The rows of these measures that have a difference to draw."""
     return [row for row in rows if row.measure.name in measures and row.percent is not None]
 
 
-def _traces(
-    rows: Sequence[DifferenceRow], measures: Sequence[str], pairs: Sequence[int]
-) -> Iterator[Trace]:
+def _traces(rows: Sequence[DifferenceRow], pairs: Sequence[int]) -> Iterator[Trace]:
     """Percents at their places, each measure a little aside."""
-    for number, measure in enumerate(measures):
-        drawn, aside = _of(rows, [measure]), _APART * _ASIDE[number]
-        if drawn:
+    for measure, aside in _DRAWN.items():
+        if drawn := _of(rows, measure):
             columns = {
                 "percent": [row.percent for row in drawn],
                 "place": [pairs.index(row.pair) + aside for row in drawn],
