@@ -313,6 +313,15 @@ def test_a_limiting_host_makes_loss_inconclusive(require: str) -> None:
     assert result["exit_status"] == 1
 
 
+def test_of_several_limiting_hosts_one_is_named() -> None:
+    records = pair_records()
+    drops = [record for record in records if record["type"] == "port"]
+    for record in drops[:2]:
+        record |= {"dropped_send": 7}
+    (loss,) = judge(records, clause("lost_frames", "== 0"))["expectations"]
+    assert loss["reason"] == "node1:e0: 7 frames dropped in the host (and 1 more port)"
+
+
 def test_unobserved_values_are_inconclusive() -> None:
     records = pair_records()
     del records[5]  # the destination of the second flow

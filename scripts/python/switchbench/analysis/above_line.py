@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..base import format
 from ..base.model import Site
 from ..records.document.steps import Steps
 from . import measures as m
@@ -58,7 +59,7 @@ def windows_above_line(result: m.PhaseResult, site: Site) -> Iterator[str]:
             causes.setdefault(_cause(result, found, end, site), []).append(found)
         for cause, ports in causes.items():
             worst = max(ports, key=lambda found: found.percent)
-            more = f" (and {len(ports) - 1} more ports)" if len(ports) > 1 else ""
+            more = f" (and {format.of(len(ports) - 1, 'more port')})" if len(ports) > 1 else ""
             yield (
                 f"{worst.port}{more}: {worst.percent:.2f} % of its line rate {words} in "
                 f"{result.label}: {cause}"

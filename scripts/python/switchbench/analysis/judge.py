@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple, cast
 
+from ..base import format
 from ..base.errors import ConfigurationError
 from ..base.measures import COUNT
 from ..base.model import Trial
@@ -226,7 +227,7 @@ class _Seen:
         doubts = []
         if self.limited:
             first, *others = sorted(self.limited)
-            more = f" (and {len(others)} more ports)" if others else ""
+            more = f" (and {format.of(len(others), 'more port')})" if others else ""
             doubts.append(f"{first}: {self.limited[first]}{more}")
         if self.clause.measure.of_repeats:
             doubts += sorted({unsure[key] for key in wanted if key in unsure})

@@ -225,7 +225,7 @@ def _conduct(run: Run, launcher: Launcher, place: _Place) -> Outcome:
     outcome: Outcome | None = None
     shown = place.shown.of(run)
     with Interrupt() as interrupt, shown:
-        shown.stage(f"making the {run.site.launch}")
+        shown.stage("making the lab" if run.site.lab else "reaching the hosts")
         try:
             with launcher:
                 place.directory.write_configuration(run.effective)
