@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from labkit import PREFIX, python
+from underway import is_alive
 
 NOBODY = 65534
 NAME = f"{PREFIX}-user"
@@ -108,14 +109,6 @@ def lab(runtime: Path) -> Command:
 
 def holder(runtime: Path) -> int:
     return int(json.loads((runtime / "switchbench" / "holder").read_text())[0])
-
-
-def is_alive(pid: int) -> bool:
-    """Whether it runs; an ended process that init has not yet waited for does not."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
 
 
 def test_up_exec_status_down(lab: Command, runtime: Path) -> None:

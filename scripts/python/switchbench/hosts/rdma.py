@@ -103,14 +103,6 @@ CHECK_LIST = {
 }
 
 
-def markdown() -> Iterator[str]:
-    """The check list as lines of a table, for doc/how-to/verbs.md."""
-    yield "| check | why | what to do |"
-    yield "| --- | --- | --- |"
-    for item in CHECK_LIST.values():
-        yield f"| {item.what} | {item.why} | {item.remedy} |"
-
-
 # --- what is looked at ---------------------------------------------------------------------------
 
 
