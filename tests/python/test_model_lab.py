@@ -28,7 +28,7 @@ def site_of(folder: Path, text: str) -> Site:
 
 def described(name: str, **model: Any) -> list[dict[str, Any]]:
     """What the switches of a lab read."""
-    return switches.descriptions("x", load(name, {"model": model}))
+    return [one.document() for one in switches.descriptions("x", load(name, {"model": model}))]
 
 
 def test_a_node_has_a_port_for_each_transport(tmp_path: Path) -> None:
@@ -93,6 +93,25 @@ def test_all_keys_arrive() -> None:
     assert switch["pause"] == {"send": True, "high": 8192}
     assert switch["collapse"] == {"above_percent": 50, "to_percent": 10}
     assert switch["table"] == {"size": 99}
+
+
+def test_a_lab_is_found_as_it_was_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its topology with all that its switch is told; a file of another form is named."""
+    monkeypatch.setattr(state, "RUN_DIR", tmp_path)
+    model = {
+        "memory": "1MiB",
+        "capacity": [{"ports": 2, "rate": "133.237M"}],
+        "faults": [
+            {"kind": "slow", "port": "node2", "rate": "1M"},
+            {"kind": "drop", "in": "node1"},
+        ],
+    }
+    left = state.LabState("x", load("model-good", {"model": model}), kept=True)
+    state.write(left)
+    assert state.read("x") == left
+    (tmp_path / "x.json").write_text('{"kept": true, "topology": {}}')
+    with pytest.raises(LabError, match="is not a lab's state"):
+        state.read("x")
 
 
 @pytest.mark.parametrize(

@@ -354,5 +354,6 @@ def test_the_same_file_runs_on_another_switch() -> None:
 def test_modelled_keys_are_added_to_the_files() -> None:
     topology = load("model-figure1-saturated", {"model": {"seed": 9}})
     assert topology.model is not None
-    assert topology.model["seed"] == 9
-    assert topology.model["capacity"] == [{"rate": 120_000_000}]
+    assert topology.model.seed == 9
+    assert topology.model.capacity is not None
+    assert [step.rate for step in topology.model.capacity] == [120_000_000]

@@ -272,8 +272,8 @@ def _smallest_queue_bytes(topology: Topology) -> int | None:
     if topology.guests is not None:
         return None
     queues = [cable.queue_bytes for cable in topology.cables]
-    buffer = (topology.model or {}).get("input_buffer")
-    return min(queues + ([int(buffer)] if buffer else []))
+    buffer = topology.model.input_buffer if topology.model else None
+    return min(queues + ([buffer] if buffer else []))
 
 
 def names() -> list[str]:

@@ -96,7 +96,7 @@ def build_switch(netlink: IPRoute, topology: Topology, nodes: Sequence[int]) -> 
     _add_bridge(netlink, _CONTROL_BRIDGE_INDEX, "ctl", "control")
     if topology.model is not None:
         for node, fd in zip(topology.nodes, nodes, strict=True):
-            _add_plain_port(netlink, topology, node, fd)
+            _add_test_port(netlink, topology, node, fd)
             _add_control_port(netlink, node, fd)
         return
     add_bridges = openvswitch.add_wires if topology.kind == OVS else _add_bridges
@@ -136,24 +136,7 @@ def _add_bridge(netlink: IPRoute, index: int, name: str, alias: str) -> None:
 def _add_port(
     netlink: IPRoute, topology: Topology, node: AttachedHost, bridge: int, namespace: int
 ) -> None:
-    index = _PORT_INDEX + node.index
-    peer = {
-        "ifname": lab_addresses.IFACE,
-        "net_ns_fd": namespace,
-        "address": lab_addresses.mac(node.index),
-        "mtu": topology.mtu,
-    }
-    netlink.link(
-        "add",
-        index=index,
-        ifname=lab_addresses.switch_port(node),
-        kind="veth",
-        ifalias=node.name,
-        mtu=topology.mtu,
-        master=bridge,
-        state="up",
-        peer=peer,
-    )
+    index = _add_test_port(netlink, topology, node, namespace, master=bridge)
     if node.rate_bps == UNSHAPED:
         return
     ifb = _IFB_INDEX + node.index
@@ -172,41 +155,42 @@ def _add_port(
     shaper.redirect(netlink, index, ifb)
 
 
-def _add_plain_port(
-    netlink: IPRoute, topology: Topology, node: AttachedHost, namespace: int
-) -> None:
-    """A port of a modelled switch, whose process opens it (switches.py)."""
-    netlink.link(
-        "add",
-        index=_PORT_INDEX + node.index,
-        ifname=lab_addresses.switch_port(node),
-        kind="veth",
-        ifalias=node.name,
-        mtu=topology.mtu,
-        state="up",
-        peer={
-            "ifname": lab_addresses.IFACE,
-            "net_ns_fd": namespace,
-            "address": lab_addresses.mac(node.index),
-            "mtu": topology.mtu,
-        },
-    )
+def _add_test_port(
+    netlink: IPRoute, topology: Topology, node: AttachedHost, namespace: int, **master: int
+) -> int:
+    """Without a master a modelled switch's process opens it (switches.py)."""
+    ends = (lab_addresses.switch_port(node), lab_addresses.IFACE)
+    peer = {"address": lab_addresses.mac(node.index), "mtu": topology.mtu, "net_ns_fd": namespace}
+    index = _PORT_INDEX + node.index
+    _add_veth(netlink, index, node, ends, peer, mtu=topology.mtu, **master)
+    return index
 
 
 def _add_control_port(netlink: IPRoute, node: AttachedHost, namespace: int) -> None:
+    ends = (lab_addresses.control_port(node), lab_addresses.CONTROL_IFACE)
+    peer = {"address": lab_addresses.control_mac(node.index), "net_ns_fd": namespace}
+    index = _CONTROL_PORT_INDEX + node.index
+    _add_veth(netlink, index, node, ends, peer, master=_CONTROL_BRIDGE_INDEX)
+
+
+def _add_veth(
+    netlink: IPRoute,
+    index: int,
+    node: AttachedHost,
+    ends: tuple[str, str],
+    peer: dict[str, object],
+    **own: int,
+) -> None:
+    """From the switch to a node, whose end is the `peer`."""
     netlink.link(
         "add",
-        index=_CONTROL_PORT_INDEX + node.index,
-        ifname=lab_addresses.control_port(node),
+        index=index,
+        ifname=ends[0],
         kind="veth",
         ifalias=node.name,
-        master=_CONTROL_BRIDGE_INDEX,
         state="up",
-        peer={
-            "ifname": lab_addresses.CONTROL_IFACE,
-            "net_ns_fd": namespace,
-            "address": lab_addresses.control_mac(node.index),
-        },
+        peer={"ifname": ends[1], **peer},
+        **own,
     )
 
 

@@ -10,7 +10,6 @@ knows neither stab nor an exact burst.
 from __future__ import annotations
 
 import array
-from typing import Any
 
 from pyroute2 import IPRoute, protocols
 from pyroute2.netlink import NLM_F_ACK, NLM_F_CREATE, NLM_F_EXCL, NLM_F_REQUEST, nla
@@ -85,7 +84,7 @@ class _ShaperMessage(tcmsg):  # type: ignore[misc]
             )
 
 
-def _size_table(mtu: int) -> dict[str, Any]:
+def _size_table(mtu: int) -> dict[str, list[tuple[str, object]]]:
     """A table with an entry for each length: tc's own has one in 4 bytes and rounds up."""
     entries = mtu + ETHERNET_HEADER_AND_TAG + LAYER1_OVERHEAD + 1
     sizes = array.array("H", (max(length, _LAYER1_LEAST_BYTES) for length in range(entries)))

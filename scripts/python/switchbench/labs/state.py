@@ -10,21 +10,17 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
-import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from pydantic import TypeAdapter
 
 from switchbench.topology.file_form import Topology
 
 RUN_DIR = Path("/run/switchbench")
-
-_TOPOLOGY = TypeAdapter(Topology)
 
 
 class LabError(Exception):
@@ -49,6 +45,9 @@ class LabState:
     kept: bool
     """Complete, and to stay until `lab down`. While it is false, the lab belongs to whoever holds
     its lock, and without a holder it is what a crash left."""
+
+
+_STATE = TypeAdapter(LabState)
 
 
 def _path(lab: str, suffix: str) -> Path:
@@ -130,21 +129,18 @@ def holder(lab: str) -> int | None:
 
 def write(state: LabState) -> None:
     """Record the lab; whole or not at all."""
-    document = {"kept": state.kept, "topology": asdict(state.topology)}
     partial = _path(state.lab, ".json.new")
-    partial.write_text(json.dumps(document), encoding="utf-8")
+    partial.write_bytes(_STATE.dump_json(state, by_alias=False))
     partial.replace(_path(state.lab, ".json"))
 
 
 def read(lab: str) -> LabState | None:
     """The lab as recorded; None when it is not."""
     try:
-        document: dict[str, Any] = json.loads(_path(lab, ".json").read_text(encoding="utf-8"))
-        topology = _TOPOLOGY.validate_python(document["topology"])
-        return LabState(lab, topology, bool(document["kept"]))
+        return _STATE.validate_json(_path(lab, ".json").read_bytes())
     except FileNotFoundError:
         return None
-    except (ValueError, KeyError) as error:
+    except ValueError as error:
         path = _path(lab, ".json")
         raise LabError(f"{path} is not a lab's state as this version writes it: {error}") from None
 

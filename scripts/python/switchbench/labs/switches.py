@@ -20,16 +20,17 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NotRequired
 
 import yaml
+from typing_extensions import TypedDict
 
 from switchbench.base.programs import Program
 from switchbench.base.quantities import UNSHAPED
 from switchbench.labs import namespaces, state
 from switchbench.labs.state import LabError
-from switchbench.topology import behaviour, lab_addresses
-from switchbench.topology.behaviour import Behaviour, Fault
+from switchbench.topology import lab_addresses
+from switchbench.topology.behaviour import Behaviour, Fault, RateStep
 from switchbench.topology.file_form import AttachedHost, Topology
 
 BINARY = "switchbench-switch"
@@ -87,24 +88,49 @@ def find_binary() -> Path:
 # --- descriptions ---
 
 
-def descriptions(lab: str, topology: Topology) -> list[dict[str, Any]]:
-    """What each module's switch reads (doc/reference/model.md), in the modules' order."""
-    model = Behaviour.model_validate(topology.model or {})
-    own = _own_cores(topology)
-    described = []
-    for number, module in enumerate(topology.modules):
-        keys: dict[str, Any] = {"name": f"{lab}-{module}", **behaviour.described(model)}
-        keys["mtu"] = topology.mtu
-        if own:
-            keys |= {"poll": True, "core": own[number]}
-        keys["faults"] = [
-            behaviour.described_fault(fault)
-            for fault in model.faults
-            if _module_of(topology, fault) == module
-        ]
-        keys["ports"] = [*_node_ports(lab, topology, module), *_trunk_ports(lab, topology, number)]
-        described.append(keys)
-    return described
+class SwitchPort(TypedDict):
+    """A port in a description."""
+
+    name: str
+    buffer: int
+    devices: list[dict[str, str]]
+    rate_bps: NotRequired[int]
+    rates: NotRequired[list[RateStep]]
+    trunk: NotRequired[bool]
+
+
+class Description(Behaviour):
+    """What a module's switch reads (doc/reference/model.md)."""
+
+    name: str
+    mtu: int
+    poll: bool | None = None
+    core: int | None = None
+    ports: list[SwitchPort]
+
+    def document(self) -> dict[str, object]:
+        """As it is written."""
+        return self.model_dump(
+            by_alias=True,
+            exclude_none=True,
+            exclude={"trunk_capacity": True, "faults": {"__all__": {"module"}}},
+        )
+
+
+def descriptions(lab: str, topology: Topology) -> list[Description]:
+    """Of each module's switch, in the modules' order."""
+    model, own = dict(topology.model or Behaviour()), _own_cores(topology)
+    return [
+        Description(
+            **model | {"faults": [f for f in model["faults"] if _module_of(topology, f) == module]},
+            name=f"{lab}-{module}",
+            mtu=topology.mtu,
+            poll=True if own else None,
+            core=own[number] if own else None,
+            ports=[*_node_ports(lab, topology, module), *_trunk_ports(lab, topology, number)],
+        )
+        for number, module in enumerate(topology.modules)
+    ]
 
 
 def _own_cores(topology: Topology) -> list[int]:
@@ -121,23 +147,21 @@ def _module_of(topology: Topology, fault: Fault) -> str:
     return fault.module or topology.modules[0]
 
 
-def _port(name: str, rate_bps: int, queue_bytes: int) -> dict[str, Any]:
-    port: dict[str, Any] = {"name": name, "buffer": queue_bytes}
-    return port | ({"rate_bps": rate_bps} if rate_bps != UNSHAPED else {})
-
-
-def _node_ports(lab: str, topology: Topology, module: str) -> Iterator[dict[str, Any]]:
+def _node_ports(lab: str, topology: Topology, module: str) -> Iterator[SwitchPort]:
     files = _Files(lab, topology.modules.index(module))
     for node in topology.nodes:
         if node.module != module:
             continue
         memif = _MEMIF.format(number=node.index, role="server", socket=files.socket)
-        port = _port(node.name, node.rate_bps, node.queue_bytes)
-        yield port | {"devices": [{"vdev": memif}, {"iface": lab_addresses.switch_port(node)}]}
+        devices = [{"vdev": memif}, {"iface": lab_addresses.switch_port(node)}]
+        port = SwitchPort(name=node.name, buffer=node.queue_bytes, devices=devices)
+        if node.rate_bps != UNSHAPED:
+            port["rate_bps"] = node.rate_bps
+        yield port
 
 
-def _trunk_ports(lab: str, topology: Topology, number: int) -> Iterator[dict[str, Any]]:
-    capacity = Behaviour.model_validate(topology.model or {}).trunk_capacity
+def _trunk_ports(lab: str, topology: Topology, number: int) -> Iterator[SwitchPort]:
+    capacity = topology.model.trunk_capacity if topology.model else None
     module = topology.modules[number]
     for i, trunk in enumerate(topology.trunks):
         if module not in (trunk.a, trunk.b):
@@ -148,11 +172,14 @@ def _trunk_ports(lab: str, topology: Topology, number: int) -> Iterator[dict[str
             role="server" if number == first else "client",
             socket=state.RUN_DIR / f"{lab}.t{i}.sock",
         )
-        port = _port(trunk.name, trunk.rate_bps, trunk.queue_bytes)
+        port = SwitchPort(
+            name=trunk.name, buffer=trunk.queue_bytes, devices=[{"vdev": memif}], trunk=True
+        )
         if capacity is not None:
-            port.pop("rate_bps", None)
-            port["rates"] = behaviour.steps(capacity)
-        yield port | {"trunk": True, "devices": [{"vdev": memif}]}
+            port["rates"] = capacity
+        elif trunk.rate_bps != UNSHAPED:
+            port["rate_bps"] = trunk.rate_bps
+        yield port
 
 
 # --- processes ---
@@ -169,7 +196,7 @@ def start(lab: str, topology: Topology, kept: bool) -> None:
 
 
 def _start_one(
-    lab: str, files: _Files, description: dict[str, Any], binary: Path, kept: bool
+    lab: str, files: _Files, description: Description, binary: Path, kept: bool
 ) -> subprocess.Popen[bytes]:
     os.mkfifo(files.commands, 0o600)
     with contextlib.ExitStack() as stack:
@@ -191,7 +218,7 @@ def _start_one(
             stderr=log,
             start_new_session=True,
         )
-        text = yaml.safe_dump({"switch": description}, sort_keys=False) + "...\n"
+        text = yaml.safe_dump({"switch": description.document()}, sort_keys=False) + "...\n"
         _write_all(both, text.encode(), process)
     return process
 

@@ -4,13 +4,31 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    WithJsonSchema,
+)
 
-from switchbench.base.quantities import LINK_RATE_FORM, SIZE, link_rate_bps, size_bytes
+from switchbench.base.quantities import (
+    LINK_RATE_FORM,
+    SIZE,
+    link_rate_bps,
+    link_rate_text,
+    size_bytes,
+)
 
-LinkRate = Annotated[int, BeforeValidator(link_rate_bps), WithJsonSchema(LINK_RATE_FORM)]
+LinkRate = Annotated[
+    int,
+    BeforeValidator(link_rate_bps),
+    PlainSerializer(link_rate_text, when_used="json"),
+    WithJsonSchema(LINK_RATE_FORM),
+]
 Bytes = Annotated[int, BeforeValidator(size_bytes), WithJsonSchema(SIZE.form())]
 _Count = Annotated[int, Field(ge=0)]
 _Percent = Annotated[float, Field(gt=0, le=100)]
@@ -19,15 +37,17 @@ _Mac = Annotated[str, Field(pattern=r"^([0-9a-fA-F]{2}:){5}[0-9a-fA-F]{2}$")]
 _FAULTS = Literal["drop", "duplicate", "reorder", "corrupt", "wrong-port", "flood", "dead", "slow"]
 
 
-class _Strict(BaseModel):
+class TopologyKeys(BaseModel):
+    """A mapping of a topology file: all its keys are known."""
+
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class RateStep(_Strict):
+class RateStep(TopologyKeys):
     """A rate from a number of active ports on."""
 
     ports: _Count = 0
-    rate: LinkRate
+    rate: LinkRate = Field(serialization_alias="bps")
 
 
 def _steps(value: object) -> object:
@@ -42,7 +62,7 @@ _Steps = Annotated[
 ]
 
 
-class Collapse(_Strict):
+class Collapse(TopologyKeys):
     """What happens above a share of the ports' rates."""
 
     above_percent: _Percent
@@ -51,7 +71,7 @@ class Collapse(_Strict):
     window_ms: Annotated[int, Field(ge=1, le=10_000)] | None = None
 
 
-class AddressTable(_Strict):
+class AddressTable(TopologyKeys):
     """The address table."""
 
     size: Annotated[int, Field(ge=1, le=1 << 20)] | None = None
@@ -60,14 +80,14 @@ class AddressTable(_Strict):
     ageing_ms: Annotated[int, Field(ge=1)] | None = None
 
 
-class Classes(_Strict):
+class Classes(TopologyKeys):
     """Classes of service: what they follow from, and what each may fill of an output's buffer."""
 
     by: Literal["priority", "dscp"]
     buffers: Annotated[list[Bytes], Field(max_length=8)] | None = None
 
 
-class Pause(_Strict):
+class Pause(TopologyKeys):
     """Back-pressure."""
 
     send: bool | None = None
@@ -77,8 +97,10 @@ class Pause(_Strict):
     low: Bytes | None = None
 
 
-class Fault(_Strict):
+class Fault(TopologyKeys):
     """One planted fault. Ports are nodes' names."""
+
+    model_config = ConfigDict(populate_by_name=True)  # `in_` in the state of a lab
 
     kind: _FAULTS
     module: str | None = None
@@ -96,7 +118,7 @@ class Fault(_Strict):
     hold_ms: Annotated[int, Field(ge=1, le=10_000)] | None = None
     first_byte: _Count | None = None
     last_byte: Annotated[int, Field(ge=12)] | None = None
-    rate: LinkRate | None = None
+    rate: LinkRate | None = Field(None, serialization_alias="rate_bps")
 
     @property
     def places(self) -> list[str]:
@@ -104,13 +126,15 @@ class Fault(_Strict):
         return [name for name in (self.in_, self.out, self.to, self.port) if name is not None]
 
 
-class Behaviour(_Strict):
+class Behaviour(TopologyKeys):
     """All of it; what is not said is switchbench-switch's default."""
+
+    # Serialised by alias it is what switchbench-switch reads.
 
     seed: Annotated[int, Field(ge=0, le=2**63 - 1)] | None = None
     queueing: Literal["output", "input", "voq"] | None = None
     sharing: Literal["port", "shared"] | None = None
-    memory: Bytes | None = None
+    memory: Bytes | None = Field(None, serialization_alias="buffer")
     threshold: Annotated[float, Field(ge=0)] | None = None
     input_buffer: Bytes | None = None
     capacity: _Steps | None = None
@@ -126,32 +150,3 @@ class Behaviour(_Strict):
     pause: Pause | None = None
     flows: Literal["addresses", "tags"] | None = None
     faults: list[Fault] = []
-
-    def plain(self) -> dict[str, Any]:
-        """As plain values, which `Behaviour.model_validate` takes again."""
-        return self.model_dump(by_alias=True, exclude_none=True, exclude_defaults=True)
-
-
-def steps(value: list[RateStep]) -> list[dict[str, int]]:
-    """Steps as switchbench-switch reads them."""
-    return [{"ports": step.ports, "bps": step.rate} for step in value]
-
-
-def described(behaviour: Behaviour) -> dict[str, Any]:
-    """The keys of switchbench-switch's description, but for name, ports and faults."""
-    keys = behaviour.model_dump(
-        exclude_none=True, exclude={"faults", "memory", "capacity", "trunk_capacity"}
-    )
-    if behaviour.memory is not None:
-        keys["buffer"] = behaviour.memory
-    if behaviour.capacity is not None:
-        keys["capacity"] = steps(behaviour.capacity)
-    return keys
-
-
-def described_fault(fault: Fault) -> dict[str, Any]:
-    """One fault as switchbench-switch reads it."""
-    keys = fault.model_dump(by_alias=True, exclude_none=True, exclude={"module", "rate"})
-    if fault.rate is not None:
-        keys["rate_bps"] = fault.rate
-    return keys

@@ -3,16 +3,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
+from pydantic import BeforeValidator, Field, WithJsonSchema
 
 from switchbench.base.quantities import SIZE, size_bytes
-from switchbench.topology.behaviour import Behaviour, Bytes, LinkRate
-from switchbench.topology.links import NodeLink
+from switchbench.topology.behaviour import Behaviour, Bytes, LinkRate, TopologyKeys
+from switchbench.topology.links import LinkEntry, NodeLink
 
 DEFAULT_QUEUE_BYTES = 128 * 1024
 
@@ -100,8 +100,8 @@ class Topology:
     mtu: int
     guests: Guests | None = None
     """None: the nodes are network namespaces."""
-    model: dict[str, Any] | None = None
-    """How the modelled switch behaves (`Behaviour.plain`); None: it is another kind."""
+    model: Behaviour | None = None
+    """How the modelled switch behaves; None: it is another kind."""
     burst_bytes: int | None = None
     """What may pass a shaper at once after silence, in layer-1 bytes; None: 16 ms of line."""
     kind: str = BRIDGES
@@ -138,52 +138,39 @@ def parse_memory_mib(value: object) -> int:
 _Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$")]
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class Nodes(_Strict):
+class Nodes(TopologyKeys):
     module: str | None = None
     rate: LinkRate | None = None
     queue: Bytes | None = None
 
 
-class Override(_Strict):
+class Override(TopologyKeys):
     rate: LinkRate | None = None
     queue: Bytes | None = None
     port: str | None = None
 
 
-class _Trunk(_Strict):
-    between: Annotated[list[str], Field(min_length=2, max_length=2)]
+class TrunkEntry(LinkEntry):
     links: Annotated[int, Field(ge=1)] = 1
-    rate: LinkRate | None = None
-    queue: Bytes | None = None
 
 
-class _Link(_Strict):
-    between: Annotated[list[str], Field(min_length=2, max_length=2)]
-    rate: LinkRate | None = None
-    queue: Bytes | None = None
-
-
-class File(_Strict):
+class File(TopologyKeys):
     topology: Literal[1]
+    kind: Literal["bridges", "model", "ovs", "routed", "site"] = "bridges"
     description: str = ""
     rate: LinkRate | None = None
     queue: Bytes = DEFAULT_QUEUE_BYTES
     burst: Bytes | None = None
     mtu: Annotated[int, Field(ge=MTU_RANGE[0], le=MTU_RANGE[1])] = 1500
     modules: Annotated[list[_Name], Field(min_length=1)] | None = None
-    nodes: Annotated[dict[str, Nodes | None], Field(min_length=1)]
-    trunks: list[_Trunk] = []
-    links: list[_Link] = []
-    overrides: dict[str, Override] = {}
-    kind: Literal["bridges", "model", "ovs", "routed", "site"] = "bridges"
+    nodes: Annotated[Mapping[str, Nodes | None], Field(min_length=1)]
+    trunks: tuple[TrunkEntry, ...] = ()
+    links: tuple[LinkEntry, ...] = ()
+    overrides: Mapping[str, Override] = {}
     model: Behaviour | None = None
 
 
-class GuestsFile(_Strict):
+class GuestsFile(TopologyKeys):
     topology: Literal[1]
     description: str = ""
     guests: Annotated[int, Field(ge=1, le=MAX_GUESTS)]

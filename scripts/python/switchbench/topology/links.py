@@ -5,7 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Annotated
+
+from pydantic import Field
+
+from .behaviour import Bytes, LinkRate, TopologyKeys
 
 
 @dataclass(frozen=True)
@@ -25,20 +29,12 @@ class NodeLink:
         return f"{self.a}-{self.b}"
 
 
-class Entry(Protocol):
+class LinkEntry(TopologyKeys):
     """One entry of a topology file's `links`: two node sets of one size, joined one by one."""
 
-    @property
-    def between(self) -> Sequence[str]:
-        """The two sets."""
-
-    @property
-    def rate(self) -> int | None:
-        """None: the file's."""
-
-    @property
-    def queue(self) -> int | None:
-        """None: the file's."""
+    between: Annotated[list[str], Field(min_length=2, max_length=2)]
+    rate: LinkRate | None = None
+    queue: Bytes | None = None
 
 
 class Reader:
@@ -50,7 +46,7 @@ class Reader:
         self._joined: dict[frozenset[str], str] = {}
 
     def links(
-        self, entries: Sequence[Entry], ends: Collection[str], rate: int | None, queue: int
+        self, entries: Sequence[LinkEntry], ends: Collection[str], rate: int | None, queue: int
     ) -> list[NodeLink]:
         """All links; `ends` are the names that a link may join."""
         found = []
@@ -66,7 +62,7 @@ class Reader:
                     found.append(NodeLink(a, b, link_bps, link_queue))
         return found
 
-    def _pairs(self, entry: Entry, where: str) -> list[tuple[str, str]]:
+    def _pairs(self, entry: LinkEntry, where: str) -> list[tuple[str, str]]:
         left, right = (self._expand(names, f"{where}.between", self._mistakes)
                        for names in entry.between)  # fmt: skip
         if len(left) != len(right) and left and right:

@@ -15,6 +15,7 @@ from typing import Any
 
 from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet, NodeSetException
 from pydantic import ValidationError
+from pydantic_core import ErrorDetails
 
 from switchbench.base import source
 from switchbench.base.errors import ConfigurationError
@@ -103,15 +104,13 @@ def parse(
         file = File.model_validate(_overridden(document, overrides or {}))
         return _resolve(file, name)
     except ValidationError as error:
-        raise TopologyError(
-            f"{where}: {_sentence(dict(item))}" for item in error.errors()
-        ) from None
+        raise TopologyError(f"{where}: {_sentence(item)}" for item in error.errors()) from None
     except TopologyError as error:
         raise TopologyError(f"{where}: {message}" for message in error.messages) from None
 
 
 # Sentences for pydantic's kinds of error; the rest keep pydantic's own words.
-_SENTENCES: dict[str, Callable[[dict[str, Any]], str]] = {
+_SENTENCES: dict[str, Callable[[ErrorDetails], str]] = {
     "extra_forbidden": lambda error: "is not a key that a topology has here",
     "missing": lambda error: "is missing",
     "value_error": lambda error: str(error["ctx"]["error"]),
@@ -137,7 +136,7 @@ _SENTENCES: dict[str, Callable[[dict[str, Any]], str]] = {
 }
 
 
-def _sentence(error: dict[str, Any]) -> str:
+def _sentence(error: ErrorDetails) -> str:
     key = ".".join(str(part) for part in error["loc"])
     kind = _SENTENCES.get(error["type"])
     return f"{key}: {kind(error) if kind else error['msg'].lower()}"
@@ -200,7 +199,7 @@ def _resolve(file: File, name: str) -> Topology:
     if file.kind == SITE:
         ends.update(file.modules or ())
     links = Reader(_expand, mistakes).links(file.links, ends, file.rate, file.queue)
-    model = (file.model or Behaviour()).plain() if file.kind == MODEL else None
+    model = (file.model or Behaviour()) if file.kind == MODEL else None
     topology = Topology(
         name,
         file.description,

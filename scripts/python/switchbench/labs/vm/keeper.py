@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The process that keeps a rig: runs its QEMUs and its switch, and ends with all of them.
 
-    python -m switchbench.labs.vm.keeper FOLDER [--stay]
+    python -m switchbench.labs.vm.keeper FOLDER
 
 FOLDER holds `rig.json` (written by rig.py): the guests' command lines and the switch's ports. The
 keeper ends the guests, by their process ids, and removes FOLDER when its standard input ends (so
 when whoever started it dies in any way), on SIGTERM, and when told so over `FOLDER/control`; each
-guest ends when the keeper is killed. With `--stay` it outlives whoever started it.
+guest ends when the keeper is killed.
 
 `control` takes one JSON object a line and answers each with one:
     {"do": "counters"}                                      all ports' counters, by name
@@ -32,7 +32,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 from .switch import Switch
 
@@ -44,6 +44,23 @@ _END_TIMEOUT_S = 5.0
 _LINE_MAX = 1 << 16
 
 
+class RigPort(TypedDict):
+    """A port of the rig's switch: its own socket, and the guest's."""
+
+    name: str
+    network: str
+    own: str
+    guest: str
+
+
+class RigPlan(TypedDict):
+    """The file PLAN."""
+
+    seed: int
+    guests: dict[str, list[str]]
+    ports: list[RigPort]
+
+
 def _die_with_parent() -> None:
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
@@ -51,15 +68,14 @@ def _die_with_parent() -> None:
 class Keeper:
     """One rig from its start to its end."""
 
-    def __init__(self, folder: Path, stays: bool) -> None:
+    def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._plan: dict[str, Any] = json.loads((folder / PLAN).read_text())
+        self._plan: RigPlan = json.loads((folder / PLAN).read_text())
         self._poller = select.epoll()
         self._switch = Switch(self._poller, seed=self._plan["seed"])
         self._guests: dict[str, subprocess.Popen[bytes]] = {}
         self._clients: dict[int, socket.socket] = {}
         self._ending = False
-        self._parent = None if stays else sys.stdin.fileno()
 
     def run(self) -> None:
         """Until the end."""
@@ -94,8 +110,7 @@ class Keeper:
         self._listener.bind(str(self._folder / CONTROL))
         self._listener.listen()
         self._poller.register(self._listener, select.EPOLLIN)
-        if self._parent is not None:
-            self._poller.register(self._parent, select.EPOLLIN)
+        self._poller.register(sys.stdin.fileno(), select.EPOLLIN)
 
     def _loop(self) -> None:
         switch, poll = self._switch, self._poller.poll
@@ -104,7 +119,7 @@ class Keeper:
             for fd, events in poll(CHECK_S):
                 if switch.owns(fd):
                     switch.serve(fd, events)
-                elif fd == self._parent:
+                elif fd == sys.stdin.fileno():
                     self._ending = not os.read(fd, _LINE_MAX)
                 elif fd == self._listener.fileno():
                     self._accept()
@@ -134,7 +149,7 @@ class Keeper:
         del self._clients[client.fileno()]
         client.close()
 
-    def _do(self, asked: dict[str, Any]) -> dict[str, Any]:
+    def _do(self, asked: dict[str, Any]) -> object:
         what = asked["do"]
         if what == "counters":
             return {name: asdict(port.counters) for name, port in self._switch.ports.items()}
@@ -157,4 +172,4 @@ class Keeper:
 
 
 if __name__ == "__main__":
-    Keeper(Path(sys.argv[1]), stays="--stay" in sys.argv[2:]).run()
+    Keeper(Path(sys.argv[1])).run()

@@ -22,7 +22,7 @@ from . import image, kernel
 from .attach import Session, SessionError
 from .errors import GuestError, GuestsMissingError
 from .image import Job
-from .keeper import CONTROL, PLAN
+from .keeper import CONTROL, PLAN, RigPlan, RigPort
 from .machine import QEMU, SESSIONS, Boot, Machine, command, guest_end, switch_end
 from .monitor import Monitor
 
@@ -163,7 +163,7 @@ def boot(machines: Sequence[Machine], job: Job | None = None, seed: int = 1) -> 
     guest that did not come up.
     """
     folder = _lay_out(machines, job or Job(), seed)
-    keeper = _start_keeper(folder, stays=False)
+    keeper = _start_keeper(folder)
     try:
         yield _wait(folder, machines, keeper)
     finally:
@@ -209,7 +209,7 @@ def _lay_out(machines: Sequence[Machine], job: Job, seed: int) -> Path:
             with base.open("rb") as shared:
                 shutil.copyfileobj(shared, out, 1 << 20)
             out.write(image.job(job, unpacked))
-        plan: dict[str, Any] = {"seed": seed, "guests": {}, "ports": []}
+        plan: RigPlan = {"seed": seed, "guests": {}, "ports": []}
         for machine in machines:
             own = folder / machine.name
             own.mkdir()
@@ -224,7 +224,7 @@ def _lay_out(machines: Sequence[Machine], job: Job, seed: int) -> Path:
     return folder
 
 
-def _ports(machine: Machine, folder: Path) -> list[dict[str, str]]:
+def _ports(machine: Machine, folder: Path) -> list[RigPort]:
     return [
         {
             "name": f"{machine.name}/{nic.name}",
@@ -236,13 +236,13 @@ def _ports(machine: Machine, folder: Path) -> list[dict[str, str]]:
     ]
 
 
-def _start_keeper(folder: Path, stays: bool) -> subprocess.Popen[bytes]:
+def _start_keeper(folder: Path) -> subprocess.Popen[bytes]:
     words = [sys.executable, "-m", f"{__package__}.keeper", str(folder)]
     environment = dict(os.environ, PYTHONPATH=str(_PACKAGE_FOLDER))
     with (folder / "keeper").open("wb") as log:
         return subprocess.Popen(
-            [*words, "--stay"] if stays else words,
-            stdin=subprocess.DEVNULL if stays else subprocess.PIPE,
+            words,
+            stdin=subprocess.PIPE,
             stdout=log,
             stderr=log,
             env=environment,

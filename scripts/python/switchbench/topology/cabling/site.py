@@ -7,13 +7,13 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import yaml
 from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet
 
 from ...base.errors import ConfigurationError
-from ...base.quantities import link_rate_text
+from ..file_form import File, Nodes, Override, TrunkEntry
+from ..links import LinkEntry
 
 _NO_NAME = re.compile(r"[^A-Za-z0-9._-]+")
 _LONGEST = 63
@@ -59,34 +59,37 @@ def distinct(names: Iterable[tuple[str, str]]) -> dict[str, str]:
     }
 
 
-def document(cabling: Cabling) -> dict[str, Any]:
+def document(cabling: Cabling) -> dict[str, object]:
     """The topology file's keys."""
     if not cabling.hosts:
         raise ConfigurationError(f"{cabling.source}: says of no host")
     switches = set(cabling.switches)
     access, trunks, links = _sorted(cabling, switches)
     main = {host: _main(cables) for host, cables in access.items()}
-    written: dict[str, Any] = {
-        "topology": 1,
-        "kind": "site",
-        "description": f"{len(cabling.hosts)} hosts and {len(cabling.switches)} switches",
-        "modules": list(cabling.switches),
-        "nodes": _nodes(cabling, access, main),
-        "trunks": [_trunk(a, b, cables) for (a, b), cables in trunks.items()],
-        "links": [
-            {"between": [a, b], "rate": link_rate_text(sum(cable.rate_bps for cable in cables))}
-            for (a, b), cables in (*links.items(), *_further(access, main))
-        ],
-        "overrides": {
-            host: {"port": port}
+    file = File.model_construct(
+        topology=1,
+        kind="site",
+        description=f"{len(cabling.hosts)} hosts and {len(cabling.switches)} switches",
+        modules=list(cabling.switches) or None,
+        nodes=_nodes(cabling, access, main),
+        trunks=tuple(
+            TrunkEntry(between=list(ends), links=len(cables), rate=_sum_bps(cables) // len(cables))
+            for ends, cables in trunks.items()
+        ),
+        links=tuple(
+            LinkEntry(between=list(ends), rate=_sum_bps(cables))
+            for ends, cables in (*links.items(), *_further(access, main))
+        ),
+        overrides={
+            host: Override(port=port)
             for host, switch in main.items()
             if (port := access[host][switch][0].b_port)
         },
-    }
-    return {key: value for key, value in written.items() if value not in ([], {})}
+    )
+    return file.model_dump(mode="json", exclude_defaults=True)
 
 
-def text(cabling: Cabling, keys: dict[str, Any]) -> str:
+def text(cabling: Cabling, keys: dict[str, object]) -> str:
     """The file."""
     head = [
         f"Made by `switchbench topology import` of {cabling.source}.",
@@ -97,7 +100,7 @@ def text(cabling: Cabling, keys: dict[str, Any]) -> str:
     return f"{lines}\n{''.join(_lines(keys))}"
 
 
-def _lines(keys: dict[str, Any]) -> Iterator[str]:
+def _lines(keys: dict[str, object]) -> Iterator[str]:
     """As people write topologies: one entry a line."""
     for key, value in keys.items():
         if isinstance(value, dict):
@@ -110,7 +113,7 @@ def _lines(keys: dict[str, Any]) -> Iterator[str]:
             yield f"{key}: {_flow(value)}\n"
 
 
-def _flow(value: Any) -> str:
+def _flow(value: object) -> str:
     text: str = yaml.safe_dump(value, sort_keys=False, default_flow_style=True, width=2**31)
     return text.removesuffix("\n...\n").rstrip()
 
@@ -143,7 +146,7 @@ def _sum_bps(cables: Sequence[Cable]) -> int:
     return sum(cable.rate_bps for cable in cables)
 
 
-def _nodes(cabling: Cabling, access: _Access, main: dict[str, str]) -> dict[str, Any]:
+def _nodes(cabling: Cabling, access: _Access, main: dict[str, str]) -> dict[str, Nodes]:
     """Hosts that are alike in one entry, by node sets."""
     alike: dict[tuple[str, int], list[str]] = defaultdict(list)
     for host in cabling.hosts:
@@ -152,10 +155,7 @@ def _nodes(cabling: Cabling, access: _Access, main: dict[str, str]) -> dict[str,
             raise ConfigurationError(f"{cabling.source}: {host} has no cable to any switch")
         alike[switch, _sum_bps(access[host][switch])].append(host)
     return {
-        str(NodeSet.fromlist(hosts, resolver=RESOLVER_NOGROUP)): {
-            "module": switch,
-            "rate": link_rate_text(bps),
-        }
+        str(NodeSet.fromlist(hosts, resolver=RESOLVER_NOGROUP)): Nodes(module=switch, rate=bps)
         for (switch, bps), hosts in alike.items()
     }
 
@@ -168,10 +168,3 @@ def _further(
         for switch, cables in by_switch.items():
             if switch != main[host]:
                 yield (host, switch), cables
-
-
-def _trunk(a: str, b: str, cables: Sequence[Cable]) -> dict[str, Any]:
-    trunk: dict[str, Any] = {"between": [a, b]}
-    if len(cables) > 1:
-        trunk["links"] = len(cables)
-    return trunk | {"rate": link_rate_text(_sum_bps(cables) // len(cables))}
