@@ -32,9 +32,10 @@ from typing import Any
 import common
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "scripts/python"))
+sys.path[:0] = [str(ROOT / "tests/system"), str(ROOT / "scripts/python")]
 
-from switchbench.labs import Lab, counters, load, session  # noqa: E402
+import counters  # noqa: E402
+from switchbench.labs import Lab, load, session  # noqa: E402
 from switchbench.topology import lab_addresses  # noqa: E402
 
 LINE_BPS, SLOW_BPS = 20_000_000, 12_000_000

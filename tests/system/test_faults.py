@@ -20,12 +20,13 @@ from typing import Any
 import pytest
 from pyroute2 import IPRoute
 
+import counters
 import labkit
 import runs
 import unauthenticated
 import underway
 from switchbench import labs
-from switchbench.labs import counters, namespaces
+from switchbench.labs import namespaces
 from switchbench.topology import lab_addresses
 
 pytestmark = [labkit.needs_lab, pytest.mark.usefixtures("nothing_left")]

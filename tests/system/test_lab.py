@@ -18,13 +18,13 @@ from pathlib import Path
 
 import pytest
 
+import counters
 from labkit import PREFIX, heard, held, leftovers, needs_lab, packet_socket, python
 from switchbench.labs import (
     Lab,
     LabBusyError,
     LabError,
     commands,
-    counters,
     down,
     find,
     load,

@@ -8,9 +8,10 @@ from itertools import pairwise
 
 import pytest
 
+import counters
+from counters import Truth
 from labkit import PREFIX, Sender, learn, needs_lab, send_at_once, sending
-from switchbench.labs import Lab, counters, load, session
-from switchbench.labs.counters import Truth
+from switchbench.labs import Lab, load, session
 
 pytestmark = needs_lab
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+import counters
 from labkit import (
     PREFIX,
     heard,
@@ -19,7 +20,7 @@ from labkit import (
     packet_socket,
     send_at_once,
 )
-from switchbench.labs import LabError, counters, down, load, namespaces, openvswitch, session, up
+from switchbench.labs import LabError, down, load, namespaces, openvswitch, session, up
 
 pytestmark = [needs_lab, needs_ovs, pytest.mark.usefixtures("nothing_left")]
 

@@ -17,11 +17,11 @@ from typing import Any
 
 import pytest
 
+import counters
 import labkit
 import runs
 import underway
 from switchbench import labs
-from switchbench.labs import counters
 
 pytestmark = labkit.needs_lab
 

@@ -15,11 +15,12 @@ from typing import Any
 import pytest
 import yaml
 
+import counters
 import labkit
 import runs
 import underway
 from switchbench import labs
-from switchbench.labs import counters, namespaces
+from switchbench.labs import namespaces
 from switchbench.topology import lab_addresses
 
 pytestmark = [labkit.needs_lab, pytest.mark.usefixtures("nothing_left")]

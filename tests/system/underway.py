@@ -15,10 +15,11 @@ from typing import Any
 
 import yaml
 
+import counters
 import runs
 from labkit import PREFIX, own
 from switchbench import labs
-from switchbench.labs import Lab, counters, namespaces
+from switchbench.labs import Lab, namespaces
 from switchbench.topology import lab_addresses
 
 SAMPLE_S = 0.01
