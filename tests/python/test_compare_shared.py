@@ -229,7 +229,7 @@ def test_on_the_terminal_and_the_page(tmp_path: Path, capsys: pytest.CaptureFixt
     assert "By definition: the same measured by several programs" in shown
     assert "measured by" in shown
     assert "35.40 (0.994)" in shown
-    assert "By several programs, as ratios" in page.read_text()
+    assert "in brackets: how many times the first" in page.read_text()
 
 
 def test_sizes_of_a_measure_are_a_line_of_each_program() -> None:

@@ -18,7 +18,7 @@ from ...compare.subjects import Subject
 from ...compare.systems import Compute, system_name
 from ..report.chart import ChartAxis, ChartSpec, Panel, Trace
 from ..report.figure import Figure, plain
-from .tables import micro, said, size_words
+from .tables import micro, size_words
 
 _LEAST_SHARED, _LEAST_STEPS = 3, 2  # sizes of a line
 _LOG = {"type": "log", "exponentformat": "none", "separatethousands": True}
@@ -28,10 +28,6 @@ _SIZE = ChartAxis("Message, bytes", "size", "linear", _LOG)
 _SHARED = (
     "What several programs measured by one definition (doc/how-to/compare.md), against the "
     "message's size."
-)
-_RATIOS = (
-    "Figures that several programs have by one definition, each as a multiple of the first "
-    "program's that has it. More is better of rates, less of times."
 )
 _STEPS = (
     "IMB's t_avg of each result against the message's size: mean over ranks of a repetition, mean "
@@ -49,13 +45,10 @@ _SHARE = ", as a share of it: the less it falls, the better the network grows wi
 
 
 def shared(found: Shared, section: str) -> Iterator[Figure]:
-    """A figure for each measure and number of ranks with sizes, and one for all others."""
-    rest: list[SharedRow] = []
+    """A figure for each measure and number of ranks with sizes; others are in the table alone."""
     for (measure, ranks), group in groupby(found.rows, lambda row: row.key[:2]):
-        rows = list(group)
-        sized = [row for row in rows if row.key.size]
+        sized = [row for row in group if row.key.size]
         if len(sized) < _LEAST_SHARED:
-            rest += rows
             continue
         common = sized[0].key.common
         spec = ChartSpec(
@@ -63,19 +56,11 @@ def shared(found: Shared, section: str) -> Iterator[Figure]:
             ChartAxis("{unit}", "value", "linear", _WRITTEN), "{words}<br>{value:.4g} {unit}",
             legend=True,
         )  # fmt: skip
-        traces = list(_voices(found, sized, "size"))
+        traces = list(_voices(found, sized))
         yield spec.draw(Panel(format.of(ranks, "rank"), traces, unit=micro(common.unit)))
-    if rest:
-        spec = ChartSpec(
-            "shared-ratios", "By several programs, as ratios", _RATIOS, section, "points",
-            ChartAxis("Of the first program's", "ratio", "linear",
-                      {"type": "log", "exponentformat": "none"}),
-            ChartAxis(column="name", kind="names"), "{name}<br>{ratio:.3f}: {said}", legend=True,
-        )  # fmt: skip
-        yield spec.draw(Panel("", list(_voices(found, rest, "name")), height=160 + 32 * len(rest)))
 
 
-def _voices(found: Shared, rows: Sequence[SharedRow], along: str) -> Iterator[Trace]:
+def _voices(found: Shared, rows: Sequence[SharedRow]) -> Iterator[Trace]:
     """What each program has of these rows."""
     for number, voice in enumerate(found.voices):
         known = [row for row in rows if row.values[number] is not None]
@@ -84,17 +69,9 @@ def _voices(found: Shared, rows: Sequence[SharedRow], along: str) -> Iterator[Tr
         columns = {
             "size": [row.key.size for row in known],
             "words": [size_words(row.key.size) for row in known],
-            "name": [_name(row) for row in known],
             "value": [row.values[number] for row in known],
-            "ratio": [row.ratios[number] for row in known],
-            "said": [said(row.values[number], row.key.common.unit) for row in known],
         }
         yield Trace(plain(voice), columns, style=number)
-
-
-def _name(row: SharedRow) -> str:
-    size = "" if row.key.size is None else f", {size_words(row.key.size)}"
-    return f"{row.key.common.title}, {row.key.ranks}{size}"
 
 
 # --- dependent steps ------------------------------------------------------------------------------

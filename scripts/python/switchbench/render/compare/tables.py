@@ -111,14 +111,11 @@ def shared(comparison: Comparison) -> Spec:
         text("size", "size", about="Of a message; none where it does not matter",
              value=lambda row: size_words(row.key.size)),
     ]  # fmt: skip
-    for number, voice in enumerate(found.voices):
-        columns += [
-            Column(voice, voice, "scientific", output=PAGE,
-                   value=lambda row, number=number: row.values[number],  # type: ignore[misc]
-                   about="The program's figure, in this unit and definition"),
-            text(voice, voice, output=TERMINAL, value=partial(_beside, number),
-                 about="In brackets: how many times the first program's"),
-        ]  # fmt: skip
+    about = "In this unit and definition; in brackets: how many times the first program's"
+    columns += [
+        text(voice, voice, value=partial(_beside, number), about=about)
+        for number, voice in enumerate(found.voices)
+    ]
     unit = text("unit", "unit", about="Of all programs' figures",
                 value=lambda row: micro(row.key.common.unit))  # fmt: skip
     alone = f"{found.alone:,} figures of one program alone are omitted." if found.alone else ""
