@@ -148,6 +148,12 @@ def test_text_is_escaped() -> None:
     assert "<dt>&lt;b&gt;</dt><dd>x</dd>" in page
 
 
+def test_what_is_typed_looks_so() -> None:
+    page = page_of(frame.Words("`a < b`, not `c"), frame.Sentences("", ["see `d`"]))
+    assert "<p><code>a &lt; b</code>, not `c</p>" in page
+    assert "<li>see <code>d</code></li>" in page
+
+
 def test_page_is_whole_and_alone(directory: Path, tmp_path: Path) -> None:
     out = tmp_path / "page.html"
     assert report(directory, "--out", str(out)) == 0

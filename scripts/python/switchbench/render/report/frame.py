@@ -11,6 +11,7 @@ from __future__ import annotations
 import base64
 import gzip
 import json
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from importlib.resources import files
@@ -222,6 +223,7 @@ def render(page: PageWords, sections: Iterable[Section]) -> str:
     environment = jinja2.Environment(
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True
     )
+    environment.filters["prose"] = _prose
     return environment.from_string(_asset("page.html")).render(
         page=page,
         sections=shown,
@@ -230,6 +232,13 @@ def render(page: PageWords, sections: Iterable[Section]) -> str:
         script=_asset("table.js") + _asset("page.js"),
         blocks=[(name, _packed(data)) for name, data in _blocks(shown)],
     )
+
+
+def _prose(text: str) -> str:
+    """A sentence, in which `names` look as they are typed."""
+    from markupsafe import Markup, escape  # jinja2's own
+
+    return Markup(re.sub("`([^`]+)`", r"<code>\1</code>", escape(text)))
 
 
 def _unfold(sections: Sequence[Section]) -> None:
