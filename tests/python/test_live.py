@@ -10,7 +10,7 @@ import re
 import socket
 import tracemalloc
 import urllib.request
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -276,6 +276,23 @@ def test_plain_lines_are_at_most_one_a_second() -> None:
     assert first == "measuring"
     assert second.startswith(
         "1/1 pairs neighbours, dpdk, 2 ranks, phase 0 of 0-2 done, 95.00 Mbit/s, 1 frame lost, "
+    )
+
+
+def test_a_trial_of_a_suite_is_called_by_its_subtest() -> None:
+    """How many will come is not known; a burst has no rate when it is over."""
+    trial = replace(
+        make_trial(SITE), pattern={"name": "flows"},
+        parameters={"subtest": "back-to-back", "variant": "many to one"},
+    )  # fmt: skip
+    state = RunState(make_run(SITE, trial, suite="rfc9004", searches=(trial,), estimates_s=(9.0,)))
+    stream = io.StringIO()
+    plain = Plain(state, Console(file=stream, width=120))
+    fed(state, progress_record("node1", 0, 0), *flows(100, 99))
+    (ended,) = filter(None, [state.take(phase_record(node)) for node in ("node1", "node2")])
+    plain.ended(ended)
+    assert stream.getvalue().startswith(
+        "1 back-to-back many to one, dpdk, 2 ranks done, 1 frame lost, about "
     )
 
 

@@ -151,8 +151,9 @@ _USUAL = {
 
 
 def pattern(entry: Mapping[str, Any]) -> str:
-    """The pattern and what makes it this one: `pairs neighbours`, `chain forward`."""
-    words = [str(entry["pattern"])]
+    """The pattern and what makes it this one: `pairs neighbours`, `chain forward`; a suite's
+    subtest stands for the flows that it lists."""
+    words = [] if "subtest" in entry["parameters"] else [str(entry["pattern"])]
     for name, value in entry["parameters"].items():
         if _USUAL.get(name) == value:
             continue

@@ -14,6 +14,7 @@ from ...base.model import SCHEDULE
 from ...records.document.definitions import definition
 from ...records.document.summary import SummaryDocument
 from ...records.document.trials import PlanEntry
+from ...search.suites.declaration import Suite
 from .. import first_screen
 from ..findings import ERROR, INFO, WARNING, findings
 from ..suite_notes import headline, not_run, performance, suite_notes, suite_of
@@ -216,8 +217,19 @@ def suite(summary: SummaryDocument) -> list[Part | None]:
             "doc/reference/standards.md."
         ),
         *notes,
-        sentences("Deviations from the document", found.deviations),
-        sentences("What the document's reporting sections ask for, and where it is", asked),
+        sentences("Deviations from the document", _quoted(found, found.deviations)),
+        sentences(
+            "What the document's reporting sections ask for, and where it is", _quoted(found, asked)
+        ),
+    ]
+
+
+def _quoted(found: Suite, lines: Iterable[str]) -> list[str]:
+    """Tables and figures by their titles, keys as they are: as a reader of the page knows them."""
+    titles = {f"{found.name}-{each.name}": each.title for each in found.subtests}
+    return [
+        re.sub("`([^`]+)`", lambda name: f"“{titles.get(name[1], name[1])}”", line)
+        for line in lines
     ]
 
 

@@ -40,7 +40,9 @@ class Plain:
         state = self._state
         left = format.seconds(state.left_s)
         lost = f", {format.of(phase.lost.total(), 'frame')} lost" if phase.lost.total() else ""
-        self._say(f"{state.words} done, {rate(state.delivered_bps)}{lost}, about {left} left")
+        # A counted burst is over before anybody says at which rate it goes.
+        delivered = f", {rate(state.delivered_bps)}" if state.delivered_bps else ""
+        self._say(f"{state.words} done{delivered}{lost}, about {left} left")
 
     def turn(self) -> None:
         """Says what was found meanwhile."""

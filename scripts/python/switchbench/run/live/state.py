@@ -260,8 +260,9 @@ class RunState:
         ranks = sum(len(part.ranks) for part in trial.parts)
         repeat = f", repeat {trial.repeat + 1}" if trial.repeat else ""
         phase = f", phase {self.phase} of 0-{trial.phases - 1}" if trial.phases > 1 else ""
+        of = "" if self.run.searches else f"/{len(self.run.trials)}"  # a suite's total is open
         return (
-            f"{self.trial_number}/{len(self.run.trials)} {pattern_words(trial)}, "
+            f"{self.trial_number}{of} {pattern_words(trial)}, "
             f"{trial.transport}, {ranks} ranks{repeat}{phase}"
         )
 

@@ -27,6 +27,7 @@ _RATES = ChartSpec(
     ChartAxis("Frame size, bytes", "size", "log"),
     ChartAxis("Frames/s", "rate", "log", {"tickvals": _ROUND}), "{size:d} B: {rate} frames/s",
 )  # fmt: skip
+_OF_ONE_SIZE = ChartAxis("Frames/s", "rate", "counts")  # rates between two round ones have no tick
 _LOSSES = ChartSpec(
     "suite", "frame loss rate over load",
     "Lost frames of 100 offered ones by intended load, which is in percent of the theoretical rate "
@@ -52,6 +53,8 @@ def figures(measured: Measured) -> Iterator[Figure]:
             axis = replace(_RATES.x, more={"tickvals": sizes})
             title = f"{subtest.title} over frame size"
             rates = replace(_RATES, name=name, title=title, x=axis)
+            if len(sizes) == 1:
+                rates = replace(rates, y=_OF_ONE_SIZE)
             yield rates.draw(Panel(where, list(_rates(subtest, entries))))
         elif {"load_percent", "loss"} <= keys and entries:
             losses = replace(_LOSSES, name=name, title=f"{subtest.title} over load")
