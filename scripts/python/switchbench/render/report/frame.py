@@ -238,7 +238,7 @@ def _prose(text: str) -> str:
     """A sentence, in which `names` look as they are typed."""
     from markupsafe import Markup, escape  # jinja2's own
 
-    return Markup(re.sub("`([^`]+)`", r"<code>\1</code>", escape(text)))
+    return Markup(re.sub("`([^`]+)`", r"<code>\1</code>", str(escape(text))))
 
 
 def _unfold(sections: Sequence[Section]) -> None:
