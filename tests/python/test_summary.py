@@ -297,6 +297,22 @@ def test_tcp_without_cpus_is_the_labs(
         assert limit["reason"] == "below its load while the lab's CPUs were idle 0.7 % of the time"
 
 
+@pytest.mark.parametrize(("second", "limited"), [(40, []), (20, ["node1:e0", "node3:e0"])])
+def test_tcp_into_a_full_line_is_not_the_labs(second: int, limited: list[str]) -> None:
+    """Two ports send to one, without an idle CPU: 60 % and `second` % of its line."""
+    records = []
+    for number, percent in ((1, 60), (3, second)):
+        payload = round(percent / 100 * 100e6 / 8 * 1448 / 1538)
+        ends = (f"node{number}:e0", "node2:e0")
+        records.append(tcp_side("source", *ends, payload, payload))
+        records.append(tcp_side("destination", *ends, payload, payload))
+    records += [phase_record(f"node{number}", cpu_idle_s=0.0) for number in (1, 2, 3)]
+    site = make_site(3)
+    trial = make_trial(site, transport="tcp", size_unit="message", flows=2)
+    (entry,) = summarise(records, make_run(site, trial))["trials"]
+    assert [limit["port"] for limit in entry["tester_limited"]] == limited
+
+
 def test_a_late_start_names_the_host() -> None:
     records = pair_records()
     for record in records:

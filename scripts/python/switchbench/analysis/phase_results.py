@@ -129,9 +129,10 @@ class PhaseResults:
             place.key, entry, flows, shares, lines, every, ports, records.strays, lowest_s,
             burst_bps=burst_line_bps(trial, place.key.network, flows, lines),
         )  # fmt: skip
-        if self._in_lab and trial.traffic == "stream" and transports.of(transport).reliable:
+        alone = trial.traffic == "stream" and not trial.own
+        if self._in_lab and alone and transports.of(transport).reliable:
             named = {limit.port for limit in limits}
-            found = starved(shares.source, entry["intended_load"], nodes)
+            found = starved(flows, shares, entry["intended_load"], nodes)
             entry["tester_limited"] += [x.entry() for x in found if x.port not in named]
         result.displaced.update(displaced_frames(result))
         entry["loss_location"] = loss_location(result)

@@ -125,19 +125,23 @@ def host_limits(
     ]
 
 
-def starved(delivered: m.ByPort, load_percent: float | None, nodes: Rows) -> list[HostLimit]:
+def starved(
+    flows: PhaseFlows, shares: m.PortShares, load_percent: float | None, nodes: Rows
+) -> list[HostLimit]:
     """Of a lab, whose hosts share one machine: ports of which less than the load was delivered
-    (percent of line) while no CPU was idle. TCP has no other sign of it: it sends what it can."""
+    (percent of line), and not to full lines only, while no CPU was idle. TCP has no other sign of
+    it: it sends what it can."""
     machine_s = nodes.floats("cpu_span_s") * nodes.floats("cpus")
     idle = m.greatest(nodes.floats("cpu_idle_s") / machine_s)
     if idle is None or load_percent is None or idle > CPU_IDLE_SHARE:
         return []
     enough = (1.0 - SHORT_SHARE_LAB) * min(load_percent, 100.0)
-    return [
-        HostLimit(port, cpu_idle_percent=100.0 * idle)
-        for port, percent in sorted(delivered.items())
-        if percent is not None and percent < enough
-    ]
+    slow, free = (
+        {port for port, percent in ends.items() if percent is not None and percent < enough}
+        for ends in (shares.source, shares.destination)
+    )
+    named = {src for src, dst in flows.pairs if src in slow and dst in free}
+    return [HostLimit(port, cpu_idle_percent=100.0 * idle) for port in sorted(named)]
 
 
 @dataclass(frozen=True)
