@@ -10,6 +10,7 @@ import pytest
 
 import labkit
 import runs
+from switchbench.labs import state
 
 pytestmark = [labkit.needs_lab, labkit.needs_switch]
 
@@ -96,6 +97,21 @@ def test_rfc2544_finds_the_planted_recovery(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+def test_rfc2544_finds_the_planted_reset(tmp_path: Path) -> None:
+    """Its time, and a table that is empty behind it."""
+    commands = state.RUN_DIR / f"{Path(labkit.own('model-good')).stem}.m0.in"
+    reset = {"command": ["sh", "-c", f"echo reset 500 > {commands}"]}
+    conf = {"suite": "rfc2544", "subtests": ["throughput", "reset"], "frame_size": 1518}
+    done = runs.run(tmp_path, conf | {"device_reset": reset, "site": site()})
+    assert done.status == 0, done.errors
+    (row,) = rows(done, "reset")
+    frame_ms = 8 * 1538 / 20e6 * 1e3
+    assert row["reset_trials"] == 2
+    assert row["reset_time"] == pytest.approx(500, abs=2 * frame_ms)
+    assert row["reset_time_max"] == pytest.approx(500, abs=2 * frame_ms)
+
+
+@pytest.mark.slow
 def test_rfc9004_finds_the_planted_buffer(tmp_path: Path) -> None:
     done = runs.run(tmp_path, {"suite": "rfc9004", "frame_size": 1518, "site": site(queue="64KiB")})
     assert done.status == 0, done.errors
@@ -122,18 +138,21 @@ def test_the_frames_of_a_burst_follow_listed_shares(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_rfc8239_finds_the_planted_buffer_by_two_loads(tmp_path: Path) -> None:
-    """At a rate whose frames take longer than a sender is late: at 99.98 % it can't catch up."""
-    conf = {
-        "suite": "rfc8239", "subtests": ["buffer-port"], "frame_size": 1518,
-        "suite_parameters": {"burst_s": 4},
+def test_rfc8239_finds_the_planted_buffer_in_all_procedures(tmp_path: Path) -> None:
+    """Of each port what waits, beside the frame that is leaving."""
+    exact = {
+        "buffer-efficiency": ("efficiency_buffer", 1, 1), "buffer-port": ("port_buffer", 4, 1),
+        "buffer-port-pairs": ("pair_buffer", 1, 1),
+        "buffer-many-to-one": ("buffer", 6, 5),  # one per ingress
     }  # fmt: skip
-    done = runs.run(tmp_path, conf | {"site": site(queue="8KiB") | {"rate": "2M"}})
+    conf = {"suite": "rfc8239", "subtests": list(exact), "frame_size": 1518}
+    done = runs.run(tmp_path, conf | {"site": site(queue="64KiB") | {"nodes": 6}})
     assert done.status == 0, done.errors
-    found = rows(done, "buffer-port")
-    assert len(found) == 2
-    for row in found:  # one of the port at line rate is there, too
-        assert row["port_buffer_frames"] == pytest.approx(8192 // 1518 - 1, abs=1)
+    for subtest, (prefix, variants, frames) in exact.items():
+        found = rows(done, subtest)
+        assert len(found) == variants
+        for row in found:
+            assert row[f"{prefix}_frames"] == pytest.approx(65536 // 1518 - 1, abs=frames)
 
 
 def test_rfc8239_incast_sends_by_tcp_and_udp_in_one_phase(tmp_path: Path) -> None:
@@ -155,12 +174,15 @@ def test_rfc8239_incast_sends_by_tcp_and_udp_in_one_phase(tmp_path: Path) -> Non
 
 
 @pytest.mark.slow
-def test_address_capacity_is_the_planted_one(tmp_path: Path) -> None:
-    where = site(table={"size": 256})
-    done = runs.run(tmp_path, {"suite": "rfc2889", "subtests": ["address-capacity"], "site": where})
+@pytest.mark.parametrize("size", [256, 32768])
+def test_address_capacity_is_the_planted_one(tmp_path: Path, size: int) -> None:
+    asked = {"addresses_max": 2 * size, "learning_fps": 20_000}
+    conf = {"suite": "rfc2889", "subtests": ["address-capacity"], "suite_parameters": asked}
+    where = site(table={"size": size}) | {"nodes": 3, "rate": "100M"}
+    done = runs.run(tmp_path, conf | {"site": where})
     assert done.status == 0, done.errors
     (row,) = rows(done, "address-capacity")
-    assert row["address_capacity"] == 256
+    assert row["address_capacity"] == size
 
 
 @pytest.mark.slow
