@@ -168,6 +168,11 @@ def test_sentences_that_differ_in_numbers_alone_are_one_finding(tmp_path: Path) 
     assert first.text.endswith("(and 38 more of this kind)")
     assert second.text.startswith("node2:e0: ")
     assert list(first.parts + second.parts) == summary["warnings"]
+    summary["warnings"] = [
+        f"node1:e0: {words} lost in trial 0" for words in ("2 frames", "1 frame")
+    ]
+    (one,) = findings(summary)
+    assert one.text == "node1:e0: 2 frames lost in trial 0 (and 1 more of this kind)"
 
 
 def test_a_suite_has_no_worst_port(tmp_path: Path) -> None:

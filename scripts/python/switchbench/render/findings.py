@@ -58,7 +58,8 @@ def _together(found: Sequence[Said]) -> Iterator[Said]:
     alike: dict[tuple[str, str, str], list[Said]] = {}
     for one in found:
         name, _, rest = one.text.partition(": ")
-        alike.setdefault((one.severity, name, re.sub(r"\d[\d.,]*", "0", rest)), []).append(one)
+        words = re.sub(r"\d[\d.,]*(?: ([a-z]+?)s?\b)?", r"0 \1", rest)  # 1 frame, 2 frames
+        alike.setdefault((one.severity, name, words), []).append(one)
     for some in alike.values():
         if len(some) == 1:
             yield some[0]
