@@ -8,6 +8,7 @@ then is.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -48,7 +49,10 @@ def verify(directory: Path, asked: VerifyOptions) -> Iterator[VerifyCheck]:
     if not directory.is_dir():
         raise ConfigurationError(f"{directory} is no results directory")
     sealed = manifest.load(directory)
-    differences = list(manifest.differences(directory, sealed))
+    with ThreadPoolExecutor(1) as beside:
+        hashing = beside.submit(lambda: list(manifest.differences(directory, sealed)))
+        again = _made_again(directory) if asked.again else None
+        differences = hashing.result()
     yield from _files(directory, sealed, differences)
     yield from _signatures(directory, asked.allowed)
     if differences:
@@ -62,9 +66,20 @@ def verify(directory: Path, asked: VerifyOptions) -> Iterator[VerifyCheck]:
         yield VerifyCheck("run", False, f"{SUMMARY} is half written: {NOT_ENDED}")
         return
     yield from _clauses(directory, summary)
-    if asked.again:
-        yield from _verdict(directory, summary)
+    if again is not None:
+        yield from _verdict(directory, summary, again)
     yield from _agreed(summary, asked.clauses)
+
+
+def _made_again(directory: Path) -> Future[Any]:
+    """The summary that plan and records amount to, while files are hashed: what is wrong with them
+    is told only if they are as sealed."""
+    made: Future[Any] = Future()
+    try:
+        made.set_result(as_read(remade(read_plan(directory), directory, load_summary(directory))))
+    except SwitchbenchError as error:
+        made.set_exception(error)
+    return made
 
 
 def _files(
@@ -121,7 +136,9 @@ def _clauses(directory: Path, summary: Mapping[str, Any]) -> Iterator[VerifyChec
         yield VerifyCheck("clauses", True, f"{count}, SHA-256 {sha256}, fixed before traffic")
 
 
-def _verdict(directory: Path, summary: Mapping[str, Any]) -> Iterator[VerifyCheck]:
+def _verdict(
+    directory: Path, summary: Mapping[str, Any], made_again: Future[Any]
+) -> Iterator[VerifyCheck]:
     """The verdict, and all that it rests on, from plan and records."""
     try:
         run = read_plan(directory)
@@ -137,7 +154,7 @@ def _verdict(directory: Path, summary: Mapping[str, Any]) -> Iterator[VerifyChec
         yield VerifyCheck("verdict", False, words)
         return
     whole = version == __version__
-    again = as_read(remade(run, directory, summary))
+    again = made_again.result()
     different = [key for key in _compared(summary, whole) if again.get(key) != summary.get(key)]
     if different:
         words = f"{SUMMARY} is not what {RECORDS} amounts to: {', '.join(different)}"
