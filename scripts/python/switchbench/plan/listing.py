@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import groupby
+from itertools import groupby, islice
 from typing import Any
 
 from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet
@@ -235,24 +235,23 @@ def _steps_words(trial: Trial) -> str:
 def _flows(phase: Phase, part: Part, choice: ListingOptions, hops: Hops | None) -> Text:
     """Flows by names: `a⇄b` both ways, `a→b`, `a⇒b` where a forwards; then who idles."""
     arrows = _arrows(phase)
-    most = len(arrows) if choice.everything else FLOWS_SHOWN
-    lines = ", ".join(_arrow_text(*arrow, part.ranks, hops) for arrow in arrows[:most])
-    if len(arrows) > most:
-        lines += f" … {len(arrows) - most} more"
+    shown = islice(arrows, None if choice.everything else FLOWS_SHOWN)
+    lines = ", ".join(_arrow_text(*arrow, part.ranks, hops) for arrow in shown)
+    if more := sum(1 for _ in arrows):
+        lines += f" … {more} more"
     if phase.idle:
         idle = [part.ranks[rank].name for rank in phase.idle]
         lines += f"; idle: {NodeSet.fromlist(idle, resolver=RESOLVER_NOGROUP)}"
     return Text(lines)
 
 
-def _arrows(phase: Phase) -> list[tuple[int, int, str]]:
+def _arrows(phase: Phase) -> Iterator[tuple[int, int, str]]:
     """Source, destination and the arrow between them; two flows that meet are one."""
-    pairs = {flow[:2] for flow in phase.flows}
-    return [
-        (src, dst, "⇄" if (dst, src) in pairs else "⇒" if forwards else "→")
-        for src, dst, forwards in phase.flows
-        if src < dst or (dst, src) not in pairs
-    ]
+    pairs = {src << 32 | dst for src, dst, _ in phase.flows}  # numbers: faster than tuples
+    for src, dst, forwards in phase.flows:
+        meets = dst << 32 | src in pairs
+        if src < dst or not meets:
+            yield src, dst, "⇄" if meets else "⇒" if forwards else "→"
 
 
 def _arrow_text(src: int, dst: int, arrow: str, ranks: Sequence[Port], hops: Hops | None) -> str:
