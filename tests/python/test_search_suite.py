@@ -191,7 +191,7 @@ def test_trials_are_ordinary_ones() -> None:
     assert ndr["relative_width"] <= 0.005
     assert (ndr["regular"], ndr["trials"]) == (True, len(trials))
     cut, _ = search_entries(replayed(run, {trial: measured[trial] for trial in range(5)}))
-    assert cut["outcome"] == "The search has not ended yet."
+    assert cut["outcome"] == "The run ended before this measurement was complete."
 
 
 def test_a_run_searches_and_its_results_say_the_same_again(tmp_path: Path) -> None:

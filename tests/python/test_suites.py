@@ -310,7 +310,7 @@ def test_what_was_measured_before_the_end_is_kept_and_marked(rfc2544: Run) -> No
     course = measured(rfc2544, forwards(61.3), trials=3)
     small, large = rows(course, "throughput")
     assert (small["complete"], large["complete"]) == (False, False)
-    assert small["outcome"] == "The search has not ended yet."
+    assert small["outcome"] == "The run ended before this measurement was complete."
 
 
 @needs_engine
@@ -329,7 +329,7 @@ def test_clauses_are_judged_by_the_rows(rfc2544: Run) -> None:
     assert (held["unobserved"], held["margin_percent"] > 0) == (0, True)
     course = measured(rfc2544, forwards(61.3), trials=3)
     assert judge(">= 60")["verdict"] == "INCONCLUSIVE"
-    assert "The search has not ended yet." in judge(">= 60")["reason"]
+    assert "The run ended before this measurement was complete." in judge(">= 60")["reason"]
 
 
 @needs_engine

@@ -24,7 +24,7 @@ class InProgress:
     @property
     def sentence(self) -> str:
         """What to tell a person."""
-        return "The search has not ended yet."
+        return "The run ended before this measurement was complete."
 
 
 @dataclass(frozen=True)
