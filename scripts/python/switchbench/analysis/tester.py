@@ -100,13 +100,15 @@ def host_limits(
         dict(zip(names, m.or_zero(ports.floats(key)).tolist(), strict=True))
         for key in ("pause", "send_refused")
     )
+    shortfalls = _shortfalls(flows, short_share)
+    lost_percents = _lost_percents(flows, lines) if shortfalls else {}
     short = {
         name: found.percent
-        for name, found in _shortfalls(flows, short_share).items()
+        for name, found in shortfalls.items()
         if found.bits > pauses.get(name, 0) * PAUSE_BITS
         and not (
             refused.get(name, 0) >= found.frames
-            and _lost_percent(flows, name, lines) >= BOTH_WAYS * found.percent
+            and lost_percents.get(name, 0.0) >= BOTH_WAYS * found.percent
         )
     }
     late, off = _late(ports, nodes), _windows(flows, window_s)
@@ -176,14 +178,22 @@ def _shortfalls(flows: PhaseFlows, allowed_share: float) -> dict[str, _Shortfall
     return found
 
 
-def _lost_percent(flows: PhaseFlows, port: str, lines: Mapping[str, int]) -> float:
-    """Of the frames for a port, where no more than its line was offered; else 0."""
-    found = flows.taken(np.array([dst == port for _, dst in flows.pairs], dtype=bool))
-    sent = float(m.or_zero(found.source.floats("frames")).sum())
-    offered_bps = float(m.or_zero(m.offered_line_bps(found)).sum())
-    if not sent or offered_bps > MORE * lines.get(port, 0):
-        return 0.0
-    return 100.0 * float(m.or_zero(m.lost_frames(found)).sum()) / sent
+def _lost_percents(flows: PhaseFlows, lines: Mapping[str, int]) -> dict[str, float]:
+    """Of the frames for each port, where no more than its line was offered."""
+    ends = flows.ends("dst")
+    sent, lost, offered_bps = (
+        m.sum_by_port(ends, m.or_zero(each))
+        for each in (
+            flows.source.floats("frames"),
+            m.lost_frames(flows),
+            m.offered_line_bps(flows),
+        )
+    )
+    return {
+        port: 100.0 * (lost[port] or 0.0) / frames
+        for port, frames in sent.items()
+        if frames and (offered_bps[port] or 0.0) <= MORE * lines.get(port, 0)
+    }
 
 
 def _late(ports: Rows, nodes: Rows) -> dict[str, float]:
