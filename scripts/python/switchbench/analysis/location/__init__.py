@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Location of faults: from flows and their paths to a ranked list of suspects."""
+
+from .facts import (
+    Element,
+    IntervalRows,
+    Misdelivered,
+    Observations,
+    Paths,
+    PhaseFacts,
+    table_route,
+)
+from .suspects import Location, NextTest, Oversubscription, Suspect
+
+__all__ = [
+    "Element",
+    "IntervalRows",
+    "Location",
+    "Misdelivered",
+    "NextTest",
+    "Observations",
+    "Oversubscription",
+    "Paths",
+    "PhaseFacts",
+    "Suspect",
+    "table_route",
+]
