@@ -349,19 +349,21 @@ def leftovers(before: set[str], patience_s: float = 5.0) -> Outcome:
 
 
 def gates() -> list[Stage]:
-    """What machines can decide about the text alone."""
+    """What machines can decide about the text alone: `--only gates` runs these."""
     c_files = sources(".c", ".h")
     tool = {name: str(TOOLS / name) for name in ("ruff", "mypy")}
     python = [name for name in ("scripts", "tests") if (ROOT / name).exists()]
     spelled = sources(".c", ".h", ".py", ".md", ".yaml", ".build", ".options", ".toml", ".sh")
     return [
-        Stage("clang-format", partial(plain, "clang-format", "--dry-run", "-Werror", *c_files)),
-        Stage("ruff check", partial(plain, tool["ruff"], "check", "--quiet", *python)),
-        Stage("ruff format", partial(plain, tool["ruff"], "format", "--check", *python)),
-        Stage("mypy", partial(plain, tool["mypy"], "--strict", "--no-error-summary")),
-        Stage("mypy tests", partial(plain, tool["mypy"], "--strict", *PROGRAMS)),
         Stage(
-            "codespell",
+            "gates: clang-format", partial(plain, "clang-format", "--dry-run", "-Werror", *c_files)
+        ),
+        Stage("gates: ruff check", partial(plain, tool["ruff"], "check", "--quiet", *python)),
+        Stage("gates: ruff format", partial(plain, tool["ruff"], "format", "--check", *python)),
+        Stage("gates: mypy", partial(plain, tool["mypy"], "--strict", "--no-error-summary")),
+        Stage("gates: mypy tests", partial(plain, tool["mypy"], "--strict", *PROGRAMS)),
+        Stage(
+            "gates: codespell",
             partial(plain, "codespell", "--ignore-words-list", NOT_MISSPELT, *spelled),
         ),
     ]
