@@ -130,13 +130,16 @@ def test_every_stage_of_the_quick_tier_or_all(
 
     monkeypatch.setattr(stages.Report, "_run", run)
     assert stages.main(words) == 0
-    quick = {"mypy", "build gcc", "build clang", "unit tests sanitized", "tests/python"}
+    quick = {"gates: mypy", "build gcc", "build clang", "unit tests sanitized", "tests/python"}
     assert quick <= set(names)
     long = {"clang-tidy", "build no-dpdk", "unit tests gcc", "tests/vm", "tests/system hosts"}
     long |= {"C coverage", "faults in analysis noticed"}
     assert long & set(names) == (long if "long" in suites else set())
     assert ("tests/system smokes" in names) == ("long" not in suites)
     assert names[-1] == "machine left as found"
+    names.clear()
+    assert stages.main(["--only", "gates"]) == 0
+    assert len(names) == len(stages.gates())
 
 
 def test_coverage_counts_lines_of_all_programs(
