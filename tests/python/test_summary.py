@@ -408,6 +408,21 @@ def test_tcp_percent_knows_the_segments() -> None:
     assert entry["throughput"]["percent_of_line"] == pytest.approx(100, abs=1e-4)
 
 
+@pytest.mark.parametrize(("mss", "overhead"), [(1428, 110), (1460, 78), (1440, 98), (1448, 90)])
+def test_tcp_percent_knows_the_headers(mss: int, overhead: int) -> None:
+    """IPv6 has 20 bytes more than IPv4, time stamps have 12: a full line reads 100 %."""
+    trial = make_trial(SITE, transport="tcp", sizes=(65536,), size_unit="message", flows=1)
+    ends = ("node1:e0", "node2:e0")
+    rate = 12_500_000 * mss // (mss + overhead)
+    said = {"mss_bytes": mss, "segment_overhead_bytes": overhead}
+    records = [
+        tcp_side("source", *ends, rate, rate, measures=said),
+        tcp_side("destination", *ends, rate, rate, measures=said),
+    ]
+    (entry,) = summarise(records, make_run(SITE, trial))["trials"]
+    assert entry["throughput"]["percent_of_line"] == pytest.approx(100, abs=1e-4)
+
+
 def test_the_slowest_of_a_transfer_is_the_last_to_end() -> None:
     records = pair_records()
     for line, last_ns in ((3, 900), (5, 700)):

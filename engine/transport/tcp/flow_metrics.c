@@ -31,16 +31,24 @@ bool tcp_connecting(int fd)
     return read_info(fd, &info) && info.tcpi_state == STATE_SYN_SENT;
 }
 
-double tcp_payload_share(int fd, bool v6)
+/* Layer-1 bytes of a full segment beside its payload. */
+static double segment_overhead(int fd, const struct tcp_info *info)
+{
+    int domain = AF_INET;
+    socklen_t size = sizeof domain;
+
+    getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &size);
+    return FRAME_BYTES + (domain == AF_INET6 ? 40 : 20) + TCP_HEADER +
+           (info->tcpi_options & TCPI_OPT_TIMESTAMPS ? TIMESTAMPS : 0);
+}
+
+double tcp_payload_share(int fd)
 {
     struct tcp_info info;
-    double overhead = FRAME_BYTES + (v6 ? 40 : 20) + TCP_HEADER;
 
     if (!read_info(fd, &info) || info.tcpi_snd_mss == 0)
         return SEGMENT_BYTES / 1538.0;
-    if (info.tcpi_options & TCPI_OPT_TIMESTAMPS)
-        overhead += TIMESTAMPS;
-    return info.tcpi_snd_mss / (info.tcpi_snd_mss + overhead);
+    return info.tcpi_snd_mss / (info.tcpi_snd_mss + segment_overhead(fd, &info));
 }
 
 uint32_t tcp_segment_bytes(int fd)
@@ -64,7 +72,7 @@ struct sum {
     unsigned streams;
     double retransmitted, sent, received, out_of_order, delivery_rate, rtt;
     double least_rtt;
-    double mss, send_buffer, receive_buffer;
+    double mss, overhead, send_buffer, receive_buffer;
 };
 
 static void add(struct sum *sum, int fd, bool sends)
@@ -82,6 +90,7 @@ static void add(struct sum *sum, int fd, bool sends)
     if (sum->streams == 0 || info.tcpi_min_rtt < sum->least_rtt)
         sum->least_rtt = info.tcpi_min_rtt;
     sum->mss = sends ? info.tcpi_snd_mss : info.tcpi_rcv_mss;
+    sum->overhead = segment_overhead(fd, &info);
     sum->send_buffer = buffer_bytes(fd, SO_SNDBUF);
     sum->receive_buffer = buffer_bytes(fd, SO_RCVBUF);
     sum->streams++;
@@ -106,6 +115,7 @@ unsigned tcp_lane_flow_metrics(struct lane *lane, const struct lane_flow *flow,
         {"segments_received", sum.received},
         {"delivery_rate_bps", sum.delivery_rate},
         {"mss_bytes", sum.mss},
+        {"segment_overhead_bytes", sum.overhead},
         {"send_buffer_bytes", sum.send_buffer},
         {"streams", sum.streams},
     };
@@ -114,6 +124,7 @@ unsigned tcp_lane_flow_metrics(struct lane *lane, const struct lane_flow *flow,
         {"segments_received", sum.received},
         {"out_of_order_segments", sum.out_of_order},
         {"mss_bytes", sum.mss},
+        {"segment_overhead_bytes", sum.overhead},
         {"receive_buffer_bytes", sum.receive_buffer},
         {"streams", sum.streams},
     };

@@ -203,7 +203,7 @@ int tcp_refuse_in(const struct tcp_lane *lane, const struct tcp_in *in, int code
 /* --- flow_metrics.c: what the kernel knows of a connection --- */
 
 /* Payload bytes among the bytes that a full segment takes at layer 1. */
-double tcp_payload_share(int fd, bool v6);
+double tcp_payload_share(int fd);
 /* Bytes of a full segment. */
 uint32_t tcp_segment_bytes(int fd);
 /* The kernel still tries to connect (as opposed to: the partner does not answer). */

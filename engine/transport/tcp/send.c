@@ -113,7 +113,7 @@ void tcp_set_pace(struct tcp_lane *lane, struct tcp_flow *flow)
 {
     const struct phase *phase = lane->lane.request.phase;
     bool probe = tcp_lane_is_probe(lane);
-    double share = tcp_payload_share(flow->outs[0].fd, flow->partner.ss_family == AF_INET6);
+    double share = tcp_payload_share(flow->outs[0].fd);
     double rate = flow_load_rate(&lane->lane.request, flow->flow, lane->sizes, share);
     double gather = rate * FLOW_LOAD_GATHER_NS / NS_PER_S;
     uint32_t segment = tcp_segment_bytes(flow->outs[0].fd);

@@ -95,13 +95,12 @@ def _held_bytes(result: m.PhaseResult) -> m.Floats:
     if flows.packets is not None:
         sizes = result.entry["size"]
         return np.full(len(flows), float(max(sizes) if isinstance(sizes, list) else sizes))
-    said = flows.destination.floats("mss_bytes")
-    segment = np.where(m.or_zero(said) == 0, m.TCP_SEGMENT_PAYLOAD, said)
+    segment, overhead = m.tcp_segment(flows.destination)
     behind, buffer = (
         m.or_zero(flows.destination.floats(name))
         for name in ("out_of_order_segments", "receive_buffer_bytes")
     )
-    held: m.Floats = segment + m.TCP_SEGMENT_OVERHEAD + np.minimum(behind * segment, buffer)
+    held: m.Floats = segment + overhead + np.minimum(behind * segment, buffer)
     return held
 
 

@@ -26,8 +26,8 @@ from ..records.rows import or_zero as or_zero
 LEAST_FRAME = 64
 FRAME_OVERHEAD_L1 = 20  # preamble 7, start delimiter 1, gap 12 bytes (IEEE 802.3)
 
-# A TCP stream in full segments over Ethernet, IPv4, time stamps on: each has 90 bytes beside its
-# payload on the line (TCP 32, IPv4 20, Ethernet 18, layer 1 20); at MTU 1500, 1,448 of 1,538.
+# A full TCP segment at MTU 1500 over IPv4 with time stamps, where the kernel said nothing of its
+# own: 90 bytes beside its payload (TCP 32, IPv4 20, Ethernet 18, layer 1 20).
 TCP_SEGMENT_PAYLOAD = 1448
 TCP_SEGMENT_OVERHEAD = 90
 
@@ -169,9 +169,9 @@ def line_bits(flows: PhaseFlows, end: Ends) -> Floats:
     if flows.packets is not None:
         shaped = _packet_bits(flows.packets, payload, end.floats("window_messages"))
     else:
-        segment = _segment_payload(flows)
+        segment, overhead = tcp_segment(flows.source)
         with np.errstate(over="ignore"):
-            shaped = 8.0 * payload * (segment + TCP_SEGMENT_OVERHEAD) / segment
+            shaped = 8.0 * payload * (segment + overhead) / segment
     frames = end.floats("window_frames")
     bits = 8.0 * (end.floats("window_frame_bytes") + FRAME_OVERHEAD_L1 * frames)
     found: Floats = np.where(np.isnan(bits), shaped, bits)
@@ -188,11 +188,14 @@ def _packet_bits(packets: Packets, payload: Floats, counted: Floats) -> Floats:
     return found
 
 
-def _segment_payload(flows: PhaseFlows) -> Floats:
-    """As the senders' kernels say (TCP_INFO), else that of MTU 1500."""
-    said = flows.source.floats("mss_bytes")
-    found: Floats = np.where(or_zero(said) == 0, TCP_SEGMENT_PAYLOAD, said)
-    return found
+def tcp_segment(end: Ends) -> tuple[Floats, Floats]:
+    """Return the payload of a full segment and its other layer-1 bytes, as the kernel of one end
+    has them (TCP_INFO), else those of MTU 1500."""
+    payload, overhead = end.floats("mss_bytes"), end.floats("segment_overhead_bytes")
+    return (
+        np.where(or_zero(payload) == 0, TCP_SEGMENT_PAYLOAD, payload),
+        np.where(or_zero(overhead) == 0, TCP_SEGMENT_OVERHEAD, overhead),
+    )
 
 
 def per_second(amount: Floats, span_ns: Floats) -> Floats:

@@ -34,7 +34,8 @@ INTERVAL = "interval"
 _SPAN = {"src": "string", "from_ms": "number", "to_ms": "number", "payload_bytes": "number"}
 # Of the measures that transports add to `flow` records, those that something is computed with.
 MEASURES = (
-    "retransmitted_segments", "mss_bytes", "out_of_order_segments", "receive_buffer_bytes",
+    "retransmitted_segments", "mss_bytes", "segment_overhead_bytes",
+    "out_of_order_segments", "receive_buffer_bytes",
     "depth", "signal_every", "inline_bytes", "path_mtu_bytes", "gid_index", "queue_pairs",
     "reused_queue_pairs", "queue_pair_bytes", "setup_us", "credit_waits",
     "numbers", "gap_ns", "learning_late", "late_frames",
