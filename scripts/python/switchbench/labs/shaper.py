@@ -23,7 +23,7 @@ SHAPER_HANDLE = 0x10000
 
 _LAYER1_LEAST_BYTES = 84  # A frame of 64 bytes with preamble, start delimiter and gap.
 _LINKLAYER_ETHERNET = 1
-_INGRESS_HANDLE = 0xFFFF0000
+_CLSACT_INGRESS = 0xFFFFFFF2
 
 
 class _ShaperMessage(tcmsg):  # type: ignore[misc]
@@ -128,12 +128,12 @@ def add(netlink: IPRoute, ifindex: int, shaper: Shaper) -> None:
 
 def redirect(netlink: IPRoute, ifindex: int, ifb_index: int) -> None:
     """Lead all that comes in by the interface through the IFB, and from there on as before."""
-    netlink.tc("add", "ingress", ifindex)
+    netlink.tc("add", "clsact", ifindex)
     netlink.tc(
         "add-filter",
         "u32",
         ifindex,
-        parent=_INGRESS_HANDLE,
+        parent=_CLSACT_INGRESS,
         prio=1,
         protocol=protocols.ETH_P_ALL,
         target=0x10000,
