@@ -98,7 +98,8 @@ static bool is_pair(const struct topology_link *link)
     return strcmp(link->kind, "veth") == 0 || strcmp(link->kind, "netkit") == 0;
 }
 
-static bool find_device(const struct topology *map, struct reason *reason)
+static bool find_device(const struct topology *map, const struct topology_link *port,
+                        struct reason *reason)
 {
     for (size_t i = 0; i < map->link_count; i++) {
         const struct topology_link *link = &map->links[i];
@@ -108,6 +109,11 @@ static bool find_device(const struct topology *map, struct reason *reason)
         reason->device = link;
         if (strcmp(link->kind, "bond") == 0 || strcmp(link->kind, "team") == 0) {
             snprintf(reason->text, sizeof(reason->text), "is a %s", link->kind);
+            return true;
+        }
+        if (topology_is_tunnel(link) && (link == port || link->master)) {
+            snprintf(reason->text, sizeof(reason->text),
+                     "is a tunnel (%s), whose packets leave by another port", link->kind);
             return true;
         }
         if (link->peer && link->peer_space == SPACE_UNKNOWN && !is_pair(link)) {
@@ -136,7 +142,7 @@ int guard_judge(const struct topology *map, const struct topology_link *port, co
             name);
     if (may_share)
         return 0;
-    if (find_use(map, port, &reason) || find_device(map, &reason))
+    if (find_use(map, port, &reason) || find_device(map, port, &reason))
         return refuse(&reason, port, name, rules, err);
     if (rules->shared && rules->leaves_kernel)
         return err_set(err, -EPERM,

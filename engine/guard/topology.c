@@ -94,3 +94,16 @@ void topology_mark_connected(struct topology *topology)
         }
     } while (news);
 }
+
+bool topology_is_tunnel(const struct topology_link *link)
+{
+    /* No packet of theirs leaves, or it leaves by a link that topology_mark_connected walks. */
+    static const char *const plain[] = {
+        "",       "bond",    "bridge",  "dummy",  "ifb",  "ipoib", "ipvlan", "ipvtap",
+        "macsec", "macvlan", "macvtap", "netkit", "team", "veth",  "vlan",   "vrf"};
+
+    for (size_t i = 0; i < sizeof(plain) / sizeof(*plain); i++)
+        if (strcmp(link->kind, plain[i]) == 0)
+            return false;
+    return true;
+}

@@ -30,7 +30,11 @@ struct topology_link {
     char name[IF_NAMESIZE];
     char kind[IF_NAMESIZE]; /* IFLA_INFO_KIND: "bridge", "veth", ...; "": hardware */
     bool loopback;
-    bool reached; /* by topology_mark_connected */
+    /* Of a tunnel: where its packets go, and by which device below; both can be unknown. */
+    unsigned char remote[16]; /* 4 bytes of IPv4 or 16 of IPv6 */
+    int remote_bytes;         /* 4, 16; 0: no remote address, or none that the kernel tells */
+    int below;                /* ifindex in the tunnel's own namespace; 0: not told */
+    bool reached;             /* by topology_mark_connected */
 };
 
 /* Something that a host needs and that leaves by a device. */
@@ -69,6 +73,10 @@ struct topology_link *topology_find(const struct topology *topology, int space, 
  * VRF shares routes, not a cable: the way ends there. */
 void topology_mark_connected(struct topology *topology);
 
+/* Is it a tunnel: does it send its packets inside of others, by a device that no link names? Every
+ * virtual kind counts that is not known to send by its links (VLAN, bridge, bond, veth, ...). */
+bool topology_is_tunnel(const struct topology_link *link);
+
 /* Reads the devices and the default routes of a namespace (as netns_enter) and gives its number;
  * one that is on the map already is not read again. */
 int topology_read(struct topology *topology, const char *netns, int *space, struct err *err);
@@ -78,9 +86,14 @@ int topology_read(struct topology *topology, const char *netns, int *space, stru
 int topology_cross_namespaces(struct topology *topology, int space, const char *netns,
                               struct err *err);
 
-/* Adds the use `what` to the devices by which this thread's namespace, `space` on the map, reaches
- * `address` (numeric). Nothing is added when it is the host's own or has no route. -EINVAL: not
- * an address. */
+/* For each use of `space` (this thread's) that leaves by a tunnel adds one to the device below the
+ * tunnel, found by its settings or by the route to its remote address; where neither tells, to
+ * ANY_DEVICE. Uses that came before `first` were followed earlier. */
+int topology_follow_tunnels(struct topology *topology, int space, size_t first);
+
+/* Adds the use `what`, and those of tunnels, to the devices by which this thread's namespace,
+ * `space` on the map, reaches `address` (numeric). Nothing is added when it is the host's own or
+ * has no route. -EINVAL: not an address. */
 int topology_add_route(struct topology *topology, int space, const char *address, const char *what,
                        struct err *err);
 

@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/if_link.h>
+#include <linux/if_tunnel.h>
 #include <linux/net_namespace.h>
 #include <linux/rtnetlink.h>
 #include <netdb.h>
@@ -24,6 +25,10 @@
 
 #define MAPPED_IPV4 "::ffff:"
 
+/* Routes are counted by the first 16 bits of their addresses: longer prefixes stand for little. */
+#define WIDE_BITS 16
+#define WIDE_COUNT (1 << WIDE_BITS)
+
 /* What the answers to one request are added to. */
 struct reading {
     struct topology *topology;
@@ -31,6 +36,9 @@ struct reading {
     const char *what; /* of a use; NULL: each default route says which one it is */
     size_t links;     /* before the dump */
     size_t uses;
+    unsigned char *wide;  /* a bit for each value of the first 16: a wide route leads there */
+    unsigned wide_routes; /* how many of these values have one */
+    bool is_covered;      /* half of all addresses: of IPv6, of 2000::/3 */
 };
 
 static void forget(void *data)
@@ -59,6 +67,52 @@ static int dump(uint16_t type, unsigned char family,
     return netlink_ask_here(&request, &reader);
 }
 
+/* What a kind of tunnel calls its remote addresses and the device below (linux/if_link.h,
+ * linux/if_tunnel.h). */
+static const struct {
+    const char *kind;
+    uint16_t remote, remote6, below;
+} tunnels[] = {
+    {"vxlan", IFLA_VXLAN_GROUP, IFLA_VXLAN_GROUP6, IFLA_VXLAN_LINK},
+    {"geneve", IFLA_GENEVE_REMOTE, IFLA_GENEVE_REMOTE6, 0},
+    {"gre", IFLA_GRE_REMOTE, 0, IFLA_GRE_LINK},
+    {"gretap", IFLA_GRE_REMOTE, 0, IFLA_GRE_LINK},
+    {"ip6gre", 0, IFLA_GRE_REMOTE, IFLA_GRE_LINK},
+    {"ip6gretap", 0, IFLA_GRE_REMOTE, IFLA_GRE_LINK},
+    {"ipip", IFLA_IPTUN_REMOTE, 0, IFLA_IPTUN_LINK},
+    {"sit", IFLA_IPTUN_REMOTE, 0, IFLA_IPTUN_LINK},
+    {"ip6tnl", 0, IFLA_IPTUN_REMOTE, IFLA_IPTUN_LINK},
+};
+
+static void read_remote(const struct nlattr *data, uint16_t type, int bytes,
+                        struct topology_link *link)
+{
+    static const unsigned char none[sizeof(link->remote)];
+    unsigned char remote[sizeof(link->remote)] = {0};
+
+    if (type == 0 || !netlink_copy(netlink_find_in(data, type), remote, (size_t)bytes) ||
+        memcmp(remote, none, sizeof(none)) == 0)
+        return;
+    memcpy(link->remote, remote, sizeof(remote));
+    link->remote_bytes = bytes;
+}
+
+/* A tunnel whose packets leave in another namespace stays unknown. */
+static void read_tunnel(const struct nlmsghdr *message, struct topology_link *link)
+{
+    const struct nlattr *info = netlink_find(message, sizeof(struct ifinfomsg), IFLA_LINKINFO);
+    const struct nlattr *data = netlink_find_in(info, IFLA_INFO_DATA);
+
+    for (size_t i = 0; i < sizeof(tunnels) / sizeof(*tunnels); i++) {
+        if (link->peer_nsid != NSID_NONE || strcmp(link->kind, tunnels[i].kind) != 0)
+            continue;
+        read_remote(data, tunnels[i].remote, 4, link);
+        read_remote(data, tunnels[i].remote6, 16, link);
+        if (tunnels[i].below)
+            link->below = (int)netlink_u32(netlink_find_in(data, tunnels[i].below), 0);
+    }
+}
+
 static int add_link(const struct nlmsghdr *message, void *data)
 {
     const struct reading *reading = data;
@@ -78,6 +132,8 @@ static int add_link(const struct nlmsghdr *message, void *data)
     netlink_text(
         netlink_find_in(netlink_find(message, sizeof(*info), IFLA_LINKINFO), IFLA_INFO_KIND),
         link.kind, sizeof(link.kind));
+    if (topology_is_tunnel(&link))
+        read_tunnel(message, &link);
     return topology_add_link(reading->topology, &link);
 }
 
@@ -110,20 +166,73 @@ static int add_route(const struct reading *reading, const struct nlmsghdr *route
 
 /* Half of all addresses is as good as a default route (VPN clients set two such), and so is IPv6's
  * 2000::/3, all that is assigned. */
+static bool is_default(const struct rtmsg *route)
+{
+    return route->rtm_type == RTN_UNICAST &&
+           route->rtm_dst_len <= (route->rtm_family == AF_INET6 ? 3 : 1);
+}
+
+/* A part of what several routes may cover together; `first`: the first 16 bits of its addresses. */
+static bool is_wide(const struct nlmsghdr *message, unsigned *first)
+{
+    const struct rtmsg *route = mnl_nlmsg_get_payload(message);
+    unsigned char bytes[2];
+
+    if (route->rtm_type != RTN_UNICAST || route->rtm_dst_len > WIDE_BITS || is_default(route) ||
+        !netlink_copy(netlink_find(message, sizeof(*route), RTA_DST), bytes, sizeof(bytes)))
+        return false;
+    *first = (unsigned)bytes[0] << 8U | bytes[1];
+    return route->rtm_family == AF_INET || bytes[0] >> 5 == 1; /* of 2000::/3 */
+}
+
+static int note_wide_route(const struct nlmsghdr *message, void *data)
+{
+    struct reading *reading = data;
+    const struct rtmsg *route = mnl_nlmsg_get_payload(message);
+    unsigned first;
+
+    if (!is_wide(message, &first))
+        return 0;
+    for (unsigned value = first; value < first + (1U << (WIDE_BITS - route->rtm_dst_len));
+         value++) {
+        unsigned char bit = (unsigned char)(1U << value % 8);
+
+        reading->wide_routes += !(reading->wide[value / 8] & bit);
+        reading->wide[value / 8] |= bit;
+    }
+    return 0;
+}
+
 static int add_default_route(const struct nlmsghdr *message, void *data)
 {
+    const struct reading *reading = data;
     const struct rtmsg *route = mnl_nlmsg_get_payload(message);
     bool v6 = route->rtm_family == AF_INET6;
     uint32_t table =
         netlink_u32(netlink_find(message, sizeof(*route), RTA_TABLE), route->rtm_table);
     char number[16] = "main", what[96];
+    unsigned first;
 
-    if (route->rtm_type != RTN_UNICAST || route->rtm_dst_len > (v6 ? 3 : 1))
+    if (!is_default(route) && !(reading->is_covered && is_wide(message, &first)))
         return 0;
     if (table != RT_TABLE_MAIN)
         snprintf(number, sizeof(number), "%u", table);
-    snprintf(what, sizeof(what), "the IPv%d default route (table %s)", v6 ? 6 : 4, number);
+    snprintf(what, sizeof(what), "%sthe IPv%d default route (table %s)",
+             is_default(route) ? "" : "a part of ", v6 ? 6 : 4, number);
     return add_route(data, message, what);
+}
+
+/* Adds the default routes of a family, and routes that together lead to half of its addresses. */
+static int add_default_routes(struct reading *reading, unsigned char family)
+{
+    unsigned char wide[WIDE_COUNT / 8] = {0};
+    int code;
+
+    reading->wide = wide;
+    reading->wide_routes = 0;
+    code = dump(RTM_GETROUTE, family, note_wide_route, reading);
+    reading->is_covered = reading->wide_routes >= WIDE_COUNT / (family == AF_INET6 ? 16 : 2);
+    return code ? code : dump(RTM_GETROUTE, family, add_default_route, reading);
 }
 
 static int add_found_route(const struct nlmsghdr *message, void *data)
@@ -168,9 +277,11 @@ int topology_read(struct topology *topology, const char *netns, int *space, stru
     reading.space = *space;
     code = dump(RTM_GETLINK, AF_UNSPEC, add_link, &reading);
     if (!code)
-        code = dump(RTM_GETROUTE, AF_INET, add_default_route, &reading);
+        code = add_default_routes(&reading, AF_INET);
     if (!code)
-        code = dump(RTM_GETROUTE, AF_INET6, add_default_route, &reading);
+        code = add_default_routes(&reading, AF_INET6);
+    if (!code)
+        code = topology_follow_tunnels(topology, *space, 0);
 cleanup:
     netns_leave(previous);
     if (code)
@@ -269,15 +380,72 @@ cleanup:
     return code;
 }
 
+/* The route with all its next hops, not the one that this lookup happens to hash to. */
+static int look_up_route(struct reading *reading, int family, const void *address)
+{
+    const struct netlink_reader reader = {.each = add_found_route, .data = reading};
+    struct netlink_request request;
+
+    route_begin(&request, family, address)->rtm_flags = RTM_F_FIB_MATCH;
+    return netlink_ask_here(&request, &reader);
+}
+
+static bool is_no_route(int code)
+{
+    return code == -ENETUNREACH || code == -EHOSTUNREACH || code == -EACCES;
+}
+
+/* Adds the use to what is below a tunnel. */
+static int follow_tunnel(struct topology *topology, const struct topology_link *tunnel,
+                         const struct critical_use *use)
+{
+    struct reading reading = {.topology = topology, .space = use->space};
+    char what[sizeof(use->what)];
+    size_t before = topology->use_count;
+    int code = 0;
+
+    snprintf(what, sizeof(what), "%.60s through tunnel %s", use->what, tunnel->name);
+    reading.what = what;
+    if (tunnel->below)
+        code = add_device(&reading, tunnel->below, what);
+    if (code == 0 && tunnel->remote_bytes)
+        code =
+            look_up_route(&reading, tunnel->remote_bytes == 4 ? AF_INET : AF_INET6, tunnel->remote);
+    if (code && !is_no_route(code))
+        return code;
+    return topology->use_count > before ? 0 : add_device(&reading, ANY_DEVICE, what);
+}
+
+int topology_follow_tunnels(struct topology *topology, int space, size_t first)
+{
+    int code = 0;
+
+    /* A tunnel in a tunnel adds uses behind this one; one that leads into itself is not the first
+     * device that it meets: the count of links ends it. */
+    for (size_t i = first; i < topology->use_count && code == 0; i++) {
+        const struct critical_use use = topology->uses[i];
+        const struct topology_link *tunnel = NULL;
+
+        for (size_t k = 0; k < topology->link_count; k++)
+            if (topology->links[k].space == use.space && topology->links[k].index == use.index)
+                tunnel = &topology->links[k];
+        if (use.space != space || !tunnel || !topology_is_tunnel(tunnel))
+            continue;
+        if (topology->use_count - first > 2 * topology->link_count + WIDE_BITS)
+            return -ELOOP;
+        code = follow_tunnel(topology, tunnel, &use);
+    }
+    return code;
+}
+
 int topology_add_route(struct topology *topology, int space, const char *address, const char *what,
                        struct err *err)
 {
     struct reading reading = {.topology = topology, .space = space, .what = what};
-    const struct netlink_reader reader = {.each = add_found_route, .data = &reading};
     struct addrinfo hints = {.ai_flags = AI_NUMERICHOST, .ai_socktype = SOCK_STREAM};
-    struct netlink_request request;
     const struct sockaddr_in6 *v6;
     struct addrinfo *found;
+    size_t first = topology->use_count;
     int code;
 
     if (strncasecmp(address, MAPPED_IPV4, strlen(MAPPED_IPV4)) == 0 && strchr(address, '.'))
@@ -289,17 +457,15 @@ int topology_add_route(struct topology *topology, int space, const char *address
         code = add_device(&reading, (int)v6->sin6_scope_id, what);
     } else {
         const struct sockaddr_in *v4 = (const void *)v6;
-        struct rtmsg *route = v6->sin6_family == AF_INET6
-                                  ? route_begin(&request, AF_INET6, &v6->sin6_addr)
-                                  : route_begin(&request, AF_INET, &v4->sin_addr);
 
-        /* The route with all its next hops, not the one that this lookup happens to hash to. */
-        route->rtm_flags = RTM_F_FIB_MATCH;
-        code = netlink_ask_here(&request, &reader);
+        code = v6->sin6_family == AF_INET6 ? look_up_route(&reading, AF_INET6, &v6->sin6_addr)
+                                           : look_up_route(&reading, AF_INET, &v4->sin_addr);
     }
     freeaddrinfo(found);
-    if (code == -ENETUNREACH || code == -EHOSTUNREACH || code == -EACCES)
+    if (is_no_route(code))
         return 0;
+    if (code == 0)
+        code = topology_follow_tunnels(topology, space, first);
     if (code)
         err_set(err, code, "The route to %s can't be looked up: %s.", address, strerror(-code));
     return code;

@@ -165,6 +165,72 @@ static void test_default_routes(void **state)
     }
 }
 
+/* Routes that together lead to half of all addresses are a default route in parts. */
+static void test_default_route_in_parts(void **state)
+{
+    must("-n %h route add 0.0.0.0/2 dev v0");
+    must("-n %h route add 10.0.0.0/8 dev w0");
+    assert_passes("v0");
+    must("-n %h route add 64.0.0.0/2 dev v0");
+    must("-n %h route add 192.0.0.0/2 dev v0");
+    assert_refused("v0", "carries a part of the IPv4 default route (table main)");
+
+    assert_int_equal(fresh(state), 0);
+    must("-n %h -6 route add 3000::/5 dev v0");
+    must("-n %h -6 route add fc00::/7 dev w0");
+    assert_passes("v0");
+    must("-n %h -6 route add 2000::/4 dev v0");
+    assert_refused("v0", "carries a part of the IPv6 default route (table main)");
+    assert_passes("w0");
+}
+
+/* What a tunnel carries leaves by the port below it; where that is not known, by any. */
+static void test_tunnels(void **state)
+{
+    must("-n %h addr add 198.18.0.1/24 dev v0");
+    if (ip(QUIET, "-n %h link add vx0 type vxlan id 7 remote 198.18.0.2 dstport 4789")) {
+        must("-n %h link set vx0 up");
+        assert_passes("v0");
+        assert_refused("vx0", "is a tunnel (vxlan)");
+        must("-n %h route add default dev vx0");
+        assert_refused("v0", "carries the IPv4 default route (table main) through tunnel vx0");
+        assert_passes("w0");
+        must("-n %h link del vx0");
+        assert_passes("v0");
+        must("-n %h link add vx0 type vxlan id 7 dev w0 group 239.1.1.1 dstport 4789");
+        must("-n %h link set vx0 up");
+        must("-n %h route add default dev vx0");
+        assert_refused("w0", "carries the IPv4 default route (table main) through tunnel vx0");
+        must("-n %h link del vx0");
+    }
+    if (ip(QUIET, "-n %h tuntap add tun0 mode tun")) {
+        must("-n %h link set tun0 up");
+        assert_passes("w0");
+        must("-n %h route add default dev tun0");
+        assert_refused("w0", "may carry the IPv4 default route (table main) through tunnel tun0");
+        assert_refused("v0", "through tunnel tun0");
+    }
+}
+
+/* The connection of the controller, too. */
+static void test_controller_behind_a_tunnel(void **state)
+{
+    struct guard_rules rules = {.driver = "tcp", .controller = "203.0.113.9"};
+    struct err err = {0};
+    int previous;
+
+    if (!ip(QUIET, "-n %h link add vx0 type vxlan id 7 remote 198.18.0.2 dstport 4789"))
+        skip();
+    must("-n %h addr add 198.18.0.1/24 dev v0");
+    must("-n %h link set vx0 up");
+    must("-n %h route add 203.0.113.0/24 dev vx0");
+    assert_int_equal(netns_enter(here, &previous, &err), 0);
+    assert_int_equal(guard_check_interface(NULL, "v0", &rules, &err), -EPERM);
+    assert_non_null(strstr(err.text, "(from 203.0.113.9) through tunnel vx0"));
+    assert_int_equal(guard_check_interface(NULL, "w0", &rules, &err), 0);
+    netns_leave(previous);
+}
+
 static void test_nexthop_object(void **state)
 {
     if (!ip(QUIET, "-n %h nexthop add id 5 dev v0"))
@@ -402,6 +468,9 @@ int main(void)
         in_namespaces(test_unknown_namespace),
         in_namespaces(test_loopback),
         in_namespaces(test_default_routes),
+        in_namespaces(test_default_route_in_parts),
+        in_namespaces(test_tunnels),
+        in_namespaces(test_controller_behind_a_tunnel),
         in_namespaces(test_nexthop_object),
         in_namespaces(test_bridge),
         in_namespaces(test_bridge_elsewhere),
