@@ -21,7 +21,7 @@ int bind_journal_write(const char *path, const json_t *journal, struct err *err)
 int bind_journal_check(const char *path, struct err *err);
 
 /* Reads it; the object is the caller's. -ENOENT without a sentence: there is none. -EINVAL: it is
- * not one that this version can read. */
+ * not one that this version can read, others could have written it, or a name in it is a path. */
 int bind_journal_read(const char *path, json_t **journal, struct err *err);
 
 int bind_journal_remove(const char *path, struct err *err);

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -327,6 +328,75 @@ static void test_a_journal_of_another_version(void **state)
     assert_refused(&one, -EINVAL, "can't be read");
 }
 
+/* A journal that somebody else wrote, or that leads root elsewhere. */
+static void test_a_journal_that_leads_elsewhere(void **state)
+{
+    static const struct {
+        const char *text;
+    } planted[] = {
+        {"{\"switchbench_bind\": 1, \"devices\": [{\"pci\": \"../../..\", \"driver\": \"x\"}]}"},
+        {"{\"switchbench_bind\": 1, \"devices\": [{\"pci\": \"" TREE_A
+         "\", \"driver\": \"../../up\"}]}"},
+        {"{\"switchbench_bind\": 1, \"devices\": [{\"pci\": \"" TREE_A
+         "\", \"driver_override\": \"a/b\"}]}"},
+        {"{\"switchbench_bind\": 1, \"devices\": [{\"pci\": \"" TREE_A "\", \"interfaces\": ["
+         "{\"settings\": {\"ipv4/../../../kernel/core_pattern\": \"|/bin/x\"}}]}]}"},
+        {"{\"switchbench_bind\": 1, \"hugepages_reserved\": 1, \"hugepages\": {"
+         "\"/sys/kernel/mm/hugepages/../../../x/nr_hugepages\": 1}, \"devices\": []}"},
+    };
+
+    for (size_t i = 0; i < sizeof planted / sizeof *planted; i++) {
+        struct err err = {""};
+
+        tree_file("/lib/journal", planted[i].text);
+        assert_int_equal(bind_restore(&tree.place, &err), -EINVAL);
+        assert_non_null(strstr(err.text, "nothing is restored from it"));
+        assert_int_equal(tree.writes, 0);
+    }
+}
+
+static void test_a_journal_of_others(void **state)
+{
+    char folder[sizeof tree.journal], kept[sizeof tree.journal + 8];
+    struct err err = {""};
+
+    bind_now(&one);
+    assert_int_equal(chmod(tree.journal, 0666), 0);
+    assert_int_equal(bind_restore(&tree.place, &err), -EINVAL);
+    assert_non_null(strstr(err.text, "writable by nobody else"));
+    assert_int_equal(chmod(tree.journal, 0644), 0);
+
+    snprintf(folder, sizeof folder, "%s", tree.journal);
+    *strrchr(folder, '/') = '\0';
+    assert_int_equal(chmod(folder, 0777), 0);
+    assert_int_equal(bind_restore(&tree.place, &err), -EINVAL);
+    assert_int_equal(chmod(folder, 0755), 0);
+
+    snprintf(kept, sizeof kept, "%s.kept", tree.journal);
+    assert_int_equal(rename(tree.journal, kept), 0);
+    assert_int_equal(symlink(kept, tree.journal), 0);
+    err.text[0] = '\0';
+    assert_int_equal(bind_restore(&tree.place, &err), -EINVAL);
+    assert_non_null(strstr(err.text, "it is a link"));
+    assert_int_equal(rename(kept, tree.journal), 0);
+    restore_now();
+}
+
+/* What stands where the journal is written first is removed, not followed. */
+static void test_a_link_beside_the_journal(void **state)
+{
+    char beside[sizeof tree.journal + 16], target[sizeof tree.journal + 16];
+
+    snprintf(beside, sizeof beside, "%s.%d", tree.journal, (int)getpid());
+    snprintf(target, sizeof target, "%s.target", tree.journal);
+    tree_file("/lib/journal.target", "mine");
+    assert_int_equal(symlink(target, beside), 0);
+    bind_now(&one);
+    assert_int_equal(access(beside, F_OK), -1);
+    restore_now();
+    assert_int_equal(unlink(target), 0);
+}
+
 static void test_no_place_for_the_journal(void **state)
 {
     struct err err = {""};
@@ -508,6 +578,9 @@ int main(void)
         TEST(test_what_is_done_is_not_done_again),
         TEST(test_a_second_journal),
         TEST(test_a_journal_of_another_version),
+        TEST(test_a_journal_that_leads_elsewhere),
+        TEST(test_a_journal_of_others),
+        TEST(test_a_link_beside_the_journal),
         TEST(test_no_place_for_the_journal),
         TEST(test_while_somebody_uses_them),
         TEST(test_refusals),
