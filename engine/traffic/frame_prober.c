@@ -10,7 +10,8 @@
 
 #define FLOWS_MAX 4096u /* 18 KB each; with more none are probed */
 
-static double choose_rate(const struct lane_request *request)
+/* The flows' rate, and the share of each frame that the load yields. */
+static void choose_rate(struct frame_prober *prober, const struct lane_request *request)
 {
     const struct phase *phase = request->phase;
     struct probe_budget budget = {
@@ -20,13 +21,13 @@ static double choose_rate(const struct lane_request *request)
     };
     uint64_t bytes = 0;
 
-    if (phase->latency.probe_fps > 0)
-        return phase->latency.probe_fps;
     for (uint32_t i = 0; i < phase->size_count; i++)
         bytes += phase->sizes[i];
     assert(phase->size_count > 0); /* others are refused before */
     budget.frame_bytes = (uint32_t)(bytes / phase->size_count);
-    return probe_rate(&budget);
+    prober->rate_fps =
+        phase->latency.probe_fps > 0 ? phase->latency.probe_fps : probe_rate(&budget);
+    prober->displaces = probe_displaces(&budget, prober->rate_fps);
 }
 
 int frame_prober_make(struct frame_prober *prober, struct lane_request *request)
@@ -44,7 +45,7 @@ int frame_prober_make(struct frame_prober *prober, struct lane_request *request)
     if (!prober->answers || request->port_send_count == 0 || request->port_send_count > FLOWS_MAX)
         return 0;
     prober->count = request->port_send_count;
-    prober->rate_fps = choose_rate(request);
+    choose_rate(prober, request);
     prober->flows = calloc(prober->count, sizeof *prober->flows);
     prober->flow_of = calloc(PATTERN_RANKS_MAX, sizeof *prober->flow_of);
     if (prober->flows == NULL || prober->flow_of == NULL)

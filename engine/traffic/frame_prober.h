@@ -23,6 +23,8 @@ struct frame_prober {
     bool answers;                    /* the phase has probes: those that come are answered */
     uint16_t tags[2];                /* of probes, and of answers to them, as on the wire */
     double rate_fps;                 /* of each flow; 0: none is sent */
+    double displaces;                /* share of a probe or answer that the load yields to it */
+    double displaced;                /* cost that the load has still to yield, below 1 */
     struct frame_prober_flow *flows; /* that the port sends: an answer may come by any queue */
     uint16_t *flow_of;               /* by destination rank: number in `flows` + 1; 0: none */
     uint32_t count;
@@ -48,6 +50,17 @@ void frame_prober_next(struct frame_prober *prober, const struct lane *lane, int
 /* An answer has come, so long after the phase's start. */
 void frame_prober_measure(struct frame_prober *prober, const struct signature *answer,
                           int64_t came_ns);
+
+/* The cost that the load's pace does without for one probe or answer of `cost`. */
+static inline uint64_t frame_prober_displaced(struct frame_prober *prober, uint32_t cost)
+{
+    uint64_t whole;
+
+    prober->displaced += prober->displaces * cost;
+    whole = (uint64_t)prober->displaced;
+    prober->displaced -= (double)whole;
+    return whole;
+}
 
 /* Main thread, afterwards; false: the flow was not probed. */
 bool frame_prober_sum(const struct frame_prober *prober, const struct lane_flow *flow,

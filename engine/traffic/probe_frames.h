@@ -25,7 +25,7 @@ static inline uint16_t probe_answer_tag(uint16_t tag)
     return tag ^ 0xa5c3;
 }
 
-/* What a port sends in a phase, for the automatic rate. */
+/* What a port sends in a phase. */
 struct probe_budget {
     uint64_t line_rate_bps; /* 0: not known, then `load` stands for it */
     struct load load;
@@ -35,5 +35,9 @@ struct probe_budget {
 
 /* Probes a flow sends in a second. */
 double probe_rate(const struct probe_budget *budget);
+
+/* The share of each probe and answer that the load yields to it, 0 to 1: probes are on top of the
+ * load as far as the line has room for both. */
+double probe_displaces(const struct probe_budget *budget, double rate_fps);
 
 #endif

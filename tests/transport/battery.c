@@ -2,6 +2,7 @@
 #include "battery.h"
 
 #include "clock.h"
+#include "counters.h"
 #include "executor_setup.h"
 #include "pingpong.h"
 
@@ -660,6 +661,37 @@ static void case_latency(void **state)
     free(latency);
 }
 
+/* Probes are on top of the load; where the line has no room for both, the load yields to them. */
+static void case_load_beside_probes(void **state)
+{
+    const double lines_bps[] = {100e6, 8e6};
+    struct latency(*latency)[LATENCY_KINDS] = calloc(BATTERY_FLOWS, sizeof *latency);
+
+    assert_non_null(latency);
+    for (size_t line = 0; line < 2; line++) {
+        struct battery_run run;
+        double bits, frames;
+
+        battery_begin(&run);
+        run.phase.latency = (struct latency_options){.probe_fps = 500};
+        run.line_rate_bps = (uint64_t)lines_bps[line];
+        run.latency = latency;
+        add_pairs(&run);
+        battery_play(&run);
+        bits = 8.0 * (run.phase.sizes[0] + FRAME_OVERHEAD_L1);
+        frames = run.phase.load.rate_bps / bits * (double)run.duration_ns / NS_PER_S;
+        for (size_t i = 0; i < run.flow_count; i++) {
+            const struct battery_flow *flow = &run.flows[i];
+            uint64_t probes = run.counts[flow->src].probes_sent;
+
+            assert_true(probes > 50);
+            assert_float_equal((double)flow->source.intended + (line == 0 ? 0 : (double)probes),
+                               frames, 5);
+        }
+    }
+    free(latency);
+}
+
 /* Probes of a rate beside flows whose bytes they do not count in. */
 static void case_probes_beside_messages(void **state)
 {
@@ -943,6 +975,7 @@ static int run_cases(void)
         CASE(case_phases_apart);
         if (counts_frames()) {
             CASE(case_latency);
+            CASE(case_load_beside_probes);
             CASE(case_latency_of_transfer);
         } else {
             CASE(case_probes_beside_messages);

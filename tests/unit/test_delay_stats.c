@@ -190,6 +190,25 @@ static void test_rate_disturbs_nobody(void **state)
     assert_float_equal(probe_rate(&budget), PROBE_FLOW_FPS, 0);
 }
 
+static void test_load_yields_what_the_line_lacks(void **state)
+{
+    /* Two flows, one sent and one received, at 500 probes/s of 256 bytes: 2.208 Mbit/s. */
+    struct probe_budget budget = {
+        .line_rate_bps = 100000000, .load = {.rate_bps = 2e6}, .frame_bytes = 256, .flows = 2};
+
+    assert_float_equal(probe_displaces(&budget, 500), 0, 0);
+    budget.load.rate_bps = 98.896e6; /* half of them has room */
+    assert_float_equal(probe_displaces(&budget, 500), 0.5, 1e-9);
+    budget.load.rate_bps = 100e6;
+    assert_float_equal(probe_displaces(&budget, 500), 1, 0);
+    budget.load = (struct load){.rate_fps = 98.896e6 / 2208};
+    assert_float_equal(probe_displaces(&budget, 500), 0.5, 1e-9);
+    budget.load = (struct load){.unlimited = true};
+    assert_float_equal(probe_displaces(&budget, 500), 1, 0);
+    budget.line_rate_bps = 0; /* not known */
+    assert_float_equal(probe_displaces(&budget, 500), 0, 0);
+}
+
 /* A probe is sound for whoever checks the load's frames, but for its tag. */
 static void test_probe_is_a_frame_like_others(void **state)
 {
@@ -241,6 +260,7 @@ int main(void)
         cmocka_unit_test(test_stamp_comes_back),
         cmocka_unit_test(test_tags_differ),
         cmocka_unit_test(test_rate_disturbs_nobody),
+        cmocka_unit_test(test_load_yields_what_the_line_lacks),
         cmocka_unit_test(test_probe_is_a_frame_like_others),
     };
 

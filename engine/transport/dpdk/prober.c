@@ -6,7 +6,7 @@
 
 #include <rte_ethdev.h>
 
-/* Sends one frame; whether the driver took it. What it takes of the line the load does without. */
+/* Sends one frame; whether the driver took it. */
 static bool send_frame(struct dpdk_lane *lane, const struct probe *probe, uint32_t cost)
 {
     struct port_queue *queue = lane->queue;
@@ -26,7 +26,7 @@ static bool send_frame(struct dpdk_lane *lane, const struct probe *probe, uint32
     lane->lane.request.count->probes_sent++;
     lane_push_later(lane, clock_now());
     if (lane->state == LANE_SENDS && lane->forwarder.queue == NULL)
-        pace_spend(&lane->sender.pace, cost);
+        pace_spend(&lane->sender.pace, frame_prober_displaced(&lane->prober, cost));
     return true;
 }
 

@@ -218,9 +218,8 @@ bool udp_send_probe(struct udp_lane *lane, const struct sockaddr_storage *to,
     }
     lane->port->sent++;
     lane->lane.request.count->probes_sent++;
-    /* What it takes of the line the load does without. */
     if (lane->state == UDP_SENDS && !lane->forwards)
-        pace_spend(&lane->pace, size->cost);
+        pace_spend(&lane->pace, frame_prober_displaced(&lane->prober, size->cost));
     return true;
 }
 
