@@ -637,6 +637,19 @@ def test_default_loads(tmp_path: Path) -> None:
     assert load(HALL + "pattern: chain\nnetwork: rail0\n") == 99.98
 
 
+@pytest.mark.parametrize("order", ["tcp, dpdk", "dpdk, tcp", "udp, tcp", "tcp, dpdk, udp"])
+def test_a_tests_transports_have_one_default_load(order: str, tmp_path: Path) -> None:
+    """Frames' load, also for a transport that would send as fast as it goes alone."""
+    tests = read_text(tmp_path, LAB + f"pattern: pairs\ntransports: [{order}]\n").tests
+    assert [next(points(test)).load.percent for test in tests] == [95.0] * len(tests)
+
+
+def test_a_test_on_several_networks_has_one_default_load(tmp_path: Path) -> None:
+    tests = read_text(tmp_path, HALL + "pattern: chain\n").tests
+    assert {test.transport for test in tests} == {"dpdk", "verbs"}
+    assert {next(points(test)).load.percent for test in tests} == {99.98}
+
+
 def test_without_tests_all_patterns_run_on_each_network(tmp_path: Path) -> None:
     """`--site S --profile quick` needs no file; a network gets a transport that it has."""
     reading = read_text(tmp_path, HALL, profile="quick")

@@ -191,6 +191,34 @@ def test_what_a_plan_notes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     assert "rail0 + rail1" in text
 
 
+def test_a_plan_states_what_is_offered(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """One load for all transports, or that they differ; and how probes stand to it."""
+
+    def offered(*words: str) -> list[str]:
+        path = str(write_files(tmp_path, LAB + "\n".join(words) + "\n"))
+        found: list[str] = plan_json(capsys, path)["offered"]
+        assert all(f"load: {one}" in plan(capsys, path).replace("\n", " ") for one in found)
+        return found
+
+    on_top = "latency probes are on top of the load, at most 0.1 % of line"
+    both = "transports: [tcp, dpdk]"
+    assert offered("pattern: pairs", both) == ["95% over tcp and dpdk alike", on_top]
+    assert offered("pattern: pairs", both, "loads: [50%, 90%]") == [
+        "50% and 90% over tcp and dpdk alike", on_top,
+    ]  # fmt: skip
+    assert offered("tests:", "- {pattern: pairs, transport: tcp}",
+                   "- {pattern: pairs, transport: dpdk}") == [
+        "pairs differ: 100% over tcp, 95% over dpdk", on_top,
+    ]  # fmt: skip
+    assert offered("pattern: pairs", "transport: dpdk", "latency: {probes: 0}") == []
+    assert offered("pattern: pairs", "transport: dpdk", "load: 100%") == [
+        f"{on_top}; at 100% the line has no room for both, and the load yields to them"
+    ]
+    assert offered("pattern: pairs", "transport: dpdk", "latency: {probes: 200/s}") == [
+        "latency probes are on top of the load, 200/s per flow"
+    ]
+
+
 def test_mistakes_are_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Exit status 2, nothing on standard output."""
     path = write_files(tmp_path, LAB + "tests:\n- {pattern: chian}\n")

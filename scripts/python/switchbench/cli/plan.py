@@ -44,7 +44,8 @@ examples:
   configuration  the effective one, every default written out: itself a configuration
   clauses      each with the numbers of its trials; clauses_sha256; about
   warnings     in what tests with profile acceptance are less than it asks
-  notes        sentences"""
+  notes        sentences
+  offered      sentences on the intended load: of each transport, and beside latency probes"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from ..base import transports
@@ -95,7 +95,6 @@ def defaults(site: Site, pattern: Pattern, transport: str, profile: Profile) -> 
         traffic="stream",
         transfer_size=1 << 20,
         burst=BurstOptions(),
-        loads=[default_load(site, transport)],
         connectivity_check=True,
         flood_limit=1000,
         seed=1,
@@ -133,12 +132,15 @@ BURST_LOAD = Load(percent=100.0)  # a burst's frames follow each other as the li
 SHARED_PERCENT = 95.0  # the most that a shared port is asked for (engine/phase/offered_load.h)
 
 
-def default_load(site: Site, transport: str) -> Load:
-    """Frames: below what clocks' differences allow (RFC 8239); tcp and verbs: all they can. Where
-    a port is shared: what its other users leave."""
+def default_load(site: Site, test_transports: Iterable[str]) -> Load:
+    """Return the one load of all transports of a test, so that they can be compared.
+
+    Where one of them sends frames: below what clocks' differences allow (RFC 8239). Else all that
+    they can. Where a port is shared: what its other users leave.
+    """
     if any(port.engine.get("shared") for port in site.ports):
         return Load(percent=SHARED_PERCENT)
-    if not transports.of(transport).frames:
+    if not any(transports.of(name).frames for name in test_transports):
         return Load(percent=100.0)
     return Load(percent=95.0 if site.launch == "lab" else 99.98)
 

@@ -14,7 +14,7 @@ from itertools import product
 from pathlib import Path
 
 from ..base import transports
-from ..base.model import Port, Site
+from ..base.model import Load, Port, Site
 from ..base.source import Document, KeyPath
 from ..base.words import listed, meant, shown
 from ..search.suites.declaration import SuiteParameters
@@ -148,10 +148,15 @@ class _Resolver:
         given = settings.merge(self.top, entry.own)
         if given.pattern is None and given.subtest is None:
             raise self.document.problem((*entry.path, "pattern"), "is missing: what is to be sent?")
-        for networks in self._networks(entry, given):
-            for transport in self._transports(entry, given, networks):
-                for values in self._variants(entry, given, networks, transport):
-                    yield self._test(entry, values, networks, transport)
+        chosen = [
+            (networks, transport)
+            for networks in self._networks(entry, given)
+            for transport in self._transports(entry, given, networks)
+        ]
+        load = profiles.default_load(self.site, (transport for _, transport in chosen))
+        for networks, transport in chosen:
+            for values in self._variants(entry, given, networks, transport):
+                yield self._test(entry, values, networks, transport, load)
 
     def _variants(
         self, entry: _Entry, given: Settings, networks: tuple[str, ...], transport: str
@@ -212,7 +217,12 @@ class _Resolver:
         return usable
 
     def _test(
-        self, entry: _Entry, given: Settings, networks: tuple[str, ...], transport: str
+        self,
+        entry: _Entry,
+        given: Settings,
+        networks: tuple[str, ...],
+        transport: str,
+        load: Load,
     ) -> ResolvedTest:
         pattern = given.pattern
         assert pattern is not None  # of a suite's subtest, its variant's
@@ -228,8 +238,8 @@ class _Resolver:
         retransmits = transports.of(transport).byte_stream
         if retransmits and values.traffic == "transfer" and given.drain_max is None:
             later["drain_max"] = max(values.drain_max, profiles.TCP_TRANSFER_DRAIN)
-        if values.traffic == "burst" and settings.form_of(given, settings.LOAD) is None:
-            later["loads"] = [profiles.BURST_LOAD]
+        if settings.form_of(given, settings.LOAD) is None:
+            later["loads"] = [profiles.BURST_LOAD if values.traffic == "burst" else load]
         limits = [
             port.frame_limit(transport) for name in networks for port in self.site.networks[name]
         ]

@@ -26,6 +26,7 @@ from .listing_json import (
     ListedTest,
     ListingOptions,
     notes,
+    offered,
     phases_shown,
     plans_of,
     tests_of,
@@ -45,6 +46,8 @@ def show(run: Run, choice: ListingOptions, console: Console) -> None:
         f"expected time {timing.human(run.expected_s)}{longest}, of it "
         f"{timing.human(run.start_s)} to start"
     )
+    for line in offered(run):
+        console.print(Text(f"load: {line}"))
     for note in notes(run):
         console.print(Text(f"note: {note}"))
     if run.expectations:

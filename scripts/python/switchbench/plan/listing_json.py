@@ -25,6 +25,7 @@ PHASES_SHOWN = 12
 OF_CLASS = frozenset(name for name in KERNELS if name in SIZELESS)  # who say their own sizes
 
 SUITE_KEYS = (COMPOSITE, "pair", "among")  # what tells a suite's own trials apart
+PROBES_PERCENT = 0.1  # of line, by automatic probes and answers (engine/traffic/probe_frames.h)
 PORTS_NAMED = 4  # in a sentence
 
 
@@ -98,6 +99,51 @@ def plans_of(run: Run) -> list[ListedPlan]:
 def notes(run: Run) -> list[str]:
     alternated = [run.not_alternated] if run.not_alternated else []
     return [*run.reservations, *alternated, *_oversubscribed(run)]
+
+
+def offered(run: Run) -> list[str]:
+    """Return sentences on the intended load: of each transport of a pattern, and beside probes."""
+    paced = [trial for trial in run.trials if trial.traffic not in WAITING]
+    by_pattern: dict[str, dict[str, dict[str, None]]] = {}
+    for trial in paced:
+        loads = by_pattern.setdefault(trial.pattern["name"], {}).setdefault(trial.transport, {})
+        loads[quantities.load_text(trial.load)] = None
+    sentences: dict[str, None] = {}
+    for pattern, loads_of in by_pattern.items():
+        texts = {transport: " and ".join(loads) for transport, loads in loads_of.items()}
+        if len(texts) > 1 and len(set(texts.values())) == 1:
+            sentences[f"{next(iter(texts.values()))} over {' and '.join(texts)} alike"] = None
+        elif len(texts) > 1:
+            each = ", ".join(f"{text} over {transport}" for transport, text in texts.items())
+            sentences[f"{pattern} differ: {each}"] = None
+    probed = [trial for trial in paced if trial.traffic == "stream" and _probe_rate(trial) != 0]
+    for rate in unique(map(_probe_rate, probed)):
+        most = "at most 0.1 % of line" if rate is None else f"{rate:g}/s per flow"
+        full = unique(
+            quantities.load_text(trial.load)
+            for trial in probed
+            if _probe_rate(trial) == rate and _fills_line(trial)
+        )
+        yields = (
+            f"; at {' and '.join(full)} the line has no room for both, and the load yields to them"
+            if full
+            else ""
+        )
+        sentences[f"latency probes are on top of the load, {most}{yields}"] = None
+    return list(sentences)
+
+
+def _probe_rate(trial: Trial) -> float | None:
+    """Return the latency probes per second and flow; None: chosen by the engine."""
+    latency: dict[str, Any] = trial.document.get("latency", {})
+    rate: float | None = latency.get("probe_fps")
+    return rate
+
+
+def _fills_line(trial: Trial) -> bool:
+    """Return whether frames leave less of the line than the probes may take."""
+    percent = trial.load.percent or 0.0
+    return transports.of(trial.transport).frames and percent > 100.0 - PROBES_PERCENT
 
 
 def _oversubscribed(run: Run) -> Iterator[str]:
@@ -227,6 +273,7 @@ def as_json(run: Run, choice: ListingOptions) -> dict[str, object]:
         "clauses_sha256": clauses_sha256(run.expectations) if run.expectations else None,
         "warnings": list(run.reservations),
         "notes": notes(run),
+        "offered": offered(run),
     }
 
 
