@@ -27,7 +27,7 @@ from ..records.record_forms import Record
 from . import measures as m
 from .bottleneck import LOSING, Shares, group_of_port, locate, shares_of
 from .finding import MOST_FLOWS, ORDER, STEP, Finding, LoadPoint, by_flow, finding
-from .loss_location import not_in_network
+from .loss_location import without_hosts
 from .oversubscribed import by_port, expected_losses
 from .strays import FlowOutcome, read_strays
 
@@ -255,7 +255,7 @@ def _point(result: m.PhaseResult, lost: dict[Pair, int]) -> LoadPoint:
     sent = m.or_zero(flows.source.floats("frames"))
     losing = fits[ports.place] & (counts > 0)
     if losing.any():
-        losing &= counts - not_in_network(result) > LOSING * sent
+        losing &= without_hosts(result)[0] > LOSING * sent
     return LoadPoint(
         key=result.key,
         transport=entry["transport"],

@@ -126,17 +126,43 @@ def displaced_frames(result: m.PhaseResult) -> dict[str, int]:
     return found
 
 
-def not_in_network(result: m.PhaseResult) -> Floats:
-    """By flow: how many of its frames its two hosts, or other traffic, may have cost it."""
+@dataclass(frozen=True)
+class HostLoss:
+    """Lost frames of a port's flows that its own host or foreign traffic explains."""
+
+    port: str
+    cause: str  # key of the summary's `loss_location`: sender_host, receiver_host, other_traffic
+    frames: int
+
+
+def without_hosts(result: m.PhaseResult) -> tuple[Floats, list[HostLoss]]:
+    """Return the lost frames of each flow less what hosts or foreign traffic explain, and that.
+
+    A port's drops are shared among its flows by what they lost: no counter says whose they were.
+    """
+    left, found = m.lost_frames(result.flows), []
+    if not (left > 0).any():
+        return left, []
     hosts = _hosts(result)
-    sender = dict(zip(hosts.ports, m.or_zero(hosts.sender).tolist(), strict=True))
-    receiver = dict(zip(hosts.ports, m.or_zero(hosts.receiver).tolist(), strict=True))
-    return np.array(
-        [
-            sender.get(src, 0.0) + receiver.get(dst, 0.0) + result.displaced.get(dst, 0)
-            for src, dst in result.flows.pairs
-        ]
+    sender, receiver = (
+        dict(zip(hosts.ports, m.or_zero(counts).tolist(), strict=True))
+        for counts in (hosts.sender, hosts.receiver)
     )
+    for cause, end, drops in (
+        ("sender_host", "src", sender),
+        ("receiver_host", "dst", receiver),
+        ("other_traffic", "dst", result.displaced),
+    ):
+        ports = result.flows.ends(end)
+        lost = np.bincount(ports.place, m.or_zero(left), len(ports.names))
+        dropped = np.array([drops.get(name, 0.0) for name in ports.names], dtype=np.float64)
+        taken = np.minimum(dropped, lost)
+        left = np.rint(left * (1 - taken / np.maximum(lost, 1.0))[ports.place])
+        found += [
+            HostLoss(ports.names[port], cause, int(taken[port]))
+            for port in np.flatnonzero(taken >= 1).tolist()
+        ]
+    return left, found
 
 
 def contradicted(found: Mapping[str, Any]) -> bool:

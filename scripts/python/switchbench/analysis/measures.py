@@ -348,6 +348,7 @@ class PhaseResult:
     lowest_s: Mapping[Pair, tuple[float, float]]  # when the least came of a flow, in the window
     displaced: dict[str, int] = field(default_factory=dict)  # loss_location.displaced_frames
     burst_bps: Floats | None = None  # oversubscribed.burst_line_bps
+    intervals: Any = None  # intervals.Intervals
 
     @property
     def frame_bytes(self) -> list[int]:

@@ -127,7 +127,7 @@ class PhaseResults:
         lowest_s = dict(zip(lowest, intervals.when([*lowest.values()]), strict=True))
         result = m.PhaseResult(
             place.key, entry, flows, shares, lines, every, ports, records.strays, lowest_s,
-            burst_bps=burst_line_bps(trial, place.key.network, flows, lines),
+            burst_bps=burst_line_bps(trial, place.key.network, flows, lines), intervals=intervals,
         )  # fmt: skip
         alone = trial.traffic == "stream" and not trial.own
         if self._in_lab and alone and transports.of(transport).reliable:

@@ -33,6 +33,7 @@ from .entries import PhaseContext, plan_entry, repeat_value, rounded, trial_word
 from .executions import ExecutionTable
 from .findings import FindingTable
 from .judge import Judge
+from .location.observed import ObservationTable
 from .open_trials import OpenTrial
 from .other_traffic import OtherTraffic
 from .overall import exit_status, left_out, overall
@@ -75,6 +76,8 @@ class Summary:
         self._ports = PortTable(run.site)
         self._results = PhaseResults(run)
         self._findings = FindingTable(run.site.groups)
+        lab = run.site.lab is not None
+        self.observed = ObservationTable([port.name for port in run.site.ports], lab)
         self._other_traffic = OtherTraffic()
         self._open: dict[tuple[int, int], OpenTrial] = {}
         self._closed: set[tuple[int, int]] = set()
@@ -262,7 +265,9 @@ class Summary:
             self._close_trial(key)
 
     def _take_unreachable(self, _line: int, record: Record) -> None:
-        self._findings.unreachable(record, self._trials[record["trial"], record.get("repeat") or 0])
+        trial = self._trials[record["trial"], record.get("repeat") or 0]
+        self._findings.unreachable(record, trial)
+        self.observed.unreachable(record, trial)
         got = f"{record.get('received')} of {record.get('sent')} probes arrived"
         self._notes.append(
             f"trial {record['trial']}: {record['dst']} can't be reached from {record['src']}: {got}"
@@ -314,6 +319,7 @@ class Summary:
                 result = self._results.result(place, records, nodes)
                 self._ports.add(result, place.trial.transport)
                 self._findings.add(result)
+                self.observed.add(result, place.trial)
                 self._judge.add(result)
                 if trial.search is not None:
                     self.suite.add(result)

@@ -52,6 +52,26 @@ class Process:
 
 
 @dataclass(frozen=True)
+class CableBundle:
+    """All parallel cables between two switches, or between two hosts that forward; full duplex."""
+
+    a: str
+    b: str
+    rate_bps: int  # layer 1, of all of them together, each way; 0: unknown, or no limit
+    links: int = 1
+
+
+@dataclass(frozen=True)
+class Wiring:
+    """The network between the switches that ports are on (`Port.switch`)."""
+
+    source: str  # "topology file NAME"
+    cables: tuple[CableBundle, ...] = ()
+    routed: bool = False  # hosts forward, too
+    problems: tuple[str, ...] = ()  # sentences: what does not match
+
+
+@dataclass(frozen=True)
 class Site:
     """What exists: from a lab's topology or a site file."""
 
@@ -69,6 +89,7 @@ class Site:
     burst_bytes: int | None = None  # what the lab's shapers let pass at once after silence
     smallest_queue_bytes: int | None = None  # ... and what a late sender has to leave room in
     queueing_s: float | None = None  # the lab's longest queueing delay: what a drain must outwait
+    wiring: Wiring | None = None  # None: no topology is known
     effective: dict[str, Any] = field(default_factory=dict)  # the site as understood
 
     @property

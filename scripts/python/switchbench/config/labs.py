@@ -17,6 +17,7 @@ from ..labs import switches
 from ..topology import topology as topologies
 from ..topology.direction import Shaper
 from ..topology.file_form import ROUTED, SITE, Topology, TopologyError
+from ..topology.graph import wiring
 from ..topology.lab_addresses import IPV4_PREFIX, IPV6_PREFIX, LabNode, lab_node
 from ..topology.topology import UNSHAPED
 from .order import Names, SitePlace, make_groups, make_networks
@@ -93,6 +94,7 @@ def build(model: LabSite, place: SitePlace, seed: int) -> Site:
         smallest_queue_bytes=_smallest_queue_bytes(topology),
         burst_bytes=_burst_bytes(topology),
         queueing_s=_queueing_s(topology),
+        wiring=wiring(topology),
         effective=model.model_copy(update=changes).written(),
     )
 

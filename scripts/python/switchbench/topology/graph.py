@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from ..base.model import CableBundle, Wiring
 from .fabric import Fabric, FabricError, Link
 from .file_form import ROUTED, Topology
 from .topology import UNSHAPED
@@ -36,3 +37,13 @@ def from_topology(topology: Topology, unlimited_bps: int | None = None) -> Fabri
         (*access, *trunks, *cables),
         routers=frozenset(hosts) if topology.kind == ROUTED else frozenset(),
     )
+
+
+def wiring(topology: Topology) -> Wiring:
+    """Return the network between a topology's switches, without its nodes' own cables."""
+    trunks = [
+        CableBundle(trunk.a, trunk.b, trunk.rate_bps, trunk.links) for trunk in topology.trunks
+    ]
+    links = [CableBundle(link.a, link.b, link.rate_bps) for link in topology.links]
+    routed = topology.kind == ROUTED
+    return Wiring(f"topology file {topology.name}", (*trunks, *links), routed)

@@ -1,0 +1,358 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Paths of a site: the directed elements that frames pass, by its topology as far as it is known.
+
+A port on a known switch has its host, cable and switch port on each of its paths. Between switches
+paths follow the topology (`fabric.Routes`). Where a switch can choose among equal ways the frames'
+way is unknown: the switches that it chooses from count as one. Without a topology, ports of
+different switches or groups have the pair of groups on their path.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import nan
+
+import numpy as np
+from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet
+
+from ...base.model import CableBundle, Port, Site, Wiring
+from ...topology.fabric import Fabric, FabricError, Link, Routes
+from .facts import Element, Ints, Paths
+
+MOST_PROBLEMS = 8
+
+
+def group_of_port(groups: Mapping[str, Iterable[str]]) -> dict[str, str]:
+    """Return the group of each port that is in exactly one."""
+    times = Counter(port for ports in groups.values() for port in ports)
+    return {port: name for name, ports in groups.items() for port in ports if times[port] == 1}
+
+
+def paths_of(site: Site, lines: Mapping[str, int] | None = None) -> Paths:
+    """Return the elements of a site and the path of each pair of its ports.
+
+    `lines`: layer-1 rates of ports as nodes resolved them; others are the site's.
+    """
+    parts = _Parts(site, lines or {})
+    fabrics = list(_fabrics(site, parts))
+    return Paths(
+        parts.elements,
+        [port.name for port in site.ports],
+        _Route(parts, fabrics, {} if _all_routed(site, fabrics) else _groups(site)),
+        site.wiring.source if site.wiring else "none",
+        tuple(parts.problems[:MOST_PROBLEMS]),
+        [port.network for port in site.ports],
+    )
+
+
+class _Parts:
+    """Elements by number, and lists of them that paths are made of (`parts`), by number."""
+
+    def __init__(self, site: Site, lines: Mapping[str, int]) -> None:
+        self.elements: list[Element] = []
+        self.problems = list(site.wiring.problems) if site.wiring else []
+        self._number: dict[Element, int] = {}
+        self._parts: list[list[int]] = [[]]
+        self._known: dict[tuple[Element, ...], int] = {(): 0}
+        self.ports = {port.name: port for port in site.ports}
+        self._lines = {port.name: lines.get(port.name) or port.line_rate_bps for port in site.ports}
+
+    def part(self, *elements: Element) -> int:
+        """Return the number of a list of elements."""
+        if elements not in self._known:
+            self._known[elements] = len(self._parts)
+            numbers = []
+            for element in elements:
+                if element not in self._number:
+                    self._number[element] = len(self.elements)
+                    self.elements.append(element)
+                numbers.append(self._number[element])
+            self._parts.append(numbers)
+        return self._known[elements]
+
+    def host(self, name: str, direction: str) -> Element:
+        """Return a port's host as sender or receiver."""
+        return Element(name, "host", direction, self.ports[name].switch or "", self.line_bps(name))
+
+    def line_bps(self, name: str) -> float:
+        """Return a port's line rate; NaN where it is unknown."""
+        return float(self._lines[name]) or nan
+
+    def access(self, name: str, towards_switch: bool) -> tuple[Element, ...]:
+        """Return cable and switch port of a port, in the order in which frames pass."""
+        port, line_bps = self.ports[name], self.line_bps(name)
+        if not port.switch:
+            return ()
+        where = f"{port.switch}:{port.switch_port}" if port.switch_port else f"{port.switch}:?"
+        way = f"from {name} to {port.switch}" if towards_switch else f"from {port.switch} to {name}"
+        cable = Element(f"{name} - {where}", "cable", way, "", line_bps)
+        switch_port = Element(where, "port", "in" if towards_switch else "out", name, line_bps)
+        return (cable, switch_port) if towards_switch else (switch_port, cable)
+
+    def joined(self, columns: Sequence[Ints]) -> tuple[Ints, Ints]:
+        """Return rows of elements (`Paths.of_pairs`): each is its columns' parts in order."""
+        sizes = np.array([len(part) for part in self._parts])
+        begins = np.cumsum(sizes) - sizes
+        members = np.array([number for part in self._parts for number in part], np.int64)
+        lengths = np.array([sizes[column] for column in columns])
+        indptr = np.concatenate([[0], np.cumsum(lengths.sum(axis=0))]).astype(np.int64)
+        found = np.empty(indptr[-1], np.int64)
+        at = indptr[:-1].copy()
+        for column, length in zip(columns, lengths, strict=True):
+            within = np.arange(length.sum()) - np.repeat(np.cumsum(length) - length, length)
+            found[np.repeat(at, length) + within] = members[
+                np.repeat(begins[column], length) + within
+            ]
+            at += length
+        return indptr, found
+
+
+@dataclass(frozen=True)
+class _Routed:
+    """A connected part of the network: its routes, and what each of their resources is."""
+
+    ranks: Ints  # by number of port; -1: not of this part
+    routes: Routes
+    parts: Ints  # by resource, `nothing` last
+
+
+class _Route:
+    """The function `Paths.route`."""
+
+    def __init__(
+        self, parts: _Parts, fabrics: Sequence[_Routed], groups: Mapping[str, str]
+    ) -> None:
+        self._parts, self._fabrics = parts, fabrics
+        names = list(parts.ports)
+        self._hosts = [
+            np.array([parts.part(parts.host(name, way)) for name in names], np.int64)
+            for way in ("send", "receive")
+        ]
+        modules = [
+            (Element(switch, "module"),) if (switch := parts.ports[name].switch) else ()
+            for name in names
+        ]
+        self._up = np.array(
+            [parts.part(*parts.access(n, True), *m) for n, m in zip(names, modules, strict=True)],
+            np.int64,
+        )
+        self._down = np.array(
+            [parts.part(*m, *parts.access(n, False)) for n, m in zip(names, modules, strict=True)],
+            np.int64,
+        )
+        found = [groups.get(name, "") for name in names]
+        numbers = {name: number for number, name in enumerate(dict.fromkeys(found))}
+        self._group = np.array([numbers[name] for name in found], np.int64)
+        self._between = np.array(
+            [[self._of_groups(a, b, len(numbers)) for b in numbers] for a in numbers], np.int64
+        )
+
+    def _of_groups(self, a: str, b: str, groups: int) -> int:
+        """Return the part between two groups, or within one; "" is no group."""
+        if not a or not b:
+            return 0
+        if a == b:
+            return self._parts.part(Element(a, "group"))
+        pair = Element(f"{a} - {b}", "group", f"from {a} to {b}")
+        if groups == 2:
+            return self._parts.part(pair)
+        return self._parts.part(
+            Element(a, "group", "to other groups"), pair, Element(b, "group", "from other groups")
+        )
+
+    def __call__(self, src: Ints, dst: Ints) -> tuple[Ints, Ints]:
+        """Return the elements of pairs (`Paths.of_pairs`)."""
+        middle = np.zeros((len(src), 0), np.int64)
+        routed = np.zeros(len(src), bool)
+        for fabric in self._fabrics:
+            mine = (fabric.ranks[src] >= 0) & (fabric.ranks[dst] >= 0) & (src != dst)
+            if mine.any():
+                steps = fabric.routes.paths(fabric.ranks[src[mine]], fabric.ranks[dst[mine]])
+                more = steps.shape[1] - middle.shape[1]
+                if more > 0:
+                    middle = np.concatenate([middle, np.zeros((len(src), more), np.int64)], axis=1)
+                middle[mine, : steps.shape[1]] = fabric.parts[steps]
+                routed |= mine
+        others = np.where(routed, 0, self._between[self._group[src], self._group[dst]])
+        up, down = (np.where(routed, 0, end) for end in (self._up[src], self._down[dst]))
+        return self._parts.joined(
+            [self._hosts[0][src], up, *middle.T, others, down, self._hosts[1][dst]]
+        )
+
+
+def _all_routed(site: Site, fabrics: Sequence[_Routed]) -> bool:
+    """Return whether the topology has a path for each pair of ports."""
+    numbers = {port.name: number for number, port in enumerate(site.ports)}
+    networks = [np.array([numbers[port.name] for port in some]) for some in site.networks.values()]
+    return all(
+        len(some) < 2 or any((fabric.ranks[some] >= 0).all() for fabric in fabrics)
+        for some in networks
+    )
+
+
+def _groups(site: Site) -> dict[str, str]:
+    """Return the switch or the site's group of each port that is on or in one."""
+    wired = {port.name: port.switch for port in site.ports if port.switch}
+    return wired or group_of_port(site.groups)
+
+
+# --- topologies ----------------------------------------------------------------------------------
+
+
+def _fabrics(site: Site, parts: _Parts) -> Iterator[_Routed]:
+    """Yield the connected parts of a site's networks."""
+    wiring = site.wiring or Wiring("")
+    number = {port.name: place for place, port in enumerate(site.ports)}
+    for network, ports in site.networks.items():
+        cables = _own_cables(wiring, ports)
+        for members, some in _connected(ports, cables, wiring.routed):
+            if len(members) < 2:
+                continue
+            try:
+                merged = some if site.launch == "lab" else _one_way(members, some)
+                fabric = _fabric(network, members, merged, wiring.routed, parts)
+                routes = Routes(fabric)
+            except FabricError as error:
+                parts.problems.append(f"{wiring.source}: {error.messages[0]}")
+                continue
+            ranks = np.full(len(number), -1, np.int64)
+            ranks[[number[port.name] for port in members]] = np.arange(len(members))
+            yield _Routed(ranks, routes, _resources(routes, merged, parts))
+
+
+def _own_cables(wiring: Wiring, ports: Sequence[Port]) -> list[CableBundle]:
+    """Return the cables, ends that are hosts as the network's ports."""
+    port_of = {port.host: port.name for port in ports} if wiring.routed else {}
+    return [
+        CableBundle(port_of.get(c.a, c.a), port_of.get(c.b, c.b), c.rate_bps, c.links)
+        for c in wiring.cables
+    ]
+
+
+def _connected(
+    ports: Sequence[Port], cables: Sequence[CableBundle], routed: bool
+) -> Iterator[tuple[list[Port], list[CableBundle]]]:
+    """Yield ports and cables of each part of the network that is connected."""
+    root: dict[str, str] = {}
+
+    def find(name: str) -> str:
+        while root.setdefault(name, name) != name:
+            name = root[name]
+        return name
+
+    for cable in cables:
+        root[find(cable.a)] = find(cable.b)
+    for port in ports:
+        if port.switch:
+            root[find(port.name)] = find(port.switch)
+    members: defaultdict[str, list[Port]] = defaultdict(list)
+    for port in ports:
+        if port.switch or (routed and port.name in root):
+            members[find(port.name)].append(port)
+    for top, some in members.items():
+        yield some, [cable for cable in cables if find(cable.a) == top]
+
+
+def _fabric(
+    name: str, ports: Sequence[Port], cables: Sequence[CableBundle], routed: bool, parts: _Parts
+) -> Fabric:
+    """Return the graph: ports as hosts. Rates play no part in routes; unknown ones are 1."""
+    hosts = tuple(port.name for port in ports)
+    switches = dict.fromkeys(port.switch for port in ports if port.switch)
+    switches |= dict.fromkeys(e for c in cables for e in (c.a, c.b) if e not in set(hosts))
+    access = [
+        Link(port.name, port.switch, int(np.nan_to_num(parts.line_bps(port.name))) or 1)
+        for port in ports
+        if port.switch
+    ]
+    trunks = [Link(c.a, c.b, c.rate_bps or 1, c.links) for c in cables]
+    routers = frozenset(hosts) if routed else frozenset[str]()
+    return Fabric(name, hosts, tuple(switches), (*access, *trunks), routers)
+
+
+def _resources(routes: Routes, cables: Sequence[CableBundle], parts: _Parts) -> Ints:
+    """Return the part of each resource of routes, that of `nothing` last."""
+    by_ends = {ends: c for c in cables for ends in ((c.a, c.b), (c.b, c.a))}
+    hosts = frozenset(routes.fabric.hosts)
+
+    def part(a: str, b: str) -> int:
+        if (a, b) not in by_ends:
+            if a in hosts:
+                return parts.part(*parts.access(a, True), Element(b, "module"))
+            return parts.part(*parts.access(b, False))
+        cable = by_ends[a, b]
+        link = Element(
+            f"{cable.a} - {cable.b}",
+            "cable" if {a, b} <= hosts else "trunk",
+            f"from {a} to {b}",
+            "",
+            float(cable.rate_bps) or nan,
+            cable.links,
+        )
+        return parts.part(link) if b in hosts else parts.part(link, Element(b, "module"))
+
+    return np.array([*(part(a, b) for a, b in routes.resources), 0], np.int64)
+
+
+# --- equal ways ----------------------------------------------------------------------------------
+
+
+def _one_way(ports: Sequence[Port], cables: Sequence[CableBundle]) -> list[CableBundle]:
+    """Return the cables with switches as one that others choose from by equal ways: which of them
+    a frame takes is unknown (a hash of its addresses decides).
+
+    A choice among switches that ports are on is left as it is.
+    """
+    leaves = {port.switch for port in ports if port.switch}
+    members = {end: {end} for cable in cables for end in (cable.a, cable.b)}
+    some = list(cables)
+    while True:
+        chosen = _choices(leaves, some)
+        if not chosen:
+            return some
+        for alike in chosen:
+            present = [name for name in alike if name in members]
+            if len(present) < 2:
+                continue
+            every = set().union(*(members.pop(name) for name in present))
+            name = str(NodeSet.fromlist(sorted(every), resolver=RESOLVER_NOGROUP))
+            members[name] = every
+            some = _renamed(some, dict.fromkeys(present, name))
+
+
+def _choices(leaves: set[str], cables: Sequence[CableBundle]) -> list[list[str]]:
+    """Return sets of neighbours, none of them with ports, by which a way to a leaf is equal."""
+    near: defaultdict[str, set[str]] = defaultdict(set)
+    for cable in cables:
+        near[cable.a].add(cable.b)
+        near[cable.b].add(cable.a)
+    found: list[list[str]] = []
+    taken: set[str] = set()
+    for goal in sorted(leaves & near.keys()):
+        distance, front = {goal: 0}, [goal]
+        while front:
+            fresh = {n for place in front for n in near[place]} - distance.keys()
+            distance |= dict.fromkeys(fresh, distance[front[0]] + 1)
+            front = sorted(fresh)
+        for place, others in near.items():
+            equal = [n for n in others if place in distance and distance[n] < distance[place]]
+            if len(equal) > 1 and leaves.isdisjoint(equal) and taken.isdisjoint(equal):
+                found.append(sorted(equal))
+                taken.update(equal)
+    return found
+
+
+def _renamed(cables: Sequence[CableBundle], names: Mapping[str, str]) -> list[CableBundle]:
+    """Return cables with other ends; those between the same two are one."""
+    joined: dict[tuple[str, str], CableBundle] = {}
+    for cable in cables:
+        a, b = sorted(names.get(end, end) for end in (cable.a, cable.b))
+        if a == b:
+            continue
+        old = joined.get((a, b))
+        known = cable.rate_bps and (old is None or old.rate_bps)
+        rate_bps = (cable.rate_bps + (old.rate_bps if old else 0)) if known else 0
+        joined[a, b] = CableBundle(a, b, rate_bps, cable.links + (old.links if old else 0))
+    return list(joined.values())
