@@ -52,10 +52,7 @@ HELPERS = "reports|synthetic|simulated|golden" if FOLDER == "analysis" else "con
 USES = re.compile(
     rf"switchbench\.{FOLDER.replace('/', '.')}\b|(import|from) ({HELPERS})\b",
 )
-SLOW = {
-    f"test_{name}.py"
-    for name in ("controller", "hostile_results", "live", "predict_times", "report_page")
-}
+SLOW = {f"test_{name}.py" for name in ("controller", "hostile_results", "live", "report_page")}
 LIBRARIES = ("networkx", "numpy", "pyarrow", "pydantic", "rich.table", "scipy.stats", "jsonschema")
 GUARDS = ("strict", "frozen", "slots")
 NOTICED_AT_LEAST = 0.8

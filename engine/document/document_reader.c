@@ -266,7 +266,6 @@ static const cyaml_schema_field_t plan_fields[] = {
                          LIST_MAX),
     CYAML_FIELD_BOOL_PTR("totals_only", POINTER | OPTIONAL, struct doc_plan, totals_only),
     CYAML_FIELD_BOOL_PTR("packed", POINTER | OPTIONAL, struct doc_plan, packed),
-    CYAML_FIELD_BOOL_PTR("ops", POINTER | OPTIONAL, struct doc_plan, ops),
     CYAML_FIELD_END,
 };
 

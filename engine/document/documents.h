@@ -203,7 +203,6 @@ struct doc_plan {
     unsigned phases_count;
     bool *totals_only; /* true: only the totals */
     bool *packed;      /* true: not as records, but as numbers in memory */
-    bool *ops; /* true: not the flows but what each rank does step by step, as such numbers */
 };
 
 enum document_kind {

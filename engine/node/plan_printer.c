@@ -218,47 +218,6 @@ static bool write_phase(const struct lister *lister)
     return true;
 }
 
-static bool write_op(const struct schedule_op *op)
-{
-    uint64_t amount = op->action == SCHEDULE_WORK ? op->from : op->bytes;
-    uint32_t numbers[5] = {htole32(op->step), htole32(op->action), htole32(op->peer),
-                           htole32((uint32_t)amount), htole32((uint32_t)(amount >> 32))};
-
-    return fwrite(numbers, sizeof numbers, 1, stdout) == 1;
-}
-
-/* A phase as `ops` has it: of each rank the phase, the rank and how many ops, and these. */
-static int write_ops(const struct lister *lister)
-{
-    for (uint32_t rank = 0; rank < lister->n; rank++) {
-        struct schedule schedule;
-        uint32_t head[3] = {htole32(lister->phase), htole32(rank), 0};
-        int rc = pattern_schedule(lister->plan, lister->phase, rank, &schedule);
-        bool written;
-
-        if (rc < 0)
-            return rc;
-        head[2] = htole32((uint32_t)schedule.count);
-        written = fwrite(head, sizeof head, 1, stdout) == 1;
-        for (size_t i = 0; i < schedule.count && written; i++)
-            written = write_op(&schedule.ops[i]);
-        schedule_free(&schedule);
-        if (!written)
-            return -EIO;
-    }
-    return 0;
-}
-
-static void show_phase(struct lister *lister, const struct doc_plan *doc)
-{
-    if (is_set(doc->ops))
-        lister->rc = write_ops(lister);
-    else if (!is_set(doc->packed))
-        list_phase(lister);
-    else if (!write_phase(lister))
-        lister->rc = -EIO;
-}
-
 static int make_plan(struct pattern_plan **plan, const struct doc_plan *doc, struct err *err)
 {
     struct pattern_ranks *groups = calloc(doc->pattern.groups_count + 1, sizeof *groups);
@@ -281,16 +240,15 @@ static int list_phases(struct lister *lister, const struct doc_plan *doc, struct
 
     if (is_set(doc->totals_only))
         return 0;
-    if (is_set(doc->ops) && is_set(doc->packed))
-        return err_set(err, -EINVAL, "plan: packed are flows, and ops no flows: take one of them");
-    if (is_set(doc->ops) && !pattern_is_scheduled(lister->plan))
-        return err_set(err, -EINVAL, "plan.ops: %s has no dependent steps", doc->pattern.name);
     for (uint32_t i = 0; i < count; i++) {
         lister->phase = doc->phases != NULL ? doc->phases[i] : i;
         if (lister->phase >= phases)
             return err_set(err, -EINVAL, "plan.phases: %u: the plan has phases 0 to %u",
                            lister->phase, phases - 1);
-        show_phase(lister, doc);
+        if (!is_set(doc->packed))
+            list_phase(lister);
+        else if (!write_phase(lister))
+            lister->rc = -EIO;
         if (lister->rc == -ENOMEM)
             return err_set(err, lister->rc, "out of memory");
         if (lister->rc < 0)
@@ -312,7 +270,7 @@ int plan_print(struct records *records, const struct doc_plan *doc, struct err *
     if (lister.flows == NULL) {
         rc = err_set(err, -ENOMEM, "out of memory");
     } else {
-        if (is_set(doc->totals_only) || (!is_set(doc->packed) && !is_set(doc->ops)))
+        if (is_set(doc->totals_only) || !is_set(doc->packed))
             list_headline(&lister);
         rc = list_phases(&lister, doc, err);
     }

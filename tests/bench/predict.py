@@ -3,11 +3,10 @@
 """How near models come to what is measured, and how long they take.
 
 A sixth of the patterns of conf/paper-zhu.yaml (Zhu et al. 2012), some 90 links in each of its nine
-sets, once in a window of 1.7 s: the share of links that the best model predicts within 10 %. Large
-collectives by steps on the modelled switch, whose times are predicted from parameters measured just
-before. And an all-to-all of 4,096 ranks on a tree of three levels: processor time of the command as
-a user runs it, with all models that it asks of so many flows, and of its engine. About four
-minutes; there is no peer.
+sets, once in a window of 1.7 s: the share of links that the best model predicts within 10 %. And
+an all-to-all of 4,096 ranks on a tree of three levels: processor time of the command as a user runs
+it, with all models that it asks of so many flows, and of its engine. About three minutes; there is
+no peer.
 
     tests/bench/predict.py [--rounds 5]
 """
@@ -31,7 +30,6 @@ ROOT = Path(__file__).resolve().parents[2]
 COUNTS = (18, 9, 6, 9, 5, 3, 6, 3, 2)  # patterns of each set
 CLOSE_PERCENT = 85.0
 AAPC_S = 10.0
-STEPS_PERCENT = 10.0
 HOSTS, LEAF, MIDDLE = 4096, 16, 16  # hosts of a leaf switch, leaf switches of a middle one
 
 
@@ -72,47 +70,6 @@ def show(trial: dict[str, Any]) -> None:
         CLOSE_PERCENT,
         unit="%",
     )
-
-
-def steps() -> None:
-    """Large messages by steps; small ones wait for cores that ranks share, and are not held up."""
-    tests: list[dict[str, Any]] = [
-        {"pattern": "allreduce", "algorithm": name, "message_sizes": ["1MiB"]}
-        for name in ("recursive-doubling", "ring", "rabenseifner")
-    ]
-    tests += [
-        {"pattern": "bcast", "algorithm": name, "message_sizes": ["1MiB"]}
-        for name in ("binomial", "scatter-allgather")
-    ]
-    tests += [
-        {"pattern": "alltoall", "algorithm": "linear", "message_sizes": ["64KiB"]},
-        {"pattern": "allgather", "message_sizes": ["64KiB"]},
-        {"pattern": "exchange", "message_sizes": ["64KiB"]},
-    ]
-    site = {"lab": "model-good", "nodes": 8, "rate": "100M"}
-    how = {"transport": "dpdk", "batch": 5, "warmup": "100ms", "window": "1s", "tests": tests}
-    with tempfile.TemporaryDirectory(prefix="switchbench-bench-") as temporary:
-        folder = Path(temporary)
-        conf = folder / "steps.yaml"
-        conf.write_text(yaml.safe_dump({"switchbench": 1, "site": site} | how))
-        known, out = str(folder / "parameters"), str(folder / "steps")
-        switchbench("run", str(ROOT / "conf" / "parameters.yaml"), "--out", known, "--quiet")
-        switchbench("run", str(conf), "--out", out, "--quiet")
-        words = ("predict", out, "--parameters", known, "--models", "max-min", "--json")
-        found = json.loads(switchbench(*words))
-    for test, trial in zip(tests, found["trials"], strict=True):
-        (time,) = trial["times"]
-        what = [test["pattern"], test.get("algorithm", ""), *test["message_sizes"]]
-        print(
-            f"  {time['measured'] / 1e3:.1f} ms measured, {time['predicted'] / 1e3:.1f} predicted"
-        )
-        verdict(
-            f"{' '.join(filter(None, what))} of 8 ranks by dpdk, off by",
-            100 * abs(time["error"]),
-            STEPS_PERCENT,
-            unit="%",
-            at_most=True,
-        )
 
 
 def tree() -> dict[str, Any]:
@@ -164,7 +121,6 @@ def main() -> None:
     verdict(what, statistics.median(taken), AAPC_S, unit="s", at_most=True)
     if os.geteuid() != 0:
         skip("the lab of thirty nodes needs root")
-    steps()
     patterns()
 
 

@@ -183,7 +183,7 @@ def test_topology_and_predict_read_what_was_written(
     conf.write_text(yaml.safe_dump({"switchbench": 1, "site": site, "tests": tests}))
     assert main(["predict", str(conf), "--topology", str(hall), "--json"]) == 0
     (trial,) = json.loads(capsys.readouterr().out)["trials"][:1]
-    assert trial["models"]["hockney"]["min_bps"] == 100e9
+    assert trial["models"]["max-min"]["min_bps"] == 100e9
     site["hosts"] = "node[1-4]"
     conf.write_text(yaml.safe_dump({"switchbench": 1, "site": site, "tests": tests}))
     assert main(["predict", str(conf), "--topology", str(hall)]) == 2

@@ -24,7 +24,7 @@ from switchbench.predict.fair import max_min_bps
 from switchbench.predict.folded import Folded, fold
 from switchbench.predict.measured import fits, measured_bps, offered_shares
 from switchbench.predict.models import MODELS, Flows
-from switchbench.predict.predictor import PhasePrediction
+from switchbench.predict.predictor import PhasePrediction, Predictor, fabric_of, points
 from switchbench.predict.proportional import arriving
 from switchbench.predict.results import measured_trials
 from switchbench.records.directory import SUMMARY
@@ -63,7 +63,7 @@ def test_a_cable_between_two_hosts_is_shared_by_nobody() -> None:
     """It is the first link of its flow and the last, and yet one flow's alone."""
     pair = Fabric("pair", ("a", "b"), (), (Link("a", "b", 100),))
     flows = Flows.of(Routes(pair), np.array([[0, 1], [1, 0]]), np.full(2, np.inf))
-    for name in ("hockney", "loggp", "max-min", "proportional", "constrained-fair"):
+    for name in ("max-min", "proportional", "constrained-fair"):
         assert MODELS[name](flows) == pytest.approx([100, 100]), name
 
 
@@ -225,15 +225,6 @@ def test_what_was_lost_before_does_not_fill_the_next_link() -> None:
     assert found == pytest.approx([235 * share, 235, 235, 235, 900 * share])
 
 
-def test_models_that_see_no_inside() -> None:
-    """Hockney's sees the narrowest link of a path, LogGP's how many share an end."""
-    routes = racks(15, NIC / 2)
-    ranks = np.array([(0, 15), (1, 16), (2, 16), (3, 4)])
-    flows = Flows.of(routes, ranks, np.full(4, np.inf))
-    assert MODELS["hockney"](flows) / 1e6 == pytest.approx([470, 470, 470, 940])
-    assert MODELS["loggp"](flows) / 1e6 == pytest.approx([940, 470, 470, 940])
-
-
 @needs_engine
 def test_packed_plans_are_the_plans_that_people_see() -> None:
     for pattern in (
@@ -294,7 +285,7 @@ def test_the_command_predicts_zhus_asymmetric_cases(capsys: pytest.CaptureFixtur
     ("transport", "load", "each"), [("tcp", "100%", 10), ("tcp", "80%", 4), ("dpdk", "100%", 5)]
 )
 def test_only_flows_that_the_engine_paces_have_a_share_of_the_load(
-    transport: str, load: str, each: float, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    transport: str, load: str, each: float, tmp_path: Path
 ) -> None:
     """On a ring each port sends two flows. Messages at 100 % are unpaced (offered_load.c), so that
     one of them could have a line to itself; frames are paced at any load."""
@@ -303,9 +294,10 @@ def test_only_flows_that_the_engine_paces_have_a_share_of_the_load(
         "switchbench: 1\nsite: {lab: one-switch, rate: 10M}\nwarmup: 100ms\n"
         f"transport: {transport}\nload: {load}\ntests: [{{pattern: ring, count: 0}}]\n"
     )
-    assert main(["predict", str(path), "--models", "hockney", "--json"]) == 0
-    (trial,) = json.loads(capsys.readouterr().out)["trials"]
-    assert trial["models"]["hockney"]["mean_bps"] / 1e6 == pytest.approx(each)
+    run = compile_run(read(Request(path)))
+    (trial,) = points(run)
+    (prediction,) = Predictor(fabric_of(run, None), ["max-min"]).predict(trial)
+    assert prediction.demand_bps / 1e6 == pytest.approx(each)
 
 
 @needs_engine
@@ -399,7 +391,7 @@ def test_a_topology_that_can_be_none_is_refused_in_one_sentence(
 
 
 @needs_engine
-def test_without_parameters_plans_by_steps_are_left_out(
+def test_collective_operations_are_left_out(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     head = "switchbench: 1\nsite: {lab: one-switch}\ntransport: tcp\ntests:\n"
@@ -407,11 +399,11 @@ def test_without_parameters_plans_by_steps_are_left_out(
     path = tmp_path / "steps.yaml"
     path.write_text(head + steps)
     assert main(["predict", str(path)]) == 2
-    assert "nothing can be predicted of dependent steps" in capsys.readouterr().err
+    assert "nothing can be predicted of collective operations" in capsys.readouterr().err
     path.write_text(head + steps + "- {pattern: chain, ranks: [4]}\n")
     assert main(["predict", str(path), "--models", "max-min"]) == 0
     said = capsys.readouterr().out
-    assert "not predicted: 1 setting of dependent steps, which have times only" in said
+    assert "not predicted: 1 setting of collective operations" in said
     assert "chain" in said
     assert "allreduce" not in said
 
@@ -482,8 +474,7 @@ def test_folding_changes_no_rate(spines: int, shift: int | None, demands: list[f
     if shift is not None and len(demands) == 1:
         assert len(flows.folded.paths) < len(sources)
     assert flows.folded.counts.sum() == len(sources)
-    for name in ("hockney", "loggp", "max-min"):
-        assert np.array_equal(MODELS[name](flows), MODELS[name](alone)), name
+    assert np.array_equal(MODELS["max-min"](flows), MODELS["max-min"](alone))
     assert MODELS["proportional"](flows) == pytest.approx(MODELS["proportional"](alone), rel=1e-12)
 
 

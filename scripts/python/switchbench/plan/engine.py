@@ -29,7 +29,6 @@ from ..base.programs import find_engine
 _TIMEOUT_S = 60
 
 Flows = npt.NDArray[np.int64]
-Ops = npt.NDArray[np.int64]
 """A row an operation: its step, its action, the other rank, bytes or floating point operations."""
 
 SEND, RECEIVE, REDUCE, COPY, WORK = range(5)
@@ -74,16 +73,16 @@ class PlanRequest:
         return cls(ranks, json.dumps(pattern, sort_keys=True), seed)
 
     def document(
-        self, phases: Sequence[int] | None, totals_only: bool = False, numbers: str = ""
+        self, phases: Sequence[int] | None, totals_only: bool = False, packed: bool = False
     ) -> str:
-        """The request as the engine reads it; `numbers`: packed or ops, instead of records."""
+        """Return the request as the engine reads it; `packed`: numbers instead of records."""
         plan: dict[str, object] = {
             "ranks": self.ranks,
             "pattern": json.loads(self.pattern),
             "seed": self.seed,
         }
-        if numbers:
-            plan[numbers] = True
+        if packed:
+            plan["packed"] = True
         if totals_only:
             plan["totals_only"] = True
         elif phases is not None:
@@ -130,27 +129,12 @@ def plan_flows(
 
     What `plan_phases` is for people, this is for computing: plans of many million flows.
     """
-    packed = np.frombuffer(_asked(request.document(phases, numbers="packed")), dtype="<u4")
+    packed = np.frombuffer(_asked(request.document(phases, packed=True)), dtype="<u4")
     at = 0
     while at < packed.size:
         phase, count = (int(number) for number in packed[at : at + 2])
         yield phase, packed[at + 2 : at + 2 + 2 * count].reshape(count, 2).astype(np.int64)
         at += 2 + 2 * count
-
-
-def plan_ops(request: PlanRequest) -> Iterator[tuple[int, list[Ops]]]:
-    """Of a plan by steps: each phase's number, and what each rank does in one repetition."""
-    numbers = np.frombuffer(_asked(request.document(None, numbers="ops")), dtype="<u4")
-    at = 0
-    while at < numbers.size:
-        phase = int(numbers[at])
-        ranks = []
-        for _ in range(request.ranks):
-            end = at + 3 + 5 * int(numbers[at + 2])
-            ops = numbers[at + 3 : end].reshape(-1, 5).astype(np.int64)
-            ranks.append(np.column_stack([ops[:, :3], ops[:, 3] + (ops[:, 4] << 32)]))
-            at = end
-        yield phase, ranks
 
 
 def _records(

@@ -1,9 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The models by name: each says every flow's rate, given paths and what each would like to send.
-
-Two know nothing of a network's inside and are the measure of the others: Hockney's sees a single
-message on an empty network, LogGP's sees the end points, for whose gap all flows of a port wait.
-"""
+"""The models of contention by name: each gives every flow's rate, from the flows' paths and the
+rates that their sources intend."""
 
 from __future__ import annotations
 
@@ -48,43 +45,12 @@ class Flows:
         there = self.folded.paths != self.folded.nothing
         return there.argmax(axis=1), there.shape[1] - 1 - there[:, ::-1].argmax(axis=1)
 
-    def only(self, which: Ranks) -> Flows:
-        """Some of them, by number."""
-        return Flows(
-            self.routes,
-            self.sources[which],
-            self.destinations[which],
-            self.demand_bps[which],
-            self.paths[which],
-        )
-
     def offering(self, demand_bps: Rates) -> Flows:
         """The same flows with other demands."""
         return replace(self, demand_bps=demand_bps)
 
 
 Model = Callable[[Flows], Rates]
-
-
-def hockney(flows: Flows) -> Rates:
-    """The narrowest link of its path, as if nothing else were sent (Hockney 1994)."""
-    folded = flows.folded
-    rate = flows.routes.limit_bps[flows.paths[folded.first]].min(axis=1)
-    found: Rates = np.minimum(rate, folded.demand_bps)[folded.row]
-    return found
-
-
-def loggp(flows: Flows) -> Rates:
-    """The end points' gap a byte, shared by the flows of a port (Alexandrov et al. 1995)."""
-    folded = flows.folded
-    capacity, rows = folded.capacity_bps, np.arange(len(folded.paths))
-    first, last = folded.paths[rows, flows.ends]
-    # A cable between two hosts is a flow's first link and its last.
-    two = last != first
-    load = folded.load(first) + folded.load(last[two], rows[two])
-    rate = np.minimum(capacity[first] / load[first], capacity[last] / load[last])
-    found: Rates = np.minimum(rate, folded.demand_bps)[folded.row]
-    return found
 
 
 def proportional(flows: Flows) -> Rates:
@@ -103,8 +69,6 @@ def _constrained(flows: Flows, asymmetric: bool) -> Rates:
 
 
 MODELS: dict[str, Model] = {
-    "hockney": hockney,
-    "loggp": loggp,
     "max-min": lambda flows: max_min_bps(flows.folded),
     "proportional": proportional,
     "constrained": lambda flows: _constrained(flows, asymmetric=True),

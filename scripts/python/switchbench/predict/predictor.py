@@ -10,21 +10,18 @@ from dataclasses import dataclass, field
 import numpy as np
 from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet
 
-from ..analysis.measures import FRAME_OVERHEAD_L1
+from ..analysis import measures
+from ..base import transports
 from ..base.errors import ConfigurationError
-from ..base.model import SCHEDULE, Part, Run, Trial
-from ..config.steps import COMPOSITE
-from ..plan.engine import PlanRequest, plan_flows, plan_ops, plan_size
+from ..base.model import Part, Run, Trial
+from ..plan.engine import PlanRequest, plan_flows
 from ..topology import topology as topologies
 from ..topology.fabric import Fabric, Routes
 from ..topology.fabric.routes import Ranks, Rates
 from ..topology.file_form import TopologyError
 from ..topology.graph import from_topology
 from .models import MODELS, SLOW, Flows
-from .parameters import Path_
 from .recorded import Pair, Place, Recorded, is_whole
-from .stepwise import MOST_MESSAGES, StepTime, program_of
-from .times import OfSuite, PhaseTime, Time, TimePredictor, of_steps, of_suite, payload_share
 
 ByFlow = Mapping[Place, Mapping[Pair, float]]
 
@@ -46,8 +43,6 @@ class PhasePrediction:
     """By model, at layer 1."""
     offered_rates: dict[str, Rates] = field(default_factory=dict)
     """The same, of what the sources really sent; empty where that is not known."""
-    times: dict[str, PhaseTime] = field(default_factory=dict)
-    """By model, where there are parameters and the phase ends with its last byte."""
 
     def pairs(self) -> list[Pair]:
         """The flows by their ports' names."""
@@ -86,41 +81,12 @@ def points(run: Run) -> list[Trial]:
 class Predictor:
     """Predicts trials on one network."""
 
-    def __init__(
-        self,
-        fabric: Fabric,
-        models: Sequence[str] = tuple(MODELS),
-        time_predictor: TimePredictor | None = None,
-    ) -> None:
-        """Without a time_predictor it knows no times."""
+    def __init__(self, fabric: Fabric, models: Sequence[str] = tuple(MODELS)) -> None:
+        """Route between the hosts of a fabric, for models by their names."""
         self.fabric = fabric
         self._models = models
-        self._time_predictor = time_predictor
         self._routes = Routes(fabric)
         self._rank = {host: rank for rank, host in enumerate(fabric.hosts)}
-
-    @property
-    def knows_times(self) -> bool:
-        """Whether it has a time_predictor."""
-        return self._time_predictor is not None
-
-    def reservation(self, trial: Trial) -> str:
-        """What kind of trial it is, if nothing of it is predicted, and why; else empty."""
-        if trial.traffic != SCHEDULE:
-            return ""
-        if self._time_predictor is None:
-            return "dependent steps, which have times only: give --parameters"
-        if not self._models_of_steps:
-            return f"dependent steps, whose times {', '.join(SLOW)} do not say"
-        for part in trial.parts:
-            if self._time_predictor.of(trial, part.network) is None:
-                return (
-                    f"dependent steps by {trial.transport} in {part.network}, which has no "
-                    "parameters"
-                )
-            if _messages(trial, part) > MOST_MESSAGES:
-                return f"dependent steps with more than {MOST_MESSAGES:,} messages"
-        return ""
 
     def models_for(self, trial: Trial) -> list[str]:
         """Those that can be asked for a plan of this size."""
@@ -151,59 +117,7 @@ class Predictor:
                     demand,
                     {name: MODELS[name](flows) for name in models},
                     {name: MODELS[name](sent) for name in models} if sent else {},
-                    self._time_predictor.phase(trial, part.network, flows, models)
-                    if self._time_predictor
-                    else {},
                 )
-
-    def predict_steps(self, trials: Sequence[Trial]) -> list[Time]:
-        """What a repetition of a trial by steps should take, by network and model; of several
-        trials, which are HPCC's suite, what it reports. Nothing where that is too much to follow.
-        """
-        if self._time_predictor is None:
-            return []
-        first = trials[0]
-        found: list[Time] = []
-        for number, part in enumerate(first.parts):
-            if COMPOSITE in first.parameters:
-                places = [(trial, trial.parts[number]) for trial in trials]
-                found += of_suite([OfSuite(*each, list(self._steps_of(*each))) for each in places])
-            else:
-                found += of_steps(first, part.network, list(self._steps_of(first, part)))
-        return found
-
-    def borrowed(self, trial: Trial) -> tuple[str, ...]:
-        """A sentence for each network whose times are by another path's parameters."""
-        if self._time_predictor is None:
-            return ()
-        found = []
-        for part in trial.parts:
-            own = Path_(trial.transport, part.network, trial.traffic == SCHEDULE)
-            known = self._time_predictor.of(trial, part.network)
-            if known is not None and known.path != own:
-                found.append(f"times of {own.words} are by parameters of {known.path.words}")
-        return tuple(found)
-
-    def _steps_of(self, trial: Trial, part: Part) -> Iterator[dict[str, StepTime]]:
-        """By model, each phase in one network."""
-        assert self._time_predictor is not None
-        places = self._places(part)
-        for _, ops in plan_ops(_request(trial, part)):
-            program = program_of(ops)
-            ranks = np.array(program.flows, dtype=np.int64).reshape(-1, 2)
-            flows = Flows.of(self._routes, places[ranks], np.full(len(ranks), np.inf))
-            models = self._models_of_steps
-            yield self._time_predictor.steps(trial, part.network, program, flows, models)
-
-    @property
-    def _models_of_steps(self) -> list[str]:
-        return [name for name in self._models if name not in SLOW]
-
-    def time_of(self, trial: Trial, predictions: Sequence[PhasePrediction]) -> list[Time]:
-        """What the whole trial should take, by model."""
-        if self._time_predictor is None:
-            return []
-        return self._time_predictor.whole(trial, [(each.phase, each.times) for each in predictions])
 
     def _places(self, part: Part) -> Ranks:
         """Where in the fabric each rank is; refused where the two don't fit together."""
@@ -224,15 +138,6 @@ class Predictor:
         return np.array([self._rank[host] for host in hosts], dtype=np.int64)
 
 
-def _messages(trial: Trial, part: Part) -> int:
-    """Of one repetition by steps in one network; of a part as large as the first the trial says it
-    itself."""
-    if trial.steps is not None and len(part.ranks) == len(trial.parts[0].ranks):
-        return trial.steps.messages
-    share = plan_size(_request(trial, part)).share
-    return 0 if share is None else share.messages
-
-
 def _request(trial: Trial, part: Part) -> PlanRequest:
     return PlanRequest.of(len(part.ranks), trial.pattern, trial.document["seed"])
 
@@ -241,6 +146,15 @@ def _sent(flows: Flows, part: Part, ranks: Ranks, offered: Mapping[Pair, float])
     """The flows with what their sources sent; None where that is not known of each."""
     seen = np.array([offered.get(pair, np.nan) for pair in pairs_of(part, ranks)])
     return flows.offering(seen) if np.all(seen > 0) else None
+
+
+def _payload_share(trial: Trial) -> float:
+    """Return payload by layer-1 bits of large messages: full frames of MTU 1500, or packets."""
+    if not transports.of(trial.transport).rdma:
+        payload = measures.TCP_SEGMENT_PAYLOAD
+        return payload / (payload + measures.TCP_SEGMENT_OVERHEAD)
+    shape = measures.packet_shape(trial.options, {}, None)
+    return shape.path_mtu_bytes / (shape.path_mtu_bytes + shape.packet_bytes)
 
 
 def demand_bps(trial: Trial, part: Part, ranks: Ranks) -> Rates:
@@ -261,7 +175,7 @@ def demand_bps(trial: Trial, part: Part, ranks: Ranks) -> Rates:
     else:
         mean = sum(trial.sizes) / len(trial.sizes)
         frames = trial.size_unit == "frame"
-        line_bytes = mean + FRAME_OVERHEAD_L1 if frames else mean / payload_share(trial)
+        line_bytes = mean + measures.FRAME_OVERHEAD_L1 if frames else mean / _payload_share(trial)
         offered = np.full(len(lines), 8.0 * line_bytes * float(trial.load.fps or 0.0))
     sources = ranks[:, 0]
     shared = np.bincount(sources, minlength=len(lines))
