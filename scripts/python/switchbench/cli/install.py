@@ -18,13 +18,12 @@ from .main import build_parser
 def main(arguments: Sequence[str]) -> int:
     """`meson install`: the prefix as it was told, below $DESTDIR."""
     parser = argparse.ArgumentParser(prog="switchbench.cli.install", description=__doc__)
-    parser.add_argument("programs", type=Path, help="where programs are installed, for --help")
     parser.add_argument("--share", type=Path, default=Path("share"), help="in the prefix")
     parser.add_argument("--no-command", action="store_true", help="manual and completion only")
     options = parser.parse_args(arguments)
     prefix = Path(os.environ["MESON_INSTALL_DESTDIR_PREFIX"])
     try:
-        pages(build_parser(), prefix / options.share, prefix / options.programs)
+        pages(build_parser(), prefix / options.share)
         if not options.no_command:
             environment(prefix)
     except SwitchbenchError as error:

@@ -67,7 +67,7 @@ def fill(folder: Path, parser: argparse.ArgumentParser) -> None:
         if piece.place.startswith("libexec/"):
             program = Path(piece.place).name
             (folder / "bin" / program).symlink_to(f"../engine/{program}")
-    _share(parser, folder / "share", folder / "bin")
+    _share(parser, folder / "share")
     shutil.copy(_INSTALL, folder / "install")
     (folder / "install").chmod(0o755)
     (folder / _CONTENTS).write_text("\n".join(_contents()) + "\n")
@@ -82,14 +82,14 @@ def _others() -> Iterator[Path]:
             yield find()
 
 
-def _share(parser: argparse.ArgumentParser, share: Path, programs: Path) -> None:
+def _share(parser: argparse.ArgumentParser, share: Path) -> None:
     for source, target in (
         (configurations(), share / "switchbench" / "conf"),
         (documentation(), share / "doc" / "switchbench"),
     ):
         if source.is_dir():
             shutil.copytree(source, target)
-    place.pages(parser, share, programs)
+    place.pages(parser, share)
 
 
 def _contents() -> Iterator[str]:

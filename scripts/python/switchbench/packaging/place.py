@@ -6,16 +6,11 @@ from __future__ import annotations
 
 import argparse
 import os
-import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
-from ..base.programs import documentation
 from . import completion, manual, packages
-from .roff import Page
 
-_PROGRAMS = ("switchbench-node", "switchbench-switch")
 _ENVIRONMENT = Path("lib/switchbench")
 
 # The interpreter is the system's; -I: nothing of the user's environment or of the current folder.
@@ -32,26 +27,12 @@ version = {version}
 """
 
 
-def pages(parser: argparse.ArgumentParser, share: Path, programs: Path) -> None:
-    """Manual pages and completion of the command that this parser reads, below a `share` folder;
-    programs' pages from their --help."""
-    for page in _pages(parser, programs):
-        _write(share / "man" / f"man{page.file[-1]}" / page.file, page.render())
+def pages(parser: argparse.ArgumentParser, share: Path) -> None:
+    """Write manual pages and completion of the command that a parser reads, below `share`."""
+    for file, text in manual.command_pages(parser):
+        _write(share / "man" / "man1" / file, text)
     for shell, name in completion.SHELLS.items():
         _write(share / name, completion.script(parser, shell))
-
-
-def _pages(parser: argparse.ArgumentParser, programs: Path) -> Iterator[Page]:
-    yield from manual.command_pages(parser)
-    for name in _PROGRAMS:
-        if (programs / name).exists():
-            said = subprocess.run(
-                [programs / name, "--help"], capture_output=True, text=True, check=True
-            )
-            yield manual.program_page(name, said.stdout)
-    configuration = documentation() / "reference" / "configuration.md"
-    if configuration.is_file():
-        yield manual.configuration_page(configuration.read_text())
 
 
 def environment(prefix: Path) -> None:
