@@ -39,6 +39,36 @@ def _shown(names: str) -> str:
     return f'"{names}"' if len(names) <= 60 else f'"{names[:57]}..."'
 
 
+def padded(names: str) -> str:
+    """Return a node set with each range's numbers in one width, as ClusterShell reads them.
+
+    Slurm, pdsh and Flux write `node[08-101]` for node08 to node99, node100 and node101. In
+    `node[005,4]` Flux means node004 and Slurm node4: ValueError says so.
+    """
+    return _BRACKETS.sub(lambda found: f"[{_same_width(found[1])}]", names)
+
+
+def _same_width(ranges: str) -> str:
+    spans, width = [], 0
+    for span in ranges.split(","):
+        bounds, slash, step = span.partition("/")
+        first, dash, last = bounds.partition("-")
+        if not first.isdecimal() or (dash and not last.isdecimal()):
+            return ranges  # its reader says what is wrong
+        if len(first) < width:
+            raise ValueError(
+                f'"[{ranges}]" has numbers of several widths, which Slurm and Flux read in two '
+                "ways: write all of one width"
+            )
+        if first.startswith("0") and len(first) > 1:
+            width = width or len(first)
+        while dash and first.startswith("0") and len(first) < len(last) and not slash:
+            spans.append(f"{first}-{'9' * len(first)}")
+            first = f"1{'0' * len(first)}"
+        spans.append(f"{first}{dash}{last}{slash}{step}")
+    return ",".join(spans)
+
+
 def count(ranges: str) -> int:
     """The numbers of `1-3,7` or `1-16/5`, those that stand there twice counted twice."""
     return sum(map(_span, ranges.split(",")))

@@ -19,7 +19,7 @@ from ..base.words import meant, shown
 from .order import Names, SitePlace, make_groups, make_networks
 from .reach import group_members, leave_out, named_without, reached
 from .schema import HostSite, PortKeys, SiteControl
-from .sets import first_double, written_order
+from .sets import first_double, refuse_user, written_order
 
 UDP_PORT = 7600
 HEARTBEAT_TIMEOUT_NS = 500_000_000
@@ -101,6 +101,8 @@ def _ms(time_ns: int | None) -> int:
 
 def _hosts(model: HostSite, place: SitePlace) -> list[str]:
     try:
+        for text in model.hosts:
+            refuse_user(text)
         hosts = [
             host
             for text in model.hosts

@@ -11,7 +11,7 @@ from ClusterShell.NodeSet import NodeSet, NodeSetException
 from ClusterShell.NodeUtils import GroupResolverConfig, GroupResolverError
 
 from ..base.model import Site
-from ..base.node_names import TooManyError, refuse_many
+from ..base.node_names import TooManyError, padded, refuse_many
 from ..base.words import listed, meant, shown
 from .order import SitePlace
 from .schema import HostSite, Slurm, Ssh
@@ -56,7 +56,7 @@ def group_members(model: HostSite, names: str, place: SitePlace) -> list[str]:
     path = place.file(("groups_conf",), model.groups_conf)
     refuse_many(names)
     try:
-        found = [str(name) for name in NodeSet(names, resolver=_Groups(filenames=[path]))]
+        found = [str(name) for name in NodeSet(padded(names), resolver=_Groups(filenames=[path]))]
     except TooManyError as error:
         raise ValueError(f"{shown(names)} is too large in {path.name}: {error}") from None
     except (GroupResolverError, NodeSetException) as error:

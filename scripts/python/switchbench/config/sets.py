@@ -3,12 +3,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import Any
 
 from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet, NodeSetException
 
-from ..base.node_names import refuse_many
+from ..base.node_names import padded, refuse_many
 from ..base.quantities import percentage
 from ..base.words import listed, meant, shown
 
@@ -50,13 +51,14 @@ def written_order(names: str) -> list[str]:
     NodeSet sorts, but the written order is the physical one; so each comma inside of brackets is
     opened here, and NodeSet reads the ranges. No group is looked up: `@all` is refused.
     """
+    refuse_user(names)
     if "@" in names:
         raise ValueError(f"{shown(names)}: node groups (@) are not read here")
     refuse_many(names)
     try:
         found = [
             str(name)
-            for piece in _pieces(names)
+            for piece in _pieces(padded(names))
             for name in NodeSet(piece, resolver=RESOLVER_NOGROUP)
         ]
     except NodeSetException as error:
@@ -64,6 +66,19 @@ def written_order(names: str) -> list[str]:
     if not found:
         raise ValueError("names no node")
     return several(found)
+
+
+def refuse_user(names: str) -> None:
+    """Refuse `root@node1`, which would be read as a group of that name."""
+    user = _USER.search(names)
+    if user:
+        raise ValueError(
+            f"{shown(user[0])} names a user: write the host alone, and `ssh: {{user: {user[1]}}}` "
+            "in the site"
+        )
+
+
+_USER = re.compile(r"(?:^|[\s,])([A-Za-z_][\w.-]*)@[\w.\[-]+")
 
 
 def _pieces(names: str) -> list[str]:
@@ -81,15 +96,15 @@ def _pieces(names: str) -> list[str]:
 
 
 def _split(names: str) -> list[str]:
-    """Splits at the commas outside of brackets."""
+    """Splits at the commas and white space outside of brackets, as host files do."""
     parts, depth = [""], 0
     for letter in names:
         depth += {"[": 1, "]": -1}.get(letter, 0)
-        if letter == "," and depth == 0:
+        if depth == 0 and (letter == "," or letter.isspace()):
             parts.append("")
         else:
             parts[-1] += letter
-    return [part.strip() for part in parts]
+    return [part for part in parts if part]
 
 
 def _pair(value: object) -> tuple[str, str]:

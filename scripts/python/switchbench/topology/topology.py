@@ -19,7 +19,7 @@ from pydantic_core import ErrorDetails
 
 from switchbench.base import source
 from switchbench.base.errors import ConfigurationError
-from switchbench.base.node_names import TooManyError, refuse_many
+from switchbench.base.node_names import padded, refuse_many
 from switchbench.base.programs import configurations
 from switchbench.base.quantities import UNSHAPED as UNSHAPED
 from switchbench.base.words import meant
@@ -276,8 +276,8 @@ def _expand(names: str, where: str, mistakes: list[str]) -> list[str]:
     try:
         refuse_many(names, _MAX_NODES)
         # Without a resolver: `@group` would run whatever this machine's ClusterShell names.
-        nodes = NodeSet(names, resolver=RESOLVER_NOGROUP)
-    except TooManyError as error:
+        nodes = NodeSet(padded(names), resolver=RESOLVER_NOGROUP)
+    except ValueError as error:
         mistakes.append(f"{where}: {error}")
         return []
     except NodeSetException as error:

@@ -10,7 +10,7 @@ from ClusterShell.NodeUtils import GroupResolver, GroupResolverError, GroupSourc
 
 from ...base.errors import ConfigurationError
 from ...base.model import Process, Site
-from ...base.node_names import TooManyError, refuse_many
+from ...base.node_names import padded, refuse_many
 from ...base.words import meant, shown
 
 
@@ -23,8 +23,8 @@ def chosen(site: Site, text: str | None) -> list[Process]:
         return list(site.processes)
     try:
         refuse_many(text)
-        meant_hosts = NodeSet(text, resolver=_resolver(site))
-    except (TooManyError, NodeSetException, GroupResolverError) as error:
+        meant_hosts = NodeSet(padded(text), resolver=_resolver(site))
+    except (ValueError, NodeSetException, GroupResolverError) as error:
         raise ConfigurationError(f"--nodes {text}: {error}") from None
     known = {process.name for process in site.processes}
     for host in meant_hosts:
