@@ -211,6 +211,21 @@ def test_a_program_of_several_in_one_result(
     assert rows["pingpong_time", 2, MIB]["values"][1] is None
 
 
+def test_buffers_in_gpu_memory_are_a_program_of_their_own(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What goes over PCIe first is neither averaged with host memory nor shown without a remark."""
+    host = bring_in(tmp_path / "host", FOREIGN / "osu.txt")
+    both = bring_in(tmp_path / "both", FOREIGN / "osu.txt", FOREIGN / "osu-cuda.txt")
+    gpu = bring_in(tmp_path / "gpu", FOREIGN / "osu-cuda.txt")
+    programs, rows = shared(capsys, host, gpu)
+    assert programs == ["host", "gpu osu (GPU memory)"]
+    assert rows["pingpong_time", 2, MIB]["values"] == [9070.11, 54.18]
+    programs, rows = shared(capsys, host, both)
+    assert programs == ["host", "both osu", "both osu (GPU memory)"]
+    assert rows["pingpong_time", 2, MIB]["values"] == [9070.11, 9070.11, 54.18]
+
+
 def test_nothing_in_common(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     hpcc = bring_in(tmp_path / "hpcc", FOREIGN / "hpcc-4.txt")
     old = bring_in(tmp_path / "old", FOREIGN / "imb-3.2.txt")

@@ -20,8 +20,8 @@ examples:
   switchbench import osu_allreduce.txt --ranks 16 --out results/osu
   switchbench compare results/ours results/others
 
-read are: HPCC's hpccoutf.txt, output of IMB-MPI1, of the OSU micro-benchmarks, of iperf3 --json and
-of perftest (ib_write_bw, ib_send_lat ...)
+read are: HPCC's hpccoutf.txt, output of IMB-MPI1, of the OSU micro-benchmarks, of nccl-tests, of
+iperf3 --json and of perftest (ib_write_bw, ib_send_lat ...)
 
 exit status: 0 all was read, 2 a file is not, and nothing is written"""
 

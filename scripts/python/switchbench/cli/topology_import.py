@@ -10,8 +10,9 @@ from pathlib import Path
 from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet, NodeSetException
 
 from ..base import quantities
+from ..base.bounded import read_regular
 from ..base.errors import ConfigurationError
-from ..base.node_names import TooManyError, refuse_many
+from ..base.node_names import padded, refuse_many
 from ..topology import cabling
 from ..topology.cabling import Cabling, ibnetdiscover, lldp
 from ..topology.fabric import Fabric
@@ -20,6 +21,7 @@ from ..topology.graph import from_topology
 from ..topology.topology import parse
 
 WORD = "import"
+_MOST_BYTES = 64 << 20  # a subnet of 10,000 hosts has 10 MB
 _OPTIONS = ("lldp", "ibnetdiscover", "interface", "switches", "rate", "out")
 _OF_FILES = ("prices", "svg", "json")
 _OF_LLDP = ("interface", "switches")
@@ -83,6 +85,8 @@ def main(args: argparse.Namespace) -> int:
         print(written, end="")
     else:
         write(args.out, written)
+    for remark in found.remarks:
+        print(remark, file=sys.stderr)
     counts = f"{len(fabric.hosts)} hosts, {len(fabric.switches)} switches"
     cables = sum(link.cables for link in fabric.links)
     print(f"{args.out or found.source}: {counts}, {cables} cables", file=sys.stderr)
@@ -129,8 +133,8 @@ def _rate_bps(text: str | None) -> int | None:
 def _nodes(text: str | None) -> frozenset[str]:
     try:
         refuse_many(text or "")
-        return frozenset(NodeSet(text or "", resolver=RESOLVER_NOGROUP))
-    except (TooManyError, NodeSetException) as error:
+        return frozenset(NodeSet(padded(text or ""), resolver=RESOLVER_NOGROUP))
+    except (ValueError, NodeSetException) as error:
         raise ConfigurationError(f"--switches: is no possible node set: {error}") from None
 
 
@@ -141,12 +145,16 @@ def _name(path: str) -> str:
 def _text(path: str) -> str:
     try:
         if path == "-":
-            return sys.stdin.read()
-        return Path(path).read_text(encoding="utf-8")
+            content = sys.stdin.read(_MOST_BYTES + 1)
+        else:
+            content = read_regular(Path(path), _MOST_BYTES).decode()
     except OSError as error:
         raise ConfigurationError(f"{path}: can't be read: {error.strerror}") from None
     except UnicodeDecodeError:
         raise ConfigurationError(f"{_name(path)}: is not text") from None
+    if len(content) > _MOST_BYTES:
+        raise ConfigurationError(f"{_name(path)}: is too large: more than {_MOST_BYTES >> 20} MiB")
+    return content
 
 
 def write(path: Path, text: str) -> None:

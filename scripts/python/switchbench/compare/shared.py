@@ -23,7 +23,7 @@ from ..analysis.data import Measured, plan_key
 from ..base import transports
 from ..base.errors import ConfigurationError
 from ..importers import hpcc, imb
-from ..importers.figure import MEGA, ComparableFigure
+from ..importers.figure import GPU, MEGA, ComparableFigure
 from ..importers.measures import COMMON, Common
 from ..records.directory import load_summary
 from ..records.document.trials import PlanEntry
@@ -33,6 +33,7 @@ from .subjects import Subject
 _PAIR = 2
 _RINGS = ("ring_rate", "random_ring_rate", "sendrecv_rate")
 STREAMED = "streamed"
+GPU_MEMORY = "(GPU memory)"  # goes another way than host memory: PCIe, copies
 FULL_LOAD = 100.0  # % of line: below, a rate says what was asked for
 
 
@@ -105,7 +106,7 @@ def voices_of(subject: Subject) -> list[Voice]:
     for name, key, value in (*_imported(subject.imported), *_own(subject)):
         if value > 0:
             found.setdefault(name, {}).setdefault(key, []).append(value)
-    several = len(found) > 1
+    several = len(found) > 1 or any(name.endswith(GPU_MEMORY) for name in found)
     return [
         Voice(
             f"{subject.name} {name}" if several else subject.name,
@@ -124,7 +125,8 @@ def _imported(entries: Sequence[Mapping[str, Any]]) -> Iterator[_Figure]:
         ours = entry["comparable"]
         if ours and ours["measure"] in COMMON:
             key = Key(ours["measure"], ours["ranks"], ours["size"])
-            yield entry["tool"], key, float(ours["value"])
+            gpu = f" {GPU_MEMORY}" if entry.get("memory") == GPU else ""
+            yield f"{entry['tool']}{gpu}", key, float(ours["value"])
 
 
 def _own(subject: Subject) -> Iterator[_Figure]:

@@ -9,6 +9,7 @@ import json
 import platform
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from itertools import repeat
 from pathlib import Path
 
 from .. import __version__
@@ -23,12 +24,13 @@ ORIGINALS = "originals"
 def write(files: Sequence[Path], out: Path, ranks: int | None, command: Sequence[str]) -> list[str]:
     """Reads all files before it makes `out`: of a file that can't be read nothing stays. Returns
     what their programs warn of."""
-    parts = [kinds.read(path, ranks) for path in files]
+    contents = [kinds.content_of(path) for path in files]
+    parts = [kinds.read(*each) for each in zip(files, repeat(ranks), contents)]
     directory = RunDirectory(out)
     entries: list[ImportedEntry] = []
     with directory.open_lines(RECORDS) as records:
-        for path, part in zip(files, parts, strict=True):
-            file, digest = _keep(path, out)
+        for path, content, part in zip(files, contents, parts, strict=True):
+            file, digest = _keep(path, content, out), hashlib.sha256(content).hexdigest()
             for figure in part.figures:
                 entries.append(figure.entry(file))
                 line = {"type": "imported", **entries[-1], "sha256": digest}
@@ -38,13 +40,11 @@ def write(files: Sequence[Path], out: Path, ranks: int | None, command: Sequence
     return warnings
 
 
-def _keep(path: Path, out: Path) -> tuple[str, str]:
-    """Puts a file among the originals, of equal names each with its number: where, and its
-    SHA-256."""
+def _keep(path: Path, content: bytes, out: Path) -> str:
+    """Put a file among the originals, of equal names each with its number; return where."""
     folder = out / ORIGINALS
     try:
         folder.mkdir(exist_ok=True)
-        content = path.read_bytes()
     except OSError as error:
         raise ConfigurationError(f"{path} can't be kept in {folder}: {error.strerror}") from error
     place, number = folder / path.name, 1
@@ -52,7 +52,7 @@ def _keep(path: Path, out: Path) -> tuple[str, str]:
         number += 1
         place = folder / f"{path.stem}-{number}{path.suffix}"
     replace_bytes(place, content)
-    return f"{ORIGINALS}/{place.name}", hashlib.sha256(content).hexdigest()
+    return f"{ORIGINALS}/{place.name}"
 
 
 def _summary(

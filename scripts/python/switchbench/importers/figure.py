@@ -3,16 +3,18 @@
 
 from __future__ import annotations
 
-import math
 import re
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
 
 from ..base.errors import ConfigurationError
 from ..records.document.summary import ComparableEntry, ImportedEntry
 from .measures import COMMON
 
 MEGA = 1e6
+HOST, GPU = "host", "gpu"
 
 
 @dataclass(frozen=True)
@@ -37,64 +39,67 @@ class ComparableFigure:
 
 @dataclass(frozen=True)
 class ImportedFigure:
-    """As the program printed it; `ours` is None where we have nothing of that definition."""
+    """As the program printed it; `comparable` is None where we have nothing of that definition."""
 
     tool: str
     version: str | None
     benchmark: str
     ranks: int | None  # None: its output does not say
-    size: int | None
-    name: str
-    value: float
-    unit: str
-    definition: str
+    size: int | None = None
+    name: str = ""
+    value: float = 0.0
+    unit: str = ""
+    definition: str = ""
     comparable: ComparableFigure | None = None
+    memory: str = HOST  # of the buffers
 
     def entry(self, file: str) -> ImportedEntry:
         """As the summary has it; `file`: where it stood, in the results directory."""
         return {
             "tool": self.tool, "version": self.version, "benchmark": self.benchmark,
             "ranks": self.ranks, "size": self.size, "name": self.name, "value": self.value,
-            "unit": self.unit, "definition": self.definition,
+            "unit": self.unit, "definition": self.definition, "memory": self.memory,
             "comparable": self.comparable.entry if self.comparable else None, "file": file,
         }  # fmt: skip
+
+
+# Before each line: mpirun --tag-output, --timestamp-output or srun -l.
+_MARK = re.compile(
+    r"(?:\w{3} \w{3} [ \d]\d [\d:]{8} \d{4})?(?:\[[^\]\s]{1,100}\])?<std(?:out|err|diag)>: ?"
+    r"|\s{0,8}\d{1,8}: ?"
+)
 
 
 @dataclass(frozen=True)
 class Source:
     """A file to be read."""
 
-    name: str
-    text: str
+    path: Path
+    content: str
     ranks: int | None = None  # as the user says, for programs that do not
 
-    def refuse(self, reason: str) -> ConfigurationError:
-        """The error of one that can't be read."""
-        return ConfigurationError(f"{self.name}: {reason}")
-
-
-@dataclass
-class PrintedTable:
-    """The table of a text that is being read."""
-
-    benchmark: str
-    version: str | None = None
-    ranks: int | None = None
-    columns: list[str] = field(default_factory=list)
-    rows: int = 0
-    ended: bool = False
-
-    def misfit(self, line: int, words: Sequence[str]) -> str:
-        """The reason to refuse a row of other values than the columns want."""
-        return (
-            f"line {line}: {len(words)} values below {len(self.columns)} columns of "
-            f"{self.benchmark}: it is cut or damaged"
+    @cached_property
+    def text(self) -> str:
+        """Its text, without the marks of ranks that launchers put before most lines."""
+        lines = self.content.splitlines(keepends=True)
+        marks = [_MARK.match(line) for line in lines]
+        if 2 * sum(mark is not None for mark in marks) <= len(lines):
+            return self.content
+        return "".join(
+            line[mark.end() :] if mark else line
+            for line, mark in zip(lines, marks, strict=True)
+            if not (mark and mark[0].rstrip().endswith("<stderr>:"))
         )
+
+    def refuse(self, reason: str, line: int | None = None) -> ConfigurationError:
+        """Return the error of a file that can't be read, at a line."""
+        where = "" if line is None else f"line {line}: "
+        return ConfigurationError(f"{self.path}: {where}{reason}")
 
 
 @dataclass(frozen=True)
 class Read:
-    """What is in a file; `warnings`: what its program says is wrong with it."""
+    """What is in a file; `warnings`: what is wrong with it, or has to be known about it."""
 
     figures: list[ImportedFigure]
     warnings: list[str]
@@ -110,9 +115,9 @@ class Kind:
     read: Callable[[Source], Read]
 
 
-def of_version(source: Source, tool: str, found: str, newest: tuple[int, ...]) -> None:
-    """Refuses a version whose output this one does not know."""
-    numbers = tuple(int(part) for part in found.split(".") if part.isdecimal())
+def refuse_newer(source: Source, tool: str, found: str, newest: tuple[int, ...]) -> None:
+    """Refuse a version whose output this one does not know."""
+    numbers = tuple(int(part) for part in re.findall(r"\d{1,9}", found))
     if numbers[: len(newest)] > newest:
         known = ".".join(map(str, newest))
         raise source.refuse(
@@ -122,19 +127,5 @@ def of_version(source: Source, tool: str, found: str, newest: tuple[int, ...]) -
 
 
 def numbered(text: str) -> Iterator[tuple[int, str]]:
-    """Its lines, from 1."""
+    """Yield the lines of a text, from 1."""
     return enumerate(text.splitlines(), start=1)
-
-
-def number(word: str) -> float | None:
-    """None where the word is no number, or one that nothing measures (nan, inf)."""
-    try:
-        value = float(word)
-    except ValueError:
-        return None
-    return value if math.isfinite(value) else None
-
-
-def count(word: str) -> int | None:
-    """None where the word is no whole number from 0."""
-    return int(word) if re.fullmatch(r"[0-9]{1,18}", word) else None

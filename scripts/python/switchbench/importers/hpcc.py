@@ -11,10 +11,13 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
-from .figure import ComparableFigure, ImportedFigure, Kind, Read, Source, count, number, of_version
+from ..base.bounded import count, number
+from .figure import ComparableFigure, ImportedFigure, Kind, Read, Source, numbered, refuse_newer
 
 TOOL = "hpcc"
 _NEWEST = (1, 5)
+_BANNER = "HPC Challenge Benchmark version"
+_NAME = re.compile(r"[A-Za-z]\w{0,100}")
 _BEGIN, _END = "Begin of Summary section.", "End of Summary section."
 _LATENCY_BYTES, _BANDWIDTH_BYTES = 8, 2_000_000  # bench_lat_bw, "Benchmark conditions"
 
@@ -136,60 +139,79 @@ def in_ours(name: str, ranks: int, value: float) -> ComparableFigure | None:
 
 
 def _knows(text: str) -> bool:
-    return "HPC Challenge Benchmark version" in text or _BEGIN in text
+    return _BANNER in text or _BEGIN in text
 
 
 def _read(source: Source) -> Read:
-    values = _summary(source)
+    """All runs: HPCC appends to a file that is there."""
+    runs = list(_runs(source))
+    figures = [one for values in runs for one in _figures(source, values)]
+    if not figures:
+        raise source.refuse("HPCC measured nothing in this run: each figure of its summary is -1")
+    said = [
+        f"{source.path}: HPCC says that a check of its own failed (Success=0) on "
+        f"{values['CommWorldProcs']} processes"
+        for values in runs
+        if values.get("Success") == "0"
+    ]
+    begun = source.text.count(_BANNER)
+    if begun > len(runs):
+        said.append(f"{source.path}: {begun - len(runs)} of {begun} runs in it have no summary")
+    return Read(figures, said)
+
+
+def _runs(source: Source) -> Iterator[dict[str, str]]:
+    """Yield what each summary section says, by name."""
+    values: dict[str, str] | None = None
+    whole = False
+    for line, text in numbered(source.text):
+        name, equals, value = text.partition("=")
+        if _BEGIN in text and values is None:
+            values = {}
+        elif values is None:
+            continue
+        elif _END in text:
+            yield values
+            values, whole = None, True
+        elif _BEGIN in text:
+            break
+        elif equals and _NAME.fullmatch(name):
+            if name in values:
+                raise source.refuse(f"{name} is in one summary section twice", line)
+            values[name] = value.strip()
+    if values is not None:
+        raise source.refuse("it is cut within HPCC's summary section")
+    if not whole:
+        raise source.refuse("it is cut before HPCC's summary section: the run has not ended")
+
+
+def _figures(source: Source, values: Mapping[str, str]) -> Iterator[ImportedFigure]:
     if "VersionMajor" not in values or "CommWorldProcs" not in values:
         raise source.refuse(
             "its summary section lacks VersionMajor or CommWorldProcs: it is damaged"
         )
-    version = ".".join(values[f"Version{part}"] for part in ("Major", "Minor", "Micro")
-                       if f"Version{part}" in values)  # fmt: skip
-    of_version(source, "HPCC", version, _NEWEST)
+    parts = (f"Version{part}" for part in ("Major", "Minor", "Micro"))
+    version = ".".join(values[part] for part in parts if part in values)
+    refuse_newer(source, "HPCC", version, _NEWEST)
     if version.startswith("0."):
         raise source.refuse(f"HPCC {version} measured otherwise than 1.0 and later, which are read")
-    figures = list(_figures(source, values, version))
-    if not figures:
-        raise source.refuse("HPCC measured nothing in this run: each figure of its summary is -1")
-    return Read(figures, list(_warnings(source, values)))
-
-
-def _summary(source: Source) -> dict[str, str]:
-    """The last run's: HPCC appends to a file that is there."""
-    _, begin, rest = source.text.rpartition(_BEGIN)
-    inside, end, _ = rest.partition(_END)
-    if not begin:
-        raise source.refuse("it is cut before HPCC's summary section: the run has not ended")
-    if not end:
-        raise source.refuse("it is cut within HPCC's summary section")
-    return dict(re.findall(r"^([A-Za-z]\w*)=(.*?)\s*$", inside, re.MULTILINE))
-
-
-def _figures(source: Source, values: Mapping[str, str], version: str) -> Iterator[ImportedFigure]:
     ranks = count(values["CommWorldProcs"])
     if not ranks:
         raise source.refuse(
-            f"CommWorldProcs is {values['CommWorldProcs']!r}, which is no number of processes"
+            f"CommWorldProcs is {values['CommWorldProcs'][:40]!r}, which is no number of processes"
         )
     for name, output in _OUTPUTS.items():
         if name not in values:
             continue
         value = number(values[name])
         if value is None:
-            raise source.refuse(f"{name} is {values[name]!r}, which is no number")
+            raise source.refuse(f"{name} is {values[name][:40]!r}, which is no number")
         if value <= 0:  # was not run
             continue
         yield ImportedFigure(
             TOOL, version, output.benchmark, ranks, output.size, name, value, output.unit,
             output.definition, in_ours(name, ranks, value),
         )  # fmt: skip
-
-
-def _warnings(source: Source, values: Mapping[str, str]) -> Iterator[str]:
-    if values.get("Success") == "0":
-        yield f"{source.name}: HPCC says that a check of its own failed (Success=0)"
 
 
 KIND = Kind(TOOL, "HPCC's hpccoutf.txt", _knows, _read)

@@ -1,24 +1,28 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What iperf3 writes with --json, as client or server: one JSON value a test, one after the other.
+"""What iperf3 writes with --json, as client or server: one JSON value a test, one after the other;
+with --json-stream one an event.
 
 A rate is payload that the receiver got; a server that only received knows nothing of what was sent.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from .figure import MEGA, ComparableFigure, ImportedFigure, Kind, Read, Source, of_version
+from ..base.bounded import Pairs, json_decoder, unique
+from .figure import MEGA, ComparableFigure, ImportedFigure, Kind, Read, Source, refuse_newer
 
 TOOL = "iperf3"
 _NEWEST = (3,)
 _RANKS = 2
+_REVERSE = "_bidir_reverse"
+_OF_EACH = ("sock_bufsize", "sndbuf_actual", "rcvbuf_actual")  # repeated for each connection
 
 
 def _knows(text: str) -> bool:
-    return text.lstrip().startswith("{") and ('"iperf ' in text or '"intervals"' in text)
+    begin = text.lstrip()[:1] == "{"
+    return begin and ('"iperf ' in text or '"intervals"' in text or '"event"' in text[:200])
 
 
 def _read(source: Source) -> Read:
@@ -26,13 +30,29 @@ def _read(source: Source) -> Read:
     for test in _tests(source):
         try:
             figures += _figures(source, test)
-        except (AttributeError, TypeError, ValueError) as error:
+        except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as error:
             raise source.refuse(f"it is damaged: {error}") from error
     return Read(figures, [])
 
 
+def _both_ways(pairs: Pairs) -> dict[str, Any]:
+    """Return an object; the second of two sums is that of the way back, as iperf3 3.7 to 3.10 write
+    it (esnet/iperf issue 952) and 3.11 names it."""
+    seen: set[str] = set()
+    named = []
+    for key, value in pairs:
+        if key not in seen:
+            named.append((key, value))
+        elif key not in _OF_EACH:
+            back = key in ("sum", "sum_sent", "sum_received")
+            named.append((key + _REVERSE if back else key, value))
+        seen.add(key)
+    return unique(named)
+
+
 def _tests(source: Source) -> Iterator[Mapping[str, Any]]:
-    decoder, place, text = json.JSONDecoder(parse_constant=_no_number), 0, source.text.strip()
+    decoder, place, text = json_decoder(_both_ways), 0, source.text.strip()
+    events: dict[str, Any] = {}
     while place < len(text):
         try:
             value, place = decoder.raw_decode(text, place)
@@ -40,83 +60,87 @@ def _tests(source: Source) -> Iterator[Mapping[str, Any]]:
             raise source.refuse(f"it is cut or damaged: {error}") from error
         if not isinstance(value, dict):
             raise source.refuse("it is no result of iperf3: a JSON object is expected")
-        yield value
+        if "event" in value:
+            events[str(value["event"])] = value.get("data")
+        if "event" not in value or value["event"] == "end":
+            yield events or value
+            events = {}
         place += len(text[place:]) - len(text[place:].lstrip())
-
-
-def _no_number(word: str) -> None:
-    raise ValueError(f"{word} is no figure")
+    if events:
+        yield events
 
 
 def _figures(source: Source, test: Mapping[str, Any]) -> Iterator[ImportedFigure]:
     if "error" in test:
-        raise source.refuse(f"iperf3 failed: {test['error']}")
+        raise source.refuse(f"iperf3 failed: {str(test['error'])[:200]}")
     start, end = test.get("start") or {}, test.get("end") or {}
     version = str(start.get("version", "")).removeprefix("iperf ") or None
     if version is not None:
-        of_version(source, "iperf3", version, _NEWEST)
+        refuse_newer(source, "iperf3", version, _NEWEST)
     asked = start.get("test_start") or {}
-    sums = list(_sums(end))
-    if not asked or not sums:
+    found = list(_of_end(asked, end)) if asked else []
+    if not any(comparable or "received" in name for name, _, _, _, comparable in found):
         raise source.refuse(
             "iperf3 measured nothing: there is no sum of what was received in `end`"
         )
+    size = _whole(asked, "blksize") if "blksize" in asked else None
     benchmark = f"{asked.get('protocol', 'TCP')}, {_streams(asked)}"
-    for name, value in sums:
-        rate = float(value["bits_per_second"])
+    for name, unit, value, definition, comparable in found:
         yield ImportedFigure(
-            TOOL, version, benchmark, _RANKS, _size(asked), f"{name}.bits_per_second",
-            rate, "bit/s", f"payload received, {_streams(asked)} together",
-            _ours(asked, end, rate),
-        )  # fmt: skip
-    for name, unit, figure in _more(end):
-        yield ImportedFigure(
-            TOOL, version, benchmark, _RANKS, _size(asked), name, figure, unit,
-            "as iperf3 says",
-        )  # fmt: skip
+            TOOL, version, benchmark, _RANKS, size, name, float(value), unit, definition, comparable
+        )
 
 
-def _ours(asked: Mapping[str, Any], end: Mapping[str, Any], rate: float) -> ComparableFigure | None:
-    """None for UDP, whose rate is what was asked for."""
-    if asked.get("protocol", "TCP") != "TCP":
-        return None
-    both = "sum_received_bidir_reverse" in end
-    measure = "both_ways_rate" if both else "one_way_rate"
-    return ComparableFigure(
-        measure, _RANKS, None, rate / MEGA, f"in Mbit/s; {_streams(asked)} together"
-    )
-
-
-def _sums(end: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    for name in ("sum_received", "sum_received_bidir_reverse"):
-        value = end.get(name)
-        if isinstance(value, dict) and value.get("bits_per_second"):
-            yield name, value
-
-
-def _more(end: Mapping[str, Any]) -> Iterator[tuple[str, str, float]]:
-    """Each connection's rate, where there are several; retransmissions; loss and jitter of UDP."""
+def _of_end(
+    asked: Mapping[str, Any], end: Mapping[str, Any]
+) -> Iterator[tuple[str, str, float, str, ComparableFigure | None]]:
+    """Yield name, unit, value, definition and what is comparable, of the sums of a test."""
+    tcp = asked.get("protocol", "TCP") == "TCP"  # the rate of UDP is what was asked for
+    together = f"{_streams(asked)} together"
+    back = f"sum_received{_REVERSE}"
+    for name in ("sum_received", back):
+        rate = (end.get(name) or {}).get("bits_per_second")
+        if rate:
+            measure = "both_ways_rate" if back in end else "one_way_rate"
+            how = f"in Mbit/s; {together}"
+            ours = ComparableFigure(measure, _RANKS, None, rate / MEGA, how) if tcp else None
+            yield f"{name}.bits_per_second", "bit/s", rate, f"payload received, {together}", ours
+    for name in ("sum", f"sum{_REVERSE}"):  # up to 3.10 all that UDP has
+        sums = end.get(name) or {}
+        if "lost_percent" in sums and "sum_received" not in end:
+            rate, lost = sums["bits_per_second"], sums["lost_percent"]
+            if not 0 <= lost <= 100:
+                raise ValueError(f"lost_percent is {lost:g}")
+            yield f"{name}.bits_per_second", "bit/s", rate, f"payload sent, {together}", None
+            got = rate * (1 - lost / 100)
+            definition = f"payload sent less what was lost, {together}"
+            yield f"{name} received", "bit/s", got, definition, None
     streams = end.get("streams") or []
     for number, stream in enumerate(streams if len(streams) > 1 else ()):
-        received = (stream.get("receiver") or {}).get("bits_per_second")
-        if received:
-            yield f"streams.{number}.receiver.bits_per_second", "bit/s", float(received)
-    for where, name, unit in (
-        ("sum_sent", "retransmits", ""),
-        ("sum", "lost_percent", "%"),
-        ("sum", "jitter_ms", "ms"),
-    ):
-        value = (end.get(where) or {}).get(name)
-        if value is not None:
-            yield f"{where}.{name}", unit, float(value)
+        rate = (stream.get("receiver") or {}).get("bits_per_second")
+        if rate:
+            name = f"streams.{number}.receiver.bits_per_second"
+            yield name, "bit/s", rate, "as iperf3 says", None
+    for way in ("", _REVERSE):
+        for where, name, unit in (
+            ("sum_sent", "retransmits", ""),
+            ("sum", "lost_percent", "%"),
+            ("sum", "jitter_ms", "ms"),
+        ):
+            value = (end.get(where + way) or {}).get(name)
+            if value is not None:
+                yield f"{where}{way}.{name}", unit, value, "as iperf3 says", None
 
 
-def _size(asked: Mapping[str, Any]) -> int | None:
-    return int(asked["blksize"]) if "blksize" in asked else None
+def _whole(asked: Mapping[str, Any], key: str) -> int:
+    value = asked[key]
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        raise ValueError(f"{key} is {str(value)[:40]!r}, which is no whole number")
+    return value
 
 
 def _streams(asked: Mapping[str, Any]) -> str:
-    count = int(asked.get("num_streams", 1))
+    count = _whole(asked, "num_streams") if "num_streams" in asked else 1
     return "1 connection" if count == 1 else f"{count} connections"
 
 

@@ -7,11 +7,14 @@ import math
 import re
 from pathlib import Path
 
+from ..base.bounded import read_regular
 from ..base.errors import ConfigurationError
-from . import hpcc, imb, iperf3, osu, perftest
+from . import hpcc, imb, iperf3, nccl, osu, perftest
 from .figure import Kind, Read, Source
 
-KINDS: tuple[Kind, ...] = (hpcc.KIND, imb.KIND, osu.KIND, iperf3.KIND, perftest.KIND)
+KINDS: tuple[Kind, ...] = (
+    hpcc.KIND, imb.KIND, osu.KIND, nccl.KIND, perftest.KIND, iperf3.KIND,
+)  # fmt: skip
 
 MOST_BYTES = 64 << 20  # of a file: the largest real ones have a few MB
 
@@ -21,14 +24,26 @@ _MISTAKES = (
      "it is HPCC's input: take hpccoutf.txt"),
     (re.compile(r"\AConnecting to host|^\[ *ID\] Interval", re.MULTILINE),
      "it is iperf3's text: run it with --json"),
-    (re.compile(r"\A\s*\{.*\"schema\": *\"switchbench", re.DOTALL),
+    (re.compile(r"\A\s*\{\s*\"schema\": *\"switchbench"),
      "it is a result of Switchbench itself: `switchbench compare` takes its directory"),
 )  # fmt: skip
 
 
-def read(path: Path, ranks: int | None = None) -> Read:
+def content_of(path: Path) -> bytes:
+    """Return the content of a file; ConfigurationError where it can't be read."""
+    try:
+        return read_regular(path, MOST_BYTES)
+    except OSError as error:
+        raise ConfigurationError(f"{path} can't be read: {error.strerror}") from error
+
+
+def read(path: Path, ranks: int | None = None, content: bytes | None = None) -> Read:
     """A file's figures; ConfigurationError, one sentence, where there are none to be had."""
-    source = Source(str(path), _text(path), ranks)
+    try:  # Windows puts a mark before it
+        text = (content_of(path) if content is None else content).decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ConfigurationError(f"{path} is no text: {_names()} are read") from error
+    source = Source(path, text, ranks)
     for kind in KINDS:
         if kind.knows(source.text):
             found = kind.read(source)
@@ -42,23 +57,12 @@ def read(path: Path, ranks: int | None = None) -> Read:
 def _refuse_impossible(source: Source, found: Read) -> None:
     """Figures that nobody can have measured, and that JSON or a logarithm has no place for."""
     for figure in found.figures:
-        if not math.isfinite(figure.value) or (figure.comparable is not None and figure.value < 0):
+        values = (figure.value, figure.comparable.value if figure.comparable else 0.0)
+        if not all(map(math.isfinite, values)) or (figure.comparable and figure.value < 0):
             raise source.refuse(
                 f"{figure.name} of {figure.benchmark} is {figure.value:g}: it is damaged, or the "
                 "test failed"
             )
-
-
-def _text(path: Path) -> str:
-    try:
-        size = path.stat().st_size
-        if size > MOST_BYTES:
-            raise ConfigurationError(f"{path}: {size:,} bytes are no benchmark's output")
-        return path.read_bytes().decode("utf-8-sig")  # Windows puts a mark before it
-    except OSError as error:
-        raise ConfigurationError(f"{path} can't be read: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise ConfigurationError(f"{path} is no text: {_names()} are read") from error
 
 
 def _not_known(text: str) -> str:

@@ -5,30 +5,36 @@ bytes. The tests of collectives do not say on how many processes they ran."""
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
-from .figure import (
-    ComparableFigure,
-    ImportedFigure,
-    Kind,
-    PrintedTable,
-    Read,
-    Source,
-    count,
-    number,
-    numbered,
-    of_version,
-)
+from .figure import GPU, HOST, ComparableFigure, ImportedFigure, Kind, Read, Source, refuse_newer
 from .measures import collective
+from .table import Form, PrintedColumn, PrintedTable, Role, Row, gpu_warning, tables, warnings
+from .table import figures as made
 
 TOOL = "osu"
 _NEWEST = (7,)
-_TITLE = re.compile(
-    r"^#\s*OSU (?:MPI|NCCL|UPC\+*|OpenSHMEM)\S* (.+?) (?:Test|Benchmark) v(\d[\w.]*)"
+# `MPI` is the library; `MPI_Put` is the operation.
+_FORM = Form(
+    "OSU",
+    title=re.compile(
+        r"^#\s*OSU (?:(?:MPI|(NCCL)|UPC\+*|OpenSHMEM)(-[A-Z]+(?: MANAGED)?)? )?"
+        r"(\S.{0,100}?) (?:Test|Benchmark) v(\d[\w.]{0,20})"
+    ),
+    header=re.compile(r"^#\s+(?:Size\s|[^=]*\((?:\ws|.B/s)\))"),
+    columns=(
+        PrintedColumn("Size", role=Role.SIZE),
+        PrintedColumn(r"(?:(?:Avg|Min|Max) )?Latency ?\(us\)|P\d+ Tail Lat\(us\)", "us"),
+        PrintedColumn(r"(?:Bi-)?Bandwidth ?\(MB/s\)|P\d+ Tail BW\(MB/s\)|MB/s", "MB/s"),
+        PrintedColumn("Messages/s", "1/s"),
+        PrintedColumn(r"(?:Overall|Compute|Coll\. Init|MPI_Test|MPI_Wait)\(us\)", "us"),
+        PrintedColumn(r"(?:Pure|Min|Max|Avg) Comm\.\(us\)", "us"),
+        PrintedColumn(r"Overlap\(%\)", "%"),
+        PrintedColumn("Iterations", role=Role.OTHER),
+        PrintedColumn("Validation", role=Role.CHECK),
+    ),
 )
-_PAIRS = re.compile(r"\[ pairs: (\d+) \]")
-_COLUMN = re.compile(r"\S+(?: \S+)*")
-_UNIT = re.compile(r"\((us|MB/s)\)|(MB/s)|(Messages/s)")
+_PAIRS = re.compile(r"\[ pairs: (\d{1,9}) \]")
+_PLACES = re.compile(r"(?:Buffer|Memory) on (\w+)")
 
 # The titles' words, and the measure of their first column; the factor to our unit, and how.
 _PAIR = {
@@ -48,85 +54,63 @@ _DEFINITIONS = {
 }
 
 
-def _knows(text: str) -> bool:
-    return any(_TITLE.match(line) for line in text.splitlines())
-
-
 def _read(source: Source) -> Read:
-    figures = list(_figures(source))
-    warnings = []
-    if any(one.ranks is None for one in figures):
-        warnings.append(
-            f"{source.name}: OSU's collectives do not say on how many processes they ran, and "
-            "without that they stand beside nothing: say --ranks N"
-        )
-    return Read(figures, warnings)
-
-
-def _figures(source: Source) -> Iterator[ImportedFigure]:
-    table: PrintedTable | None = None
-    for line, text in numbered(source.text):
-        title = _TITLE.match(text)
-        if title:
-            _whole(source, table)
-            of_version(source, "OSU", title[2], _NEWEST)
-            table = PrintedTable(title[1], title[2], 2 if title[1] in _PAIR else source.ranks)
-        elif table is None:
-            continue
-        elif pairs := _PAIRS.search(text):
-            table.ranks = 2 * int(pairs[1]) or None
-        elif text.startswith("#") and _UNIT.search(text):
-            table.columns = _COLUMN.findall(text.lstrip("# "))
-            if not table.columns[0].startswith("Size"):  # a barrier has none
-                table.columns.insert(0, "Size")
-        elif re.match(r"\s*\d", text) and table.columns:
-            yield from _row(source, table, line, text.split())
-    _whole(source, table)
+    found = tables(source, _FORM)
     if not source.text.endswith("\n"):
         raise source.refuse("it is cut: its last line has no end")
-
-
-def _whole(source: Source, table: PrintedTable | None) -> None:
-    if table is not None and table.rows == 0:
-        raise source.refuse(
-            f"OSU's {table.benchmark} has no results: it is cut, or the test failed"
+    figures = [one for table in found for one in _figures(source, table)]
+    said = [*warnings(source, found), *gpu_warning(source, figures)]
+    if any(one.ranks is None for one in figures):
+        said.append(
+            f"{source.path}: OSU's collectives do not say on how many processes they ran, and "
+            "without that they stand beside nothing: say --ranks N"
         )
+    return Read(figures, said)
 
 
-def _row(
-    source: Source, table: PrintedTable, line: int, words: list[str]
-) -> Iterator[ImportedFigure]:
-    if len(words) == len(table.columns) - 1 and table.benchmark.endswith("Barrier Latency"):
-        words = ["0", *words]
-    size = count(words[0])
-    if len(words) != len(table.columns) or size is None:
-        raise source.refuse(table.misfit(line, words))
-    table.rows += 1
-    for place, (name, word) in enumerate(zip(table.columns[1:], words[1:], strict=True)):
-        unit, value = _UNIT.search(name), number(word)
-        if unit is None:  # iterations; `Pass` of a validation
-            continue
-        if value is None:
-            raise source.refuse(f"line {line}: {name} is {word!r}, which is no number")
-        shown = {"Messages/s": "1/s"}.get(unit[0], unit[1] or unit[2] or "1/s")
-        yield ImportedFigure(
-            TOOL, table.version, table.benchmark, table.ranks, size, name, value, shown,
-            _DEFINITIONS.get(table.benchmark, "time of a call, mean over repetitions and ranks")
-            if place == 0 else name,
-            _ours(table, size, value) if place == 0 else None,
-        )  # fmt: skip
+def _figures(source: Source, table: PrintedTable) -> list[ImportedFigure]:
+    nccl, device, benchmark, version = table.title.groups()
+    refuse_newer(source, _FORM.tool, version, _NEWEST)
+    if not table.rows:
+        raise source.refuse(f"OSU's {benchmark} has no results: it is cut, or the test failed")
+    notes = "\n".join(table.notes)
+    pairs = _PAIRS.search(notes)
+    ranks = 2 if benchmark in _PAIR or benchmark.startswith("MPI_") else source.ranks
+    if pairs:
+        ranks = 2 * int(pairs[1]) or None
+    on_host = set(_PLACES.findall(notes)) == {"HOST"}
+    first = next(name for name, column in table.columns.items() if column.role is Role.FIGURE)
+
+    def ours(row: Row, name: str, value: float) -> ComparableFigure | None:
+        return _ours(benchmark, ranks, row.size, value) if name == first else None
+
+    def definition(_: Row, name: str) -> str:
+        if name != first:
+            return name
+        mean = "time of a call, mean over repetitions and ranks"
+        return _DEFINITIONS.get(benchmark, mean if "Latency" in name else name)
+
+    memory = GPU if (nccl or device) and not on_host else HOST
+    shown = f"{nccl or 'MPI'}{device or ''} {benchmark}" if memory is GPU else benchmark
+    like = ImportedFigure(TOOL, version, shown, ranks, memory=memory)
+    return list(made(table.rows, table.columns, like, definition, ours))
 
 
-def _ours(table: PrintedTable, size: int, value: float) -> ComparableFigure | None:
-    if table.benchmark in _PAIR:
-        measure, factor, how = _PAIR[table.benchmark]
-        return ComparableFigure(measure, 2, size, factor * value, how) if table.ranks == 2 else None
-    called = table.benchmark.removesuffix(" Latency")
+def _ours(benchmark: str, ranks: int | None, size: int, value: float) -> ComparableFigure | None:
+    if benchmark in _PAIR:
+        measure, factor, how = _PAIR[benchmark]
+        return ComparableFigure(measure, 2, size, factor * value, how) if ranks == 2 else None
+    called = benchmark.removesuffix(" Latency")
     function = _COLLECTIVES.get(called, called.lower().replace("-", "_").replace(" ", "_"))
     found = collective(function)
-    if found is None or table.ranks is None:
+    if found is None or ranks is None:
         return None
-    return ComparableFigure(found, table.ranks, size, value, "as it is")
+    return ComparableFigure(found, ranks, size, value, "as it is")
 
 
-KIND = Kind(TOOL, "output of the OSU micro-benchmarks", _knows, _read)
+KIND = Kind(
+    TOOL,
+    "output of the OSU micro-benchmarks",
+    lambda text: any(_FORM.title.match(line) for line in text.splitlines()),
+    _read,
+)

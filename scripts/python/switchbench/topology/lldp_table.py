@@ -4,13 +4,13 @@ both, and against the order of ranks."""
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any
 
+from ..base.bounded import json_decoder
 from ..base.model import Port, Site
 
 AS_SAID = "as the site says"
@@ -25,6 +25,7 @@ class Neighbour:
     ports: tuple[str, ...]  # its port by number and in words: sites name either
     medium: str = ""  # of the link, by IEEE 802.3's names; "": LLDP does not say
     bridges: bool = False  # whether it says that it forwards frames
+    rivals: tuple[Neighbour, ...] = ()  # others on the same interface that may be its cable's end
 
     def __str__(self) -> str:
         return " ".join((self.switch, *self.ports[:1]))
@@ -33,24 +34,37 @@ class Neighbour:
 def is_json(text: str) -> bool:
     """Whether it is what `lldpctl -f json` writes."""
     try:
-        return isinstance(json.loads(text)["lldp"], dict)
-    except (ValueError, TypeError, KeyError):
+        return isinstance(json_decoder().decode(text)["lldp"], dict)
+    except (ValueError, TypeError, KeyError, RecursionError):
         return False
 
 
 def neighbours(text: str) -> dict[str, Neighbour]:
-    """By interface, from `lldpctl -f json`; nothing where it is something else."""
+    """By interface, from `lldpctl -f json`; nothing where it is something else.
+
+    Of several on one interface it is the one that forwards: a BMC or a virtual machine shares it.
+    """
+    found: dict[str, list[Neighbour]] = {}
     try:
-        found = dict(_of_json(text))
-    except (ValueError, AttributeError, TypeError, KeyError, IndexError):
+        for name, seen in _of_json(text):
+            found.setdefault(name, []).append(seen)
+    except (ValueError, AttributeError, TypeError, KeyError, IndexError, RecursionError):
         return {}
-    words = [word for name, seen in found.items() for word in (name, seen.switch, seen.medium)]
-    return found if all(isinstance(word, str) for word in words) else {}
+    every = [(name, seen) for name, several in found.items() for seen in several]
+    words = [word for name, seen in every for word in (name, seen.switch, seen.medium)]
+    if not all(isinstance(word, str) for word in words):
+        return {}
+    return {name: _cable_end(several) for name, several in found.items()}
+
+
+def _cable_end(several: Sequence[Neighbour]) -> Neighbour:
+    first, *rivals = dict.fromkeys([seen for seen in several if seen.bridges] or several)
+    return replace(first, rivals=tuple(rivals))
 
 
 def _of_json(text: str) -> Iterator[tuple[str, Neighbour]]:
     """One interface is a mapping, several are a list of them."""
-    interfaces = json.loads(text)["lldp"].get("interface", [])
+    interfaces = json_decoder().decode(text)["lldp"].get("interface", [])
     for one in interfaces if isinstance(interfaces, list) else [interfaces]:
         for name, seen in one.items():
             chassis, port = seen.get("chassis", {}), seen.get("port", {})
@@ -92,8 +106,9 @@ def compared(port: Port, seen: Mapping[str, Neighbour]) -> str | None:
     found = seen.get(str(port.engine.get("iface", "")))
     if found is None:
         return UNKNOWN
-    if found.switch == port.switch and port.switch_port in (None, *found.ports):
-        return AS_SAID
+    for seen_end in (found, *found.rivals):
+        if seen_end.switch == port.switch and port.switch_port in (None, *seen_end.ports):
+            return AS_SAID
     wanted = " ".join(word for word in (port.switch, port.switch_port) if word)
     return f"at {found}, the site says {wanted}"
 

@@ -37,7 +37,7 @@ class ComparableEntry(TypedDict):
 class ImportedEntry(TypedDict):
     """A figure that another program measured."""
 
-    tool: Annotated[str, "hpcc, imb, osu, iperf3 or perftest"]
+    tool: Annotated[str, "hpcc, imb, osu, nccl-tests, iperf3 or perftest"]
     version: Annotated[str | None, "Of the tool; null: its output does not say"]
     benchmark: Annotated[str, "In the tool's words"]
     ranks: Annotated[int | None, "Processes, or hosts; null: its output does not say"]
@@ -46,6 +46,7 @@ class ImportedEntry(TypedDict):
     value: Annotated[float, "As the tool printed it"]
     unit: Annotated[str, "Of value; us: microseconds"]
     definition: Annotated[str, "What the tool counts"]
+    memory: Annotated[str, "Of the buffers: host or gpu"]
     comparable: Annotated[
         ComparableEntry | None, "The same by a definition that programs share; null: there is none"
     ]

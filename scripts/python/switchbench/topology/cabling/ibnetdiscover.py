@@ -27,12 +27,15 @@ EDR. HDR, NDR and XDR (PAM4, forward error correction) by the rates of IBTA's ro
 
 _MOST_LANES = 12
 
-_NODE = re.compile(r'(Switch|Ca|Rt)\s+\d+\s+"([SHR]-[0-9a-f]+)"(?:\s*#\s*"(.*?)")?.*')
-_PORT = re.compile(
-    r'\[(\d+)\](?:\[ext \d+\])?(?:\([0-9a-f]+\))?\s+"([SHR]-[0-9a-f]+)"\[(\d+)\](?:\([0-9a-f]+\))?'
-    r"(.*)"
+_NODE = re.compile(
+    r'(Switch|Ca|Rt)\s+\d{1,4}\s+"([SHR]-[0-9a-f]{1,32})"(?:\s*#\s*"(.*?)")?.*', re.ASCII
 )
-_RATE = re.compile(r"\b(\d+)x([A-Z]{3}(?:10)?)\b")
+_END = r"\[(\d{1,4})\](?:\[ext \d{1,4}\])?(?:\([0-9a-f]{1,32}\))?"
+_PORT = re.compile(rf'{_END}\s+"([SHR]-[0-9a-f]{{1,32}})"{_END}(.*)', re.ASCII)
+_RATE = re.compile(r"\b(\d{1,4})x([A-Z]{3}(?:10)?)\b", re.ASCII)
+_CHASSIS = re.compile(r"Chassis \d{1,9}(?: \(guid 0x[0-9a-f]{1,32}\))?|Non-Chassis Nodes", re.ASCII)
+# On standard error, of devices that do not answer: infiniband-diags, libibmad and libibnetdisc.
+_WARNING = re.compile(r"ibwarn: \[|[\w./-]{1,80}\.c:\d{1,9}; ")
 _WORDS_OF_FILE = ("vendid=", "devid=", "sysimgguid=", "switchguid=", "caguid=", "rtguid=")
 _OTHERS = (
     (re.compile(r"==\(.*\)==>", re.M), "the output of `iblinkinfo`"),
@@ -42,7 +45,12 @@ _OTHERS = (
 # A management system's managed switch: "MF0;name:model/unit".
 _MANAGED = re.compile(r"MF0;([^:;]+):[^/]+/(.+)")
 _AGGREGATION = "Aggregation Node"  # SHARP's part of a switch, which sends nothing of its own
-_NAMELESS = re.compile(r"(MT\d|Mellanox|NVIDIA|ConnectX|Voltaire|QLogic|InfiniPath)", re.I)
+# An adapter's own name, `MT4129 ConnectX7   Mellanox Technologies`, says nothing of its host; what
+# stands before a device of Linux does, whatever it is called: `nvidia-dgx01 mlx5_0`.
+_MAKER = re.compile(
+    r"(MT\d{3,}|Mellanox|NVIDIA|ConnectX\S*|Voltaire|QLogic|InfiniPath)(?!\S)", re.I
+)
+_OF_HOST = re.compile(r"(\S+) +(?:mlx|mthca|HCA-|ib|hfi|qib|roce|bnxt_re|irdma|opa)\w*\d\w*", re.I)
 
 
 @dataclass
@@ -57,13 +65,15 @@ class _Device:
 
 def read(said: str, source: str, rate_bps: int | None = None) -> Cabling:
     """The network; `rate_bps` is that of links whose rate is not said."""
-    devices = _devices(said, source)
+    devices, warned = _devices(said, source)
     _refuse_cut(devices, source)
     _refuse_alike(devices, source)
     names = _names(devices)
     dropped = [guid for guid in devices if guid not in names]
     cables = tuple(_cables(devices, names, source, rate_bps))
     remarks = [f"Left out: {devices[guid].description or guid}." for guid in dropped]
+    if warned:
+        remarks.append(f"ibnetdiscover warned {warned} times: devices may be missing.")
     switches = [names[guid] for guid, device in devices.items() if device.kind == "Switch"]
     hosts = dict.fromkeys(
         names[guid] for guid, d in devices.items() if d.kind == "Ca" and guid in names
@@ -71,23 +81,31 @@ def read(said: str, source: str, rate_bps: int | None = None) -> Cabling:
     return Cabling(source, tuple(hosts), tuple(switches), cables, tuple(remarks))
 
 
-def _devices(said: str, source: str) -> dict[str, _Device]:
+def _devices(said: str, source: str) -> tuple[dict[str, _Device], int]:
+    """Return the devices by GUID, and how many warnings stand between them."""
     devices: dict[str, _Device] = {}
     current: _Device | None = None
+    warned = 0
     for number, line in enumerate(said.splitlines(), 1):
         line = line.strip()
-        if not line or line.startswith(("#", *_WORDS_OF_FILE)):
+        if not line or line.startswith(("#", *_WORDS_OF_FILE)) or _CHASSIS.fullmatch(line):
             continue
         head, port = _NODE.fullmatch(line), _PORT.fullmatch(line)
+        if head and head[2] in devices:
+            raise ConfigurationError(f"{source}:{number}: {head[2]} is described twice")
         if head:
             current = devices[head[2]] = _Device(head[1], head[3] or "")
+        elif port and current is not None and int(port[1]) in current.ports:
+            raise ConfigurationError(f"{source}:{number}: port {port[1]} has a second neighbour")
         elif port and current is not None:
             current.ports[int(port[1])] = (port[2], int(port[3]), port[4])
+        elif _WARNING.match(line):
+            warned += 1
         else:
             raise ConfigurationError(_refusal(said, source, number, line))
     if not devices:
         raise ConfigurationError(f"{source}: names no InfiniBand device: is it of ibnetdiscover?")
-    return devices
+    return devices, warned
 
 
 def _refusal(said: str, source: str, number: int, line: str) -> str:
@@ -101,7 +119,7 @@ def _refusal(said: str, source: str, number: int, line: str) -> str:
 
 
 def _refuse_cut(devices: Mapping[str, _Device], source: str) -> None:
-    """Both ends tell of a cable; the end of a file is easily lost."""
+    """Both ends tell of a cable, and the same; the end of a file is easily lost."""
     for guid, device in devices.items():
         for number, (other, other_port, _) in device.ports.items():
             if other not in devices or other_port not in devices[other].ports:
@@ -110,6 +128,13 @@ def _refuse_cut(devices: Mapping[str, _Device], source: str) -> None:
                     f"{source}: {device.description or guid} port {number} leads to {missing}, "
                     "which is not described: the file is cut"
                 )
+            back = devices[other].ports[other_port]
+            if back[:2] != (guid, number):
+                raise ConfigurationError(
+                    f"{source}: {device.description or guid} port {number} leads to "
+                    f"{other}[{other_port}], which leads to {back[0]}[{back[1]}]: a cable has two "
+                    "ends"
+                )
 
 
 def _refuse_alike(devices: Mapping[str, _Device], source: str) -> None:
@@ -117,7 +142,7 @@ def _refuse_alike(devices: Mapping[str, _Device], source: str) -> None:
     seen: set[str] = set()
     for device in devices.values():
         said = device.description
-        if device.kind != "Ca" or _AGGREGATION in said or _NAMELESS.match(said) or not said:
+        if device.kind != "Ca" or _AGGREGATION in said or not _host_word(said):
             continue
         if said in seen:
             raise ConfigurationError(
@@ -152,8 +177,15 @@ def _switch(guid: str, description: str) -> str:
 
 def _host(guid: str, description: str) -> str:
     """`node1` of `node1 HCA-1` or `node1 mlx5_0`: adapters of one host are one host."""
-    word = description.split(" ")[0].strip("'\"")
-    return tidy(guid) if not word or _NAMELESS.match(word) else tidy(word)
+    return tidy(_host_word(description) or guid)
+
+
+def _host_word(description: str) -> str:
+    """Return the host that a channel adapter's description names, or ""."""
+    named = _OF_HOST.fullmatch(description.strip("'\""))
+    if named:
+        return named[1]
+    return "" if _MAKER.match(description) else description.split(" ")[0].strip("'\"")
 
 
 def _cables(

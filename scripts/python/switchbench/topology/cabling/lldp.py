@@ -18,7 +18,7 @@ _HEADER = re.compile(r"==> (\S+) <==\s*")
 _PREFIXED = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]*): ?(.*)")
 
 # IEEE 802.3's names of media as lldpcli has them: 1000BaseTFD, 2p5GigT, 10GigBaseLR, 100GbaseSR4.
-_MEDIUM = re.compile(r"(\d+)(?:p(\d+))?(G(?:ig)?)?(?:-?[Bb]ase|T\b)")
+_MEDIUM = re.compile(r"(\d{1,9})(?:p(\d{1,9}))?(G(?:ig)?)?(?:-?[Bb]ase|T\b)", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -67,6 +67,9 @@ def read(texts: Mapping[str, str], source: str, choice: LldpOptions) -> Cabling:
     hosts = [device for device in seen if device not in choice.switches]
     for host in hosts:
         seen[host] = {name: n for name, n in seen[host].items() if _counts(name, choice)}
+    for device, neighbours in seen.items():
+        where = f"{source}: {device}"
+        seen[device] = {name: _only(n, texts, f"{where} {name}") for name, n in neighbours.items()}
     switches = _switches(seen, set(hosts))
     names = distinct((device, device) for device in (*hosts, *_silent_hosts(seen, switches, hosts)))
     names |= distinct((switch, switch) for switch in switches)
@@ -117,6 +120,18 @@ def _seen(text: str, where: str) -> dict[str, Neighbour]:
     if nameless:
         raise ConfigurationError(f"{where}: {nameless[0]}: its neighbour has no name")
     return found
+
+
+def _only(neighbour: Neighbour, known: Collection[str], where: str) -> Neighbour:
+    """Return the end of an interface's cable; refuse where several may be it."""
+    ends = (neighbour, *neighbour.rivals)
+    likely = [end for end in ends if end.switch in known] if len(ends) > 1 else ends
+    if len(likely) != 1:
+        raise ConfigurationError(
+            f"{where}: has {len(ends)} neighbours, {' and '.join(map(str, ends))}: one cable has "
+            "one; leave out the entry that is not its end, or the interface by --interface"
+        )
+    return likely[0]
 
 
 def _counts(interface: str, choice: LldpOptions) -> bool:

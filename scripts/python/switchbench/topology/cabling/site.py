@@ -17,6 +17,7 @@ from ..links import LinkEntry
 
 _NO_NAME = re.compile(r"[^A-Za-z0-9._-]+")
 _LONGEST = 63
+_LONGEST_KEY = 120
 
 
 @dataclass(frozen=True)
@@ -155,9 +156,19 @@ def _nodes(cabling: Cabling, access: _Access, main: dict[str, str]) -> dict[str,
             raise ConfigurationError(f"{cabling.source}: {host} has no cable to any switch")
         alike[switch, _sum_bps(access[host][switch])].append(host)
     return {
-        str(NodeSet.fromlist(hosts, resolver=RESOLVER_NOGROUP)): Nodes(module=switch, rate=bps)
+        names: Nodes(module=switch, rate=bps)
         for (switch, bps), hosts in alike.items()
+        for names in _folded(NodeSet.fromlist(hosts, resolver=RESOLVER_NOGROUP))
     }
+
+
+def _folded(hosts: NodeSet) -> list[str]:
+    """Return node sets for these hosts that are short enough to be keys: YAML's emitter writes a
+    key of more than 128 characters in another way."""
+    text = str(hosts)
+    if len(text) <= _LONGEST_KEY:
+        return [text]
+    return [names for half in hosts.split(2) for names in _folded(half)]
 
 
 def _further(

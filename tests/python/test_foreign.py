@@ -1,0 +1,184 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Every input in data/foreign/: what is read of it, as the file NAME.expected beside it says; and
+what is refused (refused.yaml), in one sentence, with nothing written."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from foreign_data import EXPECTED, FOREIGN, commands_of, transcript
+from switchbench.cli.main import main
+from switchbench.config import Request, read
+from switchbench.importers import kinds
+from switchbench.topology.lldp_table import neighbours
+
+INPUTS = sorted(path.name for path in FOREIGN.iterdir() if path.suffix not in (".md", ".yaml"))
+REFUSED: list[dict[str, Any]] = yaml.safe_load((FOREIGN / "refused.yaml").read_text())
+
+
+@pytest.mark.parametrize("name", [name for name in INPUTS if not name.endswith(EXPECTED)])
+def test_what_is_read(name: str) -> None:
+    expected = FOREIGN / f"{name}{EXPECTED}"
+    assert transcript(commands_of(expected)) == expected.read_text()
+
+
+def changed(case: dict[str, Any]) -> str:
+    """Return the input of a case."""
+    if "text" in case:
+        return str(case["text"])
+    text = (FOREIGN / case["of"]).read_text()
+    if "share" in case:
+        return text[: int(case["share"] * len(text))]
+    old = case.get("until", case.get("old"))
+    assert old in text
+    return text.partition(old)[0] if "until" in case else text.replace(old, case["new"])
+
+
+@pytest.mark.parametrize("case", REFUSED, ids=lambda case: f"{case.get('of', '')}: {case['says']}")
+def test_what_is_refused(
+    case: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, out = tmp_path / Path(case.get("of", "given.txt")).name, tmp_path / "out"
+    path.write_text(changed(case))
+    words = case.get("command", "import FILE --out OUT").split()
+    places = {"FILE": str(path), "OUT": str(out)}
+    assert main([places.get(word, word) for word in words]) == 2
+    said = capsys.readouterr()
+    assert case["says"] in said.err
+    assert said.err.count("\n") == 1
+    assert re.search(rf"{re.escape(str(path))}|\bnode1\b", said.err)
+    assert not out.exists()
+
+
+# --- hosts ---------------------------------------------------------------------------------------
+
+HOSTS: list[dict[str, Any]] = yaml.safe_load((FOREIGN / "hosts.yaml").read_text())
+
+
+@pytest.mark.parametrize("case", HOSTS, ids=lambda case: repr(case["hosts"]))
+def test_lists_of_hosts(
+    case: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    conf = tmp_path / "conf.yaml"
+    site = {
+        "launch": "ssh",
+        "hosts": case["hosts"],
+        "ports": {"e0": {"network": "n", "iface": "e"}},
+    }
+    tests = [{"pattern": "pairs", "transport": "tcp"}]
+    conf.write_text(yaml.safe_dump({"switchbench": 1, "site": site, "tests": tests}))
+    if "says" in case:
+        assert main(["plan", str(conf)]) == 2
+        said = capsys.readouterr().err
+        assert case["says"] in said
+        assert said.count("\n") == 1
+        return
+    hosts = [process.name for process in read(Request(conf)).site.processes]
+    assert hosts == case.get("are", hosts)
+    assert len(hosts) == case.get("count", len(hosts))
+    assert (hosts[0], hosts[-1]) == (case.get("first", hosts[0]), case.get("last", hosts[-1]))
+
+
+# --- hostile inputs ------------------------------------------------------------------------------
+
+_DIGITS = "9" * 5000
+_SUBNET = (FOREIGN / "ibnet-manpage.txt").read_text()
+_HPCC = (FOREIGN / "hpcc-2.txt").read_text()
+_LLDP = (FOREIGN / "lldp-bmc" / "node1.json").read_text()
+_IPERF3 = (FOREIGN / "iperf3-json-stream.ndjson").read_text()
+HOSTILE = {
+    "hpcc: 200 kB of blanks": ("import", _HPCC.replace(
+        "PTRANS_GBs=", f"PTRANS_GBs=x{' ' * 200_000}x")),
+    "hpcc: 5,000 digits": ("import", _HPCC.replace("MPIFFT_Gflops=", f"MPIFFT_Gflops={_DIGITS}")),
+    "imb: 5,000 digits": ("import", (FOREIGN / "imb-3.2.txt").read_text().replace(
+        "#processes = ", f"#processes = {_DIGITS}")),
+    "osu: 5,000 digits": ("import", (FOREIGN / "osu.txt").read_text().replace(
+        "pairs: 2", f"pairs: {_DIGITS}").replace("\n8 ", f"\n{_DIGITS} ")),
+    "osu: 300 kB of blanks": ("import", f"# OSU MPI {' ' * 300_000}x\n"),
+    "iperf3: 400 digits": ("import", _IPERF3.replace(
+        '"num_streams":1', f'"num_streams":{_DIGITS[:400]}')),
+    "iperf3: 100,000 levels": ("import", '{"intervals":' + "[" * 100_000),
+    "iperf3: a huge percentage": ("import", (FOREIGN / "iperf3-udp-3.9.json").read_text().replace(
+        '"lost_percent": 20.0', '"lost_percent": 1e300')),
+    "perftest: 300 kB of blanks": ("import", "-" * 87 + "\n" + " " * 300_000 + "x Test\n"),
+    "nccl: 5,000 digits": ("import", (FOREIGN / "nccl-alltoall.txt").read_text().replace(
+        "Rank  1", f"Rank  {_DIGITS}").replace("   50.00", f"   {_DIGITS}")),
+    "ibnetdiscover: ports": ("--ibnetdiscover", _SUBNET.replace('[21]\t"', f'[{_DIGITS}]\t"')),
+    "ibnetdiscover: lanes": ("--ibnetdiscover", _SUBNET.replace("4xHDR", f"{_DIGITS}xHDR")),
+    "LLDP: 5,000 digits": ("--lldp", _LLDP.replace("25GbaseCR", f"{_DIGITS}GbaseCR")),
+    "LLDP: 200,000 levels": ("--lldp", '{"lldp": ' + '{"a":' * 200_000),
+    "LLDP: a lone surrogate": ("--lldp", _LLDP.replace("leaf1", "\\ud800")),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_inputs_get_a_sentence(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    reader, text = HOSTILE[name]
+    path = tmp_path / "node1.json"
+    path.write_text(text)
+    words = ["import", str(path), "--out", str(tmp_path / "out")]
+    assert main(words if reader == "import" else ["topology", "import", reader, str(path)]) == 2
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1
+    assert len(said) < 1000
+
+
+# --- what holds for every program ----------------------------------------------------------------
+
+_NO_FIGURES = ("ibnet", "lldp")
+PROGRAMS = [n for n in INPUTS if not (n.endswith(EXPECTED) or n.startswith(_NO_FIGURES))]
+every = pytest.mark.parametrize("name", PROGRAMS)
+
+
+def test_every_program_has_a_file_here() -> None:
+    tools = {kinds.read(FOREIGN / name).figures[0].tool for name in PROGRAMS}
+    assert tools == {kind.tool for kind in kinds.KINDS}
+
+
+@every
+def test_a_file_is_known_by_one_reader(name: str) -> None:
+    (found, *_) = kinds.read(FOREIGN / name).figures
+    text = kinds.Source(FOREIGN / name, (FOREIGN / name).read_text()).text
+    assert [kind.tool for kind in kinds.KINDS if kind.knows(text)] == [found.tool]
+
+
+@every
+def test_a_file_that_windows_has_kept(name: str, tmp_path: Path) -> None:
+    """A mark of the encoding before it, and lines that end with two characters."""
+    kept = tmp_path / name
+    kept.write_bytes(b"\xef\xbb\xbf" + (FOREIGN / name).read_bytes().replace(b"\n", b"\r\n"))
+    assert kinds.read(kept, 4).figures == kinds.read(FOREIGN / name, 4).figures
+
+
+@every
+def test_a_file_that_was_cut_is_refused_or_says_less(name: str, tmp_path: Path) -> None:
+    """Never another figure than the whole file has, and never a traceback."""
+    content = (FOREIGN / name).read_bytes()
+    whole = kinds.read(FOREIGN / name, 4).figures
+    path = tmp_path / name
+    for at in range(0, len(content), max(1, len(content) // 40)):
+        path.write_bytes(content[:at])
+        found, refusal = [], f"{path}: no figure"
+        try:
+            found = kinds.read(path, 4).figures
+        except kinds.ConfigurationError as error:
+            refusal = str(error)
+        assert all(figure in whole for figure in found)
+        assert refusal.startswith(f"{path}: ")
+        assert "\n" not in refusal
+
+
+def test_an_interface_with_several_neighbours_is_not_blamed() -> None:
+    """`doctor --site` takes the one that forwards, in whatever order they stand."""
+    said = json.loads((FOREIGN / "lldp-bmc" / "node1.json").read_text())
+    for _ in range(2):
+        assert neighbours(json.dumps(said))["ens1"].switch == "leaf1"
+        said["lldp"]["interface"].reverse()
