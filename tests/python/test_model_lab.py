@@ -5,18 +5,22 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from configs import read_text
-from switchbench.base.errors import ConfigurationError
+from switchbench.base.errors import ConfigurationError, RunError
 from switchbench.base.model import Site
 from switchbench.labs import load, state, switches
 from switchbench.labs.state import LabError
+from switchbench.run.launch import lab
 
 TEST = "tests: [{pattern: chain}]\n"
 
@@ -167,3 +171,28 @@ def test_a_report_may_take_long_as_long_as_it_goes_on(
     with pytest.raises(LabError, match="report did not go on within 0 s"):
         switches.report("x", topology)
     writer.join()
+
+
+def test_a_switch_that_dies_while_it_starts_is_no_bad_configuration(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was status 2; what was asked for was right, and the run could not be completed: 3."""
+    process = subprocess.Popen(["false"])
+    process.wait()
+    monkeypatch.setattr(switches.state, "RUN_DIR", tmp_path)
+    files = switches._Files("x", 0)
+    files.records.touch()
+    files.log.touch()
+
+    @contextmanager
+    def session(_topology: Any) -> Iterator[None]:
+        switches._await_ready(files, process, time.monotonic() + 5)
+        yield
+
+    monkeypatch.setattr(lab.lab, "session", session)
+    monkeypatch.setattr(lab.rootless, "joined", nullcontext)
+    with (
+        pytest.raises(RunError, match="ended with status 1"),
+        lab.LabLauncher(site_of(tmp_path, "{lab: model-good}")),
+    ):
+        pass

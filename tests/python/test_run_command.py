@@ -26,6 +26,7 @@ from switchbench.cli.main import build_parser
 from switchbench.config.clauses import clauses_sha256
 from switchbench.labs import LabError, switches
 from switchbench.labs.vm import image
+from switchbench.records import again
 from switchbench.records.directory import RunDirectory, load_summary
 from switchbench.records.plan_file import read_plan
 from switchbench.render.report import build
@@ -40,6 +41,7 @@ class Stage:
 
     def __init__(self, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.path = path
+        self.monkeypatch = monkeypatch
         self.launcher: Any = FakeLauncher()
         self.run = one_run()
         monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parent))
@@ -299,6 +301,73 @@ def test_a_full_disk_at_the_summary(stage: Stage, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(RunDirectory, "write_summary", full)
     assert stage.main() == 3
     assert stage.summary()["errors"] == ["can't write summary.json: No space left on device"]
+
+
+def test_a_node_that_repeats_records_loses_nothing_else(stage: Stage) -> None:
+    """It was status 2 without table, report and manifest."""
+    engine = stage.engine("stutter")
+    stage.monkeypatch.setattr(command, "find_engine", lambda: engine)
+    assert stage.main() == 3
+    result = stage.summary()
+    assert "a second record of the source of" in result["errors"][0]
+    (entry,) = result["trials"]
+    assert entry["offered_frames"] > 0
+    whole_record(stage.path / "out")
+
+
+def whole_record(out: Path) -> None:
+    """Summary, report and manifest are there, and the manifest seals them."""
+    assert {"summary.json", "report.html", "records.ndjson"} <= set(
+        json.loads((out / "manifest.json").read_text())["files"]
+    )
+
+
+@pytest.mark.parametrize(
+    "error", [ValueError("nonsense"), OSError(28, "No space left on device"), MemoryError()]
+)
+def test_records_that_cannot_be_summarised_are_kept_and_named(
+    stage: Stage, error: Exception
+) -> None:
+    def fail(_run: Run, _directory: Path) -> None:
+        raise error
+
+    stage.monkeypatch.setattr(command, "gather", fail)
+    assert stage.main() == 3
+    assert stage.summary()["errors"] == [str(error) or "MemoryError"]
+    whole_record(stage.path / "out")
+
+
+def test_a_full_disk_where_phases_are_put_in_place(stage: Stage) -> None:
+    """The summary is made of another disk's copy, and says why the directory is as it is."""
+    replace = again.os.replace
+
+    def full(source: Path, target: Path) -> None:
+        if Path(target) == stage.path / "out/records.ndjson":
+            raise OSError(28, "No space left on device")
+        replace(source, target)
+
+    site = make_site()
+    trials = [
+        make_trial(site, number, document={"id": number, "sync": "barrier"}) for number in (0, 1)
+    ]
+    stage.run = make_run(site, *trials, remeasure=1)
+    busy = stage.engine("busy")
+    stage.monkeypatch.setattr(command, "find_engine", lambda: busy)
+    stage.monkeypatch.setattr(again.os, "replace", full)
+    assert stage.main() == 3
+    result = stage.summary()
+    assert "No space left on device: records.ndjson stays as it came" in result["errors"][0]
+    assert [entry["trial"] for entry in result["trials"]] == [0, 1]
+    whole_record(stage.path / "out")
+
+
+def test_a_table_that_fails_spoils_nothing(stage: Stage) -> None:
+    def fail(*_: object) -> None:
+        raise KeyError("what nobody thought of")
+
+    stage.monkeypatch.setattr(command, "print_table", fail)
+    assert stage.main() == 0
+    whole_record(stage.path / "out")
 
 
 def test_a_collected_engine_has_its_programs_beside_it(

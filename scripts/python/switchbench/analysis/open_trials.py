@@ -7,11 +7,11 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 
 from ..records.document.trials import PhaseEntry
+from ..records.expected import PROBE
 from ..records.flows import PhaseRecords
 from ..records.record_forms import DamagedRecord, Record
 from ..records.rows import PhaseKey, Rows
 
-PROBE = -1  # as a phase's number
 _OF_NODE = ""  # the network of what nodes say of a phase as a whole
 
 

@@ -5,21 +5,27 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
-from ..base.errors import ConfigurationError
+from ..base.errors import ConfigurationError, SwitchbenchError
 from ..base.model import Run
 from ..records.again import put_in_place
-from ..records.directory import PLAN, RECORDS
+from ..records.directory import PLAN, RECORDS, SAMPLE_LINES, SAMPLES
 from ..records.document.summary import SummaryDocument
 from ..records.reader import RecordReader, damaged
 from ..records.record_forms import DamagedRecord
-from ..records.switch_counters import compare_counters
+from ..records.switch_counters import AFTER, BEFORE, compare_counters
 from . import scatter
 from .summary import NOT_ENDED, REFUSED_RUN, Summary
 
+# What records without sense raise where they are computed with; OSError is pyarrow's.
+DAMAGE = (
+    *(ArithmeticError, AttributeError, IndexError, KeyError, TypeError, ValueError),
+    OSError,
+)
 KILLED = "the run's command was killed: what was measured until then is here"
 
 
@@ -42,26 +48,40 @@ def _no_collector() -> Iterator[None]:
             gc.enable()
 
 
+@contextmanager
+def elsewhere(directory: Path) -> Iterator[Path]:
+    """Links to what `put_in_place` and `gather` read, in a folder of their own: both write."""
+    with TemporaryDirectory(prefix="switchbench-") as name:
+        for file in (RECORDS, SAMPLES, SAMPLE_LINES, BEFORE, AFTER):
+            if (directory / file).exists():
+                (Path(name) / file).symlink_to((directory / file).resolve())
+        yield Path(name)
+
+
 @_no_collector()
 def remade(
-    run: Run, directory: Path, summary: Mapping[str, Any], ended: bool = True
+    run: Run, directory: Path, summary: Mapping[str, Any], ended: bool = True, keep: bool = False
 ) -> SummaryDocument:
-    """What the records amount to. `summary`: the one that is there, for what no record says.
-    `ended`: the run is known not to be under way."""
+    """Return what the records amount to.
+
+    `summary`: the one that is there, for what no record says. `ended`: the run is known not to be
+    running any more. `keep`: records and samples are put in their final form in the directory;
+    else nothing is written there.
+    """
     faults = [KILLED if ended and fault == NOT_ENDED else fault for fault in summary["errors"]]
     refused = summary["exit_status"] == REFUSED_RUN
-    try:
-        run = put_in_place(directory, run)
-        return gather(run, directory).finish(summary["run"], faults, refused)
-    except (
-        *(ArithmeticError, AttributeError, IndexError, KeyError, TypeError, ValueError),
-        OSError,  # pyarrow's, of a file without sense
-    ) as error:
-        why = " ".join(str(error).split())
-        raise ConfigurationError(
-            f"{directory / RECORDS} does not fit {PLAN}: {type(error).__name__} {why}; "
-            "one of them is damaged or from elsewhere"
-        ) from None
+    with nullcontext(directory) if keep else elsewhere(directory) as place:
+        try:
+            gathered = gather(put_in_place(place, run), place)
+            return gathered.finish(summary["run"], faults, refused)
+        except SwitchbenchError as error:
+            raise type(error)(str(error).replace(str(place), str(directory))) from None
+        except DAMAGE as error:
+            why = " ".join(str(error).split())
+            raise ConfigurationError(
+                f"{directory / RECORDS} does not fit {PLAN}: {type(error).__name__} {why}; "
+                "one of them is damaged or from elsewhere"
+            ) from None
 
 
 @_no_collector()

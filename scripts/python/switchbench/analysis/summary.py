@@ -21,7 +21,7 @@ from ..records.document.messages import ScatterFit
 from ..records.document.run import AboutEntry, BegunRun, RunEntry
 from ..records.document.summary import Status, SummaryDocument, SwitchCountersEntry
 from ..records.document.trials import PhaseEntry, PlanEntry
-from ..records.expected import Expected
+from ..records.expected import LATE, Expected
 from ..records.flows import PhaseRecords
 from ..records.latency import Histogram, figures
 from ..records.reader import Batch
@@ -49,8 +49,6 @@ NOT_ENDED = (
     "this run has not ended, or its command was killed: `switchbench table DIR --again` makes "
     "the summary of what was measured"
 )
-
-LATE = "it comes after all nodes have ended trial {}"
 
 # Events that are as they should be: nothing to be alarmed at.
 _EXPECTED = ("bound", "restored")

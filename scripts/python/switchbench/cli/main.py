@@ -5,17 +5,16 @@ from __future__ import annotations
 
 import argparse
 import importlib
-import io
-import os
 import sys
 from collections.abc import Callable, Collection, Sequence
 from keyword import iskeyword
 from typing import NoReturn
 
 from .. import __version__
-from ..base.errors import SwitchbenchError
+from ..base.errors import RunError, SwitchbenchError
 from ..base.text import printable
 from .command_list import COMMANDS
+from .output import Streams
 
 DESCRIPTION = "Does this network still hold when every port is busy at once, and where not?"
 EXAMPLES = """\
@@ -32,14 +31,27 @@ INTERRUPTED = 130  # 128 + SIGINT, as shells have it
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs one command; every failure that a person can act on is one sentence."""
-    _write_what_can_be()
-    words = sys.argv[1:] if argv is None else argv
-    args, unknown = build_parser(words).parse_known_args(words)
-    if unknown:
-        args.parser.error(f"unrecognized arguments: {' '.join(unknown)}")
-    command: Callable[[argparse.Namespace], int] = args.main
+    """Run one command and return its exit status; every failure is one sentence."""
+    streams = Streams()
     try:
+        status = _run(sys.argv[1:] if argv is None else argv)
+    except SystemExit:  # argparse's, of --help or a wrong argument
+        if streams.lost() is None:
+            raise
+        status = 0
+    lost = streams.lost()
+    if lost is not None:
+        print(f"switchbench: {lost}", file=sys.stderr)
+        return status or RunError.status
+    return status
+
+
+def _run(words: Sequence[str]) -> int:
+    try:
+        args, unknown = build_parser(words).parse_known_args(words)
+        if unknown:
+            args.parser.error(f"unrecognized arguments: {' '.join(unknown)}")
+        command: Callable[[argparse.Namespace], int] = args.main
         return command(args)
     except SwitchbenchError as error:
         print(f"switchbench: {error}", file=sys.stderr)
@@ -47,17 +59,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("switchbench: interrupted", file=sys.stderr)
         return INTERRUPTED
-    except BrokenPipeError:
-        # Whoever read our output has gone; Python must not complain about it when it exits.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
-
-
-def _write_what_can_be() -> None:
-    """A character that a terminal's encoding lacks is shown as `?` and ends no run."""
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")
+    except (MemoryError, ImportError, RuntimeError, SystemError) as error:
+        if type(error) is RuntimeError and "new thread" not in str(error):
+            raise
+        reason = (str(error).splitlines() or ["a request for memory was refused"])[-1]
+        hint = ", or an incomplete installation" if isinstance(error, ImportError) else ""
+        print(f"switchbench: too little memory{hint}: {reason}", file=sys.stderr)
+        return RunError.status
 
 
 class _Parser(argparse.ArgumentParser):

@@ -10,6 +10,7 @@ import secrets
 import shlex
 import sys
 import time
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,7 +18,7 @@ from pathlib import Path
 import yaml
 
 from .. import __version__
-from ..analysis.remake import gather
+from ..analysis.remake import elsewhere, gather
 from ..analysis.summary import NOT_ENDED, REFUSED_RUN, Summary
 from ..analysis.verdict import signature
 from ..analysis.verdict.record import write_record
@@ -33,7 +34,7 @@ from ..hosts import push
 from ..plan import cores
 from ..plan.documents import job_document
 from ..records.again import put_in_place
-from ..records.directory import CONFIGURATION, RunDirectory, default_path
+from ..records.directory import CONFIGURATION, SUMMARY, RunDirectory, default_path
 from ..records.document.run import BegunRun, MachineEntry
 from ..records.document.summary import SummaryDocument
 from ..records.plan_file import write_plan
@@ -170,10 +171,7 @@ def _measure(run: Run, args: argparse.Namespace, launcher: Launcher, shown: Watc
         outcome = _conduct(run, launcher, place)
     if run.searches:
         run = replace(run, trials=outcome.trials)
-    try:
-        run = put_in_place(directory.path, replace(run, again=outcome.again))
-    except SwitchbenchError as error:
-        outcome.fail(error)
+    run = replace(run, again=outcome.again)
     with Deferred() as asked:  # what was measured is written first
         return _conclude(run, args, place, outcome, asked)
 
@@ -181,9 +179,14 @@ def _measure(run: Run, args: argparse.Namespace, launcher: Launcher, shown: Watc
 def _conclude(
     run: Run, args: argparse.Namespace, place: _Place, outcome: Outcome, asked: Deferred
 ) -> int:
-    """Summary, table, report and record of what was measured; the run's exit status."""
-    result = _summarize(run, place, outcome)
-    print_table(result, make_console(), args, place.directory.path)
+    """Summary, table, report and record of what was measured; the run's exit status. Whatever
+    fails of them, the others are made."""
+    result = _summarize(run, place, outcome, asked)
+    try:
+        print_table(result, make_console(), args, place.directory.path)
+    except Exception as error:  # as of the report: the run has its results and its status
+        reason = str(error) or type(error).__name__
+        print(f"the table can't be shown: {reason}; {SUMMARY} is written", file=sys.stderr)
     if asked.name is None:
         _write_report(place.directory, args.quiet)
     else:
@@ -197,14 +200,14 @@ def _conclude(
     return outcome.status or int(result["exit_status"])
 
 
-def _summarize(run: Run, place: _Place, outcome: Outcome) -> SummaryDocument:
+def _summarize(run: Run, place: _Place, outcome: Outcome, asked: Deferred) -> SummaryDocument:
     """What the records amount to, written; what is not as it was left is one more fault."""
     about = _about(run, place, round(time.monotonic() - place.began_s, 3))
     fixed = clauses_sha256(run.expectations) if run.expectations else None
     changed = changed_clauses(fixed, place.directory.path)
     if changed:
         outcome.fail(RunError(changed))
-    summary = gather(run, place.directory.path)
+    summary = _gather(run, place.directory.path, outcome, asked)
     result = summary.finish(about, outcome.faults, refused=outcome.status == REFUSED_RUN)
     try:
         place.directory.write_summary(result)
@@ -215,6 +218,19 @@ def _summarize(run: Run, place: _Place, outcome: Outcome) -> SummaryDocument:
         except (OSError, SwitchbenchError) as second:
             outcome.fail(RunError(str(second)))
     return result
+
+
+def _gather(run: Run, directory: Path, outcome: Outcome, asked: Deferred) -> Summary:
+    """The summary of the records, or one without trials: what is wrong with them is a fault."""
+    try:
+        return gather(put_in_place(directory, run), directory)
+    except Exception as error:  # records without sense, a full disk, too little memory
+        words = str(error) or type(error).__name__
+        outcome.fail(RunError(words))
+    if not asked.twice:
+        with suppress(Exception), elsewhere(directory) as place:  # another disk may have room
+            return gather(put_in_place(place, run), place)
+    return Summary(run)
 
 
 def _conduct(run: Run, launcher: Launcher, place: _Place) -> Outcome:

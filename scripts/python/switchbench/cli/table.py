@@ -57,7 +57,7 @@ def main(args: argparse.Namespace) -> int:
     """Prints the table; its exit status is the run's, or 2 where the summary is damaged."""
     summary: Mapping[str, Any] = load_summary(args.directory)
     if args.again:
-        summary = remade(read_plan(args.directory), args.directory, summary)
+        summary = remade(read_plan(args.directory), args.directory, summary, keep=True)
         replace_json(args.directory / SUMMARY, summary)
     elif is_begun_only(summary) and (args.directory / RECORDS).exists():
         summary = remade(read_plan(args.directory), args.directory, summary, ended=False)

@@ -14,7 +14,7 @@
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from switchbench.labs.state import LabBusyError, LabError
+from switchbench.labs.state import LabBusyError, LabError, LabFailedError
 from switchbench.topology.file_form import Guests, Topology, TopologyError
 from switchbench.topology.lab_addresses import LabNode
 from switchbench.topology.topology import UNSHAPED, load
@@ -29,6 +29,7 @@ __all__ = [
     "Lab",
     "LabBusyError",
     "LabError",
+    "LabFailedError",
     "LabNode",
     "Topology",
     "TopologyError",

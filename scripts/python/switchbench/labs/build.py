@@ -28,7 +28,7 @@ from pyroute2 import IPRoute
 from pyroute2.netlink.exceptions import NetlinkError
 
 from switchbench.labs import namespaces, neighbours, openvswitch, routed, state, switches
-from switchbench.labs.state import LabError
+from switchbench.labs.state import LabError, LabFailedError
 from switchbench.topology import lab_addresses
 from switchbench.topology.file_form import OVS, ROUTED, SITE, Topology
 
@@ -190,7 +190,7 @@ def _make(lab: Lab, kept: bool) -> None:
     except BaseException as error:
         _remove(lab)
         if isinstance(error, NetlinkError | OSError):
-            raise LabError(f"lab {lab.name} can't be made: {error}") from error
+            raise LabFailedError(f"lab {lab.name} can't be made: {error}") from error
         raise
     if kept:
         state.write(state.LabState(lab.name, lab.topology, kept=True))

@@ -14,7 +14,7 @@ from pyroute2 import IPRoute
 
 from switchbench.labs import namespaces, openvswitch, routed, shaper
 from switchbench.labs.routing import Routing
-from switchbench.labs.state import LabError
+from switchbench.labs.state import LabFailedError
 from switchbench.topology import lab_addresses
 from switchbench.topology.direction import Shaper
 from switchbench.topology.file_form import OVS, AttachedHost, Topology
@@ -283,7 +283,7 @@ def wait_forwarding(netlink: IPRoute) -> None:
         if not late:
             return
         if time.monotonic() > deadline:
-            raise LabError(f"the switch's ports {', '.join(late)} do not come up")
+            raise LabFailedError(f"the switch's ports {', '.join(late)} do not come up")
         time.sleep(0.01)
 
 

@@ -27,7 +27,7 @@ from pathlib import Path
 from pyroute2 import IPRoute
 
 from switchbench.labs import namespaces, state
-from switchbench.labs.state import LabError
+from switchbench.labs.state import LabError, LabFailedError
 from switchbench.topology import lab_addresses
 from switchbench.topology.file_form import Topology
 
@@ -196,12 +196,12 @@ def _do(words: Sequence[str], folder: _Folder) -> None:
     )
     if done.returncode != 0 or done.stderr.strip():
         said = done.stderr.strip().splitlines() or [f"status {done.returncode}"]
-        raise LabError(f"Open vSwitch can't be set up: {said[0]}")
+        raise LabFailedError(f"Open vSwitch can't be set up: {said[0]}")
 
 
 def _check(folder: _Folder, name: str, process: subprocess.Popen[bytes], deadline: float) -> None:
     if process.poll() is not None:
         said = folder.log(f"{name}.said").read_text(errors="replace").strip().splitlines()
-        raise LabError(said[-1] if said else f"{name} ended with status {process.returncode}")
+        raise LabFailedError(said[-1] if said else f"{name} ended with status {process.returncode}")
     if time.monotonic() > deadline:
-        raise LabError(f"{name} is not ready after {_START_S:.0f} s")
+        raise LabFailedError(f"{name} is not ready after {_START_S:.0f} s")

@@ -27,6 +27,10 @@ class LabError(Exception):
     """Why a lab can't be made, used or removed, in one sentence."""
 
 
+class LabFailedError(LabError):
+    """A part of a lab ended, or did not become ready, while the lab was made."""
+
+
 class LabBusyError(LabError):
     """Another process holds the lab."""
 

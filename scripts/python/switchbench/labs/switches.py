@@ -28,7 +28,7 @@ from typing_extensions import TypedDict
 from switchbench.base.programs import Program
 from switchbench.base.quantities import UNSHAPED
 from switchbench.labs import namespaces, state
-from switchbench.labs.state import LabError
+from switchbench.labs.state import LabError, LabFailedError
 from switchbench.topology import lab_addresses
 from switchbench.topology.behaviour import Behaviour, Fault, RateStep
 from switchbench.topology.file_form import AttachedHost, Topology
@@ -240,9 +240,10 @@ def _await_ready(files: _Files, process: subprocess.Popen[bytes], deadline: floa
             return
         if process.poll() is not None:
             said = files.log.read_text(errors="replace").strip().splitlines()
-            raise LabError(said[-1] if said else f"{BINARY} ended with status {process.returncode}")
+            ended = f"{BINARY} ended with status {process.returncode}"
+            raise LabFailedError(said[-1] if said else ended)
         time.sleep(0.005)
-    raise LabError(f"{BINARY} is not ready after {_READY_S:.0f} s")
+    raise LabFailedError(f"{BINARY} is not ready after {_READY_S:.0f} s")
 
 
 def release(lab: str, topology: Topology) -> None:

@@ -4,12 +4,17 @@ alone. What a damaged file or a strange node says of others is no part of a resu
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+
 import numpy as np
 
 from ..base.model import Run, Trial
 from .record_forms import DamagedRecord, Record
-from .rows import PhaseKey, Rows
+from .rows import KINDS, PhaseKey, Rows
 
+PROBE = -1  # the phase of the connectivity check
+LATE = "it comes after all nodes have ended trial {}"
+_ORDERED = {*KINDS, "reorder", "misdelivered-flow", "trial"}  # what belongs to one phase or trial
 # Which end of a flow a record is of, and so which node has to have written it.
 _OF_DESTINATION = {"one_way", "ipdv"}  # kinds of times
 
@@ -76,6 +81,50 @@ class Expected:
         for end in (record.get("src"), record.get("dst")):
             if isinstance(end, str) and end not in ranks:
                 raise DamagedRecord(f"trial {number} has no rank {end!r}")
+
+
+class Order:
+    """Refuses a record that contradicts those before it, so that a run's records fit together: a
+    second one of a flow's side, and one of a phase or trial that all nodes have ended."""
+
+    def __init__(self, run: Run) -> None:
+        """Begin a run."""
+        self._count = len(run.site.processes)
+        self._trials: dict[tuple[int, int], _TrialOrder] = {}
+
+    def check(self, record: Record) -> None:
+        """Take one record that is the run's; DamagedRecord where it contradicts an earlier one."""
+        kind = record["type"]
+        if kind not in _ORDERED:
+            return
+        number, phase = record["trial"], record.get("phase", PROBE)
+        trial = self._trials.setdefault((number, record.get("repeat") or 0), _TrialOrder())
+        if len(trial.ended) == self._count:
+            raise DamagedRecord(LATE.format(number))
+        if kind == "trial":
+            trial.ended.add(record["node"])
+            return
+        told = trial.told.setdefault(phase, set())
+        if len(told) == self._count and phase != PROBE:
+            raise DamagedRecord(f"it comes after all nodes have ended phase {phase} of it")
+        if kind == "flow":
+            side = (record["network"], record["side"], record["src"], record["dst"])
+            sides = trial.sides.setdefault(phase, set())
+            if side in sides:
+                ends = f"{side[2]} -> {side[3]}"
+                raise DamagedRecord(f"a second record of the {side[1]} of {ends} in one phase")
+            sides.add(side)
+        elif kind == "phase":
+            told.add(record["node"])
+            if len(told) == self._count:
+                trial.sides.pop(phase, None)
+
+
+@dataclass
+class _TrialOrder:
+    ended: set[str] = field(default_factory=set)  # nodes
+    told: dict[int, set[str]] = field(default_factory=dict)  # by phase, the nodes that ended it
+    sides: dict[int, set[tuple[str, ...]]] = field(default_factory=dict)  # by open phase
 
 
 class _Names:

@@ -29,7 +29,7 @@ from ...plan.again import trials_again
 from ...plan.documents import KEY_BYTES, to_yaml
 from ...plan.suite import subtest_of
 from ...records.directory import NODES_LOG, RECORDS, SAMPLE_LINES, LineFile, RunDirectory
-from ...records.expected import Expected
+from ...records.expected import Expected, Order
 from ...records.plan_file import write_plan
 from ...records.record_forms import DamagedRecord, Record, parse
 from ...records.switch_counters import AFTER, BEFORE, read_counters
@@ -81,7 +81,7 @@ class Controller:
         self._so_far: Summary | None = None  # where what was measured decides what follows
         if run.searches or run.remeasure or any(trial.optional for trial in run.trials):
             self._so_far = Summary(run, brief=not (run.searches or run.remeasure))
-        self._expected = Expected(run)
+        self._expected, self._order = Expected(run), Order(run)
         self._run = run
         self._job = job
         self._directory = directory
@@ -270,6 +270,10 @@ class Controller:
             if record.get("node") != node.name:
                 raise DamagedRecord(f"it is of the node {record.get('node')!r}")
             self._expected.check(record)
+            self._order.check(record)
+            if self._so_far is not None:
+                self._so_far.feed(0, record)
+            self._watcher.record(record)
         except DamagedRecord as error:
             self._fault(
                 RunError(f"{node.place} wrote what is no record of it: {line[:120]!r}: {error}")
@@ -291,12 +295,6 @@ class Controller:
             self._missing.setdefault(node.name, record)
             if not self._ending:
                 raise self._missing_of(record)
-        try:
-            if self._so_far is not None:
-                self._so_far.feed(0, record)
-            self._watcher.record(record)
-        except DamagedRecord as error:
-            self._fault(RunError(f"{node.place} contradicts its own records: {error}"))
 
     def _take_log(self, node: Node, line: bytes) -> None:
         text = printable(line.decode(errors="replace").rstrip())

@@ -39,7 +39,8 @@ class LabLauncher:
                 switches.clear(self._lab.name, topology)
         except (lab.LabError, lab.TopologyError) as error:
             self._stack.close()
-            raise ConfigurationError(str(error)) from error
+            kind = RunError if isinstance(error, lab.LabFailedError) else ConfigurationError
+            raise kind(str(error)) from error
         return self
 
     def __exit__(self, *_: object) -> None:
