@@ -75,6 +75,13 @@ struct port_count {
     struct misdelivered_flows misdelivered_flows; /* the misdelivered, by flow */
 };
 
+/* What is left of a count without a part of it; -1, which is not known, where either is not (below
+ * 0), or where the part is the greater one: a count is never negative. */
+static inline int64_t count_rest(int64_t count, int64_t part)
+{
+    return part < 0 || count < part ? -1 : count - part;
+}
+
 static inline void flow_count_add(struct flow_count *sum, const struct flow_count *part)
 {
     sum->frames += part->frames;

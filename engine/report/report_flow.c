@@ -40,6 +40,12 @@ static const char *role_of(const struct lane_flow *flow)
     return flow->role == PATTERN_FORWARD ? "forward" : "generate";
 }
 
+/* What passed in the window. */
+static json_t *in_window(uint64_t close, uint64_t open)
+{
+    return record_count(count_rest((int64_t)close, (int64_t)open));
+}
+
 static void report_flow(const struct phase_run *run, const struct phase_lane *lane,
                         const struct lane_flow *flow, bool source)
 {
@@ -59,10 +65,11 @@ static void report_flow(const struct phase_run *run, const struct phase_lane *la
         {"frame_bytes", report_count(frames, side->live.frame_bytes)},
         {"payload_bytes", record_u64(side->live.payload_bytes)},
         {"messages", report_count(messages, side->live.messages)},
-        {"window_frames", report_count(frames, close.frames - open.frames)},
-        {"window_frame_bytes", report_count(frames, close.frame_bytes - open.frame_bytes)},
-        {"window_payload_bytes", record_u64(close.payload_bytes - open.payload_bytes)},
-        {"window_messages", report_count(messages, close.messages - open.messages)},
+        {"window_frames", frames ? in_window(close.frames, open.frames) : json_null()},
+        {"window_frame_bytes",
+         frames ? in_window(close.frame_bytes, open.frame_bytes) : json_null()},
+        {"window_payload_bytes", in_window(close.payload_bytes, open.payload_bytes)},
+        {"window_messages", messages ? in_window(close.messages, open.messages) : json_null()},
         {"window_ns", window_ns(run, lane->lane)},
         {"intended", source ? record_u64(side->intended) : NULL},
         {"duplicated", source ? NULL : report_count(numbered, side->duplicated)},
@@ -105,7 +112,9 @@ static json_t *add_times(json_t *record, enum latency_kind kind, const struct la
         {"min_ns", report_extreme(histogram, histogram->min_ns)},
         {"max_ns", report_extreme(histogram, histogram->max_ns)},
         {"overflow", record_u64(histogram->beyond)},
-        {"lost", report_count(latency->sent > 0, latency->sent - histogram->count)},
+        {"lost", latency->sent > 0
+                     ? record_count(count_rest((int64_t)latency->sent, (int64_t)histogram->count))
+                     : json_null()},
         {"bound_ns", record_count(kind == LATENCY_ONE_WAY ? bound_ns : -1)},
         {"part", json_integer(part->part)},
         {"parts", json_integer(part->parts)},

@@ -4,10 +4,10 @@
  */
 #include "report_record.h"
 
-/* What a counter of the device says of the phase; null where it has none. */
+/* What a counter of the device says of the phase; null where it has none, or went back. */
 static json_t *since(int64_t before, int64_t after)
 {
-    return before < 0 || after < 0 ? json_null() : json_integer(after - before);
+    return record_count(count_rest(after, before));
 }
 
 void report_port(const struct phase_run *run, const struct phase_lane *lane)

@@ -8,7 +8,12 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#define FLOWS_MAX 4096u /* 18 KB each; with more none are probed */
+#define FLOWS_MAX 4096u /* 18 KB each and their stamps; with more none are probed */
+/* An answer that takes longer than this counts as lost, or sooner where a flow has more probes in
+ * that time than there is room for stamps. */
+#define ANSWER_S 4.0
+#define ROOM_LEAST 64u
+#define ROOM_MOST 65536u
 
 /* The flows' rate, and the share of each frame that the load yields. */
 static void choose_rate(struct frame_prober *prober, const struct lane_request *request)
@@ -30,7 +35,23 @@ static void choose_rate(struct frame_prober *prober, const struct lane_request *
     prober->displaces = probe_displaces(&budget, prober->rate_fps);
 }
 
-int frame_prober_make(struct frame_prober *prober, struct lane_request *request)
+/* Room for what is sent; the lanes of a port's other queues share it. */
+static int make_sent(struct frame_prober *prober)
+{
+    prober->room = ROOM_LEAST;
+    while (prober->room < ROOM_MOST && prober->room < prober->rate_fps * ANSWER_S)
+        prober->room *= 2;
+    prober->sent = calloc(prober->count, sizeof *prober->sent);
+    prober->stamps = calloc((size_t)prober->count * prober->room, sizeof *prober->stamps);
+    if (prober->sent == NULL || prober->stamps == NULL)
+        return -ENOMEM;
+    for (uint32_t i = 0; i < prober->count; i++)
+        prober->sent[i].stamps = &prober->stamps[(size_t)i * prober->room];
+    return 0;
+}
+
+int frame_prober_make(struct frame_prober *prober, struct lane_request *request,
+                      const struct frame_prober *first)
 {
     const struct phase *phase = request->phase;
 
@@ -46,18 +67,25 @@ int frame_prober_make(struct frame_prober *prober, struct lane_request *request)
         return 0;
     prober->count = request->port_send_count;
     choose_rate(prober, request);
-    prober->flows = calloc(prober->count, sizeof *prober->flows);
+    prober->round_trips = calloc(prober->count, sizeof *prober->round_trips);
     prober->flow_of = calloc(PATTERN_RANKS_MAX, sizeof *prober->flow_of);
-    if (prober->flows == NULL || prober->flow_of == NULL)
+    if (prober->round_trips == NULL || prober->flow_of == NULL)
         return -ENOMEM;
     for (uint32_t i = 0; i < prober->count; i++)
         prober->flow_of[request->port_sends[i].dst] = (uint16_t)(i + 1);
+    if (first == NULL)
+        return make_sent(prober);
+    prober->sent = first->sent;
+    prober->room = first->room;
     return 0;
 }
 
 void frame_prober_free(struct frame_prober *prober)
 {
-    free(prober->flows);
+    if (prober->stamps != NULL)
+        free(prober->sent);
+    free(prober->stamps);
+    free(prober->round_trips);
     free(prober->flow_of);
 }
 
@@ -92,33 +120,69 @@ void frame_prober_next(struct frame_prober *prober, const struct lane *lane, int
     prober->next_ns = prober->schedule.next_ns;
 }
 
-void frame_prober_measure(struct frame_prober *prober, const struct signature *answer,
+static struct frame_prober_sent *sent_of(const struct frame_prober *prober,
+                                         const struct lane_flow *flow)
+{
+    return &prober->sent[prober->flow_of[flow->dst] - 1];
+}
+
+void frame_prober_leaves(struct frame_prober *prober, const struct lane_flow *flow,
+                         int64_t stamp_ns)
+{
+    struct frame_prober_sent *sent = sent_of(prober, flow);
+    uint32_t number = atomic_load_explicit(&sent->count, memory_order_relaxed);
+    struct signature stamped = {0};
+    struct signature_time time = signature_time(stamp_ns);
+
+    signature_stamp(&stamped, number, &time, time.sum);
+    atomic_store_explicit(&sent->stamps[number % prober->room], signature_ns(&stamped),
+                          memory_order_relaxed);
+    atomic_store_explicit(&sent->count, number + 1, memory_order_release);
+    prober->in_flight++;
+}
+
+void frame_prober_stays(struct frame_prober *prober, const struct lane_flow *flow)
+{
+    atomic_fetch_sub_explicit(&sent_of(prober, flow)->count, 1, memory_order_relaxed);
+    prober->in_flight--;
+}
+
+bool frame_prober_measure(struct frame_prober *prober, const struct signature *answer,
                           int64_t came_ns)
 {
     uint16_t flow = prober->count > 0 ? prober->flow_of[be16toh(answer->src)] : 0;
-    int64_t took_ns = came_ns - (int64_t)signature_ns(answer);
-    struct frame_prober_flow *kept;
-    enum sequence_verdict verdict;
+    uint64_t stamp_ns = signature_ns(answer), expected = stamp_ns;
+    int64_t took_ns = came_ns - (int64_t)stamp_ns;
+    uint32_t number = be32toh(answer->sequence), age;
+    struct frame_prober_sent *sent;
 
     if (flow == 0)
-        return;
-    kept = &prober->flows[flow - 1];
-    verdict = sequence_judge(&kept->sequence, &kept->past, be32toh(answer->sequence));
-    if (verdict != SEQUENCE_FRESH && verdict != SEQUENCE_REORDERED)
-        return;
-    histogram_add(&kept->round_trips, took_ns > 0 ? (uint64_t)took_ns : 0);
+        return false;
+    sent = &prober->sent[flow - 1];
+    age = atomic_load_explicit(&sent->count, memory_order_acquire) - number;
+    if (age == 0 || age > INT32_MAX)
+        return false; /* a number that is yet to be sent */
+    if (age > prober->room)
+        return true; /* too late */
+    if (!atomic_compare_exchange_strong_explicit(&sent->stamps[number % prober->room], &expected,
+                                                 FRAME_PROBER_ANSWERED, memory_order_relaxed,
+                                                 memory_order_relaxed))
+        return expected == FRAME_PROBER_ANSWERED;
+    histogram_add(&prober->round_trips[flow - 1], took_ns > 0 ? (uint64_t)took_ns : 0);
     prober->in_flight--;
+    return true;
 }
 
 bool frame_prober_sum(const struct frame_prober *prober, const struct lane_flow *flow,
                       struct latency *sum)
 {
-    const struct frame_prober_flow *kept;
+    uint16_t place;
 
     if (prober->count == 0 || flow->dst >= PATTERN_RANKS_MAX || prober->flow_of[flow->dst] == 0)
         return false;
-    kept = frame_prober_flow(prober, flow);
-    histogram_merge(&sum->histogram, &kept->round_trips);
-    sum->sent += kept->sent;
+    place = (uint16_t)(prober->flow_of[flow->dst] - 1);
+    histogram_merge(&sum->histogram, &prober->round_trips[place]);
+    if (prober->stamps != NULL)
+        sum->sent += prober->sent[place].count;
     return true;
 }

@@ -6,27 +6,33 @@
 #ifndef ENGINE_FRAME_PROBER_H
 #define ENGINE_FRAME_PROBER_H
 
+#include "counters.h"
 #include "probe_scheduler.h"
-#include "sequence.h"
 #include "signature.h"
 #include "transport.h"
 
-/* What a flow's probes have brought. */
-struct frame_prober_flow {
-    struct histogram round_trips;
-    struct sequence sequence; /* of the answers: one that comes twice counts once */
-    struct sequence_past past;
-    uint32_t sent;
+#include <stdatomic.h>
+
+/* Probes that a flow has sent. The lane that sends the flow writes; the answers may come by any of
+ * the port's queues. */
+struct frame_prober_sent {
+    _Atomic uint32_t count;
+    _Atomic uint64_t *stamps; /* of the last so many, by number; FRAME_PROBER_ANSWERED once
+                                 an answer has come: a second one counts no more */
 };
+#define FRAME_PROBER_ANSWERED UINT64_MAX
 
 struct frame_prober {
-    bool answers;                    /* the phase has probes: those that come are answered */
-    uint16_t tags[2];                /* of probes, and of answers to them, as on the wire */
-    double rate_fps;                 /* of each flow; 0: none is sent */
-    double displaces;                /* share of a probe or answer that the load yields to it */
-    double displaced;                /* cost that the load has still to yield, below 1 */
-    struct frame_prober_flow *flows; /* that the port sends: an answer may come by any queue */
-    uint16_t *flow_of;               /* by destination rank: number in `flows` + 1; 0: none */
+    bool answers;                   /* the phase has probes: those that come are answered */
+    uint16_t tags[2];               /* of probes, and of answers to them, as on the wire */
+    double rate_fps;                /* of each flow; 0: none is sent */
+    double displaces;               /* share of a probe or answer that the load yields to it */
+    double displaced;               /* cost that the load has still to yield, below 1 */
+    struct histogram *round_trips;  /* of each flow that the port sends */
+    struct frame_prober_sent *sent; /* the same of all queues of the port ... */
+    _Atomic uint64_t *stamps;       /* ... held by the first queue's; NULL: by another's */
+    uint32_t room;                  /* stamps of a flow, a power of two */
+    uint16_t *flow_of;              /* by destination rank: number in `flows` + 1; 0: none */
     uint32_t count;
     uint32_t at; /* the flow, of those that the lane sends, whose turn it is */
     struct probe_scheduler schedule;
@@ -35,8 +41,10 @@ struct frame_prober {
     int64_t in_flight; /* sent by this lane, less answers that came by it */
 };
 
-/* Main thread: in prepare, 0 or -ENOMEM; and when the lane goes. */
-int frame_prober_make(struct frame_prober *prober, struct lane_request *request);
+/* Main thread: in prepare, 0 or -ENOMEM; and when the lane goes. `first`: of the port's first
+ * queue, whose lane lives as long; NULL: this is it. */
+int frame_prober_make(struct frame_prober *prober, struct lane_request *request,
+                      const struct frame_prober *first);
 void frame_prober_free(struct frame_prober *prober);
 
 /* Worker. At the start, when the window is known. */
@@ -47,8 +55,21 @@ void frame_prober_start(struct frame_prober *prober, const struct lane_request *
 bool frame_prober_is_due(struct frame_prober *prober, const struct lane *lane, bool sends,
                          int64_t now_ns);
 void frame_prober_next(struct frame_prober *prober, const struct lane *lane, int64_t now_ns);
-/* An answer has come, so long after the phase's start. */
-void frame_prober_measure(struct frame_prober *prober, const struct signature *answer,
+/* The number of a flow's next probe. */
+static inline uint32_t frame_prober_number(const struct frame_prober *prober,
+                                           const struct lane_flow *flow)
+{
+    return atomic_load_explicit(&prober->sent[prober->flow_of[flow->dst] - 1].count,
+                                memory_order_relaxed);
+}
+/* The next probe of the flow leaves, so long after the phase's start: called before it is sent;
+ * and takes it back where the driver did not take it. */
+void frame_prober_leaves(struct frame_prober *prober, const struct lane_flow *flow,
+                         int64_t stamp_ns);
+void frame_prober_stays(struct frame_prober *prober, const struct lane_flow *flow);
+/* Measures an answer that came so long after the phase's start. False: it is forged, to a probe
+ * that was never sent, or not then; nothing is counted. */
+bool frame_prober_measure(struct frame_prober *prober, const struct signature *answer,
                           int64_t came_ns);
 
 /* The cost that the load's pace does without for one probe or answer of `cost`. */
@@ -65,12 +86,5 @@ static inline uint64_t frame_prober_displaced(struct frame_prober *prober, uint3
 /* Main thread, afterwards; false: the flow was not probed. */
 bool frame_prober_sum(const struct frame_prober *prober, const struct lane_flow *flow,
                       struct latency *sum);
-
-/* What is kept of the probes of one of the lane's flows. */
-static inline struct frame_prober_flow *frame_prober_flow(const struct frame_prober *prober,
-                                                          const struct lane_flow *flow)
-{
-    return &prober->flows[prober->flow_of[flow->dst] - 1];
-}
 
 #endif

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * What a udp port makes of sequence numbers. The sender is this test: it makes each datagram, with
- * the number and the stamp that a case wants, and polls the receiving lane at a time of its own.
+ * the number and the stamp that a case wants, and polls the receiving lane at a time of its own. A
+ * stranger on the network sends datagrams that look like the sender's.
  */
 #include "clock.h"
 #include "fill.h"
 #include "forged_cases.h"
 #include "ip_port.h"
+#include "probe_frames.h"
 #include "signature.h"
 #include "transport.h"
 #include "udp/udp_options.h"
@@ -36,13 +38,16 @@ static struct bed {
     struct port_conf sender_conf;
     struct ip_port sender; /* what its address says of it */
     int socket;
+    int stranger;
     struct transport_port *port;
     struct blob blob;
     struct phase phase;
     struct udp_options options;
     struct lane *lane;
-    struct lane_flow flow; /* rank 0 sends to rank 1 */
+    struct lane_flow flow; /* rank 0 sends to rank 1 ... */
     struct flow_side side;
+    struct lane_flow back; /* ... which may send back */
+    struct flow_side back_side;
     struct port_count count;
     int64_t now_ns;
     uint32_t next; /* the honest sender's number */
@@ -59,39 +64,53 @@ static void begin_lane(void)
         .ranks = 2,
         .receives = &bed.flow,
         .receive_count = 1,
+        .sends = &bed.back,
+        .send_count = bed.phase.latency.probe_fps > 0,
         .count = &bed.count,
     };
     struct err err = {""};
 
     bed.flow = (struct lane_flow){.src = 0, .dst = 1, .side = &bed.side};
+    bed.back = (struct lane_flow){.src = 1, .dst = 0, .side = &bed.back_side};
     ip_port_address(&bed.sender, &bed.flow.partner);
+    bed.back.partner = bed.flow.partner;
     if (transport_udp.prepare(&bed.lane, &request, &err) != 0)
         fail_msg("%s", err.text);
     assert_int_equal(transport_udp.connect(bed.lane, FORGED_START_NS / 2, &err), 0);
     transport_udp.start(bed.lane, FORGED_START_NS / 2);
 }
 
-static int begin_at(uint64_t line_bps)
+/* Of its own address, and any port. */
+static int bind_socket(struct sockaddr_in *address, uint32_t host)
+{
+    socklen_t size = sizeof *address;
+    int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+    *address = (struct sockaddr_in){.sin_family = AF_INET,
+                                    .sin_addr.s_addr = htonl(INADDR_LOOPBACK + host)};
+    assert_int_equal(bind(fd, (struct sockaddr *)address, size), 0);
+    assert_int_equal(getsockname(fd, (struct sockaddr *)address, &size), 0);
+    return fd;
+}
+
+static int begin_at(uint64_t line_bps, double probe_fps)
 {
     static const struct transport_run run = {.run_id = "test", .node = "n"};
-    struct sockaddr_in *from = (struct sockaddr_in *)&bed.sender.address;
-    socklen_t size = sizeof *from;
+    struct sockaddr_in other;
     struct err err = {""};
 
     memset(&bed, 0, sizeof bed);
     bed.conf = (struct port_conf){.name = "n:lo", .tcp_address = "127.0.0.2"};
     bed.sender_conf = (struct port_conf){.name = "m:lo", .line_rate_bps = line_bps};
     bed.sender = (struct ip_port){.conf = &bed.sender_conf, .netlink = -1};
-    bed.socket = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    *from =
-        (struct sockaddr_in){.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK + 2)};
-    assert_int_equal(bind(bed.socket, (struct sockaddr *)from, size), 0);
-    assert_int_equal(getsockname(bed.socket, (struct sockaddr *)from, &size), 0);
+    bed.socket = bind_socket((struct sockaddr_in *)&bed.sender.address, 2);
+    bed.stranger = bind_socket(&other, 3);
     if (transport_udp.open(&bed.port, &bed.conf, &run, &err) != 0)
         fail_msg("%s", err.text);
     bed.blob = transport_address(&transport_udp, bed.port);
     bed.options = (struct udp_options){.offload = UDP_OFFLOAD_AUTO, .burst = 32, .catch_up = 8};
     bed.phase = forged_phase(&bed.options);
+    bed.phase.latency.probe_fps = probe_fps;
     begin_lane();
     bed.now_ns = FORGED_START_NS;
     return 0;
@@ -99,29 +118,35 @@ static int begin_at(uint64_t line_bps)
 
 static int begin(void **state)
 {
-    return begin_at(FORGED_LINE_BPS);
+    return begin_at(FORGED_LINE_BPS, 0);
 }
 
 static int begin_without_line(void **state)
 {
-    return begin_at(0);
+    return begin_at(0, 0);
+}
+
+static int begin_with_probes(void **state)
+{
+    return begin_at(FORGED_LINE_BPS, 100);
 }
 
 static int end(void **state)
 {
     transport_udp.destroy(bed.lane);
     transport_udp.close(bed.port);
+    close(bed.stranger);
     close(bed.socket);
     return 0;
 }
 
-/* The lane receives this frame now. */
-static void deliver(const struct frame *sent)
+/* The lane receives a frame now, from one of the sockets. */
+static void deliver_from(int from, uint16_t tag, const struct frame *sent)
 {
     struct {
         struct signature signature;
         uint8_t fill[FILL];
-    } frame = {{.tag = htobe16(7), .dst = htobe16(1)}, {0}};
+    } frame = {{.tag = htobe16(tag), .dst = htobe16(1)}, {0}};
     struct signature_time time = signature_time(sent->sent_ns - FORGED_START_NS);
     struct sockaddr_storage to;
 
@@ -129,10 +154,15 @@ static void deliver(const struct frame *sent)
                     signature_base(&frame.signature) + time.sum);
     memcpy(frame.fill, fill_table()->bytes, FILL);
     assert_true(ip_port_partner(&bed.sender, &bed.blob, &to));
-    assert_int_equal(sendto(bed.socket, &frame, sizeof frame, 0, (struct sockaddr *)&to,
-                            sizeof(struct sockaddr_in)),
-                     sizeof frame);
+    assert_int_equal(
+        sendto(from, &frame, sizeof frame, 0, (struct sockaddr *)&to, sizeof(struct sockaddr_in)),
+        sizeof frame);
     transport_udp.poll(bed.lane, bed.now_ns);
+}
+
+static void deliver(const struct frame *sent)
+{
+    deliver_from(bed.socket, 7, sent);
 }
 
 /* One by one: the socket has no room for all. */
@@ -178,6 +208,34 @@ static void lose(int64_t for_ns)
     bed.next += (uint32_t)(for_ns / FORGED_STEP_NS);
 }
 
+static void a_stranger_is_not_the_sender(void **state)
+{
+    const struct frame frame = {0, bed.now_ns};
+
+    deliver_from(bed.stranger, 7, &frame);
+    assert_int_equal(bed.side.live.frames + bed.side.duplicated + bed.side.corrupted, 0);
+    assert_int_equal(bed.count.foreign, 1);
+    deliver(&frame);
+    assert_int_equal(bed.side.live.frames, 1);
+}
+
+/* Neither a stranger's answers nor those of a partner's socket to probes that were never sent are
+ * counted: else more came back than were sent, or round trips of any length. */
+static void forged_answers_to_probes_are_not_counted(void **state)
+{
+    const struct frame answers[] = {{0, FORGED_START_NS}, {1000, FORGED_START_NS}};
+    struct latency sum = {0};
+
+    for (unsigned i = 0; i < 2; i++) {
+        deliver_from(bed.stranger, probe_answer_tag(7), &answers[i]);
+        deliver_from(bed.socket, probe_answer_tag(7), &answers[i]);
+    }
+    assert_int_equal(bed.count.foreign, 4);
+    assert_int_equal(bed.count.probes_received, 0);
+    assert_true(transport_udp.latency(bed.lane, &bed.back, LATENCY_ROUND_TRIP, &sum));
+    assert_int_equal(sum.histogram.count, 0);
+}
+
 int main(void)
 {
     static const struct forged_bed forged_bed = {
@@ -192,5 +250,11 @@ int main(void)
         .end = end,
     };
 
-    return forged_cases_run(&forged_bed);
+    const struct CMUnitTest strangers[] = {
+        cmocka_unit_test_setup_teardown(a_stranger_is_not_the_sender, begin, end),
+        cmocka_unit_test_setup_teardown(forged_answers_to_probes_are_not_counted, begin_with_probes,
+                                        end),
+    };
+
+    return forged_cases_run(&forged_bed) + cmocka_run_group_tests(strangers, NULL, NULL);
 }

@@ -75,10 +75,11 @@ void classify_unexpected(struct dpdk_lane *lane, const struct rte_mbuf *buffer, 
                  : flow_of_damaged(receiver, frame, be16toh(signature->src));
     if (tagged && whole && !here && signature->src != receiver->own) {
         classify_misdelivered(count, signature, probe);
+    } else if (probe && ours && here && probe_sound(lane, frame, rte_pktmbuf_data_len(buffer)) &&
+               !prober_take(lane, buffer)) {
+        count->foreign++;
     } else if (probe && ours) {
-        count->probes_received++;
-        if (here && probe_sound(lane, frame, rte_pktmbuf_data_len(buffer)))
-            prober_take(lane, buffer); /* a damaged one is missing: lost */
+        count->probes_received++; /* a damaged one is missing: lost */
     } else if (flow != 0 && ours && (tagged || (here && !whole))) {
         receiver->streams[(size_t)(flow - 1) * receiver->sources].side->corrupted++;
         lane->lane.arrived_ns = now_ns;

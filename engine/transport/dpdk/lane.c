@@ -60,6 +60,7 @@ static void describe(struct dpdk_lane *lane)
 static int make_streams(struct dpdk_lane *lane, struct err *err)
 {
     const struct lane_request *request = &lane->lane.request;
+    const struct dpdk_lane *first = (const struct dpdk_lane *)request->first_queue_lane;
     const struct phase *phase = request->phase;
     int rc;
 
@@ -73,7 +74,8 @@ static int make_streams(struct dpdk_lane *lane, struct err *err)
             return rc;
     }
     if ((rc = sender_make(lane)) != 0 || (rc = receiver_make(lane, err)) != 0 ||
-        (rc = frame_prober_make(&lane->prober, &lane->lane.request)) != 0)
+        (rc = frame_prober_make(&lane->prober, &lane->lane.request,
+                                first != NULL ? &first->prober : NULL)) != 0)
         return rc;
     if (request->send_count == 1 && request->sends[0].role == PATTERN_FORWARD) {
         lane->forwarder.queue = calloc(FORWARD_QUEUE, sizeof *lane->forwarder.queue);

@@ -33,22 +33,22 @@ static bool send_frame(struct dpdk_lane *lane, const struct probe *probe, uint32
 static void send_probe(struct dpdk_lane *lane)
 {
     const struct lane_flow *flow = &lane->lane.request.sends[lane->prober.at];
-    struct frame_prober_flow *kept = frame_prober_flow(&lane->prober, flow);
-    const struct lane_size *size = &lane->sizes[lane->order[kept->sent % lane->order_count]];
+    uint32_t number = frame_prober_number(&lane->prober, flow);
+    const struct lane_size *size = &lane->sizes[lane->order[number % lane->order_count]];
+    int64_t stamp_ns = clock_now() - lane->start_ns;
     struct probe probe = {
         .shape = &lane->shape,
-        .udp_source = (uint16_t)(kept->sent % lane->receiver.sources),
+        .udp_source = (uint16_t)(number % lane->receiver.sources),
         .tag = probe_tag(lane->shape.tag),
         .size = size->frame_bytes,
-        .sequence = kept->sent,
-        .stamp_ns = (uint64_t)(clock_now() - lane->start_ns),
+        .sequence = number,
+        .stamp_ns = (uint64_t)stamp_ns,
     };
 
     partner_ends(lane, flow, flow->dst, probe.ends);
-    if (send_frame(lane, &probe, size->cost)) {
-        kept->sent++;
-        lane->prober.in_flight++;
-    }
+    frame_prober_leaves(&lane->prober, flow, stamp_ns);
+    if (!send_frame(lane, &probe, size->cost))
+        frame_prober_stays(&lane->prober, flow);
 }
 
 int64_t prober_turn(struct dpdk_lane *lane, int64_t now_ns)
@@ -91,14 +91,14 @@ bool prober_waits(const struct dpdk_lane *lane)
     return lane->port->queue_count == 1 && lane->prober.in_flight > 0;
 }
 
-void prober_take(struct dpdk_lane *lane, const struct rte_mbuf *buffer)
+bool prober_take(struct dpdk_lane *lane, const struct rte_mbuf *buffer)
 {
     const uint8_t *frame = rte_pktmbuf_mtod(buffer, const uint8_t *);
     const struct signature *signature = (const struct signature *)(frame + lane->shape.payload);
 
-    if (signature->tag == lane->prober.tags[0])
-        answer(lane, frame, rte_pktmbuf_data_len(buffer));
-    else
-        frame_prober_measure(&lane->prober, signature,
-                             arrival_ns(&lane->port->arrival, buffer) - lane->start_ns);
+    if (signature->tag == lane->prober.tags[1])
+        return frame_prober_measure(&lane->prober, signature,
+                                    arrival_ns(&lane->port->arrival, buffer) - lane->start_ns);
+    answer(lane, frame, rte_pktmbuf_data_len(buffer));
+    return true;
 }

@@ -10,8 +10,9 @@
 
 /* Sends the probe that is due; returns when the next one is. */
 int64_t prober_turn(struct dpdk_lane *lane, int64_t now_ns);
-/* Takes a sound frame with one of the tags that is meant for this rank: answers it, or measures. */
-void prober_take(struct dpdk_lane *lane, const struct rte_mbuf *buffer);
+/* Takes a sound frame with one of the tags that is meant for this rank: answers it, or measures.
+ * False: a forged answer. */
+bool prober_take(struct dpdk_lane *lane, const struct rte_mbuf *buffer);
 
 /* Whether answers may still come: a transfer does not end before them. Where they may come by
  * another queue that is not known, and silence tells. */

@@ -156,6 +156,7 @@ static void make_inbox(struct udp_inbox *inbox)
     for (uint32_t i = 0; i < UDP_MESSAGES; i++) {
         inbox->pieces[i] = (struct iovec){inbox->bytes[i], sizeof inbox->bytes[i]};
         inbox->messages[i].msg_hdr = (struct msghdr){
+            .msg_name = &inbox->from[i],
             .msg_iov = &inbox->pieces[i],
             .msg_iovlen = 1,
             .msg_control = &inbox->controls[i],
@@ -220,7 +221,7 @@ static int make(struct udp_lane *lane, struct err *err)
         rc = add_size(lane, phase->sizes[i], err);
     if (rc != 0 || (rc = make_streams(lane, err)) != 0 || (rc = make_sources(lane, err)) != 0 ||
         (rc = tune_socket(lane, err)) != 0 ||
-        (!lane->plays && (rc = frame_prober_make(&lane->prober, &lane->lane.request)) != 0))
+        (!lane->plays && (rc = frame_prober_make(&lane->prober, &lane->lane.request, NULL)) != 0))
         return rc;
     lane->burst = udp_options(phase)->burst;
     snprintf(lane->lane.variant, sizeof lane->lane.variant, "send %s%s, %.3g probes/s a flow",

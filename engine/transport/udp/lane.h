@@ -85,6 +85,7 @@ struct udp_inbox {
         struct cmsghdr header;
         uint8_t bytes[CMSG_SPACE(sizeof(int))];
     } controls[UDP_MESSAGES];
+    struct sockaddr_storage from[UDP_MESSAGES];
     uint8_t bytes[UDP_MESSAGES][UDP_COALESCED];
 };
 
@@ -149,8 +150,8 @@ int64_t udp_pingpong_poll(struct udp_lane *lane, int64_t now_ns);
 
 /* prober.c. Sends the probe that is due; returns when the next one is. */
 int64_t udp_prober_turn(struct udp_lane *lane, int64_t now_ns);
-/* A sound probe or answer for this rank. */
-void udp_prober_take(struct udp_lane *lane, const struct signature *signature,
+/* A sound probe or answer for this rank. False: a forged answer. */
+bool udp_prober_take(struct udp_lane *lane, const struct signature *signature,
                      const struct udp_size *size);
 
 /* lane.c: the functions of the transport's table. */

@@ -112,6 +112,7 @@ static void take_answer(struct udp_lane *lane, const struct signature *signature
     turn = &lane->game.turns[lane->game.turn_count < lane->lane.request.send_count ? 0 : flow];
     /* One that was given up may come yet: it is no answer to the next. */
     if (turn->in_flight && turn->flow == flow && bytes == pingpong_bytes(&lane->game, turn) &&
+        (int64_t)signature_ns(signature) == turn->begun_ns - lane->start_ns &&
         be32toh(signature->sequence) == (uint32_t)lane->game.flows[flow].begun - 1)
         pingpong_back(&lane->game, turn, clock_now());
 }

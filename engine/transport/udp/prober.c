@@ -21,22 +21,24 @@ int64_t udp_prober_turn(struct udp_lane *lane, int64_t now_ns)
 {
     struct frame_prober *prober = &lane->prober;
     struct udp_stream *stream = &lane->streams[prober->at];
-    struct frame_prober_flow *kept;
+    const struct lane_flow *flow;
     const struct udp_size *size;
     struct signature signature;
+    int64_t stamp_ns;
+    uint32_t number;
 
     if (lane->state == UDP_WAITS)
         return CLOCK_NEVER;
     if (!frame_prober_is_due(prober, &lane->lane, lane->state == UDP_SENDS, now_ns))
         return prober->next_ns;
-    kept = frame_prober_flow(prober, &lane->lane.request.sends[prober->at]);
-    size = &lane->sizes[lane->order[kept->sent % lane->order_count]];
-    signature = sign(be16toh(prober->tags[0]), &stream->signature, kept->sent,
-                     clock_now() - lane->start_ns);
-    if (udp_send_probe(lane, &stream->to, &signature, size)) {
-        kept->sent++;
-        prober->in_flight++;
-    }
+    flow = &lane->lane.request.sends[prober->at];
+    number = frame_prober_number(prober, flow);
+    size = &lane->sizes[lane->order[number % lane->order_count]];
+    stamp_ns = clock_now() - lane->start_ns;
+    signature = sign(be16toh(prober->tags[0]), &stream->signature, number, stamp_ns);
+    frame_prober_leaves(prober, flow, stamp_ns);
+    if (!udp_send_probe(lane, &stream->to, &signature, size))
+        frame_prober_stays(prober, flow);
     frame_prober_next(prober, &lane->lane, now_ns);
     return prober->next_ns;
 }
@@ -54,11 +56,11 @@ static void answer(struct udp_lane *lane, const struct signature *probe,
     (void)udp_send_probe(lane, &lane->sources[source - 1].from, &back, size);
 }
 
-void udp_prober_take(struct udp_lane *lane, const struct signature *signature,
+bool udp_prober_take(struct udp_lane *lane, const struct signature *signature,
                      const struct udp_size *size)
 {
-    if (signature->tag == lane->prober.tags[0])
-        answer(lane, signature, size);
-    else
-        frame_prober_measure(&lane->prober, signature, clock_now() - lane->start_ns);
+    if (signature->tag == lane->prober.tags[1])
+        return frame_prober_measure(&lane->prober, signature, clock_now() - lane->start_ns);
+    answer(lane, signature, size);
+    return true;
 }

@@ -3,7 +3,8 @@
  * Receiving: messages are taken by one call, each cut into the datagrams that the kernel had put
  * together (UDP_GRO), and each of these verified, judged by its sequence and accounted.
  *
- * A datagram counts once: delivered (in order or reordered), duplicated, late, corrupted,
+ * A datagram with a partner's rank counts only if it came from the partner's socket. It counts
+ * once: delivered (in order or reordered), duplicated, late, corrupted,
  * misdelivered, a probe, an announcement, or foreign. What is damaged on its way has a wrong UDP
  * checksum as a rule: the kernel drops it, and the port counts it as an error.
  */
@@ -109,10 +110,11 @@ static void take_other(struct udp_lane *lane, const struct signature *signature,
         prober->answers && (signature->tag == prober->tags[0] || signature->tag == prober->tags[1]);
     struct misdelivered_flow flow = {1, be16toh(signature->src), be16toh(signature->dst)};
 
-    if (probe) {
+    if (probe && size != NULL && flow.dst == lane->lane.request.rank &&
+        !udp_prober_take(lane, signature, size)) {
+        count->foreign++;
+    } else if (probe) {
         count->probes_received++;
-        if (size != NULL && flow.dst == lane->lane.request.rank)
-            udp_prober_take(lane, signature, size);
     } else if (be16toh(signature->tag) == lane->lane.request.phase->tag &&
                flow.dst != lane->lane.request.rank) {
         count->misdelivered++;
@@ -122,7 +124,33 @@ static void take_other(struct udp_lane *lane, const struct signature *signature,
     }
 }
 
-static void take(struct udp_lane *lane, const uint8_t *bytes, uint32_t length, int64_t now_ns)
+static bool same_socket(const struct sockaddr_storage *a, const struct sockaddr_storage *b)
+{
+    const struct sockaddr_in *a4 = (const struct sockaddr_in *)a;
+    const struct sockaddr_in *b4 = (const struct sockaddr_in *)b;
+    const struct sockaddr_in6 *a6 = (const struct sockaddr_in6 *)a;
+    const struct sockaddr_in6 *b6 = (const struct sockaddr_in6 *)b;
+
+    if (a->ss_family != b->ss_family)
+        return false;
+    if (a->ss_family == AF_INET)
+        return a4->sin_port == b4->sin_port && a4->sin_addr.s_addr == b4->sin_addr.s_addr;
+    return a6->sin6_port == b6->sin6_port &&
+           memcmp(&a6->sin6_addr, &b6->sin6_addr, sizeof a6->sin6_addr) == 0;
+}
+
+/* Whether a datagram names a partner's rank, but came from another socket. */
+static bool is_forged(const struct udp_lane *lane, uint16_t rank,
+                      const struct sockaddr_storage *from)
+{
+    if (lane->source_of[rank] > 0)
+        return !same_socket(&lane->sources[lane->source_of[rank] - 1].from, from);
+    return lane->stream_of[rank] > 0 &&
+           !same_socket(&lane->streams[lane->stream_of[rank] - 1].to, from);
+}
+
+static void take(struct udp_lane *lane, const uint8_t *bytes, uint32_t length,
+                 const struct sockaddr_storage *from, int64_t now_ns)
 {
     const struct lane_request *request = &lane->lane.request;
     struct port_count *count = request->count;
@@ -137,11 +165,15 @@ static void take(struct udp_lane *lane, const uint8_t *bytes, uint32_t length, i
         count->foreign += length > 0;
         return;
     }
+    memcpy(&signature, bytes, sizeof signature);
+    if (is_forged(lane, be16toh(signature.src), from)) {
+        count->foreign++;
+        return;
+    }
     if (lane->plays) {
         udp_pingpong_take(lane, bytes, length, now_ns);
         return;
     }
-    memcpy(&signature, bytes, sizeof signature);
     size = whole(lane, bytes, length);
     sound = signature_sound(&signature);
     ours = be16toh(signature.tag) == request->phase->tag && be16toh(signature.dst) == request->rank;
@@ -176,8 +208,10 @@ uint32_t udp_receive(struct udp_lane *lane, int64_t now_ns)
     struct udp_inbox *inbox = lane->inbox;
     int count;
 
-    for (uint32_t i = 0; i < UDP_MESSAGES; i++)
+    for (uint32_t i = 0; i < UDP_MESSAGES; i++) {
+        inbox->messages[i].msg_hdr.msg_namelen = sizeof inbox->from[i];
         inbox->messages[i].msg_hdr.msg_controllen = sizeof inbox->controls[i];
+    }
     count = recvmmsg(lane->port->ip.socket, inbox->messages, UDP_MESSAGES, MSG_DONTWAIT, NULL);
     if (count <= 0)
         return 0;
@@ -190,7 +224,7 @@ uint32_t udp_receive(struct udp_lane *lane, int64_t now_ns)
         do {
             uint32_t part = length - at < segment ? length - at : segment;
 
-            take(lane, inbox->bytes[i] + at, part, now_ns);
+            take(lane, inbox->bytes[i] + at, part, &inbox->from[i], now_ns);
             at += part;
         } while (at < length);
     }
