@@ -66,8 +66,6 @@ def test_what_is_where(prefix: Path) -> None:
     for path in (
         prefix / "bin" / "switchbench-node",
         prefix / "libexec" / "switchbench" / "switchbench-start",
-        share / "man" / "man5" / "switchbench.conf.5",
-        share / "man" / "man8" / "switchbench-node.8",
         *(share / "man" / "man1" / f"switchbench-{name}.1" for name in COMMANDS),
         share / "bash-completion" / "completions" / "switchbench",
         share / "zsh" / "site-functions" / "_switchbench",
