@@ -1053,6 +1053,87 @@ def test_address_capacity_is_exact(tmp_path: Path, size: int) -> None:
     assert row["complete"]
 
 
+def table_of(size: int, ageing_s: float = 1e9) -> Device:
+    """A table of so many addresses, each of which is forgotten so long after it was learned."""
+
+    def measure(trial: Trial) -> TrialFacts:
+        dpdk = trial.document["dpdk"]
+        count = dpdk["addresses"]
+        # Learned one after the other; the first are forgotten before the last has come.
+        kept = min(count, size - 3, int(ageing_s * dpdk["learning_rate"]))
+        return TrialFacts(offered=count, flooded=count - kept, tester_limited=False)
+
+    return measure
+
+
+CAPACITY = FOUR + "suite: rfc2889\nsubtests: [address-capacity]\n"
+
+
+@needs_engine
+def test_frames_that_are_lost_are_no_learned_addresses(tmp_path: Path) -> None:
+    """A device that drops what it has not learned floods nothing."""
+
+    def drops(trial: Trial) -> TrialFacts:
+        found = table_of(600)(trial)
+        return replace(found, lost=found.flooded, flooded=0)
+
+    text = FOUR + "suite: rfc2889\nsubtests: [address-capacity, learning-rate]\n"
+    course = measured(compile_text(tmp_path, text), drops)
+    (row,) = rows(course, "address-capacity")
+    assert row["address_capacity"] == 600
+    drop_all = measured(
+        compile_text(tmp_path, text),
+        lambda trial: TrialFacts(offered=1023, lost=1013, tester_limited=False),
+    )
+    (row,) = rows(drop_all, "address-capacity")
+    assert (row["address_capacity"], row["complete"]) == (None, False)
+    (row,) = rows(drop_all, "learning-rate")
+    assert (row["address_learning_rate"], row["complete"]) == (None, False)
+
+
+@needs_engine
+def test_one_lost_frame_is_no_limit_of_a_table(tmp_path: Path) -> None:
+    seen = set[int]()
+
+    def sporadic(trial: Trial) -> TrialFacts:
+        count = trial.document["dpdk"]["addresses"]
+        lost = int(count not in seen)
+        seen.add(count)
+        return replace(table_of(600)(trial), lost=lost)
+
+    (row,) = rows(measured(compile_text(tmp_path, CAPACITY), sporadic), "address-capacity")
+    assert row["address_capacity"] == 600
+
+
+@needs_engine
+def test_ageing_is_no_capacity(tmp_path: Path) -> None:
+    """A limit that twice the learning rate moves is one of time."""
+    text = CAPACITY + "suite_parameters: {learning_fps: 350}\n"
+    (row,) = rows(measured(compile_text(tmp_path, text), table_of(777, 1.5)), "address-capacity")
+    assert (row["address_capacity"], row["complete"]) == (None, False)
+    assert row["outcome"] == (
+        "Of 526 addresses the device forwards all frames when it learns 700 per second, and not "
+        "at 350: it forgets addresses before the trial ends, or does not learn them in time. "
+        "Raise its ageing time or learning_fps."
+    )
+    (tmp_path / "again").mkdir()
+    run = compile_text(tmp_path / "again", CAPACITY + "suite_parameters: {learning_fps: 2000}\n")
+    (row,) = rows(measured(run, table_of(777, 1.5)), "address-capacity")
+    assert (row["address_capacity"], row["complete"]) == (777, True)
+
+
+@needs_engine
+def test_the_largest_number_that_is_tried_is_no_result(tmp_path: Path) -> None:
+    text = CAPACITY + "suite_parameters: {addresses_max: 500}\n"
+    (row,) = rows(measured(compile_text(tmp_path, text), table_of(8192)), "address-capacity")
+    assert (row["address_capacity"], row["learned"], row["complete"]) == (None, 500, False)
+    assert row["outcome"].startswith("The device holds the max of the range, 500 addresses")
+    (tmp_path / "again").mkdir()
+    (row,) = rows(measured(compile_text(tmp_path / "again", LEARNING), learner(10**6)),
+                  "learning-rate")  # fmt: skip
+    assert (row["address_learning_rate"], row["complete"]) == (None, False)
+
+
 @needs_engine
 def test_a_device_that_floods_has_no_address_capacity(tmp_path: Path) -> None:
     run = compile_text(tmp_path, FOUR + "suite: rfc2889\nsubtests: [address-capacity]\n")

@@ -78,9 +78,7 @@ class Measurement:
         """The rows of its table; where nothing could be measured, one without values."""
         if self.search is None or not self._trials:
             return [dict.fromkeys((value.key for value in self.subtest.values), None)]
-        return self.subtest.rows(
-            self.setting, self.earlier, SubtestTrials(self.result, self._trials)
-        )
+        return self.subtest.rows(self.setting, self.earlier, self._measured)
 
     def outcome(self) -> tuple[str, bool]:
         """How it ended, a sentence, and whether all that was asked for is there."""
@@ -91,7 +89,13 @@ class Measurement:
             (one.outcome for one in results if not isinstance(one.outcome, _WHOLE)),
             results[0].outcome,
         )
-        return worst.sentence, isinstance(worst, _WHOLE)
+        whole = isinstance(worst, _WHOLE)
+        doubt = self.subtest.doubt(self.setting, self._measured) if whole else ""
+        return doubt or worst.sentence, whole and not doubt
+
+    @property
+    def _measured(self) -> SubtestTrials:
+        return SubtestTrials(self.result, self._trials)
 
 
 class SuiteCourse:

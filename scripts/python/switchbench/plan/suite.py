@@ -173,8 +173,8 @@ def chosen_trial(
         percent = subtest.burst_percent(point)
         return _of_burst(planned, proposed, identity, percent, parameters.drain_s)
     if subtest.quantity == "addresses":
-        asked = parameters_of(run)
-        return _learning(planned, proposed, identity, round(proposed.value), asked.learning_fps)
+        rate = proposed.value / proposed.duration_s
+        return _learning(planned, proposed, identity, round(proposed.value), rate)
     if subtest.quantity == "rate":
         count = round(parameters_of(run).learning_addresses)
         first = (1 + number * count) % (ADDRESSES - count)  # no trial has those of another

@@ -5,7 +5,16 @@ from __future__ import annotations
 
 from ...base.model import Load
 from ..counts import CountResult, address_search
-from .declaration import Earlier, Method, Rows, SubtestTrials, SuiteParameters, SuitePoint
+from ..outcomes import NoLossAtMax, Reached
+from .declaration import (
+    Earlier,
+    Method,
+    Rows,
+    SubtestTrials,
+    SuiteParameters,
+    SuitePoint,
+    TrialFacts,
+)
 from .methods import RateResult, RateSearch
 
 ADDRESS_LOAD_PERCENT = 10.0  # of the frames that look for learned addresses
@@ -14,6 +23,17 @@ ADDRESS_KEYS = {
     "frame_sizes": [64],
 }  # fmt: skip
 LEARNING_RANGE = 256.0  # from the lowest to the highest learning rate
+
+
+def not_learned(facts: TrialFacts) -> int:
+    """Frames for addresses that the device did not have: it flooded them, or dropped them."""
+    return facts.flooded + facts.lost
+
+
+def capped(_point: SuitePoint, measured: SubtestTrials) -> str:
+    """Says where the largest value that is tried held, so that the device's limit is not known."""
+    outcome = measured.result.outcome
+    return outcome.sentence if isinstance(outcome, NoLossAtMax) else ""
 
 
 def search_addresses(point: SuitePoint, _earlier: Earlier) -> Method | str:
@@ -53,7 +73,7 @@ def learning_rate_rows(point: SuitePoint, _earlier: Earlier, measured: SubtestTr
     found: RateResult = measured.result
     return [
         {
-            "address_learning_rate": found.highest,
+            "address_learning_rate": None if capped(point, measured) else found.highest,
             "upper_bound_rate": found.lowest_failing,
             "addresses": int(point.parameters.learning_addresses),
             "learning_trials": len(measured.trials),
@@ -65,9 +85,10 @@ def address_rows(point: SuitePoint, _earlier: Earlier, measured: SubtestTrials) 
     """One row. Each other port has an address in the table, too."""
     found: CountResult = measured.result
     others = len(point.ports) - 1
+    known = isinstance(found.outcome, Reached) and found.largest is not None
     return [
         {
-            "address_capacity": None if found.largest is None else found.largest + others,
+            "address_capacity": (found.largest or 0) + others if known else None,
             "learned": found.largest,
             "learning_rate": point.parameters.learning_fps,
         }

@@ -201,6 +201,8 @@ class Subtest:
     burst_frames: Callable[[SuitePoint, float], int] = lambda point, value: round(value)
     # Whether a late sender may be why a trial held, or failed: then it decides nothing.
     unclear: Callable[[TrialFacts], bool] = lambda facts: False
+    # Why its trials do not give a result, one sentence; empty: they do.
+    doubt: Callable[[SuitePoint, SubtestTrials], str] = lambda point, measured: ""
     range: Callable[[SuitePoint], LoadRange] = lambda setting: setting.loads  # of those values
     needs: tuple[str, ...] = ()  # subtests whose results it starts from
     keys: Mapping[str, Any] = field(default_factory=dict)  # of the configuration, that it sets
