@@ -169,6 +169,21 @@ def test_when_the_frame_behind_the_last_gap_was_sent(
     assert trial_facts(results).last_gap_s == seconds
 
 
+@pytest.mark.parametrize(
+    ("last_sent", "last_came", "seconds"),
+    [(5e9, 5.001e9, 0.0), (5e9, 0.7e9, 4.3), (5e9, None, None)],
+)
+def test_for_how_long_nothing_came_before_the_end(
+    last_sent: float, last_came: float | None, seconds: float | None
+) -> None:
+    flows = flows_of(
+        frame_side("source", "a", "b", 100, 100, last_run_ns=last_sent),
+        frame_side("destination", "a", "b", 90, 90, last_run_ns=last_came),
+    )
+    found = trial_facts([replace(result(), flows=flows)]).silent_s
+    assert found == (None if seconds is None else pytest.approx(seconds))
+
+
 def test_trials_are_ordinary_ones() -> None:
     run = a_run()
     course = SuiteCourse(run)

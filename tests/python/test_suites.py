@@ -470,10 +470,42 @@ def test_reset_time_is_what_was_lost_by_what_was_offered(tmp_path: Path) -> None
         if trial.parameters["subtest"] != "reset":
             return found
         assert trial.window_s == SUITES["rfc2544"].lab.reset_s
-        return replace(found, lost=450, offered_fps=9000.0)
+        return replace(found, lost=450, offered_fps=9000.0, silent_s=0.0)
 
     (row,) = rows(measured(run, device), "reset")
     assert (row["reset_time"], row["reset_time_max"]) == (pytest.approx(50.0),) * 2
+    assert row["complete"]
+
+
+@needs_engine
+@pytest.mark.parametrize(
+    ("lost", "silent_s", "words"),
+    [
+        (0, 0.0, "A trial lost no frame: the command of device_reset reset nothing."),
+        (
+            38_000, 4.3,
+            "Traffic was not back at the end of a trial, 4.3 s after its last frame: raise "
+            "reset_s, 6.",
+        ),
+        (450, None, "The receivers did not say when their last frames came."),
+    ],
+)  # fmt: skip
+def test_a_reset_that_was_not_seen_to_its_end_has_no_time(
+    tmp_path: Path, lost: int, silent_s: float | None, words: str
+) -> None:
+    run = compile_text(tmp_path, FOUR + RESET + "frame_size: 64\n")
+    clause = {"measure": "rfc2544.reset_time", "require": "< 5000"}
+
+    def device(trial: Trial) -> TrialFacts:
+        found = forwards(61.3)(trial)
+        if trial.parameters["subtest"] != "reset":
+            return found
+        return replace(found, lost=lost, offered_fps=9000.0, silent_s=silent_s)
+
+    course = measured(run, device)
+    (row,) = rows(course, "reset")
+    assert (row["reset_time"], row["complete"], row["outcome"]) == (None, False, words)
+    assert suite_verdicts([clause], course)[0]["verdict"] == "INCONCLUSIVE"
 
 
 @needs_engine
@@ -484,18 +516,38 @@ def test_without_its_command_reset_is_left_out_or_invalid(tmp_path: Path) -> Non
         compile_text(tmp_path, FOUR + "suite: rfc2544\nsubtests: [reset]\n")
 
 
-def test_the_device_is_reset_within_the_trial(tmp_path: Path) -> None:
+def test_the_device_is_reset_within_the_window(tmp_path: Path) -> None:
     trial = make_trial(make_site(2), window_s=0.2, expected_s=0.3)
+    window = {"type": "progress", "trial": trial.id, "step": "window"}
     flag = tmp_path / "reset"
-    with DeviceReset(SwitchCountersCommand(("touch", str(flag)), 5.0), trial):
+    with DeviceReset(SwitchCountersCommand(("touch", str(flag)), 5.0), trial) as reset:
+        reset.take(window | {"step": "warmup"})
+        reset.take(window | {"trial": trial.id + 1})
+        time.sleep(0.2)
         assert not flag.exists()
-        time.sleep(0.4)
+        reset.take(window)
+        reset.take(window)
+        time.sleep(0.3)
     assert flag.exists()
     with (
         pytest.raises(RunError, match="device_reset: false ended with status 1"),
-        DeviceReset(SwitchCountersCommand(("false",), 5.0), trial),
+        DeviceReset(SwitchCountersCommand(("false",), 5.0), trial) as reset,
     ):
-        time.sleep(0.4)
+        reset.take(window)
+        time.sleep(0.3)
+
+
+@pytest.mark.parametrize("opened", [True, False])
+def test_a_reset_that_was_too_late_for_its_trial_is_said(tmp_path: Path, opened: bool) -> None:
+    trial = make_trial(make_site(2), window_s=60.0)
+    flag = tmp_path / "reset"
+    with (
+        pytest.raises(RunError, match="device_reset: the trial ended before its command was run"),
+        DeviceReset(SwitchCountersCommand(("touch", str(flag)), 5.0), trial) as reset,
+    ):
+        if opened:
+            reset.take({"type": "progress", "trial": trial.id, "step": "window"})
+    assert not flag.exists()
 
 
 # --- bursts --------------------------------------------------------------------------------------

@@ -49,6 +49,7 @@ def trial_facts(results: Iterable[PhaseResult]) -> TrialFacts:
         late_total=int(sum(late.sum() for late in late_frames)),
         learned_late=_learned_late(every),
         last_gap_s=_last_gap_s(every),
+        silent_s=_silent_s(every),
         duration_s=max(entry["window_s"] or 0.0 for entry in entries),
     )
 
@@ -104,6 +105,14 @@ def _last_gap_s(results: Iterable[PhaseResult]) -> float | None:
             return None
         gaps_ns.append(float(destination.floats("gap_ns").max()))
     return max(gaps_ns) / 1e9
+
+
+def _silent_s(results: Iterable[PhaseResult]) -> float | None:
+    """For how long at the end of its traffic nothing came of a flow, the longest."""
+    ends = [(result.flows.source, result.flows.destination) for result in results]
+    times = [sent.floats("last_run_ns") - came.floats("last_run_ns") for sent, came in ends]
+    longest = max((float(each.max(initial=0.0)) for each in times), default=0.0)
+    return None if any(np.isnan(each).any() for each in times) else longest / 1e9
 
 
 def _latency(entries: Iterable[Mapping[str, object]]) -> Mapping[str, float | None]:

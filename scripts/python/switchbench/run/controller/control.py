@@ -93,6 +93,7 @@ class Controller:
         self._outcome = Outcome()
         self._missing: dict[str, Record] = {}  # by the node that says who is missing
         self._missed: Node | None = None  # by the others, which ended the run
+        self._reset: DeviceReset | None = None  # of the trial that is measured
         self._ending = False
         self._has_begun = False  # all have met in the first barrier
         self._disk_is_full = False
@@ -223,12 +224,13 @@ class Controller:
             self._run = replace(self._run, trials=(*self._run.trials, trial))
             self._add(trial)
             self._outcome.trials = self._run.trials
-            with self._resetting(trial):
+            with self._resetting(trial) as self._reset:
                 talk.tell_all([to_yaml("trial", trial.document)])
                 self._await_trials(talk, len(self._run.trials))
+            self._reset = None
             course.answer(self._so_far.suite.of(trial))
 
-    def _resetting(self, trial: Trial) -> AbstractContextManager[None]:
+    def _resetting(self, trial: Trial) -> AbstractContextManager[DeviceReset | None]:
         if self._run.device_reset is None or not subtest_of(self._run, trial).resets:
             return nullcontext()
         return DeviceReset(self._run.device_reset, trial)
@@ -282,6 +284,8 @@ class Controller:
         kind = record["type"]
         self._keep(self._samples if kind == "samples" else self._records, line)
         node.hear(record)
+        if self._reset is not None:
+            self._reset.take(record)
         if kind == "port-open" and not self._has_begun:
             self._opened.append(record)
         elif kind == "unreachable":

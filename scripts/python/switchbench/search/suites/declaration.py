@@ -128,6 +128,8 @@ class TrialFacts:
     late_total: int = 0  # the same of all senders together
     learned_late: bool = False  # addresses were announced at a lower rate than asked for
     last_gap_s: float | None = None  # of a load that falls: when the frame behind it was sent
+    # How much earlier than the last frame was sent the last one came, of the worst flow.
+    silent_s: float | None = None
     duration_s: float = 0.0
 
     @property

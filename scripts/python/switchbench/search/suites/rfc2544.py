@@ -139,10 +139,28 @@ def _reset(point: SuitePoint, earlier: Earlier) -> Method | str:
     return _at_throughput(earlier, asked.repeats, asked.reset_s)
 
 
-def _reset_rows(_point: SuitePoint, _earlier: Earlier, measured: SubtestTrials) -> Rows:
-    times = [
-        1e3 * facts.lost / facts.offered_fps for _, facts in measured.trials if facts.offered_fps
-    ]
+BACK_S = 0.1  # before the end of a trial's traffic: all frames come again
+
+
+def _reset_doubt(point: SuitePoint, measured: SubtestTrials) -> str:
+    """Says why a trial does not have the device's reset from its begin to its end."""
+    every = [facts for _, facts in measured.trials]
+    if not all(facts.lost for facts in every):
+        return "A trial lost no frame: the command of device_reset reset nothing."
+    silent = [facts.silent_s for facts in every if facts.silent_s is not None]
+    if len(silent) < len(every):
+        return "The receivers did not say when their last frames came."
+    if max(silent) > BACK_S:
+        return (
+            f"Traffic was not back at the end of a trial, {max(silent):.1f} s after its last "
+            f"frame: raise reset_s, {point.parameters.reset_s:g}."
+        )
+    return ""
+
+
+def _reset_rows(point: SuitePoint, _earlier: Earlier, measured: SubtestTrials) -> Rows:
+    every = [] if _reset_doubt(point, measured) else [facts for _, facts in measured.trials]
+    times = [1e3 * facts.lost / facts.offered_fps for facts in every if facts.offered_fps]
     return [
         {
             "load_percent": measured.trials[0][0].value,
@@ -239,7 +257,8 @@ RFC2544 = Suite(
         Subtest(
             "reset", "26.6", "Reset",
             "At the throughput rate the device is reset within a trial, by the command of "
-            "`device_reset`: lost frames / offered rate (RFC 6201, 4.1).",
+            "`device_reset`: lost frames / offered rate (RFC 6201, 4.1). A trial without loss, or in "
+            "which traffic is not back before its end, has no time.",
             flows.both_ways, _reset, _reset_rows,
             (
                 load_value(),
@@ -249,7 +268,7 @@ RFC2544 = Suite(
                 Value("reset_trials", "trials", "", "That were averaged", "count",
                       of_setting=True),
             ),
-            needs=("throughput",), resets=True, keys={"frame_sizes": [64], "flood_limit": 0},
+            needs=("throughput",), resets=True, doubt=_reset_doubt, keys={"frame_sizes": [64], "flood_limit": 0},
         ),
     ),
     sizes=SIZES,
