@@ -75,6 +75,7 @@ void pace_give_up(struct pace *pace, int64_t now_ns, uint32_t cost)
     if (due <= pace->catch_up)
         return;
     pace->given_up += due - pace->catch_up;
+    pace->clumped += pace->catch_up;
     pace_spend(pace, (due - pace->catch_up) * cost);
 }
 

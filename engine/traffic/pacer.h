@@ -27,6 +27,7 @@ struct pace {
     double cost_per_ns;
     uint64_t spent;    /* cost of all frames sent or given up since the origin */
     uint64_t given_up; /* frames that were due and will never be sent */
+    uint64_t clumped;  /* frames sent at once because the sender came too late for others */
     int64_t next_ns;   /* due time of the next frame */
     uint32_t catch_up; /* frames */
     int64_t dither_ns; /* departures are late by 0 to so much, at random; 0: exact */

@@ -136,6 +136,10 @@ def test_how_late_the_senders_were() -> None:
     assert (found.late_frames, found.late_total, found.learned_late) == (5, 8, False)
     assert (trial_facts([result()]).late_frames, trial_facts([result()]).late_total) == (0, 0)
     assert not trial_facts([late(0, 1)]).learned_late
+    sent = [frame_side("source", "a", to, 9, 9, measures={"late_frames": 4}) for to in "bc"]
+    came = [frame_side("destination", "a", to, 9, 9) for to in "bc"]
+    mesh = trial_facts([replace(result(), flows=flows_of(*sent, *came))])
+    assert (mesh.late_frames, mesh.late_total) == (4, 4)  # of the port, whatever its flows
     assert trial_facts([late(0, 2)]).learned_late
 
 

@@ -791,13 +791,64 @@ def test_a_late_sender_decides_nothing_where_it_may_be_why(tmp_path: Path) -> No
     assert (row["complete"], row.get("efficiency_buffer_frames")) == (False, None)
     assert row["outcome"].startswith("The tester, not the device, was the limit")
     assert "lower the max of the range or the ports' rate" in row["outcome"]
-    unclear = {each.name: each.unclear for each in SUITES["rfc8239"].subtests}
-    facts = TrialFacts(offered=99, lost=7, late_frames=2, late_total=7)
-    assert unclear["buffer-many-to-one"](facts)
-    assert not unclear["buffer-many-to-one"](replace(facts, lost=8))
-    assert not unclear["buffer-many-to-one"](replace(facts, late_frames=1))
-    assert not unclear["buffer-port-pairs"](facts)
-    assert unclear["buffer-port-pairs"](replace(facts, lost=0))
+
+
+@pytest.mark.parametrize(
+    ("name", "lost", "late", "unclear"),
+    [
+        ("rfc8239 buffer-many-to-one", 7, 2, True),  # below line rate: what came in clumps
+        ("rfc8239 buffer-many-to-one", 8, 2, False),
+        ("rfc8239 buffer-many-to-one", 7, 1, False),
+        ("rfc8239 buffer-many-to-one", 0, 2, True),
+        ("rfc8239 buffer-port-pairs", 7, 2, False),  # at line rate: the buffer drained
+        ("rfc8239 buffer-port-pairs", 0, 2, True),
+        ("rfc8239 buffer-port-pairs", 0, 1, False),
+        ("rfc8239 microburst", 0, 2, True),
+        ("rfc8239 microburst", 7, 2, False),
+        ("rfc9004 back-to-back", 0, 2, True),
+        ("rfc9004 back-to-back", 7, 2, False),
+        ("rfc2544 back-to-back", 0, 2, True),
+        ("rfc2544 throughput", 7, 2, True),  # streams
+        ("rfc2544 throughput", 8, 2, False),
+        ("rfc2544 throughput", 0, 2, False),
+        ("rfc2889 partial-mesh", 7, 2, True),
+        ("rfc2889 address-capacity", 7, 2, True),
+        ("rfc2889 broadcast-latency", 0, 0, False),
+        ("ndr-pdr loads", 7, 2, True),
+    ],
+)
+def test_what_a_late_sender_may_be_why_of(name: str, lost: int, late: int, unclear: bool) -> None:
+    suite, _, subtest = name.partition(" ")
+    point = SuitePoint(
+        1518, 1e9, LoadRange(1, 100, "% of line"), flows=((0, 2), (1, 2)), ports=("a", "b", "c")
+    )
+    facts = TrialFacts(offered=99, lost=lost, late_frames=late, late_total=7 if late else 0)
+    assert SUITES[suite].subtest(subtest).is_unclear(point, facts) == unclear
+
+
+@needs_engine
+@pytest.mark.parametrize(
+    ("suite", "subtest", "key"),
+    [("rfc9004", "back-to-back", "back_to_back"), ("rfc8239", "microburst", "microburst")],
+)
+def test_late_senders_change_no_burst(tmp_path: Path, suite: str, subtest: str, key: str) -> None:
+    """Frames that a late sender spares are not held by the buffer."""
+    text = FOUR + f"suite: {suite}\nframe_size: 1518\n"
+    text += "suite_parameters: {burst_repeats: 3}\n"
+    if suite == "rfc8239":
+        text += "tests: [{subtest: microburst, variant: 3 to 1}]\n"
+    run = compile_text(tmp_path, text)
+
+    def device(stalls: random.Random | None) -> Device:
+        burst = busy_lab(42, stalls)
+        return lambda trial: burst(trial) if trial.traffic == "burst" else buffers(42)(trial)
+
+    ((truth, whole),) = [(row[key], row["complete"]) for row in rows(measured(run, device(None)),
+                                                                     subtest)]  # fmt: skip
+    assert whole
+    for seed in range(5):
+        (row,) = rows(measured(run, device(random.Random(seed))), subtest)
+        assert not row["complete"] or row[key] == pytest.approx(truth, abs=1.01)
 
 
 @needs_engine

@@ -104,6 +104,24 @@ static void a_late_sender_gives_nothing_up(void **state)
     end((uint64_t)2 * FRAMES);
 }
 
+/* A stream's sender that was away for 2 ms catches up with 8 frames, and gives up the others. */
+static void a_late_stream_tells_what_came_in_a_clump(void **state)
+{
+    static const struct dpdk_options options = {
+        .header = HEADER_L2, .udp_sources = 1, .burst = 32, .catch_up = 8};
+    struct phase phase = ring_pair_phase(TRAFFIC_STREAM, 128, 1e5, &options);
+    int64_t late_ns = START_NS + 3 * NS_PER_MS;
+
+    phase.close_ns = phase.stop_ns = START_NS + 10 * NS_PER_MS;
+    ring_pair_connect(&phase);
+    ring_pair_start(START_NS);
+    ring_pair_poll(START_NS, START_NS + NS_PER_MS, 1000, NULL);
+    expect_late_frames(0);
+    ring_pair_poll(late_ns, phase.stop_ns, 1000, NULL);
+    expect_late_frames(8);
+    ring_pair_destroy();
+}
+
 static void the_last_burst_before_the_stop_is_whole(void **state)
 {
     int64_t stop_ns = START_NS + (int64_t)FRAMES * FRAME_NS + GAP_NS + (int64_t)100 * FRAME_NS;
@@ -136,6 +154,7 @@ int main(void)
         cmocka_unit_test(one_burst_has_its_frames_and_is_over),
         cmocka_unit_test(gaps_are_as_asked_for),
         cmocka_unit_test(a_late_sender_gives_nothing_up),
+        cmocka_unit_test(a_late_stream_tells_what_came_in_a_clump),
         cmocka_unit_test(the_last_burst_before_the_stop_is_whole),
         cmocka_unit_test(a_stop_that_is_moved_cuts_a_burst),
     };

@@ -97,9 +97,11 @@ static void test_catch_up_is_bounded(void **state)
     assert_int_equal(pace_due(&pace, 20 * NS_PER_MS, 1), 21);
     assert_int_equal(send_due(&pace, 20 * NS_PER_MS, 1), 8);
     assert_int_equal(pace.given_up, 13);
+    assert_int_equal(pace.clumped, 8);
     assert_int_equal(send_due(&pace, 20 * NS_PER_MS, 1), 0);
     assert_int_equal(pace.next_ns, 21 * NS_PER_MS);
     assert_int_equal(send_due(&pace, 21 * NS_PER_MS, 1), 1);
+    assert_int_equal(pace.clumped, 8);
 }
 
 /* Sent + given up + still due is what was asked for, to the frame, however the sender slept. */

@@ -378,10 +378,14 @@ unsigned sender_flow_metrics(const struct dpdk_lane *lane, const struct lane_flo
                              struct flow_metric *out, unsigned room)
 {
     const struct lane_request *request = &lane->lane.request;
+    const struct sender *sender = &lane->sender;
+    enum traffic traffic = request->phase->traffic;
+    uint64_t late = traffic == TRAFFIC_BURST ? sender->late_frames : sender->pace.clumped;
 
-    if (flow->src != request->rank || request->phase->traffic != TRAFFIC_BURST || room == 0)
+    if (flow->src != request->rank || room == 0 ||
+        (traffic != TRAFFIC_BURST && traffic != TRAFFIC_STREAM))
         return 0;
-    out[0] = (struct flow_metric){"late_frames", (double)lane->sender.late_frames};
+    out[0] = (struct flow_metric){"late_frames", (double)late};
     return 1;
 }
 

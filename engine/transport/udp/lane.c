@@ -429,6 +429,18 @@ int64_t udp_lane_poll(struct lane *base, int64_t now_ns)
 
 /* --- results --- */
 
+unsigned udp_lane_flow_metrics(struct lane *base, const struct lane_flow *flow,
+                               struct flow_metric *out, unsigned room)
+{
+    const struct udp_lane *lane = (const struct udp_lane *)base;
+
+    if (flow->src != base->request.rank || base->request.phase->traffic != TRAFFIC_STREAM ||
+        room == 0)
+        return 0;
+    out[0] = (struct flow_metric){"late_frames", (double)lane->pace.clumped};
+    return 1;
+}
+
 bool udp_lane_latency(struct lane *base, const struct lane_flow *flow, enum latency_kind kind,
                       struct latency *sum)
 {

@@ -159,6 +159,8 @@ int udp_lane_prepare(struct lane **lane, const struct lane_request *request, str
 int udp_lane_connect(struct lane *lane, int64_t now_ns, struct err *err);
 void udp_lane_start(struct lane *lane, int64_t now_ns);
 int64_t udp_lane_poll(struct lane *lane, int64_t now_ns);
+unsigned udp_lane_flow_metrics(struct lane *lane, const struct lane_flow *flow,
+                               struct flow_metric *out, unsigned room);
 bool udp_lane_latency(struct lane *lane, const struct lane_flow *flow, enum latency_kind kind,
                       struct latency *sum);
 void udp_lane_destroy(struct lane *lane);

@@ -28,6 +28,7 @@ const struct transport transport_udp = {
     .connect = udp_lane_connect,
     .start = udp_lane_start,
     .poll = udp_lane_poll,
+    .flow_metrics = udp_lane_flow_metrics,
     .latency = udp_lane_latency,
     .hardware = udp_port_hardware,
     .destroy = udp_lane_destroy,

@@ -63,7 +63,7 @@ class Measurement:
         assert self.search is not None
         assert self.search.trial is not None
         proposed = self.search.trial
-        if self.subtest.unclear(facts):
+        if self.subtest.is_unclear(self.setting, facts):
             facts = replace(facts, tester_limited=True)
         if not facts.tester_limited:
             self._trials.append((proposed, facts))

@@ -33,7 +33,7 @@ def trial_facts(results: Iterable[PhaseResult]) -> TrialFacts:
     whole = all(result.entry["state"] == "complete" for result in told)
     if not every or not whole or len(lost) < len(entries) or not offered:
         return TrialFacts()
-    late_frames = [m.or_zero(result.flows.source.floats("late_frames")) for result in every]
+    late_frames = _late_frames(every)
     return TrialFacts(
         offered=offered,
         lost=min(offered, sum(max(0, count) for count in lost)),
@@ -45,8 +45,8 @@ def trial_facts(results: Iterable[PhaseResult]) -> TrialFacts:
         goodput=m.total(entry["throughput"]["total"] for entry in streams),
         latency_us=_latency(entries),
         ports=_ports(every),
-        late_frames=int(max(late.max(initial=0) for late in late_frames)),
-        late_total=int(sum(late.sum() for late in late_frames)),
+        late_frames=max(late_frames, default=0),
+        late_total=sum(late_frames),
         learned_late=_learned_late(every),
         last_gap_s=_last_gap_s(every),
         silent_s=_silent_s(every),
@@ -80,6 +80,18 @@ def _ports(results: Iterable[PhaseResult]) -> dict[str, PortFacts]:
         for port, rate in rates.items():
             found[port] = PortFacts(int(sent[port] or 0), int(lost[port] or 0), rate)
     return found
+
+
+def _late_frames(results: Iterable[PhaseResult]) -> list[int]:
+    """Of each sending port; each of its flows has those of all."""
+    found: dict[tuple[int, str], float] = {}
+    for network, result in enumerate(results):
+        places = result.flows.ends("src")
+        late = m.or_zero(result.flows.source.floats("late_frames"))
+        for number, frames in zip(places.place.tolist(), late.tolist(), strict=True):
+            port = network, places.names[number]
+            found[port] = max(found.get(port, 0.0), frames)
+    return [int(frames) for frames in found.values()]
 
 
 def _learned_late(results: Iterable[PhaseResult]) -> bool:

@@ -17,6 +17,7 @@ from ..loads import LoadRange
 from . import flows
 from .bursts import UNIT, VERIFICATIONS, RepeatedBursts, burst_row, largest_burst
 from .declaration import (
+    LINE_RATE_PERCENT,
     Earlier,
     Flow,
     Method,
@@ -25,16 +26,13 @@ from .declaration import (
     SubtestTrials,
     SuiteParameters,
     SuitePoint,
-    TrialFacts,
     Value,
     Variant,
 )
 from .flows import Variants
 from .throughput import load_value
 
-LINE_RATE_PERCENT = 99.98
 EXTRA_UNIT = "extra frames"
-_EXACT_FRAMES = 1  # by which a sender may be late: results are exact to one frame
 
 ITERATIONS = Value(
     "iterations", "iterations", "", "Of the same test", "count", NEITHER, of_setting=True
@@ -122,21 +120,6 @@ def _many_held(point: SuitePoint, frames: float) -> float:
     return point.sources * frames - interval * (frames - 1) - 1
 
 
-# --- what a late sender spoils ---
-
-
-def let_drain(facts: TrialFacts) -> bool:
-    """A port at line rate cannot catch up, so the buffer drained and may have held more than it
-    can: what was lost even so is too much, but no loss says nothing."""
-    return facts.late_frames > _EXACT_FRAMES and facts.lost == 0
-
-
-def came_in_clumps(facts: TrialFacts) -> bool:
-    """Ports below line rate catch up in clumps, so the buffer held less, or up to all their late
-    frames more: only a larger loss says something."""
-    return facts.late_frames > _EXACT_FRAMES and facts.lost <= facts.late_total
-
-
 # --- subtests ---
 
 
@@ -222,7 +205,7 @@ def by_extra_frames(
     return Subtest(
         name, f"3, procedure {procedure}", title, about, variants, buffer.search, buffer.rows,
         buffer.values("Of an egress port: extra frames less those that its line carried meanwhile"),
-        burst_percent=line_percent, burst_frames=line_frames, unclear=let_drain,
+        burst_percent=line_percent, burst_frames=line_frames,
         range=buffer.range, ports_min=ports, ports_step=step, **_BURST,
     )  # fmt: skip
 
@@ -233,6 +216,6 @@ def by_many_ports(name: str, title: str, about: str) -> Subtest:
     return Subtest(
         name, "3, procedure 4", title, about, flows.to_each, buffer.search, buffer.rows,
         buffer.values("Frames beyond what the egress port carried meanwhile"),
-        burst_percent=many_percent, unclear=came_in_clumps, range=buffer.range, ports_min=3,
+        burst_percent=many_percent, range=buffer.range, ports_min=3,
         **_BURST,
     )  # fmt: skip

@@ -20,6 +20,9 @@ from ..trials import ProposedTrial
 
 OVERHEAD_BYTES = 20  # preamble 7, start delimiter 1, gap 12 (IEEE 802.3)
 
+LINE_RATE_PERCENT = 99.98  # RFC 8239, 1.3
+EXACT_FRAMES = 1  # by which the sender of a burst may be late: results are exact to one frame
+
 Row = Mapping[str, Any]
 Rows = list[dict[str, Any]]
 Flow = tuple[int, int]  # source and destination, numbers of ports
@@ -124,7 +127,7 @@ class TrialFacts:
     goodput: float | None = None  # of streams of bytes, Mbit/s of payload
     latency_us: Mapping[str, float | None] = field(default_factory=dict)  # one way: min, mean, ...
     ports: Mapping[str, PortFacts] = field(default_factory=dict)
-    late_frames: int = 0  # of a burst, due at once: of the sender that was late by the most
+    late_frames: int = 0  # sent at once, too late: of the sender that was late by the most
     late_total: int = 0  # the same of all senders together
     learned_late: bool = False  # addresses were announced at a lower rate than asked for
     last_gap_s: float | None = None  # of a load that falls: when the frame behind it was sent
@@ -201,14 +204,28 @@ class Subtest:
     burst_percent: Callable[[SuitePoint], float] = lambda point: 100.0  # load of bursts
     # Of a port that has the whole load, by the value.
     burst_frames: Callable[[SuitePoint, float], int] = lambda point, value: round(value)
-    # Whether a late sender may be why a trial held, or failed: then it decides nothing.
-    unclear: Callable[[TrialFacts], bool] = lambda facts: False
     # Why its trials do not give a result, one sentence; empty: they do.
     doubt: Callable[[SuitePoint, SubtestTrials], str] = lambda point, measured: ""
     range: Callable[[SuitePoint], LoadRange] = lambda setting: setting.loads  # of those values
     needs: tuple[str, ...] = ()  # subtests whose results it starts from
     keys: Mapping[str, Any] = field(default_factory=dict)  # of the configuration, that it sets
     frame_options: Mapping[str, Any] = field(default_factory=dict)  # of a transport of raw frames
+
+    def is_unclear(self, point: SuitePoint, facts: TrialFacts) -> bool:
+        """Whether a late sender may be why a trial held, or failed: then it decides nothing.
+
+        What is late leaves at line rate behind that. A burst at line rate can't catch up: buffers
+        drain meanwhile, and may have held more than they can, so that no loss says nothing. All
+        other senders catch up in clumps, and up to all of these may be what was lost.
+        """
+        if self.quantity == "rate" and facts.learned_late:
+            return True
+        if self.quantity != "burst":
+            return 0 < facts.lost <= facts.late_total
+        if facts.late_frames <= EXACT_FRAMES:
+            return False
+        at_line_rate = self.burst_percent(point) >= LINE_RATE_PERCENT
+        return facts.lost == 0 if at_line_rate else facts.lost <= facts.late_total
 
     @property
     def two_transports(self) -> bool:

@@ -25,6 +25,7 @@ from .declaration import (
 )
 from .methods import FixedTrials, LossSteps
 from .throughput import (
+    LATE_SENDERS,
     LOSS,
     THROUGHPUT_VALUES,
     load_value,
@@ -320,5 +321,6 @@ RFC2544 = Suite(
         "Reset times follow from lost frames (RFC 6201), not from two time stamps; reset_s has to "
         "be longer than the reset takes.",
         "Latency is read from every frame of a trial, not from one tagged frame.",
+        LATE_SENDERS,
     ),
 )  # fmt: skip

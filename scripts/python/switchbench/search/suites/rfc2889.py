@@ -36,7 +36,14 @@ from .declaration import (
 )
 from .methods import FixedTrials
 from .rfc2544 import LATENCY_DEFINITION, SIZES, known_extreme
-from .throughput import THROUGHPUT_VALUES, mean, search_throughput, throughput_goal, throughput_row
+from .throughput import (
+    LATE_SENDERS,
+    THROUGHPUT_VALUES,
+    mean,
+    search_throughput,
+    throughput_goal,
+    throughput_row,
+)
 
 
 def _forwarding_values(prefix: str) -> tuple[Value, ...]:
@@ -267,7 +274,6 @@ RFC2889 = Suite(
                       of_setting=True),
             ),
             quantity="rate", ports_min=3, bad=not_learned, doubt=capped,
-            unclear=lambda facts: facts.learned_late,
             range=lambda point: LoadRange(
                 point.parameters.learning_fps_max / LEARNING_RANGE,
                 point.parameters.learning_fps_max, "frames/s",
@@ -373,5 +379,6 @@ RFC2889 = Suite(
         "A forwarding rate counts frames that arrive in the window, at most as many as are sent in "
         "it: a device may have held earlier ones until then.",
         "A flow's frames are spread over its port's destinations in turn, in the order of flows.",
+        LATE_SENDERS,
     ),
 )  # fmt: skip

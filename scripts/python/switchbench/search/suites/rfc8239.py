@@ -8,9 +8,10 @@ from statistics import fmean
 from ...base.measures import LESS, NEITHER, PERCENT
 from ..loads import LoadRange
 from . import buffering, flows
-from .buffering import ITERATIONS, LINE_RATE_PERCENT, variation, variation_percent
+from .buffering import ITERATIONS, variation, variation_percent
 from .bursts import RepeatedBursts, burst_row
 from .declaration import (
+    LINE_RATE_PERCENT,
     Earlier,
     Method,
     Rows,
@@ -23,7 +24,7 @@ from .declaration import (
     Value,
 )
 from .rfc2889 import at_max_load
-from .throughput import load_value
+from .throughput import LATE_SENDERS, load_value
 
 SIZES = (64, 128, 256, 512, 1024, 1518, 4096, 8000, 9216)  # 2.3
 
@@ -276,9 +277,7 @@ RFC8239 = Suite(
         "Procedure 1 of section 3 is measured at the frame sizes of the suite, not at every size "
         "from 64 bytes on; procedures 2 to 4 at each of them, not at the most efficient one alone.",
         "Section 3 is measured with one DSCP or CoS value and unicast frames per run.",
-        "Where a sender is more than one frame late, a trial of section 3 without loss is repeated "
-        "as tester-limited; in procedure 4 also one that loses no more than all senders were late "
-        "by.",
+        LATE_SENDERS,
         "In procedure 3 of section 3 the two oversubscribed ports are the receivers of adjacent "
         "pairs: a port that receives from no pair has nothing to hold.",
         "The ports of section 6 do not vary.",

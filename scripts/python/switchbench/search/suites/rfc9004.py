@@ -21,6 +21,7 @@ from .declaration import (
 )
 from .rfc2544 import SIZES
 from .throughput import (
+    LATE_SENDERS,
     THROUGHPUT_VALUES,
     search_throughput,
     throughput_goal,
@@ -115,5 +116,6 @@ RFC9004 = Suite(
         "limit, too; times are of one sending port.",
         "The binary search of TST 009 has loss verification: a length that lost frames is tried "
         "once more.",
+        LATE_SENDERS,
     ),
 )  # fmt: skip
