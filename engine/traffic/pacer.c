@@ -5,6 +5,7 @@
 #include "prng.h"
 
 #define CATCH_UP_BYTES 1518
+#define LATE_FRAMES 2 /* intervals behind what a sleeping sender lets gather */
 
 uint16_t pace_catch_up(uint16_t catch_up, uint32_t mean_size)
 {
@@ -32,6 +33,7 @@ void pace_slow(struct pace *pace, double part, int64_t from_ns, uint32_t cost)
 {
     pace->ns_per_cost /= part;
     pace->cost_per_ns *= part;
+    pace->late_cost = 0;
     pace_restart(pace, from_ns + (int64_t)(cost * pace->ns_per_cost));
 }
 
@@ -68,14 +70,22 @@ uint64_t pace_due(const struct pace *pace, int64_t now_ns, uint32_t cost)
     return pace->ns_per_cost == 0 || behind < 0 ? 0 : (uint64_t)(behind / cost) + 1;
 }
 
-void pace_give_up(struct pace *pace, int64_t now_ns, uint32_t cost)
+void pace_late(struct pace *pace, int64_t now_ns, uint32_t cost)
 {
     uint64_t due = pace_due(pace, now_ns, cost);
+    double on_time_ns = gather_ns(pace, cost) + LATE_FRAMES * cost * pace->ns_per_cost;
+    double most = (double)pace->catch_up * cost;
 
+    pace->late_cost = on_time_ns * pace->cost_per_ns;
+    if (pace->late_cost > most || pace->catch_up == PACE_CATCH_UP_ALL)
+        pace->late_cost = most;
+    if (due * cost < pace->late_cost)
+        return;
+    if ((double)(now_ns - pace->polled_ns) > on_time_ns)
+        pace->clumped += due < pace->catch_up ? due : pace->catch_up;
     if (due <= pace->catch_up)
         return;
     pace->given_up += due - pace->catch_up;
-    pace->clumped += pace->catch_up;
     pace_spend(pace, (due - pace->catch_up) * cost);
 }
 

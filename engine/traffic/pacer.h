@@ -27,7 +27,9 @@ struct pace {
     double cost_per_ns;
     uint64_t spent;    /* cost of all frames sent or given up since the origin */
     uint64_t given_up; /* frames that were due and will never be sent */
-    uint64_t clumped;  /* frames sent at once because the sender came too late for others */
+    uint64_t clumped;  /* frames sent at once because the sender came late */
+    double late_cost;  /* from so much that is due the sender is late; 0: not known yet */
+    int64_t polled_ns; /* when it last came to send */
     int64_t next_ns;   /* due time of the next frame */
     uint32_t catch_up; /* frames */
     int64_t dither_ns; /* departures are late by 0 to so much, at random; 0: exact */
@@ -67,8 +69,9 @@ int64_t pace_draw(struct pace *pace);
  * unlimited: then nothing is ever due. */
 uint64_t pace_due(const struct pace *pace, int64_t now_ns, uint32_t cost);
 
-/* Gives up what is due beyond catch_up frames; out of line, for late senders only. */
-void pace_give_up(struct pace *pace, int64_t now_ns, uint32_t cost);
+/* Counts a clump where the sender itself comes late, and not the device that took no more; gives up
+ * what is due beyond catch_up frames. Out of line, for late senders only. */
+void pace_late(struct pace *pace, int64_t now_ns, uint32_t cost);
 
 /* Cost that is due and not spent. */
 static inline double pace_behind(const struct pace *pace, int64_t now_ns)
@@ -86,10 +89,11 @@ static inline uint32_t pace_allow(struct pace *pace, int64_t now_ns, uint32_t co
     if (pace->ns_per_cost == 0)
         return most;
     behind = pace_behind(pace, now_ns);
-    if (behind >= (double)pace->catch_up * cost) {
-        pace_give_up(pace, now_ns, cost);
+    if (behind >= pace->late_cost) {
+        pace_late(pace, now_ns, cost);
         behind = pace_behind(pace, now_ns);
     }
+    pace->polled_ns = now_ns;
     behind = behind / cost + 1;
     return behind < most ? (uint32_t)behind : most;
 }

@@ -104,6 +104,26 @@ static void test_catch_up_is_bounded(void **state)
     assert_int_equal(pace.clumped, 8);
 }
 
+/* A sender that is late by less than it may catch up with gives nothing up, and sends a clump. One
+ * whose device takes no more comes in time. */
+static void test_clumps_are_of_late_senders(void **state)
+{
+    struct pace pace;
+
+    pace_init(&pace, 1000, 8, 0);
+    assert_int_equal(send_due(&pace, 0, 1), 1);
+    assert_int_equal(send_due(&pace, 1 * NS_PER_MS, 1), 1);
+    assert_int_equal(send_due(&pace, 3 * NS_PER_MS, 1), 2);
+    assert_int_equal(pace.clumped, 0);
+    assert_int_equal(send_due(&pace, 9 * NS_PER_MS, 1), 6);
+    assert_int_equal(pace.clumped, 6);
+    assert_int_equal(pace.given_up, 0);
+    for (int64_t now_ns = 9 * NS_PER_MS; now_ns < 30 * NS_PER_MS; now_ns += 100000)
+        (void)pace_allow(&pace, now_ns, 1, BURST);
+    assert_int_equal(pace.clumped, 6);
+    assert_true(pace.given_up > 10);
+}
+
 /* Sent + given up + still due is what was asked for, to the frame, however the sender slept. */
 static void test_intended_adds_up(void **state)
 {
@@ -180,6 +200,7 @@ int main(void)
         cmocka_unit_test(test_after_a_long_time),
         cmocka_unit_test(test_never_early),
         cmocka_unit_test(test_catch_up_is_bounded),
+        cmocka_unit_test(test_clumps_are_of_late_senders),
         cmocka_unit_test(test_intended_adds_up),
         cmocka_unit_test(test_unlimited),
         cmocka_unit_test(test_wake),

@@ -26,9 +26,8 @@ from .draft import NS
 from .trial_document import load_document, with_options
 from .two_transports import in_two_transports, with_burst
 
-# How often a tester-limited trial is repeated: a lab's hosts share one machine's cores, and its
-# bursts are short.
-REPEATS_SITE, REPEATS_LAB, REPEATS_LAB_BURST = 2, 5, 11
+# How often a tester-limited trial is repeated: a lab's hosts share one machine's cores.
+REPEATS_SITE, REPEATS_LAB = 2, 11
 ADDRESSES = 1 << 20  # numbers of a port's addresses
 MIN_PART = 0.01  # of the max load: where a suite's range of loads begins
 UNITS = {"percent": "% of line", "bps": "bit/s", "fps": "frames/s"}  # of a Load's fields
@@ -103,14 +102,8 @@ def search_of(run: Run, planned: Trial, method: Method) -> Search[Any]:
         method,
         time_limit_s=limit_s,
         overhead_s=overhead_s(planned),
-        repeats=_repeats(run, planned),
+        repeats=REPEATS_LAB if run.site.launch == "lab" else REPEATS_SITE,
     )
-
-
-def _repeats(run: Run, planned: Trial) -> int:
-    if run.site.launch != "lab":
-        return REPEATS_SITE
-    return REPEATS_LAB_BURST if planned.traffic == "burst" else REPEATS_LAB
 
 
 def overhead_s(planned: Trial) -> float:
