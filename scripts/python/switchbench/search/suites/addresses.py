@@ -5,7 +5,8 @@ from __future__ import annotations
 
 from ...base.model import Load
 from ..counts import CountResult, address_search
-from ..outcomes import NoLossAtMax, Reached
+from ..outcomes import Reached
+from .bursts import capped
 from .declaration import (
     Earlier,
     Method,
@@ -28,12 +29,6 @@ LEARNING_RANGE = 256.0  # from the lowest to the highest learning rate
 def not_learned(facts: TrialFacts) -> int:
     """Frames for addresses that the device did not have: it flooded them, or dropped them."""
     return facts.flooded + facts.lost
-
-
-def capped(_point: SuitePoint, measured: SubtestTrials) -> str:
-    """Says where the largest value that is tried held, so that the device's limit is not known."""
-    outcome = measured.result.outcome
-    return outcome.sentence if isinstance(outcome, NoLossAtMax) else ""
 
 
 def search_addresses(point: SuitePoint, _earlier: Earlier) -> Method | str:

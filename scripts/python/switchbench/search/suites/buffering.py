@@ -15,7 +15,7 @@ from typing import Any
 from ...base.measures import LESS, NEITHER, PERCENT
 from ..loads import LoadRange
 from . import flows
-from .bursts import UNIT, VERIFICATIONS, RepeatedBursts, burst_row, largest_burst
+from .bursts import UNIT, VERIFICATIONS, RepeatedBursts, burst_row, capped, largest_burst
 from .declaration import (
     LINE_RATE_PERCENT,
     Earlier,
@@ -158,7 +158,7 @@ class _Buffer:
     def rows(self, point: SuitePoint, _earlier: Earlier, measured: SubtestTrials) -> Rows:
         """One row."""
         row = burst_row(measured)
-        if row["back_to_back"] is None:
+        if row["back_to_back"] is None or capped(point, measured):
             return [{}]
         figures = {
             "frames": self.held(point, row["back_to_back"]),
@@ -192,7 +192,9 @@ _OVERSUBSCRIPTION = Value(
     PERCENT, NEITHER, of_setting=True,
 )  # fmt: skip
 _FRAMES = tuple(f"{prefix}_frames" for prefix in (*_EXTRA, _MANY))
-_BURST: dict[str, Any] = {"quantity": "burst", "keys": {"traffic": "burst"}}
+_BURST: dict[str, Any] = {
+    "quantity": "burst", "keys": {"traffic": "burst"}, "doubt": capped,
+}  # fmt: skip
 
 
 def by_extra_frames(

@@ -127,6 +127,12 @@ def search_bursts(point: SuitePoint, _earlier: Earlier) -> Method:
     return RepeatedBursts(largest_burst(point), repeats, 1.0 / (point.max_fps or 1e6))
 
 
+def capped(_point: SuitePoint, measured: SubtestTrials) -> str:
+    """Say where the largest value that is tried held, so that the device's limit is not known."""
+    outcome = measured.result.outcome
+    return outcome.sentence if isinstance(outcome, NoLossAtMax) else ""
+
+
 def burst_row(measured: SubtestTrials) -> Row:
     """The values of all searches together."""
     longest = measured.result.longest

@@ -18,7 +18,8 @@ from ..goals import SearchGoal
 from ..loads import LoadRange
 from ..trials import ProposedTrial
 
-OVERHEAD_BYTES = 20  # preamble 7, start delimiter 1, gap 12 (IEEE 802.3)
+PREAMBLE_BYTES = 8  # preamble 7, start delimiter 1 (IEEE 802.3)
+OVERHEAD_BYTES = PREAMBLE_BYTES + 12  # and the gap
 
 LINE_RATE_PERCENT = 99.98  # RFC 8239, 1.3
 EXACT_FRAMES = 1  # by which the sender of a burst may be late: results are exact to one frame

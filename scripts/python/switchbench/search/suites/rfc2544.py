@@ -10,7 +10,7 @@ from ...base.measures import LESS, NEITHER
 from . import flows
 from .bursts import BURST_VALUES, burst_range, burst_row, search_bursts
 from .declaration import (
-    OVERHEAD_BYTES,
+    PREAMBLE_BYTES,
     Earlier,
     Excluded,
     Method,
@@ -55,16 +55,16 @@ def _latency(setting: SuitePoint, earlier: Earlier) -> Method | str:
 def _latency_rows(setting: SuitePoint, earlier: Earlier, measured: SubtestTrials) -> Rows:
     every = [facts.latency_us for _, facts in measured.trials]
     latency = mean([each.get("mean") for each in every])
-    line_us = (setting.size + OVERHEAD_BYTES) * 8e6 / setting.line_bps if setting.line_bps else None
+    frame_us = (setting.size + PREAMBLE_BYTES) * 8e6 / setting.line_bps if setting.line_bps else 0.0
+    known = latency is not None and frame_us > 0
     percent = measured.trials[0][0].value if measured.trials else None
     return [
         {
             "load_percent": percent,
             "rate": setting.fps(percent),
             "latency": latency,
-            "latency_store_and_forward": None
-            if latency is None or line_us is None
-            else latency - line_us,
+            "latency_store_and_forward": (latency or 0.0) - 2 * frame_us if known else None,
+            "latency_bit_forwarding": (latency or 0.0) - frame_us if known else None,
             "latency_min": known_extreme(min, every, "min"),
             "latency_max": known_extreme(max, every, "max"),
             "latency_trials": len(every),
@@ -203,9 +203,12 @@ RFC2544 = Suite(
                 Value("rate", "rate", "frames/s", "At which it was measured", of_setting=True),
                 Value("latency", "latency", "us", f"Mean; {LATENCY_DEFINITION}", better=LESS),
                 Value("latency_store_and_forward", "store and forward", "us",
-                      "The same less one frame's time on the line: from the frame's last bit in "
-                      "to its first bit out, and its way to the receiver (RFC 1242, 3.8)",
+                      "LIFO: from the frame's last bit in to its first bit out (RFC 1242, 3.8): "
+                      "the mean less two times of the frame on the line, without the gap",
                       better=LESS),
+                Value("latency_bit_forwarding", "bit forwarding", "us",
+                      "FIFO: from the frame's first bit in to its first bit out (RFC 1242, 3.8), of "
+                      "cut-through devices: the mean less one time of the frame", better=LESS),
                 Value("latency_min", "min", "us", "Lowest of all frames of all trials",
                       better=LESS),
                 Value("latency_max", "max", "us", "Highest of all frames of all trials",

@@ -15,12 +15,12 @@ from .addresses import (
     ADDRESS_LOAD_PERCENT,
     LEARNING_RANGE,
     address_rows,
-    capped,
     learning_rate_rows,
     not_learned,
     search_addresses,
     search_learning_rate,
 )
+from .bursts import capped
 from .declaration import (
     Earlier,
     Method,

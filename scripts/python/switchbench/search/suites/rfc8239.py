@@ -9,7 +9,7 @@ from ...base.measures import LESS, NEITHER, PERCENT
 from ..loads import LoadRange
 from . import buffering, flows
 from .buffering import ITERATIONS, variation, variation_percent
-from .bursts import RepeatedBursts, burst_row
+from .bursts import RepeatedBursts, burst_row, capped
 from .declaration import (
     LINE_RATE_PERCENT,
     Earlier,
@@ -67,7 +67,7 @@ def _search_microburst(point: SuitePoint, _earlier: Earlier) -> Method:
 
 def _microburst_rows(point: SuitePoint, _earlier: Earlier, measured: SubtestTrials) -> Rows:
     row = burst_row(measured)
-    if row["back_to_back"] is None:
+    if row["back_to_back"] is None or capped(point, measured):
         return [{}]
     return [
         {
@@ -193,7 +193,7 @@ RFC8239 = Suite(
             ),
             quantity="burst",
             range=lambda point: LoadRange(1, _longest_microburst(point), "frames"),
-            ports_min=3, keys={"traffic": "burst"},
+            ports_min=3, keys={"traffic": "burst"}, doubt=capped,
         ),
         Subtest(
             "head-of-line", "5", "Head-of-line blocking",

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from ...base.measures import NEITHER
 from . import flows
-from .bursts import BURST_VALUES, burst_range, burst_row, search_bursts
+from .bursts import BURST_VALUES, burst_range, burst_row, capped, search_bursts
 from .declaration import (
     Earlier,
     Excluded,
@@ -49,14 +49,11 @@ def _rows(point: SuitePoint, earlier: Earlier, measured: SubtestTrials) -> Rows:
     mean, percent = row["back_to_back"], throughput_percent(earlier)
     if mean is None or point.max_fps is None or isinstance(percent, str):
         return [row]
-    implied_s = mean / point.max_fps
-    return [
-        row
-        | {
-            "implied_buffer_us": implied_s * 1e6,
-            "buffer_us": implied_s * (1 - percent / 100) * 1e6,
-        }
-    ]
+    row["implied_buffer_us"] = mean / point.max_fps * 1e6
+    if not capped(point, measured):
+        # 6.4, of the port that receives: of all frames of a burst those that did not leave.
+        row["buffer_us"] = point.sources * row["implied_buffer_us"] * (1 - percent / 100)
+    return [row]
 
 
 RFC9004 = Suite(
@@ -78,10 +75,11 @@ RFC9004 = Suite(
             (
                 *BURST_VALUES,
                 Value("implied_buffer_us", "implied buffer", "us",
-                      "Mean burst / theoretical max rate", better=NEITHER),
+                      "Mean burst of one sending port / theoretical max rate", better=NEITHER),
                 Value("buffer_us", "corrected buffer", "us",
-                      "Implied buffer time x (1 - throughput / theoretical max): what the buffers "
-                      "hold, without the frames that left during the burst"),
+                      "Sending ports x implied buffer time x (1 - throughput / theoretical max): "
+                      "what the buffers hold, without the frames that left during the burst, as "
+                      "time of the port that receives; none where the longest burst was held"),
             ),
             quantity="burst", range=burst_range, needs=("throughput",), ports_min=3,
             keys={"traffic": "burst"},
@@ -113,7 +111,8 @@ RFC9004 = Suite(
     ),
     deviations=(
         "Bursts come from all ports but one at the same time, so that devices at line rate have a "
-        "limit, too; times are of one sending port.",
+        "limit, too. The buffer is that of the receiving port: formula 6.4 counts the frames of all "
+        "sending ports.",
         "The binary search of TST 009 has loss verification: a length that lost frames is tried "
         "once more.",
         LATE_SENDERS,
