@@ -90,8 +90,8 @@ class Measurement:
             results[0].outcome,
         )
         whole = isinstance(worst, _WHOLE)
-        doubt = self.subtest.doubt(self.setting, self._measured) if whole else ""
-        return doubt or worst.sentence, whole and not doubt
+        no_result = self.subtest.no_result(self.setting, self._measured) if whole else ""
+        return no_result or worst.sentence, whole and not no_result
 
     @property
     def _measured(self) -> SubtestTrials:

@@ -193,7 +193,7 @@ _OVERSUBSCRIPTION = Value(
 )  # fmt: skip
 _FRAMES = tuple(f"{prefix}_frames" for prefix in (*_EXTRA, _MANY))
 _BURST: dict[str, Any] = {
-    "quantity": "burst", "keys": {"traffic": "burst"}, "doubt": capped,
+    "quantity": "burst", "keys": {"traffic": "burst"}, "no_result": capped,
 }  # fmt: skip
 
 

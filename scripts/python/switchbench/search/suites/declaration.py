@@ -206,7 +206,7 @@ class Subtest:
     # Of a port that has the whole load, by the value.
     burst_frames: Callable[[SuitePoint, float], int] = lambda point, value: round(value)
     # Why its trials do not give a result, one sentence; empty: they do.
-    doubt: Callable[[SuitePoint, SubtestTrials], str] = lambda point, measured: ""
+    no_result: Callable[[SuitePoint, SubtestTrials], str] = lambda point, measured: ""
     range: Callable[[SuitePoint], LoadRange] = lambda setting: setting.loads  # of those values
     needs: tuple[str, ...] = ()  # subtests whose results it starts from
     keys: Mapping[str, Any] = field(default_factory=dict)  # of the configuration, that it sets

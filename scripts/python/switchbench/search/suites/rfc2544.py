@@ -143,7 +143,7 @@ def _reset(point: SuitePoint, earlier: Earlier) -> Method | str:
 BACK_S = 0.1  # before the end of a trial's traffic: all frames come again
 
 
-def _reset_doubt(point: SuitePoint, measured: SubtestTrials) -> str:
+def _no_reset(point: SuitePoint, measured: SubtestTrials) -> str:
     """Says why a trial does not have the device's reset from its begin to its end."""
     every = [facts for _, facts in measured.trials]
     if not all(facts.lost for facts in every):
@@ -160,7 +160,7 @@ def _reset_doubt(point: SuitePoint, measured: SubtestTrials) -> str:
 
 
 def _reset_rows(point: SuitePoint, _earlier: Earlier, measured: SubtestTrials) -> Rows:
-    every = [] if _reset_doubt(point, measured) else [facts for _, facts in measured.trials]
+    every = [] if _no_reset(point, measured) else [facts for _, facts in measured.trials]
     times = [1e3 * facts.lost / facts.offered_fps for facts in every if facts.offered_fps]
     return [
         {
@@ -272,7 +272,7 @@ RFC2544 = Suite(
                 Value("reset_trials", "trials", "", "That were averaged", "count",
                       of_setting=True),
             ),
-            needs=("throughput",), resets=True, doubt=_reset_doubt, keys={"frame_sizes": [64], "flood_limit": 0},
+            needs=("throughput",), resets=True, no_result=_no_reset, keys={"frame_sizes": [64], "flood_limit": 0},
         ),
     ),
     sizes=SIZES,

@@ -273,7 +273,7 @@ RFC2889 = Suite(
                 Value("learning_trials", "trials", "", "Of the search", "count", NEITHER,
                       of_setting=True),
             ),
-            quantity="rate", ports_min=3, bad=not_learned, doubt=capped,
+            quantity="rate", ports_min=3, bad=not_learned, no_result=capped,
             range=lambda point: LoadRange(
                 point.parameters.learning_fps_max / LEARNING_RANGE,
                 point.parameters.learning_fps_max, "frames/s",
@@ -298,7 +298,7 @@ RFC2889 = Suite(
                 Value("learning_rate", "learning rate", "frames/s",
                       "At which addresses were announced", better=NEITHER, of_setting=True),
             ),
-            quantity="addresses", ports_min=3, bad=not_learned, doubt=capped,
+            quantity="addresses", ports_min=3, bad=not_learned, no_result=capped,
             range=lambda point: LoadRange(1, point.parameters.addresses_max, "addresses"),
             keys=ADDRESS_KEYS, frame_options={"addresses": 2},
         ),

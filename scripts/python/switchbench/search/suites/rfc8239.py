@@ -193,7 +193,7 @@ RFC8239 = Suite(
             ),
             quantity="burst",
             range=lambda point: LoadRange(1, _longest_microburst(point), "frames"),
-            ports_min=3, keys={"traffic": "burst"}, doubt=capped,
+            ports_min=3, keys={"traffic": "burst"}, no_result=capped,
         ),
         Subtest(
             "head-of-line", "5", "Head-of-line blocking",
