@@ -530,25 +530,29 @@ def test_the_device_is_reset_within_the_window(tmp_path: Path) -> None:
         reset.take(window)
         time.sleep(0.3)
     assert flag.exists()
-    with (
-        pytest.raises(RunError, match="device_reset: false ended with status 1"),
-        DeviceReset(SwitchCountersCommand(("false",), 5.0), trial) as reset,
-    ):
-        reset.take(window)
-        time.sleep(0.3)
 
 
-@pytest.mark.parametrize("opened", [True, False])
-def test_a_reset_that_was_too_late_for_its_trial_is_said(tmp_path: Path, opened: bool) -> None:
-    trial = make_trial(make_site(2), window_s=60.0)
-    flag = tmp_path / "reset"
-    with (
-        pytest.raises(RunError, match="device_reset: the trial ended before its command was run"),
-        DeviceReset(SwitchCountersCommand(("touch", str(flag)), 5.0), trial) as reset,
-    ):
-        if opened:
-            reset.take({"type": "progress", "trial": trial.id, "step": "window"})
-    assert not flag.exists()
+@pytest.mark.parametrize(
+    ("window_s", "opened", "words"),
+    [
+        (0.2, True, "device_reset: false ended with status 1"),
+        (60.0, True, "device_reset: the trial ended before its command was run: raise reset_s"),
+        (60.0, False, "device_reset: the trial ended before its command was run: raise reset_s"),
+    ],
+)
+def test_a_reset_that_failed_or_was_not_begun_is_said(
+    window_s: float, opened: bool, words: str
+) -> None:
+    trial = make_trial(make_site(2), window_s=window_s)
+
+    def measure() -> None:
+        with DeviceReset(SwitchCountersCommand(("false",), 5.0), trial) as reset:
+            if opened:
+                reset.take({"type": "progress", "trial": trial.id, "step": "window"})
+            time.sleep(0.3)
+
+    with pytest.raises(RunError, match=words):
+        measure()
 
 
 # --- bursts --------------------------------------------------------------------------------------

@@ -207,8 +207,8 @@ RFC2544 = Suite(
                       "the mean less two times of the frame on the line, without the gap",
                       better=LESS),
                 Value("latency_bit_forwarding", "bit forwarding", "us",
-                      "FIFO: from the frame's first bit in to its first bit out (RFC 1242, 3.8), of "
-                      "cut-through devices: the mean less one time of the frame", better=LESS),
+                      "FIFO: from the frame's first bit in to its first bit out (RFC 1242, 3.8), "
+                      "of cut-through devices: the mean less one time of the frame", better=LESS),
                 Value("latency_min", "min", "us", "Lowest of all frames of all trials",
                       better=LESS),
                 Value("latency_max", "max", "us", "Highest of all frames of all trials",
@@ -261,8 +261,8 @@ RFC2544 = Suite(
         Subtest(
             "reset", "26.6", "Reset",
             "At the throughput rate the device is reset within a trial, by the command of "
-            "`device_reset`: lost frames / offered rate (RFC 6201, 4.1). A trial without loss, or in "
-            "which traffic is not back before its end, has no time.",
+            "`device_reset`: lost frames / offered rate (RFC 6201, 4.1). A trial without loss, or "
+            "in which traffic is not back before its end, has no time.",
             flows.both_ways, _reset, _reset_rows,
             (
                 load_value(),
@@ -272,7 +272,8 @@ RFC2544 = Suite(
                 Value("reset_trials", "trials", "", "That were averaged", "count",
                       of_setting=True),
             ),
-            needs=("throughput",), resets=True, no_result=_no_reset, keys={"frame_sizes": [64], "flood_limit": 0},
+            needs=("throughput",), resets=True, no_result=_no_reset,
+            keys={"frame_sizes": [64], "flood_limit": 0},
         ),
     ),
     sizes=SIZES,

@@ -266,8 +266,8 @@ RFC2889 = Suite(
                 Value("address_learning_rate", "learning rate", "frames/s",
                       "The highest at which all addresses were learned"),
                 Value("upper_bound_rate", "upper bound", "frames/s",
-                      "The lowest at which frames were flooded or lost; none: no rate", better=NEITHER,
-                      of_setting=True),
+                      "The lowest at which frames were flooded or lost; none: no rate",
+                      better=NEITHER, of_setting=True),
                 Value("addresses", "addresses", "", "Of each trial", "count", NEITHER,
                       of_setting=True),
                 Value("learning_trials", "trials", "", "Of the search", "count", NEITHER,
@@ -283,18 +283,18 @@ RFC2889 = Suite(
         Subtest(
             "address-capacity", "5.7", "Address caching capacity",
             "One port announces addresses, another sends one frame to each; the largest number of "
-            "which all come to the first port, and none to a third one, found exact to one. The first "
-            "number that fails is tried at twice learning_fps, too: where it holds, the device "
+            "which all come to the first port, and none to a third one, found exact to one. The "
+            "first number that fails is tried at twice learning_fps, too: where it holds, the device "
             "forgets addresses, or learns them too late.",
             flows.one_to_one, search_addresses, address_rows,
             (
                 Value("address_capacity", "capacity", "addresses",
-                      "Addresses announced without flooding and loss, and one of each other port; none "
-                      "where more than addresses_max fit",
+                      "Addresses announced without flooding and loss, and one of each other port; "
+                      "none where more than addresses_max fit",
                       "count"),
                 Value("learned", "announced", "addresses",
-                      "The largest number of announced addresses without flooding and loss", "count",
-                      NEITHER, of_setting=True),
+                      "The largest number of announced addresses without flooding and loss",
+                      "count", NEITHER, of_setting=True),
                 Value("learning_rate", "learning rate", "frames/s",
                       "At which addresses were announced", better=NEITHER, of_setting=True),
             ),
@@ -370,8 +370,8 @@ RFC2889 = Suite(
         "One address per port, but in address-capacity and learning-rate.",
         "learning-rate does not wait for the device to forget between trials: each has addresses "
         "of its own, so the device has to hold those of about 20 trials.",
-        "A lost frame counts as one that was flooded, in address-capacity and learning-rate; a trial "
-        "that fails is measured once more.",
+        "A lost frame counts as one that was flooded, in address-capacity and learning-rate; a "
+        "trial that fails is measured once more.",
         "address-capacity doubles, then halves the interval; it does not wait for the device to "
         "forget between trials, as all trials announce the same addresses in the same order.",
         "FRMOL and MFR are read from the trials of the throughput search; the trial at the max "

@@ -111,8 +111,8 @@ RFC9004 = Suite(
     ),
     deviations=(
         "Bursts come from all ports but one at the same time, so that devices at line rate have a "
-        "limit, too. The buffer is that of the receiving port: formula 6.4 counts the frames of all "
-        "sending ports.",
+        "limit, too. The buffer is that of the receiving port: formula 6.4 counts the frames of "
+        "all sending ports.",
         "The binary search of TST 009 has loss verification: a length that lost frames is tried "
         "once more.",
         LATE_SENDERS,
