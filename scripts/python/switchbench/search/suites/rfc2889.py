@@ -284,8 +284,8 @@ RFC2889 = Suite(
             "address-capacity", "5.7", "Address caching capacity",
             "One port announces addresses, another sends one frame to each; the largest number of "
             "which all come to the first port, and none to a third one, found exact to one. The "
-            "first number that fails is tried at twice learning_fps, too: where it holds, the device "
-            "forgets addresses, or learns them too late.",
+            "first number that fails is tried at twice learning_fps, too: where it holds, the "
+            "device forgets addresses, or learns them too late.",
             flows.one_to_one, search_addresses, address_rows,
             (
                 Value("address_capacity", "capacity", "addresses",
