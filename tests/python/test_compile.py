@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import stat
 from pathlib import Path
@@ -509,7 +510,7 @@ def test_job_by_hand_refused(old: str, new: str, sentence: str, tmp_path: Path) 
         documents.hand_job(run, "hand-1")
 
 
-def test_the_key_stays_private(tmp_path: Path) -> None:
+def test_the_key_stays_private(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Mode 0600 from the first moment; a file with another mode is not written to."""
     path = tmp_path / "job.yaml"
     documents.write_private(path, "one")
@@ -517,8 +518,21 @@ def test_the_key_stays_private(tmp_path: Path) -> None:
     documents.write_private(path, "2")
     assert path.read_text() == "2"
     path.chmod(0o644)
-    with pytest.raises(ConfigurationError, match=r"exists with mode 0644.*has to be 0600"):
+    with pytest.raises(ConfigurationError, match=r"has mode 0644.* with mode 0600"):
         documents.write_private(path, "three")
+    path.chmod(0o600)
+    other = tmp_path / "other.yaml"
+    other.hardlink_to(path)
+    with pytest.raises(ConfigurationError, match="has 2 names"):
+        documents.write_private(path, "three")
+    other.unlink()
+    monkeypatch.setattr(documents.os, "geteuid", lambda: 12345)
+    with pytest.raises(ConfigurationError, match="belongs to user"):
+        documents.write_private(path, "three")
+    monkeypatch.undo()
+    os.mkfifo(other, 0o600)
+    with pytest.raises(ConfigurationError, match="can't be written"):  # nobody reads it
+        documents.write_private(other, "three")
     assert path.read_text() == "2"
     link = tmp_path / "link.yaml"
     link.symlink_to(path)

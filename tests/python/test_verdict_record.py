@@ -8,11 +8,13 @@ import json
 import os
 import shutil
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from golden import unpack
 from switchbench.analysis.remake import gather
 from switchbench.analysis.summary import NOT_ENDED
 from switchbench.analysis.verdict import manifest, signature, verify
@@ -22,8 +24,9 @@ from switchbench.base.errors import ConfigurationError
 from switchbench.base.model import Run
 from switchbench.cli.main import main
 from switchbench.config.clauses import clauses_sha256
-from switchbench.records.directory import RECORDS, RunDirectory
+from switchbench.records.directory import RECORDS, RunDirectory, load_summary
 from switchbench.records.plan_file import write_plan
+from switchbench.render.report import build
 from synthetic import about, make_run, make_site, make_trial, pair_records
 
 CLAUSE = {"id": "4.2", "measure": "lost_frames", "require": "== 0", "over": "flow"}
@@ -97,9 +100,10 @@ def test_all_of_it_holds(directory: Path, capsys: pytest.CaptureFixture[str]) ->
     assert main(["verify", str(directory)]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert [line.split()[:2] for line in lines] == [
-        ["ok", "files"], ["-", "signature"], ["ok", "clauses"], ["ok", "verdict"],
+        ["ok", "files"], ["-", "signature"], ["ok", "clauses"], ["-", "plan"], ["ok", "verdict"],
+        ["ok", "junit"],
     ]  # fmt: skip
-    assert "FAIL: The system under test does not meet its one clause" in lines[-1]
+    assert "FAIL: The system under test does not meet its one clause" in lines[-2]
 
 
 def test_a_run_without_clauses_is_verified_too(tmp_path: Path) -> None:
@@ -225,7 +229,8 @@ def test_a_verdict_that_the_records_do_not_give(directory: Path) -> None:
     summary["exit_status"] = 0
     (directory / "summary.json").write_text(json.dumps(summary, indent=1))
     manifest.seal(directory)
-    (words,) = failures(directory)
+    words, beside = failures(directory)
+    assert beside == "verdict.xml is not the verdict of summary.json"
     assert words == (
         "summary.json is not what records.ndjson amounts to: exit_status, expectations, verdict"
     )
@@ -269,6 +274,91 @@ def test_clauses_that_do_not_fit_each_other(
     found = failures(directory, again=False)
     assert len(found) == 1
     assert words in found[0]
+
+
+@pytest.fixture(scope="module")
+def kept_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A real run with its report, sealed."""
+    path = unpack("acceptance", tmp_path_factory.mktemp("golden"))
+    build.write(path)
+    write_record(path, load_summary(path))
+    return path
+
+
+def test_verify_writes_nothing(kept_run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A first call passed and took samples away, a second one missed them."""
+    before = {path.name: path.read_bytes() for path in kept_run.iterdir()}
+    for _ in range(2):
+        assert main(["verify", str(kept_run)]) == 0
+        assert "ok report" in capsys.readouterr().out
+    assert {path.name: path.read_bytes() for path in kept_run.iterdir()} == before
+
+
+def test_verify_leaves_samples_as_they_are(directory: Path) -> None:
+    """As of a run that was killed before it stored them."""
+    sample = {"type": "samples", "node": "node1", "trial": 0, "repeat": 0, "network": "lab"}
+    sample |= {"phase": 0, "rank": 0, "data": ""}
+    (directory / "samples.ndjson").write_text(json.dumps(sample) + "\n")
+    manifest.seal(directory)
+    first, second = checks(directory), checks(directory)
+    assert [check.holds for check in first] == [check.holds for check in second]
+    assert (directory / "samples.ndjson").exists()
+    assert not (directory / "samples.parquet").exists()
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda trial: trial["load"].update(percent=50.0), "its document differ in load or window"),
+        (lambda trial: trial.update(window_s=9.0), "its document differ in load or window"),
+        (
+            lambda trial: (
+                trial["load"].update(percent=50.0), trial["document"]["load"].update(percent=50.0)
+            ),
+            "trial 0 has a load, window or size that is not in configuration.yaml",
+        ),
+        (
+            lambda trial: (
+                trial.update(window_s=9.0), trial["document"].update(window_ns=9_000_000_000)
+            ),
+            "trial 0 has a load, window or size that is not in configuration.yaml",
+        ),
+    ],
+)  # fmt: skip
+def test_a_plan_with_another_load_or_window(
+    kept_run: Path, tmp_path: Path, change: Callable[[Any], object], words: str
+) -> None:
+    path = shutil.copytree(kept_run, tmp_path / "results")
+    plan = json.loads((path / "plan.json").read_text())
+    change(plan["run"]["trials"][0])
+    (path / "plan.json").write_text(json.dumps(plan))
+    manifest.seal(path)
+    assert any(words in failure for failure in failures(path))
+
+
+@pytest.mark.parametrize("sealed", [True, False])
+def test_a_verdict_xml_that_says_something_else(directory: Path, sealed: bool) -> None:
+    """Sealed or put there later."""
+    path = directory / "verdict.xml"
+    text = path.read_text()
+    if not sealed:
+        path.unlink()
+        manifest.seal(directory)
+    path.write_text(text.replace("failure", "skipped"))
+    if sealed:
+        manifest.seal(directory)
+    assert failures(directory) == ["verdict.xml is not the verdict of summary.json"]
+
+
+def test_a_report_that_shows_something_else(
+    kept_run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = shutil.copytree(kept_run, tmp_path / "results")
+    report = path / "report.html"
+    report.write_text(report.read_text().replace("acceptance", "triumph"))
+    manifest.seal(path)
+    assert main(["verify", str(path)]) == 2
+    assert "report.html does not show these results" in capsys.readouterr().err
 
 
 def test_without_the_plan_the_rest_is_checked(

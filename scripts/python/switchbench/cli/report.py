@@ -11,7 +11,7 @@ from pathlib import Path
 from ..analysis.data import Measured
 from ..analysis.verdict import manifest
 from ..base.errors import ConfigurationError
-from ..records.directory import replace_bytes
+from ..records.directory import REPORT, replace_bytes
 from ..render.report import browser, build, export
 from ..render.tables import EVERY
 from ..render.tables.table import write_csv
@@ -31,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What the command takes."""
     parser.add_argument("directory", metavar="DIR", type=Path, help="a run's results directory")
     parser.add_argument(
-        "--out", metavar="FILE", type=Path, help=f"the file to write (DIR/{build.REPORT})"
+        "--out", metavar="FILE", type=Path, help=f"the file to write (DIR/{REPORT})"
     )
     parser.add_argument(
         "--figures", metavar="FOLDER", type=Path, help="every figure as PNG and SVG (Chromium)"
@@ -48,7 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(args: argparse.Namespace) -> int:
     """Writes what is asked for; 2 where not all of the results could be shown."""
     program = browser.find() if args.figures else ""
-    path = args.out or args.directory / build.REPORT
+    path = args.out or args.directory / REPORT
     inside = path.resolve().is_relative_to(args.directory.resolve())
     if inside and manifest.is_signed(args.directory):
         raise ConfigurationError(f"{args.directory} is signed: name a file elsewhere with --out")

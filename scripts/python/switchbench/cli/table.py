@@ -14,7 +14,7 @@ from ..analysis.known import fitted
 from ..analysis.remake import is_begun_only, remade
 from ..analysis.verdict.record import write_record
 from ..base.errors import ConfigurationError
-from ..records.directory import RECORDS, SUMMARY, load_summary, replace_json
+from ..records.directory import RECORDS, REPORT, SUMMARY, load_summary, replace_json
 from ..records.plan_file import read_plan
 from ..render.terminal import parts
 from ..render.terminal.console import make_console
@@ -64,6 +64,10 @@ def main(args: argparse.Namespace) -> int:
     shown, known = fitted(summary)
     damage = list(known.damage())
     if args.again and not damage:  # of what no record says
+        if (args.directory / REPORT).exists():
+            from ..render.report import build  # a tenth of a second, but for this
+
+            build.write(args.directory)
         write_record(args.directory, summary)
     console = make_console()
     try:

@@ -4,10 +4,16 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 
-from ..analysis.verdict.verify import VerifyOptions, verify
+from .. import __version__
+from ..analysis.data import Measured
+from ..analysis.verdict.verify import VerifyCheck, VerifyOptions, verify
 from ..base.errors import ConfigurationError
+from ..records.directory import REPORT
+from ..render.report import build
 
 EXAMPLES = """\
 examples:
@@ -44,12 +50,26 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(args: argparse.Namespace) -> int:
     """Prints a line for each check; what does not hold is a sentence and status 2."""
     failures = []
-    for check in verify(
-        args.directory, VerifyOptions(args.allowed_signers, args.clauses, args.again)
-    ):
+    checks = verify(args.directory, VerifyOptions(args.allowed_signers, args.clauses, args.again))
+    for check in chain(checks, _report(args.directory) if args.again else ()):
         print(f"{_MARKS[check.holds]:3}{check.name:11}{check.words}")
         if check.holds is False:
             failures.append(check.words)
     if failures:
         raise ConfigurationError(f"{args.directory} can't be relied on: {'; '.join(failures)}")
     return 0
+
+
+def _report(directory: Path) -> Iterator[VerifyCheck]:
+    """Check that report.html is what these results give; made by another version it can't be."""
+    path = directory / REPORT
+    if not path.exists():
+        return
+    kept = path.read_text("utf-8", "replace")
+    if kept == build.make(Measured.load(directory)).text:
+        yield VerifyCheck("report", True, f"{REPORT} shows these results")
+    elif f"reported with {__version__}." in kept:
+        again = f"`switchbench report {directory}` makes it again"
+        yield VerifyCheck("report", False, f"{REPORT} does not show these results: {again}")
+    else:
+        yield VerifyCheck("report", None, f"{REPORT} is of another version: not compared")

@@ -173,18 +173,29 @@ def numeric_address(node: str, address: str) -> str:
 
 def write_private(path: Path, text: str) -> None:
     """Writes a file that holds a key: mode 0600 from its first moment, or not at all."""
-    flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+    flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     try:
         descriptor = os.open(path, flags, PRIVATE_MODE)
     except OSError as error:
         raise ConfigurationError(f"{path}: can't be written: {error.strerror}") from None
     with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-        status = os.fstat(file.fileno())
-        mode = stat.S_IMODE(status.st_mode)
-        if not stat.S_ISREG(status.st_mode) or mode != PRIVATE_MODE:
+        lack = _exposed(os.fstat(file.fileno()))
+        if lack is not None:
             raise ConfigurationError(
-                f"{path}: exists with mode {mode:04o}, and a job holds the run's key: "
-                "its mode has to be 0600"
+                f"{path}: {lack}, and a job holds the run's key: it has to be a file of yours "
+                "with mode 0600 and one name; remove it"
             )
         file.truncate()
         file.write(text)
+
+
+def _exposed(status: os.stat_result) -> str | None:
+    """Return what lets others read or replace a file that was there before."""
+    if not stat.S_ISREG(status.st_mode):
+        return "is no regular file"
+    if status.st_uid != os.geteuid():
+        return f"belongs to user {status.st_uid}"
+    if status.st_nlink != 1:
+        return f"has {status.st_nlink} names (hard links)"
+    mode = stat.S_IMODE(status.st_mode)
+    return None if mode == PRIVATE_MODE else f"has mode {mode:04o}"

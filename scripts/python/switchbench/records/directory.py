@@ -45,6 +45,7 @@ SAMPLE_LINES = "samples.ndjson"  # as they came, until they are stored
 SUMMARY = "summary.json"
 CLAUSES = "clauses.json"
 JUNIT = "verdict.xml"
+REPORT = "report.html"
 
 SCHEMA: Final = "switchbench-summary/2"
 _ROOM_BYTES = 1 << 16  # for sentences on why a run ended

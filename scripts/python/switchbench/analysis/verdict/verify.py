@@ -16,14 +16,28 @@ from typing import Any
 from ... import __version__
 from ...base import format, source
 from ...base.errors import ConfigurationError, SwitchbenchError
-from ...base.model import Run
-from ...records.directory import CONFIGURATION, PLAN, RECORDS, SUMMARY, as_read, load_summary
+from ...base.model import WAITING, Load, Run, Trial
+from ...config import Request, read
+from ...config.point import Point, points
+from ...plan.trial_document import load_document
+from ...records.directory import (
+    CONFIGURATION,
+    JUNIT,
+    PLAN,
+    RECORDS,
+    SUMMARY,
+    as_read,
+    load_summary,
+)
 from ...records.plan_file import read_plan
 from ...records.reader import RecordReader
 from ..remake import remade
 from ..summary import NOT_ENDED
 from . import manifest, signature
+from .junit import junit
 from .seal import changed_clauses
+
+NS = 1_000_000_000
 
 
 @dataclass(frozen=True)
@@ -68,6 +82,7 @@ def verify(directory: Path, asked: VerifyOptions) -> Iterator[VerifyCheck]:
     yield from _clauses(directory, summary)
     if again is not None:
         yield from _verdict(directory, summary, again)
+    yield from _junit(directory, summary)
     yield from _agreed(summary, asked.clauses)
 
 
@@ -167,13 +182,63 @@ def _verdict(
 
 
 def _configuration(directory: Path, run: Run) -> Iterator[VerifyCheck]:
-    """Says so where the configuration is not the one that the plan was made of."""
+    """Check that the plan was made of the configuration, as far as it can be read here: what a
+    trial was to send and for how long; and that the nodes were sent what the plan says."""
+    path = directory / CONFIGURATION
     try:
-        kept = source.load(directory / CONFIGURATION)
+        kept = source.load(path)
     except ConfigurationError:
         kept = None
     if kept != run.effective:
         yield VerifyCheck("plan", False, f"{PLAN} was not made of {CONFIGURATION} beside it")
+        return
+    try:
+        wanted = {_offer(point) for test in read(Request(path)).tests for point in points(test)}
+    except SwitchbenchError as error:
+        yield VerifyCheck("plan", None, f"{CONFIGURATION} can't be read here: {error}")
+        wanted = None
+    for trial in (*run.trials, *run.again):
+        document = trial.document
+        load, window_ns = load_document(trial.load), round(trial.window_s * NS)
+        told = (document.get("load", load), document.get("window_ns", window_ns))
+        if told != (load, window_ns):
+            words = f"{PLAN}: trial {trial.id} and its document differ in load or window"
+        elif wanted is not None and trial.search is None and _offer_of(trial) not in wanted:
+            what = "a load, window or size"
+            words = f"{PLAN}: trial {trial.id} has {what} that is not in {CONFIGURATION}"
+        else:
+            continue
+        yield VerifyCheck("plan", False, words)
+        return
+
+
+# Transport, sizes, load, window.
+_Offer = tuple[str, tuple[int, ...], Load, int]
+
+
+def _offer(point: Point) -> _Offer:
+    waits = point.values.traffic in WAITING  # its window may be longer than was asked for
+    window_ns = 0 if waits else point.values.window or 0
+    return point.test.transport, point.sizes, point.load, window_ns
+
+
+def _offer_of(trial: Trial) -> _Offer:
+    window_ns = 0 if trial.traffic in WAITING else round(trial.window_s * NS)
+    return trial.transport, trial.sizes, trial.load, window_ns
+
+
+def _junit(directory: Path, summary: Mapping[str, Any]) -> Iterator[VerifyCheck]:
+    """Check that `verdict.xml` says what the summary says, sealed or not."""
+    path = directory / JUNIT
+    if not path.exists():
+        return
+    wanted = junit(summary) if summary.get("verdict") is not None else None
+    if path.read_bytes() == wanted:
+        yield VerifyCheck("junit", True, f"{JUNIT} has the verdict of {SUMMARY}")
+    elif summary["run"]["versions"].get("switchbench") == __version__:
+        yield VerifyCheck("junit", False, f"{JUNIT} is not the verdict of {SUMMARY}")
+    else:
+        yield VerifyCheck("junit", None, f"{JUNIT} is of another version: not compared")
 
 
 def _compared(summary: Mapping[str, Any], whole: bool) -> list[str]:

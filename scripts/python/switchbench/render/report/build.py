@@ -14,7 +14,7 @@ from typing import TypeVar
 
 from ... import __version__
 from ...analysis.data import Measured
-from ...records.directory import CONFIGURATION, replace_bytes
+from ...records.directory import CONFIGURATION, REPORT, replace_bytes
 from ...records.document.run import RunEntry
 from ...records.document.summary import SummaryDocument
 from .. import tables
@@ -24,8 +24,6 @@ from . import overview
 from .figure import Figure
 from .figures import KINDS
 from .frame import Details, PageWords, Part, Section, TablePart, meanings, render
-
-REPORT = "report.html"
 
 # In their order: those of figures are between the page's own.
 _SECTIONS = tuple(value for name, value in vars(s).items() if name.isupper())
@@ -86,8 +84,8 @@ class _Page:
         self._fold()
         run = self._summary["run"]
         words = PageWords(
-            f"{self.measured.directory.resolve().name} · {run.get('started', 'unknown time')}",
-            f"Results of {self.measured.directory.resolve().name}",
+            f"{run.get('id', 'unknown')} · {run.get('started', 'unknown time')}",
+            f"Results of run {run.get('id', 'unknown')}",
             [_footer(run)],
             "This report is not whole.",
             self.damage,
