@@ -137,8 +137,9 @@ struct port_hardware {
     int64_t sent_frames;     /* that left, without those of dropped_send */
     int64_t dropped_receive; /* no room in the receive ring, no buffer */
     int64_t dropped_send;    /* in this host: queueing discipline, driver */
-    int64_t errors;          /* bad FCS, length */
-    int64_t pause_received;  /* PAUSE and PFC frames */
+    int64_t no_carrier;     /* of sent_frames: dropped by the kernel, as the cable had no carrier */
+    int64_t errors;         /* bad FCS, length */
+    int64_t pause_received; /* PAUSE and PFC frames */
     /* RDMA devices only. */
     int64_t retransmitted;   /* requests sent again, after a time-out or a sequence error */
     int64_t out_of_sequence; /* packets that came in another order, or behind a lost one */
@@ -149,6 +150,6 @@ struct port_hardware {
 };
 
 #define PORT_HARDWARE_UNKNOWN                                                                      \
-    ((struct port_hardware){-1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1})
+    ((struct port_hardware){-1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1})
 
 #endif

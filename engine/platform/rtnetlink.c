@@ -18,6 +18,8 @@ static int read_link(const struct nlmsghdr *answer, void *into)
     link->flags = info->ifi_flags;
     link->type = info->ifi_type;
     link->mtu = netlink_u32(netlink_find(answer, sizeof *info, IFLA_MTU), 0);
+    link->carrier_downs =
+        netlink_u32(netlink_find(answer, sizeof *info, IFLA_CARRIER_DOWN_COUNT), 0);
     netlink_copy(netlink_find(answer, sizeof *info, IFLA_ADDRESS), link->mac, sizeof link->mac);
     /* The statistics grow with the kernel; these come first. */
     netlink_copy(netlink_find(answer, sizeof *info, IFLA_STATS64), &link->stats,
@@ -39,6 +41,27 @@ int link_read(int fd, int ifindex, struct link_state *link)
 bool link_is_running(const struct link_state *link)
 {
     return (link->flags & IFF_UP) && (link->flags & IFF_RUNNING);
+}
+
+void link_drops_begin(struct link_drops *drops, const struct link_state *now)
+{
+    *drops = (struct link_drops){.last_dropped = now->stats.tx_dropped,
+                                 .last_downs = now->carrier_downs,
+                                 .last_running = link_is_running(now)};
+}
+
+void link_drops_update(struct link_drops *drops, const struct link_state *now)
+{
+    uint64_t more = now->stats.tx_dropped - drops->last_dropped;
+    bool running = link_is_running(now);
+
+    if (running && drops->last_running && now->carrier_downs == drops->last_downs)
+        drops->host += more;
+    else
+        drops->no_carrier += more;
+    drops->last_dropped = now->stats.tx_dropped;
+    drops->last_downs = now->carrier_downs;
+    drops->last_running = running;
 }
 
 static int read_drops(const struct nlmsghdr *answer, void *into)

@@ -17,7 +17,20 @@ struct link_state {
     uint16_t type;  /* ARPHRD_* */
     uint32_t mtu;
     uint8_t mac[6];
+    uint32_t carrier_downs; /* times that the carrier was lost */
     struct rtnl_link_stats64 stats;
+};
+
+/* Frames that a link did not send, since link_drops_begin. The kernel counts in tx_dropped both
+ * what the host dropped and what it had no carrier for (noop_qdisc, __dev_direct_xmit), and none of
+ * the latter in tx_carrier_errors. So all of tx_dropped between two readings is the cable's if the
+ * carrier was away at one of them or was lost between them. */
+struct link_drops {
+    uint64_t host;
+    uint64_t no_carrier;
+    uint64_t last_dropped; /* as last read, as the two below */
+    uint32_t last_downs;
+    bool last_running;
 };
 
 /* 0, or a negative errno (-ENODEV: there is no such link). */
@@ -25,6 +38,9 @@ int link_read(int fd, int ifindex, struct link_state *link);
 
 /* Up administratively, and with a carrier. */
 bool link_is_running(const struct link_state *link);
+
+void link_drops_begin(struct link_drops *drops, const struct link_state *now);
+void link_drops_update(struct link_drops *drops, const struct link_state *now);
 
 /* Packets that the link's root queueing discipline dropped; -1: it does not say. */
 int64_t link_queue_drops(int fd, int ifindex);

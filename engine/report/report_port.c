@@ -35,6 +35,7 @@ void report_port(const struct phase_run *run, const struct phase_lane *lane)
         {"hardware_sent", since(a->sent_frames, b->sent_frames)},
         {"dropped_receive", since(a->dropped_receive, b->dropped_receive)},
         {"dropped_send", since(a->dropped_send, b->dropped_send)},
+        {"no_carrier", since(a->no_carrier, b->no_carrier)},
         {"errors", since(a->errors, b->errors)},
         {"pause", since(a->pause_received, b->pause_received)},
         {"retransmitted", rdma ? since(a->retransmitted, b->retransmitted) : NULL},

@@ -335,6 +335,40 @@ static void test_sysfs(void **state)
     assert_int_equal(rmdir(root), 0);
 }
 
+static struct link_state link_at(uint64_t tx_dropped, uint32_t downs, bool running)
+{
+    struct link_state link = {.flags = running ? IFF_UP | IFF_RUNNING : IFF_UP,
+                              .carrier_downs = downs};
+
+    link.stats.tx_dropped = tx_dropped;
+    return link;
+}
+
+static void assert_drops(struct link_drops *drops, struct link_state now, uint64_t host,
+                         uint64_t no_carrier)
+{
+    link_drops_update(drops, &now);
+    assert_int_equal(drops->host, host);
+    assert_int_equal(drops->no_carrier, no_carrier);
+}
+
+/* The kernel counts both in tx_dropped: what the host drops, and what has no carrier. */
+static void test_drops_without_a_carrier_are_not_the_hosts(void **state)
+{
+    struct link_state begin = link_at(5, 1, true);
+    struct link_drops drops;
+
+    link_drops_begin(&drops, &begin);
+    assert_drops(&drops, link_at(5, 1, true), 0, 0);
+    assert_drops(&drops, link_at(8, 1, true), 3, 0);
+    assert_drops(&drops, link_at(20, 2, true), 3, 12); /* it went, and is back */
+    assert_drops(&drops, link_at(21, 2, true), 4, 12);
+    assert_drops(&drops, link_at(30, 3, false), 4, 21);
+    assert_drops(&drops, link_at(40, 3, false), 4, 31);
+    assert_drops(&drops, link_at(41, 3, true), 4, 32); /* it came back in between */
+    assert_drops(&drops, link_at(42, 3, true), 5, 32);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, make, drop)
@@ -353,6 +387,7 @@ int main(void)
         TEST(test_a_reader_that_fails),
         TEST(test_attributes),
         cmocka_unit_test(test_the_loopback),
+        cmocka_unit_test(test_drops_without_a_carrier_are_not_the_hosts),
         cmocka_unit_test(test_sysfs),
     };
 

@@ -145,8 +145,8 @@ static void lay_counts(void)
     bed.lane.count = (struct port_count){1, 2, 3, 4, 5, 6, 7, {.others = 8}};
     misdelivered_add(&bed.lane.count.misdelivered_flows, &(struct misdelivered_flow){9, 0, 2});
     misdelivered_add(&bed.lane.count.misdelivered_flows, &(struct misdelivered_flow){1, 900, 2});
-    bed.lane.before = (struct port_hardware){1, 2, 3, 4, 5, -1, 1, 1, 1, 1, 1, -1};
-    bed.lane.after = (struct port_hardware){11, 22, 33, 44, -1, 6, 2, 3, 4, 5, 6, 7};
+    bed.lane.before = (struct port_hardware){1, 2, 3, 4, 0, 5, -1, 1, 1, 1, 1, 1, -1};
+    bed.lane.after = (struct port_hardware){11, 22, 33, 44, 50, -1, 6, 2, 3, 4, 5, 6, 7};
 }
 
 static void lay_plan(void)

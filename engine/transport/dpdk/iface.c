@@ -137,14 +137,27 @@ bool iface_running(const struct iface *iface)
     return link_read(iface->route_fd, iface->index, &link) == 0 && link_is_running(&link);
 }
 
-int iface_counts(const struct iface *iface, struct iface_counts *counts)
+void iface_counts_begin(struct iface *iface)
+{
+    struct link_state link;
+
+    (void)link_read(iface->route_fd, iface->index, &link);
+    iface->receive_errors = link.stats.rx_errors;
+    link_drops_begin(&iface->drops, &link);
+}
+
+int iface_counts(struct iface *iface, struct iface_counts *counts)
 {
     struct link_state link;
     int rc = link_read(iface->route_fd, iface->index, &link);
 
-    counts->receive_errors = link.stats.rx_errors;
-    counts->send_dropped = link.stats.tx_dropped;
-    return rc;
+    if (rc != 0)
+        return rc;
+    link_drops_update(&iface->drops, &link);
+    *counts = (struct iface_counts){.receive_errors = link.stats.rx_errors - iface->receive_errors,
+                                    .send_dropped = iface->drops.host,
+                                    .no_carrier = iface->drops.no_carrier};
+    return 0;
 }
 
 /* Sockets of other ports may have an interface of the same index, in another namespace. */

@@ -8,6 +8,7 @@
 #define ENGINE_DPDK_IFACE_H
 
 #include "err.h"
+#include "rtnetlink.h"
 
 #include <net/if.h>
 #include <stdbool.h>
@@ -33,11 +34,14 @@ struct iface {
     uint64_t link_bps;   /* 0: virtual, or unknown */
     bool vlan_offloaded; /* takes 802.1Q tags out of what it receives: XDP never sees them */
     uint64_t ring_drops;
+    uint64_t receive_errors; /* when iface_counts_begin read them */
+    struct link_drops drops; /* as iface_counts last read them */
 };
 
 struct iface_counts {
-    uint64_t receive_errors;
-    uint64_t send_dropped;
+    uint64_t receive_errors; /* since iface_counts_begin, as the others */
+    uint64_t send_dropped;   /* in this host */
+    uint64_t no_carrier;     /* dropped while sending, as there was no carrier */
 };
 
 /* Refuses an interface that is not there, may not be used, is no Ethernet or is down. */
@@ -52,7 +56,8 @@ void iface_wake_by(struct iface *iface, const uint16_t tags[2], uint32_t offset,
 void iface_wake_clear(const struct iface *iface);
 /* Up, and with a carrier. */
 bool iface_running(const struct iface *iface);
-int iface_counts(const struct iface *iface, struct iface_counts *counts);
+void iface_counts_begin(struct iface *iface);
+int iface_counts(struct iface *iface, struct iface_counts *counts);
 /* Finds the sockets that the AF_PACKET driver has just opened on the interface in this process:
  * the only place where the kernel says how many frames found its ring full. From now on they hear
  * what comes by the interface, not what other programs of this host send by it. */

@@ -92,7 +92,7 @@ int port_open(struct transport_port **out, const struct port_conf *conf,
     if ((rc = port_device_open(port, err)) == 0)
         rc = choose_mac(port, run, err);
     if (rc == 0 && port->kernel)
-        (void)iface_counts(&port->iface, &port->baseline);
+        iface_counts_begin(&port->iface);
     netns_leave(before);
 
 cleanup:
@@ -255,9 +255,10 @@ static void kernel_hardware(struct transport_port *port, struct port_hardware *c
         counters->dropped_send = -1;
         return;
     }
-    counters->errors = (int64_t)(now.receive_errors - port->baseline.receive_errors);
-    counters->dropped_send += (int64_t)(now.send_dropped - port->baseline.send_dropped);
-    counters->sent_frames -= (int64_t)(now.send_dropped - port->baseline.send_dropped);
+    counters->errors = (int64_t)now.receive_errors;
+    counters->dropped_send += (int64_t)now.send_dropped;
+    counters->sent_frames -= (int64_t)now.send_dropped;
+    counters->no_carrier = (int64_t)now.no_carrier;
 }
 
 static int64_t forward_dropped(const struct transport_port *port)

@@ -71,7 +71,6 @@ struct transport_port {
     pthread_mutex_t visit_lock;     /* held while a worker visits the queues between phases */
     struct arp_nd_responder responder;
     int64_t announced_ns; /* by queue 0, who alone does it; 0: never */
-    struct iface_counts baseline;
 };
 
 /* The responder is all queues': held for a few instructions. */

@@ -168,6 +168,7 @@ static int open_inside(struct ip_port *port, int type, struct err *err)
                        strerror(-rc));
     port->loopback = link.flags & IFF_LOOPBACK;
     port->base = link.stats;
+    link_drops_begin(&port->drops, &link);
     port->base_drops = link_queue_drops(port->netlink, port->ifindex);
     return bind_socket(port, type, err);
 }
@@ -256,7 +257,7 @@ void ip_port_status(struct transport_port *own, struct port_status *status)
 
 void ip_port_hardware(struct transport_port *own, struct port_hardware *counters)
 {
-    const struct ip_port *port = (const struct ip_port *)own;
+    struct ip_port *port = (struct ip_port *)own;
     const struct rtnl_link_stats64 *base = &port->base;
     struct link_state link;
     struct rtnl_link_stats64 *now = &link.stats;
@@ -270,7 +271,9 @@ void ip_port_hardware(struct transport_port *own, struct port_hardware *counters
     counters->sent_frames = (int64_t)(now->tx_packets - base->tx_packets);
     counters->dropped_receive = (int64_t)(now->rx_dropped - base->rx_dropped +
                                           now->rx_missed_errors - base->rx_missed_errors);
-    counters->dropped_send = (int64_t)(now->tx_dropped - base->tx_dropped);
+    link_drops_update(&port->drops, &link);
+    counters->dropped_send = (int64_t)port->drops.host;
+    counters->no_carrier = (int64_t)port->drops.no_carrier;
     if (drops >= 0 && port->base_drops >= 0)
         counters->dropped_send += drops - port->base_drops;
     counters->errors =

@@ -28,6 +28,7 @@ struct ip_port {
     struct sockaddr_storage address; /* with the socket's port */
     struct rtnl_link_stats64 base;   /* the interface's counters when the port was opened */
     int64_t base_drops;
+    struct link_drops drops;
 };
 
 /* In the port's namespace: finds the address, binds a socket to it (`type`: SOCK_STREAM or

@@ -162,6 +162,7 @@ class PortRecord(_OfNetwork):
     probes_received: NotRequired[MaybeCount]
     dropped_receive: NotRequired[MaybeCount]
     dropped_send: NotRequired[MaybeCount]
+    no_carrier: NotRequired[MaybeCount]
     errors: NotRequired[MaybeCount]
     pause: NotRequired[MaybeCount]
     variant: NotRequired[MaybeText]
