@@ -35,8 +35,9 @@ def _name(measure: Measure) -> str:
 def table() -> str:
     """All measures; those of times in one row, as they differ in their names alone."""
     lines = [
-        "| measure | unit | better | also over | several phases | what it is |",
-        "| --- | --- | --- | --- | --- | --- |",
+        "| measure | unit | better | also over | phases of a run | of a plan | tester-limited "
+        "| what it is |",
+        "| --- | --- | --- | --- | --- | --- | --- | --- |",
     ]
     lines += [_row(f"`{m.key}`", m) for m in MEASURES.values() if m.key not in LATENCY_MEASURES]
     times = list(LATENCY_MEASURES)
@@ -52,6 +53,8 @@ def _row(names: str, measure: Measure, what: str = "") -> str:
         _BETTER[measure.better],
         ", ".join(over for over in measure.overs if over not in PHASES),
         measure.over_phases,
+        f"`{measure.plan}`" if measure.plan else measure.over_phases,
+        measure.when_limited,
         what or measure.definition,
     )
     return f"| {' | '.join(cells)} |"

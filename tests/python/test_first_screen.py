@@ -43,8 +43,8 @@ def test_it_fits_a_terminal_of_80_columns(name: str, tmp_path: Path) -> None:
     summary = kept_summary(unpack(name, tmp_path))
     summary["run"] |= {"elapsed_s": 98765.4, "remeasured_phases": 12}
     summary["verdict"] = {
-        "verdict": "INCONCLUSIVE", "passed": 0, "warnings": [], "scope": "", "clauses_sha256": "0",
-        "sentence": "",
+        "verdict": "INCONCLUSIVE", "passed": 0, "failed": 0, "inconclusive": 1000, "warnings": [],
+        "scope": "", "clauses_sha256": "0", "sentence": "",
     }  # fmt: skip
     summary["expectations"] = [{"verdict": "INCONCLUSIVE"}] * 1000
     for port in summary["ports"]:
@@ -80,7 +80,8 @@ def test_no_line_is_wider_than_the_terminal(name: str, width: int, tmp_path: Pat
 
 def test_a_contract_that_is_met(tmp_path: Path) -> None:
     found = said("clauses", tmp_path)
-    assert found["Result"] == "PASS: 2 of 2 clauses met; 2 trials on 8 ports, complete in 9.9 s"
+    result = "PASS: 0 failed, 0 inconclusive, 2 passed; 2 trials on 8 ports, complete in 9.9 s"
+    assert found["Result"] == result
     assert found["Lost"] == "0 of 444,465 frames, 0 ppm; 0 in hosts"
     assert found["Tester"].startswith("not the limit in any phase")
     assert found["Findings"] == "none"
@@ -98,17 +99,25 @@ def test_a_clause_that_fails_and_a_tester_that_was_the_limit(tmp_path: Path) -> 
     (limited,) = [entry for entry in summary["trials"] if entry["tester_limited"]]
     limited["tester_limited"][0]["shortfall_percent"] = 7.94
     summary["expectations"] = [{"verdict": "PASS"}, {"verdict": "FAIL"}]
-    summary["verdict"] = {"verdict": "FAIL", "passed": 1}
+    summary["verdict"] = {"verdict": "FAIL", "passed": 1, "failed": 1, "inconclusive": 0}
     summary["trials"][0]["lost_frames"] = 12
     summary["trials"][0]["host_dropped_frames"] = 5
     found = {line.label: (line.text, line.style) for line in lines(named(summary))}
-    assert found["Result"][0].startswith("FAIL: 1 of 2 clauses met; 12 trials on 8 ports")
+    assert found["Result"][0].startswith("FAIL: 1 failed, 0 inconclusive, 1 passed; 12 trials")
     assert found["Result"][1] == "bold red"
     tester = "1 of 44 phases tester-limited (T), load up to 7.9 % below intended"
     assert found["Tester"] == (tester, "yellow")
     lost = f"12 of 1,006,259 frames, {12 / 1.006259:.3g} ppm; 5 in hosts"
     assert found["Lost"][0].startswith(lost)
     assert found["Lost"][1] == "yellow"
+
+
+def test_a_run_in_which_nothing_could_be_judged(tmp_path: Path) -> None:
+    summary = kept_summary(unpack("matrices", tmp_path))
+    summary |= {"expectations": [], "verdict": None, "exit_status": 4}
+    result = lines(named(summary))[0]
+    assert result.text.startswith("INCONCLUSIVE: nothing could be judged; 12 trials on 8 ports")
+    assert result.style == "yellow"
 
 
 def test_what_the_tester_limited_is_no_figure_of_the_network(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ import numpy as np
 from ..base.measures import LATENCY_MEASURES, MEASURES
 from ..records.flows import PhaseFlows, Places, Times
 from ..records.latency import figure
+from .loss_location import beyond_hosts, lost_in_network
 from .measures import (
     MEGA,
     ByPort,
@@ -31,6 +32,15 @@ Reducer = Callable[[Iterable[float | None]], float | None]
 
 
 @dataclass(frozen=True)
+class LowerBound:
+    """How a measure of a tester-limited phase is read, where that is not as in other phases."""
+
+    phase: Callable[[PhaseResult], float | None]
+    flow: Callable[[PhaseResult], Floats]
+    port: Callable[[PhaseResult], ByPort]
+
+
+@dataclass(frozen=True)
 class Formula:
     """How a measure is read from a phase, and how several phases are put together."""
 
@@ -38,6 +48,7 @@ class Formula:
     reduce: Reducer
     flow: Callable[[PhaseFlows], Floats] | None = None
     port: Callable[[PhaseResult], ByPort] | None = None
+    at_least: LowerBound | None = None
 
 
 def _entry(*names: str) -> Callable[[PhaseResult], float | None]:
@@ -133,11 +144,45 @@ def _port_loss(result: PhaseResult) -> ByPort:
 
 
 def _port_loss_percent(result: PhaseResult) -> ByPort:
-    offered = _sum_of_port(result.flows, _offered(result.flows))
+    return _percents(_port_loss(result), _sum_of_port(result.flows, _offered(result.flows)))
+
+
+def _percents(parts: ByPort, wholes: ByPort) -> ByPort:
     return {
-        port: None if lost is None or not (sent := offered[port]) else 100.0 * lost / sent
-        for port, lost in _port_loss(result).items()
+        port: None if part is None or not (whole := wholes[port]) else 100.0 * part / whole
+        for port, part in parts.items()
     }
+
+
+# --- of a tester-limited phase -------------------------------------------------------------------
+
+
+def _share_at_least(result: PhaseResult) -> Floats:
+    with np.errstate(invalid="ignore"):
+        found: Floats = 100.0 * beyond_hosts(result) / _offered(result.flows)
+    return found
+
+
+def _port_share_at_least(result: PhaseResult) -> ByPort:
+    return _percents(
+        _sum_of_port(result.flows, beyond_hosts(result)),
+        _sum_of_port(result.flows, _offered(result.flows)),
+    )
+
+
+def _phase_share_at_least(result: PhaseResult) -> float | None:
+    lost, offered = lost_in_network(result), result.entry["offered_frames"]
+    return None if lost is None or not offered else 100.0 * lost / offered
+
+
+_AT_LEAST = {
+    "lost_frames": LowerBound(
+        lost_in_network,
+        beyond_hosts,
+        lambda result: _sum_of_port(result.flows, beyond_hosts(result)),
+    ),
+    "loss_percent": LowerBound(_phase_share_at_least, _share_at_least, _port_share_at_least),
+}
 
 
 # --- by measure ----------------------------------------------------------------------------------
@@ -177,6 +222,7 @@ FORMULAS = {
         _REDUCERS[measure.over_phases],
         flow=_OF_FLOW.get(measure.key),
         port=_OF_PORT.get(measure.key),
+        at_least=_AT_LEAST.get(measure.key),
     )
     for measure in MEASURES.values()
 }

@@ -1,23 +1,25 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The clauses judged while the records come.
 
-A clause's verdict is PASS, FAIL or INCONCLUSIVE: the last where a value was not observed, where a
-trial is missing, or where the tester and not the network may have been the limit.
+A clause fails where any valid value is not as required. It is INCONCLUSIVE where none is, but a
+value was not observed, a trial is missing, or the tester may have been the limit. Of a
+tester-limited phase those values are valid that no host can have caused (`Measure.when_limited`).
 """
 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple, cast
 
 from ..base import format
 from ..base.errors import ConfigurationError
-from ..base.measures import COUNT
+from ..base.measures import COUNT, NOTHING, VALID
 from ..base.model import Trial
 from ..config.clauses import Clause, Spec, name_of, parse_clause, selected
 from ..records.document.clauses import ClauseEntry, FailureEntry, StatedClause, ValueLocationEntry
+from ..records.document.trials import PhaseEntry, PlanEntry
 from .formulas import FORMULAS, Formula, Reducer
 from .measures import PhaseResult, as_int, least, observed
 
@@ -64,20 +66,24 @@ class JudgedValue(NamedTuple):
 
     value: float | None
     at: ValueLocation
+    limited: bool = False  # by the tester: the value is the least that it may be
 
 
 @dataclass(slots=True)
 class _Together:
     """Several phases' values as one; `at` is where it was seen, if in one phase."""
 
-    value: float | None
+    value: float | None  # of what is known
     at: ValueLocation
-    unknown: bool  # whether one of them was not observed
+    unknown: bool = False  # whether one of them was not observed
+    limited: bool = False  # whether one of them was tester-limited
 
     def add(self, sample: JudgedValue, reduce: Reducer) -> None:
         """Takes one more phase's."""
-        self.unknown |= sample.value is None
-        value = reduce((self.value, sample.value))
+        self.limited |= sample.limited
+        self.unknown |= sample.value is None and not sample.limited
+        known = [value for value in (self.value, sample.value) if value is not None]
+        value = reduce(known) if known else None
         if value == self.value:
             return
         self.value = value
@@ -99,11 +105,12 @@ class _Seen:
     judged: int = 0
     failed: int = 0
     unknown: int = 0
+    limited: int = 0
     worst: JudgedValue | None = None
     worst_badness: float = 0.0
     failures: list[tuple[float, int, JudgedValue]] = field(default_factory=list)  # a heap
     gathered: dict[Any, _Together] = field(default_factory=dict)
-    limited: dict[str, str] = field(default_factory=dict)  # port: why its host is doubted first
+    limits: dict[str, str] = field(default_factory=dict)  # port: why its host is doubted first
     trials: set[TrialKey] = field(default_factory=set)
 
     @property
@@ -111,30 +118,50 @@ class _Seen:
         """How the clause's measure is computed."""
         return FORMULAS[self.clause.spec["measure"]]
 
+    @property
+    def is_of_plans(self) -> bool:
+        """Whether it is judged by the summary's entries of plans."""
+        return self.clause.over == "plan" and bool(self.clause.measure.plan)
+
     def add(self, result: PhaseResult) -> None:
         """Takes a phase that `where` holds for."""
         self.trials.add((result.key.trial, result.key.repeat))
-        if self.clause.measure.of_network:
+        if self.clause.measure.when_limited != VALID:
             for limit in result.entry["tester_limited"]:
-                self.limited.setdefault(limit["port"], limit["reason"])
+                self.limits.setdefault(limit["port"], limit["reason"])
+        if self.is_of_plans:
+            return
         for sample in self._samples(result):
             if self.clause.over in ("flow", "phase"):
                 self._judge(sample)
             else:
-                group = self._group(sample.at)
-                if group in self.gathered:
-                    self.gathered[group].add(sample, self.formula.reduce)
-                else:
-                    self.gathered[group] = _Together(*sample, sample.value is None)
+                group = self.gathered.setdefault(self._group(sample.at), _Together(None, sample.at))
+                group.add(sample, self.formula.reduce)
+
+    def add_plan(self, plan: PlanEntry, entries: Sequence[PhaseEntry]) -> None:
+        """Takes a plan that `where` holds for, with its phases: it is of those that the tester did
+        not limit."""
+        measure = self.clause.measure
+        at = ValueLocation(plan["trial"], plan["repeat"], plan["pattern"], plan["network"])
+        value = value_at(plan, measure.plan)
+        limited = [bool(entry["tester_limited"]) for entry in entries]
+        if measure.when_limited != VALID and any(limited):
+            self._judge(JudgedValue(value, at, limited=True))
+            return
+        whole = len(limited) == plan["phases"] and all(
+            value_at(entry, measure.entry) is not None for entry in entries
+        )
+        self._judge(JudgedValue(value if whole else None, at))
 
     def verdict(self, unsure: Mapping[TrialKey, str], not_needed: set[TrialKey]) -> ClauseEntry:
         """The clause's entry in the summary."""
         wanted = self.wanted - not_needed
         for group in self.gathered.values():
-            value = group.value
-            if group.unknown and value is not None and not self._is_past_saving(value):
-                value = None
-            self._judge(JudgedValue(value, group.at))
+            value, is_open = group.value, group.unknown or group.limited
+            if is_open and value is not None and self._is_past_saving(value):
+                self._judge(JudgedValue(value, group.at))
+            else:
+                self._judge(JudgedValue(None if is_open else value, group.at, group.limited))
         self.gathered = {}
         doubts = self._doubts(wanted, unsure)
         clause, worst = self.clause, self.worst
@@ -143,10 +170,11 @@ class _Seen:
             **stated(clause.spec),
             "limit": clause.limit,
             "unit": clause.measure.unit,
-            "verdict": INCONCLUSIVE if doubts else FAIL if self.failed else PASS,
+            "verdict": FAIL if self.failed else INCONCLUSIVE if doubts else PASS,
             "judged": self.judged,
             "failed": self.failed,
             "unobserved": self.unknown,
+            "limited": self.limited,
             "trials": len(wanted),
             "trials_measured": len(wanted & self.trials),
             "value": None if worst is None else worst.value,
@@ -155,7 +183,7 @@ class _Seen:
             "of": None if worst is None else worst.at.words(clause.over),
             "at": None if worst is None else worst.at.entry(),
             "failures": self._named(),
-            "reason": "; ".join(doubts) or None,
+            "reason": None if self.failed else "; ".join(doubts) or None,
         }
 
     def _named(self) -> list[FailureEntry]:
@@ -173,17 +201,26 @@ class _Seen:
         ]
 
     def _samples(self, result: PhaseResult) -> Iterator[JudgedValue]:
-        formula, key = self.formula, result.key
+        """The values of a phase; of a tester-limited one what is certain of them, if anything."""
+        formula, key, when_limited = self.formula, result.key, self.clause.measure.when_limited
         here = ValueLocation(key.trial, key.repeat, result.entry["pattern"], key.network, key.phase)
+        limited = bool(result.entry["tester_limited"]) and when_limited != VALID
+        at_least = formula.at_least if limited else None
+
+        def sample(value: float | None, at: ValueLocation) -> JudgedValue:
+            certain = None if limited and when_limited == NOTHING else value
+            return JudgedValue(certain, at, limited)
+
         if self.clause.over == "flow" and formula.flow is not None:
-            values = observed(formula.flow(result.flows))
-            for (src, dst), value in zip(result.flows.pairs, values, strict=True):
-                yield JudgedValue(self._counted(value), here._replace(src=src, dst=dst))
+            column = at_least.flow(result) if at_least else formula.flow(result.flows)
+            for (src, dst), value in zip(result.flows.pairs, observed(column), strict=True):
+                yield sample(self._counted(value), here._replace(src=src, dst=dst))
         elif self.clause.over == "port" and formula.port is not None:
-            for port, value in formula.port(result).items():
-                yield JudgedValue(self._counted(value), here._replace(port=port))
+            shares = at_least.port(result) if at_least else formula.port(result)
+            for port, value in shares.items():
+                yield sample(self._counted(value), here._replace(port=port))
         else:
-            yield JudgedValue(formula.phase(result), here)
+            yield sample((at_least or formula).phase(result), here)
 
     def _counted(self, value: float | None) -> float | None:
         """Counts of columns are whole."""
@@ -195,6 +232,9 @@ class _Seen:
 
     def _judge(self, sample: JudgedValue) -> None:
         self.judged += 1
+        if sample.limited and (sample.value is None or not self._is_past_saving(sample.value)):
+            self.limited += 1
+            return
         if sample.value is None:
             self.unknown += 1
             return
@@ -223,16 +263,14 @@ class _Seen:
         return self.formula.reduce is least
 
     def _doubts(self, wanted: set[TrialKey], unsure: Mapping[TrialKey, str]) -> list[str]:
-        """Why nothing can be concluded. A failure that nothing casts doubt on stays a failure."""
+        """Why nothing can be concluded where nothing fails."""
         doubts = []
         if self.limited:
-            first, *others = sorted(self.limited)
+            first, *others = sorted(self.limits)
             more = f" (and {format.of(len(others), 'more port')})" if others else ""
-            doubts.append(f"{first}: {self.limited[first]}{more}")
+            doubts.append(f"{first}: {self.limits[first]}{more}")
         if self.clause.measure.of_repeats:
             doubts += sorted({unsure[key] for key in wanted if key in unsure})
-        if self.failed and not doubts:
-            return []
         if self.unknown:
             doubts.append(f"{self.unknown} of {self.judged} values could not be observed")
         missing = wanted - self.trials
@@ -267,6 +305,12 @@ class Judge:
             if (result.key.trial, result.key.repeat) in seen.wanted:
                 seen.add(result)
 
+    def add_plan(self, trial: TrialKey, plan: PlanEntry, entries: Sequence[PhaseEntry]) -> None:
+        """Takes the entry of a whole plan, with its phases'."""
+        for seen in self._clauses:
+            if seen.is_of_plans and trial in seen.wanted:
+                seen.add_plan(plan, entries)
+
     def verdicts(
         self, unsure: Mapping[TrialKey, str], not_needed: set[TrialKey]
     ) -> list[ClauseEntry]:
@@ -276,6 +320,15 @@ class Judge:
         repeats that were not run because it was.
         """
         return [seen.verdict(unsure, not_needed) for seen in self._clauses]
+
+
+def value_at(entry: Mapping[str, Any], place: str) -> float | None:
+    """What stands at a place as `throughput.mean` in an entry of the summary."""
+    found: Any = entry
+    for name in place.split("."):
+        found = None if found is None else found[name]
+    known: float | None = found
+    return known
 
 
 def stated(spec: Spec) -> StatedClause:

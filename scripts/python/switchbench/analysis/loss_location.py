@@ -165,6 +165,34 @@ def without_hosts(result: m.PhaseResult) -> tuple[Floats, list[HostLoss]]:
     return left, found
 
 
+def beyond_hosts(result: m.PhaseResult) -> Floats:
+    """By flow: the lost frames that neither a drop in its hosts nor other traffic explains, at
+    least; NaN where these are not known, or where flows and ports contradict each other."""
+    if contradicted(result.entry["loss_location"]):
+        return np.full(len(result.flows), np.nan)
+    hosts = _hosts(result)
+    sender = dict(zip(hosts.ports, hosts.sender.tolist(), strict=True))
+    receiver = dict(zip(hosts.ports, hosts.receiver.tolist(), strict=True))
+    explained = np.array(
+        [
+            sender.get(src, np.nan) + receiver.get(dst, np.nan) + result.displaced.get(dst, 0)
+            for src, dst in result.flows.pairs
+        ]
+    )
+    found: Floats = np.maximum(m.lost_frames(result.flows) - explained, 0.0)
+    return found
+
+
+def lost_in_network(result: m.PhaseResult) -> int | None:
+    """The frames that a phase lost in the network, at least; None where that is not known."""
+    location = result.entry["loss_location"]
+    if location["lost_frames"] is None or contradicted(location):
+        return None
+    by_flow = m.total_known(beyond_hosts(result))
+    known = [count for count in (by_flow, location["network"]) if count is not None]
+    return max(known, default=None)
+
+
 def contradicted(found: Mapping[str, Any]) -> bool:
     """Whether flows miss frames that the ports' counters do not miss, or others."""
     return found["consistent"] is False and (found["lost_frames"] or 0) > 0

@@ -4,16 +4,19 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from ..base import format
 from ..base.model import Run
 from ..config.clauses import clauses_sha256
 from ..records.document.clauses import ClauseEntry, VerdictEntry
 from ..records.document.forms import Outcome
 from ..records.document.run import BegunRun
 from ..records.document.summary import ExitStatus
+from ..records.document.trials import PhaseEntry
 from .judge import FAIL, INCONCLUSIVE, PASS
+from .suite import SuiteCourse
 
 SCOPE = (
     "The verdict is about these clauses and what was measured in this run, nothing else. A clause "
@@ -55,13 +58,22 @@ def left_out(about: BegunRun) -> list[str]:
 def _outcome(verdict: Outcome, counts: Mapping[Outcome, int]) -> str:
     """What is said of the system under test."""
     every, failed, undecided = sum(counts.values()), counts[FAIL], counts[INCONCLUSIVE]
+    each = counts_words(failed, undecided, counts[PASS])
+    each = "" if every == 1 else f" ({each})"
     if verdict == PASS:
         return "meets its one clause" if every == 1 else f"meets all {every} clauses"
     if verdict == FAIL:
-        return f"does not meet {_of_clauses(failed, every)}"
+        return f"does not meet {_of_clauses(failed, every)}{each}"
     if undecided:
-        return f"neither passes nor fails: {_of_clauses(undecided, every)} could not be judged"
+        return (
+            f"neither passes nor fails: {_of_clauses(undecided, every)} could not be judged{each}"
+        )
     return "neither passes nor fails: no clause failed, but the run is not complete"
+
+
+def counts_words(failed: int, inconclusive: int, passed: int) -> str:
+    """The clauses counted by verdict: "1 failed, 4 inconclusive, 1 passed"."""
+    return f"{failed} failed, {inconclusive} inconclusive, {passed} passed"
 
 
 def _of_clauses(count: int, every: int) -> str:
@@ -81,11 +93,34 @@ def _tested(about: Mapping[str, Any]) -> str:
     return " with ".join(name.removesuffix(" ()") for name in names)
 
 
-def exit_status(status: str, expectations: Iterable[ClauseEntry]) -> ExitStatus:
-    """The precedence of exit statuses: (2,) 3, 1, 4, 0."""
+def exit_status(
+    status: str, expectations: Iterable[ClauseEntry], judged: bool = True
+) -> ExitStatus:
+    """The precedence of exit statuses: (2,) 3, 1, 4, 0. `judged`: anything that was asked for could
+    be judged."""
     if status != "complete":
         return 3
     verdicts = {clause["verdict"] for clause in expectations}
     if FAIL in verdicts:
         return 1
-    return 4 if INCONCLUSIVE in verdicts else 0
+    return 4 if INCONCLUSIVE in verdicts or not judged else 0
+
+
+def nothing_judged(
+    entries: Sequence[PhaseEntry], expectations: Iterable[ClauseEntry], course: SuiteCourse | None
+) -> str | None:
+    """Why nothing that was asked for could be judged, a sentence; None: something could.
+    `course`: a suite's, whose trials alone decide nothing."""
+    if not entries or any(clause["verdict"] != INCONCLUSIVE for clause in expectations):
+        return None
+    if course is not None:
+        searches = course.every
+        if any(measured.is_judged for measured in searches):
+            return None
+        first = searches[0].outcome()[0] if searches else ""
+        return f"nothing could be judged: {format.of(len(searches), 'measurement')}. {first}"
+    limited = sum(bool(entry["tester_limited"]) for entry in entries)
+    if limited < len(entries):
+        return None
+    phases = format.of(len(entries), "phase")
+    return f"nothing could be judged: the tester was the limit in {limited} of {phases}"

@@ -24,13 +24,14 @@ from ..plan.suite import (
 from ..records.document.searches import SearchEntry, SubtestEntry, SuiteEntry, SuiteSetting
 from ..search.drive import Search
 from ..search.loads import GoalResult
-from ..search.outcomes import NoLossAtMax, Reached
+from ..search.outcomes import InProgress, LimitedByTester, NoLossAtMax, OutOfTime, Reached
 from ..search.suites.declaration import Excluded, Row, SubtestTrials, TrialFacts
 from ..search.suites.methods import Done
 from ..search.trials import ProposedTrial
 from .suite_facts import trial_loss
 
 Facts = Mapping[int, TrialFacts]  # by the trial's number
+_UNDECIDED = (InProgress, LimitedByTester, OutOfTime)  # that say nothing of the device
 _WHOLE = (Reached, NoLossAtMax, Done)  # outcomes after which nothing is missing
 
 
@@ -79,6 +80,14 @@ class Measurement:
         if self.search is None or not self._trials:
             return [dict.fromkeys((value.key for value in self.subtest.values), None)]
         return self.subtest.rows(self.setting, self.earlier, self._measured)
+
+    @property
+    def is_judged(self) -> bool:
+        """Whether its trials said anything of the device."""
+        if self.search is None:
+            return False
+        results = self.result if isinstance(self.result, tuple) else (self.result,)
+        return any(not isinstance(one.outcome, _UNDECIDED) for one in results)
 
     def outcome(self) -> tuple[str, bool]:
         """How it ended, a sentence, and whether all that was asked for is there."""

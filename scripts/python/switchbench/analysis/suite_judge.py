@@ -47,6 +47,7 @@ def _verdict(clause: Clause, course: SuiteCourse) -> ClauseEntry:
         "judged": len(values),
         "failed": len(bad),
         "unobserved": len(values) - len(known),
+        "limited": 0,
         "trials": len(about),
         "trials_measured": len(ended),
         "value": worst,

@@ -4,13 +4,10 @@
 from __future__ import annotations
 
 from ..base.model import Run, Trial
-from ..records.document.clauses import ClauseEntry
-from ..records.document.searches import SearchEntry, SuiteEntry
 from ..search.suites.declaration import TrialFacts
 from .measures import PhaseResult
-from .suite import replayed, search_entries, suite_summary
+from .suite import SuiteCourse, replayed
 from .suite_facts import trial_facts
-from .suite_judge import suite_verdicts
 
 
 class SuiteTable:
@@ -34,13 +31,6 @@ class SuiteTable:
         """What is known of a trial that has ended."""
         return self._facts.get(trial.id, TrialFacts())
 
-    def verdicts(self, run: Run) -> list[ClauseEntry]:
-        """Of the clauses of a suite's run; none where there is no suite."""
-        if run.suite is None or not run.expectations:
-            return []
-        return suite_verdicts(run.expectations, replayed(run, self._facts))
-
-    def summary(self, run: Run) -> tuple[list[SearchEntry], SuiteEntry]:
-        """The summary's `searches` and `suite`, of a suite's run."""
-        course = replayed(run, self._facts)
-        return search_entries(course), suite_summary(run, course)
+    def course(self, run: Run) -> SuiteCourse | None:
+        """A suite as far as its trials bring it; None where the run has none."""
+        return None if run.suite is None else replayed(run, self._facts)

@@ -36,10 +36,12 @@ from .judge import Judge
 from .location.observed import ObservationTable
 from .open_trials import OpenTrial
 from .other_traffic import OtherTraffic
-from .overall import exit_status, left_out, overall
+from .overall import exit_status, left_out, nothing_judged, overall
 from .phase_results import PhaseResults, contradiction, surplus
 from .ports import PortTable
 from .statistics import RepeatTable
+from .suite import search_entries, suite_summary
+from .suite_judge import suite_verdicts
 from .suite_table import SuiteTable
 from .transports import compare
 
@@ -167,15 +169,20 @@ class Summary:
         reasons = list(faults)
         missing = self._missing()
         expectations = self._judge.verdicts(self._doubts(), self._not_needed())
-        expectations += self.suite.verdicts(self._run)
         status: Status = "partial" if reasons or missing else "complete"
         if not self._entries:
             status = "failed"
+        course = self.suite.course(self._run)
+        if course is not None:
+            expectations += suite_verdicts(self._run.expectations, course)
+        unjudged = nothing_judged(self._entries, expectations, course)
         steps, curves = self._executions.summary(), list(self._sweep.curves())
         result: SummaryDocument = {
             "schema": SCHEMA,
             "status": status,
-            "exit_status": REFUSED_RUN if refused else exit_status(status, expectations),
+            "exit_status": REFUSED_RUN
+            if refused
+            else exit_status(status, expectations, judged=unjudged is None),
             "errors": reasons,
             "run": self._about(about),
             "trials": sorted(self._entries, key=_ORDER),
@@ -204,10 +211,13 @@ class Summary:
                 *self._other_traffic.sentences(),
                 *above_line(steps, self._run.site),
             ],
-            "not_measured": missing + self._notes + left_out(about),
-        }
-        if self._run.suite is not None:
-            result["searches"], result["suite"] = self.suite.summary(self._run)
+            "not_measured": [
+                *missing, *self._notes, *left_out(about), *([unjudged] if unjudged else [])
+            ],
+        }  # fmt: skip
+        if course is not None:
+            result["searches"] = search_entries(course)
+            result["suite"] = suite_summary(self._run, course)
         whole: SummaryDocument = rounded(result)
         return whole
 
@@ -348,6 +358,7 @@ class Summary:
             if entries:
                 plan = plan_entry(trial.of(part.network), part, entries, open_trial.ended)
                 self._plans.append(plan)
+                self._judge.add_plan(key, plan, entries)
                 self._repeats.add(trial, part.network, self._value(trial, plan, entries))
         self.suite.close(trial)
         for _, _, alarms in sorted(open_trial.alarms):

@@ -18,6 +18,11 @@ _PORTS = ("port", *PHASES)
 _FLOWS_AND_PORTS = ("flow", *_PORTS)
 
 MORE, LESS, NEITHER = +1, -1, 0  # what is better
+# What a measure of a tester-limited phase says of the network.
+VALID = "valid"  # it is what it is: the tester's load, times, counters of hosts
+AT_LEAST = "at least"  # so many, whatever the tester did: they break a limit, and never keep one
+NOTHING = "not valid"
+
 RATE, PERCENT, COUNT, NUMBER = "rate", "percent", "count", "number"  # how it is printed
 
 
@@ -35,7 +40,8 @@ class Measure:
     formula: str = ""  # over the flows or ports of a phase, as doc/reference/measures.md prints it
     entry: str = ""  # where the summary's entry of a phase has it; "": computed from the flows
     overs: tuple[str, ...] = PHASES
-    of_network: bool = True  # worthless where a host was the limit
+    when_limited: str = NOTHING
+    plan: str = ""  # where the summary's entry of a plan has it; "": its phases' are joined
     of_repeats: bool = False  # a rate whose mean over the repeats has to be sure
 
 
@@ -55,28 +61,30 @@ def _rate(
     key: str, title: str, name: str, over_phases: str, definition: str, formula: str,
     overs: tuple[str, ...] = PHASES, unit: str = "Mbit/s", format: str = RATE,
 ) -> Measure:  # fmt: skip
+    entry = f"throughput.{name}"
     return Measure(
-        key, title, unit, MORE, format, over_phases, definition, formula, f"throughput.{name}",
-        overs, of_repeats=True,
+        key, title, unit, MORE, format, over_phases, definition, formula, entry, overs,
+        plan=entry, of_repeats=True,
     )  # fmt: skip
 
 
 def _count(
     key: str, title: str, definition: str, formula: str, overs: tuple[str, ...] = PHASES,
-    unit: str = "frames", better: int = LESS, of_network: bool = True,
+    unit: str = "frames", better: int = LESS, when_limited: str = AT_LEAST,
 ) -> Measure:  # fmt: skip
     return Measure(
-        key, title, unit, better, COUNT, "sum", definition, formula, key, overs, of_network
+        key, title, unit, better, COUNT, "sum", definition, formula, key, overs, when_limited
     )
 
 
 def _of_run(
     key: str, title: str, unit: str, over_phases: str, definition: str, formula: str,
-    better: int = LESS, format: str = NUMBER,
+    better: int = LESS, format: str = NUMBER, plan: str = "",
 ) -> Measure:  # fmt: skip
     return Measure(
-        key, title, unit, better, format, over_phases, definition, formula, key, of_network=False
-    )
+        key, title, unit, better, format, over_phases, definition, formula, key,
+        when_limited=VALID, plan=plan,
+    )  # fmt: skip
 
 
 _THROUGHPUT = (
@@ -117,17 +125,18 @@ _LOAD = (
 
 _FRAMES = (
     _count("offered_frames", "offered frames", "Frames that sources really sent, whole trial",
-           "sent by sources and forwarders", _FLOWS, better=MORE, of_network=False),
+           "sent by sources and forwarders", _FLOWS, better=MORE, when_limited=VALID),
     _count("delivered_frames", "delivered frames",
            "Distinct frames that destinations verified, whole trial",
-           "verified by destinations; each sequence number counts once", _FLOWS, better=MORE),
+           "verified by destinations; each sequence number counts once", _FLOWS, better=MORE,
+           when_limited=NOTHING),
     _count("lost_frames", "lost frames",
            "Offered, neither delivered nor corrupted, after the drain",
            "sum over flows of offered - delivered - corrupted, after the drain. Null in a phase "
            "that was stopped in the middle", _FLOWS_AND_PORTS),
     Measure("loss_percent", "lost", "%", LESS, NUMBER, "max",
             "lost_frames of 100 offered_frames (RFC 2544, 26.3)", "lost of 100 offered",
-            "loss_percent", _FLOWS_AND_PORTS),
+            "loss_percent", _FLOWS_AND_PORTS, AT_LEAST),
     _count("duplicated_frames", "duplicated", "Frames that came once more (RFC 5560)",
            "came once more, within the last 1,024 sequence numbers", _FLOWS),
     _count("reordered_frames", "out of order", "Frames behind a later one (RFC 4737, 3.3)",
@@ -146,21 +155,22 @@ _FRAMES = (
            "Dropped in a host (NIC, queueing discipline, socket), both sides",
            "dropped in a host: receive ring, queueing discipline, driver; both ends. A known drop "
            "counts although others are unknown; 0 is said only when all are known",
-           of_network=False),
+           when_limited=VALID),
     _count("pause_frames", "PAUSE frames",
            "PAUSE and PFC frames received (IEEE 802.3, 31B; 802.1Q, 36)",
-           "PAUSE and PFC received by our ports: the network's doing", of_network=False),
+           "PAUSE and PFC received by our ports: the network's doing", when_limited=VALID),
     _count("retransmitted_segments", "retransmitted segments",
            "Retransmitted TCP segments; null for frames", "TCP_INFO of all streams", _FLOWS,
-           "segments", of_network=False),
+           "segments", when_limited=VALID),
     _count("retransmitted_packets", "retransmitted packets",
            "Retransmitted RDMA packets, by the devices' counters; null where they have none",
            "verbs: differences of the devices' own counters over the phase, sum over the ports "
-           "(doc/how-to/verbs.md); null where no device has one", unit="packets", of_network=False),
+           "(doc/how-to/verbs.md); null where no device has one",
+           unit="packets", when_limited=VALID),
     _count("lost_messages", "lost messages",
            "verbs: messages offered and not delivered, after the drain; null for other transports",
            "verbs: sum over flows of messages offered - delivered, after the drain; 0 with service "
-           "`rc`, or the flow has failed", unit="messages"),
+           "`rc`, or the flow has failed", unit="messages", when_limited=NOTHING),
 )  # fmt: skip
 
 _TIME = (
@@ -172,7 +182,7 @@ _TIME = (
             "latest less earliest real stop of all ranks of the run, on the run's clock; null "
             "without a common clock"),
     _of_run("elapsed_s", "time", "s", "sum", "From the agreed start to the end of the phase",
-            "max over nodes of: end of the phase - its agreed start"),
+            "max over nodes of: end of the phase - its agreed start", plan="elapsed_s"),
     _of_run("cpu_s_per_gb", "CPU", "s/GB", "max",
             "cpu_s for each 10^9 payload bytes delivered in this network",
             "`cpu_s` / (payload delivered in this network / 10^9 bytes)"),

@@ -12,12 +12,15 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any, cast
 
+from ..analysis.overall import counts_words
 from ..base import format, transports
 from ..base.model import WAITING
 from ..records.document.summary import SummaryDocument
 from ..records.document.times import TimesEntry
 from ..records.document.trials import PhaseEntry
 from .findings import ERROR, INFO, counts, findings, ppm
+
+NOTHING_JUDGED = 4  # the exit status
 
 _TRAFFIC_PERCENT = 0.1  # of line: below it a port waited for others, as ranks of collectives do
 _AT_LOAD = 0.97
@@ -122,11 +125,13 @@ def _result(summary: SummaryDocument) -> Line:
     )
     verdict = summary.get("verdict")
     if not verdict:
+        if summary["exit_status"] == NOTHING_JUDGED:
+            return Line("Result", "INCONCLUSIVE", f"nothing could be judged; {ran}", _DOUBT, ": ")
         style = None if summary["status"] == "complete" else _BAD
         return Line("Result", "no clause required", ran, style, "; ")
-    word, clauses = verdict["verdict"], len(summary["expectations"])
-    said = f"{verdict['passed']} of {format.of(clauses, 'clause')} met; {ran}"
-    return Line("Result", word, said, _OF_RESULT[word], ": ")
+    word = verdict["verdict"]
+    said = counts_words(verdict["failed"], verdict["inconclusive"], verdict["passed"])
+    return Line("Result", word, f"{said}; {ran}", _OF_RESULT[word], ": ")
 
 
 def _rate(fair: Sequence[PhaseEntry]) -> Line | None:

@@ -55,9 +55,12 @@ class ClauseEntry(StatedClause):
     judged: Annotated[int, "Values looked at"]
     failed: Annotated[int, "Values for which it does not hold"]
     unobserved: NotRequired[Annotated[int, "Values that could not be observed"]]
+    limited: NotRequired[
+        Annotated[int, "Values of tester-limited phases: they neither hold nor fail"]
+    ]
     trials: NotRequired[Annotated[int, "How many it is about, repeats included"]]
     trials_measured: NotRequired[Annotated[int, "How many of those were measured"]]
-    value: Annotated[float | None, "The worst value"]
+    value: Annotated[float | None, "The worst of the valid values"]
     margin: NotRequired[
         Annotated[float | None, "From the limit to the worst value; below 0 on the wrong side"]
     ]

@@ -26,11 +26,11 @@ findings = Spec(
 clauses = Spec(
     "clauses",
     "Clauses",
-    "Each clause as stated, the worst value that was measured, and how far it is from the limit.",
+    "Each clause as stated, the worst of the valid values, and how far it is from the limit.",
     (
         text("clause", "id", seldom=True),
-        Column("verdict", "verdict", "verdict", about="Whether it holds for every value; "
-               "INCONCLUSIVE: tester-limited, or a value is missing"),
+        Column("verdict", "verdict", "verdict", about="FAIL: a valid value is not as "
+               "required; INCONCLUSIVE: none is, but some are tester-limited or missing"),
         text("measure", "measure", about="doc/reference/measures.md, Clauses"),
         text("required", "require", about="As stated"),
         Column("worst value", "value"),
@@ -45,6 +45,7 @@ clauses = Spec(
         count("judged", "judged", drop=1),
         count("failed", "failed"),
         count("not observed", "unobserved", drop=1),
+        count("tester-limited", "limited", drop=1, seldom=True),
         count("trials", "trials", output=PAGE),
         count("trials measured", "trials_measured", output=PAGE),
     ),
