@@ -106,7 +106,7 @@ def test_steps_and_products_are_counted(names: str) -> None:
     ],
 )
 def test_a_set_too_large_is_named_with_its_place(keys: str, key: str, tmp_path: Path) -> None:
-    (tmp_path / "groups.conf").write_text("[Main]\ndefault: a\n[a]\nmap: echo n1\n")
+    (tmp_path / "groups.conf").write_text("[Main]\ndefault: a\n")
     with pytest.raises(ConfigurationError, match=r"stands for more than 65536 names") as error:
         site_of(tmp_path, f"{{launch: hand, {keys}, ports: {{e0: {{network: a, iface: e}}}}}}")
     assert f":2: site.{key}: " in str(error.value)
@@ -115,9 +115,9 @@ def test_a_set_too_large_is_named_with_its_place(keys: str, key: str, tmp_path: 
 @pytest.mark.parametrize("group", ["compute", "*"])
 def test_groups_too_large_are_refused(group: str, tmp_path: Path) -> None:
     """What a group's file says is as long as the text that names it is short."""
-    (tmp_path / "groups.conf").write_text(
-        f"[Main]\ndefault: a\n[a]\nmap: echo {MANY!r}\nall: echo {MANY!r}\nlist: echo compute\n"
-    )
+    (tmp_path / "groups.conf").write_text(f"[Main]\ndefault: a\nautodir: {tmp_path}/groups.d\n")
+    (tmp_path / "groups.d").mkdir()
+    (tmp_path / "groups.d/all.yaml").write_text(f"a: {{compute: {MANY!r}}}\n")
     with pytest.raises(ConfigurationError, match=r":4: site.hosts: \"@.*n\[1-9.* more than"):
         hand(
             tmp_path,

@@ -172,6 +172,17 @@ def test_no_option_that_is_fixed_is_taken_from_a_site(tmp_path: Path) -> None:
     ("keys", "sentence"),
     [
         ({"ssh": {"options": {"batchmode": "no"}}}, "ssh.options.batchmode: is not for the site"),
+        ({"ssh": {"options": {"proxycommand": "x"}}}, "proxycommand: is no option that a config"),
+        ({"ssh": {"options": {"KnownHostsCommand": "x"}}}, "could run a program here"),
+        ({"ssh": {"options": {"PKCS11Provider": "x.so"}}}, "could run a program here"),
+        ({"ssh": {"options": {"Port=1\nProxyCommand": "x"}}}, "could run a program here"),
+        ({"ssh": {"options": {"Include": "x"}}}, "could run a program here"),
+        ({"ssh": {"options": {"Port": "1\nProxyCommand x"}}}, "has control characters"),
+        ({"ssh": {"options": {"ProxyJump": "a;touch x"}}}, "hosts for ssh -J are needed"),
+        ({"ssh": {"user": "-oProxyCommand=x"}}, "ssh.user: found"),
+        ({"launch": "slurm", "slurm": {"options": ["--prolog=x"]}}, "--prolog=x runs a program"),
+        ({"launch": "slurm", "slurm": {"options": ["--get-user"]}}, "--get-user runs a program"),
+        ({"launch": "slurm", "slurm": {"options": ["-wnode9"]}}, "-wnode9 is not for the site"),
         ({"ssh": {"options": {"Port": [1]}}}, "ssh.options.Port: found a list"),
         ({"ssh": {"config": "nowhere"}}, "ssh.config: there is no file"),
         ({"ssh": {"privilege": "su"}}, "ssh.privilege"),
@@ -190,6 +201,27 @@ def test_what_a_site_can_not_say(keys: Any, sentence: str, tmp_path: Path) -> No
     with pytest.raises(ConfigurationError) as error:
         site(tmp_path, **keys)
     assert sentence in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "line", ["ProxyCommand x", "  proxycommand=x", '"ProxyCommand" x', "Include y", "Match exec x"]
+)
+def test_a_file_for_ssh_that_runs_programs(line: str, tmp_path: Path) -> None:
+    (tmp_path / "ssh_config").write_text(f"# ProxyCommand\nHost *\n  Port 7\n{line}\n")
+    with pytest.raises(ConfigurationError, match=r"ssh_config:4: .* could run a program here"):
+        site(tmp_path, ssh={"config": "ssh_config"})
+
+
+@pytest.mark.parametrize(
+    "host",
+    ["-oProxyCommand=x", "$(touch x)", "`x`", "a;b", "--evil", "a\u202eb", "a\x07", "root/x"],
+)
+@pytest.mark.parametrize("launch", ["ssh", "slurm", "hand"])
+def test_what_is_no_hosts_name(host: str, launch: str, tmp_path: Path) -> None:
+    """Names are words of command lines, and are shown on terminals."""
+    with pytest.raises(ConfigurationError, match="can't be a host's name") as error:
+        site(tmp_path, hosts=["node1", host], launch=launch, groups={})
+    assert str(error.value).isprintable()
 
 
 def test_gateways_by_clustershells_topology(tmp_path: Path, monkeypatch: Any) -> None:
@@ -248,12 +280,25 @@ def test_nodes_that_are_not_there(text: str, sentence: str, tmp_path: Path) -> N
 
 
 def test_groups_of_the_machine_are_read_where_the_site_names_them(tmp_path: Path) -> None:
-    (tmp_path / "groups.conf").write_text(
-        "[Main]\ndefault: local\n[local]\nmap: echo node[2-3]\nlist: echo compute\n"
-    )
+    (tmp_path / "groups.conf").write_text(f"[Main]\ndefault: local\nautodir: {tmp_path}/groups.d\n")
+    (tmp_path / "groups.d").mkdir()
+    (tmp_path / "groups.d/all.yaml").write_text("local: {compute: 'node[2-3]'}\n")
     found = site(tmp_path, hosts="@compute,node1", groups_conf="groups.conf", groups={})
     assert [process.name for process in found.processes] == ["node1", "node2", "node3"]
     assert found.effective["hosts"] == ["node1", "node2", "node3"]
+
+
+@pytest.mark.parametrize("names", ["@compute", "@*", "@local:compute"])
+def test_a_groups_file_runs_nothing(names: str, tmp_path: Path) -> None:
+    """`switchbench plan` ran the shell commands of a file that a configuration names."""
+    ran = tmp_path / "ran"
+    command = f"touch {ran}; echo node1"
+    (tmp_path / "groups.conf").write_text(
+        f"[Main]\ndefault: local\n[local]\nmap: {command}\nall: {command}\nlist: {command}\n"
+    )
+    with pytest.raises(ConfigurationError, match='group source "local" runs shell commands'):
+        site(tmp_path, hosts=[names], groups_conf="groups.conf", groups={})
+    assert not ran.exists()
 
 
 # --- who is left out -----------------------------------------------------------------------------

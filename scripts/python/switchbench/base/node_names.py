@@ -9,6 +9,9 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterable
+
+from .words import shown
 
 NAMES_MOST = 65_536
 """Names in one text: a network has no more ranks."""
@@ -17,6 +20,20 @@ _BRACKETS_MOST = 8
 
 _OPERATOR = re.compile(r"[,!&^](?![^\[]*\])")  # of a set, outside of brackets
 _BRACKETS = re.compile(r"\[([^\]]*)\]")
+
+
+HOST = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,252}")
+
+
+def refuse_strange(names: Iterable[str]) -> None:
+    """ValueError for a name that no host has: names are words of command lines (ssh, salloc, ip)
+    and are shown on terminals."""
+    for name in names:
+        if not HOST.fullmatch(name):
+            raise ValueError(
+                f"{shown(name)} can't be a host's name: letters, digits, '.', '_' and '-', with a "
+                "letter or digit first"
+            )
 
 
 class TooManyError(ValueError):

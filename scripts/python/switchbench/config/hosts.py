@@ -13,6 +13,7 @@ from typing import Any
 from ..base import transports
 from ..base.errors import ConfigurationError
 from ..base.model import Port, Process, Site
+from ..base.node_names import refuse_strange
 from ..base.source import read_text
 from ..base.transports import Way
 from ..base.words import meant, shown
@@ -108,6 +109,7 @@ def _hosts(model: HostSite, place: SitePlace) -> list[str]:
             for text in model.hosts
             for host in (group_members(model, text, place) if "@" in text else written_order(text))
         ]
+        refuse_strange(hosts)
         twice = first_double(hosts)
         if twice is not None:
             raise ValueError(f"duplicate host {twice}")

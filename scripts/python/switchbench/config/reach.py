@@ -3,15 +3,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from ClusterShell.NodeSet import NodeSet, NodeSetException
-from ClusterShell.NodeUtils import GroupResolverConfig, GroupResolverError
+from ClusterShell.NodeUtils import GroupResolverConfig, GroupResolverError, UpcallGroupSource
 
 from ..base.model import Site
 from ..base.node_names import TooManyError, padded, refuse_many
+from ..base.source import read_text
 from ..base.words import listed, meant, shown
 from .order import SitePlace
 from .schema import HostSite, Slurm, Ssh
@@ -28,8 +31,41 @@ OURS = (
 )  # fmt: skip
 
 
+# What makes ssh run a program, load a library or read one more file, in lower case.
+EXECUTING = {
+    "proxycommand", "knownhostscommand", "pkcs11provider", "smartcarddevice",
+    "securitykeyprovider", "xauthlocation", "include", "match",
+}  # fmt: skip
+_KEYWORD = re.compile(r"[A-Za-z0-9]+")
+_USER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@+-]*")
+_JUMPS = re.compile(r"[A-Za-z0-9_\[][A-Za-z0-9_.@:\[\],-]*")
+
+# Options of Slurm that run a program or take away what a run needs, and why a site has none of
+# them; any beginning of a name stands for it.
+_NOT_SLURMS = {
+    "--quiet": "hides the allocation's number, which is needed",
+    "--nodelist": "is not for the site to say: the hosts are those of `hosts`",
+    **dict.fromkeys(
+        ("--prolog", "--epilog", "--task-prolog", "--task-epilog", "--get-user-env", "--bcast"),
+        "runs a program, which a configuration may not",
+    ),
+}
+_SHORT = {"-Q": "--quiet", "-w": "--nodelist"}
+
+
 class _Groups(GroupResolverConfig):  # type: ignore[misc]
-    """ClusterShell's groups; ValueError where a group is too large to be meant."""
+    """ClusterShell's groups; ValueError where a group is too large to be meant, or where shell
+    commands would be run to find its hosts."""
+
+    def _source(self, namespace: str | None) -> Any:
+        source = super()._source(namespace)
+        if isinstance(source, UpcallGroupSource):
+            raise GroupResolverError(
+                f"the group source {shown(source.name)} runs shell commands, which a configuration "
+                "may not: use groups of a YAML file (`autodir`), or write the hosts that "
+                "`nodeset -e` prints"
+            )
+        return source
 
     def _list_nodes(self, *question: Any) -> list[str]:
         return _few(super()._list_nodes(*question))
@@ -79,24 +115,55 @@ def reached(model: HostSite, place: SitePlace) -> dict[str, object]:
 
 def _slurm(keys: Slurm, place: SitePlace) -> Slurm:
     for option in keys.options or ():
-        if option == "-Q" or (option.startswith("--qu") and "--quiet".startswith(option)):
-            where = ("slurm", "options")
-            raise place.problem(where, f"{option} hides the allocation's number, which is needed")
+        name = option.partition("=")[0]
+        name = _SHORT.get(name[:2], name) if name[1:2] != "-" else name
+        for full, why in _NOT_SLURMS.items():
+            if len(name) > 3 and full.startswith(name):
+                raise place.problem(("slurm", "options"), f"{shown(option)[1:-1]} {why}")
     return keys
 
 
 def _ssh(keys: Ssh, place: SitePlace) -> Ssh:
     ours = {name.casefold() for name in OURS}  # other names ssh itself checks
-    for name in keys.options or ():
+    for name, value in (keys.options or {}).items():
+        where = ("ssh", "options", name)
         if name.casefold() in ours:
-            where = ("ssh", "options", name)
             raise place.problem(where, "is not for the site to say: nodes need it as it is")
+        if name.casefold() in EXECUTING or not _KEYWORD.fullmatch(name):
+            raise place.problem(
+                where,
+                "is no option that a configuration may set: it could run a program here; put it "
+                "into your own ~/.ssh/config",
+            )
+        if not str(value).isprintable():
+            raise place.problem(where, f"found {shown(value)}, which has control characters")
+        if name.casefold() == "proxyjump" and not _JUMPS.fullmatch(str(value)):
+            raise place.problem(where, f"found {shown(value)}, but hosts for ssh -J are needed")
+    if keys.user is not None and not _USER.fullmatch(keys.user):
+        raise place.problem(("ssh", "user"), f"found {shown(keys.user)}, but a user is needed")
     files = {
         key: str(place.file(("ssh", key), name))
         for key, name in (("config", keys.config), ("topology", keys.topology))
         if name is not None
     }
+    if "config" in files:
+        _refuse_executing(Path(files["config"]), place)
     return keys.model_copy(update={"timeout": keys.timeout or TIMEOUT_NS} | files)
+
+
+def _refuse_executing(path: Path, place: SitePlace) -> None:
+    """Refuses a file for ssh -F that runs programs: it comes with the configuration."""
+    for number, line in enumerate(read_text(path).splitlines(), start=1):
+        text = line.strip().replace('"', "")
+        if not text or text.startswith("#"):
+            continue
+        keyword = _KEYWORD.match(text)
+        if keyword is None or keyword[0].casefold() in EXECUTING:
+            raise place.problem(
+                ("ssh", "config"),
+                f"{path.name}:{number}: {shown(text.split()[0])} could run a program here, which a "
+                "configuration may not: put it into your own ~/.ssh/config",
+            )
 
 
 def named_without(model: HostSite, hosts: Collection[str], place: SitePlace) -> list[str]:

@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 import signal
 import time
 from collections.abc import Iterator, Sequence
@@ -27,6 +26,7 @@ from contextlib import contextmanager
 from pyroute2 import IPRoute
 from pyroute2.netlink.exceptions import NetlinkError
 
+from switchbench.base.node_names import HOST
 from switchbench.labs import namespaces, neighbours, openvswitch, routed, state, switches
 from switchbench.labs.state import LabError, LabFailedError
 from switchbench.topology import lab_addresses
@@ -48,7 +48,7 @@ from .devices import (
 from .lab import Lab
 
 _TERMINATE_TIMEOUT_S = 2.0
-_LAB_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
+_NAME_MOST = 63
 
 
 def up(topology: Topology, name: str | None = None) -> Lab:
@@ -103,7 +103,7 @@ def down(name: str) -> None:
 
 def _lab(topology: Topology, name: str | None) -> Lab:
     lab = Lab(name or topology.name, topology)
-    if not _LAB_NAME.fullmatch(lab.name):
+    if len(lab.name) > _NAME_MOST or not HOST.fullmatch(lab.name):
         raise LabError(f"{lab.name!r} can't be a lab's name: letters, digits, '.', '_' and '-'")
     if topology.guests is not None:
         raise LabError(

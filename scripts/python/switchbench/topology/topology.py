@@ -19,7 +19,7 @@ from pydantic_core import ErrorDetails
 
 from switchbench.base import source
 from switchbench.base.errors import ConfigurationError
-from switchbench.base.node_names import padded, refuse_many
+from switchbench.base.node_names import HOST, padded, refuse_many
 from switchbench.base.programs import configurations
 from switchbench.base.quantities import UNSHAPED as UNSHAPED
 from switchbench.base.words import meant
@@ -269,7 +269,7 @@ def _module_of(group: Nodes, file: File, where: str, mistakes: list[str]) -> str
     return group.module or ""
 
 
-_NODE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
+_NAME_MOST = 63  # of a namespace and its files
 
 
 def _expand(names: str, where: str, mistakes: list[str]) -> list[str]:
@@ -284,7 +284,7 @@ def _expand(names: str, where: str, mistakes: list[str]) -> list[str]:
         mistakes.append(f"{where}: is not a node set: {error}")
         return []
     for name in nodes:
-        if name == _SWITCH or not _NODE_NAME.fullmatch(name):
+        if name == _SWITCH or len(name) > _NAME_MOST or not HOST.fullmatch(name):
             mistakes.append(f"{where}: {name!r} can't be a node's name")
             return []
     return list(nodes)

@@ -23,7 +23,7 @@ from ClusterShell.Topology import TopologyError, TopologyParser, TopologyTree
 from ...base import quantities
 from ...base.errors import ConfigurationError
 from ...base.model import Site
-from ...base.node_names import TooManyError, refuse_many
+from ...base.node_names import TooManyError, refuse_many, refuse_strange
 from ...base.programs import ENGINE
 from .fan import Answer
 
@@ -133,8 +133,10 @@ def gateways(path: str, hosts: Sequence[str]) -> dict[str, tuple[str, ...]]:
     _refuse_many(Path(path))
     try:
         tree = TopologyParser(path).tree(root)
-        return {host: _way(tree, host, turns) for host in hosts}
-    except (TopologyError, NodeSetException) as error:
+        ways = {host: _way(tree, host, turns) for host in hosts}
+        refuse_strange(jump for way in ways.values() for jump in way)
+        return ways
+    except (TopologyError, NodeSetException, ValueError) as error:
         raise ConfigurationError(
             f"{Path(path).name}: {error} (`ssh: {{topology: FILE}}`, routes from {root})"
         ) from None
