@@ -13,7 +13,7 @@ import pytest
 import measures_page
 import messages
 from switchbench.analysis import tidy
-from switchbench.analysis.formulas import FORMULAS
+from switchbench.analysis.formulas import FORMULAS, formula_of
 from switchbench.base.measures import LATENCY_MEASURES, MEASURES, registry
 from switchbench.compare import measures as compared
 from switchbench.importers.measures import COMMON
@@ -43,6 +43,12 @@ def test_every_measure_is_whole() -> None:
         assert measure.better in (-1, +1), key
     assert FORMULAS.keys() == MEASURES.keys()
     assert not COMMON.keys() & MEASURES.keys()
+
+
+def test_a_measure_that_nothing_computes_is_refused() -> None:
+    """It was judged as uniformity."""
+    with pytest.raises(KeyError, match="fairness"):
+        formula_of(replace(MEASURES["uniformity_percent"], key="fairness"))
 
 
 def described(schema: dict[str, object], entry: str) -> str | None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..base.measures import LATENCY_MEASURES, MEASURES
+from ..base.measures import LATENCY_MEASURES, MEASURES, Measure
 from ..records.flows import PhaseFlows, Places, Times
 from ..records.latency import figure
 from .loss_location import beyond_hosts, lost_in_network
@@ -216,13 +216,19 @@ def _latency(kind: str, name: str) -> Callable[[PhaseFlows], Floats]:
 
 _OF_FLOW |= {key: _latency(kind, name) for key, (kind, name) in LATENCY_MEASURES.items()}
 
-FORMULAS = {
-    measure.key: Formula(
-        _entry(*measure.entry.split(".")) if measure.entry else _uniformity,
+_OF_PHASE: dict[str, Callable[[PhaseResult], float | None]] = {"uniformity_percent": _uniformity}
+
+
+def formula_of(measure: Measure) -> Formula:
+    """The formula of a measure; KeyError for one that neither the summary nor a function here
+    gives for a phase."""
+    return Formula(
+        _entry(*measure.entry.split(".")) if measure.entry else _OF_PHASE[measure.key],
         _REDUCERS[measure.over_phases],
         flow=_OF_FLOW.get(measure.key),
         port=_OF_PORT.get(measure.key),
         at_least=_AT_LEAST.get(measure.key),
     )
-    for measure in MEASURES.values()
-}
+
+
+FORMULAS = {measure.key: formula_of(measure) for measure in MEASURES.values()}
