@@ -1156,6 +1156,47 @@ def test_rfc2889_has_forwarding_rates_with_their_loads(tmp_path: Path) -> None:
     assert row["mfr_load"] == pytest.approx(800.0, rel=0.01)
 
 
+@needs_engine
+@pytest.mark.parametrize(
+    ("suite", "subtest"), [("rfc2889", "full-mesh"), ("rfc2544", "throughput")]
+)
+def test_what_buffers_held_is_no_throughput(tmp_path: Path, suite: str, subtest: str) -> None:
+    """A device of 57.5 % whose buffers hold the rest of a short trial at 59.7 %."""
+    text = FOUR + f"suite: {suite}\nsubtests: [{subtest}]\nframe_size: 1518\n"
+    run = compile_text(tmp_path, text)
+
+    def deep(trial: Trial, truth: float = 57.5, held: float = 59.7) -> TrialFacts:
+        load = trial.load.percent or 0.0
+        lost = round(1e6 * max(0.0, 1 - held / load))
+        return TrialFacts(
+            offered=10**6, lost=lost, tester_limited=False, offered_fps=load * 10,
+            delivered_fps=min(load, truth) * 10,
+        )  # fmt: skip
+
+    (row,) = rows(measured(run, deep), subtest)
+    assert not row["complete"]
+    assert re.fullmatch(
+        r"The throughput, 59. frames/s of all ports, is above the max forwarding rate, 575: "
+        r"buffers held the rest to the end of the trial. Raise trial_s, 2.",
+        row["outcome"],
+    )
+    (row,) = rows(measured(run, lambda trial: deep(trial, 59.5)), subtest)
+    assert row["complete"]
+
+
+@needs_engine
+def test_time_that_a_measurement_did_not_use_is_left_to_those_behind_it(tmp_path: Path) -> None:
+    text = FOUR + "suite: rfc2544\nframe_size: 1518\nsubtests: [throughput, latency, loss-rate]\n"
+    run = compile_text(tmp_path, text)
+    run = replace(run, time_limit_s=1.01 * sum(run.estimates_s))
+    # Longer than it was estimated: the latency of a device at line rate, whose throughput is quick.
+    run = replace(run, estimates_s=(run.estimates_s[0], 0.5 * run.estimates_s[1], 0.1))
+    course = measured(run, forwards(100.0))
+    assert [one.outcome()[1] for one in course.measurements] == [True, True, True]
+    used_s = sum(one.search.used_s for one in course.measurements if one.search is not None)
+    assert used_s < run.time_limit_s
+
+
 # --- addresses -----------------------------------------------------------------------------------
 
 

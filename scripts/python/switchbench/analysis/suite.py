@@ -38,7 +38,9 @@ _WHOLE = (Reached, NoLossAtMax, Done)  # outcomes after which nothing is missing
 class Measurement:
     """One subtest at one size: its trials one after the other."""
 
-    def __init__(self, run: Run, planned: Trial, earlier: Mapping[str, Row]) -> None:
+    def __init__(
+        self, run: Run, planned: Trial, earlier: Mapping[str, Row], used_s: float = 0.0
+    ) -> None:
         self.planned = planned
         self.subtest = subtest_of(run, planned)
         self.setting = setting_of(planned, parameters_of(run))
@@ -48,7 +50,7 @@ class Measurement:
         self._why_not = method if isinstance(method, str) else ""
         self.search: Search[Any] | None = None
         if not isinstance(method, str):
-            self.search = search_of(run, planned, method)
+            self.search = search_of(run, planned, method, used_s)
 
     @property
     def trial(self) -> ProposedTrial | None:
@@ -147,7 +149,8 @@ class SuiteCourse:
                 return
             planned = self._waiting.pop(0)
             earlier = self._rows.get(_point(planned), {})
-            self.measurements.append(Measurement(self._run, planned, earlier))
+            used_s = sum(one.search.used_s for one in self.measurements if one.search is not None)
+            self.measurements.append(Measurement(self._run, planned, earlier, used_s))
 
     def _keep(self, ended: Measurement) -> None:
         """What later subtests at the same size may start from: its first row."""

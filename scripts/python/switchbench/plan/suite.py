@@ -92,12 +92,13 @@ def parameters_of(run: Run) -> SuiteParameters:
     return SuiteParameters(**run.suite_parameters)
 
 
-def search_of(run: Run, planned: Trial, method: Method) -> Search[Any]:
-    """A measurement at its beginning; of the time limit it has its part by the estimates."""
+def search_of(run: Run, planned: Trial, method: Method, used_s: float = 0.0) -> Search[Any]:
+    """A measurement at its beginning; of the time that those before it left it has its part by the
+    estimates. `used_s`: seconds of their trials."""
     limit_s = float("inf")
     if run.time_limit_s is not None:
-        part = run.estimates_s[planned.id] / sum(run.estimates_s)
-        limit_s = run.time_limit_s * part
+        part = run.estimates_s[planned.id] / sum(run.estimates_s[planned.id :])
+        limit_s = (run.time_limit_s - used_s) * part
     return Search(
         method,
         time_limit_s=limit_s,

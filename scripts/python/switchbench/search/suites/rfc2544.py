@@ -28,6 +28,7 @@ from .throughput import (
     LATE_SENDERS,
     LOSS,
     THROUGHPUT_VALUES,
+    above_forwarding,
     load_value,
     mean,
     search_throughput,
@@ -191,7 +192,7 @@ RFC2544 = Suite(
             "The fastest rate at which the device loses no frame, per port; both ports of a pair "
             "send.",
             flows.both_ways, search_throughput, throughput_rows, THROUGHPUT_VALUES,
-            goals=throughput_goal,
+            goals=throughput_goal, no_result=above_forwarding,
         ),
         Subtest(
             "latency", "26.2", "Latency",

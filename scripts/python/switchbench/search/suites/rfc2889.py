@@ -39,6 +39,7 @@ from .rfc2544 import LATENCY_DEFINITION, SIZES, known_extreme
 from .throughput import (
     LATE_SENDERS,
     THROUGHPUT_VALUES,
+    above_forwarding,
     mean,
     search_throughput,
     throughput_goal,
@@ -100,8 +101,8 @@ def _forwarding(
 ) -> Subtest:  # fmt: skip
     return Subtest(
         name, section, title, about, variants, search_throughput, _forwarding_rows(prefix),
-        _forwarding_values(prefix), goals=throughput_goal, ports_min=ports_min,
-        ports_step=ports_step, frame_options=frame_options or {},
+        _forwarding_values(prefix), goals=throughput_goal, no_result=above_forwarding,
+        ports_min=ports_min, ports_step=ports_step, frame_options=frame_options or {},
     )  # fmt: skip
 
 

@@ -67,6 +67,28 @@ def throughput_rows(setting: SuitePoint, _earlier: Earlier, measured: SubtestTri
     return [throughput_row(setting, result)]
 
 
+ABOVE = 1.01  # of the max forwarding rate: windows of senders and receivers differ by less
+
+
+def above_forwarding(point: SuitePoint, measured: SubtestTrials) -> str:
+    """Say where the throughput is more than the device forwards: buffers held the rest."""
+    [result] = measured.result
+    held = [
+        facts.offered_fps or 0.0
+        for trial, facts in measured.trials
+        if trial.value == result.relevant_lower_bound
+    ]
+    rates = [facts.delivered_fps or 0.0 for _, facts in measured.trials]
+    offered, forwarded = max(held, default=0.0), max(rates)
+    if not forwarded or offered <= ABOVE * forwarded:
+        return ""
+    return (
+        f"The throughput, {offered:.0f} frames/s of all ports, is above the max forwarding rate, "
+        f"{forwarded:.0f}: buffers held the rest to the end of the trial. Raise trial_s, "
+        f"{point.parameters.trial_s:g}."
+    )
+
+
 def _is_usable(result: GoalResult) -> bool:
     return result.is_regular or isinstance(result.outcome, NoLossAtMax)
 
