@@ -33,6 +33,7 @@ from switchbench.render.report.figures.suite import figures
 from switchbench.render.report.frame import Sentences
 from switchbench.render.tables.suite import TABLES
 from switchbench.run.controller.device_reset import DeviceReset
+from switchbench.run.controller.rates import check_lab_rates
 from switchbench.search.drive import Search
 from switchbench.search.loads import LoadRange
 from switchbench.search.outcomes import LossAtMin, NoLossAtMax, Reached
@@ -190,6 +191,16 @@ def test_what_was_understood_is_the_same_suite_again(tmp_path: Path) -> None:
         ),
         ("suite: rfc8239\nremeasure: 2\n", "which repeats what the tester limited"),
         ("suite: rfc2544\npattern: aapc\n", "suite rfc2544 chooses what is sent"),
+        (
+            "suite: rfc2544\nrepeat: 3\n",
+            "repeat: has no effect: suite rfc2544 chooses how long and how often; give it trial_s, "
+            "repeats in suite_parameters",
+        ),
+        ("suite: ndr-pdr\nwindow: 3s\n", "window: has no effect: suite ndr-pdr chooses"),
+        (
+            "suite: rfc2544\ntests: [{subtest: latency, window: 3s}]\n",
+            "window: has no effect: suite rfc2544 chooses",
+        ),
         ("suite: rfc2544\nload: 10Mbit\n", "up to one load in percent of line rate"),
         (
             "suite: rfc2544\nsuite_parameters: {trail_s: 3}\n",
@@ -223,7 +234,7 @@ def test_too_little_time_names_each_subtest_and_size(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError) as caught:
         refuse_too_long(compile_text(tmp_path, text))
     for subtest in ("throughput", "latency", "loss-rate", "back-to-back"):
-        assert f"{subtest} pairs 64 B about" in str(caught.value)
+        assert f"{subtest} pairs 64 B at least" in str(caught.value)
 
 
 @needs_engine
@@ -1197,6 +1208,18 @@ def test_time_that_a_measurement_did_not_use_is_left_to_those_behind_it(tmp_path
     assert used_s < run.time_limit_s
 
 
+@needs_engine
+def test_the_estimate_of_buffers_is_near_what_they_take(tmp_path: Path) -> None:
+    """Searches behind the first begin where that has ended."""
+    text = FOUR + "suite: rfc8239\nframe_size: 1518\n"
+    text += "subtests: [buffer-efficiency, buffer-port, buffer-many-to-one]\n"
+    run = compile_text(tmp_path, text)
+    course = measured(run, busy_lab(42))
+    used_s = [one.search.used_s for one in course.measurements if one.search is not None]
+    assert sum(run.estimates_s) < 3 * sum(used_s)
+    refuse_too_long(replace(run, time_limit_s=1.1 * sum(used_s)))
+
+
 # --- addresses -----------------------------------------------------------------------------------
 
 
@@ -1448,3 +1471,12 @@ def test_the_throughput_s_interval_has_the_truth_in_every_run(tmp_path: Path) ->
         (row,) = rows(measured(run, device), "throughput")
         assert row["throughput_percent"] <= truth < row["upper_bound_percent"], seed
         assert row["throughput_percent"] >= row["upper_bound_percent"] * (1 - 0.005 - 1e-9), seed
+
+
+@needs_engine
+def test_a_modelled_lab_is_not_bound_by_what_a_core_sends_to_the_kernel(tmp_path: Path) -> None:
+    """Its ports are memif: 1.49 million frames/s are more than af_packet's bound."""
+    text = FOUR.replace("20M", "1G") + "suite: rfc2544\nsubtests: [throughput]\nframe_size: 64\n"
+    check_lab_rates(compile_text(tmp_path, text))
+    with pytest.raises(ConfigurationError, match="af_packet"):
+        check_lab_rates(compile_text(tmp_path, LAB + "load: 100%\nframe_size: 64\n"))

@@ -6,7 +6,7 @@ Run again, it gives the same run: nothing in it depends on other files but a lab
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from ..base import transports
 from ..base.model import ClockChoice
@@ -17,6 +17,7 @@ from .read import CheckedConfiguration
 from .rules import PARAMETERS
 from .schema import Settings, SwitchCountersKeys
 from .steps import COMPOSITE
+from .suites import CHOSEN_BY_SUITES
 
 SWITCH_TIMEOUT_NS = 10_000_000_000  # of `switch_counters`
 
@@ -36,7 +37,8 @@ def effective(reading: CheckedConfiguration) -> dict[str, object]:
         changes["suite_parameters"] = {k: getattr(reading.suite_parameters, k) for k in used}
     whole: dict[str, object] = {"switchbench": model.switchbench, "site": reading.site.effective}
     whole |= model.model_copy(update=changes).written()
-    return whole | {"tests": [_test(test) for test in reading.tests]}
+    unused: Collection[str] = () if model.suite is None else CHOSEN_BY_SUITES
+    return whole | {"tests": [_test(test, unused) for test in reading.tests]}
 
 
 def _command(asked: SwitchCountersKeys | None) -> SwitchCountersKeys | None:
@@ -44,8 +46,9 @@ def _command(asked: SwitchCountersKeys | None) -> SwitchCountersKeys | None:
     return asked and asked.model_copy(update={"timeout": timeout_ns})
 
 
-def _test(test: ResolvedTest) -> dict[str, object]:
-    """One test: its first point's settings, with the axes and what is swept put back."""
+def _test(test: ResolvedTest, unused: Collection[str]) -> dict[str, object]:
+    """One test: its first point's settings, with the axes and what is swept put back, without
+    `unused` keys."""
     every = list(points(test))
     swept = {key for point in every for key in point.swept}
     first = every[0].values
@@ -57,6 +60,7 @@ def _test(test: ResolvedTest) -> dict[str, object]:
             left |= set(forms) if settings.form_of(test.values, forms) is None else set()
     if "window" in swept and test.values.interval is None:
         left.add("interval")  # its default follows the window
+    left |= set(unused)
     if test.values.subtest is not None:  # which says what is sent
         left.add("flows")
     result: dict[str, object] = {} if test.values.subtest else {"pattern": test.pattern}

@@ -104,6 +104,8 @@ def refuse_without_suite(document: Document, model: Configuration) -> None:
     if suite is not None and model.remeasure:
         text = f"has no effect with suite {suite.name}, which repeats what the tester limited"
         raise document.problem(("remeasure",), text)
+    if suite is not None:
+        _refuse_chosen(document, model, suite)
     for number, test in enumerate(model.tests or []):
         path: KeyPath = ("tests", number)
         for key in ("subtest", "variant"):
@@ -119,6 +121,20 @@ def refuse_without_suite(document: Document, model: Configuration) -> None:
                 raise document.problem(
                     (*path, "pattern"), f"has no effect: suite {model.suite} chooses what is sent"
                 )
+
+
+CHOSEN_BY_SUITES = frozenset({"repeat", "window"})
+
+
+def _refuse_chosen(document: Document, model: Configuration, suite: Suite) -> None:
+    """ConfigurationError for keys whose values a suite's trials have from its parameters."""
+    instead = "trial_s, repeats" if "repeats" in suite.uses else "trial_s"
+    words = f"give it {instead} in suite_parameters" if suite.uses else "it takes none"
+    for path in ((), *(("tests", number) for number in range(len(model.tests or [])))):
+        for key in sorted(CHOSEN_BY_SUITES):
+            if (*path, key) in document.marks:
+                text = f"has no effect: suite {suite.name} chooses how long and how often; {words}"
+                raise document.problem((*path, key), text)
 
 
 def _known(document: Document, path: KeyPath, suite: Suite, name: str) -> None:

@@ -7,8 +7,9 @@ measured follow from them and from what those before them lost (analysis/suite.p
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from statistics import fmean
 from typing import Any
 
 from ..base.documents import TrialDocument
@@ -19,7 +20,7 @@ from ..search.estimates import method_s
 from ..search.loads import LoadRange
 from ..search.outcomes import CannotBeMet
 from ..search.suites import SUITES
-from ..search.suites.declaration import Method, Subtest, SuiteParameters, SuitePoint
+from ..search.suites.declaration import Method, Row, Subtest, SuiteParameters, SuitePoint
 from ..search.suites.methods import FixedTrials
 from ..search.trials import ProposedTrial
 from .draft import NS
@@ -113,32 +114,49 @@ def overhead_s(planned: Trial) -> float:
 
 
 def estimates_s(
-    suite: str, parameters: SuiteParameters, searches: Sequence[Trial]
+    suite: str,
+    parameters: SuiteParameters,
+    searches: Sequence[Trial],
+    of: Callable[[Sequence[float]], float] = fmean,
 ) -> tuple[float, ...]:
-    """What each of them should take, in seconds."""
+    """Return the seconds that each of them should take: of devices with some limits the mean, or
+    the least (`of`)."""
     found = []
+    known: set[tuple[int, ...]] = set()  # sizes of which a search says where others begin
     for planned in searches:
         subtest = SUITES[suite].subtest(planned.parameters.get(SUBTEST))
         setting = setting_of(planned, parameters)
-        found.append(_estimate_s(subtest, setting, overhead_s(planned)))
+        near = subtest.near if planned.sizes in known else None
+        found.append(_estimate_s(subtest, setting, overhead_s(planned), near, of))
+        if subtest.near is not None:
+            known.add(planned.sizes)
     return tuple(found)
 
 
-def _estimate_s(subtest: Subtest, setting: SuitePoint, overhead: float) -> float:
+def _estimate_s(
+    subtest: Subtest,
+    setting: SuitePoint,
+    overhead: float,
+    near: Callable[[SuitePoint, float], Row] | None,
+    of: Callable[[Sequence[float]], float],
+) -> float:
     half = {"throughput_percent": setting.loads.max / 2}
-    earlier = dict.fromkeys(subtest.needs, half)
 
-    def make() -> Method:
+    def make(truth: float) -> Method:
+        earlier: dict[str, Row] = dict.fromkeys(subtest.needs, half)
+        if near is not None:
+            earlier["found"] = near(setting, truth)
         made = subtest.method(setting, earlier)
         return FixedTrials((), 0.0, "") if isinstance(made, str) else made
 
-    return method_s(make, subtest.range(setting), overhead)
+    return method_s(make, subtest.range(setting), overhead, of)
 
 
 def refuse_too_short(run: Run, limit_s: float) -> None:
-    """ConfigurationError, with an estimate per measurement, where the time is too short."""
+    """ConfigurationError, with the least that each measurement takes, where that is too long."""
     found: dict[str, float] = {}
-    for planned, took_s in zip(run.searches, run.estimates_s, strict=True):
+    least_s = estimates_s(str(run.suite), parameters_of(run), run.searches, min)
+    for planned, took_s in zip(run.searches, least_s, strict=True):
         words = [str(value) for value in suite_words(planned)]
         name = " ".join([*words, *(f"{size} B" for size in planned.sizes)])
         found[name] = found.get(name, 0.0) + took_s

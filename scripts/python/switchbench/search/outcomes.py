@@ -98,7 +98,7 @@ class OutOfTime:
 class CannotBeMet:
     """What is known before the first trial: the time limit is too short.
 
-    `estimates_s`: what is measured, such as "throughput 64 B" -> seconds that it takes.
+    `estimates_s`: what is measured, such as "throughput 64 B" -> seconds that it takes at least.
     """
 
     time_limit_s: float
@@ -107,7 +107,7 @@ class CannotBeMet:
     @property
     def sentence(self) -> str:
         """What to tell a person."""
-        each = ", ".join(f"{name} about {took:.0f} s" for name, took in self.estimates_s.items())
+        each = ", ".join(f"{name} at least {took:.0f} s" for name, took in self.estimates_s.items())
         whole_s = sum(self.estimates_s.values())
         return (
             f"The goals cannot be met in time_limit, {self.time_limit_s:g} s: {each}, together "

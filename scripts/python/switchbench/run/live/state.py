@@ -87,7 +87,7 @@ class RunState:
         self._rates: dict[str, tuple[float, float]] = {}  # offered, delivered by node
         self._lines: dict[tuple[str, str], int] = {}  # by port and transport
         self._trials = {(trial.id, trial.repeat): trial for trial in run.trials}
-        self._trial_began_s = self.began_s
+        self._trial_began_s = self._search_began_s = self.began_s
         self._ended: Counter[tuple[int, int]] = Counter()  # nodes that ended the trial
         self.phases_done = 0  # of all trials
         self._losses = LossTable(len(run.site.processes))
@@ -197,6 +197,8 @@ class RunState:
         return phase == self.phase
 
     def _begin(self, trial: Trial) -> None:
+        if self.trial is not None and self.trial.search != trial.search:
+            self._search_began_s = time.monotonic()
         self.trial, self._trial_began_s, self.phase = trial, time.monotonic(), 0
         self._rates = {}
         carriers = {
@@ -214,8 +216,10 @@ class RunState:
     @property
     def left_s(self) -> float:
         """What should still come: the trials that have not ended, less what this one took."""
-        if self.run.searches:  # nobody knows which trials come
-            return max(0.0, sum(self.run.estimates_s) - self.elapsed_s)
+        if self.run.searches:  # nobody knows which trials come: of each measurement its estimate
+            number = 0 if self.trial is None else self.trial.search or 0
+            now_s, *later_s = self.run.estimates_s[number:]
+            return max(0.0, now_s - (time.monotonic() - self._search_began_s)) + sum(later_s)
         nodes = len(self._of_node)
         ahead = sum(
             trial.expected_s

@@ -21,6 +21,7 @@ from .declaration import (
     Earlier,
     Flow,
     Method,
+    Row,
     Rows,
     Subtest,
     SubtestTrials,
@@ -150,6 +151,10 @@ class _Buffer:
             near=self._length(point, found[-1]) if found else None,
         )
 
+    def near(self, point: SuitePoint, frames: float) -> Row:
+        """The row of which another search takes where it begins: such a burst was held."""
+        return {f"{self.prefix}_frames": self.held(point, frames)}
+
     def _length(self, point: SuitePoint, held: float) -> int:
         """Of the burst of which so many frames wait."""
         none = self.held(point, 0)
@@ -208,7 +213,7 @@ def by_extra_frames(
         name, f"3, procedure {procedure}", title, about, variants, buffer.search, buffer.rows,
         buffer.values("Of an egress port: extra frames less those that its line carried meanwhile"),
         burst_percent=line_percent, burst_frames=line_frames,
-        range=buffer.range, ports_min=ports, ports_step=step, **_BURST,
+        range=buffer.range, near=buffer.near, ports_min=ports, ports_step=step, **_BURST,
     )  # fmt: skip
 
 
@@ -218,6 +223,6 @@ def by_many_ports(name: str, title: str, about: str) -> Subtest:
     return Subtest(
         name, "3, procedure 4", title, about, flows.to_each, buffer.search, buffer.rows,
         buffer.values("Frames beyond what the egress port carried meanwhile"),
-        burst_percent=many_percent, range=buffer.range, ports_min=3,
+        burst_percent=many_percent, range=buffer.range, near=buffer.near, ports_min=3,
         **_BURST,
     )  # fmt: skip

@@ -208,6 +208,8 @@ class Subtest:
     # Why its trials do not give a result, one sentence; empty: they do.
     no_result: Callable[[SuitePoint, SubtestTrials], str] = lambda point, measured: ""
     range: Callable[[SuitePoint], LoadRange] = lambda setting: setting.loads  # of those values
+    # A row as if so much was found, where a search begins at what those before it found.
+    near: Callable[[SuitePoint, float], Row] | None = None
     needs: tuple[str, ...] = ()  # subtests whose results it starts from
     keys: Mapping[str, Any] = field(default_factory=dict)  # of the configuration, that it sets
     frame_options: Mapping[str, Any] = field(default_factory=dict)  # of a transport of raw frames
