@@ -17,9 +17,10 @@ from configs import LAB, compile_text, needs_engine, read_text
 from switchbench.analysis.above_line import above_line
 from switchbench.analysis.data import Measured
 from switchbench.analysis.executions import ExecutionTable, port_rate_mbps
+from switchbench.analysis.statistics import RepeatTable, interval
 from switchbench.analysis.summary import Summary
 from switchbench.base.errors import ConfigurationError
-from switchbench.base.model import Part, ScheduleShape, Site, Trial
+from switchbench.base.model import Part, Repeats, ScheduleShape, Site, Trial
 from switchbench.config import hpcc, read_values
 from switchbench.plan import draft, limits
 from switchbench.plan.compile import compile_run
@@ -643,6 +644,36 @@ def test_a_kernel_has_an_interval_of_its_repeats() -> None:
         "low": pytest.approx(0.048 - half, abs=1e-6),
         "high": pytest.approx(0.048 + half, abs=1e-6),
     }
+
+
+def test_one_mean_has_one_interval() -> None:
+    """Of repeats until their mean is sure enough: of functions, kernels and `statistics` alike."""
+    asked, times = Repeats(5, 9, 0.5, 0.9), (48.0, 51.0, 49.0, 53.0, 50.0)
+    trials = [steps_trial(i, repeat=i, point=0, repeats=asked) for i in range(5)]
+    repeats = RepeatTable(trials)
+    for trial, us in zip(trials, times, strict=True):
+        repeats.add(trial, "lab", us)
+    (statistic,) = repeats.summary()
+    table = table_of(
+        *(
+            (trial, execution(trial, f"node{i}:e0", [us]))
+            for trial, us in zip(trials, times, strict=True)
+            for i in (1, 2)
+        )
+    )
+    (point,) = table.summary()["functions"][0]["points"]
+    assert point["ci_us"] == {
+        "low": pytest.approx(statistic["ci_low"]), "high": pytest.approx(statistic["ci_high"]),
+    }  # fmt: skip
+    found = interval(times, 0.9, chosen=True)
+    assert found is not None
+    assert statistic["ci_half_width"] == pytest.approx(found.half_width)
+    runs = [kernel_run("tcp", i, (us, us), repeat=i) for i, us in enumerate(times)]
+    kernels = summary_of(
+        [replace(trial, repeats=asked) for trial, _ in runs],
+        [record for _, records in runs for record in records],
+    )["steps"]["kernels"]
+    assert kernels[0]["ci_s"]["high"] == pytest.approx(15e-6 * found.high, abs=1e-6)
 
 
 def test_kernels_are_told_their_class(tmp_path: Path) -> None:

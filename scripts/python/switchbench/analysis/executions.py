@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from ..base.model import Trial
+from ..base.model import Repeats, Trial
 from ..records.document.forms import CurveSetting
 from ..records.document.steps import (
     ConfidenceIntervalEntry,
@@ -29,8 +29,6 @@ from .kernels import iterations_of, kernel_entries, rankings
 from .rank_times import MeasuredExecutions, RankTimes
 from .statistics import interval
 from .sweep import about
-
-CONFIDENCE = 0.95
 
 # IMB's MB/s: so many times the message size by its time (Intel MPI Benchmarks' user guide); of a
 # ping-pong the time is half the round trip. Others have none.
@@ -149,7 +147,7 @@ def _point(pattern: str, size: int, repeats: Sequence[MeasuredExecutions]) -> Fu
             "p99": _us(batches.quantile_ns(0.99)),
             "max": _us(batches.max_ns),
         },
-        "ci_us": _interval(averages, halved),
+        "ci_us": _interval(averages, halved, repeats[0].trial.repeats),
         "port_mbps": m.mean(rate for one in repeats for rate in one.rates_mbps.values()),
         "verified": m.total_int(times.verified for times in ranks),
         "lost_messages": m.total_int(times.lost for times in ranks),
@@ -191,11 +189,15 @@ def _imb_mbytes_s(pattern: str, size: int, time_us: float | None) -> float | Non
     return factor * size / (time_us / 1e6) / IMB_MEGA
 
 
-def _interval(values: Sequence[float | None], parts: int) -> ConfidenceIntervalEntry | None:
+def _interval(
+    values: Sequence[float | None], parts: int, asked: Repeats
+) -> ConfidenceIntervalEntry | None:
     """Of the mean over repeats, as `_share`; None where there are too few, or one was not measured
     whole."""
     known = [value / parts for value in values if value is not None]
-    found = interval(known, CONFIDENCE) if len(known) == len(values) else None
+    if len(known) < len(values):
+        return None
+    found = interval(known, asked.confidence, chosen=asked.width is not None)
     return None if found is None else {"low": found.low, "high": found.high}
 
 

@@ -17,7 +17,6 @@ from .rank_times import MeasuredExecutions
 from .statistics import interval
 from .sweep import about, matrix_of, path_of
 
-CONFIDENCE = 0.95
 US = 1e6  # in a second
 
 
@@ -40,7 +39,12 @@ def _entry(repeats: Sequence[MeasuredExecutions]) -> KernelEntry:
     times = [one.slowest_us for one in repeats]
     mean = m.mean(times)
     known = [time for time in times if time is not None]
-    sure = interval(known, CONFIDENCE) if len(known) == len(times) else None
+    asked = first.trial.repeats
+    sure = (
+        interval(known, asked.confidence, chosen=asked.width is not None)
+        if len(known) == len(times)
+        else None
+    )
     ranks = [t for one in repeats for phase in one.phases.values() for t in phase.values()]
     return {
         **about(first.trial, first.part),

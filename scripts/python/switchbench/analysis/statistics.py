@@ -11,11 +11,15 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from itertools import pairwise
 from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
 
 from ..base.model import SCHEDULE, Repeats, Trial
 from ..records.document.comparisons import StatisticEntry
+
+Floats = NDArray[np.float64]
 
 MEASURE: Final = "throughput"  # what decides: the plan's mean of flows
 STEP_MEASURE: Final = "repetition_us"  # ... and of what goes by steps: the mean time over ranks
@@ -46,21 +50,60 @@ def deviation_limit(confidence: float, freedom: int) -> float:
     return math.sqrt(freedom / float(chdtri(freedom, 1.0 - chance)))
 
 
-def autocorrelation(values: Sequence[float]) -> float | None:
-    """Of each repeat with the next (lag 1); None where it says nothing."""
-    if len(values) < LEAST_FOR_CORRELATION:
-        return None
-    mean = math.fsum(values) / len(values)
-    spread = math.fsum((value - mean) ** 2 for value in values)
-    if spread == 0.0:
-        return None
-    return math.fsum((one - mean) * (two - mean) for one, two in pairwise(values)) / spread
-
-
-def greatest_by_chance(count: int) -> float:
+def greatest_by_chance(count: Floats) -> Floats:
     """The lag-1 coefficient that 5 to 6 % of independent repeats exceed: the normal distribution
     with the coefficient's exact mean and variance (Moran 1948), both of a sample's own mean."""
-    return (NORMAL_ONE_SIDED * (count - 2) / math.sqrt(count - 1) - 1.0) / count
+    limit: Floats = (NORMAL_ONE_SIDED * (count - 2) / np.sqrt(count - 1) - 1.0) / count
+    return limit
+
+
+@dataclass(frozen=True)
+class Estimates:
+    """Means over repeats of many things, a column each; NaN is what is not known."""
+
+    count: Floats
+    mean: Floats
+    deviation: Floats  # standard deviation of the sample
+    error: Floats  # standard error of the mean, corrected for dependence and for stopping
+    correlation: Floats  # lag 1
+    dependent: NDArray[np.bool_]  # beyond chance
+
+
+def estimates(values: Floats, confidence: float, chosen: bool = False) -> Estimates:
+    """Return the means of the columns, and how far from the truth they may be.
+
+    This is the one place where repeats become an interval or a test. `values`: a row for each
+    repeat, NaN where it was not measured. `chosen`: how many repeats there are was decided by
+    looking at them, and the error is wider by what that hides (deviation_limit).
+
+    Values that follow their neighbours are worth fewer independent ones: n (1 - r) / (1 + r). Where
+    r is beyond chance the error is wider by that; a negative r never makes it narrower. Where
+    the values were looked at, what r says beyond its mean by chance, -1/n, always counts.
+    """
+    known = ~np.isnan(values)
+    count = known.sum(axis=0).astype(np.float64)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        mean = np.where(known, values, 0.0).sum(axis=0) / count
+        left = np.where(known, values - mean, 0.0)
+        squares = (left**2).sum(axis=0)
+        # What summing in another order would change is no spread.
+        squares = np.where(squares <= count * (1e-12 * np.abs(mean)) ** 2, 0.0, squares)
+        deviation = np.where(count > 1, np.sqrt(squares / (count - 1)), np.nan)
+        correlation = (left[1:] * left[:-1]).sum(axis=0) / squares
+    gapless = (known == (np.arange(len(values))[:, None] < count)).all(axis=0)
+    judged = gapless & (squares > 0) & (count >= LEAST_FOR_CORRELATION)
+    correlation = np.where(judged, correlation, np.nan)
+    dependent = judged & (correlation > greatest_by_chance(np.maximum(count, 2)))
+    error = deviation / np.sqrt(np.maximum(count, 1))
+    if chosen:
+        for repeats in np.unique(count[count > 1]):
+            error[count == repeats] *= deviation_limit(confidence, int(repeats) - 1)
+        follows = np.where(judged, correlation + 1.0 / np.maximum(count, 1), 0.0)
+    else:
+        follows = np.where(dependent, correlation, 0.0)
+    bounded = np.clip(follows, 0.0, MOST_CORRELATION)
+    error *= np.sqrt((1.0 + bounded) / (1.0 - bounded))
+    return Estimates(count, mean, deviation, error, correlation, dependent)
 
 
 @dataclass(frozen=True)
@@ -93,31 +136,35 @@ class ConfidenceInterval:
         return math.inf if self.mean == 0.0 else 2.0 * self.half_width / abs(self.mean)
 
 
+def intervals(
+    columns: Sequence[Sequence[float]], confidence: float, chosen: bool = False
+) -> list[ConfidenceInterval | None]:
+    """Return the interval of each column's mean; None for less than two values."""
+    table = np.full((max(map(len, columns), default=0), len(columns)), np.nan)
+    for i, values in enumerate(columns):
+        table[: len(values), i] = values
+    found = estimates(table, confidence, chosen)
+    return [
+        None
+        if count < 2
+        else ConfidenceInterval(
+            int(count),
+            float(found.mean[i]),
+            float(found.deviation[i]),
+            confidence,
+            t_quantile(confidence, int(count) - 1) * float(found.error[i]),
+            None if np.isnan(found.correlation[i]) else float(found.correlation[i]),
+            bool(found.dependent[i]),
+        )
+        for i, count in enumerate(found.count.tolist())
+    ]
+
+
 def interval(
     values: Sequence[float], confidence: float, chosen: bool = False
 ) -> ConfidenceInterval | None:
-    """The interval of the values' mean; None for less than two. `chosen`: how many values there
-    are was decided by looking at them.
-
-    Values that follow their neighbours are worth fewer independent ones: n (1 - r) / (1 + r). Where
-    r is beyond chance the interval is wider by that; a negative r never makes it narrower. Where
-    the values were looked at, what r says beyond its mean by chance, -1/n, always counts.
-    """
-    count = len(values)
-    if count < 2:
-        return None
-    mean = math.fsum(values) / count
-    deviation = math.sqrt(math.fsum((value - mean) ** 2 for value in values) / (count - 1))
-    half = t_quantile(confidence, count - 1) * deviation / math.sqrt(count)
-    correlation = autocorrelation(values)
-    dependent = correlation is not None and correlation > greatest_by_chance(count)
-    if chosen:
-        half *= deviation_limit(confidence, count - 1)
-    if correlation is not None and (chosen or dependent):
-        follows = correlation + 1.0 / count if chosen else correlation
-        bounded = min(max(follows, 0.0), MOST_CORRELATION)
-        half *= math.sqrt((1.0 + bounded) / (1.0 - bounded))
-    return ConfidenceInterval(count, mean, deviation, confidence, half, correlation, dependent)
+    """Return the interval of the values' mean, as `estimates` has it; None for less than two."""
+    return intervals([values], confidence, chosen)[0]
 
 
 @dataclass

@@ -253,7 +253,6 @@ class Run:
     remeasure: int = 0  # how often a phase that the tester limited is measured again at most
     again: tuple[Trial, ...] = ()  # trials that do so, until the run has ended (records/again.py)
     remeasured: int = 0  # phases that were
-    superseded: tuple[Trial, ...] = ()  # trials of which superseded.ndjson has the records
 
     @property
     def planned(self) -> tuple[Trial, ...]:

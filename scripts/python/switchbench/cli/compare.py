@@ -19,6 +19,7 @@ EXAMPLES = """\
 examples:
   switchbench compare results/bridges results/ovs
   switchbench compare old=results/before new=results/after --all
+  switchbench compare a=results/a1 a=results/a2 b=results/b1 b=results/b2    two runs per side
   switchbench compare results/20260101-120000-four-matrices --by transport
   switchbench compare a=results/a b=results/b --hpl a=1.2TFlop/s --hpl b=0.9TFlop/s --html ab.html
   switchbench compare results/a results/b --question load --json -
@@ -39,7 +40,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "results",
         metavar="[NAME=]DIR",
         nargs="+",
-        help="results directories; the others are compared with the first",
+        help="results directories, those of one NAME the runs of one side; the others are compared "
+        "with the first",
     )
     parser.add_argument(
         "--by", metavar="SETTING", help="compare the parts of results by this, e.g. transport"

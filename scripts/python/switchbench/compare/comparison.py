@@ -11,7 +11,17 @@ from ..base.errors import ConfigurationError
 from ..records.directory import RECORDS
 from . import settings
 from .balance import Balance, balance
-from .differences import DifferenceRow, both_phases, phase_rows, plan_rows
+from .differences import (
+    SHARES,
+    DifferenceRow,
+    Family,
+    Tester,
+    adjusted,
+    both_phases,
+    output_rows,
+    phase_families,
+    plan_families,
+)
 from .flows import flow_table, places_of
 from .match import Match, Pair, match
 from .settings import Differing
@@ -64,9 +74,10 @@ class Comparison:
         """What could not be read, with where."""
         found: dict[str, None] = {}
         for subject in self.subjects:
-            for sentence in subject.measured.damage:
-                where = "" if str(subject.directory) in sentence else f"{subject.directory}: "
-                found[f"{where}{sentence}"] = None
+            for run in subject.runs:
+                for sentence in run.measured.damage:
+                    where = "" if str(run.directory) in sentence else f"{run.directory}: "
+                    found[f"{where}{sentence}"] = None
         return list(found)
 
     @property
@@ -95,7 +106,14 @@ def compare(
         )
     chosen = {name for subject in subjects for name in subject.chosen}
     allowed = set(asked.question) | chosen
-    compared = [_compared(match(base, other, allowed), asked) for other in subjects[1:]]
+    families: dict[str, list[tuple[Compared, Family]]] = {level: [] for level in SHARES}
+    compared = [_compared(match(base, other, allowed), asked, families) for other in subjects[1:]]
+    corrected = adjusted({level: [one for _, one in found] for level, found in families.items()})
+    for level, found in families.items():
+        for (one, family), p in zip(found, corrected[level], strict=True):
+            getattr(one, level).extend(family.rows(p))
+    for one in compared:
+        one.plans.sort(key=lambda row: row.pair)
     return Comparison(
         list(subjects),
         asked,
@@ -111,18 +129,25 @@ def compare(
     )
 
 
-def _compared(found: Match, asked: CompareOptions) -> Compared:
+def _compared(
+    found: Match, asked: CompareOptions, families: dict[str, list[tuple[Compared, Family]]]
+) -> Compared:
+    """Adds what is tested to `families`: rows follow when all that is asked is known."""
     one = Compared(found)
     for number, pair in enumerate(found.pairs):
-        one.plans += plan_rows(number, found, asked.confidence)
-        one.phases += phase_rows(number, found, asked.confidence)
-        phases = both_phases(found, pair)
+        tester = Tester(number, found, asked.confidence)
+        one.plans += output_rows(number, pair)
+        families["plans"] += [(one, family) for family in plan_families(tester)]
+        families["phases"] += [(one, family) for family in phase_families(tester)]
+        phases = both_phases(tester)
         common = len(phases[0].keys() & phases[1].keys())
         one.notes += _common_notes("phase", pair, common, (len(phases[0]), len(phases[1])))
-        table = flow_table(found, pair)
+        table = flow_table(tester)
         if table is not None:
             one.flow_count += len(table.codes)
-            one.flows += table.rows(number, asked.confidence, asked.most_flows)
+            families["flows"] += [
+                (one, family) for family in table.families(tester, asked.most_flows)
+            ]
             one.notes += _common_notes("flow", pair, len(table.codes), table.sides)
     one.notes += _flow_notes(found)
     one.notes += _record_notes(found)
@@ -166,7 +191,7 @@ def _record_notes(found: Match) -> Iterator[str]:
 
 def _flow_notes(found: Match) -> Iterator[str]:
     base, other = found.base.measured.ports, found.other.measured.ports
-    if places_of(found) is None:
+    if places_of(found.base, found.other) is None:
         counts = f"{found.base.name} has {len(base)} ports and {found.other.name} {len(other)}"
         yield f"flows are not compared: {counts}"
     elif set(base) != set(other):

@@ -1,39 +1,45 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """By how much plans, phases and flows differ, and how sure that is.
 
-A measure's value of a plan or phase is made of the summary alone, those of flows of the records. Of
-more than one repeat on both sides the difference has a confidence interval; else it has none, and
-says why.
+A measure's value of a plan or phase is made of the summary alone, those of flows of the records. A
+sample is a run where a side has several, else a repeat. Of at least two samples on both sides the
+difference has a confidence interval; else it has none, and says why. All that is asked of one
+comparison is one family: with 95 % confidence at most 5 of 100 comparisons of equal networks claim
+any difference at all.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any, Final, Literal
 
 import numpy as np
 
+from ..analysis.statistics import Floats
 from . import welch
 from .match import Match, Pair
 from .measures import MEASURES, ComparedMeasure, Entry, of_output, with_times
+from .settings import LOAD
 from .subjects import Case, Subject
-from .welch import Floats
 
-Verdict = Literal["better", "worse", "differs", "same", "not sure", "not known"]
+Verdict = Literal["better", "worse", "same", "not sure", "not known"]
 BETTER: Final = "better"
 WORSE: Final = "worse"
-DIFFERS: Final = "differs"
 SAME: Final = "same"
 UNSURE: Final = "not sure"
 UNKNOWN: Final = "not known"
-Columns = Sequence[Sequence[Entry]]  # of each phase its repeats
+Runs = Sequence[Sequence[Entry]]  # the repeats of each run
 
-ONE_REPEAT = "one repeat: no interval"
+FEW_REPEATS = "no interval: needs at least 2 repeats per side"
 ONE_FIGURE = "HPCC's figure is of its best measurements: no interval"
 ONE_SIDE = "observed in one of the results only"
-NO_SPREAD = "no spread among the repeats: no interval"
+OTHER_LOAD = "not judged: the intended loads differ"
+SHARED_MACHINE = "not judged: the nodes share a machine's CPUs"
+# How much of the chance of a false claim each level may use.
+SHARES = {"plans": 0.6, "phases": 0.2, "flows": 0.2}
 
 
 @dataclass(frozen=True)
@@ -51,7 +57,7 @@ class DifferenceRow:
     high: float | None = None
     freedom: float | None = None
     p: float | None = None  # of so large a difference, if there were none
-    p_adjusted: float | None = None  # corrected for how many were asked (Holm)
+    p_adjusted: float | None = None  # corrected for all that the comparison asked
     dependent: bool = False  # repeats followed each other: the interval is wider for it
     verdict: Verdict = UNKNOWN
     reason: str | None = None  # why there is no interval
@@ -64,85 +70,186 @@ class DifferenceRow:
         return 100.0 * self.difference / abs(self.base)
 
 
-# --- rows of columns of repeats ------------------------------------------------------------------
+# --- families ------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Family:
-    """Questions that are asked at once: one measure of all phases, or of all flows, of a pair."""
+    """One measure of all phases, or of all flows, of a pair."""
 
     pair: int
     measure: ComparedMeasure
+    name: Callable[[int], str]  # what a column is of
     tested: welch.WelchTest
     confidence: float
+    refusal: str | None = None  # why nothing may be claimed of it
+    most: int | None = None  # so many rows: the surest differences, then the largest
 
-    def rows(
-        self, names: Sequence[str], chosen: Sequence[int] | None = None
-    ) -> Iterator[DifferenceRow]:
-        """A row for each column, or for the chosen ones; `names`: what these are of."""
-        tested = self.tested
-        adjusted = welch.holm(tested.p)
-        places = range(len(tested.p)) if chosen is None else chosen
-        half = tested.half_width(self.confidence, np.array(places, dtype=np.int64))
-        for i, name, width in zip(places, names, half, strict=True):
-            difference = tested.difference[i]
+    @property
+    def p(self) -> Floats:
+        """The probabilities that count among those of the comparison."""
+        return self.tested.p if self.refusal is None else np.full(len(self.tested.p), np.nan)
+
+    def rows(self, adjusted: Floats) -> Iterator[DifferenceRow]:
+        """A row for each column that either side observed; `adjusted`: its p, corrected."""
+        tested, half = self.tested, self.tested.half_width(self.confidence)
+        for i in self._chosen():
+            counts = (int(tested.base.count[i]), int(tested.other.count[i]))
+            if not any(counts):
+                continue
+            difference, width = tested.difference[i], half[i]
+            judged = self.refusal is None
             row = DifferenceRow(
-                self.pair, name, self.measure,
+                self.pair, self.name(i), self.measure,
                 base=_known(tested.base.mean[i]),
                 other=_known(tested.other.mean[i]),
-                counts=(int(tested.base.count[i]), int(tested.other.count[i])),
+                counts=counts,
                 difference=_known(difference),
-                low=_known(difference - width),
-                high=_known(difference + width),
-                freedom=_known(tested.freedom[i]),
-                p=_known(tested.p[i]),
+                low=_known(difference - width) if judged else None,
+                high=_known(difference + width) if judged else None,
+                freedom=_known(tested.freedom[i]) if judged else None,
+                p=_known(tested.p[i]) if judged else None,
                 p_adjusted=_known(adjusted[i]),
                 dependent=bool(tested.base.dependent[i] or tested.other.dependent[i]),
             )  # fmt: skip
-            yield _judged(row, self.confidence)
+            yield self._judged(row)
+
+    def _chosen(self) -> list[int]:
+        if self.most is None:
+            return list(range(len(self.tested.p)))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            share = np.nan_to_num(np.abs(self.tested.difference / self.tested.base.mean))
+        order = np.lexsort((-share, np.where(np.isnan(self.tested.p), 1.0, self.tested.p)))
+        return [int(i) for i in order[: self.most]]
+
+    def _judged(self, row: DifferenceRow) -> DifferenceRow:
+        """With its verdict, and why there is none."""
+        if row.difference is None:
+            return replace(row, reason=ONE_SIDE)
+        if self.refusal is not None:
+            return replace(row, reason=self.refusal)
+        if min(row.counts) < 2:
+            return replace(row, reason=FEW_REPEATS)
+        if row.difference == 0:
+            return replace(row, verdict=SAME)
+        if row.p_adjusted is None or row.p_adjusted >= 1.0 - self.confidence:
+            return replace(row, verdict=UNSURE)
+        better = row.difference * row.measure.better > 0
+        return replace(row, verdict=BETTER if better else WORSE)
 
 
 def _known(value: Any) -> float | None:
     return None if math.isnan(value) else float(value)
 
 
-def _judged(row: DifferenceRow, confidence: float) -> DifferenceRow:
-    """With its verdict, and why there is no interval."""
-    if row.difference is None:
-        return replace(row, reason=ONE_SIDE)
-    word: Verdict = BETTER if row.difference * row.measure.better > 0 else WORSE
-    if row.p_adjusted is not None:
-        return replace(row, verdict=word if row.p_adjusted < 1.0 - confidence else UNSURE)
-    if min(row.counts) < 2:
-        return replace(row, reason=ONE_REPEAT)
-    return replace(row, verdict=DIFFERS if row.difference else SAME, reason=NO_SPREAD)
+def adjusted(levels: dict[str, list[Family]]) -> dict[str, list[Floats]]:
+    """Return each family's p, corrected for all that is asked at once: by Holm (1979) within a
+    level, and by the level's share of the chance of a false claim."""
+    shares = {
+        level: SHARES[level]
+        for level, families in levels.items()
+        if any(not np.isnan(family.p).all() for family in families)
+    }
+    found = {}
+    for level, families in levels.items():
+        p = [family.p for family in families]
+        share = shares.get(level, 1.0) / (sum(shares.values()) or 1.0)
+        whole = np.minimum(1.0, welch.holm(np.concatenate(p)) / share) if p else np.zeros(0)
+        found[level] = np.split(whole, np.cumsum([len(one) for one in p])[:-1]) if p else []
+    return found
+
+
+@dataclass(frozen=True)
+class Tester:
+    """Makes the tests of one pair of a match."""
+
+    number: int
+    match: Match
+    confidence: float
+
+    @property
+    def pair(self) -> Pair:
+        """The pair."""
+        return self.match.pairs[self.number]
+
+    @property
+    def sides(self) -> tuple[tuple[Subject, Case], tuple[Subject, Case]]:
+        """Each result with its case."""
+        return (self.match.base, self.pair.base), (self.match.other, self.pair.other)
+
+    def family(
+        self,
+        measure: ComparedMeasure,
+        name: Callable[[int], str],
+        tables: Sequence[Floats],
+        most: int | None = None,
+    ) -> Family:
+        """`tables`: of each side a row for each sample, a column for each thing."""
+        base, other = (
+            self._sample(measure, *side, table)
+            for side, table in zip(self.sides, tables, strict=True)
+        )
+        tested = welch.test(base, other, self.confidence)
+        refusal = self._refusal(measure)
+        return Family(self.number, measure, name, tested, self.confidence, refusal, most)
+
+    def _sample(
+        self, measure: ComparedMeasure, subject: Subject, case: Case, table: Floats
+    ) -> welch.Sample:
+        several = len(case.runs(subject)) > 1
+        shared = 0.0 if several or self._in_turn() else measure.between_runs
+        trials = {plan["trial"] for plan in case.measured}
+        chosen = not several and not trials.isdisjoint(subject.until_sure)
+        return welch.Sample(table, shared, measure.rounding, chosen)
+
+    def _in_turn(self) -> bool:
+        """Whether both were measured in one run, each repeat of both before the next of either:
+        then what a run has by chance both have."""
+        if self.match.base.directory != self.match.other.directory:
+            return False
+        turns: dict[int, list[int]] = {}
+        for plan in (*self.pair.base.plans, *self.pair.other.plans):
+            turns.setdefault(plan["repeat"], []).append(plan["trial"])
+        in_order = [turns[repeat] for repeat in sorted(turns)]
+        return all(max(turn) < min(following) for turn, following in pairwise(in_order))
+
+    def _refusal(self, measure: ComparedMeasure) -> str | None:
+        if self.pair.base.settings[LOAD] != self.pair.other.settings[LOAD]:
+            return OTHER_LOAD
+        shared = any(subject.one_machine for subject, _ in self.sides)
+        return SHARED_MACHINE if measure.name == "cpu" and shared else None
 
 
 # --- plans and phases ----------------------------------------------------------------------------
 
 
-def plan_rows(number: int, match: Match, confidence: float) -> Iterator[DifferenceRow]:
+def plan_families(tester: Tester) -> Iterator[Family]:
     """The measures of two cases' whole plans."""
-    pair = match.pairs[number]
-    if pair.base.suite is not None and pair.other.suite is not None:
-        yield from _output_rows(number, pair.base.suite["outputs"], pair.other.suite["outputs"])
+    if tester.pair.base.suite is not None and tester.pair.other.suite is not None:
         return
-    base, other = (
+    entries = [
         [
-            with_times(
-                plan,
-                subject.measured.phases_of(plan),
-                subject.steps.get((plan["trial"], plan["network"]), {}),
-            )
-            for plan in case.plans
+            [
+                with_times(
+                    plan,
+                    run.measured.phases_of(plan),
+                    run.steps.get((plan["trial"], plan["network"]), {}),
+                )
+                for plan in of_run.plans
+            ]
+            for run, of_run in case.runs(subject)
         ]
-        for subject, case in ((match.base, pair.base), (match.other, pair.other))
-    )
-    yield from _rows(number, [""], ([base], [other]), confidence)
+        for subject, case in tester.sides
+    ]
+    for measure in MEASURES:
+        yield tester.family(measure, lambda _: "", [_table([side], measure) for side in entries])
 
 
-def _output_rows(number: int, base: Entry, other: Entry) -> Iterator[DifferenceRow]:
+def output_rows(number: int, pair: Pair) -> Iterator[DifferenceRow]:
     """HPCC's measures, one figure of each run: by its definition of the best measurements."""
+    if pair.base.suite is None or pair.other.suite is None:
+        return
+    base, other = pair.base.suite["outputs"], pair.other.suite["outputs"]
     for measure in map(of_output, base):
         values = measure.of(base), measure.of(other)
         if values == (None, None):
@@ -154,24 +261,22 @@ def _output_rows(number: int, base: Entry, other: Entry) -> Iterator[DifferenceR
         yield row if row.reason else replace(row, reason=ONE_SIDE)
 
 
-def phase_rows(number: int, match: Match, confidence: float) -> Iterator[DifferenceRow]:
+def phase_families(tester: Tester) -> Iterator[Family]:
     """The measures of all phases that both cases have; none where the plan is one phase."""
-    base, other = both_phases(match, match.pairs[number])
+    base, other = both_phases(tester)
     common = [phase for phase in base if phase in other]
-    if len(base) > 1 and common:
-        names = [str(base[phase][0]["phase_name"] or phase) for phase in common]
-        entries = tuple([side[phase] for phase in common] for side in (base, other))
-        yield from _rows(number, names, (entries[0], entries[1]), confidence)
-
-
-def _rows(
-    number: int, names: Sequence[str], sides: tuple[Columns, Columns], confidence: float
-) -> Iterator[DifferenceRow]:
-    """Measure by measure, without what neither result observed."""
+    if len(base) < 2 or not common:
+        return
+    names = [phase_name(base[phase]) for phase in common]
     for measure in MEASURES:
-        base, other = (_table(columns, measure) for columns in sides)
-        family = Family(number, measure, welch.test(base, other), confidence)
-        yield from (row for row in family.rows(names) if any(row.counts))
+        tables = [_table([side[phase] for phase in common], measure) for side in (base, other)]
+        yield tester.family(measure, names.__getitem__, tables)
+
+
+def phase_name(runs: Runs) -> str:
+    """Of any of its entries."""
+    entry = next(entry for entries in runs for entry in entries)
+    return str(entry["phase_name"] or entry["phase"])
 
 
 def phases_of(subject: Subject, case: Case) -> dict[int, list[Entry]]:
@@ -183,16 +288,43 @@ def phases_of(subject: Subject, case: Case) -> dict[int, list[Entry]]:
     return found
 
 
-def both_phases(match: Match, pair: Pair) -> tuple[dict[int, list[Entry]], dict[int, list[Entry]]]:
-    """Those of both cases of a pair."""
-    return phases_of(match.base, pair.base), phases_of(match.other, pair.other)
+def both_phases(tester: Tester) -> tuple[dict[int, Runs], dict[int, Runs]]:
+    """Those of both cases of a pair, by number: the repeats of each run."""
+    sides: list[dict[int, Runs]] = []
+    for subject, case in tester.sides:
+        runs = [phases_of(run, of_run) for run, of_run in case.runs(subject)]
+        numbers = sorted({number for phases in runs for number in phases})
+        sides.append({number: [phases.get(number, []) for phases in runs] for number in numbers})
+    return sides[0], sides[1]
 
 
-def _table(columns: Columns, measure: ComparedMeasure) -> Floats:
+def _table(columns: Sequence[Runs], measure: ComparedMeasure) -> Floats:
+    """A column for each thing; what the tester limited is not known."""
+    return sampled([
+        table_of([[_value(entry, measure) for entry in runs[run]] for runs in columns])
+        for run in range(max(map(len, columns)))
+    ])  # fmt: skip
+
+
+def _value(entry: Entry, measure: ComparedMeasure) -> float:
+    value = None if entry.get("tester_limited") else measure.of(entry)
+    return np.nan if value is None else value
+
+
+def table_of(columns: Iterable[Sequence[float]]) -> Floats:
     """A column for each list of repeats, as long as the longest."""
-    table = np.full((max(map(len, columns)), len(columns)), np.nan)
-    for i, entries in enumerate(columns):
-        for repeat, entry in enumerate(entries):
-            value = measure.of(entry)
-            table[repeat, i] = np.nan if value is None else value
+    lists = list(columns)
+    table = np.full((max(map(len, lists), default=0), len(lists)), np.nan)
+    for i, values in enumerate(lists):
+        table[: len(values), i] = values
     return table
+
+
+def sampled(runs: Sequence[Floats]) -> Floats:
+    """The samples of one side: repeats of its only run, or the means of several runs."""
+    if len(runs) == 1:
+        return runs[0]
+    known = [(~np.isnan(run)).sum(axis=0) for run in runs]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        means = [np.nansum(run, axis=0) / count for run, count in zip(runs, known, strict=True)]
+    return np.array(means)

@@ -5,33 +5,31 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..analysis.columns import FlowColumns
 from ..analysis.data import plan_key
+from ..analysis.statistics import Floats
 from ..base import format
-from . import welch
-from .differences import DifferenceRow, Family, phases_of
-from .match import Match, Pair
+from ..records.directory import RECORDS, SUMMARY
+from .differences import Family, Tester, both_phases, phase_name, sampled
 from .measures import FLOW_LOSS, FLOW_RATE
 from .subjects import Case, Subject
-from .welch import Floats
 
 Codes = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
 class FlowTable:
-    """The flows that both results have of one pair: a column each, a row for each repeat."""
+    """The flows that both results have of one pair: a column each, a row for each sample."""
 
     codes: Codes
     names: list[str]  # of ports, which codes are made of
     phases: dict[int, str]
-    rates: tuple[Floats, Floats]
-    losses: tuple[Floats, Floats]
+    rates: Sequence[Floats]  # of either side
+    losses: Sequence[Floats]
     sides: tuple[int, int]  # how many flows each result has, with those that it has alone
 
     def name(self, code: int) -> str:
@@ -41,59 +39,57 @@ class FlowTable:
         flow = format.flow({"src": self.names[src], "dst": self.names[dst]})
         return f"{self.phases[phase]}, {flow}" if len(self.phases) > 1 else flow
 
-    def rows(self, number: int, confidence: float, most: int | None) -> Iterator[DifferenceRow]:
-        """Of the rate of each flow, and of its loss where any lost something.
-
-        `most`: so many of each, the surest differences and then the largest; None: all.
-        """
-        for measure, (base, other) in ((FLOW_RATE, self.rates), (FLOW_LOSS, self.losses)):
-            if measure is FLOW_LOSS and not np.nansum(base) + np.nansum(other) > 0:
+    def families(self, tester: Tester, most: int | None) -> Iterator[Family]:
+        """Of the rate of each flow, and of its loss where any lost something."""
+        for measure, sides in ((FLOW_RATE, self.rates), (FLOW_LOSS, self.losses)):
+            if measure is FLOW_LOSS and not sum(np.nansum(side) for side in sides) > 0:
                 continue
-            tested = welch.test(base, other)
-            with np.errstate(divide="ignore", invalid="ignore"):
-                share = np.nan_to_num(np.abs(tested.difference / tested.base.mean))
-            order = np.lexsort((-share, np.where(np.isnan(tested.p), 1.0, tested.p)))
-            chosen = order[:most]
-            names = [self.name(int(code)) for code in self.codes[chosen]]
-            yield from Family(number, measure, tested, confidence).rows(names, chosen.tolist())
+            yield tester.family(measure, lambda i: self.name(int(self.codes[i])), sides, most)
 
 
-def flow_table(match: Match, pair: Pair) -> FlowTable | None:
+def flow_table(tester: Tester) -> FlowTable | None:
     """None where they have no flow in common, or none has left a record."""
+    match = tester.match
     names = match.base.measured.ports
-    places = places_of(match)
-    if places is None:
+    sides = [
+        [_repeats(run, of_run, match.base) for run, of_run in case.runs(subject)]
+        for subject, case in tester.sides
+    ]
+    if any(not repeats for runs in sides for repeats in runs):
         return None
-    base = _runs(match.base, pair.base, np.arange(len(names)))
-    other = _runs(match.other, pair.other, places)
-    if not base or not other:
-        return None
-    sides = _union(base), _union(other)
-    codes = np.intersect1d(*sides)
+    unions = [_union([repeat for repeats in runs for repeat in repeats]) for runs in sides]
+    codes = np.intersect1d(unions[0], unions[1])
+    phases = {phase: phase_name(runs) for phase, runs in both_phases(tester)[0].items()}
+    of_phase = codes // len(names) ** 2
+    unknown = sorted(set(of_phase.tolist()) - phases.keys())
+    if unknown:
+        trial = tester.pair.base.plans[0]["trial"]
+        match.base.measured.damage.append(
+            f"{SUMMARY} lacks phase {unknown[0]} of trial {trial}, whose flows {RECORDS} has: "
+            "these are omitted"
+        )
+        codes = codes[np.isin(of_phase, list(phases))]
     if not len(codes):
         return None
-    phases = {
-        phase: str(entries[0]["phase_name"] or phase)
-        for phase, entries in phases_of(match.base, pair.base).items()
-    }
-    return FlowTable(
-        codes,
-        names,
-        phases,
-        (_placed(codes, base, 0), _placed(codes, other, 0)),
-        (_placed(codes, base, 1), _placed(codes, other, 1)),
-        (len(sides[0]), len(sides[1])),
-    )
+    rates, losses = (
+        [
+            sampled([np.array([_placed(codes, repeat, which) for repeat in repeats])
+                     for repeats in runs])
+            for runs in sides
+        ]
+        for which in (0, 1)
+    )  # fmt: skip
+    return FlowTable(codes, names, phases, rates, losses, (len(unions[0]), len(unions[1])))
 
 
-def places_of(match: Match) -> NDArray[np.int64] | None:
+def places_of(base: Subject, other: Subject) -> Codes | None:
     """Which of the baseline's ports each of the other's is: by name; else by place, where there
     are as many; else None."""
-    base, other = match.base.measured.ports, match.other.measured.ports
-    if set(base) == set(other):
-        known = {name: place for place, name in enumerate(base)}
-        return np.array([known[name] for name in other], dtype=np.int64)
-    return np.arange(len(other)) if len(base) == len(other) else None
+    names, others = base.measured.ports, other.measured.ports
+    if set(names) == set(others):
+        known = {name: place for place, name in enumerate(names)}
+        return np.array([known[name] for name in others], dtype=np.int64)
+    return np.arange(len(others)) if len(names) == len(others) else None
 
 
 @dataclass(frozen=True)
@@ -104,19 +100,30 @@ class _Run:
     figures: tuple[Floats, Floats]  # rate in Mbit/s, loss in percent
 
 
-def _runs(subject: Subject, case: Case, places: NDArray[np.int64]) -> list[_Run]:
-    plans = case.plans if case.suite is None else ()
-    found = (subject.measured.records.flows(plan_key(plan)) for plan in plans)
-    return [_coded(flows, places) for flows in found if flows is not None]
+def _repeats(subject: Subject, case: Case, base: Subject) -> list[_Run]:
+    """The repeats of one run, with the baseline's numbers of ports."""
+    places = places_of(base, subject)
+    if places is None or case.suite is not None:
+        return []
+    found = []
+    for plan in case.plans:
+        flows = subject.measured.records.flows(plan_key(plan))
+        limited = [p["phase"] for p in subject.measured.phases_of(plan) if p["tester_limited"]]
+        if flows is not None:
+            found.append(_coded(flows, places, limited))
+    return found
 
 
-def _coded(flows: FlowColumns, places: NDArray[np.int64]) -> _Run:
+def _coded(flows: FlowColumns, places: Codes, limited: Sequence[int]) -> _Run:
+    """Nothing is known of the phases that the tester limited."""
     ports = len(places)
     codes = (flows.phase.astype(np.int64) * ports + places[flows.src]) * ports + places[flows.dst]
     order = np.argsort(codes, kind="stable")
+    valid = ~np.isin(flows.phase, limited)
     with np.errstate(divide="ignore", invalid="ignore"):
         loss = 100.0 * flows.lost / flows.offered
-    return _Run(codes[order], (flows.mbps[order], loss[order]))
+    rate, loss = (np.where(valid, figure, np.nan) for figure in (flows.mbps, loss))
+    return _Run(codes[order], (rate[order], loss[order]))
 
 
 def _union(runs: Sequence[_Run]) -> Codes:
@@ -124,10 +131,7 @@ def _union(runs: Sequence[_Run]) -> Codes:
     return union
 
 
-def _placed(codes: Codes, runs: Sequence[_Run], which: int) -> Any:
-    """A row for each repeat; NaN where it has not this flow."""
-    table = np.full((len(runs), len(codes)), np.nan)
-    for row, run in zip(table, runs, strict=True):
-        place = np.minimum(np.searchsorted(run.codes, codes), len(run.codes) - 1)
-        row[:] = np.where(run.codes[place] == codes, run.figures[which][place], np.nan)
-    return table
+def _placed(codes: Codes, run: _Run, which: int) -> Floats:
+    """The figures of these flows; NaN where the run has not this flow."""
+    place = np.minimum(np.searchsorted(run.codes, codes), len(run.codes) - 1)
+    return np.where(run.codes[place] == codes, run.figures[which][place], np.nan)

@@ -70,7 +70,8 @@ class RowValue(TypedDict):
     repeats: Annotated[
         list[Count],
         Field(min_length=2, max_length=2),
-        "In which it was observed: the baseline's, the other's",
+        "Repeats, or runs where a side has several, in which it was observed: the baseline's, the "
+        "other's",
     ]
     difference: Annotated[float | None, "Other less baseline"]
     percent: Annotated[float | None, "The same in percent of the baseline"]
@@ -83,14 +84,12 @@ class RowValue(TypedDict):
     degrees_of_freedom: Annotated[float | None, "Welch and Satterthwaite's"]
     p: Annotated[float | None, "Probability of so large a difference if there were none"]
     p_adjusted: Annotated[
-        float | None, "The same, corrected by Holm for how many phases or flows were asked at once"
+        float | None, "The same, corrected by Holm for all that the comparison asks at once"
     ]
     dependent: Annotated[
         bool, "Repeats followed each other beyond chance; the interval is wider for it"
     ]
-    verdict: Annotated[
-        Verdict, "better, worse: surely, after correction; differs, same: without spread"
-    ]
+    verdict: Annotated[Verdict, "better, worse: surely, after correction; same: equal means"]
     reason: Annotated[str | None, "Why there is no interval"]
 
 

@@ -3,8 +3,8 @@
 
 Two cases are beside each other if matrix, size, load and transport are the same, but for what is
 the question. Where the transport is, frames stand beside messages as in the summary's comparisons
-(analysis/transports.py): at equal payload, else the largest frames, and each at its own load; what
-goes by steps has no load, and stands beside the same at equal size.
+(analysis/transports.py): at equal payload, else the largest frames. What goes by steps has no
+load, and stands beside the same at equal size.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from ..analysis import transports
+from ..base import format
 from ..base.model import SCHEDULE
 from ..base.transports import NAMES
 from . import settings
@@ -36,9 +37,13 @@ class Pair:
         return f"{self.base.matrix}, {self.base.ranks}: {both}"
 
     @property
-    def repeats(self) -> tuple[int, ...]:
-        """How many there are of each; one number where they are the same."""
-        return tuple(dict.fromkeys((len(self.base.plans), len(self.other.plans))))
+    def samples(self) -> str:
+        """`5 repeats`, or `3 and 2 runs` where a side has several."""
+        runs = [1 + len(case.further) for case in (self.base, self.other)]
+        repeats = [len(case.plans) for case in (self.base, self.other)]
+        noun, counts = ("run", runs) if max(runs) > 1 else ("repeat", repeats)
+        *first, last = dict.fromkeys(counts)
+        return " and ".join([*map(str, first), format.of(last, noun)])
 
 
 @dataclass
@@ -59,8 +64,8 @@ def match(base: Subject, other: Subject, question: set[str]) -> Match:
         return found
     asked = question | _own_question(base, other)
     if settings.TRANSPORT in asked and _transports(base).isdisjoint(_transports(other)):
-        found.pairs = [*_by_transport(base, other), *_by_steps(base, other)]
-        asked |= {settings.SIZE, settings.LOAD}
+        asked.add(settings.SIZE)
+        found.pairs = [*_by_transport(base, other, asked), *_by_steps(base, other)]
     else:
         found.pairs = list(_equal(base, other, asked))
     for pair in found.pairs:
@@ -112,9 +117,8 @@ def _distance(case: Case, other: Case) -> int:
     return sum(1 for _ in settings.differing("", [case.settings, other.settings], set()))
 
 
-def _by_transport(base: Subject, other: Subject) -> Iterator[Pair]:
+def _by_transport(base: Subject, other: Subject, asked: set[str]) -> Iterator[Pair]:
     """Rows of transports side by side: the baseline's best setting beside each of the other's."""
-    asked = {settings.TRANSPORT, settings.SIZE, settings.LOAD} | _own_question(base, other)
     matrices: dict[tuple[tuple[str, str], ...], list[Case]] = {}
     for case in (case for one in (base, other) for case in one.cases if not _steps(case)):
         matrices.setdefault(_identity(_without_options(case), asked), []).append(case)

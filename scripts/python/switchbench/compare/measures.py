@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from ..analysis.measures import total
 from ..base.measures import MEASURES as REGISTRY
 from ..base.model import SCHEDULE
 
@@ -17,13 +18,19 @@ Entry = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class ComparedMeasure:
-    """One figure; `better`: +1 when more of it is better, -1 when less is."""
+    """One figure; `better`: +1 when more of it is better, -1 when less is.
+
+    The allowances are standard deviations as shares of the mean: what a figure is rounded to, and
+    by how much two runs of the same differ beyond their repeats (doc/how-to/compare.md).
+    """
 
     name: str
     title: str
     unit: str
     better: int
     of: Callable[[Entry], float | None]
+    rounding: float = 0.0005  # a frame of a short window
+    between_runs: float = 0.002
 
 
 def _rate(name: str) -> Callable[[Entry], float | None]:
@@ -50,16 +57,17 @@ def time_of(entry: Entry, kind: str, name: str) -> float | None:
 
 
 def _cpu(entry: Entry) -> float | None:
-    seconds, delivered = entry["cpu_s"], entry["delivered_bytes"]
+    """Of the nodes' own processes: the rest of a machine has other work as well."""
+    seconds, delivered = entry["cpu_process_s"], entry["delivered_bytes"]
     return None if seconds is None or not delivered else seconds / (delivered / 1e9)
 
 
 def _compared(
-    name: str, title: str, key: str, of: Callable[[Entry], float | None]
+    name: str, title: str, key: str, of: Callable[[Entry], float | None], *allowances: float
 ) -> ComparedMeasure:
     """A measure of base.measures, of which the comparison has its own short name and title."""
     measure = REGISTRY[key]
-    return ComparedMeasure(name, title, measure.unit, measure.better, of)
+    return ComparedMeasure(name, title, measure.unit, measure.better, of, *allowances)
 
 
 WHOLE_S = "total_s"
@@ -71,26 +79,28 @@ def _step(name: str) -> Callable[[Entry], float | None]:
     return lambda entry: _number((entry.get("steps") or {}).get(name) or None)
 
 
+_STEP_TIMES = (0.0005, 0.1)
+_BUCKETS = 0.005  # of histograms: 1/64, evenly
 # First, as these are what was asked for.
 STEPS = (
-    ComparedMeasure("t_avg", "t_avg", "us", -1, _step("t_avg_us")),
-    ComparedMeasure("t_max", "t_max", "us", -1, _step("t_max_us")),
-    ComparedMeasure("mbytes_s", "IMB's rate", "MB/s", +1, _step("mbytes_s")),
-    ComparedMeasure("whole", "whole benchmark", "s", -1, _step(WHOLE_S)),
+    ComparedMeasure("t_avg", "t_avg", "us", -1, _step("t_avg_us"), *_STEP_TIMES),
+    ComparedMeasure("t_max", "t_max", "us", -1, _step("t_max_us"), *_STEP_TIMES),
+    ComparedMeasure("mbytes_s", "IMB's rate", "MB/s", +1, _step("mbytes_s"), *_STEP_TIMES),
+    ComparedMeasure("whole", "whole benchmark", "s", -1, _step(WHOLE_S), *_STEP_TIMES),
 )
 _RATES = (
     _compared("mean_rate", "mean flow", "throughput", _rate("mean")),
     _compared("slowest_rate", "slowest flow", "throughput_min", _rate("min")),
     _compared("of_line", "of line", "percent_of_line", _rate("percent_of_line")),
-    _compared("loss", "lost", "loss_percent", _loss),
-    _compared("cpu", "CPU", "cpu_s_per_gb", _cpu),
+    _compared("loss", "lost", "loss_percent", _loss, 0.01, 0.02),
+    _compared("cpu", "CPU of nodes", "cpu_s_per_gb", _cpu, 0.0005, 0.3),
 )
 _TIMES = tuple(
     _compared(f"{kind}_{name}", f"{title} {name}", f"{kind}_{name}_us",
-              partial(time_of, kind=kind, name=name))
+              partial(time_of, kind=kind, name=name), _BUCKETS, between_runs)
     for kind, title in (("round_trip", "round trip"), ("one_way", "one way"),
                         ("pingpong", "ping-pong"))
-    for name in ("p50", "p99")
+    for name, between_runs in (("p50", 0.4), ("p99", 0.7))
 )  # fmt: skip
 # A stream's phases last as long as they were asked to.
 _ELAPSED = _compared(
@@ -99,7 +109,7 @@ _ELAPSED = _compared(
 )  # fmt: skip
 MEASURES = (*STEPS, *_RATES, _ELAPSED, *_TIMES)
 FLOW_RATE = _compared("rate", "rate", "throughput", lambda _: None)
-FLOW_LOSS = _compared("loss", "lost", "loss_percent", lambda _: None)
+FLOW_LOSS = _compared("loss", "lost", "loss_percent", lambda _: None, 0.01, 0.02)
 
 
 def of_output(name: str) -> ComparedMeasure:
@@ -111,13 +121,17 @@ def of_output(name: str) -> ComparedMeasure:
 
 
 def with_times(plan: Entry, phases: Sequence[Entry], steps: Entry) -> Entry:
-    """A plan with its times by steps, and the longest of its phases' others: of each percentile
-    the worst phase's."""
+    """A plan with its times by steps, and of its phases that the tester did not limit the loss and
+    the longest of each percentile of times."""
+    fair = [phase for phase in phases if not phase["tester_limited"]]
     latency = {
-        kind: {name: _longest(phases, kind, name) for name in ("p50", "p99")}
+        kind: {name: _longest(fair, kind, name) for name in ("p50", "p99")}
         for kind in ("round_trip", "one_way", "pingpong")
     }
-    return {**plan, "latency": latency, "steps": steps}
+    counts = {
+        name: total(phase[name] for phase in fair) for name in ("lost_frames", "offered_frames")
+    }
+    return {**plan, **counts, "latency": latency, "steps": steps}
 
 
 def _longest(phases: Sequence[Entry], kind: str, name: str) -> float | None:

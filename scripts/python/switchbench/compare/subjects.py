@@ -26,7 +26,7 @@ from .settings import Settings
 Configuration = Mapping[str, Any]  # YAML
 
 # Of a summary: what is compared.
-_PARTS = ("status", "run", "trials", "plans", "steps", "ports", "imported")
+_PARTS = ("status", "run", "trials", "plans", "statistics", "steps", "ports", "imported")
 
 
 @dataclass(frozen=True)
@@ -37,6 +37,11 @@ class Case:
     plans: list[PlanEntry]  # one for each repeat, in their order
     suite: Hpcc | None = None  # of the summary's `steps.hpcc`
     parts: list[PlanEntry] = field(default_factory=list)  # a suite's own plans
+    further: list[tuple[Subject, Case]] = field(default_factory=list)  # of the side's other runs
+
+    def runs(self, subject: Subject) -> list[tuple[Subject, Case]]:
+        """Each run of the side that has this case, its own subject's first."""
+        return [(subject, self), *self.further]
 
     @property
     def measured(self) -> list[PlanEntry]:
@@ -82,6 +87,27 @@ class Subject:
     cases: list[Case]
     configuration: Configuration  # as the run understood it; empty where it can't be read
     chosen: dict[str, str] = field(default_factory=dict)  # `--by`'s setting and value
+    further: list[Subject] = field(default_factory=list)  # other runs of the same side
+
+    @property
+    def runs(self) -> list[Subject]:
+        """The side's runs; itself first."""
+        return [self, *self.further]
+
+    @cached_property
+    def until_sure(self) -> set[int]:
+        """The trials whose repeats ended when their mean was sure enough."""
+        return {
+            trial
+            for entry in self.measured.summary["statistics"]
+            if entry["target_ci_width_percent"] is not None
+            for trial in entry["trials"]
+        }
+
+    @property
+    def one_machine(self) -> bool:
+        """Whether all nodes are on one machine: a lab's."""
+        return self.measured.summary["run"].get("launch") == "lab"
 
     @cached_property
     def settings(self) -> Settings:
@@ -112,13 +138,33 @@ class Subject:
 
 
 def load(words: Sequence[str], by: str | None) -> list[Subject]:
-    """The subjects that a command names: `DIR` or `NAME=DIR`, each divided by the setting `by`."""
+    """The subjects that a command names: `DIR` or `NAME=DIR`, each divided by the setting `by`.
+
+    Directories of one NAME are the runs of one side.
+    """
     named = [_named(word) for word in words]
     subjects = [_read(name, directory) for name, directory in named]
     if by is not None:
         several = len(subjects) > 1
         subjects = [part for whole in subjects for part in _divided(whole, by, several)]
-    return _told_apart(subjects)
+    return _told_apart(_pooled(subjects))
+
+
+def _pooled(subjects: list[Subject]) -> list[Subject]:
+    """One subject for each name, with its further runs, and those of each of its cases."""
+    sides: dict[str | int, Subject] = {}
+    for i, one in enumerate(subjects):
+        first = sides.setdefault(one.name or i, one)
+        if first is one:
+            continue
+        first.further.append(one)
+        for case in one.cases:
+            same = next((own for own in first.cases if own.settings == case.settings), None)
+            if same is None:
+                first.cases.append(case)
+            else:
+                same.further.append((one, case))
+    return list(sides.values())
 
 
 def _named(word: str) -> tuple[str, Path]:

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from ..analysis import measures
-from ..analysis.statistics import interval
+from ..analysis.statistics import intervals
 from ..base import transports
 from ..base.model import Trial
 from ..records.directory import RECORDS
@@ -92,8 +92,10 @@ class Seen:
         return {
             place: {
                 pair: found.width
-                for pair, rates in flows.items()
-                if (found := interval(rates, _CONFIDENCE)) is not None and found.mean
+                for pair, found in zip(
+                    flows, intervals(list(flows.values()), _CONFIDENCE), strict=True
+                )
+                if found is not None and found.mean
             }
             for place, flows in self.repeats.items()
         }

@@ -78,7 +78,7 @@ class FunctionPoint(TypedDict):
     ]
     ci_us: Annotated[
         ConfidenceIntervalEntry | None,
-        "95 % confidence interval of the mean over repeats; null: fewer than two",
+        "Confidence interval of the mean over repeats, as in `statistics`; null: fewer than two",
     ]
     port_mbps: Annotated[
         float | None,
@@ -186,7 +186,7 @@ class KernelEntry(CurveSetting):
     ]
     ci_s: Annotated[
         ConfidenceIntervalEntry | None,
-        "95 % confidence interval of total_s over repeats; null: fewer than two",
+        "Confidence interval of total_s over repeats, as in `statistics`; null: fewer than two",
     ]
     port_mbps: Annotated[
         float | None, "Payload that reached a port, Mbit/s: mean over the ports that received any"

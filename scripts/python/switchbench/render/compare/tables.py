@@ -22,16 +22,16 @@ _TIMES = 5.0  # from there on ratios are shown, not percents
 _ABOUT = {
     "interval": "Welch's confidence interval of the difference; empty where repeats can't tell",
     "p": (
-        "Probability of so large a difference if there were none, corrected by Holm for how many "
-        "phases or flows were asked at once"
+        "Probability of so large a difference if there were none, corrected by Holm for all that "
+        "the comparison asks at once"
     ),
     "basis": (
         "Of a latency: phases in which all results know it, of which the slowest counts, and the "
         "times that were measured in them, in the results' order"
     ),
     "verdict": (
-        "better, worse: surely; not sure: repeats differ as much by themselves; differs, same: "
-        "without any spread; not known: too few repeats, or not observed in both"
+        "better, worse: surely; not sure: runs of the same network may differ as much; same: equal "
+        "means; not known: too few repeats, not observed in both, or not judged"
     ),
 }
 
@@ -72,8 +72,8 @@ def results(comparison: Comparison) -> Spec:
     columns = (
         text("result", "name", about="As it is called here",
              value=lambda row: row[0].name + (" (baseline)" if row[0] is base else "")),
-        text("directory", "directory", about="The results directory",
-             value=lambda row: row[0].directory),
+        text("directory", "directory", about="The results directory, or those of its runs",
+             value=lambda row: ", ".join(str(run.directory) for run in row[0].runs)),
         text("measured", "started", about="When its run began",
              value=lambda row: at(row[0].measured.summary, "run.started")),
         Column("HPL", "hpl", "scientific", "GFlop/s", seldom=True,

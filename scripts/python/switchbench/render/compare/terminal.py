@@ -11,11 +11,10 @@ from ...base import format
 from ...compare.comparison import Compared, Comparison
 from ...compare.differences import (
     BETTER,
-    DIFFERS,
-    NO_SPREAD,
+    FEW_REPEATS,
     ONE_FIGURE,
-    ONE_REPEAT,
-    SAME,
+    OTHER_LOAD,
+    SHARED_MACHINE,
     UNSURE,
     WORSE,
     DifferenceRow,
@@ -28,7 +27,7 @@ from . import tables
 MOST = 10  # phases and flows, without --all
 SAME_PERCENT = 0.5  # frames and streams are read into a window at their own grain
 
-_STYLES = {BETTER: "green", WORSE: "bold red", DIFFERS: "yellow"}
+_STYLES = {BETTER: "green", WORSE: "bold red"}
 
 
 def show_comparison(
@@ -114,9 +113,7 @@ def _title(match: Match, row: DifferenceRow) -> str:
     title = f"{pair.title}, {row.of}" if row.of else pair.title
     if pair.base.suite is not None:
         return title  # what is repeated in it is HPCC's
-    *first, last = pair.repeats
-    counts = " and ".join([*map(str, first), format.of(last, "repeat")])
-    return f"{title}; {counts}"
+    return f"{title}; {pair.samples}"
 
 
 def _without_line(rows: Sequence[DifferenceRow]) -> list[DifferenceRow]:
@@ -135,20 +132,22 @@ def _below(rows: Sequence[DifferenceRow]) -> list[str]:
     reasons = {row.reason for row in rows}
     verdicts = {row.verdict for row in rows}
     notes = []
-    if ONE_REPEAT in reasons:
-        notes.append(
-            "one repeat on a side: nobody knows how far the next one would differ, so there is no "
-            "interval (`repeat: 5` in the configuration makes one)"
-        )
+    if FEW_REPEATS in reasons:
+        notes.append(f"{FEW_REPEATS} (`repeat: 5`), or several runs (a=DIR1 a=DIR2)")
     if ONE_FIGURE in reasons:
         notes.append(
             "HPCC's measures are of the best of its measurements, one figure a run: there is no "
             "interval, and two runs of the same network differ, too"
         )
-    if NO_SPREAD in reasons and verdicts & {SAME, DIFFERS}:
-        notes.append("same, differs: every repeat of a side gave the same, so there is no interval")
+    if OTHER_LOAD in reasons:
+        notes.append("the intended loads differ: no figure is better or worse for it")
+    if SHARED_MACHINE in reasons:
+        notes.append("CPU is not judged: the nodes share one machine with all else on it")
     if UNSURE in verdicts:
-        notes.append("not sure: repeats of one side differ as much by themselves")
+        notes.append(
+            "not sure: runs of the same network may differ as much (several runs of a side, as "
+            "a=DIR1 a=DIR2, find smaller differences)"
+        )
     if any(row.dependent for row in rows):
         notes.append("repeats that follow each other made an interval wider")
     return notes

@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""How often `compare` claims a difference: of equal networks, and of rates that differ by 2 or 5 %.
+
+Simulated are figures as a lab of two shared cores gave them (18 runs of the pairs of
+conf/two-switches.yaml): rates deviate from repeat to repeat by 0.2 %, now and then down, and from
+run to run by 0.1 %; times by 40 % in repeats and 50 % in runs, skewed. Each comparison has two
+pairs with eight plan figures, seven phases of three, and 56 flows.
+
+    claims.py [--comparisons 1000]
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from switchbench.analysis.statistics import Floats
+from switchbench.compare import welch
+from switchbench.compare.differences import BETTER, WORSE, DifferenceRow, Family, adjusted, sampled
+from switchbench.compare.measures import FLOW_RATE, MEASURES, ComparedMeasure
+
+CONFIDENCE = 0.95
+PAIRS, PHASES, FLOWS = 2, 7, 56
+RATES = tuple(one for one in MEASURES if one.name in ("mean_rate", "slowest_rate", "of_line"))
+TIMES = tuple(one for one in MEASURES if one.unit == "us" and one.name[-3:] in ("p50", "p99"))
+
+
+@dataclass(frozen=True)
+class Design:
+    """How both sides were measured."""
+
+    name: str
+    runs: int = 1
+    repeats: int = 5
+    in_turn: bool = False  # in one run, which both then share
+
+
+DESIGNS = (
+    Design("one run of 5 repeats per side"),
+    Design("one run of 3 repeats per side", repeats=3),
+    Design("5 repeats in turn within one run", in_turn=True),
+    Design("3 runs of 3 repeats per side", runs=3, repeats=3),
+)
+
+
+@dataclass(frozen=True)
+class Noise:
+    """Deviations as shares of the mean."""
+
+    repeats: float
+    runs: float
+
+    def draw(self, random: np.random.Generator, design: Design, run: Floats, count: int) -> Floats:
+        """The samples of one side, a column each; `run`: deviations that a shared run has."""
+        made = []
+        for _ in range(design.runs):
+            shape = (design.repeats, count)
+            left = random.exponential(1.0, shape) - 1.0
+            own = run if design.in_turn else random.normal(size=count)
+            made.append(np.exp(self.runs * own) * np.exp(self.sign * self.repeats * left))
+        return sampled(made)
+
+    @property
+    def sign(self) -> float:
+        """Rates fall now and then, times rise."""
+        return -1.0 if self.repeats < 0.05 else 1.0
+
+
+OF_RATES, OF_TIMES = Noise(0.002, 0.001), Noise(0.4, 0.5)
+
+
+def families(
+    random: np.random.Generator, design: Design, difference: float
+) -> Iterator[tuple[str, Family]]:
+    """One comparison; `difference`: of all rates, as a share."""
+
+    def family(pair: int, measure: ComparedMeasure, noise: Noise, count: int) -> Family:
+        run = random.normal(size=count)
+        base, other = (noise.draw(random, design, run, count) for _ in range(2))
+        other = other * (1.0 + difference) if noise is OF_RATES else other
+        single = design.runs == 1 and not design.in_turn
+        shared = measure.between_runs if single else 0.0
+        sides = [welch.Sample(side, shared, measure.rounding) for side in (base, other)]
+        tested = welch.test(sides[0], sides[1], CONFIDENCE)
+        return Family(pair, measure, str, tested, CONFIDENCE)
+
+    for pair in range(PAIRS):
+        for measure in (*RATES, *TIMES[: 8 - len(RATES)]):
+            noise = OF_RATES if measure in RATES else OF_TIMES
+            yield "plans", family(pair, measure, noise, 1)
+        for measure in RATES:
+            yield "phases", family(pair, measure, OF_RATES, PHASES)
+        yield "flows", family(pair, FLOW_RATE, OF_RATES, FLOWS)
+
+
+def claimed(
+    random: np.random.Generator, design: Design, difference: float
+) -> list[tuple[str, DifferenceRow]]:
+    """The rows of one comparison that claim a difference, with their level."""
+    levels: dict[str, list[Family]] = {"plans": [], "phases": [], "flows": []}
+    for level, family in families(random, design, difference):
+        levels[level].append(family)
+    corrected = adjusted(levels)
+    return [
+        (level, row)
+        for level, found in levels.items()
+        for family, p in zip(found, corrected[level], strict=True)
+        for row in family.rows(p)
+        if row.verdict in (BETTER, WORSE)
+    ]
+
+
+def share_claiming(design: Design, comparisons: int, seed: int) -> float:
+    """Of comparisons of equal networks those that claim anything."""
+    random = np.random.default_rng(seed)
+    return sum(bool(claimed(random, design, 0.0)) for _ in range(comparisons)) / comparisons
+
+
+def share_found(design: Design, difference: float, comparisons: int, seed: int) -> float:
+    """Of comparisons those that find the difference of the mean rate, in both pairs."""
+    random, found = np.random.default_rng(seed), 0
+    for _ in range(comparisons):
+        pairs = {
+            row.pair
+            for level, row in claimed(random, design, difference)
+            if (level, row.measure.name, row.verdict) == ("plans", "mean_rate", WORSE)
+        }
+        found += len(pairs) == PAIRS
+    return found / comparisons
+
+
+def main() -> None:
+    """Prints the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--comparisons", type=int, default=1000)
+    count = parser.parse_args().comparisons
+    print(f"{count} comparisons each, seed 1; % that claim any difference of equal networks, and")
+    print("% that find rates 2 and 5 % lower")
+    print(f"{'':34}{'equal':>8}{'-2 %':>8}{'-5 %':>8}")
+    for design in DESIGNS:
+        shares = [share_claiming(design, count, 1)]
+        shares += [share_found(design, -part, count, 1) for part in (0.02, 0.05)]
+        print(f"{design.name:34}" + "".join(f"{100 * share:8.1f}" for share in shares))
+
+
+if __name__ == "__main__":
+    main()
