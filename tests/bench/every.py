@@ -79,7 +79,7 @@ def benchmarks(build: pathlib.Path) -> Iterator[tuple[str, list[str]]]:
     """Names and commands of all."""
     for file in sorted(pathlib.Path(__file__).parent.iterdir()):
         if file.is_file() and os.access(file, os.X_OK):
-            yield file.name, [str(file)]
+            yield file.name, [sys.executable, str(file)]  # the environment with what it imports
     listed = subprocess.run(
         ["meson", "introspect", "--benchmarks", str(build)], check=True, stdout=subprocess.PIPE
     )

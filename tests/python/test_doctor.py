@@ -13,8 +13,9 @@ from typing import Any
 
 import pytest
 
+from switchbench.base.model import Process, Site
 from switchbench.cli import main as cli
-from switchbench.hosts import doctor
+from switchbench.hosts import alike, doctor
 from switchbench.labs.missing import Missing
 
 
@@ -210,3 +211,27 @@ def test_without_privilege_the_remedy_is_exact(engine: Path) -> None:
     for family in ("AF_PACKET", "AF_XDP"):
         assert states[family][0] == doctor.LACK
         assert "setcap cap_net_raw,cap_net_admin" in states[family][1]
+
+
+def test_hosts_of_the_command_line_are_asked(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """They were ignored: the local machine was checked, with status 0."""
+    asked = []
+
+    def survey(site: Site, processes: list[Process]) -> alike.Survey:
+        asked.extend(process.name for process in processes)
+        return alike.Survey([], {"node2": "it did not answer"}, [])
+
+    monkeypatch.setattr(alike, "survey", survey)
+    assert cli.main(["doctor", "--hosts", "node[1-3]", "--iface", "eth7"]) == 3
+    assert asked == ["node1", "node2", "node3"]
+    assert "node2: it did not answer" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("option", [["--iface", "eth7"], ["--nodes", "a"], ["--set", "x=1"]])
+def test_what_is_about_hosts_needs_hosts(
+    option: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(["doctor", *option]) == 2
+    assert "is about the hosts of a site: give --site FILE or --hosts" in capsys.readouterr().err

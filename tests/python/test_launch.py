@@ -692,3 +692,36 @@ def test_engines_that_do_not_say_whom_they_heard(
     login = "its login writes text of its own"
     assert all(said == why or said.startswith(login) for said in row.differ.values())
     assert not survey.is_alike
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [
+        ("hugepages", "0", "hugepages: node[1-2]: 0: DPDK on a PCI device needs hugepages"),
+        ("clock", "not synchronized", "clock: node[1-2]: not synchronized: one-way times"),
+        ("e0 link", "down", "e0 link: node[1-2]: down: nothing can be sent"),
+        ("e0 rdma state", "1: DOWN", "e0 rdma state: node[1-2]: 1: DOWN: nothing can be sent"),
+        ("hugepages", "512", None),
+        ("clock", "synchronized", None),
+        ("e0 link", "up", None),
+        ("clock source", "tsc", None),
+    ],
+)
+def test_hosts_that_are_alike_and_unfit(
+    tmp_path: Path, name: str, value: str, words: str | None
+) -> None:
+    """Likeness was all that counted: without hugepages on every host the status was 0."""
+    ports = {"e0": {"network": "n", "pci": "0000:01:00.0", "line_rate": "1Gbit"}}
+    hosts = site(tmp_path, hosts="node[1-2]", groups={}, ports=ports)
+    found = list(alike._unfit(hosts.processes, {name: {"node1": value, "node2": value}}))
+    assert len(found) == (0 if words is None else 1)
+    assert not found or found[0].startswith(str(words))
+
+
+def test_hosts_with_one_reason_take_one_line() -> None:
+    silent = {f"node{i}": f"its name is not known (can't resolve node{i})" for i in range(1, 129)}
+    lines = list(alike.by_reason(silent | {"other": "it did not answer"}))
+    assert lines == [
+        "node[1-128]: its name is not known (can't resolve HOST)",
+        "other: it did not answer",
+    ]

@@ -4,8 +4,10 @@ system's tools are stubs that write down how they were called."""
 
 from __future__ import annotations
 
+import importlib
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -178,3 +180,16 @@ def test_an_unknown_option_prints_the_usage(machine: Machine) -> None:
     done = machine.setup("--fast")
     assert done.returncode == 2
     assert "scripts/setup --use" in done.stdout
+
+
+def test_benchmarks_run_in_the_environment_of_the_project(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A fresh clone's own python3 has none of what they import: it was a traceback."""
+    monkeypatch.syspath_prepend(str(ROOT / "tests" / "bench"))
+    every = importlib.import_module("every")
+
+    def listed(*_arguments: object, **_options: object) -> subprocess.CompletedProcess[str]:
+        return subprocess.CompletedProcess([], 0, "[]")
+
+    monkeypatch.setattr(every.subprocess, "run", listed)
+    commands = dict(every.benchmarks(ROOT / "build"))
+    assert commands and all(command[0] == sys.executable for command in commands.values())

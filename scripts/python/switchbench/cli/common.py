@@ -101,6 +101,21 @@ def _options(args: argparse.Namespace) -> Iterator[tuple[str, str, Any]]:
             yield f"{name} {given[name]}", key, given[name]
 
 
+def names_site(args: argparse.Namespace) -> bool:
+    """Whether the arguments name a site; ConfigurationError where they ask for something of one
+    that they do not name."""
+    if any((args.conf, args.site, args.lab, args.hosts)):
+        return True
+    given = [name for name in (*_OPTIONS, "--nodes", "--profile") if getattr(args, name[2:], None)]
+    given += ["--set"] if args.assignments else []
+    if given:
+        raise ConfigurationError(
+            f"{given[0]} is about the hosts of a site: give --site FILE or --hosts SET --iface "
+            "NAME as well"
+        )
+    return False
+
+
 def add_site(parser: argparse.ArgumentParser) -> None:
     """The arguments that say which hosts of which site are meant."""
     add_configuration(parser)
@@ -131,7 +146,8 @@ def load_run(args: argparse.Namespace, without: tuple[str, ...] = ()) -> Run:
 
 def load_site(args: argparse.Namespace) -> Site:
     """The site of the configuration; one alone is enough, as nothing is run."""
-    if args.site is not None and args.profile is None:
+    alone = args.conf is None and (args.site or args.lab or args.hosts)
+    if alone and args.profile is None:
         args.profile = "quick"
     return load_run(args).site
 

@@ -11,11 +11,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from ..base.errors import ConfigurationError
 from ..hosts import alike, doctor
 from ..render.terminal.console import make_console
 from ..run.launch.nodesets import chosen, folded
-from .common import add_site, load_site, print_json
+from .common import add_site, load_site, names_site, print_json
 
 EXAMPLES = """\
 examples:
@@ -24,8 +23,10 @@ examples:
   switchbench doctor --site hall2.yaml                 its hosts, and what differs among them
   switchbench doctor --site hall2.yaml --nodes @rack1  some of them
 
-exit status: 0 when anything can be run at all, else 3; of hosts: 0 when they are alike, 1 when one
-differs from most, 3 when one could not be asked"""
+  switchbench doctor --hosts node[1-4] --iface enp3s0
+
+exit status: 0 when anything can be run at all, else 3; of hosts: 0 when they are alike and fit, 1
+when one differs from most or hosts lack something, 3 when one could not be asked"""
 
 CANNOT_RUN = 3
 DIFFERENT = 1
@@ -40,10 +41,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Prints the checks."""
-    if args.conf is not None or args.site is not None:
+    if names_site(args):
         return _hosts(args)
-    if args.nodes is not None:
-        raise ConfigurationError("doctor: --nodes are hosts of a site: give --site FILE as well")
     checks = doctor.examine()
     usable = doctor.can_run(checks)
     if args.json:
@@ -90,5 +89,5 @@ def _show_hosts(rows: Sequence[alike.HostComparison], silent: Mapping[str, str])
     console = make_console()
     if rows:
         console.print(table)
-    for host, why in silent.items():
-        console.print(Text(f"{host}: {why}", style=_STYLES[doctor.LACK]), soft_wrap=True)
+    for line in alike.by_reason(silent):
+        console.print(Text(line, style=_STYLES[doctor.LACK]), soft_wrap=True)

@@ -41,6 +41,9 @@ class Streams:
             except OSError:
                 os.open(os.devnull, os.O_RDWR)
         self._output: _Output | None = None
+        for stream in (sys.stdout, sys.stderr):
+            if isinstance(stream, io.TextIOWrapper):
+                stream.reconfigure(errors="replace")
         if sys.stdout is sys.__stdout__:
             self._output, sys.stdout = _stream(1, sys.__stdout__)
         if sys.stderr is sys.__stderr__:

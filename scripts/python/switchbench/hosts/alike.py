@@ -8,6 +8,7 @@ they hear each other (`hearing`). Nothing is written.
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -17,6 +18,7 @@ from .. import __version__
 from ..base.errors import ConfigurationError
 from ..base.model import Port, Process, Site
 from ..run.launch.fan import Answer, fan_out
+from ..run.launch.nodesets import folded
 from ..run.launch.openssh import FAILED, OpenSsh, failure, find_client, refusal
 from ..topology import lldp_table
 from . import hearing
@@ -55,12 +57,23 @@ class Survey:
 
     rows: list[HostComparison]
     silent: dict[str, str]  # why hosts could not be asked
-    doubts: list[str]  # about ranks, groups and cables
+    doubts: list[str]  # about ranks, groups and cables, and what hosts lack though all are alike
 
     @property
     def is_alike(self) -> bool:
         """Whether all that could be asked have the same, and nothing is doubtful."""
         return not self.doubts and not any(row.differ for row in self.rows)
+
+
+def by_reason(silent: Mapping[str, str]) -> Iterator[str]:
+    """One line for all hosts with the same reason, but for their names in it."""
+    groups: dict[str, list[str]] = {}
+    for host, why in silent.items():
+        groups.setdefault(
+            re.sub(rf"(?<![\w.-]){re.escape(host)}(?![\w-])", "HOST", why), []
+        ).append(host)
+    for why, hosts in groups.items():
+        yield f"{folded(hosts)}: {why if len(hosts) > 1 else silent[hosts[0]]}"
 
 
 def survey(site: Site, processes: Sequence[Process]) -> Survey:
@@ -97,7 +110,33 @@ def survey(site: Site, processes: Sequence[Process]) -> Survey:
                 values.setdefault(f"{port.name.partition(':')[2]} cable", {})[host] = cable
     _add_hearing(site, [one for one in processes if one.name not in silent], values)
     rows = [_row(name, found) for name, found in values.items() if found]
-    return Survey(rows, silent, lldp_table.doubts(site, seen))
+    doubts = [*lldp_table.doubts(site, seen), *_unfit(processes, values)]
+    return Survey(rows, silent, doubts)
+
+
+def _unfit(processes: Sequence[Process], values: Mapping[str, Mapping[str, str]]) -> Iterator[str]:
+    """What keeps hosts from a test, though all of them may have it alike."""
+    raw = {one.name for one in processes if any("pci" in port.engine for port in one.ports)}
+    for name, found in values.items():
+        for what, hosts, is_fit, words in (
+            ("hugepages", raw, lambda value: value.isdigit() and int(value) > 0, _NO_HUGEPAGES),
+            ("clock", found.keys(), lambda value: value == hearing.SYNCHRONIZED, _NO_CLOCK),
+            ("link", found.keys(), lambda value: value in ("up", "unknown"), _NO_LINK),
+            ("rdma state", found.keys(), lambda value: value.endswith("ACTIVE"), _NO_LINK),
+        ):
+            if name != what and not name.endswith(f" {what}"):
+                continue
+            bad = [host for host, value in found.items() if host in hosts and not is_fit(value)]
+            if bad:
+                yield f"{name}: {folded(bad)}: {found[bad[0]]}: {words}"
+
+
+_NO_HUGEPAGES = (
+    "DPDK on a PCI device needs hugepages: `echo 1024 > /proc/sys/vm/nr_hugepages` "
+    "(doc/how-to/bind.md)"
+)
+_NO_CLOCK = "one-way times get wide bounds: run chronyd or ptp4l there"
+_NO_LINK = "nothing can be sent: look at cable and switch port, `ip link set ... up`"
 
 
 def _add_hearing(

@@ -25,6 +25,7 @@ from ..run.launch.openssh import OpenSsh
 from ..run.launch.ssh import ssh_muster
 
 ALL_HEARD = "heard by all"
+SYNCHRONIZED = "synchronized"
 ONE_CLOCK = "within 0.1 s"
 _TOKEN_BYTES = 16
 _LIMIT_S = 10.0  # the engine asks for 3 s
@@ -57,7 +58,7 @@ def hear(site: Site, processes: Sequence[Process]) -> Hearing:
     return Hearing(
         _ports(list(there), {host: one.answered for host, one in said.items()}) | failed | ended,
         {
-            host: "synchronized" if one.synchronized else "not synchronized"
+            host: SYNCHRONIZED if one.synchronized else f"not {SYNCHRONIZED}"
             for host, one in said.items()
         },
         {host: one.off for host, one in said.items()},
