@@ -192,4 +192,5 @@ def test_benchmarks_run_in_the_environment_of_the_project(monkeypatch: pytest.Mo
 
     monkeypatch.setattr(every.subprocess, "run", listed)
     commands = dict(every.benchmarks(ROOT / "build"))
-    assert commands and all(command[0] == sys.executable for command in commands.values())
+    assert commands
+    assert all(command[0] == sys.executable for command in commands.values())

@@ -13,6 +13,7 @@ import shlex
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from .. import __version__
 from ..base.errors import ConfigurationError
@@ -114,29 +115,49 @@ def survey(site: Site, processes: Sequence[Process]) -> Survey:
     return Survey(rows, silent, doubts)
 
 
-def _unfit(processes: Sequence[Process], values: Mapping[str, Mapping[str, str]]) -> Iterator[str]:
-    """What keeps hosts from a test, though all of them may have it alike."""
-    raw = {one.name for one in processes if any("pci" in port.engine for port in one.ports)}
-    for name, found in values.items():
-        for what, hosts, is_fit, words in (
-            ("hugepages", raw, lambda value: value.isdigit() and int(value) > 0, _NO_HUGEPAGES),
-            ("clock", found.keys(), lambda value: value == hearing.SYNCHRONIZED, _NO_CLOCK),
-            ("link", found.keys(), lambda value: value in ("up", "unknown"), _NO_LINK),
-            ("rdma state", found.keys(), lambda value: value.endswith("ACTIVE"), _NO_LINK),
-        ):
-            if name != what and not name.endswith(f" {what}"):
-                continue
-            bad = [host for host, value in found.items() if host in hosts and not is_fit(value)]
-            if bad:
-                yield f"{name}: {folded(bad)}: {found[bad[0]]}: {words}"
+class _Need(NamedTuple):
+    """What hosts need for a test, though all of them may lack it alike."""
+
+    what: str  # a row's name, or its last word where it is a port's
+    is_met: Callable[[str], bool]
+    words: str
 
 
-_NO_HUGEPAGES = (
-    "DPDK on a PCI device needs hugepages: `echo 1024 > /proc/sys/vm/nr_hugepages` "
-    "(doc/how-to/bind.md)"
+_NEEDS = (
+    _Need(
+        "hugepages",
+        lambda value: value.isdigit() and int(value) > 0,
+        "DPDK on a PCI device needs hugepages: `echo 1024 > /proc/sys/vm/nr_hugepages`",
+    ),
+    _Need(
+        "clock",
+        lambda value: value == hearing.SYNCHRONIZED,
+        "one-way times get wide bounds: run chronyd or ptp4l there",
+    ),
+    _Need(
+        "link",
+        lambda value: value in ("up", "unknown"),
+        "nothing can be sent: look at cable and switch port, `ip link set ... up`",
+    ),
+    _Need(
+        "rdma state",
+        lambda value: value.endswith("ACTIVE"),
+        "nothing can be sent: look at cable and switch port, `ibstat`",
+    ),
 )
-_NO_CLOCK = "one-way times get wide bounds: run chronyd or ptp4l there"
-_NO_LINK = "nothing can be sent: look at cable and switch port, `ip link set ... up`"
+
+
+def _unfit(processes: Sequence[Process], values: Mapping[str, Mapping[str, str]]) -> Iterator[str]:
+    """A sentence for each need that hosts do not meet."""
+    by_pci = {one.name for one in processes if any("pci" in port.engine for port in one.ports)}
+    for name, found in values.items():
+        for need in _NEEDS:
+            if name != need.what and not name.endswith(f" {need.what}"):
+                continue
+            asked = by_pci if need.what == "hugepages" else found.keys()
+            bad = [host for host in found if host in asked and not need.is_met(found[host])]
+            if bad:
+                yield f"{name}: {folded(bad)}: {found[bad[0]]}: {need.words}"
 
 
 def _add_hearing(
