@@ -316,7 +316,7 @@ static void finish(struct stage *stage)
 
         if (lane->error.text[0] != '\0')
             fail_msg("lane: %s", lane->error.text);
-        assert_true(lane->tx_done);
+        assert_true(lane->tx_done || subject->drops);
         assert_true(lane->started_ns >= stage->run->phase.start_ns);
         if (stage->run->look != NULL)
             stage->run->look(stage->run, rank, lane);
@@ -891,7 +891,8 @@ static void case_facts(void **state)
                       (long long)hardware.received_frames, (long long)hardware.sent_frames,
                       (long long)hardware.dropped_receive, (long long)hardware.dropped_send);
         assert_true(status.link_up);
-        assert_true(hardware.dropped_receive <= 0 && hardware.dropped_send <= 0);
+        assert_true(hardware.dropped_receive <= 0 &&
+                    (hardware.dropped_send <= 0 || subject->drops));
     }
 }
 

@@ -45,6 +45,7 @@ struct battery_subject {
     size_t refusal_count;
     /* Further cases of this transport's own, on the open ports; NULL: none. */
     void (*more)(struct transport_port **ports, const struct port_conf *confs);
+    bool drops;     /* the network takes nothing of what is sent */
     bool only_more; /* leave the common cases out */
     bool emulated; /* the machine may be away for most of a phase: how much is offered is no matter,
                     * if it is something, and all of it must arrive */

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * The battery over dpdk on kernel interfaces: dpdk_kernel af_packet|af_xdp l2|ipv4-udp|ipv6-udp
- * [vlan] [jumbo] [huge] [gateway] [router] [slow]. huge: with hugepages, reserved for the test
- * where none are free; gateway: one case only, in which port 0 reaches port 2 through port 1;
+ * [vlan] [jumbo] [huge] [gateway] [router] [slow] [narrow]. huge: with hugepages, reserved for the
+ * test where none are free; gateway: one case only, in which port 0 reaches port 2 through port 1;
  * router: one case only, in which it does so through the kernel of the switch's namespace; slow:
- * one case only, in which the switch carries less than is sent.
+ * one case only, in which the switch carries less than is sent; narrow: one case only, in which
+ * the MTU of its port is smaller than the frames.
  */
 #include "battery.h"
 #include "clock.h"
@@ -41,6 +42,7 @@ static bool huge;
 static bool through_port;
 static bool through_kernel;
 static bool slow;
+static bool narrow;
 static char texts[PORTS][4][48];
 
 #define HUGE_PAGES "/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages"
@@ -237,6 +239,31 @@ static void through_slow_link(struct transport_port **ports, const struct port_c
     battery_whole(&run, 3000);
 }
 
+/* The kernel drops each frame where it enters the switch, and may count one that the driver sends
+ * again each time: of those sent, none left, and no count of what did is negative. */
+static void into_narrow_port(struct transport_port **ports, const struct port_conf *confs)
+{
+    const char *const shrink[] = {"ip",  "-n", netlab_switch(), "link", "set",
+                                  "dev", "p0", "mtu",           "576",  NULL};
+    struct port_hardware before, after;
+    struct battery_run run;
+    int64_t frames;
+
+    assert_int_equal(netlab_run(shrink), 0);
+    battery_begin(&run);
+    run.phase.sizes[0] = 1518;
+    run.duration_ns = NS_PER_S;
+    run.phase.load = (struct load){.rate_fps = 20000};
+    battery_add(&run, 0, 1, PATTERN_GENERATE);
+    transport_dpdk.hardware(ports[0], &before);
+    battery_play(&run);
+    transport_dpdk.hardware(ports[0], &after);
+    frames = (int64_t)(run.flows[0].source.live.frames + run.counts[0].arp_nd_sent);
+    assert_int_equal(run.flows[0].destination.live.frames, 0);
+    assert_in_range(after.sent_frames - before.sent_frames, 0, 10);
+    assert_in_range(after.dropped_send - before.dropped_send, frames - 10, frames);
+}
+
 /* Port 2 is in another prefix: port 0 finds the gateway, port 1, and sends its frames there. */
 static void through_gateway(struct transport_port **ports, const struct port_conf *confs)
 {
@@ -396,14 +423,17 @@ int main(int argc, char **argv)
         huge = huge || strcmp(argv[i], "huge") == 0;
         jumbo = jumbo || strcmp(argv[i], "jumbo") == 0;
         slow = slow || strcmp(argv[i], "slow") == 0;
+        narrow = narrow || strcmp(argv[i], "narrow") == 0;
     }
     if (strcmp(driver, "af_xdp") == 0)
         subject.refusal_count = REFUSALS; /* the last is AF_XDP's */
-    if (through_port || through_kernel || slow) {
+    if (through_port || through_kernel || slow || narrow) {
         subject.more = through_port     ? through_gateway
                        : through_kernel ? through_router
+                       : narrow         ? into_narrow_port
                                         : through_slow_link;
         subject.only_more = true;
+        subject.drops = narrow;
     }
     if (jumbo)
         subject.sizes[4] = strcmp(driver, "af_xdp") == 0 ? 3000 : 9216;

@@ -143,6 +143,7 @@ void iface_counts_begin(struct iface *iface)
 
     (void)link_read(iface->route_fd, iface->index, &link);
     iface->receive_errors = link.stats.rx_errors;
+    iface->sent = link.stats.tx_packets;
     link_drops_begin(&iface->drops, &link);
 }
 
@@ -155,6 +156,7 @@ int iface_counts(struct iface *iface, struct iface_counts *counts)
         return rc;
     link_drops_update(&iface->drops, &link);
     *counts = (struct iface_counts){.receive_errors = link.stats.rx_errors - iface->receive_errors,
+                                    .sent = link.stats.tx_packets - iface->sent,
                                     .send_dropped = iface->drops.host,
                                     .no_carrier = iface->drops.no_carrier};
     return 0;

@@ -35,12 +35,14 @@ struct iface {
     bool vlan_offloaded; /* takes 802.1Q tags out of what it receives: XDP never sees them */
     uint64_t ring_drops;
     uint64_t receive_errors; /* when iface_counts_begin read them */
+    uint64_t sent;           /* the same */
     struct link_drops drops; /* as iface_counts last read them */
 };
 
 struct iface_counts {
     uint64_t receive_errors; /* since iface_counts_begin, as the others */
-    uint64_t send_dropped;   /* in this host */
+    uint64_t sent;           /* by whomever */
+    uint64_t send_dropped;   /* in this host: attempts, AF_PACKET sends a frame again and again */
     uint64_t no_carrier;     /* dropped while sending, as there was no carrier */
 };
 

@@ -242,10 +242,21 @@ static int64_t pause_received(uint16_t id)
     return frames;
 }
 
+/* Frames that the driver took and the kernel dropped. It counts attempts: no more were dropped than
+ * did not leave. On a shared port others' frames leave, too. */
+static int64_t kernel_dropped(const struct transport_port *port, const struct iface_counts *now,
+                              uint64_t taken)
+{
+    uint64_t left = port->conf->shared ? 0 : now->sent;
+
+    return (int64_t)RTE_MIN(now->send_dropped, taken - RTE_MIN(taken, left));
+}
+
 /* AF_PACKET's driver counts no loss at all, AF_XDP's only its own: the kernel is asked. */
 static void kernel_hardware(struct transport_port *port, struct port_hardware *counters)
 {
     struct iface_counts now;
+    int64_t dropped;
     bool packet = strcmp(port->driver, "net_af_packet") == 0;
 
     if (packet)
@@ -256,8 +267,9 @@ static void kernel_hardware(struct transport_port *port, struct port_hardware *c
         return;
     }
     counters->errors = (int64_t)now.receive_errors;
-    counters->dropped_send += (int64_t)now.send_dropped;
-    counters->sent_frames -= (int64_t)now.send_dropped;
+    dropped = kernel_dropped(port, &now, (uint64_t)counters->sent_frames);
+    counters->dropped_send += dropped;
+    counters->sent_frames -= dropped;
     counters->no_carrier = (int64_t)now.no_carrier;
 }
 

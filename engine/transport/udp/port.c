@@ -133,8 +133,11 @@ void udp_port_hardware(struct transport_port *port, struct port_hardware *counte
     ip_port_hardware(port, counters);
     counters->received_frames = (int64_t)port->received;
     counters->sent_frames = (int64_t)port->sent;
+    /* The interface's drops may be others'. */
     if (counters->dropped_send > 0)
-        counters->sent_frames -= counters->dropped_send;
+        counters->sent_frames -= counters->dropped_send < counters->sent_frames
+                                     ? counters->dropped_send
+                                     : counters->sent_frames;
     if (counters->dropped_receive >= 0)
         counters->dropped_receive += (drops > 0 ? drops : 0) + (int64_t)port->forward_dropped;
     if (counters->errors >= 0)
