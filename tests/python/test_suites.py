@@ -18,6 +18,7 @@ import yaml
 
 import standards_page
 from configs import LAB, compile_text, needs_engine
+from switchbench.analysis.overall import exit_status, nothing_judged
 from switchbench.analysis.suite import SuiteCourse, suite_entries
 from switchbench.analysis.suite_judge import suite_verdicts
 from switchbench.base.errors import ConfigurationError, RunError
@@ -315,6 +316,21 @@ def test_a_tester_limited_trial_never_decides(rfc2544: Run) -> None:
     assert small["throughput"] is None
     assert "The tester, not the device, was the limit" in small["outcome"]
     assert large["throughput_percent"] <= 61.3
+
+
+@needs_engine
+def test_a_suite_whose_every_search_was_tester_limited_judged_nothing(rfc2544: Run) -> None:
+    entries: Any = [{"tester_limited": [{"port": "node1:e0"}]}]
+    course = measured(rfc2544, forwards(61.3, lambda _trial: True))
+    why = nothing_judged(entries, [], course)
+    assert why is not None
+    assert why.startswith("nothing could be judged: ")
+    assert "The tester, not the device, was the limit" in why
+    assert exit_status("complete", [], judged=why is None) == 4
+    course = measured(rfc2544, forwards(61.3, lambda trial: trial.sizes[0] == 64))
+    assert nothing_judged(entries, [], course) is None
+    course = measured(rfc2544, forwards(0.5))  # fails at the min of the range
+    assert nothing_judged(entries, [], course) is None
 
 
 @needs_engine
