@@ -47,7 +47,8 @@ int load_resolve(struct load *load, const struct doc_load *ask, const struct loa
     if (ask->percent > 0 && line->rate_bps == 0 && !load->unlimited)
         return err_set(err, -EINVAL,
                        "port %s: a load in percent needs a line rate, which its driver does not "
-                       "know: set line_rate, or give the load in bit/s or frames/s",
+                       "know: set line_rate (--set site.ports.e0.line_rate=10Gbit), or give the "
+                       "load in bit/s or frames/s",
                        line->port);
     if (line->shared && (rc = leave_the_rest(load, line, err)) < 0)
         return rc;

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from configs import needs_engine
+from switchbench.base.errors import ConfigurationError
 from switchbench.base.model import Run
 from switchbench.cli.common import load_run
 from switchbench.cli.main import build_parser, main
@@ -40,6 +41,18 @@ def test_two_hosts_and_their_interface_are_enough() -> None:
     assert {port.engine["iface"] for port in run.site.ports} == {"enp3s0"}
     assert {trial.document["window_ns"] for trial in run.trials} == {10_000_000_000}
     assert {trial.load.percent for trial in run.trials} == {95.0}
+
+
+def test_hosts_of_a_file(tmp_path: Path) -> None:
+    """It was taken for a host of that name."""
+    path = tmp_path / "hosts.txt"
+    path.write_text("# the rack\nnode1  slots=4\n\nnode2 # spare\n")
+    words = ("--iface", "eth0", "--pattern", "pairs", "--transport", "tcp", "--load", "1Gbit")
+    run = loaded("--hosts", str(path), *words)
+    assert [process.name for process in run.site.processes] == ["node1", "node2"]
+    path.write_text("# none\n")
+    with pytest.raises(ConfigurationError, match="the file names no host"):
+        loaded("--hosts", str(path), *words)
 
 
 def test_options_win_over_a_file(tmp_path: Path) -> None:

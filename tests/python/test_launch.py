@@ -30,7 +30,7 @@ from switchbench.run.launch.fan import Answer, fan_out
 from switchbench.run.launch.nodesets import chosen
 from switchbench.run.launch.openssh import OpenSsh
 from switchbench.run.launch.slurm import SlurmLauncher
-from switchbench.run.launch.ssh import SshLauncher
+from switchbench.run.launch.ssh import SshLauncher, resolved
 
 SITE: dict[str, Any] = {
     "launch": "ssh",
@@ -455,7 +455,8 @@ def test_a_run_that_nobody_is_left_for_is_refused(
     plan(tmp_path)
     conf = tmp_path / "conf.yaml"
     conf.write_text(f"{conf.read_text()}on_missing: {missing}\n")
-    assert cli.main(["run", str(conf), "--out", str(tmp_path / "out")]) == 3
+    known = [f"--set=site.control.addresses.node{i}=127.0.0.{i}" for i in range(1, 5)]
+    assert cli.main(["run", str(conf), *known, "--out", str(tmp_path / "out")]) == 3
     said = capsys.readouterr().err
     assert "switchbench: 4 hosts can't take part (node1, node2, node3, node4): node1: it" in said
     assert not (tmp_path / "out").exists()
@@ -725,3 +726,22 @@ def test_hosts_with_one_reason_take_one_line() -> None:
         "node[1-128]: its name is not known (can't resolve HOST)",
         "other: it did not answer",
     ]
+
+
+ALIASES = """#!/bin/sh
+[ "$1" = -G ] || exit 255
+for host; do :; done
+case $host in alias*) echo user me; echo hostname 127.0.0.7;; *) echo "hostname $host";; esac
+"""
+
+
+def test_an_alias_of_ssh_is_resolved_before_anything_is_copied(
+    tmp_path: Path, fake_ssh: Path
+) -> None:
+    """The engine was copied to both hosts, and the run ended since their names were not known."""
+    fake_ssh.write_text(ALIASES)
+    known = resolved(site(tmp_path, hosts=["alias1.invalid", "127.0.0.9"], groups={}))
+    addresses = [process.control["address"] for process in known.processes]
+    assert addresses == ["127.0.0.7:7600", "127.0.0.9:7600"]
+    with pytest.raises(ConfigurationError, match=r"cannot resolve n\[1-2\]\.invalid: use DNS"):
+        resolved(site(tmp_path, hosts="n[1-2].invalid", groups={}))

@@ -171,11 +171,17 @@ def test_a_dead_node_ends_with_3_and_keeps_what_was_measured(
     assert "was ended by signal 9" in capsys.readouterr().err
 
 
-def test_a_refusing_node_ends_with_2(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_refusing_node_ends_with_2(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.setattr(command, "find_engine", lambda: stage.engine("refuse"))
+    capsys.readouterr()
     assert stage.main() == 2
     result = stage.summary()
     assert (result["status"], result["exit_status"]) == ("failed", 2)
+    printed = capsys.readouterr()
+    assert printed.out == f"nothing was measured; log and records: {stage.path / 'out'}\n"
+    assert printed.err.count("no interface eth7") == 1
 
 
 def test_a_lab_in_use_leaves_no_directory(stage: Stage) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 import argparse
 import signal
 import sys
+from dataclasses import replace
 from types import FrameType
 
 from ..analysis.summary import Summary
@@ -15,6 +16,7 @@ from ..base.model import Run
 from ..base.signals import Handled
 from ..run.controller import Outcome
 from ..run.launch import FarLauncher, Launcher
+from ..run.launch.ssh import resolved
 from ..run.launch.survey import Unreached, refuse
 from .common import load_run
 
@@ -63,6 +65,7 @@ class Attendance:
         names = tuple(host.host for host in self.left_out)
         try:
             run = load_run(self._args, without=names)
+            run = replace(run, site=resolved(run.site))
             Summary(run)
         except ConfigurationError as error:
             raise ConfigurationError(

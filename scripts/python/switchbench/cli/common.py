@@ -13,6 +13,7 @@ from typing import Any
 from ..base.errors import ConfigurationError
 from ..base.model import Run, Site
 from ..base.programs import configurations
+from ..base.source import read_text
 from ..config import Request, read
 from ..config.profiles import PROFILES
 from ..plan.compile import compile_run, refuse_unrunnable
@@ -60,7 +61,8 @@ _OPTIONS = {
     "--lab": ("NAME", "a lab on this machine, e.g. one-switch"),
     "--hosts": (
         "SET",
-        "hosts that ssh reaches, e.g. a,b or node[1-8]; they get the engine",
+        "hosts that ssh reaches, e.g. a,b or node[1-8], or a file with one a line; they get the "
+        "engine",
     ),
     "--iface": ("NAME", "the hosts' interface under test, e.g. enp3s0"),
     "--suite": (
@@ -86,7 +88,7 @@ def _options(args: argparse.Namespace) -> Iterator[tuple[str, str, Any]]:
         yield f"--lab {given['--lab']}", "site", {"lab": given["--lab"]}
     if given["--hosts"]:
         port = {"network": "net", "iface": given["--iface"]}
-        site = {"launch": "ssh", "hosts": given["--hosts"], "ports": {"e0": port}}
+        site = {"launch": "ssh", "hosts": _hosts(given["--hosts"]), "ports": {"e0": port}}
         yield f"--hosts {given['--hosts']}", "site", site
     if given["--transport"] is not None:
         names = given["--transport"].split(",")
@@ -114,6 +116,17 @@ def names_site(args: argparse.Namespace) -> bool:
             "NAME as well"
         )
     return False
+
+
+def _hosts(text: str) -> str | list[str]:
+    """The hosts of `--hosts`: a node set, or the first word of each line of a file."""
+    if not Path(text).is_file():
+        return text
+    lines = [line.partition("#")[0].split() for line in read_text(Path(text)).splitlines()]
+    hosts = [words[0] for words in lines if words]
+    if not hosts:
+        raise ConfigurationError(f"--hosts {text}: the file names no host")
+    return hosts
 
 
 def add_site(parser: argparse.ArgumentParser) -> None:

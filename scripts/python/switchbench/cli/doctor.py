@@ -5,15 +5,18 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from ..base.errors import ConfigurationError
 from ..hosts import alike, doctor
 from ..render.terminal.console import make_console
 from ..run.launch.nodesets import chosen, folded
+from ..run.launch.ssh import resolved
 from .common import add_site, load_site, names_site, print_json
 
 EXAMPLES = """\
@@ -22,7 +25,6 @@ examples:
   switchbench doctor --json | jq '.checks[] | select(.state != "ok")'
   switchbench doctor --site hall2.yaml                 its hosts, and what differs among them
   switchbench doctor --site hall2.yaml --nodes @rack1  some of them
-
   switchbench doctor --hosts node[1-4] --iface enp3s0
 
 exit status: 0 when anything can be run at all, else 3; of hosts: 0 when they are alike and fit, 1
@@ -65,6 +67,8 @@ def _show(checks: list[doctor.HostCheck]) -> None:
 
 def _hosts(args: argparse.Namespace) -> int:
     site = load_site(args)
+    with suppress(ConfigurationError):  # the table says of which hosts
+        site = resolved(site)
     found = alike.survey(site, chosen(site, args.nodes))
     if args.json:
         print_json(asdict(found))

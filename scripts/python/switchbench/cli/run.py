@@ -43,6 +43,7 @@ from ..run.controller import Controller, Interrupt, Outcome
 from ..run.launch import Launcher, launcher_for, standing
 from ..run.launch.errand import side_by_side
 from ..run.launch.lab import LabLauncher
+from ..run.launch.ssh import resolved
 from ..run.launch.survey import Unreached
 from ..run.live import Watch, Wish, offer_metrics, watch
 from .attendance import Attendance
@@ -127,6 +128,7 @@ def main(args: argparse.Namespace) -> int:
     if args.conf is None and not args.quiet:
         made = document_of(request(args)).data
         print(f"# the configuration\n{yaml.safe_dump(made, sort_keys=False)}", file=sys.stderr)
+    run = replace(run, site=resolved(run.site))
     if args.hosts:
         _bring_engine(run, args.quiet)
     launcher = launcher_for(run.site)
@@ -183,7 +185,10 @@ def _conclude(
     fails of them, the others are made."""
     result = _summarize(run, place, outcome, asked)
     try:
-        print_table(result, make_console(), args, place.directory.path)
+        if result["trials"]:  # else nothing was measured, and the reasons follow below
+            print_table(result, make_console(), args, place.directory.path)
+        else:
+            print(f"nothing was measured; log and records: {place.directory.path}")
     except Exception as error:  # as of the report: the run has its results and its status
         reason = str(error) or type(error).__name__
         print(f"the table can't be shown: {reason}; {SUMMARY} is written", file=sys.stderr)

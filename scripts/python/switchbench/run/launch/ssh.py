@@ -10,12 +10,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
+from ...base.errors import ConfigurationError
 from ...base.model import Process, Site
+from ...plan.documents import numeric_address
 from .base import FarProcess, popen_options
-from .fan import UNASKED, Answer
+from .fan import UNASKED, Answer, fan_out
 from .muster import FarLauncher, Muster
+from .nodesets import folded
 from .openssh import FAILED, OpenSsh, failure, find_client
 from .survey import Unreached, lack
 
@@ -50,6 +54,46 @@ def ssh_muster(way: OpenSsh, words: Callable[[Process], Sequence[str]]) -> Muste
         return lack(host, answer, way.engine)
 
     return Muster(login, lacking, way.fanout, way.timeout_s + _LOGIN_S)
+
+
+def resolved(site: Site) -> Site:
+    """Return the site with control addresses that are known here: a host's name that only ssh
+    knows (an alias of ssh_config) gives way to the HostName that ssh has for it.
+
+    ConfigurationError names all hosts without one, before anything is copied or started.
+    """
+    if site.launch != "ssh":
+        return site
+    unknown = [process for process in site.processes if not _is_known(process)]
+    if not unknown:
+        return site
+    find_client()
+    way = OpenSsh.of(site)
+    asked = {one.name: ["ssh", "-G", *way.settings(one.name), "--", one.name] for one in unknown}
+    answers = fan_out(asked, way.fanout, way.timeout_s)
+    fixed = {}
+    for process in unknown:
+        lines = [line.split(None, 1) for line in answers[process.name].output]
+        name = next((words[1] for words in lines if words[:1] == ["hostname"]), process.name)
+        address = process.control["address"].replace(process.name, name)
+        fixed[process.name] = replace(process, control=process.control | {"address": address})
+    missing = [name for name, process in fixed.items() if not _is_known(process)]
+    if missing:
+        raise ConfigurationError(
+            f"cannot resolve {folded(missing)}: use DNS, an IP address or an ssh alias with "
+            "HostName, or set the site's control.addresses"
+        )
+    return replace(
+        site, processes=tuple(fixed.get(process.name, process) for process in site.processes)
+    )
+
+
+def _is_known(process: Process) -> bool:
+    try:
+        numeric_address(process.name, process.control["address"])
+    except ConfigurationError:
+        return False
+    return True
 
 
 class SshLauncher(FarLauncher):
