@@ -5,6 +5,7 @@ what is refused (refused.yaml), in one sentence, with nothing written."""
 from __future__ import annotations
 
 import json
+import os
 import re
 from pathlib import Path
 from typing import Any
@@ -129,6 +130,20 @@ def test_hostile_inputs_get_a_sentence(
     said = capsys.readouterr().err
     assert said.count("\n") == 1
     assert len(said) < 1000
+
+
+@pytest.mark.parametrize("command", [["import"], ["topology", "import", "--ibnetdiscover"]])
+def test_files_without_an_end_are_not_read(
+    command: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    os.mkfifo(tmp_path / "fifo")
+    with (tmp_path / "terabyte").open("wb") as sparse:
+        sparse.truncate(1 << 40)
+    for path in (str(tmp_path / "fifo"), "/dev/zero", str(tmp_path / "terabyte"), str(tmp_path)):
+        assert main([*command, path]) == 2
+        said = capsys.readouterr().err
+        assert re.search("is no regular file|is too large|Is a directory", said)
+        assert said.count("\n") == 1
 
 
 # --- what holds for every program ----------------------------------------------------------------

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import copy
 import json
+import os
 import random
 import re
 import resource
 import shutil
+import signal
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from itertools import cycle, islice
@@ -373,6 +375,49 @@ def test_every_command_says_a_sentence(
     damage: Damage, whole: tuple[Path, Run], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert check_commands(damage, whole, tmp_path, capsys) == []
+
+
+def fifo(path: Path) -> None:
+    path.unlink()
+    os.mkfifo(path)
+
+
+def device(path: Path) -> None:
+    path.unlink()
+    path.symlink_to("/dev/zero")
+
+
+NEVER_ENDING: dict[str, Damage] = {
+    "a FIFO": fifo,
+    "a device": device,
+    "a terabyte": lambda path: os.truncate(path, 1 << 40),
+}
+
+
+@pytest.mark.parametrize("name", [SUMMARY, PLAN, RECORDS, manifest.MANIFEST, "verdict.xml"])
+@pytest.mark.parametrize("kind", NEVER_ENDING)
+def test_files_without_an_end_are_not_read(
+    kind: str, name: str, whole: tuple[Path, Run], tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    """A command that waits for a FIFO's writer, or reads a device, would never come back."""
+    if kind == "a terabyte" and name == RECORDS:
+        pytest.skip("records are read a piece at a time")
+    shutil.copytree(whole[0], tmp_path / "bad")
+    NEVER_ENDING[kind](tmp_path / "bad" / name)
+
+    def too_late(*_: object) -> None:
+        raise TimeoutError
+
+    signal.signal(signal.SIGALRM, too_late)
+    for command, words in commands(whole[0], tmp_path / "bad", tmp_path).items():
+        signal.alarm(20)
+        try:
+            assert main(words) == 2, command
+        finally:
+            signal.alarm(0)
+        said = capsys.readouterr().err
+        assert re.fullmatch(r"switchbench: \S+ is (no regular file|too large): .*\n", said), command
 
 
 @pytest.mark.parametrize("step", [11, pytest.param(1, marks=pytest.mark.slow)])

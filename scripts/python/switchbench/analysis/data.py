@@ -18,7 +18,14 @@ from ..base import source
 from ..base.errors import ConfigurationError, SwitchbenchError
 from ..base.model import Port
 from ..config.order import Names
-from ..records.directory import CONFIGURATION, RECORDS, SUMMARY, load_summary, read_json
+from ..records.directory import (
+    CONFIGURATION,
+    RECORDS,
+    SUMMARY,
+    load_summary,
+    read_json,
+    refuse_endless,
+)
 from ..records.document.run import BegunRun, MachineEntry
 from ..records.document.summary import SummaryDocument
 from ..records.document.trials import PhaseEntry, PlanEntry
@@ -96,6 +103,7 @@ def _unsettled(summary: SummaryDocument) -> dict[PlanKey, set[int]]:
 
 def _summary(directory: Path, damage: list[str]) -> Mapping[str, Any]:
     """As it is, or made again of the records where it is not whole."""
+    refuse_endless(directory)
     summary: Mapping[str, Any] = {}
     try:
         summary = load_summary(directory)

@@ -21,22 +21,24 @@ _COUNT = re.compile(r"[0-9]{1,18}", re.ASCII)
 def read_regular(path: Path, most: int) -> bytes:
     """Return the content of a regular file of at most `most` bytes.
 
-    OSError where it can't be read; ConfigurationError for a FIFO, a device or a folder, which may
-    have no end, and for a larger file.
+    OSError where it can't be read; ConfigurationError for a FIFO or a device, which may have no
+    end, and for a larger file.
     """
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)  # a FIFO does not wait
-    with open(descriptor, "rb") as file:
-        refuse_irregular(path, os.fstat(descriptor))
+    with open(path, "rb", opener=_without_waiting) as file:
+        refuse_irregular(path, os.fstat(file.fileno()))
         content = file.read(most + 1)
     if len(content) > most:
         raise ConfigurationError(f"{path} is too large: more than {most >> 20:,} MiB")
     return content
 
 
+def _without_waiting(path: str, flags: int) -> int:
+    """Open a file; a FIFO does not wait for its writer."""
+    return os.open(path, flags | os.O_NONBLOCK)
+
+
 def refuse_irregular(path: Path, status: os.stat_result) -> None:
     """Refuse what has this status unless it is a regular file."""
-    if stat.S_ISDIR(status.st_mode):
-        raise ConfigurationError(f"{path} is a directory: a file is needed")
     if not stat.S_ISREG(status.st_mode):
         raise ConfigurationError(f"{path} is no regular file: FIFOs and devices are not read")
 

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 from collections.abc import Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -32,6 +33,7 @@ from pydantic import Field, FiniteFloat, TypeAdapter, ValidationError
 from pydantic_core import PydanticSerializationError, from_json, to_json
 from typing_extensions import TypedDict
 
+from ..base.bounded import refuse_irregular
 from ..base.errors import ConfigurationError, RunError
 from ..base.text import printable
 
@@ -47,7 +49,14 @@ CLAUSES = "clauses.json"
 JUNIT = "verdict.xml"
 REPORT = "report.html"
 
+OF_RUN = (
+    *(CONFIGURATION, PLAN, RECORDS, NODES_LOG, SUPERSEDED, SAMPLES, SAMPLE_LINES),
+    *(SUMMARY, CLAUSES, JUNIT),
+)
+
 SCHEMA: Final = "switchbench-summary/2"
+_DOCUMENTS = (".json", ".xml", ".yaml")  # read whole; others are read a piece at a time
+_DOCUMENT_MOST = 2 << 30  # bytes; the summary of a million flows has 300 MB
 _ROOM_BYTES = 1 << 16  # for sentences on why a run ended
 
 
@@ -201,8 +210,22 @@ def default_path(conf_name: str) -> Path:
     return Path("results") / f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{conf_name}"
 
 
+def refuse_endless(directory: Path) -> None:
+    """Refuse a results directory with a FIFO or a device, or a document too large to be one."""
+    for path in sorted(directory.glob("*")):
+        with suppress(OSError):  # whoever needs the file says why it can't be read
+            status = path.stat()
+            if not stat.S_ISDIR(status.st_mode):
+                refuse_irregular(path, status)
+            if path.suffix in _DOCUMENTS and status.st_size > _DOCUMENT_MOST:
+                raise ConfigurationError(
+                    f"{path} is too large: more than {_DOCUMENT_MOST >> 20:,} MiB"
+                )
+
+
 def load_summary(path: Path) -> dict[str, Any]:
     """The summary of a run; ConfigurationError for one that is not there, damaged or newer."""
+    refuse_endless(path)
     file = path / SUMMARY
     try:
         loaded = read_json(file)

@@ -14,7 +14,14 @@ from pathlib import Path
 from typing_extensions import TypedDict
 
 from ...base.errors import ConfigurationError
-from ...records.directory import SUMMARY, load_summary, read_json, refuse_other_form, replace_bytes
+from ...records.directory import (
+    SUMMARY,
+    load_summary,
+    read_json,
+    refuse_endless,
+    refuse_other_form,
+    replace_bytes,
+)
 
 MANIFEST = "manifest.json"
 SCHEMA = "switchbench-manifest/1"
@@ -88,6 +95,7 @@ def entry_of(path: Path) -> SealedFile:
 
 def load(directory: Path) -> dict[str, SealedFile]:
     """The files of the manifest there; ConfigurationError for one that is damaged or newer."""
+    refuse_endless(directory)
     path = directory / MANIFEST
     try:
         loaded = read_json(path)
