@@ -3,12 +3,14 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
 from switchbench.base.errors import ConfigurationError
 from switchbench.base.source import parse_assignment, parse_text, read_file
+from switchbench.cli.main import main
 
 
 def test_every_value_has_its_line() -> None:
@@ -108,3 +110,22 @@ def test_assignments() -> None:
             parse_assignment(argument)
     with pytest.raises(ConfigurationError, match=r"--set loads=.*: is too large .* 64 deep"):
         parse_assignment("loads=" + "[" * 20_000)
+
+
+@pytest.mark.parametrize(
+    ("seed", "sentence"),
+    [
+        ("010", r"010 begins with 0, which some read as octal: write 10, or \"010\" for a text"),
+        ("1.0", "found 1.0, but a seed is a whole number"),
+        ('"010"', 'found "010", but a seed is a whole number'),
+        ("true", "found true, but a seed is a whole number"),
+    ],
+)
+def test_a_seed_has_one_writing(
+    seed: str, sentence: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "conf.yaml"
+    tests = "tests: [{pattern: pairs, transport: tcp}]"
+    path.write_text(f"switchbench: 1\nsite: {{lab: wire}}\nseed: {seed}\n{tests}\n")
+    assert main(["plan", str(path)]) == 2
+    assert re.search(rf"conf\.yaml:3: (seed: )?{sentence}", capsys.readouterr().err)

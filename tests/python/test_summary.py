@@ -687,6 +687,18 @@ def test_unreachable_and_events_are_told() -> None:
     assert "node2:e0 can't be reached from node1:e0: 0 of 3" in result["not_measured"][0]
 
 
+def test_a_flood_of_events_is_counted_not_kept() -> None:
+    """Warnings of 400,000 events took 60 MB."""
+    event = {"type": "event", "node": "node1", "kind": "link-down", "port": "node1:e0"}
+    alike = [event | {"text": "lost"}] * 3
+    others = [event | {"text": f"lost {number}"} for number in range(3000)]
+    told = summarise([*pair_records(), *alike, *others])["warnings"]
+    assert told[0] == "node1:e0: link-down: lost (3 times)"
+    assert told[1] == "node1:e0: link-down: lost 0"
+    assert told[-1] == "node1: further events (2,745 times)"
+    assert len(told) == 257
+
+
 def test_refused_control_datagrams_are_told() -> None:
     byes = [
         {"type": "bye", "node": node, "status": 0, "dropped_datagrams": count}

@@ -6,6 +6,7 @@ Its form is records/document, its formulas are in doc/reference/measures.md.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from operator import itemgetter
@@ -54,6 +55,7 @@ NOT_ENDED = (
 
 # Events that are as they should be: nothing to be alarmed at.
 _EXPECTED = ("bound", "restored")
+_EVENTS_MOST = 256  # sentences that differ; a faulty port tells of thousands
 
 
 class Summary:
@@ -88,6 +90,7 @@ class Summary:
         self._flows_seen: dict[tuple[int, int], int] = {}
         self._floors: dict[tuple[str, str, str], Histogram] = {}  # by node, transport and kind
         self._alarms: list[str] = []
+        self._events: Counter[str] = Counter()
         self._notes: list[str] = []
         clocks = self._results.clocks
         self._takers: dict[str, Callable[[int, Record], None]] = {
@@ -208,6 +211,7 @@ class Summary:
             "findings": self._findings.summary(),
             "warnings": [
                 *self._alarms,
+                *(f"{said} ({n:,} times)" if n > 1 else said for said, n in self._events.items()),
                 *self._other_traffic.sentences(),
                 *above_line(steps, self._run.site),
             ],
@@ -287,7 +291,9 @@ class Summary:
         if record.get("kind") == "link-down" and record.get("port"):
             self._ports.lose_link(record["port"])
         words = (record.get("port"), record.get("kind"), record.get("text"))
-        self._alarms.append(": ".join(str(word) for word in words if word))
+        said = ": ".join(str(word) for word in words if word)
+        full = said not in self._events and len(self._events) >= _EVENTS_MOST
+        self._events[f"{record.get('node')}: further events" if full else said] += 1
 
     def _take_bye(self, _line: int, record: Record) -> None:
         refused = record.get("dropped_datagrams")
@@ -368,7 +374,7 @@ class Summary:
 
     def _release(self, key: tuple[int, int]) -> None:
         """Drops what only `finish` would say of a trial."""
-        for said in (self._entries, self._plans, self._alarms, self._notes):
+        for said in (self._entries, self._plans, self._alarms, self._notes, self._events):
             said.clear()
         for table in (self._sweep, self._computing, self._executions):
             table.forget(key)

@@ -126,6 +126,7 @@ class Document:
 
 
 _NUMBER_INT = re.compile(r"[-+]?[0-9]+")
+_LEADING_ZERO = re.compile(r"[-+]?0[0-9]{1,40}")
 _NUMBER_FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
 _WORDS: dict[str, Any] = {
     **dict.fromkeys(("", "~", "null", "Null", "NULL"), None),
@@ -246,6 +247,11 @@ class _Reader:
 
     def scalar(self, event: yaml.ScalarEvent) -> Any:
         plain, quoted = event.implicit
+        if plain and _LEADING_ZERO.fullmatch(event.value):
+            raise self.problem(
+                event, (), f"{event.value} begins with 0, which some read as octal: write "
+                f'{int(event.value)}, or "{event.value}" for a text',
+            )  # fmt: skip
         read = _plain if plain else str if quoted else _TAGS.get(str(event.tag))
         if read is None:
             raise self.problem(event, (), f"the tag {event.tag} means nothing here")

@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, model_validator
 from pydantic_core import core_schema
 
 from ..base import quantities
+from ..base.words import shown
 
 
 class Strict(BaseModel):
@@ -85,6 +86,18 @@ def whole(least: int, most: int, what: str) -> ValueKind:
         return number
 
     return ValueKind(check, _whole_form(least, most))
+
+
+def random_seed() -> ValueKind:
+    """A number in one writing only: what `010` or `1.0` means differs among readers of YAML."""
+    most = 2**63 - 1
+
+    def check(value: object) -> int:
+        if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= most:
+            raise ValueError(f"found {shown(value)}, but a seed is a whole number, 0 to {most}")
+        return value
+
+    return ValueKind(check, {"type": "integer", "minimum": 0, "maximum": most})
 
 
 def retries(what: str) -> ValueKind:

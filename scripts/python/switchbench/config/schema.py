@@ -44,7 +44,7 @@ from .fields import (
     Wiring,
     Words,
 )
-from .kinds import Strict, whole
+from .kinds import Strict, random_seed, whole
 from .options import DpdkOptions, TcpOptions, UdpOptions, VerbsOptions
 from .repeats import RepeatField
 
@@ -165,7 +165,7 @@ class Settings(Strict):
     drain_max: Duration | None = None
     connectivity_check: bool | None = None
     flood_limit: Annotated[int, whole(0, 2**32 - 1, "flood_limit")] | None = None
-    seed: Annotated[int, whole(0, 2**63 - 1, "a seed")] | None = None
+    seed: Annotated[int, random_seed()] | None = None
     sweep: Swept | None = None
 
 

@@ -49,11 +49,6 @@ CLAUSES = "clauses.json"
 JUNIT = "verdict.xml"
 REPORT = "report.html"
 
-OF_RUN = (
-    *(CONFIGURATION, PLAN, RECORDS, NODES_LOG, SUPERSEDED, SAMPLES, SAMPLE_LINES),
-    *(SUMMARY, CLAUSES, JUNIT),
-)
-
 SCHEMA: Final = "switchbench-summary/2"
 _DOCUMENTS = (".json", ".xml", ".yaml")  # read whole; others are read a piece at a time
 _DOCUMENT_MOST = 2 << 30  # bytes; the summary of a million flows has 300 MB
