@@ -8,7 +8,7 @@ prefixes: `Star` on all processes at once, of one of them; `Single` on one alone
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from ..base.bounded import count, number
@@ -22,120 +22,98 @@ _BEGIN, _END = "Begin of Summary section.", "End of Summary section."
 _LATENCY_BYTES, _BANDWIDTH_BYTES = 8, 2_000_000  # bench_lat_bw, "Benchmark conditions"
 
 
+_PAIR, _EACH, _ALL = "of two", "of one process", "of all"
+_HALF_RING = "HPCC counts both of a process's flows: half of it, as one flow"
+_AT_ONCE = "on all at once, mean of one process"
+_ALONE = "on one process, the others idle"
+_UNITS = {
+    "usec": "us", "GBytes": "GB/s", "Gflops": "GFlop/s", "Tflops": "TFlop/s", "GUPs": "GUpdate/s",
+    "GBs": "GB/s",
+}  # fmt: skip
+
+
 @dataclass(frozen=True)
 class _Output:
-    """One name; `ours`: measure, factor to its unit, and how."""
+    """One name: what it is, and the measure of ours with the factor to its unit, if there is one.
 
-    name: str
+    `of`: whether two processes measured at a time, or the figure is of one process of several.
+    """
+
     benchmark: str
     unit: str
     definition: str
     size: int | None = None
-    ours: tuple[str, Callable[[int], float], str] | None = None
-    pair: bool = False  # two processes at a time, whatever their number
+    measure: str | None = None
+    factor: float = 1.0
+    how: str = "as it is"
+    of: str = _ALL
 
 
-def _times(factor: float) -> Callable[[int], float]:
-    return lambda _: factor
-
-
-def _all(factor: float) -> Callable[[int], float]:
-    return lambda ranks: factor * ranks
-
-
-_TOGETHER = "of one process times their number"
-_HALF_RING = "HPCC counts both of a process's flows: half of it, as one flow"
-
-
-def _local(kind: str, unit: str, what: str) -> Iterator[_Output]:
-    """A benchmark on all processes at once, and on one alone."""
-    for prefix, words in (("Star", "on all at once, mean of one process"),
-                          ("Single", "on one process, the others idle")):  # fmt: skip
-        yield _Output(
-            f"{prefix}{kind}", f"{prefix}{kind.partition('_')[0]}", unit, f"{what} {words}"
-        )
-
-
-_MESSAGE_TIME = ("pingpong_time", _times(1.0), "as it is")
-_MESSAGE_RATE = ("pingpong_rate", _times(8e3), "8,000 Mbit/s a GB/s")
-
-
-def _pingpong() -> Iterator[_Output]:
+def _outputs() -> Iterator[tuple[str, _Output]]:
+    """Yield each name of the summary section that has a figure."""
+    for name, what in (
+        ("DGEMM_Gflops", "matrix product"),
+        ("RandomAccess_GUPs", "random updates of a process's own table"),
+        ("RandomAccess_LCG_GUPs", "the same with linear congruential random numbers"),
+        ("FFT_Gflops", "FFT"),
+        *((f"STREAM_{name}", f"STREAM {name}") for name in ("Copy", "Scale", "Add", "Triad")),
+    ):
+        unit = _UNITS.get(name.rpartition("_")[2], "GB/s")
+        measure = {"DGEMM_Gflops": "dgemm", "STREAM_Copy": "stream_copy"}.get(name)
+        kind, how = name.partition("_")[0], "of one process times their number"
+        star = (f"Star{kind}", unit, f"{what} {_AT_ONCE}", None, measure, 1e9, how, _EACH)
+        yield f"Star{name}", _Output(*star)
+        yield f"Single{name}", _Output(f"Single{kind}", unit, f"{what} {_ALONE}")
+    for name, measure, factor, what in (
+        ("HPL_Tflops", "hpl", 1e12, "HPL of all processes"),
+        ("PTRANS_GBs", "ptrans", 1e9, "transpose of a matrix over all processes"),
+        ("MPIRandomAccess_GUPs", "random_access", 1e9,
+         "random updates of a table over all processes"),
+        ("MPIRandomAccess_LCG_GUPs", None, 1.0, "the same with linear congruential random numbers"),
+        ("MPIFFT_Gflops", "fft", 1e9, "one FFT over all processes"),
+    ):  # fmt: skip
+        benchmark, _, unit = name.rpartition("_")
+        yield name, _Output(benchmark, _UNITS[unit], what, None, measure, factor)
     for word, what in (("Min", "minimum"), ("Avg", "mean"), ("Max", "maximum")):
-        mean = word == "Avg"
-        yield _Output(
-            f"{word}PingPongLatency_usec", "PingPong", "us",
-            f"half the round trip of 8 B, {what} over pairs",
-            _LATENCY_BYTES, _MESSAGE_TIME if mean else None, pair=True,
-        )  # fmt: skip
-        yield _Output(
-            f"{word}PingPongBandwidth_GBytes", "PingPong", "GB/s",
-            f"message / half the round trip of 2,000,000 B, {what} over pairs",
-            _BANDWIDTH_BYTES, _MESSAGE_RATE if mean else None, pair=True,
-        )  # fmt: skip
-
-
-def _rings() -> Iterator[_Output]:
+        for kind, unit, size, definition, measure, factor, how in (
+            ("Latency", "usec", _LATENCY_BYTES, "half the round trip of 8 B",
+             "pingpong_time", 1.0, "as it is"),
+            ("Bandwidth", "GBytes", _BANDWIDTH_BYTES,
+             "message / half the round trip of 2,000,000 B",
+             "pingpong_rate", 8e3, "8,000 Mbit/s a GB/s"),
+        ):  # fmt: skip
+            yield f"{word}PingPong{kind}_{unit}", _Output(
+                "PingPong", _UNITS[unit], f"{definition}, {what} over pairs", size,
+                measure if word == "Avg" else None, factor, how, _PAIR,
+            )  # fmt: skip
     for word, prefix, what in (
         ("Naturally", "", "naturally ordered ring"),
         ("Randomly", "random_", "geometric mean over randomly ordered rings"),
     ):
-        yield _Output(
-            f"{word}OrderedRingLatency_usec", f"{word}OrderedRing", "us",
+        ring = f"{word}OrderedRing"
+        yield f"{ring}Latency_usec", _Output(
+            ring, "us",
             f"half the slowest process's time for 8 B to and from both neighbours, {what}",
-            _LATENCY_BYTES, (f"{prefix}ring_time", _times(1.0), "as it is"),
+            _LATENCY_BYTES, f"{prefix}ring_time",
         )  # fmt: skip
-        yield _Output(
-            f"{word}OrderedRingBandwidth_GBytes", f"{word}OrderedRing", "GB/s",
+        yield f"{ring}Bandwidth_GBytes", _Output(
+            ring, "GB/s",
             f"2 x 2,000,000 B / the slowest process's time for both neighbours, {what}",
-            _BANDWIDTH_BYTES, (f"{prefix}ring_rate", _times(4e3), _HALF_RING),
+            _BANDWIDTH_BYTES, f"{prefix}ring_rate", 4e3, _HALF_RING,
         )  # fmt: skip
 
 
-_GLOBAL = (
-    _Output("HPL_Tflops", "HPL", "TFlop/s", "HPL of all processes",
-            ours=("hpl", _times(1e12), "as it is")),
-    _Output("PTRANS_GBs", "PTRANS", "GB/s", "transpose of a matrix over all processes",
-            ours=("ptrans", _times(1e9), "as it is")),
-    _Output("MPIRandomAccess_GUPs", "MPIRandomAccess", "GUpdate/s",
-            "random updates of a table over all processes",
-            ours=("random_access", _times(1e9), "as it is")),
-    _Output("MPIRandomAccess_LCG_GUPs", "MPIRandomAccess_LCG", "GUpdate/s",
-            "the same with linear congruential random numbers"),
-    _Output("MPIFFT_Gflops", "MPIFFT", "GFlop/s", "one FFT over all processes",
-            ours=("fft", _times(1e9), "as it is")),
-    _Output("StarDGEMM_Gflops", "StarDGEMM", "GFlop/s",
-            "matrix product on all at once, mean of one process",
-            ours=("dgemm", _all(1e9), _TOGETHER)),
-    _Output("StarSTREAM_Copy", "StarSTREAM", "GB/s",
-            "STREAM Copy on all at once, mean of one process",
-            ours=("stream_copy", _all(1e9), _TOGETHER)),
-)  # fmt: skip
-_LOCAL = (
-    ("DGEMM_Gflops", "GFlop/s", "matrix product"),
-    ("RandomAccess_GUPs", "GUpdate/s", "random updates of a process's own table"),
-    ("RandomAccess_LCG_GUPs", "GUpdate/s", "the same with linear congruential random numbers"),
-    ("FFT_Gflops", "GFlop/s", "FFT"),
-    *((f"STREAM_{name}", "GB/s", f"STREAM {name}") for name in ("Copy", "Scale", "Add", "Triad")),
-)
-
-
-def _outputs() -> dict[str, _Output]:
-    every = [one for kind in _LOCAL for one in _local(*kind)]
-    return {one.name: one for one in (*every, *_GLOBAL, *_pingpong(), *_rings())}
-
-
-_OUTPUTS = _outputs()
+_OUTPUTS = dict(_outputs())
 
 
 def in_ours(name: str, ranks: int, value: float) -> ComparableFigure | None:
     """What a figure of this name is by a definition that others share; None: nothing."""
     output = _OUTPUTS.get(name)
-    if output is None or output.ours is None:
+    if output is None or output.measure is None:
         return None
-    measure, factor, how = output.ours
-    at_once = 2 if output.pair else ranks
-    return ComparableFigure(measure, at_once, output.size, value * factor(ranks), how)
+    value *= output.factor * (ranks if output.of == _EACH else 1)
+    at_once = 2 if output.of == _PAIR else ranks
+    return ComparableFigure(output.measure, at_once, output.size, value, output.how)
 
 
 def _knows(text: str) -> bool:
