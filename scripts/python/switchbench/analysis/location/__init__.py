@@ -10,6 +10,7 @@ from .facts import (
     PhaseFacts,
     table_route,
 )
+from .inference import locate
 from .suspects import Location, NextTest, Oversubscription, Suspect
 
 __all__ = [
@@ -23,5 +24,6 @@ __all__ = [
     "Paths",
     "PhaseFacts",
     "Suspect",
+    "locate",
     "table_route",
 ]

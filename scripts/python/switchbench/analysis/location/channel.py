@@ -1,0 +1,227 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Evidence of one measure: rows, the elements that they pass, and how likely a row is.
+
+A channel holds the rows of one measure (lost frames of open loads, rates of closed ones,
+retransmissions, duplicates, ...). Each row has a share that suffered, so that one set of fault
+models serves all measures. Elements that the same pairs pass form a class: no observation tells
+them apart, and all work is done on classes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from scipy.special import betaln, gammaln
+
+from .facts import Bools, Element, Floats, Ints, Observations, Paths
+
+OUTLIER = 1e-3  # prior probability that a row follows no model
+RATE_TAIL = 0.06  # mean shortfall of closed loads that the tester or chance holds back
+ZETA = 2.612  # of 1.5: sum of k ** -1.5
+
+
+@dataclass
+class ElementClasses:
+    """ElementClasses of elements, and which rows of a channel pass them.
+
+    members: element numbers by class. row, of: incidences in the order of rows and paths.
+    order, start: incidences by class: order[start[c]:start[c + 1]].
+    """
+
+    members: list[list[int]]
+    elements: list[Element]
+    row: Ints
+    of: Ints
+    order: Ints
+    start: Ints
+    pairs_through: Ints  # number of pairs by class
+
+    def __len__(self) -> int:
+        """Return the number of classes."""
+        return len(self.members)
+
+    def incidences(self, number: int) -> Ints:
+        """Return the incidences of one class."""
+        return self.order[self.start[number] : self.start[number + 1]]
+
+
+@dataclass
+class Channel:
+    """Rows of one measure, as arrays of one length.
+
+    measure: "loss", "rate", "retransmission", "duplication", "reordering", "corruption", "flooding"
+        or "wrong-port".
+    rows: row numbers in the observations. pair: number of the row's pair in the channel.
+    n, k: frames and how many of them suffered; of "rate" n is 1 and k the shortfall, which may be
+        slightly negative.
+    load_bps: what the row brings to its elements.
+    background: share that suffers without any fault. noisy: share of rows with a few frames lost.
+    """
+
+    measure: str
+    rows: Ints
+    phase: Ints
+    pair: Ints
+    src: Ints  # by pair
+    dst: Ints
+    n: Floats
+    k: Floats
+    load_bps: Floats
+    limited: Bools
+    size: Floats
+    bursts: Bools
+    classes: ElementClasses = field(init=False)
+    background: float = 1e-7
+    noisy: float = 0.01
+    sigma: float = 0.03  # of closed rates
+    constant: Floats = field(init=False)
+    tail: Floats = field(init=False)
+    outlier: Floats = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Precompute what does not depend on a model."""
+        self.outlier = np.full(len(self.k), OUTLIER)
+        if self.measure == "rate":
+            self.constant = self.tail = np.zeros(len(self.k))
+            self.estimate_noise(np.ones(len(self.k), np.bool_))
+            return
+        n, k = self.n, self.k
+        self.constant = gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1)
+        self.estimate_noise(np.ones(len(k), np.bool_))
+
+    def estimate_noise(self, free: Bools) -> None:
+        """Estimate background and noise from the rows that no suspect explains."""
+        if self.measure == "rate":
+            small = self.k[free & (self.k < 0.25)]
+            if len(small) >= 4:
+                spread = 1.4826 * float(np.median(np.abs(small)))
+                self.sigma = float(np.clip(spread, 0.03, 0.1))
+            return
+        n, k = self.n, self.k
+        share = k / n
+        some = free & (share < 0.01) if free.any() else share < 0.01
+        usual = float(np.median(share[some])) if some.sum() >= 8 else 0.0
+        self.background = max(1e-7, usual)
+        kept = np.maximum(3.0, (3e-4 + 3 * self.background) * n)
+        noisy = some & (k > 2 * self.background * n) & (k > 0) & (k <= 4 * kept)
+        self.noisy = float(np.clip((noisy.sum() + 0.5) / (some.sum() + 1), 0.004, 0.2))
+        if self.measure == "retransmission":
+            self.noisy = max(self.noisy, 0.1)
+        extra = np.maximum(k, 1.0)
+        tail = -np.log(ZETA) - 1.5 * np.log(extra)
+        tail -= np.where(extra > kept, 2.0 * np.log(np.maximum(extra / kept, 1.0)), 0.0)
+        self.tail = np.where(k > 0, tail, -np.inf)
+
+    def share(self) -> Floats:
+        """Return the share of each row that suffered."""
+        share: Floats = self.k / self.n
+        return share
+
+    def log_likelihood(self, at: Ints, p: Floats, spread: Floats | float) -> Floats:
+        """Return the log-likelihood of rows whose elements at fault let a share p suffer.
+
+        at: row numbers of the channel. spread: relative standard deviation of p from row to row.
+        """
+        k = self.k[at]
+        if self.measure == "rate":
+            wide = np.hypot(self.sigma, spread * p * (1 - p) + 0.02 * (p > 0))
+            normal = np.exp(-0.5 * ((k - p) / wide) ** 2) / (wide * 2.5066)
+            over = np.maximum(k - p, 0.0) / RATE_TAIL
+            tail = np.where(k > p, np.exp(-over) / RATE_TAIL, 0.0)
+            return np.asarray(np.log(0.97 * normal + 0.03 * tail + self.outlier[at]))
+        n, mean = self.n[at], np.minimum(p + self.background, 1 - 1e-6)
+        wide = np.where(p > 2 * self.background, spread, 1.0)
+        weight = np.maximum(1 / (wide**2 * mean * (1 - mean)) - 1, 2.0)
+        alpha, beta = mean * weight, (1 - mean) * weight
+        body = self.constant[at] + betaln(k + alpha, n - k + beta) - betaln(alpha, beta)
+        noise = np.log(self.noisy) + self.tail[at] - np.minimum(n * p, 700.0)
+        outlier = np.log(self.outlier[at]) - np.log(n + 1)
+        rest = np.log(1 - self.noisy - self.outlier[at])
+        return np.asarray(np.logaddexp(np.logaddexp(rest + body, noise), outlier))
+
+
+def incidence_of_rows(channel: Channel, paths: Paths) -> tuple[Ints, Ints, Ints, Ints]:
+    """Return the paths of the channel's pairs, and of its rows: (pair, element, row, element)."""
+    indptr, members = paths.of_pairs(channel.src, channel.dst)
+    length = np.diff(indptr)
+    pair = np.repeat(np.arange(len(channel.src)), length)
+    row_length = length[channel.pair]
+    row = np.repeat(np.arange(len(channel.pair)), row_length)
+    first = np.repeat(
+        indptr[channel.pair] - np.concatenate([[0], np.cumsum(row_length)[:-1]]), row_length
+    )
+    return pair, members, row, members[first + np.arange(len(row))]
+
+
+def classify(channel: Channel, paths: Paths, suffering: Bools) -> None:
+    """Set the channel's classes: of the paths' elements, of each network, of suffering pairs."""
+    pair, element, row, row_element = incidence_of_rows(channel, paths)
+    elements = list(paths.elements)
+    count, pairs, rows = len(elements), len(channel.src), len(channel.pair)
+    names = list(paths.networks) or [""] * len(paths.ports)
+    distinct = sorted(set(names))
+    network_of = np.array([distinct.index(name) for name in names], np.int64)
+    elements += [
+        Element(f"network {name}" if name and len(distinct) > 1 else "network", "network")
+        for name in distinct
+    ]
+    networks = count + network_of[channel.src]
+    chosen = np.unique(channel.pair[suffering])
+    pair_element = np.full(pairs, -1, np.int64)
+    pair_element[chosen] = len(elements) + np.arange(len(chosen))
+    elements += [
+        Element(f"{paths.ports[s]} -> {paths.ports[d]}", "pair")
+        for s, d in zip(channel.src[chosen].tolist(), channel.dst[chosen].tolist(), strict=True)
+    ]
+    total = len(elements)
+    code = np.random.default_rng(1).integers(1, 2**62, pairs, np.int64)
+    every_pair = np.concatenate([pair, np.arange(pairs), chosen])
+    every_element = np.concatenate([element, networks, pair_element[chosen]])
+    hashes = np.zeros(total, np.int64)
+    np.add.at(hashes, every_element, code[every_pair])
+    through = np.bincount(every_element, minlength=total)
+    number: dict[tuple[int, int], int] = {}
+    members: list[list[int]] = []
+    for one in np.flatnonzero(through).tolist():
+        key = (int(hashes[one]), int(through[one]))
+        if key not in number:
+            number[key] = len(members)
+            members.append([])
+        elif elements[one].kind in ("pair", "network"):
+            continue  # an element of the same flows says more
+        members[number[key]].append(one)
+    first = np.full(total, -1, np.int64)
+    for index, group in enumerate(members):
+        first[group[0]] = index
+    all_rows = np.arange(rows)
+    row = np.concatenate([row, all_rows, all_rows[pair_element[channel.pair] >= 0]])
+    of = np.concatenate(
+        [
+            first[row_element],
+            first[networks[channel.pair]],
+            first[pair_element[channel.pair][pair_element[channel.pair] >= 0]],
+        ]
+    )
+    row, of = row[of >= 0], of[of >= 0]
+    by_row = np.argsort(row, kind="stable")
+    row, of = row[by_row], of[by_row]
+    order = np.argsort(of, kind="stable")
+    start = np.concatenate([[0], np.cumsum(np.bincount(of, minlength=len(members)))])
+    pairs_through = np.array([through[group[0]] for group in members], np.int64)
+    channel.classes = ElementClasses(members, elements, row, of, order, start, pairs_through)
+
+
+def channel_of(
+    measure: str, found: Observations, rows: Ints, n: Floats, k: Floats, load_bps: Floats
+) -> Channel:
+    """Return a channel of the given rows of the observations."""
+    ports = int(max(found.src.max(initial=0), found.dst.max(initial=0))) + 1
+    keys, pair = np.unique(found.src[rows] * ports + found.dst[rows], return_inverse=True)
+    phase = found.phase[rows]
+    sizes = np.array([facts.frame_bytes for facts in found.phases], np.float64)
+    bursts = np.array([facts.bursts for facts in found.phases], np.bool_)
+    return Channel(
+        measure, rows, phase, pair.astype(np.int64), keys // ports, keys % ports, n, k, load_bps,
+        found.limited[rows], sizes[phase], bursts[phase],
+    )  # fmt: skip

@@ -1,0 +1,613 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Fault models, compared by penalised likelihood: greedy forward selection, backward elimination.
+
+A fault sits in one class of elements and lets a share of what passes suffer: always the same share,
+what exceeds a capacity, or a share of some rows only (large frames, bursts, some phases, the pairs
+of one link). Every fault has to pay for its parameters and for the number of its alternatives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from . import hashing
+from .channel import Channel
+from .facts import Bools, Floats, Ints
+
+RARITY = 5.0  # -log of the prior probability that one more fault exists
+LEAST_SHORTFALL = 0.12  # of closed rates, below which chance and the tester explain it
+MOST_FAULTS = 16
+CANDIDATES = 60
+SHARED_EVIDENCE = 0.3  # weight of rows that flows on the same link explain nearly as well
+EXCESS = 3.0  # log-likelihood that makes a row suffer
+# Relative spread of the share from row to row.
+SPREAD = {"capacity": 0.25, "burst": 0.35, "expected": 0.6, "intermittent": 0.5}
+USUAL_SPREAD = 0.12
+
+
+@dataclass(frozen=True)
+class PlacedFault:
+    """A fault of one class of elements in one channel.
+
+    form: "share" (value: share of frames) or "capacity" (value: bit/s).
+    kind: a kind of Suspect, or "expected" for the line of a healthy element.
+    Limits, where it touches some rows only: frames above `size_above`, `bursts`, phases from
+    `phases[0]` to `phases[1]`, `pairs` (numbers in the channel).
+    """
+
+    place: int
+    kind: str
+    form: str
+    value: float
+    size_above: float | None = None
+    bursts: bool = False
+    phases: tuple[int, int] | None = None
+    pairs: frozenset[int] | None = None
+    penalty: float = 0.0
+
+    def spread(self) -> float:
+        """Return the relative spread of the share from row to row."""
+        return SPREAD.get(self.kind, SPREAD["capacity"] if self.form == "capacity" else 0.12)
+
+    def where(self, channel: Channel, fan_in: Bools) -> Ints:
+        """Return the incidences that the fault touches."""
+        at = channel.classes.incidences(self.place)
+        row = channel.classes.row[at]
+        keep = np.ones(len(at), np.bool_)
+        if self.size_above is not None:
+            keep &= channel.size[row] > self.size_above
+        if self.bursts:
+            keep &= fan_in[at]
+        if self.phases is not None:
+            phase = channel.phase[row]
+            keep &= (phase >= self.phases[0]) & (phase <= self.phases[1])
+        if self.pairs is not None:
+            keep &= np.isin(channel.pair[row], list(self.pairs))
+        return at[keep]
+
+
+@dataclass(frozen=True)
+class Hypothesis:
+    """A fault with its score: log-likelihood gained less its penalty."""
+
+    fault: PlacedFault
+    gained: float
+    penalty: float
+
+    @property
+    def score(self) -> float:
+        """Return what is left after the penalty."""
+        return self.gained - self.penalty
+
+
+@dataclass
+class Model:
+    """A channel under a list of faults: what each row is expected to suffer."""
+
+    channel: Channel
+    phases: int
+    faults: list[PlacedFault] = field(default_factory=list)
+    fan_in: Bools = field(init=False)
+    upstream: Floats = field(init=False)  # log of the share that reaches an incidence
+    p: Floats = field(init=False)
+    spread: Floats = field(init=False)
+    ll: Floats = field(init=False)
+    trunks: hashing.Hashing = field(init=False)
+    hashed: hashing.Alternatives = field(init=False)
+    lines: int = field(init=False)  # number of healthy lines among the faults
+
+    def __post_init__(self) -> None:
+        """Find where several flows meet, then lay the faults out."""
+        channel, classes = self.channel, self.channel.classes
+        key = classes.of * self.phases + channel.phase[classes.row]
+        _, inverse, counts = np.unique(key, return_inverse=True, return_counts=True)
+        self.fan_in = (counts[inverse] > 1) | channel.bursts[classes.row]
+        self.trunks = hashing.Hashing(channel, self.phases)
+        self.hashed = self.trunks.healthy
+        self.lines = len(self.faults)
+        self.refresh()
+
+    def is_trunk(self, fault: PlacedFault) -> bool:
+        """Return whether a fault is the capacity of all links of a trunk together."""
+        return fault.form == "capacity" and fault.pairs is None and fault.place in self.trunks.links
+
+    def likelihood(self, at: Ints, p: Floats, spread: Floats | float) -> Floats:
+        """Return the log-likelihood of rows of which faults take p."""
+        return hashing.log_likelihood(self.channel, self.hashed, at, p, spread)
+
+    def shares(self, fault: PlacedFault, upstream: Floats) -> tuple[Ints, Floats]:
+        """Return the incidences that a fault touches and the share that it lets suffer at each."""
+        at = fault.where(self.channel, self.fan_in)
+        if fault.form == "share":
+            return at, np.full(len(at), fault.value)
+        row = self.channel.classes.row[at]
+        phase = self.channel.phase[row]
+        load = np.bincount(phase, self.channel.load_bps[row] * np.exp(upstream[at]), self.phases)
+        with np.errstate(divide="ignore"):
+            share = np.maximum(0.0, 1 - fault.value / load)
+        return at, np.minimum(share[phase], 1 - 1e-9)
+
+    def refresh(self) -> None:
+        """Compute what each row is expected to suffer under the present faults."""
+        classes, rows = self.channel.classes, len(self.channel.pair)
+        trunks = {f.place: f.value for f in self.faults if self.is_trunk(f)}
+        self.hashed = self.trunks.alternatives(trunks) if trunks else self.trunks.healthy
+        shared = np.zeros(len(classes.row))
+        for place in self.trunks.links:
+            at = classes.incidences(place)
+            shared[at] = np.log1p(-self.hashed.mean(rows)[classes.row[at]])
+        first = np.searchsorted(classes.row, np.arange(rows))
+        upstream = np.zeros(len(classes.row))
+        for _ in range(3 if any(f.form == "capacity" for f in self.faults) else 1):
+            log_pass = np.zeros(len(classes.row))
+            spread = np.zeros(rows)
+            for fault in self.faults:
+                if self.is_trunk(fault):
+                    continue
+                at, share = self.shares(fault, upstream)
+                log_pass[at] += np.log1p(-np.minimum(share, 1 - 1e-9))
+                touched = classes.row[at[share > 0]]
+                spread[touched] = np.maximum(spread[touched], fault.spread())
+            until = np.cumsum(log_pass + shared) - log_pass - shared
+            upstream = until - until[first][classes.row] if len(until) else until
+        self.upstream = upstream
+        self.p = 1 - np.exp(np.bincount(classes.row, log_pass, rows))
+        self.spread = np.where(spread > 0, spread, USUAL_SPREAD)
+        self.ll = self.likelihood(np.arange(rows), self.p, self.spread)
+
+    def total(self) -> float:
+        """Return the log-likelihood of all rows."""
+        return float(self.ll.sum())
+
+    def excess(self) -> Floats:
+        """Return by how much a row would be more likely with what it suffers as its share."""
+        share = np.clip(self.channel.share(), 0, 1 - 1e-9)
+        more = np.flatnonzero(share > 1.2 * self.p + (0.02 if self.is_rate else 0))
+        found = np.zeros(len(share))
+        best = self.likelihood(more, share[more], self.spread[more])
+        found[more] = np.maximum(best - self.ll[more], 0.0)
+        return found
+
+    @property
+    def is_rate(self) -> bool:
+        """Return whether rows are rates of closed loads."""
+        return self.channel.measure == "rate"
+
+
+@dataclass
+class Candidates:
+    """Incidences of the classes that may be at fault, and what the present faults leave to them."""
+
+    model: Model
+    places: Ints  # class numbers
+    at: Ints
+    local: Ints  # position in `places` by incidence
+    row: Ints
+    left: Floats  # share that suffers beyond the present faults
+    suffers: Bools
+
+    @staticmethod
+    def of(model: Model, excess: Floats) -> Candidates:
+        """Choose the classes whose rows suffer more than the present faults explain."""
+        classes, channel = model.channel.classes, model.channel
+        gain = np.bincount(classes.of, excess[classes.row], len(classes))
+        count = np.bincount(classes.of, minlength=len(classes))
+        hit = np.bincount(classes.of, excess[classes.row] > EXCESS, len(classes))
+        rank = gain * np.sqrt(hit / np.maximum(count, 1))
+        places = np.flatnonzero((gain > RARITY) & (hit > 0))
+        places = places[np.argsort(-rank[places], kind="stable")]
+        alone = classes.pairs_through[places] == 1
+        places = np.sort(np.concatenate([places[~alone][:CANDIDATES], places[alone][:CANDIDATES]]))
+        at = (
+            np.concatenate([classes.incidences(place) for place in places.tolist()])
+            if len(places)
+            else np.zeros(0, np.int64)
+        )
+        local = np.repeat(np.arange(len(places)), count[places])
+        row = classes.row[at]
+        share = np.clip(channel.share()[row], 0, 1)
+        taken = 1 - (1 - model.p) * (1 - hashing.explained(channel, model.hashed, model.p))
+        left = np.clip(1 - (1 - share) / np.maximum(1 - taken[row], 1e-9), 0, 1)
+        return Candidates(model, places, at, local, row, left, excess[row] > EXCESS)
+
+    def gains(self, share: Floats, spread: float) -> Floats:
+        """Return by incidence how much more likely its row is where `share` more suffers."""
+        model, row = self.model, self.row
+        gained = np.zeros(len(row))
+        use = np.flatnonzero(share > 0)
+        at = row[use]
+        p = 1 - (1 - model.p[at]) * (1 - np.minimum(share[use], 1 - 1e-9))
+        wide = np.where(model.p[at] > 0, np.maximum(model.spread[at], spread), spread)
+        more = model.likelihood(at, p, wide) - model.ll[at]
+        shared = (model.hashed.of[at] >= 0) & (more > 0)
+        gained[use] = np.where(shared, SHARED_EVIDENCE * more, more)
+        return gained
+
+    def sums(self, values: Floats) -> Floats:
+        """Return sums by candidate."""
+        return np.asarray(np.bincount(self.local, values, len(self.places)), np.float64)
+
+    def medians(self, values: Floats, keep: Bools) -> Floats:
+        """Return medians by candidate of the values to keep; 0 where there are none."""
+        use = np.flatnonzero(keep)
+        order = use[np.lexsort((values[use], self.local[use]))]
+        count = np.bincount(self.local[order], minlength=len(self.places))
+        start = np.concatenate([[0], np.cumsum(count)[:-1]])
+        found = np.zeros(len(self.places))
+        some = count > 0
+        found[some] = values[order[(start + (count - 1) // 2)[some]]]
+        return found
+
+
+def _penalty(model: Model, place: int, parameters: float, rows: float) -> float:
+    classes = model.channel.classes
+    kind = classes.elements[classes.members[place][0]].kind
+    alternatives = len(model.channel.src) if kind == "pair" else len(classes)
+    prior = {"pair": 10.0, "network": 1.0}.get(kind, 0.0)
+    return RARITY + float(
+        np.log(max(alternatives, 2)) + prior + 0.5 * parameters * np.log(max(rows, 2.0))
+    )
+
+
+def _share_prior(share: float) -> float:
+    """Return the cost of a share that has no capacity to explain it: large ones are rare."""
+    return 2.5 + (1.5 if 0.08 < share < 0.97 else 0.0)
+
+
+def hypotheses(model: Model) -> list[Hypothesis]:
+    """Return the best fault of each class and kind, with what it gains over the present faults."""
+    found = Candidates.of(model, model.excess())
+    if not len(found.places):
+        return []
+    every = np.ones(len(found.at), np.bool_)
+    made = _constant(found, every, "loss", {}, 0.0)
+    if model.channel.measure in ("loss", "rate"):
+        made += _capacity(found)
+    if model.channel.measure == "loss":
+        sizes = np.unique(model.channel.size[np.isfinite(model.channel.size)])
+        for limit in sizes[:-1].tolist():
+            mask = model.channel.size[found.row] > limit
+            cost = 1.0 + float(np.log(len(sizes)))
+            made += _constant(found, mask, "size", {"size_above": limit}, cost)
+        mask = model.fan_in[found.at]
+        made += _constant(found, mask, "burst", {"bursts": True}, 4.0)
+    if model.channel.measure in ("loss", "rate"):
+        made += _trunk_capacity(found)
+        made += _intermittent(found)
+        made += _link(found)
+    return made
+
+
+def _constant(
+    found: Candidates, mask: Bools, kind: str, limits: dict[str, object], cost: float
+) -> list[Hypothesis]:
+    """Return faults that let the same share of all rows in the mask suffer."""
+    model, channel = found.model, found.model.channel
+    weight = np.where(mask, channel.n[found.row], 0.0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        pooled = np.nan_to_num(found.sums(weight * found.left) / found.sums(weight))
+    middle = found.medians(found.left, mask)
+    suffering = found.medians(found.left, mask & found.suffers)
+    inside = found.sums(mask.astype(np.float64))
+    outside = found.sums((~mask).astype(np.float64))
+    best = np.full(len(found.places), -np.inf)
+    value = np.zeros(len(found.places))
+    spread = SPREAD.get(kind, USUAL_SPREAD)
+    for share in (pooled, middle, suffering):
+        use = np.clip(share, 0, 1 - 1e-6)
+        gained = found.sums(found.gains(np.where(mask, use[found.local], 0.0), spread))
+        better = gained > best
+        best, value = np.where(better, gained, best), np.where(better, use, value)
+    made = []
+    for index, place in enumerate(found.places.tolist()):
+        least = LEAST_SHORTFALL if model.is_rate else 0.0
+        if value[index] <= least or inside[index] == 0 or (limits and outside[index] == 0):
+            continue
+        parameters = 1.0 + (kind != "loss")
+        penalty = _penalty(model, place, parameters, inside[index]) + cost
+        penalty += _share_prior(float(value[index])) if kind == "loss" else 0.0
+        fault = PlacedFault(place, kind, "share", float(value[index]), **limits)  # type: ignore[arg-type]
+        made.append(Hypothesis(fault, float(best[index]), penalty))
+    return made
+
+
+def _by_phase(found: Candidates, keep: Bools) -> tuple[Ints, Ints, Floats, Floats, Floats]:
+    """Return groups of a candidate and phase: (group by incidence, candidate by group, load, what
+    of it passes, share of the load that the tester did not limit)."""
+    model, channel = found.model, found.model.channel
+    key = found.local * model.phases + channel.phase[found.row]
+    keys, group = np.unique(key, return_inverse=True)
+    load = np.where(keep, channel.load_bps[found.row] * np.exp(model.upstream[found.at]), 0.0)
+    total = np.asarray(np.bincount(group, load, len(keys)), np.float64)
+    passed = np.asarray(np.bincount(group, load * (1 - found.left), len(keys)), np.float64)
+    free = np.bincount(group, load * ~channel.limited[found.row], len(keys))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        valid = np.nan_to_num(free / total)
+    return group.astype(np.int64), keys // model.phases, total, passed, np.asarray(valid)
+
+
+def _capacity(found: Candidates, subset: Bools | None = None) -> list[Hypothesis]:
+    """Return faults that let pass what a capacity allows and no more."""
+    model = found.model
+    keep = np.ones(len(found.at), np.bool_) if subset is None else subset
+    group, owner, load, passed, valid = _by_phase(found, keep)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        cut = 1 - passed / load
+    lossy = (cut > (0.08 if model.is_rate else 0.004)) & (valid > 0.5)
+    best = np.full(len(found.places), -np.inf)
+    value = np.zeros(len(found.places))
+    count = np.bincount(owner[lossy], minlength=len(found.places))
+    taken = np.bincount(group, model.p[found.row]) / np.bincount(group)
+    for rank, most in ((0.5, 0.02), (0.5, 1.0), (0.25, 1.0), (0.75, 1.0)):
+        use = lossy & (taken <= most)
+        count = np.bincount(owner[use], minlength=len(found.places))
+        order = np.lexsort((passed, owner))
+        order = order[use[order]]
+        start = np.concatenate([[0], np.cumsum(count)[:-1]])
+        limit = np.zeros(len(found.places))
+        some = count > 0
+        limit[some] = passed[order[(start + ((count - 1) * rank).astype(np.int64))[some]]]
+        with np.errstate(invalid="ignore", divide="ignore"):
+            share = np.where(load > 0, np.maximum(0.0, 1 - limit[owner] / load), 0.0)
+        share = np.where(limit[owner] > 0, share, 0.0)
+        gained = found.sums(found.gains(np.where(keep, share[group], 0.0), SPREAD["capacity"]))
+        better = gained > best
+        best, value = np.where(better, gained, best), np.where(better, limit, value)
+    made = []
+    count = np.bincount(owner[lossy], minlength=len(found.places))
+    for index, place in enumerate(found.places.tolist()):
+        if value[index] > 0 and (subset is not None or place not in model.trunks.links):
+            mine = (owner == index) & lossy
+            largest = float(np.clip(cut[mine].max(initial=0.01), 0.01, 1))
+            if model.is_rate and largest < LEAST_SHORTFALL:
+                continue
+            penalty = _penalty(model, place, 1.0, float(count[index]))
+            penalty += max(0.0, -float(np.log(largest)) - 1.0)
+            fault = PlacedFault(place, "capacity", "capacity", float(value[index]))
+            made.append(Hypothesis(fault, float(best[index]), penalty))
+    return made
+
+
+def _trunk_gain(model: Model, place: int, value: float) -> float:
+    """Return what rows gain in likelihood where a trunk carries `value` over all its links."""
+    held = {f.place: f.value for f in model.faults if model.is_trunk(f)}
+    classes = model.channel.classes
+    row = classes.row[classes.incidences(place)]
+    only = np.zeros(len(model.p), np.bool_)
+    only[row] = True
+    hashed = model.trunks.alternatives({**held, place: value}, only)
+    likely = hashing.log_likelihood(model.channel, hashed, row, model.p[row], model.spread[row])
+    return float((likely - model.ll[row]).sum())
+
+
+def _trunk_capacity(found: Candidates) -> list[Hypothesis]:
+    """Return capacities of trunks of several links: every link carries less."""
+    model = found.model
+    made = []
+    for place in found.places.tolist():
+        links = model.trunks.links.get(place)
+        if links is None:
+            continue
+        row = model.channel.classes.row[model.channel.classes.incidences(place)]
+        load = np.bincount(model.channel.phase[row], model.channel.load_bps[row])
+        most = min(float(load.max()), np.nan_to_num(model.trunks.lines[place], nan=np.inf))
+        values = most * np.linspace(0.2, 0.95, 11)
+        gained = [_trunk_gain(model, place, value) for value in values.tolist()]
+        best = int(np.argmax(gained))
+        penalty = _penalty(model, place, 1.0, float(len(np.unique(model.channel.phase[row]))))
+        fault = PlacedFault(place, "capacity", "capacity", float(values[best]))
+        made.append(Hypothesis(fault, gained[best], penalty + 1.0))
+    return made
+
+
+def _intermittent(found: Candidates) -> list[Hypothesis]:
+    """Return faults of some consecutive phases: others with the same elements do not suffer."""
+    model, channel = found.model, found.model.channel
+    value = found.medians(found.left, found.suffers)
+    gained = found.gains(np.clip(value, 0, 1 - 1e-6)[found.local], SPREAD["intermittent"])
+    key = found.local * model.phases + channel.phase[found.row]
+    keys, group = np.unique(key, return_inverse=True)
+    by_phase = np.bincount(group, gained, len(keys))
+    owner = keys // model.phases
+    made = []
+    for index, place in enumerate(found.places.tolist()):
+        mine = np.flatnonzero(owner == index)
+        least = LEAST_SHORTFALL if model.is_rate else 0.0
+        if len(mine) < 3 or value[index] <= least:
+            continue
+        until = np.concatenate([[0.0], np.cumsum(by_phase[mine])])
+        low = np.minimum.accumulate(until[:-1])
+        end = int(np.argmax(until[1:] - low))
+        begin = int(np.argmin(until[: end + 1]))
+        if end + 1 - begin > len(mine) - 2:
+            continue
+        total = float(until[end + 1] - until[begin])
+        phases = (keys[mine] % model.phases)[[begin, end]].tolist()
+        penalty = _penalty(model, place, 1.0, len(mine)) + 8.0 + 2.0 * float(np.log(len(mine)))
+        fault = PlacedFault(
+            place, "intermittent", "share", float(value[index]), phases=(phases[0], phases[1])
+        )
+        made.append(Hypothesis(fault, total, penalty))
+    return made
+
+
+def _link(found: Candidates) -> list[Hypothesis]:
+    """Return faults of one of a trunk's links: the pairs that hash to it suffer, others do not."""
+    model, channel = found.model, found.model.channel
+    classes = channel.classes
+    made: list[Hypothesis] = []
+    for index, place in enumerate(found.places.tolist()):
+        links = max(classes.elements[member].links for member in classes.members[place])
+        if links < 2:
+            continue
+        at = np.flatnonzero(found.local == index)
+        part = Candidates(
+            model, found.places[index : index + 1], found.at[at], np.zeros(len(at), np.int64),
+            found.row[at], found.left[at], found.suffers[at],
+        )  # fmt: skip
+        pairs, of = np.unique(channel.pair[part.row], return_inverse=True)
+        if len(pairs) < 3 or not part.suffers.any():
+            continue
+        value = float(part.medians(part.left, part.suffers)[0])
+        for gained, fault, penalty in _link_models(part, pairs, of, value):
+            by_pair = np.bincount(of, gained, len(pairs))
+            mixed = np.logaddexp(np.log(1 - 1 / links), np.log(1 / links) + by_pair)
+            chosen = frozenset(pairs[by_pair > np.log(links)].tolist())
+            if 0 < len(chosen) < len(pairs):
+                total = float(mixed.sum())
+                made.append(Hypothesis(replace(fault, pairs=chosen), total, penalty + 1.5))
+    return made
+
+
+def _link_models(
+    part: Candidates, pairs: Ints, of: Ints, value: float
+) -> list[tuple[Floats, PlacedFault, float]]:
+    model, place = part.model, int(part.places[0])
+    gained = part.gains(np.full(len(part.at), min(value, 1 - 1e-6)), USUAL_SPREAD)
+    penalty = _penalty(model, place, 1.0, len(part.at)) + _share_prior(value)
+    found = [(gained, PlacedFault(place, "loss", "share", value), penalty)]
+    suffering = np.bincount(of, part.suffers, len(pairs)) > 0
+    for capacity in _capacity(part, suffering[of]):
+        group, _, load, _, _ = _by_phase(part, suffering[of])
+        with np.errstate(invalid="ignore", divide="ignore"):
+            share = np.where(load > 0, np.maximum(0, 1 - capacity.fault.value / load), 0.0)
+        found.append((part.gains(share[group], 0.25), capacity.fault, capacity.penalty))
+    return found
+
+
+def refit(model: Model, index: int) -> None:
+    """Fit the value of one fault again, all others held."""
+    fault = model.faults[index]
+    value = _best_value(without(model, index), fault)
+    model.faults[index] = replace(fault, value=value)
+    model.refresh()
+
+
+def value_likelihood(rest: Model, fault: PlacedFault) -> Callable[[float], float]:
+    """Return the log-likelihood, as a function of its value, of the rows that a fault touches."""
+    rows = rest.channel.classes.row
+
+    def likelihood(value: float) -> float:
+        if rest.is_trunk(fault):
+            return _trunk_gain(rest, fault.place, value)
+        at, share = rest.shares(replace(fault, value=value), rest.upstream)
+        row = rows[at]
+        p = 1 - (1 - rest.p[row]) * (1 - np.minimum(share, 1 - 1e-9))
+        wide = np.where(
+            rest.p[row] > 0, np.maximum(rest.spread[row], fault.spread()), fault.spread()
+        )
+        return float(
+            rest.channel.log_likelihood(row, p, np.where(share > 0, wide, USUAL_SPREAD)).sum()
+        )
+
+    return likelihood
+
+
+def interval(rest: Model, fault: PlacedFault) -> tuple[float, float]:
+    """Return the 95 % interval of a fault's value: the likelihood falls to its seventh part."""
+    likelihood = value_likelihood(rest, fault)
+    most = 1 - 1e-9 if fault.form == "share" else np.inf
+    top = likelihood(fault.value)
+    ends = []
+    for way in (-1.0, 1.0):
+        step, inner = 0.002, 0.0
+        while step < 3 and top - likelihood(min(fault.value * np.exp(way * step), most)) < 1.92:
+            inner, step = step, 1.6 * step
+        for _ in range(4):
+            middle = (inner + step) / 2
+            near = top - likelihood(min(fault.value * np.exp(way * middle), most)) < 1.92
+            inner, step = (middle, step) if near else (inner, middle)
+        ends.append(float(min(fault.value * np.exp(way * step), most)))
+    return ends[0], ends[1]
+
+
+def _best_value(rest: Model, fault: PlacedFault) -> float:
+    """Return the value with the largest likelihood, within a factor of two."""
+    likelihood = value_likelihood(rest, fault)
+    center, factor = fault.value, 2.0
+    for _ in range(5):
+        steps = center * factor ** np.linspace(-1, 1, 7)
+        if fault.form == "share":
+            steps = np.minimum(steps, 1 - 1e-6)
+        found = [likelihood(step) for step in steps.tolist()]
+        center, factor = float(steps[int(np.argmax(found))]), factor**0.34
+    return center
+
+
+def without(model: Model, index: int) -> Model:
+    """Return the model without one of its faults."""
+    rest = Model.__new__(Model)
+    rest.__dict__.update(model.__dict__)
+    rest.faults = model.faults[:index] + model.faults[index + 1 :]
+    rest.refresh()
+    return rest
+
+
+def select(model: Model) -> None:
+    """Add faults as long as each pays for itself; drop or replace those that no longer do.
+
+    A step is kept only where it raises the likelihood by more than its penalty.
+    """
+    for _ in range(3):
+        _grow(model)
+        if not _improve(model):
+            break
+
+
+def objective(model: Model) -> float:
+    """Return the log-likelihood less the penalties of all faults."""
+    return model.total() - sum(fault.penalty for fault in model.faults)
+
+
+def _grow(model: Model) -> None:
+    """Add the best fault again and again, and drop those that another one explains."""
+    while len(model.faults) < MOST_FAULTS + model.lines:
+        found = sorted(hypotheses(model), key=lambda x: -x.score)[:3]
+        before, kept = objective(model), list(model.faults)
+        for best in found:
+            if best.score <= 0:
+                return
+            model.faults = [*kept, replace(best.fault, penalty=best.penalty)]
+            refit(model, len(kept))
+            if objective(model) > before:
+                break
+            model.faults = kept
+            model.refresh()
+        else:
+            return
+        _drop(model)
+
+
+def _drop(model: Model) -> None:
+    """Drop each fault whose likelihood no longer pays for it."""
+    for index in reversed(range(len(model.faults))):
+        if model.faults[index].kind != "expected":
+            rest = without(model, index)
+            if objective(rest) > objective(model):
+                model.__dict__.update(rest.__dict__)
+
+
+def _improve(model: Model) -> bool:
+    """Fit all faults again and replace those that have a better alternative."""
+    changed = False
+    for index in range(len(model.faults)):
+        if model.faults[index].kind == "expected":
+            continue
+        refit(model, index)
+        rest = without(model, index)
+        best = max(hypotheses(rest), key=lambda x: x.score, default=None)
+        before, kept = objective(model), list(model.faults)
+        if best is None or objective(rest) + best.score < before + 0.5:
+            continue
+        model.faults[index] = replace(best.fault, penalty=best.penalty)
+        refit(model, index)
+        if objective(model) > before + 0.5:
+            changed = True
+        else:
+            model.faults = kept
+            model.refresh()
+    _drop(model)
+    return changed

@@ -1,0 +1,482 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Location of faults: channels from observations, faults of each, suspects from all.
+
+Channels are judged one after the other: what arrived at wrong ports, lost frames, rates and
+retransmissions of closed loads, duplicates, order, corruption. A fault seen in several channels is
+one suspect.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import nan
+
+import numpy as np
+
+from .channel import Channel, channel_of, classify
+from .facts import Bools, Element, Floats, Ints, Observations, Paths
+from .faults import EXCESS, Hypothesis, Model, PlacedFault, hypotheses, interval, select, without
+from .next_test import next_test
+from .suspects import Location, Oversubscription, Suspect
+
+ABOVE_LINE = 1.003  # of a line: clocks differ
+TEMPERATURE = 2.0  # rows of one phase are not independent: log-likelihoods count half
+LEAST_CONFIDENCE = 0.5
+LEAST_SENT_AGAIN = 8e-4  # congestion makes closed loads send about as much again
+SEGMENT_BITS = 8 * 1538.0
+# Of elements with the same flows the one named: what a person can look at first.
+NAMED_FIRST = ("trunk", "link", "port", "module", "cable", "host", "group", "pair", "network")
+LOST = frozenset({"loss", "capacity", "size", "dead", "intermittent", "burst"})
+
+
+@dataclass(frozen=True)
+class Located:
+    """A suspect with the class that it stands for and its competitors."""
+
+    suspect: Suspect
+    members: frozenset[int]  # element numbers; empty for what `Paths` does not name
+    rivals: tuple[tuple[Element, ...], ...]  # elements of other explanations nearly as good
+    measure: str
+    pair: tuple[int, int] = (0, 0)  # the first pair through the element
+
+
+def locate(observations: Observations, paths: Paths) -> Location:
+    """Return the elements at fault, ranked, with their evidence.
+
+    The result depends on values alone, not on the order of rows or on names.
+    """
+    problems = list(paths.problems)
+    usable = _usable(observations, problems)
+    located: list[Located] = []
+    expected: list[Oversubscription] = []
+    unexplained = 0.0
+    crowded = np.zeros(len(observations), np.bool_)
+    for channel in _channels(observations, usable):
+        if channel.measure == "retransmission":
+            keep = ~crowded[channel.rows]
+            channel = _taken(observations, channel, keep)
+        if not len(channel.rows):
+            continue
+        model = _model(channel, paths, len(observations.phases))
+        select(model)
+        located += _suspects(model, observations)
+        if channel.measure == "rate":
+            crowded[channel.rows[model.p > 0.03]] = True
+        if channel.measure == "loss":
+            expected += _oversubscribed(model, observations)
+            unexplained = _unexplained(model)
+    located = [x for x in _merged(located) if _worth(x)]
+    located = [x for x in located if not _rides_on_another(x, located, paths)]
+    located.sort(key=lambda x: (-x.suspect.confidence, -x.suspect.gain))
+    suspects = tuple(x.suspect for x in located)
+    untested = _untested(observations, paths)
+    rivals = [(x.suspect, x.rivals) for x in located]
+    return Location(
+        suspects, tuple(expected), unexplained, untested,
+        next_test(observations, paths, rivals, untested), tuple(problems),
+    )  # fmt: skip
+
+
+# --- channels ----------------------------------------------------------------------------------
+
+
+def _usable(found: Observations, problems: list[str]) -> Bools:
+    """Return the rows whose counts do not contradict each other; state the others."""
+    with np.errstate(invalid="ignore"):
+        wrong = (found.delivered > found.sent) | (found.lost < 0) | (found.lost > found.sent)
+        wrong |= found.sent < 0
+    if wrong.any():
+        phases = Counter(found.phases[p].label for p in found.phase[wrong].tolist())
+        label, count = phases.most_common(1)[0]
+        more = f" and in {len(phases) - 1} more phases" if len(phases) > 1 else ""
+        problems.append(
+            f"{count} flows of {label}{more} have counts that contradict each other (more "
+            "delivered or lost than sent): their counts are left out"
+        )
+    return np.asarray(~wrong)
+
+
+def _column(values: Floats, count: int) -> Floats:
+    return values if len(values) == count else np.full(count, nan)
+
+
+def _channels(found: Observations, usable: Bools) -> list[Channel]:
+    """Return the channels that have rows."""
+    open_loop = np.array([facts.open_loop for facts in found.phases], np.bool_)[found.phase]
+    load = np.where(np.isfinite(found.offered_bps), found.offered_bps, found.intended_bps)
+    load = np.nan_to_num(load)
+    strayed = _strayed(found)
+    with np.errstate(invalid="ignore"):
+        counted = usable & open_loop & (found.sent > 0)
+        lost = np.where(np.isfinite(found.lost), found.lost, nan)
+        is_copy = strayed > 2 * np.nan_to_num(lost)
+    wrong_port = np.where(is_copy, 0.0, np.minimum(strayed, np.nan_to_num(lost)))
+    lost = lost - wrong_port
+    made = []
+    for measure, k in (
+        ("flooding", np.where(is_copy, np.minimum(strayed, found.sent), 0.0)),
+        ("wrong-port", wrong_port),
+        ("loss", lost),
+        ("duplication", _column(found.duplicated, len(found))),
+        ("reordering", _column(found.reordered, len(found))),
+        ("corruption", _column(found.corrupted, len(found))),
+    ):
+        rows = np.flatnonzero(counted & np.isfinite(k) & (k >= 0))
+        if len(rows) and (measure == "loss" or k[rows].any()):
+            some = np.minimum(k[rows], found.sent[rows])
+            made.append(channel_of(measure, found, rows, found.sent[rows], some, load[rows]))
+    made += _closed(found, open_loop)
+    return made
+
+
+def _closed(found: Observations, open_loop: Bools) -> list[Channel]:
+    """Return the channels of closed loads: rates, and what was sent again."""
+    made = []
+    with np.errstate(invalid="ignore", divide="ignore"):
+        share = found.delivered_bps / found.intended_bps
+        valid = ~open_loop & (found.intended_bps > 0) & np.isfinite(share) & (share < 1.5)
+    rows = np.flatnonzero(valid & ~found.limited)
+    if len(rows):
+        reached = np.minimum(share[rows], 1.0)
+        usual = _usual_share(found, rows, reached)
+        k = np.maximum(1 - reached / usual, -0.2)
+        load = found.intended_bps[rows] * usual
+        made.append(channel_of("rate", found, rows, np.ones(len(rows)), k, load))
+    again = _column(found.retransmitted, len(found))
+    window = np.array([facts.window_s for facts in found.phases])[found.phase]
+    with np.errstate(invalid="ignore"):
+        segments = found.delivered_bps * window / SEGMENT_BITS
+        rows = np.flatnonzero(valid & np.isfinite(again) & (again >= 0) & (segments >= 1))
+    if len(rows) and again[rows].any():
+        k = np.minimum(again[rows], segments[rows])
+        made.append(
+            channel_of(
+                "retransmission",
+                found,
+                rows,
+                segments[rows],
+                k,
+                np.nan_to_num(found.intended_bps[rows]),
+            )
+        )
+    return made
+
+
+def _usual_share(found: Observations, rows: Ints, reached: Floats) -> Floats:
+    """Return what healthy flows of a row's transport and load reach of their intended rate."""
+    keys = [
+        (facts.transport, facts.load if facts.load == facts.load else -1.0)
+        for facts in found.phases
+    ]
+    kinds = {key: index for index, key in enumerate(sorted(set(keys)))}
+    kind = np.array([kinds[key] for key in keys])[found.phase[rows]]
+    usual = np.ones(len(kinds))
+    for index in range(len(kinds)):
+        some = reached[kind == index]
+        if len(some):
+            usual[index] = np.clip(np.quantile(some, 0.8), 0.7, 1.0)
+    return np.asarray(usual[kind])
+
+
+def _strayed(found: Observations) -> Floats:
+    """Return by row how many of its frames came to a wrong port (to the one that got most)."""
+    strays = found.misdelivered
+    result = np.zeros(len(found))
+    if not len(strays.phase):
+        return result
+    ports = int(max(x.max(initial=0) for x in (found.src, found.dst, strays.src, strays.dst))) + 1
+    keys = (found.phase * ports + found.src) * ports + found.dst
+    wanted = (strays.phase * ports + strays.src) * ports + strays.dst
+    order = np.argsort(keys)
+    place = order[np.minimum(np.searchsorted(keys[order], wanted), len(keys) - 1)]
+    hit = keys[place] == wanted
+    np.maximum.at(result, place[hit], strays.frames[hit])
+    return result
+
+
+def _taken(found: Observations, channel: Channel, keep: Bools) -> Channel:
+    return channel_of(
+        channel.measure, found, channel.rows[keep], channel.n[keep], channel.k[keep],
+        channel.load_bps[keep],
+    )  # fmt: skip
+
+
+# --- models ------------------------------------------------------------------------------------
+
+
+def _model(channel: Channel, paths: Paths, phases: int) -> Model:
+    """Return the channel under what healthy elements do: lines carry no more than they can."""
+    share = np.clip(channel.share(), 0, 1 - 1e-9)
+    rows = np.arange(len(channel.k))
+    alone = channel.log_likelihood(rows, np.zeros(len(rows)), 0.12)
+    saturated = channel.log_likelihood(rows, share, 0.12)
+    classify(channel, paths, saturated - alone > EXCESS)
+    if channel.measure not in ("loss", "rate"):
+        return Model(channel, phases)
+    classes = channel.classes
+    key = classes.of * phases + channel.phase[classes.row]
+    load = np.bincount(key, channel.load_bps[classes.row], len(classes) * phases)
+    load = load.reshape(len(classes), phases)
+    faults = []
+    for place, members in enumerate(classes.members):
+        lines = [classes.elements[m].line_bps for m in members]
+        line = min((x for x in lines if x == x), default=nan)
+        single = all(classes.elements[m].links == 1 for m in members)
+        if single and (load[place] > ABOVE_LINE * line).any():
+            faults.append(PlacedFault(place, "expected", "capacity", line))
+    return Model(channel, phases, faults)
+
+
+def _unexplained(model: Model) -> float:
+    channel = model.channel
+    left = channel.k - channel.n * model.p
+    return float(np.maximum(left, 0)[left > 3 * np.sqrt(channel.n * model.p + 1)].sum())
+
+
+def _oversubscribed(model: Model, found: Observations) -> list[Oversubscription]:
+    """Return by element and phase what lines could not carry."""
+    channel, classes = model.channel, model.channel.classes
+    made = []
+    for fault in model.faults:
+        if fault.kind != "expected":
+            continue
+        at, share = model.shares(fault, model.upstream)
+        row, share = classes.row[at[share > 0]], share[share > 0]
+        if not len(row):
+            continue
+        load = np.bincount(channel.phase[row], channel.load_bps[row], model.phases)
+        room = share / np.maximum(model.p[row], 1e-12) * channel.k[row]
+        frames = np.bincount(channel.phase[row], np.minimum(room, channel.k[row]), model.phases)
+        element = _named([classes.elements[m] for m in classes.members[fault.place]])
+        made += [
+            Oversubscription(
+                replace(element, line_bps=fault.value), found.phases[p].key, float(load[p]),
+                int(frames[p]),
+            )
+            for p in np.flatnonzero(load).tolist()
+        ]  # fmt: skip
+    return made
+
+
+# --- suspects ----------------------------------------------------------------------------------
+
+
+def _named(elements: Sequence[Element]) -> Element:
+    """Return the element of a class that is named."""
+    return min(elements, key=lambda x: NAMED_FIRST.index(x.kind))
+
+
+def _suspects(model: Model, found: Observations) -> list[Located]:
+    """Return a suspect for each fault of a model."""
+    return [
+        _suspect(model, index, found)
+        for index, fault in enumerate(model.faults)
+        if fault.kind != "expected"
+    ]
+
+
+def _suspect(model: Model, index: int, found: Observations) -> Located:
+    fault, channel = model.faults[index], model.channel
+    classes = channel.classes
+    members = classes.members[fault.place]
+    alike = tuple(classes.elements[m] for m in members)
+    if fault.pairs is not None:
+        alike = tuple(replace(x, kind="link") if x.links > 1 else x for x in alike)
+    rest = without(model, index)
+    confidence, gain, rivals = _posterior(model, rest, fault)
+    at, share = model.shares(fault, model.upstream)
+    row = classes.row[at]
+    frames = _explained(model, rest, fault)
+    kind, value, low, high, when = _quantified(model, rest, fault, found)
+    through = int(classes.pairs_through[fault.place])
+    hit = _suffering(model, rest)
+    mine = np.unique(channel.pair[classes.row[classes.incidences(fault.place)]])
+    suffering = np.unique(channel.pair[hit])
+    other = np.unique(channel.pair[_suffering(model, model)])
+    inside = len(np.intersect1d(mine, suffering))
+    outside = len(np.setdiff1d(other, mine))
+    touched = channel.phase[row[share > 0]]
+    phases = np.unique(touched).tolist()
+    suspect = Suspect(
+        _named(alike), alike, kind, value, low, high, confidence, gain, inside, through,
+        len(channel.src) - through - outside, outside, frames,
+        tuple(found.phases[p].key for p in phases),
+        tuple(sorted({found.phases[p].transport for p in phases})), when,
+    )  # fmt: skip
+    own = frozenset(m for m in members if fault.pairs is None)
+    pair = (int(channel.src[mine[0]]), int(channel.dst[mine[0]]))
+    return Located(suspect, own, rivals, channel.measure, pair)
+
+
+def _suffering(model: Model, rest: Model) -> Ints:
+    """Return the rows that suffer more than a model's faults explain."""
+    return np.flatnonzero(rest.excess() > EXCESS)
+
+
+def _posterior(
+    model: Model, rest: Model, fault: PlacedFault
+) -> tuple[float, float, tuple[tuple[Element, ...], ...]]:
+    """Return the probability of a fault among all that could stand in its place."""
+    classes = model.channel.classes
+    found = hypotheses(rest)
+    own = model.total() - rest.total()
+    penalty = fault.penalty
+    scores = [(fault.place, fault.kind, own - penalty)]
+    scores += [(h.fault.place, h.fault.kind, h.score) for h in found if not _same(h, fault)]
+    values = np.array([score for _, _, score in scores] + [0.0])
+    weight = np.exp((values - values.max()) / TEMPERATURE)
+    weight /= weight.sum()
+    same = [
+        w for w, (place, _, _) in zip(weight.tolist(), scores, strict=False) if place == fault.place
+    ]
+    others: dict[int, float] = {}
+    for place, _, score in scores:
+        if place != fault.place:
+            others[place] = max(others.get(place, -np.inf), score)
+    gain = own - penalty - max([0.0, *others.values()])
+    near = sorted((x for x in others if others[x] > own - penalty - 8.0), key=lambda x: -others[x])
+    rivals = tuple(tuple(classes.elements[m] for m in classes.members[x]) for x in near[:3])
+    return min(float(sum(same)), 0.999), float(gain), rivals
+
+
+def _same(one: Hypothesis, fault: PlacedFault) -> bool:
+    return one.fault.place == fault.place and one.fault.kind == fault.kind
+
+
+def _explained(model: Model, rest: Model, fault: PlacedFault) -> int:
+    """Return the frames that a fault explains beyond all others."""
+    channel = model.channel
+    if channel.measure == "rate":
+        return 0
+    share = (model.p - rest.p) / np.maximum(model.p, 1e-12)
+    return round(float((channel.k * share)[model.p > rest.p].sum()))
+
+
+def _quantified(
+    model: Model, rest: Model, fault: PlacedFault, found: Observations
+) -> tuple[str, float, float, float, tuple[float, float] | None]:
+    """Return kind, size with its 95 % interval, and time of a fault."""
+    channel, classes = model.channel, model.channel.classes
+    at, share = model.shares(fault, model.upstream)
+    row = classes.row[at]
+    left = 1 - (1 - np.clip(channel.share()[row], 0, 1)) / np.maximum(1 - rest.p[row], 1e-9)
+    kind = fault.kind if channel.measure in ("loss", "rate", "retransmission") else channel.measure
+    value = fault.value
+    low, high = interval(rest, fault)
+    if fault.form == "capacity" and (share > 0).any() and float(np.median(share[share > 0])) > 0.98:
+        return "dead", nan, nan, nan, None
+    if fault.form == "capacity":
+        return kind, value, min(low, 0.99 * value), max(high, 1.01 * value), None
+    if channel.measure == "rate" and kind in ("loss", "intermittent"):
+        by_phase = np.bincount(channel.phase[row], channel.load_bps[row] * (1 - left), model.phases)
+        some = by_phase[np.unique(channel.phase[row])]
+        if value > 0.95:
+            return "dead", nan, nan, nan, None
+        if kind == "loss":
+            return "capacity", float(np.median(some)), float(some.min()), float(some.max()), None
+    when = _when(found, channel.rows[row])
+    if kind == "size":
+        sizes = np.unique(channel.size[classes.row[classes.incidences(fault.place)]])
+        limit = float(fault.size_above or nan)
+        above = sizes[sizes > limit]
+        return "size", limit, limit, float(above.min()), None
+    if when is not None and kind in ("loss", "burst", "dead", "intermittent"):
+        return "intermittent", nan, nan, nan, when
+    if kind == "loss" and value > 0.98:
+        return "dead", nan, nan, nan, None
+    if kind == "intermittent":
+        return kind, nan, nan, nan, None
+    return kind, value, low, high, None
+
+
+def _when(found: Observations, rows: Ints) -> tuple[float, float] | None:
+    """Return the time to which the losses of rows are confined; None where they are not."""
+    spans = found.intervals
+    keep = np.isin(spans.row, rows)
+    if keep.sum() < 4:
+        return None
+    begin, end, share = spans.from_s[keep], spans.to_s[keep], spans.share[keep]
+    starts = np.unique(begin)
+    mean = np.array([share[begin == s].mean() for s in starts])
+    usual = float(np.quantile(mean, 0.8))
+    bad = mean < 0.9 * usual
+    lost = np.maximum(usual - mean, 0)
+    if not bad.any() or bad.mean() > 0.6 or lost[bad].sum() < 0.8 * lost.sum():
+        return None
+    return float(starts[bad].min()), float(end[np.isin(begin, starts[bad])].max())
+
+
+# --- several channels --------------------------------------------------------------------------
+
+
+def _merged(located: Sequence[Located]) -> list[Located]:
+    """Return one suspect for each fault that several channels show."""
+    made: list[Located] = []
+    for one in located:
+        for index, other in enumerate(made):
+            if _one_fault(other, one):
+                made[index] = _joined(other, one)
+                break
+        else:
+            made.append(one)
+    return made
+
+
+def _worth(one: Located) -> bool:
+    """Return whether a suspect is sure enough, and more than congestion of closed loads."""
+    suspect = one.suspect
+    sent_again = one.measure == "retransmission" and suspect.value < LEAST_SENT_AGAIN
+    return suspect.confidence >= LEAST_CONFIDENCE and not sent_again
+
+
+def _rides_on_another(one: Located, every: Sequence[Located], paths: Paths) -> bool:
+    """Return whether a single pair is named that passes another suspect: chance made it worse."""
+    if one.suspect.element.kind != "pair":
+        return False
+    src, dst = one.pair
+    _, members = paths.of_pairs(np.array([src]), np.array([dst]))
+    on_way = {paths.elements[m].name for m in members.tolist()}
+    return any(
+        on_way & {x.name for x in other.suspect.alike} for other in every if other is not one
+    )
+
+
+def _one_fault(one: Located, other: Located) -> bool:
+    both = {x.suspect.kind for x in (one, other)}
+    if not (both <= LOST or len(both) == 1):
+        return False
+    return bool(set(one.suspect.alike) & set(other.suspect.alike))
+
+
+def _joined(one: Located, other: Located) -> Located:
+    """Return two views of one fault as one suspect, in the words of the first."""
+    a, b = one.suspect, other.suspect
+    if one.measure == other.measure and b.frames > a.frames:
+        a, b = b, a
+    if one.measure == "rate" and other.measure == "retransmission" and a.kind != "dead":
+        a, b = (b, a) if b.kind == "loss" else (a, b)
+    alike = tuple(x for x in a.alike if x in b.alike)
+    suspect = replace(
+        a,
+        element=_named(alike),
+        alike=alike,
+        confidence=1 - (1 - a.confidence) * (1 - b.confidence),
+        gain=a.gain + b.gain,
+        frames=a.frames + b.frames,
+        phases=tuple(dict.fromkeys([*a.phases, *b.phases])),
+        transports=tuple(sorted({*a.transports, *b.transports})),
+    )
+    return replace(one, suspect=suspect, rivals=one.rivals + other.rivals)
+
+
+def _untested(found: Observations, paths: Paths) -> tuple[Element, ...]:
+    """Return the elements that no flow loaded but those that the tester limited."""
+    sent = np.nan_to_num(np.where(np.isfinite(found.offered_bps), found.offered_bps, found.sent))
+    used = ~found.limited & (sent > 0)
+    keys = np.unique(found.src[used] * len(paths.ports) + found.dst[used])
+    _, members = paths.of_pairs(keys // len(paths.ports), keys % len(paths.ports))
+    tested = np.zeros(len(paths.elements), np.bool_)
+    tested[members] = True
+    return tuple(paths.elements[x] for x in np.flatnonzero(~tested).tolist())

@@ -1,0 +1,307 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Location of faults: the cases that were once blamed on innocents, laws, and a sample of seeds."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import nan
+
+import numpy as np
+import pytest
+
+from location_sim import (
+    LINE,
+    Case,
+    Network,
+    Noise,
+    Planted,
+    make_phases,
+    network,
+    random_case,
+    simulate,
+)
+from switchbench.analysis.location import (
+    IntervalRows,
+    Location,
+    Misdelivered,
+    Observations,
+    locate,
+)
+
+QUIET = Noise(rows=0.0, stalls=0.0, spread=0.02, queue=20.0, closed=0.01)
+
+
+def run(
+    net: Network, faults: list[Planted], patterns: tuple[str, ...] = ("aapc",),
+    loads: tuple[float, ...] = (0.25, 0.9), transports: tuple[str, ...] = ("dpdk",),
+    sizes: tuple[int, ...] = (1518,), bursts: bool = False,
+) -> tuple[Case, Location]:  # fmt: skip
+    """Return a simulated run and what is located in it."""
+    rng = np.random.default_rng(7)
+    phases = make_phases(patterns, loads, transports, sizes, len(net.ports), rng, bursts=bursts)
+    case = simulate(net, phases, faults, rng, QUIET)
+    return case, locate(case.observations, case.paths)
+
+
+def number(net: Network, name: str, direction: str = "") -> int:
+    """Return an element's number."""
+    return next(
+        i for i, e in enumerate(net.elements) if e.name == name and direction in ("", e.direction)
+    )
+
+
+def one(location: Location) -> tuple[str, str, str]:
+    """Return name, direction and kind of the only suspect."""
+    assert len(location.suspects) == 1, [s.sentence() for s in location.suspects]
+    suspect = location.suspects[0]
+    return suspect.element.name, suspect.element.direction, suspect.kind
+
+
+def test_what_leaves_node5_is_not_blamed_on_node1() -> None:
+    net = network([8])
+    case, found = run(net, [Planted(number(net, "node5", "send"), "loss", 0.002)])
+    assert one(found) == ("sw1:p5", "in", "loss")
+    suspect = found.suspects[0]
+    assert {x.name for x in suspect.alike} == {"sw1:p5", "node5"}
+    assert suspect.low < 0.002 < suspect.high
+    assert (suspect.suffering, suspect.through, suspect.beside) == (7, 7, 49)
+    assert suspect.frames == pytest.approx(np.nansum(case.observations.lost), rel=0.02)
+    assert found.unexplained < 20
+    assert "7 of 7 flows through it suffer, 0 of 49 beside it" in suspect.sentence()
+    assert "swap the cable" in suspect.sentence()
+
+
+def test_drop_towards_node3() -> None:
+    net = network([8])
+    _, found = run(net, [Planted(number(net, "sw1:p3", "out"), "loss", 0.01)])
+    assert one(found) == ("sw1:p3", "out", "loss")
+
+
+@pytest.mark.parametrize("transports", [("dpdk",), ("tcp",), ("dpdk", "tcp")])
+def test_slow_port_at_node4(transports: tuple[str, ...]) -> None:
+    net = network([8])
+    _, found = run(
+        net, [Planted(number(net, "sw1:p4", "out"), "capacity", 0.5)], transports=transports
+    )
+    assert one(found) == ("sw1:p4", "out", "capacity")
+    assert found.suspects[0].transports == transports
+    assert found.suspects[0].value == pytest.approx(0.5 * LINE, rel=0.05)
+
+
+def test_port_at_3_of_10_with_two_loads() -> None:
+    net = network([8])
+    _, found = run(net, [Planted(number(net, "sw1:p4", "out"), "capacity", 0.3)])
+    assert one(found) == ("sw1:p4", "out", "capacity")
+    assert found.suspects[0].low < 0.3 * LINE < found.suspects[0].high
+
+
+@pytest.mark.parametrize("links", [1, 2, 3])
+def test_trunk_of_known_line_is_oversubscribed_and_no_suspect(links: int) -> None:
+    net = network([4, 4], [(0, 1, links)])
+    _, found = run(net, [])
+    assert found.suspects == ()
+    if links == 1:
+        named = {(x.element.name, x.element.direction) for x in found.expected}
+        assert named == {("sw1 - sw2", "from sw1 to sw2"), ("sw1 - sw2", "from sw2 to sw1")}
+        assert "expected" in found.expected[0].sentence()
+
+
+def test_trunk_of_unknown_line_is_named() -> None:
+    net = network([4, 4], [(0, 1, 1)])
+    case, _ = run(net, [])
+    elements = [replace(e, line_bps=nan) if e.kind == "trunk" else e for e in net.elements]
+    found = locate(case.observations, replace(case.paths, elements=elements))
+    assert {(s.element.kind, s.element.direction, s.kind) for s in found.suspects} == {
+        ("trunk", "from sw1 to sw2", "capacity"),
+        ("trunk", "from sw2 to sw1", "capacity"),
+    }
+    assert all(s.value == pytest.approx(LINE, rel=0.05) for s in found.suspects)
+
+
+@pytest.mark.parametrize("transport", ["dpdk", "tcp"])
+def test_trunk_at_half_rate_one_way(transport: str) -> None:
+    net = network([4, 4], [(0, 1, 1)])
+    trunk = number(net, "sw1 - sw2", "from sw1 to sw2")
+    planted = [Planted(trunk, "capacity", 0.5)]
+    _, found = run(net, planted, ("random", "pairs"), (0.2, 0.9), (transport,))
+    assert one(found) == ("sw1 - sw2", "from sw1 to sw2", "capacity")
+    assert found.suspects[0].value == pytest.approx(0.5 * LINE, rel=0.08)
+
+
+def test_lossy_trunk() -> None:
+    net = network([4, 4], [(0, 1, 4)])
+    trunk = number(net, "sw1 - sw2", "from sw2 to sw1")
+    _, found = run(net, [Planted(trunk, "loss", 0.01)], loads=(0.2, 0.5))
+    assert one(found) == ("sw1 - sw2", "from sw2 to sw1", "loss")
+
+
+def test_one_lossy_link_of_a_trunk() -> None:
+    net = network([6, 6], [(0, 1, 4)])
+    trunk = number(net, "sw1 - sw2", "from sw2 to sw1")
+    _, found = run(net, [Planted(trunk, "loss", 0.02, link=1)], loads=(0.1, 0.15))
+    assert one(found) == ("sw1 - sw2", "from sw2 to sw1", "loss")
+    assert found.suspects[0].element.kind == "link"
+
+
+def test_learning_off_on_one_port_copies_to_some_ports() -> None:
+    net = network([8])
+    case, _ = run(net, [])
+    found = case.observations
+    to_node5 = np.flatnonzero(found.dst == 4)[:4]
+    at = np.array([(int(s) + 1) % 8 if (int(s) + 1) % 8 != 4 else 6 for s in found.src[to_node5]])
+    strays = Misdelivered(
+        found.phase[to_node5], found.src[to_node5], found.dst[to_node5], at,
+        0.9 * found.sent[to_node5],
+    )  # fmt: skip
+    rows = np.isin(np.arange(len(found)), to_node5) | (found.dst != 4)
+    located = locate(replace(taken(found, rows), misdelivered=strays), case.paths)
+    assert one(located) == ("sw1:p5", "out", "flooding")
+
+
+def test_port_that_drops_frames_above_1000_bytes() -> None:
+    net = network([8])
+    planted = [Planted(number(net, "sw1:p6", "out"), "size", 1000.0)]
+    _, found = run(net, planted, sizes=(64, 512, 1518))
+    assert one(found) == ("sw1:p6", "out", "size")
+    assert found.suspects[0].low == 512
+    assert found.suspects[0].high == 1518
+    _, found = run(net, planted, sizes=(1518,))
+    assert one(found) == ("sw1:p6", "out", "dead")
+
+
+def test_mtu_of_1400_is_seen_over_frames_and_tcp() -> None:
+    net = network([8])
+    planted = [Planted(number(net, "sw1:p2", "out"), "size", 1400.0)]
+    _, found = run(net, planted, sizes=(512, 1518), transports=("dpdk", "tcp"))
+    assert one(found) == ("sw1:p2", "out", "size")
+    assert found.suspects[0].transports == ("dpdk", "tcp")
+
+
+def test_small_queue_loses_where_flows_meet() -> None:
+    net = network([8])
+    planted = [Planted(number(net, "sw1:p2", "out"), "burst", 0.03)]
+    _, found = run(net, planted, ("aapc", "double", "double"), (0.4,))
+    assert one(found) == ("sw1:p2", "out", "burst")
+
+
+def test_fault_of_some_seconds_has_its_time() -> None:
+    net = network([8])
+    case, _ = run(net, [Planted(number(net, "sw1:p2", "out"), "loss", 0.03)])
+    rows = np.flatnonzero(case.observations.dst == 1)
+    spans = IntervalRows(
+        np.repeat(rows, 5), np.tile(np.arange(5.0), len(rows)),
+        np.tile(np.arange(1.0, 6), len(rows)), np.tile([1.0, 1.0, 0.85, 1.0, 1.0], len(rows)),
+    )  # fmt: skip
+    found = locate(replace(case.observations, intervals=spans), case.paths)
+    assert one(found) == ("sw1:p2", "out", "intermittent")
+    assert found.suspects[0].when == (2.0, 3.0)
+
+
+def test_without_topology_hosts_are_named() -> None:
+    net = network([8])
+    case, _ = run(net, [Planted(number(net, "node5", "send"), "loss", 0.002)])
+    keep = [i for i, e in enumerate(net.elements) if e.kind == "host"]
+    hosts = Network(
+        "", [net.elements[i] for i in keep], net.ports,
+        {pair: [keep.index(i) for i in way if i in keep] for pair, way in net.route.items()}, [],
+    )  # fmt: skip
+    assert one(locate(case.observations, hosts.paths("none"))) == ("node5", "send", "loss")
+
+
+def test_contradictory_counts_are_stated_and_the_rest_is_located() -> None:
+    net = network([8])
+    case, _ = run(net, [Planted(number(net, "node5", "send"), "loss", 0.01)])
+    found = case.observations
+    delivered, lost = found.delivered.copy(), found.lost.copy()
+    delivered[:2] = found.sent[:2] + 5
+    lost[2] = -1
+    lost[3], lost[4] = nan, nan
+    located = locate(replace(found, delivered=delivered, lost=lost), case.paths)
+    assert one(located)[0] == "sw1:p5"
+    assert len(located.problems) == 1
+    assert "3 flows of aapc phase 1" in located.problems[0]
+
+
+def test_nothing_observed_gives_nothing() -> None:
+    net = network([4])
+    case, _ = run(net, [])
+    none = taken(case.observations, np.zeros(len(case.observations), np.bool_))
+    found = locate(none, case.paths)
+    assert found.suspects == ()
+    assert len(found.untested) == len(net.elements)
+
+
+def test_limited_flows_say_nothing_of_a_capacity() -> None:
+    net = network([8])
+    case, _ = run(net, [Planted(number(net, "sw1:p4", "in"), "capacity", 0.5)], transports=("tcp",))
+    limited = case.observations.src == 3
+    found = locate(replace(case.observations, limited=limited), case.paths)
+    assert found.suspects == ()
+    assert "node4" in {x.name for x in found.untested}
+
+
+def test_untested_elements_are_loaded_by_the_next_test() -> None:
+    net = network([4, 4], [(0, 1, 1)])
+    case, _ = run(net, [])
+    inside = (case.observations.src < 4) & (case.observations.dst < 4)
+    found = locate(taken(case.observations, inside), case.paths)
+    assert "sw1 - sw2" in {x.name for x in found.untested}
+    assert found.next_test is not None
+    assert {a for pair in found.next_test.flows for a in pair} >= {"node5", "node8"}
+    assert found.next_test.command("results/x/configuration.yaml").startswith("switchbench run ")
+
+
+def test_next_test_separates_what_the_flows_do_not() -> None:
+    net = network([4, 4], [(0, 1, 1)])
+    case, _ = run(net, [Planted(number(net, "node1", "send"), "loss", 0.02)])
+    rows = (case.observations.src == 0) == (case.observations.dst == 5)
+    found = locate(taken(case.observations, rows), case.paths)
+    assert {"node1", "node6"} <= {x.name for x in found.suspects[0].alike}
+    assert found.next_test is not None
+    assert len(found.next_test.flows) <= 4
+    assert any("node1" in pair for pair in found.next_test.flows)
+
+
+def taken(found: Observations, rows: np.ndarray) -> Observations:
+    """Return some rows of observations."""
+    columns = {
+        name: getattr(found, name)[rows]
+        for name in (
+            "phase", "src", "dst", "sent", "delivered", "lost", "intended_bps", "offered_bps",
+            "delivered_bps", "limited", "duplicated", "reordered", "corrupted", "retransmitted",
+        )
+    }  # fmt: skip
+    return replace(found, **columns)
+
+
+# --- laws --------------------------------------------------------------------------------------
+
+
+def names(location: Location) -> set[tuple[str, str, str]]:
+    """Return what is suspected of what."""
+    return {(s.element.name, s.element.direction, s.kind) for s in location.suspects}
+
+
+@pytest.mark.parametrize("seed", [1, 13, 20])
+def test_rows_in_any_order_and_doubled_counts_give_the_same_suspects(seed: int) -> None:
+    case = random_case(seed)
+    before = names(locate(case.observations, case.paths))
+    assert before
+    order = np.random.default_rng(1).permutation(len(case.observations))
+    assert names(locate(taken(case.observations, order), case.paths)) == before
+    found = case.observations
+    double = {
+        name: 2 * getattr(found, name)
+        for name in ("sent", "delivered", "lost", "duplicated", "reordered", "corrupted")
+    }
+    located = names(locate(replace(found, **double), case.paths))
+    assert {x[:2] for x in located} == {x[:2] for x in before}
+
+
+def test_renamed_ports_give_the_same_suspects() -> None:
+    case = random_case(1)
+    before = locate(case.observations, case.paths)
+    elements = [replace(e, name=f"x{e.name}") for e in case.paths.elements]
+    ports = [f"x{name}" for name in case.paths.ports]
+    after = locate(case.observations, replace(case.paths, elements=elements, ports=ports))
+    assert names(after) == {(f"x{n}", d, k) for n, d, k in names(before)}
