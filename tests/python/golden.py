@@ -20,15 +20,14 @@ from switchbench.analysis.remake import remade
 from switchbench.records.plan_file import read_plan
 
 KEPT = Path(__file__).parent / "data" / "golden"
-KEPT_1 = Path(__file__).parent / "data" / "golden_1"  # one of them, as version 1 wrote it
 NAMES = tuple(sorted(path.name for path in KEPT.iterdir()))
 
 
-def unpack(name: str, target: Path, kept: Path = KEPT) -> Path:
+def unpack(name: str, target: Path) -> Path:
     """The results directory of this name, below `target`."""
     directory = target / name
     directory.mkdir(parents=True)
-    for path in (kept / name).iterdir():
+    for path in (KEPT / name).iterdir():
         if path.suffix == ".xz":
             (directory / path.stem).write_bytes(lzma.decompress(path.read_bytes()))
         else:

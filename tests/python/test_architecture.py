@@ -537,7 +537,7 @@ BY_NAME = (
 def test_each_source_file_names_its_licence() -> None:
     """Results directories that are kept are data: their configurations are as runs wrote them."""
     data = Path("tests/python/data")
-    kept = {data / "golden", data / "golden_1"}
+    kept = {data / "golden"}
     sources = [
         p
         for p in project_files()

@@ -14,7 +14,6 @@ import numpy as np
 import pytest
 
 import golden
-import golden_keys
 from switchbench.analysis import tidy
 from switchbench.analysis.data import Measured, plan_key
 from switchbench.analysis.remake import remade
@@ -42,15 +41,6 @@ def test_the_summary_stays_what_it_was(directory: Path) -> None:
     kept = golden.kept_summary(directory)
     assert len(kept["trials"]) > 3
     assert remade(read_plan(directory), directory, kept) == kept
-
-
-def test_with_the_keys_of_version_2_no_number_changed(tmp_path: Path) -> None:
-    (name,) = (path.name for path in golden.KEPT_1.iterdir())
-    converted = golden.unpack(name, tmp_path / "1", golden.KEPT_1)
-    golden_keys.directory(converted)
-    kept = golden.unpack(name, tmp_path / "2")
-    for path in kept.iterdir():
-        assert (converted / path.name).read_text() == path.read_text(), path.name
 
 
 def test_any_layout_of_the_records_says_the_same(directory: Path) -> None:

@@ -174,7 +174,7 @@ def test_findings_come_with_the_end_of_a_trial() -> None:
     fed(state, trial_record("node1"), trial_record("node2"))
     state.turn()
     (finding,) = state.findings
-    assert (finding["kind"], finding["count"]) == ("loss", 100)
+    assert finding["count"] == 100
 
 
 def test_the_worst_come_first() -> None:
@@ -307,13 +307,17 @@ def test_plain_lines_tell_each_finding_once() -> None:
         state.turn()
         plain.turn()
     (line,) = stream.getvalue().splitlines()
-    assert line.startswith("found: node1:e0 -> node2:e0: 100 frames lost")
+    assert line.startswith("found: node1:e0's transmitter: ")
 
 
 def test_plain_lines_of_one_kind_come_to_an_end() -> None:
     """Eight thousand flows may lose frames; what else happens is told all the same."""
-    lost = [{"kind": "loss", "sentence": f"flow {number} lost frames"} for number in range(100)]
-    other = {"kind": "reorder", "sentence": "flow 1 came in disorder"}
+    where = {"element": None, "src": "a", "dst": "b"}
+    lost = [
+        {"kind": "forged", "sentence": f"flow {number} lost frames", "port": str(number), **where}
+        for number in range(100)
+    ]
+    other = {"kind": "reorder", "sentence": "flow 1 came in disorder", "port": None, **where}
     state = SimpleNamespace(findings=[*lost, other])
     stream = io.StringIO()
     plain = Plain(cast(RunState, state), Console(file=stream, width=120))
@@ -321,7 +325,7 @@ def test_plain_lines_of_one_kind_come_to_an_end() -> None:
         plain.turn()
     *first, more, last = stream.getvalue().splitlines()
     assert first == [f"found: flow {number} lost frames" for number in range(10)]
-    assert more == "found: more of this kind (loss), which summary.json names at the end"
+    assert more == "found: more of this kind (forged), which summary.json names at the end"
     assert last == "found: flow 1 came in disorder"
 
 

@@ -145,7 +145,7 @@ def observed(*extra: dict[str, Any], ports: dict[str, dict[str, Any]] | None = N
 
 
 def test_a_row_of_each_flow_has_its_frames() -> None:
-    found = observed().observed.observations()
+    found = observed().locator.observed.observations()
     assert found.sent.tolist() == [8000, 8000]
     assert found.lost.tolist() == [100, 0]
     assert (found.src.tolist(), found.dst.tolist()) == ([0, 1], [2, 3])
@@ -154,7 +154,7 @@ def test_a_row_of_each_flow_has_its_frames() -> None:
 
 
 def test_what_a_host_dropped_comes_off_and_is_kept_by_port() -> None:
-    table = observed(ports={"node3": {"dropped_receive": 60}}).observed
+    table = observed(ports={"node3": {"dropped_receive": 60}}).locator.observed
     found = table.observations()
     assert found.lost.tolist() == [40, 0]
     ((_, loss),) = table.host_losses
@@ -166,7 +166,7 @@ def test_misdelivered_frames_of_a_flow_are_rows_and_others_are_counted_at_their_
     place = {"trial": 0, "repeat": 0, "network": "lab", "phase": 0}
     stray = {"type": "misdelivered-flow", "node": "node4", **place, "port": "node4:e0"}
     ends = {"src": "node1:e0", "dst": "node3:e0", "frames": 70}
-    table = observed({**stray, **ends}, ports={"node4": {"misdelivered": 80}}).observed
+    table = observed({**stray, **ends}, ports={"node4": {"misdelivered": 80}}).locator.observed
     rows = table.observations().misdelivered
     assert [x.tolist() for x in (rows.src, rows.dst, rows.at_port)] == [[0], [2], [3]]
     assert rows.frames.tolist() == [70]
@@ -177,8 +177,8 @@ def test_lost_probes_are_a_phase_of_all_pairs_of_the_trial() -> None:
     summary = observed()
     trial = make_trial(SITE, flows=2)
     ends = {"src": "node1:e0", "dst": "node3:e0", "sent": 5, "received": 0}
-    summary.observed.unreachable({"type": "unreachable", "trial": 0, **ends}, trial)
-    found = summary.observed.observations()
+    summary.locator.observed.unreachable({"type": "unreachable", "trial": 0, **ends}, trial)
+    found = summary.locator.observed.observations()
     check = found.phase == 1
     assert found.phases[1].key.phase == -1
     assert found.sent[check].tolist() == [5, 5]
@@ -188,4 +188,4 @@ def test_lost_probes_are_a_phase_of_all_pairs_of_the_trial() -> None:
 @pytest.mark.parametrize("ports", [2, 5])
 def test_no_phase_at_all_is_no_observation(ports: int) -> None:
     summary = Summary(make_run(make_site(ports), make_trial(make_site(ports), flows=2)))
-    assert len(summary.observed.observations()) == 0
+    assert len(summary.locator.observed.observations()) == 0

@@ -28,6 +28,7 @@ from switchbench.analysis.loss_location import in_network
 from switchbench.cli import main as cli
 from switchbench.records.directory import RECORDS, SUMMARY, load_summary
 from switchbench.records.document import definitions
+from switchbench.records.document.location import NOTHING_LOCATED
 from switchbench.render import tables
 from switchbench.render.first_screen import named
 from switchbench.render.report import (
@@ -270,7 +271,8 @@ def whole_summary() -> dict[str, Any]:
     run = {"elapsed_s": 1.0}
     lists = ("plans", "ports", "trials", "expectations", "errors", "warnings", "not_measured",
              "findings", "loopback_baselines")  # fmt: skip
-    return {"status": "complete", "run": run} | {name: [] for name in lists}
+    more = {"location": NOTHING_LOCATED}
+    return {"status": "complete", "run": run} | {name: [] for name in lists} | more
 
 
 # --- results that are not whole ------------------------------------------------------------------

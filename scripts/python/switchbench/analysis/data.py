@@ -30,9 +30,9 @@ from ..records.document.run import BegunRun, MachineEntry
 from ..records.document.summary import SummaryDocument
 from ..records.document.trials import PhaseEntry, PlanEntry
 from ..records.plan_file import read_plan
-from .bottleneck import group_of_port
 from .columns import Columns, PlanKey
 from .known import fitted
+from .location.wired import group_of_port
 from .measures import UNSETTLED
 from .remake import remade
 from .summary import NOT_ENDED

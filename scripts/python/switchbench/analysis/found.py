@@ -21,7 +21,8 @@ _KINDS = {
     "unreachable",
     "misdelivered-flow",
 }
-_AGAIN_S = 2.0  # at most so often
+_AGAIN_S = 2.0  # at most so often,
+_SHARE = 0.05  # and in so much of the time
 
 
 class Found:
@@ -33,7 +34,7 @@ class Found:
         self._summary = Summary(run, brief=True)
         self._nodes = len(run.site.processes)
         self._ended = 0  # `trial` records: as many as nodes for each trial
-        self._made_s = 0.0
+        self._again_s = 0.0
         self._fresh = False
 
     def take(self, record: Record) -> None:
@@ -52,6 +53,8 @@ class Found:
     def turn(self) -> None:
         """Makes the findings anew if there may be other ones."""
         now_s = time.monotonic()
-        if self._fresh and now_s - self._made_s >= _AGAIN_S:
-            self._made_s, self._fresh = now_s, False
+        if self._fresh and now_s >= self._again_s:
+            self._fresh = False
             self.findings = self._summary.findings()
+            ended_s = time.monotonic()
+            self._again_s = ended_s + max(_AGAIN_S, (ended_s - now_s) / _SHARE)

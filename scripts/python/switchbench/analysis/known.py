@@ -16,6 +16,7 @@ from typing import Any, cast
 
 from pydantic import ValidationError
 
+from ..records.document.location import NOTHING_LOCATED
 from ..records.document.schema import adapter, summary_schema
 from ..records.document.summary import SummaryDocument
 
@@ -95,6 +96,8 @@ class Known:
 
     def empty(self, name: str) -> Any:
         """A top key that is not there."""
+        if name == "location":
+            return NOTHING_LOCATED
         form = self.form["properties"][name]
         found = self._blank(form, lacking=True)
         if found is _NONE:

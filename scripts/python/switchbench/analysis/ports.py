@@ -12,14 +12,12 @@ import numpy as np
 from ..base import transports
 from ..base.model import SCHEDULE, Site
 from ..records.document.ports import Direction, PortEntry, RdmaPort, SlowPhase
-from ..records.flows import PhaseFlows, Places
+from ..records.flows import Places
 from ..records.record_forms import Record
-from ..records.rows import Bools, Floats, Numbers, Rows
-from .bottleneck import group_of_port
+from ..records.rows import Floats, Numbers, Rows
 from .measures import (
     PhaseResult,
     as_int,
-    delivered_line_bps,
     intended_line_bps,
     lines_of,
     lost_frames,
@@ -27,9 +25,6 @@ from .measures import (
 )
 from .tester import SOME_RANK
 
-# A port is pointed out when what it typically gets is so far below the median of the ports that
-# were busy with it (doc/reference/measures.md).
-BELOW_MEDIAN = 0.97
 ALIKE = 0.97  # loads that differ by less are one
 
 
@@ -44,28 +39,6 @@ class _Direction:
         self.lost = np.zeros(ports)  # NaN: not known of some flow
         self.percents: list[Numbered] = []  # of flows that no host limited
         self.relative: list[Numbered] = []  # to the phase's median port
-        # By setting: ports that kept up in some phase of it, and ports that fell behind where what
-        # is between the groups does not explain it.
-        self._sound: dict[str, Bools] = {}
-        self._own: dict[str, Bools] = {}
-
-    def note(self, setting: str, relative: Numbered, shared: Bools) -> None:
-        """Takes a phase: `shared`, what is between the groups may have held their flows back."""
-        self.relative.append(relative)
-        numbers, values = relative
-        low = values < BELOW_MEDIAN
-        for kept, which in ((self._sound, ~low), (self._own, low & ~shared)):
-            if setting not in kept:
-                kept[setting] = np.zeros(len(self.phases), dtype=bool)
-            kept[setting][numbers[which]] = True
-
-    def slow(self, relative: Floats) -> Bools:
-        """Whether each port itself is, and not a path that it shares with others: it falls behind
-        with whatever partner. `relative`: medians of `self.relative`."""
-        falls = np.zeros(len(relative), dtype=bool)
-        for setting, own in self._own.items():
-            falls |= own & ~self._sound[setting]
-        return falls & (relative < BELOW_MEDIAN)
 
 
 def _medians(parts: Sequence[Numbered], ports: int) -> tuple[Floats, Floats]:
@@ -95,15 +68,11 @@ class PortTable:
     """Gathers, phase by phase, what the summary's `ports` says."""
 
     def __init__(self, site: Site) -> None:
-        """Takes the site's ports, whose order is the table's, and its groups of them."""
+        """Takes the site's ports, whose order is the table's."""
         ports = site.ports
         self._one_host = site.lab is not None  # each port's load is all ports'
         self._ports = {port.name: port for port in ports}
         self._number = {name: number for number, name in enumerate(self._ports)}
-        wired = {port.name: port.switch for port in ports if port.switch}
-        found: Mapping[str, str] = group_of_port(site.groups) or wired
-        names = Places.of([found.get(port, "") for port in self._ports])
-        self._group = names.place
         self._lines: dict[str, _Lines] = {}  # by transport
         self._opened: dict[tuple[str, str], Record] = {}
         self._variants: dict[tuple[str, str], list[str]] = {}
@@ -119,8 +88,6 @@ class PortTable:
         if lines is None:
             ends = {"source": _Direction(size), "destination": _Direction(size)}
             lines = self._lines[transport] = _Lines(ends)
-        shared = self._shared(result) if alike else np.zeros(size, dtype=bool)
-        setting = str([result.entry[name] for name in ("intended_load", "size", "network")])
         lost = lost_frames(result.flows)
         for end, name, shares in (
             ("source", "src", result.shares.source),
@@ -138,8 +105,7 @@ class PortTable:
             middle = median(parts)
             free &= ~np.isnan(parts)
             if alike and middle and free.any():
-                busy = numbers[free]
-                direction.note(setting, (busy, parts[free] / middle), shared[busy])
+                direction.relative.append((numbers[free], parts[free] / middle))
         slowest = result.entry["slowest"]
         if alike and slowest and slowest["src"] not in limited:
             place: SlowPhase = {"trial": result.key.trial, "phase": result.key.phase}
@@ -159,26 +125,6 @@ class PortTable:
     def _numbers(self, ports: Places[str]) -> Numbers:
         return np.array([*map(self._number.__getitem__, ports.names)], dtype=np.int64)
 
-    def _shared(self, result: PhaseResult) -> Bools:
-        """Ports of the phase whose flows all go between groups, where most flows between the same
-        two fall behind: what is between them holds these back, for all that is known."""
-        flows = result.flows
-        if flows.window_off.any():
-            flows = flows.taken(~flows.window_off)
-        parts = delivered_line_bps(flows) / _expected_bps(result, flows)
-        behind = np.nan_to_num(parts) < BELOW_MEDIAN * (median(parts) or 0.0)
-        src, dst = (self._numbers(flows.ends(end))[flows.ends(end).place] for end in ("src", "dst"))
-        one, other = self._group[src], self._group[dst]
-        path = one * (len(self._ports) + 1) + other
-        counts = np.bincount(path, minlength=1), np.bincount(path, behind, minlength=1)
-        held = (one != other) & (2 * counts[1] > counts[0])[path]
-        touched, freely = (np.zeros(len(self._ports), dtype=bool) for _ in range(2))
-        for end in (src, dst):
-            touched[end] = True
-            freely[end[~held]] = True
-        found: Bools = touched & ~freely
-        return found
-
     def open(self, record: Record) -> None:
         """Takes what a node said of a port when it opened it."""
         self._opened[record["port"], record["transport"]] = record
@@ -194,9 +140,14 @@ class PortTable:
             if variant and variant not in seen:
                 seen.append(variant)
 
-    def summary(self) -> list[PortEntry]:
-        """One entry for each port and transport, in the site's order."""
-        return [entry for transport in sorted(self._lines) for entry in self._entries(transport)]
+    def summary(self, suspects: Mapping[str, str]) -> list[PortEntry]:
+        """One entry for each port and transport, in the site's order. `suspects`: by port, what it
+        is suspected of."""
+        return [
+            {**entry, "suspect": suspects.get(entry["port"])}
+            for transport in sorted(self._lines)
+            for entry in self._entries(transport)
+        ]
 
     def _rdma(self, name: str, transport: str) -> RdmaPort | None:
         opened = self._opened.get((name, transport), {})
@@ -213,11 +164,10 @@ class PortTable:
     def _entries(self, transport: str) -> Iterator[PortEntry]:
         """One for each port that had flows."""
         lines, size = self._lines[transport], len(self._ports)
-        percents, relatives, slow = {}, {}, np.zeros(size, dtype=bool)
+        percents, relatives = {}, {}
         for end, direction in lines.ends.items():
             percents[end] = _medians(direction.percents, size)
             relatives[end], _ = _medians(direction.relative, size)
-            slow |= direction.slow(relatives[end])
         for number, (name, port) in enumerate(self._ports.items()):
             ends: dict[str, Direction] = {
                 end: {
@@ -233,7 +183,6 @@ class PortTable:
             }
             if not any(end["phases"] for end in ends.values()):
                 continue
-            compared = any(end["relative_to_median"] is not None for end in ends.values())
             opened = self._opened.get((name, transport), {})
             yield {
                 "port": name,
@@ -251,20 +200,9 @@ class PortTable:
                 "variants": self._variants.get((name, transport), []),
                 "as_source": ends["source"],
                 "as_destination": ends["destination"],
-                "below_median": bool(slow[number]) if compared else None,
+                "suspect": None,
                 "slowest_phases": lines.slowest.get(name, []),
             }
-
-
-def _expected_bps(result: PhaseResult, flows: PhaseFlows) -> Floats:
-    """Of these flows of the phase: what was intended for each, as far as its receiver's line goes;
-    1 where that is not known."""
-    rates, places = intended_line_bps(flows), flows.ends("dst")
-    asked = np.bincount(places.place, rates, len(places.names))
-    fitting = np.minimum(lines_of(places, result.lines) / asked, 1.0)
-    expected: Floats = rates * fitting[places.place]
-    known = _says_intentions(result) and not np.isnan(expected).any()
-    return expected if known else np.ones(1)
 
 
 def _intended(result: PhaseResult, end: str, ports: Iterable[str]) -> Floats:

@@ -32,9 +32,8 @@ from . import scatter, sweep
 from .above_line import above_line, windows_above_line
 from .entries import PhaseContext, plan_entry, repeat_value, rounded, trial_words
 from .executions import ExecutionTable
-from .findings import FindingTable
 from .judge import Judge
-from .location.observed import ObservationTable
+from .located import Locator
 from .open_trials import OpenTrial
 from .other_traffic import OtherTraffic
 from .overall import exit_status, left_out, nothing_judged, overall
@@ -69,7 +68,8 @@ class Summary:
         self._run = run
         self._expected = Expected(run)
         self._trials = {(trial.id, trial.repeat): trial for trial in run.trials}
-        self._judge = Judge(() if brief or run.suite else run.expectations, run.trials)
+        judged = [trial for trial in run.trials if not trial.locating]
+        self._judge = Judge(() if brief or run.suite else run.expectations, judged)
         self._repeats = RepeatTable(run.trials)
         self._sweep = sweep.SweepTable(self._trials)
         self._computing = scatter.ComputeTable()
@@ -77,9 +77,7 @@ class Summary:
         self._scatter: list[ScatterFit] = []
         self._ports = PortTable(run.site)
         self._results = PhaseResults(run)
-        self._findings = FindingTable(run.site.groups)
-        lab = run.site.lab is not None
-        self.observed = ObservationTable([port.name for port in run.site.ports], lab)
+        self.locator = Locator(run)
         self._other_traffic = OtherTraffic()
         self._open: dict[tuple[int, int], OpenTrial] = {}
         self._closed: set[tuple[int, int]] = set()
@@ -154,7 +152,7 @@ class Summary:
 
     def findings(self) -> list[FindingEntry]:
         """What went wrong in the trials that have ended so far."""
-        return self._findings.summary()
+        return self.locator.findings()
 
     def take_scatter(self, entries: list[ScatterFit]) -> None:
         """What single times amount to; they do not come as records."""
@@ -200,7 +198,7 @@ class Summary:
                 "concurrent_computation": self._computing.summary(self._run.trials),
             },
             "steps": steps,
-            "ports": self._ports.summary(),
+            "ports": self._ports.summary(self.locator.suspects_by_port()),
             "clocks": self._results.clocks.summary(),
             "loopback_baselines": [
                 {"node": node, "transport": transport, "kind": kind, **figures(kind, times)}
@@ -208,7 +206,8 @@ class Summary:
             ],
             "expectations": expectations,
             "verdict": overall(self._run, about, expectations, status) if expectations else None,
-            "findings": self._findings.summary(),
+            "location": self.locator.location(),
+            "findings": self.locator.findings(),
             "warnings": [
                 *self._alarms,
                 *(f"{said} ({n:,} times)" if n > 1 else said for said, n in self._events.items()),
@@ -278,8 +277,7 @@ class Summary:
 
     def _take_unreachable(self, _line: int, record: Record) -> None:
         trial = self._trials[record["trial"], record.get("repeat") or 0]
-        self._findings.unreachable(record, trial)
-        self.observed.unreachable(record, trial)
+        self.locator.unreachable(record, trial)
         got = f"{record.get('received')} of {record.get('sent')} probes arrived"
         self._notes.append(
             f"trial {record['trial']}: {record['dst']} can't be reached from {record['src']}: {got}"
@@ -332,9 +330,9 @@ class Summary:
             with np.errstate(all="ignore"):  # what is beyond a float is not observed
                 result = self._results.result(place, records, nodes)
                 self._ports.add(result, place.trial.transport)
-                self._findings.add(result)
-                self.observed.add(result, place.trial)
-                self._judge.add(result)
+                self.locator.add(result, place.trial)
+                if not trial.locating:
+                    self._judge.add(result)
                 if trial.search is not None:
                     self.suite.add(result)
                 alarms = [
@@ -380,7 +378,7 @@ class Summary:
             table.forget(key)
         self._ports = PortTable(self._run.site)
         self._other_traffic = OtherTraffic()
-        self._findings.forget_clean()
+        self.locator.forget_clean()
 
     def _value(self, trial: Trial, plan: PlanEntry, entries: list[PhaseEntry]) -> float | None:
         """What this repeat adds to the mean over repeats."""

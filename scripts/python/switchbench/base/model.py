@@ -198,6 +198,7 @@ class Trial:
     point: int = 0  # what all repeats of one setting have in common
     repeats: Repeats = Repeats()
     search: int | None = None  # which of the run's searches chose its load
+    locating: bool = False  # it tells suspects apart, and no clause is about it
     again: int | None = None  # the trial of which it measures some phases again
     own: dict[str, PartSetting] = field(default_factory=dict)  # by network, where a part has it
 
@@ -251,6 +252,7 @@ class Run:
     searches: tuple[Trial, ...] = ()  # a suite's, each as a trial at the max load (plan/suite.py)
     estimates_s: tuple[float, ...] = ()  # what each of them should take
     remeasure: int = 0  # how often a phase that the tester limited is measured again at most
+    locate_s: float | None = None  # for trials that tell suspects apart, at the end; None: none
     again: tuple[Trial, ...] = ()  # trials that do so, until the run has ended (records/again.py)
     remeasured: int = 0  # phases that were
 

@@ -6,6 +6,7 @@ COMMANDS = {
     "run": "run the tests and print what they gave",
     "table": "print the table of a finished run again",
     "report": "write a finished run as one HTML file that opens offline",
+    "locate": "say where the network breaks, by a finished run's flows",
     "compare": "compare switches, firmware versions or transports",
     "import": "read results of HPCC, IMB, OSU, iperf3 or perftest",
     "verify": "check a result's hashes, clauses, verdict and signature",

@@ -27,6 +27,7 @@ from ..base import format, timing
 from ..base.errors import RunError, SwitchbenchError
 from ..base.model import Run
 from ..base.programs import find_engine
+from ..base.quantities import duration_ns
 from ..base.signals import Deferred
 from ..config.clauses import clauses_sha256
 from ..config.read import document_of
@@ -47,7 +48,7 @@ from ..run.launch.ssh import resolved
 from ..run.launch.survey import Unreached
 from ..run.live import Watch, Wish, offer_metrics, watch
 from .attendance import Attendance
-from .common import add_configuration, load_runnable, request
+from .common import add_configuration, load_runnable, request, said
 from .fit import fit
 from .table import add_table_options, print_table
 
@@ -80,6 +81,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "seconds of traffic say",
     )
     parser.add_argument(
+        "--locate",
+        action="store_true",
+        help="afterwards run the tests that tell suspects apart (switchbench locate)",
+    )
+    parser.add_argument(
+        "--budget",
+        metavar="TIME",
+        type=said(_budget_s),
+        default=60.0,
+        help="for the trials of --locate (1m)",
+    )
+    parser.add_argument(
         "--no-live",
         action="store_true",
         help="progress in plain lines, on a terminal too (doc/how-to/live.md)",
@@ -93,6 +106,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--sign", metavar="KEY", type=Path, help="sign the results: of ssh-keygen or minisign"
     )
+
+
+def _budget_s(text: str) -> float:
+    return duration_ns(text) / 1e9
 
 
 NOT_IN_PRODUCTION = (
@@ -122,6 +139,8 @@ def main(args: argparse.Namespace) -> int:
         tests = document_of(request(args)).data.get("tests", [])
         args.assignments += fit(run, tests, args.quiet)
         run = load_runnable(args)
+    if args.locate:
+        run = replace(run, locate_s=args.budget)
     if args.sign is not None:
         signature.try_key(args.sign)
     Summary(run)  # a clause that no trial can answer is refused before any traffic
@@ -171,7 +190,7 @@ def _measure(run: Run, args: argparse.Namespace, launcher: Launcher, shown: Watc
         directory.start_over()
         place = replace(place, dealt=cores.deal(run), left_out=attendance.left_out)
         outcome = _conduct(run, launcher, place)
-    if run.searches:
+    if outcome.trials:
         run = replace(run, trials=outcome.trials)
     run = replace(run, again=outcome.again)
     with Deferred() as asked:  # what was measured is written first

@@ -15,6 +15,7 @@ from pathlib import Path
 from .. import __version__
 from ..base.errors import ConfigurationError
 from ..records.directory import RECORDS, SCHEMA, RunDirectory, replace_bytes
+from ..records.document.location import NOTHING_LOCATED
 from ..records.document.summary import ImportedEntry, SummaryDocument
 from . import kinds
 
@@ -96,6 +97,7 @@ def _summary(
         "loopback_baselines": [],
         "expectations": [],
         "verdict": None,
+        "location": NOTHING_LOCATED,
         "findings": [],
         "warnings": warnings,
         "not_measured": [],

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What stands first, in at most eight lines: result, rate, worst port, loss, round trip, tester,
+"""What stands first, in at most nine lines: result, rate, faults, loss, round trip, tester and
 findings. Made of the summary, for the terminal and for the page.
 
 Phases that the tester limited say nothing of the network, and are left out.
@@ -24,6 +24,10 @@ NOTHING_JUDGED = 4  # the exit status
 
 _TRAFFIC_PERCENT = 0.1  # of line: below it a port waited for others, as ranks of collectives do
 _AT_LOAD = 0.97
+MOST_FAULTS = 3
+SURE = 0.995  # confidence that needs no word
+ALIKE = 0.03  # ports that differ by less from the median port of their phases are alike,
+SPREAD = 0.05  # where all loads were
 _GOOD, _DOUBT, _BAD = "green", "yellow", "bold red"
 _OF_RESULT = {"PASS": _GOOD, "FAIL": _BAD, "INCONCLUSIVE": _DOUBT}
 # Drivers of DPDK over the kernel's devices, and RDMA devices of the kernel's own making.
@@ -64,10 +68,11 @@ class Line:
 def lines(summary: SummaryDocument) -> list[Line]:
     """The first screen; what was not measured has no line."""
     fair = [entry for entry in summary["trials"] if not entry["tester_limited"]]
-    found = (
+    found: tuple[Line | None, ...] = (
         _result(summary),
         _rate(fair),
-        _worst_port(summary),
+        *_faults(summary),
+        _ports(summary),
         _lost(summary),
         _round_trips(fair),
         _tester(summary),
@@ -147,30 +152,58 @@ def _rate(fair: Sequence[PhaseEntry]) -> Line | None:
                 ", " if said else " ")  # fmt: skip
 
 
-def _worst_port(summary: SummaryDocument) -> Line | None:
+def _faults(summary: SummaryDocument) -> list[Line]:
+    """The most certain suspects."""
+    suspects = summary["location"]["suspects"]
+    left = len(suspects) - MOST_FAULTS
+    found = []
+    for number, one in enumerate(suspects[:MOST_FAULTS], start=1):
+        more = [f"{left} more (switchbench locate)"] if number == MOST_FAULTS and left > 0 else []
+        unsure = [] if one["confidence"] >= SURE else [f"{100 * one['confidence']:.0f} % sure"]
+        flows = format.of(one["through"], "flow")
+        beside = one["beside"] + one["beside_suffering"]
+        others = [f"{one['beside_suffering']:,} of {beside:,} beside"] if beside else []
+        said = "; ".join([f"{one['suffering']:,} of {flows}", *others, *unsure, *more])
+        found.append(Line("Fault", one["brief"], said, _BAD, "; "))
+    return found
+
+
+def _ports(summary: SummaryDocument) -> Line | None:
+    """How alike ports are where no fault is located; whether anything could be judged."""
+    found = summary["location"]
+    if found["suspects"]:
+        return None
+    if found["phases"] and found["limited_phases"] == found["phases"]:
+        phases = format.of(found["phases"], "phase")
+        said = f"the tester was the limit in {found['limited_phases']} of {phases}"
+        return Line("Ports", "not judged", said, _DOUBT, ": ")
     if summary.get("suite"):  # whose trials have any load
         return None
-    ends = [
-        (share, port, word)
-        for port in summary["ports"]
-        for end, word in ((port["as_source"], "sent"), (port["as_destination"], "received"))
-        if (share := end["min_percent_of_line"] or 0.0) >= _TRAFFIC_PERCENT
-    ]
-    if not ends:
+    shares: dict[str, list[float]] = {}
+    alike = True
+    for port in summary["ports"]:
+        end = port["as_destination"]
+        share, relative = end["median_percent_of_line"], end["relative_to_median"]
+        if share is not None and share >= _TRAFFIC_PERCENT:
+            shares.setdefault(port["transport"], []).append(share)
+            alike &= relative is None or abs(relative - 1.0) <= ALIKE
+    if not shares:
         return None
-    share, port, word = min(ends, key=lambda end: end[0])
-    at = f" ({port['switch']} {port['switch_port']})" if port["switch_port"] else ""
-    bad = sum(bool(port["below_median"]) for port in summary["ports"])
-    said = f"{share:.1f} % of line {word} over {port['transport']}"
-    said += f"; {bad} more than 3 % below the median port" if bad else ""
-    return Line("Worst port", f"{port['port']}{at}", said, _DOUBT if bad else None, ": ")
+    alike &= all(min(some) >= (1.0 - SPREAD) * max(some) for some in shares.values())
+    several = len(shares) > 1
+    said = "; ".join(
+        f"{min(some):.1f} to {max(some):.1f} % of line{f' over {name}' if several else ''}"
+        for name, some in shares.items()
+    )
+    return Line("Ports", "alike" if alike else "no fault located", said, None,
+                ": " if alike else "; ")  # fmt: skip
 
 
 def _lost(summary: SummaryDocument) -> Line | None:
     """Of frames all that was lost, and what of it no line had room for; what TCP and RDMA
     retransmitted beside it."""
     trials = summary["trials"]
-    expected = sum(f["count"] for f in summary["findings"] if f["kind"] == "oversubscribed")
+    expected = sum(one["frames"] for one in summary["location"]["expected"])
     counted = [(lost, e) for e in trials if (lost := e["lost_frames"]) is not None]
     again = (
         (sum(entry["retransmitted_segments"] or 0 for entry in trials), "segment"),

@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
-from ..base.model import CableBundle, Wiring
+from dataclasses import replace
+
+from ..base.model import CableBundle, Port, Site, Wiring
 from .fabric import Fabric, FabricError, Link
 from .file_form import ROUTED, Topology
 from .topology import UNSHAPED
@@ -47,3 +49,50 @@ def wiring(topology: Topology) -> Wiring:
     links = [CableBundle(link.a, link.b, link.rate_bps) for link in topology.links]
     routed = topology.kind == ROUTED
     return Wiring(f"topology file {topology.name}", (*trunks, *links), routed)
+
+
+def wired(site: Site, topology: Topology) -> Site:
+    """Return a site whose ports are where its topology file has their hosts.
+
+    Where the site's own wiring (or LLDP, by which it was made) differs, the wiring counts and a
+    sentence says so. A host that is on several switches needs the wiring: the file does not say
+    which of its ports is where.
+    """
+    found, problems = wiring(topology), []
+    nodes = {node.name: node for node in topology.nodes}
+    several = {link.a for link in topology.links if link.b in topology.modules}
+    ports: dict[str, Port] = {}
+    for port in site.ports:
+        node = nodes.get(port.host)
+        if node is None:
+            problems.append(f"{found.source} has no host {port.host}: its paths are not known")
+        elif port.switch is None and node.name in several:
+            problems.append(
+                f"{found.source} has {node.name} on several switches: the site's `wiring` is "
+                f"needed to say where {port.name} is"
+            )
+        elif port.switch is None and node.module:
+            port = replace(port, switch=node.module, switch_port=_own_port(node.port, node.index))
+        elif port.switch not in (None, node.module) and node.name not in several:
+            there = f"{port.switch} {port.switch_port or ''}".rstrip()
+            problems.append(
+                f"{found.source} has {port.name} at {node.module}, the site's wiring at {there}: "
+                "the wiring is taken; `switchbench doctor` says what LLDP sees"
+            )
+        ports[port.name] = port
+    return replace(
+        site,
+        processes=tuple(
+            replace(process, ports=tuple(ports[port.name] for port in process.ports))
+            for process in site.processes
+        ),
+        networks={
+            name: tuple(ports[port.name] for port in some) for name, some in site.networks.items()
+        },
+        wiring=replace(found, problems=tuple(problems)),
+    )
+
+
+def _own_port(name: str, index: int) -> str | None:
+    """Return the switch port's name that a file gives; None for one that only counts nodes."""
+    return None if name == f"p{index}" else name

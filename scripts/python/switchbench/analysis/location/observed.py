@@ -28,6 +28,7 @@ from ..tester import SOME_RANK
 from .facts import Floats, IntervalRows, Ints, Misdelivered, Observations, PhaseFacts
 
 PROBE = -1  # phase of a trial's connectivity check
+KEPT_CLEAN = 8  # phases without loss that a run that goes on keeps
 FALLS = 0.7  # a flow whose lowest interval is below this share of its mean keeps its intervals
 _RATES = ("intended_bps", "offered_bps", "delivered_bps")
 _SPARSE = ("duplicated", "reordered", "corrupted", "retransmitted")
@@ -101,6 +102,13 @@ class ObservationTable:
         """Take a pair of which a connectivity check's probes did not all arrive."""
         self._trials[trial.id, trial.repeat] = trial
         self._unreachable[trial.id, trial.repeat].append(record)
+
+    def forget_clean(self) -> None:
+        """Of the phases in which nothing was lost keep the last few: for a run that goes on."""
+        bad = [phase for phase in self._phases if _is_bad(phase)]
+        if len(self._phases) - len(bad) > 2 * KEPT_CLEAN:
+            clean = [phase for phase in self._phases if not _is_bad(phase)][-KEPT_CLEAN:]
+            self._phases = [*clean, *bad]
 
     def observations(self) -> Observations:
         """Return all rows."""
@@ -278,6 +286,12 @@ class ObservationTable:
         if not known and trial.flows == len(names) * (len(names) - 1):
             return set(permutations(names, 2))
         return {pair for pair in known if pair[0] in names and pair[1] in names}
+
+
+def _is_bad(phase: _Phase) -> bool:
+    """Return whether something went wrong in a phase, as its counts tell."""
+    wrong = [phase.columns.get(name) is not None for name in ("duplicated", "corrupted")]
+    return bool(np.nansum(phase.columns["lost"]) > 0 or phase.misdelivered or any(wrong))
 
 
 def _flows_key(trial: Trial) -> str:

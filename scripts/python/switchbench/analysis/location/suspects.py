@@ -99,6 +99,13 @@ class Suspect:
         when = f", from {self.when[0]:.1f} to {self.when[1]:.1f} s" if self.when else ""
         return f"{element_words(self.element)}: {WORDS[self.kind].format(**sizes)}{when}"
 
+    def brief(self) -> str:
+        """Return the same without the interval."""
+        words = WORDS[self.kind].replace(" ({low} to {high})", "")
+        return (
+            f"{element_words(self.element)} {words.format(value=_quantity(self.kind, self.value))}"
+        )
+
     def evidence(self) -> str:
         """Return how many flows suffer through the element and beside it."""
         beside = self.beside + self.beside_suffering

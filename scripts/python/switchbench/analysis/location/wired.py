@@ -207,7 +207,14 @@ def _fabrics(site: Site, parts: _Parts) -> Iterator[_Routed]:
     number = {port.name: place for place, port in enumerate(site.ports)}
     for network, ports in site.networks.items():
         cables = _own_cables(wiring, ports)
-        for members, some in _connected(ports, cables, wiring.routed):
+        islands = list(_connected(ports, cables, wiring.routed))
+        if site.wiring is not None and len(islands) > 1:
+            one, other = (members[0] for members, _ in islands[:2])
+            parts.problems.append(
+                f"{wiring.source} has no path between {one.name} ({one.switch}) and {other.name} "
+                f"({other.switch}): what lies between their switches counts as one"
+            )
+        for members, some in islands:
             if len(members) < 2:
                 continue
             try:

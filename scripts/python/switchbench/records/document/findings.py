@@ -3,58 +3,31 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
 from typing_extensions import TypedDict
 
 from .forms import Count
+from .location import FaultKind
 
-Kind = Literal[
-    "dead-port",
-    "slow-port",
-    "collapse",
-    "trunk",
-    "module-capacity",
-    "saturation",
-    "unfinished",
-    "flood",
-    "wrong-port",
-    "misdelivered",
-    "oversubscribed",
-    "loss",
-    "duplicate",
-    "forged",
-    "reorder",
-    "corrupt",
-]
+Severity = Literal["error", "warning", "info"]
+SEVERITIES: tuple[Severity, ...] = ("error", "warning", "info")
+OtherKind = Literal["unexplained", "host", "oversubscribed", "unfinished", "misdelivered", "forged"]
+Kind = FaultKind | OtherKind
+KINDS = (*get_args(FaultKind), *get_args(OtherKind))
 
 
 class FindingEntry(TypedDict):
     """What went wrong, and where."""
 
-    kind: Annotated[Kind, "What went wrong"]
-    transport: Annotated[str, "Of the trial in which it was found"]
-    trial: Annotated[int | None, "With repeat, network and phase: where; null: over the whole run"]
-    repeat: Annotated[int | None, "Which time the trial was run, from 0; null: see trial"]
-    network: Annotated[str | None, "The trial's; null: see trial"]
+    kind: Annotated[Kind, "Of a suspect its kind; else see measures.md, Findings"]
+    severity: Annotated[Severity, "error, warning or info"]
+    transport: Annotated[str, "Over which; of several the first"]
+    trial: Annotated[int | None, "Where it was seen first; null: over the whole run"]
     phase: Annotated[int | None, "From 0; null: see trial"]
-    src: Annotated[str | None, "With dst: whose frames; null: a port's, or no flow is known"]
+    src: Annotated[str | None, "With dst: whose; null: no single flow's"]
     dst: Annotated[str | None, "See src"]
-    port: Annotated[
-        str | None,
-        "At which port; with src and dst: where frames of theirs came to instead; null: a flow's, "
-        "or the network's",
-    ]
-    groups: Annotated[
-        list[str] | None,
-        "The group that is the limit, or the two between which it is; null: neither",
-    ]
-    started: Annotated[str | None, "When its phase began, UTC; null: see trial, or not known"]
-    lowest_from_s: Annotated[float | None, "Of a loss: from here ..."]
-    lowest_to_s: Annotated[
-        float | None,
-        "... to here in the phase's window the flow's interval results were lowest; null: there "
-        "are none",
-    ]
-    count: Annotated[Count, "Frames"]
+    port: Annotated[str | None, "At which port; null: at several, at none, or a flow's"]
+    element: Annotated[str | None, "Name of the suspect's element; null: it has none"]
+    count: Annotated[Count, "Frames, or bytes of a transfer"]
     sentence: Annotated[str, "What was found, for a person"]

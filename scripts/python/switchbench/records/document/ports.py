@@ -65,7 +65,5 @@ class PortEntry(TypedDict):
     variants: Annotated[list[str], "Hot paths that were chosen, in the engine's words"]
     as_source: Annotated[Direction, "Of the flows that it sends"]
     as_destination: Annotated[Direction, "Of the flows that it receives"]
-    below_median: Annotated[
-        bool | None, "More than 3 % below the median port, as source or as destination"
-    ]
+    suspect: Annotated[str | None, "What it is suspected of (location); null: nothing"]
     slowest_phases: Annotated[list[SlowPhase], "Phases whose slowest flow began or ended here"]

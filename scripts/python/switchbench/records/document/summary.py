@@ -11,6 +11,7 @@ from typing_extensions import TypedDict
 from .clauses import ClauseEntry, VerdictEntry
 from .comparisons import ComparisonEntry, StatisticEntry
 from .findings import FindingEntry
+from .location import LocationEntry
 from .messages import Messages
 from .ports import PortEntry
 from .run import RunEntry
@@ -112,9 +113,9 @@ class SummaryDocument(TypedDict):
     verdict: NotRequired[
         Annotated[VerdictEntry | None, "Of all clauses together; null: there are none"]
     ]
+    location: Annotated[LocationEntry, "Where the network breaks (measures.md, Location)"]
     findings: Annotated[
-        list[FindingEntry],
-        "What went wrong, by name: those that explain others first, then by count",
+        list[FindingEntry], "What went wrong, errors first: made from location and counts of flows"
     ]
     warnings: Annotated[
         list[str],

@@ -33,7 +33,8 @@ _SLOWEST_IS = (
     "those of one plan are like each other"
 )
 _ABOUT = {
-    "Worst port": definition("throughput.min_percent_of_line"),
+    "Fault": "What all flows and their paths show to be at fault, the most certain first",
+    "Ports": "Percent of line that ports receive, medians over the phases; alike: within 3 %",
     "Lost": definition("lost_frames"),
     "RTT p50/p99": "Median of the phases' medians, of the fastest transport; below, of each "
     "transport and the longest p99, or (≤) the longest time",

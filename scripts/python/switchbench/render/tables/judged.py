@@ -6,16 +6,40 @@ from __future__ import annotations
 from .columns import TRANSPORT
 from .table import PAGE, Column, Spec, count, text
 
+suspects = Spec(
+    "suspects",
+    "Suspects",
+    "What is at fault by all flows and their paths, the most certain first "
+    "(doc/reference/measures.md, Location).",
+    (
+        text("suspect", "brief", about="Element and fault"),
+        Column("from", "low", about="95 % interval of its size"),
+        Column("to", "high", about="95 % interval of its size"),
+        text("unit", "unit", about="Of from and to"),
+        Column("sure", "confidence", "percent", "%",
+               about="Probability that such a fault is there",
+               value=lambda entry: 100 * min(entry["confidence"], 0.999)),
+        text("evidence", "evidence", drop=1, about="Who suffers through it and beside it"),
+        count("frames", "frames", about="Frames that it explains", drop=2),
+        text("not told apart from", "alike", drop=3, seldom=True,
+             about="Elements that the same flows pass", value=lambda entry: [
+             " ".join((one["name"], one["direction"])).rstrip()
+             for one in entry["alike"] if one != entry["element"]]),
+    ),
+    lambda summary: summary["location"]["suspects"],
+)  # fmt: skip
+
 findings = Spec(
     "findings",
     "Findings",
-    "Each rests on counts alone, and is made only where they allow no other reading.",
+    "Suspects, what hosts and foreign traffic cost, what no line had room for, and counts that no "
+    "element explains.",
     (
+        text("severity", "severity", about="error, warning or info"),
         text("kind", "kind", about="Kinds: doc/reference/measures.md, Findings"),
         text("found", "sentence", about="What was found, for a person"),
         count("frames", "count", about="Frames that it explains"),
         text("port", "port", seldom=True),
-        text("groups", "groups", seldom=True),
         TRANSPORT,
         count("trial", "trial"),
         count("phase", "phase", about="From 0; empty: over the whole run"),

@@ -33,7 +33,7 @@ ports = Spec(
         text("switch port", "switch_port", seldom=True),
         *_side("sent", "as_source"),
         *_side("received", "as_destination"),
-        text("below median", "below_median", fold=True, output=PAGE),
+        text("suspect", "suspect", seldom=True, output=PAGE),
         count("link downs", "link_downs", fold=True),
         count("slowest in", "slowest_phases", unit="phases", drop=1,
               value=lambda entry: len(entry.get("slowest_phases") or [])),

@@ -17,7 +17,6 @@ from rich.console import Console
 
 from ...analysis import clocks
 from ...analysis.loss_location import in_network
-from ...analysis.ports import BELOW_MEDIAN
 from ...analysis.statistics import MEASURE
 from ...base import format
 from ...base.model import SCHEDULE
@@ -72,7 +71,7 @@ class SummaryPrinter:
         parts.show_messages(self._summary["messages"], self._console)
         parts.show_steps(self._summary.get("steps") or {}, self._console)
         parts.show_transports(self._summary, self._console)
-        self._ports()
+        self._faults()
         self._repeats()
         self._losses()
         self._verdict()
@@ -192,22 +191,16 @@ class SummaryPrinter:
 
     # --- ports, repeats, losses ----------------------------------------------------------------
 
-    def _ports(self) -> None:
-        every = self._summary["ports"]
-        bad = [port for port in every if port["below_median"]]
-        sides = ((port["as_source"], port["as_destination"]) for port in every)
-        behind = sum(
-            any((end["relative_to_median"] or 1.0) < BELOW_MEDIAN for end in ends) for ends in sides
-        )
-        if bad:
-            title = "Ports more than 3 % below the median port"
-            show(ports.ports.on_terminal(bad), self._console, title)
-        elif behind:
-            some = f"{format.of(behind, 'port')} {'is' if behind == 1 else 'are'}"
-            words = f"{some} more than 3 % below the median port, but only on shared paths or with "
-            say(self._console, f"\n{words}some partners.", hang=2)
-        elif every:
-            say(self._console, "\nNo port is more than 3 % below the median port.")
+    def _faults(self) -> None:
+        """Suspects with their evidence, the ports that they are at, and what would decide."""
+        found = list(judged.suspects.entries(self._summary))
+        if not found:
+            return
+        test = self._summary["location"]["next_test"]
+        notes = [f"next test (switchbench locate): {test['why']}"] if test else []
+        show(judged.suspects.on_terminal(found), self._console, judged.suspects.title, notes=notes)
+        bad = [port for port in self._summary["ports"] if port["suspect"]]
+        show(ports.ports.on_terminal(bad), self._console, "Ports of suspects")
 
     def _repeats(self) -> None:
         """How sure the means are of what was repeated."""

@@ -27,6 +27,7 @@ from ...base.model import Run, Trial
 from ...base.text import printable
 from ...plan.again import trials_again
 from ...plan.documents import KEY_BYTES, to_yaml
+from ...plan.located import locating_trial
 from ...plan.suite import subtest_of
 from ...records.directory import NODES_LOG, RECORDS, SAMPLE_LINES, LineFile, RunDirectory
 from ...records.expected import Expected, Order
@@ -79,8 +80,9 @@ class Controller:
     ) -> None:
         """Takes what is to be run, the `job` document and where records go; starts nothing."""
         self._so_far: Summary | None = None  # where what was measured decides what follows
-        if run.searches or run.remeasure or any(trial.optional for trial in run.trials):
-            self._so_far = Summary(run, brief=not (run.searches or run.remeasure))
+        whole = bool(run.searches or run.remeasure or run.locate_s)
+        if whole or any(trial.optional for trial in run.trials):
+            self._so_far = Summary(run, brief=not whole)
         self._expected, self._order = Expected(run), Order(run)
         self._run = run
         self._job = job
@@ -199,10 +201,13 @@ class Controller:
                 talk.tell_all([to_yaml("trial", trial.document)])
                 told += 1
         self._await_trials(talk, told)
-        self._measure_again(talk, told)
+        told = self._measure_again(talk, told)
+        if self._run.locate_s is not None:
+            self._locate(talk, told, self._run.locate_s)
 
-    def _measure_again(self, talk: Talk, told: int) -> None:
-        """Phases that the tester limited, at the end of the run: what kept it busy may be over."""
+    def _measure_again(self, talk: Talk, told: int) -> int:
+        """Phases that the tester limited, at the end of the run: what kept it busy may be over.
+        Return how many trials nodes were sent so far."""
         last: Sequence[Trial] = self._run.trials
         for _ in range(self._run.remeasure):
             assert self._so_far is not None
@@ -215,6 +220,26 @@ class Controller:
             told += len(last)
             self._await_trials(talk, told)
         self._outcome.again = self._run.again
+        return told
+
+    def _locate(self, talk: Talk, told: int, left_s: float) -> None:
+        """Trials that tell suspects apart, until they are or the time is up."""
+        assert self._so_far is not None
+        tried = []
+        while (test := self._so_far.locator.location()["next_test"]) is not None:
+            flows = test["flows"]
+            trial = locating_trial(self._run, flows, test["transport"], test["load"])
+            if trial is None or flows in tried or trial.expected_s > left_s:
+                return
+            tried.append(flows)
+            left_s -= trial.expected_s
+            self._watcher.stage(f"locating: {test['why']}")
+            self._run = replace(self._run, trials=(*self._run.trials, trial))
+            self._add(trial)
+            self._outcome.trials = self._run.trials
+            talk.tell_all([to_yaml("trial", trial.document)])
+            told += 1
+            self._await_trials(talk, told)
 
     def _search(self, talk: Talk) -> None:
         """One trial at a time: what it lost decides which one follows."""

@@ -24,8 +24,8 @@ from prometheus_client.core import (
 from prometheus_client.registry import Collector
 
 from ... import __version__
-from ...analysis.finding import SENTENCES
 from ...base.errors import ConfigurationError
+from ...records.document.findings import KINDS
 from .state import STEPS, PortState, RunState, pattern_words
 
 
@@ -235,6 +235,6 @@ def _findings(state: RunState) -> Metric:
         "switchbench_findings", "What was found so far, by kind.", labels=("kind",)
     )
     kinds = Counter[str](finding["kind"] for finding in state.findings)
-    for kind in SENTENCES:
+    for kind in KINDS:
         found.add_metric((kind,), kinds[kind])
     return found

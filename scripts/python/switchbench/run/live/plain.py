@@ -25,7 +25,7 @@ class Plain:
         self._state = state
         self._console = console
         self._last_s = 0.0
-        self._told: set[str] = set()
+        self._told: set[tuple[str | None, ...]] = set()
         self._kinds: Counter[str] = Counter()
 
     def stage(self) -> None:
@@ -47,10 +47,11 @@ class Plain:
     def turn(self) -> None:
         """Says what was found meanwhile."""
         for finding in self._state.findings:
-            if finding["sentence"] in self._told:
-                continue
-            self._told.add(finding["sentence"])
             kind = finding["kind"]
+            whose = (kind, *(finding[key] for key in ("element", "src", "dst", "port")))
+            if whose in self._told:  # its size became better known
+                continue
+            self._told.add(whose)
             self._kinds[kind] += 1
             if self._kinds[kind] <= _MOST_FOUND:
                 self._say(f"found: {finding['sentence']}")

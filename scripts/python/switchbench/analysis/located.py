@@ -1,0 +1,396 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Where the network breaks, and what else went wrong: the one list that tables, screens, report and
+clauses take their words from (doc/reference/measures.md, "Location" and "Findings").
+
+Suspects come from one inference over all flows and their paths (`location`). Beside them stand
+what hosts and foreign traffic cost, what no line had room for, and counts that no element explains.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import cast
+
+import numpy as np
+
+from ..base import format, transports
+from ..base.model import SCHEDULE, Run, Trial
+from ..records.document.findings import SEVERITIES, FindingEntry, Kind, Severity
+from ..records.document.location import (
+    ElementEntry,
+    ElementKind,
+    FaultKind,
+    HostCause,
+    HostLossEntry,
+    LocationEntry,
+    NextTestEntry,
+    OversubscriptionEntry,
+    SuspectEntry,
+)
+from ..records.flows import Pair
+from ..records.record_forms import Record
+from ..records.rows import PhaseKey
+from . import measures as m
+from .location import locate
+from .location.facts import Element, Paths, PhaseFacts
+from .location.observed import ObservationTable, PortFrames
+from .location.suspects import NextTest, Oversubscription, Suspect
+from .location.wired import paths_of
+from .loss_location import HostLoss
+
+MOST_FLOWS = 100  # named of one kind
+MOST_UNTESTED = 100
+NOISE = 0.01  # share of lost frames that suspects leave unexplained by chance
+UNITS = {"capacity": ("Mbit/s", 1e-6), "size": ("bytes", 1.0)}
+NO_SIZE = ("dead", "intermittent")
+WARNINGS = ("duplication", "reordering")  # kinds of suspects that are no errors
+CAUSES = {
+    "sender_host": "{count} of its flows never left its host",
+    "receiver_host": "{count} for it were dropped in its host",
+    "other_traffic": "{count} for it were lost while frames of other senders took its line",
+}
+
+
+@dataclass(frozen=True)
+class _Flow:
+    """Something counted of one flow in one phase."""
+
+    kind: Kind
+    pair: Pair
+    count: int
+    transport: str
+    key: PhaseKey
+    label: str
+
+
+class Locator:
+    """Gathers, phase by phase, what `location` and `findings` of the summary say."""
+
+    def __init__(self, run: Run) -> None:
+        """Nothing is measured yet."""
+        self._site = run.site
+        lab = run.site.lab is not None
+        self.observed = ObservationTable([port.name for port in run.site.ports], lab)
+        self._flows: list[_Flow] = []
+        self._made: tuple[LocationEntry, list[FindingEntry]] | None = None
+
+    def add(self, result: m.PhaseResult, trial: Trial) -> None:
+        """Take one measured phase. What a suite's search makes lose on purpose (bursts, addresses
+        beyond a table) is no fault."""
+        self._made = None
+        frames = transports.of(result.entry["transport"]).frames
+        self._flows += _counted(result) if frames else _unfinished(result)
+        searched = trial.search is not None and (
+            trial.traffic != "stream" or "addresses" in trial.options
+        )
+        if trial.traffic != SCHEDULE and not searched:
+            self.observed.add(result, trial)
+
+    def forget_clean(self) -> None:
+        """Drop what a run that goes on can do without."""
+        self.observed.forget_clean()
+
+    def unreachable(self, record: Record, trial: Trial) -> None:
+        """Take a pair whose probes did not all arrive."""
+        self._made = None
+        self.observed.unreachable(record, trial)
+
+    def location(self) -> LocationEntry:
+        """Return where the network breaks, as the summary has it."""
+        return self._make()[0]
+
+    def findings(self) -> list[FindingEntry]:
+        """Return what went wrong: errors first."""
+        return self._make()[1]
+
+    def suspects_by_port(self) -> dict[str, str]:
+        """Return what ports are suspected of, by port; of several the most certain."""
+        suspects = reversed(self.location()["suspects"])
+        return {port: one["brief"] for one in suspects for port in one["ports"]}
+
+    def paths(self) -> Paths:
+        """Return the paths of the site's ports."""
+        return paths_of(self._site, self.observed.lines)
+
+    def _make(self) -> tuple[LocationEntry, list[FindingEntry]]:
+        if self._made is None:
+            with np.errstate(all="ignore"):
+                self._made = self._locate()
+        return self._made
+
+    def _locate(self) -> tuple[LocationEntry, list[FindingEntry]]:
+        observations, paths = self.observed.observations(), self.paths()
+        found = locate(observations, paths)
+        lost = float(np.nansum(observations.lost))
+        explained = sum(one.frames for one in found.suspects)
+        explained += sum(one.frames for one in found.expected)
+        left = lost  # every one, however few
+        if explained:
+            left = min(found.unexplained, lost - explained)
+            left = left if left > NOISE * lost else 0.0
+        location: LocationEntry = {
+            "paths": paths.source,
+            "phases": len(observations.phases),
+            "limited_phases": sum(bool(facts.tester_limited) for facts in observations.phases),
+            "suspects": [_suspect(one) for one in found.suspects],
+            "hosts": _host_losses(self.observed.host_losses),
+            "expected": list(_expected(found.expected, observations.phases)),
+            "unexplained_frames": round(max(left, 0.0)),
+            "untested": [_element(one) for one in found.untested[:MOST_UNTESTED]],
+            "next_test": _next_test(found.next_test),
+            "problems": list(dict.fromkeys([*paths.problems, *found.problems])),
+        }
+        said = [
+            *map(_of_suspect, location["suspects"]),
+            *_of_flows(self._flows),
+            *_of_ports(self.observed.unread),
+            *_of_unexplained(location),
+            *map(_of_host, location["hosts"]),
+            *map(_of_expected, location["expected"]),
+        ]
+        said.sort(key=lambda one: SEVERITIES.index(one["severity"]))
+        return location, said
+
+
+# --- the summary's `location` --------------------------------------------------------------------
+
+
+def _element(element: Element) -> ElementEntry:
+    return {
+        "name": element.name,
+        "kind": cast("ElementKind", element.kind),
+        "direction": element.direction,
+    }
+
+
+def _ports_at(element: Element) -> list[str]:
+    """Return the ports that an element is at; [] for what is between switches."""
+    if element.kind == "pair":
+        return element.name.split(" -> ")
+    names = {"host": element.name, "port": element.peer, "cable": element.name.split(" - ")[0]}
+    return [names[element.kind]] if names.get(element.kind) else []
+
+
+def _suspect(one: Suspect) -> SuspectEntry:
+    unit, scale = UNITS.get(one.kind, ("%", 100.0))
+    sizes = [
+        None if one.kind in NO_SIZE or math.isnan(size) else size * scale
+        for size in (one.value, one.low, one.high)
+    ]
+    first = min(one.phases, default=None)
+    when = one.when or (None, None)
+    return {
+        "element": _element(one.element),
+        "alike": [_element(other) for other in one.alike],
+        "ports": _ports_at(one.element),
+        "kind": cast("FaultKind", one.kind),
+        "value": sizes[0],
+        "low": sizes[1],
+        "high": sizes[2],
+        "unit": "" if sizes[0] is None else unit,
+        "confidence": one.confidence,
+        "gain": one.gain,
+        "suffering": one.suffering,
+        "through": one.through,
+        "beside": one.beside,
+        "beside_suffering": one.beside_suffering,
+        "frames": one.frames,
+        "phases": len(one.phases),
+        "trial": None if first is None else first.trial,
+        "phase": None if first is None or first.phase < 0 else first.phase,
+        "transports": list(one.transports),
+        "from_s": when[0],
+        "to_s": when[1],
+        "brief": one.brief(),
+        "evidence": one.evidence(),
+        "sentence": one.sentence(),
+    }
+
+
+def _host_losses(losses: Sequence[tuple[PhaseKey, HostLoss]]) -> list[HostLossEntry]:
+    """Return what each port's host or foreign traffic cost in all phases, the most first."""
+    frames, phases = Counter[tuple[str, str]](), Counter[tuple[str, str]]()
+    for _, loss in losses:
+        frames[loss.port, loss.cause] += loss.frames
+        phases[loss.port, loss.cause] += 1
+    return [
+        {
+            "port": port,
+            "cause": cast("HostCause", cause),
+            "frames": count,
+            "phases": phases[port, cause],
+        }
+        for (port, cause), count in frames.most_common()
+    ]
+
+
+def _expected(
+    found: Sequence[Oversubscription], phases: Sequence[PhaseFacts]
+) -> Iterator[OversubscriptionEntry]:
+    """Yield each element that was asked for more than its line, over all phases."""
+    transports_of = {facts.key: facts.transport for facts in phases}
+    together: defaultdict[tuple[Element, str], list[Oversubscription]] = defaultdict(list)
+    for one in found:
+        if one.frames:
+            together[one.element, transports_of[one.phase]].append(one)
+    for (element, transport), some in together.items():
+        yield {
+            "element": _element(element),
+            "ports": _ports_at(element),
+            "transport": transport,
+            "offered_mbps": max(one.offered_bps for one in some) / m.MEGA,
+            "line_mbps": element.line_bps / m.MEGA,
+            "frames": sum(one.frames for one in some),
+            "phases": len(some),
+        }
+
+
+def _next_test(test: NextTest | None) -> NextTestEntry | None:
+    if test is None:
+        return None
+    return {
+        "flows": [list(pair) for pair in test.flows],
+        "load": 100 * test.load,
+        "transport": test.transport,
+        "why": test.why,
+    }
+
+
+# --- the summary's `findings` --------------------------------------------------------------------
+
+
+def _finding(kind: str, severity: Severity, count: int, sentence: str) -> FindingEntry:
+    return {
+        "kind": cast("Kind", kind),
+        "severity": severity,
+        "transport": "",
+        "trial": None,
+        "phase": None,
+        "src": None,
+        "dst": None,
+        "port": None,
+        "element": None,
+        "count": count,
+        "sentence": sentence,
+    }
+
+
+def _of_suspect(one: SuspectEntry) -> FindingEntry:
+    severity: Severity = "warning" if one["kind"] in WARNINGS else "error"
+    ports = one["ports"]
+    return {
+        **_finding(one["kind"], severity, one["frames"], one["sentence"]),
+        "transport": next(iter(one["transports"]), ""),
+        "trial": one["trial"],
+        "phase": one["phase"],
+        "src": ports[0] if len(ports) == 2 else None,
+        "dst": ports[1] if len(ports) == 2 else None,
+        "port": ports[0] if len(ports) == 1 else None,
+        "element": one["element"]["name"],
+    }
+
+
+def _of_flows(flows: Sequence[_Flow]) -> Iterator[FindingEntry]:
+    """Yield a finding for each flow, the greatest counts first; those beyond the limit are one."""
+    ranked = sorted(flows, key=lambda flow: -flow.count)
+    for kind, words in (
+        ("unfinished", "{count} of its transfer had not come when nothing moved any more"),
+        ("forged", "{count} with numbers that their sender can't have reached: not counted"),
+    ):
+        some = [flow for flow in ranked if flow.kind == kind]
+        noun = "byte" if kind == "unfinished" else "frame"
+        for flow in some[:MOST_FLOWS]:
+            said = words.format(count=format.of(flow.count, noun))
+            yield {
+                **_finding(
+                    kind, "error", flow.count, f"{' -> '.join(flow.pair)}: {said}, in {flow.label}"
+                ),
+                "transport": flow.transport,
+                "trial": flow.key.trial,
+                "phase": flow.key.phase,
+                "src": flow.pair[0],
+                "dst": flow.pair[1],
+            }
+        rest = sum(flow.count for flow in some[MOST_FLOWS:])
+        if rest:
+            said = words.format(count=format.of(rest, noun))
+            yield _finding(kind, "error", rest, f"{len(some) - MOST_FLOWS} more flows: {said}")
+
+
+def _of_ports(unread: Sequence[PortFrames]) -> Iterator[FindingEntry]:
+    """Yield a finding for each port where frames of unknown flows arrived that are another's."""
+    first: dict[str, PortFrames] = {}
+    frames = Counter[str]()
+    for one in unread:
+        first.setdefault(one.port, one)
+        frames[one.port] += one.frames
+    for port, count in frames.most_common():
+        said = f"{port}: {format.of(count, 'frame')} arrived that are another port's"
+        yield {
+            **_finding("misdelivered", "error", count, f"{said}, in {first[port].label}"),
+            "transport": first[port].transport,
+            "trial": first[port].key.trial,
+            "phase": first[port].key.phase,
+            "port": port,
+        }
+
+
+def _of_unexplained(location: LocationEntry) -> Iterator[FindingEntry]:
+    count = location["unexplained_frames"]
+    if count:
+        beside = " beside the suspects" if location["suspects"] else ""
+        lost = f"{format.of(count, 'frame')} lost{beside}"
+        yield _finding("unexplained", "warning", count, f"{lost}: no element explains them")
+
+
+def _of_host(one: HostLossEntry) -> FindingEntry:
+    said = CAUSES[one["cause"]].format(count=format.of(one["frames"], "lost frame"))
+    where = f"in {format.of(one['phases'], 'phase')}"
+    sentence = f"{one['port']}: {said}, {where}: no fault of the network"
+    return {**_finding("host", "warning", one["frames"], sentence), "port": one["port"]}
+
+
+def _of_expected(one: OversubscriptionEntry) -> FindingEntry:
+    name = " ".join((one["element"]["name"], one["element"]["direction"])).rstrip()
+    rates = [format.bit_rate(m.MEGA * one[key]) for key in ("offered_mbps", "line_mbps")]
+    sentence = (
+        f"{name}: up to {rates[0]} offered to a line of {rates[1]}, "
+        f"{format.of(one['frames'], 'frame')} lost as expected"
+    )
+    ports = one["ports"]
+    return {
+        **_finding("oversubscribed", "info", one["frames"], sentence),
+        "transport": one["transport"],
+        "port": ports[0] if len(ports) == 1 else None,
+        "element": one["element"]["name"],
+    }
+
+
+# --- counts of flows that need no location -------------------------------------------------------
+
+
+def _counted(result: m.PhaseResult) -> Iterator[_Flow]:
+    """Yield the flows to which frames with impossible sequence numbers arrived."""
+    forged = m.or_zero(result.flows.destination.floats("forged"))
+    for flow in np.flatnonzero(forged).tolist():
+        yield _flow(result, "forged", flow, forged[flow])
+
+
+def _unfinished(result: m.PhaseResult) -> Iterator[_Flow]:
+    """Yield the flows of a transfer that were cut off: its time is not theirs."""
+    if result.entry["traffic"] != "transfer" or result.entry["drained"] is not False:
+        return
+    flows = result.flows
+    sent, came = (
+        m.or_zero(end.floats("payload_bytes")) for end in (flows.source, flows.destination)
+    )
+    for flow in np.flatnonzero(flows.whole & (sent > came)).tolist():
+        yield _flow(result, "unfinished", flow, sent[flow] - came[flow])
+
+
+def _flow(result: m.PhaseResult, kind: str, flow: int, count: float) -> _Flow:
+    pair, transport = result.flows.pairs[flow], result.entry["transport"]
+    return _Flow(cast("Kind", kind), pair, int(count), transport, result.key, result.label)

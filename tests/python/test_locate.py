@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""`switchbench locate`, trials that tell suspects apart, and topology files of sites."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from golden import unpack
+from switchbench.base.model import Load, Part, Port, Process, Site
+from switchbench.cli.locate import command
+from switchbench.cli.main import main
+from switchbench.plan.located import locating_trial
+from switchbench.topology import topology
+from switchbench.topology.graph import wired
+from synthetic import make_run, make_site, make_trial
+
+HALL: dict[str, Any] = {
+    "topology": 1,
+    "kind": "site",
+    "rate": "10G",
+    "modules": ["leaf1", "leaf2"],
+    "nodes": {"a": {"module": "leaf1"}, "b": {"module": "leaf2"}},
+    "trunks": [{"between": ["leaf1", "leaf2"], "links": 2}],
+}
+
+
+def locate(directory: Path, *options: str) -> int:
+    return main(["locate", str(directory), *options])
+
+
+def test_a_healthy_run_has_no_suspect(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert locate(unpack("clauses", tmp_path)) == 0
+    assert "No suspect" in capsys.readouterr().out
+
+
+def test_what_trunks_have_no_room_for_is_expected(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert locate(unpack("tree", tmp_path), "--json") == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["paths"] == "topology file tree"
+    assert found["suspects"] == []
+    assert {one["element"]["kind"] for one in found["expected"]} >= {"trunk"}
+    assert sum(one["frames"] for one in found["expected"]) > 110_000
+    assert found["command"] == ""
+
+
+@pytest.mark.parametrize("what", ["nothing there", "an empty folder"])
+def test_what_is_no_results_directory_is_said(
+    what: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place = tmp_path / "x"
+    if what == "an empty folder":
+        place.mkdir()
+    assert locate(place) == 2
+    assert capsys.readouterr().err.startswith(f"switchbench: {place} is no results directory: ")
+
+
+def test_without_records_nothing_can_be_judged(tmp_path: Path) -> None:
+    directory = unpack("clauses", tmp_path)
+    (directory / "records.ndjson").unlink()
+    assert locate(directory) == 4
+
+
+def test_records_cut_in_the_middle_are_located_as_far_as_they_go(tmp_path: Path) -> None:
+    directory = unpack("tree", tmp_path)
+    records = directory / "records.ndjson"
+    lines = records.read_bytes().splitlines(keepends=True)
+    records.write_bytes(b"".join(lines[: len(lines) // 2]))
+    assert locate(directory) == 0
+
+
+def test_a_topology_file_that_cannot_be_read_is_said(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    directory = unpack("clauses", tmp_path)
+    (tmp_path / "bad.yaml").write_text("topology: 1\nnodes: {}\n")
+    assert locate(directory, "--topology", str(tmp_path / "bad.yaml")) == 2
+    assert "bad.yaml: nodes" in capsys.readouterr().err
+    assert locate(directory, "--topology", str(tmp_path / "none.yaml")) == 2
+
+
+def test_the_next_test_is_a_command_to_paste() -> None:
+    test: Any = {"flows": [["a:e0", "b:e0"]], "load": 50.0, "transport": "dpdk", "why": ""}
+    said = command(test, Path("out dir"))
+    assert said.startswith("switchbench run 'out dir/configuration.yaml' --set 'tests=[{")
+    assert command({**test, "flows": []}, Path("out")) == ""
+    assert command(None, Path("out")) == ""
+
+
+# --- trials that decide --------------------------------------------------------------------------
+
+
+def test_a_locating_trial_sends_its_flows_as_the_nearest_trial_did() -> None:
+    site = make_site(4)
+    low, high = (make_trial(site, number, load=load) for number, load in enumerate(LOADS))
+    run = make_run(site, low, high)
+    found = locating_trial(run, [["node3:e0", "node1:e0"]], "dpdk", 85.0)
+    assert found is not None
+    assert (found.id, found.load, found.flows, found.locating) == (2, high.load, 1, True)
+    assert found.document["pattern"] == {"name": "flows", "list": [2, 0]}
+    assert found.document["id"] == 2
+
+
+LOADS = [Load(percent=percent) for percent in (30.0, 90.0)]
+
+
+def test_where_no_trial_shows_how_there_is_none() -> None:
+    site = make_site(4)
+    run = make_run(site, make_trial(site, parts=(Part("lab", site.ports[:2]),)))
+    assert locating_trial(run, [], "dpdk", 95.0) is None
+    assert locating_trial(run, [["node1:e0", "node2:e0"]], "tcp", 95.0) is None
+    assert locating_trial(run, [["node1:e0", "node4:e0"]], "dpdk", 95.0) is None
+
+
+# --- sites and their topology files --------------------------------------------------------------
+
+
+def hall(**changes: Any) -> topology.Topology:
+    return topology.parse({**HALL, **changes}, "hall")
+
+
+def hosts(*names: str, **wiring: tuple[str, str]) -> Site:
+    """A site of one port a host; `wiring`: switch and its port, by host."""
+    ports = tuple(
+        Port(f"{name}:e0", name, "net", ("dpdk",), {}, 0, 0, *wiring.get(name, (None, None)))
+        for name in names
+    )
+    processes = tuple(Process(port.host, (port,), {}) for port in ports)
+    return Site("ssh", processes, {"net": ports})
+
+
+def test_ports_are_where_the_topology_file_has_their_hosts() -> None:
+    site = wired(hosts("a", "b"), hall(overrides={"a": {"port": "Ethernet1/7"}}))
+    assert [(port.switch, port.switch_port) for port in site.ports] == [
+        ("leaf1", "Ethernet1/7"),
+        ("leaf2", None),
+    ]
+    assert site.networks["net"] == site.ports
+    assert site.wiring is not None
+    assert (site.wiring.source, site.wiring.problems) == ("topology file hall", ())
+
+
+@pytest.mark.parametrize(
+    ("site", "changes", "words"),
+    [
+        (hosts("a", "b", "c"), {}, "topology file hall has no host c"),
+        (hosts("a", "b", a=("leaf2", "9")), {}, "has a:e0 at leaf1, the site's wiring at leaf2 9"),
+        (
+            hosts("a", "b"),
+            {"links": [{"between": ["a", "leaf2"]}]},
+            "has a on several switches: the site's `wiring` is needed to say where a:e0 is",
+        ),
+    ],
+)
+def test_what_does_not_match_is_a_sentence(site: Site, changes: dict[str, Any], words: str) -> None:
+    wiring = wired(site, hall(**changes)).wiring
+    assert wiring is not None
+    (problem,) = wiring.problems
+    assert words in problem
+
+
+def test_the_results_of_another_site_are_located_with_a_sentence(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    directory = unpack("udp", tmp_path)
+    shutil.copy(Path(__file__).parents[2] / "conf/labs/tree.yaml", tmp_path / "tree.yaml")
+    assert locate(directory, "--topology", str(tmp_path / "tree.yaml"), "--json") == 0
+    found = json.loads(capsys.readouterr().out)
+    assert any("the site's wiring at switch" in problem for problem in found["problems"])
