@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from configs import LAB, compile_text, needs_engine, read_text
-from switchbench.base.errors import ConfigurationError
+from switchbench.base.errors import MISTAKES_MOST, ConfigurationError
 from switchbench.base.model import Repeats
 from switchbench.config import validate
 from switchbench.config.point import points
@@ -29,13 +29,6 @@ def clause_of(text: str) -> str:
     """A configuration with one clause, at line 5."""
     return f"{LAB}tests: [{{pattern: aapc}}]\nexpect:\n- {text}\n"
 
-
-ALL = (
-    "chain, pairs, aapc, ring, random, full_mesh, incast, fanout, partial_mesh, head_of_line, "
-    "flows, pingpong, pingping, sendrecv, exchange, bcast, reduce, "
-    "allreduce, reduce_scatter, allgather, allgatherv, alltoall, alltoallv, barrier, "
-    "nas_ep, nas_is, nas_cg, nas_mg, nas_ft, nas_lu, nas_sp, nas_bt, hpl, halo or hpcc"
-)
 
 REFUSED = {
     "unknown key": (
@@ -56,7 +49,7 @@ REFUSED = {
     ),
     "unknown word": (
         one_test("{pattern: chian}"),
-        f'4: tests.0.pattern: found "chian"; valid values are {ALL}; did you mean "chain"?',
+        '4: tests.0.pattern: found "chian"; did you mean "chain"?',
     ),
     "unknown transport": (
         one_test("{pattern: chain, transport: sctp}"),
@@ -429,7 +422,7 @@ REFUSED = {
     ),
     "an unknown pattern in a clause": (
         clause_of("{measure: lost_frames, over: flow, require: '== 0', where: {pattern: aacp}}"),
-        f'5: expect.0.where.pattern: found "aacp"; valid values are {ALL}; did you mean "aapc"?',
+        '5: expect.0.where.pattern: found "aacp"; did you mean "aapc"?',
     ),
     "more trials than anybody waits for": (
         f"{LAB}loads: [{', '.join(f'{i / 100}%' for i in range(1, 3001))}]\nrepeat: 1000\n"
@@ -462,7 +455,7 @@ def test_refused(case: str, tmp_path: Path) -> None:
     assert error.value.status == 2
 
 
-def test_a_sentence_is_made_for_the_first_mistake_alone(
+def test_sentences_are_made_for_the_first_mistakes_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """20,000 unknown keys took half a minute, each looked up for what it may have meant."""
@@ -473,7 +466,7 @@ def test_a_sentence_is_made_for_the_first_mistake_alone(
     )
     with pytest.raises(ConfigurationError, match="3: key0: unknown key"):
         read_text(tmp_path, LAB + "".join(f"key{number}: 1\n" for number in range(100)))
-    assert len(made) == 1
+    assert len(made) == MISTAKES_MOST
 
 
 def test_first_mistake_by_position(tmp_path: Path) -> None:
@@ -658,3 +651,92 @@ def test_without_tests_all_patterns_run_on_each_network(tmp_path: Path) -> None:
         for pattern in ("chain", "pairs", "aapc", "ring")
         for network, transport in (("rail0", "dpdk"), ("rail1", "dpdk"), ("ib", "verbs"))
     ]
+
+
+def test_all_mistakes_are_told_at_once(tmp_path: Path) -> None:
+    """It took up to six edits, each with one sentence, to write a first configuration."""
+    text = """\
+switchbench: 1
+site: {hosts: "a,b", ifac: eth0}
+windw: 5s
+load: fast
+tests:
+- {pattern: pairs, frame_sise: 64}
+- {pattern: all-to-all}
+- {pattern: aapc, transport: verbss}
+expect:
+- {measure: throughput, min: 90%}
+- {measure: loss, max: 0}
+- {measure: latency_p99, max: 5 us}
+- {measure: bisection, min: 5}
+"""
+    with pytest.raises(ConfigurationError) as error:
+        read_text(tmp_path, text)
+    lines = [line.partition("conf.yaml:")[2] for line in str(error.value).splitlines()]
+    expected = [
+        '3: windw: unknown key; did you mean "window"?',
+        "4: load: found",
+        '6: tests.0.frame_sise: unknown key; did you mean "frame_size"?',
+        '7: tests.1.pattern: found "all-to-all"; use full_mesh',
+        '8: tests.2.transport: found "verbss"',
+        '10: expect.0.min: "90%": % is no unit of a rate',
+        "11: expect.1.measure: there is no measure",
+        "12: expect.2.measure: there is no measure",
+        "13: expect.3.measure: there is no measure",
+        "2: site.ifac: unknown key",
+        "2: site.ports: is missing: such as `ports: {e0: {network: net, iface: enp3s0}}`",
+        "2: site.launch: is missing: such as `launch: ssh`",
+    ]
+    assert [line[: len(want)] for line, want in zip(lines, expected, strict=True)] == expected
+    assert "use lost_frames or loss_percent" in lines[6]
+    assert "use one_way_p99_us, round_trip_p99_us or pingpong_p99_us" in lines[7]
+    assert "use throughput_total of pattern pairs" in lines[8]
+
+
+def test_each_test_and_clause_is_checked_by_itself(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError) as error:
+        read_text(
+            tmp_path,
+            f"{LAB}tests:\n- {{pattern: pairs, network: x}}\n- {{pattern: chain}}\n"
+            "- {pattern: aapc, transport: verbs}\n"
+            "expect:\n- {measure: lost_frames}\n",
+        )
+    said = str(error.value).splitlines()
+    assert [line.partition("conf.yaml:")[2].partition(": ")[2][:17] for line in said] == [
+        "expect.0: has no ",
+        "tests.0.network: ",
+        "tests.2.transport",
+    ]
+
+
+def test_short_forms(tmp_path: Path) -> None:
+    text = "switchbench: 1\nsite: {hosts: 'a,b', iface: eth7}\nimix: simple\n"
+    reading = read_text(
+        tmp_path, f"{text}tests: [{{pattern: pairs, transport: dpdk, load: 1Mbit}}]\n"
+    )
+    assert [port.name for port in reading.site.ports] == ["a:e0", "b:e0"]
+    assert {port.engine["iface"] for port in reading.site.ports} == {"eth7"}
+    assert reading.site.launch == "ssh"
+    sizes = reading.tests[0].values.imix
+    assert sizes is not None
+    assert [sizes.count(size) for size in (64, 594, 1518)] == [7, 4, 1]
+
+
+def test_a_suite_takes_times_with_units(tmp_path: Path) -> None:
+    text = f"{LAB}suite: rfc2544\nsuite_parameters: {{trial_s: VALUE}}\n"
+    assert read_text(tmp_path, text.replace("VALUE", "10s")).suite_parameters.trial_s == 10
+    with pytest.raises(ConfigurationError, match=r"suite_parameters\.trial_s: .*10x"):
+        read_text(tmp_path, text.replace("VALUE", "10x"))
+
+
+def test_a_tab_is_called_a_tab(tmp_path: Path) -> None:
+    """It was "mapping values are not allowed in this context"."""
+    with pytest.raises(ConfigurationError, match=r":4: is not YAML: line 4 is indented by a tab"):
+        read_text(tmp_path, f"{LAB}tests:\n\t- {{pattern: chain}}\n")
+
+
+def test_an_unknown_key_does_not_list_seventy(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError) as error:
+        read_text(tmp_path, f"{LAB}zzzz: 1\n")
+    assert len(str(error.value)) < 300
+    assert "doc/reference/configuration.md lists the" in str(error.value)

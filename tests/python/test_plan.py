@@ -255,7 +255,7 @@ def test_job(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert job.read_text() != key
     job.chmod(0o640)
     assert main(["plan", path, "--job", str(job)]) == 2
-    assert "exists with mode 0640" in capsys.readouterr().err
+    assert "has mode 0640" in capsys.readouterr().err
 
 
 def test_a_reader_that_goes_away(tmp_path: Path) -> None:
@@ -317,6 +317,7 @@ def test_help_loads_no_command(word: str) -> None:
     assert {name for name in loaded if name.startswith("switchbench.cli.")} == {
         "switchbench.cli.main",
         "switchbench.cli.command_list",
+        "switchbench.cli.output",
     }
 
 

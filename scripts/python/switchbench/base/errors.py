@@ -4,6 +4,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from .text import printable
 
 
@@ -21,6 +24,34 @@ class ConfigurationError(SwitchbenchError):
     """What was asked for can't be: nothing was started."""
 
     status = 2
+
+
+class Mistakes:
+    """What is wrong in several places, told at once."""
+
+    def __init__(self) -> None:
+        """None so far."""
+        self.found: list[ConfigurationError] = []
+
+    @contextmanager
+    def collected(self) -> Iterator[None]:
+        """Around what may find a mistake and is not needed for what follows."""
+        try:
+            yield
+        except ConfigurationError as error:
+            self.found.append(error)
+
+    def refuse(self) -> None:
+        """Raise a ConfigurationError with a line for each mistake, if there are some."""
+        lines = list(dict.fromkeys(line for one in self.found for line in str(one).splitlines()))
+        more = len(lines) - MISTAKES_MOST
+        if more > 0:
+            lines = [*lines[:MISTAKES_MOST], f"and {more} more"]
+        if lines:
+            raise ConfigurationError("\n".join(lines))
+
+
+MISTAKES_MOST = 30
 
 
 class RunError(SwitchbenchError):

@@ -306,8 +306,17 @@ def _parse(text: str, name: str, lines: bool = True) -> tuple[Any, dict[KeyPath,
         if "nesting depth" in problem:  # libyaml's own limit, which it may meet first
             raise ConfigurationError(f"{Mark(name, line)}: {_TOO_DEEP}") from None
         raise ConfigurationError(
-            f"{Mark(name, line)}: is not YAML: {_quoted(text, line) or problem}"
+            f"{Mark(name, line)}: is not YAML: {_tab(text, line) or _quoted(text, line) or problem}"
         ) from None
+
+
+def _tab(text: str, line: int) -> str:
+    """What to write where a tab indents the line or the one before it."""
+    for number in (line - 1, line):
+        lines = text.splitlines()[max(0, number - 1) : number]
+        if lines and "\t" in lines[0][: len(lines[0]) - len(lines[0].lstrip())]:
+            return f"line {number} is indented by a tab: indent by spaces"
+    return ""
 
 
 _UNQUOTED = re.compile(r"([\w-]+):\s+([<>]=?\s*[-+\d.]+[\w%/]*)")

@@ -35,6 +35,32 @@ _ELSEWHERE = (
     ("runs iterations", "repeat", "repeat"),
     ("rdma roce ib infiniband", "verbs", "verbs"),
     ("raw ethernet", "dpdk", "dpdk"),
+    ("loss packet_loss frame_loss drops dropped", "lost_frames", "lost_frames or loss_percent"),
+    *(
+        (
+            f"latency{end} delay{end} rtt{end}",
+            f"one_way{figure}_us",
+            f"one_way{figure}_us, round_trip{figure}_us or pingpong{figure}_us",
+        )
+        for end, figure in (
+            ("", "_p99"),
+            ("_mean", "_mean"),
+            ("_avg", "_mean"),
+            ("_min", "_min"),
+            ("_max", "_max"),
+            ("_p50", "_p50"),
+            ("_median", "_p50"),
+            ("_p90", "_p90"),
+            ("_p99", "_p99"),
+            ("_p99_9", "_p99_9"),
+        )
+    ),
+    ("jitter", "one_way_pdv_us", "one_way_pdv_us or ipdv_p99_us"),
+    (
+        "bisection bisection_bandwidth cross_section",
+        "throughput_total",
+        "throughput_total of pattern pairs with `partners: across` (the sum over a cut)",
+    ),
 )
 
 
@@ -49,17 +75,26 @@ def meant(word: object, known: Iterable[str]) -> str:
     return f'; did you mean "{by_folded[near[0]]}"?' if near else ""
 
 
+_LISTED_MOST = 24
+
+
 def unknown_key(key: object, known: Iterable[str], said: bool = False) -> str:
     """What is wrong with a key that its mapping does not have; `said`: the place names it."""
     keys = list(known)
     which = "" if said else f" {key}"
-    return f"unknown key{which}{meant(key, keys) or f'; valid keys are {listed(keys)}'}"
+    near = meant(key, keys)
+    if near or len(keys) <= _LISTED_MOST:
+        return f"unknown key{which}{near or f'; valid keys are {listed(keys)}'}"
+    return f"unknown key{which}; doc/reference/configuration.md lists the {len(keys)} valid ones"
 
 
 def invalid(value: object, valid: Iterable[str]) -> str:
     """What is wrong with a word that is none of the valid ones."""
     words = list(valid)
-    return f"found {shown(value)}; valid values are {listed(words)}{meant(value, words)}"
+    near = meant(value, words)
+    if near and len(words) > _LISTED_MOST:
+        return f"found {shown(value)}{near}"
+    return f"found {shown(value)}; valid values are {listed(words)}{near}"
 
 
 def shown(value: object) -> str:

@@ -87,8 +87,7 @@ def _options(args: argparse.Namespace) -> Iterator[tuple[str, str, Any]]:
     if given["--lab"]:
         yield f"--lab {given['--lab']}", "site", {"lab": given["--lab"]}
     if given["--hosts"]:
-        port = {"network": "net", "iface": given["--iface"]}
-        site = {"launch": "ssh", "hosts": _hosts(given["--hosts"]), "ports": {"e0": port}}
+        site = {"hosts": _hosts(given["--hosts"]), "iface": given["--iface"]}
         yield f"--hosts {given['--hosts']}", "site", site
     if given["--transport"] is not None:
         names = given["--transport"].split(",")

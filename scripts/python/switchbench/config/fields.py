@@ -19,7 +19,7 @@ from ..base import quantities
 from ..base.model import CLOCK_MODES, ClockChoice, Load
 from ..base.words import invalid, shown, unknown_key
 from .flow_file import FlowLine, written_flows
-from .imix import IMIX_MOST, frame_bytes, imix
+from .imix import IMIX_MOST, PRESETS, frame_bytes, imix
 from .kinds import ValueKind, either, list_of, mapping_of, text_like, whole
 from .sets import (
     PARTNERS,
@@ -301,6 +301,18 @@ LoadField = Annotated[
     Load,
     ValueKind(quantities.load, text_like(quantities.LOAD_PATTERN), write=quantities.load_text),
 ]
+
+
+def _suite_value(value: object) -> float:
+    """A parameter of a suite: a number, or a time as 10s."""
+    if isinstance(value, str):
+        return float(quantities.DURATION.parse(value)) / 1e9
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ValueError(f"found {shown(value)}, but a number, or a time as 10s, is needed")
+    return float(value)
+
+
+SuiteValue = Annotated[float, ValueKind(_suite_value, {"type": ["number", "string"]})]
 Name = Annotated[str, ValueKind(word, _TEXT)]
 Words = Annotated[str, ValueKind(_words, _TEXT)]
 Limit = Annotated[str, ValueKind(_limit, {"type": ["number", "string"]})]
@@ -341,6 +353,7 @@ Imix = Annotated[
     ValueKind(
         imix,
         either(
+            {"enum": list(PRESETS)},
             list_of(_SIZE, 2, IMIX_MOST),
             mapping_of(genome=_TEXT, custom={"type": "object", "additionalProperties": _SIZE}),
         ),

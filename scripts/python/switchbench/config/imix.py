@@ -22,15 +22,21 @@ GENOME = {
     "a": 64, "b": 128, "c": 256, "d": 512, "e": 1024, "f": 1280, "g": 1518, "h": 2112, "i": 9000,
 }  # fmt: skip
 
+# The simple IMIX: IP packets of 40, 576 and 1,500 bytes as 7:4:1, spread evenly.
+PRESETS = {"simple": (64, 594, 64, 64, 594, 64, 1518, 64, 594, 64, 64, 594)}
+
 IMIX_MOST = 64  # what a node takes (TRANSPORT_SIZES_MAX)
 
 
 def imix(value: object) -> tuple[int, ...]:
     """A genome with custom letters, or the sizes themselves, in the order sent."""
+    if isinstance(value, str) and value in PRESETS:
+        return PRESETS[value]
     sizes = _genome(value) if isinstance(value, dict) else value
     if not isinstance(sizes, list):
         raise ValueError(
-            f'found {shown(value)}, but a genome ({{genome: "aaab"}}) or a list of sizes is needed'
+            f"found {shown(value)}, but simple (7:4:1 of 64, 594 and 1518 bytes), a genome "
+            '({genome: "aaab"}) or a list of sizes is needed'
         )
     if not 2 <= len(sizes) <= IMIX_MOST:
         raise ValueError(f"has {len(sizes)} frames: an IMIX has 2 to {IMIX_MOST}")

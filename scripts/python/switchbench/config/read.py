@@ -4,12 +4,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from ..base import quantities
-from ..base.errors import ConfigurationError
+from ..base.errors import ConfigurationError, Mistakes
 from ..base.model import Site
 from ..base.source import Document, KeyPath, Mark, dotted, from_values, parse_assignment, read_file
 from ..base.transports import NAMES
@@ -21,12 +22,12 @@ from .clauses import parse_clause
 from .point import ResolvedTest
 from .profiles import profile_name
 from .reach import leave_out
-from .resolve import resolve
+from .resolve import entries_of, resolve
 from .rules import ALL_PARAMETERS
-from .schema import PATTERNS, Configuration, Settings
+from .schema import PATTERNS, Configuration, Expectation, Settings
 from .sites import load_site
 from .suites import parameters_of, refuse_without_suite
-from .validate import validate
+from .validate import InvalidDocument, validate
 
 FORMAT = 1
 DEFAULT_SEED = 1
@@ -75,27 +76,56 @@ def read_values(values: dict[str, Any], name: str = "configuration") -> CheckedC
 
 def check(document: Document, without: Sequence[str] = ()) -> CheckedConfiguration:
     """Checks a document and finds its site and tests."""
-    model = validate(Configuration, document)
+    mistakes = Mistakes()
+    model, wrong = _model(document, mistakes)
     if model.switchbench != FORMAT:
         raise document.problem(
             ("switchbench",),
             f"format {model.switchbench} is not known: this version reads {FORMAT}",
         )
     seed = DEFAULT_SEED if model.seed is None else model.seed
-    site = leave_out(load_site(document, seed), without)
-    refuse_without_suite(document, model)
-    parameters = parameters_of(document, model, model.profile or profile_name(site))
-    tests = resolve(document, model, site, parameters)
-    refuse_incomplete(document, model, tests)
+    expectations = _expectations(document, model, mistakes, wrong)
+    site: Site | None = None
+    with mistakes.collected():
+        site = leave_out(load_site(document, seed), without)
+    if site is None:
+        entries_of(document, model, mistakes)
+        mistakes.refuse()
+    assert site is not None
+    with mistakes.collected():
+        refuse_without_suite(document, model)
+        parameters = parameters_of(document, model, model.profile or profile_name(site))
+        tests = resolve(document, model, site, parameters, mistakes, wrong)
+        if not mistakes.found:
+            refuse_incomplete(document, model, tests)
+    mistakes.refuse()
     return CheckedConfiguration(
         document=document,
         model=model,
         site=site,
         tests=tests,
-        expectations=_expectations(document, model),
+        expectations=expectations,
         seed=seed,
         suite_parameters=parameters,
     )
+
+
+def _model(document: Document, mistakes: Mistakes) -> tuple[Configuration, Sequence[KeyPath]]:
+    """The document's model. Where values are wrong, that of the rest, and the places of what is
+    wrong, so that further mistakes are found as well."""
+    try:
+        return validate(Configuration, document), ()
+    except InvalidDocument as error:
+        mistakes.found.append(error)
+        wrong = error.paths
+    for path in wrong:
+        if path in (("switchbench",), ("site",)):
+            mistakes.refuse()
+        document.remove(path)
+    with suppress(ConfigurationError):
+        return validate(Configuration, document), wrong
+    mistakes.refuse()
+    raise AssertionError
 
 
 def document_of(request: Request) -> Document:
@@ -148,32 +178,43 @@ def _clear(document: Document, at: KeyPath, path: KeyPath) -> None:
         document.remove((*at, "sweep"))
 
 
-def _expectations(document: Document, model: Configuration) -> tuple[dict[str, Any], ...]:
-    """The clauses, their words checked."""
-    clauses = []
+def _expectations(
+    document: Document, model: Configuration, mistakes: Mistakes, wrong: Sequence[KeyPath]
+) -> tuple[dict[str, Any], ...]:
+    """The clauses, their words checked; without those in which something is wrong already."""
+    clauses: list[dict[str, Any]] = []
     for i, clause in enumerate(model.expect or []):
-        path: KeyPath = ("expect", i)
-        values = _required(clause.given(), path, document)
-        values["where"] = {
-            key: _where(key, value, (*path, "where", key), document)
-            for key, value in (clause.where or {}).items()
-        }
-        try:
-            parse_clause(values)
-        except ConfigurationError as error:
-            # The sentence begins with the clause's name and the key.
-            name, _, text = str(error).partition(": ")
-            key, _, text = text.partition(": ")
-            raise document.problem((*path, key), text or name) from None
-        clauses.append(values)
+        if not any(path[:2] == ("expect", i) for path in wrong):
+            with mistakes.collected():
+                clauses.append(_expectation(document, clause, ("expect", i)))
     return tuple(clauses)
+
+
+def _expectation(document: Document, clause: Expectation, path: KeyPath) -> dict[str, Any]:
+    values, limit = _required(clause.given(), path, document)
+    values["where"] = {
+        key: _where(key, value, (*path, "where", key), document)
+        for key, value in (clause.where or {}).items()
+    }
+    try:
+        parse_clause(values)
+    except ConfigurationError as error:
+        # The sentence begins with the clause's name and the key.
+        name, _, text = str(error).partition(": ")
+        key, _, text = text.partition(": ")
+        key = limit if key == "require" else key
+        raise document.problem((*path, key), text or name) from None
+    return values
 
 
 _LIMITS = {"min": ">=", "max": "<=", "equals": "=="}
 
 
-def _required(values: dict[str, Any], path: KeyPath, document: Document) -> dict[str, Any]:
-    """The clause with its limit as `require`, in the place of `min`, `max` or `equals`."""
+def _required(
+    values: dict[str, Any], path: KeyPath, document: Document
+) -> tuple[dict[str, Any], str]:
+    """The clause with its limit as `require`, in the place of `min`, `max` or `equals`; and which
+    of them its user wrote."""
     named = [key for key in ("require", *_LIMITS) if key in values]
     if len(named) != 1:
         raise document.problem(
@@ -186,7 +227,7 @@ def _required(values: dict[str, Any], path: KeyPath, document: Document) -> dict
     return {
         "require" if name == key else name: f"{_LIMITS[key]} {value}" if name in _LIMITS else value
         for name, value in values.items()
-    }
+    }, key
 
 
 def _where(key: str, value: Any, path: KeyPath, document: Document) -> Any:

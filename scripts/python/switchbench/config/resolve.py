@@ -8,12 +8,13 @@ as written, the last one fastest). Repeats come innermost and are the compiler's
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 
 from ..base import transports
+from ..base.errors import MISTAKES_MOST, Mistakes
 from ..base.model import Load, Port, Site
 from ..base.source import Document, KeyPath
 from ..base.words import listed, meant, shown
@@ -43,23 +44,33 @@ class _Entry:
 
 
 def resolve(
-    document: Document, model: Configuration, site: Site, parameters: SuiteParameters
-) -> list[ResolvedTest]:
-    """All tests with their defaults; ConfigurationError for what can't be or changes nothing."""
+    document: Document, model: Configuration, site: Site, parameters: SuiteParameters,
+    mistakes: Mistakes, wrong: Sequence[KeyPath],
+) -> list[ResolvedTest]:  # fmt: skip
+    """All tests with their defaults. What can't be or changes nothing is added to the mistakes;
+    tests in which something is `wrong` already are left out."""
     top = _layer(model, (), document)
     resolver = _Resolver(document, site, top, model.suite, parameters)
     tests: list[ResolvedTest] = []
     all_idle: list[dict[str, str]] = []
     trials = 0
-    for entry in _entries(document, model):
-        made = list(resolver.tests(entry))
+    for entry in entries_of(document, model, mistakes):
+        if entry.path and any(path[: len(entry.path)] == entry.path for path in wrong):
+            continue
+        if len(mistakes.found) > MISTAKES_MOST:
+            break
+        made: list[ResolvedTest] = []
+        with mistakes.collected():
+            made = list(resolver.tests(entry))
         trials += sum(map(trials_of, made))
         refuse_many(trials, document)
-        idle = [_idle(test) for test in made]
-        _refuse_idle(entry.own, idle, entry.path, document)
-        tests += made
-        all_idle += idle
-    _refuse_idle(resolver.top, all_idle, (), document)
+        with mistakes.collected():
+            idle = [_idle(test) for test in made]
+            _refuse_idle(entry.own, idle, entry.path, document)
+            tests += made
+            all_idle += idle
+    if not mistakes.found:
+        _refuse_idle(resolver.top, all_idle, (), document)
     return tests
 
 
@@ -117,7 +128,8 @@ def _swept_value(key: str, value: object, where: KeyPath, document: Document) ->
     return getattr(found, tail) if dot else found
 
 
-def _entries(document: Document, model: Configuration) -> list[_Entry]:
+def entries_of(document: Document, model: Configuration, mistakes: Mistakes) -> list[_Entry]:
+    """The user's tests, those left out in which a setting is given twice."""
     if model.tests is None and model.suite not in (None, FREE_SUITE):
         names = suites.subtest_names(document, model)
         return [_Entry((), Settings.model_construct(subtest=name)) for name in names]
@@ -127,10 +139,11 @@ def _entries(document: Document, model: Configuration) -> list[_Entry]:
         return [_Entry((), Settings.model_construct(pattern=name)) for name in patterns]
     if not model.tests:
         raise document.problem(("tests",), "is an empty list: without it, all patterns run")
-    return [
-        _Entry(("tests", i), _layer(test, ("tests", i), document))
-        for i, test in enumerate(model.tests)
-    ]
+    entries = []
+    for i, test in enumerate(model.tests):
+        with mistakes.collected():
+            entries.append(_Entry(("tests", i), _layer(test, ("tests", i), document)))
+    return entries
 
 
 @dataclass(frozen=True)

@@ -38,6 +38,7 @@ from .fields import (
     RdmaPort,
     SizeRange,
     SshOption,
+    SuiteValue,
     Swept,
     Timeout,
     TransferSize,
@@ -240,7 +241,7 @@ class Configuration(Settings):
     expect: list[Expectation] | None = None
     suite: Suite | None = None
     subtests: list[Name] | None = None
-    suite_parameters: dict[str, float] | None = None
+    suite_parameters: dict[str, SuiteValue] | None = None
     device_reset: SwitchCountersKeys | None = None
     time_limit: Duration | None = None
     remeasure: Annotated[int, whole(0, 10, "remeasure")] | None = None

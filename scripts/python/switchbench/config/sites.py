@@ -28,7 +28,18 @@ def load_site(document: Document, seed: int) -> Site:
         raise document.problem(
             ("site",), f"found {shown(value)}, but a lab, a site file or a mapping is needed"
         )
+    if "iface" in value and "ports" not in value:  # as on the command line
+        _short(document)
     return _build(SitePlace(document, ("site",)), value, seed)
+
+
+def _short(document: Document) -> None:
+    """Write `site: {hosts: SET, iface: NAME}` out: one port of each host, reached by ssh."""
+    mark = document.mark(("site", "iface"))
+    port = {"network": "net", "iface": document.data["site"].pop("iface")}
+    document.place(("site", "ports"), {"e0": port}, mark)
+    if "launch" not in document.data["site"]:
+        document.place(("site", "launch"), "ssh", mark)
 
 
 def _named(name: str, document: Document, seed: int) -> Site:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Checks a document against a model: the first mistake by position, in one sentence.
+"""Checks a document against a model: every mistake by position, each in one sentence.
 
 pydantic gives each error a location: a path of keys, which the document's marks turn into a line.
 """
@@ -7,11 +7,12 @@ pydantic gives each error a location: a path of keys, which the document's marks
 from __future__ import annotations
 
 import types
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 
+from ..base.errors import MISTAKES_MOST, ConfigurationError
 from ..base.source import Document, KeyPath
 from ..base.words import invalid, shown, unknown_key
 from .kinds import SINGULAR
@@ -21,7 +22,7 @@ Details = Mapping[str, Any]
 
 
 def validate(model: type[Model], document: Document, path: KeyPath = ()) -> Model:
-    """The model of what stands at `path`; ConfigurationError for the first mistake."""
+    """The model of what stands at `path`; InvalidDocument for all mistakes in it."""
     value: Any = document.data
     for key in path:
         value = value[key]
@@ -35,10 +36,22 @@ def validate_value(
     try:
         return model.model_validate(value)
     except ValidationError as error:
-        first = min(
-            error.errors(include_url=False), key=lambda item: document.mark(place(item["loc"])).line
-        )
-    raise document.problem(place(first["loc"]), _sentence(model, first))
+        found = {place(item["loc"]): item for item in reversed(error.errors(include_url=False))}
+    paths = sorted(found, key=lambda path: document.mark(path).line)
+    first = paths[:MISTAKES_MOST]  # to look up what was meant takes its time
+    lines = [str(document.problem(path, _sentence(model, found[path]))) for path in first]
+    if len(paths) > len(first):
+        lines.append(f"and {len(paths) - len(first)} more mistakes")
+    raise InvalidDocument("\n".join(lines), paths)
+
+
+class InvalidDocument(ConfigurationError):
+    """What is wrong with values of a document, a line each, and where they stand."""
+
+    def __init__(self, text: str, paths: Sequence[KeyPath]) -> None:
+        """The paths are those of the values."""
+        super().__init__(text)
+        self.paths = paths
 
 
 def _sentence(model: type[BaseModel], error: Any) -> str:
@@ -59,9 +72,17 @@ def _sentence(model: type[BaseModel], error: Any) -> str:
     if kind == "string_pattern_mismatch":
         return f"{shown(found)} has not the form of one ({context['pattern']})"
     if kind == "missing":
-        return "is missing"
+        example = _EXAMPLES.get(str(error["loc"][-1]))
+        return f"is missing: such as `{example}`" if example else "is missing"
     return f"found {shown(found)}: {error['msg'].lower()}"
 
+
+_EXAMPLES = {
+    "ports": "ports: {e0: {network: net, iface: enp3s0}}",
+    "hosts": "hosts: node[1-8]",
+    "launch": "launch: ssh",
+    "measure": "measure: loss_percent",
+}
 
 _WANTED = {
     "int_type": "a whole number",
