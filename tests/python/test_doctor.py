@@ -16,6 +16,7 @@ import pytest
 from switchbench.base.model import Process, Site
 from switchbench.cli import main as cli
 from switchbench.hosts import alike, doctor
+from switchbench.labs import load, state
 from switchbench.labs.missing import Missing
 
 
@@ -235,3 +236,20 @@ def test_what_is_about_hosts_needs_hosts(
 ) -> None:
     assert cli.main(["doctor", *option]) == 2
     assert "is about the hosts of a site: give --site FILE or --hosts" in capsys.readouterr().err
+
+
+def test_what_a_killed_run_left_is_named(
+    engine: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """After `kill -9` of the command nine namespaces stayed, and nothing said so."""
+    monkeypatch.setattr(state, "RUN_DIR", tmp_path)
+    topology = load("one-switch", {})
+    state.write(state.LabState("one-switch", topology, kept=False))
+    check = found(doctor.examine(), "lab", "one-switch")
+    assert check.state == doctor.NOTE
+    assert check.detail == "9 namespaces of a run whose command was killed"
+    assert "switchbench lab down one-switch" in check.remedy
+    with state.locked("one-switch"):  # a run that goes on
+        assert not [check for check in doctor.examine() if check.what == "one-switch"]
+    state.write(state.LabState("one-switch", topology, kept=True))
+    assert not [check for check in doctor.examine() if check.what == "one-switch"]

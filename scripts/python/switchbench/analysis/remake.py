@@ -26,7 +26,10 @@ DAMAGE = (
     *(ArithmeticError, AttributeError, IndexError, KeyError, TypeError, ValueError),
     OSError,
 )
-KILLED = "the run's command was killed: what was measured until then is here"
+KILLED = (
+    "the run's command was killed: what was measured until then is here; a lab that it made stays "
+    "until the next run (`switchbench doctor` names it)"
+)
 
 
 def is_begun_only(summary: Mapping[str, Any]) -> bool:

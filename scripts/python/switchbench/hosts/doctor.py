@@ -17,8 +17,9 @@ from pathlib import Path
 from ..base.errors import ConfigurationError
 from ..base.programs import find_engine
 from ..base.transports import TRANSPORTS
-from ..labs import openvswitch, rootless
+from ..labs import LabError, openvswitch, rootless, state
 from ..labs.missing import missing
+from ..topology import lab_addresses
 from . import rdma
 from .checks import LACK, NOTE, OK, HostCheck
 
@@ -242,6 +243,24 @@ def _lab() -> Iterator[HostCheck]:
         yield HostCheck("lab", lack.what, LACK, "", lack.remedy)
     yield _open_vswitch()
     yield _user_namespaces()
+    yield from _abandoned_labs()
+
+
+def _abandoned_labs() -> Iterator[HostCheck]:
+    """Labs of runs whose command was killed: nothing could remove them."""
+    for name in state.labs():
+        if state.holder(name) is not None:
+            continue
+        try:
+            known = state.read(name)
+        except LabError as error:
+            yield HostCheck("lab", name, NOTE, str(error), "remove the file as root")
+            continue
+        if known is not None and not known.kept:
+            count = len(lab_addresses.namespace_names(name, known.topology))
+            remedy = f"`switchbench lab down {name}` removes it; the next run in a lab does, too"
+            left = f"{count} namespaces of a run whose command was killed"
+            yield HostCheck("lab", name, NOTE, left, remedy)
 
 
 def _open_vswitch() -> HostCheck:
