@@ -64,6 +64,7 @@ class Stage:
             quiet=quiet,
             fit=False,
             no_live=False,
+            locate=False,
             metrics=None,
             all=False,
             latency=False,
