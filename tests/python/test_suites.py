@@ -361,6 +361,52 @@ def test_clauses_are_judged_by_the_rows(rfc2544: Run) -> None:
 
 
 @needs_engine
+def test_a_search_that_fails_at_the_min_of_its_range_fails_what_asks_for_more(rfc2544: Run) -> None:
+    """Its row has no value, but whatever the device forwards is below the min."""
+    course = measured(rfc2544, forwards(0.5))
+    lowest = course.measurements[0].setting.loads.min
+
+    def judge(require: str, measure: str = "throughput_percent") -> dict[str, Any]:
+        clause = {"measure": f"rfc2544.{measure}", "require": require}
+        return suite_verdicts([clause], course)[0]
+
+    assert rows(course, "throughput")[0]["throughput_percent"] is None
+    failed = judge(">= 60")
+    assert (failed["verdict"], failed["failed"], failed["reason"]) == ("FAIL", 2, None)
+    assert failed["value"] == pytest.approx(lowest)
+    assert failed["of"] == "throughput pairs 64 B, which fails at the min of its range"
+    assert judge(f"> {lowest}")["verdict"] == "FAIL"
+    assert judge(">= 1", "throughput_bps")["verdict"] == "FAIL"
+    for unknown in (f">= {lowest / 2}", "<= 60"):
+        said = judge(unknown)
+        assert (said["verdict"], said["value"]) == ("INCONCLUSIVE", None)
+        assert "fails at the min of the range" in said["reason"]
+    course = measured(rfc2544, forwards(0.5), trials=1)  # it has not come to the min
+    assert judge(">= 60")["verdict"] == "INCONCLUSIVE"
+
+
+@needs_engine
+def test_counts_that_fail_at_the_min_of_their_range_fail_what_asks_for_more(tmp_path: Path) -> None:
+    """No table holds one address, no buffer one frame, and no rate of learning is slow enough."""
+    text = "suite: rfc2889\nframe_size: 64\nsubtests: [address-capacity, learning-rate]"
+    run = compile_text(tmp_path, FOUR + text)
+
+    def device(trial: Trial) -> TrialFacts:
+        if trial.traffic == "stream" and "addresses" not in trial.options:
+            return forwards(61.3)(trial)
+        return TrialFacts(offered=1000, lost=1, flooded=1, tester_limited=False)
+
+    course = measured(run, device)
+    for measure in ("address_capacity", "address_learning_rate"):
+        clause = {"measure": f"rfc2889.{measure}", "require": ">= 5000"}
+        assert suite_verdicts([clause], course)[0]["verdict"] == "FAIL", measure
+    run = compile_text(tmp_path, FOUR + "suite: rfc9004\nframe_size: 64\n")
+    clause = {"measure": "rfc9004.back_to_back", "require": ">= 10"}
+    verdict = suite_verdicts([clause], measured(run, device))[0]
+    assert (verdict["verdict"], verdict["value"]) == ("FAIL", 1)
+
+
+@needs_engine
 @pytest.mark.parametrize("name", ["rfc2544", "rfc2889"])
 def test_the_graphs_are_drawn_with_the_theoretical_line(tmp_path: Path, name: str) -> None:
     text = f"{LAB}suite: {name}\nframe_sizes: [64, 1518]\n"

@@ -22,11 +22,20 @@ from ..plan.suite import (
     subtest_of,
 )
 from ..records.document.searches import SearchEntry, SubtestEntry, SuiteEntry, SuiteSetting
+from ..search.counts import CountResult
 from ..search.drive import Search
 from ..search.loads import GoalResult
-from ..search.outcomes import InProgress, LimitedByTester, NoLossAtMax, OutOfTime, Reached
+from ..search.outcomes import (
+    InProgress,
+    LimitedByTester,
+    LossAtMin,
+    NoLossAtMax,
+    OutOfTime,
+    Reached,
+)
+from ..search.suites.bursts import BurstResult
 from ..search.suites.declaration import Excluded, Row, SubtestTrials, TrialFacts
-from ..search.suites.methods import Done
+from ..search.suites.methods import Done, RateResult
 from ..search.trials import ProposedTrial
 from .suite_facts import trial_loss
 
@@ -83,6 +92,16 @@ class Measurement:
             return [dict.fromkeys((value.key for value in self.subtest.values), None)]
         return self.subtest.rows(self.setting, self.earlier, self._measured)
 
+    def failed_rows(self) -> list[dict[str, Any]]:
+        """Return the rows as if the min of the range had held, where it failed: what a larger value
+        is better of is below these. [] for searches that did not end so."""
+        results = self.result if isinstance(self.result, tuple) else (self.result,)
+        if self.search is None or not any(isinstance(one.outcome, LossAtMin) for one in results):
+            return []
+        held = tuple(map(_held_at_min, results))
+        measured = SubtestTrials(held if isinstance(self.result, tuple) else held[0], self._trials)
+        return self.subtest.rows(self.setting, self.earlier, measured)
+
     @property
     def is_judged(self) -> bool:
         """Whether its trials said anything of the device."""
@@ -107,6 +126,24 @@ class Measurement:
     @property
     def _measured(self) -> SubtestTrials:
         return SubtestTrials(self.result, self._trials)
+
+
+def _held_at_min(result: Any) -> Any:
+    """Return a search's result as if the min of its range, which failed, had held."""
+    if not isinstance(result.outcome, LossAtMin):
+        return result
+    held: dict[str, Any]
+    if isinstance(result, GoalResult):
+        held = {"relevant_lower_bound": result.relevant_upper_bound}
+    elif isinstance(result, CountResult):
+        held = {"largest": result.smallest_failing}
+    elif isinstance(result, RateResult):
+        held = {"highest": result.lowest_failing}
+    elif isinstance(result, BurstResult):
+        held = {"longest": (int(result.outcome.value),)}
+    else:  # fixed trials look for no value
+        return result
+    return replace(result, outcome=Reached(), **held)
 
 
 class SuiteCourse:

@@ -2,14 +2,16 @@
 """Clauses of a suite's run, judged by the rows of its tables: `rfc2544.throughput`.
 
 A row whose subtest did not end as its document asks decides nothing: the clause is INCONCLUSIVE,
-unless it fails in another row.
+unless it fails in another row. Of a search that fails at the min of its range, what is below that
+min fails a clause that asks for as much or more.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from ..base.measures import MORE
 from ..config.clauses import Clause, Spec, matches, parse_clause
 from ..plan.suite import suite_words
 from ..records.document.clauses import ClauseEntry
@@ -32,8 +34,9 @@ def _verdict(clause: Clause, course: SuiteCourse) -> ClauseEntry:
     ended = [one for one in about if one.outcome()[1]]
     values = [(row.get(key), words_of(one, row)) for one in ended for row in one.rows()]
     known = [(value, words) for value, words in values if value is not None]
-    ordered = sorted(known, key=lambda pair: clause.margin(pair[0]))
-    bad = [(value, words) for value, words in ordered if not clause.holds(value)]
+    below = [pair for one in about if one not in ended for pair in _too_low(clause, key, one)]
+    ordered = sorted([*known, *below], key=lambda pair: clause.margin(pair[0]))
+    bad = [pair for pair in ordered if pair in below or not clause.holds(pair[0])]
     doubts = [f"{words_of(one)}: {one.outcome()[0]}" for one in about if one not in ended]
     if len(known) < len(values):
         doubts.append(f"{len(values) - len(known)} of {len(values)} values could not be observed")
@@ -44,7 +47,7 @@ def _verdict(clause: Clause, course: SuiteCourse) -> ClauseEntry:
         "limit": clause.limit,
         "unit": clause.measure.unit,
         "verdict": FAIL if bad else INCONCLUSIVE if doubts else PASS,
-        "judged": len(values),
+        "judged": len(values) + len(below),
         "failed": len(bad),
         "unobserved": len(values) - len(known),
         "limited": 0,
@@ -61,6 +64,16 @@ def _verdict(clause: Clause, course: SuiteCourse) -> ClauseEntry:
         ],
         "reason": None if bad else "; ".join(doubts) or None,
     }
+
+
+def _too_low(clause: Clause, key: str, measured: Measurement) -> Iterator[tuple[float, str]]:
+    """Yield what a search that fails at the min of its range is below, where that is too little."""
+    if clause.measure.better != MORE or clause.sign not in (">=", ">"):
+        return
+    for row in measured.failed_rows():
+        value = row.get(key)
+        if value is not None and value <= clause.limit:
+            yield value, f"{words_of(measured, row)}, which fails at the min of its range"
 
 
 def words_of(measured: Measurement, row: Mapping[str, Any] | None = None) -> str:
