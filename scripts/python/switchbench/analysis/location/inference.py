@@ -93,7 +93,7 @@ def _usable(found: Observations, problems: list[str]) -> Bools:
         more = f" and in {len(phases) - 1} more phases" if len(phases) > 1 else ""
         problems.append(
             f"{count} flows of {label}{more} have counts that contradict each other (more "
-            "delivered or lost than sent): their counts are left out"
+            "delivered or lost than sent): their counts are omitted"
         )
     return np.asarray(~wrong)
 
