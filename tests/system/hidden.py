@@ -14,7 +14,7 @@ import argparse
 import json
 import random
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -27,10 +27,11 @@ import runs
 from switchbench import labs
 from switchbench.topology import lab_addresses
 
-RATE_BPS = 20_000_000
 RATE = "20M"
+CASES = 20
 
 Topology = dict[str, Any]
+Recipe = Callable[[int, random.Random, str], "Case"]
 
 
 @dataclass(frozen=True)
@@ -93,6 +94,11 @@ def case(seed: int) -> Case:
     chance = random.Random(seed)
     recipe, transport = _RECIPES[seed % len(_RECIPES)]
     return recipe(seed, chance, transport)
+
+
+def healthy(seed: int, transport: str) -> Case:
+    """Return a case without a fault, on two modules."""
+    return Case(seed, _two(4), transport, ())
 
 
 def _node(chance: random.Random, nodes: int = 8) -> str:
@@ -166,7 +172,7 @@ def _two_faults(seed: int, chance: random.Random, transport: str) -> Case:
     return Case(seed, _two(4), transport, faults)
 
 
-def _modelled(kind: str) -> Any:
+def _modelled(kind: str) -> Recipe:
     def recipe(seed: int, chance: random.Random, transport: str) -> Case:
         way = "" if kind == "capacity" else _ways(chance)
         value = round(chance.uniform(0.3, 0.7), 2) if kind == "capacity" else 0.02
@@ -176,7 +182,7 @@ def _modelled(kind: str) -> Any:
     return recipe
 
 
-_RECIPES: list[tuple[Any, str]] = [
+_RECIPES: list[tuple[Recipe, str]] = [
     (_port_loss, "dpdk"),
     (_trunk_loss, "udp"),
     (_port_capacity, "tcp"),
@@ -286,17 +292,88 @@ def run(case: Case, folder: Path) -> runs.Result:
         labs.down(name)
 
 
+# A bridge port that learns nothing makes the switch flood: to all other ports, or to some.
+_CALLED = {"flooding": ("flooding", "wrong-port")}
+
+
+def _is_at(fault: Fault, element: dict[str, str]) -> bool:
+    """Whether an element of the summary is where the fault was planted."""
+    name, direction = element["name"], element["direction"]
+    if fault.trunk:
+        return element["kind"] in ("trunk", "link") and direction == (
+            f"from {fault.trunk[0]} to {fault.trunk[1]}"
+        )
+    if element["kind"] != "host" or name.partition(":")[0] != fault.node:
+        return False
+    way = {"in": "send", "out": "receive"}.get(fault.direction)
+    return way is None or way == direction
+
+
+def names(suspect: dict[str, Any], fault: Fault) -> bool:
+    """Whether a suspect names a planted fault: its kind, its element and its direction.
+
+    Of a cable its host's end stands for all that no traffic can tell apart.
+    """
+    return suspect["kind"] in _CALLED.get(fault.kind, (fault.kind,)) and any(
+        _is_at(fault, element) for element in suspect["alike"]
+    )
+
+
+@dataclass(frozen=True)
+class Score:
+    """What was named of a case, and what of that was planted."""
+
+    case: Case
+    suspects: list[dict[str, Any]]
+
+    @property
+    def found(self) -> list[Fault]:
+        """The planted faults that some suspect names."""
+        return [
+            fault for fault in self.case.faults if any(names(one, fault) for one in self.suspects)
+        ]
+
+    @property
+    def wrong(self) -> list[dict[str, Any]]:
+        """The suspects that name nothing planted."""
+        return [
+            one for one in self.suspects if not any(names(one, fault) for fault in self.case.faults)
+        ]
+
+    def row(self) -> str:
+        """A line of the table: truth beside what was named."""
+        case = self.case
+        mark = "right" if len(self.found) == len(case.faults) and not self.wrong else "WRONG"
+        named = "; ".join(one["brief"] for one in self.suspects) or "nothing"
+        planted = "; ".join(map(str, case.faults)) or "nothing"
+        return f"| {case.seed} | {case.transport} | {planted} | {named} | {mark} |"
+
+
+def score(case: Case, directory: Path) -> Score:
+    """Compare the summary of a run with what was planted."""
+    summary = json.loads((directory / "summary.json").read_text())
+    return Score(case, summary["location"]["suspects"])
+
+
 def main(words: Sequence[str]) -> int:
-    """Run cases and print what was planted and what was named."""
+    """Run cases and print what was planted beside what was named."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("seeds", type=int, nargs="*", default=list(range(20)))
+    parser.add_argument("--again", action="store_true", help="results are there: score them again")
+    parser.add_argument("seeds", type=int, nargs="*", default=list(range(CASES)))
     options = parser.parse_args(words)
+    scores = []
     for seed in options.seeds:
-        chosen = case(seed)
-        result = run(chosen, options.out / f"{seed:02}")
-        print(seed, chosen.transport, "; ".join(map(str, chosen.faults)), "status", result.status)
-        print(result.output[-800:] if result.status else "", result.errors[-400:], flush=True)
+        folder = options.out / f"{seed:02}"
+        if not options.again:
+            run(case(seed), folder)
+        scores.append(score(case(seed), folder / "results"))
+        print(scores[-1].row(), flush=True)
+    planted = sum(len(one.case.faults) for one in scores)
+    found = sum(len(one.found) for one in scores)
+    named = sum(len(one.suspects) for one in scores)
+    wrong = sum(len(one.wrong) for one in scores)
+    print(f"recall {found} of {planted}, precision {named - wrong} of {named}")
     return 0
 
 

@@ -96,10 +96,6 @@ def _load(program: list[Instruction]) -> int:
     return int(fd)
 
 
-def _switch(lab: Lab) -> str:
-    return str(lab_addresses.NAMESPACES / lab_addresses.switch_name(lab.name))
-
-
 def drop(lab: Lab, interface: str, program: list[Instruction]) -> None:
     """Let a program decide about every frame that leaves by an interface of the switch."""
 
@@ -118,7 +114,7 @@ def drop(lab: Lab, interface: str, program: list[Instruction]) -> None:
         finally:
             os.close(fd)
 
-    namespaces.inside(_switch(lab), attach)
+    namespaces.inside(lab_addresses.NAMESPACES / lab_addresses.switch_name(lab.name), attach)
 
 
 def _in_switch(lab: Lab, *words: str) -> None:
