@@ -283,7 +283,7 @@ def test_the_engine_can_be_interrupted_at_a_plan(number: signal.Signals) -> None
             signal.signal(number, before)
         assert node.stdin is not None
         assert node.stdout is not None
-        node.stdin.write(request.document(None, numbers="packed").encode())
+        node.stdin.write(request.document(None, packed=True).encode())
         node.stdin.close()
         assert len(node.stdout.read(64)) == 64
         node.send_signal(number)
