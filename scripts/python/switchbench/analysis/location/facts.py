@@ -35,6 +35,8 @@ class Element:
     line_bps: layer-1 capacity when healthy, of all links together; NaN unknown. A load above it is
         expected to lose (oversubscription) and is no fault.
     links: number of a trunk's parallel links.
+    pooled: every frame takes whichever link is free, so that all links carry line_bps together;
+        otherwise a flow keeps to one link, by a hash, and several flows may meet on one.
     """
 
     name: str
@@ -43,6 +45,7 @@ class Element:
     peer: str = ""
     line_bps: float = nan
     links: int = 1
+    pooled: bool = False
 
 
 @dataclass(frozen=True)

@@ -54,7 +54,8 @@ class Hashing:
         self._parts: dict[int, tuple[Ints, Floats, Floats]] = {}
         classes = channel.classes
         for place, members in enumerate(classes.members):
-            trunks = [classes.elements[m] for m in members if classes.elements[m].links > 1]
+            every = [classes.elements[m] for m in members]
+            trunks = [x for x in every if x.links > 1 and not x.pooled]
             if not trunks or channel.measure not in ("loss", "rate"):
                 continue
             one = min(trunks, key=lambda x: x.line_bps / x.links if x.line_bps > 0 else np.inf)

@@ -114,6 +114,8 @@ def _channels(found: Observations, usable: Bools) -> list[Channel]:
         is_copy = strayed > 2 * np.nan_to_num(lost)
     wrong_port = np.where(is_copy, 0.0, np.minimum(strayed, np.nan_to_num(lost)))
     lost = lost - wrong_port
+    displaced = _strayed_to(found)
+    lost[(lost > 0) & (displaced >= lost)] = nan  # strays may have taken the place of all of these
     made = []
     for measure, k in (
         ("flooding", np.where(is_copy, np.minimum(strayed, found.sent), 0.0)),
@@ -196,6 +198,17 @@ def _strayed(found: Observations) -> Floats:
     return result
 
 
+def _strayed_to(found: Observations) -> Floats:
+    """Return by row how many stray frames of other flows came to its destination in its phase."""
+    strays = found.misdelivered
+    if not len(strays.phase):
+        return np.zeros(len(found))
+    ports = int(max(found.dst.max(initial=0), strays.at_port.max(initial=0))) + 1
+    size = len(found.phases) * ports
+    came = np.bincount(strays.phase * ports + strays.at_port, strays.frames, size)
+    return np.asarray(came[found.phase * ports + found.dst], np.float64)
+
+
 def _taken(found: Observations, channel: Channel, keep: Bools) -> Channel:
     return channel_of(
         channel.measure, found, channel.rows[keep], channel.n[keep], channel.k[keep],
@@ -223,7 +236,7 @@ def _model(channel: Channel, paths: Paths, phases: int) -> Model:
     for place, members in enumerate(classes.members):
         lines = [classes.elements[m].line_bps for m in members]
         line = min((x for x in lines if x == x), default=nan)
-        single = all(classes.elements[m].links == 1 for m in members)
+        single = all(classes.elements[m].links == 1 or classes.elements[m].pooled for m in members)
         if single and (load[place] > ABOVE_LINE * line).any():
             faults.append(PlacedFault(place, "expected", "capacity", line))
     return Model(channel, phases, faults)

@@ -52,6 +52,7 @@ class _Parts:
 
     def __init__(self, site: Site, lines: Mapping[str, int]) -> None:
         self.elements: list[Element] = []
+        self.pooled = site.lab is not None  # a lab's trunk is one shaper each way
         self.problems = list(site.wiring.problems) if site.wiring else []
         self._number: dict[Element, int] = {}
         self._parts: list[list[int]] = [[]]
@@ -297,6 +298,7 @@ def _resources(routes: Routes, cables: Sequence[CableBundle], parts: _Parts) -> 
             "",
             float(cable.rate_bps) or nan,
             cable.links,
+            parts.pooled,
         )
         return parts.part(link) if b in hosts else parts.part(link, Element(b, "module"))
 
