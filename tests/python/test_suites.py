@@ -1541,4 +1541,4 @@ def test_a_modelled_lab_is_not_bound_by_what_a_core_sends_to_the_kernel(tmp_path
     text = FOUR.replace("20M", "1G") + "suite: rfc2544\nsubtests: [throughput]\nframe_size: 64\n"
     check_lab_rates(compile_text(tmp_path, text))
     with pytest.raises(ConfigurationError, match="af_packet"):
-        check_lab_rates(compile_text(tmp_path, LAB + "load: 100%\nframe_size: 64\n"))
+        check_lab_rates(compile_text(tmp_path, text.replace("1G}", "1G, driver: af_packet}")))
