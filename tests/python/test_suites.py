@@ -916,8 +916,30 @@ def test_what_a_late_sender_may_be_why_of(name: str, lost: int, late: int, uncle
     point = SuitePoint(
         1518, 1e9, LoadRange(1, 100, "% of line"), flows=((0, 2), (1, 2)), ports=("a", "b", "c")
     )
-    facts = TrialFacts(offered=99, lost=lost, late_frames=late, late_total=7 if late else 0)
-    assert SUITES[suite].subtest(subtest).is_unclear(point, facts) == unclear
+    ports = {"c": PortFacts(99, lost, 5.0, 5.1)}
+    facts = TrialFacts(
+        offered=99, lost=lost, late_frames=late, late_total=7 if late else 0, ports=ports
+    )
+    asked = SUITES[suite].subtest(subtest)
+    assert asked.is_unclear(point, facts, {"c": 9.0}) == unclear
+    if asked.quantity == "load":  # what is offered beyond all that it received is too much
+        assert not asked.is_unclear(point, facts, {"c": 5.0})
+
+
+@needs_engine
+def test_clumps_of_late_senders_decide_no_throughput(rfc2544: Run) -> None:
+    """A device of 61.3 % that loses a few frames of a clump in two of three trials."""
+
+    def device(trial: Trial) -> TrialFacts:
+        found, load = forwards(61.3)(trial), trial.load.percent or 0.0
+        clumped = 0 if trial.id % 3 == 0 else 5
+        lost = found.lost + clumped
+        port = PortFacts(found.offered, lost, 1e4 * min(load, 61.3), 1e4 * load)
+        return replace(found, lost=lost, late_frames=8, late_total=200, ports={"c": port})
+
+    for row in rows(measured(rfc2544, device), "throughput"):
+        assert row["complete"]
+        assert 61.3 * 0.995 < row["throughput_percent"] <= 61.3
 
 
 @needs_engine

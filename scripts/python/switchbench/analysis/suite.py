@@ -55,6 +55,7 @@ class Measurement:
         self.setting = setting_of(planned, parameters_of(run))
         self.earlier = earlier
         self._trials: list[tuple[ProposedTrial, TrialFacts]] = []
+        self._most: dict[str, float] = {}  # that ports received in a trial, frames/s
         method = self.subtest.method(self.setting, earlier)
         self._why_not = method if isinstance(method, str) else ""
         self.search: Search[Any] | None = None
@@ -75,7 +76,10 @@ class Measurement:
         assert self.search is not None
         assert self.search.trial is not None
         proposed = self.search.trial
-        if self.subtest.is_unclear(self.setting, facts):
+        most = dict(self._most)
+        for name, port in facts.ports.items():
+            self._most[name] = max(self._most.get(name, 0.0), port.delivered_fps or 0.0)
+        if self.subtest.is_unclear(self.setting, facts, most):
             facts = replace(facts, tester_limited=True)
         if not facts.tester_limited:
             self._trials.append((proposed, facts))

@@ -77,8 +77,11 @@ def _ports(results: Iterable[PhaseResult]) -> dict[str, PortFacts]:
         sent = m.sum_by_port(places, m.or_zero(flows.source.floats("frames")))
         lost = m.sum_by_port(places, m.or_zero(m.lost_frames(flows)))
         rates = m.sum_by_port(places, _fps(flows.destination))
+        offered = m.sum_by_port(places, _fps(flows.source))
         for port, rate in rates.items():
-            found[port] = PortFacts(int(sent[port] or 0), int(lost[port] or 0), rate)
+            found[port] = PortFacts(
+                int(sent[port] or 0), int(lost[port] or 0), rate, offered.get(port)
+            )
     return found
 
 

@@ -107,6 +107,7 @@ class PortFacts:
     offered: int  # frames for it, that their sources sent
     lost: int
     delivered_fps: float | None  # in the window
+    offered_fps: float | None = None  # by its sources in theirs
 
     @property
     def loss_percent(self) -> float:
@@ -214,17 +215,22 @@ class Subtest:
     keys: Mapping[str, Any] = field(default_factory=dict)  # of the configuration, that it sets
     frame_options: Mapping[str, Any] = field(default_factory=dict)  # of a transport of raw frames
 
-    def is_unclear(self, point: SuitePoint, facts: TrialFacts) -> bool:
+    def is_unclear(self, point: SuitePoint, facts: TrialFacts, most: Mapping[str, float]) -> bool:
         """Whether a late sender may be why a trial held, or failed: then it decides nothing.
 
         What is late leaves at line rate behind that. A burst at line rate can't catch up: buffers
         drain meanwhile, and may have held more than they can, so that no loss says nothing. All
-        other senders catch up in clumps, and up to all of these may be what was lost.
+        other senders catch up in clumps, and up to all of these may be what was lost, but where a
+        port was offered more than it ever received. `most`: of each port that in frames/s.
         """
         if self.quantity == "rate" and facts.learned_late:
             return True
         if self.quantity != "burst":
-            return 0 < facts.lost <= facts.late_total
+            overloaded = any(
+                port.lost and (port.offered_fps or 0.0) > most.get(name, 0.0)
+                for name, port in facts.ports.items()
+            )
+            return 0 < facts.lost <= facts.late_total and not overloaded
         if facts.late_frames <= EXACT_FRAMES:
             return False
         at_line_rate = self.burst_percent(point) >= LINE_RATE_PERCENT

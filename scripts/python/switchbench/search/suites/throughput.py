@@ -118,7 +118,7 @@ def load_value(key: str = "load_percent") -> Value:
 LATE_SENDERS = (
     "A trial in which a sender was late is repeated as tester-limited where that may be why it "
     "held or failed: a burst at line rate without loss; any other trial that lost no more frames "
-    "than were sent late, at once."
+    "than were sent late, at once, of ports that were offered less than they received elsewhere."
 )  # one of the deviations
 
 LOSS = Value("loss", "lost", "%", "(in - out) x 100 / in (RFC 2544, 26.3)", "number", LESS)
