@@ -97,7 +97,11 @@ class FakeNode:
             write(frame_side("destination", theirs, mine, 1000, came) | place)
             self.ended(place)
             return None
-        if self.behaviour == "half":  # the network has room for half of the line rate
+        if trial["id"] == 3 and self.behaviour == "half-then-dies":
+            return self.fault_die()
+        if trial["id"] == 1 and self.behaviour == "dies-in-1":
+            return self.fault_die()
+        if self.behaviour.startswith("half"):  # the network has room for half of the line rate
             came = min(1000, round(1000 * 50 / trial["load"]["percent"]))
             write(frame_side("source", mine, theirs, 1000, 1000) | place)
             write(frame_side("destination", theirs, mine, came, came) | place)

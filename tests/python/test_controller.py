@@ -28,6 +28,7 @@ from switchbench.base.model import Process, Repeats, Run, Trial
 from switchbench.plan.documents import to_yaml
 from switchbench.records.directory import LineFile, RunDirectory
 from switchbench.records.record_forms import parse
+from switchbench.records.resume import Begun
 from switchbench.run.controller import Controller, Interrupt, Outcome, checks, control, ending
 from switchbench.run.controller.checks import peers
 from switchbench.run.controller.node import Node
@@ -116,9 +117,10 @@ class Bench:
         self.launcher = FakeLauncher()
         self.watcher = Recorder()
 
-    def conduct(self, **behaviours: str) -> Outcome:
+    def conduct(self, begun: Begun | None = None, **behaviours: str) -> Outcome:
+        directory = RunDirectory(self.path, begun=(self.path / "plan.json").exists())
         job = {"nodes": [{"name": process.name} for process in self.run.site.processes]}
-        controller = Controller(self.run, job, RunDirectory(self.path), self.watcher)
+        controller = Controller(self.run, job, directory, self.watcher, begun)
 
         def command(name: str) -> list[str]:
             return [sys.executable, str(FAKE), name, behaviours.get(name, "good")]

@@ -24,7 +24,7 @@ from ..analysis.verdict import signature
 from ..analysis.verdict.record import write_record
 from ..analysis.verdict.seal import changed_clauses, fix_clauses
 from ..base import format, timing
-from ..base.errors import RunError, SwitchbenchError
+from ..base.errors import ConfigurationError, RunError, SwitchbenchError
 from ..base.model import Run
 from ..base.programs import find_engine
 from ..base.quantities import duration_ns
@@ -35,10 +35,11 @@ from ..hosts import push
 from ..plan import cores
 from ..plan.documents import job_document
 from ..records.again import put_in_place
-from ..records.directory import CONFIGURATION, SUMMARY, RunDirectory, default_path
+from ..records.directory import CONFIGURATION, SUMMARY, RunDirectory, default_path, load_summary
 from ..records.document.run import BegunRun, MachineEntry
 from ..records.document.summary import SummaryDocument
 from ..records.plan_file import write_plan
+from ..records.resume import Begun, resume
 from ..render.terminal.console import make_console
 from ..run.controller import Controller, Interrupt, Outcome
 from ..run.launch import Launcher, launcher_for, standing
@@ -60,6 +61,7 @@ examples:
   switchbench run --hosts a,b --iface enp3s0 --pattern pairs --load 95% --duration 10s
   switchbench run results/20260101-120000-four-matrices/configuration.yaml     once more
   switchbench run conf/acceptance.yaml --sign ~/.ssh/id_ed25519
+  switchbench run --continue results/20260101-120000-rfc2544       where it was interrupted
 
 The results directory holds the effective configuration (configuration.yaml, which runs again), the
 trials made of it (plan.json), all that the nodes said (records.ndjson, nodes.log), the results
@@ -72,6 +74,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_configuration(parser)
     parser.add_argument(
         "--out", metavar="DIR", type=Path, help="results directory, new or empty (results/...)"
+    )
+    parser.add_argument(
+        "--continue",
+        metavar="DIR",
+        dest="begun",
+        type=Path,
+        help="go on with the run of a results directory that was cut off: in that directory, with "
+        "its configuration; what is whole stays",
     )
     parser.add_argument("--quiet", action="store_true", help="show no progress")
     parser.add_argument(
@@ -130,11 +140,17 @@ class _Place:
     shown: Watch
     dealt: cores.Deal
     left_out: tuple[Unreached, ...]  # hosts that the run goes on without
+    begun: Begun | None = None  # what the directory has of the run
+    before_s: float = 0.0  # that it took until it was cut off
 
 
 def main(args: argparse.Namespace) -> int:
     """Runs the configuration; its exit status is the summary's, or a refusal's."""
-    run = load_runnable(args)
+    begun = None
+    if args.begun is not None:
+        run, begun = _resume(args)
+    else:
+        run = load_runnable(args)
     if args.fit:
         tests = document_of(request(args)).data.get("tests", [])
         args.assignments += fit(run, tests, args.quiet)
@@ -144,7 +160,7 @@ def main(args: argparse.Namespace) -> int:
     if args.sign is not None:
         signature.try_key(args.sign)
     Summary(run)  # a clause that no trial can answer is refused before any traffic
-    if args.conf is None and not args.quiet:
+    if args.conf is None and begun is None and not args.quiet:
         made = document_of(request(args)).data
         print(f"# the configuration\n{yaml.safe_dump(made, sort_keys=False)}", file=sys.stderr)
     run = replace(run, site=resolved(run.site))
@@ -152,11 +168,29 @@ def main(args: argparse.Namespace) -> int:
         _bring_engine(run, args.quiet)
     launcher = launcher_for(run.site)
     run_id = f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
+    if begun is not None:
+        run_id = load_summary(args.begun)["run"]["id"]
     shown = watch(run, run_id, Wish(args.quiet, not args.no_live, args.metrics))
     with offer_metrics(args.metrics, shown) as metrics, standing(launcher):
         if metrics is not None and not args.quiet:
             print(f"metrics at {metrics}", file=sys.stderr)
-        return _measure(run, args, launcher, shown)
+        return _measure(run, args, launcher, shown, begun)
+
+
+def _resume(args: argparse.Namespace) -> tuple[Run, Begun]:
+    """The run of --continue, with the hosts that it began with."""
+    others = ("conf", "assignments", "site", "profile", "lab", "hosts", "iface", "suite", "pattern",
+              "transport", "load", "duration", "out", "fit")  # fmt: skip
+    for name in others:
+        if getattr(args, name):
+            option = {"conf": "CONF", "assignments": "--set"}.get(name, f"--{name}")
+            raise ConfigurationError(
+                f"--continue: the run is as it was begun in {args.begun}: leave out {option}"
+            )
+    run, begun = resume(args.begun)
+    if run.suite is None or begun.whole:
+        print(f"{format.of(len(begun.whole), 'trial')} of {args.begun} are whole", file=sys.stderr)
+    return replace(run, on_missing="stop"), begun
 
 
 def _bring_engine(run: Run, quiet: bool) -> None:
@@ -168,10 +202,13 @@ def _bring_engine(run: Run, quiet: bool) -> None:
             print(line, file=sys.stderr)
 
 
-def _measure(run: Run, args: argparse.Namespace, launcher: Launcher, shown: Watch) -> int:
+def _measure(
+    run: Run, args: argparse.Namespace, launcher: Launcher, shown: Watch, begun: Begun | None
+) -> int:
     engine = find_engine()
     name = Path(args.conf or args.site or args.lab or args.pattern or "hosts").stem
-    directory = RunDirectory(args.out or default_path(name))
+    path = args.begun or args.out or default_path(name)
+    directory = RunDirectory(path, begun=begun is not None)
     attendance = Attendance(args, launcher)
     try:
         run = attendance.take(run)
@@ -181,7 +218,11 @@ def _measure(run: Run, args: argparse.Namespace, launcher: Launcher, shown: Watc
         raise
     now, now_s = datetime.now(UTC), time.monotonic()
     left_out = attendance.left_out
-    place = _Place(now, now_s, _machine(), engine, directory, shown, dealt, left_out)
+    place = _Place(now, now_s, _machine(), engine, directory, shown, dealt, left_out, begun)
+    if begun is not None:
+        told = load_summary(path)["run"]
+        started = datetime.fromisoformat(told["started"])
+        place = replace(place, started=started, before_s=told.get("elapsed_s") or 0.0)
     if not args.quiet:
         announce(run)
     outcome = _conduct(run, launcher, place)
@@ -226,7 +267,7 @@ def _conclude(
 
 def _summarize(run: Run, place: _Place, outcome: Outcome, asked: Deferred) -> SummaryDocument:
     """What the records amount to, written; what is not as it was left is one more fault."""
-    about = _about(run, place, round(time.monotonic() - place.began_s, 3))
+    about = _about(run, place, round(place.before_s + time.monotonic() - place.began_s, 3))
     fixed = clauses_sha256(run.expectations) if run.expectations else None
     changed = changed_clauses(fixed, place.directory.path)
     if changed:
@@ -260,10 +301,10 @@ def _gather(run: Run, directory: Path, outcome: Outcome, asked: Deferred) -> Sum
 def _conduct(run: Run, launcher: Launcher, place: _Place) -> Outcome:
     """Brings up, measures, brings down. Nothing is left running when it returns or raises."""
     job = job_document(run, place.shown.run_id, place.dealt)
-    controller = Controller(run, job, place.directory, place.shown)
+    controller = Controller(run, job, place.directory, place.shown, place.begun)
     cores.keep_off(place.dealt.polled)
     outcome: Outcome | None = None
-    shown = place.shown.of(run)
+    shown = place.shown.of(place.begun.rest(run) if place.begun else run)
     with Interrupt() as interrupt, shown:
         shown.stage("making the lab" if run.site.lab else "reaching the hosts")
         try:

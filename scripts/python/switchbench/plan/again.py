@@ -12,18 +12,21 @@ from ..base.model import Repeats, Trial
 Entries = Sequence[Mapping[str, Any]]  # a trial's phases, as the summary has them
 
 
+def has_single_phases(trial: Trial) -> bool:
+    """Whether phases of a trial can be had alone: those of streams that start by a barrier."""
+    return trial.document.get("sync") == "barrier" and trial.traffic == "stream"
+
+
 def trials_again(
     measured: Iterable[Trial], phases_of: Callable[[Trial], Entries], first: int
 ) -> Iterator[Trial]:
     """For each trial with phases that the tester limited, one that has these phases alone.
 
-    `measured`: in their order; `first`: the number of the first new trial. Only streams that start
-    by a barrier are measured again: of others a phase cannot be had alone.
+    `measured`: in their order; `first`: the number of the first new trial.
     """
     for trial in measured:
-        again = trial.document.get("sync") == "barrier" and trial.traffic == "stream"
         limited = sorted({e["phase"] for e in phases_of(trial) if e["tester_limited"]})
-        if not (again and limited):
+        if not (has_single_phases(trial) and limited):
             continue
         yield replace(
             trial,

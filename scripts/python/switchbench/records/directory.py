@@ -92,11 +92,13 @@ class _Dumper(yaml.SafeDumper):
 
 
 class RunDirectory:
-    """The directory of one run, made new."""
+    """The directory of one run, made new, or that of a run that is continued (`begun`)."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, begun: bool = False) -> None:
         """Makes the directory; refuses one that holds anything, so that no result is lost."""
         self.path = path
+        if begun:
+            return
         try:
             path.mkdir(parents=True, exist_ok=True)
             if any(path.iterdir()):

@@ -20,7 +20,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ...analysis.suite import SuiteCourse
+from ...analysis.suite import replayed
 from ...analysis.summary import Summary
 from ...base.errors import ConfigurationError, RunError, SwitchbenchError
 from ...base.model import Run, Trial
@@ -33,6 +33,7 @@ from ...records.directory import NODES_LOG, RECORDS, SAMPLE_LINES, LineFile, Run
 from ...records.expected import Expected, Order
 from ...records.plan_file import write_plan
 from ...records.record_forms import DamagedRecord, Record, parse
+from ...records.resume import Begun
 from ...records.switch_counters import AFTER, BEFORE, read_counters
 from ..launch import Launcher
 from ..launch.base import FarProcess, WatchedLauncher
@@ -76,15 +77,25 @@ class Controller:
     """Runs one run, once."""
 
     def __init__(
-        self, run: Run, job: Mapping[str, Any], directory: RunDirectory, watcher: Watcher
+        self,
+        run: Run,
+        job: Mapping[str, Any],
+        directory: RunDirectory,
+        watcher: Watcher,
+        begun: Begun | None = None,
     ) -> None:
-        """Takes what is to be run, the `job` document and where records go; starts nothing."""
+        """Takes what is to be run, the `job` document and where records go; starts nothing.
+        `begun`: what the directory's records have of it already."""
         self._so_far: Summary | None = None  # where what was measured decides what follows
         whole = bool(run.searches or run.remeasure or run.locate_s)
         if whole or any(trial.optional for trial in run.trials):
             self._so_far = Summary(run, brief=not whole)
         self._expected, self._order = Expected(run), Order(run)
         self._run = run
+        self._begun = begun or Begun()
+        if begun is not None and self._so_far is not None:
+            for line in (directory.path / RECORDS).read_bytes().splitlines():
+                self._so_far.feed(0, parse(line))
         self._job = job
         self._directory = directory
         self._watcher = watcher
@@ -195,10 +206,12 @@ class Controller:
             return
         told = 0
         for trial in self._run.trials:
+            if (trial.id, trial.repeat) in self._begun.whole:
+                continue
             if trial.optional:
                 self._await_trials(talk, told)
             if self._so_far is None or self._so_far.needed(trial):
-                talk.tell_all([to_yaml("trial", trial.document)])
+                talk.tell_all([to_yaml("trial", self._begun.document(trial))])
                 told += 1
         self._await_trials(talk, told)
         told = self._measure_again(talk, told)
@@ -244,14 +257,20 @@ class Controller:
     def _search(self, talk: Talk) -> None:
         """One trial at a time: what it lost decides which one follows."""
         assert self._so_far is not None
-        course = SuiteCourse(self._run)
+        ended = {trial.id: self._so_far.suite.of(trial) for trial in self._run.trials}
+        course = replayed(self._run, ended)
+        if course.trial is not None and course.trial.id != len(ended):
+            raise RunError(
+                "the run's trials do not follow from their results: it can't be continued"
+            )
+        self._outcome.trials = self._run.trials
         while (trial := course.trial) is not None:
             self._run = replace(self._run, trials=(*self._run.trials, trial))
             self._add(trial)
             self._outcome.trials = self._run.trials
             with self._resetting(trial) as self._reset:
                 talk.tell_all([to_yaml("trial", trial.document)])
-                self._await_trials(talk, len(self._run.trials))
+                self._await_trials(talk, len(self._run.trials) - len(ended))
             self._reset = None
             course.answer(self._so_far.suite.of(trial))
 
