@@ -58,6 +58,7 @@ class Stage:
 
     def main(self, out: str = "out", quiet: bool = True) -> int:
         args = argparse.Namespace(
+            begun=None,
             conf=Path("mine.yaml"),
             hosts=None,
             out=self.path / out,
@@ -208,6 +209,7 @@ def test_table_prints_again(stage: Stage, capsys: pytest.CaptureFixture[str]) ->
     stage.main()
     first = capsys.readouterr().out
     args = argparse.Namespace(
+        begun=None,
         directory=stage.path / "out",
         all=False,
         again=False,

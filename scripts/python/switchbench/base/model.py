@@ -218,6 +218,11 @@ class Trial:
         """Whether it is run only if the repeats before it leave the mean unsure."""
         return self.repeats.least <= self.repeat < self.repeats.most
 
+    @property
+    def has_single_phases(self) -> bool:
+        """Whether its phases can be had alone: those of streams that start by a barrier."""
+        return self.document.get("sync") == "barrier" and self.traffic == "stream"
+
 
 @dataclass(frozen=True)
 class SwitchCountersCommand:

@@ -189,7 +189,7 @@ def _resume(args: argparse.Namespace) -> tuple[Run, Begun]:
             )
     run, begun = resume(args.begun)
     if run.suite is None or begun.whole:
-        print(f"{format.of(len(begun.whole), 'trial')} of {args.begun} are whole", file=sys.stderr)
+        print(f"whole in {args.begun}: {format.of(len(begun.whole), 'trial')}", file=sys.stderr)
     return replace(run, on_missing="stop"), begun
 
 

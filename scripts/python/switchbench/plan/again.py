@@ -12,11 +12,6 @@ from ..base.model import Repeats, Trial
 Entries = Sequence[Mapping[str, Any]]  # a trial's phases, as the summary has them
 
 
-def has_single_phases(trial: Trial) -> bool:
-    """Whether phases of a trial can be had alone: those of streams that start by a barrier."""
-    return trial.document.get("sync") == "barrier" and trial.traffic == "stream"
-
-
 def trials_again(
     measured: Iterable[Trial], phases_of: Callable[[Trial], Entries], first: int
 ) -> Iterator[Trial]:
@@ -26,7 +21,7 @@ def trials_again(
     """
     for trial in measured:
         limited = sorted({e["phase"] for e in phases_of(trial) if e["tester_limited"]})
-        if not (has_single_phases(trial) and limited):
+        if not (trial.has_single_phases and limited):
             continue
         yield replace(
             trial,

@@ -13,7 +13,6 @@ from pathlib import Path
 
 from ..base.errors import ConfigurationError
 from ..base.model import Run, Trial
-from ..plan.again import has_single_phases
 from .directory import RECORDS, SAMPLE_LINES, SAMPLES, replace_bytes
 from .expected import PROBE, Expected
 from .plan_file import read_plan
@@ -97,7 +96,7 @@ def _begun(run: Run, directory: Path) -> Begun:
         key = trial.id, trial.repeat
         if len(trials[key]) == nodes and key not in stopped:
             whole.add(key)
-        elif not run.searches and has_single_phases(trial):
+        elif not run.searches and trial.has_single_phases:
             every = trial.document.get("phases", range(trial.phases))
             here = [phase for phase in every if len(phases[key][phase]) < nodes]
             if 0 < len(here) < len(every):
