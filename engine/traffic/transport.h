@@ -299,6 +299,12 @@ struct lane {
     bool rx_done;       /* it knows that nothing more will come (end marks, transfer whole); a
                            transport that can't know leaves it false: silence decides */
     bool knows_end;     /* in this phase it will, even if its transport does not in others */
+    /* Its flows are accounted by `mark_window` and `account_some`; else `live` counts are always
+     * right. Set by prepare. */
+    bool accounts;
+    uint64_t
+        offered; /* where it `accounts`: layer-1 bytes that its flows have sent and received, */
+    uint64_t delivered; /* as far as they are accounted */
     bool judges_order;  /* in this phase it counts duplicated, reordered and late messages, as
                            transports of frames always do; set by prepare */
     /* Steps: it learns from the network when a partner is gone, and waits until then; the limit of
@@ -365,9 +371,15 @@ struct transport {
      * start_ns and stop_ns. Must not block, allocate or log. Returns when it next has something
      * to send (CLOCK_NEVER: it only listens). */
     int64_t (*poll)(struct lane *lane, int64_t now_ns);
-    /* Worker: brings the live counts of the lane's flows up to date; called before they are read,
-     * some times a second. NULL: poll keeps them. */
+    /* Worker: brings the live counts of all of the lane's flows up to date, at the end. NULL: poll
+     * keeps them. */
     void (*account)(struct lane *lane);
+    /* Worker, of a lane that `accounts`: an end of the window is here. What passed until now is
+     * before it, whenever it is accounted; so this takes no longer for many flows than for one. */
+    void (*mark_window)(struct lane *lane);
+    /* The same: brings the live counts of some more flows up to date, a few microseconds' work.
+     * True: now all have been since the last mark, or since it last was true. */
+    bool (*account_some)(struct lane *lane);
     /* Worker: between phases, some times a second: answer the network (ARP, ND), throw away the
      * rest. NULL: nothing to do. */
     void (*idle)(struct transport_port *port, int64_t now_ns);

@@ -10,6 +10,8 @@
 struct interval_ring {
     struct interval_grid grid;
     uint32_t flows;
+    uint32_t filled;        /* flows of the mark that is being made ... */
+    bool filling;           /* ... if one is */
     _Atomic uint32_t made;  /* marks; written by the worker */
     _Atomic uint32_t taken; /* of them; written by the main thread */
     int64_t at_ns[INTERVAL_ROOM];
@@ -35,20 +37,32 @@ void interval_ring_free(struct interval_ring *ring)
 void interval_ring_begin(struct interval_ring *ring, const struct interval_grid *grid)
 {
     ring->grid = *grid;
+    ring->filled = 0;
+    ring->filling = false;
     atomic_store(&ring->made, 0);
     atomic_store(&ring->taken, 0);
 }
 
-static void fill(struct interval_ring *ring, uint32_t place, const struct lane_flow *flows)
+/* The next flows of the mark that is being made; true: it has all. */
+static bool fill(struct interval_ring *ring, const struct lane_flow *flows, uint32_t most)
 {
-    uint64_t *bytes = &ring->bytes[(size_t)place * ring->flows];
+    uint32_t made = atomic_load_explicit(&ring->made, memory_order_relaxed);
+    uint64_t *bytes = &ring->bytes[(size_t)(made % INTERVAL_ROOM) * ring->flows];
+    uint32_t left = ring->flows - ring->filled;
+    uint32_t end = ring->filled + (left < most ? left : most);
 
-    for (uint32_t i = 0; i < ring->flows; i++)
-        bytes[i] = flows[i].side->live.payload_bytes;
+    for (; ring->filled < end; ring->filled++)
+        bytes[ring->filled] = flows[ring->filled].side->live.payload_bytes;
+    if (ring->filled < ring->flows)
+        return false;
+    ring->filled = 0;
+    ring->filling = false;
+    atomic_store_explicit(&ring->made, made + 1, memory_order_release);
+    return true;
 }
 
 int64_t interval_ring_mark(struct interval_ring *ring, const struct lane_flow *flows,
-                           int64_t now_ns)
+                           int64_t now_ns, uint32_t most)
 {
     const struct interval_grid *grid = &ring->grid;
     uint32_t made = atomic_load_explicit(&ring->made, memory_order_relaxed);
@@ -61,13 +75,15 @@ int64_t interval_ring_mark(struct interval_ring *ring, const struct lane_flow *f
                                          : (grid->close_ns - grid->open_ns) / grid->step_ns;
     number = (now_ns - grid->open_ns) / grid->step_ns;
     number = number < last ? number : last;
-    if (made - taken < INTERVAL_ROOM) {
-        uint32_t place = made % INTERVAL_ROOM;
-
-        ring->at_ns[place] = now_ns;
-        ring->number[place] = (uint32_t)number;
-        fill(ring, place, flows);
-        atomic_store_explicit(&ring->made, made + 1, memory_order_release);
+    if (!ring->filling && made - taken < INTERVAL_ROOM) {
+        ring->at_ns[made % INTERVAL_ROOM] = now_ns;
+        ring->number[made % INTERVAL_ROOM] = (uint32_t)number;
+        ring->filling = true;
+    }
+    if (ring->filling) {
+        number = ring->number[made % INTERVAL_ROOM];
+        if (!fill(ring, flows, most))
+            return now_ns;
     }
     next_ns = grid->open_ns + (number + 1) * grid->step_ns;
     return number == last ? CLOCK_NEVER : next_ns;

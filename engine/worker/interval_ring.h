@@ -38,10 +38,11 @@ void interval_ring_free(struct interval_ring *ring);
 /* Before the worker begins. */
 void interval_ring_begin(struct interval_ring *ring, const struct interval_grid *grid);
 
-/* The worker's: makes the mark that is due, if one is, of flows that are accounted. Returns when
- * the next one is; CLOCK_NEVER: none will be. */
+/* The worker's: makes the mark that is due, if one is, of flows that are accounted, `most` of them
+ * at once. Returns when the next one is; now_ns: this one has more flows; CLOCK_NEVER: none will
+ * be. */
 int64_t interval_ring_mark(struct interval_ring *ring, const struct lane_flow *flows,
-                           int64_t now_ns);
+                           int64_t now_ns, uint32_t most);
 
 /* The main thread's: how many marks wait; the first of them (there is one), good until it is
  * dropped. */

@@ -23,6 +23,7 @@
 #define AWAY_NS NS_PER_MS            /* a lane that was not polled for so long has a backlog ... */
 #define BACKLOG_POLLS 256            /* ... of which so many polls take more than a ring holds */
 #define PROGRESS_NS (50 * NS_PER_MS) /* progress is summed so often */
+#define MARK_SOME 256u               /* flows of an interval's mark at once */
 #define WOKEN_MAX 16 /* lanes told at once that they were woken; others are next time */
 
 struct worker {
@@ -57,10 +58,16 @@ static void account(const struct worker_lane *lane)
         lane->transport->account(lane->lane);
 }
 
-static void copy_counts(const struct worker_lane *lane, bool closing)
+/* An end of the window is here: for lanes that do not account it themselves, copies the counts. */
+static void mark_end(struct worker_lane *lane, bool closing)
 {
     struct lane_request *request = &lane->lane->request;
 
+    if (lane->lane->accounts) {
+        lane->transport->mark_window(lane->lane);
+        lane->accounting = true;
+        return;
+    }
     account(lane);
     for (uint32_t i = 0; i < request->send_count + request->receive_count; i++) {
         struct flow_side *side = i < request->send_count
@@ -86,11 +93,11 @@ static int64_t next_end_ns(const struct phase *phase, const struct worker_lane *
 static void mark_window(const struct phase *phase, struct worker_lane *lane, int64_t now_ns)
 {
     if (lane->opened_ns == 0 && now_ns >= phase->open_ns) {
-        copy_counts(lane, false);
+        mark_end(lane, false);
         lane->opened_ns = now_ns;
     }
     if (lane->opened_ns != 0 && lane->closed_ns == 0 && now_ns >= phase->close_ns) {
-        copy_counts(lane, true);
+        mark_end(lane, true);
         lane->closed_ns = now_ns;
     }
 }
@@ -111,19 +118,32 @@ static int64_t pass_end(const struct phase *phase, struct worker_lane *lane, int
     return due_ns;
 }
 
+static void mark_interval(struct worker_task *task, struct worker_lane *lane, int64_t now_ns,
+                          uint32_t most)
+{
+    int64_t due_ns =
+        interval_ring_mark(lane->interval_ring, lane->lane->request.receives, now_ns, most);
+
+    lane->marking = due_ns <= now_ns;
+    if (!lane->marking && due_ns < task->interval_due_ns)
+        task->interval_due_ns = due_ns;
+}
+
 /* Marks what has come of each flow, of all lanes at nearly the same time. */
 static void mark_intervals(struct worker_task *task, int64_t now_ns)
 {
     task->interval_due_ns = CLOCK_NEVER;
     for (size_t i = 0; i < task->count; i++) {
-        const struct worker_lane *lane = &task->lanes[i];
-        int64_t due_ns = CLOCK_NEVER;
+        struct worker_lane *lane = &task->lanes[i];
 
-        if (lane->interval_ring != NULL) {
-            account(lane);
-            due_ns = interval_ring_mark(lane->interval_ring, lane->lane->request.receives, now_ns);
+        if (lane->interval_ring == NULL)
+            continue;
+        if (lane->lane->accounts) {
+            lane->accounting = lane->marking = true;
+            continue;
         }
-        task->interval_due_ns = due_ns < task->interval_due_ns ? due_ns : task->interval_due_ns;
+        account(lane);
+        mark_interval(task, lane, now_ns, UINT32_MAX);
     }
 }
 
@@ -140,31 +160,56 @@ static uint64_t moved_bytes(const struct lane_flow *flows, uint32_t count)
     return bytes;
 }
 
-/* Tells the lane's port what the lane has moved since the last time; whether it has. */
-static bool tell_progress(struct worker_lane *lane)
+/* Tells the lane's port what the lane has moved since the last time. */
+static void tell_progress(struct worker_task *task, struct worker_lane *lane, int64_t now_ns)
 {
     const struct lane_request *request = &lane->lane->request;
-    uint64_t offered, delivered;
-    bool moved;
+    uint64_t offered = lane->lane->offered, delivered = lane->lane->delivered;
 
-    account(lane);
-    offered = moved_bytes(request->sends, request->send_count);
-    delivered = moved_bytes(request->receives, request->receive_count);
-    moved = offered != lane->offered_told || delivered != lane->delivered_told;
+    if (!lane->lane->accounts) {
+        account(lane);
+        offered = moved_bytes(request->sends, request->send_count);
+        delivered = moved_bytes(request->receives, request->receive_count);
+    }
+    if (offered != lane->offered_told || delivered != lane->delivered_told)
+        task->moved_ns = now_ns;
     if (lane->progress != NULL) {
         atomic_fetch_add(&lane->progress->offered_bytes, offered - lane->offered_told);
         atomic_fetch_add(&lane->progress->delivered_bytes, delivered - lane->delivered_told);
     }
     lane->offered_told = offered;
     lane->delivered_told = delivered;
-    return moved;
 }
 
 static void sum_progress(struct worker_task *task, int64_t now_ns)
 {
-    for (size_t i = 0; i < task->count; i++)
-        if (tell_progress(&task->lanes[i]))
-            task->moved_ns = now_ns;
+    for (size_t i = 0; i < task->count; i++) {
+        if (task->lanes[i].lane->accounts)
+            task->lanes[i].accounting = true;
+        else
+            tell_progress(task, &task->lanes[i], now_ns);
+    }
+}
+
+/* Lanes of many flows account some of them each time: the ring of a port that is not polled
+ * meanwhile may be full within microseconds. Returns whether one has more to do. */
+static bool account_lanes(struct worker_task *task, int64_t now_ns)
+{
+    bool more = false;
+
+    for (size_t i = 0; i < task->count; i++) {
+        struct worker_lane *lane = &task->lanes[i];
+
+        if (lane->accounting) {
+            lane->accounting = !lane->transport->account_some(lane->lane);
+            if (!lane->accounting)
+                tell_progress(task, lane, now_ns);
+        }
+        if (!lane->accounting && lane->marking)
+            mark_interval(task, lane, now_ns, MARK_SOME);
+        more = more || lane->accounting || lane->marking;
+    }
+    return more;
 }
 
 /* One round. `now_ns`: the clock as the last lane was given it; reading it once more would cost as
@@ -206,11 +251,11 @@ static void close_lanes(struct worker_task *task)
         if (task->end == TASK_STOPPED || task->end == TASK_FLOODED)
             lane->transport->poll(lane->lane, now_ns);
         if (lane->opened_ns == 0) {
-            copy_counts(lane, false);
+            mark_end(lane, false);
             lane->opened_ns = now_ns;
         }
         if (lane->closed_ns == 0) {
-            copy_counts(lane, true);
+            mark_end(lane, true);
             lane->closed_ns = now_ns;
         }
     }
@@ -303,7 +348,7 @@ static void run_task(struct worker *worker, struct worker_task *task)
             sum_progress(task, now_ns);
             summed_ns = now_ns;
         }
-        if (worker->conf.sleeps) {
+        if (!account_lanes(task, now_ns) && worker->conf.sleeps) {
             wake_ns = wake_ns < now_ns + LISTEN_NS ? wake_ns : now_ns + LISTEN_NS;
             wait_until_due(task, wake_ns, lanes_fd);
         }
@@ -311,7 +356,12 @@ static void run_task(struct worker *worker, struct worker_task *task)
     if (lanes_fd >= 0)
         close(lanes_fd);
     close_lanes(task);
-    sum_progress(task, clock_now());
+    for (size_t i = 0; i < task->count; i++) {
+        account(&task->lanes[i]);
+        if (task->lanes[i].marking)
+            mark_interval(task, &task->lanes[i], clock_now(), UINT32_MAX);
+        tell_progress(task, &task->lanes[i], clock_now());
+    }
 }
 
 static void visit_ports(struct worker *worker)

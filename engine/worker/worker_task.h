@@ -31,6 +31,8 @@ struct worker_lane {
     uint64_t offered_told;          /* so much of it is this lane's */
     uint64_t delivered_told;
     int64_t polled_ns; /* last */
+    bool accounting;   /* its flows are being accounted, some each time ... */
+    bool marking;      /* ... and a mark of the interval ring waits for that, or is being made */
     int64_t opened_ns; /* when its counters were copied; 0: not yet */
     int64_t closed_ns;
 };

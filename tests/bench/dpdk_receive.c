@@ -5,7 +5,8 @@
  * (in order, reordered, repeated), counts it and frees it. Counted are the polls alone, from the
  * ring's dequeue to the pool's put, 512 frames at a time; the filling of the ring is not. Beside
  * it, what the device and the pool cost without us. With and without reading the frames'
- * stamps (delay and variation into histograms), in turn. Chunks in which the kernel took the core
+ * stamps (delay and variation into histograms), in turn. And for how long the worker accounts flows
+ * without a look at the ring. Chunks in which the kernel took the core
  * away are left out. Usage: dpdk_receive [ROUNDS].
  */
 #include "clock.h"
@@ -67,6 +68,29 @@ static double measure(struct feed *feed, struct bed *bed, uint16_t port)
     return frames > 0 ? (double)ticks / (double)frames : 0;
 }
 
+/* Ticks for which the ring is not polled, as flows are accounted: the longest of a round over all
+ * of them. */
+static uint64_t longest_pause(struct bed *bed, struct feed *feed)
+{
+    uint64_t longest = 0;
+    bool all;
+
+    transport_dpdk.mark_window(bed->lane);
+    do {
+        long before = bench_preemptions();
+        uint64_t begin;
+
+        feed_fill(feed, true);
+        begin = __rdtsc();
+        all = transport_dpdk.account_some(bed->lane);
+        begin = __rdtsc() - begin;
+        if (bench_preemptions() == before && begin > longest)
+            longest = begin;
+        poll_chunk(bed);
+    } while (!all);
+    return longest;
+}
+
 /* The receiver must have found what was done to the frames, to the frame. */
 static void check(struct bed *bed, struct feed *feed)
 {
@@ -85,7 +109,7 @@ static void run(uint32_t flows, unsigned rounds, double reach)
 {
     struct bed bed = {.receive_count = flows, .conf = {.vdev = PORT}};
     struct feed *feed = feed_make(&bed);
-    double ours[ROUNDS_MAX], timed[ROUNDS_MAX], device[ROUNDS_MAX];
+    double ours[ROUNDS_MAX], timed[ROUNDS_MAX], device[ROUNDS_MAX], pause[ROUNDS_MAX];
     double rate = bench_tsc_rate();
     char what[64];
     uint16_t port;
@@ -112,6 +136,8 @@ static void run(uint32_t flows, unsigned rounds, double reach)
     check(&bed, feed);
     for (unsigned i = 0; i < rounds; i++)
         device[i] = measure(feed, NULL, port);
+    for (unsigned i = 0; i < rounds; i++)
+        pause[i] = (double)longest_pause(&bed, feed) / rate / 1e3;
     snprintf(what, sizeof what, "receive, %u flows", flows);
     bench_at_most(what, bench_median(ours, rounds), "cycles a frame", reach);
     if (flows <= TIMED_MOST) {
@@ -121,6 +147,8 @@ static void run(uint32_t flows, unsigned rounds, double reach)
         bench_at_most(what, 100 * (bench_median(timed, rounds) / bench_median(ours, rounds) - 1),
                       "% more", 20);
     }
+    snprintf(what, sizeof what, "accounting of %u flows, longest pause", flows);
+    bench_at_most(what, bench_median(pause, rounds), "us", 50);
     printf("  %.1f M frames/s; of this the device and the pool alone: %.1f cycles\n",
            1e3 * rate / ours[rounds / 2], bench_median(device, rounds));
     bed_close(&bed);
@@ -154,6 +182,7 @@ int main(int argc, char **argv)
     failed = apart(1, rounds, 25);
     failed |= apart(EVERY_MOST, rounds, 25);
     failed |= apart(1024, rounds, 25);
+    failed |= apart(16384, rounds, 40);
     failed |= apart(65535, rounds, 40); /* from every other of 65,536 ranks */
     return failed;
 }

@@ -35,7 +35,7 @@ static int64_t mark(struct bed *bed, int64_t at_ns, uint64_t bytes)
 {
     for (unsigned i = 0; i < FLOWS; i++)
         bed->sides[i].live.payload_bytes = bytes + i;
-    return interval_ring_mark(bed->interval_ring, bed->flows, at_ns);
+    return interval_ring_mark(bed->interval_ring, bed->flows, at_ns, UINT32_MAX);
 }
 
 static void expect(struct bed *bed, uint32_t number, int64_t at_ns, uint64_t bytes)

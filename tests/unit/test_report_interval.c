@@ -97,7 +97,7 @@ static void mark(unsigned number, bool both)
         }
         if (q == 0 || both)
             interval_ring_mark(bed.queues[q].interval_ring, bed.queue_flows[q],
-                               OPEN + number * STEP + q);
+                               OPEN + number * STEP + q, UINT32_MAX);
     }
     for (unsigned i = 0; i < FLOWS && both; i++)
         bed.sent[i] = bed.sides[0][i].live.payload_bytes + bed.sides[1][i].live.payload_bytes;

@@ -346,7 +346,7 @@ static void report_running(struct records *records)
     for (unsigned i = 0; i < 12; i++) {
         bed.sides[1].live.payload_bytes += 1000 * i;
         interval_ring_mark(bed.queue.interval_ring, bed.receives,
-                           AT(-900) + i * 10 * NS_PER_MS + i * 1777);
+                           AT(-900) + i * 10 * NS_PER_MS + i * 1777, UINT32_MAX);
     }
     report_interval(&bed.run, true);
     interval_ring_free(bed.queue.interval_ring);

@@ -83,6 +83,14 @@ static int make_streams(struct dpdk_lane *lane, struct err *err)
             return -ENOMEM;
         lane->responds = true;
     }
+    lane->receiver.accounting.streams =
+        calloc((size_t)request->receive_count * lane->receiver.sources + 1,
+               sizeof *lane->receiver.accounting.streams);
+    lane->sender.accounting.streams =
+        calloc(lane->sender.count + 1, sizeof *lane->sender.accounting.streams);
+    if (lane->receiver.accounting.streams == NULL || lane->sender.accounting.streams == NULL)
+        return -ENOMEM;
+    lane->lane.accounts = true;
     lane->receive = receiver_variant(lane);
     describe(lane);
     return 0;
@@ -117,6 +125,8 @@ static void free_lane(struct dpdk_lane *lane)
         lane->queue->frames_taken[lane->pool] = false;
     frame_prober_free(&lane->prober);
     messages_free(lane);
+    free(lane->receiver.accounting.streams);
+    free(lane->sender.accounting.streams);
     free(lane->forwarder.queue);
     receiver_free(lane);
     sender_free(&lane->sender);
@@ -304,7 +314,7 @@ static void end_sending(struct dpdk_lane *lane, int64_t now_ns)
 {
     int64_t end_ns = lane->lane.stop_ns < now_ns ? lane->lane.stop_ns : now_ns;
 
-    sender_intended(lane, end_ns);
+    sender_missing(lane, end_ns);
     lane->send = sender_rest;
     lane->state = LANE_LISTENS;
     lane_push_later(lane, now_ns - LANE_PUSH_NS);
@@ -439,14 +449,68 @@ void lane_idle(struct transport_port *port, int64_t now_ns)
     pthread_mutex_unlock(&port->visit_lock);
 }
 
+/* Some more streams; true: all are now. */
+static bool account_streams(struct dpdk_lane *lane, struct accounting *accounting, uint32_t count,
+                            void (*account)(struct dpdk_lane *lane, uint32_t number))
+{
+    uint32_t most = RTE_MIN(ACCOUNT_SOME, count - accounting->next);
+
+    for (uint32_t i = 0; i < most; i++)
+        account(lane, accounting->next++);
+    if (accounting->next < count)
+        return false;
+    accounting->marked = false;
+    return true;
+}
+
+bool lane_account_some(struct lane *base)
+{
+    struct dpdk_lane *lane = (struct dpdk_lane *)base;
+    struct receiver *receiver = &lane->receiver;
+    struct sender *sender = &lane->sender;
+    bool forwards = lane->forwarder.queue != NULL;
+    bool received = account_streams(lane, &receiver->accounting,
+                                    receiver->count * receiver->sources, receiver_account_stream);
+    bool sent = account_streams(lane, &sender->accounting, forwards ? 0 : sender->count,
+                                sender_account_stream);
+
+    if (!received || !sent)
+        return false;
+    if (forwards)
+        base->offered = sender->streams->side->live.frame_bytes +
+                        sender->streams->side->live.frames * FRAME_OVERHEAD_L1;
+    receiver->accounting.next = sender->accounting.next = 0;
+    return true;
+}
+
+void lane_mark_window(struct lane *base)
+{
+    struct dpdk_lane *lane = (struct dpdk_lane *)base;
+    bool opens = lane->receiver.accounting.marks == 0;
+
+    accounting_mark(&lane->receiver.accounting);
+    accounting_mark(&lane->sender.accounting);
+    if (lane->forwarder.queue == NULL)
+        return;
+    /* One flow each way. */
+    if (opens)
+        lane->sender.streams->side->window.open = lane->sender.streams->side->live;
+    else
+        lane->sender.streams->side->window.close = lane->sender.streams->side->live;
+    while (!lane_account_some(base))
+        ;
+}
+
 void lane_account(struct lane *base)
 {
     struct dpdk_lane *lane = (struct dpdk_lane *)base;
 
     if (lane->messages != NULL)
         return; /* frames count as they go and come */
-    sender_account(lane);
-    receiver_account(lane);
+    lane->receiver.accounting.next = lane->sender.accounting.next = 0;
+    while (!lane_account_some(base))
+        ;
+    sender_account_end(lane);
 }
 
 unsigned lane_flow_metrics(struct lane *base, const struct lane_flow *flow, struct flow_metric *out,

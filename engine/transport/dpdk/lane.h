@@ -13,6 +13,8 @@ int lane_connect(struct lane *lane, int64_t now_ns, struct err *err);
 void lane_start(struct lane *lane, int64_t now_ns);
 int64_t lane_poll(struct lane *lane, int64_t now_ns);
 void lane_account(struct lane *lane);
+void lane_mark_window(struct lane *lane);
+bool lane_account_some(struct lane *lane);
 void lane_idle(struct transport_port *port, int64_t now_ns);
 unsigned lane_flow_metrics(struct lane *lane, const struct lane_flow *flow, struct flow_metric *out,
                            unsigned room);

@@ -62,7 +62,25 @@ struct learning {
     int64_t until_ns; /* 0: it has not begun */
 };
 
+/* What of a stream is in its flow's counts, and behind how many ends of the window. Streams are
+ * accounted a few at a time between bursts: a walk over thousands would let a ring overflow. Until
+ * all are behind an end, those of each burst are accounted before they change. */
+struct accounted {
+    uint64_t frames;
+    uint64_t bytes;   /* receiver */
+    uint64_t numbers; /* receiver */
+    uint32_t marks;
+};
+struct accounting {
+    struct accounted *streams;
+    uint32_t next;  /* to be accounted; 0: all are */
+    uint32_t marks; /* ends of the window that are past */
+    bool marked;    /* there is a stream that is not behind the last of them */
+};
+#define ACCOUNT_SOME 64u /* streams that are accounted at once */
+
 struct sender {
+    struct accounting accounting;
     struct sender_stream *streams;    /* in the order of sending; as a rule a seeded random one */
     struct turns turns;               /* of flows with unequal shares; else none */
     struct frame_template *templates; /* of all sizes, by stream's place; NULL: there is one size */
@@ -98,6 +116,7 @@ struct receiver_verified {
 };
 
 struct receiver {
+    struct accounting accounting;
     struct frame_check check;
     struct receiver_verified verified;
     struct sequence_limit limit;     /* of its senders */
@@ -193,7 +212,23 @@ struct dpdk_lane {
     bool started;     /* its worker polls it */
     int64_t asked_ns; /* the gateway, last */
     int64_t connecting_ns;
+    uint64_t missing; /* frames that the load asked for and that were not sent */
 };
+
+/* Adds a stream's totals to the ends of the window that it has yet to pass. */
+static inline void accounting_pass(const struct accounting *accounting, struct accounted *stream,
+                                   struct flow_side *side, const struct flow_count *total)
+{
+    for (; stream->marks < accounting->marks; stream->marks++)
+        flow_count_add(stream->marks == 0 ? &side->window.open : &side->window.close, total);
+}
+
+static inline void accounting_mark(struct accounting *accounting)
+{
+    accounting->marks++;
+    accounting->marked = true;
+    accounting->next = 0;
+}
 
 static inline bool prober_knows(const struct frame_prober *prober, uint16_t tag)
 {

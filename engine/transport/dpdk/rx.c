@@ -255,6 +255,20 @@ static __rte_always_inline void measure_burst(const struct receiver *receiver,
 
 /* --- burst -------------------------------------------------------------------------------------*/
 
+/* Streams that are not yet behind the last end of the window are accounted before they change. */
+static __rte_noinline void account_before(struct dpdk_lane *lane, const struct received *frames,
+                                          uint32_t count)
+{
+    const struct receiver *receiver = &lane->receiver;
+
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t number = (uint32_t)(frames[i].stream - receiver->streams);
+
+        if (receiver->accounting.streams[number].marks != receiver->accounting.marks)
+            receiver_account_stream(lane, number);
+    }
+}
+
 static __rte_always_inline uint32_t receive(struct dpdk_lane *lane, int64_t now_ns,
                                             enum header_kind kind, enum how how)
 {
@@ -271,6 +285,8 @@ static __rte_always_inline uint32_t receive(struct dpdk_lane *lane, int64_t now_
     if ((how & TIMED) != 0)
         came_ns = clock_now() - lane->start_ns;
     ours = classify_burst(lane, &burst, now_ns, kind, how);
+    if ((how & FORWARD) == 0 && unlikely(receiver->accounting.marked))
+        account_before(lane, burst.ours, ours);
     if ((how & FORWARD) == 0)
         account_burst(receiver, &burst, ours, now_ns, how);
     if ((how & TIMED) != 0)
@@ -324,26 +340,31 @@ uint32_t (*receiver_variant(const struct dpdk_lane *lane))(struct dpdk_lane *, i
     return variants[lane->shape.kind][how];
 }
 
-void receiver_account(struct dpdk_lane *lane)
+void receiver_account_stream(struct dpdk_lane *lane, uint32_t number)
 {
-    const struct lane_request *request = &lane->lane.request;
-    const struct receiver *receiver = &lane->receiver;
+    struct receiver *receiver = &lane->receiver;
+    const struct receiver_stream *stream = &receiver->streams[number];
+    struct accounted *before = &receiver->accounting.streams[number];
+    struct flow_side *side = stream->side;
+    uint32_t payload = receiver->check.payload;
+    uint64_t frames = stream->frames - before->frames, bytes = stream->bytes - before->bytes;
+    const struct flow_count total = {
+        .frames = stream->frames,
+        .frame_bytes = stream->bytes + stream->frames * FRAME_FCS,
+        .payload_bytes = stream->bytes - stream->frames * payload,
+    };
 
-    for (uint32_t i = 0; i < request->receive_count; i++) {
-        request->receives[i].side->live = (struct flow_count){0};
-        request->receives[i].side->numbers = 0;
-    }
-    for (size_t i = 0; i < (size_t)receiver->count * receiver->sources; i++) {
-        const struct receiver_stream *stream = &receiver->streams[i];
-        struct flow_side *side = stream->side;
-
-        side->numbers += stream->sequence.next;
-        side->live.frames += stream->frames;
-        side->live.frame_bytes += stream->bytes + stream->frames * FRAME_FCS;
-        side->live.payload_bytes += stream->bytes - stream->frames * receiver->check.payload;
-        if (stream->last_ns > side->last_ns)
-            side->last_ns = stream->last_ns;
-    }
+    side->numbers += stream->sequence.next - before->numbers;
+    side->live.frames += frames;
+    side->live.frame_bytes += bytes + frames * FRAME_FCS;
+    side->live.payload_bytes += bytes - frames * payload;
+    lane->lane.delivered += bytes + frames * (FRAME_FCS + FRAME_OVERHEAD_L1);
+    if (stream->last_ns > side->last_ns)
+        side->last_ns = stream->last_ns;
+    before->frames = stream->frames;
+    before->bytes = stream->bytes;
+    before->numbers = stream->sequence.next;
+    accounting_pass(&receiver->accounting, before, side, &total);
 }
 
 unsigned receiver_flow_metrics(const struct dpdk_lane *lane, const struct lane_flow *flow,

@@ -9,8 +9,8 @@
 
 /* The lane's `receive`: the variant for its header kind and role. */
 uint32_t (*receiver_variant(const struct dpdk_lane *lane))(struct dpdk_lane *, int64_t);
-/* Brings the received flows' live counts up to date. */
-void receiver_account(struct dpdk_lane *lane);
+/* Brings the live counts of a stream's flow up to date with it. */
+void receiver_account_stream(struct dpdk_lane *lane, uint32_t number);
 /* Where the load falls: what tells a flow's last lost frame. With several addresses: learning
  * frames that were due too long before they could be sent. As transport.h's flow_metrics. */
 unsigned receiver_flow_metrics(const struct dpdk_lane *lane, const struct lane_flow *flow,

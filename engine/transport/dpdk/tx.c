@@ -185,6 +185,22 @@ static inline uint64_t count_one(struct dpdk_lane *lane, uint32_t count, int64_t
     return (uint64_t)count * lane->sizes[0].cost;
 }
 
+/* Streams that are not yet behind the last end of the window are accounted before they change. */
+static __rte_noinline void account_before(struct dpdk_lane *lane, uint32_t count,
+                                          enum variant variant)
+{
+    struct sender *sender = &lane->sender;
+    struct sender_turn turn = sender->next;
+
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t number = (uint32_t)(stream_of(sender, turn, variant) - sender->streams);
+
+        if (sender->accounting.streams[number].marks != sender->accounting.marks)
+            sender_account_stream(lane, number);
+        step(lane, &turn, variant);
+    }
+}
+
 static __rte_always_inline int64_t send_due(struct dpdk_lane *lane, int64_t now_ns,
                                             enum variant variant)
 {
@@ -198,6 +214,8 @@ static __rte_always_inline int64_t send_due(struct dpdk_lane *lane, int64_t now_
         due = (uint32_t)sender->left;
     if (due == 0 || take(sender->pool, frames, due) != 0)
         return pace_wake(&sender->pace, sender->cost);
+    if (unlikely(sender->accounting.marked))
+        account_before(lane, due, variant);
     if (variant == ONE)
         fill_one(lane, frames, due, now_ns);
     else
@@ -324,25 +342,41 @@ int64_t sender_rest(struct dpdk_lane *lane, int64_t now_ns)
     return CLOCK_NEVER;
 }
 
-/* Adds what a stream's sequence says that it sent: whole rounds of the list of sizes, and part of
- * one. */
-static void account_stream(const struct dpdk_lane *lane, const struct sender_stream *stream)
+/* So many frames of a stream: whole rounds of the list of sizes, and part of one. */
+static struct flow_count count_of(const struct dpdk_lane *lane, uint64_t sequence)
 {
-    struct flow_side *side = stream->side;
-    struct flow_count *live = &side->live;
-    uint64_t rounds = stream->sequence / lane->order_count;
-    uint32_t part = (uint32_t)(stream->sequence % lane->order_count);
+    struct flow_count count = {.frames = sequence};
+    uint64_t rounds = sequence / lane->order_count;
+    uint32_t part = (uint32_t)(sequence % lane->order_count);
 
     for (uint32_t i = 0; i < lane->order_count; i++) {
         const struct lane_size *size = &lane->sizes[lane->order[i]];
         uint64_t frames = rounds + (i < part);
 
-        live->frames += frames;
-        live->frame_bytes += frames * size->frame_bytes;
-        live->payload_bytes += frames * size->payload_bytes;
+        count.frame_bytes += frames * size->frame_bytes;
+        count.payload_bytes += frames * size->payload_bytes;
     }
+    return count;
+}
+
+void sender_account_stream(struct dpdk_lane *lane, uint32_t number)
+{
+    struct sender *sender = &lane->sender;
+    const struct sender_stream *stream = &sender->streams[number];
+    struct accounted *before = &sender->accounting.streams[number];
+    struct flow_count total = count_of(lane, stream->sequence);
+    struct flow_count already = count_of(lane, before->frames);
+    struct flow_side *side = stream->side;
+
+    side->live.frames += total.frames - already.frames;
+    side->live.frame_bytes += total.frame_bytes - already.frame_bytes;
+    side->live.payload_bytes += total.payload_bytes - already.payload_bytes;
+    lane->lane.offered += total.frame_bytes - already.frame_bytes +
+                          (total.frames - already.frames) * FRAME_OVERHEAD_L1;
     if (stream->sequence > 0 && stream->last_ns > side->last_ns)
         side->last_ns = stream->last_ns;
+    before->frames = stream->sequence;
+    accounting_pass(&sender->accounting, before, side, &total);
 }
 
 /* What goes to all is sent once, and is of each flow. */
@@ -355,23 +389,11 @@ static void copy_to_all(const struct dpdk_lane *lane)
         struct flow_side *side = request->sends[i].side;
 
         side->live = sent->live;
+        side->window = sent->window;
         side->intended = sent->intended;
         side->first_ns = sent->first_ns;
         side->last_ns = sent->last_ns;
     }
-}
-
-void sender_account(struct dpdk_lane *lane)
-{
-    const struct lane_request *request = &lane->lane.request;
-
-    if (lane->forwarder.queue != NULL)
-        return; /* it sends sizes as they come, and counts them itself */
-    for (uint32_t i = 0; i < request->send_count; i++)
-        request->sends[i].side->live = (struct flow_count){0};
-    for (uint32_t i = 0; i < lane->sender.count; i++)
-        account_stream(lane, &lane->sender.streams[i]);
-    copy_to_all(lane);
 }
 
 unsigned sender_flow_metrics(const struct dpdk_lane *lane, const struct lane_flow *flow,
@@ -424,18 +446,25 @@ static void intend_missing(struct dpdk_lane *lane, uint64_t missing)
     }
 }
 
-void sender_intended(struct dpdk_lane *lane, int64_t end_ns)
+void sender_missing(struct dpdk_lane *lane, int64_t end_ns)
 {
     struct sender *sender = &lane->sender;
-    uint64_t missing = sender->pace.given_up + pace_due(&sender->pace, end_ns - 1, sender->cost);
 
+    lane->missing = sender->pace.given_up + pace_due(&sender->pace, end_ns - 1, sender->cost);
     if (lane->lane.request.phase->traffic != TRAFFIC_STREAM)
-        missing = sender->left;
+        lane->missing = sender->left;
     if (sender->bursts_left != UINT64_MAX)
-        missing += sender->bursts_left * sender->burst;
-    sender_account(lane);
-    for (uint32_t i = 0; i < sender->count; i++)
-        sender->streams[i].side->intended = sender->streams[i].side->live.frames;
-    intend_missing(lane, missing);
+        lane->missing += sender->bursts_left * sender->burst;
+}
+
+void sender_account_end(struct dpdk_lane *lane)
+{
+    struct sender *sender = &lane->sender;
+
+    if (lane->forwarder.queue == NULL && lane->state == LANE_LISTENS) {
+        for (uint32_t i = 0; i < sender->count; i++)
+            sender->streams[i].side->intended = sender->streams[i].side->live.frames;
+        intend_missing(lane, lane->missing);
+    }
     copy_to_all(lane);
 }

@@ -12,8 +12,11 @@ int64_t (*sender_variant(const struct dpdk_lane *lane))(struct dpdk_lane *, int6
 const char *sender_variant_name(const struct dpdk_lane *lane);
 int64_t sender_wait(struct dpdk_lane *lane, int64_t now_ns);
 int64_t sender_rest(struct dpdk_lane *lane, int64_t now_ns);
-/* Brings the sent flows' live counts up to date. */
-void sender_account(struct dpdk_lane *lane);
+/* Brings the live counts of a stream's flow up to date with it; not a forwarder's, which sends
+ * sizes as they come, and counts them itself. */
+void sender_account_stream(struct dpdk_lane *lane, uint32_t number);
+/* All streams are accounted: what the load asked for, and of what goes to all, the copies. */
+void sender_account_end(struct dpdk_lane *lane);
 /* All of a burst is sent: begins the next one, a gap later. False: there is none. */
 bool sender_next_burst(struct dpdk_lane *lane, int64_t now_ns);
 /* Whether a burst goes on behind the stop until it is whole; not where the stop was moved. */
@@ -22,7 +25,7 @@ bool sender_ends_burst(const struct dpdk_lane *lane);
  * transport.h's flow_metrics. */
 unsigned sender_flow_metrics(const struct dpdk_lane *lane, const struct lane_flow *flow,
                              struct flow_metric *out, unsigned room);
-/* Accounts what the load asked for until `end_ns` and was not sent. */
-void sender_intended(struct dpdk_lane *lane, int64_t end_ns);
+/* Sending has ended: notes what the load asked for until `end_ns` and was not sent. */
+void sender_missing(struct dpdk_lane *lane, int64_t end_ns);
 
 #endif
