@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
+from switchbench.base.errors import ConfigurationError
 from switchbench.base.model import Site
 from switchbench.config import Request, read
 from switchbench.hosts import hearing
@@ -120,3 +121,22 @@ def test_the_fewest_hosts_are_to_blame() -> None:
     }
     alone = hearing._ports(["node1"], answers(["node1"], {("node1", "node1")}))
     assert alone == {"node1": "no UDP to and from node1"}
+
+
+def test_a_topology_file_says_what_is_between_the_switches(tmp_path: Path) -> None:
+    hall = {
+        "topology": 1, "kind": "site", "rate": "1G", "modules": ["leaf1", "leaf2"],
+        "nodes": {"node[1-3]": {"module": "leaf1"}, "node[4-6]": {"module": "leaf2"}},
+        "trunks": [{"between": ["leaf1", "leaf2"], "links": 2}],
+    }  # fmt: skip
+    (tmp_path / "hall.yaml").write_text(yaml.safe_dump(hall))
+    found = site(tmp_path, fabric="hall.yaml", wiring={})
+    assert [port.switch for port in found.ports] == ["leaf1"] * 3 + ["leaf2"] * 3
+    assert found.wiring is not None
+    assert (found.wiring.source, found.wiring.cables[0].links) == ("topology file hall", 2)
+    assert found.effective["fabric"] == str(tmp_path / "hall.yaml")
+    with pytest.raises(ConfigurationError, match="there is no file"):
+        site(tmp_path, fabric="hal.yaml")
+    (tmp_path / "hall.yaml").write_text("topology: 1\nnodes: {}\n")
+    with pytest.raises(ConfigurationError, match=r"fabric.*hall\.yaml: nodes"):
+        site(tmp_path, fabric="hall.yaml")

@@ -349,10 +349,10 @@ def test_table_1_with_one_constant_capacity_deviates(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("switch", "kind", "least"),
-    [("good", None, 88), ("collapse", "collapse", 8), ("saturated", "saturation", 48)],
+    ("switch", "named", "least"),
+    [("good", None, 88), ("collapse", "switch", 8), ("saturated", "switch", 48)],
 )
-def test_figure_1(tmp_path: Path, switch: str, kind: str | None, least: float) -> None:
+def test_figure_1(tmp_path: Path, switch: str, named: str | None, least: float) -> None:
     """All carry 12 nodes; what 24 get is the switch's."""
     result = paper(tmp_path, "figure1", f"model-figure1-{switch}")
     line = {
@@ -362,9 +362,10 @@ def test_figure_1(tmp_path: Path, switch: str, kind: str | None, least: float) -
     print(switch, {ranks: round(percent, 1) for ranks, percent in line.items()})
     assert min(line[ranks] for ranks in (2, 8, 12)) > 88
     assert line[24] > least
-    if kind is not None:
+    if named is not None:
         assert line[24] < least + 8
-        assert kind in {found["kind"] for found in result.summary["findings"]}
+        suspects = result.summary["location"]["suspects"]
+        assert {one["element"]["name"] for one in suspects} == {named}
 
 
 # --- the program ---

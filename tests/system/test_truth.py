@@ -204,7 +204,7 @@ def test_a_host_that_was_away_is_named_and_not_the_network(
     limits = {limit["port"]: limit for limit in trial["tester_limited"]}
     assert limits["node2:e0"]["window_error_percent"] > 1
     assert trial["loss_location"]["network"] == 0
-    assert [found["kind"] for found in result.summary["findings"]] == []
+    assert {found["kind"] for found in result.summary["findings"]} <= {"host"}
     assert not any("no line carries that" in alarm for alarm in result.summary["warnings"])
     flow = next(
         record

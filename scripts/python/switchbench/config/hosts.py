@@ -17,6 +17,9 @@ from ..base.node_names import refuse_strange
 from ..base.source import read_text
 from ..base.transports import Way
 from ..base.words import meant, shown
+from ..topology import topology
+from ..topology.file_form import TopologyError
+from ..topology.graph import wired
 from .order import Names, SitePlace, make_groups, make_networks
 from .reach import group_members, leave_out, named_without, reached
 from .schema import HostSite, PortKeys, SiteControl
@@ -79,7 +82,18 @@ def build(model: HostSite, place: SitePlace, seed: int) -> Site:
         barrier_timeout_ms=_ms(control.barrier_timeout),
         effective=_effective(model, hosts, control, wires, place),
     )
-    return leave_out(site, named_without(model, hosts, place))
+    return leave_out(_with_fabric(site, model, place), named_without(model, hosts, place))
+
+
+def _with_fabric(site: Site, model: HostSite, place: SitePlace) -> Site:
+    """The site with the network between its switches, where a topology file describes it."""
+    if model.fabric is None:
+        return site
+    path = place.file(("fabric",), model.fabric)
+    try:
+        return wired(site, topology.load(path))
+    except TopologyError as error:
+        raise place.problem(("fabric",), error.messages[0]) from None
 
 
 def _control(model: HostSite, keys: Keys) -> SiteControl:
@@ -323,5 +337,7 @@ def _effective(
     """What groups and files say is in it, so that it stays true when they change."""
     named = {name: [wire.switch, wire.switch_port] for name, wire in wires.items()} or None
     changes: dict[str, object] = {"hosts": hosts, "control": control, "wiring": named}
+    if model.fabric is not None:
+        changes["fabric"] = str(place.file(("fabric",), model.fabric))
     changes |= dict.fromkeys(("groups_conf", "without")) | reached(model, place)
     return model.model_copy(update=changes).written()

@@ -377,3 +377,4 @@ class HostSite(RankOrder):
     overrides: dict[str, dict[str, PortKeys]] | None = None
     bind: Bind | None = None
     wiring: Wiring | None = None
+    fabric: Name | None = None  # a topology file: the network between the switches
