@@ -5,8 +5,11 @@
 
 #define FIRST_SLEEP_NS (20 * NS_PER_MS)
 #define FIRST_POLL_NS (2 * NS_PER_MS)
-#define CAREFUL_TIMES 4 /* the longest needed, so many times, */
+#define CAREFUL_TIMES 4 /* the longest needed but for an outlier, so many times, */
 #define CAREFUL_SHARE 4 /* and no less than this part of the first margin */
+/* ... and no more than this, or than half as much again as it was needed. */
+#define CAREFUL_MOST_NS (500 * NS_PER_MS)
+#define OUTLIER_NOTES 3 /* of so many starts or more one is forgotten, the longest */
 #define HASTE_SHARE 2   /* the usual need, and this part of it more */
 #define HASTE_FLOOR_NS (100 * NS_PER_US)
 
@@ -35,6 +38,15 @@ static uint32_t sort_notes(const struct start_margin *margin, int64_t sorted_ns[
     return count;
 }
 
+static int64_t careful_ns(const int64_t sorted_ns[MARGIN_MEMORY], uint32_t count)
+{
+    int64_t longest_ns = sorted_ns[count - (count >= OUTLIER_NOTES ? 2 : 1)];
+    int64_t most_ns = longest_ns + longest_ns / HASTE_SHARE;
+
+    most_ns = most_ns > CAREFUL_MOST_NS ? most_ns : CAREFUL_MOST_NS;
+    return CAREFUL_TIMES * longest_ns < most_ns ? CAREFUL_TIMES * longest_ns : most_ns;
+}
+
 int64_t start_margin_next(const struct start_margin *margin, bool hastes)
 {
     int64_t sorted_ns[MARGIN_MEMORY];
@@ -45,6 +57,6 @@ int64_t start_margin_next(const struct start_margin *margin, bool hastes)
     if (count == 0)
         return margin->first_ns;
     wanted_ns = hastes ? sorted_ns[count / 2] + sorted_ns[count / 2] / HASTE_SHARE
-                       : CAREFUL_TIMES * sorted_ns[count - 1];
+                       : careful_ns(sorted_ns, count);
     return wanted_ns > floor_ns ? wanted_ns : floor_ns;
 }

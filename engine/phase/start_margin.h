@@ -9,7 +9,7 @@
  * Two kinds of haste. A transfer waits for its slowest rank anyway and is often short, so that the
  * margin is most of what it costs to go from one to the next: it gets the median of what was needed
  * and half as much again. A stream lasts seconds and a late rank spoils its window: it gets four
- * times the longest.
+ * times the longest, but for one outlier, and half a second at most unless starts need more.
  */
 #ifndef ENGINE_START_MARGIN_H
 #define ENGINE_START_MARGIN_H
