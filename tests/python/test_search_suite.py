@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,8 @@ from switchbench.plan.suite import estimates_s, range_of, searches_of
 from switchbench.records.flows import PhaseRecords
 from switchbench.records.plan_file import read_plan
 from switchbench.records.rows import PhaseKey, Rows
-from switchbench.search.suites.declaration import SuiteParameters, TrialFacts
+from switchbench.search.suites import SUITES
+from switchbench.search.suites.declaration import TrialFacts
 from switchbench.search.trials import TrialLoss
 from synthetic import flows_of, frame_side, make_run, make_site, make_trial
 from test_controller import Bench, summary_of
@@ -36,8 +37,12 @@ def a_run() -> Run:
     site = make_site(2)
     document = {"id": 0, "window_ns": 5 * 10**9, "interval_ns": 2 * 10**9}
     searches = searches_of("ndr-pdr", [make_trial(site, document=document)])
-    estimates = estimates_s("ndr-pdr", SuiteParameters(), searches)
-    return make_run(site, suite="ndr-pdr", searches=searches, estimates_s=estimates)
+    asked = SUITES["ndr-pdr"].parameters
+    estimates = estimates_s("ndr-pdr", asked, searches)
+    return make_run(
+        site, suite="ndr-pdr", searches=searches, estimates_s=estimates,
+        suite_parameters=asdict(asked),
+    )  # fmt: skip
 
 
 def test_a_suite_is_one_search_per_size(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ import yaml
 import standards_page
 from configs import LAB, compile_text, needs_engine
 from switchbench.analysis.overall import exit_status, nothing_judged
-from switchbench.analysis.suite import SuiteCourse, suite_entries
+from switchbench.analysis.suite import SuiteCourse, search_entries, suite_entries
 from switchbench.analysis.suite_judge import suite_verdicts
 from switchbench.base.errors import ConfigurationError, RunError
 from switchbench.base.model import Run, SwitchCountersCommand, Trial
@@ -36,6 +36,7 @@ from switchbench.render.tables.suite import TABLES
 from switchbench.run.controller.device_reset import DeviceReset
 from switchbench.run.controller.rates import check_lab_rates
 from switchbench.search.drive import Search
+from switchbench.search.goals import NDR, PDR, SearchGoal
 from switchbench.search.loads import LoadRange
 from switchbench.search.outcomes import LossAtMin, NoLossAtMax, Reached
 from switchbench.search.suites import SUITE_MEASURES, SUITES, buffering, flows
@@ -197,6 +198,14 @@ def test_what_was_understood_is_the_same_suite_again(tmp_path: Path) -> None:
             "repeat: has no effect: suite rfc2544 chooses how long and how often; give it trial_s, "
             "repeats in suite_parameters",
         ),
+        (
+            "suite: ndr-pdr\nsuite_parameters: {trial_s: 30}\n",
+            "duration_sum_s, 21, is shorter than trial_s, 30",
+        ),
+        (
+            "suite: ndr-pdr\nsuite_parameters: {exceed_percent: 100}\n",
+            "found 100.0, but a number from 0 to 99 is needed",
+        ),
         ("suite: ndr-pdr\nwindow: 3s\n", "window: has no effect: suite ndr-pdr chooses"),
         (
             "suite: rfc2544\ntests: [{subtest: latency, window: 3s}]\n",
@@ -227,6 +236,27 @@ def test_invalid(tmp_path: Path, more: str, words: str) -> None:
     with pytest.raises(ConfigurationError) as caught:
         compile_text(tmp_path, LAB + more)
     assert words in str(caught.value)
+
+
+@needs_engine
+def test_the_goals_of_ndr_and_pdr_are_parameters(tmp_path: Path) -> None:
+    text = FOUR + "suite: ndr-pdr\nframe_size: 1518\n"
+    loads = SUITES["ndr-pdr"].subtest(None)
+    assert loads.goals is not None
+    default = loads.goals(SuiteParameters(**compile_text(tmp_path, text).suite_parameters))
+    assert default == {"ndr": NDR, "pdr": PDR}
+    (tmp_path / "own").mkdir()
+    asked = "trial_s: 2, duration_sum_s: 6, initial_s: 0.5, pdr_loss_percent: 2, exceed_percent: 0"
+    run = compile_text(tmp_path / "own", f"{text}suite_parameters: {{{asked}}}\n")
+    ndr, pdr = loads.goals(SuiteParameters(**run.suite_parameters)).values()
+    assert (ndr.loss_ratio, pdr.loss_ratio) == (0.0, 0.02)
+    assert pdr == replace(ndr, loss_ratio=0.02) == SearchGoal(0.02, 0.0, 2.0, 6.0, 0.5)
+    course = measured(run, forwards(60.0))
+    found = {entry["goal"]: entry["relevant_lower_bound"] for entry in search_entries(course)}
+    assert found == {"ndr": pytest.approx(60.0, rel=0.005), "pdr": pytest.approx(61.2, rel=0.005)}
+    (tmp_path / "again").mkdir()
+    again = compile_text(tmp_path / "again", yaml.safe_dump(run.effective))
+    assert again.suite_parameters == run.suite_parameters
 
 
 @needs_engine

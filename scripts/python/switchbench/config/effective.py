@@ -32,8 +32,8 @@ def effective(reading: CheckedConfiguration) -> dict[str, object]:
         "switch_counters": _command(model.switch_counters),
         "device_reset": _command(model.device_reset),
     }
-    if any(test.values.subtest is not None for test in reading.tests):
-        used = SUITES[model.suite or ""].uses
+    if model.suite is not None:
+        used = SUITES[model.suite].uses
         changes["suite_parameters"] = {k: getattr(reading.suite_parameters, k) for k in used}
     whole: dict[str, object] = {"switchbench": model.switchbench, "site": reading.site.effective}
     whole |= model.model_copy(update=changes).written()

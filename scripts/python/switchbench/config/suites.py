@@ -28,6 +28,9 @@ _PATTERN: Pattern = "flows"
 _SECONDS = (0.001, 2_592_000.0, False)  # 1 ms, as of each window, to 30 days
 _LIMITS = {
     "width": (1e-6, 0.5, False),
+    "ndr_loss_percent": (0, 50, False),
+    "pdr_loss_percent": (0, 50, False),
+    "exceed_percent": (0, 99, False),
     "loss_step_percent": (0.01, 10.0, False),
     "oversubscription_percent": (0.1, 100.0, False),
     "latency_repeats": (1, 10_000, True),
@@ -49,9 +52,9 @@ def parameters_of(document: Document, model: Configuration, profile: str) -> Sui
         path = ("suite_parameters", name)
         if name not in names:
             raise document.problem(path, unknown_key(name, names, said=True))
-        if value <= 0:
-            raise document.problem(path, f"found {shown(value)}, but a number above 0 is needed")
         least, most, whole = _LIMITS.get(name, _SECONDS)
+        if value <= 0 < least:
+            raise document.problem(path, f"found {shown(value)}, but a number above 0 is needed")
         if not least <= value <= most or (whole and value != int(value)):
             number = "a whole number" if whole else "a number"
             raise document.problem(
@@ -65,6 +68,11 @@ def parameters_of(document: Document, model: Configuration, profile: str) -> Sui
                 ("suite_parameters",),
                 f"{name}, {value:g}, is longer than trial_s, {found.trial_s:g}",
             )
+    if "duration_sum_s" in names and found.duration_sum_s < found.trial_s:
+        raise document.problem(
+            ("suite_parameters",),
+            f"duration_sum_s, {found.duration_sum_s:g}, is shorter than trial_s, {found.trial_s:g}",
+        )
     return found
 
 
@@ -99,8 +107,8 @@ def refuse_without_suite(document: Document, model: Configuration) -> None:
     given = [key for key in ("subtests", "suite_parameters") if getattr(model, key) is not None]
     if given and suite is None:
         raise document.problem((given[0],), "has no effect without `suite`")
-    if given and not named:
-        raise document.problem((given[0],), f"has no effect with suite {model.suite}")
+    if "subtests" in given and not named:
+        raise document.problem(("subtests",), f"has no effect with suite {model.suite}")
     if suite is not None and model.remeasure:
         text = f"has no effect with suite {suite.name}, which repeats what the tester limited"
         raise document.problem(("remeasure",), text)
@@ -129,11 +137,11 @@ CHOSEN_BY_SUITES = frozenset({"repeat", "window"})
 def _refuse_chosen(document: Document, model: Configuration, suite: Suite) -> None:
     """ConfigurationError for keys whose values a suite's trials have from its parameters."""
     instead = "trial_s, repeats" if "repeats" in suite.uses else "trial_s"
-    words = f"give it {instead} in suite_parameters" if suite.uses else "it takes none"
     for path in ((), *(("tests", number) for number in range(len(model.tests or [])))):
         for key in sorted(CHOSEN_BY_SUITES):
             if (*path, key) in document.marks:
-                text = f"has no effect: suite {suite.name} chooses how long and how often; {words}"
+                text = f"has no effect: suite {suite.name} chooses how long and how often; give "
+                text += f"it {instead} in suite_parameters"
                 raise document.problem((*path, key), text)
 
 

@@ -43,6 +43,10 @@ class SuiteParameters:
 
     trial_s: float = _parameter(60.0, "a trial")  # RFC 2544, 24; RFC 2889: 30
     initial_s: float = _parameter(1.0, "a search's first trials")
+    duration_sum_s: float = _parameter(21.0, "trials of a load together")  # FD.io CSIT
+    ndr_loss_percent: float = _parameter(0.0, "loss that NDR allows a trial")
+    pdr_loss_percent: float = _parameter(0.5, "loss that PDR allows a trial")
+    exceed_percent: float = _parameter(50.0, "of duration_sum_s, trials that may lose more")
     width: float = _parameter(0.005, "(upper - lower) / upper that ends a search")
     latency_s: float = _parameter(120.0, "a trial of latency")  # RFC 2544, 26.2
     latency_repeats: float = _parameter(20, "trials of latency")

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ..goals import GOALS, SearchGoal
+from ..goals import SearchGoal
 from ..multiple import LoadSearch
 from .declaration import (
     Earlier,
@@ -19,8 +19,20 @@ from .declaration import (
 )
 
 
-def _goals(_parameters: SuiteParameters) -> Mapping[str, SearchGoal]:
-    return {name: GOALS[name] for name in ("ndr", "pdr")}
+def _goals(parameters: SuiteParameters) -> Mapping[str, SearchGoal]:
+    """Both goals; they differ in the loss that they allow."""
+    losses = {"ndr": parameters.ndr_loss_percent, "pdr": parameters.pdr_loss_percent}
+    return {
+        name: SearchGoal(
+            loss_ratio=percent / 100,
+            exceed_ratio=parameters.exceed_percent / 100,
+            final_trial_s=parameters.trial_s,
+            duration_sum_s=parameters.duration_sum_s,
+            initial_trial_s=parameters.initial_s,
+            width=parameters.width,
+        )
+        for name, percent in losses.items()
+    }
 
 
 def _search(setting: SuitePoint, _earlier: Earlier) -> Method | str:
@@ -43,9 +55,12 @@ NDR_PDR = Suite(
         ),
     ),
     sizes=(),
-    parameters=SuiteParameters(),
-    lab=SuiteParameters(),
-    uses=(),
+    parameters=SuiteParameters(trial_s=1.0),
+    lab=SuiteParameters(trial_s=1.0),
+    uses=(
+        "trial_s", "duration_sum_s", "initial_s", "width", "ndr_loss_percent", "pdr_loss_percent",
+        "exceed_percent",
+    ),
     refused={},
     statements=(),
     deviations=(),
