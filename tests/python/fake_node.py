@@ -101,6 +101,11 @@ class FakeNode:
             return self.fault_die()
         if trial["id"] == 1 and self.behaviour == "dies-in-1":
             return self.fault_die()
+        if self.behaviour == "cut" and trial["id"] == 0:  # busy, and its cable was away for a while
+            write(frame_side("source", mine, theirs, 500, 450, intended=1000) | place)
+            write(frame_side("destination", theirs, mine, 600, 600) | place)
+            self.ended(place)
+            return None
         if self.behaviour.startswith("half"):  # the network has room for half of the line rate
             came = min(1000, round(1000 * 50 / trial["load"]["percent"]))
             write(frame_side("source", mine, theirs, 1000, 1000) | place)

@@ -8,14 +8,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
 
 from switchbench.analysis.remake import gather, remade
-from switchbench.base.errors import RunError
+from switchbench.base.errors import ConfigurationError, RunError
 from switchbench.base.model import Run
 from switchbench.plan.again import trials_again
 from switchbench.records import again as module
 from switchbench.records.again import put_in_place
+from switchbench.records.document.schema import summary_schema
 from switchbench.records.plan_file import read_plan, write_plan
 from synthetic import about, make_run, make_site, make_trial
 from test_controller import Bench
@@ -126,11 +128,40 @@ def test_a_full_disk_leaves_the_records_as_they_came(
     assert not (bench.path / "records.part").exists()
 
 
+def test_a_phase_in_which_the_network_lost_frames_is_not_measured_again(tmp_path: Path) -> None:
+    """Its host was busy, and its cable was cut: the loss stays in counts and findings."""
+    bench = busy_bench(tmp_path / "run", 3)
+    outcome = bench.conduct(node1="cut")
+    assert outcome.faults == []
+    assert outcome.again == ()
+    summary = summary_of(bench.run, bench.path)
+    assert [entry["lost_frames"] for entry in summary["trials"]] == [400, 0]
+    assert summary["trials"][0]["tester_limited"] != []
+    assert [(f["kind"], f["count"]) for f in summary["findings"]] == [("unexplained", 400)]
+
+
+def test_what_was_measured_again_is_in_the_summary_and_its_removal_is_noticed(
+    tmp_path: Path,
+) -> None:
+    bench = busy_bench(tmp_path / "run", 3)
+    outcome = bench.conduct(node1="busy")
+    run = put_in_place(bench.path, replace(bench.run, again=outcome.again))
+    summary = summary_of(run, bench.path)
+    jsonschema.validate(summary, summary_schema())
+    before = summary["superseded"]
+    assert [(e["trial"], e["phase"]) for e in before] == [(0, 0), (0, 0)]
+    assert all(e["reason"] == "node1:e0: offered 50.0 % less than intended" for e in before)
+    begun = {"errors": [], "exit_status": 0, "run": about()}
+    assert remade(read_plan(bench.path), bench.path, begun)["superseded"] == before
+    (bench.path / "superseded.ndjson").unlink()
+    with pytest.raises(ConfigurationError, match=r"superseded\.ndjson is missing: it has the rec"):
+        remade(read_plan(bench.path), bench.path, begun)
+
+
 @pytest.mark.parametrize(
     "changes", [{"traffic": "pingpong"}, {"document": {"id": 0, "sync": "none"}}]
 )
 def test_only_streams_that_start_by_a_barrier_are_measured_again(changes: dict[str, Any]) -> None:
     site = make_site(2)
     trial = make_trial(site, **({"document": {"id": 0, "sync": "barrier"}} | changes))
-    limited = [{"phase": 0, "tester_limited": [{"port": "node1:e0"}]}]
-    assert list(trials_again([trial], lambda _trial: limited, 1)) == []
+    assert list(trials_again([trial], lambda _trial: [0], 1)) == []

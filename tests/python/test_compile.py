@@ -563,3 +563,14 @@ def test_latency(written: str, document: dict[str, Any], tmp_path: Path) -> None
 def test_latency_that_can_not_be(written: str, tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="latency"):
         compile_text(tmp_path, LAB + f"pattern: chain\nlatency: {written}\n")
+
+
+def test_acceptance_measures_limited_phases_again(tmp_path: Path) -> None:
+    text = "switchbench: 1\nsite: {lab: one-switch}\npattern: pairs\n"
+    accepts = (
+        f"{text}profile: acceptance\n"
+        "about: {switches: [{vendor: a, model: b, serial: c, firmware: d}], cables: none}\n"
+    )
+    assert compile_text(tmp_path, text).remeasure == 0
+    assert compile_text(tmp_path, accepts).remeasure == 3
+    assert compile_text(tmp_path, f"{accepts}remeasure: 0\n").remeasure == 0

@@ -186,7 +186,7 @@ def test_no_two_figures_have_one_title(name: str, tmp_path: Path) -> None:
 def test_the_verdict_is_the_summary_s(word: str) -> None:
     verdict = {
         "verdict": word, "sentence": "Sentence.", "scope": "Scope.", "warnings": ["Less."],
-        "passed": 0, "clauses_sha256": "00",
+        "failed": 0, "inconclusive": 0, "passed": 0, "clauses_sha256": "00",
     }  # fmt: skip
     summary = whole_summary() | {"verdict": verdict}
     text = page_of(overview.glance(named(summary)), *filter(None, overview.verdict(named(summary))))
@@ -271,7 +271,7 @@ def whole_summary() -> dict[str, Any]:
     run = {"elapsed_s": 1.0}
     lists = ("plans", "ports", "trials", "expectations", "errors", "warnings", "not_measured",
              "findings", "loopback_baselines")  # fmt: skip
-    more = {"location": NOTHING_LOCATED}
+    more = {"location": NOTHING_LOCATED, "exit_status": 0}
     return {"status": "complete", "run": run} | {name: [] for name in lists} | more
 
 

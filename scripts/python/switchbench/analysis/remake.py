@@ -6,6 +6,7 @@ from __future__ import annotations
 import gc
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -13,8 +14,8 @@ from typing import Any
 from ..base.errors import ConfigurationError, SwitchbenchError
 from ..base.model import Run
 from ..records.again import put_in_place
-from ..records.directory import PLAN, RECORDS, SAMPLE_LINES, SAMPLES
-from ..records.document.summary import SummaryDocument
+from ..records.directory import PLAN, RECORDS, SAMPLE_LINES, SAMPLES, SUPERSEDED
+from ..records.document.summary import SummaryDocument, SupersededEntry
 from ..records.reader import RecordReader, damaged
 from ..records.record_forms import DamagedRecord
 from ..records.switch_counters import AFTER, BEFORE, compare_counters
@@ -55,7 +56,7 @@ def _no_collector() -> Iterator[None]:
 def elsewhere(directory: Path) -> Iterator[Path]:
     """Links to what `put_in_place` and `gather` read, in a folder of their own: both write."""
     with TemporaryDirectory(prefix="switchbench-") as name:
-        for file in (RECORDS, SAMPLES, SAMPLE_LINES, BEFORE, AFTER):
+        for file in (RECORDS, SUPERSEDED, SAMPLES, SAMPLE_LINES, BEFORE, AFTER):
             if (directory / file).exists():
                 (Path(name) / file).symlink_to((directory / file).resolve())
         yield Path(name)
@@ -100,5 +101,46 @@ def gather(run: Run, directory: Path) -> Summary:
             raise damaged(records, error.line or 0, error) from None
     scatter.store(directory)
     summary.take_scatter(scatter.summarize(directory, run.trials))
+    if run.superseded:
+        summary.superseded = superseded(run, directory)
     summary.switch = compare_counters(run.switch_counters, directory)
     return summary
+
+
+def superseded(run: Run, directory: Path) -> list[SupersededEntry]:
+    """The phases that were measured again, as they were before; SUPERSEDED has their records."""
+    file = directory / SUPERSEDED
+    if not file.exists():
+        raise ConfigurationError(
+            f"{file} is missing: it has the records of phases that were measured again; bring it "
+            "back from where the results were made"
+        )
+    ports = ("hello", "port-open", "ready", "clock")
+    before = Summary(
+        replace(run, trials=(*run.trials, *run.superseded), expectations=(), superseded=())
+    )
+    for records in (
+        RecordReader(directory / RECORDS, dict.fromkeys(ports, ())),
+        RecordReader(file),
+    ):
+        for batch in records.batches():
+            before.feed_batch(batch)
+    first = {trial.id: trial.id if trial.again is None else trial.again
+             for trial in (*run.trials, *run.superseded)}  # fmt: skip
+    return [
+        {
+            "trial": first[entry["trial"]],
+            "repeat": entry["repeat"],
+            "network": entry["network"],
+            "phase": entry["phase"],
+            "pattern": entry["pattern"],
+            "transport": entry["transport"],
+            "offered_load": entry["offered_load"],
+            "offered_frames": entry["offered_frames"],
+            "lost_frames": entry["lost_frames"],
+            "host_dropped_frames": entry["host_dropped_frames"],
+            "reason": "; ".join(f"{e['port']}: {e['reason']}" for e in entry["tester_limited"])
+            or None,
+        }
+        for entry in before.phases()
+    ]

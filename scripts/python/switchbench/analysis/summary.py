@@ -20,7 +20,7 @@ from ..records.directory import SCHEMA
 from ..records.document.findings import FindingEntry
 from ..records.document.messages import ScatterFit
 from ..records.document.run import AboutEntry, BegunRun, RunEntry
-from ..records.document.summary import Status, SummaryDocument, SwitchCountersEntry
+from ..records.document.summary import Status, SummaryDocument, SupersededEntry, SwitchCountersEntry
 from ..records.document.trials import PhaseEntry, PlanEntry
 from ..records.expected import LATE, Expected
 from ..records.flows import PhaseRecords
@@ -43,6 +43,7 @@ from .statistics import RepeatTable
 from .suite import search_entries, suite_summary
 from .suite_judge import suite_verdicts
 from .suite_table import SuiteTable
+from .tester import explains_all
 from .transports import compare
 
 REFUSED_RUN: Final = 2  # the exit status
@@ -65,6 +66,7 @@ class Summary:
         `needed` and `findings` are asked of it, and it does not grow with trials that end."""
         self._brief = brief
         self.switch: SwitchCountersEntry | None = None  # its counters, compared
+        self.superseded: list[SupersededEntry] = []  # phases that were measured again
         self._run = run
         self._expected = Expected(run)
         self._trials = {(trial.id, trial.repeat): trial for trial in run.trials}
@@ -81,6 +83,7 @@ class Summary:
         self._other_traffic = OtherTraffic()
         self._open: dict[tuple[int, int], OpenTrial] = {}
         self._closed: set[tuple[int, int]] = set()
+        self._unexplained: set[tuple[int, int]] = set()  # trial and phase: limited, and more
         self._nodes = {process.name for process in run.site.processes}
         self._entries: list[PhaseEntry] = []
         self.suite = SuiteTable()
@@ -142,9 +145,18 @@ class Summary:
         self._trials[trial.id, trial.repeat] = trial
         self._repeats.expect(trial)
 
-    def phases_of(self, trial: Trial) -> list[PhaseEntry]:
-        """Of a trial that has ended: its phases in all networks."""
-        return [entry for entry in self._entries if entry["trial"] == trial.id]
+    def phases(self) -> list[PhaseEntry]:
+        """All phases, also of trials that have not ended; nothing more can be fed."""
+        for key in list(self._open):
+            self._close_trial(key)
+        return sorted(self._entries, key=_ORDER)
+
+    def remeasurable(self, trial: Trial) -> list[int]:
+        """The phases of a trial that has ended in which the tester was the limit and explains all
+        that is odd, in each network."""
+        mine = [entry for entry in self._entries if entry["trial"] == trial.id]
+        limited = {entry["phase"] for entry in mine if entry["tester_limited"]}
+        return sorted(phase for phase in limited if (trial.id, phase) not in self._unexplained)
 
     def needed(self, trial: Trial) -> bool:
         """Whether the trial is to be run, as far as the repeats before it tell."""
@@ -218,6 +230,8 @@ class Summary:
                 *missing, *self._notes, *left_out(about), *([unjudged] if unjudged else [])
             ],
         }  # fmt: skip
+        if self.superseded:
+            result["superseded"] = self.superseded
         if course is not None:
             result["searches"] = search_entries(course)
             result["suite"] = suite_summary(self._run, course)
@@ -340,6 +354,8 @@ class Summary:
                     *windows_above_line(result, self._run.site),
                     *surplus(result),
                 ]
+            if result.entry["tester_limited"] and not explains_all(result):
+                self._unexplained.add((trial.id, phase))
             self._other_traffic.add(result)
             if trial.traffic == SCHEDULE:
                 self._executions.add_flows(trial, part.network, phase, result.flows)

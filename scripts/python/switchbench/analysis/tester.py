@@ -13,6 +13,7 @@ from ..records.document.trials import TesterLimitEntry
 from ..records.flows import Ends, PhaseFlows
 from ..records.rows import Bools, Floats, Rows
 from . import measures as m
+from .loss_location import lost_in_network
 from .oversubscribed import MORE
 
 SHORT_SHARE_SITE = 0.001  # offered below intended: the host could not keep up
@@ -72,6 +73,22 @@ class HostLimit:
         if self.cpu_idle_percent is not None:
             entry["cpu_idle_percent"] = self.cpu_idle_percent
         return entry
+
+
+_ODD = ("misdelivered_frames", "duplicated_frames", "reordered_frames", "late_frames",
+        "corrupted_frames", "forged_frames", "lost_messages")  # fmt: skip
+
+
+def explains_all(result: m.PhaseResult) -> bool:
+    """Whether the tester was the limit and explains all that is odd in the phase: no frame was lost
+    that no host dropped, no cable lost its carrier, nothing came twice, late, damaged or elsewhere.
+    """
+    entry: Mapping[str, object] = result.entry
+    if not entry["tester_limited"] or entry["state"] not in ("complete", "partial"):
+        return False
+    if any(entry[name] for name in _ODD) or m.or_zero(result.ports.floats("no_carrier")).any():
+        return False
+    return not entry["lost_frames"] or lost_in_network(result) == 0
 
 
 def windows_off(flows: PhaseFlows, window_s: float | None) -> Bools:

@@ -260,6 +260,7 @@ class Run:
     locate_s: float | None = None  # for trials that tell suspects apart, at the end; None: none
     again: tuple[Trial, ...] = ()  # trials that do so, until the run has ended (records/again.py)
     remeasured: int = 0  # phases that were
+    superseded: tuple[Trial, ...] = ()  # trials of which superseded.ndjson has the records
 
     @property
     def planned(self) -> tuple[Trial, ...]:

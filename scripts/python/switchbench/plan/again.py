@@ -1,26 +1,24 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Trials that measure phases again which the tester limited (`remeasure`)."""
+"""Trials that measure phases again of which the tester limited all (`remeasure`)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any
 
 from ..base.model import Repeats, Trial
 
-Entries = Sequence[Mapping[str, Any]]  # a trial's phases, as the summary has them
-
 
 def trials_again(
-    measured: Iterable[Trial], phases_of: Callable[[Trial], Entries], first: int
+    measured: Iterable[Trial], phases_of: Callable[[Trial], Sequence[int]], first: int
 ) -> Iterator[Trial]:
-    """For each trial with phases that the tester limited, one that has these phases alone.
+    """For each trial with phases to be measured again, one that has these phases alone.
 
-    `measured`: in their order; `first`: the number of the first new trial.
+    `measured`: in their order; `phases_of`: their numbers (`Summary.remeasurable`); `first`: the
+    number of the first new trial.
     """
     for trial in measured:
-        limited = sorted({e["phase"] for e in phases_of(trial) if e["tester_limited"]})
+        limited = list(phases_of(trial))
         if not (trial.has_single_phases and limited):
             continue
         yield replace(

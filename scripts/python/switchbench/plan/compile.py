@@ -33,6 +33,8 @@ from .suite import SUBTEST, estimates_s, refuse_too_short, searches_of
 from .trial_document import trial_document
 from .two_transports import with_stateless_ports
 
+REMEASURE_ACCEPTANCE = 3  # of profile acceptance, where nothing else is asked
+
 BOUND_LAST = (
     "dpdk takes its ports from the kernel (bind), so all other transports ran before it: "
     "their trials did not alternate"
@@ -71,7 +73,7 @@ def compile_run(reading: CheckedConfiguration) -> Run:
         searches=searches,
         suite_parameters={} if model.suite is None else asdict(reading.suite_parameters),
         estimates_s=estimates_s(str(model.suite), reading.suite_parameters, searches),
-        remeasure=model.remeasure or 0,
+        remeasure=_remeasure(reading),
     )
 
 
@@ -91,6 +93,15 @@ def _searches(
         return searches, with_stateless_ports(reading.site, divided)
     except ConfigurationError as error:
         raise reading.document.problem(("suite",), str(error).partition(": ")[2]) from None
+
+
+def _remeasure(reading: CheckedConfiguration) -> int:
+    """How often tester-limited phases are measured again at most. Suites repeat trials instead."""
+    asked = reading.model.remeasure
+    if asked is not None or reading.model.suite is not None:
+        return asked or 0
+    accepts = any(test.values.profile == "acceptance" for test in reading.tests)
+    return REMEASURE_ACCEPTANCE if accepts else 0
 
 
 def _command(reading: CheckedConfiguration, key: str) -> SwitchCountersCommand | None:

@@ -38,23 +38,25 @@ def put_in_place(directory: Path, run: Run) -> Run:
     if not run.again:
         return run
     records, superseded = directory / RECORDS, directory / SUPERSEDED
-    made = records.with_suffix(".part")
+    made, aside = records.with_suffix(".part"), superseded.with_suffix(".part")
     try:
-        new = _new_lines(records, run)
-        with records.open("rb") as lines, made.open("wb") as kept, superseded.open("wb") as old:
-            for line, counts in _arranged(lines, run, new):
+        new, moved = _new_lines(records, run)
+        with records.open("rb") as lines, made.open("wb") as kept, aside.open("wb") as old:
+            for line, counts in _arranged(lines, run, new, moved):
                 (kept if counts else old).write(line)
+        os.replace(aside, superseded)
         os.replace(made, records)
     except OSError as error:
         made.unlink(missing_ok=True)
+        aside.unlink(missing_ok=True)
         raise RunError(f"{directory}: {error.strerror}: {RECORDS} stays as it came") from error
-    done = replace(run, again=(), remeasured=len(new))
+    done = replace(run, again=(), remeasured=len(new), superseded=run.again)
     write_plan(directory, done)
     return done
 
 
-def _new_lines(records: Path, run: Run) -> dict[Place, list[bytes]]:
-    """By the trial and phase that they replace."""
+def _new_lines(records: Path, run: Run) -> tuple[dict[Place, list[bytes]], set[Place]]:
+    """Return the lines by the trial and phase that they replace, and where they were measured."""
     lines: dict[Place, list[bytes]] = {}  # by the trial that measured again
     ends: dict[int, set[str]] = {trial.id: set() for trial in run.again}  # nodes that ended it
     with records.open("rb") as file:
@@ -68,20 +70,22 @@ def _new_lines(records: Path, run: Run) -> dict[Place, list[bytes]]:
             else:
                 lines.setdefault((record["trial"], record.get("phase", -1)), []).append(line)
     found: dict[Place, list[bytes]] = {}
+    sources: dict[Place, Place] = {}
     for trial in run.again:
         if trial.again is not None and len(ends[trial.id]) == len(run.site.processes):
             for phase in trial.document["phases"]:
                 came = lines.get((trial.id, phase), [])
                 renamed = (from_json(line) | {"trial": trial.again} for line in came)
                 found[trial.again, phase] = [to_json(record) + b"\n" for record in renamed]
-    return found
+                sources[trial.again, phase] = (trial.id, phase)
+    return found, set(sources.values())
 
 
 def _arranged(
-    lines: Iterable[bytes], run: Run, new: dict[Place, list[bytes]]
+    lines: Iterable[bytes], run: Run, new: dict[Place, list[bytes]], moved: set[Place]
 ) -> Iterator[tuple[bytes, bool]]:
     """All lines, and whether each counts. The new ones of a phase stand before the first node's
-    end of the trial."""
+    end of the trial, and not where they were measured (`moved`)."""
     again = {trial.id for trial in run.again}
     concerned = again | {trial for trial, _ in new}
     left = dict(new)
@@ -94,6 +98,8 @@ def _arranged(
         if record["type"] == _END:
             for place in [place for place in left if place[0] == trial]:
                 yield from ((line, True) for line in left.pop(place))
+        if (trial, phase) in moved and record["type"] != _END:
+            continue
         yield line, trial not in again and (trial, phase) not in new
 
 

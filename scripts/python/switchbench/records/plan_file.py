@@ -75,6 +75,9 @@ def _damaged(file: Path, why: str) -> ConfigurationError:
 # --- ports by name -------------------------------------------------------------------------------
 
 
+_OTHERS = ("searches", "again", "superseded")  # what else of a run are trials
+
+
 def _packed(run: Entry) -> Entry:
     """The file's keys, of the run as mappings."""
     ports: dict[str, Entry] = {}
@@ -89,7 +92,7 @@ def _packed(run: Entry) -> Entry:
     site["networks"] = {name: named(some) for name, some in site["networks"].items()}
     if run["effective"].get("site") == site["effective"]:
         del site["effective"]
-    for trial in (*run["trials"], *run["searches"], *run["again"]):
+    for trial in (*run["trials"], *(trial for key in _OTHERS for trial in run[key])):
         some = [(part["network"], *named(part["ranks"])) for part in trial["parts"]]
         trial["parts"] = [parts.setdefault(part, len(parts)) for part in some]
         document, told = trial["document"], dict(_follows(trial, some))
@@ -119,7 +122,8 @@ def _unpacked(file: Entry) -> Run:
         network: [ports[name] for name in names] for network, names in site["networks"].items()
     }
     site.setdefault("effective", run["effective"].get("site"))
-    for trial in (*run["trials"], *run.get("searches", ()), *run.get("again", ())):
+    others = (trial for key in _OTHERS for trial in run.get(key, ()))
+    for trial in (*run["trials"], *others):
         numbers = trial["parts"]
         told = dict(_follows(trial, [tuple(file["parts"][number]) for number in numbers]))
         trial["parts"] = [parts[number] for number in numbers]

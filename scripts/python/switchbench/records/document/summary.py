@@ -82,6 +82,24 @@ class ClockEntry(TypedDict):
     rate_bound_ppm: Annotated[float | None, "Uncertainty of that"]
 
 
+class SupersededEntry(TypedDict):
+    """A phase before it was measured again (remeasure); its records are in superseded.ndjson."""
+
+    trial: Annotated[int, "As in trials"]
+    repeat: Annotated[int, "As in trials"]
+    network: Annotated[str, "As in trials"]
+    phase: Annotated[int, "As in trials"]
+    pattern: Annotated[str, "Its name"]
+    transport: Annotated[str, "As in trials"]
+    offered_load: Annotated[float | None, "Percent of line rate, mean over generating ports"]
+    offered_frames: Annotated[int | None, "Of all flows"]
+    lost_frames: Annotated[int | None, "Of all flows; none of them in the network"]
+    host_dropped_frames: Annotated[int | None, "Dropped in a host, both sides"]
+    reason: Annotated[
+        str | None, "How the tester was the limit; null: it was not, or the run ended meanwhile"
+    ]
+
+
 class SummaryDocument(TypedDict):
     """What a run amounts to. Formulas: doc/reference/measures.md. null: not observed."""
 
@@ -106,6 +124,9 @@ class SummaryDocument(TypedDict):
     ]
     messages: Annotated[Messages, "Ping-pong of messages (doc/reference/messages.md)"]
     steps: NotRequired[Annotated[Steps, "Collective operations (doc/how-to/hpcc-imb.md)"]]
+    superseded: NotRequired[
+        Annotated[list[SupersededEntry], "Phases that were measured again, as they were before"]
+    ]
     searches: NotRequired[Annotated[list[SearchEntry], "What a suite's searches found, by goal"]]
     suite: NotRequired[Annotated[SuiteEntry, "What a suite found (doc/reference/standards.md)"]]
     ports: Annotated[list[PortEntry], "Each port with each transport"]

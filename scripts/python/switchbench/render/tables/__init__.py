@@ -25,7 +25,7 @@ from .table import Spec
 BY_SECTION: dict[str, tuple[Spec, ...]] = {
     VERDICT: (judged.clauses, judged.failures),
     SET_UP: (ports.nodes, ports.tuning),
-    FINDINGS: (judged.suspects, judged.findings),
+    FINDINGS: (judged.suspects, judged.findings, judged.superseded),
     SUITE: suite.TABLES,
     RESULTS: (results.searches, results.plans, results.phases, results.repeats, results.imported),
     COURSE: (times.intervals,),

@@ -98,3 +98,20 @@ failures = Spec(
         for failure in clause.get("failures", [])
     ),
 )
+
+
+superseded = Spec(
+    "superseded",
+    "Measured again",
+    "Phases that the tester alone had limited, as they were before they were measured again.",
+    (
+        text("pattern", "pattern"),
+        TRANSPORT,
+        count("trial", "trial"),
+        count("phase", "phase"),
+        text("because", "reason", about="How the tester was the limit"),
+        count("lost frames", "lost_frames", about="None of them in the network"),
+        count("dropped in hosts", "host_dropped_frames"),
+    ),
+    "superseded",
+)

@@ -225,7 +225,7 @@ class Controller:
         for _ in range(self._run.remeasure):
             assert self._so_far is not None
             number = len(self._run.trials) + len(self._run.again)
-            last = list(trials_again(last, self._so_far.phases_of, number))
+            last = list(trials_again(last, self._so_far.remeasurable, number))
             for trial in last:
                 self._run = replace(self._run, again=(*self._run.again, trial))
                 self._add(trial)
