@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -44,3 +46,21 @@ def test_a_lost_output_changes_nothing_else(run: str, line: str, status: int, wo
     assert (done.returncode, "Traceback" in done.stderr) == (status, False), done.stderr
     assert words in done.stderr
     assert len(done.stderr.splitlines()) == (1 if words else 0)
+
+
+def test_a_run_whose_table_is_lost_says_so(tmp_path: Path) -> None:
+    """Its live view left standard output on /dev/null, so that the status was 0."""
+    code = (
+        "import sys\nfrom switchbench.cli.output import Streams\n"
+        "from switchbench.run.live import Wish, watch\n"
+        "from test_run_command import one_run\n"
+        "streams, run = Streams(), one_run()\n"
+        "with watch(run, 'x', Wish(False, False, None)).of(run):\n    pass\n"
+        "print('the table')\nprint(streams.lost(), file=sys.stderr)\n"
+    )
+    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parent)}
+    command = f"{shlex.quote(sys.executable)} -c {shlex.quote(code)} > /dev/full"
+    done = subprocess.run(
+        ["bash", "-c", command], capture_output=True, text=True, check=True, env=environment
+    )
+    assert done.stderr.endswith("standard output can't be written: No space left on device\n")

@@ -54,7 +54,7 @@ class Streams:
         with suppress(OSError):
             sys.stdout.flush()
         error = self._output.error if self._output else None
-        if error is None or error.errno == errno.EPIPE:
+        if error is None or error.errno in (errno.EPIPE, errno.EIO):  # EIO: a terminal was closed
             return None
         return f"standard output can't be written: {error.strerror}"
 

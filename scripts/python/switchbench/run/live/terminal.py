@@ -4,7 +4,6 @@ the end, so that what was there before is there again and the final table follow
 
 from __future__ import annotations
 
-import os
 import time
 
 from rich.console import Console
@@ -20,18 +19,6 @@ _REFRESH_S = 0.5  # nodes tell of their progress as often
 _NEXT = "n "
 _PREVIOUS = "pb"
 _ORDER = "o"
-
-
-def leave_lost() -> None:
-    """Where standard output or error is a terminal that was closed, what follows goes nowhere: the
-    results are still to be written, and a table that nobody reads must not prevent it."""
-    for fd in (1, 2):
-        try:
-            os.write(fd, b"")
-        except OSError:
-            nowhere = os.open(os.devnull, os.O_WRONLY)
-            os.dup2(nowhere, fd)
-            os.close(nowhere)
 
 
 class Terminal:

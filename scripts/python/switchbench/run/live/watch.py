@@ -15,7 +15,7 @@ from ...records.record_forms import Record
 from .loss import PhaseLoss
 from .plain import Plain
 from .state import RunState
-from .terminal import Terminal, leave_lost
+from .terminal import Terminal
 
 
 class View(Protocol):
@@ -91,7 +91,6 @@ class Watch:
     def __exit__(self, *_: object) -> None:
         self._show(lambda view: view.close())
         self._view = None
-        leave_lost()
 
     def _show(self, act: Callable[[View], None]) -> None:
         """A terminal that has gone must not end what is being measured."""
