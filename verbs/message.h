@@ -135,6 +135,26 @@ static inline void verbs_cursor_skip(struct verbs_cursor *at, const struct verbs
     at->length = verbs_cursor_length(at, script);
 }
 
+/* Goes on by whole rounds of the sizes, as many of them as `count` messages have and the script has
+ * left; not at all where sizes are random. What is left to skip is less than a round, or behind the
+ * script's end. */
+static inline void verbs_cursor_skip_rounds(struct verbs_cursor *at,
+                                            const struct verbs_script *script, uint32_t count)
+{
+    uint64_t rounds = count / script->size_count, bytes = 0;
+
+    if (script->drawn.most > 0 || at->length == 0)
+        return;
+    for (uint32_t i = 0; i < script->size_count; i++)
+        bytes += script->sizes[i];
+    if (rounds > (script->total - at->before) / bytes)
+        rounds = (script->total - at->before) / bytes;
+    at->sequence += rounds * script->size_count;
+    at->before += rounds * bytes;
+    at->place = (uint32_t)((at->place + rounds * script->size_count * VERBS_STEP) % VERBS_PERIOD);
+    at->length = verbs_cursor_length(at, script);
+}
+
 /* The header of the present message with its payload from `place`. */
 static inline struct verbs_header verbs_header_of(const struct verbs_cursor *at,
                                                   const struct verbs_script *script, uint32_t place)

@@ -407,6 +407,49 @@ static void eofs_and_credits_are_read_whole_or_not(void **state)
     assert_false(verbs_notice_read(&credit, VERBS_KIND_CREDIT, &bench.script, &messages, &bytes));
 }
 
+/* A number from the wire may be anything: the jump to it takes a round of the sizes, and ends where
+ * steps would. */
+static void a_far_jump_ends_where_steps_would(void **state)
+{
+    static const uint32_t sizes[] = {64, 1500, 9000};
+    const uint64_t totals[] = {FLOW_ENDLESS, 3000000};
+
+    for (unsigned t = 0; t < 2; t++) {
+        const struct verbs_script script = {.sizes = sizes, .size_count = 3, .total = totals[t]};
+        struct verbs_cursor steps, jump;
+
+        verbs_cursor_start(&steps, &script);
+        verbs_cursor_start(&jump, &script);
+        for (unsigned i = 0; i < 1001 && steps.length > 0; i++)
+            verbs_cursor_next(&steps, &script);
+        verbs_cursor_skip_rounds(&jump, &script, 1001);
+        while (jump.sequence < 1001 && jump.length > 0)
+            verbs_cursor_next(&jump, &script);
+        assert_memory_equal(&jump, &steps, sizeof jump);
+    }
+}
+
+static void a_forged_number_takes_no_time(void **state)
+{
+    static const uint32_t sizes[] = {4, 8};
+    struct flow_side side = {0};
+    struct port_count count = {0};
+    struct verbs_verifier verifier = {
+        .script = {.sizes = sizes, .size_count = 2, .total = FLOW_ENDLESS},
+        .side = &side,
+        .count = &count,
+    };
+
+    verbs_verify_start(&verifier);
+    for (unsigned i = 1; i <= 1000; i++) /* by steps these took a quarter of an hour */
+        assert_false(verbs_verify_gap(&verifier, i * (uint32_t)INT32_MAX, 4));
+    verifier.script.drawn = prng_sizes(7, 3, 50000);
+    verbs_verify_start(&verifier);
+    assert_true(verbs_verify_gap(&verifier, INT32_MAX, 4));
+    assert_int_equal(count.foreign, 1);
+    assert_int_equal(verifier.at.sequence, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -426,6 +469,8 @@ int main(void)
         cmocka_unit_test(a_reader_takes_the_place_from_the_header),
         cmocka_unit_test(the_last_byte_is_what_a_message_ends_with),
         cmocka_unit_test(forwarding_changes_the_ranks_only),
+        cmocka_unit_test(a_far_jump_ends_where_steps_would),
+        cmocka_unit_test(a_forged_number_takes_no_time),
         cmocka_unit_test(eofs_and_credits_are_read_whole_or_not),
     };
 

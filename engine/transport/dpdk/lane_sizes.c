@@ -86,6 +86,9 @@ static int choose_probe_sizes(struct dpdk_lane *lane, struct err *err)
         if (lane->size_count == TRANSPORT_SIZES_MAX)
             break;
         frame_max = RTE_MIN(RTE_MIN(frame_max, own) + tag, FRAME_SIZE_MAX);
+        if (frame_max < frame_least(&lane->shape))
+            return err_set(err, -EINVAL, "%s: rank %u takes frames of %u bytes at most: too few",
+                           lane->port->conf->name, source ? flow->dst : flow->src, frame_max);
         if (size_place(lane, frame_max) != chosen)
             chosen = i == 0 ? size_place(lane, frame_max) : least;
     }
