@@ -19,13 +19,16 @@ from .facts import Bools, Floats, Ints
 
 RARITY = 5.0  # -log of the prior probability that one more fault exists
 LEAST_SHORTFALL = 0.12  # of closed rates, below which chance and the tester explain it
+LEAST_CUT = 0.015  # share of a load that a capacity takes at least
 MOST_FAULTS = 16
-CANDIDATES = 60
-SHARED_EVIDENCE = 0.3  # weight of rows that flows on the same link explain nearly as well
+FIRST = 12  # classes that are looked at first
+CANDIDATES = 40
+RIVAL = 12.0  # log-likelihood by which a competing explanation may be worse
+SHARED_EVIDENCE = 0.4  # weight of rows that flows on the same link explain nearly as well
 EXCESS = 3.0  # log-likelihood that makes a row suffer
 # Relative spread of the share from row to row.
 SPREAD = {"capacity": 0.25, "burst": 0.35, "expected": 0.6, "intermittent": 0.5}
-USUAL_SPREAD = 0.12
+USUAL_SPREAD = 0.15
 
 
 @dataclass(frozen=True)
@@ -50,7 +53,9 @@ class PlacedFault:
 
     def spread(self) -> float:
         """Return the relative spread of the share from row to row."""
-        return SPREAD.get(self.kind, SPREAD["capacity"] if self.form == "capacity" else 0.12)
+        return SPREAD.get(
+            self.kind, SPREAD["capacity"] if self.form == "capacity" else USUAL_SPREAD
+        )
 
     def where(self, channel: Channel, fan_in: Bools) -> Ints:
         """Return the incidences that the fault touches."""
@@ -133,6 +138,7 @@ class Model:
     def refresh(self) -> None:
         """Compute what each row is expected to suffer under the present faults."""
         classes, rows = self.channel.classes, len(self.channel.pair)
+        hashed = getattr(self, "hashed", None) if hasattr(self, "ll") else None
         trunks = {f.place: f.value for f in self.faults if self.is_trunk(f)}
         self.hashed = self.trunks.alternatives(trunks) if trunks else self.trunks.healthy
         shared = np.zeros(len(classes.row))
@@ -154,9 +160,15 @@ class Model:
             until = np.cumsum(log_pass + shared) - log_pass - shared
             upstream = until - until[first][classes.row] if len(until) else until
         self.upstream = upstream
-        self.p = 1 - np.exp(np.bincount(classes.row, log_pass, rows))
-        self.spread = np.where(spread > 0, spread, USUAL_SPREAD)
-        self.ll = self.likelihood(np.arange(rows), self.p, self.spread)
+        p = 1 - np.exp(np.bincount(classes.row, log_pass, rows))
+        spread = np.where(spread > 0, spread, USUAL_SPREAD)
+        if hashed is None or hashed is not self.hashed:
+            self.ll = self.likelihood(np.arange(rows), p, spread)
+        else:
+            at = np.flatnonzero((p != self.p) | (spread != self.spread))
+            self.ll = self.ll.copy()
+            self.ll[at] = self.likelihood(at, p[at], spread[at])
+        self.p, self.spread = p, spread
 
     def total(self) -> float:
         """Return the log-likelihood of all rows."""
@@ -190,31 +202,27 @@ class Candidates:
     suffers: Bools
 
     @staticmethod
-    def of(model: Model, excess: Floats) -> Candidates:
-        """Choose the classes whose rows suffer more than the present faults explain."""
+    def of(model: Model, excess: Floats, places: Ints) -> Candidates:
+        """Return the given classes as candidates."""
         classes, channel = model.channel.classes, model.channel
-        gain = np.bincount(classes.of, excess[classes.row], len(classes))
-        count = np.bincount(classes.of, minlength=len(classes))
-        hit = np.bincount(classes.of, excess[classes.row] > EXCESS, len(classes))
-        rank = gain * np.sqrt(hit / np.maximum(count, 1))
-        places = np.flatnonzero((gain > RARITY) & (hit > 0))
-        places = places[np.argsort(-rank[places], kind="stable")]
-        alone = classes.pairs_through[places] == 1
-        places = np.sort(np.concatenate([places[~alone][:CANDIDATES], places[alone][:CANDIDATES]]))
+        places = np.sort(places)
         at = (
             np.concatenate([classes.incidences(place) for place in places.tolist()])
             if len(places)
             else np.zeros(0, np.int64)
         )
-        local = np.repeat(np.arange(len(places)), count[places])
+        local = np.repeat(np.arange(len(places)), (classes.start[1:] - classes.start[:-1])[places])
         row = classes.row[at]
-        share = np.clip(channel.share()[row], 0, 1)
+        share = np.clip(channel.share(), 0, 1)
         taken = 1 - (1 - model.p) * (1 - hashing.explained(channel, model.hashed, model.p))
-        left = np.clip(1 - (1 - share) / np.maximum(1 - taken[row], 1e-9), 0, 1)
+        left = np.clip(1 - (1 - share) / np.maximum(1 - taken, 1e-9), 0, 1)[row]
         return Candidates(model, places, at, local, row, left, excess[row] > EXCESS)
 
-    def gains(self, share: Floats, spread: float) -> Floats:
-        """Return by incidence how much more likely its row is where `share` more suffers."""
+    def gains(self, share: Floats, spread: float, shared: float = SHARED_EVIDENCE) -> Floats:
+        """Return by incidence how much more likely its row is where `share` more suffers.
+
+        shared: weight of rows that flows on the same link explain, too.
+        """
         model, row = self.model, self.row
         gained = np.zeros(len(row))
         use = np.flatnonzero(share > 0)
@@ -222,8 +230,8 @@ class Candidates:
         p = 1 - (1 - model.p[at]) * (1 - np.minimum(share[use], 1 - 1e-9))
         wide = np.where(model.p[at] > 0, np.maximum(model.spread[at], spread), spread)
         more = model.likelihood(at, p, wide) - model.ll[at]
-        shared = (model.hashed.of[at] >= 0) & (more > 0)
-        gained[use] = np.where(shared, SHARED_EVIDENCE * more, more)
+        hashed = (model.hashed.of[at] >= 0) & (more > 0)
+        gained[use] = np.where(hashed, shared * more, more)
         return gained
 
     def sums(self, values: Floats) -> Floats:
@@ -258,10 +266,32 @@ def _share_prior(share: float) -> float:
 
 
 def hypotheses(model: Model) -> list[Hypothesis]:
-    """Return the best fault of each class and kind, with what it gains over the present faults."""
-    found = Candidates.of(model, model.excess())
+    """Return the best fault of each class and kind, with what it gains over the present faults.
+
+    The excess of its rows bounds what a class can gain: classes far below the best are left out.
+    """
+    classes, excess = model.channel.classes, model.excess()
+    gain = np.bincount(classes.of, excess[classes.row], len(classes))
+    count = np.bincount(classes.of, minlength=len(classes))
+    hit = np.bincount(classes.of, excess[classes.row] > EXCESS, len(classes))
+    rank = gain * np.sqrt(hit / np.maximum(count, 1))
+    places = np.flatnonzero((gain > RARITY) & (hit > 0))
+    places = places[np.argsort(-rank[places], kind="stable")]
+    alone = classes.pairs_through[places] == 1
+    first = np.concatenate([places[~alone][:FIRST], places[alone][:2]])
+    made = _of_candidates(Candidates.of(model, excess, first))
+    best = max((x.score for x in made), default=0.0)
+    rest = places[(gain[places] > best - RIVAL) & ~np.isin(places, first)]
+    alone = classes.pairs_through[rest] == 1
+    rest = np.concatenate([rest[~alone][:CANDIDATES], rest[alone][: CANDIDATES // 2]])
+    return made + _of_candidates(Candidates.of(model, excess, rest))
+
+
+def _of_candidates(found: Candidates) -> list[Hypothesis]:
+    """Return the faults of all kinds that candidates may have."""
     if not len(found.places):
         return []
+    model = found.model
     every = np.ones(len(found.at), np.bool_)
     made = _constant(found, every, "loss", {}, 0.0)
     if model.channel.measure in ("loss", "rate"):
@@ -276,7 +306,9 @@ def hypotheses(model: Model) -> list[Hypothesis]:
         made += _constant(found, mask, "burst", {"bursts": True}, 4.0)
     if model.channel.measure in ("loss", "rate"):
         made += _trunk_capacity(found)
+    if model.channel.measure == "loss":  # closed rates rise and fall with the tester
         made += _intermittent(found)
+    if model.channel.measure != "retransmission":  # congestion of a link looks like this
         made += _link(found)
     return made
 
@@ -362,10 +394,10 @@ def _capacity(found: Candidates, subset: Bools | None = None) -> list[Hypothesis
         if value[index] > 0 and (subset is not None or place not in model.trunks.links):
             mine = (owner == index) & lossy
             largest = float(np.clip(cut[mine].max(initial=0.01), 0.01, 1))
-            if model.is_rate and largest < LEAST_SHORTFALL:
+            if largest < (LEAST_SHORTFALL if model.is_rate else LEAST_CUT):
                 continue
             penalty = _penalty(model, place, 1.0, float(count[index]))
-            penalty += max(0.0, -float(np.log(largest)) - 1.0)
+            penalty += max(0.0, -1.5 * float(np.log(largest)) - 1.0)
             fault = PlacedFault(place, "capacity", "capacity", float(value[index]))
             made.append(Hypothesis(fault, float(best[index]), penalty))
     return made
@@ -387,19 +419,21 @@ def _trunk_capacity(found: Candidates) -> list[Hypothesis]:
     """Return capacities of trunks of several links: every link carries less."""
     model = found.model
     made = []
-    for place in found.places.tolist():
-        links = model.trunks.links.get(place)
-        if links is None:
+    for index, place in enumerate(found.places.tolist()):
+        mine = found.suffers[found.local == index]
+        if place not in model.trunks.links or mine.mean() < 0.1:
+            continue
+        if np.median(found.left[(found.local == index) & found.suffers]) < LEAST_CUT:
             continue
         row = model.channel.classes.row[model.channel.classes.incidences(place)]
         load = np.bincount(model.channel.phase[row], model.channel.load_bps[row])
         most = min(float(load.max()), np.nan_to_num(model.trunks.lines[place], nan=np.inf))
-        values = most * np.linspace(0.2, 0.95, 11)
+        values = most * np.array([0.3, 0.42, 0.55, 0.68, 0.8, 0.92])
         gained = [_trunk_gain(model, place, value) for value in values.tolist()]
         best = int(np.argmax(gained))
         penalty = _penalty(model, place, 1.0, float(len(np.unique(model.channel.phase[row]))))
         fault = PlacedFault(place, "capacity", "capacity", float(values[best]))
-        made.append(Hypothesis(fault, gained[best], penalty + 1.0))
+        made.append(Hypothesis(fault, gained[best], penalty + 8.0))
     return made
 
 
@@ -407,7 +441,7 @@ def _intermittent(found: Candidates) -> list[Hypothesis]:
     """Return faults of some consecutive phases: others with the same elements do not suffer."""
     model, channel = found.model, found.model.channel
     value = found.medians(found.left, found.suffers)
-    gained = found.gains(np.clip(value, 0, 1 - 1e-6)[found.local], SPREAD["intermittent"])
+    gained = found.gains(np.clip(value, 0, 1 - 1e-6)[found.local], SPREAD["intermittent"], 0.0)
     key = found.local * model.phases + channel.phase[found.row]
     keys, group = np.unique(key, return_inverse=True)
     by_phase = np.bincount(group, gained, len(keys))
@@ -466,15 +500,17 @@ def _link_models(
     part: Candidates, pairs: Ints, of: Ints, value: float
 ) -> list[tuple[Floats, PlacedFault, float]]:
     model, place = part.model, int(part.places[0])
-    gained = part.gains(np.full(len(part.at), min(value, 1 - 1e-6)), USUAL_SPREAD)
+    gained = part.gains(np.full(len(part.at), min(value, 1 - 1e-6)), USUAL_SPREAD, 0.3)
     penalty = _penalty(model, place, 1.0, len(part.at)) + _share_prior(value)
     found = [(gained, PlacedFault(place, "loss", "share", value), penalty)]
+    if model.channel.measure not in ("loss", "rate"):
+        return found
     suffering = np.bincount(of, part.suffers, len(pairs)) > 0
     for capacity in _capacity(part, suffering[of]):
         group, _, load, _, _ = _by_phase(part, suffering[of])
         with np.errstate(invalid="ignore", divide="ignore"):
             share = np.where(load > 0, np.maximum(0, 1 - capacity.fault.value / load), 0.0)
-        found.append((part.gains(share[group], 0.25), capacity.fault, capacity.penalty))
+        found.append((part.gains(share[group], 0.25, 0.0), capacity.fault, capacity.penalty))
     return found
 
 
@@ -551,7 +587,7 @@ def select(model: Model) -> None:
 
     A step is kept only where it raises the likelihood by more than its penalty.
     """
-    for _ in range(3):
+    for _ in range(2):
         _grow(model)
         if not _improve(model):
             break

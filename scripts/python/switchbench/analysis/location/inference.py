@@ -25,6 +25,10 @@ ABOVE_LINE = 1.003  # of a line: clocks differ
 TEMPERATURE = 2.0  # rows of one phase are not independent: log-likelihoods count half
 LEAST_CONFIDENCE = 0.5
 LEAST_SENT_AGAIN = 8e-4  # congestion makes closed loads send about as much again
+NEARLY_LINE = 0.88  # of a line, which closed loads may reach on a healthy one
+LEAST_GAIN = 12.0  # of what chance makes: one pair, some pairs of a trunk, some phases
+MOST_PAIRS = 2  # more pairs that suffer in the same way have a cause that is not found
+SUFFERS = 0.5  # log-likelihood, beside a share near to that of the fault
 SEGMENT_BITS = 8 * 1538.0
 # Of elements with the same flows the one named: what a person can look at first.
 NAMED_FIRST = ("trunk", "link", "port", "module", "cable", "host", "group", "pair", "network")
@@ -67,7 +71,7 @@ def locate(observations: Observations, paths: Paths) -> Location:
         if channel.measure == "loss":
             expected += _oversubscribed(model, observations)
             unexplained = _unexplained(model)
-    located = [x for x in _merged(located) if _worth(x)]
+    located = _merged([x for x in located if _worth(x)])
     located = [x for x in located if not _rides_on_another(x, located, paths)]
     located.sort(key=lambda x: (-x.suspect.confidence, -x.suspect.gain))
     suspects = tuple(x.suspect for x in located)
@@ -127,8 +131,11 @@ def _channels(found: Observations, usable: Bools) -> list[Channel]:
     ):
         rows = np.flatnonzero(counted & np.isfinite(k) & (k >= 0))
         if len(rows) and (measure == "loss" or k[rows].any()):
-            some = np.minimum(k[rows], found.sent[rows])
-            made.append(channel_of(measure, found, rows, found.sent[rows], some, load[rows]))
+            n = found.sent[rows]
+            if measure in ("duplication", "reordering", "corruption"):  # of what arrives
+                n = np.maximum(n - np.nan_to_num(lost[rows]), 1.0)
+            some = np.minimum(k[rows], n)
+            made.append(channel_of(measure, found, rows, n, some, load[rows]))
     made += _closed(found, open_loop)
     return made
 
@@ -304,12 +311,10 @@ def _suspect(model: Model, index: int, found: Observations) -> Located:
     frames = _explained(model, rest, fault)
     kind, value, low, high, when = _quantified(model, rest, fault, found)
     through = int(classes.pairs_through[fault.place])
-    hit = _suffering(model, rest)
     mine = np.unique(channel.pair[classes.row[classes.incidences(fault.place)]])
-    suffering = np.unique(channel.pair[hit])
-    other = np.unique(channel.pair[_suffering(model, model)])
-    inside = len(np.intersect1d(mine, suffering))
-    outside = len(np.setdiff1d(other, mine))
+    least = 0.25 * float(np.median(share[share > 0])) if (share > 0).any() else 0.0
+    inside = len(np.intersect1d(mine, np.unique(channel.pair[_suffering(rest, least)])))
+    outside = len(np.setdiff1d(np.unique(channel.pair[_suffering(model, least)]), mine))
     touched = channel.phase[row[share > 0]]
     phases = np.unique(touched).tolist()
     suspect = Suspect(
@@ -323,9 +328,10 @@ def _suspect(model: Model, index: int, found: Observations) -> Located:
     return Located(suspect, own, rivals, channel.measure, pair)
 
 
-def _suffering(model: Model, rest: Model) -> Ints:
-    """Return the rows that suffer more than a model's faults explain."""
-    return np.flatnonzero(rest.excess() > EXCESS)
+def _suffering(rest: Model, least: float) -> Ints:
+    """Return the rows that suffer more than a model's faults explain, by a share of at least."""
+    left = rest.channel.share() - rest.p
+    return np.flatnonzero((rest.excess() > SUFFERS) & (left > least))
 
 
 def _posterior(
@@ -440,14 +446,26 @@ def _merged(located: Sequence[Located]) -> list[Located]:
 def _worth(one: Located) -> bool:
     """Return whether a suspect is sure enough, and more than congestion of closed loads."""
     suspect = one.suspect
-    sent_again = one.measure == "retransmission" and suspect.value < LEAST_SENT_AGAIN
-    return suspect.confidence >= LEAST_CONFIDENCE and not sent_again
+    if suspect.confidence < LEAST_CONFIDENCE or not suspect.suffering:
+        return False
+    by_chance = suspect.element.kind in ("link", "pair") or suspect.kind == "intermittent"
+    if by_chance and suspect.when is None and suspect.gain < LEAST_GAIN:
+        return False
+    if one.measure == "retransmission":
+        return suspect.value >= LEAST_SENT_AGAIN
+    if one.measure == "rate" and suspect.kind == "capacity":
+        few = suspect.suffering < 2 < suspect.through
+        return not few and not suspect.value > NEARLY_LINE * suspect.element.line_bps
+    return True
 
 
 def _rides_on_another(one: Located, every: Sequence[Located], paths: Paths) -> bool:
-    """Return whether a single pair is named that passes another suspect: chance made it worse."""
+    """Return whether a single pair is named that passes another suspect, or is one of many."""
     if one.suspect.element.kind != "pair":
         return False
+    same = [x for x in every if (x.suspect.element.kind, x.measure) == ("pair", one.measure)]
+    if len(same) > MOST_PAIRS:
+        return True
     src, dst = one.pair
     _, members = paths.of_pairs(np.array([src]), np.array([dst]))
     on_way = {paths.elements[m].name for m in members.tolist()}
@@ -460,7 +478,8 @@ def _one_fault(one: Located, other: Located) -> bool:
     both = {x.suspect.kind for x in (one, other)}
     if not (both <= LOST or len(both) == 1):
         return False
-    return bool(set(one.suspect.alike) & set(other.suspect.alike))
+    places = [{(x.name, x.direction) for x in y.suspect.alike} for y in (one, other)]
+    return bool(places[0] & places[1])
 
 
 def _joined(one: Located, other: Located) -> Located:
@@ -470,7 +489,8 @@ def _joined(one: Located, other: Located) -> Located:
         a, b = b, a
     if one.measure == "rate" and other.measure == "retransmission" and a.kind != "dead":
         a, b = (b, a) if b.kind == "loss" else (a, b)
-    alike = tuple(x for x in a.alike if x in b.alike)
+    common = {(x.name, x.direction) for x in b.alike}
+    alike = tuple(x for x in a.alike if (x.name, x.direction) in common)
     suspect = replace(
         a,
         element=_named(alike),
