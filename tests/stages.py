@@ -63,6 +63,9 @@ AGAIN = ("--reruns", str(TRIES - 1), "--reruns-delay", "2", "-r", "aR")
 # tests/python measures no time: it may have all cores.
 CORES = ("-n", str(os.cpu_count()))
 
+# Parsers of what comes from the wire, in tests/fuzz.
+FUZZED = ("datagram", "probe_answer", "tcp_stream")
+
 RELEASE = "build release"
 COVERAGE = "coverage"
 
@@ -280,6 +283,26 @@ def unit_tests(build: Build, long: bool) -> Outcome:
     return Outcome("failed" if done.returncode else "passed", "\n".join(text))
 
 
+def fuzz() -> Outcome:
+    """Build the fuzz targets with clang and run each for a minute, from no corpus."""
+    library = execute(["clang", "--print-file-name=libclang_rt.fuzzer-x86_64.a"]).stdout.strip()
+    if not Path(library).is_absolute():
+        return Outcome("skipped", "clang has no fuzzer here: install libclang-rt-dev")
+    sanitizers = ("-Dfuzz=true", "-Db_sanitize=address,undefined", "-Db_lundef=false")
+    targets = tuple(f"tests/fuzz/fuzz_{name}" for name in FUZZED)
+    build = Build("fuzz", "clang", sanitizers, targets=targets)
+    outcome = compile_engine(build)
+    for target in targets if outcome.state == "passed" else ():
+        done = execute(
+            [str(build.folder / target), "-max_total_time=60", "-timeout=10", "-rss_limit_mb=2048"],
+            {"UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1"},
+        )
+        closing = done.stdout.splitlines()[-60 if done.returncode else -1 :]
+        state = "failed" if done.returncode else outcome.state
+        outcome = Outcome(state, "\n".join([outcome.text, target, *closing]))
+    return outcome
+
+
 def coverage() -> Outcome:
     """How much of each folder of C the tests of the build for it ran; then it counts from zero."""
     folder = BUILDS / COVERAGE
@@ -488,6 +511,7 @@ def builds(report: Report, long: bool) -> None:
         tidy = Stage("clang-tidy", partial(clang_tidy, clang), "build clang")
         report.beside(tidy, tests)
         report.in_turn([Stage("C coverage", coverage, f"unit tests {COVERAGE}")])
+        report.in_turn([Stage("fuzz", fuzz)])
     else:
         report.in_turn(tests)
     setup = [str(ROOT / "scripts/setup"), "--no-packages", *([] if long else ["--use"])]
