@@ -469,6 +469,21 @@ def test_sentences_are_made_for_the_first_mistakes_alone(
     assert len(made) == MISTAKES_MOST
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "".join(f"key{number}: 1\n" for number in range(20_000)),
+        f"tests: [{', '.join(['{pattern: chain, network: x}'] * 20_000)}]\n",
+        f"expect: [{', '.join(['{measure: x, min: 1}'] * 20_000)}]\n",
+    ],
+)
+def test_many_mistakes_are_told_in_few_lines(tmp_path: Path, text: str) -> None:
+    """None of them is looked for without end: each document is answered in seconds."""
+    with pytest.raises(ConfigurationError) as error:
+        read_text(tmp_path, LAB + text)
+    assert len(str(error.value).splitlines()) <= MISTAKES_MOST + 1
+
+
 def test_first_mistake_by_position(tmp_path: Path) -> None:
     """Of several mistakes the first in the file is named."""
     text = LAB + "tests:\n- {pattern: chain, window: 2}\n- {pattrn: chain}\nlog: loud\n"

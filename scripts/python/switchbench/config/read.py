@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ..base import quantities
-from ..base.errors import ConfigurationError, Mistakes
+from ..base.errors import MISTAKES_MOST, ConfigurationError, Mistakes
 from ..base.model import Site
 from ..base.source import Document, KeyPath, Mark, dotted, from_values, parse_assignment, read_file
 from ..base.transports import NAMES
@@ -118,9 +118,9 @@ def _model(document: Document, mistakes: Mistakes) -> tuple[Configuration, Seque
     except InvalidDocument as error:
         mistakes.found.append(error)
         wrong = error.paths
+    if len(wrong) > MISTAKES_MOST or {("switchbench",), ("site",)} & set(wrong):
+        mistakes.refuse()
     for path in wrong:
-        if path in (("switchbench",), ("site",)):
-            mistakes.refuse()
         document.remove(path)
     with suppress(ConfigurationError):
         return validate(Configuration, document), wrong
@@ -184,6 +184,8 @@ def _expectations(
     """The clauses, their words checked; without those in which something is wrong already."""
     clauses: list[dict[str, Any]] = []
     for i, clause in enumerate(model.expect or []):
+        if len(mistakes.found) > MISTAKES_MOST:
+            break
         if not any(path[:2] == ("expect", i) for path in wrong):
             with mistakes.collected():
                 clauses.append(_expectation(document, clause, ("expect", i)))

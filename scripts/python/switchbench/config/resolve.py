@@ -141,6 +141,8 @@ def entries_of(document: Document, model: Configuration, mistakes: Mistakes) -> 
         raise document.problem(("tests",), "is an empty list: without it, all patterns run")
     entries = []
     for i, test in enumerate(model.tests):
+        if len(mistakes.found) > MISTAKES_MOST:
+            break
         with mistakes.collected():
             entries.append(_Entry(("tests", i), _layer(test, ("tests", i), document)))
     return entries
