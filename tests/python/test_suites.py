@@ -336,6 +336,9 @@ def test_a_search_that_never_brackets_says_so_and_what_needs_it_too(rfc2544: Run
     assert rows(course, "latency")[0]["outcome"] == (
         "Not measured: throughput has no result at this size."
     )
+    cut = measured(rfc2544, forwards(61.3), trials=3)
+    ended = "The run ended before this measurement was complete."
+    assert {row["outcome"] for row in rows(cut, "latency")} == {ended}
 
 
 @needs_engine

@@ -24,6 +24,7 @@ from ..plan.suite import (
 from ..records.document.searches import SearchEntry, SubtestEntry, SuiteEntry, SuiteSetting
 from ..search.counts import CountResult
 from ..search.drive import Search
+from ..search.goals import SearchGoal
 from ..search.loads import GoalResult
 from ..search.outcomes import (
     InProgress,
@@ -57,7 +58,7 @@ class Measurement:
         self._trials: list[tuple[ProposedTrial, TrialFacts]] = []
         self._most: dict[str, float] = {}  # that ports received in a trial, frames/s
         method = self.subtest.method(self.setting, earlier)
-        self._why_not = method if isinstance(method, str) else ""
+        self.why_not = method if isinstance(method, str) else ""
         self.search: Search[Any] | None = None
         if not isinstance(method, str):
             self.search = search_of(run, planned, method, used_s)
@@ -117,7 +118,7 @@ class Measurement:
     def outcome(self) -> tuple[str, bool]:
         """How it ended, a sentence, and whether all that was asked for is there."""
         if self.search is None:
-            return self._why_not, isinstance(self._why_not, Excluded)
+            return self.why_not, isinstance(self.why_not, Excluded)
         results = self.result if isinstance(self.result, tuple) else (self.result,)
         worst = next(
             (one.outcome for one in results if not isinstance(one.outcome, _WHOLE)),
@@ -172,6 +173,9 @@ class SuiteCourse:
     def every(self) -> list[Measurement]:
         """All measurements, those too that have not begun."""
         later = [Measurement(self._run, planned, {}) for planned in self._waiting]
+        for one in later:  # what they start from is not known yet
+            if one.search is None:
+                one.why_not = InProgress().sentence
         return self.measurements + later
 
     def _advance(self) -> None:
@@ -227,7 +231,7 @@ def search_entries(course: SuiteCourse) -> list[SearchEntry]:
         {
             **_facts_of(measured),
             "search": measured.planned.id,
-            "goal": goal,
+            "goal": name,
             "load_unit": range_of(measured.planned).unit,
             "relevant_lower_bound": result.relevant_lower_bound,
             "relevant_upper_bound": result.relevant_upper_bound,
@@ -236,18 +240,26 @@ def search_entries(course: SuiteCourse) -> list[SearchEntry]:
             "trials": measured.search.trials,
             "regular": result.is_regular,
             "outcome": result.outcome.sentence,
+            "goal_loss_ratio": goal.loss_ratio,
+            "goal_exceed_ratio": goal.exceed_ratio,
+            "goal_initial_trial_s": goal.initial_trial_s,
+            "goal_final_trial_s": goal.final_trial_s,
+            "goal_duration_sum_s": goal.duration_sum_s,
+            "goal_width": goal.width,
+            "min_load": measured.setting.loads.min,
+            "max_load": measured.setting.loads.max,
         }
         for measured in course.every
         if measured.search is not None
-        for goal, result in _goal_results(measured)
+        for name, goal, result in _goal_results(measured)
     ]
 
 
-def _goal_results(measured: Measurement) -> list[tuple[str, GoalResult]]:
+def _goal_results(measured: Measurement) -> list[tuple[str, SearchGoal, GoalResult]]:
     if measured.subtest.goals is None:
         return []
     goals = measured.subtest.goals(measured.setting.parameters)
-    return list(zip(goals, measured.result, strict=True))
+    return list(zip(goals, goals.values(), measured.result, strict=True))
 
 
 def suite_entries(course: SuiteCourse) -> list[SubtestEntry]:
@@ -264,6 +276,7 @@ def suite_entries(course: SuiteCourse) -> list[SubtestEntry]:
                 "variant": measured.planned.parameters.get(VARIANT),
                 "rows": measured.rows(),
                 "trials": 0 if measured.search is None else measured.search.trials,
+                "iterations": list(getattr(measured.result, "longest", ())),
                 "complete": whole,
                 "outcome": sentence,
             }

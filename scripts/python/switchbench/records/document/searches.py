@@ -34,6 +34,14 @@ class SearchEntry(SuiteSetting):
     trials: Annotated[int, "Of the whole search, for all of its goals"]
     regular: Annotated[bool, "Both bounds are there and near enough"]
     outcome: Annotated[str, "How the search ended, a sentence"]
+    goal_loss_ratio: Annotated[float, "Of a trial, that the goal allows: 0 to 1"]
+    goal_exceed_ratio: Annotated[float, "Of the sum of durations, of trials that may lose more"]
+    goal_initial_trial_s: Annotated[float, "Of the first, short trials"]
+    goal_final_trial_s: Annotated[float, "Of a trial that decides"]
+    goal_duration_sum_s: Annotated[float, "Of the trials that decide a load, together"]
+    goal_width: Annotated[float, "Largest relative_width that ends the search"]
+    min_load: Annotated[float, "Of the range that is searched, in load_unit"]
+    max_load: Annotated[float, "Of the range that is searched, in load_unit"]
 
 
 class SubtestEntry(SuiteSetting):
@@ -45,6 +53,7 @@ class SubtestEntry(SuiteSetting):
         list[dict[str, float | None]],
         "Values by the keys of doc/reference/standards.md; null: not observed",
     ]
+    iterations: Annotated[list[int], "The longest burst of each search, in frames, in order"]
     trials: Annotated[int, "That were measured, tester-limited ones too"]
     complete: Annotated[bool, "Nothing that was asked for is missing"]
     outcome: Annotated[str, "How it ended, a sentence"]

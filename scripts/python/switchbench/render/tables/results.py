@@ -112,11 +112,15 @@ phases = Spec(
 )  # fmt: skip
 
 
+def _percent(key: str) -> Callable[[Entry], float | None]:
+    """The value of a ratio's column in percent."""
+    return lambda entry: None if (ratio := entry[key]) is None else 100.0 * ratio
+
+
 searches = Spec(
     "searches",
     "Searches",
-    "Highest loads that goals allow (RFC 9971), each port's: ndr, no loss in more than half of 21 "
-    "trials of 1 s; pdr, at most 0.5 %.",
+    "Highest loads that goals allow (RFC 9971), each port's; a goal's attributes have columns.",
     (
         text("goal", "goal", about="Non-drop rate, partial drop rate, or another (RFC 9971)"),
         text("pattern", "pattern", value=format.pattern, fold=True, about="What was sent"),
@@ -128,9 +132,24 @@ searches = Spec(
         Column("throughput", "conditional_throughput",
                about="Of the lower bound, less what its trials lost (conditional throughput)"),
         Column("width", "relative_width", "percent", "%",
-               value=lambda entry: (width := entry["relative_width"]) and 100.0 * width,
+               value=_percent("relative_width"),
                about="Difference of the bounds by the upper one"),
         count("trials", "trials", fold=True, about="Of the whole search, for all of its goals"),
+        Column("loss ratio", "goal_loss_ratio", "percent", "%", value=_percent("goal_loss_ratio"),
+               output=PAGE, about="That the goal allows a trial"),
+        Column("exceed ratio", "goal_exceed_ratio", "percent", "%",
+               value=_percent("goal_exceed_ratio"), output=PAGE,
+               about="Of the duration sum, of trials that may lose more"),
+        Column("initial trial", "goal_initial_trial_s", unit="s", output=PAGE,
+               about="Of the first trials"),
+        Column("final trial", "goal_final_trial_s", unit="s", output=PAGE,
+               about="Of a trial that decides"),
+        Column("duration sum", "goal_duration_sum_s", unit="s", output=PAGE,
+               about="Of the trials that decide a load"),
+        Column("goal width", "goal_width", "percent", "%", value=_percent("goal_width"),
+               output=PAGE, about="Largest width that ends the search"),
+        Column("min load", "min_load", output=PAGE, about="Of the range, in the load unit"),
+        Column("max load", "max_load", output=PAGE, about="Of the range, in the load unit"),
         text("outcome", "outcome", output=PAGE, about="How the search ended"),
     ),
     "searches",

@@ -29,6 +29,13 @@ def _column(value: Value) -> Column:
     return Column(value.title, value.key, kind, unit=unit, about=value.definition, seldom=True)
 
 
+_EACH = (
+    text("each search", "iterations", fold=True, output=PAGE,
+         value=lambda entry: ", ".join(map(str, entry["iterations"])) or None,
+         about="The longest burst of each search, frames, in order"),
+)  # fmt: skip
+
+
 def _table(suite: Suite, subtest: Subtest) -> Spec:
     entries: Callable[[Summary], Iterator[Entry]] = partial(
         _rows, suite=suite.name, subtest=subtest.name
@@ -41,6 +48,7 @@ def _table(suite: Suite, subtest: Subtest) -> Spec:
             text("size", "size", value=format.size, about=SIZE),
             text("matrix", "variant", fold=True, about="Which ports send to which"),
             *map(_column, subtest.values),
+            *(_EACH if subtest.quantity == "burst" else ()),
             text("network", "networks", fold=True, output=PAGE, about="Of the ports"),
             text(
                 "outcome",

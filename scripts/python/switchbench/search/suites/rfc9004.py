@@ -98,7 +98,7 @@ RFC9004 = Suite(
         Statement("6.2", "MUST", "the search algorithm's input parameters, and its step size",
                   "sentence `Parameters`; table `rfc9004-back-to-back`, sentence above it"),
         Statement("6.3", "MUST", "each back-to-back value is there for further processing",
-                  "table `rfc9004-back-to-back`"),
+                  "table `rfc9004-back-to-back`, column each search"),
         Statement("7", "MUST", "the number of tests averaged, N",
                   "table `rfc9004-back-to-back`, column searches"),
         Statement("7", "SHOULD", "a table with a row per size: size, mean frame count",
