@@ -37,7 +37,7 @@ def all_to_all(
     site: Site | None = None,
     loads: tuple[int, ...] = (4000, 8000),
     ports: dict[str, dict[str, Any]] | None = None,
-    strays: list[dict[str, Any]] | None = None,
+    clauses: tuple[dict[str, Any], ...] = (),
     **sides: Any,
 ) -> SummaryDocument:
     """The summary of an all-to-all of a site at loads of so many frames, a trial each, of whose
@@ -48,7 +48,7 @@ def all_to_all(
         make_trial(site, number, phases=count - 1, flows=count * (count - 1))
         for number in range(len(loads))
     ]
-    summary = Summary(make_run(site, *trials))
+    summary = Summary(make_run(site, *trials, expectations=clauses))
     for trial, sent in enumerate(loads):
         for phase in range(count - 1):
             place = {"trial": trial, "phase": phase}
@@ -61,8 +61,6 @@ def all_to_all(
             for number in range(1, count + 1):
                 name = f"node{number}"
                 summary.feed(0, port_record(f"{name}:e0", **place, **(ports or {}).get(name, {})))
-            for one in strays or ():
-                summary.feed(0, {**one, **place})
             for number in range(1, count + 1):
                 summary.feed(0, phase_record(f"node{number}", **place))
         for number in range(1, count + 1):
@@ -105,6 +103,14 @@ def test_what_leaves_one_port_and_is_lost_is_its_transmitters() -> None:
     (found,) = result["findings"]
     assert (found["kind"], found["severity"], found["port"]) == ("loss", "error", "node5:e0")
     assert [port["port"] for port in result["ports"] if port["suspect"]] == ["node5:e0"]
+
+
+def test_a_clause_that_fails_says_what_is_suspected() -> None:
+    clause = {"measure": "lost_frames", "over": "flow", "require": "== 0"}
+    result = all_to_all(lambda src, dst, sent: sent - sent // 100 * (src == 5), clauses=(clause,))
+    (entry,) = result["expectations"]
+    assert entry["verdict"] == "FAIL"
+    assert entry["reason"] == "suspect: node5:e0's transmitter loses 1 % of frames"
 
 
 def test_what_is_lost_towards_one_port_is_its_receivers() -> None:

@@ -17,7 +17,9 @@ from typing import cast
 import numpy as np
 
 from ..base import format, transports
+from ..base.measures import MEASURES
 from ..base.model import SCHEDULE, Run, Trial
+from ..records.document.clauses import ClauseEntry
 from ..records.document.findings import SEVERITIES, FindingEntry, Kind, Severity
 from ..records.document.location import (
     ElementEntry,
@@ -46,6 +48,7 @@ MOST_UNTESTED = 100
 NOISE = 0.01  # share of lost frames that suspects leave unexplained by chance
 UNITS = {"capacity": ("Mbit/s", 1e-6), "size": ("bytes", 1.0)}
 NO_SIZE = ("dead", "intermittent")
+TIMES = ("s", "us", "s/GB")  # units of measures that no suspect explains
 WARNINGS = ("duplication", "reordering")  # kinds of suspects that are no errors
 CAUSES = {
     "sender_host": "{count} of its flows never left its host",
@@ -110,6 +113,20 @@ class Locator:
         """Return what ports are suspected of, by port; of several the most certain."""
         suspects = reversed(self.location()["suspects"])
         return {port: one["brief"] for one in suspects for port in one["ports"]}
+
+    def explain(self, clauses: Sequence[ClauseEntry]) -> None:
+        """Say of each clause on the network that fails what is suspected, where its worst value is
+        first."""
+        suspects = self.location()["suspects"]
+        for clause in clauses:
+            measure = MEASURES.get(clause["measure"])
+            if clause["verdict"] != "FAIL" or clause["reason"] or not suspects:
+                continue
+            if measure is not None and measure.unit not in TIMES:
+                at = clause.get("at")
+                ends = {at["src"], at["dst"], at["port"]} if at else set()
+                one = next((one for one in suspects if ends & {*one["ports"]}), suspects[0])
+                clause["reason"] = f"suspect: {one['brief']}"
 
     def paths(self) -> Paths:
         """Return the paths of the site's ports."""

@@ -182,6 +182,7 @@ class Summary:
         reasons = list(faults)
         missing = self._missing()
         expectations = self._judge.verdicts(self._doubts(), self._not_needed())
+        self.locator.explain(expectations)
         status: Status = "partial" if reasons or missing else "complete"
         if not self._entries:
             status = "failed"

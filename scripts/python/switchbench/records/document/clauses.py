@@ -74,7 +74,9 @@ class ClauseEntry(StatedClause):
             list[FailureEntry], "Values for which it does not hold, the worst first, 20 at most"
         ]
     ]
-    reason: Annotated[str | None, "Why it is INCONCLUSIVE"]
+    reason: Annotated[
+        str | None, "Why it is INCONCLUSIVE; of one that fails on the network: what is suspected"
+    ]
 
 
 class VerdictEntry(TypedDict):
