@@ -721,6 +721,20 @@ def test_a_device_that_holds_the_longest_burst_is_not_asked_again(tmp_path: Path
 
 
 @needs_engine
+def test_drops_and_jitter_of_line_rate(tmp_path: Path) -> None:
+    text = FOUR + "suite: rfc8239\nframe_size: 1518\nsubtests: [line-rate]\n"
+    run = compile_text(tmp_path, text + "suite_parameters: {repeats: 2}\n")
+
+    def device(trial: Trial) -> TrialFacts:
+        times = {"min": 10.0, "mean": 14.0 + 2 * (trial.id % 2), "max": 90.0, "pdv": 70.0}
+        return TrialFacts(offered=1000, lost=5, tester_limited=False, latency_us=times)
+
+    for row in rows(measured(run, device), "line-rate"):
+        assert (row["lost_frames"], row["lost_percent"]) == (10, pytest.approx(0.5))
+        assert (row["jitter_mean"], row["jitter"]) == (pytest.approx(5.0), 70.0)
+
+
+@needs_engine
 def test_the_longest_burst_that_is_tried_is_no_buffer(tmp_path: Path) -> None:
     text = FOUR + "suite: rfc8239\nframe_size: 1518\n"
     text += "subtests: [buffer-many-to-one, buffer-efficiency, microburst]\n"
