@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -18,6 +19,7 @@ from switchbench.search.loads import LoadGrid, LoadRange
 from switchbench.search.multiple import LoadSearch
 from switchbench.search.outcomes import (
     CannotBeMet,
+    HeldAllOffered,
     InProgress,
     LimitedByTester,
     LossAtMin,
@@ -139,6 +141,25 @@ def test_tester_limited_trials_are_repeated_and_then_end_the_search() -> None:
         assert result.outcome == LimitedByTester(LOADS.max, "frames/s", 3)
         assert "The tester, not the device" in result.outcome.sentence
         assert result.relevant_lower_bound is None
+
+
+@pytest.mark.parametrize(("truth", "found"), [(61.0, Reached), (95.0, HeldAllOffered)])
+def test_what_the_tester_cannot_offer_is_not_searched(truth: float, found: type) -> None:
+    """It offers 70 % of the line at most."""
+    device = LossyDevice(truth * 1e4)
+    loads = LoadRange(1e4, 1e6)
+
+    def measure(trial: ProposedTrial) -> TrialLoss:
+        result = device.measure(trial)
+        if trial.value <= 70e4:
+            return result
+        return replace(result, tester_limited=True, offered_part=70e4 / trial.value)
+
+    search, _ = run(LoadSearch([NDR, PDR], loads), measure)
+    for result in search.result():
+        assert isinstance(result.outcome, found)
+        assert result.relevant_lower_bound == pytest.approx(min(truth, 70.0) * 1e4, rel=0.011)
+    assert search.stopped is None
 
 
 def test_a_tester_limited_trial_now_and_then_changes_nothing() -> None:

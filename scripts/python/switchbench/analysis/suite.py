@@ -27,6 +27,7 @@ from ..search.drive import Search
 from ..search.goals import SearchGoal
 from ..search.loads import GoalResult
 from ..search.outcomes import (
+    HeldAllOffered,
     InProgress,
     LimitedByTester,
     LossAtMin,
@@ -41,7 +42,12 @@ from ..search.trials import ProposedTrial
 from .suite_facts import trial_loss
 
 Facts = Mapping[int, TrialFacts]  # by the trial's number
-_UNDECIDED = (InProgress, LimitedByTester, OutOfTime)  # that say nothing of the device
+_UNDECIDED = (
+    HeldAllOffered,
+    InProgress,
+    LimitedByTester,
+    OutOfTime,
+)  # that say nothing of the device
 _WHOLE = (Reached, NoLossAtMax, Done)  # outcomes after which nothing is missing
 
 

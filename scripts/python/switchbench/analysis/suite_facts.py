@@ -38,6 +38,7 @@ def trial_facts(results: Iterable[PhaseResult]) -> TrialFacts:
         offered=offered,
         lost=min(offered, sum(max(0, count) for count in lost)),
         flooded=sum(entry["misdelivered_frames"] or 0 for entry in entries),
+        offered_part=_offered_part(every),
         tester_limited=any(result.entry["tester_limited"] for result in told),
         offered_fps=sent_fps,
         # What came beyond was sent before the window opened, and held until then.
@@ -59,7 +60,11 @@ def trial_loss(intended_s: float, facts: TrialFacts, bad: int) -> TrialLoss:
     if not facts.offered:
         return TrialLoss(0, 0, intended_s, tester_limited=True)
     return TrialLoss(
-        facts.offered, min(facts.offered, bad), intended_s, tester_limited=facts.tester_limited
+        facts.offered,
+        min(facts.offered, bad),
+        intended_s,
+        tester_limited=facts.tester_limited,
+        offered_part=facts.offered_part,
     )
 
 
@@ -83,6 +88,16 @@ def _ports(results: Iterable[PhaseResult]) -> dict[str, PortFacts]:
                 int(sent[port] or 0), int(lost[port] or 0), rate, offered.get(port)
             )
     return found
+
+
+def _offered_part(results: Iterable[PhaseResult]) -> float:
+    parts = []
+    for result in results:
+        places, source = result.flows.ends("src"), result.flows.source
+        sent = m.sum_by_port(places, m.or_zero(source.floats("frames")))
+        asked = m.sum_by_port(places, m.or_zero(source.floats("intended")))
+        parts += [(sent[port] or 0.0) / count for port, count in asked.items() if count]
+    return min([1.0, *parts])
 
 
 def _late_frames(results: Iterable[PhaseResult]) -> list[int]:

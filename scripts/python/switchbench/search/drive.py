@@ -14,6 +14,15 @@ Steps = Generator[ProposedTrial, TrialLoss, None]
 Result_co = TypeVar("Result_co", covariant=True)
 
 
+class TesterLimitError(Exception):
+    """A trial was tester-limited as often as it is repeated: a method may go on elsewhere."""
+
+    def __init__(self, result: TrialLoss) -> None:
+        """The last of these trials."""
+        super().__init__("the tester was the limit")
+        self.result = result
+
+
 class SearchMethod(Protocol[Result_co]):
     """A way to search: it asks for trials one after the other and remembers their results."""
 
@@ -34,8 +43,9 @@ class Search(Generic[Result_co]):
         print(search.result())
 
     A tester-limited trial never decides: it is proposed again, `repeats` times at most, then the
-    search ends. It also ends when the next trial would not end within `time_limit_s` (seconds of
-    trials, each with `overhead_s` for barrier, learning frames and drain).
+    method goes on elsewhere (TesterLimitError), or the search ends. It also ends when the next
+    trial would not end within `time_limit_s` (seconds of trials, each with `overhead_s` for
+    barrier, learning frames and drain).
     """
 
     def __init__(
@@ -76,14 +86,25 @@ class Search(Generic[Result_co]):
         if result.tester_limited:
             self._limited += 1
             if self._limited > self._repeats:
-                value, unit = self.trial.value, self._method.unit
-                self._stop(LimitedByTester(value, unit, self._limited))
+                self._give_up(result)
             else:
                 self._propose(self.trial)
             return
         self._limited = 0
         try:
             self._propose(self._steps.send(result))
+        except StopIteration:
+            self.trial = None
+
+    def _give_up(self, result: TrialLoss) -> None:
+        """The method goes on elsewhere, or the search ends."""
+        assert self.trial is not None
+        limit = LimitedByTester(self.trial.value, self._method.unit, self._limited)
+        self._limited = 0
+        try:
+            self._propose(self._steps.throw(TesterLimitError(result)))
+        except TesterLimitError:
+            self._stop(limit)
         except StopIteration:
             self.trial = None
 

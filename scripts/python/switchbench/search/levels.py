@@ -85,7 +85,8 @@ class GoalProgress:
 
     def __init__(self, goal: SearchGoal, steps: int, top: int) -> None:
         self._levels = levels(goal, steps)
-        self._top = top
+        self.top = top
+        """The number of the highest load that can be offered."""
         self._number = 0
         self.hint = RelevantBounds(None, None)
 
@@ -99,8 +100,8 @@ class GoalProgress:
         while True:
             level = self._levels[self._number]
             bounds = relevant_bounds(level.goal, trials)
-            if not is_narrow(bounds, level.steps, self._top):
-                load = next_load(bounds, self.hint, level.steps, self._top)
+            if not is_narrow(bounds, level.steps, self.top):
+                load = next_load(bounds, self.hint, level.steps, self.top)
                 return load, level.goal.final_trial_s
             if level is self._levels[-1]:
                 return None
@@ -111,4 +112,4 @@ class GoalProgress:
         """The bounds of the goal itself by these trials, and whether they end its search."""
         level = self._levels[-1]
         found = relevant_bounds(level.goal, trials)
-        return found, is_narrow(found, level.steps, self._top)
+        return found, is_narrow(found, level.steps, self.top)

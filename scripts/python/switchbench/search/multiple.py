@@ -6,11 +6,19 @@ from __future__ import annotations
 from collections.abc import Generator, Sequence
 
 from .classify import RelevantBounds, conditional_loss
-from .drive import Steps
+from .drive import Steps, TesterLimitError
 from .goals import SearchGoal
 from .levels import GoalProgress
 from .loads import GoalResult, LoadGrid, LoadRange
-from .outcomes import InProgress, LossAtMin, NoLossAtMax, Reached, SearchOutcome, Stopped
+from .outcomes import (
+    HeldAllOffered,
+    InProgress,
+    LossAtMin,
+    NoLossAtMax,
+    Reached,
+    SearchOutcome,
+    Stopped,
+)
 from .trials import ProposedTrial, TrialLoss
 
 
@@ -29,6 +37,7 @@ class LoadSearch:
         self._goals = tuple(goals)
         self._grid = LoadGrid(loads, [goal.width for goal in goals])
         self._trials: dict[int, list[TrialLoss]] = {}
+        self._top = self._grid.top  # what the tester can offer
         self._progress = [
             GoalProgress(goal, self._grid.steps(goal.width), self._grid.top) for goal in goals
         ]
@@ -53,9 +62,20 @@ class LoadSearch:
             for goal, progress in zip(self._goals, self._progress, strict=True)
         )
 
-    def _measure(self, load: int, seconds: float) -> Steps:
-        result = yield ProposedTrial(self._grid.load(load), seconds)
+    def _measure(self, load: int, seconds: float) -> Generator[ProposedTrial, TrialLoss, bool]:
+        """Whether it was measured; else the search goes on below what the tester offered."""
+        try:
+            result = yield ProposedTrial(self._grid.load(load), seconds)
+        except TesterLimitError as limit:
+            top = self._grid.below(self._grid.load(load) * limit.result.offered_part)
+            if not 0 < top < load:
+                raise
+            self._top = top
+            for progress in self._progress:
+                progress.top = top
+            return False
         self._trials.setdefault(load, []).append(result)
+        return True
 
     def _initial(self) -> Generator[ProposedTrial, TrialLoss, RelevantBounds]:
         """Two or three short trials: at the max load, at what was forwarded there, and beside it.
@@ -65,13 +85,15 @@ class LoadSearch:
         seconds = max(progress.first.goal.final_trial_s for progress in self._progress)
         allowed = min(goal.loss_ratio for goal in self._goals)
         beside = max(progress.first.steps for progress in self._progress)
-        top = self._grid.top
-        yield from self._measure(top, seconds)
+        while not (yield from self._measure(self._top, seconds)):
+            pass
+        top = self._top
         first = self._forwarded(top, allowed)
         if first >= top:
             return RelevantBounds(top, None)
         first = 0 if first < beside else min(first, top - 1)
-        yield from self._measure(first, seconds)
+        if not (yield from self._measure(first, seconds)):
+            return RelevantBounds(self._top, None)
         if self._trials[first][-1].loss_ratio > allowed:
             second = min(self._forwarded(first, allowed), first - beside)
         else:
@@ -98,6 +120,8 @@ class LoadSearch:
         outcome: SearchOutcome = Reached()
         if not is_done:
             outcome = stopped or InProgress()
+        elif upper is None and self._top < self._grid.top:
+            outcome = HeldAllOffered(self._grid.load(self._top), self.unit)
         elif upper is None:
             outcome = NoLossAtMax(self._grid.loads.max, self.unit)
         elif lower is None:

@@ -60,6 +60,22 @@ class NoLossAtMax:
 
 
 @dataclass(frozen=True)
+class HeldAllOffered:
+    """The tester offers no more than what the device still holds."""
+
+    value: float
+    unit: str
+
+    @property
+    def sentence(self) -> str:
+        """What to tell a person."""
+        return (
+            f"The device holds {self.value:g} {self.unit}, the most that the tester offered: its "
+            "limit is there or above. Give the tester more cores, or lower the ports' rate."
+        )
+
+
+@dataclass(frozen=True)
 class LimitedByTester:
     """No trial at a value could be believed, in so many attempts."""
 
@@ -117,4 +133,4 @@ class CannotBeMet:
 
 
 Stopped = LimitedByTester | OutOfTime
-SearchOutcome = Reached | InProgress | LossAtMin | NoLossAtMax | Stopped
+SearchOutcome = Reached | InProgress | LossAtMin | NoLossAtMax | HeldAllOffered | Stopped

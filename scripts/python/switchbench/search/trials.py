@@ -37,6 +37,7 @@ class TrialLoss:
     intended_s: float
     effective_s: float | None = None
     tester_limited: bool = False
+    offered_part: float = 1.0  # of what was intended, of the port that offered the least of it
 
     def __post_init__(self) -> None:
         if not 0 <= self.lost <= self.offered:
