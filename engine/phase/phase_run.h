@@ -82,6 +82,15 @@ struct interval_rows {
     uint32_t count;
 };
 
+/* A port's progress at some time: `progress` records have the rates since then. */
+struct shown_progress {
+    int64_t told_ns; /* 0: nothing was told yet */
+    uint64_t offered_bytes;
+    uint64_t delivered_bytes;
+    uint64_t line_bytes;
+    bool in_window;
+};
+
 /* One own rank in the present phase. Its flows and counts are the whole port's. */
 struct phase_lane {
     const struct phase_run *run;
@@ -102,8 +111,7 @@ struct phase_lane {
     struct interval_rows intervals;
     atomic_ullong foreign; /* frames for other ports, told by the workers while it runs */
     struct port_progress progress;
-    uint64_t offered_shown; /* so much of it has been in `progress` records */
-    uint64_t delivered_shown;
+    struct shown_progress shown;
     struct port_hardware before;
     struct port_hardware after;
     struct queue_lane *queues;

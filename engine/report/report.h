@@ -8,8 +8,9 @@
 
 #include "phase_run.h"
 
-/* While a phase runs. `progress`: what the node and its ports have moved since *last_ns, which
- * becomes now. Interval results that are due; `all`: those that are not, too. */
+/* While a phase runs. `progress`: the rates of the node and its ports since the record before, at
+ * *last_ns, which becomes now; in the window the mean since its first record. Interval results that
+ * are due; `all`: those that are not, too. */
 void report_progress(struct phase_run *run, int64_t *last_ns);
 void report_interval(struct phase_run *run, bool all);
 /* Before the start: says so if this node comes too late for the window. */

@@ -302,11 +302,12 @@ struct lane {
     /* Its flows are accounted by `mark_window` and `account_some`; else `live` counts are always
      * right. Set by prepare. */
     bool accounts;
-    uint64_t
-        offered; /* where it `accounts`: layer-1 bytes that its flows have sent and received, */
-    uint64_t delivered; /* as far as they are accounted */
-    bool judges_order;  /* in this phase it counts duplicated, reordered and late messages, as
-                           transports of frames always do; set by prepare */
+    /* Where it `accounts`, as far as its flows are accounted. */
+    uint64_t offered; /* payload that they have sent */
+    uint64_t delivered;
+    uint64_t line_bytes; /* delivered at layer 1 */
+    bool judges_order;   /* in this phase it counts duplicated, reordered and late messages, as
+                            transports of frames always do; set by prepare */
     /* Steps: it learns from the network when a partner is gone, and waits until then; the limit of
      * a drain does not hold. Set by poll. */
     bool own_partner_timeout;

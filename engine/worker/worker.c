@@ -147,15 +147,18 @@ static void mark_intervals(struct worker_task *task, int64_t now_ns)
     }
 }
 
-static uint64_t moved_bytes(const struct lane_flow *flows, uint32_t count)
+/* Payload of all these flows. */
+static uint64_t moved_bytes(const struct lane_flow *flows, uint32_t count, uint64_t *line_bytes)
 {
     uint64_t bytes = 0;
 
+    *line_bytes = 0;
     for (uint32_t i = 0; i < count; i++) {
         const struct flow_count *live = &flows[i].side->live;
 
-        bytes += live->frames > 0 ? live->frame_bytes + live->frames * FRAME_OVERHEAD_L1
-                                  : live->payload_bytes;
+        bytes += live->payload_bytes;
+        *line_bytes += live->frames > 0 ? live->frame_bytes + live->frames * FRAME_OVERHEAD_L1
+                                        : live->payload_bytes;
     }
     return bytes;
 }
@@ -164,21 +167,26 @@ static uint64_t moved_bytes(const struct lane_flow *flows, uint32_t count)
 static void tell_progress(struct worker_task *task, struct worker_lane *lane, int64_t now_ns)
 {
     const struct lane_request *request = &lane->lane->request;
+    struct port_progress *progress = lane->progress;
     uint64_t offered = lane->lane->offered, delivered = lane->lane->delivered;
+    uint64_t line = lane->lane->line_bytes;
 
     if (!lane->lane->accounts) {
         account(lane);
-        offered = moved_bytes(request->sends, request->send_count);
-        delivered = moved_bytes(request->receives, request->receive_count);
+        offered = moved_bytes(request->sends, request->send_count, &line);
+        delivered = moved_bytes(request->receives, request->receive_count, &line);
     }
     if (offered != lane->offered_told || delivered != lane->delivered_told)
         task->moved_ns = now_ns;
-    if (lane->progress != NULL) {
-        atomic_fetch_add(&lane->progress->offered_bytes, offered - lane->offered_told);
-        atomic_fetch_add(&lane->progress->delivered_bytes, delivered - lane->delivered_told);
+    if (progress != NULL) {
+        atomic_fetch_add(&progress->offered_bytes, offered - lane->offered_told);
+        atomic_fetch_add(&progress->delivered_bytes, delivered - lane->delivered_told);
+        atomic_fetch_add(&progress->line_bytes, line - lane->line_told);
+        atomic_store(&progress->told_ns, now_ns);
     }
     lane->offered_told = offered;
     lane->delivered_told = delivered;
+    lane->line_told = line;
 }
 
 static void sum_progress(struct worker_task *task, int64_t now_ns)

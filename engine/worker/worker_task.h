@@ -12,11 +12,12 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* What a port has moved in a phase, told by the workers of all its queues while it runs: layer-1
- * bytes for frames, else payload. */
+/* What a port has moved in a phase, told by the workers of all its queues while it runs. */
 struct port_progress {
-    atomic_ullong offered_bytes;
+    atomic_ullong offered_bytes; /* payload */
     atomic_ullong delivered_bytes;
+    atomic_ullong line_bytes; /* delivered: at layer 1 for frames, else payload */
+    atomic_llong told_ns;     /* when a worker counted them last */
 };
 
 /* A port's lane with its place in the common window. */
@@ -30,6 +31,7 @@ struct worker_lane {
     struct port_progress *progress; /* its port's; NULL: nobody asks */
     uint64_t offered_told;          /* so much of it is this lane's */
     uint64_t delivered_told;
+    uint64_t line_told;
     int64_t polled_ns; /* last */
     bool accounting;   /* its flows are being accounted, some each time ... */
     bool marking;      /* ... and a mark of the interval ring waits for that, or is being made */

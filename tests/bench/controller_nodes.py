@@ -168,7 +168,11 @@ class Crowd:
         name = self.names[at]
         port = f"{name}:e0"
         where = {"trial": 0, "repeat": 0, "phase": phase}
-        rates = {"offered_bps": 9.5e7, "delivered_bps": 9.5e7, "ports": [[port, 9.5e7, 9.5e7]]}
+        rates = {
+            "offered_bps": 9.5e7,
+            "delivered_bps": 9.5e7,
+            "ports": [[port, 9.5e7, 9.5e7, 9.5e7]],
+        }
         yield {"type": "progress", "node": name, "step": "window"} | where | rates
         if turn % round(INTERVAL_S / PROGRESS_S) == 0:
             flows = [[self.port(at - step), [11_875_000]] for step in (1, 2)]

@@ -52,7 +52,7 @@ def progress_record(node: str, offered: float | None, delivered: float | None, *
         "step": "window",
         "offered_bps": offered or 0,
         "delivered_bps": delivered or 0,
-        "ports": [[f"{node}:e0", offered, delivered]],
+        "ports": [[f"{node}:e0", offered, delivered, delivered]],
     }
     return record | more
 
@@ -155,9 +155,21 @@ def test_loss_is_known_when_all_nodes_have_told() -> None:
     fed(state, phase_record("node2"))
     assert (port.lost, port.sent, port.phase_lost_percent) == (10, 1000, 1.0)
     assert state.lost == (10, 1000)
-    assert list(state.events) == [
-        "trial 0, phase 0: of 1,000 frames 10 lost; 10 lost were for node2:e0"
-    ]
+    assert list(state.events) == ["trial 0, phase 0: of 1,000 frames 10 lost"]
+
+
+def test_when_a_phase_has_ended_rates_are_what_the_table_says() -> None:
+    """Payload of the window, by the flows; the bar is of the line."""
+    state = fed(one_trial(), progress_record("node1", 99e6, None))
+    fed(state, progress_record("node2", None, 99e6), *flows(1000, 900))
+    fed(state, phase_record("node1"), phase_record("node2"))
+    sender, receiver = state.ports["node1:e0"], state.ports["node2:e0"]
+    source, destination = flows(1000, 900)
+    assert sender.offered_bps == 8 * source["window_payload_bytes"]
+    assert receiver.delivered_bps == 8 * destination["window_payload_bytes"]
+    assert receiver.delivered_line_bps == 8 * (destination["window_frame_bytes"] + 900 * 20)
+    assert (state.offered_bps, state.delivered_bps) == (sender.offered_bps, receiver.delivered_bps)
+    assert (sender.delivered_bps, receiver.offered_bps) == (None, None)
 
 
 def test_what_was_under_way_when_a_phase_was_stopped_is_not_lost() -> None:
@@ -175,6 +187,33 @@ def test_findings_come_with_the_end_of_a_trial() -> None:
     state.turn()
     (finding,) = state.findings
     assert finding["count"] == 100
+
+
+def test_suspects_are_marked_and_victims_are_not() -> None:
+    """node1 sends to two others, and loses a tenth of all; node2 gets all that node3 sends."""
+    site = make_site(3)
+    state = RunState(make_run(site, make_trial(site, flows=3)))
+    nodes = [process.name for process in site.processes]
+    for source, destination, came in ((1, 2, 2700), (1, 3, 2700), (3, 2, 3000)):
+        ends = f"node{source}:e0", f"node{destination}:e0"
+        fed(state, frame_side("source", *ends, 3000, 3000))
+        fed(state, frame_side("destination", *ends, came, came))
+    fed(state, *(make(node) for make in (phase_record, trial_record) for node in nodes))
+    state.turn()
+    assert [name for name, port in state.ports.items() if port.suspect] == ["node1:e0"]
+    assert worst_first(state.ports.values())[0].name == "node1:e0"
+    fed(state, progress_record("node1", 95e6, None))
+    lines = text_of(Screen(state), 120)
+    (row,) = [line for line in lines if " ! " in line and line.startswith("node")]
+    assert row.startswith("node1:e0 ! ")
+    assert lines[-1].endswith("; ! a fault is suspected there")
+    samples = [
+        (sample.labels["port"], sample.value)
+        for family in metrics.StateCollector(Shown(state)).collect()
+        for sample in family.samples
+        if sample.name == "switchbench_port_suspected"
+    ]
+    assert samples == [("node1:e0", 1), ("node2:e0", 0), ("node3:e0", 0)]
 
 
 def test_the_worst_come_first() -> None:
@@ -275,14 +314,15 @@ def test_plain_lines_are_at_most_one_a_second() -> None:
     first, second = stream.getvalue().splitlines()
     assert first == "measuring"
     assert second.startswith(
-        "1/1 pairs neighbours, dpdk, 2 ranks, phase 0 of 0-2 done, 95.00 Mbit/s, 1 frame lost, "
+        "1/1 pairs neighbours, dpdk, 2 ranks, phase 0 of 0-2 done, 1.188 Mbit/s, 1 frame lost, "
     )
 
 
 def test_a_trial_of_a_suite_is_called_by_its_subtest() -> None:
     """How many will come is not known; a burst has no rate when it is over."""
     trial = replace(
-        make_trial(SITE), pattern={"name": "flows"},
+        make_trial(SITE), pattern={"name": "flows"}, traffic="burst",
+        document={"burst": {"frames": 100}},
         parameters={"subtest": "back-to-back", "variant": "many to one"},
     )  # fmt: skip
     state = RunState(make_run(SITE, trial, suite="rfc9004", searches=(trial,), estimates_s=(9.0,)))
@@ -396,6 +436,7 @@ def test_metrics_say_what_the_state_says() -> None:
     state = one_trial(phases=2)
     fed(state, *flows(1000, 990), phase_record("node1"), phase_record("node2"))
     fed(state, progress_record("node1", 80e6, None, phase=1))
+    fed(state, progress_record("node2", None, None, phase=1))
     with metrics.Metrics(metrics.Address.parse("127.0.0.1:0"), Shown(state, "run-7")) as server:
         samples = scrape(server.address)
     (offered,) = samples["switchbench_port_offered_bytes_per_second"]

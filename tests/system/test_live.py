@@ -126,9 +126,26 @@ def test_lines_on_a_terminal_for_those_who_want_them(topology: Path, tmp_path: P
         assert ptykit.SECOND_PAGE[0] not in terminal.raw
         assert terminal.modes_now == terminal.modes
     assert b"making the lab" in terminal.raw
-    assert re.search(
-        rb"1/1 pairs neighbours, dpdk, 4 ranks done, [\d.]+ Mbit/s, about", terminal.raw
+    done = re.search(
+        rb"1/1 pairs neighbours, dpdk, 4 ranks done, ([\d.]+) Mbit/s, about", terminal.raw
     )
+    assert done
+    (phase,) = load_summary(tmp_path / "results")["trials"]
+    assert float(done[1]) == pytest.approx(phase["throughput"]["total"], rel=0.001)
+
+
+def test_a_suspect_is_marked_and_its_victims_are_not(tmp_path: Path) -> None:
+    """What enters the switch from node3 is lost now and then: node4 lacks it."""
+    faults = [{"kind": "drop", "one_in": 20, "in": "node3"}]
+    site = {"lab": "model-good", "nodes": 4, "rate": "20M", "model": {"faults": faults}}
+    conf = configuration(Path(), site=site, tests=[{"pattern": "pairs"}] * 3)
+    with ptykit.on_terminal(words(tmp_path, conf)) as terminal:
+        terminal.until(
+            lambda: any(row[0] == "!" for row in rows(terminal).values()), "a port is marked"
+        )
+        assert [name for name, row in rows(terminal).items() if row[0] == "!"] == ["node3:e0"]
+        assert terminal.shows("a fault is suspected there")
+        assert terminal.end() == 0
 
 
 def scraped(url: str) -> dict[str, list[Any]]:

@@ -60,6 +60,7 @@ static void move_and_report(void)
 
     for (unsigned i = 0; i < PORTS; i++) {
         atomic_fetch_add(&bed.lanes[i].progress.delivered_bytes, STEP_BYTES);
+        atomic_fetch_add(&bed.lanes[i].progress.line_bytes, 2 * STEP_BYTES);
         atomic_fetch_add(&bed.lanes[i].progress.offered_bytes, i % 2 * STEP_BYTES / 2);
     }
     report_progress(&bed.run, &last_ns);
@@ -88,6 +89,7 @@ static unsigned check_ports(json_t *record, unsigned first)
         if (number % 2 == 1)
             assert_rate(json_integer_value(json_array_get(port, 1)), STEP_BYTES / 2.0);
         assert_rate(json_integer_value(json_array_get(port, 2)), STEP_BYTES);
+        assert_rate(json_integer_value(json_array_get(port, 3)), 2.0 * STEP_BYTES);
     }
     return first + (unsigned)json_array_size(ports);
 }
@@ -134,9 +136,56 @@ static void test_every_port_in_short_records(void **state)
     assert_true(lines > 2);
 }
 
+/* A worker has counted so many bytes of a port, at this time. */
+static void tell(int64_t at_ns, uint64_t bytes)
+{
+    int64_t last_ns = clock_now() - SPAN_NS;
+
+    atomic_store(&bed.lanes[0].progress.delivered_bytes, bytes);
+    atomic_store(&bed.lanes[0].progress.told_ns, at_ns);
+    report_progress(&bed.run, &last_ns);
+}
+
+static void test_rates_are_of_the_window_by_the_workers_times(void **state)
+{
+    const json_int_t expected[] = {80, 800, 160, 200};
+    struct err err = {0};
+    char line[4096];
+    int fds[2];
+    FILE *out;
+
+    (void)state;
+    lay();
+    bed.run.lane_count = 1;
+    assert_int_equal(pipe(fds), 0);
+    assert_int_equal(records_open(&bed.node.records, fds[1], bed.node.name, &err), 0);
+    out = fdopen(fds[0], "r");
+    bed.lanes[0].shown.told_ns = NS_PER_S;
+    bed.run.template.open_ns = CLOCK_NEVER;
+    tell(2 * NS_PER_S, 10);
+    bed.run.template.open_ns = 0;
+    tell(3 * NS_PER_S, 110); /* the window's first: since the record before */
+    tell(4 * NS_PER_S, 130);
+    tell(7 * NS_PER_S, 210); /* 100 bytes in the 4 s since the first */
+    assert_int_equal(records_close(bed.node.records), 0);
+    close(fds[1]);
+    for (unsigned i = 0; i < 4; i++) {
+        json_t *record;
+
+        assert_non_null(fgets(line, sizeof line, out));
+        record = json_loads(line, 0, NULL);
+        assert_int_equal(json_integer_value(json_object_get(record, "delivered_bps")), expected[i]);
+        json_decref(record);
+    }
+    fclose(out);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_every_port_in_short_records)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_every_port_in_short_records),
+        cmocka_unit_test(test_rates_are_of_the_window_by_the_workers_times),
+    };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -477,8 +477,7 @@ bool lane_account_some(struct lane *base)
     if (!received || !sent)
         return false;
     if (forwards)
-        base->offered = sender->streams->side->live.frame_bytes +
-                        sender->streams->side->live.frames * FRAME_OVERHEAD_L1;
+        base->offered = sender->streams->side->live.payload_bytes;
     receiver->accounting.next = sender->accounting.next = 0;
     return true;
 }

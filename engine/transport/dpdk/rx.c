@@ -358,7 +358,8 @@ void receiver_account_stream(struct dpdk_lane *lane, uint32_t number)
     side->live.frames += frames;
     side->live.frame_bytes += bytes + frames * FRAME_FCS;
     side->live.payload_bytes += bytes - frames * payload;
-    lane->lane.delivered += bytes + frames * (FRAME_FCS + FRAME_OVERHEAD_L1);
+    lane->lane.delivered += bytes - frames * payload;
+    lane->lane.line_bytes += bytes + frames * (FRAME_FCS + FRAME_OVERHEAD_L1);
     if (stream->last_ns > side->last_ns)
         side->last_ns = stream->last_ns;
     before->frames = stream->frames;

@@ -371,8 +371,7 @@ void sender_account_stream(struct dpdk_lane *lane, uint32_t number)
     side->live.frames += total.frames - already.frames;
     side->live.frame_bytes += total.frame_bytes - already.frame_bytes;
     side->live.payload_bytes += total.payload_bytes - already.payload_bytes;
-    lane->lane.offered += total.frame_bytes - already.frame_bytes +
-                          (total.frames - already.frames) * FRAME_OVERHEAD_L1;
+    lane->lane.offered += total.payload_bytes - already.payload_bytes;
     if (stream->sequence > 0 && stream->last_ns > side->last_ns)
         side->last_ns = stream->last_ns;
     before->frames = stream->sequence;

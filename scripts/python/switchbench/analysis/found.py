@@ -31,6 +31,7 @@ class Found:
     def __init__(self, run: Run) -> None:
         """Nothing found yet."""
         self.findings: list[FindingEntry] = []
+        self.suspects: dict[str, str] = {}  # what ports are suspected of, by port
         self._summary = Summary(run, brief=True)
         self._nodes = len(run.site.processes)
         self._ended = 0  # `trial` records: as many as nodes for each trial
@@ -56,5 +57,6 @@ class Found:
         if self._fresh and now_s >= self._again_s:
             self._fresh = False
             self.findings = self._summary.findings()
+            self.suspects = self._summary.locator.suspects_by_port()
             ended_s = time.monotonic()
             self._again_s = ended_s + max(_AGAIN_S, (ended_s - now_s) / _SHARE)

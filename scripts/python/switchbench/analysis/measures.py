@@ -211,6 +211,12 @@ def payload_bps(flows: PhaseFlows) -> Floats:
     return per_second(8.0 * end.floats("window_payload_bytes"), end.floats("window_ns"))
 
 
+def offered_payload_bps(flows: PhaseFlows) -> Floats:
+    """Return the payload in bit/s that the sources sent in their windows."""
+    end = flows.source
+    return per_second(8.0 * end.floats("window_payload_bytes"), end.floats("window_ns"))
+
+
 def delivered_line_bps(flows: PhaseFlows) -> Floats:
     """Layer-1 bit/s that the destinations verified in their windows."""
     end = flows.destination

@@ -171,7 +171,7 @@ def _own_ports(record: Record) -> list[str]:
     if kind == "execution":
         return [record["rank"]]
     if kind == "progress":
-        return [name for name, _, _ in record.get("ports") or ()]
+        return [name for name, *_ in record.get("ports") or ()]
     if kind == "event" and record.get("port") is not None:
         return [record["port"]]
     return []

@@ -215,7 +215,7 @@ class ExecutionRecord(_OfNetwork):
 
 
 _Span = Annotated[tuple[Name, list[Count]], Field(strict=False)]
-_Rate = Annotated[tuple[Name, Figure | None, Figure | None], Field(strict=False)]
+_Rate = Annotated[tuple[Name, Figure | None, Figure | None, Figure | None], Field(strict=False)]
 
 
 class IntervalRecord(_OfNetwork):

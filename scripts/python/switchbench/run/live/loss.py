@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What each phase lost, as soon as all nodes have told of it: frames, by their destination."""
+"""What each phase lost and moved, as soon as all nodes have told of it: frames, by their
+destination, and the rates of its window, which the table shows."""
 
 from __future__ import annotations
 
@@ -9,12 +10,21 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ...analysis import measures as m
-from ...records.flows import PhaseRecords
+from ...records.flows import PhaseFlows, PhaseRecords
 from ...records.record_forms import Record
 
 JUDGED = ("duplicated", "reordered", "corrupted")
 
 _Moment = tuple[int, int, int]  # trial, repeat, phase
+
+
+@dataclass(frozen=True)
+class PortRates:
+    """A port's rates in a window. None: no flow of the phase goes this way, or it is not known."""
+
+    offered_bps: float | None  # payload
+    delivered_bps: float | None
+    line_bps: float | None  # delivered, at layer 1 for frames
 
 
 @dataclass
@@ -28,6 +38,7 @@ class PhaseLoss:
     sent: Counter[str] = field(default_factory=Counter)  # frames, by destination
     lost: Counter[str] = field(default_factory=Counter)
     judged: Counter[str] = field(default_factory=Counter)  # of JUDGED
+    rates: dict[str, PortRates] = field(default_factory=dict)
 
     @property
     def sentence(self) -> str | None:
@@ -36,10 +47,8 @@ class PhaseLoss:
         words = [f"{count:,} {what}" for what, count in counts.items() if count]
         if not words:
             return None
-        port, most = next(iter(self.lost.most_common(1)), ("", 0))
-        whose = f"; {most:,} lost were for {port}" if most else ""
         where = f"trial {self.trial}, phase {self.phase}"
-        return f"{where}: of {self.sent.total():,} frames {', '.join(words)}{whose}"
+        return f"{where}: of {self.sent.total():,} frames {', '.join(words)}"
 
 
 @dataclass
@@ -78,6 +87,7 @@ class LossTable:
         if not phase.whole:
             return result
         flows = phase.records.flows()
+        result.rates = _rates(flows)
         # TCP and RDMA repeat what is lost.
         flows = flows.taken(flows.whole & ~np.isnan(flows.source.floats("frames")))
         ports = flows.ends("dst")
@@ -90,3 +100,16 @@ class LossTable:
         for name in JUDGED:
             result.judged[name] = int(m.or_zero(flows.destination.floats(name)).sum())
         return result
+
+
+def _rates(flows: PhaseFlows) -> dict[str, PortRates]:
+    """Return the rates of each port in the window, as the summary has them."""
+    frames = ~np.isnan(flows.destination.floats("frames"))
+    line = np.where(frames, m.delivered_line_bps(flows), m.payload_bps(flows))
+    offered = m.sum_by_port(flows.ends("src"), m.offered_payload_bps(flows))
+    delivered = m.sum_by_port(flows.ends("dst"), m.payload_bps(flows))
+    on_line = m.sum_by_port(flows.ends("dst"), line)
+    return {
+        port: PortRates(offered.get(port), delivered.get(port), on_line.get(port))
+        for port in offered.keys() | delivered.keys()
+    }

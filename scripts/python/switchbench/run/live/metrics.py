@@ -99,9 +99,6 @@ class Metrics:
         self._thread.join()
 
 
-_LAYER = "dpdk and udp: with all that a frame takes on the line; tcp and verbs: payload"
-
-
 @dataclass(frozen=True)
 class _PortMetric:
     """A value of each port. None: there is none now."""
@@ -146,10 +143,16 @@ def _bytes(bps: float | None) -> float | None:
 
 _PORTS = (
     _PortMetric("switchbench_port_offered_bytes_per_second",
-                f"What the port sends ({_LAYER}).", lambda port: _bytes(port.offered_bps)),
+                "Payload that the port sends.", lambda port: _bytes(port.offered_bps)),
     _PortMetric("switchbench_port_delivered_bytes_per_second",
-                f"What arrives at the port and is right ({_LAYER}).",
+                "Payload that arrives at the port and is right.",
                 lambda port: _bytes(port.delivered_bps)),
+    _PortMetric("switchbench_port_delivered_line_bytes_per_second",
+                "The same as the line carries it (dpdk and udp: layer 1; tcp and verbs: payload).",
+                lambda port: _bytes(port.delivered_line_bps)),
+    _PortMetric("switchbench_port_suspected",
+                "1: a fault is suspected at the port; 0: none is.",
+                lambda port: 1 if port.suspect else 0),
     _PortMetric("switchbench_port_line_rate_bytes_per_second",
                 "Line rate of the port (layer 1).", lambda port: _bytes(port.line_bps or None)),
     _PortMetric("switchbench_port_phase",
@@ -180,10 +183,10 @@ _RUN = (
                lambda state: state.elapsed_s),
     _RunMetric("switchbench_run_remaining_seconds", "Time that the rest should take.",
                lambda state: state.left_s),
-    _RunMetric("switchbench_run_offered_bytes_per_second", f"What all ports send ({_LAYER}).",
+    _RunMetric("switchbench_run_offered_bytes_per_second", "Payload that all ports send.",
                lambda state: state.offered_bps / 8),
     _RunMetric("switchbench_run_delivered_bytes_per_second",
-               f"What arrives at all ports and is right ({_LAYER}).",
+               "Payload that arrives at all ports and is right.",
                lambda state: state.delivered_bps / 8),
     _RunMetric("switchbench_run_completed_phases", "Phases that have ended on all nodes.",
                lambda state: state.phases_done, counter=True),

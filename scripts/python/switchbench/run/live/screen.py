@@ -29,7 +29,7 @@ _NAME_MOST = 28
 _STRIP_LINES = 3  # of all ports, one character each
 _STRIP_TITLE = "all, by rank  "
 _FOUND_LINES = 8
-_BAD_LOSS = 0.01  # percent
+_SUSPECT = "!"  # behind a port's name
 _SEVERAL = -1  # the phase of several ports' sums
 
 Spans = list[tuple[str, Style]]
@@ -59,9 +59,9 @@ def _rate(bps: float | None, unit: format.Unit) -> str:
 
 def _bar(port: PortState, _unit: format.Unit) -> str:
     """What is delivered to the port, of its line rate."""
-    if port.delivered_bps is None or not port.line_bps:
+    if port.delivered_line_bps is None or not port.line_bps:
         return ""
-    full = round(_BAR_CELLS * min(1.0, port.delivered_bps / port.line_bps))
+    full = round(_BAR_CELLS * min(1.0, port.delivered_line_bps / port.line_bps))
     return "■" * full + "·" * (_BAR_CELLS - full)
 
 
@@ -167,7 +167,7 @@ class Screen:
             for bps in (port.offered_bps, port.delivered_bps)
             if bps is not None
         )
-        name_cells = min(_NAME_MOST, max(8, *(cell_len(port.name) for port in ports)))
+        name_cells = min(_NAME_MOST, max(8, *(cell_len(_name(port)) for port in ports)))
         columns = _columns_for(width - name_cells, ascii_only)
         lines = [_heading(columns, name_cells, unit)]
         lines += [_row(port, columns, name_cells, unit) for port in shown]
@@ -206,7 +206,9 @@ class Screen:
         order = "in the order of ranks" if self.by_rank else "the worst first"
         keys = "n next, p previous, " if self._pages > 1 else ""
         pages = f"page {self.page + 1} of {self._pages}, {order}" if self._pages > 1 else order
-        return [(f"{pages}; {keys}o other order, Ctrl-C end", _DIM)]
+        suspects = any(port.suspect for port in self._state.ports.values())
+        mark = f"; {_SUSPECT} a fault is suspected there" if suspects else ""
+        return [(f"{pages}; {keys}o other order, Ctrl-C end{mark}", _DIM)]
 
 
 def _columns_for(width: int, ascii_only: bool) -> list[_Column]:
@@ -228,15 +230,20 @@ def _heading(columns: Iterable[_Column], name_cells: int, unit: format.Unit) -> 
 
 
 def _row(port: PortState, columns: Iterable[_Column], name_cells: int, unit: format.Unit) -> Spans:
-    text = set_cell_size(port.name, name_cells)
+    text = set_cell_size(_name(port), name_cells)
     text += "".join("  " + column.cell(column.text(port, unit)) for column in columns)
     return [(text, _style(port))]
 
 
+def _name(port: PortState) -> str:
+    return f"{port.name} {_SUSPECT}" if port.suspect else port.name
+
+
 def _style(port: PortState) -> Style:
-    if not port.step:
-        return _DIM
-    return _BAD if (port.phase_lost_percent or 0.0) > _BAD_LOSS else _PLAIN
+    """Return red for suspects: those that suffer from a fault elsewhere are as all others."""
+    if port.suspect:
+        return _BAD
+    return _PLAIN if port.step else _DIM
 
 
 def _sums(
@@ -246,6 +253,7 @@ def _sums(
     total = PortState(f"{len(ports):,} others", "", "", 0, phase=_SEVERAL)
     total.offered_bps = _total(port.offered_bps for port in ports)
     total.delivered_bps = _total(port.delivered_bps for port in ports)
+    total.delivered_line_bps = _total(port.delivered_line_bps for port in ports)
     total.sent = sum(port.sent for port in ports)
     total.lost = sum(port.lost for port in ports)
     total.phase_sent = sum(port.phase_sent for port in ports)
@@ -262,9 +270,9 @@ def _total(values: Iterable[float | None]) -> float | None:
 def _least_share(ports: Iterable[PortState]) -> float | None:
     """What is delivered, of the line: of the worst of them."""
     shares = (
-        port.delivered_bps / port.line_bps
+        port.delivered_line_bps / port.line_bps
         for port in ports
-        if port.delivered_bps is not None and port.line_bps
+        if port.delivered_line_bps is not None and port.line_bps
     )
     return min(shares, default=None)
 

@@ -36,8 +36,10 @@ class PortState:
     line_bps: int = 0  # 0: unknown
     phase: int = 0
     step: str = ""  # empty: no part in what runs now
-    offered_bps: float | None = None
+    offered_bps: float | None = None  # payload
     delivered_bps: float | None = None
+    delivered_line_bps: float | None = None  # as its line carries it: at layer 1 for frames
+    suspect: str = ""  # the fault that it is suspected of, in a few words
     settled: bool = False  # the rates are of a window
     # Of the phase that ended last, and of all that ended: frames for this port.
     phase_lost: int | None = None
@@ -55,7 +57,7 @@ class PortState:
     def rest(self, phase: int) -> None:
         """A phase begins: nothing is known of it yet."""
         self.phase, self.step, self.settled = phase, "", False
-        self.offered_bps = self.delivered_bps = None
+        self.offered_bps = self.delivered_bps = self.delivered_line_bps = None
 
 
 class RunState:
@@ -84,7 +86,6 @@ class RunState:
             process.name: [self.ports[port.name] for port in process.ports]
             for process in run.site.processes
         }
-        self._rates: dict[str, tuple[float, float]] = {}  # offered, delivered by node
         self._lines: dict[tuple[str, str], int] = {}  # by port and transport
         self._trials = {(trial.id, trial.repeat): trial for trial in run.trials}
         self._trial_began_s = self._search_began_s = self.began_s
@@ -118,6 +119,8 @@ class RunState:
     def turn(self) -> None:
         """Called some times a second."""
         self._found.turn()
+        for name, port in self.ports.items():
+            port.suspect = self._found.suspects.get(name, "")
 
     @property
     def findings(self) -> list[FindingEntry]:
@@ -129,15 +132,11 @@ class RunState:
             return
         self.step = record.get("step") or ""
         in_window = self.step == "window"
-        node = record["node"]
-        if in_window or node not in self._rates:
-            rates = (record.get("offered_bps") or 0.0, record.get("delivered_bps") or 0.0)
-            self._rates[node] = rates
-        for name, offered_bps, delivered_bps in record.get("ports") or ():
+        for name, *rates in record.get("ports") or ():
             port = self.ports[name]
             port.step = self.step
             if in_window or not port.settled:
-                port.offered_bps, port.delivered_bps = offered_bps, delivered_bps
+                port.offered_bps, port.delivered_bps, port.delivered_line_bps = rates
                 port.settled = in_window
 
     def _take_phase(self, record: Record) -> PhaseLoss | None:
@@ -148,6 +147,7 @@ class RunState:
         if ended is not None:
             self.phases_done += 1
             self._add_loss(ended)
+            self._add_rates(ended)
         return ended
 
     def _add_loss(self, ended: PhaseLoss) -> None:
@@ -159,6 +159,17 @@ class RunState:
         sentence = ended.sentence
         if sentence:
             self._happened(sentence)
+
+    def _add_rates(self, ended: PhaseLoss) -> None:
+        """Take the rates of the whole window, unless the port is in another phase already."""
+        trial = self.trial
+        if trial is None or (trial.id, trial.repeat) != (ended.trial, ended.repeat):
+            return
+        for name, rates in ended.rates.items():
+            port = self.ports[name]
+            if port.phase == ended.phase and trial.traffic == "stream":
+                port.offered_bps, port.delivered_bps = rates.offered_bps, rates.delivered_bps
+                port.delivered_line_bps, port.settled = rates.line_bps, True
 
     def _happened(self, sentence: str) -> None:
         self.events.append(sentence)
@@ -200,7 +211,6 @@ class RunState:
         if self.trial is not None and self.trial.search != trial.search:
             self._search_began_s = time.monotonic()
         self.trial, self._trial_began_s, self.phase = trial, time.monotonic(), 0
-        self._rates = {}
         carriers = {
             port.name: trial.of(part.network).transport
             for part in trial.parts
@@ -236,13 +246,13 @@ class RunState:
 
     @property
     def offered_bps(self) -> float:
-        """What all nodes send together."""
-        return sum(offered_bps for offered_bps, _ in self._rates.values())
+        """Return what all ports send together: payload."""
+        return sum(port.offered_bps or 0.0 for port in self.ports.values())
 
     @property
     def delivered_bps(self) -> float:
-        """What all nodes receive together."""
-        return sum(delivered_bps for _, delivered_bps in self._rates.values())
+        """Return what all ports receive together: payload."""
+        return sum(port.delivered_bps or 0.0 for port in self.ports.values())
 
     @property
     def lost(self) -> tuple[int, int]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Which ports a person wants to see first: those that lose, and those that are behind the rest."""
+"""Which ports a person wants to see first: suspects, and those that lose or are behind the rest."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ _FINEST_LOSS = 0.0001
 
 
 def worst_first(ports: Iterable[PortState]) -> list[PortState]:
-    """By loss in the phase that ended last or by what a port is behind, whichever is the greater
-    share; idle ones last."""
+    """Suspects first, then by loss in the phase that ended last or by what a port is behind,
+    whichever is the greater share; idle ones last."""
     ports = list(ports)
     usual_offered = _median_share(ports, lambda port: port.offered_bps)
     usual_delivered = _median_share(ports, lambda port: port.delivered_bps)
 
-    def badness(port: PortState) -> tuple[bool, float, int]:
+    def badness(port: PortState) -> tuple[bool, bool, float, int]:
         offered = _behind(port, port.offered_bps, usual_offered)
         delivered = _behind(port, port.delivered_bps, usual_delivered)
         idle = port.offered_bps is None and port.delivered_bps is None
         lost = (port.phase_lost_percent or 0.0) / 100.0
         share = max(_coarse(lost, _FINEST_LOSS), _coarse(max(offered, delivered), _FINEST))
-        return idle, -share, port.place
+        return not port.suspect, idle, -share, port.place
 
     return sorted(ports, key=badness)
 
