@@ -1212,6 +1212,8 @@ def test_further_ports_of_an_interface_are_none_of_the_device() -> None:
         "ports": [{"port": name, "network": network} for name, network in ports],
     }
     assert next(suite_notes.statements(summary, SUITES["rfc8239"])).startswith("Set-up: 3 ports,")
+    listens = summary | {"plans": [{"ranks": 4}]}
+    assert next(suite_notes.statements(listens, SUITES["rfc8239"])).startswith("Set-up: 4 ports,")
 
 
 @needs_engine

@@ -73,9 +73,11 @@ def statements(summary: Summary, suite: Suite) -> Iterator[str]:
     """What a reporting section asks for in words."""
     entries = summary["suite"]["subtests"]
     ports = {port_of_interface(port["port"], port["network"]) for port in summary["ports"]}
+    # Ports that listen have no flow, and so no entry.
+    count = max([len(ports), *(plan["ranks"] for plan in summary.get("plans", ()))])
     carriers = ", ".join(sorted({entry["transport"] for entry in entries}))
     yield (
-        f"Set-up: {format.of(len(ports), 'port')}, Ethernet frames over {carriers}, at a constant "
+        f"Set-up: {format.of(count, 'port')}, Ethernet frames over {carriers}, at a constant "
         "interval; section Ports has line rates and links."
     )
     if said := performance(summary):
