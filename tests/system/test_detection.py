@@ -27,6 +27,7 @@ Counts = dict[tuple[str, str], int]  # by kind and by flow or port
 pytestmark = [labkit.needs_lab, labkit.needs_switch]
 
 CHAIN = {"pattern": "chain"}  # every port has another set of flows
+ALL = {"pattern": "aapc"}  # senders are told apart from receivers
 QUICK = {"profile": "quick", "transport": "dpdk", "warmup": "200ms", "tests": [CHAIN]}
 # 37,000 frames/s a flow; probes of latency among them, so that the switch strikes some, too.
 PROBED = {"latency": {"probes": "1000/s"}}
@@ -250,7 +251,7 @@ def undisturbed(directory: Path, configuration: Record) -> runs.Result:
         place = directory / str(attempt)
         place.mkdir()
         result = runs.run(place, SMALL | configuration)
-        assert result.status == 0, result.output + result.errors
+        assert result.status in (0, 4), result.output + result.errors  # 4: tester-limited
         if all(gone(flow) == flow["dropped"]["fault"] for flow in loaded(result)):
             break
     return result
@@ -298,17 +299,17 @@ def test_without_a_fault_nothing_is_found(tmp_path: Path, seeds: range) -> None:
 def test_a_dead_port_is_named_though_no_load_was_sent(tmp_path: Path) -> None:
     """Nothing reaches it, so the run ends after its probe, of which the last round is reported."""
     fault = {"kind": "dead", "port": "node2"}
-    result = runs.run(tmp_path, QUICK | {"site": site(faults=[fault])})
+    result = runs.run(tmp_path, QUICK | {"tests": [ALL], "site": site(faults=[fault])})
     assert result.status == 3, result.output + result.errors
     (one,) = suspects(result)
     assert one in {("dead", "node2"), ("loss", "node2")}
     lost = sum(record["sent"] for record in result.records("unreachable"))
-    assert result.summary["location"]["suspects"][0]["frames"] == lost > 0
+    assert sum(each["frames"] for each in result.summary["location"]["suspects"]) == lost > 0
 
 
 def test_a_slow_port_is_named(tmp_path: Path) -> None:
     fault = {"kind": "slow", "port": "node2", "rate": "30M"}
-    conf = QUICK | {"window": "1500ms", "load": "80%", "site": site(faults=[fault])}
+    conf = QUICK | {"tests": [ALL], "window": "1500ms", "load": "80%", "site": site(faults=[fault])}
     conf |= {"latency": {"probes": 0}}  # whose answers a host that can't send refuses
     result = runs.run(tmp_path, conf)
     assert result.status == 0, result.output + result.errors
