@@ -482,6 +482,38 @@ def test_a_link_that_goes_down_under_load_is_reported(
     assert complete_phases(result.summary) == [0]
 
 
+def test_a_cable_that_is_cut_for_a_while_fails_the_run_whatever_is_measured_again(
+    kept_lab: labs.Lab, topology: Path, tmp_path: Path
+) -> None:
+    """The phase is not forgotten: its frames are counted, its port is named, the clause fails."""
+    clause = {"clause": "no frame is lost", "measure": "lost_frames", "require": "== 0"}
+    conf = configuration(topology, "dpdk", window="3s", load="50%", remeasure=3, expect=[clause])
+    conf["tests"] = [{"pattern": "pairs"}]
+
+    def set_link(state: str) -> None:
+        in_switch(
+            kept_lab,
+            lambda link: link.link("set", index=port_index(link, kept_lab, "node2"), state=state),
+        )
+
+    with underway.started(tmp_path / "run", conf) as run:
+        run.wait_for_load()
+        set_link("down")
+        time.sleep(0.8)
+        set_link("up")
+        result = run.end()
+    summary = result.summary
+    assert (result.status, summary["status"]) == (1, "complete"), result.errors
+    (phase,) = summary["trials"]
+    assert phase["lost_frames"] > 100
+    (judged,) = summary["expectations"]
+    assert (judged["verdict"], judged["value"]) == ("FAIL", phase["lost_frames"])
+    named = [suspect["sentence"] for suspect in summary["location"]["suspects"]]
+    assert any("node2:e0" in sentence for sentence in named), named
+    verified = underway.command("verify", str(result.directory))
+    assert verified.returncode == 0, verified.stderr
+
+
 @pytest.mark.parametrize("tests", [[ALL_TO_ALL], [{"pattern": "pairs"}]], ids=["aapc", "pairs"])
 def test_a_flooding_switch_stops_the_run(
     tests: list[Any], kept_lab: labs.Lab, topology: Path, tmp_path: Path
