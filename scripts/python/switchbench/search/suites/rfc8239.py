@@ -158,7 +158,7 @@ RFC8239 = Suite(
                       better=LESS),
                 Value("latency_max", "latency max", "us", "Of all frames", better=LESS),
                 Value("jitter_mean", "jitter mean", "us", "PDV (RFC 5481): mean delay less the "
-                      "least, mean of the iterations; its min is 0 by definition", better=LESS),
+                      "min, mean of the iterations; its own min is 0 by definition", better=LESS),
                 Value("jitter", "jitter max", "us", "PDV (RFC 5481): the highest of the iterations",
                       better=LESS),
                 variation("line_rate_variation"),
