@@ -278,8 +278,9 @@ static json_t *named_record(const struct switch_report *report, const char *type
     struct model_flow_name name = model_flow_name(flow);
     json_t *object = record(report, type);
 
-    json_object_set_new(object, "source", address(name.source));
-    json_object_set_new(object, "destination", address(name.destination));
+    json_object_set_new(object, "source", name.beyond ? json_null() : address(name.source));
+    json_object_set_new(object, "destination",
+                        name.beyond ? json_null() : address(name.destination));
     set_pair(report, object, name.in, name.out);
     json_object_set_new(object, "tag", name.tagged ? count(name.tag) : json_null());
     return object;
@@ -369,6 +370,13 @@ static json_t *table_record(const struct switch_report *report, uint32_t index)
     return object;
 }
 
+/* Whether each flow has a record of its own. Those beyond are the last. */
+static bool flows_complete(const struct snapshot *snapshot)
+{
+    return snapshot->flow_count == 0 ||
+           !model_flow_name(&snapshot->flows[snapshot->flow_count - 1]).beyond;
+}
+
 static json_t *total_record(const struct switch_report *report, uint32_t index)
 {
     const struct snapshot *snapshot = report->snapshot;
@@ -379,6 +387,7 @@ static json_t *total_record(const struct switch_report *report, uint32_t index)
     json_object_set_new(object, "seconds",
                         json_real((double)(snapshot->now_ns - report->began_ns) / 1e9));
     json_object_set_new(object, "inside", count(snapshot->inside));
+    json_object_set_new(object, "flows_complete", json_boolean(flows_complete(snapshot)));
     set_counts(object, &snapshot->total);
     return object;
 }

@@ -340,6 +340,30 @@ static void test_limits_of_a_fault(void **state)
     }
 }
 
+/* Flows beyond flows_max have no counts of their own, and are told apart by their ports alone. */
+static void test_flows_beyond_the_most(void **state)
+{
+    static const enum model_fault_kind kinds[] = {MODEL_FAULT_REORDER, MODEL_FAULT_WRONG_PORT,
+                                                  MODEL_FAULT_DUPLICATE};
+    struct outcome outcome;
+
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        struct model_bed *bed = plain(kinds[i], 100);
+
+        bed->conf.buffer_bytes = 64 << 20;
+        bed->conf.flows_max = PORTS + 2; /* what was learned, and two of the flows */
+        run(&outcome, bed);
+        assert_true(outcome.fault.struck > 0);
+        assert_int_equal(outcome.counts.reordered, outcome.sight.reordered);
+        assert_int_equal(outcome.counts.astray, outcome.sight.elsewhere);
+        assert_int_equal(outcome.counts.delivered, outcome.sight.arrived);
+        if (kinds[i] == MODEL_FAULT_REORDER) /* what no counter follows is not held back */
+            assert_in_range(outcome.fault.fitting, 1, 2 * FRAMES);
+        else
+            assert_by_chance(&outcome.fault, 100);
+    }
+}
+
 /* What the benchmark does not measure is not struck: words without a signature, or a broken one. */
 static void test_measured_frames_alone(void **state)
 {
@@ -433,6 +457,7 @@ int main(void)
         cmocka_unit_test(test_a_dead_port),
         cmocka_unit_test(test_a_slow_port),
         cmocka_unit_test(test_limits_of_a_fault),
+        cmocka_unit_test(test_flows_beyond_the_most),
         cmocka_unit_test(test_measured_frames_alone),
         cmocka_unit_test(test_the_first_fault_that_strikes_takes_the_frame),
         cmocka_unit_test(test_the_seed_decides),

@@ -166,13 +166,13 @@ static bool fits_frame(const struct model_fault_conf *conf, const struct model_f
 }
 
 /* Whether it can be done at all: only a frame with one destination can be doubled, held back or led
- * astray. */
+ * astray, and only one whose flow is known is held back until others of its flow have gone on. */
 static bool can(const struct model *model, const struct model_fault_conf *conf,
                 const struct model_frame *frame, unsigned out)
 {
     switch (conf->kind) {
     case MODEL_FAULT_REORDER:
-        return out != MODEL_FLOOD && model->hold_count < HOLDS_MAX;
+        return out != MODEL_FLOOD && model->hold_count < HOLDS_MAX && !flow_is_beyond(frame->flow);
     case MODEL_FAULT_WRONG_PORT:
         return out != MODEL_FLOOD && conf->to != (int)out && conf->to != frame->in &&
                (model->flood_mask & ~bit(frame->in) & ~bit(out)) != 0;

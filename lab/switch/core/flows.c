@@ -5,9 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define TAGGED 0x80 /* beside the port in the key; ports are below 64 */
+#define TAGGED 0x80                /* beside the port in the key; ports are below 64 */
+#define BEYOND 0x40                /* the same */
+#define OUTS (MODEL_PORTS_MAX + 1) /* of a way; the last: flooded */
+#define WAYS (MODEL_PORTS_MAX * OUTS)
 
-static_assert(MODEL_PORTS_MAX <= TAGGED, "the port's bits in a key");
+static_assert(MODEL_PORTS_MAX <= BEYOND, "the port's bits in a key");
 
 void flows_key(uint64_t key[2], const struct model_flow_name *name)
 {
@@ -15,13 +18,19 @@ void flows_key(uint64_t key[2], const struct model_flow_name *name)
     key[1] = name->destination << 16 | name->tag;
 }
 
+bool flow_is_beyond(const struct model_flow *flow)
+{
+    return (flow->key[0] >> 8 & BEYOND) != 0;
+}
+
 struct model_flow_name model_flow_name(const struct model_flow *flow)
 {
     return (struct model_flow_name){
         .source = flow->key[0] >> 16,
         .destination = flow->key[1] >> 16,
-        .in = (flow->key[0] >> 8 & 0xff) & ~(unsigned)TAGGED,
+        .in = flow->key[0] >> 8 & (BEYOND - 1),
         .out = flow->key[0] & 0xff,
+        .beyond = flow_is_beyond(flow),
         .tagged = (flow->key[0] >> 8 & TAGGED) != 0,
         .tag = (uint16_t)flow->key[1],
     };
@@ -29,16 +38,19 @@ struct model_flow_name model_flow_name(const struct model_flow *flow)
 
 int flows_open(struct flows *flows, uint32_t most)
 {
-    static const struct model_flow_name nobody = {.out = MODEL_FLOOD};
     uint32_t places = 16;
 
     while (places < 2 * most)
         places *= 2;
     *flows = (struct flows){.most = most, .mask = places - 1};
-    flows_key(flows->others.key, &nobody);
     flows->places = calloc(places, sizeof(struct model_flow *));
     flows->chunks = calloc(most / FLOWS_CHUNK + 1, sizeof(struct model_flow *));
-    return flows->places != NULL && flows->chunks != NULL ? 0 : -ENOMEM;
+    flows->beyond = calloc(WAYS, sizeof *flows->beyond);
+    flows->ways = calloc(WAYS, sizeof *flows->ways);
+    return flows->places != NULL && flows->chunks != NULL && flows->beyond != NULL &&
+                   flows->ways != NULL
+               ? 0
+               : -ENOMEM;
 }
 
 void flows_close(struct flows *flows)
@@ -47,6 +59,8 @@ void flows_close(struct flows *flows)
         free(flows->chunks[i]);
     free(flows->chunks);
     free(flows->places);
+    free(flows->beyond);
+    free(flows->ways);
 }
 
 static struct model_flow *make(struct flows *flows, const uint64_t key[2])
@@ -56,12 +70,24 @@ static struct model_flow *make(struct flows *flows, const uint64_t key[2])
 
     if (flows->count < flows->most && *chunk == NULL)
         *chunk = calloc(FLOWS_CHUNK, sizeof **chunk);
-    if (flows->count >= flows->most || *chunk == NULL) {
-        flows->overflowed = true;
+    if (flows->count >= flows->most || *chunk == NULL)
         return NULL;
-    }
     flow = &(*chunk)[flows->count++ % FLOWS_CHUNK];
     memcpy(flow->key, key, sizeof flow->key);
+    return flow;
+}
+
+/* The one that all flows of this way share which have no place of their own. */
+static struct model_flow *share(struct flows *flows, const uint64_t key[2])
+{
+    unsigned in = key[0] >> 8 & (BEYOND - 1), out = key[0] & 0xff;
+    uint32_t way = in * OUTS + (out < MODEL_PORTS_MAX ? out : MODEL_PORTS_MAX);
+    struct model_flow *flow = &flows->beyond[way];
+
+    if (flow->key[0] == 0) {
+        flow->key[0] = (in | BEYOND) << 8 | out;
+        flows->ways[flows->way_count++] = way;
+    }
     return flow;
 }
 
@@ -78,19 +104,19 @@ struct model_flow *flows_get(struct flows *flows, const uint64_t key[2])
     }
     flow = make(flows, key);
     if (flow == NULL)
-        return &flows->others;
+        return share(flows, key);
     return flows->places[at] = flow;
 }
 
 uint32_t flows_count(const struct flows *flows)
 {
-    return flows->count + flows->overflowed;
+    return flows->count + flows->way_count;
 }
 
 const struct model_flow *flows_at(const struct flows *flows, uint32_t index)
 {
     if (index >= flows->count)
-        return &flows->others;
+        return &flows->beyond[flows->ways[index - flows->count]];
     return &flows->chunks[index / FLOWS_CHUNK][index % FLOWS_CHUNK];
 }
 
@@ -99,5 +125,6 @@ void flows_clear(struct flows *flows)
     for (uint32_t i = 0; i < flows->count; i++)
         memset(&flows->chunks[i / FLOWS_CHUNK][i % FLOWS_CHUNK].counts, 0,
                sizeof(struct model_counts));
-    memset(&flows->others.counts, 0, sizeof flows->others.counts);
+    for (uint32_t i = 0; i < flows->way_count; i++)
+        memset(&flows->beyond[flows->ways[i]].counts, 0, sizeof(struct model_counts));
 }

@@ -197,6 +197,7 @@ struct model_flow_name {
     uint64_t source, destination; /* addresses */
     unsigned in;
     unsigned out; /* a port or MODEL_FLOOD: where it was to go */
+    bool beyond;  /* of all that had no place among flows_max: no addresses, no tag */
     bool tagged;
     uint16_t tag;
 };
