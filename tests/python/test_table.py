@@ -99,7 +99,6 @@ def test_end_names_directory_and_command() -> None:
     assert "complete in 3.0 s" in text
     assert "results    results/x" in text
     assert "rerun      switchbench run results/x/configuration.yaml" in text
-    assert "No port is more than 3 % below the median port." in text
 
 
 def test_aapc_shows_its_five_worst_phases() -> None:
