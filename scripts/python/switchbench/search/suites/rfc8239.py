@@ -151,7 +151,7 @@ RFC8239 = Suite(
                       "line rate", PERCENT),
                 Value("received_percent", "of sent", "%", "Received of 100 transmitted frames"),
                 Value("lost_frames", "drops", "", "Packets that were lost", "count", LESS),
-                Value("lost_percent", "drops", "%", "The same of 100 transmitted frames",
+                Value("lost_percent", "drops share", "%", "The same of 100 transmitted frames",
                       better=LESS),
                 Value("latency_min", "latency min", "us", "Of all frames", better=LESS),
                 Value("latency", "latency mean", "us", "Mean of the iterations' means",
@@ -266,7 +266,7 @@ RFC8239 = Suite(
         Statement("2.3", "MUST", "throughput received as a percentage of bandwidth at 99.98 % per "
                   "size", "table `rfc8239-line-rate`, column received"),
         Statement("2.3", "MUST", "packet drops as a count and as a percentage",
-                  "table `rfc8239-line-rate`, both columns drops"),
+                  "table `rfc8239-line-rate`, columns drops and drops share"),
         Statement("2.2", "MUST", "min, mean and max of latency in the same iteration",
                   "table `rfc8239-line-rate`, columns latency"),
         Statement("3.3", "MUST", "packet size, oversubscription, ingress and egress ports",
