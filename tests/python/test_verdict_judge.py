@@ -388,6 +388,25 @@ def test_what_a_host_dropped_is_not_held_against_the_network(
         assert (judged["verdict"], judged["value"]) == (verdict, given)
 
 
+@pytest.mark.parametrize(
+    ("sent", "late", "no_carrier", "verdict"),
+    [
+        (7000, 30, 0, "INCONCLUSIVE"),  # its clumps may have filled the queue
+        (7000, 9, 0, "FAIL"),  # one frame more than all that was sent late
+        (7000, 30, 5, "FAIL"),  # a cable was cut
+        (8000, 30, 0, "FAIL"),  # it kept up
+    ],
+)
+def test_loss_behind_a_sender_that_fell_behind_may_be_the_testers(
+    sent: int, late: int, no_carrier: int, verdict: str
+) -> None:
+    """node2 sends to node1, which lacks ten frames."""
+    phase = limited_phase(0, 8010 - sent, no_carrier=no_carrier)
+    phase[2] |= {"frames": sent, "intended": 8000, "measures": {"late_frames": late}}
+    (judged,) = judge(phases_of(phase), clause("lost_frames", "== 0"))["expectations"]
+    assert judged["verdict"] == verdict
+
+
 @pytest.mark.parametrize("measure", ["duplicated_frames", "reordered_frames"])
 def test_no_host_duplicates_or_reorders(measure: str) -> None:
     """Of a tester-limited phase these count against a limit, and never for one."""

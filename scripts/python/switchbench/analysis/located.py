@@ -54,6 +54,8 @@ CAUSES = {
     "sender_host": "{count} of its flows never left its host",
     "receiver_host": "{count} for it were dropped in its host",
     "other_traffic": "{count} for it were lost while frames of other senders took its line",
+    "late_sender": "{count} for it may have found a full queue, as senders fell behind and sent at "
+    "once what was due",
 }
 
 

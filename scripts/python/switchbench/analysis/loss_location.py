@@ -9,6 +9,7 @@ doc/reference/measures.md, "Loss by location".
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -126,12 +127,37 @@ def displaced_frames(result: m.PhaseResult) -> dict[str, int]:
     return found
 
 
+def clumped_frames(result: m.PhaseResult) -> dict[str, float]:
+    """Return by port, where some were lost, the most frames for it that may have found its queue
+    full because senders fell behind: these sent at once what was due meanwhile (`late_frames`).
+
+    Only where a sender offered less than intended. A cable that lost its carrier is not theirs.
+    """
+    behind = {
+        limit["port"]
+        for limit in result.entry["tester_limited"]
+        if limit["shortfall_percent"] is not None
+    }
+    if not behind or not result.entry["lost_frames"]:
+        return {}
+    carriers = zip(
+        result.ports.texts("port"), m.or_zero(result.ports.floats("no_carrier")), strict=True
+    )
+    cut = {port for port, frames in carriers if frames}
+    late = m.or_zero(result.flows.source.floats("late_frames"))
+    found: dict[str, float] = {}
+    for (src, dst), frames in zip(result.flows.pairs, late.tolist(), strict=True):
+        if frames and src in behind and not cut & {src, dst}:
+            found[dst] = found.get(dst, 0.0) + frames
+    return found
+
+
 @dataclass(frozen=True)
 class HostLoss:
-    """Lost frames of a port's flows that its own host or foreign traffic explains."""
+    """Lost frames of a port's flows that hosts or foreign traffic explain."""
 
     port: str
-    cause: str  # key of the summary's `loss_location`: sender_host, receiver_host, other_traffic
+    cause: str  # sender_host, receiver_host, other_traffic of `loss_location`, or late_sender
     frames: int
 
 
@@ -152,6 +178,7 @@ def without_hosts(result: m.PhaseResult) -> tuple[Floats, list[HostLoss]]:
         ("sender_host", "src", sender),
         ("receiver_host", "dst", receiver),
         ("other_traffic", "dst", result.displaced),
+        ("late_sender", "dst", clumped_frames(result)),
     ):
         ports = result.flows.ends(end)
         lost = np.bincount(ports.place, m.or_zero(left), len(ports.names))
@@ -173,9 +200,11 @@ def beyond_hosts(result: m.PhaseResult) -> Floats:
     hosts = _hosts(result)
     sender = dict(zip(hosts.ports, hosts.sender.tolist(), strict=True))
     receiver = dict(zip(hosts.ports, hosts.receiver.tolist(), strict=True))
+    others = Counter[str](result.displaced)
+    others.update(clumped_frames(result))
     explained = np.array(
         [
-            sender.get(src, np.nan) + receiver.get(dst, np.nan) + result.displaced.get(dst, 0)
+            sender.get(src, np.nan) + receiver.get(dst, np.nan) + others[dst]
             for src, dst in result.flows.pairs
         ]
     )
@@ -188,9 +217,10 @@ def lost_in_network(result: m.PhaseResult) -> int | None:
     location = result.entry["loss_location"]
     if location["lost_frames"] is None or contradicted(location):
         return None
-    by_flow = m.total_known(beyond_hosts(result))
-    known = [count for count in (by_flow, location["network"]) if count is not None]
-    return max(known, default=None)
+    by_flow, network = m.total_known(beyond_hosts(result)), location["network"]
+    if network is not None:
+        network = max(0, network - int(sum(clumped_frames(result).values())))
+    return max((count for count in (by_flow, network) if count is not None), default=None)
 
 
 def contradicted(found: Mapping[str, Any]) -> bool:

@@ -154,6 +154,7 @@ def _hosts(found: LocationEntry) -> Iterator[str]:
         "sender_host": "never left it",
         "receiver_host": "dropped in it",
         "other_traffic": "lost to frames of other senders",
+        "late_sender": "lost to a queue that late senders filled",
     }
     for one in found["hosts"]:
         count = format.of(one["frames"], "lost frame")

@@ -25,7 +25,7 @@ FaultKind = Literal[
 ElementKind = Literal[
     "host", "cable", "port", "module", "trunk", "link", "group", "pair", "network"
 ]
-HostCause = Literal["sender_host", "receiver_host", "other_traffic"]
+HostCause = Literal["sender_host", "receiver_host", "other_traffic", "late_sender"]
 
 
 class ElementEntry(TypedDict):
@@ -85,7 +85,8 @@ class HostLossEntry(TypedDict):
     port: Annotated[str, "At which port"]
     cause: Annotated[
         HostCause,
-        "Not left by its host; not taken by its host; or frames of other senders took their time",
+        "Not left by its host; not taken by its host; frames of other senders took their time; or "
+        "senders that fell behind sent at once what was due",
     ]
     frames: Annotated[Count, "Lost frames that it explains"]
     phases: Annotated[Count, "Phases in which it did"]
