@@ -15,7 +15,7 @@
 struct sequence_limit {
     double frames_per_ns; /* of the fastest sender; raised by each flow */
     double at_once;
-    int64_t start_ns; /* the phase's: stamps count from there */
+    int64_t start_ns; /* the phase's: stamps count from there; 0: not known yet */
 };
 
 /* `burst`, `catch_up`: what a sender may send at once, and what a late one may add. Within the
@@ -31,24 +31,29 @@ void sequence_limit_add(struct sequence_limit *limit, const struct lane_flow *fl
                         const struct load *load, uint64_t line_bps, uint32_t least_bytes);
 
 /* When a frame was sent, since the start: its stamp, unless the stamp is of the future or before
- * that of an earlier frame. */
+ * that of an earlier frame. Before the start is known, no stamp says anything. */
 static inline int64_t sequence_limit_stamp(const struct sequence_limit *limit, uint64_t stamp_ns,
                                            int64_t earlier_ns, int64_t now_ns)
 {
     int64_t newest_ns = now_ns - limit->start_ns + SEQUENCE_CLOCKS_NS;
     int64_t sent_ns = (int64_t)stamp_ns < newest_ns ? (int64_t)stamp_ns : newest_ns;
 
+    if (limit->start_ns == 0)
+        return earlier_ns;
     return sent_ns > earlier_ns ? sent_ns : earlier_ns;
 }
 
 /* Whether a sender can have numbered so many frames. Stamps tell how long it had for them
  * (`sent_ns`), also where frames waited in a queue or here. Where clocks differ by more than they
- * should, the time between arrivals is all there is (`last_ns`: of the last one; 0: none). */
+ * should, the time between arrivals is all there is (`last_ns`: of the last one; 0: none). Before
+ * the start is known, a sender has had no time. */
 static inline bool sequence_limit_allows(const struct sequence_limit *limit, int32_t ahead,
                                          int64_t sent_ns, int64_t last_ns, int64_t now_ns)
 {
     int64_t heard_ns = now_ns - (last_ns > 0 ? last_ns : limit->start_ns);
 
+    if (limit->start_ns == 0)
+        return ahead <= limit->at_once;
     return ahead <= limit->at_once +
                         limit->frames_per_ns * (double)(sent_ns > heard_ns ? sent_ns : heard_ns);
 }
