@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "eal.h"
 
+#include "log.h"
 #include "sysfs.h"
 
 #include <dirent.h>
@@ -15,6 +16,7 @@
 #include <rte_log.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -36,6 +38,7 @@ static bool started;
 static bool huge;
 static char first_line[256];
 static pthread_key_t thread_key;
+static atomic_flag thread_without_number = ATOMIC_FLAG_INIT; /* it has been said */
 
 /* The EAL's log goes here: only the first line of what follows is ever wanted, as the cause of a
  * failure; the lines after it say that this or that failed therefore. */
@@ -271,4 +274,8 @@ void eal_thread(void)
         return;
     if (rte_thread_register() == 0)
         pthread_setspecific(thread_key, &started);
+    else if (!atomic_flag_test_and_set(&thread_without_number))
+        log_warning("DPDK counts %u threads at most, and this process has more of them: some work "
+                    "without a cache of buffers, and are slower: give the node fewer cores",
+                    RTE_MAX_LCORE);
 }

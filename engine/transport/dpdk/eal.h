@@ -13,7 +13,8 @@
 int eal_start(const char *node, struct err *err);
 
 /* Gives the calling thread a DPDK number (mempool caches need one) until it ends. Cheap when it
- * has one already; a thread beyond RTE_MAX_LCORE goes on without. */
+ * has one already; a thread beyond RTE_MAX_LCORE goes on without, which the
+ * log says once. */
 void eal_thread(void);
 
 /* Forgets what DPDK has logged so far, and the first line that it has logged since: the cause of a

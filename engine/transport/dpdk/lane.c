@@ -351,7 +351,8 @@ static int64_t time_frames(struct dpdk_lane *lane, int64_t now_ns)
 static void take_turn(struct dpdk_lane *lane, int64_t now_ns)
 {
     struct lane *base = &lane->lane;
-    int64_t announce_ns = lane->port->announced_ns + PORT_ANNOUNCE_NS;
+    int64_t announce_ns =
+        atomic_load_explicit(&lane->port->announced_ns, memory_order_relaxed) + PORT_ANNOUNCE_NS;
 
     if (lane->state == LANE_WAITS && base->stop_ns <= lane->start_ns)
         end_sending(lane, lane->start_ns); /* ended before it began */

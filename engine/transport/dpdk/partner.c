@@ -27,7 +27,8 @@ int partner_read(const struct dpdk_lane *lane, const struct lane_flow *flow, uin
 void partner_ends(const struct dpdk_lane *lane, const struct lane_flow *flow, uint32_t partner,
                   struct frame_end ends[2])
 {
-    const struct arp_nd_responder *responder = &lane->port->responder;
+    /* A worker that visits the port between phases may learn the gateway at this moment. */
+    const struct arp_nd_responder *responder = port_responder_lock(lane->port);
     struct err ignored = {""};
     uint32_t frame_max;
 
@@ -38,6 +39,7 @@ void partner_ends(const struct dpdk_lane *lane, const struct lane_flow *flow, ui
     (void)partner_read(lane, flow, partner, &ends[1], &frame_max, &ignored);
     if (!responder_on_link(responder, &ends[1]))
         memcpy(ends[1].mac, responder->gateway_mac, sizeof ends[1].mac);
+    port_responder_unlock(lane->port);
 }
 
 void partner_all(enum frame_destination destination, struct frame_end *end)

@@ -26,7 +26,7 @@ void queue_announce(struct port_queue *queue, int64_t now_ns)
 
     port_responder_unlock(queue->port);
     queue_send(queue, frame, length);
-    queue->port->announced_ns = now_ns;
+    atomic_store_explicit(&queue->port->announced_ns, now_ns, memory_order_relaxed);
 }
 
 /* IEEE 802.3 annex 31B and IEEE 802.1Q 36: MAC control, to the address that no bridge forwards. */
@@ -82,9 +82,8 @@ void queue_receive_idle(struct port_queue *queue)
 
 void queue_announce_again(struct port_queue *queue, int64_t now_ns)
 {
-    const struct transport_port *port = queue->port;
+    int64_t announced_ns = atomic_load_explicit(&queue->port->announced_ns, memory_order_relaxed);
 
-    if (queue->number == 0 && port->announced_ns != 0 &&
-        now_ns - port->announced_ns >= PORT_ANNOUNCE_NS)
+    if (queue->number == 0 && announced_ns != 0 && now_ns - announced_ns >= PORT_ANNOUNCE_NS)
         queue_announce(queue, now_ns);
 }

@@ -70,7 +70,9 @@ struct transport_port {
     pthread_mutex_t responder_lock; /* questions and answers may come by any queue */
     pthread_mutex_t visit_lock;     /* held while a worker visits the queues between phases */
     struct arp_nd_responder responder;
-    int64_t announced_ns; /* by queue 0, who alone does it; 0: never */
+    /* By queue 0, who alone does it: the main thread while it connects a lane, else the worker. 0:
+     * never. */
+    _Atomic int64_t announced_ns;
 };
 
 /* The responder is all queues': held for a few instructions. */
