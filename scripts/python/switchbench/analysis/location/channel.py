@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
-from scipy.special import betaln, gammaln
+from scipy.special import gammaln
 
 from .facts import Bools, Element, Floats, Ints, Observations, Paths
 
@@ -36,6 +36,7 @@ class ElementClasses:
     order: Ints
     start: Ints
     pairs_through: Ints  # number of pairs by class
+    first: Ints  # incidences by row: first[r] to first[r + 1]
 
     def __len__(self) -> int:
         """Return the number of classes."""
@@ -44,6 +45,12 @@ class ElementClasses:
     def incidences(self, number: int) -> Ints:
         """Return the incidences of one class."""
         return self.order[self.start[number] : self.start[number + 1]]
+
+    def of_rows(self, rows: Ints) -> tuple[Ints, Ints]:
+        """Return the incidences of some rows, and where in them the row of each begins."""
+        length = self.first[rows + 1] - self.first[rows]
+        begin = np.repeat(np.cumsum(length) - length, length)
+        return np.repeat(self.first[rows], length) + np.arange(len(begin)) - begin, begin
 
 
 @dataclass
@@ -134,7 +141,10 @@ class Channel:
         wide = np.where(p > 2 * self.background, spread, 1.0)
         weight = np.maximum(1 / (wide**2 * mean * (1 - mean)) - 1, 2.0)
         alpha, beta = mean * weight, (1 - mean) * weight
-        body = self.constant[at] + betaln(k + alpha, n - k + beta) - betaln(alpha, beta)
+        body = self.constant[at] + gammaln(n - k + beta) - gammaln(beta)
+        body += gammaln(weight) - gammaln(n + weight)
+        some = np.flatnonzero(k > 0)
+        body[some] += gammaln(k[some] + alpha[some]) - gammaln(alpha[some])
         noise = np.log(self.noisy) + self.tail[at] - np.minimum(n * p, 700.0)
         outlier = np.log(self.outlier[at]) - np.log(n + 1)
         rest = np.log(1 - self.noisy - self.outlier[at])
@@ -154,7 +164,7 @@ def incidence_of_rows(channel: Channel, paths: Paths) -> tuple[Ints, Ints, Ints,
     return pair, members, row, members[first + np.arange(len(row))]
 
 
-def classify(channel: Channel, paths: Paths, suffering: Bools) -> None:
+def classify(channel: Channel, paths: Paths, suffering: Ints) -> None:
     """Set the channel's classes: of the paths' elements, of each network, of suffering pairs."""
     pair, element, row, row_element = incidence_of_rows(channel, paths)
     elements = list(paths.elements)
@@ -209,7 +219,10 @@ def classify(channel: Channel, paths: Paths, suffering: Bools) -> None:
     order = np.argsort(of, kind="stable")
     start = np.concatenate([[0], np.cumsum(np.bincount(of, minlength=len(members)))])
     pairs_through = np.array([through[group[0]] for group in members], np.int64)
-    channel.classes = ElementClasses(members, elements, row, of, order, start, pairs_through)
+    by_rows = np.searchsorted(row, np.arange(rows + 1))
+    channel.classes = ElementClasses(
+        members, elements, row, of, order, start, pairs_through, by_rows
+    )
 
 
 def channel_of(

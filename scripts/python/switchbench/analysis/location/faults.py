@@ -24,6 +24,8 @@ MOST_FAULTS = 16
 FIRST = 12  # classes that are looked at first
 CANDIDATES = 40
 RIVAL = 12.0  # log-likelihood by which a competing explanation may be worse
+HOPELESS = 20.0  # log-likelihood below the best at which a candidate is looked at no further
+SAMPLE = 16  # of rows without excess, every n-th is judged first
 SHARED_EVIDENCE = 0.4  # weight of rows that flows on the same link explain nearly as well
 EXCESS = 3.0  # log-likelihood that makes a row suffer
 # Relative spread of the share from row to row.
@@ -126,43 +128,52 @@ class Model:
     def shares(self, fault: PlacedFault, upstream: Floats) -> tuple[Ints, Floats]:
         """Return the incidences that a fault touches and the share that it lets suffer at each."""
         at = fault.where(self.channel, self.fan_in)
+        return at, self.share_at(fault, at, upstream)
+
+    def share_at(self, fault: PlacedFault, at: Ints, upstream: Floats) -> Floats:
+        """Return the share that a fault lets suffer at each of the incidences that it touches."""
         if fault.form == "share":
-            return at, np.full(len(at), fault.value)
+            return np.full(len(at), fault.value)
         row = self.channel.classes.row[at]
         phase = self.channel.phase[row]
         load = np.bincount(phase, self.channel.load_bps[row] * np.exp(upstream[at]), self.phases)
         with np.errstate(divide="ignore"):
             share = np.maximum(0.0, 1 - fault.value / load)
-        return at, np.minimum(share[phase], 1 - 1e-9)
+        return np.asarray(np.minimum(share[phase], 1 - 1e-9))
 
     def refresh(self) -> None:
         """Compute what each row is expected to suffer under the present faults."""
         classes, rows = self.channel.classes, len(self.channel.pair)
-        hashed = getattr(self, "hashed", None) if hasattr(self, "ll") else None
+        before = getattr(self, "hashed", None) if hasattr(self, "ll") else None
         trunks = {f.place: f.value for f in self.faults if self.is_trunk(f)}
         self.hashed = self.trunks.alternatives(trunks) if trunks else self.trunks.healthy
-        shared = np.zeros(len(classes.row))
+        faults = [(f, f.where(self.channel, self.fan_in)) for f in self.faults]
+        faults = [x for x in faults if not self.is_trunk(x[0])]
+        touched = np.zeros(rows, np.bool_)
+        touched[self.hashed.of >= 0] = True
+        for _, at in faults:
+            touched[classes.row[at]] = True
+        part, first = classes.of_rows(np.flatnonzero(touched))
+        log_pass, shared = np.zeros(len(classes.row)), np.zeros(len(classes.row))
+        mean = self.hashed.mean(rows)
         for place in self.trunks.links:
             at = classes.incidences(place)
-            shared[at] = np.log1p(-self.hashed.mean(rows)[classes.row[at]])
-        first = np.searchsorted(classes.row, np.arange(rows))
-        upstream = np.zeros(len(classes.row))
-        for _ in range(3 if any(f.form == "capacity" for f in self.faults) else 1):
-            log_pass = np.zeros(len(classes.row))
+            shared[at] = np.log1p(-mean[classes.row[at]])
+        self.upstream = np.zeros(len(classes.row))
+        for _ in range(3 if any(f.form == "capacity" for f, _ in faults) else 1):
+            log_pass[part] = 0.0
             spread = np.zeros(rows)
-            for fault in self.faults:
-                if self.is_trunk(fault):
-                    continue
-                at, share = self.shares(fault, upstream)
+            for fault, at in faults:
+                share = self.share_at(fault, at, self.upstream)
                 log_pass[at] += np.log1p(-np.minimum(share, 1 - 1e-9))
-                touched = classes.row[at[share > 0]]
-                spread[touched] = np.maximum(spread[touched], fault.spread())
-            until = np.cumsum(log_pass + shared) - log_pass - shared
-            upstream = until - until[first][classes.row] if len(until) else until
-        self.upstream = upstream
-        p = 1 - np.exp(np.bincount(classes.row, log_pass, rows))
+                hit = classes.row[at[share > 0]]
+                spread[hit] = np.maximum(spread[hit], fault.spread())
+            both = (log_pass + shared)[part]
+            until = np.cumsum(both) - both
+            self.upstream[part] = until - until[first]
+        p = 1 - np.exp(np.bincount(classes.row[part], log_pass[part], rows))
         spread = np.where(spread > 0, spread, USUAL_SPREAD)
-        if hashed is None or hashed is not self.hashed:
+        if before is not self.hashed:
             self.ll = self.likelihood(np.arange(rows), p, spread)
         else:
             at = np.flatnonzero((p != self.p) | (spread != self.spread))
@@ -199,12 +210,13 @@ class Candidates:
     local: Ints  # position in `places` by incidence
     row: Ints
     left: Floats  # share that suffers beyond the present faults
-    suffers: Bools
+    excess: Floats
+    floor: float  # what a candidate has to gain at least
 
     @staticmethod
-    def of(model: Model, excess: Floats, places: Ints) -> Candidates:
-        """Return the given classes as candidates."""
-        classes, channel = model.channel.classes, model.channel
+    def of(model: Model, left: Floats, excess: Floats, places: Ints, floor: float) -> Candidates:
+        """Return the given classes as candidates; `left` and `excess` are by row."""
+        classes = model.channel.classes
         places = np.sort(places)
         at = (
             np.concatenate([classes.incidences(place) for place in places.tolist()])
@@ -213,26 +225,61 @@ class Candidates:
         )
         local = np.repeat(np.arange(len(places)), (classes.start[1:] - classes.start[:-1])[places])
         row = classes.row[at]
-        share = np.clip(channel.share(), 0, 1)
-        taken = 1 - (1 - model.p) * (1 - hashing.explained(channel, model.hashed, model.p))
-        left = np.clip(1 - (1 - share) / np.maximum(1 - taken, 1e-9), 0, 1)[row]
-        return Candidates(model, places, at, local, row, left, excess[row] > EXCESS)
+        return Candidates(model, places, at, local, row, left[row], excess[row], floor)
 
-    def gains(self, share: Floats, spread: float, shared: float = SHARED_EVIDENCE) -> Floats:
-        """Return by incidence how much more likely its row is where `share` more suffers.
+    def taken(self, at: Ints) -> Candidates:
+        """Return some incidences, of one candidate, as candidates of their own."""
+        return Candidates(
+            self.model, self.places[self.local[at[:1]]], self.at[at], np.zeros(len(at), np.int64),
+            self.row[at], self.left[at], self.excess[at], -np.inf,
+        )  # fmt: skip
+
+    @property
+    def suffers(self) -> Bools:
+        """Return whether the row of an incidence suffers."""
+        return self.excess > EXCESS
+
+    def gains(
+        self, share: Floats, spread: float, use: Ints, shared: float = SHARED_EVIDENCE
+    ) -> Floats:
+        """Return how much more likely the rows of the incidences `use` are where `share` suffers.
 
         shared: weight of rows that flows on the same link explain, too.
         """
-        model, row = self.model, self.row
-        gained = np.zeros(len(row))
-        use = np.flatnonzero(share > 0)
-        at = row[use]
+        model, at = self.model, self.row[use]
         p = 1 - (1 - model.p[at]) * (1 - np.minimum(share[use], 1 - 1e-9))
         wide = np.where(model.p[at] > 0, np.maximum(model.spread[at], spread), spread)
         more = model.likelihood(at, p, wide) - model.ll[at]
         hashed = (model.hashed.of[at] >= 0) & (more > 0)
-        gained[use] = np.where(hashed, shared * more, more)
-        return gained
+        return np.where(hashed, shared * more, more)
+
+    def gained(
+        self,
+        share: Floats,
+        spread: float,
+        group: Ints,
+        shared: float = SHARED_EVIDENCE,
+        cost: float = 0.0,
+    ) -> Floats:
+        """Return sums of gains by group of a candidate's incidences (numbers from 0).
+
+        Rows without excess speak against a fault only: a sample of them comes first, and the others
+        where what groups gain may still reach the floor. cost: what the penalty is at least,
+        beside that of every fault.
+        """
+        channel = self.model.channel
+        cost += RARITY + float(np.log(min(len(channel.classes), len(channel.src))))
+        some = share > 0
+        early = some & ((self.excess > 0) | (np.arange(len(self.row)) % SAMPLE == 0))
+        count = int(group.max(initial=-1)) + 1
+        use = np.flatnonzero(early)
+        found = np.bincount(group[use], self.gains(share, spread, use, shared), count)
+        owner = np.zeros(count, np.int64)
+        owner[group] = self.local
+        may = np.bincount(owner, np.maximum(found, 0.0), len(self.places)) - cost >= self.floor
+        use = np.flatnonzero(some & ~early & may[self.local])
+        found = found + np.bincount(group[use], self.gains(share, spread, use, shared), count)
+        return np.where(may[owner], found, -np.inf)
 
     def sums(self, values: Floats) -> Floats:
         """Return sums by candidate."""
@@ -240,13 +287,15 @@ class Candidates:
 
     def medians(self, values: Floats, keep: Bools) -> Floats:
         """Return medians by candidate of the values to keep; 0 where there are none."""
-        use = np.flatnonzero(keep)
+        use = np.flatnonzero(keep & (values > 0))
         order = use[np.lexsort((values[use], self.local[use]))]
-        count = np.bincount(self.local[order], minlength=len(self.places))
-        start = np.concatenate([[0], np.cumsum(count)[:-1]])
+        above = np.bincount(self.local[use], minlength=len(self.places))
+        count = np.bincount(self.local[keep], minlength=len(self.places))
+        start = np.concatenate([[0], np.cumsum(above)[:-1]])
+        rank = (count - 1) // 2 - (count - above)  # among those above 0
         found = np.zeros(len(self.places))
-        some = count > 0
-        found[some] = values[order[(start + (count - 1) // 2)[some]]]
+        some = (rank >= 0) & (above > 0)
+        found[some] = values[order[(start + rank)[some]]]
         return found
 
 
@@ -265,10 +314,11 @@ def _share_prior(share: float) -> float:
     return 2.5 + (1.5 if 0.08 < share < 0.97 else 0.0)
 
 
-def hypotheses(model: Model) -> list[Hypothesis]:
+def hypotheses(model: Model, least: float = 0.0) -> list[Hypothesis]:
     """Return the best fault of each class and kind, with what it gains over the present faults.
 
-    The excess of its rows bounds what a class can gain: classes far below the best are left out.
+    The excess of its rows bounds what a class can gain: classes far below the best are left out,
+    and those whose score is below `least`.
     """
     classes, excess = model.channel.classes, model.excess()
     gain = np.bincount(classes.of, excess[classes.row], len(classes))
@@ -279,12 +329,26 @@ def hypotheses(model: Model) -> list[Hypothesis]:
     places = places[np.argsort(-rank[places], kind="stable")]
     alone = classes.pairs_through[places] == 1
     first = np.concatenate([places[~alone][:FIRST], places[alone][:2]])
-    made = _of_candidates(Candidates.of(model, excess, first))
+    made: list[Hypothesis] = []
+    left = _left(model)
+    for some in (first[:1], first[1:]):
+        best = max((x.score for x in made), default=0.0)
+        floor = max(least, best - HOPELESS)
+        made += _of_candidates(Candidates.of(model, left, excess, some, floor))
     best = max((x.score for x in made), default=0.0)
     rest = places[(gain[places] > best - RIVAL) & ~np.isin(places, first)]
     alone = classes.pairs_through[rest] == 1
     rest = np.concatenate([rest[~alone][:CANDIDATES], rest[alone][: CANDIDATES // 2]])
-    return made + _of_candidates(Candidates.of(model, excess, rest))
+    floor = max(least, best - HOPELESS)
+    return made + _of_candidates(Candidates.of(model, left, excess, rest, floor))
+
+
+def _left(model: Model) -> Floats:
+    """Return by row the share that suffers beyond the present faults and shared links."""
+    channel = model.channel
+    share = np.clip(channel.share(), 0, 1)
+    taken = 1 - (1 - model.p) * (1 - hashing.explained(channel, model.hashed, model.p))
+    return np.clip(1 - (1 - share) / np.maximum(1 - taken, 1e-9), 0, 1)
 
 
 def _of_candidates(found: Candidates) -> list[Hypothesis]:
@@ -330,7 +394,7 @@ def _constant(
     spread = SPREAD.get(kind, USUAL_SPREAD)
     for share in (pooled, middle, suffering):
         use = np.clip(share, 0, 1 - 1e-6)
-        gained = found.sums(found.gains(np.where(mask, use[found.local], 0.0), spread))
+        gained = found.gained(np.where(mask, use[found.local], 0.0), spread, found.local)
         better = gained > best
         best, value = np.where(better, gained, best), np.where(better, use, value)
     made = []
@@ -346,19 +410,26 @@ def _constant(
     return made
 
 
+def _numbered(key: Ints, most: int) -> tuple[Ints, Ints]:
+    """Return the distinct keys below `most`, sorted, and the number of each key among them."""
+    used = np.zeros(most, np.bool_)
+    used[key] = True
+    return np.flatnonzero(used), (np.cumsum(used) - 1)[key]
+
+
 def _by_phase(found: Candidates, keep: Bools) -> tuple[Ints, Ints, Floats, Floats, Floats]:
     """Return groups of a candidate and phase: (group by incidence, candidate by group, load, what
     of it passes, share of the load that the tester did not limit)."""
     model, channel = found.model, found.model.channel
     key = found.local * model.phases + channel.phase[found.row]
-    keys, group = np.unique(key, return_inverse=True)
+    keys, group = _numbered(key, len(found.places) * model.phases)
     load = np.where(keep, channel.load_bps[found.row] * np.exp(model.upstream[found.at]), 0.0)
     total = np.asarray(np.bincount(group, load, len(keys)), np.float64)
     passed = np.asarray(np.bincount(group, load * (1 - found.left), len(keys)), np.float64)
     free = np.bincount(group, load * ~channel.limited[found.row], len(keys))
     with np.errstate(invalid="ignore", divide="ignore"):
         valid = np.nan_to_num(free / total)
-    return group.astype(np.int64), keys // model.phases, total, passed, np.asarray(valid)
+    return group, keys // model.phases, total, passed, np.asarray(valid)
 
 
 def _capacity(found: Candidates, subset: Bools | None = None) -> list[Hypothesis]:
@@ -373,6 +444,7 @@ def _capacity(found: Candidates, subset: Bools | None = None) -> list[Hypothesis
     value = np.zeros(len(found.places))
     count = np.bincount(owner[lossy], minlength=len(found.places))
     taken = np.bincount(group, model.p[found.row]) / np.bincount(group)
+    tried = np.zeros((0, len(found.places)))
     for rank, most in ((0.5, 0.02), (0.5, 1.0), (0.25, 1.0), (0.75, 1.0)):
         use = lossy & (taken <= most)
         count = np.bincount(owner[use], minlength=len(found.places))
@@ -384,8 +456,10 @@ def _capacity(found: Candidates, subset: Bools | None = None) -> list[Hypothesis
         limit[some] = passed[order[(start + ((count - 1) * rank).astype(np.int64))[some]]]
         with np.errstate(invalid="ignore", divide="ignore"):
             share = np.where(load > 0, np.maximum(0.0, 1 - limit[owner] / load), 0.0)
-        share = np.where(limit[owner] > 0, share, 0.0)
-        gained = found.sums(found.gains(np.where(keep, share[group], 0.0), SPREAD["capacity"]))
+        new = (limit > 0) & ~(tried == limit).any(axis=0)
+        tried = np.vstack([tried, limit])
+        share = np.where(keep & new[found.local], share[group], 0.0)
+        gained = np.where(new, found.gained(share, SPREAD["capacity"], found.local), -np.inf)
         better = gained > best
         best, value = np.where(better, gained, best), np.where(better, limit, value)
     made = []
@@ -441,16 +515,16 @@ def _intermittent(found: Candidates) -> list[Hypothesis]:
     """Return faults of some consecutive phases: others with the same elements do not suffer."""
     model, channel = found.model, found.model.channel
     value = found.medians(found.left, found.suffers)
-    gained = found.gains(np.clip(value, 0, 1 - 1e-6)[found.local], SPREAD["intermittent"], 0.0)
     key = found.local * model.phases + channel.phase[found.row]
-    keys, group = np.unique(key, return_inverse=True)
-    by_phase = np.bincount(group, gained, len(keys))
+    keys, group = _numbered(key, len(found.places) * model.phases)
+    share = np.clip(value, 0, 1 - 1e-6)[found.local]
+    by_phase = found.gained(share, SPREAD["intermittent"], group, 0.0, 8.0)
     owner = keys // model.phases
     made = []
     for index, place in enumerate(found.places.tolist()):
         mine = np.flatnonzero(owner == index)
         least = LEAST_SHORTFALL if model.is_rate else 0.0
-        if len(mine) < 3 or value[index] <= least:
+        if len(mine) < 3 or value[index] <= least or by_phase[mine[0]] == -np.inf:
             continue
         until = np.concatenate([[0.0], np.cumsum(by_phase[mine])])
         low = np.minimum.accumulate(until[:-1])
@@ -470,7 +544,7 @@ def _intermittent(found: Candidates) -> list[Hypothesis]:
 
 def _link(found: Candidates) -> list[Hypothesis]:
     """Return faults of one of a trunk's links: the pairs that hash to it suffer, others do not."""
-    model, channel = found.model, found.model.channel
+    channel = found.model.channel
     classes = channel.classes
     made: list[Hypothesis] = []
     for index, place in enumerate(found.places.tolist()):
@@ -478,16 +552,12 @@ def _link(found: Candidates) -> list[Hypothesis]:
         if links < 2:
             continue
         at = np.flatnonzero(found.local == index)
-        part = Candidates(
-            model, found.places[index : index + 1], found.at[at], np.zeros(len(at), np.int64),
-            found.row[at], found.left[at], found.suffers[at],
-        )  # fmt: skip
+        part = found.taken(at)
         pairs, of = np.unique(channel.pair[part.row], return_inverse=True)
         if len(pairs) < 3 or not part.suffers.any():
             continue
         value = float(part.medians(part.left, part.suffers)[0])
-        for gained, fault, penalty in _link_models(part, pairs, of, value):
-            by_pair = np.bincount(of, gained, len(pairs))
+        for by_pair, fault, penalty in _link_models(part, pairs, of, value):
             mixed = np.logaddexp(np.log(1 - 1 / links), np.log(1 / links) + by_pair)
             chosen = frozenset(pairs[by_pair > np.log(links)].tolist())
             if 0 < len(chosen) < len(pairs):
@@ -499,8 +569,15 @@ def _link(found: Candidates) -> list[Hypothesis]:
 def _link_models(
     part: Candidates, pairs: Ints, of: Ints, value: float
 ) -> list[tuple[Floats, PlacedFault, float]]:
+    """Return what pairs gain, the fault, and its penalty: a share of all, or a capacity."""
+
+    def by_pair(share: Floats, spread: float, shared: float) -> Floats:
+        use = np.flatnonzero(share > 0)
+        gained = part.gains(share, spread, use, shared)
+        return np.asarray(np.bincount(of[use], gained, len(pairs)), np.float64)
+
     model, place = part.model, int(part.places[0])
-    gained = part.gains(np.full(len(part.at), min(value, 1 - 1e-6)), USUAL_SPREAD, 0.3)
+    gained = by_pair(np.full(len(part.at), min(value, 1 - 1e-6)), USUAL_SPREAD, 0.3)
     penalty = _penalty(model, place, 1.0, len(part.at)) + _share_prior(value)
     found = [(gained, PlacedFault(place, "loss", "share", value), penalty)]
     if model.channel.measure not in ("loss", "rate"):
@@ -510,7 +587,7 @@ def _link_models(
         group, _, load, _, _ = _by_phase(part, suffering[of])
         with np.errstate(invalid="ignore", divide="ignore"):
             share = np.where(load > 0, np.maximum(0, 1 - capacity.fault.value / load), 0.0)
-        found.append((part.gains(share[group], 0.25, 0.0), capacity.fault, capacity.penalty))
+        found.append((by_pair(share[group], 0.25, 0.0), capacity.fault, capacity.penalty))
     return found
 
 

@@ -17,7 +17,17 @@ import numpy as np
 
 from .channel import Channel, channel_of, classify
 from .facts import Bools, Element, Floats, Ints, Observations, Paths
-from .faults import EXCESS, Hypothesis, Model, PlacedFault, hypotheses, interval, select, without
+from .faults import (
+    EXCESS,
+    HOPELESS,
+    Hypothesis,
+    Model,
+    PlacedFault,
+    hypotheses,
+    interval,
+    select,
+    without,
+)
 from .next_test import next_test
 from .suspects import Location, Oversubscription, Suspect
 
@@ -229,10 +239,10 @@ def _taken(found: Observations, channel: Channel, keep: Bools) -> Channel:
 def _model(channel: Channel, paths: Paths, phases: int) -> Model:
     """Return the channel under what healthy elements do: lines carry no more than they can."""
     share = np.clip(channel.share(), 0, 1 - 1e-9)
-    rows = np.arange(len(channel.k))
-    alone = channel.log_likelihood(rows, np.zeros(len(rows)), 0.12)
-    saturated = channel.log_likelihood(rows, share, 0.12)
-    classify(channel, paths, saturated - alone > EXCESS)
+    some = np.flatnonzero(share > 0)
+    alone = channel.log_likelihood(some, np.zeros(len(some)), 0.12)
+    saturated = channel.log_likelihood(some, share[some], 0.12)
+    classify(channel, paths, some[saturated - alone > EXCESS])
     if channel.measure not in ("loss", "rate"):
         return Model(channel, phases)
     classes = channel.classes
@@ -339,9 +349,9 @@ def _posterior(
 ) -> tuple[float, float, tuple[tuple[Element, ...], ...]]:
     """Return the probability of a fault among all that could stand in its place."""
     classes = model.channel.classes
-    found = hypotheses(rest)
     own = model.total() - rest.total()
     penalty = fault.penalty
+    found = hypotheses(rest, max(own - penalty, 0.0) - HOPELESS)
     scores = [(fault.place, fault.kind, own - penalty)]
     scores += [(h.fault.place, h.fault.kind, h.score) for h in found if not _same(h, fault)]
     values = np.array([score for _, _, score in scores] + [0.0])
