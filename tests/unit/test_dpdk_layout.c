@@ -101,6 +101,24 @@ static void counts_of_queues_add_up(void **state)
     assert_int_equal(sum.last_ns, 60);
 }
 
+/* Rings, the forwarder's queue and a burst full, and each cache of a core as full as it gets (384
+ * of 256, the worker's and the main thread's): the device still finds a buffer. */
+static void a_forwarder_has_buffers_for_all_that_it_holds(void **state)
+{
+    static const uint16_t rings[][2] = {
+        {1024, 1024}, {512, 512}, {4096, 4096}, {256, 1024}, {64, 64}};
+
+    for (size_t i = 0; i < sizeof rings / sizeof *rings; i++) {
+        uint32_t frames = receive_pool_frames(rings[i][0], rings[i][1]);
+        uint32_t held = rings[i][0] + rings[i][1] + 512 + 128 + 2 * 384;
+
+        assert_true(frames > held);
+        assert_true(frames < 2 * held + 2);
+        assert_int_equal(frames & (frames + 1), 0); /* rte_mempool: 2^n - 1 wastes nothing */
+    }
+    assert_int_equal(receive_pool_frames(1024, 1024), 4095);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -108,6 +126,7 @@ int main(void)
         cmocka_unit_test(several_are_spread_by_what_the_device_hashes),
         cmocka_unit_test(fast_free_gives_every_pool_a_send_queue),
         cmocka_unit_test(more_queues_than_there_are_are_refused),
+        cmocka_unit_test(a_forwarder_has_buffers_for_all_that_it_holds),
         cmocka_unit_test(counts_of_queues_add_up),
     };
 

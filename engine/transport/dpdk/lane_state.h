@@ -155,7 +155,7 @@ struct queue_received {
 } __attribute__((aligned(64)));
 
 /* Frames that wait to be sent on. The queue bridges a full send ring, nothing more. */
-#define FORWARD_QUEUE 512u /* a power of two, less than half of the receive pool */
+#define FORWARD_QUEUE 512u /* a power of two; port_device.c has buffers for it */
 struct forward_entry {
     struct rte_mbuf *frame;
     uint32_t stream;

@@ -2,6 +2,7 @@
 #include "port_device.h"
 
 #include "eal.h"
+#include "lane_state.h"
 
 #include <errno.h>
 #include <rte_bus_vdev.h>
@@ -30,12 +31,12 @@
 struct plan {
     const char *bus;
     char arguments[128];
-    uint32_t data_room; /* behind the headroom */
-    uint32_t receive_frames;
-    uint32_t frame_max;   /* 0: ask the device */
-    uint32_t queues;      /* that a kernel interface is opened with */
-    uint32_t ring_frames; /* AF_PACKET's rings */
-    uint32_t ring_slot;   /* bytes */
+    uint32_t data_room;      /* behind the headroom */
+    uint32_t receive_frames; /* 0: by its rings */
+    uint32_t frame_max;      /* 0: ask the device */
+    uint32_t queues;         /* that a kernel interface is opened with */
+    uint32_t ring_frames;    /* AF_PACKET's rings */
+    uint32_t ring_slot;      /* bytes */
 };
 
 static unsigned device_number;
@@ -109,7 +110,7 @@ static int plan_device(struct transport_port *port, struct plan *plan, struct er
     };
     if (conf->pci != NULL) {
         plan->bus = "pci";
-        plan->receive_frames = FRAMES + DESCRIPTORS;
+        plan->receive_frames = 0;
         snprintf(port->device, sizeof port->device, "%s", conf->pci);
         return 0;
     }
@@ -179,15 +180,30 @@ static struct rte_mempool *make_pool(const struct port_queue *queue, const char 
                                    rte_eth_dev_socket_id(id));
 }
 
-static int make_pools(struct port_queue *queue, const struct plan *plan, uint32_t frames,
-                      struct err *err)
+/* The cache of a core is emptied at one and a half of its size (rte_mempool); a queue has two
+ * users, its worker and the main thread. */
+uint32_t receive_pool_frames(uint16_t receives, uint16_t sends)
+{
+    uint32_t held = (uint32_t)receives + sends + FORWARD_QUEUE + PORT_BURST_MAX;
+
+    return rte_align32pow2(held + 2 * (MEMPOOL_CACHE * 3 / 2) + 1) - 1;
+}
+
+/* The buffers of a queue: of those received, and of each pool of those sent. */
+struct pool_counts {
+    uint32_t receive;
+    uint32_t send;
+};
+
+static int make_pools(struct port_queue *queue, const struct plan *plan,
+                      const struct pool_counts *counts, struct err *err)
 {
     uint32_t room = queue->port->room_max;
     uint32_t receive_room = plan->data_room > 0 ? plan->data_room : room + DRIVER_HEADER;
 
-    queue->receive_pool = make_pool(queue, "in", plan->receive_frames, receive_room);
-    queue->frames[0] = make_pool(queue, "a", frames, room);
-    queue->frames[1] = make_pool(queue, "b", frames, room);
+    queue->receive_pool = make_pool(queue, "in", counts->receive, receive_room);
+    queue->frames[0] = make_pool(queue, "a", counts->send, room);
+    queue->frames[1] = make_pool(queue, "b", counts->send, room);
     if (queue->receive_pool == NULL || queue->frames[0] == NULL || queue->frames[1] == NULL)
         return err_set(err, -ENOMEM, "%s: no memory for packets (%s): %s", queue->port->conf->name,
                        rte_strerror(rte_errno), eal_memory_remedy());
@@ -267,10 +283,14 @@ static int set_up_queues(struct transport_port *port, const struct plan *plan,
     uint16_t receives = DESCRIPTORS, sends = DESCRIPTORS;
     unsigned node = (unsigned)rte_eth_dev_socket_id(port->id);
     int rc = rte_eth_dev_adjust_nb_rx_tx_desc(port->id, &receives, &sends);
-    uint32_t frames = port->conf->pci != NULL ? FRAMES + sends : FRAMES;
+    struct pool_counts counts = {
+        .receive =
+            plan->receive_frames > 0 ? plan->receive_frames : receive_pool_frames(receives, sends),
+        .send = port->conf->pci != NULL ? FRAMES + sends : FRAMES,
+    };
 
     for (uint16_t i = 0; i < layout->queues && rc == 0; i++) {
-        rc = make_pools(&port->queues[i], plan, frames, err);
+        rc = make_pools(&port->queues[i], plan, &counts, err);
         if (rc == 0)
             rc = rte_eth_rx_queue_setup(port->id, i, receives, node, NULL,
                                         port->queues[i].receive_pool);

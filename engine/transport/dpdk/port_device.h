@@ -27,4 +27,9 @@ struct queue_layout {
 int choose_queues(struct queue_layout *layout, const struct port_conf *conf,
                   const struct rte_eth_dev_info *info, struct err *err);
 
+/* The buffers for received frames of a PCI device's queue: as many as are held at the same time
+ * when the port forwards, in rings of so many descriptors, in the forwarder's queue, in a burst and
+ * in the caches of cores. With fewer the device runs out of them. */
+uint32_t receive_pool_frames(uint16_t receives, uint16_t sends);
+
 #endif
