@@ -72,6 +72,25 @@ def test_what_leaves_node5_is_not_blamed_on_node1() -> None:
     assert "swap the cable" in suspect.sentence()
 
 
+def test_one_flow_of_one_phase_names_all_that_it_alone_passes() -> None:
+    net = network([6])
+    case, _ = run(net, [], ("pairs",), (0.9,))
+    lost = np.where(np.arange(6) == 2, 100.0, 0.0)
+    sent = np.full(6, 1000.0)
+    found = locate(
+        replace(case.observations, sent=sent, lost=lost, delivered=sent - lost), case.paths
+    )
+    assert len(found.suspects) == 1
+    src, dst = (int(x[2]) + 1 for x in (case.observations.src, case.observations.dst))
+    alike = {(x.name, x.direction) for x in found.suspects[0].alike}
+    assert alike == {
+        (f"node{src}", "send"), (f"sw1:p{src}", "in"), (f"sw1:p{dst}", "out"),
+        (f"node{dst}", "receive"),
+    }  # fmt: skip
+    assert found.next_test is not None
+    assert all((f"node{src}" in x) != (f"node{dst}" in x) for x in found.next_test.flows)
+
+
 def test_drop_towards_node3() -> None:
     net = network([8])
     _, found = run(net, [Planted(number(net, "sw1:p3", "out"), "loss", 0.01)])

@@ -17,6 +17,8 @@ from scipy.special import gammaln
 from .facts import Bools, Element, Floats, Ints, Observations, Paths
 
 OUTLIER = 1e-3  # prior probability that a row follows no model
+LARGE = 0.01  # share lost, which no host loses by itself
+LARGE_OUTLIER = 1e-5  # prior probability that a row has such a share without a cause on its path
 RATE_TAIL = 0.06  # mean shortfall of closed loads that the tester or chance holds back
 ZETA = 2.612  # of 1.5: sum of k ** -1.5
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from . import hashing
-from .channel import Channel
+from .channel import LARGE, LARGE_OUTLIER, Channel
 from .facts import Bools, Floats, Ints
 
 RARITY = 5.0  # -log of the prior probability that one more fault exists
@@ -114,6 +114,11 @@ class Model:
         self.fan_in = (counts[inverse] > 1) | channel.bursts[classes.row]
         self.trunks = hashing.Hashing(channel, self.phases)
         self.hashed = self.trunks.healthy
+        if channel.measure == "loss":
+            large = channel.share() > LARGE
+            for place in self.trunks.links:  # which link a flow takes is unknown
+                large[classes.row[classes.incidences(place)]] = False
+            channel.outlier[large] = LARGE_OUTLIER
         self.lines = len(self.faults)
         self.refresh()
 
