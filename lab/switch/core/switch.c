@@ -193,7 +193,8 @@ static uint8_t class_of(const struct model *model, const struct model_frame *fra
 static void route(struct model *model, struct model_frame *frame)
 {
     uint64_t source = mac_at(frame->data + 6), destination = mac_at(frame->data);
-    struct model_flow_name name = {source, destination, frame->in, MODEL_FLOOD, false, 0};
+    struct model_flow_name name = {
+        .source = source, .destination = destination, .in = frame->in, .out = MODEL_FLOOD};
     enum model_drop why;
     bool measured;
     int found;
