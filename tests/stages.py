@@ -63,8 +63,8 @@ AGAIN = ("--reruns", str(TRIES - 1), "--reruns-delay", "2", "-r", "aR")
 # tests/python measures no time: it may have all cores.
 CORES = ("-n", str(os.cpu_count()))
 
-# Parsers of what comes from the wire, in tests/fuzz.
-FUZZED = ("datagram", "probe_answer", "tcp_stream")
+# Parsers of documents and of what comes from the wire, in tests/fuzz.
+FUZZED = ("datagram", "document", "frame", "probe_answer", "tcp_stream", "verbs_message")
 
 RELEASE = "build release"
 COVERAGE = "coverage"

@@ -112,7 +112,7 @@ bool verbs_verify_gap(struct verbs_verifier *verifier, uint32_t sequence, uint32
     if (ahead == 0)
         return false;
     if ((int32_t)ahead < 0) {
-        count_late(verifier, (uint32_t) - (int32_t)ahead, bytes);
+        count_late(verifier, -ahead, bytes); /* modulo 2^32 */
         return true;
     }
     if (verifier->script.drawn.most > 0 && ahead > DRAWN_JUMP_MOST) {

@@ -161,6 +161,9 @@ static void a_number_tells_what_is_missing(void **state)
     assert_int_equal(bench.verifier.missed, 2);
     assert_int_equal(bench.side.reordered, 1);
     assert_int_equal(bench.verifier.at.sequence, 5);
+    /* As far behind as a number can be. */
+    assert_true(
+        verbs_verify_gap(&bench.verifier, (uint32_t)bench.verifier.at.sequence + 0x80000000u, 4));
 }
 
 static void every_wrong_byte_is_counted(void **state)

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Fuzzing of frames from the wire: the input is a byte that says which headers a port speaks, two
+ * bytes of a place and a byte that is changed there, then a frame. It is heard by the responder
+ * (ARP, neighbour discovery), and judged as a frame of a stream, which no byte beyond its end is
+ * read for. A sound frame of ours with one byte changed behind the addresses is found, or what
+ * changed is what switches and routers may change.
+ */
+#include "arp_nd_responder.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define KINDS 6u /* three header kinds, without and with a VLAN tag */
+#define SIZE 128u
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
+
+static const struct frame_end ends[2] = {
+    {{2, 0, 0, 0, 0, 1}, {198, 18, 0, 1}, {0x20, 1, 0, 2, [15] = 1}, 3},
+    {{2, 0, 0, 0, 0, 2}, {198, 18, 0, 2}, {0x20, 1, 0, 2, [15] = 2}, 4},
+};
+
+static void check(bool right)
+{
+    if (!right)
+        abort();
+}
+
+static bool sound(const struct frame_shape *shape, const uint8_t *frame, uint32_t length)
+{
+    struct frame_check wanted;
+    struct frame_expect expect;
+
+    if (length < shape->payload + SIGNATURE_BYTES || length > FRAME_SIZE_MAX - FRAME_FCS)
+        return false;
+    frame_check(&wanted, shape);
+    frame_expect(&expect, shape, length);
+    if (shape->kind == HEADER_L2)
+        return frame_sound_l2(&wanted, &expect, frame);
+    if (shape->kind == HEADER_IPV4_UDP)
+        return frame_sound_ipv4(&wanted, &expect, frame);
+    return frame_sound_ipv6(&wanted, &expect, frame);
+}
+
+static void hear(const struct frame_shape *shape, const uint8_t *frame, uint32_t length)
+{
+    struct arp_nd_responder responder = {
+        .has_ipv4 = true,
+        .has_ipv6 = true,
+        .has_gateway4 = true,
+        .has_gateway6 = true,
+        .ipv4_prefix = 24,
+        .ipv6_prefix = 64,
+        .kind = shape->kind,
+        .vlan = shape->vlan,
+        .vlan_tci = shape->vlan_tci,
+    };
+    uint8_t answer[RESPONDER_FRAME_MAX];
+    uint32_t answer_length = 0;
+    enum responder_verdict verdict;
+
+    memcpy(responder.mac, ends[1].mac, sizeof responder.mac);
+    memcpy(responder.ipv4, ends[1].ipv4, sizeof responder.ipv4);
+    memcpy(responder.ipv6, ends[1].ipv6, sizeof responder.ipv6);
+    memcpy(responder.gateway4, ends[0].ipv4, sizeof responder.gateway4);
+    memcpy(responder.gateway6, ends[0].ipv6, sizeof responder.gateway6);
+    verdict = responder_handle(&responder, frame, length, answer, &answer_length);
+    check((verdict == RESPONDER_REPLIES) == (answer_length > 0));
+    check(answer_length <= sizeof answer);
+}
+
+/* A frame of ours is sound. With one byte changed it is not, but for traffic class, TTL and flow
+ * label of IP, which routers may change, and the tag's priority. */
+static void damage(const struct frame_shape *shape, uint32_t place, uint8_t change)
+{
+    struct frame_template template;
+    uint8_t frame[SIZE - FRAME_FCS];
+    uint32_t headers = shape->payload + SIGNATURE_BYTES;
+
+    frame_template(&template, shape, ends, 7, SIZE);
+    memcpy(frame + headers, fill_table()->bytes, sizeof frame - headers);
+    memcpy(frame, template.bytes, FRAME_TEMPLATE);
+    check(sound(shape, frame, sizeof frame));
+    place = shape->payload + place % (uint32_t)(sizeof frame - shape->payload);
+    frame[place] ^= change;
+    check(change == 0 || !sound(shape, frame, sizeof frame));
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
+{
+    struct dpdk_options options = {.vlan_id = 0x123, .pcp = 5, .dscp = 46, .ttl = 63};
+    struct frame_shape shape;
+    uint8_t *frame;
+
+    if (size < 4)
+        return 0;
+    options.header = (enum header_kind)(bytes[0] % KINDS / 2);
+    options.vlan = bytes[0] % 2 == 1;
+    frame_shape(&shape, &options, 0xbeef);
+    damage(&shape, (uint32_t)bytes[1] << 8 | bytes[2], bytes[3]);
+    size -= 4;
+    frame = malloc(size); /* of its own, so that a sanitizer sees what is read behind it */
+    check(frame != NULL || size == 0);
+    if (size > 0)
+        memcpy(frame, bytes + 4, size);
+    hear(&shape, frame, (uint32_t)size);
+    (void)sound(&shape, frame, (uint32_t)size);
+    free(frame);
+    return 0;
+}
