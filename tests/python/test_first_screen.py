@@ -65,6 +65,21 @@ def test_it_fits_a_terminal_of_80_columns(name: str, tmp_path: Path) -> None:
         assert line.fitted(1000) == line.text
 
 
+def test_messages_that_did_not_come_back_are_said_to_be_lost(tmp_path: Path) -> None:
+    """A ping-pong over UDP asks again after a lost message: its frames add up, and 17 are lost."""
+    summary = kept_summary(unpack("matrices", tmp_path))
+    summary.pop("suite", None)
+    for entry in summary["trials"]:
+        entry |= {"traffic": "pingpong", "lost_frames": 0, "offered_frames": 1000}
+        entry["latency"]["round_trip"] = None
+    times = dict.fromkeys(("p50", "p99", "max", "mean", "min"), 50.0)
+    summary["trials"][0]["latency"]["round_trip"] = {**times, "unit": "us", "count": 99, "lost": 17}
+    (line,) = (line for line in lines(named(summary)) if line.label == "Lost")
+    assert line.value == "0"
+    assert line.said.endswith("; 17 messages of ping-pongs did not come back")
+    assert line.style == "yellow"
+
+
 @pytest.mark.parametrize("width", [80, 120])
 @pytest.mark.parametrize("name", NAMES)
 def test_no_line_is_wider_than_the_terminal(name: str, width: int, tmp_path: Path) -> None:

@@ -201,7 +201,7 @@ def _ports(summary: SummaryDocument) -> Line | None:
 
 def _lost(summary: SummaryDocument) -> Line | None:
     """Of frames all that was lost, and what of it no line had room for; what TCP and RDMA
-    retransmitted beside it."""
+    retransmitted beside it, and the messages of ping-pongs that did not come back."""
     trials = summary["trials"]
     expected = sum(one["frames"] for one in summary["location"]["expected"])
     counted = [(lost, e) for e in trials if (lost := e["lost_frames"]) is not None]
@@ -210,8 +210,13 @@ def _lost(summary: SummaryDocument) -> Line | None:
         (sum(entry["retransmitted_packets"] or 0 for entry in trials), "packet"),
     )
     repaired = [f"{format.of(count, noun)} retransmitted" for count, noun in again if count]
+    trips = [entry["latency"]["round_trip"] for entry in trials if entry["traffic"] == "pingpong"]
+    unanswered = sum(trip["lost"] or 0 for trip in trips if trip)
+    if unanswered:
+        repaired.append(f"{format.of(unanswered, 'message')} of ping-pongs did not come back")
     if not counted:
-        return Line("Lost", repaired[0], "", None) if repaired else None
+        style = _DOUBT if unanswered else None
+        return Line("Lost", repaired[0], "; ".join(repaired[1:]), style) if repaired else None
     lost = sum(lost for lost, _ in counted)
     offered = sum(entry["offered_frames"] or 0 for _, entry in counted)
     hosts = sum(entry["host_dropped_frames"] or 0 for _, entry in counted)
@@ -219,7 +224,7 @@ def _lost(summary: SummaryDocument) -> Line | None:
     more = [f"{expected:,} expected (oversubscribed)"] if expected else []
     said = "; ".join([f"of {offered:,} frames{share}", *more, f"{hosts:,} in hosts", *repaired])
     # A suite loses frames on purpose.
-    doubtful = lost > expected and not summary.get("suite")
+    doubtful = (lost > expected or unanswered > 0) and not summary.get("suite")
     return Line("Lost", f"{lost:,}", said, _DOUBT if doubtful else None, " ")
 
 
