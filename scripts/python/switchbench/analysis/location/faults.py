@@ -114,11 +114,6 @@ class Model:
         self.fan_in = (counts[inverse] > 1) | channel.bursts[classes.row]
         self.trunks = hashing.Hashing(channel, self.phases)
         self.hashed = self.trunks.healthy
-        if channel.measure == "loss":
-            large = channel.share() > LARGE
-            for place in self.trunks.links:  # which link a flow takes is unknown
-                large[classes.row[classes.incidences(place)]] = False
-            channel.outlier[large] = LARGE_OUTLIER
         self.lines = len(self.faults)
         self.refresh()
 
@@ -185,6 +180,18 @@ class Model:
             self.ll = self.ll.copy()
             self.ll[at] = self.likelihood(at, p[at], spread[at])
         self.p, self.spread = p, spread
+
+    def doubt_outliers(self) -> bool:
+        """Let rows that lose much without explanation speak louder; return whether any do."""
+        channel, classes = self.channel, self.channel.classes
+        large = (self.excess() > EXCESS) & (channel.share() > LARGE) & (channel.measure == "loss")
+        for place in self.trunks.links:  # which link a flow takes is unknown
+            large[classes.row[classes.incidences(place)]] = False
+        rows = np.flatnonzero(large)
+        channel.outlier[rows] = LARGE_OUTLIER
+        self.ll = self.ll.copy()
+        self.ll[rows] = self.likelihood(rows, self.p[rows], self.spread[rows])
+        return len(rows) > 0
 
     def total(self) -> float:
         """Return the log-likelihood of all rows."""
@@ -669,10 +676,13 @@ def select(model: Model) -> None:
 
     A step is kept only where it raises the likelihood by more than its penalty.
     """
-    for _ in range(2):
-        _grow(model)
-        if not _improve(model):
-            break
+    for doubtful in (False, True):
+        if doubtful and not model.doubt_outliers():
+            return
+        for _ in range(2):
+            _grow(model)
+            if not _improve(model):
+                break
 
 
 def objective(model: Model) -> float:
