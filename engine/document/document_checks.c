@@ -140,7 +140,7 @@ static int check_pingpong(const struct doc_trial *trial, struct err *err)
              (pingpong->max_size > 0 && pingpong->min_size == 0),
          "random sizes are from min_size, above 0, to max_size, no less than that", NONE},
         {pingpong->samples && (pingpong->count == 0 || pingpong->count > PINGPONG_SAMPLES_MAX),
-         "single times are kept of a count from 1 to 100000000", (double)pingpong->count},
+         "single times are kept of a count from 1 to 10000000", (double)pingpong->count},
         {pingpong->timeout_ns < 0, "timeout_ns is below 0", NONE},
         {!(pingpong->compute >= 0 && pingpong->compute <= 1), "compute is a share from 0 to 1",
          pingpong->compute},
@@ -149,7 +149,7 @@ static int check_pingpong(const struct doc_trial *trial, struct err *err)
         RULES_END,
     };
 
-    static_assert(PINGPONG_SAMPLES_MAX == 100000000, "as the sentence says");
+    static_assert(PINGPONG_SAMPLES_MAX == 10000000, "as the sentence says");
     if (trial->traffic == TRAFFIC_PINGPONG)
         return check_rules(rules, trial->id, err);
     return trial->pingpong == NULL

@@ -18,6 +18,7 @@
 #define QUEUE_OFFER_MAX 64 /* progress waits behind at most so many records */
 #define QUEUE_ROOM (QUEUE_OFFER_MAX / 2)
 #define QUEUE_BYTES_MAX (256u << 20) /* a reader that is gone for good must not eat the host */
+#define STALLED_NS (10 * NS_PER_S)   /* it is, when it takes nothing for so long */
 #define CLOSE_WAIT_NS NS_PER_S
 #define DUMP_FLAGS (JSON_COMPACT | JSON_REAL_PRECISION(12))
 
@@ -190,6 +191,21 @@ json_t *record_text(const char *text)
     return text == NULL || text[0] == '\0' ? json_null() : json_string(text);
 }
 
+/* Waits while the queue is full and its reader goes on reading; what waits is let go. Locked. */
+static void await_bytes(struct records *records)
+{
+    int rc = 0;
+
+    while (rc == 0 && records->queue_bytes > QUEUE_BYTES_MAX && !records_broken(records)) {
+        int64_t until_ns = clock_now() + STALLED_NS;
+        struct timespec until = {until_ns / NS_PER_S, until_ns % NS_PER_S};
+
+        records->held = false;
+        pthread_cond_signal(&records->filled);
+        rc = pthread_cond_clockwait(&records->taken, &records->lock, CLOCK_MONOTONIC, &until);
+    }
+}
+
 static void enqueue(struct records *records, json_t *record, bool droppable)
 {
     size_t size = record != NULL ? json_dumpb(record, NULL, 0, DUMP_FLAGS) : 0;
@@ -208,6 +224,8 @@ static void enqueue(struct records *records, json_t *record, bool droppable)
     if (size > RECORD_BYTES_MAX)
         log_warning("a record of %zu bytes: launchers may cut it", size);
     pthread_mutex_lock(&records->lock);
+    if (!droppable)
+        await_bytes(records);
     full = records->queue_bytes > QUEUE_BYTES_MAX ||
            (droppable && records->queue_count > QUEUE_OFFER_MAX);
     if (!full) {

@@ -39,7 +39,8 @@ json_t *record_count(int64_t value);
 json_t *record_amount(double value);
 json_t *record_text(const char *text);
 
-/* Sends the record and lets go of it. */
+/* Sends the record and lets go of it. Waits only where 256 MiB wait already, while the reader takes
+ * some of it every ten seconds. */
 void record_send(struct records *records, json_t *record);
 /* A whole record of these rows; an `event`, of a port or of none (NULL). */
 void record_write(struct records *records, const char *type, const struct record_row *rows);

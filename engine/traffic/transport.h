@@ -132,7 +132,7 @@ struct pingpong_options {
     int64_t start_delay_ns; /* nothing is sent for so long after the start */
     int64_t timeout_ns;     /* what a message may wait in queues on the way; 0: 250 ms */
 };
-#define PINGPONG_SAMPLES_MAX 100000000u
+#define PINGPONG_SAMPLES_MAX 10000000u
 
 /* How the schedule of a dependent phase is executed (schedule_executor.h). */
 struct schedule_options {

@@ -10,6 +10,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -275,9 +276,57 @@ static void records_that_are_held_come_later(void **state)
     fclose(scene.lines);
 }
 
+#define BIG 900
+#define BIGS 330000 /* more bytes than may wait */
+
+static atomic_int big_sent;
+
+static void *send_big(void *context)
+{
+    struct scene *scene = context;
+    char *text = calloc(1, BIG + 1);
+
+    memset(text, 'x', BIG);
+    for (int i = 0; i < BIGS; i++) {
+        json_t *record = record_new(scene->records, "samples");
+
+        json_object_set_new(record, "data", json_string(text));
+        record_send(scene->records, record);
+        atomic_store(&big_sent, i + 1);
+    }
+    free(text);
+    return close_records(context);
+}
+
+/* The samples of a run are more than may wait: their sender waits for the reader. */
+static void a_full_queue_waits_for_a_reader_that_reads(void **state)
+{
+    struct scene scene;
+    pthread_t sender;
+    FILE *lines;
+    char *line = NULL;
+    size_t room = 0;
+    int count = 0;
+
+    set_scene(&scene);
+    lines = fdopen(scene.reader, "r");
+    assert_int_equal(pthread_create(&sender, NULL, send_big, &scene), 0);
+    for (int sent = -1; sent != atomic_load(&big_sent);) { /* it waits, or has sent all */
+        sent = atomic_load(&big_sent);
+        poll(NULL, 0, 200);
+    }
+    while (getline(&line, &room, lines) > (ssize_t)BIG)
+        count++;
+    pthread_join(sender, NULL);
+    assert_int_equal(count, BIGS);
+    free(line);
+    fclose(lines);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_full_queue_waits_for_a_reader_that_reads),
         cmocka_unit_test(a_blocked_pipe_blocks_no_sender),
         cmocka_unit_test(only_progress_is_dropped),
         cmocka_unit_test(closing_waits_no_longer_than_it_says),
