@@ -28,7 +28,7 @@ from switchbench import labs
 from switchbench.topology import lab_addresses
 
 RATE = "20M"
-CASES = 20
+CASES = 21
 
 Topology = dict[str, Any]
 Recipe = Callable[[int, random.Random, str], "Case"]
@@ -44,6 +44,7 @@ class Fault:
     trunk: tuple[str, str] | None = None  # from, to
     value: float = 0.0  # a share of frames, of the rate, or a size in bytes
     link: int | None = None  # of a trunk's parallel links; None: all of them
+    mtu: bool = False  # a size: by the MTU of the switch port
 
     def __str__(self) -> str:
         place = f"{self.trunk[0]} to {self.trunk[1]}" if self.trunk else self.node
@@ -159,6 +160,13 @@ def _size(seed: int, chance: random.Random, transport: str) -> Case:
     return Case(seed, _two(4), transport, (fault,), sizes=(512, 1518))
 
 
+def _mtu(seed: int, chance: random.Random, transport: str) -> Case:
+    """Return a case of a switch port with a small MTU, which drops large frames both ways."""
+    node = _node(chance)
+    ways = tuple(Fault("size", node, way, value=1400, mtu=True) for way in ("in", "out"))
+    return Case(seed, _two(4), transport, ways, sizes=(512, 1518))
+
+
 def _deaf(seed: int, chance: random.Random, transport: str) -> Case:
     return Case(seed, _one(6), transport, (Fault("flooding", _node(chance, 6)),))
 
@@ -203,6 +211,7 @@ _RECIPES: list[tuple[Recipe, str]] = [
     (_modelled("corruption"), "dpdk"),
     (_trunk_capacity, "udp"),
     (_modelled("loss"), "dpdk"),
+    (_mtu, "dpdk"),
 ]
 
 
@@ -241,12 +250,15 @@ def plant(lab: labs.Lab, fault: Fault) -> None:
         node = lab.topology.node(fault.node)
         rate_bps = node.rate_bps
         out = lab_addresses.switch_port(node)
-        interface = lab_addresses.inbound_shaper(node) if fault.direction == "in" else out
+        inbound = fault.direction == "in" and not fault.mtu
+        interface = lab_addresses.inbound_shaper(node) if inbound else out
     if fault.kind == "loss" and fault.trunk and fault.link is not None:
         links = next(t.links for t in lab.topology.trunks if {t.a, t.b} == set(fault.trunk))
         kernel_faults.drop(lab, interface, kernel_faults.of_link(fault.link, links, fault.value))
     elif fault.kind == "loss":
         kernel_faults.drop(lab, interface, kernel_faults.by_chance(fault.value))
+    elif fault.mtu:
+        kernel_faults.small_mtu(lab, interface, int(fault.value))
     elif fault.kind == "size":
         kernel_faults.drop(lab, interface, kernel_faults.above(int(fault.value)))
     elif fault.kind == "capacity":
