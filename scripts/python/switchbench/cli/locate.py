@@ -125,7 +125,11 @@ def show(found: LocationEntry, directory: Path) -> None:
         sure = f"{100 * min(one['confidence'], MOST_SURE):.1f} % sure"
         first, *others = one["sentence"].split("; ")
         say(console, f"\n{number}. {first} ({sure})", "bold red", hang=3)
-        for line in (*others, f"log-likelihood ratio over the next explanation {one['gain']:,.1f}"):
+        others.append(
+            "log-likelihood ratio over the next explanation, or over none where none comes near, "
+            f"{one['gain']:,.1f}"
+        )
+        for line in others:
             say(console, f"   {line}", hang=5)
     listed(console, "Hosts, no fault of the network", list(_hosts(found)), "")
     expected = [

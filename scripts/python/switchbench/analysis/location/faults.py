@@ -21,6 +21,7 @@ RARITY = 5.0  # -log of the prior probability that one more fault exists
 LEAST_SHORTFALL = 0.12  # of closed rates, below which chance and the tester explain it
 LEAST_CUT = 0.015  # share of a load that a capacity takes at least
 MOST_FAULTS = 16
+MOST_PARTS = 3  # plain faults that may stand for one of some pairs or phases
 FIRST = 12  # classes that are looked at first
 CANDIDATES = 40
 RIVAL = 12.0  # log-likelihood by which a competing explanation may be worse
@@ -718,12 +719,40 @@ def _drop(model: Model) -> None:
                 model.__dict__.update(rest.__dict__)
 
 
+def _by_chance(fault: PlacedFault) -> bool:
+    """Return whether a fault fits what several others do: some pairs, or some phases."""
+    return fault.pairs is not None or fault.kind == "intermittent"
+
+
+def _split(model: Model, index: int) -> bool:
+    """Replace a fault of some pairs or phases by several plain ones where these explain more."""
+    if not _by_chance(model.faults[index]):
+        return False
+    before, kept = objective(model), list(model.faults)
+    model.faults = kept[:index] + kept[index + 1 :]
+    model.refresh()
+    for _ in range(MOST_PARTS):
+        found = [x for x in hypotheses(model) if not _by_chance(x.fault)]
+        best = max(found, key=lambda x: x.score, default=None)
+        if best is None or best.score <= 0:
+            break
+        model.faults = [*model.faults, replace(best.fault, penalty=best.penalty)]
+        refit(model, len(model.faults) - 1)
+        if objective(model) > before + 0.5:
+            return True
+    model.faults = kept
+    model.refresh()
+    return False
+
+
 def _improve(model: Model) -> bool:
     """Fit all faults again and replace those that have a better alternative."""
     changed = False
     for index in range(len(model.faults)):
         if model.faults[index].kind == "expected":
             continue
+        if _split(model, index):
+            return True
         refit(model, index)
         rest = without(model, index)
         best = max(hypotheses(rest), key=lambda x: x.score, default=None)

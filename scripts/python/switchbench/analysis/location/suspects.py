@@ -65,7 +65,8 @@ class Suspect:
     value, low, high: size with its 95 % interval: a share of frames (0..1), a capacity in bit/s of
         layer 1, a frame size in bytes; NaN for "dead" and "intermittent".
     confidence: probability that a fault of this kind is in one of `alike`, calibrated.
-    gain: log-likelihood ratio over the next explanation.
+    gain: log-likelihood ratio over the next explanation; over none where none comes within
+        `faults.HOPELESS` of it.
     suffering, through, beside: pairs through the element that suffer, all pairs through it, pairs
         beside it that do not suffer.
     frames: lost (or duplicated, ...) frames that this suspect explains; 0 for closed-loop
