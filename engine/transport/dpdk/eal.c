@@ -270,7 +270,7 @@ void eal_silence_xdp(void)
 
 void eal_thread(void)
 {
-    if (rte_lcore_id() != LCORE_ID_ANY || pthread_getspecific(thread_key) != NULL)
+    if (rte_lcore_id() != LCORE_ID_ANY)
         return;
     if (rte_thread_register() == 0)
         pthread_setspecific(thread_key, &started);
