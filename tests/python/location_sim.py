@@ -243,14 +243,19 @@ class Simulator:
         stalled = rng.integers(len(self.net.ports)) if rng.random() < self.noise.stalls else -1
         for index, (pair, way) in enumerate(zip(phase.pairs, hops, strict=True)):
             left, cost = sent[index], [0.0] * len(self.faults)
-            duplicated = reordered = corrupted = 0.0
+            duplicated = reordered = corrupted = 0
             for hop in way:
+                before = left
                 share = (1 - passes[hop]) * max(0.0, rng.normal(1, self.noise.spread))
                 gone = rng.binomial(int(left), min(1.0, share))
                 if gone:
                     absorbed = self.noise.queue * phase.rates[index] / load[hop]
                     gone = max(0.0, gone - absorbed)
                 left -= gone
+                through = left / max(before, 1)  # what was marked before is lost like the others
+                duplicated, reordered, corrupted = (
+                    round(through * x) for x in (duplicated, reordered, corrupted)
+                )
                 for which, fault in enumerate(self.faults):
                     if not self.hits(fault, pair, hop[0]):
                         continue

@@ -333,8 +333,8 @@ def test_renamed_ports_give_the_same_suspects() -> None:
 def totals(seeds: range, count: int | None = None) -> tuple[float, float, int]:
     """Return over seeds: precision, recall of what can be told apart, and wrong suspects.
 
-    The reach is a precision of 98 % and a recall of 95 %. What is missed for now: small losses and
-    single links behind trunks whose flows share links, where collisions lose far more.
+    What is missed most are single links of a trunk whose flows share links, where collisions lose
+    far more.
     """
     right = wrong = found = missed = 0
     for seed in seeds:
@@ -358,11 +358,12 @@ def test_healthy_networks_have_no_suspects() -> None:
 
 @pytest.mark.slow
 def test_simulated_networks_at_length() -> None:
-    precision, recall, _ = totals(range(1000))
-    assert precision >= 0.9
-    assert recall >= 0.8
+    """Measured: precision 97 to 98 %, recall 87 %. The reach is 98 % and 95 %."""
+    precision, recall, _ = totals(range(730_000, 731_000))
+    assert precision >= 0.96
+    assert recall >= 0.84
 
 
 @pytest.mark.slow
 def test_healthy_networks_at_length() -> None:
-    assert totals(range(100_000, 100_300), 0)[2] <= 3
+    assert totals(range(840_000, 840_300), 0)[2] == 0

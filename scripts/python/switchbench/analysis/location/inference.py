@@ -459,7 +459,8 @@ def _worth(one: Located) -> bool:
     if suspect.confidence < LEAST_CONFIDENCE or not suspect.suffering:
         return False
     by_chance = suspect.element.kind in ("link", "pair") or suspect.kind == "intermittent"
-    if by_chance and suspect.when is None and suspect.gain < LEAST_GAIN:
+    least = LEAST_GAIN * (2 if one.measure == "rate" else 1)  # the same flows meet at each load
+    if by_chance and suspect.when is None and suspect.gain < least:
         return False
     if one.measure == "retransmission":
         return suspect.value >= LEAST_SENT_AGAIN
