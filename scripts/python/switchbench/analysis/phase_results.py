@@ -105,7 +105,8 @@ class PhaseResults:
         ports = records.last_rows("port", "port")
         shares = m.port_shares(flows, lines)
         short = SHORT_SHARE_LAB if self._in_lab else SHORT_SHARE_SITE
-        limits = host_limits(every, ports, nodes, short, window_s, lines)
+        computes = bool(trial.document.get("pingpong", {}).get("compute"))
+        limits = host_limits(every, ports, nodes, short, window_s, lines, computes)
         entry: PhaseEntry = {
             **setting(place, lines),
             **times,

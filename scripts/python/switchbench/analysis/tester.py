@@ -21,6 +21,7 @@ SHORT_SHARE_LAB = 0.03
 CPU_IDLE_SHARE = 0.05  # of a lab's CPUs, at most: none was to be had
 LATE_MS = 5.0  # after the agreed start
 WINDOW_SHARE = 0.01  # of the agreed window, that one side's may be off
+COMPUTES_ALONE_MS = 500.0  # ALONE_NS of engine/phase/phase_template.c
 SOME_RANK = "a rank"  # late, and no record says which
 BOTH_WAYS = 0.5  # of the share that a slow link does not take, so much at least it loses
 PAUSE_BITS = 65_535 * 512  # for which one PAUSE frame stops a port at most (IEEE 802.3, 31B.2)
@@ -105,9 +106,11 @@ def host_limits(
     short_share: float,
     window_s: float | None,
     lines: Mapping[str, int],
+    computes: bool = False,
 ) -> list[HostLimit]:
     """Ports whose hosts could not offer what was intended, dropped frames themselves, began late,
     or were away at an end of the window. `window_s`: the agreed one; None: ends need not be met.
+    `computes`: nodes compute alone before their messages begin.
 
     Two things say that the network held a port back: PAUSE frames, for their time at its longest;
     and a port that did not take the frames, and loses those for it: its link is slow both ways.
@@ -128,7 +131,10 @@ def host_limits(
             and lost_percents.get(name, 0.0) >= BOTH_WAYS * found.percent
         )
     }
-    late, off = _late(ports, nodes), _windows(flows, window_s)
+    late, off = (
+        _late(ports, nodes, COMPUTES_ALONE_MS if computes else 0.0),
+        _windows(flows, window_s),
+    )
     counts = zip(names, m.observed(m.host_drops(ports)), strict=True)
     drops = {name: int(count) for name, count in counts if count}
     return [
@@ -213,13 +219,14 @@ def _lost_percents(flows: PhaseFlows, lines: Mapping[str, int]) -> dict[str, flo
     }
 
 
-def _late(ports: Rows, nodes: Rows) -> dict[str, float]:
-    """By port, in ms. Where no port says when it began, what the nodes say of the skew."""
+def _late(ports: Rows, nodes: Rows, delay_ms: float) -> dict[str, float]:
+    """By port, in ms after the agreed start and its delay. Where no port says when it began, what
+    the nodes say of the skew."""
     agreed = [at_ns for at_ns in m.observed(nodes.floats("start_run_ns")) if at_ns]
     starts = zip(ports.texts("port"), m.observed(ports.floats("start_run_ns")), strict=True)
     begun = {name: at_ns for name, at_ns in starts if at_ns}
     if agreed and begun:
-        late = {name: (at_ns - agreed[0]) / 1e6 for name, at_ns in begun.items()}
+        late = {name: (at_ns - agreed[0]) / 1e6 - delay_ms for name, at_ns in begun.items()}
     else:
         skew_us = m.greatest(nodes.floats("start_skew_us"))
         late = {} if skew_us is None else {SOME_RANK: skew_us / 1e3}

@@ -279,7 +279,8 @@ def _oversubscribed(model: Model, found: Observations) -> list[Oversubscription]
         load = np.bincount(channel.phase[row], channel.load_bps[row], model.phases)
         room = share / np.maximum(model.p[row], 1e-12) * channel.k[row]
         frames = np.bincount(channel.phase[row], np.minimum(room, channel.k[row]), model.phases)
-        element = _named([classes.elements[m] for m in classes.members[fault.place]])
+        members = [classes.elements[m] for m in classes.members[fault.place]]
+        element = _named([x for x in members if x.line_bps == fault.value])
         made += [
             Oversubscription(
                 replace(element, line_bps=fault.value), found.phases[p].key, float(load[p]),
