@@ -61,7 +61,7 @@ struct topology_link *topology_find(const struct topology *topology, int space, 
     return NULL;
 }
 
-static struct topology_link *find_index(const struct topology *topology, int space, int index)
+struct topology_link *topology_find_index(const struct topology *topology, int space, int index)
 {
     for (size_t i = 0; i < topology->link_count; i++)
         if (topology->links[i].space == space && topology->links[i].index == index)
@@ -86,11 +86,11 @@ void topology_mark_connected(struct topology *topology)
         news = false;
         for (size_t i = 0; i < topology->link_count; i++) {
             struct topology_link *link = &topology->links[i];
-            struct topology_link *master = find_index(topology, link->space, link->master);
+            struct topology_link *master = topology_find_index(topology, link->space, link->master);
 
             if (master && strcmp(master->kind, "vrf") != 0)
                 news |= spread(link, master);
-            news |= spread(link, find_index(topology, link->peer_space, link->peer));
+            news |= spread(link, topology_find_index(topology, link->peer_space, link->peer));
         }
     } while (news);
 }

@@ -67,6 +67,7 @@ int topology_add_use(struct topology *topology, const struct critical_use *use);
 int topology_add_space(struct topology *topology, const struct topology_space *space);
 
 struct topology_link *topology_find(const struct topology *topology, int space, const char *name);
+struct topology_link *topology_find_index(const struct topology *topology, int space, int index);
 
 /* Marks every device that shares a cable or a bridge with those already marked: masters and their
  * members, lower devices and their uppers, veth peers; again and again until no more is found. A

@@ -424,11 +424,8 @@ int topology_follow_tunnels(struct topology *topology, int space, size_t first)
      * device that it meets: the count of links ends it. */
     for (size_t i = first; i < topology->use_count && code == 0; i++) {
         const struct critical_use use = topology->uses[i];
-        const struct topology_link *tunnel = NULL;
+        const struct topology_link *tunnel = topology_find_index(topology, use.space, use.index);
 
-        for (size_t k = 0; k < topology->link_count; k++)
-            if (topology->links[k].space == use.space && topology->links[k].index == use.index)
-                tunnel = &topology->links[k];
         if (use.space != space || !tunnel || !topology_is_tunnel(tunnel))
             continue;
         if (topology->use_count - first > 2 * topology->link_count + WIDE_BITS)
