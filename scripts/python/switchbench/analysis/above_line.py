@@ -87,8 +87,8 @@ def _above(result: m.PhaseResult, end: str, waiting: int, shares: m.ByPort) -> I
 
 
 def _held_bytes(result: m.PhaseResult) -> m.Floats:
-    """What came of each flow before a window opened and counts in it: the rest of a frame or
-    message; of TCP what waited behind a segment that was missing."""
+    """Return the bytes of each flow that arrived before a window opened and count in it: the rest
+    of a frame or message; over TCP what waited behind a missing segment."""
     flows = result.flows
     if result.entry["size_unit"] == "frame":
         return np.full(len(flows), float(max(result.frame_bytes) + m.FRAME_OVERHEAD_L1))

@@ -32,7 +32,7 @@ Numbered = tuple[Numbers, Floats]  # numbers of ports, and a value of each
 
 
 class _Direction:
-    """All ports with one transport as sources, or as destinations, by their numbers."""
+    """Sums of all ports with one transport as sources, or as destinations, by port number."""
 
     def __init__(self, ports: int) -> None:
         self.phases = np.zeros(ports, dtype=np.int64)

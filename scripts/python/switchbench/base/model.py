@@ -174,7 +174,7 @@ class ScheduleShape:
 
 @dataclass(frozen=True)
 class Trial:
-    """One plan at one setting: all phases of a pattern, on one or several networks at a time."""
+    """A plan at one setting: all phases of a pattern, on one or several networks at a time."""
 
     id: int  # of the `trial` document; unique in the run
     test: int  # which entry of `tests` it comes from

@@ -150,7 +150,7 @@ def _steps(case: Case) -> bool:
 
 
 def _without_options(case: Case) -> Case:
-    """Its identity is that of its matrix: what a sweep chose of the transport is none of it."""
+    """Return a case without its transport's options: those are no part of a matrix's identity."""
     kept = {name: word for name, word in case.settings.items() if "." not in name}
     return replace(case, settings=kept)
 

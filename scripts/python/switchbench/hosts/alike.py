@@ -67,7 +67,7 @@ class Survey:
 
 
 def by_reason(silent: Mapping[str, str]) -> Iterator[str]:
-    """One line for all hosts with the same reason, but for their names in it."""
+    """Yield a line for each reason, with all hosts that gave it; names of hosts in it aside."""
     groups: dict[str, list[str]] = {}
     for host, why in silent.items():
         groups.setdefault(

@@ -37,7 +37,7 @@ SUBTEST, VARIANT = "subtest", "variant"  # a trial's parameters that say which o
 
 
 def searches_of(suite: str, trials: Sequence[Trial]) -> tuple[Trial, ...]:
-    """One planned trial per measurement: of all repeats of a point the first."""
+    """Return the planned trial of each measurement: the first of all repeats of a point."""
     first = [trial for trial in trials if trial.repeat == 0]
     for trial in first:
         if trial.size_unit != "frame" or trial.traffic not in ("stream", "burst"):

@@ -72,7 +72,7 @@ def ppm(count: float, of: float) -> str:
 
 
 def _tester_limited(trials: Sequence[PhaseEntry]) -> Iterator[Said]:
-    """One finding, and a sentence for each port."""
+    """Yield the finding on tester-limited phases, and a sentence for each port."""
     limits: dict[str, list[TesterLimitEntry]] = {}
     for entry in trials:
         for limit in entry["tester_limited"]:

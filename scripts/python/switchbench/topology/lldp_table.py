@@ -63,7 +63,7 @@ def _cable_end(several: Sequence[Neighbour]) -> Neighbour:
 
 
 def _of_json(text: str) -> Iterator[tuple[str, Neighbour]]:
-    """One interface is a mapping, several are a list of them."""
+    """Yield the neighbours in lldpcli's JSON, where one interface is a mapping, several a list."""
     interfaces = json_decoder().decode(text)["lldp"].get("interface", [])
     for one in interfaces if isinstance(interfaces, list) else [interfaces]:
         for name, seen in one.items():

@@ -111,7 +111,7 @@ def can_show_screen(console: Console) -> bool:
 
 
 def watch(run: Run, run_id: str, wish: Wish) -> Watch:
-    """What fits standard error."""
+    """Return the view of a run that fits standard error: a screen, or plain lines."""
     return Watch(run, run_id, wish, Console(stderr=True))
 
 
