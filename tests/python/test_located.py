@@ -135,20 +135,27 @@ def test_what_a_host_dropped_is_located_at_the_host() -> None:
     assert [(one["kind"], one["severity"]) for one in result["findings"]] == [("host", "warning")]
 
 
-def test_what_no_line_has_room_for_is_expected() -> None:
-    """Three flows of 8,000 frames to one port whose line carries 8,127."""
+@pytest.mark.parametrize("dropped", [0, 1202])
+def test_what_no_line_has_room_for_is_expected(dropped: int) -> None:
+    """Three flows of 8,000 frames to one port whose line carries 8,127; what a socket buffer of its
+    host drops beside that is the host's."""
     site = make_site(4)
     summary = Summary(make_run(site, make_trial(site, flows=3)))
     for number in range(1, 4):
         ends = (f"node{number}:e0", "node4:e0")
+        came = 2709 - dropped // 3
         summary.feed(0, frame_side("source", *ends, 8000, 8000))
-        summary.feed(0, frame_side("destination", *ends, 2709, 2709))
+        summary.feed(0, frame_side("destination", *ends, came, came))
+    summary.feed(0, port_record("node4:e0", dropped_receive=dropped))
     found = summary.finish(about(), ())
     assert named(found) == []
     (one,) = found["location"]["expected"]
     assert one["ports"] == ["node4:e0"]
     assert one["frames"] == pytest.approx(15_873, rel=0.02)
-    assert [(f["kind"], f["severity"]) for f in found["findings"]] == [("oversubscribed", "info")]
+    hosts = [(one["port"], one["frames"]) for one in found["location"]["hosts"]]
+    assert hosts == [("node4:e0", dropped)][: bool(dropped)]
+    kinds = [("host", "warning"), ("oversubscribed", "info")][not dropped :]
+    assert [(f["kind"], f["severity"]) for f in found["findings"]] == kinds
 
 
 def test_frames_of_no_known_flow_at_a_port_stay_open() -> None:

@@ -238,6 +238,11 @@ def test_other_traffic_is_said_with_what_it_may_have_cost() -> None:
     ]
 
 
+def test_probes_that_a_host_drops_are_no_negative_loss_of_the_network() -> None:
+    found = summary_of(*frames(990, sent(), received(990, dropped_receive=12)))["loss_location"]
+    assert (found["lost_frames"], found["network"], found["receiver_host"]) == (10, 0, 12)
+
+
 def test_what_no_counter_says_is_unknown() -> None:
     found = summary_of(*frames(990, sent(), received(990, dropped_receive=None)))["loss_location"]
     assert (found["lost_frames"], found["sender_host"]) == (10, 0)

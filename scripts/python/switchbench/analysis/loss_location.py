@@ -62,6 +62,8 @@ def loss_location(result: m.PhaseResult) -> LossLocationEntry:
     agree = None
     if network is not None and displaced is not None and counted is not None and others is not None:
         agree = _agree(result, network + displaced, counted, others)
+    if network is not None and lost is not None:
+        network = max(network, 0)  # hosts drop probes, too, which no flow misses
     return {
         "lost_frames": lost,
         "sender_host": sender,
