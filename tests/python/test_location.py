@@ -260,6 +260,30 @@ def test_limited_flows_say_nothing_of_a_capacity() -> None:
     assert "node4" in {x.name for x in found.untested}
 
 
+@pytest.mark.parametrize("ports", [4, 8])
+def test_retransmissions_of_full_lines_blame_nothing(ports: int) -> None:
+    """TCP fills a line until a queue drops: seen on a lab, 3 to 17 of 2,300 segments of a flow."""
+    net = network([ports])
+    case, _ = run(net, [], ("pairs",), loads=(1.0,), transports=("tcp",))
+    seen = case.observations
+    phases = [replace(facts, window_s=0.03) for facts in seen.phases]
+    again = np.resize([7.0, 9.0, 3.0, 17.0], len(seen))
+    healthy = replace(seen, phases=phases, retransmitted=again)
+    assert locate(healthy, case.paths).suspects == ()
+    lossy = replace(healthy, retransmitted=again + 120.0 * (seen.src == 2))
+    (found,) = locate(lossy, case.paths).suspects
+    assert ("sw1:p3", "in") in {(x.name, x.direction) for x in found.alike}
+
+
+def test_limited_flows_say_nothing_of_retransmissions() -> None:
+    net = network([8])
+    case, _ = run(net, [], loads=(0.5,), transports=("tcp",))
+    seen = replace(case.observations, retransmitted=300.0 * (case.observations.src == 3))
+    assert one(locate(seen, case.paths)) == ("sw1:p4", "in", "loss")
+    limited = replace(seen, limited=np.ones(len(seen), bool))
+    assert locate(limited, case.paths).suspects == ()
+
+
 def test_untested_elements_are_loaded_by_the_next_test() -> None:
     net = network([4, 4], [(0, 1, 1)])
     case, _ = run(net, [])

@@ -35,6 +35,8 @@ ABOVE_LINE = 1.003  # of a line: clocks differ
 TEMPERATURE = 2.0  # rows of one phase are not independent: log-likelihoods count half
 LEAST_CONFIDENCE = 0.5
 LEAST_SENT_AGAIN = 8e-4  # congestion makes closed loads send about as much again
+FULL_LOAD = 0.96  # of a line: TCP fills it until a queue drops
+CONGESTION = 3.0  # times the median: what a flow sends again by that
 NEARLY_LINE = 0.88  # of a line, which closed loads may reach on a healthy one
 LEAST_GAIN = 16.0  # of what chance makes: one pair, some pairs of a trunk, some phases
 MOST_PAIRS = 2  # more pairs that suffer in the same way have a cause that is not found
@@ -167,9 +169,11 @@ def _closed(found: Observations, open_loop: Bools) -> list[Channel]:
     window = np.array([facts.window_s for facts in found.phases])[found.phase]
     with np.errstate(invalid="ignore"):
         segments = found.delivered_bps * window / SEGMENT_BITS
-        rows = np.flatnonzero(valid & np.isfinite(again) & (again >= 0) & (segments >= 1))
+        known = valid & ~found.limited & np.isfinite(again) & (again >= 0)
+    rows = np.flatnonzero(known & (segments >= 1))
     if len(rows) and again[rows].any():
-        k = np.minimum(again[rows], segments[rows])
+        k = np.minimum(again[rows] / segments[rows], 1.0)
+        k = segments[rows] * np.maximum(k - _congestion(found, rows, k), 0.0)
         made.append(
             channel_of(
                 "retransmission",
@@ -183,20 +187,27 @@ def _closed(found: Observations, open_loop: Bools) -> list[Channel]:
     return made
 
 
-def _usual_share(found: Observations, rows: Ints, reached: Floats) -> Floats:
-    """Return what healthy flows of a row's transport and load reach of their intended rate."""
+def _by_load(found: Observations, rows: Ints, values: Floats, share: float) -> Floats:
+    """Return the quantile of the values of all rows of a row's transport and load."""
     keys = [
         (facts.transport, facts.load if facts.load == facts.load else -1.0)
         for facts in found.phases
     ]
-    kinds = {key: index for index, key in enumerate(sorted(set(keys)))}
-    kind = np.array([kinds[key] for key in keys])[found.phase[rows]]
-    usual = np.ones(len(kinds))
-    for index in range(len(kinds)):
-        some = reached[kind == index]
-        if len(some):
-            usual[index] = np.clip(np.quantile(some, 0.8), 0.7, 1.0)
-    return np.asarray(usual[kind])
+    kinds, kind = np.unique(np.array(keys)[found.phase[rows]], axis=0, return_inverse=True)
+    usual = [np.quantile(values[kind == index], share) for index in range(len(kinds))]
+    return np.asarray(np.array(usual)[kind])
+
+
+def _usual_share(found: Observations, rows: Ints, reached: Floats) -> Floats:
+    """Return what healthy flows of a row's transport and load reach of their intended rate."""
+    return np.clip(_by_load(found, rows, reached, 0.8), 0.7, 1.0)
+
+
+def _congestion(found: Observations, rows: Ints, again: Floats) -> Floats:
+    """Return the share of segments that a healthy flow sends again because it fills a line."""
+    full = [not facts.load < FULL_LOAD for facts in found.phases]
+    usual = CONGESTION * _by_load(found, rows, again, 0.5)
+    return np.where(np.array(full)[found.phase[rows]], usual, 0.0)
 
 
 def _strayed(found: Observations) -> Floats:
