@@ -275,6 +275,20 @@ def test_retransmissions_of_full_lines_blame_nothing(ports: int) -> None:
     assert ("sw1:p3", "in") in {(x.name, x.direction) for x in found.alike}
 
 
+def test_a_slow_direction_delays_the_acknowledgements_of_the_other() -> None:
+    """A port of 20 Mbit/s that sends 13.7 received 16.5 over TCP, seen on a lab."""
+    net = network([8])
+    planted = [Planted(number(net, "sw1:p1", "in"), "capacity", 0.68)]
+    case, _ = run(net, planted, loads=(0.4, 0.9), transports=("tcp",))
+    seen = case.observations
+    slow = np.where((seen.dst == 0) & (seen.intended_bps > 0.5 * LINE), 0.86, 1.0)
+    found = locate(replace(seen, delivered_bps=slow * seen.delivered_bps), case.paths)
+    assert one(found) == ("sw1:p1", "in", "capacity")
+    both = [*planted, Planted(number(net, "sw1:p1", "out"), "capacity", 0.6)]
+    _, found = run(net, both, loads=(0.4, 0.9), transports=("tcp",))
+    assert {x.element.direction for x in found.suspects} == {"in", "out"}
+
+
 def test_limited_flows_say_nothing_of_retransmissions() -> None:
     net = network([8])
     case, _ = run(net, [], loads=(0.5,), transports=("tcp",))

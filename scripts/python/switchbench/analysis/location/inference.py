@@ -39,6 +39,7 @@ FULL_LOAD = 0.96  # of a line: TCP fills it until a queue drops
 CONGESTION = 3.0  # times the median: what a flow sends again by that
 NEARLY_LINE = 0.88  # of a line, which closed loads may reach on a healthy one
 LEAST_GAIN = 16.0  # of what chance makes: one pair, some pairs of a trunk, some phases
+MILDER = 0.75  # of the missing capacity: acknowledgements may wait for the other direction
 MOST_PAIRS = 2  # more pairs that suffer in the same way have a cause that is not found
 SUFFERS = 0.5  # log-likelihood, beside a share near to that of the fault
 SEGMENT_BITS = 8 * 1538.0
@@ -84,7 +85,11 @@ def locate(observations: Observations, paths: Paths) -> Location:
             expected += _oversubscribed(model, observations)
             unexplained = _unexplained(model)
     located = _merged([x for x in located if _worth(x)])
-    located = [x for x in located if not _rides_on_another(x, located, paths)]
+    located = [
+        x
+        for x in located
+        if not _rides_on_another(x, located, paths) and not _waits_for_reverse(x, located)
+    ]
     located.sort(key=lambda x: (-x.suspect.confidence, -x.suspect.gain))
     suspects = tuple(x.suspect for x in located)
     untested = _untested(observations, paths)
@@ -494,6 +499,22 @@ def _rides_on_another(one: Located, every: Sequence[Located], paths: Paths) -> b
     on_way = {paths.elements[m].name for m in members.tolist()}
     return any(
         on_way & {x.name for x in other.suspect.alike} for other in every if other is not one
+    )
+
+
+def _waits_for_reverse(one: Located, every: Sequence[Located]) -> bool:
+    """Return whether a closed load is slow in one direction of an element because its
+    acknowledgements share the other direction, which lacks more."""
+
+    def lacks(located: Located) -> float:
+        return located.suspect.element.line_bps - located.suspect.value
+
+    same = [x for x in every if (x.suspect.kind, x.measure) == ("capacity", "rate")]
+    return one in same and any(
+        other.suspect.element.name == one.suspect.element.name
+        and other.suspect.element.direction != one.suspect.element.direction
+        and lacks(one) < MILDER * lacks(other)
+        for other in same
     )
 
 
