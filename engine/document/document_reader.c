@@ -73,17 +73,6 @@ static const cyaml_schema_field_t node_fields[] = {
 static const cyaml_schema_value_t node_entry = {
     CYAML_VALUE_MAPPING(CYAML_FLAG_DEFAULT, struct doc_node, node_fields)};
 
-static const cyaml_strval_t restore_words[] = {{"always", false}, {"never", true}};
-
-static const cyaml_schema_field_t bind_fields[] = {
-    STRING("driver", 0, doc_bind, driver),
-    STRING("journal", OPTIONAL, doc_bind, journal),
-    CYAML_FIELD_ENUM("restore", OPTIONAL, struct doc_bind, keep, restore_words,
-                     CYAML_ARRAY_LEN(restore_words)),
-    CYAML_FIELD_UINT("hugepages", OPTIONAL, struct doc_bind, hugepages),
-    CYAML_FIELD_END,
-};
-
 static const cyaml_strval_t clock_words[] = {{"auto", CLOCK_AUTO},
                                              {"shared", CLOCK_SHARED},
                                              {"ptp", CLOCK_PTP},
@@ -108,7 +97,7 @@ static const cyaml_schema_field_t job_fields[] = {
                      CYAML_ARRAY_LEN(worker_words)),
     STRING("log", OPTIONAL, doc_job, log),
     CYAML_FIELD_MAPPING("clock", OPTIONAL, struct doc_job, clock, clock_fields),
-    CYAML_FIELD_MAPPING_PTR("bind", POINTER | OPTIONAL, struct doc_job, bind, bind_fields),
+    CYAML_FIELD_BOOL("bind", OPTIONAL, struct doc_job, bind),
     CYAML_FIELD_SEQUENCE("nodes", POINTER, struct doc_job, nodes, &node_entry, 1,
                          PATTERN_RANKS_MAX),
     CYAML_FIELD_END,

@@ -39,14 +39,6 @@ struct doc_node {
     unsigned cores_count;
 };
 
-/* PCI ports leave their kernel driver for dpdk (doc/how-to/bind.md). */
-struct doc_bind {
-    char *driver;
-    char *journal;      /* NULL: BIND_JOURNAL */
-    bool keep;          /* restore: never */
-    uint32_t hugepages; /* of 2 MiB; 0: as they are */
-};
-
 struct doc_job {
     uint32_t protocol;
     char *run;
@@ -56,7 +48,7 @@ struct doc_job {
     enum worker_policy worker;
     char *log;               /* NULL: info */
     struct clock_conf clock; /* absent: all 0 */
-    struct doc_bind *bind;   /* NULL: devices stay with the driver that they have */
+    bool bind;               /* PCI ports leave their kernel driver for dpdk (port_binding.h) */
     struct doc_node *nodes;
     unsigned nodes_count;
 };

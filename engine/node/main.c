@@ -2,7 +2,6 @@
  *
  * switchbench-node: documents in, records out (doc/reference/node-protocol.md).
  */
-#include "bind_by_hand.h"
 #include "control_check.h"
 #include "environment.h"
 #include "event_loop.h"
@@ -25,8 +24,7 @@ static int sanitize_environment(struct err *err)
 /* What is done without a run. The exit status. */
 static int run_tool(const struct options *options, struct err *err)
 {
-    int rc = options->reach != NULL ? control_check(options->reach, stdin, stdout, err)
-                                    : bind_by_hand(options, err);
+    int rc = control_check(options->reach, stdin, stdout, err);
 
     return rc < 0 ? node_status_for(rc) : 0;
 }
@@ -34,7 +32,7 @@ static int run_tool(const struct options *options, struct err *err)
 /* A run, or a plan that is printed. The exit status. */
 static int run(const struct options *options, struct err *err)
 {
-    struct node node = {.signal_fd = -1, .event_fd = -1, .journal_lock_fd = -1};
+    struct node node = {.signal_fd = -1, .event_fd = -1};
     int status = 2;
 
     tsc_begin(&node.tsc);
@@ -57,7 +55,7 @@ int main(int argc, char **argv)
     if (rc == 0)
         rc = options_note_connection(&options, &err);
     if (rc == 0)
-        status = options_want_run(&options) ? run(&options, &err) : run_tool(&options, &err);
+        status = options.reach == NULL ? run(&options, &err) : run_tool(&options, &err);
     if (err.text[0] != '\0')
         fprintf(stderr, "switchbench-node: %s\n", err.text);
     return status;

@@ -9,8 +9,6 @@
 
 static const char usage[] =
     "usage: switchbench-node [FILE] [--name NAME] [--netns NAME] [--plan] [--version] [--help]\n"
-    "       switchbench-node --bind ADDRESS... --driver DRIVER [--hugepages N] [--journal FILE]\n"
-    "       switchbench-node --restore [--journal FILE]\n"
     "\n"
     "One node of a Switchbench run: reads YAML documents from FILE or standard input, sends and\n"
     "receives as they say, writes one JSON record a line to standard output.\n"
@@ -20,10 +18,6 @@ static const char usage[] =
     "  --connection SSH_CONNECTION\n"
     "                 where the controller sits, when the environment does not say (sudo)\n"
     "  --plan         print the plan of a `plan` document and send nothing\n"
-    "  --bind         bind PCI network devices to DPDK (doc/how-to/bind.md), by vfio-pci, "
-    "uio_pci_generic\n"
-    "                 or igb_uio; with N hugepages of 2 MiB reserved for the time\n"
-    "  --restore      restore all devices of the journal (" BIND_JOURNAL ")\n"
     "  --reach ADDRESS:PORT\n"
     "                 try who is heard on this control address (switchbench doctor)\n"
     "\n"
@@ -31,20 +25,6 @@ static const char usage[] =
     "hosts:\n"
     "  switchbench plan CONF --job job.yaml      # once; copy job.yaml to both, mode 0600\n"
     "  switchbench-node job.yaml --name node1    # on each, with its own name\n";
-
-static int check_lend(struct options *options, char **devices, size_t count, struct err *err)
-{
-    options->lend.devices = (const char *const *)devices;
-    options->lend.count = count;
-    if (options->bind && options->restore)
-        return err_set(err, -EINVAL, "--bind or --restore, not both");
-    if (options->restore && count > 0)
-        return err_set(err, -EINVAL,
-                       "--restore takes no addresses: it restores all devices of the journal");
-    if (options->bind && (count == 0 || options->lend.driver == NULL))
-        return err_set(err, -EINVAL, "--bind wants PCI addresses, and --driver");
-    return 0;
-}
 
 /* Where the text of an option goes; NULL: it is not kept as it is. */
 static const char **text_of(struct options *options, int option)
@@ -56,10 +36,6 @@ static const char **text_of(struct options *options, int option)
         return &options->netns;
     case 'c':
         return &options->connection;
-    case 'd':
-        return &options->lend.driver;
-    case 'j':
-        return &options->journal;
     case 'e':
         return &options->reach;
     default:
@@ -70,23 +46,13 @@ static const char **text_of(struct options *options, int option)
 int options_parse(int argc, char **argv, struct options *options, struct err *err)
 {
     static const struct option known[] = {
-        {"name", required_argument, NULL, 'n'},
-        {"netns", required_argument, NULL, 's'},
-        {"connection", required_argument, NULL, 'c'},
-        {"plan", no_argument, NULL, 'p'},
-        {"version", no_argument, NULL, 'v'},
-        {"help", no_argument, NULL, 'h'},
-        {"bind", no_argument, NULL, 'b'},
-        {"restore", no_argument, NULL, 'r'},
-        {"driver", required_argument, NULL, 'd'},
-        {"journal", required_argument, NULL, 'j'},
-        {"reach", required_argument, NULL, 'e'},
-        {"hugepages", required_argument, NULL, 'g'},
-        {NULL, 0, NULL, 0},
+        {"name", required_argument, NULL, 'n'},       {"netns", required_argument, NULL, 's'},
+        {"connection", required_argument, NULL, 'c'}, {"plan", no_argument, NULL, 'p'},
+        {"version", no_argument, NULL, 'v'},          {"help", no_argument, NULL, 'h'},
+        {"reach", required_argument, NULL, 'e'},      {NULL, 0, NULL, 0},
     };
     const char **text;
     int option;
-    char more;
 
     while ((option = getopt_long(argc, argv, "", known, NULL)) != -1) {
         text = text_of(options, option);
@@ -98,16 +64,6 @@ int options_parse(int argc, char **argv, struct options *options, struct err *er
         case 'p':
             options->plan = true;
             break;
-        case 'b':
-            options->bind = true;
-            break;
-        case 'r':
-            options->restore = true;
-            break;
-        case 'g':
-            if (sscanf(optarg, "%u%c", &options->lend.hugepages, &more) != 1)
-                return err_set(err, -EINVAL, "--hugepages wants a number, not '%s'", optarg);
-            break;
         case 'v':
             puts("switchbench-node " SWITCHBENCH_VERSION);
             exit(0);
@@ -118,8 +74,6 @@ int options_parse(int argc, char **argv, struct options *options, struct err *er
             return err_set(err, -EINVAL, "see switchbench-node --help");
         }
     }
-    if (options->bind || options->restore)
-        return check_lend(options, argv + optind, (size_t)(argc - optind), err);
     if (argc - optind > 1)
         return err_set(err, -EINVAL, "one job file at most, not %d", argc - optind);
     options->file = argv[optind];

@@ -5,7 +5,6 @@
 #ifndef ENGINE_OPTIONS_H
 #define ENGINE_OPTIONS_H
 
-#include "bind.h"
 #include "err.h"
 #include <stdbool.h>
 
@@ -15,10 +14,6 @@ struct options {
     const char *netns;
     const char *connection; /* NULL: the environment has it, or nobody */
     bool plan;
-    bool restore;
-    bool bind;
-    struct bind_request lend; /* its devices point into the arguments */
-    const char *journal;
     const char *reach; /* the control address that is tried; NULL: a run */
 };
 
@@ -27,11 +22,5 @@ int options_parse(int argc, char **argv, struct options *options, struct err *er
 
 /* The guard asks the environment for the controller's connection: keeps --connection there. */
 int options_note_connection(const struct options *options, struct err *err);
-
-/* False: --bind, --restore or --reach, which need no run. */
-static inline bool options_want_run(const struct options *options)
-{
-    return !options->bind && !options->restore && options->reach == NULL;
-}
 
 #endif

@@ -9,7 +9,6 @@
 #include "log.h"
 #include "node.h"
 #include "plan_printer.h"
-#include "port_binding.h"
 #include "ports.h"
 #include "trial.h"
 
@@ -98,14 +97,6 @@ static void say_bye(struct node *node)
     record_write(node->records, "bye", rows);
 }
 
-/* What has failed is said, and asks for another exit status than all's well. */
-static void give_back(struct node *node)
-{
-    ports_close(node);
-    if (port_binding_end(node) < 0 && node->status == 0)
-        node->status = 3;
-}
-
 int run_node(struct node *node)
 {
     static const struct err misplaced = {"after peers come only trials and quit"};
@@ -129,7 +120,7 @@ int run_node(struct node *node)
         document_free(document);
     }
     leave(node);
-    give_back(node);
+    ports_close(node);
     if (node->status == 0 && node->end != NODE_QUIT)
         node->status = 3;
     say_bye(node);

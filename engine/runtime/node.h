@@ -41,16 +41,16 @@ struct node_port {
     struct transport_port *open;
     const struct transport *parked_transport; /* it stays open in this one, unused; NULL: none */
     struct transport_port *parked;
-    uint32_t queues;         /* that it has in that transport */
-    struct blob address;     /* there, as the trial published it */
-    int connect_fd;          /* there (port_facts); -1: none */
-    uint64_t line_rate_bps;  /* as resolved when it was opened; 0: unknown */
-    double core_fps;         /* frames/s that one core can send there at most; 0: no bound known */
-    bool link_up;            /* as last seen */
-    bool had_link;           /* since it was opened: only then it can lose it */
-    int64_t down_ns;         /* since when the link is down; 0: it is up */
-    uint64_t rejected_told;  /* as many are in the records, since it was opened */
-    bool unsurveyed;         /* it is reported when it is first used: to open it binds the device */
+    uint32_t queues;        /* that it has in that transport */
+    struct blob address;    /* there, as the trial published it */
+    int connect_fd;         /* there (port_facts); -1: none */
+    uint64_t line_rate_bps; /* as resolved when it was opened; 0: unknown */
+    double core_fps;        /* frames/s that one core can send there at most; 0: no bound known */
+    bool link_up;           /* as last seen */
+    bool had_link;          /* since it was opened: only then it can lose it */
+    int64_t down_ns;        /* since when the link is down; 0: it is up */
+    uint64_t rejected_told; /* as many are in the records, since it was opened */
+    bool unsurveyed; /* it is reported when it is first used: it has to leave its kernel driver */
     char iface[IF_NAMESIZE]; /* of its PCI device, when the document does not say it */
 };
 
@@ -90,9 +90,6 @@ struct node {
     struct node_port *ports;
     size_t port_count;
     bool has_shared_port;         /* one of its ports carries other traffic, its own records too */
-    bool devices_bound;           /* its PCI ports have left their kernel drivers, ... */
-    bool must_restore;            /* ... because of this node, which restores them */
-    int journal_lock_fd;          /* keeps others from restoring; -1: nothing is locked */
     struct port_location *places; /* all ports of the run, by name */
     size_t place_count;
 

@@ -1,35 +1,52 @@
-/* SPDX-License-Identifier: BSD-3-Clause
- *
- * Of a run whose job says `bind`: the node's PCI ports leave their kernel drivers before dpdk opens
- * the first of them, and are restored when the run ends, however it ends (engine/bind/bind.h).
- * All of them at once, under one journal. What kernel transports need of them comes before: there
- * is no way back within a run.
- */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "port_binding.h"
 
-#include "bind.h"
-#include "check.h"
 #include "clock.h"
+#include "event_loop.h"
 #include "guard_host.h"
 #include "log.h"
-#include "node.h"
 #include "port_transports.h"
+#include "sysfs.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
+
+#define WAIT_NS (60 * NS_PER_S) /* drivers and links take their time */
+#define LOOK_NS (50 * NS_PER_MS)
 
 /* What a device must still have its kernel driver for. */
 #define KERNEL_USE (TRANSPORT_NEEDS_IFACE | TRANSPORT_NEEDS_RDMA)
 
+static bool is_driven_by(const char *pci, const char *const *drivers, size_t count)
+{
+    char driver[64];
+
+    sysfs_link(driver, sizeof driver, "/sys/bus/pci/devices/%s/driver", pci);
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(driver, drivers[i]) == 0)
+            return true;
+    return false;
+}
+
+bool port_binding_leaves_kernel(const struct doc_port *port)
+{
+    /* DPDK drives these through their kernel driver (verbs), which has to stay. */
+    static const char *const bifurcated[] = {"mlx4_core", "mlx5_core", "mana"};
+
+    return port->conf.pci != NULL && port_transport_with(port, TRANSPORT_TAKES_DEVICE) &&
+           !is_driven_by(port->conf.pci, bifurcated, sizeof bifurcated / sizeof *bifurcated);
+}
+
+static bool is_bound(const struct node_port *port)
+{
+    static const char *const user[] = {"vfio-pci", "uio_pci_generic", "igb_uio"};
+
+    return is_driven_by(port->doc->conf.pci, user, sizeof user / sizeof *user);
+}
+
 bool port_binding_wanted(const struct node *node, const struct node_port *port)
 {
-    const struct bind_place here = {.root = ""};
-
-    return node->job->bind != NULL && port->doc->conf.pci != NULL &&
-           port_transport_with(port->doc, TRANSPORT_TAKES_DEVICE) &&
-           bind_needed(&here, port->doc->conf.pci);
+    return node->job->bind && port_binding_leaves_kernel(port->doc);
 }
 
 bool port_binding_waits(const struct node *node, const struct node_port *port)
@@ -37,51 +54,11 @@ bool port_binding_waits(const struct node *node, const struct node_port *port)
     for (size_t i = 0; i < node->port_count; i++)
         if (port_binding_wanted(node, &node->ports[i]) &&
             port_transport_with(node->ports[i].doc, KERNEL_USE))
-            return port_binding_wanted(node, port) && !node->devices_bound;
+            return port_binding_wanted(node, port) && !is_bound(port);
     return false;
 }
 
-static void log_sentence(void *data, const char *sentence)
-{
-    (void)data;
-    log_info("%s", sentence);
-}
-
-static struct bind_place place_of(const struct node *node)
-{
-    const char *journal = node->job->bind->journal;
-
-    return (struct bind_place){
-        .root = "",
-        .journal = journal != NULL ? journal : BIND_JOURNAL,
-        .kernel = &bind_kernel,
-        .say = log_sentence,
-    };
-}
-
-/* The devices of all ports that are to be bound; the list is the caller's, the texts are not. */
-static int list_devices(const struct node *node, struct bind_request *request)
-{
-    const char **devices = calloc(node->port_count + 1, sizeof *devices);
-
-    *request = (struct bind_request){.driver = node->job->bind->driver,
-                                     .hugepages = node->job->bind->hugepages,
-                                     .devices = devices};
-    if (devices == NULL)
-        return -ENOMEM;
-    for (size_t i = 0; i < node->port_count; i++)
-        if (port_binding_wanted(node, &node->ports[i]))
-            devices[request->count++] = node->ports[i].doc->conf.pci;
-    return 0;
-}
-
-static void free_devices(struct bind_request *request)
-{
-    free((void *)(uintptr_t)request->devices);
-}
-
-/* A PCI device has a kernel interface as long as its kernel driver drives it. */
-static int find_interface(struct node_port *port, struct err *err)
+int port_binding_find_interface(struct node_port *port, struct err *err)
 {
     struct guard_interfaces found;
     int rc;
@@ -94,7 +71,7 @@ static int find_interface(struct node_port *port, struct err *err)
         rc = err_set(
             err, -ENODEV,
             "port %s: PCI device %s has no interface for tcp or udp: is it bound to a driver of "
-            "DPDK's? `switchbench-node --restore` gives it back",
+            "DPDK's? `switchbench restore` gives it back",
             port->doc->conf.name, port->doc->conf.pci);
     if (rc != 0)
         return rc;
@@ -103,52 +80,33 @@ static int find_interface(struct node_port *port, struct err *err)
     return 0;
 }
 
-int port_binding_survey(struct node *node, struct err *err)
+/* The first port that is to be bound and is not; NULL: all are. */
+static const struct node_port *find_unbound(const struct node *node)
 {
-    struct bind_request request;
-    struct bind_place place;
+    for (size_t i = 0; i < node->port_count; i++)
+        if (port_binding_wanted(node, &node->ports[i]) && !is_bound(&node->ports[i]))
+            return &node->ports[i];
+    return NULL;
+}
+
+static int await_binding(struct node *node, struct err *err)
+{
+    const struct node_port *port = find_unbound(node);
+    int64_t limit_ns = clock_now() + WAIT_NS;
     int rc = 0;
 
-    for (size_t i = 0; i < node->port_count && rc == 0; i++)
-        rc = find_interface(&node->ports[i], err);
-    if (rc != 0 || node->job->bind == NULL)
-        return rc;
-    place = place_of(node);
-    rc = list_devices(node, &request);
-    if (rc == 0 && request.count > 0)
-        rc = bind_check(&place, &request, err);
-    free_devices(&request);
-    return rc < 0 ? rc : 0;
-}
-
-static void report(const struct node *node, const char *what, const struct bind_request *request)
-{
-    for (size_t i = 0; i < request->count; i++) {
-        const struct record_row rows[] = {
-            {"kind", json_string(what)},
-            {"text", json_string(request->devices[i])},
-            {NULL, NULL},
-        };
-
-        record_write(node->records, "event", rows);
-    }
-}
-
-static int bind_all(struct node *node, struct err *err)
-{
-    const struct bind_place place = place_of(node);
-    struct bind_request request;
-    int rc = list_devices(node, &request);
-
-    if (rc == 0)
-        rc = bind_devices(&place, &request, err);
-    if (rc >= 0) {
-        node->devices_bound = true;
-        node->must_restore = rc == 0 && !node->job->bind->keep;
-        rc = bind_hold(&place, &node->journal_lock_fd, err);
-        report(node, "bound", &request);
-    }
-    free_devices(&request);
+    if (port == NULL)
+        return 0;
+    record_event(node->records, "bind", port->doc->conf.name, port->doc->conf.pci);
+    log_info("waiting until PCI device %s is bound to DPDK (doc/how-to/bind.md)",
+             port->doc->conf.pci);
+    while (rc == 0 && (port = find_unbound(node)) != NULL && clock_now() < limit_ns)
+        rc = node_turn(node, clock_now() + LOOK_NS);
+    if (rc == 0 && port != NULL)
+        rc = err_set(err, -ETIMEDOUT,
+                     "port %s: PCI device %s was not bound to DPDK within %lld s: "
+                     "doc/how-to/bind.md has the command",
+                     port->doc->conf.name, port->doc->conf.pci, WAIT_NS / NS_PER_S);
     return rc;
 }
 
@@ -158,34 +116,11 @@ int port_binding_for(struct node *node, const struct node_port *port,
     if (!port_binding_wanted(node, port))
         return 0;
     if (transport_can(transport, TRANSPORT_TAKES_DEVICE))
-        return node->devices_bound ? 0 : bind_all(node, err);
-    if (!node->devices_bound)
+        return await_binding(node, err);
+    if (!is_bound(port))
         return 0;
     return err_set(err, -EINVAL,
                    "port %s has left its kernel driver for dpdk: trials of %s have to come before "
                    "those of dpdk in a run that binds",
                    port->doc->conf.name, transport->name);
-}
-
-int port_binding_end(struct node *node)
-{
-    struct bind_place place;
-    struct bind_request request;
-    struct err err = {0};
-    int rc;
-
-    if (node->journal_lock_fd >= 0)
-        close(node->journal_lock_fd);
-    node->journal_lock_fd = -1;
-    if (!node->must_restore)
-        return 0;
-    place = place_of(node);
-    node->must_restore = false;
-    rc = bind_restore(&place, &err);
-    if (list_devices(node, &request) == 0)
-        report(node, rc == 0 ? "restored" : "not-restored", &request);
-    free_devices(&request);
-    if (rc < 0)
-        return err_set(&node->err, rc, "%s", err.text);
-    return 0;
 }

@@ -4,8 +4,6 @@
  */
 #include "ports.h"
 
-#include "bind.h"
-#include "check.h"
 #include "clock.h"
 #include "event_loop.h"
 #include "guard.h"
@@ -229,7 +227,6 @@ static void name_driver(const struct port_conf *conf, char *name, size_t size)
 
 static int ask_guard(const struct doc_port *doc, struct guard_servers *servers, struct err *err)
 {
-    const struct bind_place here = {.root = ""};
     const struct port_conf *conf = &doc->conf;
     char controller[64], driver[64];
     struct guard_rules rules = {
@@ -238,8 +235,7 @@ static int ask_guard(const struct doc_port *doc, struct guard_servers *servers, 
         .driver = driver,
         .shared = conf->shared,
         .isolates_flows = isolates_flows(doc),
-        .leaves_kernel = conf->pci != NULL && port_transport_with(doc, TRANSPORT_TAKES_DEVICE) &&
-                         bind_needed(&here, conf->pci),
+        .leaves_kernel = port_binding_leaves_kernel(doc),
     };
     int rc = 0;
 
@@ -289,8 +285,8 @@ int ports_survey(struct node *node)
             rc = ask_guard(node->ports[i].doc, &servers, &err);
     }
     guard_servers_free(&servers);
-    if (rc == 0)
-        rc = port_binding_survey(node, &err);
+    for (size_t i = 0; i < node->port_count && rc == 0; i++)
+        rc = port_binding_find_interface(&node->ports[i], &err);
     for (unsigned place = DOC_TRANSPORTS_MAX; place-- > 0 && rc == 0;) {
         for (size_t i = 0; i < node->port_count && rc == 0; i++) {
             struct node_port *port = &node->ports[i];

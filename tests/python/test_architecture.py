@@ -47,7 +47,7 @@ BASE = ("engine/platform", "engine/clock", "engine/measure")
 TRAFFIC = (*BASE, "engine/traffic", "patterns", "patterns/common")
 RUNTIME = (
     *TRAFFIC,
-    *("engine/guard", "engine/bind", "engine/control", "engine/document", "engine/record"),
+    *("engine/guard", "engine/control", "engine/document", "engine/record"),
     *("engine/worker", "engine/transport"),
 )
 # The floors (doc/developer/architecture.md): what the files of a folder may include from others.
@@ -62,7 +62,6 @@ FLOORS: dict[str, tuple[str, ...]] = {
     "engine/measure": ("engine/platform",),
     "engine/traffic": (*BASE, "patterns", "patterns/common"),
     "engine/guard": ("engine/platform",),
-    "engine/bind": ("engine/platform", "engine/guard"),
     "engine/control": ("engine/platform", "engine/clock"),
     "engine/document": TRAFFIC,
     "engine/record": ("engine/platform", "engine/clock"),
@@ -699,11 +698,13 @@ def test_a_planted_second_class_is_found() -> None:
 
 
 LINES_MOST = 800
+# It is sent to hosts as one file.
+LINES_MORE = {"hosts/port_binding.py": 1000}
 
 
 def too_long(lines: dict[str, int]) -> dict[str, int]:
     """Modules with more lines than they may have."""
-    return {name: n for name, n in lines.items() if n > LINES_MOST}
+    return {name: n for name, n in lines.items() if n > LINES_MORE.get(name, LINES_MOST)}
 
 
 def test_no_module_is_too_long() -> None:

@@ -11,6 +11,7 @@ import pytest
 from switchbench.base.errors import ConfigurationError
 from switchbench.cli.main import main
 from switchbench.config import Request, read
+from switchbench.hosts import bind
 from switchbench.plan import documents
 from switchbench.plan.compile import compile_run
 
@@ -29,35 +30,35 @@ def site(tmp_path: Path, launch: str = "hand", hosts: str = "node1, node2") -> s
     return str(path)
 
 
-def engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A node that notes how it was called, and ends with status 3."""
-    program, said = tmp_path / "switchbench-node", tmp_path / "said"
-    program.write_text(f'#!/bin/sh\necho "$@" >{said}\nexit 3\n')
-    program.chmod(0o755)
-    monkeypatch.setenv("SWITCHBENCH_NODE", str(program))
+def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A program that notes how it was called, and ends with status 3."""
+    path, said = tmp_path / "program.py", tmp_path / "said"
+    path.write_text(f"import sys; open({str(said)!r}, 'w').write(' '.join(sys.argv[1:])); exit(3)")
+    monkeypatch.setattr(bind, "PORT_BINDING", path)
     return said
 
 
 def test_by_hand_each_host_has_its_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["bind", "--site", site(tmp_path)]) == 0
     devices = "0000:3b:00.0 0000:3b:00.1"
-    line = f"switchbench-node --bind {devices} --driver vfio-pci --hugepages 512"
-    assert capsys.readouterr().out.splitlines() == [
+    line = f"python3 port_binding.py bind {devices} --driver vfio-pci --hugepages 512"
+    assert capsys.readouterr().out.splitlines()[:2] == [
         f"on node1, as root: {line}",
         f"on node2, as root: {line}",
     ]
     assert main(["restore", "--site", site(tmp_path), "--nodes", "node2"]) == 0
-    assert capsys.readouterr().out == "on node2, as root: switchbench-node --restore\n"
+    said = capsys.readouterr().out
+    assert said.startswith("on node2, as root: python3 port_binding.py restore\n(copy it there: ")
 
 
 def test_this_host_does_its_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    said = engine(tmp_path, monkeypatch)
+    said = program(tmp_path, monkeypatch)
     monkeypatch.setattr(platform, "node", lambda: "node2.example.org")
     words = ["bind", "--site", site(tmp_path), "--driver", "uio_pci_generic"]
     assert main(words) == 3
-    assert said.read_text().startswith("--bind 0000:3b:00.0 0000:3b:00.1 --driver uio_pci_generic")
+    assert said.read_text().startswith("bind 0000:3b:00.0 0000:3b:00.1 --driver uio_pci_generic")
     assert main(["restore"]) == 3
-    assert said.read_text() == "--restore\n"
+    assert said.read_text() == "restore"
 
 
 @pytest.mark.parametrize(
@@ -86,11 +87,7 @@ def test_a_lab_without_pci_has_nothing_to_bind(capsys: pytest.CaptureFixture[str
 
 def test_the_job_says_bind(tmp_path: Path) -> None:
     run = compile_run(read(Request(None, [], site(tmp_path), "quick")))
-    assert documents.job_document(run, "x")["bind"] == {
-        "driver": "vfio-pci",
-        "restore": "always",
-        "hugepages": 512,
-    }
+    assert documents.job_document(run, "x")["bind"] is True
     lab = compile_run(read(Request(None, [], "one-switch", "quick")))
     assert "bind" not in documents.job_document(lab, "x")
 

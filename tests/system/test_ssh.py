@@ -398,55 +398,30 @@ def test_sudo_without_a_password(hosts: sshkit.Hosts, tmp_path: Path) -> None:
 # --- bind and restore ----------------------------------------------------------------------------
 
 
-def lender(tmp_path: Path) -> str:
-    """An engine that says what it was told; on node3 it has no permission."""
-    path = tmp_path / "lender"
-    path.write_text(
-        "#!/bin/sh\n"
-        'case "$SSH_CONNECTION" in *" 100.64.0.3 "*)\n'
-        '  echo "switchbench-node: 0000:3b:00.0 is the default route\'s" >&2; exit 2;; esac\n'
-        'echo "told: $*"\n'
-    )
-    path.chmod(0o755)
-    return str(path)
-
-
 def test_bind_on_all_hosts_at_once(hosts: sshkit.Hosts, tmp_path: Path) -> None:
     config = hosts.rewrite(tmp_path, "Host node5\n  Port 22023")
-    site = hosts.site(engine=lender(tmp_path), config=str(config)) | {
-        "ports": {"e0": {"network": "n", "pci": "0000:3b:00.0"}},
-        "overrides": {"node2": {"e0": {"pci": "0000:5e:00.0"}}},
-        "bind": {"driver": "vfio-pci", "hugepages": 512},
+    site = hosts.site(config=str(config)) | {
+        "ports": {"e0": {"network": "n", "pci": "0000:fb:1f.7"}},
+        "overrides": {"node2": {"e0": {"pci": "0000:fb:1f.6"}}},
+        "bind": {"driver": "uio_pci_generic", "hugepages": 512},
         "groups": {"rack1": "node[1-4]"},
     }
     path = str(hosts.write(tmp_path, {"site": site, "tests": [PAIRS]}))
     done = hosts.command("bind", path)
     assert done.returncode == 3, done.stderr
-    told = "told: --bind {} --driver vfio-pci --hugepages 512"
     *lines, fifth = sorted(done.stdout.splitlines(), key=lambda line: "node5" in line)
-    assert lines == [
-        f"node[1,4,6-8]: {told.format('0000:3b:00.0')}",
-        f"node2: {told.format('0000:5e:00.0')}",
-        "node3: 0000:3b:00.0 is the default route's",
-    ]
+    if not Path("/sys/bus/pci/drivers/uio_pci_generic").exists():
+        [line] = lines
+        assert line.startswith("node[1-4,6-8]: The driver uio_pci_generic is not loaded")
+    else:
+        assert [line.partition(";")[0] for line in lines] == [
+            "node[1,3-4,6-8]: There is no PCI device 0000:fb:1f.7",
+            "node2: There is no PCI device 0000:fb:1f.6",
+        ]
     assert fifth.startswith("node5: it can't be reached (connect to host 100.64.0.5 port 22023")
     done = hosts.command("restore", path, "--nodes", "@rack1!node4")
-    assert done.returncode == 2
-    assert done.stdout.splitlines() == [
-        "node[1-2]: told: --restore",
-        "node3: 0000:3b:00.0 is the default route's",
-    ]
-
-
-def test_the_engines_own_words_come_back(hosts: sshkit.Hosts, tmp_path: Path) -> None:
-    site = hosts.site("node1", "node2") | {
-        "ports": {"e0": {"network": "n", "pci": "0000:fb:1f.7"}},
-        "bind": {"driver": "vfio-pci"},
-    }
-    done = hosts.command("bind", str(hosts.write(tmp_path, {"site": site, "tests": [PAIRS]})))
-    assert done.returncode in (2, 3)
-    said = ("node[1-2]: 0000:fb:1f.7 ", "node[1-2]: The driver vfio-pci is not loaded")
-    assert done.stdout.startswith(said), done.stdout
+    assert done.returncode == 0
+    assert done.stdout.startswith("node[1-3]: There is nothing to restore: no journal ")
 
 
 # --- doctor --------------------------------------------------------------------------------------

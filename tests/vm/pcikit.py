@@ -6,19 +6,21 @@ from __future__ import annotations
 import json
 import re
 import subprocess
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import yaml
 
-from switchbench.base.programs import find_engine
+from switchbench.base.programs import PORT_BINDING, find_engine
 from switchbench.labs import vm as guests
+from switchbench.run.launch.guests import PYTHON, SHARE
 
 PCI = "0000:00:03.0"  # eth0
 JOURNAL = "/run/switchbench/bind.json"
+TOOL = [*PYTHON, "/tmp/port_binding.py"]
 UIO, VFIO = "uio_pci_generic", "vfio-pci"
 NODE = "switchbench-node"
 
@@ -42,13 +44,13 @@ WINDOW_S = 2.0
 LIMIT_S = 120.0
 
 
+@contextmanager
 def boot(
     model: str,
     driver: str,
     count: int = 2,
-    share: Path | None = None,
     modules: tuple[str, ...] = (),
-) -> Any:
+) -> Iterator[guests.Rig]:
     """Guests with one NIC of that model each, and what binds it to that driver."""
     machines = [
         replace(
@@ -58,12 +60,33 @@ def boot(
             iommu=driver == VFIO,
             modules=("vfio" if driver == VFIO else "uio", *modules),
             rdma=(),
-            share=share,
+            share=SHARE,
         )
         for machine in guests.machines(count, model=model)
     ]
     job = guests.Job(programs=(find_engine(),), objects=guests.dpdk_drivers(DRIVERS[model]))
-    return guests.boot(machines, job)
+    with guests.boot(machines, job) as rig:
+        for guest in rig.guests:
+            guest.run(["sh", "-c", f"cat >{TOOL[-1]}"], input=PORT_BINDING.read_text())
+        yield rig
+
+
+def tool(guest: guests.Guest, verb: str, *words: str) -> subprocess.CompletedProcess[str]:
+    """Binds or restores in a guest."""
+    return guest.run([*TOOL, verb, "--journal", JOURNAL, *words])
+
+
+def hold(guest: guests.Guest, driver: str) -> subprocess.Popen[str]:
+    """Binds the device until the input ends."""
+    words = [*TOOL, "hold", "--journal", JOURNAL, PCI, "--driver", driver]
+    words += ["--hugepages", str(HUGEPAGES)]
+    holder = guest.popen(
+        words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert holder.stdin is not None
+    holder.stdin.write("bind\n")
+    holder.stdin.flush()
+    return holder
 
 
 def trial(number: int, pattern: dict[str, Any], **more: Any) -> dict[str, Any]:
@@ -84,7 +107,7 @@ def trial(number: int, pattern: dict[str, Any], **more: Any) -> dict[str, Any]:
     }
 
 
-def job(driver: str, trials: Sequence[dict[str, Any]], **port: Any) -> str:
+def job(trials: Sequence[dict[str, Any]], **port: Any) -> str:
     """All documents of a run by hand on two guests."""
     ports = [
         {
@@ -111,7 +134,7 @@ def job(driver: str, trials: Sequence[dict[str, Any]], **port: Any) -> str:
         "heartbeat_timeout_ms": 5000,
         "barrier_timeout_ms": 20_000,
         "worker": "sleep",
-        "bind": {"driver": driver, "hugepages": HUGEPAGES, "journal": JOURNAL},
+        "bind": True,
         "nodes": nodes,
     }
     documents: list[dict[str, Any]] = [{"job": head}]
@@ -142,9 +165,10 @@ class NodeRun:
 
 
 def conduct(
-    rig: guests.Rig, text: str, during: Callable[[], None] | None = None
+    rig: guests.Rig, driver: str, text: str, during: Callable[[], None] | None = None
 ) -> dict[str, NodeRun]:
-    """Runs the nodes of all guests to their end; `during` happens meanwhile."""
+    """Runs the nodes of all guests to their end, with devices bound; `during` happens meanwhile."""
+    holders = [hold(guest, driver) for guest in rig.guests]
     processes = {
         guest.name: guest.popen(
             [NODE, "--name", guest.name],
@@ -169,6 +193,9 @@ def conduct(
     finally:
         for process in processes.values():
             process.kill()
+        for holder in holders:
+            out, log = holder.communicate(timeout=LIMIT_S)
+            assert holder.returncode in (0, 3), out + log
 
 
 def shell(guest: guests.Guest, script: str) -> str:

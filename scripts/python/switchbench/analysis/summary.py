@@ -54,7 +54,7 @@ NOT_ENDED = (
 )
 
 # Events that are as they should be: nothing to be alarmed at.
-_EXPECTED = ("bound", "restored")
+_EXPECTED = ("bind",)
 _EVENTS_MOST = 256  # sentences that differ; a faulty port tells of thousands
 
 

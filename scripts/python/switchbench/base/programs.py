@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -60,6 +60,17 @@ class Program:
 def find_engine() -> Path:
     """$SWITCHBENCH_NODE, the source tree's build, or $PATH: the first that there is."""
     return Program(ENGINE, "engine", ENGINE_VARIABLE, ConfigurationError).find()
+
+
+PORT_BINDING = _PARENTS[1] / "hosts" / "port_binding.py"
+"""Binds PCI ports on the host where it runs."""
+
+
+def port_binding_words(words: Sequence[str]) -> list[str]:
+    """Return a command that takes this program from its standard input, and leaves there what
+    follows."""
+    size = PORT_BINDING.stat().st_size
+    return ["python3", "-c", f"import sys; exec(sys.stdin.buffer.read({size}))", *words]
 
 
 def configurations() -> Path:

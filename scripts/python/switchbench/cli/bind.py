@@ -14,8 +14,8 @@ examples:
   switchbench bind conf.yaml --nodes node[1-4] --driver uio_pci_generic
   switchbench restore --site hall2.yaml                give everything back
 
-A run whose site says `bind` needs neither: its nodes bind their ports and give them back. On one
-host without a configuration: switchbench-node --bind ADDRESS... --driver DRIVER
+A run whose site says `bind` needs neither: it binds the ports and restores them. On one
+host without a configuration: python3 port_binding.py bind ADDRESS... --driver DRIVER
 (doc/how-to/bind.md)."""
 
 

@@ -13,8 +13,9 @@ examples:
   switchbench restore                                  this machine
   switchbench restore --site hall2.yaml --nodes node[1-4]
 
-For use after `bind`, and after a run whose node was killed: other runs restore their devices
-themselves. After a reboot there is nothing to restore but the journal (doc/how-to/bind.md)."""
+For use after `bind`, and after a run whose program on the host was killed: other runs restore
+their devices themselves. After a reboot there is nothing to restore but the journal
+(doc/how-to/bind.md)."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -25,6 +26,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(args: argparse.Namespace) -> int:
     """Restores on the hosts; without a configuration, here."""
     if args.conf is None and args.site is None:
-        return bind.here(["--restore"])
+        return bind.here(["restore"])
     site = load_site(args)
     return bind.carry_out(site, bind.restore_orders(site, args.nodes))

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Lending a site's PCI devices to DPDK and giving them back, without a run (doc/how-to/bind.md).
+"""PCI ports of a site bound to DPDK and restored, without a run (doc/how-to/bind.md).
 
-The node does it, on its own host; here it is only said which host has what to do, and started where
-a launcher can.
+Each host does it by port_binding.py; here is only which host has what to do.
 """
 
 from __future__ import annotations
@@ -10,12 +9,13 @@ from __future__ import annotations
 import platform
 import shlex
 import subprocess
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..base.errors import ConfigurationError, RunError
 from ..base.model import Site
-from ..base.programs import ENGINE, find_engine
+from ..base.programs import PORT_BINDING
 from ..run.launch.errand import errands, side_by_side
 from ..run.launch.nodesets import chosen
 
@@ -27,12 +27,12 @@ class BindOrder:
     """What one host has to do."""
 
     host: str
-    words: tuple[str, ...]  # of the node's command line, without the program
+    words: tuple[str, ...]  # of the program's command line
 
     @property
     def line(self) -> str:
         """As a person types it on that host."""
-        return shlex.join([ENGINE, *self.words])
+        return shlex.join(["python3", PORT_BINDING.name, *self.words])
 
 
 def bind_orders(site: Site, hosts: str | None, driver: str | None) -> list[BindOrder]:
@@ -49,7 +49,7 @@ def bind_orders(site: Site, hosts: str | None, driver: str | None) -> list[BindO
     for process in chosen(site, hosts):
         devices = [port.engine["pci"] for port in process.ports if "pci" in port.engine]
         if devices:
-            words = ("--bind", *dict.fromkeys(devices), "--driver", driver, *more)
+            words = ("bind", *dict.fromkeys(devices), "--driver", driver, *more)
             orders.append(BindOrder(process.name, words))
     if not orders:
         raise ConfigurationError("bind: none of these hosts has a port with `pci`")
@@ -58,12 +58,12 @@ def bind_orders(site: Site, hosts: str | None, driver: str | None) -> list[BindO
 
 def restore_orders(site: Site, hosts: str | None) -> list[BindOrder]:
     """For each host: give back all that its journal has."""
-    return [BindOrder(process.name, ("--restore",)) for process in chosen(site, hosts)]
+    return [BindOrder(process.name, ("restore",)) for process in chosen(site, hosts)]
 
 
 def here(words: Sequence[str]) -> int:
-    """Does it on this machine; the node's own exit status."""
-    return subprocess.run([str(find_engine()), *words], check=False).returncode
+    """Does it on this machine; the exit status."""
+    return subprocess.run([sys.executable, str(PORT_BINDING), *words], check=False).returncode
 
 
 def carry_out(site: Site, orders: Sequence[BindOrder]) -> int:
@@ -75,12 +75,15 @@ def carry_out(site: Site, orders: Sequence[BindOrder]) -> int:
         for line in side_by_side(results):
             print(line)
         return max(result.status for result in results)
-    worst = 0
+    worst, far = 0, False
     for order in orders:
         if order.host in (platform.node(), platform.node().partition(".")[0]):
             worst = max(worst, here(order.words))
         else:
             print(f"on {order.host}, as root: {order.line}")
+            far = True
+    if far:
+        print(f"(copy it there: {PORT_BINDING})")
     return worst
 
 

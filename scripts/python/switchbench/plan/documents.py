@@ -51,7 +51,8 @@ def job_document(
     """What exists: the nodes with the ports that the run's trials use, and their cores."""
     used = _transports_used(run)
     dealt = dealt or cores.deal(run)
-    return _bind(run) | {
+    bind = {"bind": True} if "bind" in run.site.effective else {}
+    return bind | {
         "protocol": PROTOCOL,
         "run": run_id,
         "controlled": controlled,
@@ -90,12 +91,6 @@ def _node(process: Process, used: dict[str, list[str]]) -> dict[str, object]:
         "control": process.control,
         "ports": [_port(port, used[port.name]) for port in process.ports if port.name in used],
     }
-
-
-def _bind(run: Run) -> dict[str, object]:
-    """The site's `bind`: nodes need not look at it where no port is a PCI device's."""
-    wanted = run.site.effective.get("bind")
-    return {"bind": dict(wanted)} if wanted else {}
 
 
 def _clock(clock: ClockChoice) -> dict[str, object]:

@@ -37,6 +37,7 @@ from ...records.resume import Begun
 from ...records.switch_counters import AFTER, BEFORE, read_counters
 from ..launch import Launcher
 from ..launch.base import FarProcess, WatchedLauncher
+from .binder import Binder
 from .checks import check_addresses, check_versions, peers, unreachable
 from .device_reset import DeviceReset
 from .ending import abandon, end_nodes
@@ -45,7 +46,7 @@ from .interrupt import Interrupt
 from .node import Node
 from .pump import Pump
 from .rates import check_rates
-from .talk import LostError, MissedError, Talk, Watcher
+from .talk import Checked, LostError, MissedError, Talk, Watcher
 
 HELLO_TIMEOUT_S = 60.0  # opening many DPDK ports on few cores takes its time
 READY_SLACK_S = 30.0
@@ -99,7 +100,8 @@ class Controller:
         self._job = job
         self._directory = directory
         self._watcher = watcher
-        self._place: WatchedLauncher | None = None
+        self._binder = Binder()
+        self._places: list[Checked] = []
         self._nodes: list[Node] = []
         self._opened: list[Record] = []  # `port-open` records
         self._unreachable: list[Record] = []
@@ -119,7 +121,8 @@ class Controller:
         `command` gives the command line of the node of that name. What goes wrong is in the
         outcome; what was written until then stays.
         """
-        self._place = launcher if isinstance(launcher, WatchedLauncher) else None
+        self._places = [launcher] if isinstance(launcher, WatchedLauncher) else []
+        self._places.append(self._binder)
         with (
             self._directory.open_lines(RECORDS) as self._records,
             self._directory.open_lines(SAMPLE_LINES, late=True) as self._samples,
@@ -130,11 +133,15 @@ class Controller:
                 self._converse(interrupt)
             except SwitchbenchError as error:
                 self._note(error)
+            finally:
+                for fault in self._binder.close():
+                    self._note(fault)
         return self._outcome
 
     # --- the conversation --------------------------------------------------------------------
 
     def _start(self, launcher: Launcher, command: Callable[[str], list[str]]) -> None:
+        self._binder.start(self._run.site, self._job, launcher)
         self._watcher.stage("starting the nodes")
         permit_files(FILES_PER_NODE * len(self._run.site.processes) + FILES_ELSE)
         for process in self._run.site.processes:
@@ -151,7 +158,7 @@ class Controller:
         heart = Heart(self._nodes, self._run.site.heartbeat_timeout_ms)
         heart.start()
         try:
-            talk = Talk(self._nodes, pump, interrupt, self._watcher, self._place)
+            talk = Talk(self._nodes, pump, interrupt, self._watcher, self._places)
             self._greet(talk)
             self._introduce(talk)
             self._read_switch(BEFORE)
@@ -339,6 +346,8 @@ class Controller:
         elif kind == "error":
             text = record.get("text") or "the run can not go on"
             self._fault(_error(f"{node.place}: {text}", record))
+        elif kind == "event" and record.get("kind") == "bind":
+            self._binder.bind(node.name)
         elif kind == "missing":
             self._missing.setdefault(node.name, record)
             if not self._ending:

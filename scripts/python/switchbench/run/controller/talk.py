@@ -11,7 +11,6 @@ from typing import Protocol
 from ...base.errors import RunError, SwitchbenchError
 from ...base.model import Trial
 from ...records.record_forms import Record
-from ..launch.base import WatchedLauncher
 from .ending import END_TURN_S, REAP_TIMEOUT_S
 from .interrupt import Interrupt
 from .node import Node
@@ -36,6 +35,13 @@ class Watcher(Protocol):
         """Called some times a second."""
 
 
+class Checked(Protocol):
+    """What may break while nodes run."""
+
+    def check(self) -> None:
+        """RunError when it has."""
+
+
 class LostError(RunError):
     """Nodes that are not there any more, or don't answer."""
 
@@ -58,10 +64,10 @@ class Talk:
         pump: Pump,
         interrupt: Interrupt,
         watcher: Watcher,
-        place: WatchedLauncher | None,
+        places: Sequence[Checked],
     ) -> None:
         self.pump = pump
-        self._place = place
+        self._places = places
         self._nodes = nodes
         self._interrupt = interrupt
         self._watcher = watcher
@@ -79,8 +85,7 @@ class Talk:
         begin_s = looked_s = time.monotonic()
         while not all(map(done, self._nodes)):
             self._heed_interrupt()
-            if self._place is not None:
-                self._place.check()
+            self._check_places()
             if len(self.pump.speaking) < len(self._nodes):
                 self._check_ends(done)
             if time.monotonic() - looked_s > LOOK_S:
@@ -107,9 +112,12 @@ class Talk:
             for node in self._nodes:
                 self.pump.end_input(node)  # traffic stops before anybody asks why
             why = self._reap(gone)
-            if self._place is not None:
-                self._place.check()  # a node may end because its switch did
+            self._check_places()  # a node may end because its switch did
             raise LostError(f"{gone.place} {why}", {gone.name: why})
+
+    def _check_places(self) -> None:
+        for place in self._places:
+            place.check()
 
     def _heed_interrupt(self) -> None:
         if self._interrupt.name is not None:

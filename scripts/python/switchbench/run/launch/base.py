@@ -28,6 +28,15 @@ class Launcher(Protocol):
 
 
 @runtime_checkable
+class BindingLauncher(Launcher, Protocol):
+    """One whose hosts may have PCI ports to bind."""
+
+    def port_binding(self, process: Process, words: Sequence[str]) -> subprocess.Popen[bytes]:
+        """Starts the program that binds the ports of a node's host, which comes on its standard
+        input."""
+
+
+@runtime_checkable
 class WatchedLauncher(Launcher, Protocol):
     """One whose place may break while nodes run in it."""
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""One thing to do by the engine on many hosts at once, and what came of it, side by side."""
+"""PCI ports bound on many hosts at once, and what came of it, side by side."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ...base.model import Site
+from ...base.programs import PORT_BINDING
 from .fan import Answer, fan_out
 from .nodesets import folded
 from .openssh import OpenSsh, find_client, refusal
 
 FAILED = 3  # a host that could not be asked: as a run that could not be completed
-_PREFIX = "switchbench-node: "
 
 
 @dataclass(frozen=True)
 class Result:
-    """What a host did: its engine's exit status, and what it said."""
+    """What a host did: the exit status, and what it said."""
 
     host: str
     status: int
@@ -25,22 +25,22 @@ class Result:
 
 
 def errands(site: Site, words: Mapping[str, Sequence[str]], timeout_s: float) -> list[Result]:
-    """Runs the engine with each host's words, as many at a time as the site's fan-out says."""
+    """Runs the program that binds ports with each host's words, as many at a time as the site's
+    fan-out says."""
     find_client()
     way = OpenSsh.of(site)
-    commands = {host: way.node(host, list(arguments)) for host, arguments in words.items()}
-    answers = fan_out(commands, way.fanout, way.timeout_s + timeout_s)
-    return [_result(host, answer, way.engine) for host, answer in answers.items()]
+    commands = {host: way.port_binding(host, arguments) for host, arguments in words.items()}
+    answers = fan_out(commands, way.fanout, way.timeout_s + timeout_s, PORT_BINDING)
+    return [_result(host, answer) for host, answer in answers.items()]
 
 
-def _result(host: str, answer: Answer, engine: str) -> Result:
+def _result(host: str, answer: Answer) -> Result:
     if answer.status is None:
         return Result(host, FAILED, ("it took too long: it is not known what it did; ask again",))
-    reason = refusal(host, answer, engine)
+    reason = refusal(host, answer, "python3")
     if reason is not None:
         return Result(host, FAILED, (reason,))
-    lines = [line.removeprefix(_PREFIX) for line in (*answer.output, *answer.errors)]
-    return Result(host, answer.status, tuple(lines))
+    return Result(host, answer.status, (*answer.output, *answer.errors))
 
 
 def side_by_side(results: Sequence[Result]) -> Iterator[str]:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import platform
 import subprocess
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
@@ -13,12 +14,18 @@ from typing import Any, Self
 from ... import labs as lab
 from ...base.errors import ConfigurationError, RunError
 from ...base.model import Process, Site
-from ...base.programs import find_engine
+from ...base.programs import find_engine, port_binding_words
 from ...labs import vm as guests
 from .base import popen_options
 
 # What the dpdk transport may ask for, beside what every guest has of DPDK.
 DPDK_DRIVERS = ("net_af_packet", "net_virtio", "net_e1000", "net_vmxnet3")
+
+SHARE = Path("/usr")  # of this machine, for its Python
+_FOLDERS = ":".join(f"/share/lib{path}" for path in ("", f"/{platform.machine()}-linux-gnu"))
+PYTHON = (
+    "env", "PYTHONHOME=/share", f"LD_LIBRARY_PATH={_FOLDERS}", "/share/bin/python3",
+)  # fmt: skip
 
 
 class GuestLauncher:
@@ -46,14 +53,20 @@ class GuestLauncher:
 
     def start(self, process: Process, command: Sequence[str]) -> subprocess.Popen[bytes]:
         """Starts the node in its guest; the process here carries its streams and its status."""
+        # In the guest all programs are in the path.
+        return self._popen(process, [Path(command[0]).name, *command[1:]])
+
+    def port_binding(self, process: Process, words: Sequence[str]) -> subprocess.Popen[bytes]:
+        """Starts the program that binds PCI ports by this machine's Python, which a guest sees."""
+        return self._popen(process, [*PYTHON, *port_binding_words(words)[1:]])
+
+    def _popen(self, process: Process, words: Sequence[str]) -> subprocess.Popen[bytes]:
         if self._rig is None:
             raise RuntimeError("the guests are not up")
         try:
-            guest = self._rig[process.ports[0].host]
+            return self._rig[process.ports[0].host].popen(words, **popen_options())
         except guests.GuestError as error:
             raise RunError(str(error)) from error
-        # In the guest all programs are in the path.
-        return guest.popen([Path(command[0]).name, *command[1:]], **popen_options())
 
 
 def machines(topology: lab.Topology, site: Mapping[str, Any]) -> list[guests.Machine]:
@@ -73,10 +86,12 @@ def machines(topology: lab.Topology, site: Mapping[str, Any]) -> list[guests.Mac
     ]
     if not bind:
         return made
-    # Drivers that give devices away, an IOMMU for the one that wants it, no RDMA on top.
+    # Drivers that give devices away, an IOMMU for the one that wants it, no RDMA on top; Python.
     iommu = bind["driver"] == "vfio-pci"
     modules = ("vfio" if iommu else "uio",)
-    return [replace(machine, modules=modules, iommu=iommu, rdma=()) for machine in made]
+    return [
+        replace(machine, modules=modules, iommu=iommu, rdma=(), share=SHARE) for machine in made
+    ]
 
 
 def job() -> guests.Job:

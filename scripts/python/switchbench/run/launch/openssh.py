@@ -24,7 +24,7 @@ from ...base import quantities
 from ...base.errors import ConfigurationError
 from ...base.model import Site
 from ...base.node_names import TooManyError, refuse_many, refuse_strange
-from ...base.programs import ENGINE
+from ...base.programs import ENGINE, port_binding_words
 from .fan import Answer
 
 FAILED = 255  # ssh's own status, and that of a command that a signal has ended
@@ -80,6 +80,14 @@ class OpenSsh:
     def node(self, host: str, words: Sequence[str], announced: bool = False) -> list[str]:
         """Runs the engine there; `announced`: it says its version first, on a line of its own."""
         line = shlex.join(engine_words(self.engine, self.privilege, words, announced))
+        return self.command(host, f"exec {line}")
+
+    def port_binding(self, host: str, words: Sequence[str]) -> list[str]:
+        """Runs the program that binds PCI ports there, which comes on standard input."""
+        script = 'exec "$@"'
+        if self.privilege == "sudo":
+            script = 'exec sudo -n "$@" --connection "$SSH_CONNECTION"'
+        line = shlex.join(["sh", "-c", script, "sh", *port_binding_words(words)])
         return self.command(host, f"exec {line}")
 
 
@@ -209,6 +217,7 @@ _NO_ENGINE = (
     "there is no {engine} ({last}): bring it there by `switchbench push`, or say where it is: "
     "`engine: PATH` below `ssh` or `slurm`"
 )
+_NO_PYTHON = "there is no {engine} ({last}): install it there"
 _NO_PROGRAM = "{engine} can't be executed there ({last})"
 _NO_LIBRARY = (
     "{engine} lacks a library there ({last}): doc/developer/dependencies.md lists packages"
@@ -221,6 +230,7 @@ _SUDO_REFUSES = "sudo needs a password ({last}): allow NOPASSWD, or log in as ro
 _REFUSALS = tuple(
     (status, re.compile(pattern), sentence)
     for status, pattern, sentence in (
+        (127, r"python3", _NO_PYTHON),
         (127, r"error while loading shared libraries", _NO_LIBRARY),
         (127, r"\bsudo: (command )?not found|command not found: sudo$", _NO_SUDO),
         (127, r"", _NO_ENGINE),

@@ -21,6 +21,7 @@ from typing import Any
 
 from ...base.errors import ConfigurationError, RunError
 from ...base.model import Process, Site
+from ...base.programs import port_binding_words
 from ...base.signals import Handled
 from .base import FarProcess, popen_options
 from .fan import Answer
@@ -92,10 +93,17 @@ class SlurmLauncher(FarLauncher):
             _give_back(self._job)
             self._job, self._asked = None, False
 
+    def port_binding(self, process: Process, words: Sequence[str]) -> SlurmProcess:
+        """Starts the program that binds PCI ports in a step of its own."""
+        return self._run(process, port_binding_words(words))
+
     def _step(self, process: Process) -> SlurmProcess:
+        words = engine_words(self._engine, "none", ["--name", process.name], announced=True)
+        return self._run(process, words)
+
+    def _run(self, process: Process, words: Sequence[str]) -> SlurmProcess:
         place = [f"--jobid={self._job}", f"--nodelist={process.name}", "--chdir=/"]
-        node = engine_words(self._engine, "none", ["--name", process.name], announced=True)
-        return SlurmProcess(["srun", *place, *_STEP, *node], **popen_options())
+        return SlurmProcess(["srun", *place, *_STEP, *words], **popen_options())
 
     def _lack(self, host: str, answer: Answer) -> str | None:
         own = [line for line in answer.errors if line.startswith("srun: ")]

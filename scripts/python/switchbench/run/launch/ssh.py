@@ -101,9 +101,15 @@ class SshLauncher(FarLauncher):
 
     def __init__(self, site: Site) -> None:
         """Reads how hosts are reached."""
-        super().__init__(ssh_muster(OpenSsh.of(site), lambda process: ["--name", process.name]))
+        self._way = OpenSsh.of(site)
+        super().__init__(ssh_muster(self._way, lambda process: ["--name", process.name]))
 
     def gather(self, processes: Sequence[Process]) -> list[Unreached]:
         """Logs in at each host; refuses where there is no ssh."""
         find_client()
         return super().gather(processes)
+
+    def port_binding(self, process: Process, words: Sequence[str]) -> SshProcess:
+        """Starts the program that binds PCI ports in a login of its own."""
+        line = self._way.port_binding(process.name, words)
+        return SshProcess(process.name, line, env=os.environ | UNASKED, **popen_options())

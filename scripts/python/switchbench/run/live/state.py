@@ -185,7 +185,7 @@ class RunState:
         self.ports[record["port"]].line_bps = rate_bps or self.ports[record["port"]].line_bps
 
     def _take_event(self, record: Record) -> None:
-        if record.get("kind") in ("bound", "restored"):
+        if record.get("kind") == "bind":
             return
         words = (record.get("port"), record.get("kind"), record.get("text"))
         self._happened(": ".join(str(word) for word in words if word))

@@ -1,0 +1,985 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Bind PCI network devices to a driver of DPDK's and restore them (doc/how-to/bind.md).
+
+One file that needs Python 3.8 and nothing else: Switchbench also sends it to hosts, on the standard
+input of their `python3`.
+
+Before the first change a journal is on disk with all that leaving the kernel driver takes away.
+Restoring uses the journal alone, so it works after a kill. After a reboot the devices are back with
+their kernel drivers anyway. What cannot be restored, and what must not go away, is blocked before
+anything is touched.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import errno
+import fcntl
+import ipaddress
+import json
+import os
+import re
+import signal
+import stat
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+ROOT = Path("/")  # another folder in tests
+JOURNAL = "/var/lib/switchbench/bind.json"
+VERSION = 1
+BOOT_ID = "proc/sys/kernel/random/boot_id"
+USER_DRIVERS = ("vfio-pci", "uio_pci_generic", "igb_uio")
+# DPDK drives these through their kernel driver, which has to stay.
+BIFURCATED = ("mlx4_core", "mlx5_core", "mana")
+NETWORK, BRIDGE = 0x02, 0x06  # PCI base classes
+PCI = re.compile(r"[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
+NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]*")  # of a driver or a setting: no path
+WORDS = re.compile(r"[A-Za-z0-9-][\w.:/@%, -]*")  # of ip(8)
+PAGES = re.compile(
+    r"/sys/(devices/system/node/node\d+|kernel/mm)/hugepages/hugepages-\d+kB/nr_hugepages"
+)
+TRY_S = 0.1  # between two looks at what the kernel does in its own time
+APPEAR_TRIES = 100  # an interface comes a while after its driver ...
+RENAME_TRIES = 10  # ... and udev names it a moment later
+ROUNDS = 30
+BUSY_TRIES = 300
+
+
+class BindError(Exception):
+    """A sentence for the user, and the exit status: 2 blocked or invalid, 3 not completed."""
+
+    def __init__(self, text: str, status: int = 2) -> None:
+        super().__init__(text)
+        self.status = status
+
+
+class ProgramError(BindError):
+    """A program of the system's failed."""
+
+
+class BusyError(BindError):
+    """A device is in use."""
+
+
+def block(when: object, sentence: str, status: int = 2) -> None:
+    """Raise the sentence when something is so."""
+    if when:
+        raise BindError(sentence, status)
+
+
+def reason(error: OSError) -> str:
+    return os.strerror(error.errno or 0)
+
+
+def say(sentence: str) -> None:
+    """Print a sentence; a reader that has gone stops nothing."""
+    with contextlib.suppress(OSError):
+        print(sentence, flush=True)
+
+
+# --- files of /sys and /proc ----------------------------------------------------------------------
+
+
+def at(*names: str) -> Path:
+    """Return a path below the root."""
+    return ROOT.joinpath(*names)
+
+
+def device(pci: str, *names: str) -> Path:
+    """Return a path in the folder of a PCI device."""
+    return at("sys/bus/pci/devices", pci, *names)
+
+
+def read(path: Path) -> str:
+    """Return the first line of a file; "" where it cannot be read."""
+    try:
+        return path.read_text(errors="replace").partition("\n")[0].strip()
+    except OSError:
+        return ""
+
+
+def number(path: Path, missing: int = -1) -> int:
+    """Return the number in a file."""
+    try:
+        return int(read(path), 0)
+    except ValueError:
+        return missing
+
+
+def target(path: Path) -> str:
+    """Return the last part of what a symbolic link points to; "": no link."""
+    try:
+        return os.path.basename(os.readlink(path))
+    except OSError:
+        return ""
+
+
+def write(path: Path, text: str) -> None:
+    """Write a text to a file of the kernel's in one write(2)."""
+    fd = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
+    try:
+        os.write(fd, text.encode())
+    finally:
+        os.close(fd)
+
+
+def put(path: Path, text: str, problem: str) -> None:
+    """Write a text, or raise the problem with the kernel's reason."""
+    try:
+        write(path, text)
+    except OSError as error:
+        raise BindError(f"{problem}: {reason(error)}.", 3) from error
+
+
+def driver_of(pci: str) -> str:
+    return target(device(pci, "driver"))
+
+
+def override_of(pci: str) -> str:
+    return read(device(pci, "driver_override")).replace("(null)", "")
+
+
+def interfaces_of(pci: str) -> dict[int, str]:
+    """Return the interfaces that this namespace shows, by their number on the device."""
+    # Virtio has a bus of its own in between.
+    paths = [*device(pci).glob("net/*"), *device(pci).glob("virtio*/net/*")]
+    return {number(path / "dev_port", 0): path.name for path in sorted(paths)}
+
+
+def functions_of(pci: str) -> dict[str, str]:
+    """Return the addresses of the virtual functions, by the names of their links."""
+    return {path.name: target(path) for path in sorted(device(pci).glob("virtfn*"))}
+
+
+# --- ip(8), ethtool(8) ----------------------------------------------------------------------------
+
+
+def run(*words: str) -> str:
+    """Return what a program of the system's prints."""
+    way = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
+    try:
+        done = subprocess.run(
+            words, capture_output=True, text=True, env={"LC_ALL": "C", "PATH": way}
+        )
+    except FileNotFoundError:
+        raise BindError(f"There is no program `{words[0]}` here: install it.") from None
+    if done.returncode:
+        raise ProgramError(f"`{' '.join(words)}` failed: {done.stderr.strip().rstrip('.')}.", 3)
+    return done.stdout
+
+
+def objects(*words: str) -> list[dict[str, Any]]:
+    """Return what ip(8) lists, with all details."""
+    found: list[dict[str, Any]] = json.loads(run("ip", "-json", "-details", *words) or "[]")
+    return [one for one in found if one]
+
+
+# --- the guard: what must not go away -------------------------------------------------------------
+
+ANY = "?"  # it is not known by which interface
+# Kinds of which no packet leaves, or it leaves by a link that /sys shows. All others are tunnels.
+PLAIN = (
+    "bond", "bridge", "dummy", "ifb", "ipoib", "ipvlan", "ipvtap", "macsec", "macvlan", "macvtap",
+    "netkit", "team", "veth", "vlan", "vrf",
+)  # fmt: skip
+ASSIGNED = ipaddress.ip_network("2000::/3")  # all of IPv6 that is
+
+
+def hops_of(route: dict[str, Any]) -> list[str]:
+    """Return the interfaces by which a route leaves; a next hop object may tell none."""
+    found = [hop["dev"] for hop in (route, *route.get("nexthops", [])) if "dev" in hop]
+    return found or [ANY]
+
+
+def way_to(address: str) -> list[str]:
+    """Return the interfaces by which an address is reached; none: the host's own, or no route."""
+    number, _, scope = address.partition("%")
+    parsed_address = ipaddress.ip_address(number)
+    if scope:
+        return [scope]
+    plain = str(getattr(parsed_address, "ipv4_mapped", None) or parsed_address)
+    try:
+        routes = objects("route", "get", "fibmatch", plain)
+    except ProgramError as error:
+        if "unreachable" in str(error) or "No route" in str(error):
+            return []
+        raise
+    return [hop for route in routes if is_unicast(route) for hop in hops_of(route)]
+
+
+def is_unicast(route: dict[str, Any]) -> bool:
+    return bool(route.get("type", "unicast") == "unicast")
+
+
+def default_routes(version: int) -> list[tuple[str, str]]:
+    """Return default routes, and routes that together lead to half of all addresses."""
+    space = ipaddress.ip_network("0.0.0.0/0") if version == 4 else ASSIGNED
+    uses, wide = [], []
+    networks: list[Any] = []
+    for route in objects(f"-{version}", "route", "show", "table", "all"):
+        to = route["dst"].replace("default", "0.0.0.0/0" if version == 4 else "::/0")
+        network = ipaddress.ip_network(to)
+        if not is_unicast(route) or network.prefixlen > 16:
+            continue
+        name = f"the IPv{version} default route (table {route.get('table', 'main')})"
+        if network.prefixlen <= (1 if version == 4 else 3):
+            uses += [(hop, name) for hop in hops_of(route)]
+        elif network.subnet_of(space):  # type: ignore[arg-type]
+            networks.append(network)
+            wide += [(hop, f"a part of {name}") for hop in hops_of(route)]
+    covered: int = sum(one.num_addresses for one in ipaddress.collapse_addresses(networks))
+    return uses + wide if 2 * covered >= space.num_addresses else uses
+
+
+def critical_uses(connection: str) -> list[tuple[str, str]]:
+    """Return what the host needs: the interface by which it leaves, and its name."""
+    uses = default_routes(4) + default_routes(6)
+    if connection:
+        name = f"the controller's connection (from {connection})"
+        uses += [(hop, name) for hop in way_to(connection)]
+    links = {link["ifname"]: link for link in objects("link", "show")}
+    followed = 0
+    while followed < len(uses) < 1000:  # a tunnel that leads into itself ends, too
+        hop, name = uses[followed]
+        followed += 1
+        info = links.get(hop, {}).get("linkinfo", {})
+        if info.get("info_kind", "bond") not in PLAIN:
+            uses += [(under, f"{name} through tunnel {hop}") for under in way_of(links[hop])]
+    return uses
+
+
+def way_of(tunnel: dict[str, Any]) -> list[str]:
+    """Return the interfaces by which a tunnel's packets leave: its settings say where to."""
+    settings = tunnel["linkinfo"].get("info_data", {})
+    if "link_netnsid" in tunnel:
+        return [ANY]
+    below = [settings["link"]] if settings.get("link") else []
+    for key in ("remote", "remote6", "group", "group6"):
+        if settings.get(key, "any") != "any":
+            below += way_to(settings[key])
+    return below or [ANY]
+
+
+def check_guard(pci: str, connection: str) -> None:
+    """Block a device by which something leaves that the host needs."""
+    names = list(interfaces_of(pci).values())
+    for function in functions_of(pci).values():
+        names += interfaces_of(function).values()
+    if not names:
+        return
+    try:
+        uses = critical_uses(connection)
+    except (BindError, ValueError, LookupError) as error:
+        raise BindError(f"It is not known what the host's interfaces carry: {error}") from error
+    for hop, what in uses:
+        block(
+            hop == ANY or hop in names,
+            f"Interface {names[0] if hop == ANY else hop} of PCI device {pci} "
+            f"{'may carry' if hop == ANY else 'carries'} {what} and would disappear: give the port "
+            "an interface that nothing else needs.",
+        )
+
+
+# --- may a device be bound? -----------------------------------------------------------------------
+
+
+def check(args: argparse.Namespace) -> bool:
+    """Refuse what cannot be bound; return whether an earlier call has bound all."""
+    if journal_is_done(args):
+        return True
+    check_folder(args.journal)
+    loaded = at("sys/bus/pci/drivers", args.driver).exists()
+    block(not loaded, f"The driver {args.driver} is not loaded: `modprobe {args.driver}`.")
+    for pci in args.addresses:
+        check_device(pci)
+        for name in interfaces_of(pci).values():
+            check_interface(pci, name)
+        check_guard(pci, args.connection)
+        if args.driver == "vfio-pci":
+            check_group(pci, args.addresses)
+    return False
+
+
+def check_device(pci: str) -> None:
+    """Block what is no network device, and a device that must keep its driver."""
+    lspci = "`lspci -D -d ::02xx` lists the network devices."
+    block(
+        not PCI.fullmatch(pci),
+        f"{pci:.40} is not a PCI address; write it as 0000:3b:00.0 (lspci -D shows them).",
+    )
+    block(not device(pci).exists(), f"There is no PCI device {pci}; {lspci}")
+    code = number(device(pci, "class"), 0)
+    block(
+        code >> 16 != NETWORK,
+        f"PCI device {pci} is not a network device (class 0x{code:06x}); {lspci}",
+    )
+    driver = driver_of(pci)
+    block(
+        driver in USER_DRIVERS,
+        f"PCI device {pci} is bound to {driver} already, and no journal says by whom or what it "
+        "was before: use it as it is (leave `bind` out), or give it back to its own driver first "
+        f"(`driverctl unset-override {pci}`).",
+    )
+    block(
+        driver in BIFURCATED,
+        f"PCI device {pci} is driven by {driver}, through which DPDK works: it needs no binding, "
+        "leave it out.",
+    )
+    block(
+        driver and not interfaces_of(pci),
+        f"PCI device {pci} is driven by {driver} and shows no interface in this network namespace, "
+        "so that it is not known what it carries: move its interface here first (`ip -n NAME link "
+        "set dev IFACE netns 1`), or unbind it.",
+    )
+    for link, function in functions_of(pci).items():
+        block(
+            driver_of(function) in USER_DRIVERS,
+            f"PCI device {pci} has a virtual function ({link}) bound to {driver_of(function)}, "
+            "perhaps for a virtual machine: release it first.",
+        )
+    path = device(pci, "driver_override")
+    block(
+        not os.access(path, os.W_OK),
+        f"The driver of PCI device {pci} can't be changed ({path}): be root, outside containers "
+        "that see /sys read-only.",
+    )
+
+
+def check_interface(pci: str, name: str) -> None:
+    """Block an interface that something sits on, which would go away with it."""
+    for path in sorted(at("sys/class/net", name).glob("upper_*")):
+        upper = path.name[len("upper_") :]
+        take_off = f"take it off first (`ip link set dev {name} nomaster`"
+        block(
+            at("sys/class/net", upper, "bonding").exists(),
+            f"Interface {name} of PCI device {pci} is a member of bond {upper}, which would lose "
+            f"it: give a port that no bond uses, or {take_off}).",
+        )
+        block(
+            True,
+            f"{upper} sits on interface {name} of PCI device {pci} and would go away with it: "
+            f"{take_off}, or delete {upper}).",
+        )
+    for path in sorted(at("sys/class/infiniband").glob("*")):
+        block(
+            read(path / "parent") == name,  # software RDMA (rxe)
+            f"RDMA device {path.name} sits on interface {name} and would go away with it: remove "
+            f"it first (`rdma link delete {path.name}`).",
+        )
+
+
+def check_group(pci: str, addresses: list[str]) -> None:
+    """Block a device whose IOMMU group VFIO would not give away: every other device of it but
+    bridges must be without a kernel driver (Documentation/driver-api/vfio.rst)."""
+    unsafe = read(at("sys/module/vfio/parameters/enable_unsafe_noiommu_mode")) == "Y"
+    block(
+        not target(device(pci, "iommu_group")) and not unsafe,
+        f"PCI device {pci} has no IOMMU group, so vfio-pci can't have it: switch the IOMMU on in "
+        "the firmware and on the kernel's command line (intel_iommu=on), or bind to "
+        "uio_pci_generic, or allow vfio's unsafe no-IOMMU mode.",
+    )
+    for path in sorted(device(pci, "iommu_group/devices").glob("*")):
+        driver = driver_of(path.name)
+        is_bridge = number(device(path.name, "class")) >> 16 == BRIDGE
+        block(
+            path.name not in addresses and driver not in ("", "vfio-pci") and not is_bridge,
+            f"PCI device {pci} shares its IOMMU group with {path.name}, which {driver} drives: "
+            "VFIO gives groups away as a whole, so bind that too, unbind it, or use another port.",
+        )
+
+
+# --- the journal ----------------------------------------------------------------------------------
+
+
+def is_ours(status: os.stat_result) -> bool:
+    return status.st_uid in (0, os.geteuid()) and not status.st_mode & 0o022
+
+
+def unusable(path: str, reason: str) -> BindError:
+    return BindError(
+        f"The journal {path} can't be written ({reason}), and without it no device is touched: be "
+        "root, or name another file with --journal."
+    )
+
+
+def check_folder(path: str) -> None:
+    """Refuse a folder in which the journal could not be written, or others could write it."""
+    folder = own = os.path.dirname(os.path.abspath(path))
+    while not os.path.exists(folder):
+        folder = os.path.dirname(folder)
+    if not os.access(folder, os.W_OK):
+        raise unusable(path, "no permission")
+    if folder == own and not is_ours(os.stat(folder)):
+        raise unusable(path, f"others can write to {folder}")
+
+
+@contextlib.contextmanager
+def synced_folder(path: str) -> Iterator[None]:
+    """Change the journal's folder alone, with the change on disk."""
+    fd = os.open(os.path.dirname(os.path.abspath(path)), os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX)
+        yield
+        with contextlib.suppress(OSError):  # a file system without it has nothing to lose
+            os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def write_journal(path: str, journal: dict[str, Any]) -> None:
+    """Write a new journal with its data and its folder's entry on disk, or nothing."""
+    temporary = f"{path}.{os.getpid()}"
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    try:
+        os.makedirs(os.path.dirname(os.path.abspath(path)), 0o755, exist_ok=True)
+        check_folder(path)
+        with synced_folder(path):
+            # What a killed process of this number left; never what somebody else put there.
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(temporary)
+            with os.fdopen(os.open(temporary, flags, 0o644), "w") as file:
+                json.dump(journal, file, indent=1)
+                file.flush()
+                os.fsync(file.fileno())
+            if os.path.lexists(path):
+                os.unlink(temporary)
+                raise BindError(f"Another process has just written {path}: restore first.", 3)
+            os.rename(temporary, path)
+    except OSError as error:
+        raise unusable(path, reason(error)) from error
+
+
+@contextlib.contextmanager
+def opened_journal(path: str, lock: bool = False) -> Iterator[dict[str, Any] | None]:
+    """Give the journal, locked against other processes if so asked; None: there is none."""
+    try:
+        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        fd = os.open(path, flags)
+    except FileNotFoundError:
+        yield None
+        return
+    except OSError as error:
+        why = "it is a link" if error.errno == errno.ELOOP else reason(error)
+        raise BindError(f"The journal {path} can't be read: {why}.") from error
+    with os.fdopen(fd) as file:
+        status = os.fstat(fd)
+        folder = os.stat(os.path.dirname(os.path.abspath(path)))
+        if not (stat.S_ISREG(status.st_mode) and is_ours(status) and is_ours(folder)):
+            raise BindError(
+                f"The journal {path} is not used: it has to be a regular file in a folder, both "
+                "of root (or this user) and writable by nobody else."
+            )
+        if lock:
+            try:
+                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise BusyError(
+                    f"The devices of journal {path} are in use by a run, or being restored: wait "
+                    "for its end, or end it.",
+                    3,
+                ) from None
+            if os.fstat(fd).st_nlink == 0:  # another process has just restored
+                yield None
+                return
+        yield parsed(path, file.read())
+
+
+def parsed(path: str, text: str) -> dict[str, Any]:
+    """Return the journal in a text; each name in it becomes part of a path that root writes to."""
+    try:
+        journal: dict[str, Any] = json.loads(text)
+        if journal["switchbench_bind"] != VERSION:
+            raise ValueError("another version")
+        devices = journal["devices"]
+        names = [pci["pci"] for pci in devices]
+    except (ValueError, LookupError, TypeError) as error:
+        raise BindError(
+            f"{path} is not a journal that this version can read (wanted switchbench_bind: "
+            f"{VERSION}): restore with the version that wrote it ({error})."
+        ) from None
+    try:
+        sound = all(map(PCI.fullmatch, names)) and all(map(is_sound, devices))
+        sound &= all(PAGES.fullmatch(key) for key in journal.get("hugepages", {}))
+    except (LookupError, TypeError, AttributeError):
+        sound = False
+    block(
+        not sound,
+        f"The journal {path} names a PCI address, driver, setting or file that is none: nothing is "
+        "restored from it.",
+    )
+    return journal
+
+
+def is_sound(entry: dict[str, Any]) -> bool:
+    sound = all(
+        name == "" or NAME.fullmatch(name) for name in (entry["driver"], entry["driver_override"])
+    )
+    for interface in entry["interfaces"]:
+        words = (interface["name"], *interface["addresses"], *interface["routes"])
+        sound &= all(map(WORDS.fullmatch, words)) and all(
+            re.fullmatch(f"ipv[46]/{NAME.pattern}", key) for key in interface["settings"]
+        )
+    return sound
+
+
+def is_past(journal: dict[str, Any]) -> bool:
+    """Return whether the machine has been booted since."""
+    return bool(journal["boot"]) and journal["boot"] != read(at(BOOT_ID))
+
+
+def journal_is_done(args: argparse.Namespace) -> bool:
+    """Return whether a journal of this boot has all that is asked for; refuse another one."""
+    with opened_journal(args.journal) as journal:
+        if journal is None or is_past(journal):
+            return False
+        noted = {entry["pci"] for entry in journal["devices"]}
+        if all(pci in noted and driver_of(pci) == args.driver for pci in args.addresses):
+            return True
+        raise BindError(
+            f"There is a journal already, {args.journal} of {journal['made']}: other devices are "
+            "bound, or a run was killed; restore first (`switchbench restore`).",
+            3,
+        )
+
+
+# --- what is written down, and restored -----------------------------------------------------------
+
+# What the kernel says of a route and takes from nobody; next hop objects go with the interface.
+NOISE = re.compile(
+    r"(?<=rto_min) lock| (nhid|expires|error) \S+"
+    r"| (linkdown|dead|(rt_)?offload(_failed)?|(rt_)?trap|unresolved)\b"
+)
+MADE_BY_KERNEL = re.compile(r" proto (1|2|9)\b")  # redirects, the kernel, router advertisements
+FLAGS = ("noprefixroute", "nodad", "mngtmpaddr", "home", "optimistic")
+
+
+def read_interface(name: str) -> dict[str, Any]:
+    """Return name, MAC, MTU, state, addresses, routes and offloads of an interface. Addresses and
+    routes are ip(8)'s own words, to be given to it again."""
+    [link] = objects("address", "show", "dev", name)
+    routes = []
+    for family in ("-4", "-6"):
+        shown = run("ip", "-oneline", "-N", family, "route", "show", "table", "all")
+        for line in shown.splitlines():
+            words = " ".join(NOISE.sub("", line.replace("\\", " ")).split())
+            if f" dev {name} " in f"{words} " and not MADE_BY_KERNEL.search(words):
+                routes.append(f"{family} {words}")
+    return {
+        "name": name,
+        "up": "UP" in link["flags"],
+        "mtu": link["mtu"],
+        # others than Ethernet have more bytes, and keep them
+        "mac": link["address"] if link["link_type"] == "ether" else "",
+        # RFC 8981's are the kernel's own
+        "addresses": [words_of(one) for one in link["addr_info"] if not one.get("temporary")],
+        "routes": routes,
+        "offloads": read_offloads(name),
+    }
+
+
+def words_of(address: dict[str, Any]) -> str:
+    """Return an address as `ip address replace` takes it."""
+    length = f"/{address['prefixlen']}"
+    peer = address.get("address")
+    words = [address["local"], "peer", peer + length] if peer else [address["local"] + length]
+    for key in ("broadcast", "scope", "label", "metric"):
+        if key in address:
+            words += [key, str(address[key])]
+    for key in ("valid", "preferred"):
+        seconds = address.get(f"{key}_life_time", 2**32 - 1)
+        words += [f"{key}_lft", "forever" if seconds == 2**32 - 1 else str(seconds)]
+    return " ".join([*words, *(flag for flag in FLAGS if address.get(flag))])
+
+
+def write_interface(name: str, state: dict[str, Any]) -> None:
+    """Make an interface what a journal says, its name included."""
+    now, new = read_interface(name), state["name"]
+    for key, word in (("name", "name"), ("mac", "address"), ("mtu", "mtu")):
+        if state[key] not in (now[key], ""):
+            down = () if key == "mtu" else ("down",)  # most drivers want it down meanwhile
+            run("ip", "link", "set", "dev", name, *down, word, str(state[key]))
+        name = new
+    write_offloads(new, state["offloads"])
+    run("ip", "link", "set", "dev", new, "up" if state["up"] else "down")
+    add_all(new, [f"address replace {words} dev {new}" for words in state["addresses"]])
+    add_all(new, [f"{words[:2]} route append {words[2:]}" for words in state["routes"]])
+
+
+def add_all(name: str, commands: list[str]) -> None:
+    """Run the commands until all have worked. In rounds: a gateway is reached by a route that must
+    be there before, and a route may use an IPv6 address only after duplicate address detection (RFC
+    4862: a second or so). Routes are appended: another one to the same place may be there by
+    another interface."""
+    problem = ""
+    for _ in range(ROUNDS):
+        left = []
+        for command in commands:
+            try:
+                run("ip", *command.split())
+            except ProgramError as error:
+                if "File exists" not in str(error):
+                    left.append(command)
+                    problem = str(error)
+        if not left:
+            return
+        if len(left) == len(commands):
+            time.sleep(TRY_S)
+        commands = left
+    raise BindError(f"Interface {name} can't be made as it was: {problem}", 3)
+
+
+def read_offloads(name: str) -> dict[str, bool]:
+    """Return the offloads that can be changed, as asked for."""
+    found = {}
+    for line in run("ethtool", "-k", name).splitlines()[1:]:
+        word, _, state = line.strip().partition(": ")
+        if "[fixed]" not in state:
+            found[word] = "on" in (state.split()[0], state.rstrip("]").split()[-1])
+    return found
+
+
+def write_offloads(name: str, offloads: dict[str, bool]) -> None:
+    """Change the offloads that differ and can be changed."""
+    now = read_offloads(name)
+    words = [
+        (word, "on" if on else "off") for word, on in offloads.items() if now.get(word, on) != on
+    ]
+    if words:
+        run("ethtool", "-K", name, *(word for pair in words for word in pair))
+
+
+def read_settings(name: str) -> dict[str, str]:
+    """Return the kernel's settings of an interface (/proc/sys/net/ipv[46]/conf/NAME)."""
+    paths = sorted(at("proc/sys/net").glob(f"ipv[46]/conf/{name}/*"))
+    return {f"{path.parts[-4]}/{path.name}": value for path in paths if (value := read(path))}
+
+
+def write_settings(name: str, settings: dict[str, str]) -> None:
+    """Write the settings that differ. What cannot be written is left: kernels have new ones."""
+    for key, value in settings.items():
+        family, _, setting = key.partition("/")
+        path = at("proc/sys/net", family, "conf", name, setting)
+        if read(path) not in ("", value):
+            with contextlib.suppress(OSError):
+                write(path, value)
+
+
+def read_hugepages() -> dict[str, int]:
+    """Return the reserved hugepages by file: by NUMA node where there are any."""
+    for folder in ("sys/devices/system/node", "sys/kernel/mm"):
+        paths = sorted(ROOT.glob(f"{folder}/**/hugepages-*/nr_hugepages"))
+        if paths:
+            return {f"/{path.relative_to(ROOT)}": number(path, 0) for path in paths}
+    return {}
+
+
+def reserve_hugepages(count: int) -> None:
+    path = at("sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages")
+    if number(path, 0) < count:
+        put(path, str(count), f"{count} hugepages can't be reserved")
+    block(
+        number(path, 0) < count,
+        f"Only {number(path, 0)} of {count} hugepages of 2 MiB could be reserved: memory is short "
+        "or in pieces; reserve them right after the boot.",
+        3,
+    )
+
+
+def note_device(pci: str) -> dict[str, Any]:
+    interfaces = [
+        {**read_interface(name), "dev_port": port, "settings": read_settings(name)}
+        for port, name in interfaces_of(pci).items()
+    ]
+    return {
+        "pci": pci,
+        "driver": driver_of(pci),
+        "driver_override": override_of(pci),
+        "numa": number(device(pci, "numa_node")),
+        "vfs": number(device(pci, "sriov_numvfs")),
+        "interfaces": interfaces,
+    }
+
+
+# --- binding --------------------------------------------------------------------------------------
+
+
+def change_driver(pci: str, driver: str) -> None:
+    """Take a device from its driver and give it to another; "": to none."""
+    now, drivers = driver_of(pci), at("sys/bus/pci/drivers")
+    if now == driver:
+        return
+    if now:
+        problem = f"PCI device {pci} can't be taken from its driver {now}"
+        put(drivers / now / "unbind", pci, problem)
+    if not driver:
+        return
+    block(
+        not (drivers / driver).exists(),
+        f"PCI device {pci} can't go back to its driver {driver}, which is not loaded: "
+        f"`modprobe {driver}`, then restore again.",
+        3,
+    )
+    problem = f"The driver {driver} does not take PCI device {pci} (the kernel's log may say why)"
+    try:
+        put(drivers / driver / "bind", pci, problem)
+    except BindError:
+        if driver_of(pci) != driver:  # EBUSY: the driver has found it by itself meanwhile
+            raise
+    block(driver_of(pci) != driver, f"{problem}.", 3)
+
+
+def set_override(pci: str, driver: str) -> None:
+    if override_of(pci) != driver:  # an empty line takes it away
+        problem = f"The driver override of PCI device {pci} can't be set"
+        put(device(pci, "driver_override"), driver or "\n", problem)
+
+
+def set_functions(pci: str, count: int) -> None:
+    path, problem = device(pci, "sriov_numvfs"), f"PCI device {pci} can't have {count} functions"
+    now = number(path)
+    if count < 0 or now in (-1, count):
+        return
+    if now > 0 and count > 0:  # only from none to some, and back
+        put(path, "0", problem)
+    put(path, str(count), problem)
+
+
+def bind(args: argparse.Namespace) -> bool:
+    """Bind all devices; else all is as before. Return False where an earlier call has done so."""
+    if check(args):
+        return False
+    restore(args, past_only=True)
+    journal = {
+        "switchbench_bind": VERSION,
+        "boot": read(at(BOOT_ID)),
+        "made": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        "pid": os.getpid(),
+        "driver": args.driver,
+        "hugepages_reserved": args.hugepages,
+        "hugepages": read_hugepages(),
+        "devices": [note_device(pci) for pci in args.addresses],
+    }
+    write_journal(args.journal, journal)
+    with opened_journal(args.journal, lock=True):
+        try:
+            if args.hugepages:
+                reserve_hugepages(args.hugepages)
+            for entry in journal["devices"]:
+                pci = entry["pci"]
+                set_functions(pci, 0 if entry["vfs"] > 0 else -1)
+                set_override(pci, args.driver)
+                change_driver(pci, args.driver)
+                say(f"PCI device {pci}: from {entry['driver'] or 'no driver'} to {args.driver}.")
+        except BindError:
+            problem = restore_all(journal)
+            if problem is None:  # the journal goes only when all is as before
+                remove(args.journal)
+            else:
+                say(f"{problem} The journal stays: {args.journal}.")
+            raise
+    return True
+
+
+# --- restoring ------------------------------------------------------------------------------------
+
+
+def remove(path: str) -> None:
+    try:
+        with synced_folder(path):
+            os.unlink(path)
+    except OSError as error:
+        raise BindError(f"The journal {path} can't be removed: {reason(error)}.", 3) from error
+
+
+def await_interface(pci: str, state: dict[str, Any]) -> str:
+    """Return the present name of the interface with this number on the device; "": none came."""
+    name, named = "", 0
+    for _ in range(APPEAR_TRIES):
+        name = interfaces_of(pci).get(state["dev_port"], name)
+        named += bool(name)
+        if name == state["name"] or named == RENAME_TRIES:
+            break
+        time.sleep(TRY_S)
+    return name
+
+
+def restore_device(entry: dict[str, Any]) -> None:
+    pci = entry["pci"]
+    block(
+        not device(pci).exists(),
+        f"PCI device {pci} is gone (unplugged?): `echo 1 > /sys/bus/pci/rescan`, restore again.",
+        3,
+    )
+    set_override(pci, entry["driver_override"])
+    change_driver(pci, entry["driver"])
+    set_functions(pci, entry["vfs"])
+    for state in entry["interfaces"]:
+        name = await_interface(pci, state)
+        block(
+            not name,
+            f"Interface {state['name']} of PCI device {pci} has not come back within "
+            f"{APPEAR_TRIES * TRY_S:.0f} s: see the kernel's log, then restore again.",
+            3,
+        )
+        write_settings(name, state["settings"])
+        write_interface(name, state)
+    say(f"PCI device {pci}: back at {entry['driver'] or 'no driver'}.")
+
+
+def restore_all(journal: dict[str, Any]) -> BindError | None:
+    """Restore the last change first; return the first error. One keeps the rest from nothing."""
+    steps = [partial(restore_device, entry) for entry in reversed(journal["devices"])]
+    if journal["hugepages_reserved"]:
+        steps.append(partial(restore_hugepages, journal["hugepages"]))
+    first = None
+    for step in steps:
+        try:
+            step()
+        except BindError as error:
+            first = first or error
+        except (OSError, LookupError, TypeError, ValueError) as error:
+            first = first or BindError(f"The journal can't be followed: {error!r}.", 3)
+    return first
+
+
+def restore_hugepages(pages: dict[str, int]) -> None:
+    for key, count in pages.items():
+        path = at(key[1:])
+        if number(path, 0) != count:
+            put(path, str(int(count)), f"The hugepages can't be restored ({path})")
+
+
+def check_holders(journal: dict[str, Any]) -> None:
+    """Refuse while a process has a device open: it would be left with one that is another's."""
+    nodes = {}
+    for entry in journal["devices"]:
+        pci = entry["pci"]
+        if driver_of(pci) == "vfio-pci":
+            nodes[f"/dev/vfio/{target(device(pci, 'iommu_group'))}"] = pci
+        for path in device(pci).glob("uio/uio*"):
+            nodes[f"/dev/{path.name}"] = pci
+    for path in at("proc").glob("[0-9]*/fd/*"):
+        process = path.parts[-3]
+        with contextlib.suppress(OSError):
+            pci = nodes.get(os.readlink(path), "")
+            if pci and int(process) != os.getpid():
+                command = read(at("proc", process, "comm"))
+                raise BusyError(
+                    f"Process {process} ({command}) uses PCI device {pci}: end it, then restore.", 3
+                )
+
+
+def restore(args: argparse.Namespace, past_only: bool = False) -> None:
+    """Restore all devices of the journal and remove it; `past_only`: if it is of another boot,
+    after which the devices are back by themselves."""
+    with opened_journal(args.journal, lock=True) as journal:
+        if journal is None:
+            if not past_only:
+                say(f"There is nothing to restore: no journal {args.journal}.")
+            return
+        if is_past(journal):
+            for entry in journal["devices"]:
+                now = driver_of(entry["pci"])
+                say(
+                    f"PCI device {entry['pci']}: the machine has been booted since "
+                    f"{journal['made']}; the device is {f'at {now}' if now else 'without a driver'}"
+                    f" by itself{', as before' if now == entry['driver'] else ''}."
+                )
+        else:
+            block(past_only, f"Another process has just written {args.journal}: restore first.", 3)
+            check_holders(journal)
+            problem = restore_all(journal)
+            if problem is not None:
+                raise problem
+        remove(args.journal)
+
+
+# --- holding: for the time of a run ---------------------------------------------------------------
+
+
+def await_line() -> bool:
+    """Wait for a line on standard input; return False at its end, or on a signal."""
+    ours = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP}
+    try:
+        for one in ours:
+            signal.signal(one, signal.default_int_handler)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, ours)
+        return bool(sys.stdin.buffer.readline())
+    except KeyboardInterrupt:
+        return False
+    finally:
+        signal.pthread_sigmask(signal.SIG_BLOCK, ours)
+
+
+def hold(args: argparse.Namespace) -> None:
+    """Check, bind when a line comes, and restore at the end of standard input."""
+    args.addresses = [pci for pci in args.addresses if driver_of(pci) not in BIFURCATED]
+    check(args)
+    say("ready")
+    if not await_line():
+        return
+    mine = bind(args)
+    say("bound")
+    with opened_journal(args.journal, lock=True):
+        while await_line():
+            pass
+    if not mine or args.keep:
+        return
+    for left in reversed(range(BUSY_TRIES)):
+        try:
+            return restore(args)
+        except BusyError:  # the engine is closing its devices
+            if left == 0:
+                raise
+            time.sleep(TRY_S)
+
+
+def main(words: list[str] | None = None) -> int:
+    """Do what the words say; return the exit status."""
+    parser = argparse.ArgumentParser(
+        prog="port_binding.py", description=(__doc__ or "").partition("\n")[0]
+    )
+    verbs = parser.add_subparsers(dest="verb", required=True)
+    for verb, text in (
+        ("bind", "bind devices until `restore`"),
+        ("hold", "bind devices when a line comes on standard input, restore them at its end"),
+        ("restore", "restore all devices of the journal"),
+    ):
+        own = verbs.add_parser(verb, help=text, description=text)
+        own.add_argument("--journal", default=JOURNAL, help="its file (%(default)s)")
+        own.add_argument("--connection", default=os.environ.get("SSH_CONNECTION", ""),
+                         help="SSH_CONNECTION, where sudo has removed it")  # fmt: skip
+        if verb != "restore":
+            own.add_argument("addresses", nargs="+", metavar="ADDRESS", help="as 0000:3b:00.0")
+            own.add_argument("--driver", choices=USER_DRIVERS, required=True)
+            own.add_argument("--hugepages", type=int, default=0, help="of 2 MiB, at least so many")
+        if verb == "hold":
+            own.add_argument("--keep", action="store_true", help="do not restore")
+    args = parser.parse_args(words)
+    args.connection = args.connection.partition(" ")[0]
+    # A change that is half done is ended, or taken back, before a signal counts.
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+    try:
+        if args.verb == "restore":
+            restore(args)
+        elif args.verb == "hold":
+            hold(args)
+        elif not bind(args):
+            say("All of them are bound already, by an earlier call; its journal is kept.")
+    except BindError as error:
+        print(error, file=sys.stderr)
+        return error.status
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

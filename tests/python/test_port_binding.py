@@ -1,0 +1,586 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Binding devices and restoring them, on a machine made of files: what is blocked, what is written
+down, and that all is as before after a failure or a kill at each single step. Interfaces and the
+guard are the real kernel's, in network namespaces."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from switchbench.hosts import port_binding
+
+A, B, DISK = "0000:3b:00.0", "0000:3b:00.1", "0000:00:1f.2"
+DEVICES, DRIVERS = "sys/bus/pci/devices", "sys/bus/pci/drivers"
+BOOT = "proc/sys/kernel/random/boot_id"
+PAGES = "sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages"
+NAMES = {A: "eth7", B: "eth8"}
+STEPS_MOST = 40  # more than any of the calls writes
+
+
+class Machine:
+    """/sys and /proc in a folder, and a kernel that does what writes to them ask for."""
+
+    def __init__(self, root: Path) -> None:
+        self.root, self.journal = root, root / "lib/journal"
+        self.writes = 0
+        self.fails_at = self.dies_at = 0  # the number of a write
+        self.journaled = False  # at the first write
+        for pci, group in ((A, "7"), (B, "8")):
+            for name, text in (("class", "0x020000"), ("driver_override", "(null)"),
+                               ("numa_node", "1"), ("sriov_numvfs", "0")):  # fmt: skip
+                self.file(f"{DEVICES}/{pci}/{name}", text)
+            self.link(f"{DEVICES}/{pci}/driver", "../../drivers/ixgbe")
+            self.link(f"{DEVICES}/{pci}/iommu_group", f"../../kernel/iommu_groups/{group}")
+            self.link(f"sys/bus/pci/kernel/iommu_groups/{group}/devices/{pci}", "x")
+            self.interface(pci, NAMES[pci], "2")
+        self.file(f"{DEVICES}/{DISK}/class", "0x010601")
+        for driver in ("ixgbe", "vfio-pci", "uio_pci_generic"):
+            for name in ("bind", "unbind"):
+                self.file(f"{DRIVERS}/{driver}/{name}", "")
+        self.file(BOOT, "boot-1")
+        self.file(PAGES, "3")
+
+    def file(self, path: str, text: str) -> None:
+        whole = self.root / path
+        whole.parent.mkdir(parents=True, exist_ok=True)
+        whole.write_text(text + "\n")
+
+    def link(self, path: str, target: str) -> None:
+        whole = self.root / path
+        whole.parent.mkdir(parents=True, exist_ok=True)
+        whole.unlink(missing_ok=True)
+        whole.symlink_to(target)
+
+    def drop(self, path: str) -> None:
+        whole = self.root / path
+        if whole.is_symlink() or whole.is_file():
+            whole.unlink()
+        else:
+            shutil.rmtree(whole, ignore_errors=True)
+
+    def interface(self, pci: str, name: str, rp_filter: str = "0") -> None:
+        self.file(f"{DEVICES}/{pci}/net/{name}/dev_port", "0")
+        self.file(f"sys/class/net/{name}/mtu", "1500")
+        self.file(f"proc/sys/net/ipv4/conf/{name}/rp_filter", rp_filter)
+
+    def no_interface(self, pci: str, name: str) -> None:
+        for path in (f"{DEVICES}/{pci}/net", f"sys/class/net/{name}",
+                     f"proc/sys/net/ipv4/conf/{name}"):  # fmt: skip
+            self.drop(path)
+
+    def write(self, path: Path, text: str) -> None:
+        """The kernel: a driver gives its interface a name of the kernel's."""
+        self.writes += 1
+        if self.writes == 1:
+            self.journaled = self.journal.exists()
+        if self.writes == self.dies_at:
+            os._exit(9)
+        if self.writes == self.fails_at:
+            raise OSError(5, "EIO")
+        below = path.relative_to(self.root)
+        if path.name == "bind":
+            if (self.root / DEVICES / text / "driver").is_symlink():
+                raise OSError(16, "EBUSY")
+            self.link(f"{DEVICES}/{text}/driver", f"../../drivers/{below.parts[-2]}")
+            if below.parts[-2] == "ixgbe":
+                self.interface(text, "eth0" if text == A else "eth1")
+        elif path.name == "unbind":
+            self.drop(f"{DEVICES}/{text}/driver")
+            self.no_interface(text, NAMES[text])
+        else:
+            self.file(str(below), "(null)" if text == "\n" else text)
+
+    def write_interface(self, name: str, state: dict[str, str]) -> None:
+        """Only the name is an interface's here."""
+        pci = A if state["name"] == "eth7" else B
+        value = (self.root / f"proc/sys/net/ipv4/conf/{name}/rp_filter").read_text().strip()
+        self.no_interface(pci, name)
+        self.interface(pci, state["name"], value)
+
+    def picture(self) -> dict[str, str]:
+        """All files and links."""
+        paths = [path for part in ("sys", "proc") for path in (self.root / part).rglob("*")]
+        return {
+            str(path): os.readlink(path) if path.is_symlink() else path.read_text()
+            for path in paths
+            if path.is_symlink() or path.is_file()
+        }
+
+
+def dressed(name: str) -> dict[str, object]:
+    return {"name": name, "mac": "02:00:00:00:00:01", "addresses": [], "routes": []}
+
+
+@pytest.fixture
+def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
+    made = Machine(tmp_path)
+    monkeypatch.setattr(port_binding, "ROOT", tmp_path)
+    monkeypatch.setattr(port_binding, "TRY_S", 0.001)
+    monkeypatch.setattr(port_binding, "write", made.write)
+    monkeypatch.setattr(port_binding, "read_interface", dressed)
+    monkeypatch.setattr(port_binding, "write_interface", made.write_interface)
+    monkeypatch.setattr(port_binding, "critical_uses", lambda _: [])
+    return made
+
+
+def call(machine: Machine, *words: str) -> int:
+    return port_binding.main([words[0], "--journal", str(machine.journal), *words[1:]])
+
+
+def bind(machine: Machine, *words: str, driver: str = "vfio-pci") -> int:
+    return call(machine, "bind", *words, "--driver", driver)
+
+
+def test_a_device_comes_back(machine: Machine, capsys: pytest.CaptureFixture[str]) -> None:
+    before = machine.picture()
+    assert bind(machine, A, B, "--hugepages", "64") == 0
+    assert machine.journaled
+    assert f"PCI device {B}: from ixgbe to vfio-pci." in capsys.readouterr().out
+    assert not (machine.root / "sys/class/net/eth7").exists()
+    assert call(machine, "restore") == 0
+    assert capsys.readouterr().out.splitlines() == [  # the last is the first to come back
+        f"PCI device {B}: back at ixgbe.",
+        f"PCI device {A}: back at ixgbe.",
+    ]
+    assert not machine.journal.exists()
+    assert machine.picture() == before
+
+
+def test_what_is_written_down(machine: Machine) -> None:
+    machine.file(f"{DEVICES}/{A}/driver_override", "ixgbe")
+    machine.file(f"{DEVICES}/{A}/sriov_numvfs", "4")
+    before = machine.picture()
+    assert bind(machine, A, "--hugepages", "64") == 0
+    assert (machine.root / DEVICES / A / "sriov_numvfs").read_text() == "0\n"
+    journal = json.loads(machine.journal.read_text())
+    [entry] = journal["devices"]
+    assert (journal["switchbench_bind"], journal["boot"]) == (1, "boot-1")
+    assert journal["hugepages"] == {f"/{PAGES}": 3}
+    assert [entry[key] for key in ("pci", "driver", "driver_override", "numa", "vfs")] == [
+        A, "ixgbe", "ixgbe", 1, 4,
+    ]  # fmt: skip
+    [interface] = entry["interfaces"]
+    assert (interface["name"], interface["settings"]) == ("eth7", {"ipv4/rp_filter": "2"})
+    assert call(machine, "restore") == 0
+    assert machine.picture() == before
+
+
+def test_a_failure_at_each_step(machine: Machine) -> None:
+    before = machine.picture()
+    step = 1
+    while True:
+        machine.writes, machine.fails_at = 0, step
+        if bind(machine, A, B, "--hugepages", "64") == 0:
+            break
+        assert not machine.journal.exists()
+        assert machine.picture() == before
+        step += 1
+    assert 6 < step < STEPS_MOST
+
+
+def killed(machine: Machine, step: int, act: Callable[[], int]) -> bool:
+    """Acts in another process, which dies at a write; whether it did."""
+    process = os.fork()
+    if process == 0:
+        machine.writes, machine.dies_at = 0, step
+        act()
+        os._exit(0)
+    return os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]) == 9
+
+
+@pytest.mark.parametrize("restoring", [False, True])
+def test_a_kill_at_each_step(machine: Machine, restoring: bool) -> None:
+    before = machine.picture()
+    step = 1
+    while True:
+        if restoring:
+            assert bind(machine, A, B, "--hugepages", "64") == 0
+            died = killed(machine, step, lambda: call(machine, "restore"))
+        else:
+            died = killed(machine, step, lambda: bind(machine, A, B, "--hugepages", "64"))
+        assert machine.journal.exists() is (died or not restoring)
+        assert call(machine, "restore") == 0
+        assert not machine.journal.exists()
+        assert machine.picture() == before
+        if not died:
+            break
+        step += 1
+    assert 6 < step < STEPS_MOST
+
+
+def test_a_failure_while_restoring(machine: Machine, capsys: pytest.CaptureFixture[str]) -> None:
+    """One device that does not come back keeps neither the other nor the journal from its part."""
+    before = machine.picture()
+    assert bind(machine, A, B) == 0
+    machine.writes, machine.fails_at = 0, 1
+    assert call(machine, "restore") == 3
+    assert "Input/output error" in capsys.readouterr().err
+    assert machine.journal.exists()
+    assert (machine.root / "sys/class/net/eth7").exists()
+    machine.fails_at = 0
+    assert call(machine, "restore") == 0
+    assert machine.picture() == before
+
+
+def test_a_reboot(machine: Machine, capsys: pytest.CaptureFixture[str]) -> None:
+    assert bind(machine, A, B) == 0
+    machine.file(BOOT, "boot-2")
+    machine.writes = 0
+    assert call(machine, "restore") == 0
+    assert machine.writes == 0
+    assert "booted since" in capsys.readouterr().out
+    assert not machine.journal.exists()
+
+
+def test_binding_after_a_reboot(machine: Machine) -> None:
+    """The devices being back by themselves, they can be bound again without a restore."""
+    assert bind(machine, A) == 0
+    kept = machine.journal.read_text()
+    assert call(machine, "restore") == 0
+    machine.journal.write_text(kept)
+    machine.file(BOOT, "boot-2")
+    assert bind(machine, A) == 0
+    assert json.loads(machine.journal.read_text())["boot"] == "boot-2"
+
+
+def test_nothing_is_done_twice(machine: Machine, capsys: pytest.CaptureFixture[str]) -> None:
+    assert call(machine, "restore") == 0
+    assert "nothing to restore" in capsys.readouterr().out
+    assert bind(machine, A, B) == 0
+    machine.writes = 0
+    assert bind(machine, B) == 0
+    assert "bound already" in capsys.readouterr().out
+    assert machine.writes == 0
+
+
+def refused(machine: Machine, capsys: pytest.CaptureFixture[str], *words: str) -> str:
+    """The sentence; nothing was touched."""
+    machine.writes = 0
+    had = machine.journal.exists()
+    assert call(machine, *words) in (2, 3)
+    assert machine.writes == 0
+    assert machine.journal.exists() is had
+    [sentence] = capsys.readouterr().err.splitlines()
+    return sentence
+
+
+def entry(**more: object) -> str:
+    """A journal with one device."""
+    one = {"pci": A, "driver": "x", "driver_override": "", "interfaces": [], **more}
+    return json.dumps({"switchbench_bind": 1, "devices": [one]})
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ('{"switchbench_bind": 2, "devices": []}', "not a journal that this version can read"),
+        ("{", "not a journal that this version can read"),
+        ("[" * 9, "not a journal that this version can read"),
+        (entry(pci="../../.."), "nothing is restored from it"),
+        (entry(driver="../../up"), "nothing is restored from it"),
+        (entry(driver=7), "nothing is restored from it"),
+        (entry(driver_override="a/b"), "nothing is restored from it"),
+        (entry(interfaces=[dressed("eth7") | {"settings": {"ipv4/../../x": "|/bin/x"}}]),
+         "nothing is restored from it"),
+        (entry(interfaces=[dressed("eth7") | {"settings": {}, "routes": ["-4 $(x)"]}]),
+         "nothing is restored from it"),
+        ('{"switchbench_bind": 1, "devices": [], "hugepages": {"/sys/kernel/mm/../x": 1}}',
+         "nothing is restored from it"),
+    ],
+)  # fmt: skip
+def test_a_journal_that_leads_elsewhere(
+    text: str, sentence: str, machine: Machine, capsys: pytest.CaptureFixture[str]
+) -> None:
+    machine.file("lib/journal", text)
+    assert sentence in refused(machine, capsys, "restore")
+    assert sentence in refused(machine, capsys, "bind", A, "--driver", "vfio-pci")
+
+
+def test_a_journal_of_others(machine: Machine, capsys: pytest.CaptureFixture[str]) -> None:
+    assert bind(machine, A) == 0
+    machine.journal.chmod(0o666)
+    assert "writable by nobody else" in refused(machine, capsys, "restore")
+    machine.journal.chmod(0o644)
+    machine.journal.parent.chmod(0o777)
+    assert "writable by nobody else" in refused(machine, capsys, "restore")
+    machine.journal.parent.chmod(0o755)
+    kept = machine.journal.rename(machine.root / "lib/kept")
+    machine.journal.symlink_to(kept)
+    assert "it is a link" in refused(machine, capsys, "restore")
+    os.mkfifo(machine.root / "lib/fifo")
+    (machine.root / "lib/fifo").rename(machine.journal)
+    assert "a regular file" in refused(machine, capsys, "restore")
+    kept.rename(machine.journal)
+    assert call(machine, "restore") == 0
+
+
+def test_no_place_for_the_journal(machine: Machine, capsys: pytest.CaptureFixture[str]) -> None:
+    machine.journal.parent.mkdir()
+    machine.journal.parent.chmod(0o777)
+    asked = ("bind", A, "--driver", "vfio-pci")
+    assert "without it no device is touched" in refused(machine, capsys, *asked)
+    machine.journal = Path("/proc/self/nowhere/journal")
+    assert "without it no device is touched" in refused(machine, capsys, *asked)
+
+
+def test_a_link_beside_the_journal(machine: Machine) -> None:
+    """What stands where the journal is written first is removed, not followed."""
+    machine.file("lib/target", "mine")
+    beside = machine.root / f"lib/journal.{os.getpid()}"
+    beside.symlink_to(machine.root / "lib/target")
+    assert bind(machine, A) == 0
+    assert not beside.is_symlink()
+    assert (machine.root / "lib/target").read_text() == "mine\n"
+
+
+def test_while_somebody_uses_them(machine: Machine, capsys: pytest.CaptureFixture[str]) -> None:
+    assert bind(machine, A) == 0
+    with port_binding.opened_journal(str(machine.journal), lock=True):
+        assert "in use by a run" in refused(machine, capsys, "restore")
+    machine.file("proc/4242/comm", "dpdk-testpmd")
+    machine.link("proc/4242/fd/5", "/dev/vfio/7")
+    assert "Process 4242 (dpdk-testpmd)" in refused(machine, capsys, "restore")
+    machine.drop("proc/4242")
+    assert call(machine, "restore") == 0
+
+
+CHANGES: list[tuple[Callable[[Machine], object], str, str]] = [
+    (lambda m: (m.link("sys/class/net/eth7/upper_bond0", "../bond0"),
+                m.file("sys/class/net/bond0/bonding/mode", "802.3ad 4")),
+     A, "is a member of bond bond0"),
+    (lambda m: m.link("sys/class/net/eth7/upper_eth7.5", "../eth7.5"),
+     A, "eth7.5 sits on interface eth7"),
+    (lambda m: m.file("sys/class/infiniband/rxe0/parent", "eth7"),
+     A, "RDMA device rxe0 sits on interface eth7"),
+    (lambda m: m.drop(f"{DEVICES}/{A}/iommu_group"), A, "has no IOMMU group"),
+    (lambda m: (m.file(f"{DEVICES}/0000:3b:00.7/class", "0x040300"),
+                m.link(f"{DEVICES}/0000:3b:00.7/driver", "../../drivers/snd_hda_intel"),
+                m.link("sys/bus/pci/kernel/iommu_groups/7/devices/0000:3b:00.7", "x")),
+     A, "0000:3b:00.7, which snd_hda_intel drives"),
+    (lambda m: m.link(f"{DEVICES}/{A}/driver", "../../drivers/uio_pci_generic"),
+     A, "no journal says by whom"),
+    (lambda m: m.link(f"{DEVICES}/{A}/driver", "../../drivers/mlx5_core"),
+     A, "needs no binding"),
+    (lambda m: m.drop(f"{DEVICES}/{A}/net"), A, "no interface in this network namespace"),
+    (lambda m: (m.link(f"{DEVICES}/{A}/virtfn0", "../0000:3b:10.0"),
+                m.link(f"{DEVICES}/0000:3b:10.0/driver", "../../drivers/vfio-pci")),
+     A, "virtual function (virtfn0)"),
+    (lambda m: m.drop(f"{DEVICES}/{A}/driver_override"), A, "be root"),
+    (lambda m: m.drop(f"{DRIVERS}/vfio-pci"), A, "modprobe vfio-pci"),
+    (lambda m: bind(m, B), A, "restore first"),
+    (lambda _: None, "0000:5e:00.0", "There is no PCI device 0000:5e:00.0"),
+    (lambda _: None, DISK, "is not a network device (class 0x010601)"),
+    (lambda _: None, "eth7", "eth7 is not a PCI address"),
+    (lambda _: None, "../../../x", "is not a PCI address"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("change", "address", "sentence"), CHANGES, ids=[c[2] for c in CHANGES])
+def test_what_is_blocked(
+    change: Callable[[Machine], object],
+    address: str,
+    sentence: str,
+    machine: Machine,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    change(machine)
+    capsys.readouterr()
+    assert sentence in refused(machine, capsys, "bind", address, "--driver", "vfio-pci")
+
+
+@pytest.mark.parametrize("hop", ["eth7", port_binding.ANY, "vf0"])
+def test_what_the_host_needs_is_blocked(
+    hop: str,
+    machine: Machine,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    machine.link(f"{DEVICES}/{A}/virtfn0", "../0000:3b:10.0")
+    machine.interface("0000:3b:10.0", "vf0")
+    monkeypatch.setattr(port_binding, "critical_uses", lambda _: [(hop, "the default route")])
+    said = refused(machine, capsys, "bind", A, "--driver", "vfio-pci")
+    assert f"carr{'y' if hop == port_binding.ANY else 'ies'} the default route" in said
+
+
+def test_what_is_not_blocked(machine: Machine) -> None:
+    machine.drop(f"{DEVICES}/{A}/iommu_group")
+    assert bind(machine, A, driver="uio_pci_generic") == 0
+    assert call(machine, "restore") == 0
+    machine.file("sys/module/vfio/parameters/enable_unsafe_noiommu_mode", "Y")
+    assert bind(machine, A) == 0
+    assert call(machine, "restore") == 0
+    # a neighbour in the group that is a bridge does not matter
+    machine.file(f"{DEVICES}/0000:3b:00.7/class", "0x060400")
+    machine.link(f"{DEVICES}/0000:3b:00.7/driver", "../../drivers/pcieport")
+    machine.link("sys/bus/pci/kernel/iommu_groups/8/devices/0000:3b:00.7", "x")
+    assert bind(machine, B) == 0
+
+
+class _Input:
+    """Standard input, and what happens when each line is waited for."""
+
+    def __init__(self, *lines: bytes) -> None:
+        self.buffer, self._lines = self, list(lines)
+
+    def readline(self) -> bytes:
+        return self._lines.pop(0) if self._lines else b""
+
+
+def test_devices_are_held_for_a_run(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = machine.picture()
+    monkeypatch.setattr(sys, "stdin", _Input())
+    assert call(machine, "hold", A, "--driver", "vfio-pci") == 0
+    assert capsys.readouterr().out == "ready\n"
+    assert machine.writes == 0
+    monkeypatch.setattr(sys, "stdin", _Input(b"bind\n"))
+    assert call(machine, "hold", A, "--driver", "vfio-pci") == 0
+    out = capsys.readouterr().out.splitlines()
+    assert (out[0], out[2:]) == ("ready", ["bound", f"PCI device {A}: back at ixgbe."])
+    assert machine.picture() == before
+    monkeypatch.setattr(sys, "stdin", _Input(b"bind\n"))
+    assert call(machine, "hold", A, "--driver", "vfio-pci", "--keep") == 0
+    assert machine.journal.exists()
+
+
+# --- the real kernel ------------------------------------------------------------------------------
+
+NAMESPACE = f"sb-bind-{os.getpid()}"
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="a network namespace needs root")
+
+
+def shell(script: str) -> str:
+    """What a script prints in the namespace; it must succeed."""
+    words = ["ip", "netns", "exec", NAMESPACE, "sh", "-ec", script]
+    done = subprocess.run(words, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def python(expression: str) -> object:
+    """What an expression over the module is in the namespace."""
+    code = f"import json, port_binding as b; print(json.dumps({expression}))"
+    folder = Path(port_binding.__file__).parent
+    text = shell(f"PYTHONPATH={folder} {sys.executable} -B -c '{code}'")
+    return json.loads(text) if text else None
+
+
+@pytest.fixture
+def namespace() -> Iterator[None]:
+    subprocess.run(["ip", "netns", "add", NAMESPACE], check=True)
+    try:
+        shell("""
+            ip link set lo up
+            ip link add a0 type veth peer name b0; ip link set b0 up
+            ip link add w0 type veth peer name w1; ip link set w0 up; ip link set w1 up""")
+        yield
+    finally:
+        subprocess.run(["ip", "netns", "del", NAMESPACE], check=True)
+
+
+DRESS = """
+    echo 0 >/proc/sys/net/ipv6/conf/a0/accept_dad
+    ip link set a0 address 02:00:00:00:00:07 mtu 1300 up
+    ip address add 10.1.2.3/24 dev a0; ip address add 10.1.2.4/24 dev a0 label a0:second
+    ip address add 10.5.0.1 peer 10.5.0.2/32 dev a0
+    ip -6 address add 2001:db8:9::1/64 dev a0 nodad noprefixroute
+    ip -6 address add 2001:db8::1/64 dev a0 nodad metric 77
+    ip route add 10.7.0.0/16 via 10.1.2.9 metric 5 table 100 src 10.1.2.4 mtu lock 1200
+    ip route add 10.8.0.0/16 nexthop via 10.1.2.7 weight 2 nexthop via 10.1.2.8 dev a0
+    ip route add 10.9.0.0/16 via 192.0.2.1 dev a0 onlink tos 4 proto static
+    ip route add 10.10.0.0/16 dev a0 scope link hoplimit 9 initcwnd 20 rto_min 7ms
+    ip nexthop add id 5 via 10.1.2.99 dev a0; ip route add 10.11.0.0/16 nhid 5
+    ip -6 route add 2001:db8:1::/48 via 2001:db8::9 dev a0 metric 9
+    ip -6 route add 2001:db8:2::/48 nexthop via 2001:db8::7 dev a0 nexthop via 2001:db8::8 dev a0
+    ethtool -K a0 gro on tso off >/dev/null 2>&1
+"""
+PICTURE = r"""
+    for family in -4 -6; do ip $family -o address show dev a0
+        ip $family -o route show table all | grep -v "fe80\|ff00"; done
+    ip -o link show dev a0; ethtool -k a0
+"""
+
+
+def picture() -> list[str]:
+    """What ip(8) says of a0, without its number and what follows from a carrier."""
+    noise = r"^\d+: | linkdown| dead| nhid 5| tentative|@b0|<.*>| state \w+| qlen.*"
+    lines = [re.sub(noise, "", line) for line in shell(PICTURE).splitlines()]
+    return sorted(line for line in lines if "fe80" not in line)
+
+
+@needs_root
+@pytest.mark.parametrize("carrier", ["up", "down"])
+def test_another_interface_becomes_the_same(carrier: str, namespace: None) -> None:
+    shell(DRESS)
+    shell(f"ip link set b0 {carrier}")
+    before = picture()
+    state = python('b.read_interface("a0")')
+    assert isinstance(state, dict)
+    assert len(state["routes"]) == (7 if carrier == "up" else 6)  # without the next hop object's
+    shell("""ip link del a0; ip link add z9 type veth peer name b0; ip link set b0 up
+             echo 0 >/proc/sys/net/ipv6/conf/z9/accept_dad""")
+    for name in ("z9", "a0"):  # and again, when there is nothing to do
+        python(f'b.write_interface("{name}", json.loads("""{json.dumps(state)}"""))')
+        assert picture() == before
+
+
+@needs_root
+def test_an_interface_that_was_down(namespace: None) -> None:
+    before = python('b.read_interface("a0")')
+    shell("ip link set a0 up; ethtool -K a0 gro on")
+    python(f'b.write_interface("a0", json.loads("""{json.dumps(before)}"""))')
+    assert python('b.read_interface("a0")') == before
+
+
+@needs_root
+@pytest.mark.parametrize(
+    ("script", "connection", "hops"),
+    [
+        ("", "", {}),
+        ("ip route add 10.0.0.0/8 dev a0; ip -6 route add 2001:db8::/32 dev a0", "", {}),
+        ("ip route add default dev a0", "", {"a0": "the IPv4 default route (table main)"}),
+        ("ip route add 128.0.0.0/1 dev a0 table 100", "", {"a0": "IPv4 default route (table 100)"}),
+        ("ip -6 route add 2000::/3 dev a0", "", {"a0": "the IPv6 default route"}),
+        ("ip route add default nexthop dev w0 nexthop dev a0", "", {"a0": "", "w0": ""}),
+        ("ip route add 0.0.0.0/2 dev a0; ip route add 10.0.0.0/8 dev w0", "", {}),
+        ("ip route add 0.0.0.0/2 dev a0; ip route add 64.0.0.0/2 dev a0", "",
+         {"a0": "a part of the IPv4 default route"}),
+        ("ip -6 route add 2000::/4 dev a0; ip -6 route add fc00::/7 dev w0", "",
+         {"a0": "a part of the IPv6 default route"}),
+        ("ip nexthop add id 5 dev a0; ip route add default nhid 5", "", {"a0": ""}),
+        ("", "198.18.0.2", {"a0": "the controller's connection (from 198.18.0.2)"}),
+        ("", "::ffff:198.18.0.2", {"a0": ""}),
+        ("", "fe80::2%w0", {"w0": ""}),
+        ("", "198.18.0.1", {}),
+        ("", "203.0.113.9", {}),
+        ("ip link add vx0 type vxlan id 7 remote 198.18.0.2 dstport 4789; ip link set vx0 up; "
+         "ip route add default dev vx0", "", {"vx0": "", "a0": "through tunnel vx0"}),
+        ("ip link add vx0 type vxlan id 7 dev w0 group 239.1.1.1 dstport 4789; ip link set vx0 up; "
+         "ip route add 203.0.113.0/24 dev vx0", "203.0.113.9",
+         {"vx0": "", "w0": "(from 203.0.113.9) through tunnel vx0"}),
+        ("ip tuntap add tun0 mode tun; ip link set tun0 up; ip route add default dev tun0", "",
+         {"tun0": "", port_binding.ANY: "through tunnel tun0"}),
+    ],
+)  # fmt: skip
+def test_what_a_host_needs(
+    script: str, connection: str, hops: dict[str, str], namespace: None
+) -> None:
+    shell("ip link set a0 up; ip address add 198.18.0.1/24 dev a0")
+    time.sleep(0.1)
+    shell(script)
+    uses = python(f'b.critical_uses("{connection}")')
+    assert isinstance(uses, list)
+    assert {hop for hop, _ in uses} == set(hops)
+    for hop, what in uses:
+        assert hops[hop] in what
