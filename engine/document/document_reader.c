@@ -54,6 +54,7 @@ static const cyaml_schema_field_t port_fields[] = {
     CYAML_FIELD_UINT("line_rate_bps", OPTIONAL, struct doc_port, conf.line_rate_bps),
     CYAML_FIELD_UINT("queues", OPTIONAL, struct doc_port, conf.queues),
     CYAML_FIELD_UINT("queue_frames", OPTIONAL, struct doc_port, conf.queue_frames),
+    CYAML_FIELD_BOOL("timestamps", OPTIONAL, struct doc_port, conf.timestamps),
     CYAML_FIELD_BOOL("shared", OPTIONAL, struct doc_port, conf.shared),
     CYAML_FIELD_SEQUENCE("transports", POINTER | OPTIONAL, struct doc_port, transports, &text_entry,
                          0, DOC_TRANSPORTS_MAX),

@@ -70,6 +70,7 @@ struct port_conf {
     uint32_t queue_frames;   /* receive ring of af_packet and af_xdp; 0: default */
     uint32_t queues;         /* dpdk: how many; 0: one ... */
     bool queues_at_most;     /* ... and fewer will do */
+    bool timestamps;         /* dpdk: latency probes come: their device time of arrival is used */
     bool shared;             /* carries other traffic too (DESIGN 10) */
 };
 

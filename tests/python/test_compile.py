@@ -456,6 +456,18 @@ def test_job_opens_what_the_trials_use(tmp_path: Path) -> None:
     assert (job["protocol"], job["run"], job["controlled"]) == (2, "r-1", True)
 
 
+@pytest.mark.parametrize(("latency", "stamped"), [("", True), ("latency: {probes: 0}\n", False)])
+def test_frames_are_stamped_where_probes_use_it(
+    latency: str, stamped: bool, tmp_path: Path
+) -> None:
+    """Stamps make some drivers receive without vector instructions."""
+    text = LAB + f"{latency}tests:\n- {{pattern: chain, ranks: [2], transports: [tcp, dpdk]}}\n"
+    text += "- {pattern: chain, ranks: [4], transport: udp}\n"
+    job = documents.job_document(compile_text(tmp_path, text), "r-1")
+    found = [port.get("timestamps", False) for node in job["nodes"][:4] for port in node["ports"]]
+    assert found == [stamped, stamped, False, False]
+
+
 HAND = """\
 switchbench: 1
 site:

@@ -10,6 +10,7 @@
 #include <rte_mbuf_dyn.h>
 #undef NS_PER_S /* DPDK's, of another type than clock.h's */
 #include "clock.h"
+#include "transport.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -157,6 +158,22 @@ static void a_frame_is_timed_by_the_device(void **state)
     assert_false(clock.runs);
 }
 
+/* Only a run with latency probes pays for stamps, and only where the device's clock can be read. */
+static void stamps_are_asked_for_where_they_are_used(void **state)
+{
+    const struct rte_eth_dev_info stamps = {.rx_offload_capa = RTE_ETH_RX_OFFLOAD_TIMESTAMP |
+                                                               RTE_ETH_RX_OFFLOAD_IPV4_CKSUM};
+    const struct rte_eth_dev_info none = {.rx_offload_capa = RTE_ETH_RX_OFFLOAD_IPV4_CKSUM};
+    const struct port_conf plain = {.name = "p"}, probed = {.name = "p", .timestamps = true};
+
+    device.broken = false;
+    assert_int_equal(arrival_offload(&plain, 7, &stamps), 0);
+    assert_int_equal(arrival_offload(&probed, 7, &stamps), RTE_ETH_RX_OFFLOAD_TIMESTAMP);
+    assert_int_equal(arrival_offload(&probed, 7, &none), 0);
+    device.broken = true;
+    assert_int_equal(arrival_offload(&probed, 7, &stamps), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -165,6 +182,7 @@ int main(void)
         cmocka_unit_test(drift_is_seen_as_rate),
         cmocka_unit_test(what_can_not_be_is_now),
         cmocka_unit_test(a_frame_is_timed_by_the_device),
+        cmocka_unit_test(stamps_are_asked_for_where_they_are_used),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -6,12 +6,20 @@
 #include <rte_mbuf_dyn.h>
 #undef NS_PER_S /* DPDK's, of another type than clock.h's */
 #include "clock.h"
+#include "transport.h"
+
+#include <errno.h>
 
 #define KNOWN_NS (100 * NS_PER_MS) /* the clock's rate is known to 10 ppm or so after this */
 #define OLDEST_NS NS_PER_S         /* no frame waits longer in a receive ring */
 
-uint64_t arrival_offload(const struct rte_eth_dev_info *info)
+uint64_t arrival_offload(const struct port_conf *conf, uint16_t port,
+                         const struct rte_eth_dev_info *info)
 {
+    uint64_t ticks;
+
+    if (!conf->timestamps || rte_eth_read_clock(port, &ticks) == -ENOTSUP)
+        return 0;
     return info->rx_offload_capa & RTE_ETH_RX_OFFLOAD_TIMESTAMP;
 }
 

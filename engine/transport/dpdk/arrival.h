@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 struct rte_eth_dev_info;
+struct port_conf;
 struct rte_mbuf;
 
 struct arrival_clock {
@@ -23,8 +24,11 @@ struct arrival_clock {
     int64_t begin_ns;
 };
 
-/* The receive offload to ask for; 0: the device has none. Before it is configured. */
-uint64_t arrival_offload(const struct rte_eth_dev_info *info);
+/* The receive offload to ask for; 0: the run has no use for it, or the device has none or a clock
+ * that cannot be read. It makes some drivers receive without vector instructions. Before the device
+ * is configured. `port`: DPDK's number. */
+uint64_t arrival_offload(const struct port_conf *conf, uint16_t port,
+                         const struct rte_eth_dev_info *info);
 /* The device runs, with that offload. `port`: DPDK's number. */
 void arrival_begin(struct arrival_clock *clock, uint16_t port);
 

@@ -319,7 +319,7 @@ static int start_queues(struct transport_port *port, const struct plan *plan, st
     choose_mtu(port, plan, &conf);
     port->room_max = RTE_MAX(port->frame_max - FRAME_FCS + FRAME_VLAN, FRAME_TEMPLATE);
     conf.txmode.offloads = layout.send_offloads;
-    conf.rxmode.offloads = arrival_offload(&info);
+    conf.rxmode.offloads = arrival_offload(port->conf, port->id, &info);
     if (layout.spread_by != 0) {
         conf.rxmode.mq_mode = RTE_ETH_MQ_RX_RSS;
         conf.rx_adv_conf.rss_conf.rss_hf = layout.spread_by;

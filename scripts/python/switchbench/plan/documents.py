@@ -7,13 +7,14 @@ import os
 import secrets
 import socket
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import yaml
 
+from ..base import transports
 from ..base.errors import ConfigurationError
 from ..base.model import ClockChoice, Port, Process, Run, Site
 from . import cores
@@ -49,7 +50,7 @@ def job_document(
     run: Run, run_id: str, dealt: cores.Deal | None = None, controlled: bool = True
 ) -> dict[str, object]:
     """What exists: the nodes with the ports that the run's trials use, and their cores."""
-    used = _transports_used(run)
+    used, stamped = _transports_used(run), _ports_probed(run)
     dealt = dealt or cores.deal(run)
     bind = {"bind": True} if "bind" in run.site.effective else {}
     return bind | {
@@ -62,7 +63,8 @@ def job_document(
         "log": run.log,
         "clock": _clock(run.clock),
         "nodes": [
-            _node(_placed(process, run.site), used) | _cores(dealt.cores.get(process.name, ()))
+            _node(_placed(process, run.site), used, stamped)
+            | _cores(dealt.cores.get(process.name, ()))
             for process in run.site.processes
         ],
     }
@@ -85,11 +87,30 @@ def _transports_used(run: Run) -> dict[str, list[str]]:
     return used
 
 
-def _node(process: Process, used: dict[str, list[str]]) -> dict[str, object]:
+def _ports_probed(run: Run) -> set[str]:
+    """Return the ports that dpdk probes for latency: their drivers have to stamp frames."""
+    return {
+        port.name
+        for trial in run.planned
+        for part in trial.parts
+        if transports.of(trial.of(part.network).transport).raw
+        and trial.traffic == "stream"
+        and trial.document.get("latency", {}).get("probe_fps") != 0
+        for port in part.ranks
+    }
+
+
+def _node(
+    process: Process, used: dict[str, list[str]], stamped: Container[str]
+) -> dict[str, object]:
     return {
         "name": process.name,
         "control": process.control,
-        "ports": [_port(port, used[port.name]) for port in process.ports if port.name in used],
+        "ports": [
+            _port(port, used[port.name], port.name in stamped)
+            for port in process.ports
+            if port.name in used
+        ],
     }
 
 
@@ -102,12 +123,13 @@ def _cores(named: Sequence[int]) -> dict[str, object]:
     return {"cores": list(named)} if named else {}
 
 
-def _port(port: Port, transports: list[str]) -> dict[str, object]:
+def _port(port: Port, names: list[str], stamped: bool) -> dict[str, object]:
     return {
         "name": port.name,
         "network": port.network,
         **port.engine,
-        "transports": transports,
+        **({"timestamps": True} if stamped else {}),
+        "transports": names,
     }
 
 
