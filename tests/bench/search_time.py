@@ -34,7 +34,7 @@ from MLRsearch import SearchGoal as ReferenceGoal  # noqa: E402
 
 from plain_search import PlainBinarySearch  # noqa: E402
 from search_devices import LossyDevice, run  # noqa: E402
-from switchbench.search.counts import CountSearch, address_search  # noqa: E402
+from switchbench.search.counts import CountSearch  # noqa: E402
 from switchbench.search.goals import NDR, PDR, RFC2544, TST009, SearchGoal  # noqa: E402
 from switchbench.search.loads import GoalResult, LoadRange  # noqa: E402
 from switchbench.search.multiple import LoadSearch  # noqa: E402
@@ -131,8 +131,9 @@ def exact(seeds: int) -> int:
             number = round(trial.value)
             return TrialLoss(number, max(0, number - truth), trial.duration_s)
 
-        for method in (CountSearch(1, 10**6, "frames"), address_search(10**6, 1e4)):
-            right += run(method, measure)[0].result().largest == truth
+        for near in (None, 1):
+            method = CountSearch(10**6, "frames", seconds_each=1e-4, near=near)
+            right += run(method, measure)[0].result().longest == (truth,)
     return right
 
 

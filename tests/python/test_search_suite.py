@@ -11,7 +11,7 @@ import pytest
 
 from configs import LAB, compile_text
 from switchbench.analysis.measures import PhaseResult, PortShares
-from switchbench.analysis.suite import SuiteCourse, replayed, search_entries
+from switchbench.analysis.suite import SuiteCourse, replayed, search_entries, suite_entries
 from switchbench.analysis.suite_facts import trial_facts, trial_loss
 from switchbench.base.errors import ConfigurationError
 from switchbench.base.model import Load, Run
@@ -30,7 +30,10 @@ SUITE = LAB + "suite: ndr-pdr\ntransport: dpdk\n"
 
 
 def facts(offered: int, lost: int, limited: bool = False) -> TrialFacts:
-    return TrialFacts(offered=offered, lost=lost, tester_limited=limited)
+    times = {"min": 5.0, "mean": 20.0, "max": 90.0}
+    return TrialFacts(
+        offered=offered, lost=lost, tester_limited=limited, latency_us=times, rtt_us={"mean": 42.0}
+    )
 
 
 def a_run() -> Run:
@@ -205,11 +208,20 @@ def test_trials_are_ordinary_ones() -> None:
         course.answer(measured[trial.id])
     assert [trial.id for trial in trials] == list(range(len(trials)))
     assert trials[0].load == Load(percent=95.0)
-    for trial in trials:
+    assert [trial.window_s for trial in trials[-4:]] == [1.0, 5.0, 5.0, 5.0]  # latency
+    for trial in trials[:-3]:
         assert trial.document["load"] == {"percent": trial.load.percent}
         assert trial.document["window_ns"] == trial.document["interval_ns"] == 10**9
         assert (trial.window_s, trial.search) == (1.0, 0)
     ndr, pdr = search_entries(replayed(run, measured))
+    [subtest] = suite_entries(replayed(run, measured))
+    parts = [ndr["relevant_lower_bound"] * part for part in (0.1, 0.5, 0.9)]
+    assert [trial.load.percent for trial in trials[-3:]] == pytest.approx(parts)
+    assert [row["load_percent"] for row in subtest["rows"]] == pytest.approx(parts)
+    assert [row["of_ndr"] for row in subtest["rows"]] == pytest.approx([10, 50, 90])
+    for row in subtest["rows"]:
+        assert (row["latency"], row["latency_min"], row["latency_max"]) == (20.0, 5.0, 90.0)
+        assert row["rtt"] == 42.0
     assert ndr["relevant_lower_bound"] <= 40 < ndr["relevant_upper_bound"]
     assert pdr["relevant_lower_bound"] <= 40 / 0.995 < pdr["relevant_upper_bound"]
     assert ndr["relative_width"] <= 0.005

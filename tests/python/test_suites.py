@@ -19,7 +19,7 @@ import yaml
 import standards_page
 from configs import LAB, compile_text, needs_engine
 from switchbench.analysis.overall import exit_status, nothing_judged
-from switchbench.analysis.suite import SuiteCourse, search_entries, suite_entries
+from switchbench.analysis.suite import SuiteCourse, search_entries, suite_entries, suite_summary
 from switchbench.analysis.suite_judge import suite_verdicts
 from switchbench.base.errors import ConfigurationError, RunError
 from switchbench.base.model import Run, SwitchCountersCommand, Trial
@@ -32,27 +32,29 @@ from switchbench.render.report import overview
 from switchbench.render.report.figure import unpacked
 from switchbench.render.report.figures.suite import figures
 from switchbench.render.report.frame import Sentences
-from switchbench.render.tables.suite import TABLES
+from switchbench.render.tables import EVERY
+from switchbench.render.tables.suite import TABLES, trials
 from switchbench.run.controller.device_reset import DeviceReset
 from switchbench.run.controller.rates import check_lab_rates
+from switchbench.search.counts import CountSearch
 from switchbench.search.drive import Search
 from switchbench.search.goals import NDR, PDR, SearchGoal
 from switchbench.search.loads import LoadRange
 from switchbench.search.outcomes import LossAtMin, NoLossAtMax, Reached
 from switchbench.search.suites import SUITE_MEASURES, SUITES, buffering, flows
-from switchbench.search.suites.buffering import variation_percent
-from switchbench.search.suites.bursts import UNIT, RepeatedBursts
+from switchbench.search.suites.bursts import UNIT
 from switchbench.search.suites.declaration import (
     PortFacts,
     SuiteParameters,
     SuitePoint,
     TrialFacts,
 )
+from switchbench.search.suites.throughput import variation_percent
 from switchbench.search.trials import TrialLoss
 from synthetic import make_site, make_trial
 
 ROOT = Path(__file__).parents[2]
-DOCUMENTS = [suite for suite in SUITES.values() if any(each.values for each in suite.subtests)]
+DOCUMENTS = [suite for suite in SUITES.values() if not suite.is_free]
 FOUR = "switchbench: 1\nsite: {lab: model-good, nodes: 4, rate: 20M}\n"
 
 FIGURES = {
@@ -123,10 +125,10 @@ def test_a_measure_stands_in_one_table_of_its_suite() -> None:
         assert all(SUITE_MEASURES[f"{suite.name}.{key}"].definition for key in keys)
 
 
-@pytest.mark.parametrize("suite", DOCUMENTS, ids=lambda suite: suite.name)
+@pytest.mark.parametrize("suite", SUITES.values(), ids=lambda suite: suite.name)
 def test_what_the_reporting_sections_ask_for_is_somewhere(suite: Any) -> None:
     """Each statement names tables, figures or sentences that the report has."""
-    tables = {spec.name for spec in TABLES}
+    tables = {spec.name for spec in EVERY}
     for one in suite.statements:
         named = re.findall(r"(table|figure|sentence) `([^`]+)`", one.where)
         assert named, one.asks
@@ -299,7 +301,7 @@ def test_rfc2544_finds_what_the_device_forwards(rfc2544: Run) -> None:
     for row in rows(course, "latency"):
         assert row["load_percent"] <= 61.3
         assert (row["latency"], row["latency_min"], row["latency_max"]) == (20.0, 10.0, 70.0)
-        frame_us = (row["size"] + 8) * 8 / 20
+        frame_us = {64: 28.8, 1518: 610.4}[row["size"]]  # 8 bytes more, at 20 bits a us
         assert row["latency_store_and_forward"] == pytest.approx(20.0 - 2 * frame_us)
         assert row["latency_bit_forwarding"] == pytest.approx(20.0 - frame_us)
         assert row["latency_trials"] == 2
@@ -452,7 +454,7 @@ def test_the_graphs_are_drawn_with_the_theoretical_line(tmp_path: Path, name: st
     def device(trial: Trial) -> TrialFacts:
         return replace(forwards(61.3)(trial), ports=ports)
 
-    summary = {"suite": {"name": name, "subtests": suite_entries(measured(run, device))}}
+    summary = {"suite": suite_summary(run, measured(run, device))}
     drawn = {figure.name: figure for figure in figures(SimpleNamespace(summary=summary))}  # type: ignore[arg-type]
     assert set(drawn) == {each for each in FIGURES if each.startswith(name)}
     rates = next(figure for each, figure in drawn.items() if not each.endswith("loss-rate"))
@@ -477,17 +479,20 @@ def test_the_graphs_are_drawn_with_the_theoretical_line(tmp_path: Path, name: st
 @needs_engine
 def test_a_report_begins_with_what_the_suite_came_to(tmp_path: Path) -> None:
     text = FOUR + "suite: rfc2544\nframe_sizes: [512, 1518]\nsubtests: [throughput, recovery]\n"
-    course = measured(compile_text(tmp_path, text), forwards(100.0))
-    summary = {
-        "suite": {"name": "rfc2544", "parameters": {}, "subtests": suite_entries(course)},
-        "ports": [],
-    }
+    run = compile_text(tmp_path, text + "dpdk: {header: ipv4-udp, dscp: 10}\n")
+    summary = {"suite": suite_summary(run, measured(run, forwards(100.0))), "ports": []}
     assert suite_notes.headline(summary) == "RFC 2544: 2 of 2 tests complete"
     notes = {title: lines for title, lines, _ in suite_notes.suite_notes(summary)}
     assert notes["Excluded"] == [
         "recovery pairs, 512 B frames, 1518 B frames: Excluded: the device forwards this size at "
         "the max rate: no overload."
     ]
+    assert notes["Statements"][0] == (
+        "Set-up: 0 ports, Ethernet, 20 Mbit/s over dpdk, DSCP 10, at a constant interval. Where "
+        "ports are on the device is not known, as no wiring is given."
+    )
+    (latency,) = [spec for spec in TABLES if spec.name == "rfc2544-throughput"]
+    assert [row["media"] for row in latency.entries(summary)] == ["Ethernet, 20 Mbit/s"] * 2
     assert suite_notes.performance(summary) in notes["Statements"]
     assert "Not run: latency, loss-rate, back-to-back, reset." in notes["Statements"]
     asked = next(
@@ -498,8 +503,7 @@ def test_a_report_begins_with_what_the_suite_came_to(tmp_path: Path) -> None:
     said = [part for part in overview.suite(summary) if isinstance(part, Sentences)]
     assert not any("`" in line for part in said for line in part.every)
     assert suite_notes.performance(summary).startswith("Performance: 4,699 frames/s per port")
-    course = measured(compile_text(tmp_path, text), forwards(100.0), trials=1)
-    summary["suite"]["subtests"] = suite_entries(course)
+    summary["suite"]["subtests"] = suite_entries(measured(run, forwards(100.0), trials=1))
     assert suite_notes.headline(summary) == "RFC 2544: 0 of 2 tests complete"
 
 
@@ -696,6 +700,10 @@ def test_rfc9004_recovers_the_buffer(tmp_path: Path, held: int) -> None:
     # What the receiving port needs for the frames that wait.
     assert row["buffer_us"] == pytest.approx(held / maximum * 1e6, rel=0.01, abs=3e6 / maximum)
     assert row["searches"] == run.suite_parameters["burst_repeats"]
+    if held == 171:  # by hand: three bursts of 85, 33.6 us a frame; of three frames two wait
+        assert row["back_to_back"] == 85
+        assert row["implied_buffer_us"] == pytest.approx(2856)
+        assert row["buffer_us"] == pytest.approx(5712, rel=0.01)
 
 
 @needs_engine
@@ -840,7 +848,7 @@ def test_rfc8239_recovers_the_buffer_by_two_loads(
             assert row[f"{prefix}_frames"] == pytest.approx(held, abs=1)
             assert row[f"{prefix}_bytes"] == row[f"{prefix}_frames"] * 512
             assert row[f"{prefix}_bytes_min"] == row[f"{prefix}_bytes_max"]
-            assert (row[f"{prefix}_variation"], row["iterations"]) == (0, 2)
+            assert (row[f"{prefix}_bytes_variation"], row["iterations"]) == (0, 2)
             assert row["oversubscription"] == percent
 
 
@@ -1029,7 +1037,7 @@ def test_a_further_port_s_search_begins_at_the_first_ones_buffer(tmp_path: Path,
 @pytest.mark.parametrize("truth", [0, 1, 7, 8, 100, 640, 641, 700, 999, 1000])
 @pytest.mark.parametrize("near", [None, 1, 8, 100, 700, 1000, 5000])
 def test_where_a_search_of_bursts_begins_changes_no_result(truth: int, near: int | None) -> None:
-    search = Search(RepeatedBursts(1000, 2, 0.0, near=near))
+    search = Search(CountSearch(1000, UNIT, repeats=2, near=near))
     asked = []
     while search.trial is not None:
         asked.append(search.trial.value)
@@ -1208,7 +1216,13 @@ def test_further_ports_of_an_interface_are_none_of_the_device() -> None:
         ("node2:e0-stateless", "lab-stateless"),
     )
     summary = {
-        "suite": {"name": "rfc8239", "subtests": [], "parameters": {}},
+        "suite": {
+            "name": "rfc8239",
+            "subtests": [],
+            "parameters": {},
+            "media": "",
+            "traffic_classes": [],
+        },
         "ports": [{"port": name, "network": network} for name, network in ports],
     }
     assert next(suite_notes.statements(summary, SUITES["rfc8239"])).startswith("Set-up: 3 ports,")
@@ -1429,14 +1443,23 @@ def test_one_lost_frame_is_no_limit_of_a_table(tmp_path: Path) -> None:
 @needs_engine
 def test_ageing_is_no_capacity(tmp_path: Path) -> None:
     """A limit that twice the learning rate moves is one of time."""
-    text = CAPACITY + "suite_parameters: {learning_fps: 350}\n"
-    (row,) = rows(measured(compile_text(tmp_path, text), table_of(777, 1.5)), "address-capacity")
+    run = compile_text(tmp_path, CAPACITY + "suite_parameters: {learning_fps: 350}\n")
+    course = measured(run, table_of(777, 1.5))
+    (row,) = rows(course, "address-capacity")
     assert (row["address_capacity"], row["complete"]) == (None, False)
     assert row["outcome"] == (
         "Of 526 addresses the device forwards all frames when it learns 700 per second, and not "
         "at 350: it forgets addresses before the trial ends, or does not learn them in time. "
         "Raise its ageing time or learning_fps."
     )
+    # Each iteration, as 5.7.5 asks; a number that failed was tried again.
+    listed = list(trials.entries({"suite": suite_summary(run, course)}))
+    columns = ("number", "value", "learning_rate", "offered", "forwarded", "flooded")
+    assert [tuple(one[key] for key in columns) for one in listed[-2:]] == [
+        (len(listed) - 1, 525, pytest.approx(350), 525, 525, 0),
+        (len(listed), 526, pytest.approx(700), 526, 526, 0),
+    ]
+    assert [one["flooded"] for one in listed if one["value"] == 526] == [1, 1, 0]
     (tmp_path / "again").mkdir()
     run = compile_text(tmp_path / "again", CAPACITY + "suite_parameters: {learning_fps: 2000}\n")
     (row,) = rows(measured(run, table_of(777, 1.5)), "address-capacity")

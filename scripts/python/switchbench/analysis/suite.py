@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from ..base import format
 from ..base.model import Run, Trial
 from ..plan.suite import (
     VARIANT,
@@ -21,12 +22,19 @@ from ..plan.suite import (
     setting_of,
     subtest_of,
 )
-from ..records.document.searches import SearchEntry, SubtestEntry, SuiteEntry, SuiteSetting
+from ..records.document.searches import (
+    SearchEntry,
+    SubtestEntry,
+    SuiteEntry,
+    SuiteSetting,
+    TrialEntry,
+)
 from ..search.counts import CountResult
 from ..search.drive import Search
 from ..search.goals import SearchGoal
 from ..search.loads import GoalResult
 from ..search.outcomes import (
+    Done,
     HeldAllOffered,
     InProgress,
     LimitedByTester,
@@ -35,9 +43,8 @@ from ..search.outcomes import (
     OutOfTime,
     Reached,
 )
-from ..search.suites.bursts import BurstResult
 from ..search.suites.declaration import Excluded, Row, SubtestTrials, TrialFacts
-from ..search.suites.methods import Done, RateResult
+from ..search.suites.methods import RateResult
 from ..search.trials import ProposedTrial
 from .suite_facts import trial_loss
 
@@ -61,10 +68,11 @@ class Measurement:
         self.subtest = subtest_of(run, planned)
         self.setting = setting_of(planned, parameters_of(run))
         self.earlier = earlier
-        self._trials: list[tuple[ProposedTrial, TrialFacts]] = []
+        self.every: list[tuple[ProposedTrial, TrialFacts]] = []  # tester-limited ones too
         self._most: dict[str, float] = {}  # that ports received in a trial, frames/s
         method = self.subtest.method(self.setting, earlier)
         self.why_not = method if isinstance(method, str) else ""
+        self.method = None if isinstance(method, str) else method
         self.search: Search[Any] | None = None
         if not isinstance(method, str):
             self.search = search_of(run, planned, method, used_s)
@@ -88,8 +96,7 @@ class Measurement:
             self._most[name] = max(self._most.get(name, 0.0), port.delivered_fps or 0.0)
         if self.subtest.is_unclear(self.setting, facts, most):
             facts = replace(facts, tester_limited=True)
-        if not facts.tester_limited:
-            self._trials.append((proposed, facts))
+        self.every.append((proposed, facts))
         self.search.answer(trial_loss(proposed.duration_s, facts, self.subtest.bad(facts)))
 
     @property
@@ -99,44 +106,52 @@ class Measurement:
 
     def rows(self) -> list[dict[str, Any]]:
         """The rows of its table; where nothing could be measured, one without values."""
-        if self.search is None or not self._trials:
-            return [dict.fromkeys((value.key for value in self.subtest.values), None)]
-        return self.subtest.rows(self.setting, self.earlier, self._measured)
+        return self._rows(self.result if self._trials else None)
 
     def failed_rows(self) -> list[dict[str, Any]]:
         """Return the rows as if the min of the range had held, where it failed: what a larger value
         is better of is below these. [] for searches that did not end so."""
-        results = self.result if isinstance(self.result, tuple) else (self.result,)
-        if self.search is None or not any(isinstance(one.outcome, LossAtMin) for one in results):
+        if not any(isinstance(one.outcome, LossAtMin) for one in self._results):
             return []
-        held = tuple(map(_held_at_min, results))
-        measured = SubtestTrials(held if isinstance(self.result, tuple) else held[0], self._trials)
-        return self.subtest.rows(self.setting, self.earlier, measured)
+        held = tuple(map(_held_at_min, self._results))
+        return self._rows(held if isinstance(self.result, tuple) else held[0])
+
+    def _rows(self, result: Any) -> list[dict[str, Any]]:
+        keys = [value.key for value in self.subtest.values]
+        found = [{}] if result is None else self.subtest.rows(self._measured(result))
+        return [{key: row.get(key) for key in keys} for row in found]
+
+    @property
+    def _results(self) -> tuple[Any, ...]:
+        """One result per goal of its search, or the only one."""
+        if self.search is None:
+            return ()
+        return self.result if isinstance(self.result, tuple) else (self.result,)
 
     @property
     def is_judged(self) -> bool:
         """Whether its trials said anything of the device."""
-        if self.search is None:
-            return False
-        results = self.result if isinstance(self.result, tuple) else (self.result,)
-        return any(not isinstance(one.outcome, _UNDECIDED) for one in results)
+        return any(not isinstance(one.outcome, _UNDECIDED) for one in self._results)
 
     def outcome(self) -> tuple[str, bool]:
         """How it ended, a sentence, and whether all that was asked for is there."""
         if self.search is None:
             return self.why_not, isinstance(self.why_not, Excluded)
-        results = self.result if isinstance(self.result, tuple) else (self.result,)
+        results = self._results
         worst = next(
             (one.outcome for one in results if not isinstance(one.outcome, _WHOLE)),
             results[0].outcome,
         )
         whole = isinstance(worst, _WHOLE)
-        no_result = self.subtest.no_result(self.setting, self._measured) if whole else ""
+        no_result = self.subtest.no_result(self._measured(self.result)) if whole else ""
         return no_result or worst.sentence, whole and not no_result
 
     @property
-    def _measured(self) -> SubtestTrials:
-        return SubtestTrials(self.result, self._trials)
+    def _trials(self) -> list[tuple[ProposedTrial, TrialFacts]]:
+        return [one for one in self.every if not one[1].tester_limited]
+
+    def _measured(self, result: Any) -> SubtestTrials:
+        return SubtestTrials(self.setting, self.earlier, result, self._trials)
 
 
 def _held_at_min(result: Any) -> Any:
@@ -147,11 +162,9 @@ def _held_at_min(result: Any) -> Any:
     if isinstance(result, GoalResult):
         held = {"relevant_lower_bound": result.relevant_upper_bound}
     elif isinstance(result, CountResult):
-        held = {"largest": result.smallest_failing}
+        held = {"longest": (1,), "holds": 1}
     elif isinstance(result, RateResult):
         held = {"highest": result.lowest_failing}
-    elif isinstance(result, BurstResult):
-        held = {"longest": (int(result.outcome.value),)}
     else:  # fixed trials look for no value
         return result
     return replace(result, outcome=Reached(), **held)
@@ -224,9 +237,20 @@ def _point(planned: Trial) -> tuple[Any, ...]:
 
 def suite_summary(run: Run, course: SuiteCourse) -> SuiteEntry:
     """The summary's `suite`."""
+    ports = [port for planned in run.searches for part in planned.parts for port in part.ranks]
+    rates = sorted({port.line_rate_bps for port in ports if port.line_rate_bps})
     return {
         "name": run.suite or "",
         "parameters": dict(run.suite_parameters),
+        "media": ", ".join(["Ethernet", *map(format.bit_rate, rates)]),
+        "traffic_classes": sorted(
+            {
+                f"{key.upper()} {value}"
+                for planned in run.searches
+                for key, value in planned.options.items()
+                if key in ("dscp", "pcp")
+            }
+        ),
         "subtests": suite_entries(course),
     }
 
@@ -281,13 +305,28 @@ def suite_entries(course: SuiteCourse) -> list[SubtestEntry]:
                 "subtest": measured.subtest.name,
                 "variant": measured.planned.parameters.get(VARIANT),
                 "rows": measured.rows(),
-                "trials": 0 if measured.search is None else measured.search.trials,
+                "unit": "" if measured.method is None else measured.method.unit,
+                "trials": [_trial_entry(measured, *one) for one in measured.every],
                 "iterations": list(getattr(measured.result, "longest", ())),
                 "complete": whole,
                 "outcome": sentence,
             }
         )
     return found
+
+
+def _trial_entry(measured: Measurement, proposed: ProposedTrial, facts: TrialFacts) -> TrialEntry:
+    rate = {"rate": proposed.value, "addresses": proposed.value / (proposed.duration_s or 1.0)}
+    return {
+        "value": proposed.value,
+        "duration_s": proposed.duration_s,
+        "learning_rate": rate.get(measured.subtest.quantity),
+        "offered": facts.offered,
+        "forwarded": facts.offered - facts.lost,
+        "lost": facts.lost,
+        "flooded": facts.flooded,
+        "tester_limited": facts.tester_limited,
+    }
 
 
 def _facts_of(measured: Measurement) -> SuiteSetting:

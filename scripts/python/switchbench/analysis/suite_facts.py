@@ -44,7 +44,8 @@ def trial_facts(results: Iterable[PhaseResult]) -> TrialFacts:
         # What came beyond was sent before the window opened, and held until then.
         delivered_fps=None if came_fps is None else m.least((came_fps, sent_fps)),
         goodput=m.total(entry["throughput"]["total"] for entry in streams),
-        latency_us=_latency(entries),
+        latency_us=_latency(entries, "one_way"),
+        rtt_us=_latency(entries, "round_trip"),
         ports=_ports(every),
         late_frames=max(late_frames, default=0),
         late_total=sum(late_frames),
@@ -145,10 +146,10 @@ def _silent_s(results: Iterable[PhaseResult]) -> float | None:
     return None if any(np.isnan(each).any() for each in times) else longest / 1e9
 
 
-def _latency(entries: Iterable[Mapping[str, object]]) -> Mapping[str, float | None]:
-    """One-way times of a suite's only phase."""
+def _latency(entries: Iterable[Mapping[str, object]], kind: str) -> Mapping[str, float | None]:
+    """Times of a suite's only phase."""
     [latency, *more] = [entry["latency"] for entry in entries]
     if more or not isinstance(latency, Mapping):
         return {}
-    found: Mapping[str, float | None] = latency.get("one_way") or {}
+    found: Mapping[str, float | None] = latency.get(kind) or {}
     return found

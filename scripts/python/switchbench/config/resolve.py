@@ -18,6 +18,7 @@ from ..base.errors import MISTAKES_MOST, Mistakes
 from ..base.model import Load, Port, Site
 from ..base.source import Document, KeyPath
 from ..base.words import listed, meant, shown
+from ..search.suites import SUITES
 from ..search.suites.declaration import SuiteParameters
 from . import profiles, settings, steps, suites
 from .amount import refuse_many, trials_of
@@ -32,7 +33,6 @@ ALL_PATTERNS: tuple[Pattern, ...] = ("chain", "pairs", "aapc", "ring")
 SUITE_PATTERNS: tuple[Pattern, ...] = (
     "pairs",
 )  # ... and when it has a suite: RFC 2544's both directions
-FREE_SUITE = "ndr-pdr"  # whose patterns its user may choose
 
 
 @dataclass(frozen=True)
@@ -130,7 +130,7 @@ def _swept_value(key: str, value: object, where: KeyPath, document: Document) ->
 
 def entries_of(document: Document, model: Configuration, mistakes: Mistakes) -> list[_Entry]:
     """The user's tests, those left out in which a setting is given twice."""
-    if model.tests is None and model.suite not in (None, FREE_SUITE):
+    if model.tests is None and model.suite is not None and not SUITES[model.suite].is_free:
         names = suites.subtest_names(document, model)
         return [_Entry((), Settings.model_construct(subtest=name)) for name in names]
     if model.tests is None:

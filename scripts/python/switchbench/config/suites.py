@@ -103,7 +103,7 @@ def subtest_names(document: Document, model: Configuration) -> list[str]:
 def refuse_without_suite(document: Document, model: Configuration) -> None:
     """ConfigurationError for a suite's keys where there is none, or none that has them."""
     suite = SUITES[model.suite] if model.suite is not None else None
-    named = suite is not None and any(each.variants for each in suite.subtests)
+    named = suite is not None and not suite.is_free
     given = [key for key in ("subtests", "suite_parameters") if getattr(model, key) is not None]
     if given and suite is None:
         raise document.problem((given[0],), "has no effect without `suite`")

@@ -37,7 +37,7 @@ def suite_notes(summary: Summary) -> Iterator[Note]:
 def headline(summary: Summary) -> str | None:
     """What a suite came to, in a few words; None where none was run."""
     suite = suite_of(summary)
-    if suite is None:
+    if suite is None or suite.is_free:
         searches = summary.get("searches") or []
         found = [entry for entry in searches if entry["regular"]]
         if len(found) < len(searches) or len(found) > _SHOWN:
@@ -65,20 +65,22 @@ def has_values(entry: Mapping[str, Any]) -> bool:
 
 def suite_of(summary: Summary) -> Suite | None:
     """The document's suite of a run."""
-    found = SUITES.get((summary.get("suite") or {}).get("name", ""))
-    return found if found is not None and any(each.values for each in found.subtests) else None
+    return SUITES.get((summary.get("suite") or {}).get("name", ""))
 
 
 def statements(summary: Summary, suite: Suite) -> Iterator[str]:
     """What a reporting section asks for in words."""
-    entries = summary["suite"]["subtests"]
+    found = summary["suite"]
     ports = {port_of_interface(port["port"], port["network"]) for port in summary["ports"]}
     # Ports that listen have no flow, and so no entry.
     count = max([len(ports), *(plan["ranks"] for plan in summary.get("plans", ()))])
-    carriers = ", ".join(sorted({entry["transport"] for entry in entries}))
+    carriers = ", ".join(sorted({entry["transport"] for entry in found["subtests"]}))
+    known = any(port.get("switch_port") for port in summary["ports"])
+    places = "in section Ports" if known else "not known, as no wiring is given"
     yield (
-        f"Set-up: {format.of(count, 'port')}, Ethernet frames over {carriers}, at a constant "
-        "interval; section Ports has line rates and links."
+        f"Set-up: {format.of(count, 'port')}, {found['media']} over {carriers}, "
+        f"{' and '.join(found['traffic_classes']) or 'no DSCP or CoS'}, at a constant interval. "
+        f"Where ports are on the device is {places}."
     )
     if said := performance(summary):
         yield said

@@ -5,109 +5,132 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import ClassVar
+
+
+class SearchOutcome:
+    """How a search ended; its fields fill in the `words` of its class."""
+
+    words: ClassVar[str]
+
+    @property
+    def sentence(self) -> str:
+        """What to tell a person."""
+        return self.words.format_map(vars(self))
+
+
+class Stopped(SearchOutcome):
+    """What ends a search before its goals do."""
 
 
 @dataclass(frozen=True)
-class Reached:
+class Reached(SearchOutcome):
     """The bounds are as near to each other as was asked."""
 
-    @property
-    def sentence(self) -> str:
-        """What to tell a person."""
-        return "The bounds are as near to each other as the goal asks."
+    words = "The bounds are as near to each other as the goal asks."
 
 
 @dataclass(frozen=True)
-class InProgress:
+class Done(SearchOutcome):
+    """All that was to be measured is."""
+
+    words = "All trials were measured."
+
+
+@dataclass(frozen=True)
+class InProgress(SearchOutcome):
     """Asked for before the search has ended."""
 
-    @property
-    def sentence(self) -> str:
-        """What to tell a person."""
-        return "The run ended before this measurement was complete."
+    words = "The run ended before this measurement was complete."
 
 
 @dataclass(frozen=True)
-class LossAtMin:
+class LossAtMin(SearchOutcome):
     """The search never brackets: the least value of its range already fails."""
 
     value: float
     unit: str
-
-    @property
-    def sentence(self) -> str:
-        """What to tell a person."""
-        return (
-            f"The device fails at the min of the range, {self.value:g} {self.unit}, so there is no "
-            "lower bound: lower the min, or look for loss that does not depend on it."
-        )
+    words = (
+        "The device fails at the min of the range, {value:g} {unit}, so there is no "
+        "lower bound: lower the min, or look for loss that does not depend on it."
+    )
 
 
 @dataclass(frozen=True)
-class NoLossAtMax:
+class NoLossAtMax(SearchOutcome):
     """The search never brackets: the largest value of its range still holds."""
 
     value: float
     unit: str
-
-    @property
-    def sentence(self) -> str:
-        """What to tell a person."""
-        return (
-            f"The device holds the max of the range, {self.value:g} {self.unit}, so there is no "
-            "upper bound: its limit is there or above."
-        )
+    words = (
+        "The device holds the max of the range, {value:g} {unit}, so there is no "
+        "upper bound: its limit is there or above."
+    )
 
 
 @dataclass(frozen=True)
-class HeldAllOffered:
+class HeldAllOffered(SearchOutcome):
     """The tester offers no more than what the device still holds."""
 
     value: float
     unit: str
-
-    @property
-    def sentence(self) -> str:
-        """What to tell a person."""
-        return (
-            f"The device holds {self.value:g} {self.unit}, the most that the tester offered: its "
-            "limit is there or above. Give the tester more cores, or lower the ports' rate."
-        )
+    words = (
+        "The device holds {value:g} {unit}, the most that the tester offered: its "
+        "limit is there or above. Give the tester more cores, or lower the ports' rate."
+    )
 
 
 @dataclass(frozen=True)
-class LimitedByTester:
+class LimitedByTime(SearchOutcome):
+    """The number that failed holds where its trial is faster."""
+
+    number: int
+    rate: float
+    faster: float
+    words = (
+        "Of {number} addresses the device forwards all frames when it learns {faster:g} per "
+        "second, and not at {rate:g}: it forgets addresses before the trial ends, or does not "
+        "learn them in time. Raise its ageing time or learning_fps."
+    )
+
+
+@dataclass(frozen=True)
+class NotRepeatable(SearchOutcome):
+    """A rate that held failed at the end."""
+
+    rate: float
+    unit: str
+    words = (
+        "The device held {rate:g} {unit}, and failed there at the end of the search: its table "
+        "may be full of the addresses of all trials. Lower learning_addresses."
+    )
+
+
+@dataclass(frozen=True)
+class LimitedByTester(Stopped):
     """No trial at a value could be believed, in so many attempts."""
 
     value: float
     unit: str
     attempts: int
-
-    @property
-    def sentence(self) -> str:
-        """What to tell a person."""
-        return (
-            f"The tester, not the device, was the limit at {self.value:g} {self.unit} in each of "
-            f"{self.attempts} trials, so the search ended there: lower the max of the range or the "
-            "ports' rate, or give the tester more cores."
-        )
+    words = (
+        "The tester, not the device, was the limit at {value:g} {unit} in each of "
+        "{attempts} trials, so the search ended there: lower the max of the range or the "
+        "ports' rate, or give the tester more cores."
+    )
 
 
 @dataclass(frozen=True)
-class OutOfTime:
+class OutOfTime(Stopped):
     """The next trial would have ended after the time limit."""
 
     time_limit_s: float
     used_s: float
     next_s: float
-
-    @property
-    def sentence(self) -> str:
-        """What to tell a person."""
-        return (
-            f"The search ended after {self.used_s:g} s: its next trial takes {self.next_s:g} s, "
-            f"and time_limit is {self.time_limit_s:g} s. The bounds so far are kept."
-        )
+    words = (
+        "The search ended after {used_s:g} s: its next trial takes {next_s:g} s, "
+        "and time_limit is {time_limit_s:g} s. The bounds so far are kept."
+    )
 
 
 @dataclass(frozen=True)
@@ -130,7 +153,3 @@ class CannotBeMet:
             f"{whole_s:.0f} s. Raise time_limit, or ask for shorter trials, fewer sizes or a "
             "larger width."
         )
-
-
-Stopped = LimitedByTester | OutOfTime
-SearchOutcome = Reached | InProgress | LossAtMin | NoLossAtMax | HeldAllOffered | Stopped

@@ -44,6 +44,19 @@ class SearchEntry(SuiteSetting):
     max_load: Annotated[float, "Of the range that is searched, in load_unit"]
 
 
+class TrialEntry(TypedDict):
+    """One trial of a subtest, as its search was told of it."""
+
+    value: Annotated[float, "What the search varied, in the subtest's unit"]
+    duration_s: Annotated[float, "Asked for; 0: the value says how long"]
+    learning_rate: Annotated[float | None, "Addresses announced per second; null: none were"]
+    offered: Annotated[int, "Test frames that were sent, all ports"]
+    forwarded: Annotated[int, "That came to their destinations, all ports"]
+    lost: Annotated[int, "Of the offered ones"]
+    flooded: Annotated[int, "Frames that came to other ports than their destinations"]
+    tester_limited: Annotated[bool, "It decided nothing"]
+
+
 class SubtestEntry(SuiteSetting):
     """One subtest of a suite at one size, with the rows of its table."""
 
@@ -54,7 +67,8 @@ class SubtestEntry(SuiteSetting):
         "Values by the keys of doc/reference/standards.md; null: not observed",
     ]
     iterations: Annotated[list[int], "The longest burst of each search, in frames, in order"]
-    trials: Annotated[int, "That were measured, tester-limited ones too"]
+    unit: Annotated[str, "Of what its trials vary"]
+    trials: Annotated[list[TrialEntry], "That were measured, in order"]
     complete: Annotated[bool, "Nothing that was asked for is missing"]
     outcome: Annotated[str, "How it ended, a sentence"]
 
@@ -64,4 +78,6 @@ class SuiteEntry(TypedDict):
 
     name: Annotated[str, "ndr-pdr, rfc2544, rfc9004, rfc2889 or rfc8239"]
     parameters: Annotated[dict[str, float], "Durations, widths, repeats, limits"]
+    media: Annotated[str, "Of the ports, with their line rates"]
+    traffic_classes: Annotated[list[str], "DSCP and PCP (CoS) of its frames; []: they have none"]
     subtests: Annotated[list[SubtestEntry], "In the order of the document"]

@@ -27,7 +27,7 @@ from .frame import Details, PageWords, Part, Section, TablePart, meanings, rende
 
 # In their order: those of figures are between the page's own.
 _SECTIONS = tuple(value for name, value in vars(s).items() if name.isupper())
-_FOLDED = (s.SET_UP, s.SKEW, s.CPU, s.PORTS, s.NOT_MEASURED, s.CONFIGURATION, s.MEANINGS)
+_FOLDED = (s.SET_UP, s.SKEW, s.CPU, s.PORTS, s.TRIALS, s.NOT_MEASURED, s.CONFIGURATION, s.MEANINGS)
 _FOREMOST = ("heat-map", "phases", "nodes", "pairs")  # figures for the first screen, the best first
 _FOREMOST_PX = 520
 # What a summary of another version, or a damaged one, may make of code that reads it.
@@ -140,6 +140,8 @@ class _Page:
         self.sections[s.GLANCE].folds = False
         for title in _FOLDED:
             self.sections[title].open = False
+        if self._summary.get("suite"):  # whose rows follow from phases
+            self.sections[s.SUITE].open, self.sections[s.RESULTS].open = True, False
         verdict = self._summary.get("verdict")
         if verdict and verdict["verdict"] != "PASS":
             self.sections[s.VERDICT].open = True

@@ -17,6 +17,7 @@ from .sections import (
     SKEW,
     STEPS,
     SUITE,
+    TRIALS,
     VERDICT,
 )
 from .table import Spec
@@ -38,5 +39,6 @@ BY_SECTION: dict[str, tuple[Spec, ...]] = {
     SKEW: (times.skew,),
     CPU: (times.cpu, results.transports, messages.computing),
     PORTS: (ports.ports,),
+    TRIALS: (suite.trials,),
 }
 EVERY = tuple(spec for specs in BY_SECTION.values() for spec in specs)

@@ -20,7 +20,7 @@ def _rows(summary: Summary, suite: str, subtest: str) -> Iterator[Entry]:
         return
     for entry in found["subtests"]:
         if entry["subtest"] == subtest:
-            yield from ({**entry, **row} for row in entry["rows"])
+            yield from ({**entry, "media": found["media"], **row} for row in entry["rows"])
 
 
 def _column(value: Value) -> Column:
@@ -49,6 +49,7 @@ def _table(suite: Suite, subtest: Subtest) -> Spec:
             text("matrix", "variant", fold=True, about="Which ports send to which"),
             *map(_column, subtest.values),
             *(_EACH if subtest.quantity == "burst" else ()),
+            text("media", "media", fold=True, output=PAGE, about="Of the ports, with line rates"),
             text("network", "networks", fold=True, output=PAGE, about="Of the ports"),
             text(
                 "outcome",
@@ -70,3 +71,35 @@ TABLES: tuple[Spec, ...] = tuple(
     if subtest.values
 )
 """In the order of the suites and of their subtests."""
+
+
+def _trials(summary: Summary) -> Iterator[Entry]:
+    for entry in (summary.get("suite") or {}).get("subtests", []):
+        for number, trial in enumerate(entry["trials"], 1):
+            yield {**entry, "number": number, **trial}
+
+
+trials = Spec(
+    "suite-trials",
+    "Trials of the suite",
+    "Each trial in the order of its search. One that was tester-limited decided nothing.",
+    (
+        text("subtest", "subtest", fold=True, about="Of the suite"),
+        text("matrix", "variant", fold=True, about="Which ports send to which"),
+        text("size", "size", value=format.size, fold=True, about=SIZE),
+        Column("trial", "number", COUNT, about="Of the search, in order"),
+        Column("value", "value", about="What the search varies"),
+        text("unit", "unit", fold=True, about="Of the value"),
+        Column("learning rate", "learning_rate", unit="addresses/s", seldom=True,
+               about="At which addresses were announced"),
+        Column("duration", "duration_s", unit="s", about="Asked for"),
+        Column("offered", "offered", COUNT, "frames", about="Test frames that were sent"),
+        Column("forwarded", "forwarded", COUNT, "frames",
+               about="That came to their destinations"),
+        Column("lost", "lost", COUNT, "frames", about="Of the offered ones"),
+        Column("flooded", "flooded", COUNT, "frames",
+               about="That came to other ports than their destinations"),
+        text("tester-limited", "tester_limited", seldom=True, about="It decided nothing"),
+    ),
+    _trials,
+)  # fmt: skip

@@ -91,7 +91,8 @@ class SummaryPrinter:
 
     def _searches(self) -> None:
         """What a suite's searches found; their trials are shown with --all."""
-        found = [] if suite_of(self._summary) else self._summary.get("searches") or []
+        suite = suite_of(self._summary)
+        found = self._summary.get("searches") or [] if suite is None or suite.is_free else []
         show(results.searches.on_terminal(found), self._console, results.searches.title)
         ends = list(dict.fromkeys(entry["outcome"] for entry in found if not entry["regular"]))
         listed(self._console, "Searches without two bounds", ends, "yellow")

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from ...base.model import Load
-from ..counts import CountResult, address_search
+from ..counts import CountResult, CountSearch
 from ..outcomes import Reached
 from .bursts import capped
 from .declaration import (
@@ -40,7 +40,7 @@ def search_addresses(point: SuitePoint, _earlier: Earlier) -> Method | str:
     if trial_s > asked.ageing_s:
         return _forgets(asked, f"a trial of {most} addresses takes", trial_s, "addresses_max",
                         "learning_fps")  # fmt: skip
-    return address_search(most, rate)
+    return CountSearch(most, "addresses", seconds_each=1 / rate, near=1, confirms=True)
 
 
 def _forgets(asked: SuiteParameters, what: str, takes_s: float, lower: str, higher: str) -> str:
@@ -63,28 +63,27 @@ def search_learning_rate(point: SuitePoint, _earlier: Earlier) -> Method | str:
     )
 
 
-def learning_rate_rows(point: SuitePoint, _earlier: Earlier, measured: SubtestTrials) -> Rows:
+def learning_rate_rows(measured: SubtestTrials) -> Rows:
     """One row."""
     found: RateResult = measured.result
     return [
         {
-            "address_learning_rate": None if capped(point, measured) else found.highest,
+            "address_learning_rate": None if capped(measured) else found.highest,
             "upper_bound_rate": found.lowest_failing,
-            "addresses": int(point.parameters.learning_addresses),
+            "addresses": int(measured.point.parameters.learning_addresses),
             "learning_trials": len(measured.trials),
         }
     ]
 
 
-def address_rows(point: SuitePoint, _earlier: Earlier, measured: SubtestTrials) -> Rows:
+def address_rows(measured: SubtestTrials) -> Rows:
     """One row. Each other port has an address in the table, too."""
     found: CountResult = measured.result
-    others = len(point.ports) - 1
-    known = isinstance(found.outcome, Reached) and found.largest is not None
+    in_table = found.holds + len(measured.point.ports) - 1
     return [
         {
-            "address_capacity": (found.largest or 0) + others if known else None,
-            "learned": found.largest,
-            "learning_rate": point.parameters.learning_fps,
+            "address_capacity": in_table if isinstance(found.outcome, Reached) else None,
+            "learned": found.holds or None,
+            "learning_rate": measured.point.parameters.learning_fps,
         }
     ]

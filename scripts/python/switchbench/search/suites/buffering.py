@@ -10,12 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from statistics import fmean
 from typing import Any
 
-from ...base.measures import LESS, NEITHER, PERCENT
+from ...base.measures import NEITHER, PERCENT
+from ..counts import CountSearch
 from ..loads import LoadRange
 from . import flows
-from .bursts import UNIT, VERIFICATIONS, RepeatedBursts, burst_row, capped, largest_burst
+from .bursts import UNIT, capped, largest_burst
 from .declaration import (
     LINE_RATE_PERCENT,
     Earlier,
@@ -31,30 +33,13 @@ from .declaration import (
     Variant,
 )
 from .flows import Variants
-from .throughput import load_value
+from .throughput import load_value, spread, spread_values
 
 EXTRA_UNIT = "extra frames"
 
 ITERATIONS = Value(
     "iterations", "iterations", "", "Of the same test", "count", NEITHER, of_setting=True
 )
-
-
-def variation_percent(values: Sequence[float]) -> float | None:
-    """The percentage of variation (3.3): the largest change from one iteration to the next; None
-    where one of them began from 0."""
-    pairs = list(pairwise(values))
-    if not all(before for before, _ in pairs):
-        return None
-    return max((abs(now - before) / before * 100 for before, now in pairs), default=None)
-
-
-def variation(key: str, title: str = "variation") -> Value:
-    """The column of it."""
-    return Value(
-        key, title, "%", "The largest change from one iteration to the next; none: there was "
-        "only one, or one of them was 0", better=LESS,
-    )  # fmt: skip
 
 
 # --- who sends to whom ---
@@ -142,12 +127,12 @@ class _Buffer:
     def search(self, point: SuitePoint, earlier: Earlier) -> Method:
         """Begins at what the first port of it held, else that of the procedure before."""
         found = [row[key] for row in earlier.values() for key in _FRAMES if row.get(key)]
-        return RepeatedBursts(
+        return CountSearch(
             largest_burst(point, self.percent(point)),
-            int(point.parameters.burst_repeats),
-            1.0 / (point.fps(self.percent(point)) or 1e6),
             self.unit,
-            self.verifications,
+            repeats=int(point.parameters.burst_repeats),
+            seconds_each=1.0 / (point.fps(self.percent(point)) or 1e6),
+            verifications=self.verifications,
             near=self._length(point, found[-1]) if found else None,
         )
 
@@ -160,32 +145,29 @@ class _Buffer:
         none = self.held(point, 0)
         return round((held - none) / (self.held(point, 1) - none))
 
-    def rows(self, point: SuitePoint, _earlier: Earlier, measured: SubtestTrials) -> Rows:
+    def rows(self, measured: SubtestTrials) -> Rows:
         """One row."""
-        row = burst_row(measured)
-        if row["back_to_back"] is None or capped(point, measured):
+        if capped(measured):
             return [{}]
-        figures = {
-            "frames": self.held(point, row["back_to_back"]),
-            "bytes": self.held(point, row["back_to_back"]) * point.size,
-            "bytes_min": self.held(point, row["back_to_back_min"]) * point.size,
-            "bytes_max": self.held(point, row["back_to_back_max"]) * point.size,
-            "variation": variation_percent(measured.result.longest),
-        }
-        named = {f"{self.prefix}_{key}": value for key, value in figures.items()}
-        inputs = {self.load.key: self.percent(point), "iterations": row["searches"]}
-        return [named | inputs]
+        point = measured.point
+        held = [self.held(point, burst) for burst in measured.result.longest]
+        return [
+            spread(f"{self.prefix}_bytes", [point.size * frames for frames in held])
+            | {
+                f"{self.prefix}_frames": fmean(held) if held else None,
+                self.load.key: self.percent(point),
+                "iterations": len(held),
+            }
+        ]
 
     def values(self, definition: str) -> tuple[Value, ...]:
         """Its columns."""
+        key = f"{self.prefix}_bytes"
         return (
             self.load,
             Value(f"{self.prefix}_frames", "buffer", "frames",
                   f"{definition}, exact to one per ingress"),
-            Value(f"{self.prefix}_bytes", "buffer size", "bytes", "The same x frame size"),
-            Value(f"{self.prefix}_bytes_min", "min", "bytes", "Of the iterations"),
-            Value(f"{self.prefix}_bytes_max", "max", "bytes", "Of the iterations"),
-            variation(f"{self.prefix}_variation"),
+            *spread_values(key, "buffer size", "bytes", "The same x frame size"),
             ITERATIONS,
         )  # fmt: skip
 
@@ -219,7 +201,7 @@ def by_extra_frames(
 
 def by_many_ports(name: str, title: str, about: str) -> Subtest:
     """Procedure 4."""
-    buffer = _Buffer(_MANY, load_value(), UNIT, many_percent, _many_held, VERIFICATIONS)
+    buffer = _Buffer(_MANY, load_value(), UNIT, many_percent, _many_held, 1)
     return Subtest(
         name, "3, procedure 4", title, about, flows.to_each, buffer.search, buffer.rows,
         buffer.values("Frames beyond what the egress port carried meanwhile"),

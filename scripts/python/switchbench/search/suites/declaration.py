@@ -133,6 +133,7 @@ class TrialFacts:
     delivered_fps: float | None = None
     goodput: float | None = None  # of streams of bytes, Mbit/s of payload
     latency_us: Mapping[str, float | None] = field(default_factory=dict)  # one way: min, mean, ...
+    rtt_us: Mapping[str, float | None] = field(default_factory=dict)  # of probes, the same
     ports: Mapping[str, PortFacts] = field(default_factory=dict)
     late_frames: int = 0  # sent at once, too late: of the sender that was late by the most
     late_total: int = 0  # the same of all senders together
@@ -148,12 +149,23 @@ class TrialFacts:
         return 100.0 * self.lost / self.offered if self.offered else None
 
 
+Earlier = Mapping[str, Row]  # subtest -> its row at the same size
+Method = SearchMethod[Any]
+
+
 @dataclass(frozen=True)
 class SubtestTrials:
     """A subtest's trials at one point, and what its search says of them."""
 
+    point: SuitePoint
+    earlier: Earlier
     result: Any  # the method's
     trials: Sequence[tuple[ProposedTrial, TrialFacts]]  # without those that the tester limited
+
+    @property
+    def facts(self) -> list[TrialFacts]:
+        """What each trial's ports said, in order."""
+        return [facts for _, facts in self.trials]
 
 
 @dataclass(frozen=True)
@@ -183,10 +195,6 @@ class Excluded(str):
     """Why a document leaves a point out: nothing is missing there."""
 
 
-Earlier = Mapping[str, Row]  # subtest -> its row at the same size
-Method = SearchMethod[Any]
-
-
 @dataclass(frozen=True)
 class Subtest:
     """One test of a document."""
@@ -197,7 +205,7 @@ class Subtest:
     about: str
     variants: Callable[[int], Iterator[Variant]] | None  # of so many ports; None: any pattern
     method: Callable[[SuitePoint, Earlier], Method | str]  # or why nothing can be measured
-    rows: Callable[[SuitePoint, Earlier, SubtestTrials], Rows]
+    rows: Callable[[SubtestTrials], Rows]  # of its values, None where there is none
     values: tuple[Value, ...]
     quantity: str = "load"  # what its trials vary: load, overload, burst, addresses, rate, size
     goals: Callable[[SuiteParameters], Mapping[str, SearchGoal]] | None = (
@@ -212,7 +220,7 @@ class Subtest:
     # Of a port that has the whole load, by the value.
     burst_frames: Callable[[SuitePoint, float], int] = lambda point, value: round(value)
     # Why its trials do not give a result, one sentence; empty: they do.
-    no_result: Callable[[SuitePoint, SubtestTrials], str] = lambda point, measured: ""
+    no_result: Callable[[SubtestTrials], str] = lambda measured: ""
     range: Callable[[SuitePoint], LoadRange] = lambda setting: setting.loads  # of those values
     # A row as if so much was found, where a search begins at what those before it found.
     near: Callable[[SuitePoint, float], Row] | None = None
@@ -281,6 +289,11 @@ class Suite:
     deviations: tuple[str, ...]
     lab_sizes: tuple[int, ...] = ()  # fewer, for a lab; none: all
     load_percent: float | None = 100.0  # None: the profile's
+
+    @property
+    def is_free(self) -> bool:
+        """Whether its user chooses the traffic."""
+        return all(each.variants is None for each in self.subtests)
 
     def subtest(self, name: str | None) -> Subtest:
         """The subtest of that name, None: the only one; KeyError where there is none."""

@@ -6,10 +6,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from itertools import chain
 
-from .declaration import Earlier, Flow, Rows, SubtestTrials, SuitePoint, Variant
+from .declaration import Flow, Variant
 
 Variants = Callable[[int], Iterator[Variant]]
-RowsOf = Callable[[SuitePoint, Earlier, SubtestTrials], Rows]
 
 
 def both_ways(ports: int) -> Iterator[Variant]:

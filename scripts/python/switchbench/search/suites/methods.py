@@ -7,25 +7,24 @@ from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 
 from ..drive import Steps
-from ..outcomes import InProgress, LossAtMin, NoLossAtMax, Reached, SearchOutcome, Stopped
+from ..outcomes import (
+    Done,
+    InProgress,
+    LossAtMin,
+    NoLossAtMax,
+    NotRepeatable,
+    Reached,
+    SearchOutcome,
+    Stopped,
+)
 from ..trials import ProposedTrial, TrialLoss
-
-
-@dataclass(frozen=True)
-class Done:
-    """All that was to be measured is."""
-
-    @property
-    def sentence(self) -> str:
-        """What to tell a person."""
-        return "All trials were measured."
 
 
 @dataclass(frozen=True)
 class TrialsResult:
     """How a subtest without a search ended."""
 
-    outcome: SearchOutcome | Done
+    outcome: SearchOutcome
 
 
 class FixedTrials:
@@ -59,7 +58,7 @@ class LossSteps:
         self._max = max_load
         self._step = step
         self._duration_s = duration_s
-        self._end: SearchOutcome | Done | None = None
+        self._end: SearchOutcome | None = None
 
     def steps(self) -> Steps:
         """The max load first."""
@@ -77,28 +76,12 @@ class LossSteps:
 
 
 @dataclass(frozen=True)
-class NotRepeatable:
-    """A rate that held failed at the end."""
-
-    rate: float
-    unit: str
-
-    @property
-    def sentence(self) -> str:
-        """What to tell a person."""
-        return (
-            f"The device held {self.rate:g} {self.unit}, and failed there at the end of the search:"
-            " its table may be full of the addresses of all trials. Lower learning_addresses."
-        )
-
-
-@dataclass(frozen=True)
 class RateResult:
     """The highest rate that held and the lowest that failed; None where there is none."""
 
     highest: float | None
     lowest_failing: float | None
-    outcome: SearchOutcome | NotRepeatable
+    outcome: SearchOutcome
 
 
 class RateSearch:
@@ -120,7 +103,7 @@ class RateSearch:
         self._width = width
         self._holds: float | None = None
         self._fails: float | None = None
-        self._end: SearchOutcome | NotRepeatable | None = None
+        self._end: SearchOutcome | None = None
 
     def steps(self) -> Steps:
         """High rates first: they take the least time."""

@@ -3,9 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 from ...base.measures import LESS, NEITHER
 from . import flows
 from .bursts import BURST_VALUES, burst_range, burst_row, search_bursts
@@ -26,12 +23,18 @@ from .declaration import (
 from .methods import FixedTrials, LossSteps
 from .throughput import (
     LATE_SENDERS,
+    LATENCY_DEFINITION,
+    LATENCY_TRIALS,
     LOSS,
+    PHASES,
     THROUGHPUT_VALUES,
     above_forwarding,
+    fixed,
+    latency_row,
+    latency_values,
     load_value,
-    mean,
     search_throughput,
+    spread,
     throughput_goal,
     throughput_percent,
     throughput_rows,
@@ -40,53 +43,24 @@ from .throughput import (
 SIZES = (64, 128, 256, 512, 1024, 1280, 1518)  # 9.1
 
 
-def _at_throughput(earlier: Earlier, repeats: float, trial_s: float) -> Method | str:
-    """Trials of so many seconds at the throughput, or why there is none."""
-    percent = throughput_percent(earlier)
-    if isinstance(percent, str):
-        return percent
-    return FixedTrials([percent] * int(repeats), trial_s, "% of line")
+def _latency_rows(measured: SubtestTrials) -> Rows:
+    """The frame is once on the line after its first bit in, and twice after its last (RFC 1242)."""
+    point, row = measured.point, latency_row(measured)
+    percent = measured.trials[0][0].value
+    row |= {"load_percent": percent, "rate": point.fps(percent)}
+    if row["latency"] is not None and point.line_bps:
+        frame_us = (point.size + PREAMBLE_BYTES) * 8e6 / point.line_bps
+        row["latency_bit_forwarding"] = row["latency"] - frame_us
+        row["latency_store_and_forward"] = row["latency"] - 2 * frame_us
+    return [row]
 
 
-def _latency(setting: SuitePoint, earlier: Earlier) -> Method | str:
-    asked = setting.parameters
-    return _at_throughput(earlier, asked.latency_repeats, asked.latency_s)
+def _loss_steps(point: SuitePoint, _earlier: Earlier) -> Method:
+    asked = point.parameters
+    return LossSteps(point.loads.max, asked.loss_step_percent, asked.trial_s, "% of line")
 
 
-def _latency_rows(setting: SuitePoint, earlier: Earlier, measured: SubtestTrials) -> Rows:
-    every = [facts.latency_us for _, facts in measured.trials]
-    latency = mean([each.get("mean") for each in every])
-    frame_us = (setting.size + PREAMBLE_BYTES) * 8e6 / setting.line_bps if setting.line_bps else 0.0
-    known = latency is not None and frame_us > 0
-    percent = measured.trials[0][0].value if measured.trials else None
-    return [
-        {
-            "load_percent": percent,
-            "rate": setting.fps(percent),
-            "latency": latency,
-            "latency_store_and_forward": (latency or 0.0) - 2 * frame_us if known else None,
-            "latency_bit_forwarding": (latency or 0.0) - frame_us if known else None,
-            "latency_min": known_extreme(min, every, "min"),
-            "latency_max": known_extreme(max, every, "max"),
-            "latency_trials": len(every),
-        }
-    ]
-
-
-def known_extreme(of: Callable[..., Any], every: list[Any], key: str) -> float | None:
-    """The min or the max of what was observed under a key; None where nothing was."""
-    found: float | None = of(
-        (each[key] for each in every if each.get(key) is not None), default=None
-    )
-    return found
-
-
-def _loss_steps(setting: SuitePoint, _earlier: Earlier) -> Method | str:
-    asked = setting.parameters
-    return LossSteps(setting.loads.max, asked.loss_step_percent, asked.trial_s, "% of line")
-
-
-def loss_rows(_setting: SuitePoint, _earlier: Earlier, measured: SubtestTrials) -> Rows:
+def _loss_rows(measured: SubtestTrials) -> Rows:
     """One row per load, the highest first."""
     return [
         {
@@ -114,73 +88,53 @@ def _recovery(point: SuitePoint, earlier: Earlier) -> Method | str:
     return FixedTrials(loads, asked.trial_s + asked.recovery_s, "% of line")
 
 
-def _recovery_rows(point: SuitePoint, _earlier: Earlier, measured: SubtestTrials) -> Rows:
+def _recovery_rows(measured: SubtestTrials) -> Rows:
     """A frame was sent one interval before the one behind the last gap: it is the last lost one."""
-    percent = measured.trials[0][0].value
+    point, percent = measured.point, measured.trials[0][0].value
+    throughput = throughput_percent(measured.earlier)
     after_fps = FALLS_TO * (point.fps(percent) or 0.0)
     interval_s = 1 / after_fps if after_fps else 0.0
     times = [
         1e3 * max(0.0, facts.last_gap_s - interval_s - point.parameters.trial_s)
-        for _, facts in measured.trials
+        for facts in measured.facts
         if facts.last_gap_s is not None and facts.lost
     ]
     return [
-        {
+        spread("recovery_time", times)
+        | {
+            "throughput_rate": None if isinstance(throughput, str) else point.fps(throughput),
             "load_percent": percent,
             "rate": point.fps(percent),
-            "recovery_time": mean(times),
-            "recovery_time_max": max(times, default=None),
             "recovery_resolution": 1e3 * interval_s or None,
             "recovery_trials": len(times),
         }
     ]
 
 
-def _reset(point: SuitePoint, earlier: Earlier) -> Method | str:
-    asked = point.parameters
-    return _at_throughput(earlier, asked.repeats, asked.reset_s)
-
-
 BACK_S = 0.1  # before the end of a trial's traffic: all frames come again
 
 
-def _no_reset(point: SuitePoint, measured: SubtestTrials) -> str:
+def _no_reset(measured: SubtestTrials) -> str:
     """Says why a trial does not have the device's reset from its begin to its end."""
-    every = [facts for _, facts in measured.trials]
-    if not all(facts.lost for facts in every):
+    if not all(facts.lost for facts in measured.facts):
         return "A trial lost no frame: the command of device_reset reset nothing."
-    silent = [facts.silent_s for facts in every if facts.silent_s is not None]
-    if len(silent) < len(every):
+    silent = [facts.silent_s for facts in measured.facts if facts.silent_s is not None]
+    if len(silent) < len(measured.facts):
         return "The receivers did not say when their last frames came."
     if max(silent) > BACK_S:
         return (
             f"Traffic was not back at the end of a trial, {max(silent):.1f} s after its last "
-            f"frame: raise reset_s, {point.parameters.reset_s:g}."
+            f"frame: raise reset_s, {measured.point.parameters.reset_s:g}."
         )
     return ""
 
 
-def _reset_rows(point: SuitePoint, _earlier: Earlier, measured: SubtestTrials) -> Rows:
-    every = [] if _no_reset(point, measured) else [facts for _, facts in measured.trials]
+def _reset_rows(measured: SubtestTrials) -> Rows:
+    every = [] if _no_reset(measured) else measured.facts
     times = [1e3 * facts.lost / facts.offered_fps for facts in every if facts.offered_fps]
-    return [
-        {
-            "load_percent": measured.trials[0][0].value,
-            "reset_time": mean(times),
-            "reset_time_max": max(times, default=None),
-            "reset_trials": len(times),
-        }
-    ]
+    numbers = {"load_percent": measured.trials[0][0].value, "reset_trials": len(times)}
+    return [spread("reset_time", times) | numbers]
 
-
-def _burst_rows(_point: SuitePoint, _earlier: Earlier, measured: SubtestTrials) -> Rows:
-    return [dict(burst_row(measured))]
-
-
-LATENCY_DEFINITION = (
-    "FILO: from the sender's stamp, before the frame's first bit, to the receiver's, after its "
-    "last; every frame is stamped, not one per trial"
-)
 
 RFC2544 = Suite(
     name="rfc2544",
@@ -198,11 +152,12 @@ RFC2544 = Suite(
             "latency", "26.2", "Latency",
             "Mean of the trials' mean one-way latencies at the throughput rate. "
             f"{LATENCY_DEFINITION}.",
-            flows.both_ways, _latency, _latency_rows,
+            flows.both_ways, fixed("latency_s", "latency_repeats", at_throughput=True),
+            _latency_rows,
             (
                 load_value(),
                 Value("rate", "rate", "frames/s", "At which it was measured", of_setting=True),
-                Value("latency", "latency", "us", f"Mean; {LATENCY_DEFINITION}", better=LESS),
+                *latency_values(LATENCY_DEFINITION),
                 Value("latency_store_and_forward", "store and forward", "us",
                       "LIFO: from the frame's last bit in to its first bit out (RFC 1242, 3.8): "
                       "the mean less two times of the frame on the line, without the gap",
@@ -210,19 +165,14 @@ RFC2544 = Suite(
                 Value("latency_bit_forwarding", "bit forwarding", "us",
                       "FIFO: from the frame's first bit in to its first bit out (RFC 1242, 3.8), "
                       "of cut-through devices: the mean less one time of the frame", better=LESS),
-                Value("latency_min", "min", "us", "Lowest of all frames of all trials",
-                      better=LESS),
-                Value("latency_max", "max", "us", "Highest of all frames of all trials",
-                      better=LESS),
-                Value("latency_trials", "trials", "", "That were averaged", "count",
-                      of_setting=True),
+                LATENCY_TRIALS,
             ),
             needs=("throughput",), keys={"latency": {"one_way": "on"}},
         ),
         Subtest(
             "loss-rate", "26.3", "Frame loss rate",
             "From the max load down in steps, until two trials in a row lose no frame.",
-            flows.both_ways, _loss_steps, loss_rows,
+            flows.both_ways, _loss_steps, _loss_rows,
             (
                 load_value(),
                 Value("offered_rate", "offered", "frames/s", "What all ports together sent",
@@ -235,7 +185,7 @@ RFC2544 = Suite(
             "back-to-back", "26.4", "Back-to-back frames",
             "The longest burst at the min interframe gap that the device forwards without loss. "
             "The longest one that is tried is burst_s x the theoretical max.",
-            flows.both_ways, search_bursts, _burst_rows, BURST_VALUES,
+            flows.both_ways, search_bursts, lambda measured: [burst_row(measured)], BURST_VALUES,
             quantity="burst", range=burst_range, keys={"traffic": "burst"},
         ),
         Subtest(
@@ -246,6 +196,8 @@ RFC2544 = Suite(
             "frame behind it when it was sent.",
             flows.both_ways, _recovery, _recovery_rows,
             (
+                Value("throughput_rate", "throughput", "frames/s", "Of the size",
+                      of_setting=True),
                 load_value(),
                 Value("rate", "rate", "frames/s", "Of the overload", of_setting=True),
                 Value("recovery_time", "recovery time", "ms", "Mean of the trials", better=LESS),
@@ -264,7 +216,7 @@ RFC2544 = Suite(
             "At the throughput rate the device is reset within a trial, by the command of "
             "`device_reset`: lost frames / offered rate (RFC 6201, 4.1). A trial without loss, or "
             "in which traffic is not back before its end, has no time.",
-            flows.both_ways, _reset, _reset_rows,
+            flows.both_ways, fixed("reset_s", at_throughput=True), _reset_rows,
             (
                 load_value(),
                 Value("reset_time", "reset time", "ms", "Mean of the trials: lost frames / offered "
@@ -304,13 +256,13 @@ RFC2544 = Suite(
         Statement("26.2", "MUST", "the definition of latency (RFC 1242) that was used",
                   "table `rfc2544-latency`, sentence above it and columns' definitions"),
         Statement("26.2", "SHOULD", "a table with a row per size: size, rate, media, latency",
-                  "table `rfc2544-latency`"),
+                  "table `rfc2544-latency`, columns size, rate, media, latency"),
         Statement("26.3", "MUST", "X axis: input rate in percent of the theoretical rate, 0 to "
                   "100", "figure `rfc2544-loss-rate`, X axis"),
         Statement("26.3", "MUST", "Y axis: loss in percent, 0 to 100",
                   "figure `rfc2544-loss-rate`, Y axis"),
-        Statement("26.5", "SHOULD", "a table with a row per size: size, rate, recovery time",
-                  "table `rfc2544-recovery`"),
+        Statement("26.5", "SHOULD", "a table with a row per size: size, throughput rate, recovery "
+                  "time", "table `rfc2544-recovery`, columns throughput, recovery time"),
         Statement("26.6", "SHOULD", "a statement for each reset type",
                   "table `rfc2544-reset`; `device_reset` says which reset it is"),
         Statement("26.4", "SHOULD", "a table with a row per size: size, mean frame count",
@@ -318,8 +270,11 @@ RFC2544 = Suite(
     ),
     deviations=(
         "All pairs of ports are loaded at the same time.",
-        "Trial phases of section 23: warm-up, window, cool-down and drain of Switchbench in place "
-        "of 2 s and 5 s of silence; learning frames are its connectivity check.",
+        PHASES,
+        "Addresses are those of the ports, without the second run over 256 networks of section 12.",
+        "The modifiers of section 11 (broadcast and management frames, routing updates, filters) "
+        "are not sent.",
+        "Frames have a constant interval, without the bursts of section 21.",
         "Throughput is searched as RFC 9971 does, with short trials first; only trials of the "
         "final duration decide.",
         "Recovery is at half of the overload for recovery_s; trial_s includes the warm-up.",

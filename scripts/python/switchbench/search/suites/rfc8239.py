@@ -3,14 +3,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from statistics import fmean
-
 from ...base.measures import LESS, NEITHER, PERCENT
+from ..counts import CountSearch
 from ..loads import LoadRange
 from . import buffering, flows
-from .buffering import ITERATIONS, variation, variation_percent
-from .bursts import RepeatedBursts, burst_row, capped
+from .buffering import ITERATIONS
+from .bursts import UNIT, capped
 from .declaration import (
     LINE_RATE_PERCENT,
     Earlier,
@@ -22,45 +20,45 @@ from .declaration import (
     Suite,
     SuiteParameters,
     SuitePoint,
-    TrialFacts,
     Value,
 )
-from .rfc2889 import at_max_load
-from .throughput import LATE_SENDERS, load_value
+from .throughput import (
+    LATE_SENDERS,
+    fixed,
+    known,
+    latency_row,
+    latency_values,
+    load_value,
+    mean,
+    spread,
+    spread_values,
+    variation_value,
+)
 
 SIZES = (64, 128, 256, 512, 1024, 1518, 4096, 8000, 9216)  # 2.3
 
 
-def _jitter(every: Sequence[TrialFacts]) -> list[float]:
-    """The mean PDV of each trial (RFC 5481): the mean delay less the least one."""
-    ends = [(facts.latency_us.get("mean"), facts.latency_us.get("min")) for facts in every]
-    return [mean - least for mean, least in ends if mean is not None and least is not None]
-
-
-def _line_rows(point: SuitePoint, _earlier: Earlier, measured: SubtestTrials) -> Rows:
-    every = [facts for _, facts in measured.trials]
+def _line_rows(measured: SubtestTrials) -> Rows:
+    """Jitter is PDV (RFC 5481): delays less the least one."""
+    point, every = measured.point, measured.facts
     receivers = len({destination for _, destination in point.flows})
     whole = point.max_fps and point.max_fps * receivers
-    rates = [facts.delivered_fps for facts in every if facts.delivered_fps is not None]
+    rates = [100 * facts.delivered_fps / whole for facts in every if facts.delivered_fps and whole]
     offered, lost = sum(facts.offered for facts in every), sum(facts.lost for facts in every)
-
-    def times(kind: str, figure: str) -> list[float]:
-        found = [getattr(facts, kind).get(figure) for facts in every]
-        return [value for value in found if value is not None]
-
+    lost_percent = 100 * lost / offered if offered else None
+    times = [facts.latency_us for facts in every]
+    ends = (known((each.get("mean"), each.get("min"))) for each in times)
+    jitter = [pair[0] - pair[1] for pair in ends if len(pair) == 2]
     return [
-        {
+        latency_row(measured)
+        | spread("line_rate", rates)
+        | {
             "load_percent": point.loads.max,
-            "line_rate": 100 * fmean(rates) / whole if rates and whole else None,
-            "received_percent": 100 * (1 - lost / offered) if offered else None,
+            "received_percent": None if lost_percent is None else 100 - lost_percent,
             "lost_frames": lost,
-            "lost_percent": 100 * lost / offered if offered else None,
-            "latency_min": min(times("latency_us", "min"), default=None),
-            "latency": fmean(times("latency_us", "mean")) if times("latency_us", "mean") else None,
-            "latency_max": max(times("latency_us", "max"), default=None),
-            "jitter": max(times("latency_us", "pdv"), default=None),
-            "jitter_mean": fmean(jitter) if (jitter := _jitter(every)) else None,
-            "line_rate_variation": variation_percent(rates),
+            "lost_percent": lost_percent,
+            "jitter": max(known(each.get("pdv") for each in times), default=None),
+            "jitter_mean": mean(jitter),
             "iterations": len(every),
         }
     ]
@@ -72,66 +70,40 @@ def _longest_microburst(point: SuitePoint) -> int:
 
 def _search_microburst(point: SuitePoint, _earlier: Earlier) -> Method:
     repeats = int(point.parameters.burst_repeats)
-    return RepeatedBursts(_longest_microburst(point), repeats, 1.0 / (point.max_fps or 1e6))
+    each_s = 1.0 / (point.max_fps or 1e6)
+    return CountSearch(_longest_microburst(point), UNIT, repeats=repeats, seconds_each=each_s)
 
 
-def _microburst_rows(point: SuitePoint, _earlier: Earlier, measured: SubtestTrials) -> Rows:
-    row = burst_row(measured)
-    if row["back_to_back"] is None or capped(point, measured):
+def _microburst_rows(measured: SubtestTrials) -> Rows:
+    if capped(measured):
         return [{}]
+    point, longest = measured.point, measured.result.longest
+    row = spread("microburst", longest)
     return [
-        {
+        row
+        | {
             "ingress": point.sources,
             "egress": len({destination for _, destination in point.flows}),
-            "microburst": row["back_to_back"],
-            "microburst_total": row["back_to_back"] * point.sources,
-            "microburst_min": row["back_to_back_min"],
-            "microburst_max": row["back_to_back_max"],
-            "microburst_variation": variation_percent(measured.result.longest),
-            "iterations": row["searches"],
+            "microburst_total": row["microburst"] and row["microburst"] * point.sources,
+            "iterations": len(longest),
         }
     ]
 
 
-def _blocking_rows(point: SuitePoint, _earlier: Earlier, measured: SubtestTrials) -> Rows:
+def _blocking_rows(measured: SubtestTrials) -> Rows:
     """Loss of the flows to ports that are not congested, by the worst of groups."""
-    single = point.receivers(congested=False)
+    single = measured.point.receivers(congested=False)
     worst = [
-        max(losses)
-        for _, facts in measured.trials
-        if (losses := [facts.ports[port].loss_percent for port in single])
+        max(facts.ports[port].loss_percent for port in single) for facts in measured.facts if single
     ]
-    return [
-        {
-            "blocked_loss": fmean(worst) if worst else None,
-            "blocked_loss_min": min(worst, default=None),
-            "blocked_loss_max": max(worst, default=None),
-            "blocked_variation": variation_percent(worst),
-            "blocking": int(max(worst) > 0) if worst else None,
-            "iterations": len(worst),
-        }
-    ]
+    blocking = int(max(worst) > 0) if worst else None
+    return [spread("blocked_loss", worst) | {"blocking": blocking, "iterations": len(worst)}]
 
 
-def _incast_rows(_point: SuitePoint, _earlier: Earlier, measured: SubtestTrials) -> Rows:
-    every = [facts for _, facts in measured.trials]
-    goodputs = [facts.goodput for facts in every if facts.goodput is not None]
-    times = {
-        figure: [value for facts in every if (value := facts.latency_us.get(figure)) is not None]
-        for figure in ("min", "mean", "max")
-    }
+def _incast_rows(measured: SubtestTrials) -> Rows:
+    goodput = spread("goodput", (facts.goodput for facts in measured.facts))
     return [
-        {
-            "goodput": fmean(goodputs) if goodputs else None,
-            "goodput_min": min(goodputs, default=None),
-            "goodput_max": max(goodputs, default=None),
-            "goodput_variation": variation_percent(goodputs),
-            "incast_latency_min": min(times["min"], default=None),
-            "incast_latency": fmean(times["mean"]) if times["mean"] else None,
-            "incast_latency_max": max(times["max"], default=None),
-            "incast_latency_variation": variation_percent(times["mean"]),
-            "iterations": len(every),
-        }
+        goodput | latency_row(measured, "incast_latency") | {"iterations": len(measured.trials)}
     ]
 
 
@@ -144,7 +116,7 @@ RFC8239 = Suite(
             "line-rate", "2", "Line rate",
             "All ports send at 99.98 % of line rate, as pairs and as a full mesh; latency is FILO, "
             "jitter the variation of it (RFC 5481, PDV).",
-            flows.pairs_and_mesh, at_max_load, _line_rows,
+            flows.pairs_and_mesh, fixed("trial_s"), _line_rows,
             (
                 load_value(),
                 Value("line_rate", "received", "%", "Layer-1 rate at receiving ports, percent of "
@@ -153,15 +125,12 @@ RFC8239 = Suite(
                 Value("lost_frames", "drops", "", "Packets that were lost", "count", LESS),
                 Value("lost_percent", "drops share", "%", "The same of 100 transmitted frames",
                       better=LESS),
-                Value("latency_min", "latency min", "us", "Of all frames", better=LESS),
-                Value("latency", "latency mean", "us", "Mean of the iterations' means",
-                      better=LESS),
-                Value("latency_max", "latency max", "us", "Of all frames", better=LESS),
+                *latency_values("FILO"),
                 Value("jitter_mean", "jitter mean", "us", "PDV (RFC 5481): mean delay less the "
                       "min, mean of the iterations; its own min is 0 by definition", better=LESS),
                 Value("jitter", "jitter max", "us", "PDV (RFC 5481): the highest of the iterations",
                       better=LESS),
-                variation("line_rate_variation"),
+                variation_value("line_rate"),
                 ITERATIONS,
             ),
             keys={"latency": {"one_way": "on"}},
@@ -197,12 +166,9 @@ RFC8239 = Suite(
                       of_setting=True),
                 Value("egress", "egress", "", "Receiving ports", "count", NEITHER,
                       of_setting=True),
-                Value("microburst", "per ingress", "frames",
-                      "Longest burst per ingress port without loss, mean of the iterations"),
+                *spread_values("microburst", "per ingress", "frames", "Longest burst per ingress "
+                               "port without loss, mean of the iterations", ends="count"),
                 Value("microburst_total", "all ingress", "frames", "The same of all ports"),
-                Value("microburst_min", "min", "frames", "Per ingress, of the iterations", "count"),
-                Value("microburst_max", "max", "frames", "Per ingress, of the iterations", "count"),
-                variation("microburst_variation"),
                 ITERATIONS,
             ),
             quantity="burst",
@@ -214,13 +180,10 @@ RFC8239 = Suite(
             "Two groups of four ports, then all groups, whose first port sends to those of the "
             "next group too (25 % each); shifted port by port: loss of the flows to the port that "
             "is not congested.",
-            flows.shifted_groups, at_max_load, _blocking_rows,
+            flows.shifted_groups, fixed("trial_s"), _blocking_rows,
             (
-                Value("blocked_loss", "lost", "%", "Of the worst group, mean of the iterations",
-                      better=LESS),
-                Value("blocked_loss_min", "min", "%", "Of the iterations", better=LESS),
-                Value("blocked_loss_max", "max", "%", "Of the iterations", better=LESS),
-                variation("blocked_variation"),
+                *spread_values("blocked_loss", "lost", "%", "Of the worst group, mean of the "
+                               "iterations", LESS),
                 Value("blocking", "blocking", "yes 1, no 0", "Whether any frame of it was lost",
                       "count", LESS),
                 ITERATIONS,
@@ -231,18 +194,12 @@ RFC8239 = Suite(
             "incast", "6", "Incast, stateful and stateless",
             "1 to N - 2 ports send by TCP at the max rate and one a burst by UDP to the same port, "
             "then the reverse; only where it is named, with transport udp.",
-            flows.incast, at_max_load, _incast_rows,
+            flows.incast, fixed("trial_s"), _incast_rows,
             (
-                Value("goodput", "goodput", "Mbit/s", "Payload by TCP, all ports: mean of the "
-                      "iterations"),
-                Value("goodput_min", "min", "Mbit/s", "Of the iterations"),
-                Value("goodput_max", "max", "Mbit/s", "Of the iterations"),
-                variation("goodput_variation"),
-                Value("incast_latency_min", "latency min", "us", "Of all frames", better=LESS),
-                Value("incast_latency", "latency mean", "us", "Mean of the iterations' means",
-                      better=LESS),
-                Value("incast_latency_max", "latency max", "us", "Of all frames", better=LESS),
-                variation("incast_latency_variation", "latency variation"),
+                *spread_values("goodput", "goodput", "Mbit/s", "Payload by TCP, all ports: mean of "
+                               "the iterations"),
+                *latency_values("FILO", "incast_latency"),
+                variation_value("incast_latency", "latency variation"),
                 ITERATIONS,
             ),
             by_name=True, ports_min=3,
@@ -250,7 +207,7 @@ RFC8239 = Suite(
         ),
     ),
     sizes=SIZES,
-    parameters=SuiteParameters(repeats=3, burst_s=2.0, burst_repeats=3),
+    parameters=SuiteParameters(burst_repeats=3),
     lab=SuiteParameters(
         trial_s=1.0, initial_s=0.5, repeats=1, burst_s=3.0, burst_repeats=1, drain_s=0.3,
         microburst_s=0.2, oversubscription_percent=10.0, incast_s=0.05,
@@ -271,6 +228,8 @@ RFC8239 = Suite(
                   "table `rfc8239-line-rate`, columns latency"),
         Statement("3.3", "MUST", "packet size, oversubscription, ingress and egress ports",
                   "sentence `Parameters`; table `rfc8239-buffer-many-to-one`"),
+        Statement("3.3", "MUST", "DSCP or CoS value; location of the ports on the device",
+                  "sentence `Set-up`; table `ports`, columns switch and switch port"),
         Statement("3.3", "MUST", "packet size of the most efficient buffer",
                   "table `rfc8239-buffer-efficiency`, the size of the max in column buffer size"),
         Statement("3.3", "MUST", "max buffer size of each port",

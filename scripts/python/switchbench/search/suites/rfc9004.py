@@ -45,15 +45,15 @@ def _bursts(point: SuitePoint, earlier: Earlier) -> Method | str:
     return search_bursts(point, earlier)
 
 
-def _rows(point: SuitePoint, earlier: Earlier, measured: SubtestTrials) -> Rows:
-    row = dict(burst_row(measured))
-    mean, percent = row["back_to_back"], throughput_percent(earlier)
-    if mean is None or point.max_fps is None or isinstance(percent, str):
-        return [row]
-    row["implied_buffer_us"] = mean / point.max_fps * 1e6
-    if not capped(point, measured):
-        # 6.4, of the port that receives: of all frames of a burst those that did not leave.
-        row["buffer_us"] = point.sources * row["implied_buffer_us"] * (1 - percent / 100)
+def _rows(measured: SubtestTrials) -> Rows:
+    row, percent = burst_row(measured), throughput_percent(measured.earlier)
+    mean, max_fps = row["back_to_back"], measured.point.max_fps
+    if mean is not None and max_fps is not None and not isinstance(percent, str):
+        row["implied_buffer_us"] = mean / max_fps * 1e6
+        if not capped(measured):
+            # 6.4, of the port that receives: of all frames of a burst those that did not leave.
+            waits = measured.point.sources * (1 - percent / 100)
+            row["buffer_us"] = waits * row["implied_buffer_us"]
     return [row]
 
 

@@ -3,17 +3,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from statistics import fmean
 from typing import Any
 
-from ...base.measures import LESS, NEITHER, PERCENT
+from ...base.measures import LESS, MORE, NEITHER, NUMBER, PERCENT
 from ..goals import RFC2544, SearchGoal
-from ..loads import GoalResult
 from ..multiple import LoadSearch
 from ..outcomes import NoLossAtMax
 from .declaration import Earlier, Method, Rows, SubtestTrials, SuiteParameters, SuitePoint, Value
+from .methods import FixedTrials
+
+MethodOf = Callable[[SuitePoint, Earlier], Method | str]
 
 THROUGHPUT_VALUES = (
     Value("throughput", "throughput", "frames/s",
@@ -43,34 +46,52 @@ def throughput_goal(parameters: SuiteParameters) -> dict[str, SearchGoal]:
     return {"rfc2544": goal}
 
 
-def search_throughput(setting: SuitePoint, _earlier: Earlier) -> Method | str:
-    """The search for it."""
-    return LoadSearch(list(throughput_goal(setting.parameters).values()), setting.loads)
+def search_loads(goals: Callable[[SuiteParameters], Mapping[str, SearchGoal]]) -> MethodOf:
+    """Return the method that searches the loads of these goals."""
+    return lambda point, _: LoadSearch([*goals(point.parameters).values()], point.loads)
 
 
-def throughput_row(setting: SuitePoint, result: GoalResult) -> dict[str, Any]:
+search_throughput = search_loads(throughput_goal)
+
+
+def fixed(seconds: str, repeats: str = "repeats", *, at_throughput: bool = False) -> MethodOf:
+    """Return the method of equal trials at the max load, or at the throughput that was found. Their
+    seconds and their number are parameters."""
+
+    def method(point: SuitePoint, earlier: Earlier) -> Method | str:
+        load = throughput_percent(earlier) if at_throughput else point.loads.max
+        if isinstance(load, str):
+            return load
+        count = int(getattr(point.parameters, repeats))
+        return FixedTrials([load] * count, getattr(point.parameters, seconds), "% of line")
+
+    return method
+
+
+def throughput_row(measured: SubtestTrials) -> dict[str, Any]:
     """Its values. A device that holds the max load has that as its throughput."""
-    percent = result.relevant_lower_bound if _is_usable(result) else None
-    rate = setting.fps(percent)
+    point, [result] = measured.point, measured.result
+    usable = result.is_regular or isinstance(result.outcome, NoLossAtMax)
+    percent = result.relevant_lower_bound if usable else None
+    rate = point.fps(percent)
     return {
         "throughput": rate,
         "throughput_percent": percent,
         "upper_bound_percent": result.relevant_upper_bound,
-        "theoretical_max": setting.max_fps,
-        "throughput_bps": None if rate is None else rate * setting.size * 8 / 1e6,
+        "theoretical_max": point.max_fps,
+        "throughput_bps": None if rate is None else rate * point.size * 8 / 1e6,
     }
 
 
-def throughput_rows(setting: SuitePoint, _earlier: Earlier, measured: SubtestTrials) -> Rows:
+def throughput_rows(measured: SubtestTrials) -> Rows:
     """One row."""
-    [result] = measured.result
-    return [throughput_row(setting, result)]
+    return [throughput_row(measured)]
 
 
 ABOVE = 1.01  # of the max forwarding rate: windows of senders and receivers differ by less
 
 
-def above_forwarding(point: SuitePoint, measured: SubtestTrials) -> str:
+def above_forwarding(measured: SubtestTrials) -> str:
     """Say where the throughput is more than the device forwards: buffers held the rest."""
     [result] = measured.result
     held = [
@@ -78,19 +99,15 @@ def above_forwarding(point: SuitePoint, measured: SubtestTrials) -> str:
         for trial, facts in measured.trials
         if trial.value == result.relevant_lower_bound
     ]
-    rates = [facts.delivered_fps or 0.0 for _, facts in measured.trials]
+    rates = [facts.delivered_fps or 0.0 for facts in measured.facts]
     offered, forwarded = max(held, default=0.0), max(rates)
     if not forwarded or offered <= ABOVE * forwarded:
         return ""
     return (
         f"The throughput, {offered:.0f} frames/s of all ports, is above the max forwarding rate, "
         f"{forwarded:.0f}: buffers held the rest to the end of the trial. Raise trial_s, "
-        f"{point.parameters.trial_s:g}."
+        f"{measured.point.parameters.trial_s:g}."
     )
-
-
-def _is_usable(result: GoalResult) -> bool:
-    return result.is_regular or isinstance(result.outcome, NoLossAtMax)
 
 
 def throughput_percent(earlier: Earlier, subtest: str = "throughput") -> float | str:
@@ -101,10 +118,84 @@ def throughput_percent(earlier: Earlier, subtest: str = "throughput") -> float |
     return float(found)
 
 
-def mean(values: Sequence[float | None]) -> float | None:
+def variation_percent(values: Sequence[float]) -> float | None:
+    """The percentage of variation (RFC 8239, 3.3): the largest change from one iteration to the
+    next; None where one of them began from 0."""
+    pairs = list(pairwise(values))
+    if not all(before for before, _ in pairs):
+        return None
+    return max((abs(now - before) / before * 100 for before, now in pairs), default=None)
+
+
+def known(values: Iterable[float | None]) -> list[float]:
+    """What was observed."""
+    return [value for value in values if value is not None]
+
+
+def mean(values: Iterable[float | None]) -> float | None:
     """The mean of what was observed."""
-    known = [value for value in values if value is not None]
-    return fmean(known) if known else None
+    observed = known(values)
+    return fmean(observed) if observed else None
+
+
+def spread(key: str, values: Iterable[float | None]) -> dict[str, Any]:
+    """The mean, min, max and variation of what iterations observed."""
+    observed = known(values)
+    return {
+        key: mean(observed),
+        f"{key}_min": min(observed, default=None),
+        f"{key}_max": max(observed, default=None),
+        f"{key}_variation": variation_percent(observed),
+    }
+
+
+def variation_value(key: str, title: str = "variation") -> Value:
+    """The column of the percentage of variation."""
+    return Value(
+        f"{key}_variation", title, "%", "The largest change from one iteration to the next; none: "
+        "there was only one, or one of them was 0", better=LESS,
+    )  # fmt: skip
+
+
+def spread_values(
+    key: str, title: str, unit: str, definition: str, better: int = MORE, ends: str = NUMBER
+) -> tuple[Value, ...]:
+    """The columns of a spread; `ends`: the format of min and max."""
+    return (
+        Value(key, title, unit, definition, better=better),
+        Value(f"{key}_min", f"{title} min", unit, "Of the iterations", ends, better),
+        Value(f"{key}_max", f"{title} max", unit, "Of the iterations", ends, better),
+        variation_value(key, f"{title} variation"),
+    )
+
+
+def latency_row(measured: SubtestTrials, key: str = "latency") -> dict[str, Any]:
+    """One-way times of all trials: the mean of means, the extremes of all frames."""
+    times = [facts.latency_us for facts in measured.facts if facts.latency_us]
+    return spread(key, (each.get("mean") for each in times)) | {
+        f"{key}_min": min(known(each.get("min") for each in times), default=None),
+        f"{key}_max": max(known(each.get("max") for each in times), default=None),
+        "latency_trials": len(times),
+    }
+
+
+def latency_values(definition: str, key: str = "latency") -> tuple[Value, ...]:
+    """The columns of it."""
+    return (
+        Value(key, "latency", "us", f"Mean of the trials' means; {definition}", better=LESS),
+        Value(f"{key}_min", "latency min", "us", "Lowest of all frames of all trials", better=LESS),
+        Value(f"{key}_max", "latency max", "us", "Highest of all frames of all trials",
+              better=LESS),
+    )  # fmt: skip
+
+
+LATENCY_TRIALS = Value(
+    "latency_trials", "trials", "", "That were averaged", "count", of_setting=True
+)
+LATENCY_DEFINITION = (
+    "FILO: from the sender's stamp, before the frame's first bit, to the receiver's, after its "
+    "last; every frame is stamped, not one per trial"
+)
 
 
 def load_value(key: str = "load_percent") -> Value:
@@ -120,5 +211,10 @@ LATE_SENDERS = (
     "held or failed: a burst at line rate without loss; any other trial that lost no more frames "
     "than were sent late, at once, of ports that were offered less than they received elsewhere."
 )  # one of the deviations
+
+PHASES = (
+    "Trial phases (RFC 2544, 23): warm-up, window, cool-down and drain of Switchbench in place of "
+    "2 s and 5 s of silence; learning frames are its connectivity check."
+)  # another
 
 LOSS = Value("loss", "lost", "%", "(in - out) x 100 / in (RFC 2544, 26.3)", "number", LESS)
