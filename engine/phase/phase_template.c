@@ -6,7 +6,6 @@
 #define PROBES 3
 #define PROBE_BYTES 64
 #define ALONE_NS (500 * NS_PER_MS) /* a node computes alone for so long, to be compared with */
-#define PROBE_FRAME_BYTES 1518
 
 /* Whether partners can be reached is asked with nothing else on the way. */
 static void set_latency_options(struct phase_lane *lane)
@@ -77,16 +76,12 @@ static void copy_sizes(struct phase *phase, const uint32_t *sizes, unsigned coun
 
 static void set_sizes(struct phase_lane *lane)
 {
-    static const uint32_t probe = PROBE_BYTES, probe_frame = PROBE_FRAME_BYTES;
+    static const uint32_t probe = PROBE_BYTES;
     const struct doc_trial *trial = lane->run->trial->doc;
     const struct doc_part *part = lane->own->part->doc;
     bool probes = phase_is_probe(lane->run);
 
-    if (lane->phase.messages && probes && transport_can(lane_transport(lane), TRANSPORT_FRAMES))
-        /* Frames that ask whether messages can pass are chosen by their transport; an ordinary one
-         * stands for them where loads and times are computed. */
-        copy_sizes(&lane->phase, &probe_frame, 1);
-    else if (probes && trial->connectivity_check_sizes_count > 0)
+    if (probes && trial->connectivity_check_sizes_count > 0)
         copy_sizes(&lane->phase, trial->connectivity_check_sizes,
                    trial->connectivity_check_sizes_count);
     else if (part->sizes_count > 0)
@@ -131,7 +126,7 @@ void phase_template_fill(struct phase_run *run)
         .number = run->number,
         .seed = doc->seed + run->number,
         .traffic = phase_is_probe(run) ? TRAFFIC_PROBE : doc->traffic,
-        .messages = doc->traffic == TRAFFIC_PINGPONG || doc->traffic == TRAFFIC_SCHEDULE,
+        .messages = doc->traffic == TRAFFIC_PINGPONG,
         .transfer_bytes = doc->transfer_bytes,
         .probes = PROBES,
         .probe_timeout_ns = phase_timeout_ns(run),

@@ -189,8 +189,8 @@ struct phase {
     uint16_t tag;  /* keeps runs, trials, networks and phases apart on the wire */
     uint64_t seed; /* for initial offsets of flows and the like */
     enum traffic traffic;
-    bool messages; /* `sizes` are of messages there and back, also in the probe before them: a
-                      transport of frames chooses the frames' size by itself then */
+    bool messages; /* `sizes` are of ping-pong's messages, also in the probe before it: a transport
+                      of frames sends each in a frame of its own */
     uint64_t transfer_bytes;
     uint32_t probes;
     int64_t probe_timeout_ns; /* a probe leaves out whom it can't reach in so long; 0: 10 s */
@@ -299,7 +299,6 @@ struct lane {
     bool tx_done;       /* it will send nothing more in this phase */
     bool rx_done;       /* it knows that nothing more will come (end marks, transfer whole); a
                            transport that can't know leaves it false: silence decides */
-    bool knows_end;     /* in this phase it will, even if its transport does not in others */
     /* Its flows are accounted by `mark_window` and `account_some`; else `live` counts are always
      * right. Set by prepare. */
     bool accounts;

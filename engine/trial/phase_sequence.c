@@ -77,9 +77,13 @@ static void assign_lanes(struct phase_run *run)
     int64_t silence_ns = phase_is_probe(run) && doc->drain_timeout_ns < PROBE_SILENCE_NS
                              ? PROBE_SILENCE_NS
                              : doc->drain_timeout_ns;
-    int64_t silence_most_ns = doc->drain_max_ns > silence_ns ? doc->drain_max_ns : 2 * silence_ns;
     struct worker_lane *next = run->worker_lanes;
+    int64_t silence_most_ns;
 
+    /* Of counted messages some may be lost, one after the other, before one comes. */
+    if (run->template.traffic == TRAFFIC_PINGPONG && run->template.pingpong.count > 0)
+        silence_ns = run->template.pingpong.start_delay_ns + 4 * silence_ns;
+    silence_most_ns = doc->drain_max_ns > silence_ns ? doc->drain_max_ns : 2 * silence_ns;
     if (run->template.traffic == TRAFFIC_SCHEDULE)
         silence_most_ns += schedule_silence_ns(run);
     for (size_t w = 0; w < node->worker_count; w++) {

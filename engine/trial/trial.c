@@ -27,36 +27,21 @@
 
 #define PROBES_MOST 3 /* so often a plan is probed at most */
 
-/* Names the transports of this build that execute schedules. */
-static void list_schedule_transports(char *text, size_t room)
-{
-    size_t used = 0;
-
-    text[0] = '\0';
-    for (size_t i = 0; transports[i] != NULL && used < room; i++)
-        if (transport_can(transports[i], TRANSPORT_SCHEDULES))
-            used += (size_t)snprintf(text + used, room - used, "%s%s", used > 0 ? ", " : "",
-                                     transports[i]->name);
-}
-
 static int choose_transport(const struct trial *trial, struct trial_part *part, struct err *err)
 {
     const struct doc_trial *doc = trial->doc;
     const char *name = doc_part_transport(doc, part->doc);
-    char able[64];
 
     part->transport = transport_find(name);
     if (part->transport == NULL)
         return err_set(err, -EINVAL, "trial %u: this build has no transport %s", doc->id, name);
     if (doc->traffic == TRAFFIC_PINGPONG && !transport_can(part->transport, TRANSPORT_PINGPONG))
         return err_set(err, -EINVAL, "trial %u: %s has no ping-pong", doc->id, name);
-    if (doc->traffic == TRAFFIC_SCHEDULE && !transport_can(part->transport, TRANSPORT_SCHEDULES)) {
-        list_schedule_transports(able, sizeof able);
+    if (doc->traffic == TRAFFIC_SCHEDULE && !transport_can(part->transport, TRANSPORT_SCHEDULES))
         return err_set(err, -EINVAL,
-                       "trial %u: %s does not execute schedules (sync: local); in this build do: "
-                       "%s",
-                       doc->id, name, able);
-    }
+                       "trial %u: %s carries no dependent steps (sync: local): collectives run "
+                       "over tcp and verbs",
+                       doc->id, name);
     if (doc->traffic == TRAFFIC_BURST && !transport_can(part->transport, TRANSPORT_BURSTS))
         return err_set(err, -EINVAL,
                        "trial %u: %s sends no bursts of a counted length: use transport dpdk",

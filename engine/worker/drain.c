@@ -57,10 +57,8 @@ static struct lanes_state ask_lanes(const struct worker_task *task)
 
         all.sent = all.sent && (lane->tx_done || broken);
         all.received = all.received && whole;
-        all.silence_tells =
-            all.silence_tells &&
-            (whole ||
-             !(transport_can(task->lanes[i].transport, TRANSPORT_KNOWS_END) || lane->knows_end));
+        all.silence_tells = all.silence_tells && (whole || !transport_can(task->lanes[i].transport,
+                                                                          TRANSPORT_KNOWS_END));
     }
     return all;
 }

@@ -402,7 +402,10 @@ def test_not_built_yet(tmp_path: Path) -> None:
     text = HAND.replace("tcp", "dpdk").replace("tests: [{pattern: pairs}]", "suite: rfc2544")
     with pytest.raises(ConfigurationError, match=r"suite: is not implemented with launch: hand"):
         compile_text(tmp_path, text)
-    with pytest.raises(ConfigurationError, match=r"steps are not implemented over udp: take dpdk"):
+    with pytest.raises(
+        ConfigurationError,
+        match="udp carries no dependent steps: collectives run over tcp and verbs",
+    ):
         compile_text(tmp_path, LAB + "tests: [{pattern: bcast, transport: udp}]\n")
 
 

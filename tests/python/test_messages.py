@@ -411,12 +411,14 @@ BOTH = LAB + "transports: [tcp, dpdk]\ntraffic: pingpong\n"
 
 def test_sizes_of_both_paths(tmp_path: Path) -> None:
     """Over dpdk, too, sizes are messages': the same for each path, so that curves can cross."""
-    run = compile_text(tmp_path, BOTH + "tests: [{pattern: pairs, message_sizes: [4, 4MiB]}]\n")
+    run = compile_text(tmp_path, BOTH + "tests: [{pattern: pairs, message_sizes: [4, 1KiB]}]\n")
     assert {(trial.transport, trial.sizes, trial.size_unit) for trial in run.trials} == {
-        (transport, (size,), "message") for transport in ("tcp", "dpdk") for size in (4, 4 << 20)
+        (transport, (size,), "message") for transport in ("tcp", "dpdk") for size in (4, 1024)
     }
     run = compile_text(tmp_path, BOTH + "tests: [{pattern: pairs}]\n")
-    assert {trial.sizes for trial in run.trials} == {(64 << 10,)}
+    assert {(trial.transport, trial.sizes) for trial in run.trials} == {
+        ("tcp", (64 << 10,)), ("dpdk", (1024,)),
+    }  # fmt: skip
     assert all("dither" not in trial.document.get("dpdk", {}) for trial in run.trials)
 
 
@@ -502,7 +504,16 @@ def test_expected_time_of_a_scatter_over_a_trunk(tmp_path: Path) -> None:
     ("text", "says"),
     [
         ("load: 50%\ntests: [{pattern: pairs}]", "waits for the last"),
-        ("tests: [{pattern: pairs, transport: dpdk, frame_sizes: [64]}]", "by the MTU"),
+        ("tests: [{pattern: pairs, transport: dpdk, frame_sizes: [64]}]", "a frame of its own"),
+        (
+            "tests: [{pattern: pairs, transport: dpdk, message_sizes: [1482, 1483]}]",
+            "tests.0.message_sizes: a ping-pong message over dpdk is one frame, of at most 1482 "
+            "bytes here, not 1483: larger ones run over tcp and verbs",
+        ),
+        (
+            "tests: [{pattern: pairs, transport: udp, scatter: {partners: fixed}}]",
+            "tests.0.scatter: a ping-pong message over udp is one frame, of at most 1454 bytes",
+        ),
         ("tests: [{pattern: pairs, transport: dpdk, dpdk: {dither: 1}}]", "waits for the last"),
         ("message_sizes: [2GiB]\ntests: [{pattern: pairs}]", "messages have 1GiB at most"),
         ("tests: [{pattern: pairs, scatter: {sizes: [64, 4]}}]", "the smaller size stands first"),

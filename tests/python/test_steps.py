@@ -194,10 +194,13 @@ MISTAKES = {
         "{pattern: hpcc, tcp: {zero_copy: true}}",
         "tests.0.tcp.zero_copy: a step's message is copied: leave it out here",
     ),
-    "computing over dpdk": (
-        "{pattern: allreduce, compute: true, transport: dpdk}",
-        "tests.0.compute: dpdk loses messages, and what is computed of them would be wrong: take "
-        "tcp or verbs",
+    "a collective over dpdk": (
+        "{pattern: allreduce, transport: dpdk}",
+        "tests.0.transport: dpdk carries no dependent steps: collectives run over tcp and verbs",
+    ),
+    "steps over udp": (
+        "{pattern: aapc, sync: local, transport: udp}",
+        "tests.0.transport: udp carries no dependent steps: collectives run over tcp and verbs",
     ),
 }
 
@@ -713,14 +716,6 @@ def test_iterations_of_a_kernel() -> None:
     assert found is not None
     assert found.iterations == 15
     assert plan_size(PlanRequest.of(4, {"name": "chain"}, 1)).share is None
-
-
-def test_over_dpdk(tmp_path: Path) -> None:
-    """Frames carry messages of steps; test_mistakes has that they carry no data."""
-    test = "tests: [{pattern: allreduce, message_sizes: [0, 64KiB], repetitions: 10}]\n"
-    run = compile_text(tmp_path, LAB + "transport: dpdk\n" + test)
-    assert [trial.document["pattern"]["bytes"] for trial in run.trials] == [0, 65536]
-    assert {trial.document["schedule"]["compute"] for trial in run.trials} == {False}
 
 
 def a_lab(name: str | None) -> Site:

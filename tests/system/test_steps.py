@@ -57,23 +57,6 @@ def test_steps(tmp_path: Path) -> None:
     assert (result.directory / "report.html").stat().st_size > 100_000
 
 
-def test_over_dpdk(tmp_path: Path) -> None:
-    """Frames on a lab: rings and all to all by steps, and nothing is lost."""
-    tests = [
-        {"pattern": "ring", "sync": "local", "repetitions": 20,
-         "message_sizes": [0, VECTOR]},
-        {"pattern": "aapc", "sync": "local", "message_size": VECTOR, "repetitions": 10},
-    ]  # fmt: skip
-    result = runs.run(tmp_path, {"site": SITE, "transport": "dpdk", "tests": tests})
-    assert result.status == 0, result.output + result.errors
-    ring, exchange = result.summary["steps"]["functions"]
-    points = [*ring["points"], *exchange["points"]]
-    assert [point["size"] for point in points] == [0, VECTOR, VECTOR]
-    assert [point["repetitions"] for point in points] == [20, 20, 10]
-    assert [(point["lost_messages"], point["timeouts"]) for point in points] == [(0, 0)] * 3
-    assert exchange["points"][0]["imb"]["t_max_us"] > 2 * 8 * VECTOR / LINE_MBPS * 0.7
-
-
 def test_hpcc(tmp_path: Path) -> None:
     """HPCC's names, with fewer rings and on lines that don't hold anything up."""
     site = {"lab": "open", "nodes": {"node[1-2]": {}}}

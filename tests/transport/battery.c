@@ -517,12 +517,14 @@ static void begin_pingpong(struct battery_run *run)
 {
     battery_begin(run);
     run->phase.traffic = TRAFFIC_PINGPONG;
+    run->phase.messages = true;
+    run->phase.latency.stamps = true; /* ping-pong measures no delays of its own */
     tune_waiting(run);
 }
 
 static void case_pingpong(void **state)
 {
-    static const uint32_t sizes[] = {4, 100, 4096, 1 << 20};
+    static const uint32_t sizes[] = {4, 100, 1400, 4096, 1 << 20};
 
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
         struct battery_run run;
@@ -777,7 +779,6 @@ static void look_at_execution(struct battery_run *run, uint32_t rank, struct lan
     assert_int_equal(execution->repetitions, REPETITIONS);
     assert_in_range(execution->verified, counts_frames() ? 0 : REPETITIONS / BATCH,
                     counts_frames() ? 0 : REPETITIONS);
-    assert_int_equal(execution->messages_lost, 0);
     assert_true(execution->sum_ns > 0);
     assert_int_equal(run->phase.schedule.count, REPETITIONS);
     print_message("rank %u: %.1f us a repetition\n", rank,

@@ -291,6 +291,7 @@ int main(int argc, char **argv)
         .ports = PORTS,
         .make = make_ring,
         .tune = tune,
+        .back_most = 1400,
         .sizes = {84, 333, 1518, 9216},
         .more = more,
     };

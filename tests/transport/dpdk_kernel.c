@@ -376,6 +376,13 @@ static void too_small(struct phase *phase)
     phase->sizes[0] = 63;
 }
 
+static void too_large_a_message(struct phase *phase)
+{
+    phase->traffic = TRAFFIC_PINGPONG;
+    phase->messages = true;
+    phase->sizes[0] = 9216;
+}
+
 static void too_big(struct phase *phase)
 {
     phase->sizes[0] = 9217;
@@ -392,7 +399,10 @@ static void tagged(struct phase *phase)
 }
 
 static const struct battery_refusal refusals[] = {
-    {too_small, "at least"}, {too_big, "at most"}, {no_load, "no load"}, {tagged, "rxvlan off"}};
+    {too_small, "at least"}, {too_big, "at most"},
+    {no_load, "no load"},    {too_large_a_message, "larger ones run over tcp and verbs"},
+    {tagged, "rxvlan off"},
+};
 #define REFUSALS (sizeof refusals / sizeof refusals[0])
 
 int main(int argc, char **argv)
@@ -405,6 +415,7 @@ int main(int argc, char **argv)
         .unmake = netlab_unmake,
         .tune = tune,
         .more = more,
+        .back_most = 1400,
         .sizes = {88, 257, 594, 1518},
         .refusals = refusals,
         .refusal_count = REFUSALS - 1,

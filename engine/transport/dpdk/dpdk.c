@@ -10,8 +10,7 @@
  *     sender_setup, receiver_setup,          (lane_state.h: what a lane keeps)
  *     partner, prefill
  *     tx, rx, forward                        its hot paths
- *     message, messages, steps               messages of several frames: there and back, schedules'
- *     probe, prober, arrival                 how long frames were under way
+ *     probe, prober, arrival, pingpong_lane  how long frames were under way
  *     loopback_baseline                      the same where there is no network
  */
 #include "lane.h"
@@ -30,8 +29,8 @@ static void facts_of(struct transport_port *port, struct port_facts *facts)
 
 const struct transport transport_dpdk = {
     .name = "dpdk",
-    .capabilities = TRANSPORT_FRAMES | TRANSPORT_PINGPONG | TRANSPORT_SCHEDULES |
-                    TRANSPORT_TAKES_DEVICE | TRANSPORT_BURSTS,
+    .capabilities =
+        TRANSPORT_FRAMES | TRANSPORT_PINGPONG | TRANSPORT_TAKES_DEVICE | TRANSPORT_BURSTS,
     .options = &dpdk_option_table,
     .open = port_open,
     .facts = facts_of,

@@ -7,14 +7,11 @@
 #include "forward.h"
 #include "lane_request.h"
 #include "lane_sizes.h"
-#include "messages.h"
-#include "messages_receive.h"
-#include "messages_send.h"
 #include "partner.h"
+#include "pingpong_lane.h"
 #include "prober.h"
 #include "receiver_setup.h"
 #include "rx.h"
-#include "schedule_transport.h"
 #include "sender_setup.h"
 #include "tx.h"
 
@@ -66,14 +63,16 @@ static int make_streams(struct dpdk_lane *lane, struct err *err)
 
     if ((rc = lane_choose_sizes(lane, err)) != 0)
         return rc;
-    lane->receiver.sources = dpdk_options(phase)->udp_sources;
+    lane->receiver.sources = lane->pingpong != NULL ? 1 : dpdk_options(phase)->udp_sources;
     for (uint32_t i = 0; i < request->send_count; i++) {
         struct frame_end end;
 
         if ((rc = partner_check(lane, &request->sends[i], request->sends[i].dst, &end, err)) != 0)
             return rc;
     }
-    if ((rc = sender_make(lane)) != 0 || (rc = receiver_make(lane, err)) != 0 ||
+    if ((rc = receiver_make(lane, err)) != 0 || lane->pingpong != NULL)
+        return rc;
+    if ((rc = sender_make(lane)) != 0 ||
         (rc = frame_prober_make(&lane->prober, &lane->lane.request,
                                 first != NULL ? &first->prober : NULL)) != 0)
         return rc;
@@ -110,12 +109,9 @@ static int make(struct dpdk_lane *lane, struct err *err)
     lane->burst = dpdk_options(phase)->burst;
     lane->receive_burst = RTE_MAX(lane->burst, RECEIVE_BURST);
     lane->send = sender_wait;
-    if (phase->traffic == TRAFFIC_PINGPONG || phase->traffic == TRAFFIC_SCHEDULE) {
-        lane->receive = messages_receive;
-        rc = messages_make(lane, phase->traffic == TRAFFIC_SCHEDULE ? &dpdk_schedule : NULL, err);
-    } else {
-        rc = make_streams(lane, err);
-    }
+    if (phase->traffic == TRAFFIC_PINGPONG && (rc = pingpong_lane_make(lane, err)) != 0)
+        return rc;
+    rc = make_streams(lane, err);
     return rc != 0 ? rc : take_pool(lane, err);
 }
 
@@ -124,7 +120,7 @@ static void free_lane(struct dpdk_lane *lane)
     if (lane->sender.pool != NULL)
         lane->queue->frames_taken[lane->pool] = false;
     frame_prober_free(&lane->prober);
-    messages_free(lane);
+    pingpong_lane_free(lane);
     free(lane->receiver.accounting.streams);
     free(lane->sender.accounting.streams);
     free(lane->forwarder.queue);
@@ -136,18 +132,18 @@ static void free_lane(struct dpdk_lane *lane)
 static bool woken_by_probes(const struct dpdk_lane *lane)
 {
     /* With several queues one lane would take what tells another. */
-    return lane->lane.request.sleeps && lane->prober.answers && lane->port->kernel &&
-           lane->port->queue_count == 1 && lane->port->iface.wakes &&
+    return lane->pingpong == NULL && lane->lane.request.sleeps && lane->prober.answers &&
+           lane->port->kernel && lane->port->queue_count == 1 && lane->port->iface.wakes &&
            strcmp(lane->port->driver, "net_af_packet") == 0;
 }
 
-/* A stream's frames may gather; who waits for one message's last frame wants to know at once, and
- * so does a probe. Only AF_PACKET has descriptors that tell. */
+/* A stream's frames may gather; who waits for one message wants to know at once, and so does a
+ * probe. Only AF_PACKET has descriptors that tell. */
 static int wake_fd(const struct dpdk_lane *lane)
 {
     const struct iface *iface = &lane->port->iface;
 
-    if (lane->messages == NULL)
+    if (lane->pingpong == NULL)
         return woken_by_probes(lane) ? iface->packet_fd : -1;
     if (!lane->port->kernel || lane->queue->number >= iface->ring_count)
         return -1;
@@ -240,8 +236,8 @@ int lane_connect(struct lane *base, int64_t now_ns, struct err *err)
         rc = addresses_learn(lane, now_ns);
     if (rc == 0 && !lane->built) {
         sender_build(lane);
-        if (lane->messages != NULL)
-            messages_build(lane);
+        if (lane->pingpong != NULL)
+            pingpong_lane_build(lane);
         lane->built = true;
     }
     if (rc == 0 && queue->active == NULL)
@@ -283,11 +279,8 @@ void lane_start(struct lane *base, int64_t now_ns)
         iface_wake_by(&lane->port->iface, lane->prober.tags,
                       lane->shape.payload + (uint32_t)offsetof(struct signature, tag),
                       lane->shape.vlan);
-    if (lane->messages != NULL) {
-        messages_start(lane);
-    } else {
+    if (lane->pingpong == NULL)
         frame_prober_start(&lane->prober, &base->request, seed);
-    }
     base->stop_ns = phase->stop_ns;
     lane->turn_ns = lane->start_ns;
     base->rx_done = lane->receiver.left == 0;
@@ -302,11 +295,9 @@ static void begin_sending(struct dpdk_lane *lane, int64_t now_ns)
     lane->send = generates ? sender_variant(lane) : sender_rest;
     if (lane->forwarder.queue != NULL)
         lane->send = forwarder_send;
-    if (lane->messages != NULL) {
+    if (lane->pingpong != NULL) {
         lane->state = LANE_PLAYS;
-        lane->send =
-            lane->messages->schedule != NULL ? lane->messages->schedule->send : messages_send;
-        lane->lane.tx_done = lane->messages->sends == 0;
+        lane->send = pingpong_lane_send;
     }
 }
 
@@ -408,15 +399,15 @@ int64_t lane_poll(struct lane *base, int64_t now_ns)
         return now_ns;
     if (unlikely(base->woken)) {
         base->woken = false;
-        if (lane->messages == NULL)
+        if (lane->pingpong == NULL)
             iface_wake_clear(&lane->port->iface);
     }
     if (now_ns >= lane->turn_ns || now_ns >= base->stop_ns)
         take_turn(lane, now_ns);
-    if (lane->messages == NULL)
+    if (lane->pingpong == NULL)
         next_ns = lane->send(lane, now_ns);
     received = lane->receive(lane, now_ns);
-    if (lane->messages != NULL || (received > 0 && lane->responds))
+    if (lane->pingpong != NULL || (received > 0 && lane->responds))
         next_ns = lane->send(lane, now_ns);
     if (lane->sender.left == 0 && lane->state == LANE_SENDS && !sender_next_burst(lane, now_ns)) {
         base->stopped_ns = now_ns;
@@ -430,7 +421,7 @@ int64_t lane_poll(struct lane *base, int64_t now_ns)
             lane->forwarder.head == lane->forwarder.tail && lane->push_ns == CLOCK_NEVER;
     queue_unlock(lane->queue);
     next_ns = earlier(next_ns, earlier(lane->prober.next_ns, lane->push_ns));
-    if (lane->messages != NULL && base->wake_fd < 0)
+    if (lane->pingpong != NULL && base->wake_fd < 0)
         next_ns = earlier(next_ns, adaptive_poll(&lane->look_gap_ns, received > 0, now_ns));
     return received == lane->receive_burst ? now_ns : next_ns;
 }
@@ -505,7 +496,7 @@ void lane_account(struct lane *base)
 {
     struct dpdk_lane *lane = (struct dpdk_lane *)base;
 
-    if (lane->messages != NULL)
+    if (lane->pingpong != NULL)
         return; /* frames count as they go and come */
     lane->receiver.accounting.next = lane->sender.accounting.next = 0;
     while (!lane_account_some(base))
@@ -518,8 +509,6 @@ unsigned lane_flow_metrics(struct lane *base, const struct lane_flow *flow, stru
 {
     const struct dpdk_lane *lane = (const struct dpdk_lane *)base;
 
-    if (lane->messages != NULL)
-        return messages_flow_metrics(lane, flow, out, room);
     return flow->src == base->request.rank ? sender_flow_metrics(lane, flow, out, room)
                                            : receiver_flow_metrics(lane, flow, out, room);
 }
@@ -531,9 +520,8 @@ bool lane_latency(struct lane *base, const struct lane_flow *flow, enum latency_
     const struct receiver *receiver = &lane->receiver;
     uint32_t index;
 
-    if (lane->messages != NULL)
-        return kind == LATENCY_PINGPONG && lane->messages->schedule == NULL &&
-               pingpong_latency(&lane->messages->game, flow, sum);
+    if (lane->pingpong != NULL)
+        return kind == LATENCY_PINGPONG && pingpong_lane_latency(lane, flow, sum);
     index = flow->src < PATTERN_RANKS_MAX ? receiver->flow_of[flow->src] : 0;
     if (kind == LATENCY_ROUND_TRIP)
         return frame_prober_sum(&lane->prober, flow, sum);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "lane_sizes.h"
 
-#include "partner.h"
+#include "frame_pingpong.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -65,55 +65,30 @@ static uint8_t size_place(struct dpdk_lane *lane, uint32_t frame_bytes)
     return *known;
 }
 
-/* Whether messages can go there and back is asked with the frames that will carry them. Where the
- * partners take different ones, with the least; but both ends know all that may come. */
-static int choose_probe_sizes(struct dpdk_lane *lane, struct err *err)
-{
-    const struct lane_request *request = &lane->lane.request;
-    uint32_t tag = lane->shape.vlan ? FRAME_VLAN : 0, own = lane->port->frame_max;
-    uint8_t least = size_place(lane, frame_least(&lane->shape)), chosen = least;
-
-    for (uint32_t i = 0; i < request->send_count + request->receive_count; i++) {
-        bool source = i < request->send_count;
-        const struct lane_flow *flow =
-            source ? &request->sends[i] : &request->receives[i - request->send_count];
-        uint32_t frame_max = 0;
-        struct frame_end end;
-        int rc = partner_read(lane, flow, source ? flow->dst : flow->src, &end, &frame_max, err);
-
-        if (rc != 0)
-            return rc;
-        if (lane->size_count == TRANSPORT_SIZES_MAX)
-            break;
-        frame_max = RTE_MIN(RTE_MIN(frame_max, own) + tag, FRAME_SIZE_MAX);
-        if (frame_max < frame_least(&lane->shape))
-            return err_set(err, -EINVAL, "%s: rank %u takes frames of %u bytes at most: too few",
-                           lane->port->conf->name, source ? flow->dst : flow->src, frame_max);
-        if (size_place(lane, frame_max) != chosen)
-            chosen = i == 0 ? size_place(lane, frame_max) : least;
-    }
-    lane->order[0] = chosen;
-    lane->order_count = 1;
-    return 0;
-}
-
-/* The phase's list of sizes becomes its different sizes and an order. */
+/* The phase's list of sizes, or of its messages', becomes its different sizes and an order. */
 int lane_choose_sizes(struct dpdk_lane *lane, struct err *err)
 {
     const struct lane_request *request = &lane->lane.request;
     const struct phase *phase = request->phase;
-    int rc = 0;
+    uint32_t most = lane->port->frame_max + (lane->shape.vlan ? FRAME_VLAN : 0);
+    uint32_t around = lane->shape.payload + SIGNATURE_BYTES + FRAME_FCS;
+    uint32_t bytes[TRANSPORT_SIZES_MAX];
+    int count = (int)phase->size_count, rc;
 
     memset(lane->size_of_length, LANE_NO_SIZE, sizeof lane->size_of_length);
     if (phase->messages)
-        return choose_probe_sizes(lane, err);
-    lane->order_count = phase->size_count;
-    for (uint32_t i = 0; i < phase->size_count; i++) {
-        if ((rc = check_size(lane, request, phase->sizes[i], err)) != 0)
+        count = frame_pingpong_sizes(request, lane->port->conf->name, around,
+                                     RTE_MIN(most, FRAME_SIZE_MAX), bytes, err);
+    for (int i = 0; i < count; i++) {
+        uint32_t size = phase->messages
+                            ? frame_pingpong_size(around, frame_least(&lane->shape), bytes[i])
+                            : phase->sizes[i];
+
+        if ((rc = check_size(lane, request, size, err)) != 0)
             return rc;
-        lane->order[i] = size_place(lane, phase->sizes[i]);
+        lane->order[lane->order_count++] = size_place(lane, size);
     }
-    return 0;
+    return count < 0 ? count : 0;
 }
 
 /* Frames that a flow sends until it has moved `bytes` of payload, in whole frames. */

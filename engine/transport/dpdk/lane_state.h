@@ -167,7 +167,7 @@ struct forwarder {
     uint32_t tail;
 };
 
-enum lane_state { LANE_WAITS, LANE_SENDS, LANE_LISTENS, LANE_PLAYS /* messages there and back */ };
+enum lane_state { LANE_WAITS, LANE_SENDS, LANE_LISTENS, LANE_PLAYS /* ping-pong */ };
 
 /* Where flows are so many that their times lie in no near cache, only two neighbours of each so
  * many frames are measured. */
@@ -192,8 +192,8 @@ struct dpdk_lane {
     struct forwarder forwarder;
     struct learning learning;
     struct frame_prober prober;
-    struct messages *messages; /* messages.h: they go there and back; NULL: frames are all */
-    int64_t look_gap_ns; /* theirs, where nothing tells that a frame has come: adaptive_poll.h */
+    struct pingpong_lane *pingpong; /* pingpong_lane.h; NULL: it plays none */
+    int64_t look_gap_ns; /* its, where nothing tells that a frame has come: adaptive_poll.h */
     struct lane_size sizes[TRANSPORT_SIZES_MAX]; /* different ones */
     uint32_t size_count;
     uint32_t addresses; /* of the port to which a stream sends, of this block, from this number */

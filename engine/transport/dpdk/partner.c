@@ -74,7 +74,6 @@ int partner_check(const struct dpdk_lane *lane, const struct lane_flow *flow, ui
 static bool needs_gateway(const struct dpdk_lane *lane)
 {
     const struct lane_request *request = &lane->lane.request;
-    bool answers = lane->prober.answers || lane->messages != NULL;
     struct err ignored = {""};
     uint32_t frame_max;
 
@@ -86,7 +85,7 @@ static bool needs_gateway(const struct dpdk_lane *lane)
         if (!responder_on_link(&lane->port->responder, &end))
             return true;
     }
-    for (uint32_t i = 0; answers && i < request->receive_count; i++) {
+    for (uint32_t i = 0; lane->prober.answers && i < request->receive_count; i++) {
         struct frame_end end = {.rank = 0};
 
         (void)partner_read(lane, &request->receives[i], request->receives[i].src, &end, &frame_max,

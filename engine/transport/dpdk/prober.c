@@ -2,12 +2,10 @@
 #include "prober.h"
 
 #include "partner.h"
-#include "probe.h"
 
 #include <rte_ethdev.h>
 
-/* Sends one frame; whether the driver took it. */
-static bool send_frame(struct dpdk_lane *lane, const struct probe *probe, uint32_t cost)
+bool prober_send(struct dpdk_lane *lane, const struct probe *probe)
 {
     struct port_queue *queue = lane->queue;
     struct rte_mbuf *buffer = rte_pktmbuf_alloc(queue->receive_pool);
@@ -23,8 +21,15 @@ static bool send_frame(struct dpdk_lane *lane, const struct probe *probe, uint32
         lane->lane.request.count->send_refused++;
         return false;
     }
-    lane->lane.request.count->probes_sent++;
     lane_push_later(lane, clock_now());
+    return true;
+}
+
+static bool send_frame(struct dpdk_lane *lane, const struct probe *probe, uint32_t cost)
+{
+    if (!prober_send(lane, probe))
+        return false;
+    lane->lane.request.count->probes_sent++;
     if (lane->state == LANE_SENDS && lane->forwarder.queue == NULL)
         pace_spend(&lane->sender.pace, frame_prober_displaced(&lane->prober, cost));
     return true;
@@ -96,6 +101,8 @@ bool prober_take(struct dpdk_lane *lane, const struct rte_mbuf *buffer)
     const uint8_t *frame = rte_pktmbuf_mtod(buffer, const uint8_t *);
     const struct signature *signature = (const struct signature *)(frame + lane->shape.payload);
 
+    if (lane->pingpong != NULL)
+        return false; /* an answer that is sound was taken before */
     if (signature->tag == lane->prober.tags[1])
         return frame_prober_measure(&lane->prober, signature,
                                     arrival_ns(&lane->port->arrival, buffer) - lane->start_ns);

@@ -39,7 +39,7 @@ static int make_delay_stats(struct dpdk_lane *lane)
     size_t streams = (size_t)receiver->count * receiver->sources;
 
     if (!lane->lane.request.phase->latency.stamps || receiver->count == 0 ||
-        receiver->count > DELAY_FLOWS_MAX)
+        receiver->count > DELAY_FLOWS_MAX || lane->pingpong != NULL)
         return 0;
     receiver->sampled = receiver->count > DELAY_EVERY_MAX;
     receiver->delay_stats =
@@ -76,6 +76,8 @@ int receiver_make(struct dpdk_lane *lane, struct err *err)
 {
     const struct dpdk_options *options = dpdk_options(lane->lane.request.phase);
     const struct lane_request *request = &lane->lane.request;
+    const struct load unlimited = {.unlimited = true}; /* ping-pong has none */
+    const struct load *load = lane->pingpong != NULL ? &unlimited : &request->phase->load;
     struct receiver *receiver = &lane->receiver;
     uint32_t least = FRAME_SIZE_MAX;
     int rc;
@@ -103,8 +105,7 @@ int receiver_make(struct dpdk_lane *lane, struct err *err)
         if ((rc = partner_check(lane, flow, flow->src, &end, err)) != 0)
             return rc;
         memcpy(receiver->macs[i], end.mac, sizeof receiver->macs[i]);
-        sequence_limit_add(&receiver->limit, flow, &request->phase->load,
-                           port_read_line_bps(&flow->partner), least);
+        sequence_limit_add(&receiver->limit, flow, load, port_read_line_bps(&flow->partner), least);
         for (uint32_t j = 0; j < receiver->sources; j++)
             receiver->streams[(size_t)i * receiver->sources + j] =
                 (struct receiver_stream){.side = flow->side};

@@ -152,6 +152,11 @@ static __rte_always_inline bool account(const struct receiver *receiver, struct 
     return true;
 }
 
+bool receiver_judge(const struct receiver *receiver, struct received *frame, int64_t now_ns)
+{
+    return account(receiver, frame, now_ns, (enum how)0);
+}
+
 /* --- passes ------------------------------------------------------------------------------------*/
 
 static __rte_always_inline void keep_for_forwarder(const struct receiver *receiver,

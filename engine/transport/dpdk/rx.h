@@ -9,6 +9,8 @@
 
 /* The lane's `receive`: the variant for its header kind and role. */
 uint32_t (*receiver_variant(const struct dpdk_lane *lane))(struct dpdk_lane *, int64_t);
+/* Judges a sound frame by its sequence, off the hot path; whether it is delivered. */
+bool receiver_judge(const struct receiver *receiver, struct received *frame, int64_t now_ns);
 /* Brings the live counts of a stream's flow up to date with it. */
 void receiver_account_stream(struct dpdk_lane *lane, uint32_t number);
 /* Where the load falls: what tells a flow's last lost frame. With several addresses: learning

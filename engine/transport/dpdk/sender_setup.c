@@ -187,8 +187,7 @@ uint64_t sender_begin(struct dpdk_lane *lane)
             shuffle(&lane->sender, &seed);
         put_longer_first(lane);
     }
-    if (lane->messages == NULL)
-        schedule(lane, &seed);
+    schedule(lane, &seed);
     return draw(&seed);
 }
 

@@ -28,8 +28,6 @@ static int check(const struct lane_request *request, struct err *err)
 
     if (phase->size_count == 0 || phase->size_count > TRANSPORT_SIZES_MAX)
         return refuse(err, request, "a phase has 1 to 64 frame sizes");
-    if (phase->traffic == TRAFFIC_SCHEDULE)
-        return refuse(err, request, "udp executes no schedules: it loses messages");
     if (udp_options(phase)->burst == 0 || udp_options(phase)->burst > UDP_BURST_MAX)
         return refuse(err, request, "a burst has 1 to 128 frames");
     if (request->ranks > PATTERN_RANKS_MAX || request->receive_count >= PATTERN_RANKS_MAX)
@@ -51,14 +49,13 @@ static int add_size(struct udp_lane *lane, uint32_t frame_bytes, struct err *err
     uint32_t place = 0;
 
     most = most < FILL_BYTES ? most : FILL_BYTES;
-    if (lane->lane.request.phase->messages && frame_bytes > most)
-        frame_bytes = most; /* a transport of frames chooses those that ask for messages' way */
-    if (frame_bytes < least || frame_bytes < 64 || frame_bytes > most)
+    if (frame_bytes < least || frame_bytes < UDP_FRAME_LEAST || frame_bytes > most)
         return err_set(
             err, -EINVAL,
             "%s: udp frames have %u to %u bytes here, not %u: headers and signature, and "
             "the interface's MTU decide",
-            port->ip.conf->name, least > 64 ? least : 64, most, frame_bytes);
+            port->ip.conf->name, least > UDP_FRAME_LEAST ? least : UDP_FRAME_LEAST, most,
+            frame_bytes);
     while (place < lane->size_count && lane->sizes[place].frame_bytes != frame_bytes)
         place++;
     if (place == lane->size_count)
@@ -71,6 +68,27 @@ static int add_size(struct udp_lane *lane, uint32_t frame_bytes, struct err *err
         };
     lane->order[lane->order_count++] = (uint8_t)place;
     return 0;
+}
+
+/* Frames of the phase's sizes, or those that its messages have. */
+static int add_sizes(struct udp_lane *lane, struct err *err)
+{
+    const struct lane_request *request = &lane->lane.request;
+    const struct phase *phase = request->phase;
+    uint32_t ends = UDP_ETHERNET + FRAME_FCS, most = lane->port->mtu + ends;
+    uint32_t around = ends + lane->port->headers + SIGNATURE_BYTES;
+    uint32_t bytes[TRANSPORT_SIZES_MAX];
+    int count = (int)phase->size_count, rc = 0;
+
+    if (phase->messages)
+        count = frame_pingpong_sizes(request, lane->port->ip.conf->name, around,
+                                     most < FILL_BYTES ? most : FILL_BYTES, bytes, err);
+    for (int i = 0; rc == 0 && i < count; i++)
+        rc = add_size(lane,
+                      phase->messages ? frame_pingpong_size(around, UDP_FRAME_LEAST, bytes[i])
+                                      : phase->sizes[i],
+                      err);
+    return count < 0 ? count : rc;
 }
 
 /* Frames that each flow sends in all: whole ones, until it has moved what is asked for. */
@@ -123,7 +141,7 @@ static int make_streams(struct udp_lane *lane, struct err *err)
 static int make_sources(struct udp_lane *lane, struct err *err)
 {
     const struct lane_request *request = &lane->lane.request;
-    const struct load unlimited = {.unlimited = true}; /* messages there and back keep to no load */
+    const struct load unlimited = {.unlimited = true}; /* ping-pong has none */
     const struct load *load = lane->plays ? &unlimited : &request->phase->load;
     uint64_t quota = flow_quota(lane);
     uint32_t least = FILL_BYTES;
@@ -216,9 +234,9 @@ static int make(struct udp_lane *lane, struct err *err)
     int rc = allocate(lane);
 
     if (rc == 0 && phase->traffic == TRAFFIC_PINGPONG)
-        rc = udp_pingpong_make(lane, err);
-    for (uint32_t i = 0; rc == 0 && !lane->plays && i < phase->size_count; i++)
-        rc = add_size(lane, phase->sizes[i], err);
+        rc = udp_pingpong_make(lane);
+    if (rc == 0)
+        rc = add_sizes(lane, err);
     if (rc != 0 || (rc = make_streams(lane, err)) != 0 || (rc = make_sources(lane, err)) != 0 ||
         (rc = tune_socket(lane, err)) != 0 ||
         (!lane->plays && (rc = frame_prober_make(&lane->prober, &lane->lane.request, NULL)) != 0))
@@ -269,7 +287,7 @@ void udp_lane_destroy(struct lane *base)
     free(lane->queue);
     free(lane->buckets);
     frame_prober_free(&lane->prober);
-    pingpong_free(&lane->game);
+    frame_pingpong_free(&lane->game);
     free(lane);
 }
 
@@ -326,7 +344,6 @@ void udp_lane_start(struct lane *base, int64_t now_ns)
     int64_t begin_ns = udp_window_frames(phase) > 0 ? phase->open_ns : phase->start_ns;
 
     (void)now_ns;
-    udp_port_fragments(lane->port, lane->plays);
     lane->start_ns = lane->limit.start_ns = phase->start_ns;
     base->stop_ns = phase->stop_ns;
     if (lane->plays)
@@ -402,7 +419,7 @@ int64_t udp_lane_poll(struct lane *base, int64_t now_ns)
         return CLOCK_NEVER;
     if (lane->plays) {
         received = udp_receive(lane, now_ns);
-        next_ns = udp_pingpong_poll(lane, now_ns);
+        next_ns = frame_pingpong_poll(&lane->game, now_ns);
         return received == UDP_MESSAGES ? now_ns : next_ns;
     }
     change_state(lane, now_ns);
@@ -448,7 +465,7 @@ bool udp_lane_latency(struct lane *base, const struct lane_flow *flow, enum late
     uint16_t source = flow->src < PATTERN_RANKS_MAX ? lane->source_of[flow->src] : 0;
 
     if (lane->plays)
-        return kind == LATENCY_PINGPONG && pingpong_latency(&lane->game, flow, sum);
+        return kind == LATENCY_PINGPONG && pingpong_latency(&lane->game.game, flow, sum);
     if (kind == LATENCY_ROUND_TRIP)
         return frame_prober_sum(&lane->prober, flow, sum);
     if (kind == LATENCY_PINGPONG || source == 0 || lane->buckets == NULL)

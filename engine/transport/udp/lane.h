@@ -8,9 +8,9 @@
 
 #include "clock.h"
 #include "delay_stats.h"
+#include "frame_pingpong.h"
 #include "frame_prober.h"
 #include "pacer.h"
-#include "pingpong.h"
 #include "port.h"
 #include "probe_frames.h"
 #include "reordering.h"
@@ -25,9 +25,10 @@
 #include <sys/socket.h>
 
 #define UDP_BURST_MAX 128u
-#define UDP_MESSAGES 32u       /* received by one call */
-#define UDP_COALESCED 65536u   /* bytes of one of them, at most */
-#define UDP_SEGMENTS_MAX 64u   /* frames of one that is sent; the kernel's limit before Linux 6.9 */
+#define UDP_MESSAGES 32u     /* received by one call */
+#define UDP_COALESCED 65536u /* bytes of one of them, at most */
+#define UDP_SEGMENTS_MAX 64u /* frames of one that is sent; the kernel's limit before Linux 6.9 */
+#define UDP_FRAME_LEAST 64u
 #define UDP_FORWARD_QUEUE 512u /* a power of two */
 
 /* One of a phase's different sizes. */
@@ -98,7 +99,7 @@ struct udp_lane {
     bool segments; /* frames of a flow are sent as one message */
     bool forwards;
     bool timing;
-    bool plays; /* messages there and back */
+    bool plays; /* ping-pong */
     bool announced;
     int64_t start_ns;
     struct udp_size sizes[TRANSPORT_SIZES_MAX]; /* different ones */
@@ -123,16 +124,19 @@ struct udp_lane {
     struct delay_stats_buckets *buckets; /* by source; NULL: times are not measured */
     uint16_t *source_of; /* by rank: place in `sources` + 1; 0: none. And of destinations: */
     uint16_t *stream_of;
-    uint64_t left;        /* frames of a transfer that have yet to come; UINT64_MAX: not known */
-    struct pingpong game; /* messages there and back */
+    uint64_t left; /* frames of a transfer that have yet to come; UINT64_MAX: not known */
+    struct frame_pingpong game; /* where it `plays` */
     struct frame_prober prober;
 };
 
 /* send.c. Sends what is due, or a forwarder's queue; returns when more will be. */
 int64_t udp_send(struct udp_lane *lane, int64_t now_ns);
 /* One frame beside the load; whether the kernel took it. */
-bool udp_send_probe(struct udp_lane *lane, const struct sockaddr_storage *to,
-                    const struct signature *signature, const struct udp_size *size);
+bool udp_send_one(struct udp_lane *lane, const struct sockaddr_storage *to,
+                  const struct signature *signature, const struct udp_size *size);
+/* The signature of such a frame, with the ranks of another. */
+struct signature udp_sign(uint16_t tag, const struct signature *like, uint32_t sequence,
+                          int64_t stamp_ns);
 /* Accounts what the load asked for until `end_ns` and was not sent. */
 void udp_send_intended(struct udp_lane *lane, int64_t end_ns);
 
@@ -142,11 +146,10 @@ uint32_t udp_receive(struct udp_lane *lane, int64_t now_ns);
 bool udp_judge(const struct udp_lane *lane, struct udp_source *source,
                const struct signature *signature, int64_t now_ns);
 
-/* pingpong.c. In prepare; a datagram that came; what is to be sent, and when the next is. */
-int udp_pingpong_make(struct udp_lane *lane, struct err *err);
+/* pingpong.c. In prepare; a datagram that came. */
+int udp_pingpong_make(struct udp_lane *lane);
 void udp_pingpong_take(struct udp_lane *lane, const uint8_t *datagram, uint32_t length,
                        int64_t now_ns);
-int64_t udp_pingpong_poll(struct udp_lane *lane, int64_t now_ns);
 
 /* prober.c. Sends the probe that is due; returns when the next one is. */
 int64_t udp_prober_turn(struct udp_lane *lane, int64_t now_ns);

@@ -64,10 +64,10 @@ static int64_t dropped(const struct transport_port *port)
     return info[SK_MEMINFO_DROPS];
 }
 
-void udp_port_fragments(const struct transport_port *port, bool allowed)
+/* A datagram is one frame. */
+static void forbid_fragments(const struct transport_port *port)
 {
-    int v4 = allowed ? IP_PMTUDISC_DONT : IP_PMTUDISC_PROBE;
-    int v6 = allowed ? IPV6_PMTUDISC_DONT : IPV6_PMTUDISC_PROBE;
+    int v4 = IP_PMTUDISC_PROBE, v6 = IPV6_PMTUDISC_PROBE;
 
     if (port->ip.address.ss_family == AF_INET6)
         setsockopt(port->ip.socket, IPPROTO_IPV6, IPV6_MTU_DISCOVER, &v6, sizeof v6);
@@ -95,6 +95,7 @@ int udp_port_open(struct transport_port **out, const struct port_conf *conf,
         udp_port_close(port);
         return rc;
     }
+    forbid_fragments(port);
     v6 = port->ip.address.ss_family == AF_INET6;
     port->statistics = open(v6 ? "/proc/thread-self/net/snmp6" : "/proc/thread-self/net/snmp",
                             O_RDONLY | O_CLOEXEC);

@@ -30,8 +30,6 @@ int udp_port_open(struct transport_port **port, const struct port_conf *conf,
                   const struct transport_run *run, struct err *err);
 void udp_port_facts(struct transport_port *port, struct port_facts *facts);
 void udp_port_hardware(struct transport_port *port, struct port_hardware *counters);
-/* Whether datagrams that are larger than the MTU may be sent in several frames. */
-void udp_port_fragments(const struct transport_port *port, bool allowed);
 void udp_port_close(struct transport_port *port);
 
 #endif

@@ -5,9 +5,8 @@
  */
 #include "lane.h"
 
-/* A probe, or with both ranks changed about an answer. */
-static struct signature sign(uint16_t tag, const struct signature *like, uint32_t sequence,
-                             int64_t stamp_ns)
+struct signature udp_sign(uint16_t tag, const struct signature *like, uint32_t sequence,
+                          int64_t stamp_ns)
 {
     struct signature signature = *like;
     struct signature_time time = signature_time(stamp_ns);
@@ -35,9 +34,11 @@ int64_t udp_prober_turn(struct udp_lane *lane, int64_t now_ns)
     number = frame_prober_number(prober, flow);
     size = &lane->sizes[lane->order[number % lane->order_count]];
     stamp_ns = clock_now() - lane->start_ns;
-    signature = sign(be16toh(prober->tags[0]), &stream->signature, number, stamp_ns);
+    signature = udp_sign(be16toh(prober->tags[0]), &stream->signature, number, stamp_ns);
     frame_prober_leaves(prober, flow, stamp_ns);
-    if (!udp_send_probe(lane, &stream->to, &signature, size))
+    if (udp_send_one(lane, &stream->to, &signature, size))
+        lane->lane.request.count->probes_sent++;
+    else
         frame_prober_stays(prober, flow);
     frame_prober_next(prober, &lane->lane, now_ns);
     return prober->next_ns;
@@ -51,9 +52,10 @@ static void answer(struct udp_lane *lane, const struct signature *probe,
 
     if (source == 0)
         return;
-    back = sign(be16toh(lane->prober.tags[1]), &back, be32toh(probe->sequence),
-                (int64_t)signature_ns(probe));
-    (void)udp_send_probe(lane, &lane->sources[source - 1].from, &back, size);
+    back = udp_sign(be16toh(lane->prober.tags[1]), &back, be32toh(probe->sequence),
+                    (int64_t)signature_ns(probe));
+    lane->lane.request.count->probes_sent +=
+        udp_send_one(lane, &lane->sources[source - 1].from, &back, size);
 }
 
 bool udp_prober_take(struct udp_lane *lane, const struct signature *signature,

@@ -197,8 +197,8 @@ int64_t udp_send(struct udp_lane *lane, int64_t now_ns)
     return lane->forwards ? now_ns : pace_wake(&lane->pace, lane->cost);
 }
 
-bool udp_send_probe(struct udp_lane *lane, const struct sockaddr_storage *to,
-                    const struct signature *signature, const struct udp_size *size)
+bool udp_send_one(struct udp_lane *lane, const struct sockaddr_storage *to,
+                  const struct signature *signature, const struct udp_size *size)
 {
     struct signature copy = *signature;
     struct iovec pieces[2] = {
@@ -217,7 +217,6 @@ bool udp_send_probe(struct udp_lane *lane, const struct sockaddr_storage *to,
         return false;
     }
     lane->port->sent++;
-    lane->lane.request.count->probes_sent++;
     if (lane->state == UDP_SENDS && !lane->forwards)
         pace_spend(&lane->pace, frame_prober_displaced(&lane->prober, size->cost));
     return true;

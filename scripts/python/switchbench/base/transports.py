@@ -27,8 +27,7 @@ class Transport:
     way: Way
     frames: bool = False
     """Its sizes are frames', but where one message waits for another; every frame is counted."""
-    reliable: bool = False  # it delivers every message, or breaks
-    schedules: bool = False  # it carries plans by steps
+    reliable: bool = False  # it delivers every message, or breaks: it carries plans by steps
     bursts: bool = False  # it sends bursts of a counted length
     byte_stream: bool = False  # its messages lose their bounds: small ones travel joined
     settings: tuple[str, ...] = ()  # of a test, besides sizes and its own options
@@ -58,7 +57,6 @@ TRANSPORTS = (
         "dpdk",
         Way.RAW,
         frames=True,
-        schedules=True,
         bursts=True,
         settings=("flood_limit",),
         ports_most=32,  # RTE_MAX_ETHPORTS as Debian builds it
@@ -69,7 +67,6 @@ TRANSPORTS = (
         "verbs",
         Way.RDMA,
         reliable=True,
-        schedules=True,
         library="libibverbs",
         package="libibverbs-dev",
     ),
@@ -77,7 +74,6 @@ TRANSPORTS = (
         "tcp",
         Way.KERNEL,
         reliable=True,
-        schedules=True,
         byte_stream=True,
     ),
     Transport(
@@ -91,12 +87,8 @@ _BY_NAME = {transport.name: transport for transport in TRANSPORTS}
 
 NAMES = tuple(sorted(_BY_NAME))  # as they are listed for users
 PREFERRED = tuple(_BY_NAME)
-# What goes by steps waits for every message: rather over a transport that delivers each.
-PREFERRED_BY_STEPS = tuple(
-    transport.name
-    for transport in sorted(TRANSPORTS, key=lambda transport: not transport.reliable)
-    if transport.schedules
-)
+PREFERRED_BY_STEPS = tuple(transport.name for transport in TRANSPORTS if transport.reliable)
+BY_STEPS_ONLY = f"collectives run over {' and '.join(sorted(PREFERRED_BY_STEPS))}"
 # Side by side in results; the others are divided by the first of these that ran.
 BASELINES = tuple(sorted(NAMES, key=lambda name: not _BY_NAME[name].byte_stream))
 

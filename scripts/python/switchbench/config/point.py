@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from itertools import product
 from typing import TypeVar
 
+from ..base import transports
 from ..base.errors import ConfigurationError
 from ..base.model import SCHEDULE, WAITING, Load
 from ..base.source import Document, KeyPath
@@ -142,9 +143,7 @@ def _frame_sizes(
 ) -> dict[str, object]:
     """The sizes of a transport of frames that nobody gave: frames', or messages'."""
     if settings.carries_messages(test.transport, values.traffic):
-        datagram = values.udp is not None
-        each = profiles.UDP_MESSAGE_BYTES if datagram else profiles.DEFAULT_MESSAGE_BYTES
-        return _message_sizes(test, values, each)
+        return _message_sizes(test, values, profiles.FRAME_MESSAGE_BYTES)
     if settings.form_of(values, settings.FRAMES):
         return {}
     return {"frame_sizes": profiles.frame_sizes(values.profile, header, test.frame_max)}
@@ -194,15 +193,18 @@ def _sizes(test: ResolvedTest, values: ResolvedSettings) -> list[tuple[int, ...]
 
 def frame_limits(point: Point, document: Document) -> None:
     """Refuses frame sizes that the kind of header or the ports can't have."""
+    dpdk = point.values.dpdk or profiles.UDP_HEADER
     if settings.carries_messages(point.test.transport, point.values.traffic):
-        if point.test.transport == "udp" and max(point.sizes) > profiles.UDP_MESSAGE_MOST:
+        room = profiles.message_room(dpdk, point.test.frame_max)
+        pingpong = point.values.traffic == "pingpong"
+        if transports.of(point.test.transport).frames and pingpong and max(point.sizes) > room:
             form = settings.form_of(point.values, settings.MESSAGES) or "scatter"
             raise document.problem(
                 place(point, form, document),
-                f"a message of udp is one datagram: at most {profiles.UDP_MESSAGE_MOST} bytes",
+                f"a ping-pong message over {point.test.transport} is one frame, of at most {room} "
+                f"bytes here, not {max(point.sizes)}: larger ones run over tcp and verbs",
             )
         return
-    dpdk = point.values.dpdk or profiles.UDP_HEADER
     least = profiles.smallest_frame(dpdk)
     tagged = dpdk.vlan is not None
     most = point.test.frame_max + (profiles.VLAN_TAG if tagged else 0)

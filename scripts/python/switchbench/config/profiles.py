@@ -169,10 +169,17 @@ def smallest_frame(dpdk: DpdkOptions) -> int:
     return SMALLEST_FRAME[dpdk.header][1 if dpdk.vlan is not None else 0]
 
 
-UDP_MESSAGE_BYTES = 32 * 1024
-UDP_MESSAGE_MOST = (
-    65_000  # a datagram, less headers and signature (engine/transport/udp/pingpong.c)
-)
+FRAME_MESSAGE_BYTES = 1024  # of ping-pong over frames
+_HEADERS = {"l2": 14, "ipv4-udp": 42, "ipv6-udp": 62}
+_SIGNATURE_FCS = 18 + 4
+_FRAME_MOST = 9216  # where the MTU is unknown (engine/traffic/fill.h)
+
+
+def message_room(dpdk: DpdkOptions, frame_max: int) -> int:
+    """Return the bytes of the largest ping-pong message that fits one untagged or tagged frame."""
+    return (frame_max or _FRAME_MOST) - _HEADERS[dpdk.header] - _SIGNATURE_FCS
+
+
 UDP_HEADER = DpdkOptions(header="ipv4-udp")  # of frames of udp, as dpdk's options say it
 
 

@@ -215,8 +215,9 @@ class _Resolver:
         usable = [name for name in wanted or preferred if _lacking(ports, name) is None]
         if wanted is None:
             if not usable:
+                why = f": {transports.BY_STEPS_ONLY}" if _by_steps(given) else ""
                 raise self.document.problem(
-                    entry.path, f"no transport is on all ports of {networks[0]}"
+                    entry.path, f"no transport for it is on all ports of {networks[0]}{why}"
                 )
             return [_unasked(ports, usable)]
         asked = settings.form_of(given, settings.NETWORK) is not None

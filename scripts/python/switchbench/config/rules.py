@@ -153,7 +153,7 @@ def without_effect(values: Settings, pattern: str, transport: str) -> dict[str, 
     if transports.of(transport).frames and carries_messages(transport, traffic):
         for key in MESSAGES:
             idle.pop(key, None)
-        idle |= dict.fromkeys(FRAMES, "has no effect: messages choose their frames by the MTU")
+        idle |= dict.fromkeys(FRAMES, "has no effect: a ping-pong message is a frame of its own")
     idle |= _times_without(traffic, (values.burst or BurstOptions()).count)
     if traffic == "pingpong":
         idle |= dict.fromkeys(LOAD, "has no effect: a message waits for the last")

@@ -132,9 +132,8 @@ def _check_steps(draft: Draft) -> None:
                 "a message of 0 bytes: only steps are empty, others have 1 byte to 1GiB",
             )
         return
-    if not draft.carrier.schedules:
-        able = (each.name for each in transports.TRANSPORTS if each.schedules)
-        text = f"steps are not implemented over {draft.transport}: take {' or '.join(able)}"
+    if not draft.carrier.reliable:
+        text = f"{draft.transport} carries no dependent steps: {transports.BY_STEPS_ONLY}"
         raise draft.problem(form_of(values, TRANSPORT) or "transports", text)
     for size in draft.point.sizes:
         if odd := size_refusal(pattern, size):
@@ -143,13 +142,6 @@ def _check_steps(draft: Draft) -> None:
         refusal = algorithm_refusal(pattern, values.algorithm)
         if refusal:
             raise draft.problem("algorithm", refusal)
-    if values.compute and not draft.carrier.reliable:
-        others = (each.name for each in transports.TRANSPORTS if each.reliable)
-        raise draft.problem(
-            "compute",
-            f"{draft.transport} loses messages, and what is computed of them would be wrong: "
-            f"take {' or '.join(sorted(others))}",
-        )
 
 
 def _shared_refusal(point: Point, port: Port, share: float) -> str | None:
