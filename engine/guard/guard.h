@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * The guard: line-rate traffic is a weapon, so the node asks here before it opens a port
- * (doc/reference/safety.md). An interface is refused when it, or a device that shares its cable or
- * its bridge, carries something that a host needs: a default route, the controller's connection,
- * mounted network storage; and when that is a bond or the loopback.
+ * (doc/reference/safety.md). An interface is blocked when a default route or the controller's
+ * connection leaves by it, by what sits on its cable, or by a tunnel over it; when it is a bond or
+ * a member of a bond or bridge; and when it is the loopback.
  */
 #ifndef ENGINE_GUARD_H
 #define ENGINE_GUARD_H
@@ -12,37 +12,31 @@
 
 #include <stdbool.h>
 
-struct guard_servers; /* guard_servers.h */
-
 /* What is known of the port that is to be opened. Strings are the caller's. */
 struct guard_rules {
-    const char *controller; /* numeric address of the controller's end of the connection that is
-                               said to have started this node (SSH_CONNECTION's first word); NULL
-                               or "": none. Those that can be seen are found beside it. */
+    const char *controller; /* numeric address of the controller's end of the connection that
+                               started this node (SSH_CONNECTION's first word); NULL or "": none */
     const char *driver;     /* who will drive the port, for sentences: "tcp", "af_packet" */
     bool shared;            /* the port's configuration says `shared: true` */
     bool isolates_flows;    /* this driver takes only our frames off the port (rte_flow isolated
                                mode) and leaves the rest to the kernel, or will not open it */
     bool leaves_kernel;     /* opening the port takes the device away from its kernel driver */
-    /* Shared by the checks of a node's ports; NULL: this check looks for its own. */
-    struct guard_servers *servers;
 };
 
 /* May the port send through `iface` of namespace `netns` (as netns_enter; NULL: the process's own)?
- * 0: yes. -ENODEV: no such interface (the sentence lists those that exist); -EPERM: refused (what
+ * 0: yes. -ENODEV: no such interface (the sentence lists those that exist); -EPERM: blocked (what
  * it carries, where, what to do); or why that could not be found out: then it is not safe either.
- * What belongs to the whole host (controller, storage) is looked up in the process's own
- * namespace, whatever namespace the port is in. */
+ * The controller's connection leaves by the process's own namespace. */
 int guard_check_interface(const char *netns, const char *iface, const struct guard_rules *rules,
                           struct err *err);
 
-/* The same for the kernel interfaces of PCI device `pci` ("0000:3b:00.0"), and of the devices that
- * share its cable by SR-IOV. A device without any (it has left its kernel driver already) passes.
- * -ENODEV: no such device; -EINVAL: not a PCI address. */
+/* The same for the kernel interfaces of PCI device `pci` ("0000:3b:00.0"). A device without any (it
+ * has left its kernel driver already) passes. -ENODEV: no such device; -EINVAL: not a PCI address.
+ */
 int guard_check_pci(const char *pci, const struct guard_rules *rules, struct err *err);
 
 /* The same for the kernel interfaces that share the cable of an RDMA port ("mlx5_2/1"). Where it is
- * not known whether there are any, it is refused. */
+ * not known whether there are any, it is blocked. */
 int guard_check_rdma(const char *netns, const char *rdma, const struct guard_rules *rules,
                      struct err *err);
 
@@ -51,11 +45,11 @@ int guard_check_rdma(const char *netns, const char *rdma, const struct guard_rul
 int guard_check_vdev(const char *netns, const char *vdev, const struct guard_rules *rules,
                      struct err *err);
 
-struct topology; /* topology.h */
-struct topology_link;
+struct guard_map; /* guard_map.h */
+struct guard_link;
 
-/* Decides for a port of namespace `netns` (for the sentence) whose connections are marked. */
-int guard_judge(const struct topology *map, const struct topology_link *port, const char *netns,
+/* Decides for a port of namespace `netns` (for the sentence). */
+int guard_judge(const struct guard_map *map, const struct guard_link *port, const char *netns,
                 const struct guard_rules *rules, struct err *err);
 
 #endif

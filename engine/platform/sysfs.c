@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "sysfs.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -79,17 +77,4 @@ void sysfs_glob(glob_t *found, const char *pattern, ...)
     *found = (glob_t){0};
     if (glob(whole, 0, NULL, found) != 0)
         found->gl_pathc = 0;
-}
-
-int sysfs_write(const char *path, const char *text)
-{
-    int fd = open(path, O_WRONLY | O_CLOEXEC);
-    int rc = 0;
-
-    if (fd < 0)
-        return -errno;
-    if (write(fd, text, strlen(text)) < 0)
-        rc = -errno;
-    close(fd);
-    return rc;
 }

@@ -26,7 +26,4 @@ void sysfs_link(char *name, size_t size, const char *path, ...) SYSFS_PATH(3, 4)
 /* The paths that match; free with globfree also where there are none. */
 void sysfs_glob(glob_t *found, const char *pattern, ...) SYSFS_PATH(2, 3);
 
-/* One write(2) of the whole text; 0 or a negative errno. */
-int sysfs_write(const char *path, const char *text);
-
 #endif

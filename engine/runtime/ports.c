@@ -7,7 +7,6 @@
 #include "clock.h"
 #include "event_loop.h"
 #include "guard.h"
-#include "guard_servers.h"
 #include "job.h"
 #include "log.h"
 #include "node.h"
@@ -225,13 +224,12 @@ static void name_driver(const struct port_conf *conf, char *name, size_t size)
         snprintf(name, size, "%s", conf->driver != NULL ? conf->driver : "af_packet");
 }
 
-static int ask_guard(const struct doc_port *doc, struct guard_servers *servers, struct err *err)
+static int ask_guard(const struct doc_port *doc, struct err *err)
 {
     const struct port_conf *conf = &doc->conf;
     char controller[64], driver[64];
     struct guard_rules rules = {
         .controller = controller_address(controller, sizeof controller),
-        .servers = servers,
         .driver = driver,
         .shared = conf->shared,
         .isolates_flows = isolates_flows(doc),
@@ -274,7 +272,6 @@ static int survey_port(struct node *node, struct node_port *port, const struct t
 /* What is used first is opened last, and stays open for it. */
 int ports_survey(struct node *node)
 {
-    struct guard_servers servers = {0};
     struct err err = {0};
     int rc = 0;
 
@@ -282,9 +279,8 @@ int ports_survey(struct node *node)
         rc = check_transports(node->ports[i].doc, &err);
         node->has_shared_port |= node->ports[i].doc->conf.shared;
         if (rc == 0)
-            rc = ask_guard(node->ports[i].doc, &servers, &err);
+            rc = ask_guard(node->ports[i].doc, &err);
     }
-    guard_servers_free(&servers);
     for (size_t i = 0; i < node->port_count && rc == 0; i++)
         rc = port_binding_find_interface(&node->ports[i], &err);
     for (unsigned place = DOC_TRANSPORTS_MAX; place-- > 0 && rc == 0;) {

@@ -295,6 +295,15 @@ static void test_the_loopback(void **state)
     close(fd);
 }
 
+static void write_file(const char *path, const char *text)
+{
+    FILE *file = fopen(path, "we");
+
+    assert_non_null(file);
+    assert_true(fputs(text, file) >= 0);
+    assert_int_equal(fclose(file), 0);
+}
+
 static void test_sysfs(void **state)
 {
     char line[8], name[8], root[] = "/tmp/test_sysfs.XXXXXX", path[64];
@@ -302,15 +311,14 @@ static void test_sysfs(void **state)
 
     assert_non_null(mkdtemp(root));
     snprintf(path, sizeof path, "%s/a", root);
-    assert_int_equal(sysfs_write(path, "0x20\n"), -ENOENT);
-    fclose(fopen(path, "we"));
+    write_file(path, "");
     assert_false(sysfs_line(line, sizeof line, "%s", path));
     assert_int_equal(sysfs_number(-1, "%s/a", root), -1);
-    assert_int_equal(sysfs_write(path, "0x20\nmore\n"), 0);
+    write_file(path, "0x20\nmore\n");
     assert_true(sysfs_line(line, sizeof line, "%s/%c", root, 'a'));
     assert_string_equal(line, "0x20");
     assert_int_equal(sysfs_number(-1, "%s/a", root), 32);
-    assert_int_equal(sysfs_write(path, "a long line\n"), 0);
+    write_file(path, "a long line\n");
     assert_true(sysfs_line(line, sizeof line, "%s/a", root));
     assert_string_equal(line, "a long ");
     assert_int_equal(sysfs_number(5, "%s/a", root), 5);

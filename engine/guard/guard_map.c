@@ -1,0 +1,387 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "guard_map.h"
+
+#include "netns.h"
+#include "rtnetlink.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <linux/if_link.h>
+#include <linux/if_tunnel.h>
+#include <linux/rtnetlink.h>
+#include <netdb.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#define OWN_NAMESPACE "/proc/thread-self/ns/net"
+#define MAPPED_IPV4 "::ffff:"
+
+/* Routes are counted by the first 16 bits of their addresses: longer prefixes stand for little. */
+#define WIDE_BITS 16
+#define WIDE_COUNT (1 << WIDE_BITS)
+
+enum { IPV4, IPV6, FAMILIES };
+
+/* What the answers to one request are added to. */
+struct reading {
+    struct guard_map *map;
+    const char *what;                                /* of a route that is looked up */
+    struct guard_map wide[FAMILIES];                 /* uses by routes that lead to a part of all */
+    unsigned char covered[FAMILIES][WIDE_COUNT / 8]; /* a bit for each value of the first 16 bits */
+    unsigned covered_count[FAMILIES];
+};
+
+/* --- the map --- */
+
+/* A host has tens of devices, seldom thousands: one reallocation each is cheap enough. */
+static void *append(void *array, size_t *count, const void *element, size_t size)
+{
+    char *grown = realloc(array, (*count + 1) * size);
+
+    if (grown)
+        memcpy(grown + (*count)++ * size, element, size);
+    return grown;
+}
+
+int guard_map_add_link(struct guard_map *map, const struct guard_link *link)
+{
+    void *grown = append(map->links, &map->link_count, link, sizeof(*link));
+
+    map->links = grown ? grown : map->links;
+    return grown ? 0 : -ENOMEM;
+}
+
+int guard_map_add_use(struct guard_map *map, int index, const char *what)
+{
+    struct guard_use use = {.index = index};
+    void *grown;
+
+    snprintf(use.what, sizeof(use.what), "%s", what);
+    grown = append(map->uses, &map->use_count, &use, sizeof(use));
+    map->uses = grown ? grown : map->uses;
+    return grown ? 0 : -ENOMEM;
+}
+
+void guard_map_free(struct guard_map *map)
+{
+    free(map->links);
+    free(map->uses);
+    *map = (struct guard_map){0};
+}
+
+const struct guard_link *guard_map_find(const struct guard_map *map, const char *name)
+{
+    for (size_t i = 0; i < map->link_count; i++)
+        if (strcmp(map->links[i].name, name) == 0)
+            return &map->links[i];
+    return NULL;
+}
+
+const struct guard_link *guard_map_at(const struct guard_map *map, int index)
+{
+    for (size_t i = 0; i < map->link_count; i++)
+        if (map->links[i].index == index)
+            return &map->links[i];
+    return NULL;
+}
+
+bool guard_link_is_tunnel(const struct guard_link *link)
+{
+    /* No packet of theirs leaves, or it leaves by a link that the kernel names. */
+    static const char *const plain[] = {
+        "",       "bond",    "bridge",  "dummy",  "ifb",  "ipoib", "ipvlan", "ipvtap",
+        "macsec", "macvlan", "macvtap", "netkit", "team", "veth",  "vlan",   "vrf"};
+
+    for (size_t i = 0; i < sizeof(plain) / sizeof(*plain); i++)
+        if (strcmp(link->kind, plain[i]) == 0)
+            return false;
+    return true;
+}
+
+/* --- links --- */
+
+/* What a kind of tunnel calls its remote addresses and the device below (linux/if_link.h,
+ * linux/if_tunnel.h). */
+static const struct {
+    const char *kind;
+    uint16_t remote, remote6, below;
+} tunnels[] = {
+    {"vxlan", IFLA_VXLAN_GROUP, IFLA_VXLAN_GROUP6, IFLA_VXLAN_LINK},
+    {"geneve", IFLA_GENEVE_REMOTE, IFLA_GENEVE_REMOTE6, 0},
+    {"gre", IFLA_GRE_REMOTE, 0, IFLA_GRE_LINK},
+    {"gretap", IFLA_GRE_REMOTE, 0, IFLA_GRE_LINK},
+    {"ip6gre", 0, IFLA_GRE_REMOTE, IFLA_GRE_LINK},
+    {"ip6gretap", 0, IFLA_GRE_REMOTE, IFLA_GRE_LINK},
+    {"ipip", IFLA_IPTUN_REMOTE, 0, IFLA_IPTUN_LINK},
+    {"sit", IFLA_IPTUN_REMOTE, 0, IFLA_IPTUN_LINK},
+    {"ip6tnl", 0, IFLA_IPTUN_REMOTE, IFLA_IPTUN_LINK},
+};
+
+static void read_remote(const struct nlattr *data, uint16_t type, int bytes,
+                        struct guard_link *link)
+{
+    static const unsigned char none[sizeof(link->remote)];
+    unsigned char remote[sizeof(link->remote)] = {0};
+
+    if (type == 0 || !netlink_copy(netlink_find_in(data, type), remote, (size_t)bytes) ||
+        memcmp(remote, none, sizeof(none)) == 0)
+        return;
+    memcpy(link->remote, remote, sizeof(remote));
+    link->remote_bytes = bytes;
+}
+
+static void read_tunnel(const struct nlattr *data, struct guard_link *link)
+{
+    for (size_t i = 0; i < sizeof(tunnels) / sizeof(*tunnels); i++) {
+        if (strcmp(link->kind, tunnels[i].kind) != 0)
+            continue;
+        read_remote(data, tunnels[i].remote, 4, link);
+        read_remote(data, tunnels[i].remote6, 16, link);
+        if (tunnels[i].below)
+            link->below = (int)netlink_u32(netlink_find_in(data, tunnels[i].below), 0);
+    }
+}
+
+static int add_link(const struct nlmsghdr *message, void *data)
+{
+    const struct reading *reading = data;
+    const struct ifinfomsg *info = mnl_nlmsg_get_payload(message);
+    const struct nlattr *more = netlink_find(message, sizeof(*info), IFLA_LINKINFO);
+    struct guard_link link = {
+        .index = info->ifi_index,
+        .master = (int)netlink_u32(netlink_find(message, sizeof(*info), IFLA_MASTER), 0),
+        .lower = (int)netlink_u32(netlink_find(message, sizeof(*info), IFLA_LINK), 0),
+        .elsewhere = netlink_find(message, sizeof(*info), IFLA_LINK_NETNSID) != NULL,
+        .loopback = info->ifi_flags & IFF_LOOPBACK,
+    };
+
+    netlink_text(netlink_find(message, sizeof(*info), IFLA_IFNAME), link.name, sizeof(link.name));
+    netlink_text(netlink_find_in(more, IFLA_INFO_KIND), link.kind, sizeof(link.kind));
+    if (guard_link_is_tunnel(&link) && !link.elsewhere)
+        read_tunnel(netlink_find_in(more, IFLA_INFO_DATA), &link);
+    /* A veth's other end is a cable's end: nothing sits on it. */
+    if (guard_link_is_tunnel(&link) || strcmp(link.kind, "veth") == 0 ||
+        strcmp(link.kind, "netkit") == 0)
+        link.lower = link.elsewhere = 0;
+    return guard_map_add_link(reading->map, &link);
+}
+
+/* --- routes --- */
+
+/* Adds `what` for each device by which the route leaves. */
+static int add_hops(struct guard_map *map, const struct nlmsghdr *route, const char *what)
+{
+    const struct nlattr *device = netlink_find(route, sizeof(struct rtmsg), RTA_OIF);
+    const struct nlattr *hops = netlink_find(route, sizeof(struct rtmsg), RTA_MULTIPATH);
+    struct rtnexthop *hop = hops ? mnl_attr_get_payload(hops) : NULL;
+    int left = hops ? mnl_attr_get_payload_len(hops) : 0, code = 0;
+
+    if (device)
+        code = guard_map_add_use(map, (int)netlink_u32(device, ANY_DEVICE), what);
+    for (; left > 0 && code == 0 && RTNH_OK(hop, left);
+         left -= RTNH_ALIGN(hop->rtnh_len), hop = RTNH_NEXT(hop))
+        code = guard_map_add_use(map, hop->rtnh_ifindex, what);
+    if (code == 0 && left > 0)
+        return -EPROTO;
+    /* sysctl net.ipv4.nexthop_compat_mode=0: the number of a next hop object only. */
+    return code == 0 && !device && !hops ? guard_map_add_use(map, ANY_DEVICE, what) : code;
+}
+
+/* Default routes, and routes that may cover one together. Half of all addresses is as good as all
+ * (VPN clients set two such), and so is IPv6's 2000::/3, all that is assigned. */
+static int add_route(const struct nlmsghdr *message, void *data)
+{
+    struct reading *reading = data;
+    const struct rtmsg *route = mnl_nlmsg_get_payload(message);
+    int family = route->rtm_family == AF_INET6 ? IPV6 : IPV4;
+    uint32_t table =
+        netlink_u32(netlink_find(message, sizeof(*route), RTA_TABLE), route->rtm_table);
+    char number[16] = "main", what[96];
+    unsigned char bytes[2];
+    unsigned first;
+    bool whole = route->rtm_dst_len <= (family == IPV6 ? 3 : 1);
+
+    if ((route->rtm_family != AF_INET && route->rtm_family != AF_INET6) ||
+        route->rtm_type != RTN_UNICAST || route->rtm_dst_len > WIDE_BITS)
+        return 0;
+    if (table != RT_TABLE_MAIN)
+        snprintf(number, sizeof(number), "%u", table);
+    snprintf(what, sizeof(what), "%sthe IPv%d default route (table %s)", whole ? "" : "a part of ",
+             family == IPV6 ? 6 : 4, number);
+    if (whole)
+        return add_hops(reading->map, message, what);
+    if (!netlink_copy(netlink_find(message, sizeof(*route), RTA_DST), bytes, sizeof(bytes)) ||
+        (family == IPV6 && bytes[0] >> 5 != 1))
+        return 0;
+    first = (unsigned)bytes[0] << 8U | bytes[1];
+    for (unsigned value = first; value < first + (1U << (WIDE_BITS - route->rtm_dst_len));
+         value++) {
+        unsigned char *byte = &reading->covered[family][value / 8];
+        unsigned char bit = (unsigned char)(1U << value % 8);
+
+        reading->covered_count[family] += !(*byte & bit);
+        *byte |= bit;
+    }
+    return add_hops(&reading->wide[family], message, what);
+}
+
+static void forget(void *data)
+{
+    struct reading *reading = data;
+
+    guard_map_free(&reading->wide[IPV4]);
+    guard_map_free(&reading->wide[IPV6]);
+    memset(reading->covered, 0, sizeof(reading->covered));
+    memset(reading->covered_count, 0, sizeof(reading->covered_count));
+    reading->map->use_count = 0;
+}
+
+static void forget_links(void *data)
+{
+    ((struct reading *)data)->map->link_count = 0;
+}
+
+static int read_routes(struct reading *reading)
+{
+    static const unsigned whole[FAMILIES] = {WIDE_COUNT / 2, WIDE_COUNT / 16};
+    const struct netlink_reader reader = {add_route, forget, reading};
+    struct netlink_request request;
+    int code;
+
+    netlink_begin(&request, RTM_GETROUTE, NLM_F_DUMP, sizeof(struct rtmsg));
+    code = netlink_ask_here(&request, &reader);
+    for (int family = 0; family < FAMILIES; family++) {
+        const struct guard_map *wide = &reading->wide[family];
+
+        for (size_t i = 0; i < wide->use_count && code == 0; i++)
+            if (reading->covered_count[family] >= whole[family])
+                code = guard_map_add_use(reading->map, wide->uses[i].index, wide->uses[i].what);
+    }
+    return code;
+}
+
+static int read_links(struct reading *reading)
+{
+    const struct netlink_reader reader = {add_link, forget_links, reading};
+    struct netlink_request request;
+
+    netlink_begin(&request, RTM_GETLINK, NLM_F_DUMP, sizeof(struct ifinfomsg));
+    return netlink_ask_here(&request, &reader);
+}
+
+static int add_found_route(const struct nlmsghdr *message, void *data)
+{
+    const struct reading *reading = data;
+    const struct rtmsg *route = mnl_nlmsg_get_payload(message);
+
+    /* A local address is reached by no device, whatever the route says. */
+    return route->rtm_type == RTN_UNICAST ? add_hops(reading->map, message, reading->what) : 0;
+}
+
+/* Adds the use for each device by which an address is reached; none where there is no route. With
+ * all next hops of the route, not the one that this lookup happens to hash to. */
+static int add_way_to(struct guard_map *map, int family, const void *address, const char *what)
+{
+    struct reading reading = {.map = map, .what = what};
+    const struct netlink_reader reader = {.each = add_found_route, .data = &reading};
+    struct netlink_request request;
+    int code;
+
+    route_begin(&request, family, address)->rtm_flags = RTM_F_FIB_MATCH;
+    code = netlink_ask_here(&request, &reader);
+    return code == -ENETUNREACH || code == -EHOSTUNREACH || code == -EACCES ? 0 : code;
+}
+
+/* A tunnel in a tunnel adds uses behind this one; one that leads into itself is not the first
+ * device that it meets: the count of links ends it. */
+static int follow_tunnels(struct guard_map *map)
+{
+    size_t most = map->use_count + 2 * map->link_count;
+    int code = 0;
+
+    for (size_t i = 0; i < map->use_count && code == 0; i++) {
+        const struct guard_link *tunnel = guard_map_at(map, map->uses[i].index);
+        size_t before = map->use_count;
+        char what[sizeof(map->uses->what)];
+
+        if (!tunnel || !guard_link_is_tunnel(tunnel))
+            continue;
+        if (i > most)
+            return -ELOOP;
+        snprintf(what, sizeof(what), "%.60s through tunnel %s", map->uses[i].what, tunnel->name);
+        if (tunnel->below)
+            code = guard_map_add_use(map, tunnel->below, what);
+        if (code == 0 && tunnel->remote_bytes)
+            code = add_way_to(map, tunnel->remote_bytes == 4 ? AF_INET : AF_INET6, tunnel->remote,
+                              what);
+        if (code == 0 && map->use_count == before)
+            code = guard_map_add_use(map, ANY_DEVICE, what);
+    }
+    return code;
+}
+
+static int add_controller(struct guard_map *map, const char *controller, struct err *err)
+{
+    struct addrinfo hints = {.ai_flags = AI_NUMERICHOST, .ai_socktype = SOCK_STREAM}, *found;
+    const struct sockaddr_in6 *v6;
+    const struct sockaddr_in *v4;
+    char what[96];
+    int code;
+
+    snprintf(what, sizeof(what), "the controller's connection (from %.46s)", controller);
+    if (strncasecmp(controller, MAPPED_IPV4, strlen(MAPPED_IPV4)) == 0 && strchr(controller, '.'))
+        controller += strlen(MAPPED_IPV4);
+    if (getaddrinfo(controller, NULL, &hints, &found))
+        return err_set(err, -EINVAL, "%s is not a numeric IP address.", controller);
+    v6 = (const void *)found->ai_addr;
+    v4 = (const void *)found->ai_addr;
+    if (v6->sin6_family == AF_INET)
+        code = add_way_to(map, AF_INET, &v4->sin_addr, what);
+    else if (v6->sin6_scope_id)
+        code = guard_map_add_use(map, (int)v6->sin6_scope_id, what);
+    else
+        code = add_way_to(map, AF_INET6, &v6->sin6_addr, what);
+    freeaddrinfo(found);
+    return code;
+}
+
+int guard_map_read(struct guard_map *map, const char *netns, const char *controller,
+                   struct err *err)
+{
+    struct reading *reading = calloc(1, sizeof(*reading));
+    struct stat own, here;
+    int previous = -1, code = reading ? 0 : -ENOMEM;
+    bool is_inside = false;
+
+    if (code == 0 && stat(OWN_NAMESPACE, &own) < 0)
+        code = -errno;
+    if (code == 0) {
+        reading->map = map;
+        code = netns_enter(netns, &previous, err);
+        is_inside = code == 0;
+    }
+    if (code == 0 && stat(OWN_NAMESPACE, &here) < 0)
+        code = -errno;
+    if (code == 0)
+        code = read_links(reading);
+    if (code == 0)
+        code = read_routes(reading);
+    if (code == 0 && controller && *controller && own.st_ino == here.st_ino)
+        code = add_controller(map, controller, err);
+    if (code == 0)
+        code = follow_tunnels(map);
+    if (is_inside)
+        netns_leave(previous);
+    for (int family = 0; reading && family < FAMILIES; family++)
+        guard_map_free(&reading->wide[family]);
+    free(reading);
+    if (code && is_inside)
+        err_set(err, code,
+                "The interfaces and routes of %s%s can't be read, so it is not known whether "
+                "traffic there is safe: %s.",
+                netns && *netns ? "network namespace " : "this host", netns ? netns : "",
+                strerror(-code));
+    return code;
+}

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The devices of a network namespace, and what a host needs that leaves by them: read from
+ * rtnetlink(7) by one dump of links and one of routes. Plain data: tests make maps by hand.
+ */
+#ifndef ENGINE_GUARD_MAP_H
+#define ENGINE_GUARD_MAP_H
+
+#include "err.h"
+
+#include <net/if.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#define ANY_DEVICE 0
+
+struct guard_link {
+    int index;
+    int master;     /* ifindex of its bridge, bond, VRF; 0: none */
+    int lower;      /* ifindex of the device below a VLAN or macvlan; 0: none */
+    bool elsewhere; /* that device is in another namespace */
+    bool loopback;
+    char name[IF_NAMESIZE];
+    char kind[IF_NAMESIZE]; /* "bridge", "veth", ...; "": hardware */
+    /* Of a tunnel: where its packets go, and by which device below; both can be unknown. */
+    unsigned char remote[16]; /* 4 bytes of IPv4 or 16 of IPv6 */
+    int remote_bytes;         /* 4, 16; 0: no remote address, or none that the kernel tells */
+    int below;                /* ifindex; 0: not told */
+};
+
+/* Something that the host needs. */
+struct guard_use {
+    int index;     /* ifindex of the device by which it leaves; ANY_DEVICE: that is not known */
+    char what[96]; /* "the IPv4 default route (table main)" */
+};
+
+struct guard_map {
+    struct guard_link *links;
+    size_t link_count;
+    struct guard_use *uses;
+    size_t use_count;
+};
+
+void guard_map_free(struct guard_map *map);
+
+/* They copy their argument. -ENOMEM without a sentence. */
+int guard_map_add_link(struct guard_map *map, const struct guard_link *link);
+int guard_map_add_use(struct guard_map *map, int index, const char *what);
+
+/* NULL: there is none. */
+const struct guard_link *guard_map_find(const struct guard_map *map, const char *name);
+const struct guard_link *guard_map_at(const struct guard_map *map, int index);
+
+/* Does it send its packets inside of others, by a device that no link names? Every virtual kind
+ * counts that is not known to send by its links (VLAN, bridge, bond, veth, ...). */
+bool guard_link_is_tunnel(const struct guard_link *link);
+
+/* Reads the namespace `netns` (as netns_enter): devices, default routes and routes that together
+ * cover half of all addresses, and, in the process's own, the route to `controller` (NULL, "":
+ * none). What leaves by a tunnel leaves by the device below, too, found by the tunnel's settings or
+ * by the route to its remote address; where neither tells, by ANY_DEVICE. */
+int guard_map_read(struct guard_map *map, const char *netns, const char *controller,
+                   struct err *err);
+
+#endif
