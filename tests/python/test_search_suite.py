@@ -119,6 +119,7 @@ def test_a_device_forwards_no_more_than_it_is_offered(came: int, rate: float) ->
     )
     facts = trial_facts([replace(result(), flows=flows)])
     assert (facts.offered_fps, facts.delivered_fps) == (8100.0, rate)
+    assert facts.ports["node2:e0"].delivered_fps == rate
 
 
 def test_streams_of_bytes_say_their_goodput_beside_frames() -> None:

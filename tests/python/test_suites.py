@@ -979,6 +979,7 @@ def test_what_a_late_sender_may_be_why_of(name: str, lost: int, late: int, uncle
     assert asked.is_unclear(point, facts, {"c": 9.0}) == unclear
     if asked.quantity == "load":  # what is offered beyond all that it received is too much
         assert not asked.is_unclear(point, facts, {"c": 5.0})
+        assert asked.is_unclear(point, facts, {"c": 5.06}) == unclear  # within what windows differ
 
 
 @needs_engine

@@ -85,8 +85,9 @@ def _ports(results: Iterable[PhaseResult]) -> dict[str, PortFacts]:
         rates = m.sum_by_port(places, _fps(flows.destination))
         offered = m.sum_by_port(places, _fps(flows.source))
         for port, rate in rates.items():
+            came = None if rate is None else m.least((rate, offered.get(port)))
             found[port] = PortFacts(
-                int(sent[port] or 0), int(lost[port] or 0), rate, offered.get(port)
+                int(sent[port] or 0), int(lost[port] or 0), came, offered.get(port)
             )
     return found
 

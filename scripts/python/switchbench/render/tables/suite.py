@@ -29,6 +29,7 @@ def _column(value: Value) -> Column:
     return Column(value.title, value.key, kind, unit=unit, about=value.definition, seldom=True)
 
 
+_MATRIX = (text("matrix", "variant", fold=True, about="Which ports send to which"),)
 _EACH = (
     text("each search", "iterations", fold=True, output=PAGE,
          value=lambda entry: ", ".join(map(str, entry["iterations"])) or None,
@@ -42,11 +43,11 @@ def _table(suite: Suite, subtest: Subtest) -> Spec:
     )
     return Spec(
         f"{suite.name}-{subtest.name}",
-        f"{subtest.title} ({suite.document}, {subtest.section})",
+        f"{subtest.title} ({', '.join(filter(None, (suite.document, subtest.section)))})",
         subtest.about,
         (
             text("size", "size", value=format.size, about=SIZE),
-            text("matrix", "variant", fold=True, about="Which ports send to which"),
+            *(_MATRIX if subtest.variants else ()),
             *map(_column, subtest.values),
             *(_EACH if subtest.quantity == "burst" else ()),
             text("media", "media", fold=True, output=PAGE, about="Of the ports, with line rates"),
@@ -85,7 +86,7 @@ trials = Spec(
     "Each trial in the order of its search. One that was tester-limited decided nothing.",
     (
         text("subtest", "subtest", fold=True, about="Of the suite"),
-        text("matrix", "variant", fold=True, about="Which ports send to which"),
+        *_MATRIX,
         text("size", "size", value=format.size, fold=True, about=SIZE),
         Column("trial", "number", COUNT, about="Of the search, in order"),
         Column("value", "value", about="What the search varies"),

@@ -13,7 +13,16 @@ from ...base.measures import LESS, MORE, NEITHER, NUMBER, PERCENT
 from ..goals import RFC2544, SearchGoal
 from ..multiple import LoadSearch
 from ..outcomes import NoLossAtMax
-from .declaration import Earlier, Method, Rows, SubtestTrials, SuiteParameters, SuitePoint, Value
+from .declaration import (
+    MORE_OFFERED,
+    Earlier,
+    Method,
+    Rows,
+    SubtestTrials,
+    SuiteParameters,
+    SuitePoint,
+    Value,
+)
 from .methods import FixedTrials
 
 MethodOf = Callable[[SuitePoint, Earlier], Method | str]
@@ -88,9 +97,6 @@ def throughput_rows(measured: SubtestTrials) -> Rows:
     return [throughput_row(measured)]
 
 
-ABOVE = 1.01  # of the max forwarding rate: windows of senders and receivers differ by less
-
-
 def above_forwarding(measured: SubtestTrials) -> str:
     """Say where the throughput is more than the device forwards: buffers held the rest."""
     [result] = measured.result
@@ -101,7 +107,7 @@ def above_forwarding(measured: SubtestTrials) -> str:
     ]
     rates = [facts.delivered_fps or 0.0 for facts in measured.facts]
     offered, forwarded = max(held, default=0.0), max(rates)
-    if not forwarded or offered <= ABOVE * forwarded:
+    if not forwarded or offered <= MORE_OFFERED * forwarded:
         return ""
     return (
         f"The throughput, {offered:.0f} frames/s of all ports, is above the max forwarding rate, "
