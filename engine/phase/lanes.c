@@ -276,30 +276,18 @@ static int make_tasks(struct phase_run *run)
     return 0;
 }
 
-/* Keeps the failure for the phase's turn. */
-static int fail(struct phase_run *run, int code, const struct err *err)
+/* The lanes as the pattern's flows and the loads make them. */
+static int begin(struct phase_run *run, struct err *err)
 {
-    run->failure = code;
-    run->err = *err;
-    phase_enter(&run->stage, PHASE_FAILED);
-    return code;
-}
-
-int lanes_begin(struct phase_run *run)
-{
-    struct err err = {0};
     int rc;
 
     phase_template_fill(run);
     rc = make_tasks(run);
     if (rc < 0)
-        err_set(&err, rc, "out of memory");
+        return err_set(err, rc, "out of memory");
     for (size_t i = 0; i < run->lane_count && rc == 0; i++)
-        rc = begin_lane(run, &run->lanes[i], &err);
-    if (rc < 0)
-        return fail(run, rc, &err);
-    phase_enter(&run->stage, PHASE_BEGUN);
-    return 0;
+        rc = begin_lane(run, &run->lanes[i], err);
+    return rc;
 }
 
 /* What the steps of this node's ranks take together. */
@@ -320,9 +308,8 @@ static int sum_needs(const struct phase_run *run, uint64_t *sum)
 }
 
 /* Whether there is memory for the steps of all ranks, before any of it is taken: the kernel would
- * give more than there is, and end a process when it is used. A phase that is prepared ahead waits
- * for what those before it give back: -EAGAIN. */
-static int admit(struct phase_run *run, bool ahead, struct err *err)
+ * give more than there is, and end a process when it is used. */
+static int admit(struct phase_run *run, struct err *err)
 {
     uint64_t needed, spare;
     int rc = sum_needs(run, &needed);
@@ -332,8 +319,6 @@ static int admit(struct phase_run *run, bool ahead, struct err *err)
     spare = needed > 0 ? memory_spare() : 0;
     if (needed <= spare)
         return 0;
-    if (ahead)
-        return -EAGAIN;
     return err_set(err, -EINVAL,
                    "trial %u: the messages of the ranks on this node need %llu MiB of memory, and "
                    "%llu MiB are to spare: use smaller messages or fewer ranks",
@@ -355,38 +340,6 @@ static int prepare_lanes(struct phase_run *run, struct err *err)
     return waiting;
 }
 
-/* The work that leads from a stage to the next. 0: it is done. */
-static int try_stage(struct phase_run *run, bool ahead, struct err *err)
-{
-    switch (run->stage) {
-    case PHASE_BEGUN:
-        return admit(run, ahead, err);
-    case PHASE_ADMITTED:
-        return prepare_lanes(run, err);
-    default:
-        return connect_once(run, err);
-    }
-}
-
-int lanes_advance(struct phase_run *run, bool ahead, struct err *err)
-{
-    while (run->stage >= PHASE_BEGUN && run->stage < PHASE_READY) {
-        int rc = try_stage(run, ahead, err);
-
-        if (rc == -EAGAIN)
-            return rc;
-        if (rc < 0)
-            return fail(run, rc, err);
-        phase_enter(&run->stage, run->stage + 1);
-    }
-    return run->failure;
-}
-
-int lanes_connect_fd(const struct phase_run *run)
-{
-    return run->stage == PHASE_PREPARED ? run->trial->connect_fd : -1;
-}
-
 /* Partners were not there in time; `why` may name one. */
 static int time_out(const struct phase_run *run, int64_t limit_ns, struct err *err)
 {
@@ -398,31 +351,56 @@ static int time_out(const struct phase_run *run, int64_t limit_ns, struct err *e
                    why.text[0] != '\0' ? ": " : "", why.text);
 }
 
-int lanes_prepare(struct phase_run *run)
+/* Makes the lanes and connects them, as far as partners allow. 0; -EAGAIN: some are waited for. */
+static int advance(struct phase_run *run, bool *made, struct err *err)
+{
+    int rc = *made ? 0 : prepare_lanes(run, err);
+
+    if (rc < 0)
+        return rc;
+    *made = true;
+    return connect_once(run, err);
+}
+
+/* Waits for partners, but not too long. */
+static int await_partners(struct phase_run *run, struct err *err)
 {
     struct node *node = run->trial->node;
     /* A probe leaves out by itself whom it can't reach. */
     int64_t limit_ns = phase_is_probe(run) ? 2 * phase_timeout_ns(run) : phase_timeout_ns(run);
     int64_t since_ns = clock_now();
+    bool made = false;
 
     for (;;) {
-        enum phase_stage before = run->stage;
-        struct err err = run->err;
-        int rc = lanes_advance(run, false, &err);
+        bool made_before = made;
+        int rc = advance(run, &made, err);
 
-        if (rc == 0)
-            return 0;
-        if (before < PHASE_PREPARED && run->stage == PHASE_PREPARED)
+        if (rc != -EAGAIN)
+            return rc;
+        if (made && !made_before)
             since_ns = clock_now();
         if (since_ns < run->busy_ns)
             since_ns = run->busy_ns;
-        if (rc == -EAGAIN && clock_now() - since_ns > limit_ns)
-            rc = time_out(run, limit_ns, &err);
-        if (rc != -EAGAIN)
-            return node_fail(node, node_status_for(rc), &err);
-        if (node_poll(node, clock_now() + NS_PER_MS, lanes_connect_fd(run)) < 0)
+        if (clock_now() - since_ns > limit_ns)
+            return time_out(run, limit_ns, err);
+        *err = (struct err){0};
+        if (node_poll(node, clock_now() + NS_PER_MS, made ? run->trial->connect_fd : -1) < 0)
             return -ECANCELED;
     }
+}
+
+int lanes_prepare(struct phase_run *run)
+{
+    struct err err = {0};
+    int rc = begin(run, &err);
+
+    if (rc == 0)
+        rc = admit(run, &err);
+    if (rc == 0)
+        rc = await_partners(run, &err);
+    if (rc == 0 || rc == -ECANCELED)
+        return rc;
+    return node_fail(run->trial->node, node_status_for(rc), &err);
 }
 
 void lanes_release(struct phase_run *run)
@@ -441,7 +419,6 @@ void lanes_release(struct phase_run *run)
     free(run->lanes);
     free(run->worker_lanes);
     free(run->tasks);
-    *run = (struct phase_run){0};
 }
 
 const struct phase_lane *lanes_owner(const struct phase_run *run, const struct lane *lane)

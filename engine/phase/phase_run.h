@@ -9,7 +9,6 @@
 #include "compute_load.h"
 #include "interval_ring.h"
 #include "node.h"
-#include "phase_stage.h"
 #include "schedule_executor.h"
 #include "start_margin.h"
 
@@ -144,7 +143,6 @@ enum phase_state {
     STATE_NO_CLOCK = 8,
     STATE_STOPPED = 16,     /* local only: the run ends */
     STATE_LANE_FAILED = 32, /* a lane met a fault: what it measured is not whole */
-    STATE_UNREADY = 64,     /* the next phase's lanes are not ready yet */
 };
 
 /* What was used up to a moment: seconds of CPU by this process, seconds that the CPUs idled. */
@@ -163,11 +161,8 @@ struct phase_run {
     double busy_cores;         /* that the load needs at the least */
     struct worker_task *tasks; /* by worker */
     struct worker_lane *worker_lanes;
-    enum phase_stage stage;
     int64_t busy_ns; /* a lane connected, and waited for nobody */
-    int failure;     /* PHASE_FAILED: its code, and why */
-    struct err err;
-    /* From PHASE_SCHEDULED on: */
+    /* Agreed on before the start: */
     int64_t entry_run_ns; /* when the last node was ready; 0: there was no barrier */
     int64_t start_run_ns;
     int64_t sending_ns;      /* the longest that any node sends if nothing hinders it */

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * What nodes agree on in barriers: when a phase starts and how long it sends, and what it was like
- * on all of them. Between two phases one barrier carries both, the end of the one and the start of
- * the next.
+ * on all of them.
  */
 #include "phase_barrier.h"
 
@@ -15,21 +14,25 @@
 
 #include <assert.h>
 
-/* The maxima of a barrier. */
-enum agreed {
+/* The maxima of the barrier before a phase ... */
+enum agreed_start {
+    START_ENTRY,   /* run time: the last node's entry, */
+    START_LEAD,    /* and how long after it the phase starts */
+    START_SENDING, /* how long the slowest sender needs */
+};
+
+/* ... and of the one behind it. */
+enum agreed_end {
     END_START_LATE,
     END_START_EARLY,
     END_STOP_LATE,
     END_STOP_EARLY,
     END_FINISH,
     END_BOUND,
-    READY_ENTRY,   /* run time: the last node's entry, */
-    READY_LEAD,    /* and how long after it the phase starts */
-    READY_SENDING, /* how long the slowest sender needs */
-    AGREED
+    END_AGREED
 };
 
-static_assert(AGREED <= BARRIER_MAXIMA, "a barrier carries both at once");
+static_assert(END_AGREED <= BARRIER_MAXIMA, "a barrier carries all that is agreed on");
 
 static void note_latest(int64_t *maximum, int64_t value)
 {
@@ -50,12 +53,12 @@ static void say_ready(const struct phase_run *run, struct barrier_values *values
 {
     struct control_clock now = control_clock(run->trial->node->control);
 
-    values->maximum[READY_SENDING] = phase_own_sending_ns(run);
-    values->maximum[READY_LEAD] = wanted_lead_ns(run);
+    values->maximum[START_SENDING] = phase_own_sending_ns(run);
+    values->maximum[START_LEAD] = wanted_lead_ns(run);
     if (now.bound_ns < 0)
         values->states |= STATE_NO_CLOCK;
     else
-        values->maximum[READY_ENTRY] = clock_now() + now.offset_ns;
+        values->maximum[START_ENTRY] = clock_now() + now.offset_ns;
 }
 
 /* Run time - local time. Node 0 always knows it, so there is a start; a node that does not know it
@@ -81,14 +84,13 @@ static void take_clock(struct phase_run *run, int64_t lead_ns)
 /* All nodes are ready. */
 static void take_start(struct phase_run *run, const struct barrier_values *values)
 {
-    int64_t lead_ns = values->maximum[READY_LEAD];
+    int64_t lead_ns = values->maximum[START_LEAD];
 
     run->outcome.states = values->states & STATE_NO_CLOCK;
-    run->sending_ns = values->maximum[READY_SENDING];
-    run->entry_run_ns = values->maximum[READY_ENTRY];
+    run->sending_ns = values->maximum[START_SENDING];
+    run->entry_run_ns = values->maximum[START_ENTRY];
     run->start_run_ns = run->entry_run_ns + lead_ns;
     take_clock(run, lead_ns);
-    phase_enter(&run->stage, PHASE_SCHEDULED);
 }
 
 static void start_by_clock(struct phase_run *run)
@@ -99,7 +101,6 @@ static void start_by_clock(struct phase_run *run)
     run->start_run_ns =
         trial->clock_start_ns + (int64_t)trial->clock_turn++ * phase_clock_step_ns(run);
     take_clock(run, 0);
-    phase_enter(&run->stage, PHASE_SCHEDULED);
 }
 
 int phase_barrier_start(struct phase_run *run)
@@ -217,7 +218,7 @@ static int64_t elapsed_ns(const struct phase_run *run, int64_t finish_run_ns)
 static void take_end(struct phase_run *run, const struct barrier_values *values)
 {
     run->outcome = (struct phase_outcome){
-        .states = values->states & ~(uint32_t)STATE_UNREADY,
+        .states = values->states,
         .start_skew_us = -1,
         .stop_skew_us = -1,
         .skew_bound_us = -1,
@@ -234,24 +235,18 @@ static void take_end(struct phase_run *run, const struct barrier_values *values)
     run->outcome.skew_bound_us = (double)values->maximum[END_BOUND] / 1e3;
 }
 
-int phase_barrier_end(struct phase_run *run, struct phase_run *next)
+int phase_barrier_end(struct phase_run *run)
 {
     struct barrier_values values;
     int rc = 0;
 
     node_no_values(&values);
     say_end(run, &values);
-    if (next != NULL && next->stage == PHASE_READY)
-        say_ready(next, &values);
-    else if (next != NULL)
-        values.states |= STATE_UNREADY;
     if (!phase_goes_by_clock(run))
         rc = node_barrier(run->trial->node, &values);
     if (rc < 0)
         return rc;
     take_end(run, &values);
-    if (next != NULL && (values.states & STATE_UNREADY) == 0)
-        take_start(next, &values);
     return 0;
 }
 

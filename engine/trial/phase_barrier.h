@@ -10,9 +10,8 @@
 
 /* This node's lanes are ready; when do all start? 0, or -ECANCELED. */
 int phase_barrier_start(struct phase_run *run);
-/* All nodes are through: what the phase was like on all of them; and the start of the next if all
- * are ready for it (PHASE_SCHEDULED). NULL: there is no next, or it is not begun yet. */
-int phase_barrier_end(struct phase_run *run, struct phase_run *next);
+/* All nodes are through: what the phase was like on all of them. 0, or -ECANCELED. */
+int phase_barrier_end(struct phase_run *run);
 /* The run ends in the middle: what there is was measured by this node alone. */
 void phase_barrier_alone(struct phase_run *run);
 /* What this start would have needed, for the start margin of the next. */

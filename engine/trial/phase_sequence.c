@@ -1,14 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Phases on this node, one after the other: prepare the lanes, agree on the start, let the workers
- * run, agree on the end, report. The probe of a plan goes the same way, with all flows of the plan
- * at once.
- *
- * Where a transport knows the end of its traffic by itself, the way from one phase to the next is
- * short: the next one's lanes are prepared while the present one runs, one barrier carries the end
- * of the one and the start of the next, and the records are written once the next is under way. A
- * node whose next lanes are not ready in time says so in that barrier; then the next phase begins
- * as the first one does. A transport whose drain waits for silence would gain nothing by it.
+ * Phases on this node, one after the other. The life of a phase, and this order is the whole of it:
+ * prepare the lanes and connect them, agree on the start in a barrier, run and drain in the
+ * workers, agree on the end in a barrier, write the records. The probe of a plan goes the same way,
+ * with all flows of the plan at once.
  */
 #include "phase_sequence.h"
 
@@ -35,9 +30,6 @@
 #define LINKS_NS (100 * NS_PER_MS) /* a link that is down for less may pass unseen */
 #define PROBE_SILENCE_NS (300 * NS_PER_MS)
 #define BEGINNING_NS (2 * NS_PER_MS) /* the main thread keeps quiet until so long after a start */
-#define AHEAD 2                      /* phases that are prepared while one runs */
-#define AHEAD_NS (2 * NS_PER_MS)     /* they are looked after so often */
-#define GRACE_NS (20 * NS_PER_MS)    /* a phase that is over waits so long for the next */
 
 /* --- running --- */
 
@@ -172,69 +164,6 @@ static int check_floods(const struct phase_run *run)
     return 0;
 }
 
-/* A sequence of phases. Some of them are at hand: one may have ended and wait to be concluded, one
- * runs, AHEAD more are begun. */
-struct sequence {
-    struct trial *trial;
-    const uint32_t *numbers; /* NULL: 0 to count - 1 */
-    size_t count;
-    size_t begun; /* so many of them are */
-    size_t ahead; /* so many are begun while one runs */
-    struct phase_run runs[AHEAD + 2];
-};
-
-static struct phase_run *run_of(struct sequence *sequence, size_t index)
-{
-    return index < sequence->count ? &sequence->runs[index % (AHEAD + 2)] : NULL;
-}
-
-/* Begins the next phase. What a failure says waits in the run until the phase's turn. */
-static void begin(struct sequence *sequence)
-{
-    struct phase_run *run = run_of(sequence, sequence->begun);
-
-    *run =
-        (struct phase_run){.trial = sequence->trial,
-                           .number = sequence->numbers != NULL ? sequence->numbers[sequence->begun]
-                                                               : (uint32_t)sequence->begun};
-    sequence->begun++;
-    lanes_begin(run);
-}
-
-static bool pending(const struct phase_run *run)
-{
-    return run->stage >= PHASE_BEGUN && run->stage < PHASE_READY;
-}
-
-/* Prepares the phases behind this one; the first that is not ready, or NULL. */
-static const struct phase_run *prepare_next_phases(struct sequence *sequence, size_t index)
-{
-    const struct phase_run *first = NULL;
-
-    while (sequence->begun <= index + sequence->ahead && sequence->begun < sequence->count)
-        begin(sequence);
-    for (size_t i = sequence->begun; i-- > index + 1;) {
-        struct phase_run *run = run_of(sequence, i);
-
-        if (pending(run))
-            lanes_advance(run, true, &(struct err){0});
-        if (pending(run))
-            first = run;
-    }
-    return first;
-}
-
-/* A turn of the node's loop that prepares them, too. */
-static int turn(struct sequence *sequence, size_t index, int64_t most_ns)
-{
-    const struct phase_run *first = prepare_next_phases(sequence, index);
-
-    if (first == NULL)
-        return node_turn(sequence->trial->node, clock_now() + most_ns);
-    most_ns = most_ns < AHEAD_NS ? most_ns : AHEAD_NS;
-    return node_poll(sequence->trial->node, clock_now() + most_ns, lanes_connect_fd(first));
-}
-
 /* Interval results are fetched before there is no more room for them. */
 static int64_t longest_wait_ns(const struct doc_trial *doc)
 {
@@ -244,17 +173,16 @@ static int64_t longest_wait_ns(const struct doc_trial *doc)
 }
 
 /* Keeps the node's loop going until the workers are done. */
-static int await_workers(struct sequence *sequence, size_t index)
+static int await_workers(struct phase_run *run)
 {
-    struct phase_run *run = run_of(sequence, index);
-    struct node *node = sequence->trial->node;
+    struct node *node = run->trial->node;
     int64_t last_ns = clock_now(), watched_ns = last_ns;
-    int64_t wait_ns = longest_wait_ns(sequence->trial->doc);
+    int64_t wait_ns = longest_wait_ns(run->trial->doc);
     int rc = 0, links;
 
     while (!workers_done(node)) {
         if (rc == 0)
-            rc = turn(sequence, index, wait_ns);
+            rc = node_turn(node, clock_now() + wait_ns);
         else
             node_turn(node, clock_now() + NS_PER_MS);
         rc = rc < 0 ? rc : check_floods(run);
@@ -268,10 +196,6 @@ static int await_workers(struct sequence *sequence, size_t index)
         if (rc < 0) /* node_turn no longer waits: do not spin */
             clock_sleep_until(clock_now() + NS_PER_MS / 2);
     }
-    /* A node that idles here still answers partners that connect for the phases behind this one. */
-    while (rc == 0 && sequence->ahead > 0 && phase_is_timed(&run->template) &&
-           clock_now() < run->template.stop_ns)
-        rc = turn(sequence, index, run->template.stop_ns - clock_now());
     links = ports_watch_links(node); /* one that went down may be why all this ended */
     rc = rc < 0 ? rc : links;
     return rc < 0 ? rc : check_floods(run);
@@ -300,22 +224,6 @@ static void read_hardware(struct phase_run *run, bool before)
     }
 }
 
-/* The counts of a phase begin where those of the one before it ended. */
-static void continue_counts(struct phase_run *run, const struct phase_run *last)
-{
-    const struct trial *trial = run->trial;
-
-    run->begin = last->end;
-    for (size_t i = 0; i < run->lane_count; i++) {
-        struct phase_lane *lane = &run->lanes[i];
-
-        if (last->lanes[i].lane != NULL)
-            lane->before = last->lanes[i].after;
-        else if (lane->lane != NULL)
-            lane_transport(lane)->hardware(trial->node->ports[lane->own->port].open, &lane->before);
-    }
-}
-
 /* --- one after the other --- */
 
 static struct phase_cost cost_now(void)
@@ -324,8 +232,7 @@ static struct phase_cost cost_now(void)
         .at_ns = clock_now(), .process_s = cpu_process_s(), .idle_s = cpu_idle_s()};
 }
 
-/* The first phase, and one that was not ready everywhere when the one before it ended. The ports'
- * counters are read before the barrier: behind it a partner may have begun. */
+/* The ports' counters are read before the barrier: behind it a partner may have begun. */
 static int prepare_and_meet(struct phase_run *run)
 {
     int rc = lanes_prepare(run);
@@ -368,7 +275,7 @@ static void begin_computing(struct phase_run *run)
 }
 
 /* Gives the lanes to the workers, who wait for the start. */
-static void start_workers(struct phase_run *run, const struct phase_run *last)
+static void start_workers(struct phase_run *run)
 {
     struct node *node = run->trial->node;
 
@@ -376,15 +283,11 @@ static void start_workers(struct phase_run *run, const struct phase_run *last)
     phase_set_times(run, run->start_run_ns - run->offset_ns);
     begin_intervals(run);
     assign_lanes(run);
-    phase_enter(&run->stage, PHASE_RUNNING);
     for (size_t w = 0; w < node->worker_count; w++)
         if (run->tasks[w].count > 0)
             worker_run(node->workers[w], &run->tasks[w]);
     begin_computing(run);
-    if (last == NULL)
-        run->begin = cost_now();
-    else
-        continue_counts(run, last);
+    run->begin = cost_now();
     report_late(run);
 }
 
@@ -400,26 +303,11 @@ static void await_start(const struct phase_run *run)
             return; /* it will say so again */
 }
 
-/* The next phase, if it is begun. A little patience with it now saves a barrier later. */
-static struct phase_run *await_next(struct sequence *sequence, size_t index)
-{
-    struct phase_run *next = index + 1 < sequence->begun ? run_of(sequence, index + 1) : NULL;
-    int64_t until_ns = clock_now() + GRACE_NS;
-
-    while (next != NULL && pending(next) && clock_now() < until_ns)
-        if (turn(sequence, index, AHEAD_NS) < 0)
-            break; /* it will say so again */
-    return next;
-}
-
 /* From its start to what all nodes say of it. */
-static int wait_phase_end(struct sequence *sequence, size_t index)
+static int wait_phase_end(struct phase_run *run)
 {
-    struct phase_run *run = run_of(sequence, index);
-    int rc;
+    int rc = await_workers(run);
 
-    prepare_next_phases(sequence, index);
-    rc = await_workers(sequence, index);
     records_hold(run->trial->node->records, false);
     if (run->compute != NULL)
         compute_stop(run->compute);
@@ -431,18 +319,15 @@ static int wait_phase_end(struct sequence *sequence, size_t index)
     if (rc == 0 && phase_goes_by_clock(run))
         rc = hold_by_clock(run);
     if (rc == 0)
-        rc = phase_barrier_end(run, await_next(sequence, index));
+        rc = phase_barrier_end(run);
     if (rc < 0)
         phase_barrier_alone(run);
-    phase_enter(&run->stage, PHASE_ENDED);
     return rc;
 }
 
-/* Writes the records of a phase that has ended, and lets its lanes go. */
-static void report_and_release(struct phase_run *run)
+/* Writes the records of a phase that has ended. */
+static void report(struct phase_run *run)
 {
-    if (run == NULL)
-        return;
     report_lane_errors(run);
     report_interval(run, true);
     if (phase_is_probe(run))
@@ -451,49 +336,29 @@ static void report_and_release(struct phase_run *run)
         report_phase(run);
     report_samples(run);
     report_compute(run);
-    lanes_release(run);
 }
 
-/* One phase. The one before it is concluded before this one is made ready; or, if it is ready
- * already, once it has started. */
-static int run_phase(struct sequence *sequence, size_t index, struct phase_run **last)
+static int run_phase(struct trial *trial, uint32_t number, uint32_t *states)
 {
-    struct phase_run *run = run_of(sequence, index);
+    struct phase_run run = {.trial = trial, .number = number};
+    int rc = prepare_and_meet(&run);
 
-    if (run->stage != PHASE_SCHEDULED) {
-        report_and_release(*last);
-        *last = NULL;
-        if (index == sequence->begun)
-            begin(sequence);
-        if (prepare_and_meet(run) < 0)
-            return -ECANCELED;
+    if (rc == 0) {
+        start_workers(&run);
+        await_start(&run);
+        rc = wait_phase_end(&run);
+        report(&run);
+        *states |= run.outcome.states;
     }
-    start_workers(run, *last);
-    await_start(run);
-    report_and_release(*last);
-    *last = run;
-    return wait_phase_end(sequence, index);
-}
-
-/* What the drain's silence costs is no less for being early. */
-static size_t phases_ahead(const struct trial *trial)
-{
-    return trial_knows_end(trial) && !trial->doc->by_clock ? AHEAD : 0;
+    lanes_release(&run);
+    return rc;
 }
 
 int phase_sequence(struct trial *trial, const uint32_t *numbers, size_t count, uint32_t *states)
 {
-    struct sequence sequence = {
-        .trial = trial, .numbers = numbers, .count = count, .ahead = phases_ahead(trial)};
-    struct phase_run *last = NULL;
     int rc = 0;
 
-    for (size_t i = 0; i < count && rc == 0; i++) {
-        rc = run_phase(&sequence, i, &last);
-        *states |= last != NULL ? last->outcome.states : 0;
-    }
-    report_and_release(last);
-    for (size_t i = 0; i < AHEAD + 2; i++)
-        lanes_release(&sequence.runs[i]);
+    for (size_t i = 0; i < count && rc == 0; i++)
+        rc = run_phase(trial, numbers != NULL ? numbers[i] : (uint32_t)i, states);
     return rc;
 }
