@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from search_devices import run
 from switchbench.search.counts import CountResult, CountSearch
-from switchbench.search.outcomes import LimitedByTester, LossAtMin, NoLossAtMax, Reached
+from switchbench.search.outcomes import LimitedByTester, Reached
 from switchbench.search.trials import ProposedTrial, TrialLoss
 
 LINE_RATE = 14_880_952.0
@@ -48,15 +48,6 @@ def test_the_largest_table_is_exact(truth: int) -> None:
     assert search.result() == CountResult((truth,), Reached(), truth)
     assert asked[-1].value == truth + 1
     assert asked[-1].duration_s == pytest.approx((truth + 1) / 2000)
-
-
-def test_a_search_that_never_brackets() -> None:
-    search, asked = run(table(5000), holding(10**6))
-    assert search.result() == CountResult((5000,), NoLossAtMax(5000, "addresses"), 5000)
-    assert asked[-1].value == 5000
-    search, asked = run(CountSearch(5000, "frames", verifications=0, near=1), holding(0))
-    assert search.result() == CountResult((), LossAtMin(1, "frames"))
-    assert len(asked) == 1
 
 
 def test_loss_is_verified_where_asked() -> None:

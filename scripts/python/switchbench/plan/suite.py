@@ -202,6 +202,20 @@ def chosen_trial(
     return _falling(trial, parameters_of(run)) if subtest.quantity == "overload" else trial
 
 
+def _chosen(
+    planned: Trial, proposed: ProposedTrial, identity: int, document: TrialDocument, **more: Any
+) -> Trial:
+    """The planned trial with what of its document was chosen."""
+    return replace(
+        planned,
+        id=identity,
+        point=identity,
+        document={**planned.document, **document, "id": identity},
+        expected_s=overhead_s(planned) + proposed.duration_s,
+        **more,
+    )
+
+
 def _of_size(planned: Trial, proposed: ProposedTrial, identity: int) -> Trial:
     """Frames of that size at the planned load; whether ports are connected is asked with ordinary
     ones, as the device may forward no others."""
@@ -226,46 +240,25 @@ def _at_load(planned: Trial, proposed: ProposedTrial, identity: int) -> Trial:
     [(field, _)] = _given(planned.load).items()
     load = Load(**{field: round(proposed.value, 6)})  # as summaries have it
     window_ns = round(proposed.duration_s * NS)
-    document: TrialDocument = {
-        **planned.document,
-        "id": identity,
-        "load": load_document(load),
-        "window_ns": window_ns,
-    }
-    if "interval_ns" in document:
-        document["interval_ns"] = min(document["interval_ns"], window_ns)
-    return replace(
-        planned,
-        id=identity,
-        point=identity,
-        load=load,
-        window_s=proposed.duration_s,
-        document=document,
-        expected_s=overhead_s(planned) + proposed.duration_s,
-    )
+    document: TrialDocument = {"load": load_document(load), "window_ns": window_ns}
+    if "interval_ns" in planned.document:
+        document["interval_ns"] = min(planned.document["interval_ns"], window_ns)
+    return _chosen(planned, proposed, identity, document, load=load, window_s=proposed.duration_s)
 
 
 def _of_burst(
     planned: Trial, proposed: ProposedTrial, identity: int, percent: float, drain_s: float
 ) -> Trial:
     """One burst of so many frames of each port that sends."""
-    load, drain_ns = Load(percent=round(percent, 6)), round(drain_s * NS)
+    load, old = Load(percent=round(percent, 6)), planned.document
+    drain_ns = max(round(drain_s * NS), old["drain_timeout_ns"])
     document: TrialDocument = {
-        **planned.document,
-        "id": identity,
         "load": load_document(load),
-        "burst": {**planned.document["burst"], "frames": round(proposed.value)},
-        "drain_timeout_ns": max(drain_ns, planned.document["drain_timeout_ns"]),
+        "burst": {**old["burst"], "frames": round(proposed.value)},
+        "drain_timeout_ns": drain_ns,
+        "drain_max_ns": max(old["drain_max_ns"], 2 * drain_ns),
     }
-    document["drain_max_ns"] = max(document["drain_max_ns"], 2 * document["drain_timeout_ns"])
-    return replace(
-        planned,
-        id=identity,
-        point=identity,
-        load=load,
-        document=document,
-        expected_s=overhead_s(planned) + proposed.duration_s,
-    )
+    return _chosen(planned, proposed, identity, document, load=load)
 
 
 def _learning(
@@ -274,11 +267,9 @@ def _learning(
     """So many addresses are learned, then each gets one frame."""
     document: TrialDocument = {
         **with_options(planned, addresses=count, address_first=first, learning_rate=round(rate)),
-        "id": identity,
         "burst": {**planned.document["burst"], "frames": count},
     }
-    expected_s = overhead_s(planned) + proposed.duration_s
-    return replace(planned, id=identity, point=identity, document=document, expected_s=expected_s)
+    return _chosen(planned, proposed, identity, document)
 
 
 def _given(load: Load) -> dict[str, float]:

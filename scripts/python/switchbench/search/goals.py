@@ -3,9 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 
 
 @dataclass(frozen=True)
@@ -49,7 +47,3 @@ NDR = SearchGoal(0.0, 0.5, 1.0, 21.0)
 
 PDR = SearchGoal(0.005, 0.5, 1.0, 21.0)
 """Partial drop rate, as FD.io CSIT searches it: at most 0.5 % lost in more than half of them."""
-
-GOALS: Mapping[str, SearchGoal] = MappingProxyType(
-    {"rfc2544": RFC2544, "tst009": TST009, "ndr": NDR, "pdr": PDR}
-)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 
+@dataclass(frozen=True)
 class SearchOutcome:
     """How a search ended; its fields fill in the `words` of its class."""
 
@@ -24,56 +25,52 @@ class Stopped(SearchOutcome):
 
 
 @dataclass(frozen=True)
+class _AtValue(SearchOutcome):
+    """The value of a search's range at which it ended."""
+
+    value: float
+    unit: str
+
+
 class Reached(SearchOutcome):
     """The bounds are as near to each other as was asked."""
 
     words = "The bounds are as near to each other as the goal asks."
 
 
-@dataclass(frozen=True)
 class Done(SearchOutcome):
     """All that was to be measured is."""
 
     words = "All trials were measured."
 
 
-@dataclass(frozen=True)
 class InProgress(SearchOutcome):
     """Asked for before the search has ended."""
 
     words = "The run ended before this measurement was complete."
 
 
-@dataclass(frozen=True)
-class LossAtMin(SearchOutcome):
+class LossAtMin(_AtValue):
     """The search never brackets: the least value of its range already fails."""
 
-    value: float
-    unit: str
     words = (
         "The device fails at the min of the range, {value:g} {unit}, so there is no "
         "lower bound: lower the min, or look for loss that does not depend on it."
     )
 
 
-@dataclass(frozen=True)
-class NoLossAtMax(SearchOutcome):
+class NoLossAtMax(_AtValue):
     """The search never brackets: the largest value of its range still holds."""
 
-    value: float
-    unit: str
     words = (
         "The device holds the max of the range, {value:g} {unit}, so there is no "
         "upper bound: its limit is there or above."
     )
 
 
-@dataclass(frozen=True)
-class HeldAllOffered(SearchOutcome):
+class HeldAllOffered(_AtValue):
     """The tester offers no more than what the device still holds."""
 
-    value: float
-    unit: str
     words = (
         "The device holds {value:g} {unit}, the most that the tester offered: its "
         "limit is there or above. Give the tester more cores, or lower the ports' rate."
@@ -94,24 +91,19 @@ class LimitedByTime(SearchOutcome):
     )
 
 
-@dataclass(frozen=True)
-class NotRepeatable(SearchOutcome):
+class NotRepeatable(_AtValue):
     """A rate that held failed at the end."""
 
-    rate: float
-    unit: str
     words = (
-        "The device held {rate:g} {unit}, and failed there at the end of the search: its table "
+        "The device held {value:g} {unit}, and failed there at the end of the search: its table "
         "may be full of the addresses of all trials. Lower learning_addresses."
     )
 
 
 @dataclass(frozen=True)
-class LimitedByTester(Stopped):
+class LimitedByTester(_AtValue, Stopped):
     """No trial at a value could be believed, in so many attempts."""
 
-    value: float
-    unit: str
     attempts: int
     words = (
         "The tester, not the device, was the limit at {value:g} {unit} in each of "

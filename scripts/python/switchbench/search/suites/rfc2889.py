@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from ...base.measures import LESS, NEITHER
@@ -55,10 +56,7 @@ from .throughput import (
 
 def _forwarding_values(prefix: str) -> tuple[Value, ...]:
     def named(value: Value) -> Value:
-        return Value(
-            f"{prefix}{value.key}" if not value.of_setting else value.key, value.title, value.unit,
-            value.definition, value.format, value.better, value.of_setting,
-        )  # fmt: skip
+        return value if value.of_setting else replace(value, key=f"{prefix}{value.key}")
 
     return (
         *map(named, THROUGHPUT_VALUES),
