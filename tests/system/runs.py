@@ -62,6 +62,11 @@ class Result:
     errors: str
     directory: Path
 
+    @property
+    def counted(self) -> bool:
+        """Whether the run ended whole; on a busy machine its counts hold and its rates may not."""
+        return self.status in (0, 4)
+
     @cached_property
     def summary(self) -> Record:
         """summary.json."""
