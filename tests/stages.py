@@ -375,7 +375,7 @@ def gates() -> list[Stage]:
     """What machines can decide about the text alone: `--only gates` runs these."""
     c_files = sources(".c", ".h")
     tool = {name: str(TOOLS / name) for name in ("ruff", "mypy")}
-    python = [name for name in ("scripts", "tests") if (ROOT / name).exists()]
+    python = [name for name in ("scripts", "tests", "doc") if (ROOT / name).exists()]
     spelled = sources(".c", ".h", ".py", ".md", ".yaml", ".build", ".options", ".toml", ".sh")
     return [
         Stage(

@@ -9,14 +9,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-import pytest
-from jsonschema import Draft202012Validator
-
 import synthetic
 from switchbench.analysis.summary import Summary
 from switchbench.base.model import Load, Trial
-from switchbench.cli.main import main
-from switchbench.compare import form
 from switchbench.records.directory import RECORDS, RunDirectory
 
 WINDOW_S = 1.0
@@ -97,13 +92,3 @@ def _records(trials: Sequence[tuple[Trial, tuple[Repeats, tuple[int, int]]]]) ->
             yield synthetic.port_record(f"{node}:e0", **place)
             yield synthetic.phase_record(node, **place)
             yield synthetic.trial_record(node, **place)
-
-
-def balance(capsys: pytest.CaptureFixture[str], *words: object) -> dict[str, Any]:
-    """What `compare --balance` writes as JSON."""
-    capsys.readouterr()
-    assert main(["compare", *map(str, words), "--balance", "--json", "-"]) == 0
-    value: dict[str, Any] = json.loads(capsys.readouterr().out)
-    Draft202012Validator(form.schema()).validate(value)
-    found: dict[str, Any] = value["balance"]
-    return found

@@ -16,9 +16,8 @@ from foreign_data import FOREIGN, bring_in
 from switchbench.analysis.columns import FlowColumns
 from switchbench.cli.main import main
 from switchbench.compare import form
-from switchbench.compare.shared import Key, Shared, SharedRow, slowest_rank_mbps
+from switchbench.compare.shared import slowest_rank_mbps
 from switchbench.records.directory import SUMMARY, replace_json
-from switchbench.render.compare import size_charts
 
 MIB = 1 << 20
 
@@ -245,13 +244,3 @@ def test_on_the_terminal_and_the_page(tmp_path: Path, capsys: pytest.CaptureFixt
     assert "measured by" in shown
     assert "35.40 (0.994)" in shown
     assert "in brackets: how many times the first" in page.read_text()
-
-
-def test_sizes_of_a_measure_are_a_line_of_each_program() -> None:
-    times = {4: (10.0, 11.0), 1024: (12.0, None), MIB: (9000.0, 9100.0)}
-    rows = [SharedRow(Key("pingpong_time", 2, size), both) for size, both in times.items()]
-    (drawn,) = size_charts.shared(Shared(["one", "two"], rows, 0), "S")
-    assert drawn.name == "shared-pingpong_time-2"
-    one, two = drawn.data
-    assert (one["name"], one["x"], one["y"]) == ("one", [4, 1024, MIB], [10.0, 12.0, 9000.0])
-    assert (two["name"], two["x"], two["y"]) == ("two", [4, MIB], [11.0, 9100.0])

@@ -14,14 +14,11 @@ from jsonschema import Draft202012Validator
 from scipy.special import stdtrit
 
 import synthetic
-from compared import balance
 from switchbench.analysis.summary import Summary
 from switchbench.base.model import Trial
 from switchbench.cli.main import main
-from switchbench.compare import comparison, form, subjects
-from switchbench.compare.systems import Compute
+from switchbench.compare import form
 from switchbench.records.directory import RECORDS, SUMMARY, RunDirectory, replace_json
-from switchbench.render.compare import charts
 from test_steps import execution, kernel_run, steps_trial, suite_trial
 
 Times = Sequence[tuple[float, float]]  # of both ranks, by repeat
@@ -229,7 +226,7 @@ def test_transports_of_one_result(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert [one["alone"], one["differing"]] == [[], []]
 
 
-def test_on_the_terminal_and_the_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_on_the_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     a, b = (
         made(
             tmp_path / name,
@@ -240,53 +237,9 @@ def test_on_the_terminal_and_the_page(tmp_path: Path, capsys: pytest.CaptureFixt
         for name, times, share in (("a", STEADY, 1), ("b", SLOWER, 2))
     )
     capsys.readouterr()
-    assert main(["compare", str(a), str(b), "--html", str(tmp_path / "page.html")]) == 0
+    assert main(["compare", str(a), str(b)]) == 0
     shown = capsys.readouterr().out
     for words in ("t_avg, µs", "IMB's rate, MB/s", "NaturallyOrderedRingLatency, µs"):
         assert words in shown
     assert "one figure a run: there is no" in shown
     assert "ring latency sendrecv" not in shown
-    page = (tmp_path / "page.html").read_text()
-    assert "Time of sendrecv, 2 ranks" in page
-    found = comparison.compare(
-        subjects.load([str(a), str(b)], None), [Compute(), Compute()], comparison.CompareOptions()
-    )
-    figures = {figure.name: figure for figure in charts.charts(found)}
-    curves = {trace["name"]: (trace["x"], trace["y"]) for trace in figures["steps-0"].data}
-    assert curves == {"a": ([1024, 4096], [100.5, 100.5]), "b": ([1024, 4096], [201.0, 201.0])}
-
-
-def two_transports(path: Path) -> Path:
-    """HPCC's suite over two transports, the second at half the time."""
-    return made(path, suite(0, 8.0), suite(4, 4.0, transport="verbs", test=1))
-
-
-def test_each_transport_is_a_system_of_its_own(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    both = two_transports(tmp_path / "both")
-    systems = balance(capsys, both, "--hpl", "1TFlop/s")["systems"]
-    assert [(one["program"], one["ring_us"], one["hpl"]) for one in systems] == [
-        ("tcp", 4.0, 1e12),
-        ("verbs", 2.0, 1e12),
-    ]
-    assert systems[1]["ring"] == pytest.approx(2 * systems[0]["ring"])
-    assert main(["compare", str(both), "--balance", "--hpl", "1TFlop/s"]) == 0
-    shown = capsys.readouterr().out
-    assert "both tcp" in shown
-    assert "both verbs" in shown
-
-
-def test_a_ratio_takes_no_transport_by_chance(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Of a result with two it says so; parts of one by transport have one each."""
-    both = two_transports(tmp_path / "both")
-    one = made(tmp_path / "one", suite(0, 8.0))
-    found = balance(capsys, both, one, "--hpl", "1TFlop/s")
-    assert [axis["name"] for axis in found["axes"]] == ["hpl"]
-    (sentence,) = found["excluded"]
-    assert sentence.startswith("random ring: both has it of tcp and verbs, and a ratio takes one")
-    axes = balance(capsys, both, "--by", "transport", "--hpl", "1TFlop/s")["axes"]
-    shares = {axis["name"]: axis["shares"] for axis in axes}
-    assert shares["ring"] == shares["ring_latency"] == [0.5, 1.0]

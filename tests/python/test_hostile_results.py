@@ -305,7 +305,6 @@ def commands(good: Path, bad: Path, out: Path) -> dict[str, list[str]]:
         "table": ["table", str(bad), "--all", "--latency"],
         "report": ["report", str(bad), "--out", str(out / "r.html"), "--table", str(out / "t")],
         "compare": ["compare", str(good), str(bad), "--all", "--json", str(out / "c.json")],
-        "balance": ["compare", str(bad), "--balance"],
         "verify": ["verify", str(bad)],
         "sign": ["sign", str(bad), "--key", str(out / "no-key")],
         "again": ["table", str(bad), "--again"],

@@ -14,14 +14,14 @@ from pydantic import TypeAdapter
 
 from switchbench.base import quantities
 from switchbench.base.model import Load
-from switchbench.base.quantities import COUNT, DURATION, FLOPS, RATE, SIZE, STREAMING, Quantity
+from switchbench.base.quantities import COUNT, DURATION, RATE, SIZE, Quantity
 from switchbench.cli import topology_import
 from switchbench.config import fields
 from switchbench.config.clauses import parse_clause
 from switchbench.topology import topology
 from switchbench.topology.behaviour import Behaviour
 
-KINDS = [DURATION, SIZE, RATE, COUNT, FLOPS, STREAMING]
+KINDS = [DURATION, SIZE, RATE, COUNT]
 WHOLE = st.integers(min_value=0, max_value=10**21)
 
 
@@ -190,7 +190,6 @@ def test_a_limit_in_another_unit_of_its_kind() -> None:
         (quantities.rate_bps, "100MB/s", "in bytes, but a rate is in bits: write 800Mbit$"),
         (quantities.rate_bps, "1.5GiB/s", "write 12884901888bit$"),
         (quantities.rate_bps, "100mbit", 'mbit is no unit of a rate; .*did you mean "Mbit"'),
-        (quantities.STREAMING.parse, "720Gbit/s", "in bits, but .* in bytes: write 90GB/s$"),
         (quantities.rate_bps, "0bit", "carries nothing"),
         (quantities.load, 95, "found 95, but a load is needed"),
         (quantities.load, "10M", "a load of bits or of frames\\? write 10Mbit or 10Mfps"),

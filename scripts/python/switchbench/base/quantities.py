@@ -109,8 +109,7 @@ def _plain(value: object) -> str | None:
     return str(value)
 
 
-_PREFIXES = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "P": 10**15, "E": 10**18}
-_UP_TO_TERA = {prefix: _PREFIXES[prefix] for prefix in ("", "k", "M", "G", "T")}
+_UP_TO_TERA = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 _BINARY = {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40}
 
 
@@ -165,21 +164,6 @@ COUNT = Quantity(
     {"": 1, "k": 10**3, "M": 10**6},
     bare=True,
     spellings={"K": 10**3, "G": 10**9},
-)
-FLOPS = Quantity(
-    "a speed of computing",
-    "1.2TFlop/s",
-    {f"{prefix}Flop/s": factor for prefix, factor in _PREFIXES.items()},
-    spellings=_spelled(
-        _PREFIXES, *("flop/s", "FLOP/s", "flops", "Flops", "FLOPS", "flops/s", "Flops/s")
-    ),
-)
-STREAMING = Quantity(
-    "a bandwidth",
-    "90GB/s",
-    {f"{prefix}B/s": factor for prefix, factor in _PREFIXES.items()},
-    spellings=_spelled(_PREFIXES, "Bps") | _spelled(_BINARY, "B/s"),
-    bits_for_bytes=_eightfold(_BITS, Decimal("0.125")),
 )
 PERCENT = Quantity("a percentage", "95%", {"%": 1})
 _FRAME_RATE = Quantity("a frame rate", "10kfps", _FPS, spellings=_MORE_FPS)

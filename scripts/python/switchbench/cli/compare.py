@@ -21,10 +21,9 @@ examples:
   switchbench compare old=results/before new=results/after --all
   switchbench compare a=results/a1 a=results/a2 b=results/b1 b=results/b2    two runs per side
   switchbench compare results/20260101-120000-four-matrices --by transport
-  switchbench compare a=results/a b=results/b --hpl a=1.2TFlop/s --hpl b=0.9TFlop/s --html ab.html
+  switchbench compare a=results/a b=results/b --html ab.html
   switchbench compare results/a results/b --question load --json -
   switchbench compare results/ours results/others    other programs' results (switchbench import)
-  switchbench compare results/cluster-a results/cluster-b --balance --html balance.html
 
 exit status: 0 all was compared, 2 settings differ that make them other measurements, or results are
 damaged (what can be compared is shown)"""
@@ -61,63 +60,31 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=95.0,
         help="of intervals (95%%)",
     )
-    _add_compute(parser)
     parser.add_argument("--all", action="store_true", help="every phase and flow, not the foremost")
-    parser.add_argument(
-        "--balance",
-        action="store_true",
-        help="show the balance of communication and computing alone; one result is enough",
-    )
     parser.add_argument("--html", metavar="FILE", type=Path, help="write the report, one HTML file")
     parser.add_argument(
         "--json", metavar="FILE", help="write everything as JSON; -: print it alone"
     )
 
 
-def _add_compute(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("compute figures of whole systems, for balance")
-    group.add_argument(
-        "--hpl", metavar="[NAME=]SPEED", action="append", default=[], help="e.g. a=1.2TFlop/s"
-    )
-    group.add_argument(
-        "--stream", metavar="[NAME=]RATE", action="append", default=[], help="e.g. a=90GB/s"
-    )
-
-
 def main(args: argparse.Namespace) -> int:
     """Prints the comparison; 2 where not all could be compared."""
     # With Arrow, which takes longer to load than all else.
-    from ..compare import balance, comparison, document, subjects
+    from ..compare import comparison, document, subjects
     from ..render.compare import page, terminal
 
     if not 50.0 <= args.confidence < 100.0:
         raise ConfigurationError(f"--confidence {args.confidence:g}: takes 50 to less than 100 %")
     found = subjects.load(args.results, args.by)
-    if len(found) < 2 and not args.balance:
+    if len(found) < 2:
         raise ConfigurationError(
             "there is one result only: name a second directory, or say --by SETTING (transport, "
             "load, size ...) to compare the parts of this one"
         )
     found = subjects.with_baseline(found, args.baseline)
-    compute = balance.read_compute({"hpl": args.hpl, "stream": args.stream}, found)
     most = None if args.all else comparison.CompareOptions.most_flows
     asked = comparison.CompareOptions(args.confidence / 100, frozenset(args.question), most)
-    compared = comparison.compare(found, compute, asked)
-    if args.balance and not any(compared.systems):
-        names = " and ".join(subject.name for subject in found)
-        raise ConfigurationError(
-            f"nothing of {names} says how communication and computing balance: it takes HPCC's "
-            "results (switchbench import)"
-        )
-    if (
-        args.balance
-        and compared.balance.reason is not None
-        and not any(one.hpl for systems in compared.systems for one in systems)
-    ):
-        names = " and ".join(subject.name for subject in found)
-        raise ConfigurationError(
-            f"HPL of {names} is not known, and a balance is by HPL: say it, as --hpl 1.2TFlop/s"
-        )
+    compared = comparison.compare(found, asked)
     status = 0 if compared.whole else ConfigurationError.status
     if args.html:
         page.write(compared, args.html)
@@ -125,9 +92,7 @@ def main(args: argparse.Namespace) -> int:
     if args.json == "-":
         print_json(value, ascii_only=False)
     else:
-        terminal.show_comparison(
-            compared, make_console(), everything=args.all, balance=args.balance
-        )
+        terminal.show_comparison(compared, make_console(), everything=args.all)
         if args.json:
             replace_json(Path(args.json), value)
     if status:

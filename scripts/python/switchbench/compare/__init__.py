@@ -8,8 +8,6 @@ match.py        which case of one result stands beside which of another
 differences.py  measures of plans, phases and flows, and their differences
 welch.py        how sure a difference of two means is
 shared.py       figures of one definition from several programs, ours among them
-systems.py      what whole systems compute and communicate, by their number of processes
-balance.py      ratios as in the HPCC paper's Figure 5, with compute figures
 form.py         the form of all of it as one value, `switchbench-comparison/2`
 document.py     that value
 """

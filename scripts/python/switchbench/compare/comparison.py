@@ -10,7 +10,6 @@ from ..base import format
 from ..base.errors import ConfigurationError
 from ..records.directory import RECORDS
 from . import settings
-from .balance import Balance, balance
 from .differences import (
     SHARES,
     DifferenceRow,
@@ -27,7 +26,6 @@ from .match import Match, Pair, match
 from .settings import Differing
 from .shared import Shared, shared
 from .subjects import Subject
-from .systems import Compute, completed, systems_of
 
 
 @dataclass(frozen=True)
@@ -59,10 +57,7 @@ class Comparison:
     asked: CompareOptions
     question: list[Differing]  # what differs and is the question
     compared: list[Compared]
-    compute: list[Compute]
-    balance: Balance
     shared: Shared  # with other programs
-    systems: list[list[Compute]]  # of each result, by number of processes
 
     @property
     def differing(self) -> list[Differing]:
@@ -89,13 +84,10 @@ class Comparison:
     def _shares(self, one: Compared) -> bool:
         """Whether one of the two is another program's, and a figure of it is beside another."""
         imported = one.match.base.imported or one.match.other.imported
-        balanced = self.balance.reason is None
-        return bool(imported and (self.shared.rows or balanced))
+        return bool(imported and self.shared.rows)
 
 
-def compare(
-    subjects: Sequence[Subject], compute: Sequence[Compute], asked: CompareOptions
-) -> Comparison:
+def compare(subjects: Sequence[Subject], asked: CompareOptions) -> Comparison:
     """All others beside the first."""
     base = subjects[0]
     known = {name for subject in subjects for case in subject.cases for name in case.settings}
@@ -119,13 +111,7 @@ def compare(
         asked,
         list(_question(subjects, compared, allowed)),
         compared,
-        list(compute),
-        balance([one.match for one in compared], compute),
         shared(subjects),
-        [
-            completed(systems_of(subject), one)
-            for subject, one in zip(subjects, compute, strict=True)
-        ],
     )
 
 

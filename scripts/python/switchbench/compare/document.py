@@ -3,15 +3,10 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
-from typing import cast
-
 from . import shared
-from .balance import Axis
 from .comparison import Compared, Comparison
 from .differences import DifferenceRow
 from .form import (
-    AxisValue,
     CaseValue,
     ComparedValue,
     ComparisonDocument,
@@ -19,11 +14,9 @@ from .form import (
     ResultValue,
     RowValue,
     SharedRowValue,
-    SystemValue,
 )
 from .settings import Differing
 from .subjects import Case, Subject
-from .systems import Compute
 
 
 def document(comparison: Comparison, complete: bool) -> ComparisonDocument:
@@ -34,23 +27,9 @@ def document(comparison: Comparison, complete: bool) -> ComparisonDocument:
         "exit_status": 0 if complete else 2,
         "confidence_percent": 100 * asked.confidence,
         "baseline": comparison.subjects[0].name,
-        "results": [
-            _result(subject, compute)
-            for subject, compute in zip(comparison.subjects, comparison.compute, strict=True)
-        ],
+        "results": [_result(subject) for subject in comparison.subjects],
         "question": [_differing(one) for one in comparison.question],
         "comparisons": [_compared(one) for one in comparison.compared],
-        "balance": {
-            "divided_by_hpl": comparison.balance.divided,
-            "reason": comparison.balance.reason,
-            "axes": [_axis(axis) for axis in comparison.balance.axes],
-            "excluded": comparison.balance.excluded,
-            "systems": [
-                _system(subject.name, one)
-                for subject, systems in zip(comparison.subjects, comparison.systems, strict=True)
-                for one in systems
-            ],
-        },
         "shared": {
             "programs": comparison.shared.voices,
             "rows": [_shared(row) for row in comparison.shared.rows],
@@ -60,7 +39,7 @@ def document(comparison: Comparison, complete: bool) -> ComparisonDocument:
     }
 
 
-def _result(subject: Subject, compute: Compute) -> ResultValue:
+def _result(subject: Subject) -> ResultValue:
     run = subject.measured.summary["run"]
     return {
         "name": subject.name,
@@ -69,8 +48,6 @@ def _result(subject: Subject, compute: Compute) -> ResultValue:
         "started": run.get("started"),
         "status": subject.measured.summary.get("status"),
         "settings": subject.settings,
-        "hpl_flops": compute.hpl,
-        "stream_bytes_per_s": compute.stream,
     }
 
 
@@ -120,27 +97,6 @@ def _row(row: DifferenceRow) -> RowValue:
         "verdict": row.verdict,
         "reason": row.reason,
     }
-
-
-def _axis(axis: Axis) -> AxisValue:
-    basis = axis.basis
-    return {
-        "name": axis.name,
-        "title": axis.title,
-        "unit": axis.unit,
-        "max": axis.most,
-        "values": list(axis.values),
-        "shares": [round(share, 6) for share in axis.shares],
-        "basis": None
-        if basis is None
-        else {"phases": basis.phases, "phases_of_plan": basis.of, "times": list(basis.times)},
-    }
-
-
-def _system(result: str, one: Compute) -> SystemValue:
-    known = {name: value for name, value in asdict(one).items() if name != "several"}
-    ratios = {"ring_by_hpl": one.ratio("ring"), "stream_by_hpl": one.ratio("stream")}
-    return cast("SystemValue", {"result": result, **known, **ratios})
 
 
 def _shared(row: shared.SharedRow) -> SharedRowValue:

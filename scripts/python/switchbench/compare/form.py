@@ -30,8 +30,6 @@ class ResultValue(TypedDict):
     started: str | None
     status: str | None
     settings: Settings
-    hpl_flops: Annotated[float | None, "As given, of the whole system"]
-    stream_bytes_per_s: Annotated[float | None, "STREAM Copy, as given, of the whole system"]
 
 
 class DifferingValue(TypedDict):
@@ -107,59 +105,6 @@ class ComparedValue(TypedDict):
     notes: list[str]
 
 
-class BasisValue(TypedDict):
-    """What a ratio of latencies rests on."""
-
-    phases: Annotated[int, "In which all results know the time; the slowest counts"]
-    phases_of_plan: int
-    times: Annotated[list[int], "Measured in these phases, in the results' order"]
-
-
-class AxisValue(TypedDict):
-    """One ratio of all results."""
-
-    name: str
-    title: str
-    unit: str
-    max: Annotated[float, "What a share of 1 stands for"]
-    values: Annotated[list[float], InOrder]
-    shares: list[Annotated[float, Field(ge=0, le=1)]]
-    basis: Annotated[BasisValue | None, "What a ratio of latencies rests on; null for all others"]
-
-
-class SystemValue(TypedDict):
-    """A whole system at one number of processes."""
-
-    result: str
-    ranks: Annotated[int | None, "Processes"]
-    hpl: Annotated[float | None, "Flop/s"]
-    stream: Annotated[float | None, "STREAM Copy of all processes, B/s"]
-    dgemm: Annotated[float | None, "Of all processes, Flop/s"]
-    fft: Annotated[float | None, "Global, Flop/s"]
-    ptrans: Annotated[float | None, "B/s"]
-    random_access: Annotated[float | None, "Global, Update/s"]
-    ring: Annotated[float | None, "Random rings of HPCC, of all processes, B/s"]
-    ring_us: Annotated[float | None, "Their latency, microseconds"]
-    program: Annotated[
-        str | None,
-        "The program that measured, or our transport; `streamed`: a ring in which nobody waits",
-    ]
-    ring_by_hpl: Annotated[float | None, "B/Flop (Figure 2 of Saini et al. 2005)"]
-    stream_by_hpl: Annotated[float | None, "B/Flop (Figure 4)"]
-
-
-class BalanceValue(TypedDict):
-    """Communication against computing."""
-
-    divided_by_hpl: bool
-    reason: Annotated[str | None, "Why there is no chart"]
-    axes: list[AxisValue]
-    excluded: Annotated[list[str], "Ratios of latencies that rest on too little, a sentence each"]
-    systems: Annotated[
-        list[SystemValue], "What is known of whole systems by their number of processes"
-    ]
-
-
 class SharedRowValue(TypedDict):
     """One measure of several programs."""
 
@@ -194,7 +139,6 @@ class ComparisonDocument(TypedDict):
         "What differs and is what was to be compared: switch, firmware, site, transport",
     ]
     comparisons: list[ComparedValue]
-    balance: BalanceValue
     shared: Annotated[
         SharedValue,
         "The same measured by several programs; empty without another program's results",

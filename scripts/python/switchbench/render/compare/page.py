@@ -19,11 +19,7 @@ from . import charts, tables
 _WHAT, _FLOWS, _NOT, _MEANINGS = (
     "What is compared", "By flow", "What is not compared", "What the numbers mean",
 )  # fmt: skip
-_SECTIONS = (
-    *(_WHAT, charts.PROGRAMS, charts.RATIOS, charts.BALANCE, charts.STEPS),
-    *(charts.PATTERNS, charts.PHASES),
-    *(_FLOWS, _NOT, _MEANINGS),
-)
+_SECTIONS = (*(_WHAT, charts.PROGRAMS, charts.PATTERNS, charts.PHASES, _FLOWS, _NOT, _MEANINGS),)
 
 
 def write(comparison: Comparison, path: Path) -> None:
@@ -41,10 +37,6 @@ def make_page(comparison: Comparison) -> str:
     for chart in charts.charts(comparison):
         sections[chart.section].add(chart)
     _add(sections[charts.PROGRAMS], tables.shared(comparison))
-    _add(sections[charts.BALANCE], tables.systems(comparison))
-    _add(sections[charts.RATIOS], tables.ratios(comparison))
-    if comparison.balance.reason:
-        sections[charts.RATIOS].add(Words(comparison.balance.reason, "about"))
     for number, one in enumerate(comparison.compared):
         for title, spec in _differences(number, one):
             _add(sections[title], spec)

@@ -12,7 +12,6 @@ from ...compare.comparison import Compared, Comparison
 from ...compare.differences import DifferenceRow
 from ...compare.measures import GIGABYTES
 from ...compare.shared import SharedRow
-from ...compare.systems import system_name
 from ...records.document.definitions import at
 from ..tables.table import PAGE, TERMINAL, Column, Spec, count, text
 
@@ -24,10 +23,6 @@ _ABOUT = {
     "p": (
         "Probability of so large a difference if there were none, corrected by Holm for all that "
         "the comparison asks at once"
-    ),
-    "basis": (
-        "Of a latency: phases in which all results know it, of which the slowest counts, and the "
-        "times that were measured in them, in the results' order"
     ),
     "verdict": (
         "better, worse: surely; not sure: runs of the same network may differ as much; same: equal "
@@ -51,10 +46,6 @@ def size_words(size: int | None) -> str:
     return format.UNKNOWN if size is None else format.binary(size) if size else "0 B"
 
 
-def _giga(value: float | None) -> float | None:
-    return None if value is None else value / 1e9
-
-
 def _by_subject(
     comparison: Comparison, about: str, of: Callable[[Any], Sequence[Any]], kind: str = "scientific"
 ) -> Iterator[Column]:
@@ -71,18 +62,13 @@ def results(comparison: Comparison) -> Spec:
     base = comparison.subjects[0]
     columns = (
         text("result", "name", about="As it is called here",
-             value=lambda row: row[0].name + (" (baseline)" if row[0] is base else "")),
+             value=lambda row: row.name + (" (baseline)" if row is base else "")),
         text("directory", "directory", about="The results directory, or those of its runs",
-             value=lambda row: ", ".join(str(run.directory) for run in row[0].runs)),
+             value=lambda row: ", ".join(str(run.directory) for run in row.runs)),
         text("measured", "started", about="When its run began",
-             value=lambda row: at(row[0].measured.summary, "run.started")),
-        Column("HPL", "hpl", "scientific", "GFlop/s", seldom=True,
-               value=lambda row: _giga(row[1].hpl), about="As given, of the whole system"),
-        Column("STREAM Copy", "stream", "scientific", "GB/s", seldom=True,
-               value=lambda row: _giga(row[1].stream), about="As given, of the whole system"),
+             value=lambda row: at(row.measured.summary, "run.started")),
     )  # fmt: skip
-    rows = list(zip(comparison.subjects, comparison.compute, strict=True))
-    return Spec("results", "Results", "", columns, rows)
+    return Spec("results", "Results", "", columns, comparison.subjects)
 
 
 def question(comparison: Comparison) -> Spec:
@@ -130,50 +116,6 @@ def _beside(number: int, row: SharedRow) -> str | None:
         return None
     shown = format.scientific(value)
     return shown if ratio is None or ratio == 1.0 else f"{shown} ({ratio:.3g})"
-
-
-def systems(comparison: Comparison) -> Spec:
-    """Communication against computing."""
-    columns = (
-        text("result", "name", about="As it is called here", value=lambda row: row[0]),
-        count("processes", "ranks", about="Of the run", value=lambda row: row[1].ranks),
-        Column("HPL", "hpl", unit="GFlop/s", about="Of the whole system",
-               value=lambda row: _giga(row[1].hpl)),
-        Column("random ring", "ring", unit="GB/s", about="Both flows of all processes (HPCC)",
-               value=lambda row: _giga(row[1].ring)),
-        Column("ring by HPL", "ring_by_hpl", unit="B/kFlop", about="Saini et al. 2005, Figure 2",
-               value=lambda row: row[1].ring and 1e3 * row[1].ring / row[1].hpl),
-        Column("STREAM Copy", "stream", unit="GB/s", about="Of all processes at once",
-               value=lambda row: _giga(row[1].stream)),
-        Column("STREAM by HPL", "stream_by_hpl", unit="B/Flop", about="Their Figure 4",
-               value=lambda row: row[1].ratio("stream")),
-    )  # fmt: skip
-    rows = [
-        (system_name(subject.name, one, every), one)
-        for subject, every in zip(comparison.subjects, comparison.systems, strict=True)
-        for one in every
-        if one.hpl
-    ]
-    title = "Communication and memory by computing (Saini et al. 2005, Figures 1 to 4)"
-    return Spec("systems", title, "", columns, rows)
-
-
-def ratios(comparison: Comparison) -> Spec:
-    """The axes of the Kiviat chart."""
-    balance = comparison.balance
-    columns = (
-        text("ratio", "title", about="One axis of the chart"),
-        *_by_subject(comparison, "Share of the best result's", lambda axis: axis.shares, "number"),
-        Column("1 is", "most", "scientific",
-               about="What the best result has (Saini et al. 2005, Table 2)"),
-        text("unit", "unit", value=lambda axis: micro(axis.unit), about="Of what 1 is"),
-        text("rests on", "basis", seldom=True, about=_ABOUT["basis"],
-             value=lambda axis: None if axis.basis is None else f"of {axis.basis.words}"),
-    )  # fmt: skip
-    by = "divided by HPL, " if balance.divided else ""
-    title = f"Ratios, {by}the best of each is 1 (Saini et al. 2005, Figure 5)"
-    about = "".join(f"Omitted: {sentence}. " for sentence in balance.excluded)
-    return Spec("ratios", title, about, columns, balance.axes)
 
 
 # --- differences ---------------------------------------------------------------------------------

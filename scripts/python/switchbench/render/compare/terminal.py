@@ -30,31 +30,24 @@ SAME_PERCENT = 0.5  # frames and streams are read into a window at their own gra
 _STYLES = {BETTER: "green", WORSE: "bold red"}
 
 
-def show_comparison(
-    comparison: Comparison, console: Console, everything: bool = False, balance: bool = False
-) -> None:
-    """Prints it all, or the balance alone; `everything`: every phase and flow of what is shown."""
+def show_comparison(comparison: Comparison, console: Console, everything: bool = False) -> None:
+    """Print the comparison; `everything`: every phase and flow."""
     most = None if everything else MOST
     _print(tables.results(comparison), console)
-    if not balance:
-        if comparison.question:
-            _print(tables.question(comparison), console)
-        else:
-            said = "Switch, site and versions are the same as far as they were written down."
-            say(console, f"\n{said}")
-        for one in comparison.compared:
-            if one.match.pairs:
-                _compared(one, comparison.asked.confidence, console, everything)
-        _shared(comparison, console)
-    _print(tables.systems(comparison), console)
-    _balance(comparison, console)
+    if comparison.question:
+        _print(tables.question(comparison), console)
+    else:
+        said = "Switch, site and versions are the same as far as they were written down."
+        say(console, f"\n{said}")
+    for one in comparison.compared:
+        if one.match.pairs:
+            _compared(one, comparison.asked.confidence, console, everything)
+    _shared(comparison, console)
     alone = [sentence for one in comparison.compared for sentence in one.match.alone]
-    if not balance:
-        listed(console, "Not compared", alone, "yellow", most)
+    listed(console, "Not compared", alone, "yellow", most)
     listed(console, "Damaged", comparison.damage, "bold red", most)
-    if not balance:
-        differing = [one.sentence for one in comparison.differing]
-        listed(console, "Not the same measurement", differing, "bold red", most)
+    differing = [one.sentence for one in comparison.differing]
+    listed(console, "Not the same measurement", differing, "bold red", most)
 
 
 def _print(spec: Spec, console: Console, title: str = "", notes: Sequence[str] = ()) -> None:
@@ -153,7 +146,7 @@ def _below(rows: Sequence[DifferenceRow]) -> list[str]:
     return notes
 
 
-# --- other programs, and balance ------------------------------------------------------------------
+# --- other programs ------------------------------------------------------------------------------
 
 
 def _shared(comparison: Comparison, console: Console) -> None:
@@ -162,16 +155,3 @@ def _shared(comparison: Comparison, console: Console) -> None:
     notes += [f"{format.of(alone, 'figure')} of one program alone"] if alone else []
     title = "By definition: the same measured by several programs"
     _print(tables.shared(comparison), console, title, notes)
-
-
-def _balance(comparison: Comparison, console: Console) -> None:
-    balance = comparison.balance
-    if balance.reason is not None:
-        return
-    notes = [f"omitted: {sentence}" for sentence in balance.excluded]
-    if not balance.divided:
-        notes.append(
-            "not divided by HPL, which was not given: networks alone, not their balance with "
-            "computing"
-        )
-    _print(tables.ratios(comparison), console, notes=notes)
