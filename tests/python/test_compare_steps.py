@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`switchbench compare` of what goes by steps: IMB's functions, HPCC's measures, kernels."""
+"""`switchbench compare` of what goes by steps: IMB's functions, kernels."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from switchbench.base.model import Trial
 from switchbench.cli.main import main
 from switchbench.compare import form
 from switchbench.records.directory import RECORDS, SUMMARY, RunDirectory, replace_json
-from test_steps import execution, kernel_run, steps_trial, suite_trial
+from test_steps import execution, kernel_run, steps_trial
 
 Times = Sequence[tuple[float, float]]  # of both ranks, by repeat
 RANKS = ("node1:e0", "node2:e0")
@@ -37,21 +37,6 @@ def function(number: int, name: str, size: int, times: Times, **more: Any) -> li
             )
         ]
     ]  # fmt: skip
-
-
-def suite(number: int, time_us: float, **more: Any) -> list[Any]:
-    """HPCC's rings: a measurement by each method."""
-    return [
-        (trial, [execution(trial, rank, [time_us]) for rank in RANKS])
-        for place, (measure, method) in enumerate(
-            (measure, method)
-            for measure in ("latency", "bandwidth")
-            for method in ("sendrecv", "nonblocking")
-        )
-        for trial in [
-            suite_trial(number + place, 0, {"hpcc": measure, "method": method}, flows=6, **more)
-        ]
-    ]
 
 
 def made(path: Path, *parts: list[tuple[Trial, list[dict[str, Any]]]]) -> Path:
@@ -161,25 +146,6 @@ def test_empty_messages_have_times_and_no_rates(
     assert {name for _, name in found} == {"t_avg", "t_max"}
 
 
-def test_hpccs_measures_are_one_case(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Its outputs by its names, best figures without an interval; not the trials it is made of."""
-    a = made(tmp_path / "a", suite(0, 8.0))
-    b = made(tmp_path / "b", suite(0, 10.0))
-    value, found = rows(capsys, a, b)
-    (pair,) = value["comparisons"][0]["pairs"]
-    assert pair["baseline"]["title"] == "hpcc, 2 ranks: tcp"
-    assert pair["baseline"]["trials"] == [0, 1, 2, 3]
-    latency = found["hpcc, 2 ranks: tcp", "NaturallyOrderedRingLatency_usec"]
-    assert (latency["baseline"], latency["other"], latency["unit"]) == (4.0, 5.0, "us")
-    assert (latency["better"], latency["verdict"], latency["ci_low"]) == ("less", "not known", None)
-    assert "HPCC's figure is of its best measurements" in latency["reason"]
-    rate = found["hpcc, 2 ranks: tcp", "RandomlyOrderedRingBandwidth_GBytes"]
-    assert rate["baseline"] == pytest.approx(2e6 / 4.0 / 1e3)
-    assert (rate["better"], rate["unit"], rate["percent"]) == ("more", "GB/s", pytest.approx(-20.0))
-    assert value["comparisons"][0]["phases"] == value["comparisons"][0]["flows"] == []
-    assert ("hpcc, 2 ranks: tcp", "MinPingPongLatency_usec") not in found  # not measured in either
-
-
 def kernels(number: int, times: Times) -> list[Any]:
     """Repeats of a kernel of 15 iterations."""
     found = []
@@ -209,7 +175,6 @@ def test_transports_of_one_result(tmp_path: Path, capsys: pytest.CaptureFixture[
     makers: tuple[Callable[..., list[Any]], ...] = (
         lambda n, **more: function(n, "barrier", 0, STEADY, **more),
         lambda n, **more: function(n, "sendrecv", 1024, STEADY, **more),
-        lambda n, **more: suite(n, 8.0, **more),
     )
     for transport in ("tcp", "verbs"):
         for maker in makers:
@@ -221,7 +186,6 @@ def test_transports_of_one_result(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert [pair["baseline"]["title"] for pair in one["pairs"]] == [
         "barrier, 2 ranks: tcp, messages by steps",
         SENDRECV,
-        "hpcc, 2 ranks: tcp",
     ]
     assert [one["alone"], one["differing"]] == [[], []]
 
@@ -232,14 +196,11 @@ def test_on_the_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
             tmp_path / name,
             function(0, "sendrecv", 1024, times),
             function(10, "sendrecv", 4096, times),
-            suite(20, share * 8.0),
         )
-        for name, times, share in (("a", STEADY, 1), ("b", SLOWER, 2))
+        for name, times in (("a", STEADY), ("b", SLOWER))
     )
     capsys.readouterr()
     assert main(["compare", str(a), str(b)]) == 0
     shown = capsys.readouterr().out
-    for words in ("t_avg, µs", "IMB's rate, MB/s", "NaturallyOrderedRingLatency, µs"):
+    for words in ("t_avg, µs", "IMB's rate, MB/s"):
         assert words in shown
-    assert "one figure a run: there is no" in shown
-    assert "ring latency sendrecv" not in shown

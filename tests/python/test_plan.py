@@ -80,7 +80,6 @@ def test_what_offers_no_load_shows_none(tmp_path: Path, capsys: pytest.CaptureFi
   order: naive
   traffic: pingpong
   scatter: {partners: random, sizes: [4, 64KiB], count: 9}
-- {pattern: hpcc, ranks: [4]}
 - {pattern: pairs}
 """
     path = tmp_path / "loads.yaml"
@@ -93,17 +92,15 @@ def test_what_offers_no_load_shows_none(tmp_path: Path, capsys: pytest.CaptureFi
     assert " tcp lab 8 64KiB - 1 " in rows["3"]
     assert " tcp lab 8 4B to 64KiB - 1 " in rows["4"]
     assert " scatter=random messages=9," in " ".join(said)
-    assert " tcp lab 4 8B, 2MB - as HPCC " in rows["5"]
-    assert " tcp lab 8 64KiB 100% 1 " in rows["6"]
+    assert " tcp lab 8 64KiB 100% 1 " in rows["5"]
     assert any(line.startswith("Of schedules, flows are ") for line in said)
-    assert any("(6 pairs in turn, of which this is the first)" in line for line in said)
     found = plan_json(capsys, str(path))
-    kernel, stream = found["tests"][1], found["tests"][6]
+    kernel, stream = found["tests"][1], found["tests"][5]
     assert (kernel["sizes"], kernel["loads"]) == ([], [])
     assert (stream["sizes"], stream["loads"]) == ([[65536]], ["100%"])
     by_test = {trial["test"]: trial for trial in found["trials"]}
     assert (by_test[1]["size"], by_test[1]["load"]) == (None, None)
-    assert (by_test[6]["size"], by_test[6]["load"]) == ([65536], "100%")
+    assert (by_test[5]["size"], by_test[5]["load"]) == ([65536], "100%")
 
 
 def test_idle_ranks_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -121,23 +121,6 @@ def test_what_refers_to_other_forms_is_damaged_like_all_else(directory: Path) ->
     assert any("`trials.interval" in sentence for sentence in found.damage)
 
 
-def test_a_word_that_may_be_lacking_is_not_observed(directory: Path) -> None:
-    """Of a ring whose better method has another name the rest stays."""
-    ring = {
-        "measure": "latency", "ring": 0, "natural": True, "time_us": 4.0, "sendrecv_us": 5.0,
-        "nonblocking_us": 4.0, "better": "nonblocking", "measurements": 5,
-    }  # fmt: skip
-
-    def newer(summary: Json) -> None:
-        suite = {"test": 0, "transport": "tcp", "network": "lab", "ranks": 4, "parameters": {}}
-        suite |= {"outputs": {}, "rings": [ring, ring | {"better": "onesided"}], "pairs": []}
-        summary["steps"] = {"functions": [], "hpcc": [suite], "kernels": [], "rankings": []}
-
-    (suite,) = changed(directory, newer).summary["steps"]["hpcc"]
-    assert [one["better"] for one in suite["rings"]] == ["nonblocking", None]
-    assert [one["time_us"] for one in suite["rings"]] == [4.0, 4.0]
-
-
 def test_parts_that_nobody_wants_are_no_damage(directory: Path) -> None:
     """Compare needs nothing of messages there and back."""
     reports.change_summary(directory, messages={"by_size": 3})

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What goes by steps: its keys, its documents, and times by the definitions of IMB and HPCC."""
+"""What goes by steps: its keys, its documents, and times by the definitions of IMB."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from switchbench.analysis.statistics import RepeatTable, interval
 from switchbench.analysis.summary import Summary
 from switchbench.base.errors import ConfigurationError
 from switchbench.base.model import Part, Repeats, ScheduleShape, Site, Trial
-from switchbench.config import hpcc, read_values
+from switchbench.config import read_values
 from switchbench.plan import draft, limits
 from switchbench.plan.compile import compile_run
 from switchbench.plan.engine import PlanRequest, PlanSize, plan_size
@@ -63,7 +63,6 @@ def test_documents(tmp_path: Path) -> None:
     assert second.document["schedule"] == {
         "batch": 8,
         "count": 104,
-        "batch_warmup": 0,
         "warmup": 1,
         "compute": True,
     }
@@ -80,7 +79,6 @@ def test_what_was_understood_gives_the_same_run(tmp_path: Path) -> None:
     """The effective configuration of all kinds, read again."""
     tests = (
         "tests: [{pattern: bcast}, {pattern: barrier}, {pattern: pairs, sync: local}, "
-        "{pattern: hpcc, ranks: [2, 4]}, {pattern: hpcc, ranks: [2], count: 2}, "
         "{pattern: sendrecv, repetitions: 10}, "
         "{pattern: alltoall, sweep: {algorithm: [linear, bruck]}}, "
         "{pattern: allgatherv, skew: 25%}]\n"
@@ -137,10 +135,6 @@ MISTAKES = {
         "{pattern: bcast, repetitions: 10, window: 1s}",
         "tests.0.window: has no effect with repetitions, which are counted",
     ),
-    "repeats of HPCC": (
-        "{pattern: hpcc, repeat: 3}",
-        "tests.0.repeat: has no effect: hpcc counts as HPCC does (doc/how-to/hpcc-imb.md)",
-    ),
     "an empty message in a stream": (
         "{pattern: pairs, message_sizes: [0]}",
         "tests.0.message_sizes: a message of 0 bytes: only steps are empty, others have 1 byte to "
@@ -191,7 +185,7 @@ MISTAKES = {
         "it out here",
     ),
     "zero copies": (
-        "{pattern: hpcc, tcp: {zero_copy: true}}",
+        "{pattern: bcast, tcp: {zero_copy: true}}",
         "tests.0.tcp.zero_copy: a step's message is copied: leave it out here",
     ),
     "a collective over dpdk": (
@@ -246,47 +240,6 @@ def test_reliable_transports_first(tmp_path: Path) -> None:
     tests = "tests: [{pattern: bcast}, {pattern: pairs, sync: local}, {pattern: pairs}]\n"
     transports = [test.transport for test in read_text(tmp_path, LAB + tests).tests]
     assert transports == ["tcp", "tcp", "dpdk"]
-
-
-def test_suite(tmp_path: Path) -> None:
-    """HPCC's sizes, counts and rings; the methods take turns; pairs are trials of their own."""
-    trials = compile_text(tmp_path, TCP + "tests: [{pattern: hpcc, ranks: [4]}]\n").trials
-    rings = [trial for trial in trials if trial.pattern["name"] == "ring"]
-    latency = [trial for trial in rings if trial.parameters["hpcc"] == "latency"]
-    assert [trial.parameters["method"] for trial in latency] == ["sendrecv", "nonblocking"] * 5
-    assert {trial.pattern["bytes"] for trial in latency} == {8}
-    assert latency[0].document["schedule"]["count"] == 8
-    assert latency[0].document["schedule"]["batch"] == 8
-    assert {trial.document["schedule"]["batch_warmup"] for trial in trials} == {1}
-    assert latency[0].document["schedule"]["warmup"] == 50
-    bandwidth = [trial for trial in rings if trial.parameters["hpcc"] == "bandwidth"]
-    assert len(bandwidth) == 2 * 2
-    assert bandwidth[0].pattern | {"method": ""} == {
-        "name": "ring", "natural": True, "count": 10, "directions": "both", "bytes": 2_000_000,
-        "method": "",
-    }  # fmt: skip
-    pairs = [trial for trial in trials if trial.pattern["name"] == "pingpong"]
-    assert len(pairs) == 2 * 6
-    fewer = compile_text(tmp_path, TCP + "tests: [{pattern: hpcc, ranks: [4], count: 2}]\n")
-    assert {trial.pattern.get("count") for trial in fewer.trials} == {2, None}
-    assert all(len(trial.parts[0].ranks) == 2 for trial in pairs)
-    drawn = compile_text(
-        tmp_path, TCP + "tests: [{pattern: hpcc, ranks: [4], random_generator: hpcc}]\n"
-    )
-    assert {
-        (trial.pattern["name"], trial.pattern.get("random_generator")) for trial in drawn.trials
-    } == {
-        ("ring", "hpcc"),
-        ("pingpong", None),
-    }
-
-
-@pytest.mark.parametrize(("ranks", "count"), [(2, 1), (8, 28), (64, hpcc.PAIRS_MOST)])
-def test_pairs_of_many_ranks(ranks: int, count: int) -> None:
-    """All of few, evenly chosen ones of many."""
-    found = hpcc.pairs(ranks)
-    assert len(found) == len(set(found)) == count
-    assert all(0 <= one < other < ranks for one, other in found)
 
 
 # --- what was measured ---------------------------------------------------------------------------
@@ -436,84 +389,6 @@ def test_rate_of_ports() -> None:
     assert port_rate_mbps(Places.of("a"), np.zeros(1)) is None
 
 
-# --- HPCC ----------------------------------------------------------------------------------------
-
-
-def suite_trial(number: int, repeat: int, parameters: dict[str, Any], **changes: Any) -> Trial:
-    """One of the suite's trials: rings, or a pair."""
-    name = "ring" if "method" in parameters else "pingpong"
-    size = hpcc.SIZES[parameters["hpcc"]]
-    return steps_trial(
-        number, repeat=repeat, pattern={"name": name}, parameters=parameters, sizes=(size,),
-        phases=3 if name == "ring" else 1, **changes,
-    )  # fmt: skip
-
-
-def test_rings_by_hpccs_definitions() -> None:
-    """Each rank's better method, the slowest rank, the best measurement, half a repetition;
-    bandwidth by the size of one message; the geometric mean over the random rings."""
-    # By measurement, method and phase: the times of two ranks, microseconds of a repetition.
-    times = {
-        (0, "sendrecv"): [(20, 80), (40, 40), (160, 160)],
-        (0, "nonblocking"): [(60, 60), (50, 50), (170, 170)],
-        (1, "sendrecv"): [(90, 90), (90, 90), (200, 200)],
-        (1, "nonblocking"): [(100, 100), (90, 90), (160, 160)],
-    }
-    records = []
-    for measure in hpcc.SIZES:
-        for (repeat, method), rings in times.items():
-            parameters = {"hpcc": measure, "method": method}
-            trial = suite_trial(len(records), repeat, parameters)
-            records += [
-                (trial, execution(trial, f"node{rank + 1}:e0", [float(time)], phase=phase))
-                for phase, ranks in enumerate(rings)
-                for rank, time in enumerate(ranks)
-            ]
-    (suite,) = table_of(*records).summary()["hpcc"]
-    outputs = suite["outputs"]
-    assert outputs["NaturallyOrderedRingLatency_usec"] == pytest.approx(60 / 2)
-    assert outputs["RandomlyOrderedRingLatency_usec"] == pytest.approx(math.sqrt(20 * 80))
-    assert outputs["NaturallyOrderedRingBandwidth_GBytes"] == pytest.approx(2e6 / 30e-6 / 1e9)
-    assert outputs["RandomlyOrderedRingBandwidth_GBytes"] == pytest.approx(2e6 / 40e-6 / 1e9)
-    assert outputs["MaxPingPongLatency_usec"] is None
-    natural, first, second = suite["rings"][:3]
-    assert (natural["better"], first["better"]) == ("nonblocking", "sendrecv")
-    assert (natural["sendrecv_us"], natural["nonblocking_us"]) == (40, 30)
-    assert (second["natural"], second["measurements"]) == (False, 2)
-
-
-def test_pairs_by_hpccs_definitions() -> None:
-    """The client's shortest measurement, half of it; least, mean and greatest over pairs."""
-    site = make_site(3)
-    ports = site.ports
-    records = []
-    for measure in hpcc.SIZES:
-        for one, other, time in ((0, 1, 20.0), (0, 2, 40.0), (1, 2, 60.0)):
-            ends = (ports[one], ports[other])
-            names = " ".join(port.name for port in ends)
-            parameters = {"hpcc": measure, "pair": names, "among": 3}
-            trial = suite_trial(len(records), 0, parameters, parts=(Part("lab", ends),))
-            records += [
-                (trial, execution(trial, ends[0].name, [time, time + 7])),
-                (trial, execution(trial, ends[1].name, [1.0, 2.0])),
-            ]
-    (suite,) = table_of(*records).summary()["hpcc"]
-    outputs = suite["outputs"]
-    assert suite["ranks"] == 3
-    assert [(pair["src"], pair["dst"], pair["time_us"]) for pair in suite["pairs"]] == [
-        ("node1:e0", "node2:e0", 10),
-        ("node1:e0", "node3:e0", 20),
-        ("node2:e0", "node3:e0", 30),
-    ] * len(hpcc.SIZES)
-    assert outputs["MinPingPongLatency_usec"] == 10
-    assert outputs["AvgPingPongLatency_usec"] == 20
-    assert outputs["MaxPingPongLatency_usec"] == 30
-    rates = [2e6 / time / 1e3 for time in (10, 20, 30)]
-    assert outputs["MaxPingPongBandwidth_GBytes"] == pytest.approx(rates[0])
-    assert outputs["AvgPingPongBandwidth_GBytes"] == pytest.approx(sum(rates) / 3)
-    assert outputs["MinPingPongBandwidth_GBytes"] == pytest.approx(rates[2])
-
-
 def summary_of(
     trials: list[Trial], records: list[dict[str, Any]], site: Site | None = None
 ) -> dict[str, Any]:
@@ -530,26 +405,23 @@ def summary_of(
 
 
 def test_summary_and_table() -> None:
-    """The summary has the schema's form; the table prints IMB's columns and HPCC's names."""
+    """The summary has the schema's form; the table prints IMB's columns."""
     trial = steps_trial()
-    rings = suite_trial(1, 0, {"hpcc": "latency", "method": "sendrecv"})
     records = [execution(trial, f"node{i}:e0", [10.0, 30.0]) for i in (1, 2)]
-    records += [execution(rings, f"node{i}:e0", [8.0]) for i in (1, 2)]
-    summary = summary_of([trial, rings], records)
+    summary = summary_of([trial], records)
     jsonschema.validate(summary, summary_schema())
     console = Console(width=150, record=True, no_color=True)
     parts.show_steps(summary["steps"], console)
     text = console.export_text()
     for word in ("#bytes", "#repetitions", "t_avg", "sendrecv, 2 ranks, tcp in lab", "102.4"):
         assert word in text
-    assert "NaturallyOrderedRingLatency_usec" in text
 
 
 # --- the report ----------------------------------------------------------------------------------
 
 
 def reported(tmp_path: Path) -> Measured:
-    """A report's view of two functions at three sizes, and a run of HPCC's suite."""
+    """A report's view of two functions at three sizes."""
     trials, records = [], []
     for name in ("bcast", "allreduce"):
         for size in (0, 1024, 65536):
@@ -560,20 +432,12 @@ def reported(tmp_path: Path) -> Measured:
             trials.append(trial)
             times = [10.0 + size / 100, 20.0 + size / 100]
             records += [execution(trial, f"node{i}:e0", times) for i in (1, 2)]
-    for repeat, method in ((0, "sendrecv"), (0, "nonblocking")):
-        trial = suite_trial(len(trials), repeat, {"hpcc": "latency", "method": method})
-        trials.append(trial)
-        records += [
-            execution(trial, f"node{i}:e0", [40.0], phase=phase)
-            for i in (1, 2)
-            for phase in range(3)
-        ]
     return Measured(tmp_path, summary_of(trials, records))
 
 
 def test_report(tmp_path: Path) -> None:
-    """A line a function, without the size that a logarithmic axis lacks; the tables have a row a
-    point, one of HPCC's names and a ring."""
+    """A line a function, without the size that a logarithmic axis lacks; the table has a row a
+    point."""
     measured = reported(tmp_path)
     (times,) = step_figures.figures(measured)
     assert [trace["name"] for trace in times.data] == ["bcast ring", "allreduce ring"]
@@ -583,19 +447,7 @@ def test_report(tmp_path: Path) -> None:
     functions = step_tables.functions(measured.summary)
     assert functions is not None
     assert functions.rows == 6
-    hpccs = step_tables.hpcc(measured.summary)
-    assert hpccs is not None
-    assert hpccs.rows == 10
-    rings = step_tables.rings(measured.summary)
-    assert rings is not None
-    assert rings.values[[column.title for column in rings.columns].index("one send")] == [20.0] * 3
-    undefined = [
-        column.title
-        for table in (functions, hpccs, rings)
-        for column in table.columns
-        if not column.definition
-    ]
-    assert undefined == []
+    assert [column.title for column in functions.columns if not column.definition] == []
 
 
 # --- kernels -------------------------------------------------------------------------------------
@@ -736,18 +588,6 @@ def test_a_bandwidth_above_its_line_is_an_alarm(
     """Lines of 100M carry 12.5 MB/s each way; of Exchange IMB counts both."""
     imb = {"mbytes_s": mbytes_s}
     function = {"pattern": pattern, "network": "lab", "transport": "tcp"}
-    steps = {"hpcc": [], "functions": [function | {"points": [{"size": 64, "imb": imb}]}]}
+    steps = {"functions": [function | {"points": [{"size": 64, "imb": imb}]}]}
     alarms = list(above_line(steps, a_lab(lab)))
     assert [why in alarm and pattern in alarm for alarm in alarms] == [True] * alarmed
-
-
-def test_hpccs_bandwidths_above_the_line_are_alarms() -> None:
-    outputs = {
-        "MaxPingPongBandwidth_GBytes": 0.0151,
-        "NaturallyOrderedRingBandwidth_GBytes": 0.0120,
-        "RandomlyOrderedRingBandwidth_GBytes": None,
-    }
-    steps = {"functions": [], "hpcc": [{"network": "lab", "outputs": outputs}]}
-    (alarm,) = above_line(steps, a_lab("one-switch"))
-    assert alarm.startswith("MaxPingPongBandwidth_GBytes: 0.0151 GB/s is above the line rate")
-    assert "site.burst" in alarm

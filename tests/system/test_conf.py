@@ -50,9 +50,7 @@ def shortened(value: Any) -> Any:
     for key in LISTED:
         if isinstance(short.get(key), list):
             short[key] = [short[key][0], *short[key][1:][-1:]]
-    if short.get("pattern") == "hpcc":  # many trials for each number of ranks
-        short |= {"count": COUNT} | ({"ranks": short["ranks"][-1:]} if "ranks" in short else {})
-    elif isinstance(short.get("count"), int):
+    if isinstance(short.get("count"), int):
         short["count"] = COUNT
     return short
 

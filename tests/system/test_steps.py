@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What goes by steps on a lab: a collective whose results are verified, HPCC's measures, and an
+"""What goes by steps on a lab: a collective whose results are verified, and an
 ordinary pattern's phases without barriers."""
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ VECTOR = 16384
 
 
 def test_steps(tmp_path: Path) -> None:
-    """One run over tcp: real sums, HPCC's names, all to all by steps."""
+    """One run over tcp: real sums, all to all by steps."""
     tests = [
         {"pattern": "allreduce", "algorithm": "ring", "message_sizes": [4, VECTOR],
          "compute": True, "repetitions": 20},
@@ -55,25 +55,6 @@ def test_steps(tmp_path: Path) -> None:
     assert "t_avg" in result.output
     assert "nas_is S" in result.output
     assert (result.directory / "report.html").stat().st_size > 100_000
-
-
-def test_hpcc(tmp_path: Path) -> None:
-    """HPCC's names, with fewer rings and on lines that don't hold anything up."""
-    site = {"lab": "open", "nodes": {"node[1-2]": {}}}
-    test = {"pattern": "hpcc", "count": 1, "transport": "tcp"}
-    result = runs.run(tmp_path, {"site": site, "tests": [test]})
-    assert result.status == 0, result.output + result.errors
-    (suite,) = result.summary["steps"]["hpcc"]
-    outputs = suite["outputs"]
-    assert len(outputs) == 10
-    assert all(value > 0 for value in outputs.values())
-    least, mean, most = (outputs[f"{word}PingPongLatency_usec"] for word in ("Min", "Avg", "Max"))
-    assert least == mean == most  # of one pair
-    # One send of a message to each neighbour, both at once, is no quicker than one alone.
-    assert outputs["NaturallyOrderedRingLatency_usec"] > 0.3 * least
-    rings = [ring for ring in suite["rings"] if ring["measure"] == "latency"]
-    assert [(ring["natural"], ring["measurements"]) for ring in rings] == [(True, 5), (False, 5)]
-    assert "RandomlyOrderedRingBandwidth_GBytes" in result.output
 
 
 @pytest.mark.slow

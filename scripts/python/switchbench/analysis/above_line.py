@@ -2,7 +2,7 @@
 """Rates that no line carries: what is wrong with them (doc/reference/measures.md, "Above line
 rate").
 
-Of windows, by port; and of steps, which have none, but what HPCC and IMB call bandwidth is a
+Of windows, by port; and of steps, which have none, but what IMB calls bandwidth is a
 message by its time. A lab's shapers have a bucket (`burst`) that is full after silence, and a
 message that waits for another is often sent after silence.
 """
@@ -165,15 +165,6 @@ def _why(site: Site) -> str:
 
 def _bandwidths(steps: Steps) -> Iterator[tuple[str, str, float]]:
     """What it is, its network, and bit/s that left a port."""
-    for suite in steps["hpcc"]:
-        of = suite["outputs"]
-        for name, rate in (
-            ("MaxPingPongBandwidth_GBytes", of["MaxPingPongBandwidth_GBytes"]),
-            ("NaturallyOrderedRingBandwidth_GBytes", of["NaturallyOrderedRingBandwidth_GBytes"]),
-            ("RandomlyOrderedRingBandwidth_GBytes", of["RandomlyOrderedRingBandwidth_GBytes"]),
-        ):
-            if rate:
-                yield name, suite["network"], rate * 8e9
     for function in steps["functions"]:
         ways = _IMB_WAYS.get(function["pattern"])
         for point in function["points"] if ways else ():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What goes by steps: times of repetitions by rank, put together as IMB, HPCC and we do.
+"""What goes by steps: times of repetitions by rank, put together as IMB and we do.
 
 Each rank times its own repetitions, from behind a barrier until its last step is complete. Formulas
 are in doc/reference/measures.md, "Dependent steps"; doc/how-to/hpcc-imb.md lays them beside those
@@ -24,7 +24,6 @@ from ..records.flows import PhaseFlows, Places
 from ..records.latency import merged
 from ..records.record_forms import Record
 from . import measures as m
-from .hpcc import hpcc_entries
 from .kernels import iterations_of, kernel_entries, rankings
 from .rank_times import MeasuredExecutions, RankTimes
 from .statistics import interval
@@ -75,13 +74,11 @@ class ExecutionTable:
     def summary(self) -> Steps:
         """The summary's `steps`."""
         found = list(self._measured.values())
-        suite = [one for one in found if "hpcc" in one.trial.parameters]
         some = [one for one in found if iterations_of(one.trial)]
-        others = [one for one in found if one not in suite and one not in some]
+        others = [one for one in found if one not in some]
         kernels = kernel_entries(some)
         return {
             "functions": list(_functions(others)),
-            "hpcc": list(hpcc_entries(suite)),
             "kernels": kernels,
             "rankings": rankings(kernels),
         }

@@ -45,7 +45,6 @@ class ScheduleDocument(TypedDict):
 
     batch: int
     count: int
-    batch_warmup: int
     warmup: int
     compute: bool
 

@@ -17,7 +17,6 @@ from .differences import (
     Tester,
     adjusted,
     both_phases,
-    output_rows,
     phase_families,
     plan_families,
 )
@@ -122,7 +121,6 @@ def _compared(
     one = Compared(found)
     for number, pair in enumerate(found.pairs):
         tester = Tester(number, found, asked.confidence)
-        one.plans += output_rows(number, pair)
         families["plans"] += [(one, family) for family in plan_families(tester)]
         families["phases"] += [(one, family) for family in phase_families(tester)]
         phases = both_phases(tester)
@@ -147,7 +145,7 @@ def _host_notes(found: Match) -> Iterator[str]:
         (found.base, [pair.base for pair in found.pairs]),
         (found.other, [pair.other for pair in found.pairs]),
     ):
-        plans = {id(plan): plan for case in cases for plan in case.measured}.values()
+        plans = {id(plan): plan for case in cases for plan in case.plans}.values()
         phases = [phase for plan in plans for phase in subject.measured.phases_of(plan)]
         limited = sum(1 for phase in phases if phase["tester_limited"])
         if limited:

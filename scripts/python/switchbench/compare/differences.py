@@ -21,7 +21,7 @@ import numpy as np
 from ..analysis.statistics import Floats
 from . import welch
 from .match import Match, Pair
-from .measures import MEASURES, ComparedMeasure, Entry, of_output, with_times
+from .measures import MEASURES, ComparedMeasure, Entry, with_times
 from .settings import LOAD
 from .subjects import Case, Subject
 
@@ -34,7 +34,6 @@ UNKNOWN: Final = "not known"
 Runs = Sequence[Sequence[Entry]]  # the repeats of each run
 
 FEW_REPEATS = "no interval: needs at least 2 repeats per side"
-ONE_FIGURE = "HPCC's figure is of its best measurements: no interval"
 ONE_SIDE = "observed in one of the results only"
 OTHER_LOAD = "not judged: the intended loads differ"
 SHARED_MACHINE = "not judged: the nodes share a machine's CPUs"
@@ -198,7 +197,7 @@ class Tester:
     ) -> welch.Sample:
         several = len(case.runs(subject)) > 1
         shared = 0.0 if several or self._in_turn() else measure.between_runs
-        trials = {plan["trial"] for plan in case.measured}
+        trials = {plan["trial"] for plan in case.plans}
         chosen = not several and not trials.isdisjoint(subject.until_sure)
         return welch.Sample(table, shared, measure.rounding, chosen)
 
@@ -225,8 +224,6 @@ class Tester:
 
 def plan_families(tester: Tester) -> Iterator[Family]:
     """The measures of two cases' whole plans."""
-    if tester.pair.base.suite is not None and tester.pair.other.suite is not None:
-        return
     entries = [
         [
             [
@@ -243,22 +240,6 @@ def plan_families(tester: Tester) -> Iterator[Family]:
     ]
     for measure in MEASURES:
         yield tester.family(measure, lambda _: "", [_table([side], measure) for side in entries])
-
-
-def output_rows(number: int, pair: Pair) -> Iterator[DifferenceRow]:
-    """HPCC's measures, one figure of each run: by its definition of the best measurements."""
-    if pair.base.suite is None or pair.other.suite is None:
-        return
-    base, other = pair.base.suite["outputs"], pair.other.suite["outputs"]
-    for measure in map(of_output, base):
-        values = measure.of(base), measure.of(other)
-        if values == (None, None):
-            continue
-        counts = (int(values[0] is not None), int(values[1] is not None))
-        row = DifferenceRow(number, "", measure, *values, counts)
-        if values[0] is not None and values[1] is not None:
-            row = replace(row, difference=values[1] - values[0], reason=ONE_FIGURE)
-        yield row if row.reason else replace(row, reason=ONE_SIDE)
 
 
 def phase_families(tester: Tester) -> Iterator[Family]:
@@ -280,9 +261,9 @@ def phase_name(runs: Runs) -> str:
 
 
 def phases_of(subject: Subject, case: Case) -> dict[int, list[Entry]]:
-    """The phases of a case by number, an entry for each repeat; a suite has none of its own."""
+    """The phases of a case by number, an entry for each repeat."""
     found: dict[int, list[Entry]] = {}
-    for plan in case.plans if case.suite is None else ():
+    for plan in case.plans:
         for entry in subject.measured.phases_of(plan):
             found.setdefault(entry["phase"], []).append(entry)
     return found

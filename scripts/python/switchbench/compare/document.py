@@ -72,7 +72,7 @@ def _compared(one: Compared) -> ComparedValue:
 
 
 def _case(case: Case) -> CaseValue:
-    trials = [plan["trial"] for plan in case.measured]
+    trials = [plan["trial"] for plan in case.plans]
     return {"title": case.title, "settings": case.settings, "trials": trials}
 
 

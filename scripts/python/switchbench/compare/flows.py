@@ -103,7 +103,7 @@ class _Run:
 def _repeats(subject: Subject, case: Case, base: Subject) -> list[_Run]:
     """The repeats of one run, with the baseline's numbers of ports."""
     places = places_of(base, subject)
-    if places is None or case.suite is not None:
+    if places is None:
         return []
     found = []
     for plan in case.plans:

@@ -15,7 +15,7 @@ from .differences import Verdict
 
 Better = Literal["more", "less"]
 Settings = Annotated[dict[str, str], "Flat settings and their words"]
-Trials = Annotated[list[int], "One for each repeat; of HPCC's suite all that it is made of"]
+Trials = Annotated[list[int], "One for each repeat"]
 Mean = Annotated[float | None, "Mean over its repeats"]
 Count = Annotated[int, Field(ge=0)]
 InOrder = "In the results' order"

@@ -71,7 +71,6 @@ def _compared(
 
 
 WHOLE_S = "total_s"
-GIGABYTES = "GB/s"
 
 
 def _step(name: str) -> Callable[[Entry], float | None]:
@@ -110,14 +109,6 @@ _ELAPSED = _compared(
 MEASURES = (*STEPS, *_RATES, _ELAPSED, *_TIMES)
 FLOW_RATE = _compared("rate", "rate", "throughput", lambda _: None)
 FLOW_LOSS = _compared("loss", "lost", "loss_percent", lambda _: None, 0.01, 0.02)
-
-
-def of_output(name: str) -> ComparedMeasure:
-    """HPCC's measure of this name, which ends with its unit."""
-    title, _, unit = name.rpartition("_")
-    if unit == "usec":
-        return ComparedMeasure(name, title, "us", -1, lambda outputs: _number(outputs[name]))
-    return ComparedMeasure(name, title, GIGABYTES, +1, lambda outputs: _number(outputs[name]))
 
 
 def with_times(plan: Entry, phases: Sequence[Entry], steps: Entry) -> Entry:

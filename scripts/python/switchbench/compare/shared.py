@@ -22,7 +22,7 @@ from ..analysis.columns import FlowColumns
 from ..analysis.data import Measured, plan_key
 from ..base import transports
 from ..base.errors import ConfigurationError
-from ..importers import hpcc, imb
+from ..importers import imb
 from ..importers.figure import GPU, MEGA, ComparableFigure
 from ..importers.measures import COMMON, Common
 from ..records.directory import load_summary
@@ -132,7 +132,7 @@ def _imported(entries: Sequence[Mapping[str, Any]]) -> Iterator[_Figure]:
 def _own(subject: Subject) -> Iterator[_Figure]:
     """Of the part of the result that `--by` takes."""
     networks = {plan["network"] for plan in subject.measured.summary["plans"]}
-    for plan in (plan for case in subject.cases if case.suite is None for plan in case.plans):
+    for plan in (plan for case in subject.cases for plan in case.plans):
         if plan["size_unit"] == "message" and isinstance(plan["size"], int):
             for measure, size, value in _of_plan(plan, subject.measured):
                 streamed = f" {STREAMED}" if measure in _RINGS else ""
@@ -164,10 +164,9 @@ def _messages(messages: Mapping[str, Any], subject: Subject) -> Iterator[_Figure
 
 
 def _steps(subject: Subject, networks: Collection[str]) -> Iterator[_Figure]:
-    """By IMB's definitions, and under HPCC's names (doc/how-to/hpcc-imb.md): as those programs'
-    own."""
+    """By IMB's definitions (doc/how-to/hpcc-imb.md): as that program's own."""
     steps = subject.measured.summary["steps"]
-    mine = {(plan["trial"], plan["network"]) for case in subject.cases for plan in case.measured}
+    mine = {(plan["trial"], plan["network"]) for case in subject.cases for plan in case.plans}
     # Whose messages differ in size, which IMB's do not, is none of its functions.
     functions = [one for one in steps["functions"] if one["parameters"].get("skew", "0%") == "0%"]
     for function in functions:
@@ -185,17 +184,6 @@ def _steps(subject: Subject, networks: Collection[str]) -> Iterator[_Figure]:
                 imb.rate_in_ours(name, ranks, point["size"], rate * MEGA) if rate else None,
             ]
             yield from _voiced(voice, found)
-    chosen = [case.suite for case in subject.cases if case.suite is not None]
-    suites = chosen if subject.chosen else steps["hpcc"]
-    for run in suites:
-        outputs: Mapping[str, Any] = run["outputs"]
-        found = [
-            hpcc.in_ours(name, run["ranks"], value) if value else None
-            for name, value in outputs.items()
-        ]
-        same = [one for one in suites if one["transport"] == run["transport"]]
-        voice = _voice(run, networks, _told(run, same, run["parameters"]))
-        yield from _voiced(voice, found)
 
 
 def _told(

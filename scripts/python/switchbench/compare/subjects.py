@@ -17,7 +17,6 @@ from ..base import format, source
 from ..base.errors import ConfigurationError
 from ..base.transports import BASELINES
 from ..records.directory import CONFIGURATION
-from ..records.document.steps import Hpcc
 from ..records.document.summary import ImportedEntry
 from ..records.document.trials import PlanEntry
 from . import settings, steps
@@ -31,22 +30,15 @@ _PARTS = ("status", "run", "trials", "plans", "statistics", "steps", "ports", "i
 
 @dataclass(frozen=True)
 class Case:
-    """One matrix at one setting; or a run of HPCC's suite, as one plan."""
+    """One matrix at one setting."""
 
     settings: Settings
     plans: list[PlanEntry]  # one for each repeat, in their order
-    suite: Hpcc | None = None  # of the summary's `steps.hpcc`
-    parts: list[PlanEntry] = field(default_factory=list)  # a suite's own plans
     further: list[tuple[Subject, Case]] = field(default_factory=list)  # of the side's other runs
 
     def runs(self, subject: Subject) -> list[tuple[Subject, Case]]:
         """Each run of the side that has this case, its own subject's first."""
         return [(subject, self), *self.further]
-
-    @property
-    def measured(self) -> list[PlanEntry]:
-        """The summary's plans that it is made of."""
-        return self.parts or self.plans
 
     @property
     def title(self) -> str:
@@ -57,8 +49,6 @@ class Case:
     def setting(self) -> str:
         """How it was carried."""
         plan = self.plans[0]
-        if self.suite is not None:
-            return str(plan["transport"])
         load = "" if plan["intended_load"] is None else f", {plan['intended_load']:g} %"
         return f"{plan['transport']}, {self.size}{load}"
 
@@ -204,20 +194,13 @@ def _configuration(measured: Measured) -> Configuration:
 
 def _cases(measured: Measured, tests: list[Any]) -> Iterator[Case]:
     found: dict[tuple[Any, ...], Case] = {}
-    suites = list(steps.suites(measured.summary["steps"], measured.summary["plans"]))
-    of_suites = {id(plan) for _, members in suites for plan in members}
     for plan in measured.summary["plans"]:
-        if id(plan) in of_suites:
-            continue
         known = settings.of_plan(plan, tests)
         key = (plan["test"], *known.items())
         found.setdefault(key, Case(known, [])).plans.append(plan)
     for case in found.values():
         case.plans.sort(key=lambda plan: int(plan["repeat"]))
         yield case
-    for suite, members in suites:
-        whole = steps.plan_of(suite, members)
-        yield Case(settings.of_plan(whole, tests), [whole], suite, members)
 
 
 def _divided(whole: Subject, by: str, several: bool) -> Iterator[Subject]:

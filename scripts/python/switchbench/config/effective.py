@@ -16,7 +16,6 @@ from .point import Point, ResolvedTest, points
 from .read import CheckedConfiguration
 from .rules import PARAMETERS
 from .schema import Settings, SwitchCountersKeys
-from .steps import COMPOSITE
 from .suites import CHOSEN_BY_SUITES
 
 SWITCH_TIMEOUT_NS = 10_000_000_000  # of `switch_counters`
@@ -53,8 +52,6 @@ def _test(test: ResolvedTest, unused: Collection[str]) -> dict[str, object]:
     swept = {key for point in every for key in point.swept}
     first = every[0].values
     left = swept | {*settings.NETWORK, *settings.TRANSPORT, "pattern"} | set(transports.NAMES)
-    if every[0].share is not None:  # what a suite chose, not its user
-        left |= every[0].share.values.given().keys() - _own_parameters(test)
     if _DECIDERS & swept:  # the profile's sizes follow the header, a datagram's service and MTU
         for forms in (settings.FRAMES, settings.MESSAGES):
             left |= set(forms) if settings.form_of(test.values, forms) is None else set()
@@ -102,8 +99,6 @@ def _needed_later(
     test: ResolvedTest, every: Sequence[Point], result: Mapping[str, object]
 ) -> dict[str, object]:
     """Settings that only later points of a sweep have (groups, where partners are swept)."""
-    if test.pattern == COMPOSITE:  # whose points' keys are not its user's
-        return {}
     later = {key: value for point in every for key, value in point.values.written().items()}
     return {
         key: later[key]

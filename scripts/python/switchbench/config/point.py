@@ -13,7 +13,7 @@ from ..base.errors import ConfigurationError
 from ..base.model import SCHEDULE, WAITING, Load
 from ..base.source import Document, KeyPath
 from ..base.words import listed
-from . import hpcc, profiles, settings, steps
+from . import profiles, settings, steps
 from .kinds import Strict
 from .options import DpdkOptions, VerbsOptions
 from .rules import (
@@ -59,12 +59,11 @@ class Point:
     sizes: tuple[int, ...]
     load: Load
     swept: Mapping[str, object]  # what the sweep chose, by key
-    share: hpcc.HpccMeasurement | None = None  # of a suite: which of its measurements
 
     @property
     def pattern(self) -> Pattern:
-        """The pattern's name: of a suite, the one that this measurement uses."""
-        return self.share.pattern if self.share else self.test.pattern
+        """The pattern's name."""
+        return self.test.pattern
 
 
 def points(test: ResolvedTest) -> Iterator[Point]:
@@ -111,7 +110,7 @@ def _at(test: ResolvedTest, combination: Mapping[str, object]) -> ResolvedSettin
         if options is not None and lost and name not in idle:
             changes[name] = options.model_copy(update=dict.fromkeys(lost))
     values = given.model_copy(update=changes)
-    if test.pattern != steps.COMPOSITE and values.interval is None:
+    if values.interval is None:
         values = values.model_copy(update={"interval": profiles.interval_ns(values.window)})
     frames = profiles.catch_up(test.smallest_queue_bytes, traffic)
     late = {} if f"{test.transport}.catch_up" in idle else {"catch_up": frames}
@@ -166,12 +165,6 @@ def _axes(
     ranks: Sequence[int | None] = values.ranks or [None]
     # Messages there and back have no load: the next one begins when the last is back.
     loads = settings.axis(values.load, values.loads) or [Load(percent=100.0)]
-    if test.pattern == steps.COMPOSITE:
-        for i, count in enumerate(ranks):
-            for j, share in enumerate(hpcc.shares(count or test.ports, values.count)):
-                own = settings.merge(values, share.values)
-                yield (i, j, 0), Point(test, own, count, (share.size,), loads[0], swept, share)
-        return
     axes = product(enumerate(ranks), enumerate(_sizes(test, values)), enumerate(loads))
     for (i, count), (j, sizes), (k, load) in axes:
         yield (i, j, k), Point(test, values, count, sizes, load, swept)

@@ -56,7 +56,6 @@ PARAMETERS: Mapping[str, Mapping[str, object]] = {
         for name, words in steps.FUNCTIONS.items()
     },
     **steps.KERNELS,
-    steps.COMPOSITE: {"count": None, "random_generator": None},
 }
 ALL_PARAMETERS = tuple(dict.fromkeys(key for keys in PARAMETERS.values() for key in keys))
 # Parameters of pairs that only some partners have.

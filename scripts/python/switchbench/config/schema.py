@@ -55,7 +55,6 @@ Pattern = Literal[
     "pingpong", "pingping", "sendrecv", "exchange", "bcast", "reduce", "allreduce",
     "reduce_scatter", "allgather", "allgatherv", "alltoall", "alltoallv", "barrier",
     "nas_ep", "nas_is", "nas_cg", "nas_mg", "nas_ft", "nas_lu", "nas_sp", "nas_bt", "hpl", "halo",
-    "hpcc",
 ]  # fmt: skip
 PATTERNS: tuple[Pattern, ...] = get_args(Pattern)
 Traffic = Literal["stream", "transfer", "burst", "pingpong", "schedule"]

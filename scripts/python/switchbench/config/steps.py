@@ -43,9 +43,8 @@ KERNELS: dict[str, dict[str, object]] = {
     "halo": {"dimensions": 2},
 }
 SKEWED = ("allgatherv", "alltoallv")  # whose messages may differ in size
-COMPOSITE = "hpcc"  # a suite of trials, not one pattern
 # Those whose messages' sizes are not the user's to choose.
-SIZELESS = ("barrier", COMPOSITE, *(name for name in KERNELS if name != "halo"))
+SIZELESS = ("barrier", *(name for name in KERNELS if name != "halo"))
 
 # What can be said of all of them, and of nothing else.
 STEP_KEYS = ("compute", "batch", "repetitions")
@@ -73,7 +72,7 @@ def traffic(pattern: str, values: Settings) -> Traffic:
 
 def only_steps(pattern: str) -> bool:
     """Whether a pattern is nothing but steps."""
-    return pattern in FUNCTIONS or pattern in KERNELS or pattern == COMPOSITE
+    return pattern in FUNCTIONS or pattern in KERNELS
 
 
 def by_steps(pattern: str, values: Settings) -> bool:
@@ -98,10 +97,7 @@ def without_effect(pattern: str, values: Settings) -> dict[str, str]:
         idle["compute"] = f"has no effect: the numbers that {pattern} sends mean nothing"
     if pattern in SIZELESS:
         idle |= dict.fromkeys(_SIZES, f"has no effect: {pattern} has sizes of its own")
-    if pattern == COMPOSITE:
-        reason = f"has no effect: {COMPOSITE} counts as HPCC does (doc/how-to/hpcc-imb.md)"
-        idle |= dict.fromkeys((*STEP_KEYS, *_TIMED, "repeat", "interval"), reason)
-    elif values.repetitions is not None:
+    if values.repetitions is not None:
         idle |= dict.fromkeys(_TIMED, "has no effect with repetitions, which are counted")
     return idle
 

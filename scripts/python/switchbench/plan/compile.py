@@ -21,9 +21,6 @@ from ..config.acceptance import reservations
 from ..config.clauses import Spec, excluding, matches
 from ..config.effective import SWITCH_TIMEOUT_NS
 from ..config.point import Point, ResolvedTest, points
-from ..config.steps import (
-    COMPOSITE,
-)
 from ..search.suites import SUITE_MEASURES, SUITES
 from . import cores
 from .draft import NS, Draft
@@ -202,7 +199,7 @@ class _Compiler:
         """Each point as often as it is repeated; transports of one pattern alternate."""
         for group in _by_transports(self.reading.tests):
             drafts = [self.draft(number, p) for number, test in group for p in points(test)]
-            if len(group) == 1 and group[0][1].pattern != COMPOSITE:
+            if len(group) == 1:
                 yield from ((draft, i) for draft in drafts for i in range(draft.repeats.most))
             else:
                 yield from _alternating(drafts)

@@ -12,14 +12,13 @@ from ..base.errors import ConfigurationError
 from ..base.model import SCHEDULE, Part, Repeats
 from ..config import CheckedConfiguration
 from ..config.flow_file import FlowLine
-from ..config.hpcc import LEAD, HpccMeasurement
 from ..config.kinds import Strict
 from ..config.members import FlowError, Members
 from ..config.point import Point, place
 from ..config.rules import PARAMETERS
 from ..config.schema import BurstOptions
 from ..config.settings import carries_messages, written_key
-from ..config.steps import COMPOSITE, KERNELS, LOCAL, SIZELESS
+from ..config.steps import KERNELS, LOCAL, SIZELESS
 from .engine import PlanRefused, PlanRequest, PlanSize, plan_size
 
 NS = 1e9
@@ -30,14 +29,13 @@ NODE_WORDS = {
     "streams_per_flow": "streams",
     "problem_class": "class",
 }
-_STEP_WARMUP = 1
+STEP_WARMUP = 1  # of what goes by steps: batches before those that count
 _STEPS_TOLD = ("sync", "compute", "batch")  # which of their settings tell trials apart
 ROUNDS = 8  # a window has at least so many round trips at line rate
 _TURN_S = 200e-6  # of a message besides its bytes, for what a trial should take
 # Parameters that say where and when, not which flows.
 _NOT_FLOWS = ("sync",)
 _UNSAID = ("directions", "rotate", "load_of")  # where they are as the pattern has them by default
-_NOT_MATRIX = ("bytes", "method")  # of a pattern: how much, and how
 
 
 class Draft:
@@ -72,9 +70,8 @@ class Draft:
 
     @property
     def matrix(self) -> str:
-        """What transports can be compared on: not sizes, loads and their own options. HPCC's
-        two methods take turns as well: its user is told of the better one."""
-        flows = {key: value for key, value in self.pattern.items() if key not in _NOT_MATRIX}
+        """What transports can be compared on: not sizes, loads and their own options."""
+        flows = {key: value for key, value in self.pattern.items() if key != "bytes"}
         ranks = [[port.name for port in part.ranks] for part in self.parts]
         return json.dumps([flows, ranks, self.values.seed, self.values.traffic])
 
@@ -89,17 +86,6 @@ class Draft:
     def by_steps(self) -> bool:
         """Whether ranks go on by themselves, without barriers."""
         return self.values.traffic == SCHEDULE
-
-    @property
-    def unmeasured(self) -> int:
-        """Of what goes by steps: batches before those that count."""
-        asked = self.point.share.unmeasured if self.point.share is not None else None
-        return _STEP_WARMUP if asked is None else asked
-
-    @property
-    def batch_warmup(self) -> int:
-        """Repetitions before each batch that are not timed: HPCC has them."""
-        return 0 if self.point.share is None else LEAD
 
     def of_messages(self) -> bool:
         return carries_messages(self.transport, self.values.traffic)
@@ -147,9 +133,6 @@ class Draft:
             raise self.problem(
                 "ranks", f"{count} ranks are more than the {len(ports)} ports of network {network}"
             )
-        share = self.point.share
-        if share is not None and share.pair is not None:
-            return Part(network, tuple(ports[rank] for rank in share.pair))
         return Part(network, ports[:count])
 
     def _pattern(self) -> PatternDocument:
@@ -229,15 +212,11 @@ class Draft:
         keys: dict[str, object] = {} if kernel else {"bytes": self.point.sizes[0]}
         if self.values.sync == LOCAL:
             keys["local"] = True
-        if self.point.share is not None and self.point.share.method is not None:
-            keys["method"] = self.point.share.method
         return keys
 
     def parameters(self) -> dict[str, object]:
         """The parameters by names, and what the sweep chose: what tells trials apart."""
         values = self.values
-        if self.point.share is not None:
-            return self._of_suite(self.point.share) | {**self.point.swept}
         if values.subtest is not None:
             named = {"subtest": values.subtest, "variant": values.variant}
             return named | {**self.point.swept}
@@ -256,16 +235,6 @@ class Draft:
             }
         told |= self.point.swept
         return {key: _plain(written_key(key, value)) for key, value in told.items()}
-
-    def _of_suite(self, share: HpccMeasurement) -> dict[str, object]:
-        """What tells a suite's trials apart."""
-        words: dict[str, object] = {COMPOSITE: share.measure}
-        if share.method is not None:
-            words["method"] = share.method
-        if share.pair is not None:
-            words["pair"] = " ".join(port.name for port in self.parts[0].ranks)
-            words["among"] = self.point.ranks or self.point.test.ports
-        return words
 
 
 def _plain(value: Any) -> Any:

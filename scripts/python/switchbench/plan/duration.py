@@ -10,7 +10,7 @@ from ..base import timing
 from ..base.model import Part
 from ..config.schema import BurstOptions, ScatterOptions
 from .busiest import MOST_FLOWS, Busiest
-from .draft import NS, Draft
+from .draft import NS, STEP_WARMUP, Draft
 from .engine import PlanRequest
 from .shares import LAYER1_OVERHEAD
 
@@ -63,8 +63,8 @@ def _traffic_s(draft: Draft, flows: float) -> float:
         return _scatter_s(draft, values.scatter, flows)
     if values.repetitions is not None:
         batch = values.batch or 1
-        batches = draft.unmeasured + math.ceil(values.repetitions / batch)
-        return batches * (draft.batch_warmup + batch) * draft.repetition_s()
+        batches = STEP_WARMUP + math.ceil(values.repetitions / batch)
+        return batches * batch * draft.repetition_s()
     if values.window is not None:
         return ((values.warmup or 0) + draft.window_ns() + (values.cooldown or 0)) / NS
     if values.burst is not None:

@@ -16,12 +16,10 @@ from rich.text import Text
 from ..base import format, quantities, timing
 from ..base.model import SCHEDULE, Part, Port, Run, Trial
 from ..config.clauses import clauses_sha256, selected
-from ..config.steps import COMPOSITE
 from .engine import Phase
 from .hops import Hops
 from .listing_json import (
     OF_CLASS,
-    SUITE_KEYS,
     ListedPlan,
     ListedTest,
     ListingOptions,
@@ -209,13 +207,10 @@ def _title(plan: ListedPlan) -> str:
     tests = list(dict.fromkeys(trial.test for trial in plan.trials))
     ranks = " + ".join(f"{len(part.ranks)} ranks of {part.network}" for part in plan.parts)
     first = plan.trials[0]
-    parameters = {key: [value] for key, value in first.parameters.items() if key not in SUITE_KEYS}
-    suite = [f"{COMPOSITE} {first.parameters[COMPOSITE]}:"] if COMPOSITE in first.parameters else []
-    words = " ".join([*suite, plan.pattern["name"], *_words(parameters)])
-    pairs = len({trial.parameters.get("pair") for trial in plan.trials})
-    others = f" ({format.of(pairs, 'pair')} in turn, of which this is the first)" * (pairs > 1)
+    parameters = {key: [value] for key, value in first.parameters.items()}
+    words = " ".join([plan.pattern["name"], *_words(parameters)])
     return (
-        f"plan {plan.number}: {words}, {ranks}{others}, {format.of(plan.phases, 'phase')}"
+        f"plan {plan.number}: {words}, {ranks}, {format.of(plan.phases, 'phase')}"
         f"{_steps_words(first)} "
         f"(test{'s' * (len(tests) > 1)} {', '.join(map(str, tests))})"
     )
@@ -264,7 +259,5 @@ def _arrow_text(src: int, dst: int, arrow: str, ranks: Sequence[Port], hops: Hop
 
 
 def _repeats(test: ListedTest) -> str:
-    if test.pattern == COMPOSITE:
-        return "as HPCC"
     least, most = test.repeat, test.repeat_most
     return str(least) if least == most else f"{least} to {most}"

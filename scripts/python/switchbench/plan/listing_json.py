@@ -13,7 +13,7 @@ from ..base import quantities, transports
 from ..base.documents import PatternDocument
 from ..base.model import WAITING, Part, Run, Trial
 from ..config.clauses import Spec, clauses_sha256, selected
-from ..config.steps import COMPOSITE, KERNELS, SIZELESS
+from ..config.steps import KERNELS, SIZELESS
 from .engine import Phase, PlanRequest, plan_phases
 from .hops import Hops
 from .shares import MOST_FLOWS, oversubscribed
@@ -24,7 +24,6 @@ PHASES_SHOWN = 12
 
 OF_CLASS = frozenset(name for name in KERNELS if name in SIZELESS)  # who say their own sizes
 
-SUITE_KEYS = (COMPOSITE, "pair", "among")  # what tells a suite's own trials apart
 PROBES_PERCENT = 0.1  # of line, by automatic probes and answers (engine/traffic/probe_frames.h)
 PORTS_NAMED = 4  # in a sentence
 
@@ -81,12 +80,9 @@ def plans_of(run: Run) -> list[ListedPlan]:
     """The run's different plans, in the order of their first trial."""
     found: dict[str, ListedPlan] = {}
     for trial in run.trials:
-        # Of a suite's pairs one stands for all; sizes change no flows.
+        # Sizes change no flows.
         flows = {name: value for name, value in trial.pattern.items() if name != "bytes"}
-        where = (
-            trial.parameters[COMPOSITE] if "pair" in trial.parameters else trial.document["parts"]
-        )
-        key = json.dumps([where, flows, trial.document["seed"]])
+        key = json.dumps([trial.document["parts"], flows, trial.document["seed"]])
         plan = found.get(key)
         if plan is None:
             plan = found[key] = ListedPlan(
@@ -197,17 +193,14 @@ def tests_of(run: Run) -> list[ListedTest]:
         trials = list(group)
         first = trials[0]
         sure = [trial for trial in trials if not trial.optional]
-        suite = COMPOSITE in first.parameters
         tests.append(
             ListedTest(
                 test=number,
-                pattern=COMPOSITE if suite else first.pattern["name"],
-                parameters=_collected(trials, without=SUITE_KEYS),
+                pattern=first.pattern["name"],
+                parameters=_collected(trials),
                 transport=first.transport,
                 networks=[part.network for part in first.parts],
-                ranks=unique(
-                    trial.parameters.get("among", len(trial.parts[0].ranks)) for trial in trials
-                ),
+                ranks=unique(len(trial.parts[0].ranks) for trial in trials),
                 sizes=unique(size for trial in trials if (size := _size_of(trial)) is not None),
                 size_unit=first.size_unit,
                 loads=unique(load for trial in trials if (load := _load_of(trial)) is not None),
@@ -232,13 +225,11 @@ def _load_of(trial: Trial) -> str | None:
     return None if trial.traffic in WAITING else quantities.load_text(trial.load)
 
 
-def _collected(trials: Iterable[Trial], without: Sequence[str]) -> dict[str, list[Any]]:
+def _collected(trials: Iterable[Trial]) -> dict[str, list[Any]]:
     """Every value that a parameter has in some trial."""
     found: dict[str, list[Any]] = {}
     for trial in trials:
         for key, value in trial.parameters.items():
-            if key in without:
-                continue
             values = found.setdefault(key, [])
             if value not in values:
                 values.append(value)

@@ -9,7 +9,7 @@ from typing import cast
 from ..base.documents import ScheduleDocument, TrialDocument
 from ..base.model import Load, Trial
 from ..config.schema import LatencyOptions
-from .draft import NODE_WORDS, NS, ROUNDS, Draft
+from .draft import NODE_WORDS, NS, ROUNDS, STEP_WARMUP, Draft
 
 _FRAME_OVERHEAD = 18  # Ethernet header 14 and FCS 4: what a frame has beyond the MTU
 # One probe of a flow fills a segment, jumbo or not; to say that it is there a few bytes will do.
@@ -107,8 +107,7 @@ def _schedule(draft: Draft) -> ScheduleDocument:
     return {
         "batch": batch,
         "count": batch * math.ceil((values.repetitions or 0) / batch),
-        "batch_warmup": draft.batch_warmup,
-        "warmup": draft.unmeasured,
+        "warmup": STEP_WARMUP,
         "compute": values.compute or False,
     }
 

@@ -1,25 +1,18 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Dependent steps: collectives, kernels and HPCC's tests."""
+"""Dependent steps: collectives and kernels."""
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, NotRequired
+from typing import Annotated, NotRequired
 
 from typing_extensions import TypedDict
 
 from .forms import (
     CurveSetting,
-    Destination,
-    Free,
-    Network,
     Parameters,
     Pattern,
     Ranks,
-    Source,
-    Transport,
 )
-
-HpccMeasure = Literal["latency", "bandwidth"]
 
 
 class ImbFigures(TypedDict):
@@ -98,75 +91,6 @@ class Function(CurveSetting):
     points: Annotated[list[FunctionPoint], "By size"]
 
 
-class HpccOutputs(TypedDict):
-    """By the names of hpccoutf.txt; null: not measured whole."""
-
-    MaxPingPongLatency_usec: Annotated[float | None, "HPCC's name; microseconds, one way"]
-    MaxPingPongBandwidth_GBytes: Annotated[float | None, "HPCC's name; 10^9 bytes/s"]
-    MinPingPongLatency_usec: Annotated[float | None, "HPCC's name; microseconds, one way"]
-    MinPingPongBandwidth_GBytes: Annotated[float | None, "HPCC's name; 10^9 bytes/s"]
-    AvgPingPongLatency_usec: Annotated[float | None, "HPCC's name; microseconds, one way"]
-    AvgPingPongBandwidth_GBytes: Annotated[float | None, "HPCC's name; 10^9 bytes/s"]
-    NaturallyOrderedRingLatency_usec: Annotated[
-        float | None, "HPCC's name; microseconds of one send of a process"
-    ]
-    NaturallyOrderedRingBandwidth_GBytes: Annotated[
-        float | None, "HPCC's name; 10^9 bytes/s of a process"
-    ]
-    RandomlyOrderedRingLatency_usec: Annotated[
-        float | None, "HPCC's name; microseconds of one send of a process"
-    ]
-    RandomlyOrderedRingBandwidth_GBytes: Annotated[
-        float | None, "HPCC's name; 10^9 bytes/s of a process"
-    ]
-
-
-class HpccRing(TypedDict):
-    """A ring of HPCC."""
-
-    measure: Annotated[HpccMeasure, "Which of HPCC's two messages"]
-    ring: Annotated[int, "0: the natural ring; else a random one's number"]
-    natural: Annotated[bool, "Whether the ranks are in their own order"]
-    time_us: Annotated[
-        float | None,
-        "Of one send: each rank's better method, the slowest rank, the best measurement",
-    ]
-    sendrecv_us: Annotated[float | None, "By two exchanges one after the other"]
-    nonblocking_us: Annotated[float | None, "By both exchanges at once"]
-    better: Annotated[
-        Literal["sendrecv", "nonblocking"] | None,
-        "The method with the shorter time; null: not measured whole",
-    ]
-    measurements: Annotated[int, "By both methods"]
-
-
-class HpccPair(TypedDict):
-    """A pair of HPCC."""
-
-    measure: Annotated[HpccMeasure, "Which of HPCC's two messages"]
-    src: Source
-    dst: Destination
-    time_us: Annotated[float | None, "Half of the shortest round trip"]
-
-
-class HpccSetting(TypedDict):
-    """What tells a run of HPCC's test from others."""
-
-    transport: Transport
-    network: Network
-    ranks: Ranks
-    parameters: Annotated[Free, "What the sweep chose"]
-
-
-class Hpcc(HpccSetting):
-    """HPCC's latency and bandwidth test."""
-
-    test: Annotated[int, "Which entry of `tests`"]
-    outputs: Annotated[HpccOutputs, "By the names of hpccoutf.txt; null: not measured whole"]
-    rings: Annotated[list[HpccRing], "Each ring"]
-    pairs: Annotated[list[HpccPair], "Each pair that exchanged ping-pong messages"]
-
-
 class KernelEntry(CurveSetting):
     """A kernel: the same steps repeated."""
 
@@ -214,7 +138,6 @@ class Steps(TypedDict):
     """What goes by steps (doc/how-to/hpcc-imb.md)."""
 
     functions: Annotated[list[Function], "Times and rates against size"]
-    hpcc: Annotated[list[Hpcc], "HPCC's measures"]
     kernels: Annotated[
         list[KernelEntry],
         "Application kernels: the time of the whole benchmark (doc/reference/patterns.md)",

@@ -10,7 +10,6 @@ from typing import Any
 from ...base import format
 from ...compare.comparison import Compared, Comparison
 from ...compare.differences import DifferenceRow
-from ...compare.measures import GIGABYTES
 from ...compare.shared import SharedRow
 from ...records.document.definitions import at
 from ..tables.table import PAGE, TERMINAL, Column, Spec, count, text
@@ -153,10 +152,9 @@ def differences(name: str, one: Compared, rows: Sequence[DifferenceRow], about: 
 
 
 def _difference(row: DifferenceRow) -> float | None:
-    """HPCC's figures have no more digits than they print; of others what is smaller is dust."""
+    """What is smaller than the last digit of a figure is 0."""
     value = row.difference
-    dust = value is not None and abs(value) < _LEAST and row.measure.unit != GIGABYTES
-    return 0.0 if dust else value
+    return 0.0 if value is not None and abs(value) < _LEAST else value
 
 
 def relative(row: DifferenceRow) -> str:

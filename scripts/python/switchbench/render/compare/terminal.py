@@ -12,7 +12,6 @@ from ...compare.comparison import Compared, Comparison
 from ...compare.differences import (
     BETTER,
     FEW_REPEATS,
-    ONE_FIGURE,
     OTHER_LOAD,
     SHARED_MACHINE,
     UNSURE,
@@ -104,8 +103,6 @@ def _foremost(rows: Sequence[DifferenceRow], everything: bool) -> list[Differenc
 def _title(match: Match, row: DifferenceRow) -> str:
     pair = match.pairs[row.pair]
     title = f"{pair.title}, {row.of}" if row.of else pair.title
-    if pair.base.suite is not None:
-        return title  # what is repeated in it is HPCC's
     return f"{title}; {pair.samples}"
 
 
@@ -127,11 +124,6 @@ def _below(rows: Sequence[DifferenceRow]) -> list[str]:
     notes = []
     if FEW_REPEATS in reasons:
         notes.append(f"{FEW_REPEATS} (`repeat: 5`), or several runs (a=DIR1 a=DIR2)")
-    if ONE_FIGURE in reasons:
-        notes.append(
-            "HPCC's measures are of the best of its measurements, one figure a run: there is no "
-            "interval, and two runs of the same network differ, too"
-        )
     if OTHER_LOAD in reasons:
         notes.append("the intended loads differ: no figure is better or worse for it")
     if SHARED_MACHINE in reasons:

@@ -33,7 +33,7 @@ BY_SECTION: dict[str, tuple[Spec, ...]] = {
     MESSAGES: (
         *(messages.curves, messages.peaks, messages.paths, messages.fits, messages.outliers),
     ),
-    STEPS: (steps.functions, steps.hpcc, steps.rings, steps.kernels, steps.rankings),
+    STEPS: (steps.functions, steps.kernels, steps.rankings),
     LATENCY: (times.latencies, times.floors),
     LOSS: (results.losses, results.order, ports.switch_counters),
     SKEW: (times.skew,),

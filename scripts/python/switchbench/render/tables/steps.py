@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Tables of dependent steps: IMB's columns beside ours, HPCC's names, kernels."""
+"""Tables of dependent steps: IMB's columns beside ours, kernels."""
 
 from __future__ import annotations
 
@@ -51,52 +51,6 @@ functions = Spec(
     "steps.functions.points",
 )  # fmt: skip
 
-
-def outputs_of(suite: Entry) -> Iterator[Entry]:
-    """A row for each of HPCC's names."""
-    return ({**suite, "name": name, "value": value} for name, value in suite["outputs"].items())
-
-
-hpcc = Spec(
-    "hpcc",
-    "HPCC's network measures",
-    "Ping-pong of one pair at a time; the natural ring; geometric mean of random rings: as "
-    "bench_lat_bw computes them, of each ring the slowest process by the better method, best of "
-    "five (8 bytes) and two (2,000,000); GB of 10^9 bytes.",
-    (
-        text("HPCC's name", "name", about="As in hpccoutf.txt"),
-        *HEADED[1:],
-        Column("value", "value", about="In the unit at the name's end (doc/how-to/hpcc-imb.md)"),
-    ),
-    lambda summary: (
-        output for suite in at(summary, "steps.hpcc") or () for output in outputs_of(suite)
-    ),
-)
-
-
-rings = Spec(
-    "rings",
-    "HPCC's rings",
-    "The time of one send of a process, of which HPCC's figures are made.",
-    (
-        *PATH,
-        text("measure", "measure", about="latency: 8 bytes; bandwidth: 2,000,000 bytes"),
-        text(
-            "ring",
-            "ring",
-            about="The order of ranks",
-            value=lambda ring: "natural" if ring["natural"] else f"random {ring['ring']}",
-        ),
-        Column("one send", "time_us", unit="µs"),
-        Column("sendrecv", "sendrecv_us", unit="µs"),
-        Column("nonblocking", "nonblocking_us", unit="µs"),
-        text("better", "better"),
-    ),
-    lambda summary: (
-        {**suite, **ring} for suite in at(summary, "steps.hpcc") or () for ring in suite["rings"]
-    ),
-    "steps.hpcc.rings",
-)
 
 _KERNEL = text("kernel", "pattern", value=format.pattern, about="doc/reference/patterns.md")
 

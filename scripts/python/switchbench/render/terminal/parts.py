@@ -4,7 +4,6 @@ other programs' figures."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any
@@ -76,32 +75,15 @@ def _outliers(fits: Iterable[Entry]) -> list[str]:
 
 def show_steps(found: Entry, console: Console) -> None:
     """Prints what there is of the summary's `steps`."""
-    functions, suites = found.get("functions", []), found.get("hpcc", [])
+    functions = found.get("functions", [])
     for entry in functions:
         points = steps.functions.on_terminal(steps.points_of(entry))
         show(points, console, path_words(entry))
     if functions:
         note_lines(console, steps.functions.about)
-    for suite in suites:
-        title = f"{steps.hpcc.title}, {suite['transport']} in {suite['network']}, "
-        title += format.of(suite["ranks"], "rank")
-        table = steps.hpcc.on_terminal(steps.outputs_of(suite))
-        show(table, console, title, notes=[_methods(suite)])
-    if suites:
-        note_lines(console, steps.hpcc.about)
     for spec in (steps.kernels, steps.rankings):
         title = f"{spec.title}. {spec.about}".rstrip(".")
         show(spec.on_terminal(spec.entries({"steps": found})), console, title)
-
-
-def _methods(suite: Entry) -> str:
-    better = Counter(ring["better"] for ring in suite["rings"] if ring["better"])
-    words = ", ".join(f"{method} on {count}" for method, count in better.most_common())
-    pairs = len({(pair["src"], pair["dst"]) for pair in suite["pairs"]})
-    return (
-        f"the better method was {words or 'not seen'} of the rings; {format.of(pairs, 'pair')} "
-        "one at a time"
-    )
 
 
 # --- times ----------------------------------------------------------------------------------------

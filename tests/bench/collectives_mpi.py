@@ -1,20 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Rings and collectives over TCP against the real programs: HPCC and Open MPI in the same lab.
+"""Collectives over TCP against Open MPI in the same lab.
 
 A lab of four nodes, shaped or not; ours by `switchbench run`, theirs by mpirun with a rank in each
 node's namespace (mpi.py), in turn.
 
-  rings        HPCC's b_eff part of a whole run of Debian's hpcc (a matrix of 40 x 40, so that all
-               else is over at once) against `pattern: hpcc`, which has the same sizes, counts and
-               definitions (doc/how-to/hpcc-imb.md)
-  collectives  Open MPI's Allreduce, Alltoall and Bcast, with the algorithms that it chooses, timed
-               as by IMB (mpi_collectives.c) against ours, the algorithm named; t_avg of both.
-               Sums of ours are verified, outside of the time
+Open MPI's Allreduce, Alltoall and Bcast, with the algorithms that it chooses, are timed as by IMB
+(mpi_collectives.c) against ours, the algorithm named; t_avg of both. Sums of ours are verified,
+outside of the time.
 
-Shaped, no bandwidth may be above the line: a process sends to both neighbours by one port.
-
-    tests/bench/hpcc_mpi.py [--rows rings collectives] [--rates unlimited 100M] [--rounds 5]
+    tests/bench/collectives_mpi.py [--rates unlimited 100M] [--rounds 5]
 """
 
 from __future__ import annotations
@@ -22,7 +17,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import re
 import signal
 import statistics
 import subprocess
@@ -43,17 +37,8 @@ MESSAGES, CONTROL = (
     "198.18.0.0/15",
     "100.64.0.0/10",
 )  # a lab's interfaces under test, and the others
-HPCC_INPUT = Path("/usr/share/doc/hpcc/examples/_hpccinf.txt")
-MATRIX = 40
-HPCC_S = 600.0  # a shaped run takes two minutes: the rings of 2,000,000 bytes
 RUN_S = 300.0
 REACH = 1.0
-RINGS = {
-    "NaturallyOrderedRingLatency_usec": "us",
-    "RandomlyOrderedRingLatency_usec": "us",
-    "NaturallyOrderedRingBandwidth_GBytes": "GB/s",
-    "RandomlyOrderedRingBandwidth_GBytes": "GB/s",
-}
 
 
 @dataclass(frozen=True)
@@ -120,7 +105,7 @@ class Lab:
 @contextmanager
 def lab(folder: Path, nodes: int, rate: str) -> Iterator[Lab]:
     """For as long as the block."""
-    file = folder / f"hpcc{os.getpid()}.yaml"
+    file = folder / f"mpi{os.getpid()}.yaml"
     burst = {} if rate == "unlimited" else {"burst": "32KiB"}
     topology = {"topology": 1, "rate": rate, "queue": "256KiB", "modules": ["switch"]} | burst
     file.write_text(json.dumps(topology | {"nodes": {f"node[1-{nodes}]": {}}}))
@@ -153,12 +138,6 @@ def run(place: Lab, tests: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
     return steps
 
 
-def our_rings(place: Lab) -> Figures:
-    """HPCC's names."""
-    (found,) = run(place, [{"pattern": "hpcc"}])["hpcc"]
-    return {name: found["outputs"][name] for name in RINGS}
-
-
 def our_calls(place: Lab) -> Figures:
     """t_avg of each."""
     found = {
@@ -170,19 +149,6 @@ def our_calls(place: Lab) -> Figures:
 
 
 # --- theirs ---------------------------------------------------------------------------------------
-
-
-def their_rings(mpi: Mpi) -> Figures:
-    """Of one whole run of HPCC."""
-    text = HPCC_INPUT.read_text()
-    (mpi.folder / "hpccinf.txt").write_text(
-        re.sub(r"^1000( +Ns)", rf"{MATRIX}\1", text, flags=re.M)
-    )
-    output = mpi.folder / "hpccoutf.txt"
-    output.unlink(missing_ok=True)
-    mpi.run("hpcc", timeout_s=HPCC_S)
-    values = dict(re.findall(r"^(\w+)=(.*)$", output.read_text(), re.M))
-    return {name: float(values[name]) for name in RINGS}
 
 
 def their_calls(mpi: Mpi) -> Figures:
@@ -216,18 +182,6 @@ def _medians(runs: Sequence[Figures]) -> Figures:
     return {name: statistics.median(run[name] for run in runs) for name in runs[0]}
 
 
-def rings(place: Lab, mpi: Mpi, rounds: int) -> None:
-    """Latency and bandwidth of the natural ring and random ones."""
-    own, other = medians(rounds, lambda: our_rings(place), lambda: their_rings(mpi))
-    for name, unit in RINGS.items():
-        time = unit == "us"
-        row = f"{place.rate}: {name}, ours {own[name]:.4g} {unit}, HPCC {other[name]:.4g}; ratio"
-        verdict(row, own[name] / other[name], REACH, at_most=time)
-        if not time and place.rate != "unlimited":
-            share = own[name] * 8e3 / line_mbps(place.rate)
-            verdict(f"{place.rate}: {name}, of the line", share, 1.0, at_most=True)
-
-
 def collectives(place: Lab, mpi: Mpi, rounds: int) -> None:
     """Mean time of a call."""
     mpi.compile("mpi_collectives.c")
@@ -241,33 +195,23 @@ def collectives(place: Lab, mpi: Mpi, rounds: int) -> None:
         verdict(row, mine / peer, REACH, at_most=True)
 
 
-def line_mbps(rate: str) -> float:
-    """`100M`, `1G`."""
-    return float(rate[:-1]) * {"M": 1.0, "G": 1e3}[rate[-1]]
-
-
-ROWS = {"rings": rings, "collectives": collectives}
-
-
 def parse() -> argparse.Namespace:
     """What is asked for."""
     parser = arguments(__doc__)
-    parser.add_argument("--rows", nargs="+", choices=list(ROWS), default=list(ROWS))
     parser.add_argument("--rates", nargs="+", default=["unlimited", "100M"])
     parser.add_argument("--nodes", type=int, default=4)
     return parser.parse_args()
 
 
 def compare(rate: str, asked: argparse.Namespace) -> None:
-    """All rows on one lab."""
+    """All calls on one lab."""
     with ExitStack() as stack:
-        folder = tempfile.TemporaryDirectory(prefix="switchbench-hpcc-")
+        folder = tempfile.TemporaryDirectory(prefix="switchbench-mpi-")
         path = Path(stack.enter_context(folder))
         place = stack.enter_context(lab(path, asked.nodes, rate))
         mpi = Mpi(path, place.spaces, MESSAGES, CONTROL)
         print(f"{asked.nodes} ranks, {rate}", flush=True)
-        for row in asked.rows:
-            ROWS[row](place, mpi, asked.rounds)
+        collectives(place, mpi, asked.rounds)
 
 
 def main() -> int:
@@ -275,7 +219,7 @@ def main() -> int:
     asked = parse()
     if os.geteuid() != 0:
         skip("namespaces need root")
-    need("mpicc", "mpirun", "hpcc", "ip", "unshare")
+    need("mpicc", "mpirun", "ip", "unshare")
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # the lab goes, too
     for rate in asked.rates:
         compare(rate, asked)
