@@ -88,7 +88,7 @@ def main(args: argparse.Namespace) -> int:
     status = 0 if compared.whole else ConfigurationError.status
     if args.html:
         page.write(compared, args.html)
-    value = document.document(compared, compared.whole)
+    value = document.document(compared)
     if args.json == "-":
         print_json(value, ascii_only=False)
     else:

@@ -7,7 +7,6 @@ settings.py     what a case was measured with; which differences are the questio
 match.py        which case of one result stands beside which of another
 differences.py  measures of plans, phases and flows, and their differences
 welch.py        how sure a difference of two means is
-shared.py       figures of one definition from several programs, ours among them
-form.py         the form of all of it as one value, `switchbench-comparison/2`
-document.py     that value
+figures.py      figures of one definition from several programs, ours among them, as cases
+document.py     all of it as one value, `switchbench-comparison/2`
 """

@@ -23,7 +23,6 @@ from .differences import (
 from .flows import flow_table, places_of
 from .match import Match, Pair, match
 from .settings import Differing
-from .shared import Shared, shared
 from .subjects import Subject
 
 
@@ -56,7 +55,6 @@ class Comparison:
     asked: CompareOptions
     question: list[Differing]  # what differs and is the question
     compared: list[Compared]
-    shared: Shared  # with other programs
 
     @property
     def differing(self) -> list[Differing]:
@@ -77,13 +75,8 @@ class Comparison:
     @property
     def whole(self) -> bool:
         """Whether all could be compared that both sides have."""
-        some = all(one.match.pairs or self._shares(one) for one in self.compared)
+        some = all(one.match.pairs for one in self.compared)
         return some and not self.differing and not self.damage
-
-    def _shares(self, one: Compared) -> bool:
-        """Whether one of the two is another program's, and a figure of it is beside another."""
-        imported = one.match.base.imported or one.match.other.imported
-        return bool(imported and self.shared.rows)
 
 
 def compare(subjects: Sequence[Subject], asked: CompareOptions) -> Comparison:
@@ -110,7 +103,6 @@ def compare(subjects: Sequence[Subject], asked: CompareOptions) -> Comparison:
         asked,
         list(_question(subjects, compared, allowed)),
         compared,
-        shared(subjects),
     )
 
 

@@ -227,7 +227,9 @@ def plan_families(tester: Tester) -> Iterator[Family]:
     entries = [
         [
             [
-                with_times(
+                plan
+                if case.figure
+                else with_times(
                     plan,
                     run.measured.phases_of(plan),
                     run.steps.get((plan["trial"], plan["network"]), {}),
@@ -238,7 +240,8 @@ def plan_families(tester: Tester) -> Iterator[Family]:
         ]
         for subject, case in tester.sides
     ]
-    for measure in MEASURES:
+    figure = tester.pair.base.figure
+    for measure in MEASURES if figure is None else (figure,):
         yield tester.family(measure, lambda _: "", [_table([side], measure) for side in entries])
 
 

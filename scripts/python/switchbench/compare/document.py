@@ -1,61 +1,44 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A comparison as one value for other programs, in the form of form.py."""
+"""A comparison as one value for other programs (doc/how-to/compare.md). null: not observed, or not
+known."""
 
 from __future__ import annotations
 
-from . import shared
 from .comparison import Compared, Comparison
 from .differences import DifferenceRow
-from .form import (
-    CaseValue,
-    ComparedValue,
-    ComparisonDocument,
-    DifferingValue,
-    ResultValue,
-    RowValue,
-    SharedRowValue,
-)
 from .settings import Differing
-from .subjects import Case, Subject
+from .subjects import Case
 
 
-def document(comparison: Comparison, complete: bool) -> ComparisonDocument:
-    """`complete`: whether all could be compared."""
-    asked = comparison.asked
+def document(comparison: Comparison) -> dict[str, object]:
+    """Return the comparison as JSON has it."""
     return {
         "schema": "switchbench-comparison/2",
-        "exit_status": 0 if complete else 2,
-        "confidence_percent": 100 * asked.confidence,
+        "exit_status": 0 if comparison.whole else 2,
+        "confidence_percent": 100 * comparison.asked.confidence,
         "baseline": comparison.subjects[0].name,
-        "results": [_result(subject) for subject in comparison.subjects],
+        "results": [
+            {
+                "name": subject.name,
+                "directory": str(subject.directory),
+                "id": subject.measured.summary["run"].get("id"),
+                "started": subject.measured.summary["run"].get("started"),
+                "status": subject.measured.summary.get("status"),
+                "settings": subject.settings,
+            }
+            for subject in comparison.subjects
+        ],
         "question": [_differing(one) for one in comparison.question],
         "comparisons": [_compared(one) for one in comparison.compared],
-        "shared": {
-            "programs": comparison.shared.voices,
-            "rows": [_shared(row) for row in comparison.shared.rows],
-            "alone": comparison.shared.alone,
-        },
         "damage": comparison.damage,
     }
 
 
-def _result(subject: Subject) -> ResultValue:
-    run = subject.measured.summary["run"]
-    return {
-        "name": subject.name,
-        "directory": str(subject.directory),
-        "id": run.get("id"),
-        "started": run.get("started"),
-        "status": subject.measured.summary.get("status"),
-        "settings": subject.settings,
-    }
-
-
-def _differing(one: Differing) -> DifferingValue:
+def _differing(one: Differing) -> dict[str, object]:
     return {"of": one.of or None, "setting": one.setting, "values": list(one.values)}
 
 
-def _compared(one: Compared) -> ComparedValue:
+def _compared(one: Compared) -> dict[str, object]:
     return {
         "result": one.match.other.name,
         "pairs": [
@@ -63,7 +46,7 @@ def _compared(one: Compared) -> ComparedValue:
         ],
         "plans": [_row(row) for row in one.plans],
         "phases": [_row(row) for row in one.phases],
-        "flows": [_row(row) for row in one.flows],
+        "flows": [_row(row) for row in one.flows],  # the surest and largest differences first
         "flows_compared": one.flow_count,
         "differing": [_differing(differing) for differing in one.match.differing],
         "alone": one.match.alone,
@@ -71,15 +54,15 @@ def _compared(one: Compared) -> ComparedValue:
     }
 
 
-def _case(case: Case) -> CaseValue:
-    trials = [plan["trial"] for plan in case.plans]
+def _case(case: Case) -> dict[str, object]:
+    trials = [plan["trial"] for plan in case.plans]  # one for each repeat
     return {"title": case.title, "settings": case.settings, "trials": trials}
 
 
-def _row(row: DifferenceRow) -> RowValue:
+def _row(row: DifferenceRow) -> dict[str, object]:
     return {
-        "pair": row.pair,
-        "of": row.of or None,
+        "pair": row.pair,  # place in `pairs`
+        "of": row.of or None,  # phase or flow; null: all phases together
         "measure": row.measure.name,
         "unit": row.measure.unit,
         "better": "more" if row.measure.better > 0 else "less",
@@ -96,18 +79,6 @@ def _row(row: DifferenceRow) -> RowValue:
         "dependent": row.dependent,
         "verdict": row.verdict,
         "reason": row.reason,
-    }
-
-
-def _shared(row: shared.SharedRow) -> SharedRowValue:
-    return {
-        "measure": row.key.measure,
-        "ranks": row.key.ranks,
-        "size": row.key.size,
-        "unit": row.key.common.unit,
-        "better": "more" if row.key.common.better > 0 else "less",
-        "values": list(row.values),
-        "ratios": list(row.ratios),
     }
 
 

@@ -17,6 +17,7 @@ from ..base import format
 from ..base.model import SCHEDULE
 from ..base.transports import NAMES
 from . import settings
+from .figures import cases_of
 from .settings import Differing
 from .subjects import Case, Subject
 
@@ -60,8 +61,8 @@ class Match:
 def match(base: Subject, other: Subject, question: set[str]) -> Match:
     """`question`: the settings that may differ."""
     found = Match(base, other)
-    if base.imported or other.imported:  # no case to be beside: shared.py has what they share
-        return found
+    if base.imported or other.imported:
+        return _by_figure(found)
     asked = question | _own_question(base, other)
     if settings.TRANSPORT in asked and _transports(base).isdisjoint(_transports(other)):
         asked.add(settings.SIZE)
@@ -73,6 +74,29 @@ def match(base: Subject, other: Subject, question: set[str]) -> Match:
         found.differing += settings.differing(pair.title, both, asked | set(_options(pair)))
     _name_the_rest(found, asked)
     return found
+
+
+def _by_figure(found: Match) -> Match:
+    """Every program's figure beside every other's of the same definition, ranks and size; the
+    same program's where both have one."""
+    base, other = cases_of(found.base), cases_of(found.other)
+    programs = [{case.settings[settings.TRANSPORT] for case in cases} for cases in (base, other)]
+    both = programs[0] & programs[1]
+    asked = set() if both else {settings.TRANSPORT}
+    found.pairs = [
+        Pair(case, one)
+        for case in base
+        for one in other
+        if _words(case, asked) == _words(one, asked)
+    ]
+    beside = {id(case) for pair in found.pairs for case in (pair.base, pair.other)}
+    if alone := sum(id(case) not in beside for case in (*base, *other)):
+        found.alone.append(f"{format.of(alone, 'figure')} of one program alone")
+    return found
+
+
+def _words(case: Case, asked: set[str]) -> list[str]:
+    return [word for name, word in case.settings.items() if name not in asked]
 
 
 def _own_question(base: Subject, other: Subject) -> set[str]:

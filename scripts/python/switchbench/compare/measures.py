@@ -74,18 +74,18 @@ WHOLE_S = "total_s"
 
 
 def _step(name: str) -> Callable[[Entry], float | None]:
-    """Of what goes by steps (steps.py)."""
+    """Of what goes by steps."""
     return lambda entry: _number((entry.get("steps") or {}).get(name) or None)
 
 
-_STEP_TIMES = (0.0005, 0.1)
+STEP_TIMES = (0.0005, 0.1)
 _BUCKETS = 0.005  # of histograms: 1/64, evenly
 # First, as these are what was asked for.
 STEPS = (
-    ComparedMeasure("t_avg", "t_avg", "us", -1, _step("t_avg_us"), *_STEP_TIMES),
-    ComparedMeasure("t_max", "t_max", "us", -1, _step("t_max_us"), *_STEP_TIMES),
-    ComparedMeasure("mbytes_s", "IMB's rate", "MB/s", +1, _step("mbytes_s"), *_STEP_TIMES),
-    ComparedMeasure("whole", "whole benchmark", "s", -1, _step(WHOLE_S), *_STEP_TIMES),
+    ComparedMeasure("t_avg", "t_avg", "us", -1, _step("t_avg_us"), *STEP_TIMES),
+    ComparedMeasure("t_max", "t_max", "us", -1, _step("t_max_us"), *STEP_TIMES),
+    ComparedMeasure("mbytes_s", "IMB's rate", "MB/s", +1, _step("mbytes_s"), *STEP_TIMES),
+    ComparedMeasure("whole", "whole benchmark", "s", -1, _step(WHOLE_S), *STEP_TIMES),
 )
 _RATES = (
     _compared("mean_rate", "mean flow", "throughput", _rate("mean")),

@@ -19,7 +19,8 @@ from ..base.transports import BASELINES
 from ..records.directory import CONFIGURATION
 from ..records.document.summary import ImportedEntry
 from ..records.document.trials import PlanEntry
-from . import settings, steps
+from . import settings
+from .measures import WHOLE_S, ComparedMeasure
 from .settings import Settings
 
 Configuration = Mapping[str, Any]  # YAML
@@ -34,6 +35,7 @@ class Case:
 
     settings: Settings
     plans: list[PlanEntry]  # one for each repeat, in their order
+    figure: ComparedMeasure | None = None  # of a figure of several programs: its only measure
     further: list[tuple[Subject, Case]] = field(default_factory=list)  # of the side's other runs
 
     def runs(self, subject: Subject) -> list[tuple[Subject, Case]]:
@@ -49,6 +51,8 @@ class Case:
     def setting(self) -> str:
         """How it was carried."""
         plan = self.plans[0]
+        if self.figure is not None and plan["size"] is None:
+            return plan["transport"]
         load = "" if plan["intended_load"] is None else f", {plan['intended_load']:g} %"
         return f"{plan['transport']}, {self.size}{load}"
 
@@ -105,9 +109,19 @@ class Subject:
         return settings.of_run(self.measured.summary, self.configuration) | self.chosen
 
     @cached_property
-    def steps(self) -> dict[steps.Place, steps.Values]:
-        """What its trials by steps took."""
-        return steps.by_trial(self.measured.summary["steps"])
+    def steps(self) -> dict[tuple[int, str], Mapping[str, object]]:
+        """The figures of each repeat of functions and kernels, by trial and network."""
+        found: dict[tuple[int, str], Mapping[str, object]] = {}
+        for function in self.measured.summary["steps"]["functions"]:
+            for point in function["points"]:
+                repeats = point.get("by_repeat") or [point["imb"]]
+                for trial, imb in zip(point["trials"], repeats, strict=False):
+                    found[trial, function["network"]] = imb
+        for kernel in self.measured.summary["steps"]["kernels"]:
+            times = kernel.get("by_repeat_s") or [kernel["total_s"]]
+            for trial, time in zip(kernel["trials"], times, strict=False):
+                found[trial, kernel["network"]] = {WHOLE_S: time}
+        return found
 
     @property
     def directory(self) -> Path:

@@ -12,7 +12,7 @@ from ..report.chart import ChartAxis, ChartSpec, Panel, Trace
 from ..report.figure import Figure, plain
 from .tables import said
 
-PATTERNS, PHASES, PROGRAMS = "By pattern", "By phase", "By several programs"
+PATTERNS, PHASES = "By pattern", "By phase"
 
 _DIFFERENCE = (
     "Difference of the means over repeats, in percent of the baseline's. Bars are its confidence "

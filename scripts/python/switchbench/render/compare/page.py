@@ -19,7 +19,7 @@ from . import charts, tables
 _WHAT, _FLOWS, _NOT, _MEANINGS = (
     "What is compared", "By flow", "What is not compared", "What the numbers mean",
 )  # fmt: skip
-_SECTIONS = (*(_WHAT, charts.PROGRAMS, charts.PATTERNS, charts.PHASES, _FLOWS, _NOT, _MEANINGS),)
+_SECTIONS = (*(_WHAT, charts.PATTERNS, charts.PHASES, _FLOWS, _NOT, _MEANINGS),)
 
 
 def write(comparison: Comparison, path: Path) -> None:
@@ -36,7 +36,6 @@ def make_page(comparison: Comparison) -> str:
     _add(sections[_WHAT], tables.results(comparison), tables.question(comparison))
     for chart in charts.charts(comparison):
         sections[chart.section].add(chart)
-    _add(sections[charts.PROGRAMS], tables.shared(comparison))
     for number, one in enumerate(comparison.compared):
         for title, spec in _differences(number, one):
             _add(sections[title], spec)

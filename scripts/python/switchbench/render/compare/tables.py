@@ -4,15 +4,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
 from typing import Any
 
 from ...base import format
 from ...compare.comparison import Compared, Comparison
 from ...compare.differences import DifferenceRow
-from ...compare.shared import SharedRow
 from ...records.document.definitions import at
-from ..tables.table import PAGE, TERMINAL, Column, Spec, count, text
+from ..tables.table import PAGE, TERMINAL, Column, Spec, text
 
 _LEAST = 1e-6  # the JSON has no more digits either
 _TIMES = 5.0  # from there on ratios are shown, not percents
@@ -38,11 +36,6 @@ def micro(unit: str) -> str:
 def said(value: float | None, unit: str) -> str:
     """A value beside a point of a figure."""
     return f"{format.scientific(value)} {micro(unit)}"
-
-
-def size_words(size: int | None) -> str:
-    """For a person."""
-    return format.UNKNOWN if size is None else format.binary(size) if size else "0 B"
 
 
 def _by_subject(
@@ -83,38 +76,6 @@ def question(comparison: Comparison) -> Spec:
         columns,
         comparison.question,
     )
-
-
-def shared(comparison: Comparison) -> Spec:
-    """What several programs measured by one definition."""
-    found = comparison.shared
-    columns = [
-        text("measure", "measure", about="By one definition (doc/how-to/compare.md)",
-             value=lambda row: row.key.common.title),
-        count("ranks", "ranks", about="That communicate at the same time",
-              value=lambda row: row.key.ranks),
-        text("size", "size", about="Of a message; none where it does not matter",
-             value=lambda row: size_words(row.key.size)),
-    ]  # fmt: skip
-    about = "In this unit and definition; in brackets: how many times the first program's"
-    columns += [
-        text(voice, voice, value=partial(_beside, number), about=about)
-        for number, voice in enumerate(found.voices)
-    ]
-    unit = text("unit", "unit", about="Of all programs' figures",
-                value=lambda row: micro(row.key.common.unit))  # fmt: skip
-    alone = f"{found.alone:,} figures of one program alone are omitted." if found.alone else ""
-    title = "The same by several programs"
-    return Spec("shared", title, alone, (*columns, unit), found.rows)
-
-
-def _beside(number: int, row: SharedRow) -> str | None:
-    """A value, and its ratio to the first program's where it is not that itself."""
-    value, ratio = row.values[number], row.ratios[number]
-    if value is None:
-        return None
-    shown = format.scientific(value)
-    return shown if ratio is None or ratio == 1.0 else f"{shown} ({ratio:.3g})"
 
 
 # --- differences ---------------------------------------------------------------------------------

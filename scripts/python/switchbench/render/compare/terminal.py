@@ -41,7 +41,6 @@ def show_comparison(comparison: Comparison, console: Console, everything: bool =
     for one in comparison.compared:
         if one.match.pairs:
             _compared(one, comparison.asked.confidence, console, everything)
-    _shared(comparison, console)
     alone = [sentence for one in comparison.compared for sentence in one.match.alone]
     listed(console, "Not compared", alone, "yellow", most)
     listed(console, "Damaged", comparison.damage, "bold red", most)
@@ -136,14 +135,3 @@ def _below(rows: Sequence[DifferenceRow]) -> list[str]:
     if any(row.dependent for row in rows):
         notes.append("repeats that follow each other made an interval wider")
     return notes
-
-
-# --- other programs ------------------------------------------------------------------------------
-
-
-def _shared(comparison: Comparison, console: Console) -> None:
-    alone = comparison.shared.alone
-    notes = ["in brackets: how many times the first program's (doc/how-to/compare.md)"]
-    notes += [f"{format.of(alone, 'figure')} of one program alone"] if alone else []
-    title = "By definition: the same measured by several programs"
-    _print(tables.shared(comparison), console, title, notes)
