@@ -4,12 +4,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import Any
 
 from switchbench import __version__
 from switchbench.base.model import Load, Part, Port, Process, Run, Site, Trial
-from switchbench.records.directory import SCHEMA
 from switchbench.records.document.schema import summary_schema
 from switchbench.records.flows import Pair, PhaseFlows, PhaseRecords
 from switchbench.records.rows import Rows
@@ -207,16 +206,33 @@ def about() -> dict[str, Any]:
         "command": ["switchbench", "run", "results/x/configuration.yaml"],
         "launch": "lab",
         "lab": "one-switch",
+        "excluded_hosts": [],
         "versions": {"switchbench": "0.1.0"},
         "machine": {"host": "h", "system": "Linux", "cpus": 2, "cpu": None, "memory_bytes": None},
     }
 
 
+def blank(form: str | dict[str, Any]) -> Any:
+    """Return the emptiest value of a form of the summary's schema, or of the type of that name."""
+    defs = summary_schema()["$defs"]
+    form = defs[form] if isinstance(form, str) else form
+    if "$ref" in form:
+        return blank(form["$ref"].rpartition("/")[2])
+    if "anyOf" in form:
+        return None if {"type": "null"} in form["anyOf"] else blank(form["anyOf"][0])
+    if "const" in form or "enum" in form:
+        return form.get("const", form.get("enum", [None])[0])
+    simple = {"array": [], "integer": 0, "number": 0, "string": "", "boolean": False}
+    if form.get("type") in simple:
+        return form.get("minimum", simple[form["type"]])
+    parts = form.get("properties", {})
+    return {name: blank(parts[name]) for name in form.get("required", ())}
+
+
 def bare_summary() -> dict[str, Any]:
     """A summary of a run of which nothing is known."""
-    empty: dict[str, Any] = {name: [] for name in ("trials", "plans", "ports", "expectations")}
-    head = {"schema": SCHEMA, "status": "complete", "exit_status": 0, "errors": []}
-    return head | {"run": about()} | empty
+    empty: dict[str, Any] = blank(summary_schema())
+    return empty | {"status": "complete", "run": blank("RunEntry") | about()}
 
 
 def plan_entry(trial: Trial) -> dict[str, Any]:
@@ -228,9 +244,5 @@ def plan_entry(trial: Trial) -> dict[str, Any]:
     }
     what |= {"trial": trial.id, "pattern": trial.pattern["name"], "size": trial.sizes[0]}
     what |= {"network": part.network, "ranks": len(part.ranks), "phases": trial.phases}
-    load = {name: value for name, value in asdict(trial.load).items() if value is not None}
-    unknown = {"concurrent_networks": None, "polling": None, "slowest": None, "worst_phase": None}
-    form = summary_schema()["$defs"]["Throughput"]["properties"]
-    rates = {name: one.get("const") for name, one in form.items()}
-    more = {"load": load, "load_unit": "percent_of_line", "throughput": rates, "elapsed_s": None}
-    return what | unknown | more | {"frame_bytes": None, "phases_measured": 0}
+    found: dict[str, Any] = blank("PlanEntry") | what
+    return found

@@ -13,6 +13,7 @@ from compared import Repeats, make
 from foreign_data import FOREIGN, bring_in, hpccoutf
 from switchbench.cli.main import main
 from switchbench.records.directory import SUMMARY, replace_json
+from synthetic import blank
 
 MIB = 1 << 20
 
@@ -91,8 +92,10 @@ def with_summary(mine: Path, **parts: Any) -> Path:
 def test_our_messages_there_and_back(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     mine = ours(tmp_path / "mine")
     messages = json.loads((mine / SUMMARY).read_text())["messages"]
-    point = {"size": 8, "latency_us": {"mean": 10.5}, "bandwidth_mbps": 6.1}
-    messages["curves"] = [{"transport": "tcp", "network": "lab", "ranks": 2, "points": [point]}]
+    point = blank("CurvePoint") | {"size": 8, "bandwidth_mbps": 6.1}
+    point["latency_us"] |= {"mean": 10.5}
+    curve = blank("Curve") | {"transport": "tcp", "network": "lab", "ranks": 2}
+    messages["curves"] = [curve | {"points": [point]}]
     imb = bring_in(tmp_path / "imb", FOREIGN / "imb-2019.txt")
     found = figures(capsys, with_summary(mine, messages=messages), imb)
     assert found["pingpong_time", "tcp imb", 2, 8] == (10.5, 11.31)
@@ -101,11 +104,12 @@ def test_our_messages_there_and_back(tmp_path: Path, capsys: pytest.CaptureFixtu
 
 def function(name: str, time_us: float, size: int = MIB, **parameters: Any) -> dict[str, Any]:
     """Return what went by steps on 4 ranks."""
-    imb = {"t_avg_us": time_us, "mbytes_s": None}
+    imb = blank("ImbFigures") | {"t_avg_us": time_us}
     return {
+        **blank("Function"),
         **{"transport": "tcp", "network": "lab", "ranks": 4, "pattern": name},
         "parameters": parameters,
-        "points": [{"size": size, "imb": imb, "trials": []}],
+        "points": [blank("FunctionPoint") | {"size": size, "imb": imb}],
     }
 
 
@@ -121,7 +125,7 @@ def test_our_steps_beside_imb(tmp_path: Path, capsys: pytest.CaptureFixture[str]
         function("pingpong", 12.0, size=8),
         exchange,
     ]
-    mine = with_summary(ours(tmp_path / "mine"), steps={"functions": functions, "kernels": []})
+    mine = with_summary(ours(tmp_path / "mine"), steps=blank("Steps") | {"functions": functions})
     found = figures(capsys, mine, bring_in(tmp_path / "theirs", FOREIGN / "imb-2019.txt"))
     assert found["allreduce_time", "tcp ring imb", 4, MIB] == (20000.0, 14260.0)
     assert found["allreduce_time", "tcp ring batch=100 imb", 4, MIB] == (14000.0, 14260.0)

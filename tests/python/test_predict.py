@@ -482,7 +482,7 @@ def test_folding_changes_no_rate(spines: int, shift: int | None, demands: list[f
     ("plans", "sentence"),
     [
         ([], "no trial that it was measured"),
-        ([{"parameters": 7}], r"`plans\.parameters` has a form that is not"),
+        ([{"parameters": 7}], r"damaged: at `plans\.0\.parameters`"),
     ],
 )
 def test_results_that_say_of_nothing_what_it_is(

@@ -278,31 +278,51 @@ def whole_summary() -> dict[str, Any]:
 # --- results that are not whole ------------------------------------------------------------------
 
 
-def test_a_summary_of_other_shape_is_shown_as_far_as_it_goes(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"ports": [{"port": "node1:e0", "switch": None}]}, "is damaged: at `ports.0."),
+        ({"mood": "good"}, "is damaged: at `mood`"),
+        ({"schema": "switchbench-summary/3"}, "is of a newer form (switchbench-summary/3"),
+    ],
+)
+def test_a_damaged_summary_is_made_again_of_the_records(
+    changes: dict[str, Any],
+    sentence: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     directory = reports.make_directory(tmp_path / "run")
-    reports.change_summary(directory, ports=[{"port": "node1:e0", "switch": None}])
+    reports.change_summary(directory, **changes)
     assert report(directory) == 2
     errors = capsys.readouterr().err
+    assert errors.count("\n") == 2
+    assert sentence in errors
+    assert "what is shown here was made of the records that there are" in errors
     page = (directory / build.REPORT).read_text()
     assert "This report is not whole." in page
-    assert errors == (
-        "switchbench: summary.json: `ports` has a form that is not known, and is left out\n"
-    )
-    assert block(page, "table-phases")["values"][0]  # and the rest is there
+    assert block(page, "table-phases")["values"][0]
 
 
-def test_a_newer_summary_is_said_to_be_one(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+@pytest.mark.parametrize(
+    ("kept", "sentence"),
+    [
+        (0, "records.ndjson is empty: what is made of single flows and times is not shown"),
+        (100, "records.ndjson is cut short: of {all} lines that summary.json was made of the "
+              "first 100 are there, and what is made of single flows and times lacks the rest"),
+    ],
+)  # fmt: skip
+def test_records_that_are_cut_short_are_said(tmp_path: Path, kept: int, sentence: str) -> None:
     directory = reports.make_directory(tmp_path / "run")
-    reports.change_summary(directory, schema="switchbench-summary/3")
-    assert report(directory) == 2
-    errors = capsys.readouterr().err
-    assert len(errors.splitlines()) == 1
-    assert "is of a newer form (switchbench-summary/3" in errors
-    assert "data-table-skew" in (directory / build.REPORT).read_text()
+    lines = (directory / RECORDS).read_text().splitlines(keepends=True)
+    trials = Measured.load(directory).summary["trials"]
+    last = max(entry["records"]["last_line"] or 0 for entry in trials)
+    (directory / RECORDS).write_text("".join(lines[:kept]))
+    found = Measured.load(directory)
+    assert found.damage == [sentence.format(all=f"{last:,}")]
+    assert len(found.summary["trials"]) == reports.PHASES  # the summary has them all the same
+    (directory / RECORDS).write_text("".join(lines[:last]) + '{"type":"bye","no')
+    assert Measured.load(directory).damage == []
 
 
 def test_what_nobody_thought_of_leaves_the_rest(

@@ -8,7 +8,7 @@ sentence each, and what can be is there.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -23,18 +23,17 @@ from ..records.directory import (
     RECORDS,
     SUMMARY,
     load_summary,
-    read_json,
     refuse_endless,
 )
 from ..records.document.run import BegunRun, MachineEntry
+from ..records.document.schema import checked
 from ..records.document.summary import SummaryDocument
 from ..records.document.trials import PhaseEntry, PlanEntry
 from ..records.plan_file import read_plan
 from .columns import Columns, PlanKey
-from .known import fitted
 from .location.wired import group_of_port
 from .measures import UNSETTLED
-from .remake import remade
+from .remake import is_begun_only, remade
 from .summary import NOT_ENDED
 
 
@@ -51,14 +50,10 @@ class Measured:
     notes: list[str] = field(default_factory=list)  # what is not drawn, though nothing is wrong
 
     @classmethod
-    def load(cls, directory: Path, parts: Collection[str] | None = None) -> Measured:
-        """Reads a results directory; ConfigurationError where nothing in it can be shown.
-
-        `parts`: the summary's keys that are wanted, and whose damage matters; None: all.
-        """
+    def load(cls, directory: Path) -> Measured:
+        """Reads a results directory; ConfigurationError where nothing in it can be shown."""
         damage: list[str] = []
-        summary, known = fitted(_summary(directory, damage), parts)
-        damage += [f"{SUMMARY}: {sentence}" for sentence in known.sentences()]
+        summary = whole_summary(directory, damage)
         modules = _modules(directory, summary)
         ports = _in_order(summary, modules)
         columns = Columns(ports, _unsettled(summary))
@@ -101,39 +96,28 @@ def _unsettled(summary: SummaryDocument) -> dict[PlanKey, set[int]]:
 # --- the summary -------------------------------------------------------------------------------
 
 
-def _summary(directory: Path, damage: list[str]) -> Mapping[str, Any]:
-    """As it is, or made again of the records where it is not whole."""
+def whole_summary(directory: Path, damage: list[str]) -> SummaryDocument:
+    """Return the summary, made again of the records where it is damaged or not whole; `damage`
+    gets what was wrong."""
     refuse_endless(directory)
     summary: Mapping[str, Any] = {}
     try:
         summary = load_summary(directory)
-        if NOT_ENDED not in summary["errors"]:
-            return summary
+        whole = checked(summary, directory / SUMMARY)
+        begun = is_begun_only(summary) and (directory / RECORDS).exists()
+        if NOT_ENDED not in summary["errors"] and not begun:
+            return whole
         damage.append(NOT_ENDED)
     except ConfigurationError as error:
-        other = _of_another_form(directory)
-        if other is None and not (directory / RECORDS).exists():
+        if not (directory / RECORDS).exists() or summary.get("imported"):
             raise
         damage.append(str(error))
-        if other is not None:
-            return other
     try:
         again = _again(directory, summary, damage)
     except SwitchbenchError as error:
-        if not summary:
-            raise ConfigurationError(f"{damage[-1]}; nor can it be made again: {error}") from error
-        return summary
+        raise ConfigurationError(f"{damage[-1]}; nor can it be made again: {error}") from error
     damage.append("what is shown here was made of the records that there are")
     return again
-
-
-def _of_another_form(directory: Path) -> Mapping[str, Any] | None:
-    """A summary of which something may be known all the same."""
-    try:
-        found = read_json(directory / SUMMARY)
-    except (OSError, ValueError):
-        return None
-    return found if isinstance(found, dict) and "trials" in found else None
 
 
 def _again(directory: Path, summary: Mapping[str, Any], faults: list[str]) -> SummaryDocument:

@@ -10,11 +10,13 @@ from typing import Any
 
 from rich.console import Console
 
-from ..analysis.known import fitted
-from ..analysis.remake import is_begun_only, remade
+from ..analysis.data import whole_summary
+from ..analysis.remake import remade
+from ..analysis.summary import NOT_ENDED
 from ..analysis.verdict.record import write_record
 from ..base.errors import ConfigurationError
-from ..records.directory import RECORDS, REPORT, SUMMARY, load_summary, replace_json
+from ..records.directory import REPORT, SUMMARY, load_summary, replace_json
+from ..records.document.schema import checked
 from ..records.plan_file import read_plan
 from ..render.terminal import parts
 from ..render.terminal.console import make_console
@@ -55,30 +57,21 @@ def print_table(
 
 def main(args: argparse.Namespace) -> int:
     """Prints the table; its exit status is the run's, or 2 where the summary is damaged."""
-    summary: Mapping[str, Any] = load_summary(args.directory)
     if args.again:
-        summary = remade(read_plan(args.directory), args.directory, summary, keep=True)
+        begun = load_summary(args.directory)
+        summary = remade(read_plan(args.directory), args.directory, begun, keep=True)
+        checked(summary, args.directory / SUMMARY)  # what no record says is as it was
         replace_json(args.directory / SUMMARY, summary)
-    elif is_begun_only(summary) and (args.directory / RECORDS).exists():
-        summary = remade(read_plan(args.directory), args.directory, summary, ended=False)
-    shown, known = fitted(summary)
-    damage = list(known.damage())
-    if args.again and not damage:  # of what no record says
         if (args.directory / REPORT).exists():
             from ..render.report import build  # a tenth of a second, but for this
 
             build.write(args.directory)
         write_record(args.directory, summary)
+    damage: list[str] = []
+    shown = whole_summary(args.directory, damage)
     console = make_console()
-    try:
-        parts.show_imported(shown, console, everything=args.all)
-        print_table(shown, console, args, args.directory)
-    except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
-        what = "it" if damage else f"a part that has another form ({error!s:.100})"
-        damage.append(f"the rest can't be shown without {what}")
-    if damage:
-        raise ConfigurationError(
-            f"{args.directory / SUMMARY} is damaged: {'; '.join(damage)} "
-            "(--again makes it again of a run's records)"
-        )
+    parts.show_imported(shown, console, everything=args.all)
+    print_table(shown, console, args, args.directory)
+    if damage and damage[0] != NOT_ENDED:
+        raise ConfigurationError(f"{'; '.join(damage)} (--again keeps it)")
     return int(shown["exit_status"])

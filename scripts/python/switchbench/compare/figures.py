@@ -11,16 +11,13 @@ transport is to us; values of the same figure are its repeats.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from typing import Any, NamedTuple, cast
 
 from ..analysis import measures as m
 from ..base import transports
-from ..base.errors import ConfigurationError
 from ..importers import imb
 from ..importers.figure import GPU, MEGA, ComparableFigure
 from ..importers.measures import COMMON
-from ..records.directory import load_summary
 from ..records.document.trials import PlanEntry
 from .measures import STEP_TIMES, ComparedMeasure
 from .settings import ABSENT
@@ -127,12 +124,10 @@ def _functions(subject: Subject) -> Iterator[_Figure]:
 
 def _pingpongs(subject: Subject) -> Iterator[_Figure]:
     mine = {plan["transport"] for case in subject.cases for plan in case.plans}
-    with suppress(ConfigurationError, KeyError, TypeError, ValueError):
-        # Of another version they are not here: they are needed for nothing else.
-        for curve in load_summary(subject.directory)["messages"]["curves"]:
-            for point in curve["points"] if curve["transport"] in mine else ():
-                values = (point["latency_us"]["mean"], point["bandwidth_mbps"])
-                for name, value in zip(("pingpong_time", "pingpong_rate"), values, strict=True):
-                    if value is not None:
-                        path = _path(subject, curve)
-                        yield _Figure(path, name, curve["ranks"], point["size"], float(value))
+    for curve in subject.measured.summary["messages"]["curves"]:
+        for point in curve["points"] if curve["transport"] in mine else ():
+            values = (point["latency_us"]["mean"], point["bandwidth_mbps"])
+            for name, value in zip(("pingpong_time", "pingpong_rate"), values, strict=True):
+                if value is not None:
+                    path = _path(subject, curve)
+                    yield _Figure(path, name, curve["ranks"], point["size"], float(value))

@@ -25,9 +25,6 @@ from .settings import Settings
 
 Configuration = Mapping[str, Any]  # YAML
 
-# Of a summary: what is compared.
-_PARTS = ("status", "run", "trials", "plans", "statistics", "steps", "ports", "imported")
-
 
 @dataclass(frozen=True)
 class Case:
@@ -181,7 +178,7 @@ def _named(word: str) -> tuple[str, Path]:
 def _read(name: str, directory: Path) -> Subject:
     if not directory.is_dir():
         raise ConfigurationError(f"no results in {directory}: there is no such directory")
-    measured = Measured.load(directory, _PARTS)
+    measured = Measured.load(directory)
     if measured.summary.get("imported"):
         return Subject(name, measured, [], {})
     configuration = _configuration(measured)

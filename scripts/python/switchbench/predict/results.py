@@ -5,22 +5,18 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ..analysis.known import fitted
 from ..base.errors import ConfigurationError
 from ..base.model import Run, Trial
 from ..records.directory import SUMMARY, load_summary
+from ..records.document.schema import checked
 from ..records.document.summary import SummaryDocument
 
 Number = tuple[int, int]  # of a trial, and of its repeat
-_PARTS = ("trials", "plans", "messages", "steps")
 
 
 def sure_summary(directory: Path) -> SummaryDocument:
     """Its summary; ConfigurationError where any of it is damaged."""
-    summary, known = fitted(load_summary(directory), _PARTS)
-    for sentence in known.damage():
-        raise ConfigurationError(f"{directory / SUMMARY}: {sentence}")
-    return summary
+    return checked(load_summary(directory), directory / SUMMARY)
 
 
 def measured_trials(run: Run, directory: Path) -> dict[Number, Trial]:

@@ -71,7 +71,7 @@ class _VerdictForm(TypedDict):
 
 
 class _SummaryForm(TypedDict):
-    """What is looked at before all else is fitted to its schema (report.known)."""
+    """What is looked at before all else."""
 
     status: str
     exit_status: Annotated[int, Field(ge=0, lt=256)]

@@ -9,13 +9,16 @@ writes it, for other programs.
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from functools import cache
-from typing import Any, NotRequired, get_args, get_origin
+from pathlib import Path
+from typing import Any, NotRequired, cast, get_args, get_origin
 
-from pydantic import TypeAdapter
+from pydantic import TypeAdapter, ValidationError
 from pydantic.json_schema import GenerateJsonSchema
 from typing_extensions import get_type_hints, is_typeddict
 
+from ...base.errors import ConfigurationError
 from .summary import SummaryDocument
 
 TITLE = "Switchbench summary"
@@ -32,6 +35,24 @@ class _Form(GenerateJsonSchema):
 def adapter() -> TypeAdapter[SummaryDocument]:
     """Checks a value to be a summary."""
     return TypeAdapter(SummaryDocument)
+
+
+# Parts that a summary may lack, as they are then.
+_LACKING: Mapping[str, object] = {
+    "steps": {"functions": [], "kernels": [], "rankings": []}, "superseded": [], "searches": [],
+    "suite": {}, "verdict": None, "imported": [],
+}  # fmt: skip
+
+
+def checked(summary: Mapping[str, Any], file: Path) -> SummaryDocument:
+    """Return a summary with all its parts; ConfigurationError where it is of another form."""
+    try:
+        adapter().validate_python(summary)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_context=False)[0]
+        place = ".".join(str(part) for part in first["loc"])
+        raise ConfigurationError(f"{file} is damaged: at `{place}`: {first['msg']}") from None
+    return cast("SummaryDocument", {**_LACKING, **summary})
 
 
 @cache
