@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import os
 import shutil
@@ -67,17 +66,6 @@ def key(tmp_path: Path) -> Path:
     return path
 
 
-@pytest.fixture
-def minisign_key(tmp_path: Path) -> Path:
-    """A key of minisign without a password; its public one is `mini.pub`."""
-    if shutil.which("minisign") is None:
-        pytest.skip("minisign is not installed")
-    path = tmp_path / "mini.key"
-    command = ["minisign", "-G", "-W", "-p", str(tmp_path / "mini.pub"), "-s", str(path)]
-    subprocess.run(command, check=True, capture_output=True)
-    return path
-
-
 def checks(directory: Path, **asked: Any) -> list[verify.VerifyCheck]:
     return list(verify.verify(directory, verify.VerifyOptions(**asked)))
 
@@ -129,21 +117,6 @@ def test_signed_by_ssh(directory: Path, key: Path, capsys: pytest.CaptureFixture
     (found,) = [c for c in checks(directory) if c.name == "signature"]
     assert found.holds is None
     assert "whose owner is not checked" in found.words
-
-
-def test_signed_by_minisign(directory: Path, minisign_key: Path) -> None:
-    assert main(["sign", str(directory), "--key", str(minisign_key)]) == 0
-    assert failures(directory, allowed=minisign_key.parent / "mini.pub") == []
-    flip(directory / "manifest.json.minisig", 120)
-    (words,) = failures(directory, allowed=minisign_key.parent / "mini.pub")
-    assert "manifest.json.minisig" in words
-
-
-def test_both_kinds_stand_side_by_side(directory: Path, key: Path, minisign_key: Path) -> None:
-    for signer in (key, minisign_key):
-        assert main(["sign", str(directory), "--key", str(signer)]) == 0
-    for allowed in ("allowed", "mini.pub"):
-        assert failures(directory, allowed=key.parent / allowed) == []
 
 
 def test_what_is_put_in_before_signing_is_sealed(directory: Path, key: Path) -> None:
@@ -373,18 +346,6 @@ def test_without_the_plan_the_rest_is_checked(
     assert main(["verify", str(directory), "--no-again"]) == 0
 
 
-def test_a_signature_of_another_kind_than_the_key_is_no_proof(
-    directory: Path, minisign_key: Path, key: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Signed by minisign, while the signers that are trusted sign by ssh."""
-    allowed = key.parent / "others"
-    allowed.write_text(f"lab@example {key.with_suffix('.pub').read_text()}")
-    main(["sign", str(directory), "--key", str(minisign_key)])
-    capsys.readouterr()
-    assert main(["verify", str(directory), "--allowed-signers", str(allowed)]) == 2
-    assert f"no signature here is of the kind that {allowed} is for" in capsys.readouterr().err
-
-
 @pytest.mark.parametrize("kind", ["other", "none", "text"])
 def test_wrong_keys(
     kind: str, directory: Path, key: Path, capsys: pytest.CaptureFixture[str]
@@ -399,7 +360,7 @@ def test_wrong_keys(
         words = "was made with a key that"
     if kind == "text":
         allowed.write_text("lab@example\n")
-        words = "is neither an allowed_signers file"
+        words = "is no allowed_signers file"
     capsys.readouterr()
     assert main(["verify", str(directory), "--allowed-signers", str(allowed)]) == 2
     (sentence,) = capsys.readouterr().err.splitlines()
@@ -410,9 +371,8 @@ def test_wrong_keys(
     ("content", "words"),
     [
         (None, "can't be read: No such file or directory"),
-        (b"hello", "is no secret key of ssh-keygen or minisign"),
+        (b"hello", "is no secret key of ssh-keygen"),
         (b"\xff\xfe", "is no key: it is not text"),
-        (b"untrusted comment: minisign public key 1\nRWQ\n", "is a public key: name the secret"),
         (b"-----BEGIN OPENSSH PRIVATE KEY-----\nAA\n-----END OPENSSH PRIVATE KEY-----\n",
          "can't sign: "),
     ],
@@ -428,21 +388,6 @@ def test_what_can_not_sign(
     (sentence,) = capsys.readouterr().err.splitlines()
     assert words in sentence
     assert not (directory / "manifest.json.sig").exists()
-
-
-def test_a_password_that_nobody_can_give(
-    directory: Path, minisign_key: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """The same key as if it were encrypted, on no terminal."""
-    comment, content = minisign_key.read_text().splitlines()
-    encrypted = bytearray(base64.b64decode(content))
-    encrypted[2:4] = b"Sc"
-    minisign_key.write_text(f"{comment}\n{base64.b64encode(encrypted).decode()}\n")
-    assert main(["sign", str(directory), "--key", str(minisign_key)]) == 2
-    assert "it has a password, and nobody is there" in capsys.readouterr().err
-    minisign_key.write_text(f"{comment}\n")
-    assert main(["sign", str(directory), "--key", str(minisign_key)]) == 2
-    assert "is a damaged key of minisign" in capsys.readouterr().err
 
 
 def test_missing_programs(

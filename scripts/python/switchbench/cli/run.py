@@ -113,9 +113,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="metrics for Prometheus while the run lasts, at http://HOST:PORT/metrics",
     )
     add_table_options(parser)
-    parser.add_argument(
-        "--sign", metavar="KEY", type=Path, help="sign the results: of ssh-keygen or minisign"
-    )
+    parser.add_argument("--sign", metavar="KEY", type=Path, help="sign the results: of ssh-keygen")
 
 
 def _budget_s(text: str) -> float:

@@ -14,19 +14,16 @@ from ..records.directory import SUMMARY, load_summary
 EXAMPLES = """\
 examples:
   switchbench sign results/20260101-120000-acceptance --key ~/.ssh/id_ed25519
-  switchbench sign results/20260101-120000-acceptance --key ~/.minisign/minisign.key
 
-The key says which program signs: ssh-keygen (also by a public key, whose secret one ssh-agent
-holds) or minisign. Files that were put into the directory since, such as photographs of the cables,
-are sealed with the rest; after any other change nothing is signed."""
+ssh-keygen signs, also by a public key whose secret one ssh-agent holds. Files that were put into
+the directory since, such as photographs of the cables, are sealed with the rest; after any other
+change nothing is signed."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What the command takes."""
     parser.add_argument("directory", metavar="DIR", type=Path, help="a run's results directory")
-    parser.add_argument(
-        "--key", metavar="FILE", type=Path, required=True, help="of ssh-keygen or minisign"
-    )
+    parser.add_argument("--key", metavar="FILE", type=Path, required=True, help="of ssh-keygen")
 
 
 def main(args: argparse.Namespace) -> int:
@@ -35,7 +32,10 @@ def main(args: argparse.Namespace) -> int:
     if NOT_ENDED in load_summary(directory)["errors"]:
         raise ConfigurationError(f"{directory / SUMMARY} is half written: {NOT_ENDED}")
     signature.try_key(args.key)
-    _refuse_signed(directory, signature.kind_of_key(args.key))
+    if manifest.is_signed(directory):
+        raise ConfigurationError(
+            f"{directory} is signed already: {manifest.SIGNATURE}; move that away to sign again"
+        )
     if (directory / manifest.MANIFEST).exists():
         sealed = manifest.load(directory)
         changed = list(manifest.differences(directory, sealed))
@@ -43,20 +43,3 @@ def main(args: argparse.Namespace) -> int:
             raise ConfigurationError(f"{directory} is not signed: {'; '.join(changed)}")
     print(signature.sign(directory, args.key))
     return 0
-
-
-def _refuse_signed(directory: Path, kind: str) -> None:
-    """A second signature of the other kind may stand beside the first; none is written over."""
-    name = manifest.SIGNATURES[kind]
-    if (directory / name).exists():
-        raise ConfigurationError(
-            f"{directory} is signed already: {name}; move that away to sign again"
-        )
-    if not manifest.is_signed(directory):
-        return
-    sealed = manifest.load(directory)
-    late = [file for file in manifest.files_of(directory) if file not in sealed]
-    if late:
-        raise ConfigurationError(
-            f"{directory} is signed already, and {late[0]} came later: move it away to sign again"
-        )

@@ -25,7 +25,7 @@ from ...records.directory import (
 
 MANIFEST = "manifest.json"
 SCHEMA = "switchbench-manifest/1"
-SIGNATURES = {"ssh": f"{MANIFEST}.sig", "minisign": f"{MANIFEST}.minisig"}
+SIGNATURE = f"{MANIFEST}.sig"
 
 
 class SealedFile(TypedDict):
@@ -35,7 +35,7 @@ class SealedFile(TypedDict):
     sha256: str
 
 
-_OURS = (MANIFEST, *SIGNATURES.values())
+_OURS = (MANIFEST, SIGNATURE)
 
 
 def files_of(directory: Path) -> list[str]:
@@ -137,7 +137,7 @@ def differences(directory: Path, files: Mapping[str, SealedFile]) -> Iterator[st
 
 def is_signed(directory: Path) -> bool:
     """Whether somebody has signed the manifest."""
-    return any((directory / name).exists() for name in SIGNATURES.values())
+    return (directory / SIGNATURE).exists()
 
 
 def seal(directory: Path) -> None:

@@ -119,25 +119,17 @@ def _is_whole(directory: Path, files: dict[str, manifest.SealedFile]) -> bool:
 
 
 def _signatures(directory: Path, allowed: Path | None) -> Iterator[VerifyCheck]:
-    found = {
-        kind: name for kind, name in manifest.SIGNATURES.items() if (directory / name).exists()
-    }
-    trusted = []
-    for kind in found:
-        try:
-            signed = signature.check(directory, kind, allowed)
-        except ConfigurationError as error:
-            yield VerifyCheck("signature", False, str(error))
-            continue
-        trusted.append(signed.trusted)
-        yield VerifyCheck("signature", True if signed.trusted else None, signed.words)
-    if not found:
-        holds = None if allowed is None else False
-        yield VerifyCheck("signature", holds, f"{directory} is not signed")
-    elif allowed is not None and trusted and not any(trusted):
+    if not manifest.is_signed(directory):
         yield VerifyCheck(
-            "signature", False, f"no signature here is of the kind that {allowed} is for"
+            "signature", None if allowed is None else False, f"{directory} is not signed"
         )
+        return
+    try:
+        signed = signature.check(directory, allowed)
+    except ConfigurationError as error:
+        yield VerifyCheck("signature", False, str(error))
+    else:
+        yield VerifyCheck("signature", True if signed.trusted else None, signed.words)
 
 
 def _clauses(directory: Path, summary: Mapping[str, Any]) -> Iterator[VerifyCheck]:
