@@ -362,29 +362,28 @@ def test_messages_by_size_overlay_the_transports() -> None:
     assert bandwidth.data[0]["y"] == pytest.approx([0.008, 2.048, 2.0 * (1 << 20) / 1000])
 
 
-def test_thinning_keeps_every_outlier() -> None:
+def test_thinning_keeps_lone_times() -> None:
+    """Of 200 that are far from the rest nearly each is alone in its field."""
     random = np.random.default_rng(1)
     size = np.exp(random.uniform(np.log(4), np.log(1 << 18), 200_000))
-    fit_us = 100 + size / 10
-    time_us = fit_us * random.lognormal(0, 0.1, len(size))
+    time_us = (100 + size / 10) * random.lognormal(0, 0.1, len(size))
     far = np.arange(0, len(size), 1000)
     time_us[far] *= 30
-    chosen = scatter.thinned(size, time_us, fit_us, 5000)
-    assert set(far) <= set(chosen)
-    assert 4000 < len(chosen) <= 5000 + len(far)
-    assert len(np.unique(chosen)) == len(chosen)
+    chosen = scatter.thinned(size, time_us, 5000)
+    assert len(set(far) & set(chosen)) > 0.8 * len(far)
+    assert 4000 < len(np.unique(chosen)) == len(chosen) <= 5000
 
 
 def test_thin_fields_are_thinned_evenly_too() -> None:
     random = np.random.default_rng(1)
     size = np.exp(random.uniform(np.log(4), np.log(1 << 18), 2000))
     time_us = random.uniform(90, 110, 2000)
-    assert len(scatter.thinned(size, time_us, np.full(2000, 100.0), 1500)) == 1500
+    assert len(scatter.thinned(size, time_us, 1500)) == 1500
 
 
 def test_few_times_are_all_drawn() -> None:
     size = np.array([4.0, 8.0, 16.0])
-    assert scatter.thinned(size, size, size, 10).tolist() == [0, 1, 2]
+    assert scatter.thinned(size, size, 10).tolist() == [0, 1, 2]
 
 
 # --- what a directory may be like --------------------------------------------------------------

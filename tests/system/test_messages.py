@@ -78,7 +78,7 @@ def test_lost_messages(tmp_path: Path) -> None:
 @pytest.mark.parametrize("transport", ["tcp", "dpdk"])
 @pytest.mark.parametrize("partners", ["fixed", "random"])
 def test_scatter(tmp_path: Path, partners: str, transport: str) -> None:
-    """Every single time is kept and fitted."""
+    """Every single time is kept."""
     pattern = {"pattern": "pairs"} if partners == "fixed" else {"pattern": "aapc", "order": "naive"}
     most = 65536 if transport == "tcp" else 1400
     scattered = {"partners": partners, "sizes": [4, most], "count": 100, "compute": 0.3}
@@ -92,9 +92,7 @@ def test_scatter(tmp_path: Path, partners: str, transport: str) -> None:
     assert len(rows) == entry["messages"] == senders * 100
     assert all(4 <= row["size"] <= most and row["src"] != row["dst"] for row in rows)
     assert not (result.directory / scatter.LINES).exists()
-    if transport == "tcp":
-        assert entry["bandwidth_mbps"] is None or entry["bandwidth_mbps"] > 0.1 * LINE_MBPS
-    assert 0 < entry["latency_us"] < 1e5
+    assert 0 < entry["p50_us"] < 1e5
     (computing,) = result.summary["messages"]["concurrent_computation"]
     assert computing["nodes"] == 4
     assert computing["compute_only_mflops"] > 10

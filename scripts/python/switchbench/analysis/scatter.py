@@ -1,26 +1,23 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Single times of messages there and back: kept as Parquet, fitted, the outliers named.
+"""Single times of messages there and back: kept as Parquet.
 
 A mean over such times misleads (Salmon, Stein and Sterling 1998), so each is kept. Nodes write
 them, 16 bytes each, in `samples` records (doc/reference/node-protocol.md); the controller lays
 those lines beside the other records, and `store` makes samples.parquet of them.
-doc/reference/messages.md has the formulas.
 """
 
 from __future__ import annotations
 
 import binascii
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..base.model import Part, Trial
 from ..records.directory import SAMPLE_LINES, SAMPLES
-from ..records.document.messages import Computing, PieceTimes, ScatterFit
+from ..records.document.messages import Computing, PieceTimes, ScatterTimes
 from ..records.reader import taking
 from ..records.record_forms import DamagedRecord, Record, parse
 from .statistics import interval
@@ -35,8 +32,6 @@ _TIME_BITS = np.uint64(48)
 _TIME_MASK = np.uint64((1 << 48) - 1)
 _SMALL_MOST = (1 << 16) - 1  # of 16 bits
 _COLUMNS = ("trial", "repeat", "phase", "network", "src", "dst", "size", "begun_us", "time_ns")
-
-Floats = NDArray[np.float64]
 
 
 # --- storing -----------------------------------------------------------------------------------
@@ -141,65 +136,10 @@ def read(directory: Path, *columns: str) -> Any:
     return parquet.read_table(directory / SAMPLES, columns=list(columns) or None)
 
 
-# --- the fit -----------------------------------------------------------------------------------
-
-HUBER = 1.345  # residuals beyond so many scales count less (Huber 1964; 95 % efficiency)
-NORMAL = 1.4826  # median absolute deviation -> standard deviation, were they normal
-FAR = 6.0  # an outlier is so many scales ...
-TWICE = 2.0  # ... and so many times what the fit says
-_ROUNDS = 50
-_NAMED = 20  # outliers, the worst first
-
-
-@dataclass(frozen=True)
-class Fit:
-    """t = latency + size / bandwidth, t being half a round trip."""
-
-    latency_us: float
-    bandwidth_mbps: float | None  # None: time does not grow with size here
-    residual_percent: float  # scale of (t - fit) / fit, robust
-    residuals: Floats  # each, as a share of the fit
-
-
-def fit(size: Floats, time_us: Floats) -> Fit:
-    """By iterated weighted least squares on relative residuals, Huber's weights.
-
-    Relative, because sizes and times span decades: else a few long messages decide all.
-    """
-    slope = 0.0
-    latency = max(float(np.median(time_us[size <= np.quantile(size, 0.1)])), 1e-3)
-    large = size >= np.quantile(size, 0.9)
-    if size.max() > size.min():
-        slope = max(0.0, float(np.median((time_us[large] - latency) / size[large])))
-    for _ in range(_ROUNDS):
-        said = latency + slope * size
-        residual = (time_us - said) / said
-        scale = max(NORMAL * float(np.median(np.abs(residual - np.median(residual)))), 1e-6)
-        weight = np.minimum(1.0, HUBER * scale / np.maximum(np.abs(residual), 1e-12)) / said**2
-        last = latency, slope
-        latency, slope = _weighted_line(size, time_us, weight)
-        if np.allclose((latency, slope), last, rtol=1e-7):
-            break
-    said = latency + slope * size
-    residual = (time_us - said) / said
-    scale = NORMAL * float(np.median(np.abs(residual - np.median(residual))))
-    return Fit(latency, 8 / slope if slope > 0 else None, 100 * scale, residual)
-
-
-def _weighted_line(size: Floats, time_us: Floats, weight: Floats) -> tuple[float, float]:
-    """The line of least weighted squares; neither part of it can be below 0."""
-    total = float(weight.sum())
-    mean_x, mean_y = float(weight @ size) / total, float(weight @ time_us) / total
-    spread = float(weight @ (size - mean_x) ** 2)
-    slope = float(weight @ ((size - mean_x) * (time_us - mean_y))) / spread if spread > 0 else 0.0
-    slope = max(slope, 0.0)
-    return max(mean_y - slope * mean_x, 1e-3), slope
-
-
 # --- what it amounts to ------------------------------------------------------------------------
 
 
-def summarize(directory: Path, trials: Sequence[Trial]) -> list[ScatterFit]:
+def summarize(directory: Path, trials: Sequence[Trial]) -> list[ScatterTimes]:
     """One entry for each scatter in each network."""
     if not (directory / SAMPLES).exists():
         return []
@@ -223,15 +163,9 @@ def summarize(directory: Path, trials: Sequence[Trial]) -> list[ScatterFit]:
     return found
 
 
-def _entry(trial: Trial, part: Part, rows: Any) -> ScatterFit:
-    size = rows["size"].to_numpy().astype(np.float64)
-    time_us = rows["time_ns"].to_numpy() / 2000.0
-    line = fit(size, time_us)
-    scale = line.residual_percent / 100
-    far = np.flatnonzero(line.residuals > max(FAR * scale, TWICE - 1))
-    worst = far[np.argsort(-line.residuals[far])]
-    shares = np.quantile(line.residuals, (0.01, 0.5, 0.99))
-    columns = {name: rows[name].to_numpy() for name in ("src", "dst", "begun_us")}
+def _entry(trial: Trial, part: Part, rows: Any) -> ScatterTimes:
+    size, time_us = rows["size"].to_numpy(), rows["time_ns"].to_numpy() / 2000.0
+    p50, p99, most = (float(value) for value in np.quantile(time_us, (0.5, 0.99, 1.0)))
     return {
         **about(trial, part),
         "trial": trial.id,
@@ -239,24 +173,9 @@ def _entry(trial: Trial, part: Part, rows: Any) -> ScatterFit:
         "messages": len(size),
         "min_size": int(size.min()),
         "max_size": int(size.max()),
-        "latency_us": line.latency_us,
-        "bandwidth_mbps": line.bandwidth_mbps,
-        "residual_percent": line.residual_percent,
-        "residual_p1_percent": 100 * float(shares[0]),
-        "residual_p50_percent": 100 * float(shares[1]),
-        "residual_p99_percent": 100 * float(shares[2]),
-        "outliers": len(far),
-        "worst": [
-            {
-                "size": int(size[i]),
-                "src": part.ranks[columns["src"][i]].name,
-                "dst": part.ranks[columns["dst"][i]].name,
-                "time_us": float(time_us[i]),
-                "ratio_to_fit": 1 + float(line.residuals[i]),
-                "started_s": float(columns["begun_us"][i]) / 1e6,
-            }
-            for i in worst[:_NAMED]
-        ],
+        "p50_us": p50,
+        "p99_us": p99,
+        "max_us": most,
     }
 
 

@@ -18,7 +18,7 @@ from ..base.format import of
 from ..base.model import PINGPONG, SCHEDULE, Run, Trial
 from ..records.directory import SCHEMA
 from ..records.document.findings import FindingEntry
-from ..records.document.messages import ScatterFit
+from ..records.document.messages import ScatterTimes
 from ..records.document.run import AboutEntry, BegunRun, RunEntry
 from ..records.document.summary import Status, SummaryDocument, SupersededEntry, SwitchCountersEntry
 from ..records.document.trials import PhaseEntry, PlanEntry
@@ -76,7 +76,7 @@ class Summary:
         self._sweep = sweep.SweepTable(self._trials)
         self._computing = scatter.ComputeTable()
         self._executions = ExecutionTable(self._trials)
-        self._scatter: list[ScatterFit] = []
+        self._scatter: list[ScatterTimes] = []
         self._ports = PortTable(run.site)
         self._results = PhaseResults(run)
         self.locator = Locator(run)
@@ -166,7 +166,7 @@ class Summary:
         """What went wrong in the trials that have ended so far."""
         return self.locator.findings()
 
-    def take_scatter(self, entries: list[ScatterFit]) -> None:
+    def take_scatter(self, entries: list[ScatterTimes]) -> None:
         """What single times amount to; they do not come as records."""
         self._scatter = entries
 

@@ -19,7 +19,7 @@ from ..records.document.messages import (
     Curve,
     CurvePoint,
     Peak,
-    ScatterFit,
+    ScatterTimes,
 )
 from ..records.latency import Histogram, merged
 from ..records.record_forms import Record
@@ -54,7 +54,7 @@ class SweepTable:
         """Drops the times of a trial (id, repeat)."""
         self._flows = {key: flows for key, flows in self._flows.items() if key[:2] != trial}
 
-    def lost(self, entry: ScatterFit) -> int | None:
+    def lost(self, entry: ScatterTimes) -> int | None:
         """Messages of one trial's entry that did not come back; None: that is not known."""
         key = (entry["trial"], entry["repeat"], entry["network"])
         return merged(self._flows.get(key, {}).values()).lost

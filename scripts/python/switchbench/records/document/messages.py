@@ -93,39 +93,21 @@ class Crossing(TypedDict):
     ranges: Annotated[list[CrossingRange], "By size, in bytes"]
 
 
-class Outlier(TypedDict):
-    """A message whose time is far from the fit."""
-
-    size: Annotated[int, "Bytes of the message"]
-    src: Source
-    dst: Destination
-    time_us: Annotated[float | None, "Half the round trip"]
-    ratio_to_fit: Annotated[float | None, "The time divided by the fit's time for this size"]
-    started_s: Annotated[float | None, "When it was sent, seconds after the start of the phase"]
-
-
-class ScatterFit(CurveSetting):
-    """Times of single messages against a linear fit."""
+class ScatterTimes(CurveSetting):
+    """Times of single messages of random sizes: half the round trip."""
 
     trial: TrialNumber
     repeat: RepeatNumber
     messages: Annotated[int, "Messages with a time"]
     min_size: Annotated[int, "Smallest size, bytes"]
     max_size: Annotated[int, "Largest size, bytes"]
-    latency_us: Annotated[
-        float | None, "Of the fit: half a round trip = latency + size / bandwidth"
-    ]
-    bandwidth_mbps: Annotated[float | None, "Of the fit: what a long message tends to"]
-    residual_percent: Annotated[float | None, "Robust scale of (time - fit) / fit"]
-    residual_p1_percent: Annotated[float | None, "1st percentile of the residuals"]
-    residual_p50_percent: Annotated[float | None, "Median of the residuals"]
-    residual_p99_percent: Annotated[float | None, "99th percentile of the residuals"]
-    outliers: Annotated[int, "Beyond six scales and twice the fit"]
-    worst: Annotated[list[Outlier], "The worst twenty outliers"]
+    p50_us: Annotated[float | None, "Median over messages of all sizes, microseconds"]
+    p99_us: Annotated[float | None, "99th percentile, likewise"]
+    max_us: Annotated[float | None, "Longest, likewise"]
 
 
-class ScatterEntry(ScatterFit):
-    """Times of single messages against a linear fit, and how many had none."""
+class ScatterEntry(ScatterTimes):
+    """Times of single messages, and how many had none."""
 
     lost: Annotated[
         int | None, "Messages that never came back, and so have no time; null: not known"
@@ -175,5 +157,5 @@ class Messages(TypedDict):
 
     curves: Annotated[list[Curve], "Latency and bandwidth against size"]
     crossovers: Annotated[list[Crossing], "Which of two paths to use"]
-    scatter: Annotated[list[ScatterEntry], "Fits to single times"]
+    scatter: Annotated[list[ScatterEntry], "Times of single messages of random sizes"]
     concurrent_computation: Annotated[list[Computing], "What nodes computed beside them"]

@@ -30,9 +30,7 @@ BY_SECTION: dict[str, tuple[Spec, ...]] = {
     SUITE: suite.TABLES,
     RESULTS: (results.searches, results.plans, results.phases, results.repeats, results.imported),
     COURSE: (times.intervals,),
-    MESSAGES: (
-        *(messages.curves, messages.peaks, messages.paths, messages.fits, messages.outliers),
-    ),
+    MESSAGES: (*(messages.curves, messages.peaks, messages.paths, messages.times),),
     STEPS: (steps.functions, steps.kernels, steps.rankings),
     LATENCY: (times.latencies, times.floors),
     LOSS: (results.losses, results.order, ports.switch_counters),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Tables of ping-pong messages: curves, which path to use, fits, computing beside them."""
+"""Tables of ping-pong messages: curves, which path to use, single times, computing beside them."""
 
 from __future__ import annotations
 
@@ -83,47 +83,22 @@ paths = Spec(
     ),
 )  # fmt: skip
 
-fits = Spec(
-    "fits",
-    "Single times fitted by latency + size / bandwidth",
-    "Half the round trip; the scale and the percentiles are of (time - fit) / fit.",
+times = Spec(
+    "single",
+    "Single times of messages of random sizes",
+    "Half the round trip; samples.parquet has each.",
     (
         PATTERN,
         *PATH,
         count("messages", "messages", about="With a time"),
-        Column("latency", "latency_us", unit="µs"),
-        Column("bandwidth", "bandwidth_mbps", unit=RATE),
-        Column("scale", "residual_percent", unit="%"),
-        Column("p1", "residual_p1_percent", "signed", "%", drop=1),
-        Column("p99", "residual_p99_percent", "signed", "%", drop=1),
-        count("outliers", "outliers"),
+        Column("median", "p50_us", unit="µs"),
+        Column("p99", "p99_us", unit="µs"),
+        Column("max", "max_us", unit="µs"),
         count("lost", "lost", seldom=True),
         TRIAL,
     ),
     "messages.scatter",
     "messages.scatter",
-)  # fmt: skip
-
-outliers = Spec(
-    "outliers",
-    "Outliers of single times",
-    "Single messages beyond six scales and twice the fit: the worst twenty of each trial.",
-    (
-        PATTERN,
-        TRANSPORT,
-        Column("size", "size", "bytes", about="Bytes of the message"),
-        text("flow", "src", value=lambda entry: format.flow(entry),
-             about="Source and destination"),
-        Column("time", "time_us", unit="µs", about="Half the round trip of this message"),
-        Column("÷ fit", "ratio_to_fit", about="The time by what the fit says of its size"),
-        Column("begun", "started_s", unit="s", about="When it was sent, after the trial's start"),
-        count("trial", "trial"),
-    ),
-    lambda summary: (
-        {**fit, **worst, "trial": fit["trial"]}
-        for fit in at(summary, "messages.scatter") or ()
-        for worst in fit["worst"]
-    ),
 )  # fmt: skip
 
 

@@ -18,7 +18,6 @@ from .grid import heading, note_lines, say, show
 
 Entry = Mapping[str, Any]
 
-_WORST = 5  # outliers shown of each fit
 _MOST_SIZES = 3  # of one benchmark that are all shown
 
 
@@ -43,7 +42,7 @@ def show_messages(found: Entry, console: Console) -> None:
     for spec, said in (
         (messages.peaks, notes),
         (messages.paths, ["alike: within 5 %"]),
-        (messages.fits, _outliers(found["scatter"])),
+        (messages.times, []),
         (messages.computing, []),
     ):
         show(spec.on_terminal(spec.entries(summary)), console, spec.title, notes=said)
@@ -58,16 +57,6 @@ def _lost(points: Sequence[Entry]) -> list[str]:
     total = format.of(lost + sum(point["round_trips"] for point in short), "message")
     sizes = ", ".join(f"{p['lost']} of {format.size_words(p['size'])}" for p in short)
     return [f"{lost} of {total} of these sizes did not come back: {sizes}"]
-
-
-def _outliers(fits: Iterable[Entry]) -> list[str]:
-    return [
-        f"trial {fit['trial']}: {format.flow(worst)}, {format.size_words(worst['size'])}: "
-        f"{format.digits(worst['time_us'])} µs, {format.digits(worst['ratio_to_fit'])} times the "
-        f"fit, {format.digits(worst['started_s'])} s after the start"
-        for fit in fits
-        for worst in fit["worst"][:_WORST]
-    ]
 
 
 # --- dependent steps ------------------------------------------------------------------------------

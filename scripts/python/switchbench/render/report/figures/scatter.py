@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Every single time against message size (Salmon, Stein and Sterling 1998, Figures 3 to 6).
 
-A run may keep millions of times. Drawn are a few of each small field of the figure, and every one
-that is far from the rest: what people look for in these figures are the branches and the outliers.
+A run may keep millions of times. Drawn are a few of each small field of the figure, so that a lone
+one is drawn, too: what people look for in these figures are the branches and the outliers.
 """
 
 from __future__ import annotations
@@ -21,19 +21,17 @@ from ....records.directory import SAMPLES
 from ....records.document.messages import ScatterEntry
 from ...tables.sections import MESSAGES
 from ..chart import ChartAxis, ChartSpec, Panel, Trace, sentence
-from ..figure import DASHES, LEGEND, PALETTE, Figure, marker
+from ..figure import LEGEND, Figure, marker
 from .series import by
 
 Floats = NDArray[np.float64]
 
 POINTS_ARE = (
     "Each point is one message: half its round trip, in microseconds, against its "
-    "size. The line is the fit time = latency + size / bandwidth, robust against outliers. Both "
-    "axes are logarithmic. (Salmon, Stein and Sterling 1998, Figures 3 to 6) "
+    "size. Both axes are logarithmic. (Salmon, Stein and Sterling 1998, Figures 3 to 6) "
 )
 
-_POINTS = 6000  # drawn in a figure, outliers apart
-_OUTLIERS = 1500  # of a series: the furthest
+_POINTS = 6000  # drawn in a figure
 _FIELDS = (160, 120)  # of the figure, by size and time
 
 
@@ -45,17 +43,6 @@ class _Cloud:
     size: Floats
     time_us: Floats
 
-    @property
-    def fit_us(self) -> Floats:
-        """What the fit says for each size."""
-        return fitted(self.entry, self.size)
-
-
-def fitted(entry: ScatterEntry, size: Floats) -> Floats:
-    """The summary's fit at these sizes."""
-    rate = entry["bandwidth_mbps"]
-    return np.asarray((entry["latency_us"] or 0.0) + (8 * size / rate if rate else 0.0 * size))
-
 
 def figures(measured: Measured) -> Iterator[Figure]:
     """One for each kind of partners: transports, and computing beside it, are overlaid."""
@@ -65,9 +52,8 @@ def figures(measured: Measured) -> Iterator[Figure]:
     table = scatter.read(measured.directory, "trial", "repeat", "network", "size", "time_ns")
     kinds = by(entries, _matrix)
     for number, some in enumerate(kinds.values(), start=1):
-        clouds = [_cloud(table, entry) for entry in some if entry["latency_us"] is not None]
-        if clouds:
-            yield _SCATTER.draw(_panel(number, clouds))
+        clouds = [_cloud(table, entry) for entry in some]
+        yield _SCATTER.draw(_panel(number, clouds))
 
 
 def _matrix(entry: ScatterEntry) -> str:
@@ -104,9 +90,9 @@ def _panel(number: int, clouds: Sequence[_Cloud]) -> Panel:
     traces: list[Trace] = []
     drawn = total = 0
     for place, cloud in enumerate(clouds):
-        chosen = thinned(cloud.size, cloud.time_us, cloud.fit_us, _POINTS // len(clouds))
+        chosen = thinned(cloud.size, cloud.time_us, _POINTS // len(clouds))
         drawn, total = drawn + len(chosen), total + len(cloud.size)
-        traces += [_points(place, cloud, chosen), _line(place, cloud)]
+        traces.append(_points(place, cloud, chosen))
     first = clouds[0].entry
     partners = first["parameters"]["scatter"]
     kind = partners.get("partners", "") if isinstance(partners, dict) else ""
@@ -114,21 +100,14 @@ def _panel(number: int, clouds: Sequence[_Cloud]) -> Panel:
     if drawn < total:
         said = (
             f"Drawn are {drawn:,} of {total:,} times: of each of {_FIELDS[0]} x {_FIELDS[1]} "
-            "fields about equally many, and all outliers (six scales of the residuals "
-            f"and twice the fit; at most the {_OUTLIERS:,} furthest of a series)."
+            "fields about equally many."
         )
     common = sentence(f"{kind} partners" if kind else "", format.of(first["ranks"], "node"))
     return Panel(common[:1].lower() + common[1:], traces, f"-{number}", words=said)
 
 
-def thinned(size: Floats, time_us: Floats, fit_us: Floats, most: int) -> NDArray[np.int64]:
-    """Which points to draw: all outliers, and of each field of the figure the first few, as many
-    as fit into `most`."""
-    residual = time_us / fit_us - 1
-    middle = np.median(residual)
-    scale = scatter.NORMAL * np.median(np.abs(residual - middle))
-    far = np.flatnonzero(residual > max(scatter.FAR * scale, scatter.TWICE - 1))
-    far = far[np.argsort(-residual[far])][:_OUTLIERS]
+def thinned(size: Floats, time_us: Floats, most: int) -> NDArray[np.int64]:
+    """Return which points to draw: of each field of the figure the first few."""
     if len(size) <= most:
         return np.arange(len(size), dtype=np.int64)
     rank = _rank_in_field(_field(size, 0) * _FIELDS[1] + _field(time_us, 1))
@@ -140,8 +119,7 @@ def thinned(size: Floats, time_us: Floats, fit_us: Floats, most: int) -> NDArray
         near = _spread(near, most)
     else:
         near = np.concatenate([near, _spread(np.flatnonzero(rank == each), most - len(near))])
-    chosen: NDArray[np.int64] = np.union1d(near, far)
-    return chosen
+    return np.sort(near)
 
 
 def _spread(places: NDArray[np.int64], most: int) -> NDArray[np.int64]:
@@ -185,22 +163,3 @@ def _points(number: int, cloud: _Cloud, chosen: NDArray[np.int64]) -> Trace:
     mark = style | {"symbol": f"{style['symbol']}-open", "opacity": 0.7}
     more = {"marker": mark, "legendgroup": str(number)}
     return Trace(_label(cloud.entry), columns, more=more, style=number)
-
-
-def _line(number: int, cloud: _Cloud) -> Trace:
-    size = np.geomspace(max(1.0, cloud.size.min()), cloud.size.max(), 60)
-    rate = cloud.entry["bandwidth_mbps"]
-    fit = f"{cloud.entry['latency_us']:.4g} µs + size / {format.digits(rate)} Mbit/s"
-    more = {
-        "mode": "lines",
-        "marker": None,
-        "legendgroup": str(number),
-        "line": {
-            "color": PALETTE[number % len(PALETTE)],
-            "dash": DASHES[(number + 1) % len(DASHES)],
-            "width": 2,
-        },
-        "hovertemplate": "fit: %{y:,.4~r} µs",
-    }
-    columns = {"size": size, "time": fitted(cloud.entry, size)}
-    return Trace(f"{_label(cloud.entry)}: {fit}", columns, more=more, style=number)
