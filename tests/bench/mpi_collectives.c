@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The peer of collectives_mpi.py, compiled with mpicc: times of Open MPI's collectives as IMB-MPI1 takes
- * them: a barrier, then a loop of so many calls, timed as a whole by each rank. Prints a line for
- * each: function, bytes, and the rank's time of a call in microseconds: least, mean and greatest
- * over the ranks. A loop before is not measured. The root of Bcast is rank 0 (IMB's goes round).
+ * The peer of collectives_mpi.py, compiled with mpicc: times of Open MPI's collectives as IMB-MPI1
+ * takes them: a barrier, then a loop of so many calls, timed as a whole by each rank. Prints a line
+ * for each: function, bytes, and the rank's time of a call in microseconds: least, mean and
+ * greatest over the ranks. A loop before is not measured. The root of Bcast is rank 0 (IMB's goes
+ * round).
  *
  * Usage: mpi_collectives (FUNCTION BYTES CALLS)..., below mpirun
  */
