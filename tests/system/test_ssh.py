@@ -424,6 +424,21 @@ def test_bind_on_all_hosts_at_once(hosts: sshkit.Hosts, tmp_path: Path) -> None:
     assert done.stdout.startswith("node[1-3]: There is nothing to restore: no journal ")
 
 
+def test_a_run_checks_its_devices_on_the_hosts(hosts: sshkit.Hosts, tmp_path: Path) -> None:
+    """Before a node starts; the program comes over ssh."""
+    site = hosts.site("node1", "node2") | {
+        "ports": {"e0": {"network": "n", "pci": "0000:fb:1f.7", "line_rate": "1Gbit"}},
+        "bind": {"driver": "vfio-pci"},
+    }
+    result = hosts.run(tmp_path, configuration(site, transport="dpdk"))
+    assert result.status == 2, result.errors
+    said = (
+        "node1: There is no PCI device 0000:fb:1f.7",
+        "node1: The driver vfio-pci is not loaded",
+    )
+    assert any(sentence in result.errors for sentence in said), result.errors
+
+
 # --- doctor --------------------------------------------------------------------------------------
 
 
