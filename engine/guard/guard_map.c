@@ -22,15 +22,13 @@
 #define WIDE_BITS 16
 #define WIDE_COUNT (1 << WIDE_BITS)
 
-enum { IPV4, IPV6, FAMILIES };
-
 /* What the answers to one request are added to. */
 struct reading {
     struct guard_map *map;
-    const char *what;                                /* of a route that is looked up */
-    struct guard_map wide[FAMILIES];                 /* uses by routes that lead to a part of all */
-    unsigned char covered[FAMILIES][WIDE_COUNT / 8]; /* a bit for each value of the first 16 bits */
-    unsigned covered_count[FAMILIES];
+    const char *what; /* of a route that is looked up */
+    /* Of IPv4 and of IPv6: a bit for each value of the first 16 to which a wide route leads. */
+    unsigned char covered[2][WIDE_COUNT / 8];
+    unsigned covered_count[2];
 };
 
 /* --- the map --- */
@@ -146,7 +144,7 @@ static void read_tunnel(const struct nlattr *data, struct guard_link *link)
 
 static int add_link(const struct nlmsghdr *message, void *data)
 {
-    const struct reading *reading = data;
+    struct guard_map *map = ((const struct reading *)data)->map;
     const struct ifinfomsg *info = mnl_nlmsg_get_payload(message);
     const struct nlattr *more = netlink_find(message, sizeof(*info), IFLA_LINKINFO);
     struct guard_link link = {
@@ -165,7 +163,7 @@ static int add_link(const struct nlmsghdr *message, void *data)
     if (guard_link_is_tunnel(&link) || strcmp(link.kind, "veth") == 0 ||
         strcmp(link.kind, "netkit") == 0)
         link.lower = link.elsewhere = 0;
-    return guard_map_add_link(reading->map, &link);
+    return guard_map_add_link(map, &link);
 }
 
 /* --- routes --- */
@@ -195,46 +193,44 @@ static int add_route(const struct nlmsghdr *message, void *data)
 {
     struct reading *reading = data;
     const struct rtmsg *route = mnl_nlmsg_get_payload(message);
-    int family = route->rtm_family == AF_INET6 ? IPV6 : IPV4;
+    bool v6 = route->rtm_family == AF_INET6, whole = route->rtm_dst_len <= (v6 ? 3 : 1);
     uint32_t table =
         netlink_u32(netlink_find(message, sizeof(*route), RTA_TABLE), route->rtm_table);
     char number[16] = "main", what[96];
-    unsigned char bytes[2];
+    size_t before = reading->map->use_count;
+    unsigned char bytes[2] = {0};
     unsigned first;
-    bool whole = route->rtm_dst_len <= (family == IPV6 ? 3 : 1);
+    int code;
 
-    if ((route->rtm_family != AF_INET && route->rtm_family != AF_INET6) ||
-        route->rtm_type != RTN_UNICAST || route->rtm_dst_len > WIDE_BITS)
+    if ((route->rtm_family != AF_INET && !v6) || route->rtm_type != RTN_UNICAST ||
+        route->rtm_dst_len > WIDE_BITS)
         return 0;
     if (table != RT_TABLE_MAIN)
         snprintf(number, sizeof(number), "%u", table);
     snprintf(what, sizeof(what), "%sthe IPv%d default route (table %s)", whole ? "" : "a part of ",
-             family == IPV6 ? 6 : 4, number);
-    if (whole)
-        return add_hops(reading->map, message, what);
-    if (!netlink_copy(netlink_find(message, sizeof(*route), RTA_DST), bytes, sizeof(bytes)) ||
-        (family == IPV6 && bytes[0] >> 5 != 1))
+             v6 ? 6 : 4, number);
+    (void)netlink_copy(netlink_find(message, sizeof(*route), RTA_DST), bytes, sizeof(bytes));
+    if (!whole && v6 && bytes[0] >> 5 != 1)
         return 0;
     first = (unsigned)bytes[0] << 8U | bytes[1];
-    for (unsigned value = first; value < first + (1U << (WIDE_BITS - route->rtm_dst_len));
-         value++) {
-        unsigned char *byte = &reading->covered[family][value / 8];
-        unsigned char bit = (unsigned char)(1U << value % 8);
+    for (unsigned i = 0; !whole && i < 1U << (WIDE_BITS - route->rtm_dst_len); i++) {
+        unsigned char *byte = &reading->covered[v6][(first + i) % WIDE_COUNT / 8];
+        unsigned char bit = (unsigned char)(1U << (first + i) % 8);
 
-        reading->covered_count[family] += !(*byte & bit);
+        reading->covered_count[v6] += !(*byte & bit);
         *byte |= bit;
     }
-    return add_hops(&reading->wide[family], message, what);
+    code = add_hops(reading->map, message, what);
+    for (size_t i = before; i < reading->map->use_count; i++)
+        reading->map->uses[i].part = whole ? 0 : v6 ? 6 : 4;
+    return code;
 }
 
 static void forget(void *data)
 {
     struct reading *reading = data;
 
-    guard_map_free(&reading->wide[IPV4]);
-    guard_map_free(&reading->wide[IPV6]);
-    memset(reading->covered, 0, sizeof(reading->covered));
-    memset(reading->covered_count, 0, sizeof(reading->covered_count));
+    *reading = (struct reading){.map = reading->map};
     reading->map->use_count = 0;
 }
 
@@ -243,32 +239,40 @@ static void forget_links(void *data)
     ((struct reading *)data)->map->link_count = 0;
 }
 
-static int read_routes(struct reading *reading)
+static int dump(uint16_t type, size_t fixed_bytes, const struct netlink_reader *reader)
 {
-    static const unsigned whole[FAMILIES] = {WIDE_COUNT / 2, WIDE_COUNT / 16};
-    const struct netlink_reader reader = {add_route, forget, reading};
     struct netlink_request request;
-    int code;
 
-    netlink_begin(&request, RTM_GETROUTE, NLM_F_DUMP, sizeof(struct rtmsg));
-    code = netlink_ask_here(&request, &reader);
-    for (int family = 0; family < FAMILIES; family++) {
-        const struct guard_map *wide = &reading->wide[family];
-
-        for (size_t i = 0; i < wide->use_count && code == 0; i++)
-            if (reading->covered_count[family] >= whole[family])
-                code = guard_map_add_use(reading->map, wide->uses[i].index, wide->uses[i].what);
-    }
-    return code;
+    netlink_begin(&request, type, NLM_F_DUMP, fixed_bytes);
+    return netlink_ask_here(&request, reader);
 }
 
-static int read_links(struct reading *reading)
+/* Parts count where they lead to half of all addresses together. */
+static void drop_parts(struct reading *reading)
 {
-    const struct netlink_reader reader = {add_link, forget_links, reading};
-    struct netlink_request request;
+    struct guard_map *map = reading->map;
+    size_t kept = 0;
 
-    netlink_begin(&request, RTM_GETLINK, NLM_F_DUMP, sizeof(struct ifinfomsg));
-    return netlink_ask_here(&request, &reader);
+    for (size_t i = 0; i < map->use_count; i++) {
+        bool v6 = map->uses[i].part == 6;
+
+        if (!map->uses[i].part || reading->covered_count[v6] >= WIDE_COUNT / (v6 ? 16 : 2))
+            map->uses[kept++] = map->uses[i];
+    }
+    map->use_count = kept;
+}
+
+static int read_here(struct guard_map *map)
+{
+    struct reading reading = {.map = map};
+    const struct netlink_reader links = {add_link, forget_links, &reading};
+    const struct netlink_reader routes = {add_route, forget, &reading};
+    int code = dump(RTM_GETLINK, sizeof(struct ifinfomsg), &links);
+
+    if (code == 0)
+        code = dump(RTM_GETROUTE, sizeof(struct rtmsg), &routes);
+    drop_parts(&reading);
+    return code;
 }
 
 static int add_found_route(const struct nlmsghdr *message, void *data)
@@ -350,34 +354,18 @@ static int add_controller(struct guard_map *map, const char *controller, struct 
 int guard_map_read(struct guard_map *map, const char *netns, const char *controller,
                    struct err *err)
 {
-    struct reading *reading = calloc(1, sizeof(*reading));
     struct stat own, here;
-    int previous = -1, code = reading ? 0 : -ENOMEM;
-    bool is_inside = false;
+    int previous, code = stat(OWN_NAMESPACE, &own) == 0 ? 0 : -errno;
 
-    if (code == 0 && stat(OWN_NAMESPACE, &own) < 0)
-        code = -errno;
-    if (code == 0) {
-        reading->map = map;
-        code = netns_enter(netns, &previous, err);
-        is_inside = code == 0;
-    }
-    if (code == 0 && stat(OWN_NAMESPACE, &here) < 0)
-        code = -errno;
-    if (code == 0)
-        code = read_links(reading);
-    if (code == 0)
-        code = read_routes(reading);
-    if (code == 0 && controller && *controller && own.st_ino == here.st_ino)
-        code = add_controller(map, controller, err);
-    if (code == 0)
-        code = follow_tunnels(map);
-    if (is_inside)
+    if (code == 0 && (code = netns_enter(netns, &previous, err)) == 0) {
+        code = stat(OWN_NAMESPACE, &here) == 0 ? read_here(map) : -errno;
+        if (code == 0 && controller && *controller && own.st_ino == here.st_ino)
+            code = add_controller(map, controller, err);
+        if (code == 0)
+            code = follow_tunnels(map);
         netns_leave(previous);
-    for (int family = 0; reading && family < FAMILIES; family++)
-        guard_map_free(&reading->wide[family]);
-    free(reading);
-    if (code && is_inside)
+    }
+    if (code)
         err_set(err, code,
                 "The interfaces and routes of %s%s can't be read, so it is not known whether "
                 "traffic there is safe: %s.",

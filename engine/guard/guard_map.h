@@ -31,6 +31,7 @@ struct guard_link {
 /* Something that the host needs. */
 struct guard_use {
     int index;     /* ifindex of the device by which it leaves; ANY_DEVICE: that is not known */
+    int part;      /* while it is read: 4 or 6, a route to a part of all IPv4 or IPv6 addresses */
     char what[96]; /* "the IPv4 default route (table main)" */
 };
 
