@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -10,6 +12,7 @@ from typing import Any
 import pytest
 
 from configs import LAB, compile_text
+from switchbench.analysis.data import Measured
 from switchbench.analysis.measures import PhaseResult, PortShares
 from switchbench.analysis.suite import SuiteCourse, replayed, search_entries, suite_entries
 from switchbench.analysis.suite_facts import trial_facts, trial_loss
@@ -17,9 +20,11 @@ from switchbench.base.errors import ConfigurationError
 from switchbench.base.model import Load, Run
 from switchbench.plan.compile import refuse_too_long
 from switchbench.plan.suite import estimates_s, range_of, searches_of
+from switchbench.records.directory import SUMMARY
 from switchbench.records.flows import PhaseRecords
 from switchbench.records.plan_file import read_plan
 from switchbench.records.rows import PhaseKey, Rows
+from switchbench.render.report.build import make
 from switchbench.search.suites import SUITES
 from switchbench.search.suites.declaration import TrialFacts
 from switchbench.search.trials import TrialLoss
@@ -251,6 +256,11 @@ def test_a_run_searches_and_its_results_say_the_same_again(tmp_path: Path) -> No
     assert summary["statistics"] == [] or all(
         len(entry["trials"]) == 1 for entry in summary["statistics"]
     )
+    (tmp_path / "run" / SUMMARY).write_text(json.dumps(summary))
+    page = make(Measured.load(tmp_path / "run")).text
+    sections = re.findall(r'<details class="section"( open)?><summary><h2>([^<]+)', page)
+    opened = {title: bool(is_open) for is_open, title in sections}
+    assert (opened["Suite"], opened["Results"], opened["Trials"]) == (True, False, False)
 
 
 def test_a_search_that_was_cut_short_keeps_what_it_has(tmp_path: Path) -> None:

@@ -141,7 +141,8 @@ class _Page:
         for title in _FOLDED:
             self.sections[title].open = False
         if self._summary.get("suite"):  # whose rows follow from phases
-            self.sections[s.SUITE].open, self.sections[s.RESULTS].open = True, False
+            self.sections[s.SUITE].open = True
+            self.sections[s.RESULTS].open = self.sections[s.LATENCY].open = False
         verdict = self._summary.get("verdict")
         if verdict and verdict["verdict"] != "PASS":
             self.sections[s.VERDICT].open = True
