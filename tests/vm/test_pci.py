@@ -184,7 +184,7 @@ def test_two_guests_through_bound_devices(model: str, driver: str) -> None:
 
 def wait_for_driver(guest: guests.Guest, driver: str) -> None:
     """Until the NIC is at that driver."""
-    vmkit.wait_until(lambda: pcikit.driver_of(guest) == driver, f"{PCI} at {driver}", 30)
+    vmkit.wait_until(lambda: pcikit.driver_of(guest) == driver, f"{PCI} at {driver}", 90)
 
 
 @pytest.mark.slow
