@@ -52,7 +52,7 @@ HELLO_TIMEOUT_S = 60.0  # opening many DPDK ports on few cores takes its time
 READY_SLACK_S = 30.0
 SILENCE_SLACK_S = 30.0
 QUIT_TIMEOUT_S = 20.0
-FILES_PER_NODE = 3  # its pipes
+FILES_PER_NODE = 6  # its pipes, and those of the program that binds its ports
 FILES_ELSE = 128  # modules, results, a launcher's connections, pipes while a node is started
 AGREE_TIMEOUT_S = 1.0  # for other nodes to say whom they miss
 
@@ -141,9 +141,9 @@ class Controller:
     # --- the conversation --------------------------------------------------------------------
 
     def _start(self, launcher: Launcher, command: Callable[[str], list[str]]) -> None:
+        permit_files(FILES_PER_NODE * len(self._run.site.processes) + FILES_ELSE)
         self._binder.start(self._run.site, self._job, launcher)
         self._watcher.stage("starting the nodes")
-        permit_files(FILES_PER_NODE * len(self._run.site.processes) + FILES_ELSE)
         for process in self._run.site.processes:
             try:
                 popen = launcher.start(process, command(process.name))
