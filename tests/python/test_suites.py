@@ -957,8 +957,8 @@ def test_a_late_sender_decides_nothing_where_it_may_be_why(tmp_path: Path) -> No
         ("rfc9004 back-to-back", 0, 2, True),
         ("rfc9004 back-to-back", 7, 2, False),
         ("rfc2544 back-to-back", 0, 2, True),
-        ("rfc2544 throughput", 7, 2, True),  # streams
-        ("rfc2544 throughput", 8, 2, False),
+        ("rfc2544 throughput", 10, 2, True),  # streams
+        ("rfc2544 throughput", 11, 2, False),
         ("rfc2544 throughput", 0, 2, False),
         ("rfc2889 partial-mesh", 7, 2, True),
         ("rfc2889 address-capacity", 7, 2, True),

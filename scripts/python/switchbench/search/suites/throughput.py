@@ -214,8 +214,9 @@ def load_value(key: str = "load_percent") -> Value:
 
 LATE_SENDERS = (
     "A trial in which a sender was late is repeated as tester-limited where that may be why it "
-    "held or failed: a burst at line rate without loss; any other trial that lost no more frames "
-    "than were sent late, at once, of ports that were offered less than they received elsewhere."
+    "held or failed: a burst at line rate without loss; any other burst that lost no more frames "
+    "than were sent late, at once; a stream that lost at most 1.5 times as many, of ports that "
+    "were offered less than they received elsewhere."
 )  # one of the deviations
 
 PHASES = (
