@@ -23,8 +23,7 @@ const char *clock_mode_name(enum clock_mode mode);
 /* What the run asks for. */
 struct clock_conf {
     enum clock_mode mode;
-    int64_t asymmetry_ns; /* estimated: as stated (offset.h); 0: nothing is */
-    int64_t error_ns;     /* ptp: as stated, of each clock; 0: nothing is */
+    int64_t error_ns; /* ptp: as stated, of each clock; 0: nothing is */
 };
 
 static inline int64_t clock_now(void)

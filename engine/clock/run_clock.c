@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-void run_clock_init(struct run_clock *clock, bool is_root, int64_t asymmetry_ns)
+void run_clock_init(struct run_clock *clock, bool is_root)
 {
     *clock = (struct run_clock){
         .mode = CLOCK_AUTO,
@@ -11,22 +11,18 @@ void run_clock_init(struct run_clock *clock, bool is_root, int64_t asymmetry_ns)
         .disciplined = {.bound_ns = -1},
         .parent_said_ns = INT64_MIN,
     };
-    offset_init(&clock->to_parent, asymmetry_ns);
-    offset_init(&clock->to_root, OFFSET_ANY_ASYMMETRY); /* its limits have it already */
 }
 
 void run_clock_decide(struct run_clock *clock, enum clock_mode asked,
-                      const struct run_clock_shared *kin, bool is_node_0)
+                      const struct run_clock_shared *shared, bool is_node_0)
 {
-    if (asked == CLOCK_PTP || asked == CLOCK_ESTIMATED) {
-        clock->mode = asked;
-        clock->is_root = is_node_0;
-        clock->is_parent = false;
-        return;
-    }
-    clock->mode = kin->root ? CLOCK_SHARED : CLOCK_ESTIMATED;
-    clock->is_root = kin->root;
-    clock->is_parent = kin->parent;
+    bool measured = asked == CLOCK_PTP || asked == CLOCK_ESTIMATED;
+
+    clock->is_root = measured ? is_node_0 : shared->root;
+    clock->is_parent = !measured && shared->parent;
+    clock->mode = asked;
+    if (!measured)
+        clock->mode = shared->root ? CLOCK_SHARED : CLOCK_ESTIMATED;
 }
 
 void run_clock_discipline(struct run_clock *clock, struct offset_estimate realtime)
@@ -34,53 +30,41 @@ void run_clock_discipline(struct run_clock *clock, struct offset_estimate realti
     clock->disciplined = realtime;
 }
 
-/* The parent's clock against ours, just after a datagram of its came. */
-static struct offset_estimate parents(const struct run_clock *clock,
-                                      const struct run_clock_stamps *stamps)
-{
-    if (clock->is_parent)
-        return (struct offset_estimate){0, 0};
-    return offset_estimate(&clock->to_parent, stamps->arrive_ns);
-}
-
-/* What a node of a run can say; nothing overflows with it. */
+/* What a node of a run can say, until the year 2079 by CLOCK_REALTIME; nothing overflows with it. */
 static bool plausible(const struct offset_estimate *said)
 {
     return said->bound_ns >= 0 && said->bound_ns < INT64_MAX / 8 &&
-           llabs(said->offset_ns / 2) < INT64_MAX / 4;
+           said->offset_ns / 3 > -INT64_MAX / 8 && said->offset_ns / 3 < INT64_MAX / 8;
 }
 
-void run_clock_heard(struct run_clock *clock, const struct run_clock_stamps *stamps,
+void run_clock_heard(struct run_clock *clock, const struct offset_stamps *stamps,
                      struct offset_estimate parent_to_root)
 {
-    struct offset_estimate parent;
-    int64_t middle_ns, bound_ns;
+    struct offset_estimate parent = {0, 0};
+    int64_t since_ns = stamps->transmit_ns; /* our clock: not after the parent said it */
 
     if (clock->mode == CLOCK_SHARED || clock->is_root)
         return;
     if (!clock->is_parent) {
-        offset_departed(&clock->to_parent, stamps->origin_ns, stamps->receive_ns);
-        offset_arrived(&clock->to_parent, stamps->transmit_ns, stamps->arrive_ns);
+        parent = offset_of_exchange(stamps);
+        since_ns = stamps->origin_ns;
     }
-    parent = parents(clock, stamps);
     if (stamps->transmit_ns <= clock->parent_said_ns || parent.bound_ns < 0 ||
         !plausible(&parent_to_root))
         return; /* overtaken on the way, or nothing to go by */
     clock->parent_said_ns = stamps->transmit_ns;
-    middle_ns = parent.offset_ns + parent_to_root.offset_ns;
-    bound_ns = parent.bound_ns + parent_to_root.bound_ns;
-    if (parent_to_root.bound_ns > 0) /* it was said when the datagram left */
-        bound_ns += offset_drift_ns(stamps->arrive_ns + parent.offset_ns + parent.bound_ns -
-                                    stamps->transmit_ns);
-    offset_at_most(&clock->to_root, stamps->arrive_ns, middle_ns + bound_ns);
-    offset_at_least(&clock->to_root, stamps->arrive_ns, middle_ns - bound_ns);
+    parent.offset_ns += parent_to_root.offset_ns;
+    parent.bound_ns += parent_to_root.bound_ns;
+    if (parent_to_root.bound_ns > 0)
+        parent.bound_ns += offset_drift_ns(stamps->arrive_ns - since_ns);
+    offset_add(&clock->filter, stamps->arrive_ns, parent);
 }
 
 /* CLOCK_REALTIME, unless datagrams prove that it is not what it says. */
 static struct offset_estimate witnessed(const struct run_clock *clock, int64_t at_ns)
 {
     struct offset_estimate said = clock->disciplined;
-    struct offset_estimate seen = offset_estimate(&clock->to_root, at_ns);
+    struct offset_estimate seen = offset_at(&clock->filter, at_ns);
     int64_t apart_ns = llabs(said.offset_ns - seen.offset_ns);
 
     if (said.bound_ns >= 0 && seen.bound_ns >= 0 && apart_ns > said.bound_ns + seen.bound_ns)
@@ -94,7 +78,7 @@ struct offset_estimate run_clock_estimate(const struct run_clock *clock, int64_t
         return witnessed(clock, at_ns);
     if (clock->is_root)
         return (struct offset_estimate){0, 0};
-    return offset_estimate(&clock->to_root, at_ns);
+    return offset_at(&clock->filter, at_ns);
 }
 
 bool run_clock_asks(const struct run_clock *clock)

@@ -220,7 +220,7 @@ int control_join(struct control *control, const struct control_peers *peers, str
         return code;
     }
     control->incoming.sender = DATAGRAM_NONE;
-    run_clock_init(&control->clock, peers->self == 0, control->clock_conf.asymmetry_ns);
+    run_clock_init(&control->clock, peers->self == 0);
     make_group(control, peers);
     control->joined = true;
     membership_start(&control->membership, clock_now());

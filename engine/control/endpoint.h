@@ -55,8 +55,6 @@ struct control_clocks {
     uint64_t id;         /* of our CLOCK_MONOTONIC: equal on nodes that share it */
     int64_t maxerror_ns; /* ptp: as the kernel said last; below 0: it was not asked */
     int64_t esterror_ns;
-    double rate_ppm;       /* estimated: how much faster run time goes than our clock, ... */
-    double rate_bound_ppm; /* ... within this; below 0: not known */
 };
 
 int control_open(struct control **control, const struct control_conf *conf, struct err *err);

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 /* Clock questions to the parent, where its clock is another: some quickly at first; then for each
- * slot of offset.h. The answer is asked another at once: a core that has just slept takes a while
+ * slot of offset_filter.h. The answer is asked another at once: a core that has just slept takes a while
  * to wake, the parent's longer than ours, and the second question finds both awake. Four datagrams
  * of 88 bytes in all. */
 #define PINGS_QUICK 16
@@ -83,7 +83,7 @@ void endpoint_learn_clocks(struct control *control, int64_t now_ns)
 
 void endpoint_hear_clock(struct control *control, const struct datagram *datagram, int64_t now_ns)
 {
-    const struct run_clock_stamps stamps = {datagram->origin_ns, datagram->receive_ns,
+    const struct offset_stamps stamps = {datagram->origin_ns, datagram->receive_ns,
                                             datagram->transmit_ns, now_ns};
     const struct offset_estimate root = {datagram->root_offset_ns, datagram->root_bound_ns};
     uint32_t self = control->membership.neighbours.self;
@@ -138,9 +138,7 @@ struct control_clocks control_clocks(const struct control *control)
         .mode = control->clock.mode,
         .maxerror_ns = -1,
         .esterror_ns = -1,
-        .rate_bound_ppm = -1,
     };
-    struct offset_rate rate;
 
     if (!control->clocks_known)
         return clocks;
@@ -151,11 +149,6 @@ struct control_clocks control_clocks(const struct control *control)
         clocks.maxerror_ns = control->kernel.maxerror_ns;
         clocks.esterror_ns = control->kernel.esterror_ns;
     }
-    if (clocks.mode != CLOCK_ESTIMATED || control->clock.is_root)
-        return clocks;
-    rate = offset_rate(&control->clock.to_root, clock_now());
-    clocks.rate_ppm = rate.ppm;
-    clocks.rate_bound_ppm = rate.bound_ppm;
     return clocks;
 }
 

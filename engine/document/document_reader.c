@@ -83,7 +83,6 @@ static_assert(CYAML_ARRAY_LEN(clock_words) == CLOCK_MODES, "each has a word");
 static const cyaml_schema_field_t clock_fields[] = {
     CYAML_FIELD_ENUM("mode", CYAML_FLAG_STRICT, struct clock_conf, mode, clock_words,
                      CYAML_ARRAY_LEN(clock_words)),
-    CYAML_FIELD_INT("asymmetry_ns", OPTIONAL, struct clock_conf, asymmetry_ns),
     CYAML_FIELD_INT("error_ns", OPTIONAL, struct clock_conf, error_ns),
     CYAML_FIELD_END,
 };

@@ -186,7 +186,6 @@ static void say_ready(struct node *node)
     struct control_clock now = control_clock(node->control);
     char id[17];
 
-    tsc_calibrate(&node->tsc);
     snprintf(id, sizeof id, "%016" PRIx64, clocks.id);
     const struct record_row rows[] = {
         {"clock", json_string(clock_mode_name(clocks.mode))},

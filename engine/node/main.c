@@ -32,10 +32,9 @@ static int run_tool(const struct options *options, struct err *err)
 /* A run, or a plan that is printed. The exit status. */
 static int run(const struct options *options, struct err *err)
 {
-    struct node node = {.signal_fd = -1, .event_fd = -1};
+    struct node node = {.signal_fd = -1, .event_fd = -1, .begun = tsc_now()};
     int status = 2;
 
-    tsc_begin(&node.tsc);
     if (setup_node(&node, options, err) == 0)
         status = options->plan ? run_plan_document(&node, err) : run_node(&node);
     if (tear_down_node(&node) < 0 && status == 0)

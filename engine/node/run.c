@@ -13,7 +13,6 @@
 #include "trial.h"
 
 #include <errno.h>
-#include <math.h>
 #include <signal.h>
 #include <stdio.h>
 
@@ -53,27 +52,10 @@ static void leave(struct node *node)
     node->joined = false;
 }
 
-/* A counter and a clock that drift apart: one of them is wrong, and so is every rate. */
-static void report_drift(struct node *node, double drift_ppm)
-{
-    char text[160];
-
-    snprintf(
-        text, sizeof text,
-        "the CPU's counter and the kernel's raw clock drifted apart by %.1f ppm: all times and "
-        "rates of this node may be wrong by as much",
-        drift_ppm);
-    log_warning("%s", text);
-    record_event(node->records, "clock-drift", NULL, text);
-}
-
 static void say_bye(struct node *node)
 {
-    struct tsc_report clocks;
-    bool known = tsc_check(&node->tsc, &clocks);
+    double hz = tsc_hz(&node->begun);
 
-    if (known && fabs(clocks.drift_ppm) > TSC_DRIFT_PPM)
-        report_drift(node, clocks.drift_ppm);
     if (node->err.text[0] != '\0') {
         const struct record_row rows[] = {
             {"text", json_string(node->err.text)},
@@ -89,9 +71,7 @@ static void say_bye(struct node *node)
         {"reason", json_string(end_words[node->end])},
         {"dropped_datagrams", record_u64(node->dropped_datagrams)},
         {"dropped_records", record_u64(records_dropped(node->records))},
-        {"tsc_hz", record_count(node->tsc.hz > 0 ? (int64_t)node->tsc.hz : -1)},
-        {"tsc_drift_ppm", known ? json_real(clocks.drift_ppm) : json_null()},
-        {"clock_slew_ppm", known ? json_real(clocks.slew_ppm) : json_null()},
+        {"tsc_hz", record_count(hz > 0 ? (int64_t)hz : -1)},
         {NULL, NULL},
     };
     record_write(node->records, "bye", rows);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * What is known of this node's clock in a phase. A phase runs with the offset that was known at its
- * start. Once it is over, datagrams from both sides of it say more (offset.h): by how much that was
- * off in the middle of the window, which can be put right afterwards, and how far the clock may
- * have been from that anywhere in the window, which can't.
+ * start. Once it is over, datagrams from both sides of it say more (offset_filter.h): by how much
+ * that was off in the middle of the window, which can be put right afterwards, and how far the
+ * clock may have been from that anywhere in the window, which can't.
  */
 #include "phase_clock.h"
 

@@ -43,9 +43,9 @@ static json_t *phase_name(const struct phase_run *run)
 static double cycles_per_frame(const struct phase_run *run, double cpu_s)
 {
     bool counted = !phase_is_probe(run);
+    double hz = tsc_hz(&run->trial->node->begun);
     uint64_t frames = 0;
 
-    tsc_calibrate(&run->trial->node->tsc);
     for (size_t i = 0; i < run->lane_count && counted; i++) {
         const struct phase_lane *lane = &run->lanes[i];
 
@@ -53,9 +53,9 @@ static double cycles_per_frame(const struct phase_run *run, double cpu_s)
         frames += report_frames(lane->sends, lane->send_count);
         frames += report_frames(lane->receives, lane->receive_count);
     }
-    if (!counted || frames == 0 || run->trial->node->tsc.hz <= 0)
+    if (!counted || frames == 0 || hz <= 0)
         return -1;
-    return cpu_s * run->trial->node->tsc.hz / (double)frames;
+    return cpu_s * hz / (double)frames;
 }
 
 static void report_node(const struct phase_run *run)
@@ -91,16 +91,14 @@ static void report_clock(const struct phase_run *run)
 {
     struct control_clocks clocks = control_clocks(run->trial->node->control);
     int64_t shift_ns = run->clock.shift_ns, bound_ns = run->clock.bound_ns;
-    bool known = bound_ns >= 0, rate = clocks.rate_bound_ppm >= 0;
+    bool known = bound_ns >= 0;
     const struct record_row rows[] = {
         {"clock", json_string(clock_mode_name(clocks.mode))},
         {"offset_ns", known ? json_integer(run->offset_ns + shift_ns) : json_null()},
         {"bound_ns", record_count(bound_ns)},
         {"shift_ns", known ? json_integer(shift_ns) : json_null()},
-        {"rate_ppm", rate ? json_real(clocks.rate_ppm) : json_null()},
         {"maxerror_ns", record_count(clocks.maxerror_ns)},
         {"esterror_ns", record_count(clocks.esterror_ns)},
-        {"rate_bound_ppm", record_amount(clocks.rate_bound_ppm)},
         {NULL, NULL},
     };
 

@@ -80,7 +80,7 @@ struct node {
     const struct doc_job *job;
     struct transport_run run;
     struct transport_secret secret; /* all zero until the node has joined */
-    struct tsc tsc;                 /* since the node began */
+    struct tsc_mark begun;          /* when the node began */
     bool joined;                    /* barriers can be entered */
     bool ready;                     /* all nodes are there: the first barrier is passed */
     bool leaving;                   /* all is done: only the last barrier is left */

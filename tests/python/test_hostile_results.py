@@ -73,7 +73,7 @@ def rich_records() -> list[Json]:
     ]  # fmt: skip
     records[-2:-2] = [
         {"type": "clock", "node": "node1", "clock": "estimated", "offset_ns": 5, "bound_ns": 7,
-         "shift_ns": 0, "rate_ppm": 0.1, "rate_bound_ppm": 0.1} | PLACE,
+         "shift_ns": 0} | PLACE,
         {"type": "histogram", "node": "node1"} | PLACE | ENDS | times,
         {"type": "interval", "node": "node2", "side": "destination", "dst": "node2:e0",
          "from_ms": 0.1, "at_ms": [100.0, 200.0], "flows": [["node1:e0", [5, 6]]]} | PLACE,
@@ -88,7 +88,7 @@ def rich_records() -> list[Json]:
          "sent": 3} | ENDS,
     ]  # fmt: skip
     byes = {"type": "bye", "status": 0, "reason": "quit", "dropped_datagrams": 0}
-    return [*records, byes | {"node": "node1", "tsc_drift_ppm": 0.5}]
+    return [*records, byes | {"node": "node1"}]
 
 
 def make_results(path: Path) -> Run:
@@ -488,7 +488,6 @@ TCP_SIDE: Json = dict.fromkeys(("frames", "frame_bytes", "window_frames", "windo
     [
         ("flow", TCP_SIDE | {"measures": {"mss_bytes": 1e308}}),
         ("phase", {"cpu_span_s": 1e308, "cpu_idle_s": -1e308}),
-        ("clock", {"rate_ppm": 1e308, "rate_bound_ppm": 1e308}),
     ],
 )
 def test_no_figure_is_beyond_measure(

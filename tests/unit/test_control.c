@@ -7,7 +7,7 @@
 #include "control_bed.h"
 
 #include "clock.h"
-#include "offset_estimator.h"
+#include "offset_filter.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

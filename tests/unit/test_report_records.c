@@ -26,12 +26,14 @@
 static const char *golden_path;
 static struct control_clocks clocks;
 static struct control_clock clock_at = {.bound_ns = -1};
+static double hz;
 
 /* Linked in place of the originals. */
 int __wrap_clock_gettime(clockid_t clock, struct timespec *time);
 long __wrap_sysconf(int name);
 struct control_clocks __wrap_control_clocks(const struct control *control);
 struct control_clock __wrap_control_clock_at(struct control *control, int64_t at_ns);
+double __wrap_tsc_hz(const struct tsc_mark *begin);
 void __wrap_compute_sum(const struct compute *compute, struct compute_part *alone,
                         struct compute_part *beside);
 
@@ -54,6 +56,11 @@ struct control_clocks __wrap_control_clocks(const struct control *control)
 struct control_clock __wrap_control_clock_at(struct control *control, int64_t at_ns)
 {
     return clock_at;
+}
+
+double __wrap_tsc_hz(const struct tsc_mark *begin)
+{
+    return hz;
 }
 
 void __wrap_compute_sum(const struct compute *compute, struct compute_part *alone,
@@ -167,7 +174,7 @@ static void lay(const char *transport, unsigned capabilities)
     lay_plan();
     bed.node.name = "node2";
     bed.node.worker_count = 2;
-    bed.node.tsc.hz = 2.5e9;
+    hz = 2.5e9;
     bed.doc = (struct doc_trial){.id = 4, .repeat = 2, .parts_count = 1, .pingpong = &bed.pingpong};
     bed.doc_part.network = network;
     bed.transport = (struct transport){
@@ -225,11 +232,7 @@ static void lay_stream(void)
 {
     lay("dpdk", TRANSPORT_FRAMES);
     bed.transport.latency = latency;
-    clocks = (struct control_clocks){.mode = CLOCK_ESTIMATED,
-                                     .maxerror_ns = -1,
-                                     .esterror_ns = -1,
-                                     .rate_ppm = -1.25,
-                                     .rate_bound_ppm = 0.0625};
+    clocks = (struct control_clocks){.mode = CLOCK_ESTIMATED, .maxerror_ns = -1, .esterror_ns = -1};
     clock_at = (struct control_clock){.offset_ns = -200, .bound_ns = 321};
 }
 
@@ -238,10 +241,9 @@ static void lay_flooded(void)
 {
     lay("dpdk", TRANSPORT_FRAMES);
     clock_at.bound_ns = -1;
-    clocks = (struct control_clocks){
-        .mode = CLOCK_PTP, .maxerror_ns = 1000, .esterror_ns = 0, .rate_bound_ppm = -1};
+    clocks = (struct control_clocks){.mode = CLOCK_PTP, .maxerror_ns = 1000, .esterror_ns = 0};
     bed.transport.latency = latency;
-    bed.node.tsc.hz = 0;
+    hz = 0;
     bed.run.begin.idle_s = -1;
     bed.run.outcome.states = STATE_FLOODED | STATE_STOPPED | STATE_DRAIN_TIMEOUT;
     bed.run.outcome.skew_bound_us = bed.run.outcome.start_skew_us = -1;

@@ -43,7 +43,6 @@ class ClockTable:
         self._wall_offset_ns: int | None = None  # UTC - run time
         self._phases: dict[Moment, dict[str, NodeClock]] = {}
         self._bounds: dict[str, float | None] = {}  # by node: the greatest of all phases
-        self._rates: dict[str, Record] = {}  # by node: the last that was said
 
     def take_ready(self, record: Record) -> None:
         """How a node knows run time."""
@@ -66,7 +65,6 @@ class ClockTable:
     def take(self, record: Record) -> None:
         """What a node knows of its clock in a phase."""
         node, bound_ns = record["node"], record.get("bound_ns")
-        self._rates[node] = record
         worst_us = self._bounds.get(node, 0.0)
         if bound_ns is None or worst_us is None:
             self._bounds[node] = None
@@ -134,8 +132,6 @@ class ClockTable:
                 "clock": record.get("clock"),
                 "reason": record.get("clock_reason"),
                 "bound_us": self._bounds.get(node),
-                "rate_ppm": self._rates.get(node, {}).get("rate_ppm"),
-                "rate_bound_ppm": self._rates.get(node, {}).get("rate_bound_ppm"),
             }
             for node, record in self._ready.items()
         ]

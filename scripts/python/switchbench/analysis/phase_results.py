@@ -60,17 +60,10 @@ class PhaseResults:
                 "workers": record.get("workers"),
                 "worker": record.get("worker"),
                 "cores": record.get("cores"),
-                "tsc_drift_ppm": None,
             }
         )
         machine = record.get("boot") or record.get("host") or record["node"]
         self._machines[record["node"]] = machine
-
-    def part(self, record: Record) -> None:
-        """Takes a `bye`."""
-        for hello in self._hellos:
-            if hello["node"] == record["node"]:
-                hello["tsc_drift_ppm"] = record.get("tsc_drift_ppm")
 
     def nodes(self) -> list[NodeEntry]:
         """The summary's nodes, in the site's order."""

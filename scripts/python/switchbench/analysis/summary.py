@@ -316,7 +316,6 @@ class Summary:
                 f"{record['node']}: {of(refused, 'control datagram')} {came} dropped: not of "
                 "this run, or changed on the way; another program sends to the control address"
             )
-        self._results.part(record)
 
     def _trial(self, key: tuple[int, int], line: int) -> OpenTrial:
         if key in self._closed:

@@ -140,7 +140,6 @@ class ClockChoice:
     """How the nodes' clocks are brought together (doc/reference/latency.md)."""
 
     mode: str = "auto"  # of CLOCK_MODES
-    asymmetry_ns: int = 0  # estimated: at most so much by unequal ways; 0: nothing is stated
     error_ns: int = 0  # ptp: of each clock at most; 0: the kernel is asked
 
 

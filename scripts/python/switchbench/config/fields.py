@@ -221,38 +221,39 @@ def _written_probes(rate: str | float) -> str | float:
     return f"{rate:.17g}/s" if isinstance(rate, float) and rate > 0 else rate or 0
 
 
-_CLOCK_STATED = {"asymmetry": "estimated", "error": "ptp"}  # and the mode that it goes with
 STATED_MOST_NS = 1_000_000_000
 
 
 def _clock(value: object) -> ClockChoice:
     """`shared`, `ptp`, `estimated`; or a mapping with what is known of their error."""
     given = value if isinstance(value, dict) else {"mode": value}
-    keys = ("mode", *_CLOCK_STATED)
+    keys = ("mode", "error")
     for key in given:
+        if key == "asymmetry":
+            raise ValueError(
+                "asymmetry is not a key: the bound is half the round trip, whatever the ways took"
+            )
         if key not in keys:
             raise ValueError(unknown_key(key, keys))
     mode = given.get("mode", "auto")
     if mode not in CLOCK_MODES:
         raise ValueError(invalid(mode, CLOCK_MODES))
-    stated = {key: _clock_stated(key, mode, given[key]) for key in _CLOCK_STATED if key in given}
-    return ClockChoice(mode, stated.get("asymmetry", 0), stated.get("error", 0))
-
-
-def _clock_stated(key: str, mode: str, value: object) -> int:
-    goes_with = _CLOCK_STATED[key]
-    if mode != goes_with:
-        raise ValueError(f"{key} goes with mode: {goes_with}, not with {mode}")
-    stated_ns = quantities.duration_ns(value)
-    if not 0 < stated_ns <= STATED_MOST_NS:
-        raise ValueError(f"{key}: found {shown(value)}, but more than 0 and at most 1s is needed")
-    return stated_ns
+    if "error" not in given:
+        return ClockChoice(mode)
+    if mode != "ptp":
+        raise ValueError(f"error goes with mode: ptp, not with {mode}")
+    error_ns = quantities.duration_ns(given["error"])
+    if not 0 < error_ns <= STATED_MOST_NS:
+        raise ValueError(
+            f"error: found {shown(given['error'])}, but more than 0 and at most 1s is needed"
+        )
+    return ClockChoice(mode, error_ns)
 
 
 def _written_clock(clock: ClockChoice) -> str | dict[str, str]:
-    stated = {"asymmetry": clock.asymmetry_ns, "error": clock.error_ns}
-    texts = {key: quantities.DURATION.text(value) for key, value in stated.items() if value}
-    return {"mode": clock.mode, **texts} if texts else clock.mode
+    if not clock.error_ns:
+        return clock.mode
+    return {"mode": clock.mode, "error": quantities.DURATION.text(clock.error_ns)}
 
 
 def _timeout(value: object) -> int:
@@ -275,7 +276,7 @@ Clock = Annotated[
         _clock,
         either(
             {"enum": list(CLOCK_MODES)},
-            mapping_of(mode={"enum": list(CLOCK_MODES)}, asymmetry=_TIME, error=_TIME),
+            mapping_of(mode={"enum": list(CLOCK_MODES)}, error=_TIME),
         ),
         write=_written_clock,
     ),

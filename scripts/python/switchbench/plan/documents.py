@@ -115,8 +115,7 @@ def _node(
 
 
 def _clock(clock: ClockChoice) -> dict[str, object]:
-    stated = {"asymmetry_ns": clock.asymmetry_ns, "error_ns": clock.error_ns}
-    return {"mode": clock.mode} | {key: value for key, value in stated.items() if value}
+    return {"mode": clock.mode} | ({"error_ns": clock.error_ns} if clock.error_ns else {})
 
 
 def _cores(named: Sequence[int]) -> dict[str, object]:

@@ -119,8 +119,6 @@ class ClockRecord(_OfPhase):
     offset_ns: NotRequired[MaybeWhole]
     shift_ns: NotRequired[MaybeWhole]
     bound_ns: NotRequired[MaybeCount]
-    rate_ppm: NotRequired[MaybeFigure]
-    rate_bound_ppm: NotRequired[MaybeFigure]
 
 
 class FlowRecord(_OfNetwork):
@@ -312,7 +310,6 @@ class MissingRecord(NodeRecord):
 class ByeRecord(NodeRecord):
     dropped_datagrams: NotRequired[MaybeCount]
     dropped_records: NotRequired[MaybeCount]
-    tsc_drift_ppm: NotRequired[MaybeFigure]
 
 
 class SamplesRecord(_OfNetwork):

@@ -118,4 +118,4 @@ def _seconds(value: float | None) -> str:
 
 def _text(text: str) -> str:
     """Without the characters that XML can't hold."""
-    return _NO_CHARACTER.sub("\ufffd", text)
+    return _NO_CHARACTER.sub("\ufffd", str(text))

@@ -64,11 +64,6 @@ class NodeEntry(TypedDict):
     workers: Annotated[int | None, "Threads that send and receive"]
     worker: Annotated[str | None, "sleep or poll: between bursts"]
     cores: Annotated[list[int] | None, "Which they are tied to, in order; null: to none"]
-    tsc_drift_ppm: Annotated[
-        float | None,
-        "Of the CPU's counter against the kernel's raw clock over the run; above 10 there is a "
-        "warning",
-    ]
 
 
 class BegunRun(TypedDict):

@@ -76,10 +76,6 @@ class ClockEntry(TypedDict):
         float | None,
         "Its clock was known within this in all phases' windows; null: in some it was not",
     ]
-    rate_ppm: Annotated[
-        float | None, "estimated: by how much run time goes faster than its clock, at the end"
-    ]
-    rate_bound_ppm: Annotated[float | None, "Uncertainty of that"]
 
 
 class SupersededEntry(TypedDict):

@@ -85,7 +85,6 @@ nodes = Spec(
         text("cores", "cores"),
         text("clock", "how.clock", fold=True, defined="clocks.clock"),
         Column("clock within", "how.bound_us", unit="µs", defined="clocks.bound_us"),
-        Column("TSC drift", "tsc_drift_ppm", unit="ppm", defined="run.nodes.tsc_drift_ppm"),
     ),
     _nodes,
 )  # fmt: skip
