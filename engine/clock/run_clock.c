@@ -13,16 +13,15 @@ void run_clock_init(struct run_clock *clock, bool is_root)
     };
 }
 
-void run_clock_decide(struct run_clock *clock, enum clock_mode asked,
-                      const struct run_clock_shared *shared, bool is_node_0)
+void run_clock_decide(struct run_clock *clock, enum clock_mode asked, bool is_shared,
+                      bool is_node_0)
 {
     bool measured = asked == CLOCK_PTP || asked == CLOCK_ESTIMATED;
 
-    clock->is_root = measured ? is_node_0 : shared->root;
-    clock->is_parent = !measured && shared->parent;
+    clock->is_root = measured ? is_node_0 : is_shared;
     clock->mode = asked;
     if (!measured)
-        clock->mode = shared->root ? CLOCK_SHARED : CLOCK_ESTIMATED;
+        clock->mode = is_shared ? CLOCK_SHARED : CLOCK_ESTIMATED;
 }
 
 void run_clock_discipline(struct run_clock *clock, struct offset_estimate realtime)
@@ -30,7 +29,8 @@ void run_clock_discipline(struct run_clock *clock, struct offset_estimate realti
     clock->disciplined = realtime;
 }
 
-/* What a node of a run can say, until the year 2079 by CLOCK_REALTIME; nothing overflows with it. */
+/* What a node of a run can say, until the year 2079 by CLOCK_REALTIME; nothing overflows with it.
+ */
 static bool plausible(const struct offset_estimate *said)
 {
     return said->bound_ns >= 0 && said->bound_ns < INT64_MAX / 8 &&
@@ -40,15 +40,11 @@ static bool plausible(const struct offset_estimate *said)
 void run_clock_heard(struct run_clock *clock, const struct offset_stamps *stamps,
                      struct offset_estimate parent_to_root)
 {
-    struct offset_estimate parent = {0, 0};
-    int64_t since_ns = stamps->transmit_ns; /* our clock: not after the parent said it */
+    struct offset_estimate parent;
 
     if (clock->mode == CLOCK_SHARED || clock->is_root)
         return;
-    if (!clock->is_parent) {
-        parent = offset_of_exchange(stamps);
-        since_ns = stamps->origin_ns;
-    }
+    parent = offset_of_exchange(stamps);
     if (stamps->transmit_ns <= clock->parent_said_ns || parent.bound_ns < 0 ||
         !plausible(&parent_to_root))
         return; /* overtaken on the way, or nothing to go by */
@@ -56,7 +52,7 @@ void run_clock_heard(struct run_clock *clock, const struct offset_stamps *stamps
     parent.offset_ns += parent_to_root.offset_ns;
     parent.bound_ns += parent_to_root.bound_ns;
     if (parent_to_root.bound_ns > 0)
-        parent.bound_ns += offset_drift_ns(stamps->arrive_ns - since_ns);
+        parent.bound_ns += offset_drift_ns(stamps->arrive_ns - stamps->origin_ns);
     offset_add(&clock->filter, stamps->arrive_ns, parent);
 }
 

@@ -24,23 +24,17 @@
 struct run_clock {
     enum clock_mode mode; /* CLOCK_AUTO until it is known whose clocks are ours */
     bool is_root;         /* our clock is run time's: we are node 0, or share its clock */
-    bool is_parent;       /* our clock is the parent's */
     struct offset_filter filter;
     struct offset_estimate disciplined; /* ptp: run time - ours, as the kernel had it last */
     int64_t parent_said_ns; /* when, of the parent's clock, it said what we know of it */
 };
 
-/* Whose boot hashes are ours. */
-struct run_clock_shared {
-    bool root;
-    bool parent;
-};
-
 /* Before other nodes are known. Only node 0 knows run time then. */
 void run_clock_init(struct run_clock *clock, bool is_root);
-/* `asked` is the run's; CLOCK_AUTO: shared where it can be. */
-void run_clock_decide(struct run_clock *clock, enum clock_mode asked,
-                      const struct run_clock_shared *shared, bool is_node_0);
+/* `asked` is the run's; CLOCK_AUTO: shared where it can be. `is_shared`: our boot hash is node 0's.
+ */
+void run_clock_decide(struct run_clock *clock, enum clock_mode asked, bool is_shared,
+                      bool is_node_0);
 /* ptp: CLOCK_REALTIME - CLOCK_MONOTONIC now, and what it may be wrong by; bound -1: unknown. */
 void run_clock_discipline(struct run_clock *clock, struct offset_estimate realtime);
 /* A datagram came from the parent, which knew run time so when it left. */

@@ -28,7 +28,7 @@ static struct edge edge_of(const struct barrier *barrier, uint32_t round)
 {
     const struct neighbours *neighbours = barrier->neighbours;
     bool upwards = round < neighbours->rounds;
-    uint32_t k = upwards ? round : barrier->rounds - 1 - round;
+    uint32_t k = upwards ? round : 2 * neighbours->rounds - 1 - round;
     uint64_t distance = UINT64_C(1) << k;
     bool is_child = neighbours->self & distance;
     struct edge edge = {.other = DATAGRAM_NONE, .sends = is_child == upwards};
@@ -42,26 +42,43 @@ static struct edge edge_of(const struct barrier *barrier, uint32_t round)
     return edge;
 }
 
+/* The first barrier finds out which course the others take. */
+static bool by_tree(const struct barrier *barrier, uint32_t epoch)
+{
+    return barrier->tree && epoch > 0;
+}
+
+static uint32_t rounds_of(const struct barrier *barrier, uint32_t epoch)
+{
+    return barrier->neighbours->rounds * (by_tree(barrier, epoch) ? 2 : 1);
+}
+
 /* Who gets our arrival of this round; DATAGRAM_NONE: nobody. */
-static uint32_t recipient_of(const struct barrier *barrier, uint32_t round)
+static uint32_t recipient_of(const struct barrier *barrier, uint32_t epoch, uint32_t round)
 {
     struct edge edge;
 
-    if (!barrier->tree)
+    if (!by_tree(barrier, epoch))
         return neighbours_ahead(barrier->neighbours, round);
     edge = edge_of(barrier, round);
     return edge.sends ? edge.other : DATAGRAM_NONE;
 }
 
 /* Whose arrival ends this round; DATAGRAM_NONE: nobody's. */
-static uint32_t sender_of(const struct barrier *barrier, uint32_t round)
+static uint32_t sender_of(const struct barrier *barrier, uint32_t epoch, uint32_t round)
 {
     struct edge edge;
 
-    if (!barrier->tree)
+    if (!by_tree(barrier, epoch))
         return neighbours_behind(barrier->neighbours, round);
     edge = edge_of(barrier, round);
     return edge.sends ? DATAGRAM_NONE : edge.other;
+}
+
+/* A node in the first barrier does not know by which course the next one goes. */
+static bool is_unknown(const struct barrier *barrier, uint32_t epoch)
+{
+    return epoch == 1 && barrier->epoch == 0 && barrier->round < barrier->rounds;
 }
 
 static struct barrier_slot *slot_of(struct barrier *barrier, uint32_t epoch)
@@ -94,10 +111,8 @@ void barrier_init(struct barrier *barrier, struct neighbours *neighbours,
 
 void barrier_use_tree(struct barrier *barrier)
 {
-    assert(barrier->epoch == DATAGRAM_NONE);
+    assert(barrier->epoch == 0 && barrier_passed(barrier));
     barrier->tree = true;
-    barrier->rounds = 2 * barrier->neighbours->rounds;
-    barrier->round = barrier->rounds;
 }
 
 bool barrier_passed(const struct barrier *barrier)
@@ -120,7 +135,13 @@ uint32_t barrier_awaited(const struct barrier *barrier)
     if (!waiting(barrier))
         return DATAGRAM_NONE;
     return barrier->awaited != DATAGRAM_NONE ? barrier->awaited
-                                             : sender_of(barrier, barrier->round);
+                                             : sender_of(barrier, barrier->epoch, barrier->round);
+}
+
+void barrier_hurry(struct barrier *barrier, int64_t now_ns)
+{
+    if (waiting(barrier))
+        barrier->backoff.due_ns = now_ns;
 }
 
 static void hand_out(struct barrier *barrier, struct datagram *datagram)
@@ -132,7 +153,7 @@ static void send_arrival(struct barrier *barrier, uint32_t epoch, uint32_t round
 {
     struct datagram arrival = {
         .type = DATAGRAM_ARRIVAL,
-        .recipient = recipient_of(barrier, round),
+        .recipient = recipient_of(barrier, epoch, round),
         .epoch = epoch,
         .round = (uint8_t)round,
         .values = slot_of(barrier, epoch)->values,
@@ -145,7 +166,7 @@ static void await_round(struct barrier *barrier, int64_t now_ns)
 {
     barrier->since_ns = now_ns;
     barrier->awaited = DATAGRAM_NONE;
-    if (recipient_of(barrier, barrier->round) != DATAGRAM_NONE)
+    if (recipient_of(barrier, barrier->epoch, barrier->round) != DATAGRAM_NONE)
         send_arrival(barrier, barrier->epoch, barrier->round);
     backoff_start(&barrier->backoff, now_ns);
 }
@@ -153,7 +174,8 @@ static void await_round(struct barrier *barrier, int64_t now_ns)
 /* The round that the node is in. */
 static bool is_over(const struct barrier *barrier, const struct barrier_slot *slot)
 {
-    return slot->came >> barrier->round & 1 || sender_of(barrier, barrier->round) == DATAGRAM_NONE;
+    return slot->came >> barrier->round & 1 ||
+           sender_of(barrier, barrier->epoch, barrier->round) == DATAGRAM_NONE;
 }
 
 static void advance(struct barrier *barrier, int64_t now_ns)
@@ -174,6 +196,7 @@ void barrier_enter(struct barrier *barrier, const struct barrier_values *mine, i
     assert(!waiting(barrier));
     barrier->epoch++;
     barrier->round = 0;
+    barrier->rounds = rounds_of(barrier, barrier->epoch);
     slot_clear(slot_of(barrier, barrier->epoch + 1));
     barrier_values_merge(&slot_of(barrier, barrier->epoch)->values, mine);
     if (waiting(barrier))
@@ -193,7 +216,7 @@ static bool take_arrival(struct barrier *barrier, const struct datagram *datagra
 {
     struct barrier_slot *slot = slot_of(barrier, datagram->epoch);
 
-    if (datagram->sender != sender_of(barrier, datagram->round))
+    if (datagram->sender != sender_of(barrier, datagram->epoch, datagram->round))
         return false;
     barrier_values_merge(&slot->values, &datagram->values);
     slot->came |= UINT64_C(1) << datagram->round;
@@ -213,7 +236,8 @@ static bool take_question(struct barrier *barrier, const struct datagram *datagr
     };
 
     (void)now_ns;
-    if (datagram->sender != recipient_of(barrier, datagram->round))
+    if (!is_unknown(barrier, datagram->epoch) &&
+        datagram->sender != recipient_of(barrier, datagram->epoch, datagram->round))
         return false;
     if (arrived(barrier, datagram->epoch, datagram->round)) {
         send_arrival(barrier, datagram->epoch, datagram->round);
@@ -228,7 +252,7 @@ static bool take_question(struct barrier *barrier, const struct datagram *datagr
 static bool take_patience(struct barrier *barrier, const struct datagram *datagram, int64_t now_ns)
 {
     (void)now_ns;
-    if (datagram->sender != sender_of(barrier, datagram->round) ||
+    if (datagram->sender != sender_of(barrier, datagram->epoch, datagram->round) ||
         datagram->awaited >= barrier->neighbours->count)
         return false;
     if (datagram->epoch == barrier->epoch && datagram->round == barrier->round)
@@ -246,9 +270,13 @@ bool barrier_receive(struct barrier *barrier, const struct datagram *datagram, i
     };
     int32_t ahead = (int32_t)(datagram->epoch - barrier->epoch);
 
-    if (!takers[datagram->type] || datagram->round >= barrier->rounds)
+    if (!takers[datagram->type] || ahead < -1 || ahead > 1 ||
+        (barrier->epoch == DATAGRAM_NONE && ahead != 1))
         return false;
-    if (ahead < -1 || ahead > 1 || (barrier->epoch == DATAGRAM_NONE && ahead != 1))
+    if (is_unknown(barrier, datagram->epoch) && datagram->type != DATAGRAM_QUESTION)
+        return true; /* it is asked for later */
+    if (!is_unknown(barrier, datagram->epoch) &&
+        datagram->round >= rounds_of(barrier, datagram->epoch))
         return false;
     return takers[datagram->type](barrier, datagram, now_ns);
 }
@@ -264,7 +292,7 @@ struct neighbour *barrier_tick(struct barrier *barrier, int64_t now_ns)
 
     if (!backoff_due(&barrier->backoff, now_ns))
         return NULL;
-    question.recipient = sender_of(barrier, barrier->round);
+    question.recipient = sender_of(barrier, barrier->epoch, barrier->round);
     partner = neighbours_find(barrier->neighbours, question.recipient);
     if (neighbour_silent(partner, now_ns - barrier->since_ns, barrier->timeout_ns, now_ns))
         return partner;

@@ -9,11 +9,12 @@
  * - Dissemination (Hensgen, Finkel, Manber 1988), R rounds: in round k to the node 2^k ahead, from
  *   the one 2^k behind. By induction an arrival covers its sender and the 2^k - 1 nodes behind it.
  *   R datagrams one after the other, p * R in all: the fastest where each node has a core.
- * - The binomial tree of the handshake (handshake.h), 2 R rounds: in round k < R a child 2^k away
- * sends to its parent, what it has of its own children included; then, k counting down again,
- * parents send all to their children. 2 R datagrams one after the other, but 2 (p - 1) in all: the
- * faster where the nodes outnumber the cores of one machine, and a datagram costs not a way but
- * work.
+ * - A binomial tree (parent: the index without its lowest set bit), 2 R rounds: in round k < R a
+ * child 2^k away sends to its parent, what it has of its own children included; then, k counting
+ * down again, parents send all to their children. 2 R datagrams one after the other, but 2 (p - 1)
+ * in all: the faster where the nodes outnumber the cores of one machine, and a datagram costs not a
+ * way but work. The first barrier goes by dissemination and finds out which course the others take:
+ * a node that is still in it ignores arrivals of the next one, and answers questions by PATIENCE.
  *
  * When p is no power of two dissemination covers some nodes twice, so only idempotent values
  * (maxima, OR) can be reduced. Idempotent also means that an answer given later may carry more than
@@ -82,10 +83,12 @@ void barrier_values_merge(struct barrier_values *into, const struct barrier_valu
 
 void barrier_init(struct barrier *barrier, struct neighbours *neighbours,
                   const struct datagram_outlet *outlet, int64_t timeout_ns);
-/* By the tree; before the first barrier, and on all nodes or none. */
+/* By the tree from the second barrier on; when the first is passed, and on all nodes or none. */
 void barrier_use_tree(struct barrier *barrier);
 /* Enters the next epoch; the one before must have been passed. */
 void barrier_enter(struct barrier *barrier, const struct barrier_values *mine, int64_t now_ns);
+/* Asks at the next tick: a neighbour has shown up. */
+void barrier_hurry(struct barrier *barrier, int64_t now_ns);
 /* ARRIVAL, QUESTION, PATIENCE. False: it can't be from a node of this run that is in step. */
 bool barrier_receive(struct barrier *barrier, const struct datagram *datagram, int64_t now_ns);
 /* Asks again when due. Returns the neighbour that is missing, or NULL. */

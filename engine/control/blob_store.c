@@ -217,6 +217,7 @@ static void answer(struct blob_store *blob_store, const struct datagram *fetch)
     struct datagram datagram = {
         .type = DATAGRAM_BLOB,
         .recipient = fetch->sender,
+        .to = fetch->from,
         .epoch = DATAGRAM_NONE,
         .blob = {.id = fetch->blob.id},
     };

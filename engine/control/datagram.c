@@ -6,12 +6,8 @@
 #include <sodium.h>
 #include <string.h>
 
-#define HEADER_BYTES 72
+#define HEADER_BYTES 80
 #define VALUES_BYTES (2 + 8 * BARRIER_MAXIMA + 4)
-#define SESSION_BYTES (2 * DATAGRAM_NONCE_BYTES + DATAGRAM_HASH_BYTES + 8 + 8 + 1)
-#define SESSION_WHOLE 1u
-#define SESSION_REFUSED 2u
-#define SESSION_CROWDED 4u
 #define ABORT_BYTES (1 + 4 + 4 + 4 + 8 + 2)
 #define BLOB_BYTES (8 + 2)
 #define TEXT_MAX (sizeof((struct control_fault *)0)->text - 1)
@@ -22,7 +18,6 @@ static_assert(HEADER_BYTES + BLOB_BYTES + BLOB_BYTES_MAX + DATAGRAM_SEAL_BYTES <
               "the longest blob fits");
 static_assert(HEADER_BYTES + VALUES_BYTES + DATAGRAM_SEAL_BYTES <= DATAGRAM_MAX, "values fit");
 static_assert(BARRIER_MAXIMA <= 16, "there is a bit for each");
-static_assert(HEADER_BYTES + SESSION_BYTES + DATAGRAM_SEAL_BYTES <= DATAGRAM_MAX, "a session fits");
 
 /* Writing can't fail: the asserts above bound every body. Reading past the end yields zeros and
  * marks the reader bad. */
@@ -69,40 +64,6 @@ static uint64_t get(struct reader *in, unsigned size)
     for (unsigned i = 0; i < size; i++)
         value = value << 8 | bytes[i];
     return value;
-}
-
-static void write_session(struct writer *out, const struct datagram *datagram)
-{
-    const struct datagram_handshake *handshake = &datagram->handshake;
-    unsigned flags = (handshake->whole ? SESSION_WHOLE : 0) |
-                     (handshake->refused ? SESSION_REFUSED : 0) |
-                     (handshake->crowded ? SESSION_CROWDED : 0);
-
-    put_bytes(out, handshake->nonce, sizeof(handshake->nonce));
-    put_bytes(out, handshake->echo, sizeof(handshake->echo));
-    put_bytes(out, handshake->hash, sizeof(handshake->hash));
-    put(out, handshake->boot, 8);
-    put(out, handshake->root_boot, 8);
-    put(out, flags, 1);
-}
-
-static void read_session(struct reader *in, struct datagram *datagram)
-{
-    struct datagram_handshake *handshake = &datagram->handshake;
-    uint64_t flags;
-
-    get_bytes(in, handshake->nonce, sizeof(handshake->nonce));
-    get_bytes(in, handshake->echo, sizeof(handshake->echo));
-    get_bytes(in, handshake->hash, sizeof(handshake->hash));
-    handshake->boot = get(in, 8);
-    handshake->root_boot = get(in, 8);
-    flags = get(in, 1);
-    handshake->whole = flags & SESSION_WHOLE;
-    handshake->refused = flags & SESSION_REFUSED;
-    handshake->crowded = flags & SESSION_CROWDED;
-    in->bad |= flags > (SESSION_WHOLE | SESSION_CROWDED) ||
-               (handshake->whole && handshake->refused) ||
-               (handshake->crowded && !handshake->whole);
 }
 
 static void write_values(struct writer *out, const struct datagram *datagram)
@@ -230,9 +191,7 @@ static const struct body {
     void (*write)(struct writer *, const struct datagram *);
     void (*read)(struct reader *, struct datagram *);
 } bodies[DATAGRAM_TYPES] = {
-    [DATAGRAM_JOIN] = {write_session, read_session},
-    [DATAGRAM_SESSION] = {write_session, read_session},
-    [DATAGRAM_WARNING] = {write_abort, read_abort},
+    [DATAGRAM_HELLO] = {write_nothing, read_nothing},
     [DATAGRAM_ARRIVAL] = {write_values, read_values},
     [DATAGRAM_QUESTION] = {write_nothing, read_nothing},
     [DATAGRAM_PATIENCE] = {write_awaited, read_awaited},
@@ -258,13 +217,14 @@ size_t datagram_write(const struct datagram *datagram, const uint8_t key[DATAGRA
     put_bytes(&out, "SB", 2);
     put(&out, DATAGRAM_VERSION, 1);
     put(&out, datagram->type, 1);
-    put(&out, datagram->run, 8);
     put(&out, datagram->sender, 4);
     put(&out, datagram->recipient, 4);
     put(&out, datagram->entered, 4);
     put(&out, datagram->epoch, 4);
     put(&out, datagram->round, 1);
     put(&out, 0, 3);
+    put(&out, datagram->from, 8);
+    put(&out, datagram->to, 8);
     put(&out, (uint64_t)datagram->origin_ns, 8);
     put(&out, (uint64_t)datagram->receive_ns, 8);
     put(&out, (uint64_t)datagram->transmit_ns, 8);
@@ -282,13 +242,15 @@ static void read_header(struct reader *in, struct datagram *datagram)
     in->bad |= get(in, 2) != ('S' << 8 | 'B');
     in->bad |= get(in, 1) != DATAGRAM_VERSION;
     datagram->type = (enum datagram_type)get(in, 1);
-    datagram->run = get(in, 8);
     datagram->sender = (uint32_t)get(in, 4);
     datagram->recipient = (uint32_t)get(in, 4);
     datagram->entered = (uint32_t)get(in, 4);
     datagram->epoch = (uint32_t)get(in, 4);
     datagram->round = (uint8_t)get(in, 1);
     in->bad |= get(in, 3) != 0;
+    datagram->from = get(in, 8);
+    datagram->to = get(in, 8);
+    in->bad |= datagram->from == 0;
     datagram->origin_ns = (int64_t)get(in, 8);
     datagram->receive_ns = (int64_t)get(in, 8);
     datagram->transmit_ns = (int64_t)get(in, 8);

@@ -8,17 +8,18 @@
  *          0    2  "SB"
  *          2    1  version
  *          3    1  type
- *          4    8  hash of the run's id
- *         12    4  sender's index
- *         16    4  recipient's index
- *         20    4  the epoch that the sender last entered, DATAGRAM_NONE before the first
- *         24    4  epoch that this is about
- *         28    1  round that this is about
- *         29    3  zero
- *         32   24  origin, receive, transmit time stamp
- *         56   16  sender's offset to node 0's clock, and its bound
- *         72    n  body, by type
- *       72+n   16  seal: BLAKE2b keyed, over all before
+ *          4    4  sender's index
+ *          8    4  recipient's index
+ *         12    4  the epoch that the sender last entered, DATAGRAM_NONE before the first
+ *         16    4  epoch that this is about
+ *         20    1  round that this is about
+ *         21    3  zero
+ *         24    8  the nonce of the sender's process
+ *         32    8  the recipient's, as the sender knows it; 0: it does not
+ *         40   24  origin, receive, transmit time stamp
+ *         64   16  sender's offset to node 0's clock, and its bound
+ *         80    n  body, by type
+ *       80+n   16  seal: BLAKE2b keyed, over all before
  *
  * Numbers are big-endian. The time stamps are those of RFC 5905, 8 (the fourth, destination, is
  * taken on arrival and not sent), in ns of the clock of the node that took them: origin is the
@@ -38,42 +39,25 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define DATAGRAM_VERSION 3
+#define DATAGRAM_VERSION 4
 #define DATAGRAM_KEY_BYTES 32
 #define DATAGRAM_SEAL_BYTES 16
-#define DATAGRAM_NONCE_BYTES 16
-#define DATAGRAM_HASH_BYTES 32
 #define DATAGRAM_MAX 400
 #define DATAGRAM_NONE UINT32_MAX
 #define DATAGRAM_NO_TIME INT64_MIN
 
 enum datagram_type {
-    DATAGRAM_JOIN = 1, /* child to parent: nonces, the hash of the subtree (handshake.h) */
-    DATAGRAM_SESSION,  /* parent to child: nonces, the hash of the whole tree */
-    DATAGRAM_WARNING,  /* an abort to a node that has no session key yet */
-    DATAGRAM_ARRIVAL,  /* barrier: all of rounds 0..round-1 arrived, their values (barrier.h) */
-    DATAGRAM_QUESTION, /* barrier: your arrival of this round has not come */
-    DATAGRAM_PATIENCE, /* barrier: because I wait myself, in the end for `awaited` */
-    DATAGRAM_ABORT,    /* a node is missing or gives up (abort_broadcast.h) */
-    DATAGRAM_FETCH,    /* asks for a published blob */
-    DATAGRAM_BLOB,     /* and its answer */
-    DATAGRAM_BEAT,     /* node 0 lives */
-    DATAGRAM_PING,     /* asks for time stamps */
-    DATAGRAM_PONG,     /* and its answer */
+    DATAGRAM_HELLO = 1, /* this is my nonce (membership.h) */
+    DATAGRAM_ARRIVAL,   /* barrier: all of rounds 0..round-1 arrived, their values (barrier.h) */
+    DATAGRAM_QUESTION,  /* barrier: your arrival of this round has not come */
+    DATAGRAM_PATIENCE,  /* barrier: because I wait myself, in the end for `awaited` */
+    DATAGRAM_ABORT,     /* a node is missing or gives up (abort_broadcast.h) */
+    DATAGRAM_FETCH,     /* asks for a published blob */
+    DATAGRAM_BLOB,      /* and its answer */
+    DATAGRAM_BEAT,      /* node 0 lives; down the tree */
+    DATAGRAM_PING,      /* asks for time stamps */
+    DATAGRAM_PONG,      /* and its answer */
     DATAGRAM_TYPES
-};
-
-struct datagram_handshake {
-    uint8_t nonce[DATAGRAM_NONCE_BYTES]; /* the sender's */
-    uint8_t echo[DATAGRAM_NONCE_BYTES];  /* the recipient's, as the sender knows it; else zero */
-    uint8_t hash[DATAGRAM_HASH_BYTES];   /* of the subtree or of the whole; zero unless `whole` */
-    uint64_t boot;                       /* hash of what makes the sender's clock one with others */
-    uint64_t root_boot;                  /* node 0's; in SESSION with `whole` */
-    bool whole;
-    bool refused; /* SESSION: the run began with another process in the recipient's place */
-    /* With `whole`. JOIN: the subtree is on one machine; SESSION: all nodes are, and are more than
-     * its cores. */
-    bool crowded;
 };
 
 struct datagram_abort {
@@ -88,23 +72,23 @@ struct datagram_blob {
 
 struct datagram {
     enum datagram_type type;
-    uint64_t run;
     uint32_t sender;
     uint32_t recipient;
     uint32_t entered;
     uint32_t epoch;
     uint8_t round;
+    uint64_t from; /* nonces: the sender's, ... */
+    uint64_t to;   /* ... and the recipient's, or 0 */
     int64_t origin_ns;
     int64_t receive_ns;
     int64_t transmit_ns;
     int64_t root_offset_ns;
     int64_t root_bound_ns; /* -1: unknown */
     union {
-        struct datagram_handshake handshake; /* JOIN, SESSION */
-        struct barrier_values values;        /* ARRIVAL */
-        uint32_t awaited;                    /* PATIENCE */
-        struct datagram_abort abort;         /* WARNING, ABORT */
-        struct datagram_blob blob;           /* FETCH, BLOB */
+        struct barrier_values values; /* ARRIVAL */
+        uint32_t awaited;             /* PATIENCE */
+        struct datagram_abort abort;  /* ABORT */
+        struct datagram_blob blob;    /* FETCH, BLOB */
     };
 };
 

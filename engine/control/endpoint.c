@@ -104,11 +104,10 @@ static void stamp(struct control *control, struct datagram *datagram)
     datagram->receive_ns = neighbour->receive_ns;
 }
 
-static void outlet_send(void *context, struct datagram *datagram,
-                        const uint8_t key[DATAGRAM_KEY_BYTES])
+static void outlet_send(void *context, struct datagram *datagram)
 {
     struct control *control = context;
-    bool to_child = handshake_parent(datagram->recipient) == control->membership.neighbours.self;
+    bool to_child = neighbours_parent(datagram->recipient) == control->membership.neighbours.self;
     struct offset_estimate root = {0, -1};
     uint8_t bytes[DATAGRAM_MAX];
     size_t size;
@@ -119,7 +118,7 @@ static void outlet_send(void *context, struct datagram *datagram,
     datagram->transmit_ns = clock_now();
     datagram->root_offset_ns = root.offset_ns;
     datagram->root_bound_ns = root.bound_ns;
-    size = datagram_write(datagram, key, bytes);
+    size = datagram_write(datagram, control->membership.key, bytes);
     send_bytes(control, datagram->recipient, bytes, size);
 }
 
@@ -187,20 +186,21 @@ static int copy_addresses(struct control *control, const struct control_peers *p
     return 0;
 }
 
-static void make_group(struct control *control, const struct control_peers *peers)
+static void make_membership(struct control *control, const struct control_peers *peers)
 {
-    const struct membership_outlet outlet = {outlet_send, control};
+    const struct datagram_outlet outlet = {outlet_send, control};
     struct membership_conf conf = {
         .self = peers->self,
         .count = peers->count,
         .run_id = peers->run_id,
         .boot = endpoint_boot_id(peers->key),
         .timeout_ns = control->timeout_ns,
-        .cores = (uint32_t)sysconf(_SC_NPROCESSORS_ONLN),
+        .cores = sysconf(_SC_NPROCESSORS_ONLN),
     };
 
     memcpy(conf.key, peers->key, sizeof(conf.key));
-    randombytes_buf(conf.nonce, sizeof(conf.nonce));
+    while (conf.nonce == 0)
+        randombytes_buf(&conf.nonce, sizeof(conf.nonce));
     membership_init(&control->membership, &conf, &outlet);
     sodium_memzero(&conf, sizeof(conf));
 }
@@ -221,20 +221,35 @@ int control_join(struct control *control, const struct control_peers *peers, str
     }
     control->incoming.sender = DATAGRAM_NONE;
     run_clock_init(&control->clock, peers->self == 0);
-    make_group(control, peers);
+    make_membership(control, peers);
     control->joined = true;
-    membership_start(&control->membership, clock_now());
+    membership_start(&control->membership);
     return 0;
 }
 
 /* ---- in ---- */
 
+/* Tells the children in the tree that node 0 lives. */
+static void pass_beat(struct control *control, int64_t now_ns)
+{
+    const struct neighbours *neighbours = &control->membership.neighbours;
+
+    control->beat_ns = now_ns;
+    for (uint32_t i = 0; i < neighbours->size; i++)
+        if (neighbours->all[i].index != 0 &&
+            neighbours_parent(neighbours->all[i].index) == neighbours->self)
+            endpoint_send(control, DATAGRAM_BEAT, neighbours->all[i].index);
+}
+
 static bool take_beat(struct control *control, const struct datagram *datagram, int64_t now_ns)
 {
-    if (datagram->sender != 0 || datagram->transmit_ns <= control->beat_said_ns)
+    uint32_t self = control->membership.neighbours.self;
+
+    if (self == 0 || datagram->sender != neighbours_parent(self) ||
+        datagram->transmit_ns <= control->beat_said_ns)
         return false;
     control->beat_said_ns = datagram->transmit_ns;
-    control->beat_ns = now_ns;
+    pass_beat(control, now_ns);
     return true;
 }
 
@@ -242,6 +257,8 @@ static bool dispatch(struct control *control, const struct datagram *datagram, i
 {
     if (!membership_receive(&control->membership, datagram, now_ns))
         return false;
+    if (datagram->to != control->membership.nonce && datagram->type != DATAGRAM_FETCH)
+        return true; /* answered by HELLO */
     switch (datagram->type) {
     case DATAGRAM_QUESTION:
         control->active_ns = now_ns;
@@ -259,26 +276,20 @@ static bool dispatch(struct control *control, const struct datagram *datagram, i
     }
 }
 
-/* False: to be counted as dropped. What can't be judged yet, because the session key is not known,
- * is dropped without: a partner may have it a little earlier. */
+/* False: to be counted as dropped. */
 static bool take(struct control *control, const uint8_t *bytes, size_t size, int64_t now_ns)
 {
     const struct membership *membership = &control->membership;
     const struct neighbour *sender;
     struct datagram datagram;
     int64_t newest_ns;
-    const uint8_t *key;
     bool good;
 
-    if (datagram_read(&datagram, bytes, size) < 0 || datagram.run != membership->run ||
+    if (datagram_read(&datagram, bytes, size) < 0 ||
         datagram.recipient != membership->neighbours.self ||
         datagram.sender >= membership->neighbours.count ||
-        datagram.sender == membership->neighbours.self)
-        return false;
-    key = membership_key(membership, datagram.type);
-    if (!key)
-        return true;
-    if (!datagram_sealed(bytes, size, key))
+        datagram.sender == membership->neighbours.self ||
+        !datagram_sealed(bytes, size, membership->key))
         return false;
     sender = neighbours_find(&control->membership.neighbours, datagram.sender);
     newest_ns = sender ? sender->transmit_ns : DATAGRAM_NO_TIME;
@@ -318,12 +329,10 @@ unsigned control_work(struct control *control, int64_t now_ns)
     if (!control->joined)
         return read;
     membership_tick(&control->membership, now_ns);
-    if (control->membership.keyed) {
-        if (!control->clocks_known)
-            endpoint_learn_clocks(control, now_ns);
-        endpoint_ping(control, now_ns);
-        blob_store_tick(&control->blob_store, now_ns);
-    }
+    if (control->membership.met && !control->clocks_known)
+        endpoint_learn_clocks(control, now_ns);
+    endpoint_ping(control, now_ns);
+    blob_store_tick(&control->blob_store, now_ns);
     if (before != BARRIER_PASSED && membership_state(&control->membership) == BARRIER_PASSED)
         control->active_ns = now_ns;
     return read;
@@ -336,8 +345,6 @@ int64_t control_deadline(const struct control *control)
     if (!control->joined)
         return due_ns;
     due_ns = membership_deadline(&control->membership);
-    if (!control->membership.keyed)
-        return due_ns;
     mail_ns = blob_store_deadline(&control->blob_store);
     if (control->ping_ns < due_ns)
         due_ns = control->ping_ns;
@@ -367,7 +374,7 @@ enum barrier_state control_barrier_state(const struct control *control, struct b
 
 uint32_t control_awaited(const struct control *control)
 {
-    return control->joined ? membership_awaited(&control->membership) : DATAGRAM_NONE;
+    return control->joined ? barrier_awaited(&control->membership.barrier) : DATAGRAM_NONE;
 }
 
 const struct control_fault *control_fault(const struct control *control)
@@ -413,16 +420,13 @@ int control_fetch(struct control *control, uint32_t node, uint64_t id, struct bl
 
 bool control_crowded(const struct control *control)
 {
-    return membership_crowded(&control->membership);
+    return control->membership.crowded;
 }
 
 void control_beat(struct control *control, int64_t now_ns)
 {
-    if (!control->membership.keyed || control->membership.neighbours.self != 0)
-        return;
-    for (uint32_t i = 1; i < control->membership.neighbours.count; i++)
-        endpoint_send(control, DATAGRAM_BEAT, i);
-    control->beat_ns = now_ns;
+    if (control->membership.met && control->membership.neighbours.self == 0)
+        pass_beat(control, now_ns);
 }
 
 int64_t control_last_beat_ns(const struct control *control)

@@ -64,7 +64,7 @@ void control_close(struct control *control);
 /* The bound address, for the hello record. */
 void control_address(const struct control *control, struct sockaddr_storage *address);
 
-/* Learns the peers and begins to answer them. Nonces are exchanged in the first barrier. */
+/* Learns the peers, greets them and begins to answer them. */
 int control_join(struct control *control, const struct control_peers *peers, struct err *err);
 
 int control_fd(const struct control *control);
@@ -110,13 +110,12 @@ struct control_clocks control_clocks(const struct control *control);
 /* Estimated: whether the questions with which a run begins are answered, or can't be waited for. */
 bool control_clock_settled(const struct control *control);
 
-/* Heartbeats (by hand: node 0 sends them to all, authenticated): when the last one came; 0: none
- * so far. None is sent before the handshake is over. */
+/* Heartbeats (by hand: node 0 sends them down the tree, authenticated): when the last one came; 0:
+ * none so far. None is sent before the first barrier is passed. */
 void control_beat(struct control *control, int64_t now_ns);
 int64_t control_last_beat_ns(const struct control *control);
 
-/* Datagrams counted and dropped: not ours, forged, replayed or damaged. Those of a partner that
- * has the session key a little earlier than we are dropped, too, but not counted. */
+/* Datagrams counted and dropped: not ours, forged, replayed or damaged. */
 uint64_t control_dropped(const struct control *control);
 
 #endif

@@ -13,13 +13,13 @@
 #include <unistd.h>
 
 /* Clock questions to the parent, where its clock is another: some quickly at first; then for each
- * slot of offset_filter.h. The answer is asked another at once: a core that has just slept takes a while
- * to wake, the parent's longer than ours, and the second question finds both awake. Four datagrams
- * of 88 bytes in all. */
+ * slot of offset_filter.h. The answer is asked another at once: a core that has just slept takes a
+ * while to wake, the parent's longer than ours, and the second question finds both awake. Four
+ * datagrams of 88 bytes in all. */
 #define PINGS_QUICK 16
 #define PING_QUICK_NS (5 * NS_PER_MS)
 #define PING_SLOW_NS OFFSET_SLOT_NS
-#define SAME_BOOT(a, b) ((a) >> 32 == (b) >> 32)
+#define SAME_BOOT(a, b) ((a) >> 31 == (b) >> 31)
 
 /* ---- whose clock ---- */
 
@@ -42,10 +42,11 @@ static uint32_t hash_file(const char *path, bool needed, const uint8_t key[DATAG
     return word;
 }
 
-uint64_t endpoint_boot_id(const uint8_t key[DATAGRAM_KEY_BYTES])
+int64_t endpoint_boot_id(const uint8_t key[DATAGRAM_KEY_BYTES])
 {
-    return (uint64_t)hash_file("/proc/sys/kernel/random/boot_id", true, key) << 32 |
-           hash_file("/proc/self/timens_offsets", false, key);
+    uint64_t boot = hash_file("/proc/sys/kernel/random/boot_id", true, key);
+
+    return (int64_t)((boot << 32 | hash_file("/proc/self/timens_offsets", false, key)) >> 1 | 1);
 }
 
 /* ptp: what the kernel says now. */
@@ -64,15 +65,11 @@ static void ask_kernel(struct control *control)
 
 void endpoint_learn_clocks(struct control *control, int64_t now_ns)
 {
-    const struct handshake *handshake = &control->membership.handshake;
-    const struct run_clock_shared shared = {
-        .root = handshake->root_boot == handshake->conf.boot,
-        .parent = handshake->parent_boot == handshake->conf.boot,
-    };
+    const struct membership *membership = &control->membership;
 
     control->clocks_known = true;
-    run_clock_decide(&control->clock, control->clock_conf.mode, &shared,
-                     control->membership.neighbours.self == 0);
+    run_clock_decide(&control->clock, control->clock_conf.mode,
+                     membership->root_boot == membership->boot, membership->neighbours.self == 0);
     if (control->clock.mode == CLOCK_PTP)
         ask_kernel(control);
     if (run_clock_asks(&control->clock))
@@ -84,17 +81,17 @@ void endpoint_learn_clocks(struct control *control, int64_t now_ns)
 void endpoint_hear_clock(struct control *control, const struct datagram *datagram, int64_t now_ns)
 {
     const struct offset_stamps stamps = {datagram->origin_ns, datagram->receive_ns,
-                                            datagram->transmit_ns, now_ns};
+                                         datagram->transmit_ns, now_ns};
     const struct offset_estimate root = {datagram->root_offset_ns, datagram->root_bound_ns};
     uint32_t self = control->membership.neighbours.self;
 
-    if (self && datagram->sender == handshake_parent(self))
+    if (self && datagram->sender == neighbours_parent(self))
         run_clock_heard(&control->clock, &stamps, root);
 }
 
 static void ask_parent(struct control *control)
 {
-    endpoint_send(control, DATAGRAM_PING, handshake_parent(control->membership.neighbours.self));
+    endpoint_send(control, DATAGRAM_PING, neighbours_parent(control->membership.neighbours.self));
 }
 
 void endpoint_ping(struct control *control, int64_t now_ns)
@@ -133,7 +130,7 @@ struct control_clock control_clock(struct control *control)
 
 struct control_clocks control_clocks(const struct control *control)
 {
-    const struct handshake *handshake = &control->membership.handshake;
+    const struct membership *membership = &control->membership;
     struct control_clocks clocks = {
         .mode = control->clock.mode,
         .maxerror_ns = -1,
@@ -142,9 +139,9 @@ struct control_clocks control_clocks(const struct control *control)
 
     if (!control->clocks_known)
         return clocks;
-    clocks.with_node_0 = SAME_BOOT(handshake->root_boot, handshake->conf.boot);
-    clocks.one_clock = handshake->root_boot == handshake->conf.boot;
-    clocks.id = handshake->conf.boot;
+    clocks.with_node_0 = SAME_BOOT(membership->root_boot, membership->boot);
+    clocks.one_clock = membership->root_boot == membership->boot;
+    clocks.id = (uint64_t)membership->boot;
     if (clocks.mode == CLOCK_PTP) {
         clocks.maxerror_ns = control->kernel.maxerror_ns;
         clocks.esterror_ns = control->kernel.esterror_ns;

@@ -56,9 +56,9 @@ void endpoint_send(struct control *control, enum datagram_type type, uint32_t re
 
 /* endpoint_clock.c. */
 
-/* What makes CLOCK_MONOTONIC one clock: the boot, and the time namespace's offsets. */
-uint64_t endpoint_boot_id(const uint8_t key[DATAGRAM_KEY_BYTES]);
-/* Once, after the handshake: whose clocks are ours. */
+/* What makes CLOCK_MONOTONIC one clock, above 0: the boot, and the time namespace's offsets. */
+int64_t endpoint_boot_id(const uint8_t key[DATAGRAM_KEY_BYTES]);
+/* Once, after the first barrier: whose clocks are ours. */
 void endpoint_learn_clocks(struct control *control, int64_t now_ns);
 /* A datagram of a neighbour that was newer than all before: its time stamps. */
 void endpoint_hear_clock(struct control *control, const struct datagram *datagram, int64_t now_ns);

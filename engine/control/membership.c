@@ -1,167 +1,126 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "membership.h"
 
-#include <endian.h>
+#include <assert.h>
 #include <sodium.h>
 #include <string.h>
 
-#define REFUSED_TEXT "the run began with another process in this node's place: was it restarted?"
+#define REPLACED_TEXT "another process has taken its place: was it restarted?"
 
-enum seal { SEAL_HANDSHAKE, SEAL_WARNING, SEAL_SESSION };
+/* What nodes say of themselves in the first barrier. */
+enum introduction {
+    BOOT_MOST = BARRIER_MAXIMA_CALLER,
+    BOOT_LEAST, /* negated: a maximum */
+    ROOT_BOOT,
+    ROOT_CORES,
+    INTRODUCTIONS
+};
 
-static enum seal seal_of(enum datagram_type type)
+static_assert(INTRODUCTIONS == BARRIER_MAXIMA, "a barrier has room for them");
+
+/* BLAKE2b(run key; purpose, number of nodes, run id). */
+static void derive_key(struct membership *membership, const struct membership_conf *conf)
 {
-    switch (type) {
-    case DATAGRAM_JOIN:
-    case DATAGRAM_SESSION:
-        return SEAL_HANDSHAKE;
-    case DATAGRAM_WARNING:
-        return SEAL_WARNING;
-    default:
-        return SEAL_SESSION;
-    }
-}
-
-/* One secret, a key for each purpose: BLAKE2b(key; purpose, bytes). */
-static void derive(uint8_t out[DATAGRAM_KEY_BYTES], const uint8_t key[DATAGRAM_KEY_BYTES],
-                   const char *purpose, const uint8_t *bytes, size_t size)
-{
-    crypto_generichash_state state;
-
-    crypto_generichash_init(&state, key, DATAGRAM_KEY_BYTES, DATAGRAM_KEY_BYTES);
-    crypto_generichash_update(&state, (const uint8_t *)purpose, strlen(purpose) + 1);
-    crypto_generichash_update(&state, bytes, size);
-    crypto_generichash_final(&state, out, DATAGRAM_KEY_BYTES);
-    sodium_memzero(&state, sizeof(state));
-}
-
-/* The run's hash covers its id and its size; all keys but the run's own come from it. */
-static void derive_run(struct membership *membership, const struct membership_conf *conf)
-{
+    static const char purpose[] = "switchbench control";
     crypto_generichash_state state;
     uint8_t count[4] = {(uint8_t)(conf->count >> 24), (uint8_t)(conf->count >> 16),
                         (uint8_t)(conf->count >> 8), (uint8_t)conf->count};
 
-    crypto_generichash_init(&state, NULL, 0, DATAGRAM_HASH_BYTES);
+    crypto_generichash_init(&state, conf->key, DATAGRAM_KEY_BYTES, DATAGRAM_KEY_BYTES);
+    crypto_generichash_update(&state, (const uint8_t *)purpose, sizeof(purpose));
     crypto_generichash_update(&state, count, sizeof(count));
     crypto_generichash_update(&state, (const uint8_t *)conf->run_id, strlen(conf->run_id));
-    crypto_generichash_final(&state, membership->run_hash, DATAGRAM_HASH_BYTES);
-    memcpy(&membership->run, membership->run_hash, sizeof(membership->run));
-    membership->run = be64toh(membership->run);
-    memcpy(membership->run_key, conf->key, DATAGRAM_KEY_BYTES);
-    derive(membership->handshake_key, conf->key, "switchbench handshake", membership->run_hash,
-           DATAGRAM_HASH_BYTES);
-    derive(membership->warning_key, membership->handshake_key, "switchbench warning", conf->nonce,
-           DATAGRAM_NONCE_BYTES);
-}
-
-static void derive_session(struct membership *membership)
-{
-    uint8_t bytes[2 * DATAGRAM_HASH_BYTES];
-
-    memcpy(bytes, membership->run_hash, DATAGRAM_HASH_BYTES);
-    memcpy(bytes + DATAGRAM_HASH_BYTES, membership->handshake.root, DATAGRAM_HASH_BYTES);
-    derive(membership->session_key, membership->run_key, "switchbench session", bytes,
-           sizeof(bytes));
-    membership->keyed = true;
-}
-
-static void send_warning(struct membership *membership, struct datagram *datagram,
-                         const uint8_t *nonce)
-{
-    uint8_t key[DATAGRAM_KEY_BYTES];
-
-    derive(key, membership->handshake_key, "switchbench warning", nonce, DATAGRAM_NONCE_BYTES);
-    datagram->type = DATAGRAM_WARNING;
-    datagram->run = membership->run;
-    datagram->sender = membership->neighbours.self;
-    datagram->entered = membership->barrier.epoch;
-    membership->outlet.send(membership->outlet.context, datagram, key);
+    crypto_generichash_final(&state, membership->key, DATAGRAM_KEY_BYTES);
+    sodium_memzero(&state, sizeof(state));
 }
 
 void membership_send(struct membership *membership, struct datagram *datagram)
 {
-    const uint8_t *key = membership_key(membership, datagram->type);
-    const uint8_t *nonce;
+    const struct neighbour *neighbour =
+        neighbours_find(&membership->neighbours, datagram->recipient);
 
-    datagram->run = membership->run;
     datagram->sender = membership->neighbours.self;
     datagram->entered = membership->barrier.epoch;
-    if (key) {
-        membership->outlet.send(membership->outlet.context, datagram, key);
-        return;
-    }
-    nonce = handshake_nonce_of(&membership->handshake, datagram->recipient);
-    if (datagram->type == DATAGRAM_ABORT && nonce)
-        send_warning(membership, datagram, nonce);
+    datagram->from = membership->nonce;
+    if (datagram->to == 0 && neighbour)
+        datagram->to = neighbour->nonce;
+    membership->outlet.send(membership->outlet.context, datagram);
 }
 
 static void outlet_send(void *context, struct datagram *datagram)
 {
-    struct membership *membership = context;
+    membership_send(context, datagram);
+}
 
-    membership_send(membership, datagram);
-    if (datagram->type == DATAGRAM_QUESTION && datagram->epoch == 0)
-        handshake_probe(&membership->handshake, datagram->recipient);
+static void greet(struct membership *membership, uint32_t recipient, uint64_t nonce)
+{
+    struct datagram hello = {
+        .type = DATAGRAM_HELLO, .recipient = recipient, .to = nonce, .epoch = DATAGRAM_NONE};
+
+    membership_send(membership, &hello);
 }
 
 void membership_init(struct membership *membership, const struct membership_conf *conf,
-                     const struct membership_outlet *outlet)
+                     const struct datagram_outlet *outlet)
 {
     const struct datagram_outlet inner = {outlet_send, membership};
-    struct handshake_conf handshake = {
-        .boot = conf->boot, .timeout_ns = conf->timeout_ns, .cores = conf->cores};
 
-    memset(membership, 0, sizeof(*membership));
-    membership->outlet = *outlet;
-    memcpy(handshake.nonce, conf->nonce, DATAGRAM_NONCE_BYTES);
-    derive_run(membership, conf);
+    *membership = (struct membership){
+        .outlet = *outlet, .nonce = conf->nonce, .boot = conf->boot, .cores = conf->cores};
+    derive_key(membership, conf);
     neighbours_init(&membership->neighbours, conf->self, conf->count);
-    handshake_init(&membership->handshake, &membership->neighbours, &inner, &handshake);
     barrier_init(&membership->barrier, &membership->neighbours, &inner, conf->timeout_ns);
     abort_broadcast_init(&membership->abort_broadcast, &membership->neighbours, &inner);
 }
 
-/* What follows from the handshake's progress: the key, barrier 0, or a refusal. */
-static void follow_session(struct membership *membership, int64_t now_ns)
+void membership_start(struct membership *membership)
 {
-    if (membership->handshake.refused && !membership->abort_broadcast.begun)
-        membership_abort(membership, REFUSED_TEXT, false, now_ns);
-    if (!membership->handshake.ready || membership->keyed)
-        return;
-    derive_session(membership);
-    if (membership->handshake.crowded)
-        barrier_use_tree(&membership->barrier);
-    if (membership->entering)
-        barrier_enter(&membership->barrier, &membership->entered_values, now_ns);
-    membership->entering = false;
+    for (uint32_t i = 0; i < membership->neighbours.size; i++)
+        greet(membership, membership->neighbours.all[i].index, 0);
 }
 
-void membership_start(struct membership *membership, int64_t now_ns)
+/* Once the first barrier is passed: what all have said of themselves. */
+static void meet(struct membership *membership)
 {
-    handshake_start(&membership->handshake, now_ns);
-    follow_session(membership, now_ns);
+    const int64_t *said;
+
+    if (membership->met || !barrier_passed(&membership->barrier))
+        return;
+    said = barrier_values(&membership->barrier)->maximum;
+    membership->met = true;
+    membership->root_boot = said[ROOT_BOOT];
+    membership->crowded = said[BOOT_MOST] == -said[BOOT_LEAST] && said[ROOT_CORES] > 0 &&
+                          membership->neighbours.count > said[ROOT_CORES];
+    if (membership->crowded)
+        barrier_use_tree(&membership->barrier);
 }
 
 void membership_enter(struct membership *membership, const struct barrier_values *mine,
                       int64_t now_ns)
 {
+    struct barrier_values values = *mine;
+
     if (membership->abort_broadcast.begun) {
-        membership->entering = true;
+        membership->is_over = true;
         return;
     }
-    if (membership->keyed) {
-        barrier_enter(&membership->barrier, mine, now_ns);
-        return;
+    for (unsigned i = BARRIER_MAXIMA_CALLER; i < BARRIER_MAXIMA; i++)
+        values.maximum[i] = INT64_MIN;
+    if (!membership->met) {
+        values.maximum[BOOT_MOST] = membership->boot;
+        values.maximum[BOOT_LEAST] = -membership->boot;
     }
-    membership->entering = true;
-    membership->entered_values = *mine;
-    handshake_expect(&membership->handshake, now_ns);
+    if (!membership->met && membership->neighbours.self == 0) {
+        values.maximum[ROOT_BOOT] = membership->boot;
+        values.maximum[ROOT_CORES] = membership->cores;
+    }
+    barrier_enter(&membership->barrier, &values, now_ns);
+    meet(membership);
 }
 
 enum barrier_state membership_state(const struct membership *membership)
 {
-    if (!membership->entering && barrier_passed(&membership->barrier))
+    if (!membership->is_over && barrier_passed(&membership->barrier))
         return BARRIER_PASSED;
     return membership->abort_broadcast.begun ? BARRIER_FAILED : BARRIER_WAITING;
 }
@@ -169,11 +128,6 @@ enum barrier_state membership_state(const struct membership *membership)
 const struct control_fault *membership_fault(const struct membership *membership)
 {
     return membership->abort_broadcast.begun ? &membership->abort_broadcast.fault : NULL;
-}
-
-bool membership_crowded(const struct membership *membership)
-{
-    return membership->handshake.crowded;
 }
 
 static uint32_t epoch_at_hand(const struct membership *membership)
@@ -211,45 +165,34 @@ static void name_missing(struct membership *membership, const struct neighbour *
     abort_broadcast_start(&membership->abort_broadcast, &fault, now_ns);
 }
 
-const uint8_t *membership_key(const struct membership *membership, enum datagram_type type)
+/* The neighbour shows the nonce of a process that we do not know. */
+static void take_nonce(struct membership *membership, struct neighbour *neighbour, uint64_t nonce,
+                       int64_t now_ns)
 {
-    switch (seal_of(type)) {
-    case SEAL_HANDSHAKE:
-        return membership->handshake_key;
-    case SEAL_WARNING:
-        return membership->warning_key;
-    case SEAL_SESSION:
-        break;
-    }
-    return membership->keyed ? membership->session_key : NULL;
+    struct control_fault fault = {
+        .node = neighbour->index,
+        .epoch = epoch_at_hand(membership),
+        .last_epoch = neighbour->entered,
+        .text = REPLACED_TEXT,
+    };
+    bool replaced = neighbour->nonce != 0;
+
+    neighbour->nonce = nonce;
+    if (replaced)
+        abort_broadcast_start(&membership->abort_broadcast, &fault, now_ns);
+    greet(membership, neighbour->index, nonce);
+    barrier_hurry(&membership->barrier, now_ns);
 }
 
-/* After a fault the only answer is that fault; where we or they are not in the session, under the
- * key of warnings, with the nonce that they just showed. */
+/* After a fault the only answer is that fault. */
 static bool receive_after_fault(struct membership *membership, const struct datagram *datagram,
                                 int64_t now_ns)
 {
-    struct datagram warning = {
-        .recipient = datagram->sender,
-        .epoch = membership->abort_broadcast.fault.epoch,
-        .abort = {.fault = membership->abort_broadcast.fault},
-    };
-
-    switch (datagram->type) {
-    case DATAGRAM_ABORT:
-    case DATAGRAM_WARNING:
+    if (datagram->type == DATAGRAM_ABORT)
         return abort_broadcast_receive(&membership->abort_broadcast, datagram, now_ns);
-    case DATAGRAM_QUESTION:
+    if (datagram->type == DATAGRAM_QUESTION || datagram->type == DATAGRAM_HELLO)
         abort_broadcast_tell(&membership->abort_broadcast, datagram->sender);
-        return true;
-    case DATAGRAM_JOIN:
-    case DATAGRAM_SESSION:
-        if (datagram->type == DATAGRAM_JOIN || !membership->keyed)
-            send_warning(membership, &warning, datagram->handshake.nonce);
-        return true;
-    default:
-        return true;
-    }
+    return true;
 }
 
 bool membership_receive(struct membership *membership, const struct datagram *datagram,
@@ -258,25 +201,28 @@ bool membership_receive(struct membership *membership, const struct datagram *da
     struct neighbour *sender = neighbours_find(&membership->neighbours, datagram->sender);
     bool in_step = true;
 
-    if (sender && seal_of(datagram->type) == SEAL_SESSION)
-        neighbour_heard(sender, datagram->entered, datagram->transmit_ns, now_ns);
+    if (datagram->type == DATAGRAM_FETCH)
+        return true; /* all may ask */
+    if (datagram->to == 0 && sender)
+        greet(membership, datagram->sender, datagram->from);
+    if (datagram->to != membership->nonce)
+        return datagram->to == 0 && sender;
+    if (!sender)
+        return datagram->type == DATAGRAM_BLOB;
+    if (sender->nonce != datagram->from)
+        take_nonce(membership, sender, datagram->from, now_ns);
+    neighbour_heard(sender, datagram->entered, datagram->transmit_ns, now_ns);
     if (membership->abort_broadcast.begun)
         return receive_after_fault(membership, datagram, now_ns);
     switch (datagram->type) {
-    case DATAGRAM_JOIN:
-    case DATAGRAM_SESSION:
-        in_step = handshake_receive(&membership->handshake, datagram, now_ns);
-        if (sender && handshake_fresh(&membership->handshake, datagram))
-            neighbour_heard(sender, datagram->entered, datagram->transmit_ns, now_ns);
-        follow_session(membership, now_ns);
-        return in_step;
     case DATAGRAM_ABORT:
-    case DATAGRAM_WARNING:
         return abort_broadcast_receive(&membership->abort_broadcast, datagram, now_ns);
     case DATAGRAM_ARRIVAL:
     case DATAGRAM_QUESTION:
     case DATAGRAM_PATIENCE:
-        return barrier_receive(&membership->barrier, datagram, now_ns);
+        in_step = barrier_receive(&membership->barrier, datagram, now_ns);
+        meet(membership);
+        return in_step;
     default:
         return true;
     }
@@ -289,25 +235,14 @@ void membership_tick(struct membership *membership, int64_t now_ns)
     abort_broadcast_tick(&membership->abort_broadcast, now_ns);
     if (membership->abort_broadcast.begun)
         return;
-    missing = handshake_tick(&membership->handshake, now_ns);
-    if (!missing)
-        missing = barrier_tick(&membership->barrier, now_ns);
+    missing = barrier_tick(&membership->barrier, now_ns);
     if (missing)
         name_missing(membership, missing, now_ns);
 }
 
 int64_t membership_deadline(const struct membership *membership)
 {
-    int64_t session_ns = handshake_deadline(&membership->handshake);
-    int64_t barrier_ns = barrier_deadline(&membership->barrier);
-
-    if (membership->abort_broadcast.begun)
-        return abort_broadcast_deadline(&membership->abort_broadcast);
-    return session_ns < barrier_ns ? session_ns : barrier_ns;
-}
-
-uint32_t membership_awaited(const struct membership *membership)
-{
-    return membership->entering ? handshake_awaited(&membership->handshake)
-                                : barrier_awaited(&membership->barrier);
+    return membership->abort_broadcast.begun
+               ? abort_broadcast_deadline(&membership->abort_broadcast)
+               : barrier_deadline(&membership->barrier);
 }

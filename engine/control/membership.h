@@ -1,59 +1,65 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * A member of a run, without I/O: handshake (handshake.h), then barriers (barrier.h), and the abort
- * (abort_broadcast.h), with the keys under which each datagram is sealed. endpoint.c puts it on a
- * socket, the simulator of the tests on a model of a network.
+ * A member of a run, without I/O: who its neighbours are in this run, then barriers (barrier.h),
+ * and the abort (abort_broadcast.h). endpoint.c puts it on a socket, the simulator of the tests on
+ * a model of a network.
+ *
+ * Freshness. All datagrams are sealed under one key, which comes from the run's key, its id and the
+ * number of nodes. By hand the same job file may be run many times, so a seal alone does not tell
+ * this run from an earlier one. Each process therefore has a random nonce; a datagram names its
+ * sender's and its recipient's, and one that names another process in the recipient's place is
+ * dropped. A node that does not know a neighbour's nonce yet sends 0, and what names 0 is answered
+ * by HELLO and changes nothing else. A node sends HELLO to all neighbours when it joins, and to
+ * each neighbour whose nonce it learns, so that both know each other after three datagrams. What a
+ * node says with our nonce it has said in this run; nobody without the key knows both.
+ *
+ * A neighbour whose nonce changes is another process in its place (a restart): it can't be in step
+ * with the others' epochs, so the run is aborted and the fault names it.
+ *
+ * The first barrier also tells all nodes which clocks are node 0's, and whether the nodes are on
+ * one machine and outnumber its cores: the barrier then takes the tree.
  */
 #ifndef ENGINE_MEMBERSHIP_H
 #define ENGINE_MEMBERSHIP_H
 
 #include "abort_broadcast.h"
 #include "barrier.h"
-#include "handshake.h"
 
 struct membership_conf {
     uint32_t self;
     uint32_t count;
-    const char *run_id;                  /* read by membership_init only */
-    uint8_t key[DATAGRAM_KEY_BYTES];     /* the run's */
-    uint8_t nonce[DATAGRAM_NONCE_BYTES]; /* fresh random bytes */
-    uint64_t boot;                       /* see handshake.h */
-    int64_t timeout_ns;                  /* silence after which a node is missing */
-    uint32_t cores;                      /* see handshake.h */
-};
-
-/* Called for each datagram to send; sender, run and the state of the group are filled in, the time
- * stamps are not. */
-struct membership_outlet {
-    void (*send)(void *context, struct datagram *datagram, const uint8_t key[DATAGRAM_KEY_BYTES]);
-    void *context;
+    const char *run_id;              /* read by membership_init only */
+    uint8_t key[DATAGRAM_KEY_BYTES]; /* the run's */
+    uint64_t nonce;                  /* random, not 0 */
+    int64_t boot;                    /* above 0; equal values: one CLOCK_MONOTONIC */
+    int64_t timeout_ns;              /* silence after which a node is missing */
+    int64_t cores;                   /* of this machine; 0: not to be counted */
 };
 
 struct membership {
-    struct membership_outlet outlet;
-    uint64_t run; /* hash of the run id */
+    struct datagram_outlet outlet;
     struct neighbours neighbours;
-    struct handshake handshake;
     struct barrier barrier;
     struct abort_broadcast abort_broadcast;
-    uint8_t run_key[DATAGRAM_KEY_BYTES];
-    uint8_t run_hash[DATAGRAM_HASH_BYTES];
-    uint8_t handshake_key[DATAGRAM_KEY_BYTES];
-    uint8_t warning_key[DATAGRAM_KEY_BYTES]; /* for warnings to us */
-    uint8_t session_key[DATAGRAM_KEY_BYTES];
-    bool keyed;    /* the session key is known */
-    bool entering; /* in barrier 0, before the session key is known */
-    struct barrier_values entered_values;
+    uint8_t key[DATAGRAM_KEY_BYTES]; /* of all datagrams */
+    uint64_t nonce;
+    int64_t boot;
+    int64_t cores;
+    bool is_over; /* a barrier was entered after the fault */
+    /* Known when `met`: the first barrier is passed. */
+    bool met;
+    bool crowded;      /* all nodes are on one machine, and more than its cores */
+    int64_t root_boot; /* node 0's */
 };
 
-/* The group must not move in memory afterwards. */
+/* The membership must not move in memory afterwards. The outlet is handed datagrams with all but
+ * their time stamps. */
 void membership_init(struct membership *membership, const struct membership_conf *conf,
-                     const struct membership_outlet *outlet);
-void membership_start(struct membership *membership, int64_t now_ns);
+                     const struct datagram_outlet *outlet);
+/* Greets the neighbours. */
+void membership_start(struct membership *membership);
 void membership_enter(struct membership *membership, const struct barrier_values *mine,
                       int64_t now_ns);
-/* All nodes are on one machine, and more than its cores. Known once a barrier is passed. */
-bool membership_crowded(const struct membership *membership);
 enum barrier_state membership_state(const struct membership *membership);
 /* NULL: none so far. */
 const struct control_fault *membership_fault(const struct membership *membership);
@@ -62,17 +68,13 @@ const struct control_fault *membership_fault(const struct membership *membership
 void membership_abort(struct membership *membership, const char *text, bool impossible,
                       int64_t now_ns);
 
-/* The key under which a datagram of this type must be sealed; NULL: not known yet. */
-const uint8_t *membership_key(const struct membership *membership, enum datagram_type type);
-/* A datagram whose seal is right, and that is for us. False: dropped. The types that the group
- * does not know itself only show that their sender lives. */
+/* A datagram whose seal is right, and that is for us. False: dropped. The types that the
+ * membership does not know itself only show that their sender lives. */
 bool membership_receive(struct membership *membership, const struct datagram *datagram,
                         int64_t now_ns);
 void membership_tick(struct membership *membership, int64_t now_ns);
 int64_t membership_deadline(const struct membership *membership);
 /* Fills in what all datagrams of this node carry, and hands it to the outlet. */
 void membership_send(struct membership *membership, struct datagram *datagram);
-/* Whom a waiting node waits for in the end, for the log; DATAGRAM_NONE: it does not wait. */
-uint32_t membership_awaited(const struct membership *membership);
 
 #endif

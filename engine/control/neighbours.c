@@ -18,6 +18,11 @@ static uint32_t step(const struct neighbours *neighbours, uint64_t distance)
     return (uint32_t)((neighbours->self + distance) % neighbours->count);
 }
 
+uint32_t neighbours_parent(uint32_t index)
+{
+    return index & (index - 1);
+}
+
 uint32_t neighbours_ahead(const struct neighbours *neighbours, uint32_t round)
 {
     return step(neighbours, UINT64_C(1) << round);

@@ -18,6 +18,7 @@ struct neighbour {
     uint32_t index;
     uint32_t entered;    /* the epoch that it had last entered; UINT32_MAX: none */
     uint32_t asked;      /* times, since it was last heard */
+    uint64_t nonce;      /* its process's; 0: it has not said it to us yet */
     int64_t heard_ns;    /* -1: never */
     int64_t transmit_ns; /* its clock in the newest datagram from it, for the echo ... */
     int64_t receive_ns;  /* ... and ours when that came; DATAGRAM_NO_TIME: none yet */
@@ -34,6 +35,8 @@ struct neighbours {
 /* `count` >= 1, `self` < `count`. */
 void neighbours_init(struct neighbours *neighbours, uint32_t self, uint32_t count);
 
+/* The parent in the binomial tree: `index` without its lowest set bit. Node 0 has none. */
+uint32_t neighbours_parent(uint32_t index);
 /* The node 2^round ahead, or behind. */
 uint32_t neighbours_ahead(const struct neighbours *neighbours, uint32_t round);
 uint32_t neighbours_behind(const struct neighbours *neighbours, uint32_t round);

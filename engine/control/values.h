@@ -8,8 +8,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Idempotent reductions that a barrier carries: maxima and an OR over all nodes. */
-#define BARRIER_MAXIMA 9
+/* Idempotent reductions that a barrier carries: maxima and an OR over all nodes. The first are the
+ * caller's; the others are what nodes say of themselves in the first barrier (membership.c). */
+#define BARRIER_MAXIMA_CALLER 6
+#define BARRIER_MAXIMA 10
 struct barrier_values {
     int64_t maximum[BARRIER_MAXIMA]; /* INT64_MIN: nothing to say */
     uint32_t states;                 /* OR */

@@ -32,7 +32,7 @@ enum agreed_end {
     END_AGREED
 };
 
-static_assert(END_AGREED <= BARRIER_MAXIMA, "a barrier carries all that is agreed on");
+static_assert(END_AGREED <= BARRIER_MAXIMA_CALLER, "a barrier carries all that is agreed on");
 
 static void note_latest(int64_t *maximum, int64_t value)
 {

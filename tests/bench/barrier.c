@@ -131,7 +131,7 @@ static void measure(uint32_t nodes, unsigned barriers)
     open_all(runners, nodes);
     for (uint32_t i = 0; i < nodes; i++)
         runners[i] = (struct runner){runners[i].control, 10, took_ns + (size_t)i * barriers};
-    on_threads(runners, nodes, run); /* handshake and warm-up */
+    on_threads(runners, nodes, run); /* greeting and warm-up */
     for (uint32_t i = 0; i < nodes; i++)
         runners[i].barriers = barriers;
     sent = udp_sent();

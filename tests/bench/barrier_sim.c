@@ -14,7 +14,7 @@
 #include <string.h>
 
 #define NODES 65536u
-#define BARRIERS 5u /* measured; one more, with the handshake, goes before */
+#define BARRIERS 5u /* measured; one more, with the greeting, goes before */
 #define BARRIERS_MAX 1000u
 #define HOP_NS (10 * NS_PER_US)
 #define JITTER_NS (5 * NS_PER_US)

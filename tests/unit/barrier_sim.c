@@ -176,10 +176,10 @@ static void node_dies(struct node *node)
     node->dead = true;
 }
 
-static void outlet_send(void *context, struct datagram *datagram,
-                        const uint8_t key[DATAGRAM_KEY_BYTES])
+static void outlet_send(void *context, struct datagram *datagram)
 {
     struct node *node = context;
+    const uint8_t *key = node->membership.key;
     struct sim *sim = node->sim;
 
     if (!node->running)
@@ -200,7 +200,8 @@ static struct barrier_values values_of(const struct sim *sim, uint32_t node, uin
     uint64_t state = sim->conf.seed ^ ((uint64_t)node << 32 | epoch);
     struct barrier_values values;
 
-    for (unsigned i = 0; i < BARRIER_MAXIMA; i++)
+    barrier_values_clear(&values);
+    for (unsigned i = 0; i < BARRIER_MAXIMA_CALLER; i++)
         values.maximum[i] = (int64_t)sim_random(&state);
     values.states = UINT32_C(1) << (sim_random(&state) % 32);
     return values;
@@ -218,7 +219,8 @@ static void plan_entry(struct sim *sim, struct node *node)
 
 static bool same_values(const struct barrier_values *a, const struct barrier_values *b)
 {
-    return !memcmp(a->maximum, b->maximum, sizeof(a->maximum)) && a->states == b->states;
+    return !memcmp(a->maximum, b->maximum, BARRIER_MAXIMA_CALLER * sizeof(a->maximum[0])) &&
+           a->states == b->states;
 }
 
 static void check_pass(struct sim *sim, struct node *node)
@@ -258,11 +260,25 @@ static void follow_up(struct sim *sim, struct node *node)
                              .life = node->life});
 }
 
-/* A new process in this place. If the one before had no session key yet, nobody has heard of it
- * and the new one is as good; otherwise the run is over for this node. */
+/* Whether a node has heard of this process. */
+static bool is_known(const struct sim *sim, const struct node *node)
+{
+    for (uint32_t i = 0; i < sim->conf.nodes; i++) {
+        struct neighbours *neighbours = &sim->nodes[i].membership.neighbours;
+        const struct neighbour *neighbour =
+            neighbours->count ? neighbours_find(neighbours, (uint32_t)(node - sim->nodes)) : NULL;
+
+        if (neighbour && neighbour->nonce == node->membership.nonce)
+            return true;
+    }
+    return false;
+}
+
+/* A new process in this place. If nobody has heard of the one before, the new one is as good;
+ * otherwise the run is over for this node. */
 static void node_joins(struct sim *sim, struct node *node)
 {
-    const struct membership_outlet outlet = {outlet_send, node};
+    const struct datagram_outlet outlet = {outlet_send, node};
     struct membership_conf conf = {
         .self = (uint32_t)(node - sim->nodes),
         .count = sim->conf.nodes,
@@ -271,23 +287,22 @@ static void node_joins(struct sim *sim, struct node *node)
         .cores = sim->conf.cores,
     };
 
-    if (node->life && !node->membership.keyed) {
+    if (node->life && !is_known(sim, node)) {
         node->dead = false;
         sim->entered[0] -= node->entered;
     } else if (node->life) {
         node->dead = true;
     }
-    conf.boot = sim->conf.machines ? conf.self % sim->conf.machines : 0;
+    conf.boot = sim->conf.machines ? 1 + conf.self % sim->conf.machines : 1;
     conf.key[0] = conf.self == sim->conf.outcast ? 2 : 1;
-    for (unsigned i = 0; i < DATAGRAM_NONCE_BYTES; i++)
-        conf.nonce[i] = (uint8_t)sim_random(&sim->random);
+    conf.nonce = sim_random(&sim->random) | 1;
     node->life++;
     node->running = true;
     node->entered = false;
     node->passed = 0;
     node->timer_ns = CLOCK_NEVER;
     membership_init(&node->membership, &conf, &outlet);
-    membership_start(&node->membership, sim->now_ns);
+    membership_start(&node->membership);
     plan_entry(sim, node);
 }
 
@@ -311,8 +326,7 @@ static void node_receives(struct sim *sim, struct node *node, uint32_t index)
 {
     struct packet *packet = &sim->packets[index];
     struct datagram datagram = packet->datagram;
-    const uint8_t *key = node->running ? membership_key(&node->membership, datagram.type) : NULL;
-    bool sealed = key && !memcmp(key, packet->key, DATAGRAM_KEY_BYTES);
+    bool sealed = node->running && !memcmp(node->membership.key, packet->key, DATAGRAM_KEY_BYTES);
 
     packet->next_free = sim->packet_free;
     sim->packet_free = index;

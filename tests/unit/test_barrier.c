@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Handshake, barrier and abort in the simulator (barrier_sim.h): every run ends, with everybody
+ * Greeting, barrier and abort in the simulator (barrier_sim.h): every run ends, with everybody
  * through and the same reduction, or with everybody naming a node that is really dead. All of it by
  * dissemination and by the tree. More seeds and 65,536 nodes with SWITCHBENCH_LONG=1.
  */
@@ -48,17 +48,17 @@ static struct sim_conf calm(uint32_t nodes, uint32_t epochs, uint64_t seed)
         .seed = seed,
         .delay_ns = 20 * US,
         .jitter_ns = 30 * US,
-        .pause_ns = 20 * MS, /* so that the handshake is over when the first one enters */
+        .pause_ns = 20 * MS, /* so that all know their neighbours when the first one enters */
         .timeout_ns = 5 * S,
         .cores = by_tree ? 1 : 0,
         .outcast = DATAGRAM_NONE,
     };
 }
 
-/* Arrivals that `nodes` send in a barrier. */
+/* Arrivals that `nodes` send in a barrier after the first. */
 static uint64_t arrivals_of(uint32_t nodes)
 {
-    return by_tree ? 2 * ((uint64_t)nodes - 1) : (uint64_t)nodes * rounds_of(nodes);
+    return by_tree && nodes > 1 ? 2 * ((uint64_t)nodes - 1) : (uint64_t)nodes * rounds_of(nodes);
 }
 
 /* Loss, duplication, datagrams that overtake each other by milliseconds, nodes out of step. */
@@ -144,7 +144,8 @@ static void exact_number_of_datagrams(const struct sim_conf *conf)
     run(sim, conf);
     assert_all_through(sim, conf);
     assert_int_equal(sim_counts(sim)->sent[DATAGRAM_ARRIVAL],
-                     arrivals_of(conf->nodes) * conf->epochs);
+                     (uint64_t)conf->nodes * rounds_of(conf->nodes) +
+                         arrivals_of(conf->nodes) * (conf->epochs - 1));
     assert_int_equal(sim_counts(sim)->sent[DATAGRAM_PATIENCE], 0);
     assert_int_equal(sim_counts(sim)->sent[DATAGRAM_ABORT], 0);
     sim_free(sim);
@@ -308,7 +309,7 @@ static void names_one_of_two_dead(void **state)
     }
 }
 
-/* At any time during the handshake and after it. */
+/* At any time while neighbours greet each other and after it. */
 static void refuses_who_comes_back(void **state)
 {
     for (uint32_t nodes = 2; nodes <= 13; nodes++) {
@@ -399,8 +400,8 @@ static void floods_no_more_than_needed(void **state)
     sim_free(sim);
 }
 
-/* Before there is a session key, warnings take the way over the tree. */
-static void tells_everybody_during_the_handshake(void **state)
+/* Before the first barrier is passed. */
+static void tells_everybody_who_gives_up_first(void **state)
 {
     static const char reason[] = "no such interface";
 
@@ -547,62 +548,83 @@ static void asks_often_before_it_blames(void **state)
     assert_int_equal(bare.sent.count, asked + 1);
 }
 
-struct sent_sealed {
-    struct datagram last;
-    uint8_t key[DATAGRAM_KEY_BYTES];
-    unsigned count;
-};
-
-static void keep_sealed(void *context, struct datagram *datagram,
-                        const uint8_t key[DATAGRAM_KEY_BYTES])
+static void membership_make(struct membership *membership, struct sent *sent, uint32_t self,
+                            uint64_t nonce)
 {
-    struct sent_sealed *sent = context;
-
-    sent->last = *datagram;
-    memcpy(sent->key, key, DATAGRAM_KEY_BYTES);
-    sent->count++;
-}
-
-static void membership_make(struct membership *membership, struct sent_sealed *sent, uint32_t self,
-                            uint8_t nonce)
-{
-    const struct membership_outlet outlet = {keep_sealed, sent};
-    const struct membership_conf conf = {
-        .self = self, .count = 2, .run_id = "run", .key = {7}, .nonce = {nonce}, .timeout_ns = S};
+    const struct datagram_outlet outlet = {keep, sent};
+    const struct membership_conf conf = {.self = self,
+                                         .count = 2,
+                                         .run_id = "run",
+                                         .key = {7},
+                                         .nonce = nonce,
+                                         .boot = 1,
+                                         .timeout_ns = S};
 
     membership_init(membership, &conf, &outlet);
-    membership_start(membership, 0);
+    membership_start(membership);
 }
 
-/* The whole handshake of two nodes by hand; then what an earlier run of the same job, with the
- * same key and id, had said is told again: it changes nothing and is no sign of life. */
+static void two_know_each_other_after_three_datagrams(void **state)
+{
+    struct sent from_first = {0}, from_second = {0};
+    struct membership first, second;
+
+    membership_make(&first, &from_first, 0, 1);
+    membership_make(&second, &from_second, 1, 2);
+    assert_int_equal(from_first.last.to, 0);
+    assert_true(membership_receive(&second, &from_first.last, 0));
+    assert_int_equal(from_second.last.to, 1);
+    assert_int_equal(second.neighbours.all[0].nonce, 0); /* it may be of an earlier run */
+    assert_int_equal(second.neighbours.all[0].heard_ns, -1);
+    assert_true(membership_receive(&first, &from_second.last, 0));
+    assert_int_equal(first.neighbours.all[0].nonce, 2);
+    assert_int_equal(from_first.last.to, 2);
+    assert_true(membership_receive(&second, &from_first.last, 0));
+    assert_int_equal(second.neighbours.all[0].nonce, 1);
+}
+
+/* What was said to an earlier process in this place, under the same key and run id, changes nothing
+ * and is no sign of life. */
 static void nothing_replays_across_runs(void **state)
 {
-    struct sent_sealed from_root = {0}, from_child = {0}, child_says = {0};
-    struct membership root, child, again;
-    struct datagram old_join, old_session;
+    struct datagram old = {.type = DATAGRAM_ARRIVAL, .sender = 0, .from = 1, .to = 2, .epoch = 0};
+    struct sent sent = {0};
+    struct membership again;
 
-    membership_make(&root, &from_root, 0, 1);
-    membership_make(&child, &from_child, 1, 2);
-    assert_true(membership_receive(&root, &from_child.last, 0));
-    assert_true(membership_receive(&child, &from_root.last, 0));
-    old_join = from_child.last;
-    assert_true(membership_receive(&root, &old_join, 0));
-    old_session = from_root.last;
-    assert_true(old_session.handshake.whole);
-    assert_true(membership_receive(&child, &old_session, 0));
-    assert_memory_equal(root.session_key, child.session_key, DATAGRAM_KEY_BYTES);
+    barrier_values_clear(&old.values);
+    membership_make(&again, &sent, 1, 3);
+    membership_enter(&again, &old.values, 0);
+    sent.count = 0;
+    for (old.type = DATAGRAM_HELLO; old.type < DATAGRAM_TYPES; old.type++)
+        if (old.type != DATAGRAM_FETCH)
+            assert_false(membership_receive(&again, &old, 0));
+    assert_int_equal(sent.count, 0);
+    old.to = 0; /* it may be the first word of a node of this run */
+    for (old.type = DATAGRAM_HELLO; old.type < DATAGRAM_TYPES; old.type++)
+        assert_true(membership_receive(&again, &old, 0));
+    assert_int_equal(sent.last.type, DATAGRAM_HELLO);
+    assert_int_equal(membership_state(&again), BARRIER_WAITING);
+    assert_null(membership_fault(&again));
+    assert_int_equal(again.neighbours.all[0].heard_ns, -1);
+    assert_int_equal(again.neighbours.all[0].nonce, 0);
+}
 
-    membership_make(&again, &child_says, 1, 3);
-    assert_false(membership_receive(&again, &old_session, 0));
-    assert_false(again.keyed);
-    assert_int_equal(neighbours_find(&again.neighbours, 0)->heard_ns, -1);
-    assert_memory_not_equal(again.warning_key, child.warning_key, DATAGRAM_KEY_BYTES);
-    membership_make(&again, &child_says, 0, 4);
-    assert_true(membership_receive(&again, &old_join, 0));
-    assert_false(again.keyed);
-    assert_false(child_says.last.handshake.whole);
-    assert_int_equal(neighbours_find(&again.neighbours, 1)->heard_ns, -1);
+static void names_who_was_replaced(void **state)
+{
+    struct datagram hello = {.type = DATAGRAM_HELLO, .sender = 1, .from = 5, .to = 9};
+    struct sent sent = {0};
+    struct membership membership;
+
+    membership_make(&membership, &sent, 0, 9);
+    assert_true(membership_receive(&membership, &hello, 0));
+    assert_null(membership_fault(&membership));
+    hello.from = 6;
+    assert_true(membership_receive(&membership, &hello, 0));
+    assert_non_null(membership_fault(&membership));
+    assert_int_equal(membership_fault(&membership)->node, 1);
+    assert_non_null(strstr(membership_fault(&membership)->text, "was it restarted?"));
+    assert_int_equal(sent.last.type, DATAGRAM_ABORT);
+    assert_int_equal(sent.last.to, 6); /* the new one is told */
 }
 
 static void assert_course(struct sim_conf conf, bool tree)
@@ -654,7 +676,7 @@ static void finds_every_neighbour_and_no_other(void **state)
                 assert_non_null(
                     neighbours_find(&neighbours, neighbours_behind(&neighbours, round)));
             }
-            assert_true(self == 0 || neighbours_find(&neighbours, handshake_parent(self)));
+            assert_true(self == 0 || neighbours_find(&neighbours, neighbours_parent(self)));
         }
     }
 }
@@ -667,7 +689,9 @@ int main(void)
         cmocka_unit_test(drops_what_is_out_of_step),
         cmocka_unit_test(tells_the_end_of_the_chain),
         cmocka_unit_test(asks_often_before_it_blames),
+        cmocka_unit_test(two_know_each_other_after_three_datagrams),
         cmocka_unit_test(nothing_replays_across_runs),
+        cmocka_unit_test(names_who_was_replaced),
         cmocka_unit_test(takes_the_tree_where_cores_are_few),
     };
     const struct CMUnitTest simulated[] = {
@@ -687,7 +711,7 @@ int main(void)
         cmocka_unit_test(tells_everybody_who_gives_up_and_why),
         cmocka_unit_test(tells_everybody_outside_barriers),
         cmocka_unit_test(floods_no_more_than_needed),
-        cmocka_unit_test(tells_everybody_during_the_handshake),
+        cmocka_unit_test(tells_everybody_who_gives_up_first),
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
 

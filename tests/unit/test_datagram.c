@@ -15,7 +15,7 @@
 
 #include <cmocka.h>
 
-#define HEADER_BYTES 72
+#define HEADER_BYTES 80
 #define FUZZ_ROUNDS 3000
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
@@ -26,18 +26,6 @@ static void fill(void *bytes, size_t size, uint64_t *random)
 {
     for (size_t i = 0; i < size; i++)
         ((uint8_t *)bytes)[i] = (uint8_t)sim_random(random);
-}
-
-static void random_session(struct datagram_handshake *handshake, uint64_t *random)
-{
-    fill(handshake->nonce, sizeof(handshake->nonce), random);
-    fill(handshake->echo, sizeof(handshake->echo), random);
-    fill(handshake->hash, sizeof(handshake->hash), random);
-    handshake->boot = sim_random(random);
-    handshake->root_boot = sim_random(random);
-    handshake->whole = sim_random(random) % 2;
-    handshake->refused = !handshake->whole;
-    handshake->crowded = handshake->whole && sim_random(random) % 2;
 }
 
 static void random_abort(struct datagram_abort *abort, uint64_t *random)
@@ -58,11 +46,6 @@ static void random_abort(struct datagram_abort *abort, uint64_t *random)
 static void random_body(struct datagram *datagram, uint64_t *random)
 {
     switch (datagram->type) {
-    case DATAGRAM_JOIN:
-    case DATAGRAM_SESSION:
-        random_session(&datagram->handshake, random);
-        break;
-    case DATAGRAM_WARNING:
     case DATAGRAM_ABORT:
         random_abort(&datagram->abort, random);
         break;
@@ -95,7 +78,8 @@ static struct datagram random_datagram(enum datagram_type type, uint64_t *random
 
     memset(&datagram, 0, sizeof(datagram));
     datagram.type = type;
-    datagram.run = sim_random(random);
+    datagram.from = sim_random(random) | 1;
+    datagram.to = sim_random(random);
     datagram.sender = (uint32_t)sim_random(random);
     datagram.recipient = (uint32_t)sim_random(random);
     datagram.entered = (uint32_t)sim_random(random);
@@ -130,16 +114,17 @@ static void comes_back_as_it_was_written(void **state)
 static void has_a_documented_layout(void **state)
 {
     struct datagram datagram = {.type = DATAGRAM_QUESTION,
-                                .run = 0x0102030405060708,
                                 .sender = 0x11121314,
                                 .recipient = 0x21222324,
                                 .entered = 0x31323334,
                                 .epoch = 0x41424344,
-                                .round = 0x51};
-    static const uint8_t right[] = {'S',  'B',  3,    5,    1,    2,    3,    4,
-                                    5,    6,    7,    8,    0x11, 0x12, 0x13, 0x14,
-                                    0x21, 0x22, 0x23, 0x24, 0x31, 0x32, 0x33, 0x34,
-                                    0x41, 0x42, 0x43, 0x44, 0x51, 0,    0,    0};
+                                .round = 0x51,
+                                .from = 0x6162636465666768,
+                                .to = 0x7172737475767778};
+    static const uint8_t right[] = {'S',  'B',  4,    3,    0x11, 0x12, 0x13, 0x14, 0x21, 0x22,
+                                    0x23, 0x24, 0x31, 0x32, 0x33, 0x34, 0x41, 0x42, 0x43, 0x44,
+                                    0x51, 0,    0,    0,    0x61, 0x62, 0x63, 0x64, 0x65, 0x66,
+                                    0x67, 0x68, 0x71, 0x72, 0x73, 0x74, 0x75, 0x76, 0x77, 0x78};
     uint8_t bytes[DATAGRAM_MAX];
 
     assert_int_equal(datagram_write(&datagram, key, bytes), HEADER_BYTES + DATAGRAM_SEAL_BYTES);
@@ -149,7 +134,8 @@ static void has_a_documented_layout(void **state)
 /* Only the maxima that say something are sent. */
 static void has_values_that_say_something(void **state)
 {
-    struct datagram datagram = {.type = DATAGRAM_ARRIVAL, .values = {.states = 0x61626364}};
+    struct datagram datagram = {
+        .type = DATAGRAM_ARRIVAL, .from = 1, .values = {.states = 0x61626364}};
     static const uint8_t right[] = {0,    0x09, 0,    0,    0,    0,    0,    0,
                                     0,    7,    0xff, 0xff, 0xff, 0xff, 0xff, 0xff,
                                     0xff, 0xfe, 0x61, 0x62, 0x63, 0x64};
@@ -211,13 +197,10 @@ static void refuses_impossible_fields(void **state)
         {DATAGRAM_BEAT, 3, 0},                      /* type */
         {DATAGRAM_BEAT, 3, DATAGRAM_TYPES},         /* type */
         {DATAGRAM_BEAT, 3, 255},                    /* type */
-        {DATAGRAM_BEAT, 29, 1},                     /* not zero */
-        {DATAGRAM_BEAT, 31, 1},                     /* not zero */
-        {DATAGRAM_BEAT, 64, 0x80},                  /* bound far below -1 */
-        {DATAGRAM_JOIN, HEADER_BYTES + 80, 3},      /* whole and refused */
-        {DATAGRAM_JOIN, HEADER_BYTES + 80, 4},      /* crowded, and not whole */
-        {DATAGRAM_JOIN, HEADER_BYTES + 80, 7},      /* all of it */
-        {DATAGRAM_JOIN, HEADER_BYTES + 80, 8},      /* no such flag */
+        {DATAGRAM_BEAT, 21, 1},                     /* not zero */
+        {DATAGRAM_BEAT, 23, 1},                     /* not zero */
+        {DATAGRAM_BEAT, 31, 0},                     /* no nonce */
+        {DATAGRAM_BEAT, 72, 0x80},                  /* bound far below -1 */
         {DATAGRAM_ARRIVAL, HEADER_BYTES, 0x80},     /* no such maximum */
         {DATAGRAM_ARRIVAL, HEADER_BYTES, 0},        /* one fewer than there are bytes for */
         {DATAGRAM_ARRIVAL, HEADER_BYTES + 2, 0x80}, /* said, and nothing */
@@ -231,7 +214,7 @@ static void refuses_impossible_fields(void **state)
     };
 
     for (unsigned i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
-        struct datagram datagram = {.type = wrong[i].type}, back;
+        struct datagram datagram = {.type = wrong[i].type, .from = 1}, back;
         uint8_t bytes[DATAGRAM_MAX];
         size_t size;
 
@@ -257,12 +240,12 @@ static size_t fuzz_record(uint8_t *bytes, uint64_t *random)
     datagram.sender = (uint32_t)(sim_random(random) % 12);
     datagram.epoch = (uint32_t)(sim_random(random) % 4) - 1;
     datagram.round = (uint8_t)(sim_random(random) % 5);
-    if (datagram.type == DATAGRAM_ABORT || datagram.type == DATAGRAM_WARNING)
+    datagram.from = 1 + datagram.sender;
+    if (sim_random(random) % 4 == 0)
+        datagram.from++; /* another process */
+    datagram.to = sim_random(random) % 8 == 0 ? 0 : 1;
+    if (datagram.type == DATAGRAM_ABORT)
         datagram.abort.fault.node %= 12;
-    if (datagram.type <= DATAGRAM_SESSION && sim_random(random) % 2) {
-        memset(datagram.handshake.echo, 0, sizeof(datagram.handshake.echo));
-        datagram.handshake.echo[0] = sim_random(random) % 4 > 0;
-    }
     if (datagram.type >= DATAGRAM_FETCH && datagram.type <= DATAGRAM_BLOB)
         datagram.blob.id %= 2;
     bytes[0] = (uint8_t)(sim_random(random) % 60);

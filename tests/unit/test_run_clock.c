@@ -347,7 +347,6 @@ static int64_t ask_parent(struct run_clock *child, const struct crystal *ours,
 static void run_time_sums_along_the_tree(void **state)
 {
     const struct path path = {.ppm = 100, .turn_ppm = 0.3, .turn_s = 60};
-    const struct run_clock_shared none = {false, false};
     struct crystal crystals[NODES];
     struct run_clock clocks[NODES];
     uint64_t random = 5;
@@ -356,12 +355,12 @@ static void run_time_sums_along_the_tree(void **state)
     for (uint32_t i = 0; i < NODES; i++) {
         crystals[i] = draw_crystal(&random, &path);
         run_clock_init(&clocks[i], i == 0);
-        run_clock_decide(&clocks[i], CLOCK_ESTIMATED, &none, i == 0);
+        run_clock_decide(&clocks[i], CLOCK_ESTIMATED, false, i == 0);
     }
     assert_int_equal(run_clock_estimate(&clocks[7], 0).bound_ns, -1);
     for (unsigned round = 0; round < 2000; round++) {
         uint32_t node = 1 + (uint32_t)(sim_random(&random) % (NODES - 1));
-        uint32_t parent = handshake_parent(node);
+        uint32_t parent = neighbours_parent(node);
         struct offset_estimate estimate;
 
         now_ns = ask_parent(&clocks[node], &crystals[node], &clocks[parent], &crystals[parent],
@@ -385,40 +384,45 @@ static void run_time_sums_along_the_tree(void **state)
 
 static void one_machine_has_one_clock(void **state)
 {
-    const struct run_clock_shared with_root = {.root = true}, with_parent = {.parent = true};
-    const struct offset_stamps stamps = {10, 500, 500, 1000};
     struct offset_estimate estimate;
     struct run_clock clock;
 
     run_clock_init(&clock, false);
-    run_clock_decide(&clock, CLOCK_AUTO, &with_root, false);
+    run_clock_decide(&clock, CLOCK_AUTO, true, false);
     assert_int_equal(clock.mode, CLOCK_SHARED);
     estimate = run_clock_estimate(&clock, 12345);
     assert_int_equal(estimate.offset_ns, 0);
     assert_int_equal(estimate.bound_ns, 0);
     assert_false(run_clock_asks(&clock));
+}
 
-    /* The parent's clock is ours, but node 0's is not: what the parent knows is what we know. */
-    run_clock_decide(&clock, CLOCK_AUTO, &with_parent, false);
+/* The sum of what we measured and of what the parent knows. */
+static void the_parents_offset_is_added(void **state)
+{
+    const struct offset_stamps stamps = {980, 1010, 1010, 1000};
+    struct offset_estimate estimate;
+    struct run_clock clock;
+
+    run_clock_init(&clock, false);
+    run_clock_decide(&clock, CLOCK_AUTO, false, false);
     assert_int_equal(clock.mode, CLOCK_ESTIMATED);
     assert_true(run_clock_asks(&clock));
     assert_int_equal(run_clock_estimate(&clock, 1000).bound_ns, -1);
     run_clock_heard(&clock, &stamps, (struct offset_estimate){77, 9});
     estimate = run_clock_estimate(&clock, 1000);
-    assert_in_range(estimate.offset_ns, 76, 78);
-    assert_in_range(estimate.bound_ns, 9, 13);
+    assert_in_range(estimate.offset_ns, 77 + 19, 77 + 21);
+    assert_in_range(estimate.bound_ns, 9 + 10, 9 + 13);
 }
 
 /* Asked for, it is measured even where it is the same. */
 static void one_clock_is_estimated_when_asked_for(void **state)
 {
-    const struct run_clock_shared all = {true, true};
     const struct offset_stamps stamps = {1000, 1500, 1600, 2100};
     struct offset_estimate estimate;
     struct run_clock clock;
 
     run_clock_init(&clock, false);
-    run_clock_decide(&clock, CLOCK_ESTIMATED, &all, false);
+    run_clock_decide(&clock, CLOCK_ESTIMATED, true, false);
     assert_true(run_clock_asks(&clock));
     assert_int_equal(run_clock_estimate(&clock, 2100).bound_ns, -1);
     run_clock_heard(&clock, &stamps, (struct offset_estimate){0, 0});
@@ -430,27 +434,27 @@ static void one_clock_is_estimated_when_asked_for(void **state)
 static void believes_the_latest_word_of_the_parent(void **state)
 {
     const struct offset_stamps late = {10, 500, 900, 1000}, early = {10, 500, 800, 1001};
-    const struct run_clock_shared with_parent = {.parent = true};
     struct run_clock clock;
+    int64_t latest_ns;
 
     run_clock_init(&clock, false);
-    run_clock_decide(&clock, CLOCK_AUTO, &with_parent, false);
+    run_clock_decide(&clock, CLOCK_AUTO, false, false);
     run_clock_heard(&clock, &late, (struct offset_estimate){77, 9});
+    latest_ns = run_clock_estimate(&clock, 1001).offset_ns;
     run_clock_heard(&clock, &early, (struct offset_estimate){11, 1});
-    assert_in_range(run_clock_estimate(&clock, 1001).offset_ns, 76, 78);
+    assert_int_equal(run_clock_estimate(&clock, 1001).offset_ns, latest_ns);
 }
 
 /* PTP is believed as far as datagrams do not prove that it can't be. */
 static void ptp_is_witnessed(void **state)
 {
-    const struct run_clock_shared none = {false, false};
     const struct offset_stamps stamps = {1 * S, 9 * S + 10 * US, 9 * S + 10 * US, 1 * S + 20 * US};
     const struct offset_estimate parent = {1795857565 * S, 100}; /* of the year 2026 */
     struct offset_estimate estimate;
     struct run_clock clock;
 
     run_clock_init(&clock, false);
-    run_clock_decide(&clock, CLOCK_PTP, &none, false);
+    run_clock_decide(&clock, CLOCK_PTP, false, false);
     assert_int_equal(run_clock_estimate(&clock, S).bound_ns, -1);
     run_clock_discipline(&clock, (struct offset_estimate){1795857573 * S + 3 * US, 100});
     assert_int_equal(run_clock_estimate(&clock, S).bound_ns, 100);
@@ -516,6 +520,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(ignores_what_is_no_time),
         cmocka_unit_test(run_time_sums_along_the_tree),
         cmocka_unit_test(one_machine_has_one_clock),
+        cmocka_unit_test(the_parents_offset_is_added),
         cmocka_unit_test(one_clock_is_estimated_when_asked_for),
         cmocka_unit_test(believes_the_latest_word_of_the_parent),
         cmocka_unit_test(ptp_is_witnessed),
