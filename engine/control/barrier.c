@@ -75,12 +75,6 @@ static uint32_t sender_of(const struct barrier *barrier, uint32_t epoch, uint32_
     return edge.sends ? DATAGRAM_NONE : edge.other;
 }
 
-/* A node in the first barrier does not know by which course the next one goes. */
-static bool is_unknown(const struct barrier *barrier, uint32_t epoch)
-{
-    return epoch == 1 && barrier->epoch == 0 && barrier->round < barrier->rounds;
-}
-
 static struct barrier_slot *slot_of(struct barrier *barrier, uint32_t epoch)
 {
     return &barrier->slots[epoch % BARRIER_SLOTS];
@@ -102,7 +96,6 @@ void barrier_init(struct barrier *barrier, struct neighbours *neighbours,
         .rounds = neighbours->rounds,
         .epoch = DATAGRAM_NONE,
         .round = neighbours->rounds,
-        .awaited = DATAGRAM_NONE,
     };
     backoff_stop(&barrier->backoff);
     for (unsigned i = 0; i < BARRIER_SLOTS; i++)
@@ -128,14 +121,6 @@ const struct barrier_values *barrier_values(const struct barrier *barrier)
 static bool waiting(const struct barrier *barrier)
 {
     return barrier->round < barrier->rounds;
-}
-
-uint32_t barrier_awaited(const struct barrier *barrier)
-{
-    if (!waiting(barrier))
-        return DATAGRAM_NONE;
-    return barrier->awaited != DATAGRAM_NONE ? barrier->awaited
-                                             : sender_of(barrier, barrier->epoch, barrier->round);
 }
 
 void barrier_hurry(struct barrier *barrier, int64_t now_ns)
@@ -165,7 +150,6 @@ static void send_arrival(struct barrier *barrier, uint32_t epoch, uint32_t round
 static void await_round(struct barrier *barrier, int64_t now_ns)
 {
     barrier->since_ns = now_ns;
-    barrier->awaited = DATAGRAM_NONE;
     if (recipient_of(barrier, barrier->epoch, barrier->round) != DATAGRAM_NONE)
         send_arrival(barrier, barrier->epoch, barrier->round);
     backoff_start(&barrier->backoff, now_ns);
@@ -225,60 +209,41 @@ static bool take_arrival(struct barrier *barrier, const struct datagram *datagra
     return true;
 }
 
-static bool take_question(struct barrier *barrier, const struct datagram *datagram, int64_t now_ns)
+static bool answer(struct barrier *barrier, const struct datagram *question)
 {
     struct datagram patience = {
         .type = DATAGRAM_PATIENCE,
-        .recipient = datagram->sender,
-        .epoch = datagram->epoch,
-        .round = datagram->round,
-        .awaited = barrier_awaited(barrier),
+        .recipient = question->sender,
+        .epoch = question->epoch,
+        .round = question->round,
     };
 
-    (void)now_ns;
-    if (!is_unknown(barrier, datagram->epoch) &&
-        datagram->sender != recipient_of(barrier, datagram->epoch, datagram->round))
+    if (!arrived(barrier, question->epoch, question->round))
+        hand_out(barrier, &patience);
+    else if (question->sender == recipient_of(barrier, question->epoch, question->round))
+        send_arrival(barrier, question->epoch, question->round);
+    else
         return false;
-    if (arrived(barrier, datagram->epoch, datagram->round)) {
-        send_arrival(barrier, datagram->epoch, datagram->round);
-        return true;
-    }
-    if (patience.awaited == DATAGRAM_NONE)
-        patience.awaited = barrier->neighbours->self;
-    hand_out(barrier, &patience);
-    return true;
-}
-
-static bool take_patience(struct barrier *barrier, const struct datagram *datagram, int64_t now_ns)
-{
-    (void)now_ns;
-    if (datagram->sender != sender_of(barrier, datagram->epoch, datagram->round) ||
-        datagram->awaited >= barrier->neighbours->count)
-        return false;
-    if (datagram->epoch == barrier->epoch && datagram->round == barrier->round)
-        barrier->awaited = datagram->awaited;
     return true;
 }
 
 bool barrier_receive(struct barrier *barrier, const struct datagram *datagram, int64_t now_ns)
 {
-    static bool (*const takers[DATAGRAM_TYPES])(struct barrier *, const struct datagram *,
-                                                int64_t) = {
-        [DATAGRAM_ARRIVAL] = take_arrival,
-        [DATAGRAM_QUESTION] = take_question,
-        [DATAGRAM_PATIENCE] = take_patience,
-    };
     int32_t ahead = (int32_t)(datagram->epoch - barrier->epoch);
+    /* A node in the first barrier does not know by which course the next one goes. */
+    bool is_unknown = barrier->epoch == 0 && ahead == 1 && waiting(barrier);
 
-    if (!takers[datagram->type] || ahead < -1 || ahead > 1 ||
-        (barrier->epoch == DATAGRAM_NONE && ahead != 1))
+    if (ahead < -1 || ahead > 1 || (barrier->epoch == DATAGRAM_NONE && ahead != 1) ||
+        (!is_unknown && datagram->round >= rounds_of(barrier, datagram->epoch)))
         return false;
-    if (is_unknown(barrier, datagram->epoch) && datagram->type != DATAGRAM_QUESTION)
-        return true; /* it is asked for later */
-    if (!is_unknown(barrier, datagram->epoch) &&
-        datagram->round >= rounds_of(barrier, datagram->epoch))
-        return false;
-    return takers[datagram->type](barrier, datagram, now_ns);
+    switch (datagram->type) {
+    case DATAGRAM_ARRIVAL:
+        return is_unknown || take_arrival(barrier, datagram, now_ns);
+    case DATAGRAM_QUESTION:
+        return answer(barrier, datagram);
+    default: /* PATIENCE: the sender lives */
+        return true;
+    }
 }
 
 struct neighbour *barrier_tick(struct barrier *barrier, int64_t now_ns)

@@ -46,8 +46,7 @@
  * entered, or it is dead. Every link of the chain asks its partner all the time and so knows
  * whether it lives. The last link therefore finds the silence by itself, with no further datagram,
  * and names it. All the others are answered, so they never blame a living partner, however long the
- * wait; a living node that has not entered is slow and not missing. PATIENCE carries the end of the
- * chain back, for the log: barrier_awaited().
+ * wait; a living node that has not entered is slow and not missing.
  */
 #ifndef ENGINE_BARRIER_H
 #define ENGINE_BARRIER_H
@@ -71,7 +70,6 @@ struct barrier {
     uint32_t rounds;
     uint32_t epoch;   /* last entered; DATAGRAM_NONE before the first */
     uint32_t round;   /* in it now; = rounds: passed */
-    uint32_t awaited; /* the end of the chain, as the partner said; DATAGRAM_NONE: it did not */
     int64_t since_ns; /* when the wait for this round began */
     struct backoff backoff;
     struct barrier_slot slots[BARRIER_SLOTS];
@@ -98,7 +96,5 @@ int64_t barrier_deadline(const struct barrier *barrier);
 bool barrier_passed(const struct barrier *barrier);
 /* The reduction of the epoch last entered: over all nodes when it is passed. */
 const struct barrier_values *barrier_values(const struct barrier *barrier);
-/* Whom a waiting node waits for in the end; DATAGRAM_NONE when it does not wait. */
-uint32_t barrier_awaited(const struct barrier *barrier);
 
 #endif

@@ -93,16 +93,6 @@ static void read_values(struct reader *in, struct datagram *datagram)
     datagram->values.states = (uint32_t)get(in, 4);
 }
 
-static void write_awaited(struct writer *out, const struct datagram *datagram)
-{
-    put(out, datagram->awaited, 4);
-}
-
-static void read_awaited(struct reader *in, struct datagram *datagram)
-{
-    datagram->awaited = (uint32_t)get(in, 4);
-}
-
 static void write_abort(struct writer *out, const struct datagram *datagram)
 {
     const struct control_fault *fault = &datagram->abort.fault;
@@ -194,7 +184,7 @@ static const struct body {
     [DATAGRAM_HELLO] = {write_nothing, read_nothing},
     [DATAGRAM_ARRIVAL] = {write_values, read_values},
     [DATAGRAM_QUESTION] = {write_nothing, read_nothing},
-    [DATAGRAM_PATIENCE] = {write_awaited, read_awaited},
+    [DATAGRAM_PATIENCE] = {write_nothing, read_nothing},
     [DATAGRAM_ABORT] = {write_abort, read_abort},
     [DATAGRAM_FETCH] = {write_fetch, read_fetch},
     [DATAGRAM_BLOB] = {write_blob, read_blob},

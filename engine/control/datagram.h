@@ -50,7 +50,7 @@ enum datagram_type {
     DATAGRAM_HELLO = 1, /* this is my nonce (membership.h) */
     DATAGRAM_ARRIVAL,   /* barrier: all of rounds 0..round-1 arrived, their values (barrier.h) */
     DATAGRAM_QUESTION,  /* barrier: your arrival of this round has not come */
-    DATAGRAM_PATIENCE,  /* barrier: because I wait myself, in the end for `awaited` */
+    DATAGRAM_PATIENCE,  /* barrier: because I wait myself */
     DATAGRAM_ABORT,     /* a node is missing or gives up (abort_broadcast.h) */
     DATAGRAM_FETCH,     /* asks for a published blob */
     DATAGRAM_BLOB,      /* and its answer */
@@ -86,7 +86,6 @@ struct datagram {
     int64_t root_bound_ns; /* -1: unknown */
     union {
         struct barrier_values values; /* ARRIVAL */
-        uint32_t awaited;             /* PATIENCE */
         struct datagram_abort abort;  /* ABORT */
         struct datagram_blob blob;    /* FETCH, BLOB */
     };

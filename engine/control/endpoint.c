@@ -372,11 +372,6 @@ enum barrier_state control_barrier_state(const struct control *control, struct b
     return state;
 }
 
-uint32_t control_awaited(const struct control *control)
-{
-    return control->joined ? barrier_awaited(&control->membership.barrier) : DATAGRAM_NONE;
-}
-
 const struct control_fault *control_fault(const struct control *control)
 {
     return control->joined ? membership_fault(&control->membership) : NULL;

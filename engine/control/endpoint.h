@@ -80,9 +80,6 @@ void control_barrier_enter(struct control *control, const struct barrier_values 
                            int64_t now_ns);
 /* BARRIER_PASSED: `all` holds the reduction over all nodes, the same on each. */
 enum barrier_state control_barrier_state(const struct control *control, struct barrier_values *all);
-/* The node for which a waiting node waits in the end, as far as its partners say: it lives and is
- * late, or will be found missing. UINT32_MAX: this node does not wait. For the log. */
-uint32_t control_awaited(const struct control *control);
 /* NULL: no fault so far. An abort may come at any time, also outside barriers. */
 const struct control_fault *control_fault(const struct control *control);
 /* Tells every node that this one gives up, and why; floods, does not wait. `impossible`: as above.

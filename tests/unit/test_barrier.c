@@ -493,7 +493,6 @@ static void drops_what_is_out_of_step(void **state)
         {DATAGRAM_ARRIVAL, 3, 3, 0}, /* not the partner of round 0 */
         {DATAGRAM_ARRIVAL, 4, 3, 3}, /* no such round */
         {DATAGRAM_ARRIVAL, 4, 3, 255}, {DATAGRAM_QUESTION, 4, 3, 0}, {DATAGRAM_QUESTION, 1, 1, 0},
-        {DATAGRAM_PATIENCE, 1, 3, 0},  {DATAGRAM_BEAT, 4, 3, 0},
     };
     struct barrier_values mine = {0};
     struct bare bare;
@@ -512,22 +511,22 @@ static void drops_what_is_out_of_step(void **state)
     assert_int_equal(bare.barrier.round, 0);
 }
 
-static void tells_the_end_of_the_chain(void **state)
+static void a_node_that_waits_asks_for_patience(void **state)
 {
-    struct datagram patience = {
-        .type = DATAGRAM_PATIENCE, .sender = 7, .epoch = 0, .round = 0, .awaited = 5};
     struct barrier_values mine = {0};
     struct bare bare;
 
     bare_init(&bare, 0, 8);
     barrier_enter(&bare.barrier, &mine, 0);
-    assert_int_equal(barrier_awaited(&bare.barrier), 7);
-    assert_true(barrier_receive(&bare.barrier, &patience, 0));
-    assert_int_equal(barrier_awaited(&bare.barrier), 5);
-    assert_true(give(&bare, DATAGRAM_QUESTION, 7, 0, 0) == false);
     assert_true(give(&bare, DATAGRAM_QUESTION, 2, 0, 1));
     assert_int_equal(bare.sent.last.type, DATAGRAM_PATIENCE);
-    assert_int_equal(bare.sent.last.awaited, 5);
+    assert_true(give(&bare, DATAGRAM_QUESTION, 1, 0, 0));
+    assert_int_equal(bare.sent.last.type, DATAGRAM_ARRIVAL);
+    assert_true(give(&bare, DATAGRAM_QUESTION, 1, 1, 0)); /* of a course that it does not know */
+    assert_int_equal(bare.sent.last.type, DATAGRAM_PATIENCE);
+    assert_true(give(&bare, DATAGRAM_ARRIVAL, 7, 1, 0));
+    assert_int_equal(bare.barrier.slots[1].came, 0);
+    assert_false(give(&bare, DATAGRAM_QUESTION, 7, 0, 0));
 }
 
 /* A node whose process was stopped for long must not blame its partners for that. */
@@ -687,7 +686,7 @@ int main(void)
         cmocka_unit_test(finds_every_neighbour_and_no_other),
         cmocka_unit_test(answers_for_the_barrier_it_has_passed),
         cmocka_unit_test(drops_what_is_out_of_step),
-        cmocka_unit_test(tells_the_end_of_the_chain),
+        cmocka_unit_test(a_node_that_waits_asks_for_patience),
         cmocka_unit_test(asks_often_before_it_blames),
         cmocka_unit_test(two_know_each_other_after_three_datagrams),
         cmocka_unit_test(nothing_replays_across_runs),

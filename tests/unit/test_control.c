@@ -102,19 +102,15 @@ static void waits_for_a_late_joiner(void **state)
     bed_pump_for(&bed, 300 * NS_PER_MS);
     assert_int_equal(bed_state(&bed, 0), BARRIER_WAITING);
     assert_int_equal(bed_state(&bed, 1), BARRIER_WAITING);
-    assert_int_equal(control_awaited(bed.nodes[0]), 2);
     bed_join(&bed, 2, "test", 1);
     bed_pump_for(&bed, 300 * NS_PER_MS);
     assert_int_equal(bed_state(&bed, 0), BARRIER_WAITING);
-    assert_int_equal(control_awaited(bed.nodes[0]), 2);
-    assert_int_equal(control_awaited(bed.nodes[1]), 2);
     control_barrier_enter(bed.nodes[2], &mine, clock_now());
     for (int i = 0; i < 1000 && bed_state(&bed, 0) == BARRIER_WAITING; i++)
         bed_pump(&bed);
     bed_pump_for(&bed, 100 * NS_PER_MS);
     for (uint32_t i = 0; i < bed.count; i++)
         assert_int_equal(bed_state(&bed, i), BARRIER_PASSED);
-    assert_int_equal(control_awaited(bed.nodes[0]), UINT32_MAX);
     assert_none_dropped(&bed);
     bed_close(&bed);
 }

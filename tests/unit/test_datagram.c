@@ -56,9 +56,6 @@ static void random_body(struct datagram *datagram, uint64_t *random)
                 datagram->values.maximum[i] = INT64_MIN;
         datagram->values.states = (uint32_t)sim_random(random);
         break;
-    case DATAGRAM_PATIENCE:
-        datagram->awaited = (uint32_t)sim_random(random);
-        break;
     case DATAGRAM_BLOB:
         datagram->blob.blob.size = (uint16_t)(sim_random(random) % (BLOB_BYTES_MAX + 1));
         fill(datagram->blob.blob.bytes, datagram->blob.blob.size, random);
