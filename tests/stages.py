@@ -48,7 +48,7 @@ def system_tests(*names: str) -> tuple[str, ...]:
 
 
 # Of tests/system, what builds, installs and unpacks: it takes a processor's time and measures none.
-PACKAGES = system_tests("bundle", "debian", "install")
+PACKAGES = system_tests("install")
 # ... and what looks at how runs start, fail and end, in two parts whose labs don't meet.
 HOSTS = system_tests("ssh", "push", "slurm", "doctor_hosts")
 FAULTS = system_tests("faults", "docs")
@@ -328,7 +328,7 @@ def pytest(
 
 def guest_tests(arguments: Sequence[str]) -> Outcome:
     """The tests in guests, or why this machine can't boot any."""
-    ready = execute([str(TOOLS / "python"), "-m", "switchbench.labs.vm", "prepare"])
+    ready = execute([str(TOOLS / "python"), "tests/vm/guests"])
     if ready.returncode == SKIPPED:
         return Outcome("skipped", ready.stdout)
     if ready.returncode != 0:

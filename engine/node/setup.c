@@ -59,7 +59,7 @@ int setup_node(struct node *node, const struct options *options, struct err *err
     int rc;
 
     gethostname(host, sizeof host - 1);
-    /* A loader that was given the program (bundle/start.c) has left its own name. */
+    /* A loader that was given the program (engine/start.c) has left its own name. */
     prctl(PR_SET_NAME, "switchbench-node");
     node->name = options->name != NULL ? options->name : host;
     log_setup(node->name, LOG_LEVEL_INFO);

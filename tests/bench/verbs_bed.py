@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What benchmarks of `verbs` share: guests with Soft-RoCE (doc/how-to/guests.md), a crew of nodes
+"""What benchmarks of `verbs` share: guests with Soft-RoCE (tests/vm/guests), a crew of nodes
 in them that run trials one by one, and perftest in the same guests.
 
 Guests are emulated and share this machine's cores, so a figure by itself says nothing about RDMA;
@@ -25,9 +25,9 @@ from typing import Any
 from common import skip
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "scripts/python"))
+sys.path[:0] = [str(ROOT / "scripts/python"), str(ROOT / "tests/vm")]
 
-from switchbench.labs import vm as guests  # noqa: E402 (it lies where this file's place says)
+import guests  # noqa: E402 (it lies where this file's place says)
 
 NODE = ROOT / "build/engine/switchbench-node"
 MEMORY_MIB = 1024

@@ -31,7 +31,7 @@ from pathlib import Path
 from common import arguments, need, skip, verdict
 from verbs_bed import NODE, Crew, Load, booted, control_address, crew, perftest_command
 
-from switchbench.labs import vm as guests
+import guests
 
 VALGRIND = Path("/usr/bin/valgrind.bin")  # `valgrind` is a shell script around it
 TOOLS = Path("/usr/libexec/valgrind")

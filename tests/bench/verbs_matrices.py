@@ -32,7 +32,7 @@ from verbs_bed import (
     timed,
 )
 
-from switchbench.labs import vm as guests
+import guests
 
 GUESTS = 4
 REACH = 0.95

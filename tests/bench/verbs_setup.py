@@ -19,7 +19,7 @@ from verbs_bed import ROOT, why_skip
 sys.path.insert(0, str(ROOT / "tests/vm"))
 
 import by_cable
-from switchbench.labs import vm as guests
+import guests
 
 MEMORY_MIB = 2048
 LIMIT_S = 120.0

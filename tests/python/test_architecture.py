@@ -80,8 +80,6 @@ FLOORS: dict[str, tuple[str, ...]] = {
         *RUNTIME,
         *("engine/runtime", "engine/phase", "engine/report", "engine/trial"),
     ),
-    "lab/vm": (),
-    "packaging/bundle": (),
     "lab/switch/core": ("engine/platform", "engine/traffic"),
     "lab/switch": (
         *TRAFFIC,

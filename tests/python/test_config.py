@@ -383,24 +383,12 @@ REFUSED = {
         "model-e7-constant, "
         "model-figure1-collapse, model-figure1-good, model-figure1-saturated, model-good, "
         "one-switch, open, rauch-e7, rauch-er16, rauch-maintenance, rauch-myrinet, salmon-36, "
-        "salmon-cajun, salmon-paths, sixty-four, tree, two-modules, two-racks or "
-        "verbs-guests",
+        "salmon-cajun, salmon-paths, sixty-four, tree, two-modules or two-racks",
     ),
-    "several nodes in a guest": (
-        "switchbench: 1\nsite: {lab: verbs-guests, pack: 2}\n",
-        "2: site.pack: guests are machines of their own: one node in each",
-    ),
-    "cores of this machine for guests": (
-        "switchbench: 1\nsite: {lab: verbs-guests, cores: 0}\n",
-        "2: site.cores: guests have cores of their own: `cpus` says how many",
-    ),
-    "a rate for guests": (
-        "switchbench: 1\nsite: {lab: verbs-guests, rate: 10M}\n",
-        "2: site.rate: is not a key that a topology has here",
-    ),
-    "guests of namespaces": (
+    "a lab of virtual machines": (
         "switchbench: 1\nsite: {lab: one-switch, guests: 2}\n",
-        "2: site.guests: is not a key that a topology has here",
+        "2: site.guests: unknown key; use a site file (launch: ssh) with the virtual machines as "
+        "its hosts: labs have none",
     ),
     "a topology's value": (
         "switchbench: 1\nsite:\n  lab: one-switch\n  rate: fast\n",

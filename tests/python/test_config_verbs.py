@@ -71,15 +71,6 @@ def test_document_with_defaults(tmp_path: Path) -> None:
     assert trial.document["load"] == {"percent": 100.0}
 
 
-def test_guests_have_more_time(tmp_path: Path) -> None:
-    """Their machines are emulated; what is given is kept, and a service without it has none."""
-    site = "switchbench: 1\nsite: {lab: verbs-guests, guests: 2}\n"
-    options = ("connectivity_check: true", "verbs: {timeout: 15}", "verbs: {service: ud}")
-    tests = "".join(f"- {{pattern: pairs, transport: verbs, {option}}}\n" for option in options)
-    run = compile_text(tmp_path, f"{site}tests:\n{tests}")
-    assert [given.get("timeout") for given in option_documents(run)] == [18, 15, None]
-
-
 def test_document_with_every_option(tmp_path: Path) -> None:
     """Each option by the name that the node knows."""
     given = {

@@ -138,7 +138,7 @@ def test_capabilities_that_are_missing_are_named(
 def test_capabilities_are_put_on_the_file_that_a_link_leads_to(
     engine: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """As an installed bundle has it: setcap refuses a link."""
+    """An installed command may link to it: setcap refuses a link."""
     link = tmp_path / "bin" / "switchbench-node"
     link.parent.mkdir()
     link.symlink_to("../switchbench-node")

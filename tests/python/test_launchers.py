@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """One battery over every launcher: what the controller may rely on (run/launch/base.py).
 
-ssh and Slurm reach fake hosts, which are this machine; the lab and the guests are fakes that start
+ssh and Slurm reach fake hosts, which are this machine; the lab is a fake that starts
 processes here. What each of them says in its own words is in test_launch.py.
 """
 
@@ -23,9 +23,9 @@ from switchbench import __version__, labs
 from switchbench.base.errors import ConfigurationError
 from switchbench.base.model import Process, Site
 from switchbench.config import Request, read
-from switchbench.labs import rootless, vm
+from switchbench.labs import rootless
 from switchbench.plan.compile import compile_run
-from switchbench.run.launch import FarLauncher, Launcher, guests, launcher_for, standing
+from switchbench.run.launch import FarLauncher, Launcher, launcher_for, standing
 from switchbench.run.launch.base import FarProcess
 
 # Says its version; else repeats a line, then waits for the end of its input.
@@ -81,7 +81,7 @@ class Place(ABC):
 
 
 class Near(Place):
-    """A lab or guests on this machine."""
+    """A lab on this machine."""
 
     def popen(self, _host: str, command: Sequence[str], **options: Any) -> subprocess.Popen[bytes]:
         return subprocess.Popen([str(self.engine), *command[1:]], **options)
@@ -103,23 +103,6 @@ class InLab(Near):
     def prepare(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(labs, "session", self.made)
         monkeypatch.setattr(rootless, "joined", self.made)
-
-
-class InGuests(Near):
-    site_keys: ClassVar = {"lab": "verbs-guests"}
-
-    def prepare(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(vm, "boot", self.made)
-        monkeypatch.setattr(guests, "job", lambda: None)
-
-    def __getitem__(self, host: str) -> Any:
-        rig = self
-
-        class Guest:
-            def popen(self, command: Sequence[str], **options: Any) -> subprocess.Popen[bytes]:
-                return rig.popen(host, command, **options)
-
-        return Guest()
 
 
 class Far(Place):
@@ -179,7 +162,6 @@ class BySlurm(Far):
 
 PLACES: dict[str, type[Place]] = {
     "lab": InLab,
-    "guests": InGuests,
     "ssh": BySsh,
     "slurm": BySlurm,
 }

@@ -25,7 +25,6 @@ from switchbench.cli import table
 from switchbench.cli.main import build_parser
 from switchbench.config.clauses import clauses_sha256
 from switchbench.labs import LabError, switches
-from switchbench.labs.vm import image
 from switchbench.records import again
 from switchbench.records.directory import RunDirectory, load_summary
 from switchbench.records.plan_file import read_plan
@@ -295,7 +294,6 @@ def test_the_named_engine_has_its_own_builds_programs(
         monkeypatch.delenv(f"SWITCHBENCH_{name.upper()}", raising=False)
     monkeypatch.setenv("SWITCHBENCH_NODE", str(tmp_path / "engine/switchbench-node"))
     assert switches.find_binary() == tmp_path / "lab/switch/switchbench-switch"
-    assert image.find_agent() == tmp_path / "lab/vm/switchbench-guest"
     monkeypatch.setenv("SWITCHBENCH_SWITCH", str(tmp_path / "nothing"))
     with pytest.raises(LabError, match=r"SWITCHBENCH_SWITCH=.* can't be executed"):
         switches.find_binary()

@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from switchbench.base.quantities import link_rate_bps, size_bytes
-from switchbench.topology.file_form import Guests, TopologyError
+from switchbench.topology.file_form import TopologyError
 from switchbench.topology.topology import PROJECT_LABS, UNSHAPED, load, parse
 
 # name: nodes, rate, (trunks, sum of their rates)
@@ -27,7 +27,6 @@ SHIPPED = {
     "rauch-er16": (60, 2_000_000, (0, 0)),
     "rauch-myrinet": (60, 10_000_000, (0, 0)),
     "sixty-four": (64, 10_000_000, (0, 0)),
-    "verbs-guests": (4, UNSHAPED, (0, 0)),
     "hidden-fault": (6, 50_000_000, (0, 0)),
     "model-good": (8, 100_000_000, (0, 0)),
     "model-figure1-good": (24, 10_000_000, (0, 0)),
@@ -77,40 +76,12 @@ def test_shipped_file(name: str) -> None:
     assert [node.index for node in topology.nodes] == list(range(1, nodes + 1))
 
 
-def guests(**changes: Any) -> dict[str, Any]:
-    """A good topology of guests, with changes."""
-    return {"topology": 1, "guests": 2, **changes}
-
-
-def test_guests() -> None:
-    topology = parse(guests(memory="1GiB", cpus=2, nic="e1000e", mtu=9000), name="g")
-    assert [node.name for node in topology.nodes] == ["node1", "node2"]
-    assert topology.guests == Guests(memory_mib=1024, cpus=2, nic="e1000e")
-    assert (topology.mtu, topology.trunks) == (9000, ())
-    assert len(parse(guests(), name="g", overrides={"guests": 7}).nodes) == 7
-
-
-@pytest.mark.parametrize(
-    ("changes", "sentence"),
-    [
-        ({"guests": 0}, "guests: is 0; it can't be less than 1"),
-        ({"memory": "64MiB"}, "memory: '64MiB' is not a guest's memory: 128MiB to 16GiB"),
-        (
-            {"memory": "1TiB"},
-            'memory: "1TiB": TiB is no unit of a size; units '
-            'are B, kB, KiB, MB, MiB, GB or GiB; did you mean "MiB"?',
-        ),
-        ({"modules": ["left"]}, "modules: is not a key that a topology has here"),
-        (
-            {"nic": "rtl8139"},
-            "nic: is 'rtl8139'; it can be 'virtio', 'e1000', 'e1000e' or 'vmxnet3'",
-        ),
-    ],
-)
-def test_guests_refused(changes: dict[str, Any], sentence: str) -> None:
+def test_virtual_machines_are_rejected_by_name() -> None:
     with pytest.raises(TopologyError) as caught:
-        parse(guests(**changes), name="g")
-    assert caught.value.messages == [f"topology: {sentence}"]
+        parse({"topology": 1, "guests": 2}, name="g")
+    (sentence,) = caught.value.messages
+    assert sentence.startswith("topology: guests: a lab of virtual machines is no longer made")
+    assert "launch: ssh" in sentence
 
 
 def test_a_file_is_found_by_path_too(tmp_path: Path) -> None:

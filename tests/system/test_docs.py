@@ -148,7 +148,7 @@ def test_the_configuration_is_planned(block: docs.Block, tmp_path: Path) -> None
 
 
 def configurations() -> list[str]:
-    """Those of conf/ that some command shows, without those of guests."""
+    """Those of conf/ that some command shows."""
     named: set[str] = set()
     for block in (*SHELL, *FORMS):
         named |= set(re.findall(r"\bconf/[\w-]+\.yaml", block.text))
@@ -209,15 +209,6 @@ def script_of(page: str) -> list[str]:
     return [line for line in lines if to_run(line)]
 
 
-def need_guests() -> None:
-    """Skips where virtual machines can't be booted."""
-    words = [sys.executable, "-m", "switchbench.labs.vm", "prepare"]
-    ready = subprocess.run(words, capture_output=True, text=True, timeout=600, check=False)
-    if ready.returncode == SKIPPED:
-        pytest.skip(ready.stdout.strip())
-    assert ready.returncode == 0, ready.stdout + ready.stderr
-
-
 PAGES = sorted({block.page for block in SHELL if script_of(block.page)})
 
 
@@ -228,8 +219,6 @@ PAGES = sorted({block.page for block in SHELL if script_of(block.page)})
 )
 def test_the_page_s_commands_run(page: str, tmp_path: Path) -> None:
     lines = script_of(page)
-    if any("guests" in line for line in lines):
-        need_guests()
     environment = scratch(tmp_path)
     text = "\n".join(["set -e", *lines])
     try:

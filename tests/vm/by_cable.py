@@ -6,8 +6,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from switchbench.labs import vm as guests
-from switchbench.labs.vm.machine import TEST
+import guests
+from guests.machine import TEST
 
 # Each interface has a table of routes of its own, and the kernel's table of local addresses comes
 # after those: what one device sends to another of the same machine leaves by the cable.

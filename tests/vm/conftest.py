@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from switchbench.labs import vm as guests
+import guests
 
 
 @pytest.fixture(scope="module")

@@ -4,23 +4,30 @@
 from __future__ import annotations
 
 import json
+import platform
 import re
 import subprocess
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import yaml
 
+import guests
 from switchbench.base.programs import PORT_BINDING, find_engine
-from switchbench.labs import vm as guests
-from switchbench.run.launch.guests import PYTHON, SHARE
 
 PCI = "0000:00:03.0"  # eth0
 JOURNAL = "/run/switchbench/bind.json"
-TOOL = [*PYTHON, "/tmp/port_binding.py"]
+TOOL = ["python3", "/tmp/port_binding.py"]
+PYTHON = f"""\
+#!/bin/sh
+export PYTHONHOME=/share LD_LIBRARY_PATH=/share/lib:/share/lib/{platform.machine()}-linux-gnu
+exec /share/bin/python3 "$@"
+"""
+"""`python3` in a guest: that of this machine, whose /usr is the guest's /share."""
 UIO, VFIO = "uio_pci_generic", "vfio-pci"
 NODE = "switchbench-node"
 
@@ -60,7 +67,7 @@ def boot(
             iommu=driver == VFIO,
             modules=("vfio" if driver == VFIO else "uio", *modules),
             rdma=(),
-            share=SHARE,
+            share=Path("/usr"),
         )
         for machine in guests.machines(count, model=model)
     ]
@@ -68,6 +75,8 @@ def boot(
     with guests.boot(machines, job) as rig:
         for guest in rig.guests:
             guest.run(["sh", "-c", f"cat >{TOOL[-1]}"], input=PORT_BINDING.read_text())
+            write = "cat >/usr/bin/python3; chmod 755 /usr/bin/python3"
+            guest.run(["sh", "-c", write], input=PYTHON)
         yield rig
 
 

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import pytest
 
 import by_cable
+import guests
 import vmkit
-from switchbench.labs import vm as guests
 
 PORTS = 3
 LIMIT_S = 120.0

@@ -12,13 +12,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
+import guests
 import pcikit
 import vmkit
+from guests.machine import command as command_line
 from pcikit import JOURNAL, PCI, UIO, VFIO
 from switchbench.cli.main import main
-from switchbench.labs import vm as guests
-from switchbench.labs.vm.machine import command as command_line
 
 pytestmark = vmkit.needs_guests
 
@@ -271,7 +272,7 @@ def on_taps(namespace: str) -> Callable[[guests.Machine, Any], list[str]]:
     os.geteuid() != 0 or not Path("/dev/net/tun").exists(), reason="taps need root and TUN"
 )
 def test_several_queues(bridge: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("switchbench.labs.vm.rig.command", on_taps(bridge))
+    monkeypatch.setattr("guests.rig.command", on_taps(bridge))
     udp = {"dpdk": {"header": "ipv4-udp", "udp_sources": 16}}
     trials = [pcikit.trial(0, PAIRS, **udp), pcikit.trial(1, CHAIN, **udp)]
     with pcikit.boot("virtio", UIO) as rig:
@@ -336,31 +337,25 @@ def test_a_link_that_stays_down_ends_the_run_as_partial() -> None:
 
 # --- a run of the command -------------------------------------------------------------------------
 
-CONFIGURATION = """\
-switchbench: 1
-site:
-  lab: verbs-guests
-  guests: 2
-  memory: 768MiB
-  cpus: 2
-  nic: virtio
-  line_rate: 10Mbit
-  bind: {driver: uio_pci_generic, hugepages: 128}
-transports: [dpdk, tcp]
-load: 50%
-window: 2s
-repeat: 2
-tests:
-- {pattern: pairs, partners: neighbours}
-"""
-
 
 @pytest.mark.slow
 def test_a_whole_run_with_tcp_first(tmp_path: Path) -> None:
     """The kernel's transport runs while there is an interface, and the result says so."""
+    configuration = {
+        "switchbench": 1,
+        "transports": ["dpdk", "tcp"],
+        "profile": "quick",
+        "load": "50%",
+        "window": "2s",
+        "repeat": 2,
+        "tests": [{"pattern": "pairs", "partners": "neighbours"}],
+    }
     conf, out = tmp_path / "bound.yaml", tmp_path / "out"
-    conf.write_text(CONFIGURATION)
-    assert main(["run", str(conf), "--out", str(out)]) == 0
+    with pcikit.boot("virtio", UIO) as rig:
+        site = vmkit.site(rig, iface="eth0", pci=PCI, line_rate="10Mbit")
+        site["bind"] = {"driver": UIO, "hugepages": 128}
+        conf.write_text(yaml.safe_dump({**configuration, "site": site}))
+        assert main(["run", str(conf), "--out", str(out)]) == 0
     summary = json.loads((out / "summary.json").read_text())
     assert [trial["transport"] for trial in summary["trials"]] == ["tcp", "tcp", "dpdk", "dpdk"]
     assert "did not alternate" in json.dumps(summary["comparisons"])

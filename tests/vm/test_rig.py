@@ -3,38 +3,26 @@
 
 from __future__ import annotations
 
-import contextlib
-import hashlib
 import os
 import re
 import shutil
 import signal
 import subprocess
 import sys
-import time
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+import guests
 import vmkit
-from switchbench.labs import vm as guests
-from switchbench.labs.vm.machine import SESSIONS
 
 pytestmark = vmkit.needs_guests
 
-BLOB_BYTES = 3_000_000
-ONE_BOOT_S = 30.0  # 2.4 s on two idle cores
 PERFTEST = ["-d", "rxe0", "-x", "1", "-F", "-s", "4096", "-n", "300"]
 
 
-# --- one guest ------------------------------------------------------------------------------------
-
-
 def test_a_guest_has_a_real_rdma_device(one: guests.Rig) -> None:
-    print(f"one guest answered after {one.boot_s:.1f} s")
-    assert one.boot_s < ONE_BOOT_S
     said = one["node1"].output(["ibv_devinfo", "-v", "-d", "rxe0"])
     assert "PORT_ACTIVE" in said
     assert "::ffff:198.18.0.1, RoCE v2" in said
@@ -53,88 +41,12 @@ def test_a_guest_has_its_addresses(one: guests.Rig) -> None:
 def test_a_program_has_its_streams_and_its_status(one: guests.Rig) -> None:
     done = one["node1"].run(["sh", "-c", "cat; echo to the log >&2; exit 7"], input="hello\n")
     assert (done.returncode, done.stdout, done.stderr) == (7, "hello\n", "to the log\n")
-    assert one["node1"].run(["sh", "-c", "kill -9 $$"]).returncode == -signal.SIGKILL
-    missing = one["node1"].run(["no-such-program"])
-    assert missing.returncode == 127
-    assert (
-        missing.stderr == "no-such-program can't be run in the guest: No such file or directory\n"
-    )
-
-
-def test_words_and_environment_arrive_as_they_are(one: guests.Rig) -> None:
-    words = ["sh", "-c", 'printf "%s|" "$@" "$COLOUR"', "-", "two words", "", "'quoted'", "ü"]
-    done = subprocess.run(
-        one["node1"].command(words, COLOUR="dark red"), capture_output=True, text=True, check=True
-    )
-    assert done.stdout == "two words||'quoted'|ü|dark red|"
-
-
-def test_streams_are_whole_both_ways(one: guests.Rig) -> None:
-    blob = os.urandom(BLOB_BYTES)
-    begin = time.monotonic()
-    done = subprocess.run(
-        one["node1"].command(["cat"]), input=blob, capture_output=True, check=True, timeout=60
-    )
-    print(f"{BLOB_BYTES / (time.monotonic() - begin) / 1e6:.1f} MB/s through a session and back")
-    assert hashlib.sha256(done.stdout).digest() == hashlib.sha256(blob).digest()
-
-
-def test_signals_reach_the_program(one: guests.Rig) -> None:
-    script = "trap 'echo got it; exit 3' TERM; echo ready; while :; do sleep 0.1; done"
-    with one["node1"].popen(
-        ["sh", "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    ) as process:
-        assert process.stdout is not None
-        assert process.stdout.readline() == b"ready\n"
-        process.terminate()
-        assert process.stdout.read() == b"got it\n"
-        assert process.wait(10) == 3
-
-
-def test_a_program_whose_client_is_killed_reads_its_end(one: guests.Rig) -> None:
-    guest = one["node1"]
-    with guest.popen(
-        ["sh", "-c", "echo ready; cat >/dev/null; echo over >/tmp/over"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-    ) as process:
-        assert process.stdout is not None
-        process.stdout.readline()
-        process.kill()
-    vmkit.wait_until(lambda: guest.run(["cat", "/tmp/over"]).stdout == "over\n", "it ended", 10)
-
-
-def test_a_program_that_ignores_its_end_is_ended(one: guests.Rig) -> None:
-    guest = one["node1"]
-    with guest.popen(
-        ["sh", "-c", "trap '' TERM; echo $$; while :; do sleep 0.1; done"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-    ) as process:
-        assert process.stdout is not None
-        pid = process.stdout.readline().decode().strip()
-        process.kill()
-
-    def gone() -> bool:
-        return guest.run(["kill", "-0", pid]).returncode != 0
-
-    vmkit.wait_until(gone, "the program is gone", 15)
-
-
-def test_many_programs_at_once_and_no_session_is_lost(one: guests.Rig) -> None:
-    def one_of_many(number: int) -> str:
-        return one["node1"].output(["sh", "-c", f"sleep 0.5; echo {number}"])
-
-    with ThreadPoolExecutor(SESSIONS) as pool:
-        said = list(pool.map(one_of_many, range(2 * SESSIONS)))
-    assert said == [f"{number}\n" for number in range(2 * SESSIONS)]
-
-
-# --- two guests -----------------------------------------------------------------------------------
+    words = ["two words", "", "'quoted'", "ü"]
+    assert one["node1"].output(["printf", "%s|", *words]) == "two words||'quoted'|ü|"
+    assert one["node1"].run(["no-such-program"]).returncode == 127
 
 
 def test_rdma_goes_from_guest_to_guest(two: guests.Rig) -> None:
-    print(f"two guests answered after {two.boot_s:.1f} s")
     before = two.counters()["node2/eth0"]
     said, _ = vmkit.peers(two, ["ib_write_bw", *PERFTEST], ["ib_write_bw", *PERFTEST, "198.18.0.2"])
     assert re.search(r"^ 4096 +300 ", said, re.M), said
@@ -194,21 +106,6 @@ def test_a_cable_that_is_pulled_takes_the_rdma_port_down(two: guests.Rig) -> Non
     vmkit.wait_until(lambda: reaches(two), "traffic is back", 10)
 
 
-# --- other guests ---------------------------------------------------------------------------------
-
-
-def test_four_guests_reach_each_other() -> None:
-    before = vmkit.traces()
-    with guests.boot(guests.machines(4)) as rig:
-        print(f"four guests answered after {rig.boot_s:.1f} s")
-        for guest in rig.guests:
-            assert "rxe0" in guest.output(["ibv_devices"])
-        for other in (2, 3, 4):
-            assert rig["node1"].run(["ping", "-c1", "-W2", f"198.18.0.{other}"]).returncode == 0
-            assert rig["node1"].run(["ping", "-c1", "-W2", f"100.64.0.{other}"]).returncode == 0
-    assert vmkit.traces() == before
-
-
 def test_nics_of_other_makers_and_a_shared_folder(tmp_path: Path) -> None:
     models = {1: "e1000", 2: "e1000e", 3: "vmxnet3"}
     machines = [guests.machine(index, model=model) for index, model in models.items()]
@@ -221,21 +118,6 @@ def test_nics_of_other_makers_and_a_shared_folder(tmp_path: Path) -> None:
             assert rig["node1"].run(["ping", "-c1", "-W2", f"198.18.0.{other}"]).returncode == 0
         rig["node1"].output(["sh", "-c", "echo from the guest > /share/note"])
     assert (tmp_path / "note").read_text() == "from the guest\n"
-
-
-def test_a_job_brings_programs_with_their_libraries(tmp_path: Path) -> None:
-    note = tmp_path / "note"
-    note.write_text("a file\n")
-    tshark = Path("/usr/bin/openssl")
-    program = tshark if tshark.exists() else Path(sys.executable).resolve()
-    job = guests.Job(programs=(program,), files={"/etc/note": note})
-    with guests.boot(guests.machines(1), job) as rig:
-        assert rig["node1"].output(["cat", "/etc/note"]) == "a file\n"
-        words = ["version"] if program == tshark else ["--version"]
-        assert rig["node1"].output([program.name, *words])
-
-
-# --- failures -------------------------------------------------------------------------------------
 
 
 def test_a_guest_that_does_not_boot_shows_its_console(tmp_path: Path) -> None:
@@ -258,56 +140,24 @@ def test_a_guest_that_does_not_boot_shows_its_console(tmp_path: Path) -> None:
 
 
 HARNESS = """
-import sys, time
-from switchbench.labs import vm as guests
+import guests, time
 with guests.boot(guests.machines(2)) as rig:
     print(rig.folder, flush=True)
     time.sleep(60)
 """
 
 
-def qemus_of(pid: int) -> list[str]:
-    return [line for line in vmkit.traces(pid) if "qemu" in line]
-
-
-def keeper_of(pid: int) -> int:
-    (line,) = (line for line in vmkit.traces(pid) if "vm.keeper" in line)
-    return int(line.partition(":")[0])
-
-
-@pytest.mark.parametrize("victim", [pytest.param("harness", marks=pytest.mark.slow), "keeper"])
-def test_no_guest_outlives_whoever_keeps_it(victim: str) -> None:
+@pytest.mark.slow
+def test_no_guest_outlives_the_process_that_booted_it() -> None:
     with subprocess.Popen(
-        [sys.executable, "-c", HARNESS], stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", HARNESS],
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
     ) as harness:
         assert harness.stdout is not None
         folder = harness.stdout.readline().strip()
-        assert Path(folder).is_dir()
-        if victim == "harness":
-            harness.kill()
-        else:
-            os.kill(keeper_of(harness.pid), signal.SIGKILL)
-            vmkit.wait_until(lambda: not qemus_of(harness.pid), "its guests are gone", 5)
-            harness.terminate()
-        harness.wait(20)
-    if victim == "keeper":  # nobody was left to remove the folder; no process uses it
-        assert vmkit.traces(harness.pid) == {folder}
-        shutil.rmtree(folder)
-    vmkit.wait_until(lambda: not vmkit.traces(harness.pid), "nothing is left", 10)
-
-
-def test_a_guest_that_is_gone_is_said_so() -> None:
-    with guests.boot(guests.machines(1)) as rig:
-        guest = rig["node1"]
-        with guest.popen(
-            ["sh", "-c", "echo ready; sleep 30"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
-        ) as process:
-            assert process.stdout is not None
-            assert process.stderr is not None
-            process.stdout.readline()
-            with guest.monitor() as monitor, contextlib.suppress(guests.GuestError):
-                monitor.execute("quit")
-            assert process.wait(10) == 255
-            assert process.stderr.read() == b"node1: the guest has ended\n"
-        vmkit.wait_until(lambda: rig.status()["node1"] == 0, "its end is known", 5)
-        assert guest.run(["true"]).stderr == "node1: the guest is not running\n"
+        harness.send_signal(signal.SIGKILL)
+    # Only the folder is left, as nothing was there to remove it.
+    vmkit.wait_until(lambda: vmkit.traces(harness.pid) == {folder}, "no process is left", 10)
+    shutil.rmtree(folder)

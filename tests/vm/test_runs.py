@@ -1,86 +1,64 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Whole runs on labs of guests: `switchbench run` boots, measures, and leaves nothing."""
+"""Whole runs on two guests by `launch: ssh`: transports side by side, messages, clocks, a host
+that dies."""
 
 from __future__ import annotations
 
-import os
-import signal
 import subprocess
-import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
+from pyarrow import parquet
 
+import guests
 import runs
 import vmkit
-from switchbench.base.programs import find_engine
-from switchbench.labs.vm.monitor import Monitor
-from switchbench.labs.vm.rig import FOLDER_PREFIX
 
-CONF = Path(__file__).resolve().parents[2] / "conf"
-EXAMPLES = sorted(CONF.glob("*-guests.yaml"))
 RUN_LIMIT_S = 300
-# Half a minute to a whole one however short their windows. Four guests come up in test_rig.py, each
-# pattern's roles over verbs are played by the battery, and two guests run all transports below.
-LONG = {"paper-salmon-guests", "verbs-guests", "verbs-tcp-guests"}
+SIZES = (4, 1024, 64 << 10, 1 << 20)
 
 # How fast an emulator on a busy machine is decides clauses and nothing else.
 DONE = (0, 1, 4)
 
-
-def has_verbs() -> bool:
-    """Whether the engine was built with libibverbs."""
-    said = subprocess.run(
-        ["ldd", str(find_engine())], capture_output=True, text=True, check=True
-    ).stdout
-    return "libibverbs" in said
-
-
 pytestmark = [
     vmkit.needs_guests,
-    pytest.mark.skipif(not has_verbs(), reason="this build of the engine has no verbs"),
+    pytest.mark.skipif(not vmkit.has_verbs(), reason="this build of the engine has no verbs"),
 ]
 
 
-@pytest.mark.parametrize(
-    "conf",
-    [
-        pytest.param(path, id=path.stem, marks=[pytest.mark.slow] if path.stem in LONG else [])
-        for path in EXAMPLES
-    ],
-)
-def test_example_runs(conf: Path, tmp_path: Path) -> None:
-    configuration = yaml.safe_load(conf.read_text())
-    short = {"warmup": "100ms", "window": "400ms", "repeat": 1}
-    result = runs.run(tmp_path, configuration | short, RUN_LIMIT_S)
-    print(result.output)
-    assert result.status in DONE, result.errors
-    assert result.summary["status"] == "complete"
-    assert result.summary["errors"] == []
-    ends = [record for record in result.records("flow") if record["side"] == "destination"]
-    assert ends
-    for end in ends:
-        assert end["payload_bytes"] > 0, end
-        assert end["corrupted"] in (0, None), end
+@pytest.fixture(scope="module")
+def rig() -> Iterator[guests.Rig]:
+    with guests.boot(vmkit.machines(2), vmkit.engine("net_af_packet")) as rig:
+        yield rig
 
 
-def test_three_transports_on_the_same_port(tmp_path: Path) -> None:
+def run(directory: Path, rig: guests.Rig, **keys: Any) -> runs.Result:
     configuration = {
-        "site": {"lab": "verbs-guests", "guests": 2},
-        "transports": ["tcp", "dpdk", "verbs"],
-        "load": "8Mbit",
-        "warmup": "200ms",
-        "window": "1s",
+        "site": vmkit.site(rig),
+        "profile": "quick",
+        "repeat": 1,
         "verbs": {"timeout": 18},
-        "latency": {"probes": "50/s"},
-        "tests": [{"pattern": "pairs"}],
+        **keys,
     }
-    result = runs.run(tmp_path, configuration, RUN_LIMIT_S)
+    result = runs.run(directory, configuration, RUN_LIMIT_S)
     print(result.output)
+    return result
+
+
+def test_three_transports_on_the_same_port(rig: guests.Rig, tmp_path: Path) -> None:
+    result = run(
+        tmp_path,
+        rig,
+        transports=["tcp", "dpdk", "verbs"],
+        load="8Mbit",
+        warmup="200ms",
+        window="1s",
+        latency={"probes": "50/s"},
+        tests=[{"pattern": "pairs"}],
+    )
     assert result.status in DONE, result.errors
     for transport in ("tcp", "dpdk", "verbs"):
         (trial,) = result.trials(transport=transport)
@@ -94,79 +72,145 @@ def test_three_transports_on_the_same_port(tmp_path: Path) -> None:
     assert "Transports side by side" in result.output
 
 
-# --- faults ---------------------------------------------------------------------------------------
+@pytest.mark.slow
+def test_pingpong_over_tcp_and_verbs(rig: guests.Rig, tmp_path: Path) -> None:
+    """Both have a curve, nothing is lost, and the table says where they cross and half the peak."""
+    result = run(
+        tmp_path,
+        rig,
+        transports=["tcp", "verbs"],
+        traffic="pingpong",
+        message_sizes=list(SIZES),
+        warmup="200ms",
+        window="2s",
+        tests=[{"pattern": "pairs"}],
+    )
+    assert result.status in DONE, result.errors
+    curves = {curve["transport"]: curve for curve in result.summary["messages"]["curves"]}
+    assert set(curves) == {"tcp", "verbs"}
+    for curve in curves.values():
+        assert tuple(point["size"] for point in curve["points"]) == SIZES
+        # An emulated machine may stand still for a whole window.
+        measured = [point for point in curve["points"] if point["round_trips"]]
+        assert len(measured) >= 2
+        for point in measured:
+            assert point["lost"] == 0
+            assert 0 < point["latency_us"]["min"] <= point["latency_us"]["mean"]
+    for words in ("Ping-pong by message size", "Peak bandwidth", "Which path to use"):
+        assert words in result.output
 
 
-@dataclass(frozen=True)
-class Underway:
-    """A run on two guests that has begun to measure."""
+def test_scatter_beside_computing_over_verbs(rig: guests.Rig, tmp_path: Path) -> None:
+    """Salmon's experiment by RDMA: every single time is kept, and what computing costs."""
+    count = 30
+    scatter = {"partners": "random", "sizes": [4, 16 << 10], "count": count, "compute": 0.5}
+    result = run(
+        tmp_path,
+        rig,
+        transport="verbs",
+        traffic="pingpong",
+        tests=[{"pattern": "aapc", "order": "naive", "scatter": scatter}],
+    )
+    assert result.status in DONE, result.errors
+    samples = parquet.read_table(result.directory / "samples.parquet").to_pydict()
+    assert sorted(samples["src"]) == [rank for rank in range(2) for _ in range(count)]
+    assert all(a != b for a, b in zip(samples["src"], samples["dst"], strict=True))
+    assert all(4 <= size <= 16 << 10 for size in samples["size"])
+    assert all(time_ns > 1000 for time_ns in samples["time_ns"])
+    (computing,) = result.summary["messages"]["concurrent_computation"]
+    assert computing["nodes"] == 2
+    assert computing["compute_only_mflops"] > 0
+    assert computing["concurrent_mflops"] > 0
 
-    process: subprocess.Popen[str]
-    out: Path
 
-    @property
-    def folder(self) -> Path:
-        """Of its guests."""
-        (found,) = Path(tempfile.gettempdir()).glob(f"{FOLDER_PREFIX}{self.process.pid}-*")
-        return found
-
-    def measures(self) -> bool:
-        """Whether some node is in a window."""
-        assert self.process.poll() is None, self.process.communicate()
-        records = self.out / "records.ndjson"
-        return records.exists() and '"step":"window"' in records.read_text().replace(" ", "")
+# --- clocks of machines that are really two -------------------------------------------------------
 
 
-@contextmanager
-def underway(directory: Path) -> Iterator[Underway]:
+def run_clocks(directory: Path, rig: guests.Rig, clock: str) -> runs.Result:
+    return run(
+        directory,
+        rig,
+        clock=clock,
+        transport="dpdk",
+        load="2Mbit",
+        frame_size=512,
+        warmup="300ms",
+        window="2s",
+        drain_timeout="3s",  # an emulated guest may stand still for so long
+        drain_max="9s",
+        tests=[{"pattern": "pairs"}],
+    )
+
+
+def test_one_way_delays_of_two_machines_have_their_bound_or_a_reason(
+    rig: guests.Rig, tmp_path: Path
+) -> None:
+    result = run_clocks(tmp_path, rig, "auto")
+    assert result.status in DONE, result.errors
+    clocks = {entry["node"]: entry for entry in result.summary["clocks"]}
+    assert (clocks["node1"]["clock"], clocks["node2"]["clock"]) == ("shared", "estimated")
+    assert clocks["node2"]["reason"] == "boot ids differ"
+    assert clocks["node2"]["bound_us"] > 0
+    (trial,) = result.trials(pattern="pairs")
+    times = trial["latency"]["one_way"]
+    assert times["bound"] == pytest.approx(clocks["node2"]["bound_us"])
+    for name in ("min", "p50", "max"):
+        if times[name] is None:
+            assert times["reasons"][name]
+        else:
+            assert times[name] >= times["bound"]
+    # A round trip takes as long as both ways, within what the clocks allow.
+    round_trip = trial["latency"]["round_trip"]
+    if times["p50"] is not None and round_trip["p50"] is not None:
+        assert times["p50"] <= round_trip["max"] + times["bound"]
+
+
+@pytest.mark.parametrize(
+    ("clock", "words"),
+    [
+        ("shared", "node2 and node1 are different machines (their boot ids differ)"),
+        # On one machine: tests/system/test_clocks.py.
+        pytest.param("ptp", "calls its clock not synchronized", marks=pytest.mark.slow),
+    ],
+)
+def test_what_two_machines_do_not_have_is_rejected(
+    rig: guests.Rig, tmp_path: Path, clock: str, words: str
+) -> None:
+    result = run_clocks(tmp_path, rig, clock)
+    assert result.status == 2
+    assert words in result.errors + result.output
+
+
+# --- faults; last, as it ends a guest -------------------------------------------------------------
+
+
+def test_a_host_that_dies_in_a_run_is_named(rig: guests.Rig, tmp_path: Path) -> None:
     configuration = {
         "switchbench": 1,
-        "site": {"lab": "verbs-guests", "guests": 2},
+        "site": vmkit.site(rig),
         "transport": "tcp",
         "load": "8Mbit",
         "window": "20s",
         "tests": [{"pattern": "pairs"}],
     }
-    conf, out = directory / "conf.yaml", directory / "results"
+    conf, out = tmp_path / "conf.yaml", tmp_path / "results"
     conf.write_text(yaml.safe_dump(configuration))
+    records = out / "records.ndjson"
     with subprocess.Popen(
         runs.command("run", str(conf), "--out", str(out)),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
     ) as process:
-        run = Underway(process, out)
         try:
-            vmkit.wait_until(run.measures, "it measures", 60)
-            yield run
+            vmkit.wait_until(
+                lambda: records.exists() and '"step":"window"' in records.read_text(),
+                "measures",
+                90,
+            )
+            rig["node2"].monitor("system_reset")  # -no-reboot: QEMU ends
+            _, errors = process.communicate(timeout=90)
         finally:
             process.kill()
-
-
-def test_a_guest_that_dies_in_a_run_is_named(tmp_path: Path) -> None:
-    with underway(tmp_path) as run:
-        with Monitor(run.folder / "node2" / "qmp") as monitor:
-            monitor.execute("system_reset")  # -no-reboot: QEMU ends
-        _, errors = run.process.communicate(timeout=60)
-        assert run.process.returncode == 3
-        assert "node2 (switch p2) ended with status 255" in errors
-        assert "node2: the guest has ended" in errors
-        assert vmkit.traces(run.process.pid) == set()
-
-
-@pytest.mark.parametrize(
-    "number",
-    [
-        # In order, as after every run.
-        pytest.param(signal.SIGINT, marks=pytest.mark.slow),
-        signal.SIGKILL,
-    ],
-)
-def test_no_guest_outlives_a_run_that_is_ended(number: signal.Signals, tmp_path: Path) -> None:
-    with underway(tmp_path) as run:
-        pid = run.process.pid
-        assert len([line for line in vmkit.traces(pid) if "qemu" in line]) == 2
-        os.kill(pid, number)
-        run.process.wait(60)
-        vmkit.wait_until(lambda: not vmkit.traces(pid), "nothing is left", 15)
-    assert run.process.returncode == (3 if number == signal.SIGINT else -number)
+    assert process.returncode == 3
+    assert "node2" in errors

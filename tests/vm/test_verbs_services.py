@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+import guests
 import vmkit
 from switchbench.base.programs import find_engine
-from switchbench.labs import vm as guests
 from verbskit import LONG, PORT, Record, job, play
 
 pytestmark = vmkit.needs_guests

@@ -13,9 +13,9 @@ from typing import Any
 
 import yaml
 
+import guests
 import runs
 import vmkit
-from switchbench.labs import vm as guests
 
 NODES = ("node1", "node2")
 PORT = {"iface": "eth0"}

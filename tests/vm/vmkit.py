@@ -8,12 +8,15 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from switchbench.labs import vm as guests
-from switchbench.labs.vm.rig import FOLDER_PREFIX
+import guests
+from guests.rig import FOLDER_PREFIX
+from switchbench.base.programs import find_engine
 
 ROOT = Path(__file__).resolve().parents[2]
 WHY_NOT = guests.why_not()
@@ -28,6 +31,41 @@ def built(name: str) -> Path:
         if path.exists():
             return path
     pytest.skip(f"{Path(name).name} is not built: this build has no verbs")
+
+
+def has_verbs() -> bool:
+    """Return whether the engine was built with libibverbs."""
+    said = subprocess.run(
+        ["ldd", str(find_engine())], capture_output=True, text=True, check=True
+    ).stdout
+    return "libibverbs" in said
+
+
+def machines(count: int, **changes: Any) -> list[guests.Machine]:
+    """Return guests with room for the engine and its DPDK."""
+    return [replace(each, **{"memory_mib": 512, **changes}) for each in guests.machines(count)]
+
+
+def engine(*drivers: str) -> guests.Job:
+    """Return the engine with these drivers of DPDK."""
+    return guests.Job(programs=(find_engine(),), objects=guests.dpdk_drivers(*drivers))
+
+
+def site(rig: guests.Rig, **port: Any) -> dict[str, Any]:
+    """Return the rig's guests as a site; `port`: keys of their port besides its network."""
+    return {
+        "launch": "ssh",
+        "hosts": [guest.name for guest in rig.guests],
+        "ssh": {"config": str(rig.ssh_config)},
+        # An emulated processor stands still for many seconds when the machine is busy.
+        "control": {
+            "addresses": {g.name: f"100.64.0.{i}" for i, g in enumerate(rig.guests, 1)},
+            "udp_port": 7600,
+            "heartbeat_timeout": "10s",
+            "barrier_timeout": "20s",
+        },
+        "ports": {"e0": {"network": "test", **(port or {"iface": "eth0", "rdma": "rxe0/1"})}},
+    }
 
 
 def traces(pid: int | None = None) -> set[str]:

@@ -155,7 +155,7 @@ def _fastest_bps(site: Site, network: str) -> int | None:
 
 
 def _why(site: Site) -> str:
-    if site.lab and not site.guests:
+    if site.lab:
         return (
             "a shaped port lets `burst` pass at once after silence; a smaller `site.burst` holds "
             "messages to the line (doc/how-to/hpcc-imb.md)"

@@ -82,7 +82,6 @@ class Site:
     lab: str | None = None  # topology name or file, when launch is lab
     lab_overrides: dict[str, object] = field(default_factory=dict)
     cores: tuple[int, ...] = ()  # a lab's, for the workers of all its processes; none: see `cores`
-    guests: bool = False  # the lab's nodes are virtual machines
     heartbeat_timeout_ms: int = 500
     barrier_timeout_ms: int = 5000
     queue_bytes: int | None = None  # the lab's queues: what may wait there when a window opens

@@ -35,6 +35,11 @@ _ELSEWHERE = (
     ("runs iterations", "repeat", "repeat"),
     ("rdma roce ib infiniband", "verbs", "verbs"),
     ("raw ethernet", "dpdk", "dpdk"),
+    (
+        "guests vm vms virtual_machines",
+        "lab",
+        "a site file (launch: ssh) with the virtual machines as its hosts: labs have none",
+    ),
     ("loss packet_loss frame_loss drops dropped", "lost_frames", "lost_frames or loss_percent"),
     *(
         (

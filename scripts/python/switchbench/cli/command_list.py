@@ -19,5 +19,4 @@ COMMANDS = {
     "bind": "give PCI ports to DPDK, with a journal",
     "restore": "give PCI ports back to their drivers",
     "doctor": "say what can be run here, and as whom; or on a site's hosts",
-    "bundle": "make one archive that installs anywhere, without network",
 }

@@ -17,7 +17,7 @@ from typing import Any, get_args
 from pydantic import BaseModel
 from pydantic.json_schema import GenerateJsonSchema, models_json_schema
 
-from ..topology.file_form import File, GuestsFile
+from ..topology.file_form import File
 from .schema import Configuration, HostSite, LabSite, Settings
 from .settings import NESTED, sweep_refusal
 
@@ -61,7 +61,7 @@ def site_schema() -> Schema:
 
 def topology_schema() -> Schema:
     """Of a topology file."""
-    return _schema("Switchbench topology", (File, GuestsFile))
+    return _schema("Switchbench topology", (File,))
 
 
 SCHEMAS = {
@@ -88,12 +88,10 @@ def _reference(name: str) -> Schema:
 
 def _take_topologys_keys(definitions: Schema) -> None:
     """A lab's site has keys of its topology, which are as there, but `nodes` may be a number."""
-    _, topology = models_json_schema(
-        [(File, "validation"), (GuestsFile, "validation")], schema_generator=_Form
-    )
+    _, topology = models_json_schema([(File, "validation")], schema_generator=_Form)
     known = topology["$defs"]
     definitions |= {name: form for name, form in known.items() if name not in definitions}
-    keys = known["GuestsFile"]["properties"] | known["File"]["properties"]
+    keys = known["File"]["properties"]
     of_lab = definitions["LabSite"]["properties"]
     of_lab |= {key: keys[key] for key, form in of_lab.items() if not form and key in keys}
     of_lab["nodes"] = {"anyOf": [{"type": "integer", "minimum": 1}, of_lab["nodes"]]}

@@ -24,13 +24,9 @@ from .order import Names, SitePlace, make_groups, make_networks
 from .schema import LabControl, LabSite
 
 NETWORK = "lab"
-GUEST_PCI = "0000:00:03.0"  # its eth0
-GUEST_RDMA = "rxe0/1"  # a guest's Soft-RoCE device on its eth0
-GUEST_KEYS = ("guests", "memory", "cpus", "nic")
 TOPOLOGY_KEYS = (
     *("kind", "nodes", "rate", "queue", "burst", "mtu", "modules", "trunks", "links", "overrides"),
     "model",
-    *GUEST_KEYS,
 )
 
 # Two cores run all of a lab's nodes: a heartbeat may be late without anybody being dead, the later
@@ -39,11 +35,6 @@ HEARTBEAT_TIMEOUT_NS = 2_000_000_000
 HEARTBEAT_TIMEOUT_PER_NODE_NS = 100_000_000  # for each node more than this machine has cores
 HEARTBEAT_TIMEOUT_MOST_NS = 5_000_000_000
 BARRIER_TIMEOUT_NS = 5_000_000_000
-
-# ... and a guest's processor is emulated on them: when they are busy, it stands still for many
-# seconds. That a guest has died is learnt from its process, at once.
-GUEST_HEARTBEAT_TIMEOUT_NS = 10_000_000_000
-GUEST_BARRIER_TIMEOUT_NS = 20_000_000_000
 
 NOT_ROUTED = "nodes of a routed lab forward what kernels send by IP, and no other frames"
 
@@ -68,10 +59,6 @@ def build(model: LabSite, place: SitePlace, seed: int) -> Site:
             "its hosts in a site file, and give this one to `predict --topology`",
         )
     control = _control(model.control or LabControl(), topology)
-    if topology.guests is not None:
-        _refuse_for_guests(model, place)
-    elif model.bind:
-        raise place.problem(("bind",), "a lab of namespaces has no PCI devices; one of guests has")
     if topology.model is not None and (model.queues or 1) > 1:
         raise place.problem(("queues",), "a modelled switch's ports have one queue each")
     ports = tuple(_port(lab_node(topology.name, node), topology, model) for node in topology.nodes)
@@ -89,7 +76,6 @@ def build(model: LabSite, place: SitePlace, seed: int) -> Site:
         heartbeat_timeout_ms=_ms(control.heartbeat_timeout),
         barrier_timeout_ms=_ms(control.barrier_timeout),
         cores=model.cores or (),
-        guests=topology.guests is not None,
         queue_bytes=max(cable.queue_bytes for cable in topology.cables),
         smallest_queue_bytes=_smallest_queue_bytes(topology),
         burst_bytes=_burst_bytes(topology),
@@ -119,14 +105,6 @@ def _resolve(lab: str, place: SitePlace) -> str:
     return str(beside.resolve()) if beside.is_file() else lab
 
 
-def _refuse_for_guests(model: LabSite, place: SitePlace) -> None:
-    """A guest is a machine of its own: its node, and its cores."""
-    if model.pack != 1:
-        raise place.problem(("pack",), "guests are machines of their own: one node in each")
-    if model.cores:
-        raise place.problem(("cores",), "guests have cores of their own: `cpus` says how many")
-
-
 def _refuse_for_routed(model: LabSite, place: SitePlace) -> None:
     """Keys of interfaces that dpdk would use."""
     for key in ("driver", "queues"):
@@ -136,23 +114,16 @@ def _refuse_for_routed(model: LabSite, place: SitePlace) -> None:
 
 def _control(given: LabControl, topology: Topology) -> LabControl:
     """With every default filled in."""
-    heartbeat_timeout_ns = (
-        GUEST_HEARTBEAT_TIMEOUT_NS
-        if topology.guests
-        else _heartbeat_timeout_ns(len(topology.nodes))
-    )
-    barrier_ns = GUEST_BARRIER_TIMEOUT_NS if topology.guests else BARRIER_TIMEOUT_NS
     defaults = {
         "udp_port": 0,
-        "heartbeat_timeout": heartbeat_timeout_ns,
-        "barrier_timeout": barrier_ns,
+        "heartbeat_timeout": _heartbeat_timeout_ns(len(topology.nodes)),
+        "barrier_timeout": BARRIER_TIMEOUT_NS,
     }
     missing = {key: value for key, value in defaults.items() if getattr(given, key) is None}
     return given.model_copy(update=missing)
 
 
 def _heartbeat_timeout_ns(nodes: int) -> int:
-    """Of a lab of namespaces."""
     waiting = max(0, nodes - (os.cpu_count() or 1))
     return min(
         HEARTBEAT_TIMEOUT_NS + waiting * HEARTBEAT_TIMEOUT_PER_NODE_NS, HEARTBEAT_TIMEOUT_MOST_NS
@@ -167,9 +138,8 @@ def _port(node: LabNode, topology: Topology, model: LabSite) -> Port:
     if topology.kind == ROUTED:
         return _routed_port(node, topology, model)
     line_rate_bps = model.line_rate or node.line_rate_bps
-    place = _guest_place(model) if topology.guests else {"netns": str(node.namespace)}
-    engine: dict[str, Any] = dict(place)
-    engine |= {
+    engine: dict[str, Any] = {
+        "netns": str(node.namespace),
         "iface": node.iface,
         "driver": model.driver or "af_packet",
         "mac": node.guest_mac,
@@ -188,7 +158,7 @@ def _port(node: LabNode, topology: Topology, model: LabSite) -> Port:
         name=f"{node.name}:e0",
         host=node.name,
         network=NETWORK,
-        transports=tuple(name for name in NAMES if "rdma" in engine or not of(name).rdma),
+        transports=tuple(name for name in NAMES if not of(name).rdma),
         engine=engine,
         line_rate_bps=line_rate_bps,
         frame_max=topology.mtu + _FRAME_OVERHEAD,
@@ -220,11 +190,6 @@ def _routed_port(node: LabNode, topology: Topology, model: LabSite) -> Port:
     )
 
 
-def _guest_place(model: LabSite) -> dict[str, str]:
-    """A guest's port beside its interface: an interface that leaves carries no RDMA device."""
-    return {"pci": GUEST_PCI} if model.bind else {"rdma": GUEST_RDMA}
-
-
 def _processes(
     topology: Topology, ports: Sequence[Port], pack: int, udp_port: int
 ) -> tuple[Process, ...]:
@@ -233,9 +198,8 @@ def _processes(
     for first in range(0, len(ports), pack):
         members = ports[first : first + pack]
         node = lab_node(topology.name, topology.nodes[first])
-        control = {"address": f"{node.control_ipv4}:{udp_port}"}
-        if topology.guests is None:
-            control["netns"] = str(node.namespace)
+        address = f"{node.control_ipv4}:{udp_port}"
+        control = {"address": address, "netns": str(node.namespace)}
         hosts = NodeSet.fromlist([port.host for port in members], resolver=RESOLVER_NOGROUP)
         processes.append(Process(str(hosts), tuple(members), control))
     return tuple(processes)
@@ -269,10 +233,7 @@ def _queueing_s(topology: Topology) -> float:
     return max((8 * cable.queue_bytes / cable.rate_bps for cable in shaped), default=0)
 
 
-def _smallest_queue_bytes(topology: Topology) -> int | None:
-    """Of ports and trunks; guests' switch has none of its own."""
-    if topology.guests is not None:
-        return None
+def _smallest_queue_bytes(topology: Topology) -> int:
     queues = [cable.queue_bytes for cable in topology.cables]
     buffer = topology.model.input_buffer if topology.model else None
     return min(queues + ([buffer] if buffer else []))

@@ -66,8 +66,6 @@ _SITE_OPTIONS: Mapping[str, Strict] = {
     "dpdk": DpdkOptions.model_construct(dither=0),
     "udp": UdpOptions.model_construct(dither=0),
 }
-# An emulated machine stands still for longer than a network ever would: a second, not 67 ms.
-_GUEST_OPTIONS: Mapping[str, Strict] = {"verbs": VerbsOptions(timeout=18)}
 
 # Smallest frames that hold headers and signature, untagged and with a VLAN tag.
 SMALLEST_FRAME = {"l2": (64, 64), "ipv4-udp": (64, 68), "ipv6-udp": (84, 88)}
@@ -105,8 +103,6 @@ def defaults(site: Site, pattern: Pattern, transport: str, profile: Profile) -> 
     )
     by_site = _LAB_OPTIONS if site.launch == "lab" else _SITE_OPTIONS
     options = by_site.get(transport) or NESTED[transport]()
-    if site.guests and transport in _GUEST_OPTIONS:
-        options = options.model_copy(update=_GUEST_OPTIONS[transport].given())
     return settings.model_copy(update={**PARAMETERS[pattern], transport: options})
 
 

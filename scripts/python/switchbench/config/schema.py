@@ -312,7 +312,6 @@ class LabSite(RankOrder):
     queues: Annotated[int, whole(1, 64, "the number of queues")] | None = None
     cores: Cores | None = None
     control: LabControl | None = None
-    bind: Bind | None = None  # of guests
     # the topology's
     kind: Any = None
     nodes: Any = None
@@ -325,11 +324,6 @@ class LabSite(RankOrder):
     links: Any = None  # of one of kind: routed
     overrides: Any = None
     model: Any = None  # of one of kind: model
-    # ... of one made of guests
-    guests: Any = None
-    memory: Any = None
-    cpus: Any = None
-    nic: Any = None
 
 
 _PCI = r"^([0-9a-fA-F]{4}:)?[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7]$"

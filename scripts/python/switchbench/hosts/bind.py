@@ -13,7 +13,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..base.errors import ConfigurationError, RunError
+from ..base.errors import ConfigurationError
 from ..base.model import Site
 from ..base.programs import PORT_BINDING
 from ..run.launch.errand import errands, side_by_side
@@ -88,10 +88,6 @@ def carry_out(site: Site, orders: Sequence[BindOrder]) -> int:
 
 
 def _refuse_launch(site: Site) -> None:
-    if site.guests:
-        raise RunError(
-            "guests live for one run, which binds their devices and gives them back by itself"
-        )
     if site.launch == "lab":
         raise ConfigurationError("a lab of namespaces has no PCI devices")
     if site.launch == "slurm":

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The engine with its own loader, libraries and drivers: a folder that runs wherever it lies.
 
-    switchbench-node          starts the engine (bundle/start.c): static, so it needs nothing
+    switchbench-node          runs `start` with its file capabilities (engine/start.c): static
+    start                     sh: names the folder's drivers, and runs the engine by lib/loader
     libexec/switchbench-node  the engine
     lib/loader                the C library's loader, so that a host may have an older one
     lib/*.so.*                what the engine and the drivers are linked with
@@ -35,7 +36,7 @@ from ..base.programs import ENGINE, Program, find_engine
 SUMS = "SHA256SUMS"
 VERSION = "VERSION"
 
-_START = Program("switchbench-start", "packaging/bundle", "SWITCHBENCH_START", ConfigurationError)
+_START = Program("switchbench-start", "engine", "SWITCHBENCH_START", ConfigurationError)
 _LIBRARY = re.compile(r"^\s*(?:(?P<name>\S+) => )?(?P<path>/\S+) \(0x")
 _LOADER = re.compile(r"/ld-linux[^/]*\.so\.\d+$|/ld64?\.so\.\d+$")
 
@@ -44,6 +45,21 @@ _LOADER = re.compile(r"/ld-linux[^/]*\.so\.\d+$|/ld64?\.so\.\d+$")
 _DRIVERS = ("bus", "mempool", "common", "net")
 _DRIVERS_WITHOUT = ("librte_common_qat.so", "librte_net_softnic.so")
 _DRIVER_FOLDERS = ("/usr/lib", "/usr/local/lib", "/usr/lib64", "/usr/local/lib64")
+
+_START_SCRIPT = f"""\
+# SPDX-License-Identifier: BSD-3-Clause
+here=${{0%/*}}
+unset IBV_DRIVERS SWITCHBENCH_BUNDLE
+for one in "$here"/lib/verbs/lib*-rdmav*.so; do
+  [ ! -e "$one" ] || export IBV_DRIVERS="${{IBV_DRIVERS:+$IBV_DRIVERS:}}${{one%-rdmav*}}"
+done
+# The engine takes DPDK's drivers from there (engine/transport/dpdk/eal.c).
+[ ! -d "$here/lib/dpdk" ] || export SWITCHBENCH_BUNDLE="$here"
+[ ! -d "$here/lib/bpf" ] || export LIBXDP_OBJECT_PATH="${{LIBXDP_OBJECT_PATH:-$here/lib/bpf}}"
+# The host's cache of libraries is another C library's.
+exec "$here/lib/loader" --inhibit-cache --library-path "$here/lib" \\
+  --argv0 "$here/{ENGINE}" "$here/libexec/{ENGINE}" "$@"
+"""
 
 _COMPRESSION = 6
 _PROGRAM, _FILE = 0o755, 0o644
@@ -126,32 +142,22 @@ def _entry(piece: Piece, folder: str) -> tarfile.TarInfo:
     return entry
 
 
-def collect(*others: Path) -> Collection:
-    """The engine that `run` would use here, and other programs of its build; ConfigurationError
-    where something of it is missing."""
+def collect() -> Collection:
+    """Return the engine that `run` would use here with all that it needs; ConfigurationError where
+    something of it is missing."""
     engine = find_engine()
     if is_collected(engine):
-        return _again(engine, others)
-    return gather(engine, *others)
-
-
-def gather(*programs: Path, loaded: Sequence[Path] = ()) -> Collection:
-    """Programs of this machine, and what those files need that they load while they run. What such
-    files find among themselves stays there."""
-    own = {path.resolve() for path in loaded}
-    needed = {
-        name: path
-        for name, path in libraries([*programs, *loaded]).items()
-        if path.resolve() not in own
-    }
+        return _again(engine)
+    needed = libraries([engine])
     drivers = _drivers() if _has(needed, "librte_eal.so") else []
     providers = _providers(needed) if _has(needed, "libibverbs.so") else []
     needed |= libraries([*drivers, *providers])
     start = _START.find()
     return _sorted(
         [
-            *(_piece(path.name, start, _PROGRAM) for path in programs),
-            *(_piece(f"libexec/{path.name}", path, _PROGRAM) for path in programs),
+            _piece(ENGINE, start, _PROGRAM),
+            Piece("start", _START_SCRIPT.encode()),
+            _piece(f"libexec/{ENGINE}", engine, _PROGRAM),
             *(_library(name, path, drivers) for name, path in needed.items()),
             *(_piece(f"lib/dpdk/{path.name}", path) for path in drivers),
             *(_piece(f"lib/verbs/{path.name}", path) for path in providers),
@@ -162,21 +168,19 @@ def gather(*programs: Path, loaded: Sequence[Path] = ()) -> Collection:
 
 
 def is_collected(program: Path) -> bool:
-    """Whether it starts a program of such a folder, as an installed bundle has it."""
+    """Return whether it is the program of such a folder."""
     real = program.resolve()
     return (real.parent / "libexec" / real.name).is_file() and (real.parent / SUMS).is_file()
 
 
-def _again(engine: Path, others: Sequence[Path]) -> Collection:
-    """The folder that the engine is in, with those of its programs."""
+def _again(engine: Path) -> Collection:
+    """Return the folder that the engine is in."""
     folder = engine.resolve().parent
     named = _named(folder / SUMS)
-    wanted = {ENGINE, *(path.name for path in others)}
     pieces = []
     for path in sorted(folder.rglob("*")):
         place = path.relative_to(folder)
-        program = place.name if place.parent in (Path(), Path("libexec")) else None
-        if path.is_dir() or (program not in (None, VERSION) and program not in wanted):
+        if path.is_dir() or place == Path(SUMS):
             continue
         piece = _piece(str(place), path, path.stat().st_mode & 0o777)
         if named.get(piece.place) != piece.digest:
@@ -203,18 +207,14 @@ def _sorted(pieces: list[Piece]) -> Collection:
 
 
 def libraries(programs: Sequence[Path]) -> dict[str, Path]:
-    """Every library of these programs and shared objects by the name that they ask for, the
-    loader included. Those that are among the objects themselves are found by whoever loads them
-    (packages bring libraries of their own)."""
+    """Return every library of these programs and shared objects by the name that they ask for, the
+    loader included."""
     if not programs:
         return {}
-    brought = {program.name for program in programs}
     done = subprocess.run(["ldd", *map(str, programs)], capture_output=True, text=True, check=False)
     found: dict[str, Path] = {}
     for line in done.stdout.splitlines():
         if "=> not found" in line:
-            if line.split()[0] in brought:
-                continue
             raise ConfigurationError(f"the engine can't be collected: {line.strip()}")
         said = _LIBRARY.match(line)
         if said:

@@ -15,7 +15,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from switchbench.labs.state import LabBusyError, LabError, LabFailedError
-from switchbench.topology.file_form import Guests, Topology, TopologyError
+from switchbench.topology.file_form import Topology, TopologyError
 from switchbench.topology.lab_addresses import LabNode
 from switchbench.topology.topology import UNSHAPED, load
 
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "UNSHAPED",
-    "Guests",
     "Lab",
     "LabBusyError",
     "LabError",

@@ -105,11 +105,6 @@ def _lab(topology: Topology, name: str | None) -> Lab:
     lab = Lab(name or topology.name, topology)
     if len(lab.name) > _NAME_MOST or not HOST.fullmatch(lab.name):
         raise LabError(f"{lab.name!r} can't be a lab's name: letters, digits, '.', '_' and '-'")
-    if topology.guests is not None:
-        raise LabError(
-            f"{topology.name} is made of guests: `switchbench run` boots them for a run, and "
-            "`python -m switchbench.labs.vm run` for a command (doc/how-to/guests.md)"
-        )
     if topology.kind == SITE:
         raise LabError(
             f"{topology.name} describes a real network (kind: site), of which no lab is made: "

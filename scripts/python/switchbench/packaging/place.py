@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Puts what Python makes or has into a prefix: manual pages, completion, and the command with the
-packages that it needs (cli/install.py for `meson install`, and the bundle)."""
+packages that it needs (cli/install.py, for `meson install`)."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ class Deal:
 def deal(run: Run, machine: LocalCores | None = None) -> Deal:
     """The cores of a run's nodes; ConfigurationError with what is possible."""
     processes = run.site.processes
-    if run.site.launch != "lab" or run.site.guests:
+    if run.site.launch != "lab":
         named = {process.name: process.cores for process in processes if process.cores}
         return Deal(run.worker, named)
     machine = machine or LocalCores.here()

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet
-from pydantic import BeforeValidator, Field, WithJsonSchema
+from pydantic import Field
 
-from switchbench.base.quantities import SIZE, size_bytes
 from switchbench.topology.behaviour import Behaviour, Bytes, LinkRate, TopologyKeys
 from switchbench.topology.links import LinkEntry, NodeLink
 
@@ -30,10 +29,6 @@ nodes that forward IP between bridges and over links of their own."""
 SITE = "site"
 
 """A real network, of which no lab is made: its switches may form loops, its nodes be on several."""
-
-MAX_GUESTS = 64
-
-MEMORY_RANGE_MIB = (128, 16384)
 
 
 class TopologyError(ValueError):
@@ -79,16 +74,6 @@ class Trunk:
 
 
 @dataclass(frozen=True)
-class Guests:
-    """What the nodes of a lab of guests are made of (doc/how-to/guests.md)."""
-
-    memory_mib: int = 256
-    cpus: int = 1
-    nic: str = "virtio"
-    """The kind of NIC under test: `virtio`, `e1000`, `e1000e` or `vmxnet3`."""
-
-
-@dataclass(frozen=True)
 class Topology:
     """A network: modules, with nodes; a tree, unless nodes forward."""
 
@@ -98,8 +83,6 @@ class Topology:
     nodes: tuple[AttachedHost, ...]
     trunks: tuple[Trunk, ...]
     mtu: int
-    guests: Guests | None = None
-    """None: the nodes are network namespaces."""
     model: Behaviour | None = None
     """How the modelled switch behaves; None: it is another kind."""
     burst_bytes: int | None = None
@@ -125,14 +108,6 @@ class Topology:
                 return node
         known = NodeSet.fromlist([node.name for node in self.nodes], resolver=RESOLVER_NOGROUP)
         raise TopologyError([f"{self.name} has no node {name!r} (it has {known})"])
-
-
-def parse_memory_mib(value: object) -> int:
-    """MiB from `256MiB`, `1GiB` or a number of bytes."""
-    mib = size_bytes(value) // 1024**2
-    if not MEMORY_RANGE_MIB[0] <= mib <= MEMORY_RANGE_MIB[1]:
-        raise ValueError(f"{value!r} is not a guest's memory: 128MiB to 16GiB")
-    return mib
 
 
 _Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$")]
@@ -168,15 +143,3 @@ class File(TopologyKeys):
     links: tuple[LinkEntry, ...] = ()
     overrides: Mapping[str, Override] = {}
     model: Behaviour | None = None
-
-
-class GuestsFile(TopologyKeys):
-    topology: Literal[1]
-    description: str = ""
-    guests: Annotated[int, Field(ge=1, le=MAX_GUESTS)]
-    memory: Annotated[int, BeforeValidator(parse_memory_mib), WithJsonSchema(SIZE.form())] = (
-        Guests.memory_mib
-    )
-    cpus: Annotated[int, Field(ge=1, le=16)] = Guests.cpus
-    nic: Literal["virtio", "e1000", "e1000e", "vmxnet3"] = "virtio"
-    mtu: Annotated[int, Field(ge=MTU_RANGE[0], le=MTU_RANGE[1])] = 1500

@@ -27,14 +27,11 @@ from switchbench.topology.behaviour import Behaviour
 from switchbench.topology.links import Reader
 
 from .file_form import (
-    DEFAULT_QUEUE_BYTES,
     MODEL,
     ROUTED,
     SITE,
     AttachedHost,
     File,
-    Guests,
-    GuestsFile,
     Nodes,
     Override,
     Topology,
@@ -100,7 +97,12 @@ def parse(
         raise TopologyError([f"{where}: is not a mapping of keys, as a topology has to be"])
     try:
         if "guests" in document:
-            return _guests(GuestsFile.model_validate({**document, **(overrides or {})}), name)
+            raise TopologyError(
+                [
+                    "guests: a lab of virtual machines is no longer made: boot them by other means "
+                    "and name them as hosts in a site file (launch: ssh)"
+                ]
+            )
         file = File.model_validate(_overridden(document, overrides or {}))
         return _resolve(file, name)
     except ValidationError as error:
@@ -179,16 +181,6 @@ def _resized(nodes: dict[str, Any], total: int) -> dict[str, Any]:
         f"{prefix}[{i * share + 1}-{(i + 1) * share}]": entry
         for i, entry in enumerate(nodes.values())
     }
-
-
-def _guests(file: GuestsFile, name: str) -> Topology:
-    """Guests on one switch, which shapes nothing: its speed is that of the emulation."""
-    nodes = (
-        AttachedHost(f"node{i}", i, _SWITCH, f"p{i}", UNSHAPED, DEFAULT_QUEUE_BYTES)
-        for i in range(1, file.guests + 1)
-    )
-    kind = Guests(file.memory, file.cpus, file.nic)
-    return Topology(name, file.description, (_SWITCH,), tuple(nodes), (), file.mtu, kind)
 
 
 def _resolve(file: File, name: str) -> Topology:

@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from ...base.errors import ConfigurationError
 from ...base.model import Site
 from .base import Launcher
-from .guests import GuestLauncher
 from .lab import LabLauncher
 from .muster import FarLauncher
 from .slurm import SlurmLauncher
@@ -17,7 +16,6 @@ from .ssh import SshLauncher
 
 _LAUNCHERS: dict[str, Callable[[Site], Launcher]] = {
     "lab": LabLauncher,
-    "guests": GuestLauncher,
     "ssh": SshLauncher,
     "slurm": SlurmLauncher,
 }
@@ -25,7 +23,7 @@ _LAUNCHERS: dict[str, Callable[[Site], Launcher]] = {
 
 def launcher_for(site: Site) -> Launcher:
     """The launcher of a site; ConfigurationError where `run` can't start its nodes."""
-    launcher = _LAUNCHERS.get("guests" if site.guests else site.launch)
+    launcher = _LAUNCHERS.get(site.launch)
     if launcher is not None:
         return launcher(site)
     raise ConfigurationError(

@@ -13,13 +13,11 @@ from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv6Address
 from pathlib import Path
 
-from ...topology import lab_addresses
+from switchbench.topology import lab_addresses
 
 QEMU = "qemu-system-x86_64"
 CONTROL = "control"
 TEST = "test"
-SESSIONS = 12
-"""How many programs can be attached to in one guest at the same time."""
 
 MODELS = {
     "virtio": "virtio-net-pci",
@@ -30,9 +28,8 @@ MODELS = {
 """NICs by the words of a topology file: QEMU's names of them."""
 
 DEFAULT_MEMORY_MIB = 256
-MEMORY_RANGE_MIB = (128, 16384)
 
-# The first NIC of a machine; the others follow. 1 is taken by the serial ports.
+# The first NIC of a machine; the others follow. 1 is taken by the NIC for ssh.
 _FIRST_SLOT = 2
 _NETWORK_STEP = 2 << 16  # 198.18, 198.20, ...: a /16 for the kernels, one for raw frames
 _NETWORK_STEP_IPV6 = 0x10 << 64
@@ -50,6 +47,9 @@ class Nic:
     """The switch that it is on: `control`, `test`, `test1`, ..."""
     model: str = "virtio"
     mtu: int = 1500
+
+
+_SSH = Nic("ssh0", "02:53:42:ff:00:01", ("10.0.2.15/24",), "ssh")  # on QEMU's own network
 
 
 @dataclass(frozen=True)
@@ -88,6 +88,8 @@ class Boot:
     initrd: Path
     folder: Path
     """The guest's own, for its sockets and its console."""
+    ssh_port: int
+    """Of this machine's loopback; leads to the guest's sshd."""
 
 
 def interface(index: int, port: int, model: str = "virtio", mtu: int = 1500) -> Nic:
@@ -155,7 +157,9 @@ def command(machine: Machine, boot: Boot) -> list[str]:
     words += ["-qmp", f"unix:{boot.folder / 'qmp'},server=on,wait=off"]
     if machine.iommu:  # before the devices that are behind it
         words += ["-device", "intel-iommu,intremap=on,device-iotlb=on"]
-    words += _sessions(boot.folder)
+    ssh = f"user,id=ssh0,restrict=on,hostfwd=tcp:127.0.0.1:{boot.ssh_port}-:22"
+    words += ["-netdev", ssh]
+    words += ["-device", f"virtio-net-pci,netdev=ssh0,mac={_SSH.mac},addr=1,romfile="]
     for slot, nic in enumerate(machine.nics, _FIRST_SLOT):
         words += _nic(nic, boot.folder, slot, machine.iommu)
     if machine.share is not None:
@@ -165,7 +169,9 @@ def command(machine: Machine, boot: Boot) -> list[str]:
 
 
 def _kernel_words(machine: Machine) -> list[str]:
-    nics = (f"{nic.mac}={nic.name}={nic.mtu}={','.join(nic.addresses)}" for nic in machine.nics)
+    nics = (
+        f"{nic.mac}={nic.name}={nic.mtu}={','.join(nic.addresses)}" for nic in (_SSH, *machine.nics)
+    )
     words = ["console=ttyS0", "quiet", "panic=-1", "net.ifnames=0", *_PATIENT]
     words += [f"sb_name={machine.name}", f"sb_modules={','.join(machine.all_modules)}"]
     words += [f"sb_nics={';'.join(nics)}"]
@@ -177,16 +183,6 @@ def _kernel_words(machine: Machine) -> list[str]:
         words.append("sb_share=1")
     if machine.iommu:
         words.append("intel_iommu=on")
-    return words
-
-
-def _sessions(folder: Path) -> list[str]:
-    words = ["-device", f"virtio-serial-pci,max_ports={SESSIONS + 1},addr=1"]
-    for number in range(SESSIONS):
-        path = folder / f"s{number}"
-        words += ["-chardev", f"socket,id=s{number},path={path},server=on,wait=off"]
-        port = f"virtserialport,chardev=s{number},name=switchbench.{number},nr={number + 1}"
-        words += ["-device", port]
     return words
 
 

@@ -39,7 +39,7 @@ class Archive:
 
     def copy(self, path: str, source: Path) -> None:
         """A file like one of this machine, executable if that is."""
-        mode = 0o755 if source.stat().st_mode & stat.S_IXUSR else 0o644
+        mode = source.stat().st_mode & 0o755
         self.file(path, source.read_bytes(), mode)
 
     def link(self, path: str, target: str) -> None:

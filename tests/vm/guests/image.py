@@ -18,20 +18,15 @@ from dataclasses import dataclass, field
 from io import BytesIO
 from pathlib import Path
 
-from ...base.programs import Program
 from .cpio import Archive
-from .errors import GuestError, GuestsMissingError
-from .kernel import MODULES, Kernel, locked_cache
-
-AGENT = "switchbench-guest"
-_AGENT = Program(AGENT, "lab/vm", "SWITCHBENCH_GUEST", GuestsMissingError)
+from .kernel import MODULES, GuestError, GuestsMissingError, Kernel, locked_cache
 
 INIT = Path(__file__).with_name("init")
 
 _UNUSED_S = 24 * 3600  # after so long an archive that nobody has asked for is removed
 
 # Without these no guest is worth its name; the others are there when they are here.
-_NEEDED = ("ip", "rdma", "busybox")
+_NEEDED = ("ip", "rdma", "sshd", "busybox")
 _WELCOME = (
     "ibv_devinfo",
     "ibv_devices",
@@ -49,7 +44,12 @@ _WELCOME = (
     "taskset",
     "setpriv",
 )
-_PACKAGE_OF = {"busybox": "busybox-static", "ip": "iproute2", "rdma": "iproute2"}
+_PACKAGE_OF = {
+    "busybox": "busybox-static",
+    "ip": "iproute2",
+    "rdma": "iproute2",
+    "sshd": "openssh-server",
+}
 _PROGRAM_PATH = "/usr/local/bin:/usr/bin:/usr/sbin:/bin:/sbin"
 
 # Loaded while a program runs, so that ldd does not know of them.
@@ -66,8 +66,17 @@ _FOLDERS = ("proc", "sys", "dev", "tmp", "run", "root", "share", "var/run")
 _MERGED = ("bin", "sbin", "lib", "lib64")
 
 _ACCOUNTS = {
-    "etc/passwd": b"root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534:nobody:/:/bin/false\n",
+    "etc/passwd": b"root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534:nobody:/:/bin/false\n"
+    b"sshd:x:100:65534::/run/sshd:/bin/false\n",
     "etc/group": b"root:x:0:\nnogroup:x:65534:\n",
+    "etc/ssh/sshd_config": b"""\
+HostKey /etc/ssh/host_key
+AuthorizedKeysFile /etc/ssh/authorized_keys
+StrictModes no
+MaxSessions 100
+MaxStartups 100
+SetEnv PATH=/usr/sbin:/usr/bin:/sbin:/bin
+""",
     "etc/hosts": b"127.0.0.1 localhost\n::1 localhost\n",
     "etc/protocols": b"ip 0 IP\nicmp 1 ICMP\ntcp 6 TCP\nudp 17 UDP\n",
 }
@@ -95,16 +104,6 @@ def dpdk_drivers(*names: str) -> tuple[Path, ...]:
             raise GuestsMissingError(f"DPDK's driver {name} is not installed")
         found += paths
     return tuple(found)
-
-
-def uses_dpdk(program: Path) -> bool:
-    """Whether a program is linked with DPDK, and so loads its drivers when it runs."""
-    return any(library.name.startswith("librte_eal.so") for library in _libraries([program]))
-
-
-def find_agent() -> Path:
-    """The agent's program, or `GuestsMissingError`."""
-    return _AGENT.find()
 
 
 def base(kernel: Kernel) -> Path:
@@ -189,17 +188,15 @@ def _base_parts() -> _Parts:
     programs = [_program(name) for name in _NEEDED if name != "busybox"]
     programs += [Path(found) for name in _WELCOME if (found := _which(name))]
     for program in programs:
-        folder = "/usr/sbin" if program.name == "ip" else "/usr/bin"
+        folder = "/usr/sbin" if program.name in ("ip", "sshd") else "/usr/bin"
         parts.add(f"{folder}/{program.name}", program)
     late = list(_late_objects())
     for path in late:
         parts.add_object(path)
-    agent = find_agent()
-    parts.add(f"/usr/bin/{AGENT}", agent)
     parts.add(BUSYBOX, _static_busybox())
     if _PROVIDER_NAME.exists():
         parts.add(str(_PROVIDER_NAME), _PROVIDER_NAME)
-    parts.add_libraries([*programs, *late, agent])
+    parts.add_libraries([*programs, *late])
     return parts
 
 

@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Guests: virtual machines with real RDMA devices (Soft-RoCE) and real PCI NICs, on a machine that
-has neither, and without privilege (doc/how-to/guests.md).
+"""Virtual machines with RDMA devices (Soft-RoCE) and PCI NICs, for tests on a machine that has
+neither. QEMU boots Debian's kernel without KVM and without root; ssh runs programs in them.
 
     with guests.boot(guests.machines(2), guests.Job(programs=(binary,))) as rig:
         done = rig["node1"].run(["ibv_devinfo"])         # status, stdout, stderr
         rig["node2"].popen([binary.name, ...], stdin=PIPE, stdout=PIPE)
         rig.cut("node1/eth0", for_s=1.0)
 
-`GuestsMissingError` says what this machine lacks, `GuestError` what went wrong.
+`python tests/vm/guests` fetches the kernel; status 77 says that guests can't be booted here.
 """
 
-from .errors import GuestError, GuestsMissingError
-from .image import Job, dpdk_drivers, uses_dpdk
-from .machine import Machine, Nic, control_interface, interface, machine, machines
+from .image import Job, dpdk_drivers
+from .kernel import GuestError, GuestsMissingError
+from .machine import Machine, Nic, machine, machines
 from .rig import Guest, Rig, boot, why_not
 
 __all__ = [
@@ -24,11 +24,8 @@ __all__ = [
     "Nic",
     "Rig",
     "boot",
-    "control_interface",
     "dpdk_drivers",
-    "interface",
     "machine",
     "machines",
-    "uses_dpdk",
     "why_not",
 ]
