@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #define LINEAR (1u << HISTOGRAM_LINEAR_BITS)
 
@@ -70,15 +71,19 @@ uint64_t histogram_quantile(const struct histogram *histogram, double share)
     return histogram->max_ns;
 }
 
-size_t histogram_write(const struct histogram *histogram, uint32_t *next, char *text, size_t size)
+char *histogram_text(const struct histogram *histogram)
 {
-    size_t length = 0;
+    enum { ENTRY_BYTES = 28 }; /* of one entry at most */
+    size_t used = 0, size, length = 0;
+    char *text;
 
-    assert(size >= HISTOGRAM_TEXT_LEAST);
-    text[0] = '\0';
-    for (; *next < HISTOGRAM_BUCKETS && size - length >= HISTOGRAM_TEXT_LEAST; (*next)++)
-        if (histogram->buckets[*next] > 0)
+    for (uint32_t i = 0; i < HISTOGRAM_BUCKETS; i++)
+        used += histogram->buckets[i] > 0;
+    size = used * ENTRY_BYTES + 1;
+    text = calloc(1, size);
+    for (uint32_t i = 0; text != NULL && i < HISTOGRAM_BUCKETS; i++)
+        if (histogram->buckets[i] > 0)
             length += (size_t)snprintf(text + length, size - length, "%s%" PRIu32 ":%" PRIu64,
-                                       length > 0 ? " " : "", *next, histogram->buckets[*next]);
-    return length;
+                                       length > 0 ? " " : "", i, histogram->buckets[i]);
+    return text;
 }

@@ -73,10 +73,8 @@ void histogram_merge(struct histogram *sum, const struct histogram *part);
  * but never outside of least to greatest. 0 when there are none. */
 uint64_t histogram_quantile(const struct histogram *histogram, double share);
 
-/* Writes what the buckets from *next on hold, as "index:count" with single spaces between, as far
- * as `size` bytes go (the 0 at the end included), and moves *next behind them. `size` must hold at
- * least one (28). Returns the length; 0: there is nothing more. */
-#define HISTOGRAM_TEXT_LEAST 28
-size_t histogram_write(const struct histogram *histogram, uint32_t *next, char *text, size_t size);
+/* The buckets that hold something, as "index:count" with single spaces between; the caller frees
+ * the text. NULL: out of memory. */
+char *histogram_text(const struct histogram *histogram);
 
 #endif

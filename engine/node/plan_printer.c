@@ -9,28 +9,22 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define FLOWS_A_PART 30 /* so that a record stays below 1,000 bytes with 5-digit ranks */
-
 static bool is_set(const bool *option)
 {
     return option != NULL && *option;
 }
 
-/* Goes through a phase twice: to count its parts, then to send them. */
+/* Goes through a phase, to list its flows or to count them. */
 struct lister {
     struct records *records;
     const struct pattern_plan *plan;
     uint32_t n;
     uint32_t phase;
-    bool counting;
-    uint32_t parts; /* as counted */
-    uint32_t part;
     uint64_t flow_count;
     struct pattern_flow *flows; /* of one rank, room for n */
-    json_t *listed;
+    json_t *listed;             /* NULL: they are only counted */
     json_t *idle;
-    size_t filled; /* of a part, in halves: a flow takes the place of two idle ranks */
-    int rc;        /* of writing */
+    int rc; /* of writing */
 };
 
 static size_t own_flows(const struct lister *lister, uint32_t rank)
@@ -45,72 +39,41 @@ static bool idles(struct lister *lister, uint32_t rank)
            pattern_flows(lister->plan, lister->phase, rank, PATTERN_RECEIVES, NULL, 0) == 0;
 }
 
-static void send_part(struct lister *lister)
-{
-    char name[64];
-
-    lister->part++;
-    lister->filled = 0;
-    if (lister->counting)
-        return;
-    pattern_phase_name(lister->plan, lister->phase, name, sizeof name);
-    const struct record_row rows[] = {
-        {"phase", json_integer(lister->phase)},
-        {"name", json_string(name)},
-        {"part", json_integer(lister->part - 1)},
-        {"parts", json_integer(lister->parts)},
-        {"flows", json_incref(lister->listed)},
-        {"idle", json_incref(lister->idle)},
-        {NULL, NULL},
-    };
-    record_write(lister->records, "plan-phase", rows);
-    json_array_clear(lister->listed);
-    json_array_clear(lister->idle);
-    lister->rc = records_await_room(lister->records);
-}
-
-static void list_item(struct lister *lister, json_t *list, json_t *item, size_t halves)
-{
-    if (lister->filled + halves > 2 * FLOWS_A_PART)
-        send_part(lister);
-    lister->filled += halves;
-    if (item != NULL)
-        json_array_append_new(list, item);
-}
-
-static json_t *flow_item(const struct lister *lister, const struct pattern_flow *flow)
-{
-    if (lister->counting)
-        return NULL;
-    return json_pack("[i,i,i]", flow->src, flow->dst, flow->role == PATTERN_FORWARD);
-}
-
 static void go_through(struct lister *lister)
 {
-    lister->part = 0;
-    for (uint32_t rank = 0; rank < lister->n && lister->rc == 0; rank++) {
+    for (uint32_t rank = 0; rank < lister->n; rank++) {
         size_t own = own_flows(lister, rank);
 
-        for (size_t i = 0; i < own; i++)
-            list_item(lister, lister->listed, flow_item(lister, &lister->flows[i]), 2);
-        if (own == 0 && idles(lister, rank))
-            list_item(lister, lister->idle, lister->counting ? NULL : json_integer(rank), 1);
+        for (size_t i = 0; lister->listed != NULL && i < own; i++) {
+            const struct pattern_flow *flow = &lister->flows[i];
+
+            json_array_append_new(lister->listed, json_pack("[i,i,i]", flow->src, flow->dst,
+                                                            flow->role == PATTERN_FORWARD));
+        }
+        if (lister->idle != NULL && own == 0 && idles(lister, rank))
+            json_array_append_new(lister->idle, json_integer(rank));
         lister->flow_count += own;
     }
-    send_part(lister);
-    lister->parts = lister->part;
 }
 
 static void list_phase(struct lister *lister)
 {
+    char name[64];
+
     lister->listed = json_array();
     lister->idle = json_array();
-    lister->counting = true;
     go_through(lister);
-    lister->counting = false;
-    go_through(lister);
-    json_decref(lister->listed);
-    json_decref(lister->idle);
+    pattern_phase_name(lister->plan, lister->phase, name, sizeof name);
+    const struct record_row rows[] = {
+        {"phase", json_integer(lister->phase)},
+        {"name", json_string(name)},
+        {"flows", lister->listed},
+        {"idle", lister->idle},
+        {NULL, NULL},
+    };
+    record_write(lister->records, "plan-phase", rows);
+    lister->listed = lister->idle = NULL;
+    lister->rc = records_await_room(lister->records);
 }
 
 /* Of a scheduled plan's phases in all; steps and memory: of the rank with most, and memory_all: of
@@ -177,7 +140,6 @@ static void list_headline(struct lister *lister)
     json_t *schedule = json_null();
     uint32_t phases = pattern_phases(lister->plan);
 
-    lister->counting = true;
     lister->flow_count = 0;
     if (pattern_is_scheduled(lister->plan))
         schedule = schedule_item(lister);

@@ -221,8 +221,6 @@ static void enqueue(struct records *records, json_t *record, bool droppable)
     json_decref(record);
     line->text[size++] = '\n';
     line->size = size;
-    if (size > RECORD_BYTES_MAX)
-        log_warning("a record of %zu bytes: launchers may cut it", size);
     pthread_mutex_lock(&records->lock);
     if (!droppable)
         await_bytes(records);

@@ -13,8 +13,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define RECORD_BYTES_MAX 1000
-
 struct records; /* opaque */
 
 /* Starts the writer on `fd`; `node` (copied) is put into each record. */

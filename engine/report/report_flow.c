@@ -101,7 +101,7 @@ static_assert(sizeof latency_kinds / sizeof latency_kinds[0] == LATENCY_KINDS, "
 
 /* What all records of times say; `bound_ns`: of one-way delays. */
 static json_t *add_times(json_t *record, enum latency_kind kind, const struct latency *latency,
-                         int64_t bound_ns, const struct histogram_part *part)
+                         int64_t bound_ns)
 {
     const struct histogram *histogram = &latency->histogram;
     const struct record_row rows[] = {
@@ -116,9 +116,7 @@ static json_t *add_times(json_t *record, enum latency_kind kind, const struct la
                      ? record_count(count_rest((int64_t)latency->sent, (int64_t)histogram->count))
                      : json_null()},
         {"bound_ns", record_count(kind == LATENCY_ONE_WAY ? bound_ns : -1)},
-        {"part", json_integer(part->part)},
-        {"parts", json_integer(part->parts)},
-        {"buckets", json_string(part->buckets)},
+        {"buckets", report_buckets(histogram)},
         {NULL, NULL},
     };
 
@@ -133,19 +131,15 @@ static void report_histogram(const struct phase_run *run, const struct phase_lan
 {
     int64_t ours_ns = run->clock.bound_ns, theirs_ns = run->outcome.clock_bound_ns;
     int64_t bound_ns = ours_ns < 0 || theirs_ns < 0 ? -1 : ours_ns + theirs_ns;
-    struct histogram_part part = {0};
+    const struct record_row rows[] = {
+        {"network", report_network(lane)},
+        {"src", report_rank(lane, flow->src)},
+        {"dst", report_rank(lane, flow->dst)},
+        {NULL, NULL},
+    };
 
-    while (report_next_part(&latency->histogram, &part)) {
-        const struct record_row rows[] = {
-            {"network", report_network(lane)},
-            {"src", report_rank(lane, flow->src)},
-            {"dst", report_rank(lane, flow->dst)},
-            {NULL, NULL},
-        };
-
-        record_send(run->trial->node->records,
-                    add_times(report_make(run, "histogram", rows), kind, latency, bound_ns, &part));
-    }
+    record_send(run->trial->node->records,
+                add_times(report_make(run, "histogram", rows), kind, latency, bound_ns));
 }
 
 /* What all queues of the port measured of a flow's side. */
@@ -170,21 +164,16 @@ static void report_latency(const struct phase_run *run, const struct phase_lane 
 void report_loopback_baseline(struct records *records, const struct transport *transport,
                               const struct latency baseline[LATENCY_KINDS])
 {
-
     for (enum latency_kind kind = 0; kind < LATENCY_KINDS; kind++) {
-        struct histogram_part part = {0};
+        const struct record_row rows[] = {
+            {"transport", json_string(transport->name)},
+            {NULL, NULL},
+        };
 
-        while (baseline[kind].histogram.count > 0 &&
-               report_next_part(&baseline[kind].histogram, &part)) {
-            const struct record_row rows[] = {
-                {"transport", json_string(transport->name)},
-                {NULL, NULL},
-            };
-
+        if (baseline[kind].histogram.count > 0)
             record_send(records,
                         add_times(record_fill(record_new(records, "loopback-baseline"), rows), kind,
-                                  &baseline[kind], 0, &part));
-        }
+                                  &baseline[kind], 0));
     }
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * `interval`: for each port that receives, what came of its flows from mark to mark. A record holds
- * several marks and as many flows as there is room for; each is whole by itself.
+ * several marks and is whole by itself.
  */
 #include "clock.h"
 #include "report.h"
@@ -10,8 +10,6 @@
 #include <string.h>
 
 #define BATCH_NS NS_PER_S /* marks that are close wait so long for each other */
-#define HEAD_BYTES 190u   /* of a record without names, marks and flows */
-#define MARK_BYTES 14u    /* of a mark's time */
 
 static uint64_t *row(const struct phase_lane *lane, uint32_t number)
 {
@@ -73,9 +71,8 @@ static json_t *moment_ms(const struct phase_run *run, int64_t at_ns)
     return json_real((double)since_us / 1e3);
 }
 
-static void send_flows(const struct phase_run *run, const void *context, json_t *flows)
+static void send_flows(const struct phase_run *run, const struct phase_lane *lane, json_t *flows)
 {
-    const struct phase_lane *lane = context;
     const struct interval_rows *marks = &lane->intervals;
     json_t *at_ms = json_array();
     const struct record_row rows[] = {
@@ -91,14 +88,6 @@ static void send_flows(const struct phase_run *run, const void *context, json_t 
     for (uint32_t i = 1; i < marks->count; i++)
         json_array_append_new(at_ms, moment_ms(run, marks->at_ns[i]));
     report_write(run, "interval", rows);
-}
-
-static size_t head_bytes(const struct phase_run *run, const struct phase_lane *lane)
-{
-    const struct local_rank *own = lane->own;
-
-    return HEAD_BYTES + strlen(run->trial->node->name) + strlen(own->part->doc->network) +
-           strlen(own->part->ranks[own->rank]->name) + (size_t)lane->intervals.count * MARK_BYTES;
 }
 
 /* ["node2:e0", [125000, 125000, 31250]] */
@@ -124,7 +113,7 @@ static void write_rows(const struct phase_run *run, struct phase_lane *lane)
 
     for (uint32_t i = 0; i < lane->receive_count; i++)
         json_array_append_new(flows, flow_entry(lane, i));
-    report_split(run, flows, head_bytes(run, lane), send_flows, lane);
+    send_flows(run, lane, flows);
     memmove(row(lane, 0), row(lane, last), lane->receive_count * sizeof(uint64_t));
     rows->at_ns[0] = rows->at_ns[last];
     rows->count = 1;

@@ -8,11 +8,7 @@
 #include "report_record.h"
 
 #include <sodium.h>
-
-#define SAMPLES_A_RECORD 32u
-#define TEXT_BYTES                                                                                 \
-    sodium_base64_ENCODED_LEN(SAMPLES_A_RECORD * sizeof(struct sample),                            \
-                              sodium_base64_VARIANT_ORIGINAL)
+#include <stdlib.h>
 
 static_assert(sizeof(struct sample) == 16, "doc/reference/node-protocol.md");
 static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "a sample is written as it lies");
@@ -20,23 +16,23 @@ static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "a sample is written as
 static void report_lane(const struct phase_run *run, const struct phase_lane *lane,
                         const struct pingpong *pingpong)
 {
-    const struct sample *samples = pingpong->samples;
-    size_t count = pingpong->sample_count;
+    size_t size = pingpong->sample_count * sizeof(struct sample);
+    size_t room = sodium_base64_ENCODED_LEN(size, sodium_base64_VARIANT_ORIGINAL);
+    char *text = size > 0 ? malloc(room) : NULL;
 
-    for (size_t i = 0; i < count; i += SAMPLES_A_RECORD) {
-        size_t some = count - i < SAMPLES_A_RECORD ? count - i : SAMPLES_A_RECORD;
-        char text[TEXT_BYTES];
-        const struct record_row rows[] = {
-            {"network", report_network(lane)},
-            {"rank", json_integer(lane->own->rank)},
-            {"data", json_string(sodium_bin2base64(text, sizeof text, (const uint8_t *)&samples[i],
-                                                   some * sizeof *samples,
-                                                   sodium_base64_VARIANT_ORIGINAL))},
-            {NULL, NULL},
-        };
+    if (text == NULL)
+        return;
+    sodium_bin2base64(text, room, (const uint8_t *)pingpong->samples, size,
+                      sodium_base64_VARIANT_ORIGINAL);
+    const struct record_row rows[] = {
+        {"network", report_network(lane)},
+        {"rank", json_integer(lane->own->rank)},
+        {"data", json_string(text)},
+        {NULL, NULL},
+    };
 
-        report_write(run, "samples", rows);
-    }
+    report_write(run, "samples", rows);
+    free(text);
 }
 
 void report_samples(const struct phase_run *run)
@@ -95,27 +91,21 @@ void report_execution(const struct phase_run *run, const struct phase_lane *lane
     const struct execution *execution = &lane->executor->execution;
     const struct histogram *times = &execution->times;
     bool loses = !transport_can(lane_transport(lane), TRANSPORT_KNOWS_END);
-    struct histogram_part part = {0};
+    const struct record_row rows[] = {
+        {"network", report_network(lane)},
+        {"rank", report_rank(lane, lane->own->rank)},
+        {"repetitions", record_u64(execution->repetitions)},
+        {"batch", json_integer(options->batch)},
+        {"batches", record_u64(execution->batches)},
+        {"verified", report_count(options->compute, execution->verified)},
+        {"sum_ns", record_u64(execution->sum_ns)},
+        {"min_ns", report_extreme(times, times->min_ns)},
+        {"max_ns", report_extreme(times, times->max_ns)},
+        {"messages_lost", report_count(loses, execution->messages_lost)},
+        {"timeouts", report_count(loses, execution->timeouts)},
+        {"buckets", report_buckets(times)},
+        {NULL, NULL},
+    };
 
-    while (report_next_part(times, &part)) {
-        const struct record_row rows[] = {
-            {"network", report_network(lane)},
-            {"rank", report_rank(lane, lane->own->rank)},
-            {"repetitions", record_u64(execution->repetitions)},
-            {"batch", json_integer(options->batch)},
-            {"batches", record_u64(execution->batches)},
-            {"verified", report_count(options->compute, execution->verified)},
-            {"sum_ns", record_u64(execution->sum_ns)},
-            {"min_ns", report_extreme(times, times->min_ns)},
-            {"max_ns", report_extreme(times, times->max_ns)},
-            {"messages_lost", report_count(loses, execution->messages_lost)},
-            {"timeouts", report_count(loses, execution->timeouts)},
-            {"part", json_integer(part.part)},
-            {"parts", json_integer(part.parts)},
-            {"buckets", json_string(part.buckets)},
-            {NULL, NULL},
-        };
-
-        report_write(run, "execution", rows);
-    }
+    report_write(run, "execution", rows);
 }

@@ -10,8 +10,6 @@
 
 #include <string.h>
 
-#define HEAD_BYTES 200u /* of a record without the node's name and ports */
-
 static const char *step_name(const struct phase_run *run, int64_t now_ns)
 {
     const struct phase *phase = &run->template;
@@ -65,9 +63,8 @@ static json_t *port_entry(struct phase_lane *lane, bool in_window, int64_t last_
                      lane->receive_count > 0 ? json_integer(line_bps) : json_null());
 }
 
-static void send_ports(const struct phase_run *run, const void *context, json_t *ports)
+static void send_ports(const struct phase_run *run, const int64_t sums_bps[2], json_t *ports)
 {
-    const int64_t *sums_bps = context;
     const struct record_row rows[] = {
         {"step", json_string(step_name(run, clock_now()))},
         {"offered_bps", json_integer(sums_bps[0])},
@@ -87,6 +84,6 @@ void report_progress(struct phase_run *run, int64_t *last_ns)
 
     for (size_t i = 0; i < run->lane_count; i++)
         json_array_append_new(ports, port_entry(&run->lanes[i], in_window, *last_ns, sums_bps));
-    report_split(run, ports, HEAD_BYTES + strlen(run->trial->node->name), send_ports, sums_bps);
+    send_ports(run, sums_bps, ports);
     *last_ns = now_ns;
 }

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "report_record.h"
 
-#include <string.h>
-
-#define RECORD_ROOM 960u /* less than RECORD_BYTES_MAX: a head's bytes are estimated */
+#include <stdlib.h>
 
 json_t *report_make(const struct phase_run *run, const char *type, const struct record_row *rows)
 {
@@ -20,28 +18,6 @@ json_t *report_make(const struct phase_run *run, const char *type, const struct 
 void report_write(const struct phase_run *run, const char *type, const struct record_row *rows)
 {
     record_send(run->trial->node->records, report_make(run, type, rows));
-}
-
-void report_split(const struct phase_run *run, json_t *list, size_t head_bytes,
-                  report_send_fn *send, const void *context)
-{
-    json_t *entries = json_array(), *entry;
-    size_t size = head_bytes, i;
-
-    json_array_foreach(list, i, entry)
-    {
-        size_t more = json_dumpb(entry, NULL, 0, JSON_COMPACT) + strlen(",");
-
-        if (size + more > RECORD_ROOM && json_array_size(entries) > 0) {
-            send(run, context, entries);
-            entries = json_array();
-            size = head_bytes;
-        }
-        json_array_append(entries, entry);
-        size += more;
-    }
-    send(run, context, entries);
-    json_decref(list);
 }
 
 bool report_counts_frames(const struct phase_lane *lane)
@@ -76,19 +52,13 @@ json_t *report_network(const struct phase_lane *lane)
     return record_text(lane->own->part->doc->network);
 }
 
-bool report_next_part(const struct histogram *histogram, struct histogram_part *part)
+json_t *report_buckets(const struct histogram *histogram)
 {
-    uint32_t next = 0;
+    char *text = histogram_text(histogram);
+    json_t *buckets = text != NULL ? json_string(text) : NULL;
 
-    if (part->parts == 0) {
-        while (histogram_write(histogram, &next, part->buckets, sizeof part->buckets) > 0)
-            part->parts++;
-        part->parts += part->parts == 0; /* an empty one needs a record, too */
-    } else {
-        part->part++;
-    }
-    histogram_write(histogram, &part->next, part->buckets, sizeof part->buckets);
-    return part->part < part->parts;
+    free(text);
+    return buckets;
 }
 
 json_t *report_extreme(const struct histogram *histogram, uint64_t extreme_ns)

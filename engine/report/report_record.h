@@ -11,12 +11,6 @@
 json_t *report_make(const struct phase_run *run, const char *type, const struct record_row *rows);
 void report_write(const struct phase_run *run, const char *type, const struct record_row *rows);
 
-/* Sends a list over as many records as it needs, one at least, each with whole entries.
- * `head_bytes`: of a record without its entries. Takes the list over; `send` owns its own. */
-typedef void report_send_fn(const struct phase_run *run, const void *context, json_t *entries);
-void report_split(const struct phase_run *run, json_t *list, size_t head_bytes,
-                  report_send_fn *send, const void *context);
-
 /* Whether the lane's transport counts frames; messages. */
 bool report_counts_frames(const struct phase_lane *lane);
 bool report_counts_messages(const struct phase_run *run, const struct phase_lane *lane);
@@ -28,14 +22,8 @@ json_t *report_run_time(const struct phase_run *run, int64_t local_ns);
 json_t *report_rank(const struct phase_lane *lane, uint32_t rank);
 json_t *report_network(const struct phase_lane *lane);
 
-/* A histogram's buckets, in as many records as they need; all zero before the first. */
-struct histogram_part {
-    uint32_t part;
-    uint32_t parts;
-    uint32_t next;
-    char buckets[480]; /* leaves room in a record for long names */
-};
-bool report_next_part(const struct histogram *histogram, struct histogram_part *part);
+/* A histogram's buckets, as text. */
+json_t *report_buckets(const struct histogram *histogram);
 /* Its least or greatest value; null when it has none. */
 json_t *report_extreme(const struct histogram *histogram, uint64_t extreme_ns);
 

@@ -289,7 +289,7 @@ def _time_lines(result: _Result) -> Iterator[str]:
                 f'{{"type":"histogram","node":"{_node(node)}",{result.place},"src":"{src}",'
                 f'"dst":"{dst}","kind":"{kind}","unit":"ns","count":{_MODEL.count},'
                 f'"sum_ns":{total},"min_ns":{least},"max_ns":{most},"overflow":0,'
-                f'"lost":{lost},"bound_ns":{bound},"part":0,"parts":1,"buckets":"{_BUCKETS}"}}\n'
+                f'"lost":{lost},"bound_ns":{bound},"buckets":"{_BUCKETS}"}}\n'
             )
 
 

@@ -59,7 +59,7 @@ def rich_records() -> list[Json]:
     head = {"node": "node1", "transport": "dpdk"}
     times = {
         "kind": "round_trip", "unit": "ns", "count": 3, "sum_ns": 30_000, "min_ns": 9000,
-        "max_ns": 11_000, "overflow": 0, "lost": 0, "bound_ns": None, "part": 0, "parts": 1,
+        "max_ns": 11_000, "overflow": 0, "lost": 0, "bound_ns": None,
         "buckets": "521:1 522:2",
     }  # fmt: skip
     pieces = dict.fromkeys(("operations", "busy_ns", "piece_p50_ns", "piece_p99_ns"), 100)

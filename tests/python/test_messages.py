@@ -41,7 +41,7 @@ def histogram(trial: int, times_ns: list[int], **changes: Any) -> dict[str, Any]
         "network": "lab", "phase": 0, "src": "node1:e0", "dst": "node2:e0", "unit": "ns",
         "count": len(times_ns),
         "sum_ns": sum(times_ns), "min_ns": min(times_ns, default=None),
-        "max_ns": max(times_ns, default=None), "lost": 0, "part": 0, "parts": 1,
+        "max_ns": max(times_ns, default=None), "lost": 0,
         "buckets": " ".join(f"{index}:{count}" for index, count in sorted(counts.items())),
     } | changes  # fmt: skip
 

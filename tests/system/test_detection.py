@@ -175,7 +175,7 @@ def lost_probes(result: runs.Result) -> tuple[Counts, Counts]:
             struck[PROBES, name(flow, "destination", "source")] += missing
     said: Counter[tuple[str, str]] = Counter()
     for record in result.records("histogram"):
-        if record["kind"] == "round_trip" and record["part"] == 0:
+        if record["kind"] == "round_trip":
             ends = f"{record['src']} -> {record['dst']}".replace(":e0", "")
             said[PROBES, ends] += record["lost"] or 0
     return +struck, +said

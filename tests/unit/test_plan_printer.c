@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Plans as records: every flow once, in parts of at most 1,000 bytes that are numbered exactly.
+ * Plans as records: every flow once, a phase in a record.
  */
 #include "document_reader.h"
 #include "plan_printer.h"
@@ -43,7 +43,7 @@ static int64_t number(const json_t *record, const char *key)
     return json_integer_value(value);
 }
 
-/* The next record, having checked its size; NULL: end. */
+/* The next record; NULL: end. */
 static json_t *next(FILE *lines)
 {
     char *line = NULL;
@@ -52,7 +52,6 @@ static json_t *next(FILE *lines)
     json_t *record = NULL;
 
     if (size > 0) {
-        assert_in_range(size, 1, RECORD_BYTES_MAX);
         record = json_loads(line, 0, NULL);
         assert_non_null(record);
     }
@@ -60,25 +59,17 @@ static json_t *next(FILE *lines)
     return record;
 }
 
-/* Reads the parts of one phase: how many flows; each idle rank is counted in `idle`. */
+/* Reads one phase: how many flows; each idle rank is counted in `idle`. */
 static int64_t read_phase(FILE *lines, int64_t phase, int64_t *idle)
 {
-    int64_t flows = 0;
-    int64_t parts = 1;
+    json_t *record = next(lines);
+    int64_t flows;
 
-    for (int64_t part = 0; part < parts; part++) {
-        json_t *record = next(lines);
-
-        assert_non_null(record);
-        assert_int_equal(number(record, "phase"), phase);
-        assert_int_equal(number(record, "part"), part);
-        if (part == 0)
-            parts = number(record, "parts");
-        assert_int_equal(number(record, "parts"), parts);
-        flows += (int64_t)json_array_size(json_object_get(record, "flows"));
-        *idle += (int64_t)json_array_size(json_object_get(record, "idle"));
-        json_decref(record);
-    }
+    assert_non_null(record);
+    assert_int_equal(number(record, "phase"), phase);
+    flows = (int64_t)json_array_size(json_object_get(record, "flows"));
+    *idle += (int64_t)json_array_size(json_object_get(record, "idle"));
+    json_decref(record);
     return flows;
 }
 
@@ -114,7 +105,7 @@ static void the_longest_numbers_fit(void **state)
     fclose(lines);
 }
 
-static void idle_ranks_are_cut_into_parts_too(void **state)
+static void idle_ranks_are_listed(void **state)
 {
     FILE *lines = print("plan: {ranks: 1000, pattern: {name: pairs, partners: list, "
                         "list: [0, 999]}}\n");
@@ -217,7 +208,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_big_plan_is_whole),
         cmocka_unit_test(the_longest_numbers_fit),
-        cmocka_unit_test(idle_ranks_are_cut_into_parts_too),
+        cmocka_unit_test(idle_ranks_are_listed),
         cmocka_unit_test(only_the_phases_asked_for),
         cmocka_unit_test(only_the_headline),
         cmocka_unit_test(a_schedule_is_summed_up),

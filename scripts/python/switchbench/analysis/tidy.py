@@ -115,7 +115,7 @@ _NEEDED = {
         *(*_FLOW, "side", "frames", "payload_bytes", "window_payload_bytes", "window_ns"),
         *("intended", "duplicated", "reordered", "late", "corrupted", "retransmitted_segments"),
     ),
-    "histogram": (*_FLOW, "kind", "count", "sum_ns", "min_ns", "max_ns", "part"),
+    "histogram": (*_FLOW, "kind", "count", "sum_ns", "min_ns", "max_ns"),
 }
 
 
@@ -206,7 +206,7 @@ def _side(flows: pa.Table, side: str, names: Mapping[str, str]) -> pa.Table:
 
 def _times(records: pa.Table, kind: str) -> pa.Table:
     """The histograms of one kind, without their buckets."""
-    mine = records.filter(pc.and_(pc.equal(records["kind"], kind), pc.equal(records["part"], 0)))
+    mine = records.filter(pc.equal(records["kind"], kind))
     counted = pc.cast(mine["count"], _REAL)
     some = pc.if_else(pc.greater(counted, 0.0), counted, None)
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -106,19 +105,15 @@ def plan_size(request: PlanRequest) -> PlanSize:
 
 def plan_phases(request: PlanRequest, phases: Sequence[int] | None = None) -> list[Phase]:
     """The flows of a plan's phases, all of them or those named."""
-    # A phase of many flows comes in many records.
-    names: dict[int, str] = {}
-    flows: defaultdict[int, list[tuple[int, int, bool]]] = defaultdict(list)
-    idle: defaultdict[int, list[int]] = defaultdict(list)
-    for record in _records(request, phases):
-        if record["type"] == "plan-phase":
-            number = record["phase"]
-            names[number] = record["name"]
-            flows[number] += map(tuple, record["flows"])
-            idle[number] += record["idle"]
     return [
-        Phase(number, name, tuple(flows[number]), tuple(idle[number]))
-        for number, name in names.items()
+        Phase(
+            record["phase"],
+            record["name"],
+            tuple(map(tuple, record["flows"])),
+            tuple(record["idle"]),
+        )
+        for record in _records(request, phases)
+        if record["type"] == "plan-phase"
     ]
 
 

@@ -49,7 +49,7 @@ def needed(share: float) -> int:
 class Histogram:
     """Some times of one kind: a flow's, or those of many flows, phases and repeats.
 
-    `add_record` takes a `histogram` record (a part of one), `merge` another histogram; read are
+    `add_record` takes a `histogram` record, `merge` another histogram; read are
     `count`, `lost`, `mean_ns`, `min_ns`, `max_ns` and `quantile_ns`.
     """
 
@@ -66,13 +66,11 @@ class Histogram:
     cut_ns: int | None = None  # what delays that the clocks made negative are read as; None: none
 
     def add_record(self, record: Record) -> None:
-        """Takes one part of a `histogram` record; what all parts repeat counts once."""
+        """Add the times of a `histogram` record."""
         for word in str(record.get("buckets") or "").split():
             bucket, _, number = word.partition(":")
             index = int(bucket)
             self.buckets[index] = self.buckets.get(index, 0) + int(number)
-        if record.get("part"):
-            return
         self._add_totals(
             Histogram(
                 count=record["count"],
@@ -139,7 +137,7 @@ class Histogram:
 
     @property
     def whole(self) -> bool:
-        """Whether all parts of all records are there."""
+        """Whether each time is in a bucket."""
         return sum(self.buckets.values()) + sum(self.moved.values()) == self.count
 
     def _within(self, value: int) -> int:
@@ -261,7 +259,7 @@ def _pdv_ns(kind: str, times: Histogram) -> float | None:
 
 def _too_few(name: str, share: float, times: Histogram) -> str:
     if not times.whole:
-        return "a part of the histogram is missing"
+        return "some of the histogram is missing"
     shown = name.replace("_", ".")
     are = "is" if times.count == 1 else "are"
     return f"{shown} needs {needed(share):,} samples, there {are} {times.count:,}"
