@@ -36,13 +36,9 @@ def rig() -> Iterator[guests.Rig]:
 
 
 def run(directory: Path, rig: guests.Rig, **keys: Any) -> runs.Result:
-    configuration = {
-        "site": vmkit.site(rig),
-        "profile": "quick",
-        "repeat": 1,
-        "verbs": {"timeout": 18},
-        **keys,
-    }
+    configuration = {"site": vmkit.site(rig), "profile": "quick", "repeat": 1, **keys}
+    if "verbs" in (keys.get("transport"), *keys.get("transports", ())):
+        configuration["verbs"] = {"timeout": 18}
     result = runs.run(directory, configuration, RUN_LIMIT_S)
     print(result.output)
     return result
