@@ -2,7 +2,6 @@
 #include "connection_pool.h"
 
 #include "lock.h"
-#include "rdma_cm.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -158,7 +157,6 @@ int connection_pool_open(struct transport_port *port)
     pthread_cond_init(&pool->changed, NULL);
     start_thread(pool);
     port->pool = pool;
-    verbs_cm_listen(port);
     return 0;
 }
 
@@ -171,7 +169,6 @@ bool connection_pool_close(struct transport_port *port)
     evict(pool, 0);
     if (!stop_thread(pool))
         return false;
-    verbs_cm_close(port);
     pthread_cond_destroy(&pool->changed);
     pthread_mutex_destroy(&pool->lock);
     free(pool);
@@ -197,22 +194,4 @@ int connection_pool_acquire(struct transport_port *port, const struct qp_config 
         rc = verbs_qp_make(qp, port, config, err);
     }
     return rc;
-}
-
-int connection_pool_reset(struct verbs_qp *qp, struct err *err)
-{
-    struct verbs_qp *old;
-
-    if (qp->config.options.connect == VERBS_CONNECT_EXCHANGE)
-        return verbs_qp_reset(qp, err);
-    /* For a while rdma_cm rejects a number that was connected before (timewait): all but
-     * the number stays. */
-    old = calloc(1, sizeof *old);
-    if (old == NULL)
-        return err_set(err, -ENOMEM, "%s: out of memory", qp->port->label);
-    *old = (struct verbs_qp){.port = qp->port, .ibv = qp->ibv, .id = qp->id};
-    qp->ibv = NULL;
-    qp->id = NULL;
-    connection_pool_free(old);
-    return verbs_qp_reset(qp, err);
 }

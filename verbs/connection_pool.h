@@ -9,7 +9,7 @@
 
 #include "qp.h"
 
-/* Makes the port's pool, and listens for rdma_cm. 0 or -ENOMEM. */
+/* Makes the port's pool. 0 or -ENOMEM. */
 int connection_pool_open(struct transport_port *port);
 /* Waits up to 2 s until all queue pairs are destroyed. False: some are not, and so the port must be
  * left to the end of the process. */
@@ -19,8 +19,6 @@ bool connection_pool_close(struct transport_port *port);
  * a refusal. */
 int connection_pool_acquire(struct transport_port *port, const struct qp_config *config,
                             struct verbs_qp **qp, struct err *err);
-/* Resets a kept one whose partner has not kept the other end. 0 or a refusal. */
-int connection_pool_reset(struct verbs_qp *qp, struct err *err);
 /* Keeps it, and of all that are kept the `max` that were used last. */
 void connection_pool_keep(struct verbs_qp *qp, size_t max);
 /* Gives its memory back at once, and destroys it later. */

@@ -69,8 +69,7 @@ void verbs_endpoint_eof(struct verbs_endpoint *endpoint, uint64_t messages, uint
         send_notice(endpoint, VERBS_WORK_EOF);
         return;
     }
-    if (endpoint->context->options.immediate)
-        work.opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
+    work.opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
     work.imm_data = htonl(VERBS_IMMEDIATE_EOF);
     post(endpoint, VERBS_WORK_EOF, &work,
          (struct ibv_sge){.addr = (uintptr_t)notice, .length = sizeof *notice});
@@ -106,7 +105,7 @@ static const char *why_failed(enum ibv_wc_status status, const struct transport_
 {
     if (port->fatal)
         return "the device has failed";
-    if (status == IBV_WC_REM_INV_REQ_ERR && port->software && !port->iwarp)
+    if (status == IBV_WC_REM_INV_REQ_ERR && port->software)
         return miscounted;
     for (size_t i = 0; i < sizeof reasons / sizeof reasons[0]; i++)
         if (reasons[i].status == status)

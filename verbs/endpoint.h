@@ -8,7 +8,6 @@
 
 #include "message.h"
 #include "qp.h"
-#include "rdma_cm.h"
 
 #define VERBS_BATCH 64u /* messages posted, and completions polled, at once */
 
@@ -43,12 +42,6 @@ struct stream_context {
     bool may_rest;    /* silence of an unreliable service does not mean that all is over */
 };
 
-enum verbs_link {
-    VERBS_LINK_PUBLISHED, /* our info is out, the partner's is awaited */
-    VERBS_LINK_CALLING,   /* rdma_cm is at work */
-    VERBS_LINK_READY,
-};
-
 struct verbs_endpoint {
     struct stream_context *context;
     struct lane_flow *flow;
@@ -57,8 +50,7 @@ struct verbs_endpoint {
     struct verbs_script script;
     struct qp_info mine;
     struct qp_info theirs;
-    enum verbs_link link;
-    struct cm_call call;
+    bool connected;    /* else our info is out, and the partner's is awaited */
     bool is_reply;     /* of a reply stream: its sender is the flow's destination */
     bool control_busy; /* a credit or an eof is on its way to the partner */
     bool finished;     /* sender: the eof has arrived; receiver: it has come */

@@ -26,12 +26,9 @@ struct verbs_gid {
 /* What partners must know of a port before a phase; travels as it lies in memory. */
 struct verbs_address {
     uint8_t ethernet;
-    uint8_t iwarp;
+    uint8_t zero;
     uint16_t lid;                 /* network byte order */
     uint8_t gid[VERBS_GID_BYTES]; /* of the automatic choice */
-    uint8_t ip[16];               /* for rdma_cm, IPv4 mapped */
-    uint16_t cm_port;             /* network byte order; 0: it does not listen */
-    uint16_t zero;
 };
 
 bool verbs_gid_is_ipv4(const uint8_t gid[VERBS_GID_BYTES]);

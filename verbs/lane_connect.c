@@ -1,8 +1,12 @@
-/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Each end publishes an info of its queue pair and connects to the partner's. So one way serves
+ * RoCE and InfiniBand, which needs no IP address for it, with all services; rdma_cm, which iWARP
+ * would need, connects neither UC and UD as they are used here nor InfiniBand without IPoIB.
+ */
 #include "lane_connect.h"
 
 #include "clock.h"
-#include "connection_pool.h"
 
 #include <errno.h>
 #include <string.h>
@@ -21,15 +25,6 @@ static struct blob_key key_of(const struct verbs_endpoint *endpoint, bool ours)
                              .piece = endpoint->script.stream};
 }
 
-/* A forwarder's messages are read from where it received them. */
-static void describe_ring_of(const struct verbs_qp *from, struct qp_info *info)
-{
-    info->ring = (struct remote_memory){.address = (uintptr_t)from->ring, .key = from->range.rkey};
-    info->slots = from->config.slots;
-    info->stride = from->config.stride;
-    info->first = from->place;
-}
-
 static int publish(struct verbs_endpoint *endpoint, struct err *err)
 {
     const struct stream_context *context = endpoint->context;
@@ -39,12 +34,6 @@ static int publish(struct verbs_endpoint *endpoint, struct err *err)
     int rc;
 
     verbs_qp_describe(endpoint->qp, &endpoint->mine);
-    if (!verbs_endpoint_sends(endpoint) && context->options.connect == VERBS_CONNECT_CM) {
-        verbs_cm_expect(context->port, &endpoint->call);
-        endpoint->mine.token = endpoint->call.token;
-    }
-    if (endpoint->config.forwards && context->options.operation == VERBS_READ)
-        describe_ring_of(((const struct verbs_sender *)endpoint)->from->base.qp, &endpoint->mine);
     qp_info_write(&endpoint->mine, &blob);
     rc = blob_exchange->publish(blob_exchange->context, &key, &blob);
     return rc < 0 ? err_set(err, rc, "%s: can't publish a queue pair: %s", context->port->label,
@@ -73,7 +62,7 @@ static int fetch(struct verbs_endpoint *endpoint, struct err *err)
 
 static void connected(struct verbs_lane *lane, struct verbs_endpoint *endpoint)
 {
-    endpoint->link = VERBS_LINK_READY;
+    endpoint->connected = true;
     lane->ready++;
     if (verbs_endpoint_sends(endpoint))
         verbs_sender_connected((struct verbs_sender *)endpoint);
@@ -87,7 +76,7 @@ static int check_families(const struct verbs_endpoint *endpoint, struct err *err
     char ours[VERBS_GID_TEXT];
     char theirs[VERBS_GID_TEXT];
 
-    if (!endpoint->context->port->ethernet || endpoint->context->port->iwarp || gid == NULL ||
+    if (!endpoint->context->port->ethernet || gid == NULL ||
         verbs_gid_is_ipv4(gid->bytes) == verbs_gid_is_ipv4(endpoint->theirs.gid))
         return 0;
     return err_set(err, -EAFNOSUPPORT,
@@ -95,20 +84,6 @@ static int check_families(const struct verbs_endpoint *endpoint, struct err *err
                    "a gid_index of one family",
                    endpoint->context->port->label, verbs_gid_text(gid->bytes, ours),
                    verbs_endpoint_partner(endpoint), verbs_gid_text(endpoint->theirs.gid, theirs));
-}
-
-static int begin_call(struct verbs_endpoint *endpoint, struct err *err)
-{
-    struct cm_call *call = &endpoint->call;
-
-    endpoint->link = VERBS_LINK_CALLING;
-    call->qp = endpoint->qp;
-    call->calls = verbs_endpoint_sends(endpoint);
-    if (call->calls)
-        call->token = endpoint->theirs.token;
-    call->reads = endpoint->theirs.reads;
-    call->rank = verbs_endpoint_partner(endpoint);
-    return verbs_cm_begin(call, err);
 }
 
 /* Both infos are known. */
@@ -122,9 +97,7 @@ static int negotiate(struct verbs_lane *lane, struct verbs_endpoint *endpoint, s
     }
     rc = check_families(endpoint, err);
     if (rc == 0 && endpoint->qp->reused)
-        rc = connection_pool_reset(endpoint->qp, err);
-    if (rc == 0 && lane->context.options.connect == VERBS_CONNECT_CM)
-        return begin_call(endpoint, err);
+        rc = verbs_qp_reset(endpoint->qp, err);
     if (rc == 0)
         rc = verbs_qp_connect(endpoint->qp, &endpoint->theirs, err);
     if (rc == 0)
@@ -134,18 +107,9 @@ static int negotiate(struct verbs_lane *lane, struct verbs_endpoint *endpoint, s
 
 static int advance(struct verbs_lane *lane, struct verbs_endpoint *endpoint, struct err *err)
 {
-    int rc = 0;
+    int rc = fetch(endpoint, err);
 
-    if (endpoint->link == VERBS_LINK_PUBLISHED) {
-        rc = fetch(endpoint, err);
-        rc = rc == 0 ? negotiate(lane, endpoint, err) : rc;
-    }
-    if (rc == 0 && endpoint->link == VERBS_LINK_CALLING) {
-        rc = verbs_cm_advance(&endpoint->call, err);
-        if (rc == 0)
-            connected(lane, endpoint);
-    }
-    return rc;
+    return rc == 0 ? negotiate(lane, endpoint, err) : rc;
 }
 
 /* --- the lane --- */
@@ -166,10 +130,8 @@ static int await_partner(const struct verbs_lane *lane, int64_t waited_ns, struc
 
     if (waited_ns < SUSPECT_NS)
         return -EAGAIN;
-    return err_set(
-        err, code, "%s: rank %u %s", lane->context.port->label, verbs_endpoint_partner(endpoint),
-        endpoint->link == VERBS_LINK_CALLING ? "does not answer rdma_cm at its address"
-                                             : "has not offered its queue pair for this phase");
+    return err_set(err, code, "%s: rank %u has not offered its queue pair for this phase",
+                   lane->context.port->label, verbs_endpoint_partner(endpoint));
 }
 
 int verbs_lane_connect(struct verbs_lane *lane, int64_t now_ns, struct err *err)
@@ -184,15 +146,14 @@ int verbs_lane_connect(struct verbs_lane *lane, int64_t now_ns, struct err *err)
             return rc;
     }
     verbs_port_events(lane->context.port);
-    verbs_cm_work(lane->context.port);
     for (unsigned i = lane->connected_count; i < count && i < lane->connected_count + AT_ONCE;
          i++) {
         struct verbs_endpoint *endpoint = verbs_lane_endpoint(lane, i);
 
-        rc = endpoint->link == VERBS_LINK_READY ? 0 : advance(lane, endpoint, err);
+        rc = endpoint->connected ? 0 : advance(lane, endpoint, err);
         if (rc < 0 && rc != -EAGAIN)
             return rc;
-        if (i == lane->connected_count && endpoint->link == VERBS_LINK_READY)
+        if (i == lane->connected_count && endpoint->connected)
             lane->connected_count++;
     }
     if (lane->ready == count)

@@ -18,15 +18,14 @@
 
 static const char *const service_names[] = {
     [VERBS_RC] = "rc", [VERBS_UC] = "uc", [VERBS_UD] = "ud"};
-static const char *const operation_names[] = {
-    [VERBS_SEND] = "send", [VERBS_WRITE] = "write", [VERBS_READ] = "read"};
+static const char *const operation_names[] = {[VERBS_SEND] = "send", [VERBS_WRITE] = "write"};
 
 /* --- what the port can do --- */
 
 static int check_options(const struct verbs_lane *lane, struct err *err)
 {
-    static const bool possible[3][3] = {
-        [VERBS_RC] = {true, true, true},
+    static const bool possible[3][2] = {
+        [VERBS_RC] = {true, true},
         [VERBS_UC] = {[VERBS_WRITE] = true},
         [VERBS_UD] = {[VERBS_SEND] = true},
     };
@@ -35,20 +34,9 @@ static int check_options(const struct verbs_lane *lane, struct err *err)
 
     if (!possible[o->service][o->operation])
         return err_set(err, -EINVAL,
-                       "%s: verbs service %s has no operation %s; rc has send, write and read, uc "
-                       "has write, ud has send",
+                       "%s: verbs service %s has no operation %s; rc has send and write, uc has "
+                       "write, ud has send",
                        label, service_names[o->service], operation_names[o->operation]);
-    if (o->connect == VERBS_CONNECT_CM && o->service != VERBS_RC)
-        return err_set(err, -EINVAL, "%s: connect: cm is for service rc; use connect: exchange",
-                       label);
-    if (o->connect == VERBS_CONNECT_EXCHANGE && lane->context.port->iwarp)
-        return err_set(err, -EINVAL, "%s: an iWARP device is connected by connect: cm only", label);
-    if (lane->context.port->iwarp &&
-        (o->service != VERBS_RC || (o->operation == VERBS_WRITE && o->immediate)))
-        return err_set(err, -EOPNOTSUPP,
-                       "%s: iWARP has service rc only, and no write with immediate; use "
-                       "immediate: false",
-                       label);
     if (o->retry > 6 || o->rnr_retry > 6)
         return err_set(err, -EINVAL, "%s: retry and rnr_retry are 0 to 6: 7 never ends", label);
     if (o->depth < 1 || o->depth > DEPTH_MAX || o->queue_pairs < 1 ||
@@ -81,9 +69,6 @@ static int check_device(const struct verbs_lane *lane, struct err *err)
     if ((int)o->depth + (int)VERBS_CONTROL_WRS > port->limits.max_qp_wr)
         return err_set(err, -EINVAL, "%s: depth %u; the device's queue pairs hold %d at most",
                        port->label, o->depth, port->limits.max_qp_wr - (int)VERBS_CONTROL_WRS);
-    if (o->operation == VERBS_READ && port->limits.max_qp_rd_atom < 1)
-        return err_set(err, -EOPNOTSUPP, "%s: the device has no RDMA read; use send or write",
-                       port->label);
     if (o->pkey_index >= port->attributes.pkey_tbl_len && o->pkey_index > 0)
         return err_set(err, -EINVAL, "%s: pkey_index %u; the port's table has %u", port->label,
                        o->pkey_index, port->attributes.pkey_tbl_len);
@@ -97,7 +82,7 @@ static int check_gid(const struct verbs_lane *lane, struct err *err)
     char list[256] = "";
     size_t used = 0;
 
-    if (index == VERBS_AUTOMATIC && (port->gid != NULL || port->iwarp))
+    if (index == VERBS_AUTOMATIC && port->gid != NULL)
         return 0;
     if (index != VERBS_AUTOMATIC && verbs_port_gid(port, index) != NULL)
         return 0;
@@ -184,23 +169,17 @@ static int check_partner(const struct verbs_lane *lane, const struct lane_flow *
 
     if (!verbs_address_read(&address, &flow->partner))
         return err_set(err, -EINVAL, "%s: rank %u gave no verbs address", port->label, rank);
-    if (address.ethernet != port->ethernet || address.iwarp != port->iwarp)
+    if (address.ethernet != port->ethernet)
         return err_set(err, -EINVAL,
                        "%s: rank %u's port is %s, this one is %s: they can't reach each other; put "
                        "them into different networks",
-                       port->label, rank,
-                       address.iwarp      ? "iWARP"
-                       : address.ethernet ? "RoCE"
-                                          : "InfiniBand",
-                       port->iwarp      ? "iWARP"
-                       : port->ethernet ? "RoCE"
-                                        : "InfiniBand");
+                       port->label, rank, address.ethernet ? "RoCE" : "InfiniBand",
+                       port->ethernet ? "RoCE" : "InfiniBand");
     if (port->gid != NULL && memcmp(address.gid, port->gid->bytes, sizeof address.gid) == 0)
         return err_set(err, -EINVAL,
                        "%s: rank %u is this same port, so the bytes would never leave it",
                        port->label, rank);
-    if (port->software && port->ethernet &&
-        is_local(port->iwarp ? address.ip : address.gid, port->netdev))
+    if (port->software && port->ethernet && is_local(address.gid, port->netdev))
         return err_set(err, -EINVAL,
                        "%s: rank %u (%s) is on this same host, and a software device keeps what is "
                        "for it inside, so the bytes would never leave it; use ports of two hosts, "
@@ -230,8 +209,6 @@ static void choose_options(struct verbs_lane *lane)
     uint32_t active = verbs_mtu_bytes(request->port->attributes.active_mtu);
 
     *o = *verbs_options(request->phase);
-    if (o->operation != VERBS_WRITE)
-        o->immediate = false;
     lane->mtu = (uint16_t)(o->mtu != 0 ? o->mtu : active);
     lane->context.reliable = o->service == VERBS_RC;
     lane->lane.judges_order = !lane->context.reliable;
@@ -248,10 +225,8 @@ static const struct verbs_mode *choose_mode(const struct verbs_lane *lane)
 
     if (lane->lane.request.phase->traffic == TRAFFIC_SCHEDULE)
         return &verbs_mode_send_scheduled;
-    if (o->operation == VERBS_READ)
-        return &verbs_mode_read;
     if (o->operation == VERBS_WRITE)
-        return o->immediate ? &verbs_mode_write : &verbs_mode_write_polled;
+        return &verbs_mode_write;
     return o->service == VERBS_UD && lane->context.has_replies ? &verbs_mode_send_numbered
                                                                : &verbs_mode_send;
 }
@@ -317,9 +292,8 @@ void verbs_lane_name_variant(struct verbs_lane *lane)
 {
     const struct verbs_options *o = &lane->context.options;
 
-    snprintf(lane->lane.variant, sizeof lane->lane.variant, "%s %s%s%s, %s, %s%s",
+    snprintf(lane->lane.variant, sizeof lane->lane.variant, "%s %s%s%s, %s%s",
              service_names[o->service], operation_names[o->operation],
-             o->immediate ? " immediate" : "", lane->forwards ? " forward" : "",
-             o->connect == VERBS_CONNECT_CM ? "cm" : "exchange", lane->events ? "event" : "poll",
-             lane->context.port->memory.huge ? ", hugepages" : "");
+             o->operation == VERBS_WRITE ? " immediate" : "", lane->forwards ? " forward" : "",
+             lane->events ? "event" : "poll", lane->context.port->memory.huge ? ", hugepages" : "");
 }

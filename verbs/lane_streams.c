@@ -64,7 +64,7 @@ static uint32_t slots_of(const struct verbs_lane *lane)
 }
 
 /* Each so many-th message: four times in what can be in flight, which is less than the depth where
- * the ring has fewer places. Reads would otherwise wait until a whole ring has come. */
+ * the ring has fewer places. */
 static void choose_signals(struct verbs_lane *lane)
 {
     struct verbs_options *o = &lane->context.options;
@@ -101,8 +101,6 @@ static struct qp_config config_of(const struct verbs_lane *lane, const struct la
     if (o->service == VERBS_UD) {
         config.slots = VERBS_CREDIT_SLOTS;
         config.stride = VERBS_CREDIT_STRIDE;
-    } else if (o->operation == VERBS_READ && !config.forwards) {
-        config.slots++; /* no common divisor: what is old in a receiver's place has other payload */
     } else {
         config.slots = 0;
     }
@@ -351,8 +349,8 @@ static bool is_clean(struct verbs_endpoint *endpoint)
     while (endpoint->control_busy && ibv_poll_cq(endpoint->qp->cq, 1, &completion) > 0)
         if (completion.status == IBV_WC_SUCCESS && verbs_work_of(&completion) == VERBS_WORK_CONTROL)
             endpoint->control_busy = false;
-    return endpoint->context->reliable && endpoint->link == VERBS_LINK_READY &&
-           endpoint->finished && !endpoint->failed && !endpoint->control_busy;
+    return endpoint->context->reliable && endpoint->connected && endpoint->finished &&
+           !endpoint->failed && !endpoint->control_busy;
 }
 
 /* `messages` have passed by it. */
@@ -362,7 +360,6 @@ static void release(struct verbs_lane *lane, struct verbs_endpoint *endpoint, ui
 
     if (qp == NULL)
         return;
-    verbs_cm_forget(&endpoint->call, qp);
     if (lane->keep_max == 0 || qp->port->fatal || !is_clean(endpoint)) {
         connection_pool_free(qp);
         return;

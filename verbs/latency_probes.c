@@ -54,7 +54,6 @@ static void plan_phase(struct verbs_probes *probes, const struct verbs_lane *loa
     phase->latency = (struct latency_options){.probe_fps = 0};
     *options = load->context.options;
     options->operation = options->service == VERBS_UC ? VERBS_WRITE : VERBS_SEND;
-    options->immediate = options->operation == VERBS_WRITE;
     options->queue_pairs = 1;
     options->depth = VERBS_PROBES_OUT;
     options->signal_every = 1;

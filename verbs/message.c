@@ -59,18 +59,6 @@ bool verbs_payload_samples_right(const uint8_t *payload, uint32_t bytes, uint32_
     return true;
 }
 
-static uint8_t payload_byte(uint32_t place, uint64_t offset)
-{
-    return sequence_bytes[(place + offset) % VERBS_PERIOD];
-}
-
-uint8_t verbs_last_byte(const struct verbs_header *header, uint32_t length)
-{
-    if (length <= VERBS_HEADER_BYTES)
-        return ((const uint8_t *)header)[length - 1];
-    return payload_byte(ntohs(header->place), length - VERBS_HEADER_BYTES - 1);
-}
-
 /* --- script and cursor --- */
 
 void verbs_cursor_start(struct verbs_cursor *at, const struct verbs_script *script)

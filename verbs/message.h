@@ -190,9 +190,6 @@ uint64_t verbs_payload_wrong(const uint8_t *data, size_t bytes, uint32_t place);
 bool verbs_payload_samples_right(const uint8_t *payload, uint32_t bytes, uint32_t place,
                                  uint64_t turn);
 
-/* What the last byte of a message must be. */
-uint8_t verbs_last_byte(const struct verbs_header *header, uint32_t length);
-
 /* Gives a message the ranks of the next hop; `bytes` of it are there. */
 void verbs_redirect(uint8_t *data, uint32_t bytes, const struct verbs_script *onward);
 

@@ -63,26 +63,17 @@ static unsigned note_arrival(struct verbs_receiver *receiver, const struct ibv_w
 
 const struct verbs_mode verbs_mode_send = {
     .opcode = IBV_WR_SEND,
-    .takes_receives = true,
-    .post = verbs_sender_post_batch,
-    .credited = verbs_sender_allow,
     .consume = consume,
 };
 
 const struct verbs_mode verbs_mode_send_numbered = {
     .opcode = IBV_WR_SEND_WITH_IMM,
-    .takes_receives = true,
-    .post = verbs_sender_post_batch,
     .address = write_numbers,
-    .credited = verbs_sender_allow,
     .consume = consume,
 };
 
 const struct verbs_mode verbs_mode_send_scheduled = {
     .opcode = IBV_WR_SEND,
-    .takes_receives = true,
     .uncounted = true,
-    .post = verbs_sender_post_batch,
-    .credited = verbs_sender_allow,
     .consume = note_arrival,
 };

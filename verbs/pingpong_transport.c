@@ -24,22 +24,11 @@ static int check(const struct verbs_lane *lane, struct err *err)
     const struct verbs_options *options = &lane->context.options;
     const char *label = lane->context.port->label;
 
-    if (options->operation == VERBS_READ)
-        return err_set(
-            err, -EINVAL,
-            "%s: the source of a read posts nothing that could be timed: for a ping-pong "
-            "use operation send or write",
-            label);
     if (options->queue_pairs > 1)
         return err_set(
             err, -EINVAL,
             "%s: a ping-pong uses one queue pair each way, not %u: leave queue_pairs out", label,
             options->queue_pairs);
-    if (!lane->context.reliable && options->operation == VERBS_WRITE && !options->immediate)
-        return err_set(err, -EINVAL,
-                       "%s: over service uc a lost message is known by the number of the next one: "
-                       "for a ping-pong set immediate: true",
-                       label);
     if (lane->forwards)
         return err_set(err, -EINVAL, "%s: a ping-pong is not forwarded", label);
     return 0;

@@ -21,7 +21,7 @@
 #define PAYLOAD_STEP (2u << 20)
 #define RXE_VENDOR 0xffffffu
 
-static_assert(sizeof(struct verbs_address) == 40, "layout");
+static_assert(sizeof(struct verbs_address) == 20, "layout");
 static_assert(sizeof(struct verbs_address) <= BLOB_BYTES_MAX, "fits into a blob");
 
 /* --- numbers of the architecture --- */
@@ -54,7 +54,10 @@ static bool list_names(struct ibv_device **devices, int count, char *names, size
 
 static int open_found(struct transport_port *port, struct ibv_device *device, struct err *err)
 {
-    port->iwarp = device->transport_type == IBV_TRANSPORT_IWARP;
+    if (device->transport_type == IBV_TRANSPORT_IWARP)
+        return err_set(err, -EOPNOTSUPP,
+                       "%s: an iWARP device: verbs is not implemented over iWARP; use tcp there",
+                       port->label);
     port->context = ibv_open_device(device);
     if (port->context != NULL)
         return 0;
@@ -149,7 +152,7 @@ static void read_driver(struct transport_port *port)
         return;
     /* Nothing is below a software device. */
     port->software = true;
-    snprintf(port->driver, sizeof port->driver, "%s", port->iwarp ? "siw" : "rdma_rxe");
+    snprintf(port->driver, sizeof port->driver, "rdma_rxe");
 }
 
 /* --- addresses --- */
@@ -196,7 +199,7 @@ const struct verbs_gid *verbs_port_gid(const struct transport_port *port, int in
     return NULL;
 }
 
-/* On iWARP, where GIDs are no addresses: the first of the interface. */
+/* Where GIDs are no addresses: the first of the interface. */
 static void find_interface_ip(struct transport_port *port)
 {
     struct ifaddrs *list = NULL;
@@ -217,16 +220,16 @@ static void find_interface_ip(struct transport_port *port)
 
 static int read_addresses(struct transport_port *port, struct err *err)
 {
-    bool roce = port->ethernet && !port->iwarp;
     int rc = read_gids(port, err);
 
     if (rc < 0)
         return rc;
     if (port->netdev[0] == '\0' && port->conf->iface != NULL)
         snprintf(port->netdev, sizeof port->netdev, "%s", port->conf->iface);
-    port->gid = roce ? verbs_gid_choose(port->gids, port->gid_count, wanted_family(port->conf))
-                     : verbs_port_gid(port, 0);
-    if (!roce || port->gid == NULL) {
+    port->gid = port->ethernet
+                    ? verbs_gid_choose(port->gids, port->gid_count, wanted_family(port->conf))
+                    : verbs_port_gid(port, 0);
+    if (!port->ethernet || port->gid == NULL) {
         find_interface_ip(port);
         return 0;
     }
@@ -237,17 +240,12 @@ static int read_addresses(struct transport_port *port, struct err *err)
     return 0;
 }
 
-void verbs_address_write(const struct transport_port *port, uint16_t cm_port, struct blob *blob)
+void verbs_address_write(const struct transport_port *port, struct blob *blob)
 {
-    struct verbs_address address = {.ethernet = port->ethernet,
-                                    .iwarp = port->iwarp,
-                                    .lid = htons(port->attributes.lid),
-                                    .cm_port = cm_port};
+    struct verbs_address address = {.ethernet = port->ethernet, .lid = htons(port->attributes.lid)};
 
     if (port->gid != NULL)
         memcpy(address.gid, port->gid->bytes, sizeof address.gid);
-    if (port->ip.sin6_family != 0)
-        memcpy(address.ip, &port->ip.sin6_addr, sizeof address.ip);
     blob->size = sizeof address;
     memcpy(blob->bytes, &address, sizeof address);
 }

@@ -25,9 +25,8 @@ struct transport_port {
     struct ibv_comp_channel *channel; /* of all its completion queues */
     struct ibv_device_attr limits;
     struct ibv_port_attr attributes;
-    bool ethernet; /* RoCE or iWARP; false: InfiniBand */
-    bool iwarp;
-    bool software; /* rxe, siw: what goes to this same host takes no wire */
+    bool ethernet; /* RoCE; false: InfiniBand */
+    bool software; /* rxe: what goes to this same host takes no wire */
     struct verbs_gid *gids;
     size_t gid_count;
     const struct verbs_gid *gid; /* where the options do not say; NULL: it has none */
@@ -39,7 +38,6 @@ struct transport_port {
     struct memory_range payload; /* of whatever this port sends */
     struct port_hardware base;   /* counters when it was opened */
     struct connection_pool *pool;
-    struct verbs_cm *cm; /* NULL: rdma_cm can't be used */
 };
 
 /* The device, its limits, its addresses. 0 or a refusal. */
@@ -54,8 +52,8 @@ int verbs_port_payload(struct transport_port *port, size_t bytes, struct err *er
 /* By its index; NULL: the table has no such entry. */
 const struct verbs_gid *verbs_port_gid(const struct transport_port *port, int index);
 
-/* What partners are told. `cm_port`: where rdma_cm listens, network byte order; 0: it does not. */
-void verbs_address_write(const struct transport_port *port, uint16_t cm_port, struct blob *blob);
+/* What partners are told. */
+void verbs_address_write(const struct transport_port *port, struct blob *blob);
 /* A partner's. False: not one of this transport. */
 bool verbs_address_read(struct verbs_address *address, const struct blob *blob);
 

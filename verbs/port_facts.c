@@ -2,7 +2,6 @@
 #include "port_facts.h"
 
 #include "port.h"
-#include "rdma_cm.h"
 #include "sysfs.h"
 
 #include <arpa/inet.h>
@@ -35,7 +34,7 @@ void verbs_port_facts(struct transport_port *port, struct port_facts *facts)
 {
     const struct sockaddr_in6 *v6 = &port->ip;
 
-    *facts = (struct port_facts){.gid_index = -1, .connect_fd = verbs_cm_fd(port)};
+    *facts = (struct port_facts){.gid_index = -1, .connect_fd = -1};
     snprintf(facts->driver, sizeof facts->driver, "%s", port->driver);
     snprintf(facts->rdma, sizeof facts->rdma, "%s/%u", port->device, port->number);
     snprintf(facts->link_layer, sizeof facts->link_layer, "%s",
@@ -53,7 +52,7 @@ void verbs_port_facts(struct transport_port *port, struct port_facts *facts)
     facts->mtu = verbs_mtu_bytes(port->attributes.active_mtu);
     facts->numa_node =
         (int)sysfs_number(-1, "/sys/class/infiniband/%s/device/numa_node", port->device);
-    verbs_address_write(port, port->cm != NULL ? port->cm->port : 0, &facts->address);
+    verbs_address_write(port, &facts->address);
 }
 
 /* --- counters --- */

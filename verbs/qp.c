@@ -17,29 +17,7 @@
 static const char *const service_names[] = {
     [VERBS_RC] = "RC", [VERBS_UC] = "UC", [VERBS_UD] = "UD"};
 
-uint8_t verbs_reads_answered(const struct transport_port *port)
-{
-    int reads = port->limits.max_qp_rd_atom;
-
-    return (uint8_t)(reads < UINT8_MAX ? reads : UINT8_MAX);
-}
-
-uint8_t verbs_reads_asked(const struct transport_port *port, uint8_t answered)
-{
-    int reads = port->limits.max_qp_init_rd_atom;
-
-    return (uint8_t)(reads < answered ? reads : answered);
-}
-
 /* --- memory --- */
-
-/* What is read from a sender lies in its ring for good; only headers change. */
-static void fill_ring(struct verbs_qp *qp)
-{
-    for (uint32_t i = 0; i < qp->config.slots; i++)
-        verbs_payload_fill(qp->ring + (size_t)i * qp->config.stride + VERBS_HEADER_BYTES,
-                           qp->config.stride - VERBS_HEADER_BYTES, VERBS_SLOT_PLACE(i));
-}
 
 static int make_memory(struct verbs_qp *qp, struct err *err)
 {
@@ -54,8 +32,6 @@ static int make_memory(struct verbs_qp *qp, struct err *err)
     qp->control = (struct verbs_control *)(void *)qp->range.at;
     qp->headers = headers > 0 ? qp->range.at + VERBS_CONTROL_BYTES : NULL;
     qp->ring = qp->range.at + VERBS_CONTROL_BYTES + headers;
-    if (config->role == QP_SENDER && config->options.operation == VERBS_READ)
-        fill_ring(qp);
     return 0;
 }
 
@@ -156,16 +132,6 @@ static int refuse_queue(const struct verbs_qp *qp, int code, struct err *err)
                    strerror(-code), qp->port->limits.max_qp, qp->port->limits.max_qp_wr);
 }
 
-int verbs_qp_set_state(struct verbs_qp *qp, enum ibv_qp_state state)
-{
-    struct ibv_qp_attr attributes = {.qp_state = state};
-    int mask;
-
-    if (rdma_init_qp_attr(qp->id, &attributes, &mask) != 0)
-        return -errno;
-    return -ibv_modify_qp(qp->ibv, &attributes, mask);
-}
-
 static int initialise(struct verbs_qp *qp)
 {
     enum verbs_service service = qp->config.options.service;
@@ -178,8 +144,6 @@ static int initialise(struct verbs_qp *qp)
     };
     int mask = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT;
 
-    if (service == VERBS_RC)
-        attributes.qp_access_flags |= IBV_ACCESS_REMOTE_READ;
     mask |= service == VERBS_UD ? IBV_QP_QKEY : IBV_QP_ACCESS_FLAGS;
     return -ibv_modify_qp(qp->ibv, &attributes, mask);
 }
@@ -197,13 +161,13 @@ int verbs_qp_post_receives(struct verbs_qp *qp, uint32_t first, uint32_t count)
     return code;
 }
 
-int verbs_qp_create(struct verbs_qp *qp, struct err *err)
+static int create(struct verbs_qp *qp, struct err *err)
 {
     int rc = qp->ibv == NULL ? create_queue(qp) : 0;
 
     if (rc < 0)
         return refuse_queue(qp, rc, err);
-    rc = qp->id != NULL ? verbs_qp_set_state(qp, IBV_QPS_INIT) : initialise(qp);
+    rc = initialise(qp);
     if (rc == 0 && qp->receives != NULL)
         rc = -verbs_qp_post_receives(qp, qp->place, qp->config.slots);
     if (rc < 0)
@@ -254,17 +218,16 @@ void verbs_qp_reuse(struct verbs_qp *qp, const struct qp_config *config)
 int verbs_qp_reset(struct verbs_qp *qp, struct err *err)
 {
     int64_t begun_ns = clock_now();
-    int rc = 0;
+    int rc;
 
     reset_queue(qp);
     qp->partner = 0;
     qp->turn = 0;
     qp->reused = false;
-    if (qp->config.options.connect == VERBS_CONNECT_EXCHANGE)
-        rc = qp->ibv != NULL ? verbs_qp_create(qp, err)
-                             : err_set(err, -EOPNOTSUPP,
-                                       "%s: the device can't reset a queue pair; use reuse: 0",
-                                       qp->port->label);
+    rc = qp->ibv != NULL
+             ? create(qp, err)
+             : err_set(err, -EOPNOTSUPP, "%s: the device can't reset a queue pair; use reuse: 0",
+                       qp->port->label);
     qp->setup_ns += clock_now() - begun_ns;
     return rc;
 }
@@ -275,8 +238,6 @@ void verbs_qp_destroy(struct verbs_qp *qp)
         ibv_destroy_ah(qp->ah);
     if (qp->ibv != NULL)
         ibv_destroy_qp(qp->ibv);
-    if (qp->id != NULL)
-        rdma_destroy_id(qp->id);
     if (qp->cq != NULL)
         ibv_destroy_cq(qp->cq);
     free(qp->receives);
@@ -300,8 +261,8 @@ int verbs_qp_make(struct verbs_qp **qp, struct transport_port *port, const struc
         rc = make_receives(made, err);
     if (rc == 0)
         rc = make_completions(made, err);
-    if (rc == 0 && config->options.connect == VERBS_CONNECT_EXCHANGE)
-        rc = verbs_qp_create(made, err);
+    if (rc == 0)
+        rc = create(made, err);
     made->setup_ns = clock_now() - begun_ns;
     if (rc == 0) {
         *qp = made;
@@ -324,7 +285,6 @@ void verbs_qp_describe(const struct verbs_qp *qp, struct qp_info *info)
         .queue_key = qp->queue_key,
         .lid = qp->port->attributes.lid,
         .mtu = qp->config.mtu,
-        .reads = verbs_reads_answered(qp->port),
         .ring = {.address = (uintptr_t)qp->ring, .key = qp->range.rkey},
         .slots = qp->config.slots,
         .stride = qp->config.stride,
@@ -363,7 +323,7 @@ static int make_ready_to_receive(struct verbs_qp *qp, const struct qp_info *thei
         .ah_attr = path_to(qp, theirs),
         .dest_qp_num = theirs->number,
         .rq_psn = theirs->packet,
-        .max_dest_rd_atomic = verbs_reads_answered(qp->port),
+        .max_dest_rd_atomic = qp->port->limits.max_qp_rd_atom > 0, /* 0: the device has no read */
         .min_rnr_timer = RNR_TIMER,
     };
     int mask = IBV_QP_STATE;
@@ -376,7 +336,7 @@ static int make_ready_to_receive(struct verbs_qp *qp, const struct qp_info *thei
     return -ibv_modify_qp(qp->ibv, &attributes, mask);
 }
 
-static int make_ready_to_send(struct verbs_qp *qp, const struct qp_info *theirs)
+static int make_ready_to_send(struct verbs_qp *qp)
 {
     const struct verbs_options *options = &qp->config.options;
     struct ibv_qp_attr attributes = {
@@ -385,7 +345,7 @@ static int make_ready_to_send(struct verbs_qp *qp, const struct qp_info *theirs)
         .timeout = options->timeout,
         .retry_cnt = options->retry,
         .rnr_retry = options->rnr_retry,
-        .max_rd_atomic = verbs_reads_asked(qp->port, theirs->reads),
+        .max_rd_atomic = qp->port->limits.max_qp_init_rd_atom > 0,
     };
     int mask = IBV_QP_STATE | IBV_QP_SQ_PSN;
 
@@ -403,7 +363,7 @@ int verbs_qp_connect(struct verbs_qp *qp, const struct qp_info *theirs, struct e
     qp->mtu = qp->config.mtu < theirs->mtu ? qp->config.mtu : theirs->mtu;
     rc = make_ready_to_receive(qp, theirs);
     if (rc == 0)
-        rc = make_ready_to_send(qp, theirs);
+        rc = make_ready_to_send(qp);
     if (rc == 0 && qp->config.options.service == VERBS_UD) {
         struct ibv_ah_attr path = path_to(qp, theirs);
 

@@ -4,8 +4,7 @@
  * stream of one flow, one way: this end is its sender or its receiver. The little that goes the
  * other way (credits) uses the same queue pair.
  *
- *     ring     at the receiver: places for messages, filled and given back in turn; for reads the
- *              sender has one too, from which it is read
+ *     ring     at the receiver: places for messages, filled and given back in turn
  *     control  a few words at both ends that the partner writes
  *
  * Credits keep the sender from sending what the receiver has no place for: so receivers are never
@@ -19,7 +18,6 @@
 #include "qp_config.h"
 #include "qp_info.h"
 
-#include <rdma/rdma_cma.h>
 #include <stdatomic.h>
 #include <sys/queue.h>
 
@@ -29,12 +27,9 @@
 #define VERBS_HEADER_STRIDE 32u
 #define VERBS_CONTROL_WRS 4u /* of the send queue, for credits and eofs */
 
-/* Where the payload of a place of a ring that is read from begins in the sequence. */
-#define VERBS_SLOT_PLACE(slot) ((uint32_t)((uint64_t)(slot)*VERBS_STEP % VERBS_PERIOD))
-
 /* In registered memory. The partner writes the first two, this end sends from the others. */
 struct verbs_control {
-    _Alignas(64) _Atomic uint64_t credit; /* at a receiver that reads: what is ready */
+    _Alignas(64) _Atomic uint64_t credit;
     _Alignas(64) struct verbs_notice eof;
     _Alignas(64) uint64_t credit_out;
     struct verbs_notice notice_out;
@@ -55,10 +50,9 @@ struct verbs_qp {
 
     struct transport_port *port;
     struct qp_config config;
-    struct ibv_qp *ibv; /* NULL: rdma_cm has not made it yet */
+    struct ibv_qp *ibv;
     struct ibv_cq *cq;
-    struct ibv_ah *ah;     /* UD */
-    struct rdma_cm_id *id; /* NULL: connected by exchange */
+    struct ibv_ah *ah; /* UD */
     struct memory_range range;
     struct verbs_control *control;
     uint8_t *headers; /* `depth` of them; NULL: none */
@@ -75,18 +69,13 @@ struct verbs_qp {
     int64_t setup_ns; /* how long making and connecting it took */
 };
 
-/* In state INIT with its receives posted (rdma_cm: without its queue pair). 0 or a refusal. */
+/* In state INIT with its receives posted. 0 or a refusal. */
 int verbs_qp_make(struct verbs_qp **qp, struct transport_port *port, const struct qp_config *config,
                   struct err *err);
-/* Makes the queue pair of one whose `id` has just been given its device. */
-int verbs_qp_create(struct verbs_qp *qp, struct err *err);
 /* One that was kept, for another phase: control words and numbers are new. */
 void verbs_qp_reuse(struct verbs_qp *qp, const struct qp_config *config);
 /* Takes it back to how it was made, but for its place in the ring. 0 or a refusal. */
 int verbs_qp_reset(struct verbs_qp *qp, struct err *err);
-/* Takes the queue pair of one that rdma_cm connects to a state, as rdma_cm says. librdmacm has a
- * context of its own for each device, so that it can't make and move queue pairs of ours. */
-int verbs_qp_set_state(struct verbs_qp *qp, enum ibv_qp_state state);
 /* The device lets go of its memory, which is given back. */
 void verbs_qp_stop(struct verbs_qp *qp);
 /* The rest of one that was stopped; by any thread: it may take long (connection_pool.c). */
@@ -99,10 +88,5 @@ int verbs_qp_connect(struct verbs_qp *qp, const struct qp_info *theirs, struct e
 
 /* Posts the receives of `count` places of the ring, from `first` on. 0 or an errno. */
 int verbs_qp_post_receives(struct verbs_qp *qp, uint32_t first, uint32_t count);
-
-/* RDMA reads that a port answers at the same time. */
-uint8_t verbs_reads_answered(const struct transport_port *port);
-/* That it asks for at the same time, of a partner that answers so many. */
-uint8_t verbs_reads_asked(const struct transport_port *port, uint8_t answered);
 
 #endif

@@ -6,8 +6,7 @@
 /* How often completions are signalled and how many streams a flow has may differ. */
 static bool same_options(const struct verbs_options *a, const struct verbs_options *b)
 {
-    return a->service == b->service && a->operation == b->operation &&
-           a->immediate == b->immediate && a->connect == b->connect && a->depth == b->depth &&
+    return a->service == b->service && a->operation == b->operation && a->depth == b->depth &&
            a->inline_bytes == b->inline_bytes && a->service_level == b->service_level &&
            a->traffic_class == b->traffic_class && a->pkey_index == b->pkey_index &&
            a->retry == b->retry && a->rnr_retry == b->rnr_retry && a->timeout == b->timeout;
@@ -35,27 +34,17 @@ uint32_t qp_config_hash(const struct qp_config *config)
 
 uint32_t qp_config_headers(const struct qp_config *config)
 {
-    bool gathers =
-        config->role == QP_SENDER && !config->forwards && config->options.operation != VERBS_READ;
-
-    return gathers ? config->options.depth : 0;
+    return config->role == QP_SENDER && !config->forwards ? config->options.depth : 0;
 }
 
 uint32_t qp_config_receives(const struct qp_config *config)
 {
-    const struct verbs_options *options = &config->options;
+    bool receives = config->role == QP_RECEIVER || config->options.service == VERBS_UD;
 
-    if (options->service == VERBS_UD)
-        return config->slots;
-    if (config->role == QP_SENDER || options->operation == VERBS_READ)
-        return 0;
-    return options->operation == VERBS_SEND || options->immediate ? config->slots : 0;
+    return receives ? config->slots : 0;
 }
 
-/* Of reads it is the receiver that posts. */
 uint32_t qp_config_sends(const struct qp_config *config)
 {
-    bool posts = (config->role == QP_SENDER) != (config->options.operation == VERBS_READ);
-
-    return posts ? config->options.depth : 0;
+    return config->role == QP_SENDER ? config->options.depth : 0;
 }

@@ -14,8 +14,7 @@ enum qp_role { QP_SENDER, QP_RECEIVER };
 struct qp_config {
     struct verbs_options options; /* effective */
     struct verbs_address partner;
-    const struct verbs_gid
-        *gid; /* of the port's table; NULL: none (iWARP; one InfiniBand subnet) */
+    const struct verbs_gid *gid; /* of the port's table; NULL: none (one InfiniBand subnet) */
     enum qp_role role;
     uint16_t stream;
     uint16_t mtu;    /* path MTU in bytes, max */

@@ -4,9 +4,9 @@
 #include <assert.h>
 #include <string.h>
 
-#define VERSION 2u
+#define VERSION 3u
 
-static_assert(sizeof(struct qp_info) == 104, "layout without holes");
+static_assert(sizeof(struct qp_info) == 88, "layout without holes");
 static_assert(sizeof(struct qp_info) <= BLOB_BYTES_MAX, "fits into a blob");
 
 void qp_info_write(const struct qp_info *info, struct blob *blob)

@@ -8,7 +8,7 @@
 
 #include "transport.h"
 
-/* Memory that the partner may write to or read from. */
+/* Memory that the partner may write to. */
 struct remote_memory {
     uint64_t address;
     uint32_t key; /* rkey */
@@ -18,7 +18,7 @@ struct remote_memory {
 /* Travels as it lies in memory: control words and credits are in the hosts' byte order, too. */
 struct qp_info {
     uint32_t version;      /* qp_info_write fills it */
-    uint32_t number;       /* of the queue pair; 0: not made yet (rdma_cm makes it) */
+    uint32_t number;       /* of the queue pair */
     uint32_t connected_to; /* the number of the partner's queue pair; 0: new */
     uint32_t turn;         /* how many messages have passed, modulo 2^32 */
     uint32_t packet;       /* first packet sequence number, 24 bits */
@@ -26,14 +26,11 @@ struct qp_info {
     uint8_t gid[16];
     struct remote_memory ring; /* of `slots` places for messages, each `stride` bytes */
     struct remote_memory control;
-    uint64_t token; /* rdma_cm: the calling partner must know it */
     uint32_t slots;
     uint32_t stride;
     uint32_t first; /* the phase's first message is for, or in, this place of the ring */
     uint16_t lid;   /* InfiniBand */
     uint16_t mtu;   /* bytes, max */
-    uint8_t reads;  /* RDMA reads that this end can answer at the same time */
-    uint8_t zero[7];
 };
 
 void qp_info_write(const struct qp_info *info, struct blob *blob);

@@ -19,7 +19,6 @@ int verbs_receiver_init(struct verbs_receiver *receiver, bool whole)
         .side = receiver->base.flow->side,
         .count = context->lane->request.count,
         .reliable = context->reliable,
-        .places = context->options.operation == VERBS_READ,
         .whole = whole,
     };
     verbs_verify_start(&receiver->verifier);
@@ -36,38 +35,15 @@ void verbs_receiver_free(struct verbs_receiver *receiver)
 
 void verbs_receiver_connected(struct verbs_receiver *receiver)
 {
-    const struct verbs_endpoint *endpoint = &receiver->base;
-    const struct stream_context *context = endpoint->context;
-    const struct verbs_qp *qp = endpoint->qp;
-
-    receiver->place = receiver->to_post_place = receiver->next_place = qp->place;
-    receiver->remote = endpoint->theirs.first;
-    verbs_cursor_start(&receiver->next, &endpoint->script);
-    for (uint32_t i = 0; i < VERBS_BATCH; i++) {
-        struct ibv_send_wr *work = &receiver->works[i];
-
-        *work = (struct ibv_send_wr){.next = work + 1,
-                                     .sg_list = &receiver->scatters[i],
-                                     .num_sge = 1,
-                                     .opcode = IBV_WR_RDMA_READ};
-        work->sg_list->lkey = qp->range.lkey;
-        work->wr.rdma.rkey = endpoint->theirs.ring.key;
-    }
-    if (context->mode->make_ready != NULL)
-        context->mode->make_ready(receiver, qp->config.slots);
+    receiver->place = receiver->to_post_place = receiver->base.qp->place;
 }
 
 /* --- giving back --- */
 
 void verbs_receiver_give_back(struct verbs_receiver *receiver, uint32_t count)
 {
-    const struct verbs_mode *mode = receiver->base.context->mode;
-
     receiver->held -= count;
-    if (mode->make_ready != NULL)
-        mode->make_ready(receiver, count);
-    else if (mode->takes_receives)
-        receiver->to_post += count;
+    receiver->to_post += count;
 }
 
 void verbs_receiver_leave(struct verbs_receiver *receiver)
@@ -97,10 +73,6 @@ static bool credit_is_due(const struct verbs_receiver *receiver, uint64_t credit
     if (context->has_replies)
         return again && endpoint->finished;
     if (credit - receiver->credited > endpoint->qp->config.slots / 4)
-        return true;
-    /* A reader's credit is also what the sender counts as offered: it must be exact at the end. */
-    if (context->options.operation == VERBS_READ && credit > receiver->credited &&
-        (credit == receiver->announced || receiver->eof_seen))
         return true;
     return again && (credit > receiver->credited || endpoint->finished);
 }
@@ -225,7 +197,7 @@ static unsigned poll_completions(struct verbs_receiver *receiver, int64_t now_ns
             verbs_fault(&receiver->base, &completions[i]);
         else if (verbs_work_of(&completions[i]) == VERBS_WORK_CONTROL)
             receiver->base.control_busy = false;
-        else if (mode->consume != NULL)
+        else
             taken += mode->consume(receiver, &completions[i], now_ns);
     }
     return taken;
@@ -233,11 +205,8 @@ static unsigned poll_completions(struct verbs_receiver *receiver, int64_t now_ns
 
 unsigned verbs_receiver_poll(struct verbs_receiver *receiver, int64_t now_ns)
 {
-    const struct verbs_mode *mode = receiver->base.context->mode;
     unsigned taken = poll_completions(receiver, now_ns);
 
-    if (mode->find != NULL)
-        taken += mode->find(receiver, now_ns);
     if (!receiver->base.finished && taken == 0 &&
         ((receiver->eof_seen && receiver->verifier.at.sequence >= receiver->total) ||
          will_not_come(receiver, now_ns)))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The receiving end of a stream: takes what its mode finds, verifies it, gives the place back, and
+ * The receiving end of a stream: takes what has come, verifies it, gives the place back, and
  * credit with it.
  */
 #ifndef VERBS_RECEIVER_H
@@ -22,19 +22,10 @@ struct verbs_receiver {
     uint64_t credited;      /* messages that the sender knows to be dealt with */
     int64_t credited_ns;
     int64_t came_ns; /* the last message */
-    /* Writes that are polled: the message for whose last byte the place is made ready; reads: the
-     * next to be asked for. */
-    struct verbs_cursor next;
-    uint32_t next_place;
-    uint32_t remote;      /* reads: place in the sender's ring */
-    uint32_t unsignalled; /* reads */
-    uint64_t announced;   /* reads: messages that the sender has ready */
-    uint64_t total;       /* of the eof ... */
+    uint64_t total;  /* of the eof ... */
     uint64_t total_bytes;
     bool eof_seen; /* ... which has come */
     bool whole;
-    struct ibv_send_wr works[VERBS_BATCH]; /* reads: linked ... */
-    struct ibv_sge scatters[VERBS_BATCH];  /* ... with one for each */
 };
 
 /* The endpoint and `forwards` are filled. `whole`: every byte is verified. -ENOMEM; free it then,

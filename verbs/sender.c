@@ -78,22 +78,12 @@ static void forward(struct verbs_sender *sender, struct ibv_send_wr *work, uint3
     }
 }
 
-void verbs_sender_redirect(struct verbs_sender *sender)
-{
-    verbs_redirect(verbs_receiver_slot(sender->from, forwarded_place(sender)), sender->at.length,
-                   &sender->base.script);
-}
-
 int verbs_sender_init(struct verbs_sender *sender)
 {
     const struct verbs_options *options = &sender->base.context->options;
 
     verbs_cursor_start(&sender->at, &sender->base.script);
-    /* Reads are completed by the receiver: as many are out as this end has places. */
     sender->span = options->depth;
-    if (options->operation == VERBS_READ)
-        sender->span =
-            sender->from != NULL ? sender->from->base.config.slots : sender->base.config.slots;
     sender->bytes_after = calloc((size_t)sender->span + 1, sizeof *sender->bytes_after);
     sender->fill = sender->from != NULL ? forward : gather;
     return sender->bytes_after != NULL ? 0 : -ENOMEM;
@@ -112,9 +102,7 @@ void verbs_sender_connected(struct verbs_sender *sender)
 
     sender->payload = qp->port->payload;
     sender->remote = theirs->first;
-    sender->allowed = theirs->slots - context->mode->takes_receives;
-    if (context->options.operation == VERBS_READ)
-        sender->allowed = sender->span;
+    sender->allowed = theirs->slots - 1; /* the eof takes a place, too */
     if (context->has_replies)
         sender->allowed = UINT64_MAX;
     for (uint32_t i = 0; i < VERBS_BATCH; i++) {
@@ -135,7 +123,7 @@ void verbs_sender_connected(struct verbs_sender *sender)
 
 /* What a completion asks for is known only of messages that are signalled, and of the last of each
  * run. */
-void verbs_sender_advance(struct verbs_sender *sender, uint32_t count)
+static void advance(struct verbs_sender *sender, uint32_t count)
 {
     uint32_t last = sender->next + count - 1;
 
@@ -178,8 +166,9 @@ static uint32_t run_of(const struct verbs_sender *sender, uint64_t budget, uint3
     return run < left ? run : (uint32_t)left;
 }
 
-/* Each run's last message is signalled when its turn has come, the batch's last always. */
-uint64_t verbs_sender_post_batch(struct verbs_sender *sender, uint64_t budget, uint64_t max)
+/* Posts messages of up to `budget` bytes, or one that is larger, `max` of them; returns the bytes.
+ * Each run's last message is signalled when its turn has come, the batch's last always. */
+static uint64_t post_batch(struct verbs_sender *sender, uint64_t budget, uint64_t max)
 {
     const struct stream_context *context = sender->base.context;
     uint32_t most = max < VERBS_BATCH ? (uint32_t)max : VERBS_BATCH;
@@ -196,7 +185,7 @@ uint64_t verbs_sender_post_batch(struct verbs_sender *sender, uint64_t budget, u
         count += run;
         bytes += (uint64_t)run * sender->at.length;
         sender->unsignalled += run;
-        verbs_sender_advance(sender, run);
+        advance(sender, run);
         if (sender->unsignalled < context->options.signal_every && count < most && bytes < budget &&
             sender->at.length > 0)
             continue;
@@ -227,14 +216,12 @@ uint64_t verbs_sender_post(struct verbs_sender *sender, uint64_t budget, int64_t
         give_up_waiting(sender, now_ns);
     while (bytes < budget && !verbs_sender_at_end(sender) && !sender->base.failed) {
         uint64_t max = room(sender);
-        uint64_t batch = max > 0 ? context->mode->post(sender, budget - bytes, max) : 0;
+        uint64_t batch = max > 0 ? post_batch(sender, budget - bytes, max) : 0;
 
         if (batch == 0)
             break;
         bytes += batch;
     }
-    if (context->mode->announce != NULL)
-        context->mode->announce(sender);
     return bytes;
 }
 
@@ -255,7 +242,8 @@ void verbs_sender_skip(struct verbs_sender *sender, uint64_t count)
 
 /* --- completions and credits --- */
 
-void verbs_sender_complete(struct verbs_sender *sender, uint64_t done, int64_t now_ns)
+/* Messages up to `done` are completed. */
+static void complete(struct verbs_sender *sender, uint64_t done, int64_t now_ns)
 {
     struct flow_side *side = sender->base.flow->side;
     uint64_t messages = done - sender->done;
@@ -273,10 +261,10 @@ void verbs_sender_complete(struct verbs_sender *sender, uint64_t done, int64_t n
         verbs_receiver_give_back(sender->from, (uint32_t)messages);
 }
 
-bool verbs_sender_allow(struct verbs_sender *sender, uint64_t messages, int64_t now_ns)
+/* So many messages have been credited; true: that is news. */
+static bool allow(struct verbs_sender *sender, uint64_t messages, int64_t now_ns)
 {
-    uint64_t allowed =
-        messages + sender->base.theirs.slots - sender->base.context->mode->takes_receives;
+    uint64_t allowed = messages + sender->base.theirs.slots - 1;
 
     if (allowed <= sender->allowed)
         return false;
@@ -292,7 +280,7 @@ static bool handle_credit(struct verbs_sender *sender, uint64_t credit, int64_t 
         return false;
     if (verbs_credit_finished(credit) && sender->eofs > 0)
         sender->base.finished = true;
-    return sender->base.context->mode->credited(sender, verbs_credit_messages(credit), now_ns);
+    return allow(sender, verbs_credit_messages(credit), now_ns);
 }
 
 static void handle_datagram(struct verbs_sender *sender, const struct ibv_wc *completion,
@@ -328,7 +316,7 @@ bool verbs_sender_reap(struct verbs_sender *sender, int64_t now_ns)
         if (completion->status != IBV_WC_SUCCESS)
             verbs_fault(endpoint, completion);
         else if (work == VERBS_WORK_MESSAGE)
-            verbs_sender_complete(sender, verbs_work_count(completion), now_ns);
+            complete(sender, verbs_work_count(completion), now_ns);
         else if (work == VERBS_WORK_RECEIVE)
             handle_datagram(sender, completion, now_ns);
         else
@@ -349,11 +337,8 @@ void verbs_sender_finish(struct verbs_sender *sender, int64_t now_ns)
 
     if (sender->base.failed || sender->base.control_busy)
         return;
-    if (sender->done < sender->at.sequence) {
-        if (context->mode->announce != NULL)
-            context->mode->announce(sender);
+    if (sender->done < sender->at.sequence)
         return;
-    }
     if (sender->eofs > 0 && (context->reliable || now_ns - sender->eof_ns < EOF_NS))
         return;
     if (sender->eofs < EOFS_MAX) {

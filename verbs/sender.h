@@ -2,7 +2,7 @@
  *
  * The sending end of a stream: posts messages as far as the receiver has credited places, and takes
  * their completions. Offered is what was completed: with RC what the partner's device has
- * acknowledged, with UC and UD what left; of reads what the reader says it has.
+ * acknowledged, with UC and UD what left.
  */
 #ifndef VERBS_SENDER_H
 #define VERBS_SENDER_H
@@ -22,7 +22,6 @@ struct verbs_sender {
     uint32_t next;         /* place in bytes_after and among the headers */
     uint32_t remote;       /* place in the receiver's ring */
     uint32_t unsignalled;  /* messages posted since the last that is signalled */
-    uint64_t announced;    /* reads: messages that the receiver knows of */
     uint64_t waits;        /* times that messages were due and no place was free */
     int64_t moved_ns;      /* unreliable services: when a credit last came, or was given up */
     struct memory_range payload; /* the port's when it was connected: a later lane may need more */
@@ -56,19 +55,5 @@ static inline bool verbs_sender_at_end(const struct verbs_sender *sender)
 {
     return sender->stopping || sender->at.length == 0;
 }
-
-/* --- for the modes --- */
-
-/* Posts messages that are gathered from a header and the port's payload, or from the ring of the
- * stream that is forwarded. */
-uint64_t verbs_sender_post_batch(struct verbs_sender *sender, uint64_t budget, uint64_t max);
-/* Gives the next message that is forwarded the ranks of the next hop. */
-void verbs_sender_redirect(struct verbs_sender *sender);
-/* Counts a run of messages of the present length as posted, and goes on after it. */
-void verbs_sender_advance(struct verbs_sender *sender, uint32_t count);
-/* Messages up to `done` are completed. */
-void verbs_sender_complete(struct verbs_sender *sender, uint64_t done, int64_t now_ns);
-/* The `credited` of modes whose messages take places in the receiver's ring. */
-bool verbs_sender_allow(struct verbs_sender *sender, uint64_t messages, int64_t now_ns);
 
 #endif

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The verbs transport: messages through RDMA devices by libibverbs, on InfiniBand, RoCE and iWARP.
+ * The verbs transport: messages through RDMA devices by libibverbs, on InfiniBand and RoCE.
  *
  * - A flow is `queue_pairs` queue pairs. They are made when a phase is prepared, connected by infos
- *   that travel over the run's authenticated datagrams (or by rdma_cm), and kept connected for
- *   later phases up to `reuse`.
+ *   that travel over the run's authenticated datagrams, and kept connected for later phases up to
+ *   `reuse`.
  * - Receivers verify what arrives (verifier.h says what is compared) and give credit for places
  * that are free again, so that nothing is sent that has no place.
  * - A load at layer 1 becomes a payload rate by what a message's packets cost on the line.
@@ -21,7 +21,6 @@
 #include "netns.h"
 #include "pingpong.h"
 #include "port_facts.h"
-#include "rdma_cm.h"
 
 #include <errno.h>
 #include <string.h>
@@ -84,8 +83,7 @@ static int prepare(struct lane **lane, const struct lane_request *request, struc
     /* With the queue pairs of its load a flow keeps those of its probes. */
     if (load->probe_lane != NULL)
         load->keep_max = load->probe_lane->keep_max *= 1 + VERBS_PROBE_QPS;
-    load->lane.wake_fd =
-        load->events && load->context.mode->takes_receives ? load->context.port->channel->fd : -1;
+    load->lane.wake_fd = load->events ? load->context.port->channel->fd : -1;
     *lane = &load->lane;
     return 0;
 }

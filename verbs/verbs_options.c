@@ -6,20 +6,16 @@
 
 static const char *const service_words[] = {
     [VERBS_RC] = "rc", [VERBS_UC] = "uc", [VERBS_UD] = "ud", NULL};
-static const char *const operation_words[] = {
-    [VERBS_SEND] = "send", [VERBS_WRITE] = "write", [VERBS_READ] = "read", NULL};
+static const char *const operation_words[] = {[VERBS_SEND] = "send", [VERBS_WRITE] = "write", NULL};
 static const char *const completion_words[] = {[VERBS_COMPLETION_AUTO] = "auto",
                                                [VERBS_COMPLETION_POLL] = "poll",
                                                [VERBS_COMPLETION_EVENT] = "event",
                                                NULL};
-static const char *const connect_words[] = {
-    [VERBS_CONNECT_EXCHANGE] = "exchange", [VERBS_CONNECT_CM] = "cm", NULL};
 
 /* What depends on the device is checked when a phase is prepared. */
 static const struct option options[] = {
     {MEMBER(OPTION_WORD, "service", service), .words = service_words},
     {MEMBER(OPTION_WORD, "operation", operation), .words = operation_words},
-    {MEMBER(OPTION_BOOL, "immediate", immediate), .initial = true},
     {MEMBER(OPTION_NUMBER, "depth", depth), .min = 1, .max = UINT16_MAX, .initial = 128},
     {MEMBER(OPTION_NUMBER, "queue_pairs", queue_pairs), .min = 1, .max = UINT16_MAX, .initial = 1},
     {MEMBER(OPTION_NUMBER, "inline", inline_bytes), .max = UINT16_MAX, .initial = VERBS_AUTOMATIC,
@@ -34,7 +30,6 @@ static const struct option options[] = {
     {MEMBER(OPTION_NUMBER, "rnr_retry", rnr_retry), .max = 6, .initial = 6, .why = RETRY_WHY},
     {MEMBER(OPTION_NUMBER, "timeout", timeout), .min = 1, .max = UINT8_MAX, .initial = 14},
     {MEMBER(OPTION_WORD, "completion", completion), .words = completion_words},
-    {MEMBER(OPTION_WORD, "connect", connect), .words = connect_words},
     {MEMBER(OPTION_NUMBER, "reuse", reuse), .max = UINT32_MAX, .initial = 64},
     {.key = NULL},
 };

@@ -8,9 +8,8 @@
 #include "transport.h"
 
 enum verbs_service { VERBS_RC, VERBS_UC, VERBS_UD };
-enum verbs_operation { VERBS_SEND, VERBS_WRITE, VERBS_READ };
+enum verbs_operation { VERBS_SEND, VERBS_WRITE /* with immediate data */ };
 enum verbs_completion { VERBS_COMPLETION_AUTO, VERBS_COMPLETION_POLL, VERBS_COMPLETION_EVENT };
-enum verbs_connect { VERBS_CONNECT_EXCHANGE, VERBS_CONNECT_CM };
 
 #define VERBS_AUTOMATIC (-1)
 
@@ -19,7 +18,6 @@ enum verbs_connect { VERBS_CONNECT_EXCHANGE, VERBS_CONNECT_CM };
 struct verbs_options {
     enum verbs_service service;
     enum verbs_operation operation;
-    bool immediate;        /* of a write: the receiver completes by a completion */
     uint16_t depth;        /* messages posted and not completed, by queue pair; never 0 */
     uint16_t queue_pairs;  /* by flow; never 0 */
     int32_t inline_bytes;  /* VERBS_AUTOMATIC; 0: none */
@@ -33,7 +31,6 @@ struct verbs_options {
     uint8_t rnr_retry;
     uint8_t timeout; /* 4.096 us x 2^timeout; never 0 */
     enum verbs_completion completion;
-    enum verbs_connect connect;
     uint32_t reuse; /* queue pairs kept connected for later phases, by port; 0: none */
 };
 

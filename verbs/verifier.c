@@ -144,8 +144,6 @@ bool verbs_verify_message(struct verbs_verifier *verifier, const uint8_t *data, 
         if (head < SEQUENCE_END)
             due.sequence = here.sequence;
     }
-    if (verifier->places && ntohs(here.place) < VERBS_PERIOD)
-        due.place = here.place;
     if (bytes != verifier->at.length)
         wrong = bytes;
     else

@@ -15,7 +15,6 @@ struct verbs_verifier {
     struct port_count *count;
     bool reliable;   /* nothing may be missing; false: gaps are the network's loss, and a message
                         of less than 8 bytes, which has no sequence, is taken for the next */
-    bool places;     /* the sender chooses the payload's place (reads) */
     bool whole;      /* every byte of every message is compared */
     uint64_t missed; /* messages that were jumped over; less when one comes late */
     uint64_t seen;   /* bit i: the message i + 1 before the one that is due has come */

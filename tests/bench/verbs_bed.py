@@ -322,12 +322,10 @@ class Perftest:
     further: Sequence[str] = ()
 
     def start(self) -> None:
-        """Starts both sides. Its client sends, or reads."""
+        """Starts both sides. Its client sends."""
         global _next_port
         _next_port += 1
         waits, calls = self.destination, self.source
-        if self.load.operation == "read":
-            waits, calls = calls, waits
         words = [*perftest_command(self.load, *self.further), "-p", str(_next_port)]
         client = ["sh", "-c", _RETRY, "-", *words, control_address(waits)]
         options: dict[str, Any] = {

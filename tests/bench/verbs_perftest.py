@@ -7,7 +7,7 @@ as goes; its figure is payload that arrived and was verified in a window after a
 has its window after a warm-up, too; it looks at no byte. Its figure is what its client saw
 completed, with UD what its server received.
 
-    tests/bench/verbs_perftest.py [--rows write-64KiB read-1MiB ud ...] [--rounds 5]
+    tests/bench/verbs_perftest.py [--rows write-64KiB send-1MiB ud ...] [--rounds 5]
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import guests
 
 REACH = 1.0
 WARMUP_S = 1.0  # perftest's; ours is shorter, as ours needs no second to be in step
-OPERATIONS = ("write", "send", "read")
+OPERATIONS = ("write", "send")
 ROWS = {
     **{f"{operation}-64KiB": Load(operation, 64 << 10) for operation in OPERATIONS},
     **{f"{operation}-1MiB": Load(operation, 1 << 20, window_s=2.0) for operation in OPERATIONS},

@@ -266,7 +266,6 @@ int main(int argc, char *argv[])
                   .load = {.unlimited = true},
                   .options = &bed.options},
         .options = {.operation = VERBS_WRITE,
-                    .immediate = true,
                     .depth = 128,
                     .queue_pairs = 1,
                     .inline_bytes = VERBS_AUTOMATIC,

@@ -56,7 +56,6 @@ COMMON = {
     "traffic_class": 0,
     "pkey_index": 0,
     "completion": "auto",
-    "connect": "exchange",
     "reuse": 64,
 }
 ACKNOWLEDGED = {"retry": 6, "rnr_retry": 6, "timeout": 14}
@@ -76,7 +75,6 @@ def test_document_with_every_option(tmp_path: Path) -> None:
     given = {
         "service": "rc",
         "operation": "write",
-        "immediate": False,
         "depth": 16,
         "queue_pairs": 4,
         "inline": 64,
@@ -90,7 +88,6 @@ def test_document_with_every_option(tmp_path: Path) -> None:
         "rnr_retry": 2,
         "timeout": 18,
         "completion": "event",
-        "connect": "cm",
         "reuse": 0,
     }
     run = verbs(tmp_path, f"verbs: {yaml.safe_dump(given, default_flow_style=True).strip()}")
@@ -114,7 +111,6 @@ def test_defaults_follow_the_service(
     assert document["operation"] == operation
     assert run.trials[0].sizes == (size,)
     assert ACKNOWLEDGED.keys().isdisjoint(document)
-    assert ("immediate" in document) == (operation == "write")
 
 
 def test_a_datagram_is_what_the_interface_carries(tmp_path: Path) -> None:
@@ -129,7 +125,9 @@ def test_a_datagram_is_what_the_interface_carries(tmp_path: Path) -> None:
     [
         ("verbs: {service: uc, operation: send}", "verbs.operation: service uc has no operation "
          "send: it can write"),
-        ("verbs: {service: ud, operation: read}", "service ud has no operation read: it can send"),
+        ("verbs: {service: ud, operation: write}", "ud has no operation write: it can send"),
+        ("verbs: {operation: read}", 'found "read"; valid values are send or write; use send or '
+         "write: the receiver fetches nothing"),
         ("verbs: {operation: write}, sweep: {verbs.service: [rc, ud]}", "verbs.operation: service "
          "ud has no operation write"),
         ("sweep: {verbs.service: [rc, ud], verbs.operation: [send, write]}", "sweep.verbs.operation"
@@ -148,11 +146,13 @@ def test_a_datagram_is_what_the_interface_carries(tmp_path: Path) -> None:
         ("verbs: {service_level: 16}", "a service level is 0 to 15"),
         ("verbs: {traffic_class: 256}", "a traffic class is 0 to 255"),
         ("verbs: {completion: busy}", 'found "busy"; valid values are auto, poll or event'),
-        ("verbs: {connect: rdmacm}", 'found "rdmacm"; valid values are exchange or cm'),
+        ("verbs: {connect: cm}", "unknown key; use no such key: the two ends tell each other "
+         "their queue pairs"),
+        ("verbs: {immediate: false}", "unknown key; use operation: write, which always has "
+         "immediate data"),
         ("verbs: {inline: 1MiB}", "1048576 bytes inline: valid values are 0 (none) to 4096"),
         ("verbs: {depht: 4}", 'unknown key; did you mean "depth"?'),
         ("verbs: {depth: [4, 8]}", "a singular key takes one value"),
-        ("verbs: {service: ud, connect: cm}", "verbs.connect: cm connects service rc, not ud"),
         ("pattern: chain, forward: true, verbs: {service: uc}", "forward: a chain is forwarded "
          "over service rc only"),
         ("verbs: {depth: 8, signal_every: 9}", "verbs.signal_every: 9 is more than the depth of 8"),
@@ -163,8 +163,6 @@ def test_a_datagram_is_what_the_interface_carries(tmp_path: Path) -> None:
         ("message_size: 2GiB", "messages have 1GiB at most"),
         ("verbs: {service: ud, retry: 3}", "verbs.retry: has no effect with service ud, which "
          "acknowledges nothing (with rc)"),
-        ("verbs: {immediate: false}", "has no effect with operation send (with write)"),
-        ("verbs: {operation: read, inline: 64}", "has no effect with operation read"),
         ("pattern: bcast, verbs: {queue_pairs: 2}", "verbs.queue_pairs: a step's message goes by "
          "one queue pair, not 2: leave it out here"),
         ("traffic: pingpong, verbs: {queue_pairs: 3}", "a ping-pong message goes by one queue "
@@ -211,9 +209,9 @@ def test_sweeps(tmp_path: Path) -> None:
     "options",
     [
         "verbs: {service: ud, mtu: 2048, gid_index: 1}",
-        "verbs: {operation: write, inline: 0, immediate: false}",
+        "verbs: {operation: write, inline: 0}",
         "sweep: {verbs.service: [rc, uc, ud]}",
-        "sweep: {verbs.operation: [send, write, read], verbs.depth: [1, 64]}",
+        "sweep: {verbs.operation: [send, write], verbs.depth: [1, 64]}",
         "sweep: {verbs.mtu: [256, 1024]}, verbs: {service: ud}",
     ],
 )
@@ -280,9 +278,9 @@ def test_tcp_beside_rdma_needs_an_interface(tmp_path: Path) -> None:
 
 def test_job_by_hand(tmp_path: Path) -> None:
     """Two people can start it: the trial's document holds the options."""
-    text = documents.hand_job(verbs(tmp_path, "verbs: {operation: read}"), "hand-1")
+    text = documents.hand_job(verbs(tmp_path, "verbs: {operation: write}"), "hand-1")
     found = {key: value for item in yaml.safe_load_all(text) for key, value in item.items()}
-    assert found["trial"]["verbs"]["operation"] == "read"
+    assert found["trial"]["verbs"]["operation"] == "write"
     assert found["job"]["nodes"][1]["ports"][0]["rdma"] == "mlx5_0/1"
 
 

@@ -68,7 +68,6 @@ def test_libraries_of_the_build_are_installed_by_setup() -> None:
         "libbpf": "libdpdk-dev",
         "libxdp": "libdpdk-dev",
         "libibverbs": "libibverbs-dev",
-        "librdmacm": "librdmacm-dev",
         "threads": "libc6-dev",
     }
     folders = ("engine", "patterns", "verbs", "tests")

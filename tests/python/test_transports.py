@@ -372,10 +372,9 @@ def test_tcp_has_none_of_them() -> None:
     ("options", "opened", "packet", "message"),
     [
         ({"service": "rc", "operation": "send"}, {}, 82, 0),
-        ({"service": "rc", "operation": "read"}, {"gid": "2001:db8::1"}, 102, 0),
-        ({"service": "rc", "operation": "write", "immediate": True}, {}, 82, 20),
+        ({"service": "rc", "operation": "send"}, {"gid": "2001:db8::1"}, 102, 0),
         ({"service": "rc", "operation": "write"}, {}, 82, 20),
-        ({"service": "uc", "operation": "write", "immediate": False}, {}, 82, 16),
+        ({"service": "uc", "operation": "write"}, {}, 82, 20),
         ({"service": "rc", "operation": "send"}, {"mtu": None, "gid": None}, 82, 0),
         ({"service": "ud", "operation": "send"}, {}, 90, 0),
         ({"service": "rc", "operation": "send"}, {"link_layer": "InfiniBand"}, 26, 0),

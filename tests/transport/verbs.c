@@ -2,10 +2,9 @@
  *
  * The battery over verbs, on this machine's own RDMA devices: verbs DEVICE... [WORD...]
  *
- * Words: uc, ud; write, read; plain (no immediate); pairs (three queue pairs); cm; poll, event;
- * fresh (no reuse); shallow (depth 2); outline (nothing inline). The devices must reach each other
- * over a wire: in a guest whose interfaces are on one switch, and whose routes between them do not
- * stay inside (tests/vm).
+ * Words: uc, ud; write; pairs (three queue pairs); poll, event; fresh (no reuse); shallow (depth
+ * 2); outline (nothing inline). The devices must reach each other over a wire: in a guest whose
+ * interfaces are on one switch, and whose routes between them do not stay inside (tests/vm).
  */
 #include "battery.h"
 
@@ -56,9 +55,7 @@ static void tune(struct phase *phase)
     options_of(phase)->timeout = 18; /* 1 s: an emulated machine may be busy with others */
     options_of(phase)->service = wanted.service;
     options_of(phase)->operation = wanted.operation;
-    options_of(phase)->connect = wanted.connect;
     options_of(phase)->completion = wanted.completion;
-    options_of(phase)->immediate = wanted.immediate;
     options_of(phase)->queue_pairs = wanted.queue_pairs;
     options_of(phase)->depth = wanted.depth;
     options_of(phase)->reuse = wanted.reuse;
@@ -124,31 +121,12 @@ static void too_large_for_ud(struct phase *phase)
     phase->sizes[0] = 5000;
 }
 
-static void round_trip(struct phase *phase, enum verbs_service service,
-                       enum verbs_operation operation)
-{
-    phase->traffic = TRAFFIC_PINGPONG;
-    options_of(phase)->service = service;
-    options_of(phase)->operation = operation;
-    options_of(phase)->connect = VERBS_CONNECT_EXCHANGE;
-    options_of(phase)->immediate = false;
-    options_of(phase)->queue_pairs = 1;
-}
-
-static void read_back(struct phase *phase)
-{
-    round_trip(phase, VERBS_RC, VERBS_READ);
-}
-
 static void several_pairs_back(struct phase *phase)
 {
-    round_trip(phase, VERBS_RC, VERBS_SEND);
+    phase->traffic = TRAFFIC_PINGPONG;
+    options_of(phase)->service = VERBS_RC;
+    options_of(phase)->operation = VERBS_SEND;
     options_of(phase)->queue_pairs = 2;
-}
-
-static void plain_back(struct phase *phase)
-{
-    round_trip(phase, VERBS_UC, VERBS_WRITE);
 }
 
 static const struct battery_refusal refusals[] = {
@@ -161,9 +139,7 @@ static const struct battery_refusal refusals[] = {
     {uc_send, "uc has write"},
     {too_deep, "out of range"},
     {too_large_for_ud, "a message is one packet"},
-    {read_back, "the source of a read posts nothing"},
     {several_pairs_back, "leave queue_pairs out"},
-    {plain_back, "set immediate: true"},
 };
 
 /* As fast as it goes, both ways at once; the second time over the queue pairs of the first. */
@@ -259,8 +235,6 @@ static void set_word(const char *word)
         {"uc", {.service = VERBS_UC, .operation = VERBS_WRITE}},
         {"ud", {.service = VERBS_UD}},
         {"write", {.operation = VERBS_WRITE}},
-        {"read", {.operation = VERBS_READ}},
-        {"cm", {.connect = VERBS_CONNECT_CM}},
         {"poll", {.completion = VERBS_COMPLETION_POLL}},
         {"event", {.completion = VERBS_COMPLETION_EVENT}},
     };
@@ -270,13 +244,10 @@ static void set_word(const char *word)
             continue;
         wanted.service |= words[i].set.service;
         wanted.operation |= words[i].set.operation;
-        wanted.connect |= words[i].set.connect;
         wanted.completion |= words[i].set.completion;
         return;
     }
-    if (strcmp(word, "plain") == 0)
-        wanted.immediate = false;
-    else if (strcmp(word, "pairs") == 0)
+    if (strcmp(word, "pairs") == 0)
         wanted.queue_pairs = 3;
     else if (strcmp(word, "fresh") == 0)
         wanted.reuse = 0;
@@ -303,11 +274,8 @@ int main(int argc, char **argv)
         .emulated = true,
     };
 
-    wanted = (struct verbs_options){.immediate = true,
-                                    .queue_pairs = 1,
-                                    .depth = 128,
-                                    .reuse = 64,
-                                    .inline_bytes = VERBS_AUTOMATIC};
+    wanted = (struct verbs_options){
+        .queue_pairs = 1, .depth = 128, .reuse = 64, .inline_bytes = VERBS_AUTOMATIC};
     for (int i = 1; i < argc; i++)
         set_word(argv[i]);
     /* A chain is forwarded over rc only. */
@@ -316,8 +284,6 @@ int main(int argc, char **argv)
         subject.sizes[4] = 0;
         subject.back_most = 1024;
     }
-    subject.one_way =
-        wanted.operation == VERBS_READ || (wanted.service == VERBS_UC && !wanted.immediate);
     subject.no_steps = wanted.service != VERBS_RC || wanted.operation != VERBS_SEND;
     subject.gives_up = wanted.service != VERBS_RC;
     return battery_main(&subject);

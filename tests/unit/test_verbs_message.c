@@ -338,35 +338,6 @@ static void other_streams_are_foreign(void **state)
     assert_int_equal(bench.side.live.messages + bench.side.corrupted, 0);
 }
 
-static void a_reader_takes_the_place_from_the_header(void **state)
-{
-    static const uint32_t size[] = {1000};
-    struct verbs_header header;
-
-    begin(size, 1, FLOW_ENDLESS);
-    bench.verifier.places = true;
-    bench.verifier.whole = true;
-    make();
-    begin(size, 1, FLOW_ENDLESS);
-    bench.verifier.places = true;
-    header = verbs_header_of(&bench.at, &bench.script, 4242);
-    memcpy(bench.message, &header, sizeof header);
-    verbs_payload_fill(bench.message + sizeof header, 1000 - sizeof header, 4242);
-    verbs_verify_message(&bench.verifier, bench.message, 1000);
-    assert_int_equal(bench.side.live.messages, 1);
-}
-
-static void the_last_byte_is_what_a_message_ends_with(void **state)
-{
-    begin(mixed, MIXED, FLOW_ENDLESS);
-    for (unsigned i = 0; i < 3 * MIXED; i++) {
-        struct verbs_header header = verbs_header_of(&bench.at, &bench.script, bench.at.place);
-        uint32_t length = make();
-
-        assert_int_equal(verbs_last_byte(&header, length), bench.message[length - 1]);
-    }
-}
-
 static void forwarding_changes_the_ranks_only(void **state)
 {
     static const uint32_t size[] = {100};
@@ -469,8 +440,6 @@ int main(void)
         cmocka_unit_test(loss_of_short_messages_is_no_damage),
         cmocka_unit_test(messages_that_are_skipped_are_missed),
         cmocka_unit_test(other_streams_are_foreign),
-        cmocka_unit_test(a_reader_takes_the_place_from_the_header),
-        cmocka_unit_test(the_last_byte_is_what_a_message_ends_with),
         cmocka_unit_test(forwarding_changes_the_ranks_only),
         cmocka_unit_test(a_far_jump_ends_where_steps_would),
         cmocka_unit_test(a_forged_number_takes_no_time),

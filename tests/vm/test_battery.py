@@ -16,16 +16,11 @@ LIMIT_S = 120.0
 
 pytestmark = vmkit.needs_guests
 
-QUICK = ((), ("write",), ("read", "event"), ("ud",))
+QUICK = ((), ("write",), ("event",), ("ud",))
 SLOW = (
-    ("write", "plain"),
     ("uc", "write"),
-    ("uc", "write", "plain"),
     ("pairs",),
-    ("cm",),
-    ("cm", "read"),
     ("poll",),
-    ("event",),
     ("fresh",),
     ("shallow",),
     ("outline",),

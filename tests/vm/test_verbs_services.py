@@ -41,9 +41,8 @@ OTHER_FRAMES = 60
     [
         {"service": "ud"},
         {"service": "uc", "operation": "write"},
-        {"service": "uc", "operation": "write", "immediate": False},
     ],
-    ids=["ud", "uc", "uc-plain"],
+    ids=["ud", "uc"],
 )
 def test_loss_is_counted(rig: guests.Rig, tmp_path: Path, options: Record, size: int) -> None:
     """One flow of messages that are one packet each: what the switch took is what is missing."""

@@ -32,7 +32,6 @@ _WELCOME = (
     "ibv_devices",
     "ibv_rc_pingpong",
     "ibv_ud_pingpong",
-    "rping",
     "ib_send_bw",
     "ib_send_lat",
     "ib_write_bw",

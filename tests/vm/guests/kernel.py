@@ -26,7 +26,6 @@ DOWNLOAD_TIMEOUT_S = 300
 MODULES: dict[str, tuple[str, ...]] = {
     "virtio": ("virtio_pci", "virtio_net"),
     "rxe": ("rdma_rxe", "ib_uverbs", "crc32_pclmul"),
-    "cm": ("rdma_cm", "rdma_ucm"),
     "9p": ("9p", "9pnet_virtio"),
     "packet": ("af_packet",),
     "e1000": ("e1000",),

@@ -75,7 +75,7 @@ class Machine:
     def all_modules(self) -> tuple[str, ...]:
         """Groups in the order in which they are loaded."""
         models = {nic.model for nic in self.nics} - {"virtio"}
-        rdma = ("rxe", "cm") if self.rdma else ()
+        rdma = ("rxe",) if self.rdma else ()
         share = ("9p",) if self.share else ()
         return tuple(dict.fromkeys(("virtio", *sorted(models), *rdma, *share, *self.modules)))
 

@@ -36,7 +36,7 @@ TCP_SEGMENT_OVERHEAD = 90
 _ROCE_PACKET = {"ipv4": 20 + 18 + 20 + 8 + 12 + 4, "ipv6": 20 + 18 + 40 + 8 + 12 + 4}
 _INFINIBAND_PACKET = 8 + 12 + 4 + 2
 _DATAGRAM = 8  # DETH, of each packet of service ud
-_WRITE = {False: 16, True: 16 + 4}  # RETH; with immediate data
+_WRITE = 16 + 4  # RETH and immediate data
 _IPV4_MAPPED = "::ffff:"
 USUAL_PATH_MTU = 1024  # of RoCE on an Ethernet of MTU 1500
 
@@ -158,7 +158,7 @@ def packet_shape(verbs: Mapping[str, Any], opened: Record, mtu: float | None) ->
         packet = _ROCE_PACKET["ipv4" if mapped else "ipv6"]
     packet += _DATAGRAM if verbs.get("service") == "ud" else 0
     writes = verbs.get("operation") == "write"
-    message = _WRITE[bool(verbs.get("immediate", True))] if writes else 0
+    message = _WRITE if writes else 0
     return PacketShape(int(mtu or opened.get("mtu") or USUAL_PATH_MTU), packet, message)
 
 

@@ -40,6 +40,9 @@ _ELSEWHERE = (
         "lab",
         "a site file (launch: ssh) with the virtual machines as its hosts: labs have none",
     ),
+    ("read rdma_read", "write", "send or write: the receiver fetches nothing"),
+    ("immediate", "queue_pairs", "operation: write, which always has immediate data"),
+    ("connect", "queue_pairs", "no such key: the two ends tell each other their queue pairs"),
     ("loss packet_loss frame_loss drops dropped", "lost_frames", "lost_frames or loss_percent"),
     *(
         (

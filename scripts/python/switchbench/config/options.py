@@ -54,8 +54,7 @@ class VerbsOptions(Strict):
     """Which RDMA service and operation carry messages, and how (doc/how-to/verbs.md)."""
 
     service: Literal["rc", "uc", "ud"] = "rc"
-    operation: Literal["send", "write", "read"] | None = None
-    immediate: bool | None = None
+    operation: Literal["send", "write"] | None = None
     depth: Annotated[int, whole(1, 16384, "the depth")] = 128
     queue_pairs: Annotated[int, whole(1, 64, "the number of queue pairs")] = 1
     inline: InlineSize | None = None
@@ -69,5 +68,4 @@ class VerbsOptions(Strict):
     rnr_retry: Annotated[int, retries("the number of retries")] | None = None
     timeout: Annotated[int, whole(1, 31, "the timeout's exponent")] | None = None
     completion: Literal["auto", "poll", "event"] = "auto"
-    connect: Literal["exchange", "cm"] = "exchange"
     reuse: Annotated[int, whole(0, 1_000_000, "the number of queue pairs kept")] = 64

@@ -231,11 +231,6 @@ def verbs_limits(point: Point, document: Document) -> None:
             place(point, key, document),
             f"service {service} has no operation {operation}: it can {listed(possible)}",
         )
-    if verbs.connect == "cm" and service != "rc":
-        raise document.problem(
-            place(point, "verbs.connect", document),
-            f"cm connects service rc, not {service}: leave it at exchange",
-        )
     if point.values.forward and service != "rc":
         raise document.problem(
             place(point, "forward", document),

@@ -62,7 +62,7 @@ ALL_PARAMETERS = tuple(dict.fromkeys(key for keys in PARAMETERS.values() for key
 _PARTNER_KEYS = {"shift": ("shift",), "groups": ("inside", "across")}
 
 # What each RDMA service can do; the first is what it does unless told (IBTA 1.4, table 47).
-OPERATIONS = {"rc": ("send", "write", "read"), "uc": ("write",), "ud": ("send",)}
+OPERATIONS = {"rc": ("send", "write"), "uc": ("write",), "ud": ("send",)}
 
 
 def operation_of(verbs: VerbsOptions) -> str:
@@ -103,16 +103,6 @@ VERBS_RULES: tuple[OptionRule[VerbsOptions], ...] = (
         lambda verbs: (
             f"has no effect with service {verbs.service}, which acknowledges nothing (with rc)"
         ),
-    ),
-    OptionRule(
-        {"immediate": True},
-        lambda verbs: operation_of(verbs) == "write",
-        lambda verbs: f"has no effect with operation {operation_of(verbs)} (with write)",
-    ),
-    OptionRule(
-        {"inline": None},
-        lambda verbs: operation_of(verbs) != "read",
-        lambda _: "has no effect with operation read: a read request carries no data",
     ),
 )
 

@@ -65,7 +65,7 @@ CHECK_LIST = {
     "port": Item(
         "port state",
         "only an active port sends",
-        "RoCE and iWARP: `ip link set IFACE up`; InfiniBand: the cable, and a subnet manager "
+        "RoCE: `ip link set IFACE up`; InfiniBand: the cable, and a subnet manager "
         "(opensm, or the switch's) that has given the port its LID",
     ),
     "gid": Item(
@@ -97,8 +97,8 @@ CHECK_LIST = {
     ),
     "iwarp": Item(
         "iWARP",
-        "its connections are TCP's, which only rdma_cm can make",
-        "`verbs: {connect: cm}` and `modprobe rdma_ucm`",
+        "its connections are TCP's, which only rdma_cm can make: verbs is not implemented over it",
+        "`transport: tcp`",
     ),
 }
 
@@ -214,7 +214,7 @@ def examine(host: Host | None = None) -> Iterator[HostCheck]:
     for device in devices:
         mtus = (opened or {}).get(device.name, Opened()).mtus
         yield from _ports(host, device, mtus)
-        yield from _iwarp(host, device)
+        yield from _iwarp(device)
 
 
 def _described(device: Path) -> str:
@@ -343,11 +343,6 @@ def _ecn(host: Host, port: Path, iface: str, of: str) -> HostCheck:
     return _check("ecn", OK, f"priorities {', '.join(both)} of {iface}", of)
 
 
-def _iwarp(host: Host, device: Path) -> Iterator[HostCheck]:
-    if _text(device / "node_type") != _IWARP:
-        return
-    manager = host.dev / "infiniband" / "rdma_cm"
-    if manager.exists():
-        yield _check("iwarp", NOTE, "needs `verbs: {connect: cm}`", device.name)
-    else:
-        yield _check("iwarp", LACK, f"there is no {manager}", device.name)
+def _iwarp(device: Path) -> Iterator[HostCheck]:
+    if _text(device / "node_type") == _IWARP:
+        yield _check("iwarp", LACK, "verbs is not implemented over iWARP", device.name)

@@ -31,7 +31,7 @@ SPREAD = 0.05  # where all loads were
 _GOOD, _DOUBT, _BAD = "green", "yellow", "bold red"
 _OF_RESULT = {"PASS": _GOOD, "FAIL": _BAD, "INCONCLUSIVE": _DOUBT}
 # Drivers of DPDK over the kernel's devices, and RDMA devices of the kernel's own making.
-KERNEL_DRIVERS = ("af_packet", "af_xdp", "pcap", "tap", "rdma_rxe", "siw")
+KERNEL_DRIVERS = ("af_packet", "af_xdp", "pcap", "tap", "rdma_rxe")
 
 
 @dataclass(frozen=True)
