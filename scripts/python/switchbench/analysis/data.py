@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from ..base import source
 from ..base.errors import ConfigurationError, SwitchbenchError
@@ -22,6 +22,7 @@ from ..records.directory import (
     CONFIGURATION,
     RECORDS,
     SUMMARY,
+    as_read,
     load_summary,
     refuse_endless,
 )
@@ -117,7 +118,7 @@ def whole_summary(directory: Path, damage: list[str]) -> SummaryDocument:
     except SwitchbenchError as error:
         raise ConfigurationError(f"{damage[-1]}; nor can it be made again: {error}") from error
     damage.append("what is shown here was made of the records that there are")
-    return again
+    return cast("SummaryDocument", as_read(again))  # its text as a terminal can show it
 
 
 def _again(directory: Path, summary: Mapping[str, Any], faults: list[str]) -> SummaryDocument:

@@ -29,6 +29,7 @@ from ...records.directory import (
     as_read,
     load_summary,
 )
+from ...records.document.schema import checked
 from ...records.plan_file import read_plan
 from ...records.reader import RecordReader
 from ..remake import remade
@@ -76,6 +77,7 @@ def verify(directory: Path, asked: VerifyOptions) -> Iterator[VerifyCheck]:
         yield VerifyCheck("manifest", False, f"{manifest.MANIFEST} was changed")
         return
     summary = load_summary(directory)
+    checked(summary, directory / SUMMARY)
     if NOT_ENDED in summary["errors"]:
         yield VerifyCheck("run", False, f"{SUMMARY} is half written: {NOT_ENDED}")
         return
