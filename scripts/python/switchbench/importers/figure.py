@@ -25,7 +25,6 @@ class ComparableFigure:
     ranks: int
     size: int | None  # bytes of a message; None where it has none, or it does not matter
     value: float
-    conversion: str  # the conversion, for a person
 
     @property
     def entry(self) -> ComparableEntry:
@@ -33,7 +32,7 @@ class ComparableFigure:
         unit = COMMON[self.measure].unit
         return {
             "measure": self.measure, "ranks": self.ranks, "size": self.size, "value": self.value,
-            "conversion": self.conversion, "unit": unit,
+            "unit": unit,
         }  # fmt: skip
 
 
@@ -49,7 +48,6 @@ class ImportedFigure:
     name: str = ""
     value: float = 0.0
     unit: str = ""
-    definition: str = ""
     comparable: ComparableFigure | None = None
     memory: str = HOST  # of the buffers
 
@@ -58,7 +56,7 @@ class ImportedFigure:
         return {
             "tool": self.tool, "version": self.version, "benchmark": self.benchmark,
             "ranks": self.ranks, "size": self.size, "name": self.name, "value": self.value,
-            "unit": self.unit, "definition": self.definition, "memory": self.memory,
+            "unit": self.unit, "memory": self.memory,
             "comparable": self.comparable.entry if self.comparable else None, "file": file,
         }  # fmt: skip
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 from ..base.bounded import count, number
 from .figure import ComparableFigure, ImportedFigure, Kind, Read, Source, numbered, refuse_newer
@@ -22,98 +21,45 @@ _BEGIN, _END = "Begin of Summary section.", "End of Summary section."
 _LATENCY_BYTES, _BANDWIDTH_BYTES = 8, 2_000_000  # bench_lat_bw, "Benchmark conditions"
 
 
-_PAIR, _EACH, _ALL = "of two", "of one process", "of all"
-_HALF_RING = "HPCC counts both of a process's flows: half of it, as one flow"
-_AT_ONCE = "on all at once, mean of one process"
-_ALONE = "on one process, the others idle"
 _UNITS = {
     "usec": "us", "GBytes": "GB/s", "Gflops": "GFlop/s", "Tflops": "TFlop/s", "GUPs": "GUpdate/s",
     "GBs": "GB/s",
 }  # fmt: skip
-
-
-@dataclass(frozen=True)
-class _Output:
-    """One name: what it is, and the measure of ours with the factor to its unit, if there is one.
-
-    `of`: whether two processes measured at a time, or the figure is of one process of several.
-    """
-
-    benchmark: str
-    unit: str
-    definition: str
-    size: int | None = None
-    measure: str | None = None
-    factor: float = 1.0
-    how: str = "as it is"
-    of: str = _ALL
-
-
-def _outputs() -> Iterator[tuple[str, _Output]]:
-    """Yield each name of the summary section that has a figure."""
-    for name, what in (
-        ("DGEMM_Gflops", "matrix product"),
-        ("RandomAccess_GUPs", "random updates of a process's own table"),
-        ("RandomAccess_LCG_GUPs", "the same with linear congruential random numbers"),
-        ("FFT_Gflops", "FFT"),
-        *((f"STREAM_{name}", f"STREAM {name}") for name in ("Copy", "Scale", "Add", "Triad")),
-    ):
-        unit = _UNITS.get(name.rpartition("_")[2], "GB/s")
-        measure = {"DGEMM_Gflops": "dgemm", "STREAM_Copy": "stream_copy"}.get(name)
-        kind, how = name.partition("_")[0], "of one process times their number"
-        star = (f"Star{kind}", unit, f"{what} {_AT_ONCE}", None, measure, 1e9, how, _EACH)
-        yield f"Star{name}", _Output(*star)
-        yield f"Single{name}", _Output(f"Single{kind}", unit, f"{what} {_ALONE}")
-    for name, measure, factor, what in (
-        ("HPL_Tflops", "hpl", 1e12, "HPL of all processes"),
-        ("PTRANS_GBs", "ptrans", 1e9, "transpose of a matrix over all processes"),
-        ("MPIRandomAccess_GUPs", "random_access", 1e9,
-         "random updates of a table over all processes"),
-        ("MPIRandomAccess_LCG_GUPs", None, 1.0, "the same with linear congruential random numbers"),
-        ("MPIFFT_Gflops", "fft", 1e9, "one FFT over all processes"),
-    ):  # fmt: skip
-        benchmark, _, unit = name.rpartition("_")
-        yield name, _Output(benchmark, _UNITS[unit], what, None, measure, factor)
-    for word, what in (("Min", "minimum"), ("Avg", "mean"), ("Max", "maximum")):
-        for kind, unit, size, definition, measure, factor, how in (
-            ("Latency", "usec", _LATENCY_BYTES, "half the round trip of 8 B",
-             "pingpong_time", 1.0, "as it is"),
-            ("Bandwidth", "GBytes", _BANDWIDTH_BYTES,
-             "message / half the round trip of 2,000,000 B",
-             "pingpong_rate", 8e3, "8,000 Mbit/s a GB/s"),
-        ):  # fmt: skip
-            yield f"{word}PingPong{kind}_{unit}", _Output(
-                "PingPong", _UNITS[unit], f"{definition}, {what} over pairs", size,
-                measure if word == "Avg" else None, factor, how, _PAIR,
-            )  # fmt: skip
-    for word, prefix, what in (
-        ("Naturally", "", "naturally ordered ring"),
-        ("Randomly", "random_", "geometric mean over randomly ordered rings"),
-    ):
-        ring = f"{word}OrderedRing"
-        yield f"{ring}Latency_usec", _Output(
-            ring, "us",
-            f"half the slowest process's time for 8 B to and from both neighbours, {what}",
-            _LATENCY_BYTES, f"{prefix}ring_time",
-        )  # fmt: skip
-        yield f"{ring}Bandwidth_GBytes", _Output(
-            ring, "GB/s",
-            f"2 x 2,000,000 B / the slowest process's time for both neighbours, {what}",
-            _BANDWIDTH_BYTES, f"{prefix}ring_rate", 4e3, _HALF_RING,
-        )  # fmt: skip
-
-
-_OUTPUTS = dict(_outputs())
-
-
-def in_ours(name: str, ranks: int, value: float) -> ComparableFigure | None:
-    """What a figure of this name is by a definition that others share; None: nothing."""
-    output = _OUTPUTS.get(name)
-    if output is None or output.measure is None:
-        return None
-    value *= output.factor * (ranks if output.of == _EACH else 1)
-    at_once = 2 if output.of == _PAIR else ranks
-    return ComparableFigure(output.measure, at_once, output.size, value, output.how)
+# By the name's beginning: the size of a message.
+_SIZES = {
+    f"{of}{kind}": size
+    for of in ("MinPingPong", "AvgPingPong", "MaxPingPong", "NaturallyOrderedRing",
+               "RandomlyOrderedRing")
+    for kind, size in (("Latency", _LATENCY_BYTES), ("Bandwidth", _BANDWIDTH_BYTES))
+}  # fmt: skip
+_STREAM = ("Copy", "Scale", "Add", "Triad")
+_NAMES = (
+    *(
+        f"{kind}{name}"
+        for name in ("DGEMM_Gflops", "RandomAccess_GUPs", "RandomAccess_LCG_GUPs", "FFT_Gflops",
+                     *(f"STREAM_{part}" for part in _STREAM))
+        for kind in ("Star", "Single")
+    ),
+    *("HPL_Tflops", "PTRANS_GBs", "MPIRandomAccess_GUPs", "MPIRandomAccess_LCG_GUPs"),
+    "MPIFFT_Gflops",
+    *(f"{name}_{'usec' if size == _LATENCY_BYTES else 'GBytes'}" for name, size in _SIZES.items()),
+)  # fmt: skip
+# The measure that others share, and the factor to its unit; of `Star` one process times their
+# number. A ring's bandwidth counts both of a process's flows: half of it is one flow's.
+_SHARED = {
+    "StarDGEMM_Gflops": ("dgemm", 1e9),
+    "StarSTREAM_Copy": ("stream_copy", 1e9),
+    "HPL_Tflops": ("hpl", 1e12),
+    "PTRANS_GBs": ("ptrans", 1e9),
+    "MPIRandomAccess_GUPs": ("random_access", 1e9),
+    "MPIFFT_Gflops": ("fft", 1e9),
+    "AvgPingPongLatency_usec": ("pingpong_time", 1.0),
+    "AvgPingPongBandwidth_GBytes": ("pingpong_rate", 8e3),
+    "NaturallyOrderedRingLatency_usec": ("ring_time", 1.0),
+    "NaturallyOrderedRingBandwidth_GBytes": ("ring_rate", 4e3),
+    "RandomlyOrderedRingLatency_usec": ("random_ring_time", 1.0),
+    "RandomlyOrderedRingBandwidth_GBytes": ("random_ring_rate", 4e3),
+}
 
 
 def _knows(text: str) -> bool:
@@ -178,7 +124,7 @@ def _figures(source: Source, values: Mapping[str, str]) -> Iterator[ImportedFigu
         raise source.refuse(
             f"CommWorldProcs is {values['CommWorldProcs'][:40]!r}, which is no number of processes"
         )
-    for name, output in _OUTPUTS.items():
+    for name in _NAMES:
         if name not in values:
             continue
         value = number(values[name])
@@ -186,10 +132,26 @@ def _figures(source: Source, values: Mapping[str, str]) -> Iterator[ImportedFigu
             raise source.refuse(f"{name} is {values[name][:40]!r}, which is no number")
         if value <= 0:  # was not run
             continue
+        head, _, word = name.rpartition("_")
+        pingpong = "PingPong" in head
+        ring = head.removesuffix("Latency").removesuffix("Bandwidth")
+        benchmark = "PingPong" if pingpong else ring if head in _SIZES else _benchmark(name)
+        ours = None
+        if name in _SHARED:
+            measure, factor = _SHARED[name]
+            factor *= ranks if name.startswith("Star") else 1
+            at_once = 2 if pingpong else ranks
+            ours = ComparableFigure(measure, at_once, _SIZES.get(head), value * factor)
         yield ImportedFigure(
-            TOOL, version, output.benchmark, ranks, output.size, name, value, output.unit,
-            output.definition, in_ours(name, ranks, value),
+            TOOL, version, benchmark, ranks, _SIZES.get(head), name, value,
+            _UNITS.get(word, "GB/s"), ours,
         )  # fmt: skip
+
+
+def _benchmark(name: str) -> str:
+    """`StarSTREAM` of `StarSTREAM_Copy`; `MPIRandomAccess_LCG` keeps its generator."""
+    alone = name.startswith(("Star", "Single"))
+    return name.partition("_")[0] if alone else name.rpartition("_")[0]
 
 
 KIND = Kind(TOOL, "HPCC's hpccoutf.txt", _knows, _read)

@@ -55,14 +55,6 @@ _RATES = {
     "biband": ("both_ways_rate", 2),
 }
 OF_TWO = ("pingpong", "pingping")  # whatever the number of processes
-_DEFINITIONS = {
-    "t[usec]": "time of a message: half the round trip (PingPong), or one way (PingPing)",
-    "t_min[usec]": "time of a call, mean over repetitions, minimum over ranks",
-    "t_max[usec]": "time of a call, mean over repetitions, maximum over ranks",
-    "t_avg[usec]": "time of a call, mean over repetitions, mean over ranks",
-    _RATE: "bytes by IMB's count / the longest time",
-    "Msg/sec": "messages per second",
-}
 
 
 def _read(source: Source) -> Read:
@@ -109,9 +101,7 @@ def _figures(
         return time_in_ours(function, ranks, row.size, value) if name == wanted else None
 
     like = ImportedFigure(TOOL, version, benchmark, ranks)
-    return list(
-        made(table.rows, table.columns, like, lambda _, name: _DEFINITIONS.get(name, name), ours)
-    )
+    return list(made(table.rows, table.columns, like, ours))
 
 
 def rate_in_ours(
@@ -121,16 +111,13 @@ def rate_in_ours(
     if function not in _RATES or bytes_per_s <= 0:
         return None
     measure, count = _RATES[function]
-    share = "as it is" if count == 1 else f"IMB counts {count} messages: one of them"
-    return ComparableFigure(
-        measure, ranks, size, bytes_per_s * 8 / MEGA / count, f"{share}, in Mbit/s"
-    )
+    return ComparableFigure(measure, ranks, size, bytes_per_s * 8 / MEGA / count)
 
 
 def time_in_ours(function: str, ranks: int, size: int, time_us: float) -> ComparableFigure | None:
     """A function's t_avg, of PingPong its only t."""
     measure = "pingpong_time" if function == "pingpong" else collective(function)
-    return None if measure is None else ComparableFigure(measure, ranks, size, time_us, "as it is")
+    return None if measure is None else ComparableFigure(measure, ranks, size, time_us)
 
 
 def _megabyte(found: Sequence[PrintedTable], version: str | None) -> float:

@@ -79,48 +79,44 @@ def _figures(source: Source, test: Mapping[str, Any]) -> Iterator[ImportedFigure
         refuse_newer(source, "iperf3", version, _NEWEST)
     asked = start.get("test_start") or {}
     found = list(_of_end(asked, end)) if asked else []
-    if not any(comparable or "received" in name for name, _, _, _, comparable in found):
+    if not any(comparable or "received" in name for name, _, _, comparable in found):
         raise source.refuse(
             "iperf3 measured nothing: there is no sum of what was received in `end`"
         )
     size = _whole(asked, "blksize") if "blksize" in asked else None
     benchmark = f"{asked.get('protocol', 'TCP')}, {_streams(asked)}"
-    for name, unit, value, definition, comparable in found:
+    for name, unit, value, comparable in found:
         yield ImportedFigure(
-            TOOL, version, benchmark, _RANKS, size, name, float(value), unit, definition, comparable
+            TOOL, version, benchmark, _RANKS, size, name, float(value), unit, comparable
         )
 
 
 def _of_end(
     asked: Mapping[str, Any], end: Mapping[str, Any]
-) -> Iterator[tuple[str, str, float, str, ComparableFigure | None]]:
-    """Yield name, unit, value, definition and what is comparable, of the sums of a test."""
+) -> Iterator[tuple[str, str, float, ComparableFigure | None]]:
+    """Yield name, unit, value and what is comparable, of the sums of a test."""
     tcp = asked.get("protocol", "TCP") == "TCP"  # the rate of UDP is what was asked for
-    together = f"{_streams(asked)} together"
     back = f"sum_received{_REVERSE}"
     for name in ("sum_received", back):
         rate = (end.get(name) or {}).get("bits_per_second")
         if rate:
             measure = "both_ways_rate" if back in end else "one_way_rate"
-            how = f"in Mbit/s; {together}"
-            ours = ComparableFigure(measure, _RANKS, None, rate / MEGA, how) if tcp else None
-            yield f"{name}.bits_per_second", "bit/s", rate, f"payload received, {together}", ours
+            ours = ComparableFigure(measure, _RANKS, None, rate / MEGA) if tcp else None
+            yield f"{name}.bits_per_second", "bit/s", rate, ours
     for name in ("sum", f"sum{_REVERSE}"):  # up to 3.10 all that UDP has
         sums = end.get(name) or {}
         if "lost_percent" in sums and "sum_received" not in end:
             rate, lost = sums["bits_per_second"], sums["lost_percent"]
             if not 0 <= lost <= 100:
                 raise ValueError(f"lost_percent is {lost:g}")
-            yield f"{name}.bits_per_second", "bit/s", rate, f"payload sent, {together}", None
-            got = rate * (1 - lost / 100)
-            definition = f"payload sent less what was lost, {together}"
-            yield f"{name} received", "bit/s", got, definition, None
+            yield f"{name}.bits_per_second", "bit/s", rate, None
+            yield f"{name} received", "bit/s", rate * (1 - lost / 100), None
     streams = end.get("streams") or []
     for number, stream in enumerate(streams if len(streams) > 1 else ()):
         rate = (stream.get("receiver") or {}).get("bits_per_second")
         if rate:
             name = f"streams.{number}.receiver.bits_per_second"
-            yield name, "bit/s", rate, "as iperf3 says", None
+            yield name, "bit/s", rate, None
     for way in ("", _REVERSE):
         for where, name, unit in (
             ("sum_sent", "retransmits", ""),
@@ -129,7 +125,7 @@ def _of_end(
         ):
             value = (end.get(where + way) or {}).get(name)
             if value is not None:
-                yield f"{where}{way}.{name}", unit, value, "as iperf3 says", None
+                yield f"{where}{way}.{name}", unit, value, None
 
 
 def _whole(asked: Mapping[str, Any], key: str) -> int:

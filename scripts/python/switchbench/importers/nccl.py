@@ -57,12 +57,6 @@ _OPERATIONS: dict[str, tuple[str | None, Callable[[int], Fraction], bool]] = {
     "scatter": ("scatter_time", _others, True),
     "sendrecv": (None, _whole, False),
 }
-_DEFINITIONS = {
-    "time": "time of an operation, mean over repetitions",
-    "cputime": "time of the processor to begin an operation",
-    "algbw": "a rank's buffer / time",
-    "busbw": "algbw by the factor of the operation: what a link carries",
-}
 
 
 def _read(source: Source) -> Read:
@@ -102,22 +96,18 @@ def _figures(source: Source, table: PrintedTable, operation: str | None) -> list
 
     def ours(row: Row, name: str, value: float) -> ComparableFigure | None:
         if operation == "sendrecv" and ranks and name == f"{_OUT} algbw":
-            return ComparableFigure("sendrecv_rate", ranks, row.size, value * 8e3, "in Mbit/s")
+            return ComparableFigure("sendrecv_rate", ranks, row.size, value * 8e3)
         if measure is None or not ranks or name != f"{_OUT} time":
             return None
         size = row.size // ranks if shares else row.size
-        how = "as it is; size is a rank's share" if shares else "as it is"
-        return ComparableFigure(measure, ranks, size, value, how)
+        return ComparableFigure(measure, ranks, size, value)
 
     version = next(filter(None, map(_VERSION.match, table.before)), None)
     like = ImportedFigure(
         TOOL, version and version[1], operation or "unknown", ranks or None, memory=GPU
     )
 
-    def definition(_: Row, name: str) -> str:
-        return _DEFINITIONS[name.rpartition(" ")[2]]
-
-    return list(made(table.rows, table.columns, like, definition, ours))
+    return list(made(table.rows, table.columns, like, ours))
 
 
 def _refuse_other(source: Source, table: PrintedTable, operation: str, factor: float) -> None:

@@ -36,21 +36,17 @@ _FORM = Form(
 _PAIRS = re.compile(r"\[ pairs: (\d{1,9}) \]")
 _PLACES = re.compile(r"(?:Buffer|Memory) on (\w+)")
 
-# The titles' words, and the measure of their first column; the factor to our unit, and how.
+# The titles' words: the measure of their first column, and the factor to our unit. OSU adds both
+# ways.
 _PAIR = {
-    "Latency": ("pingpong_time", 1.0, "as it is"),
-    "Bandwidth": ("one_way_rate", 8.0, "8 Mbit/s a MB/s"),
-    "Bi-Directional Bandwidth": ("both_ways_rate", 4.0, "OSU adds both ways: half of it"),
+    "Latency": ("pingpong_time", 1.0),
+    "Bandwidth": ("one_way_rate", 8.0),
+    "Bi-Directional Bandwidth": ("both_ways_rate", 4.0),
 }
 _COLLECTIVES = {
     "Broadcast": "bcast",
     "All-to-All Personalized Exchange": "alltoall",
     "All-to-Allv Personalized Exchange": "alltoallv",
-}
-_DEFINITIONS = {
-    "Latency": "half the round trip",
-    "Bandwidth": "a window of messages, then one back",
-    "Bi-Directional Bandwidth": "windows of messages both ways, the sum of both",
 }
 
 
@@ -84,28 +80,22 @@ def _figures(source: Source, table: PrintedTable) -> list[ImportedFigure]:
     def ours(row: Row, name: str, value: float) -> ComparableFigure | None:
         return _ours(benchmark, ranks, row.size, value) if name == first else None
 
-    def definition(_: Row, name: str) -> str:
-        if name != first:
-            return name
-        mean = "time of a call, mean over repetitions and ranks"
-        return _DEFINITIONS.get(benchmark, mean if "Latency" in name else name)
-
     memory = GPU if (nccl or device) and not on_host else HOST
     shown = f"{nccl or 'MPI'}{device or ''} {benchmark}" if memory is GPU else benchmark
     like = ImportedFigure(TOOL, version, shown, ranks, memory=memory)
-    return list(made(table.rows, table.columns, like, definition, ours))
+    return list(made(table.rows, table.columns, like, ours))
 
 
 def _ours(benchmark: str, ranks: int | None, size: int, value: float) -> ComparableFigure | None:
     if benchmark in _PAIR:
-        measure, factor, how = _PAIR[benchmark]
-        return ComparableFigure(measure, 2, size, factor * value, how) if ranks == 2 else None
+        measure, factor = _PAIR[benchmark]
+        return ComparableFigure(measure, 2, size, factor * value) if ranks == 2 else None
     called = benchmark.removesuffix(" Latency")
     function = _COLLECTIVES.get(called, called.lower().replace("-", "_").replace(" ", "_"))
     found = collective(function)
     if found is None or ranks is None:
         return None
-    return ComparableFigure(found, ranks, size, value, "as it is")
+    return ComparableFigure(found, ranks, size, value)
 
 
 KIND = Kind(

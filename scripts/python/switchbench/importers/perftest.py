@@ -79,25 +79,13 @@ def _refuse_unknown(source: Source, test: str) -> None:
 def _figures(
     benchmark: str, rows: Sequence[Row], columns: Mapping[str, PrintedColumn], memory: str
 ) -> Iterator[ImportedFigure]:
-    def definition(row: Row, _: str) -> str:
-        return _definition(benchmark, row.part)
-
     def ours(row: Row, name: str, value: float) -> ComparableFigure | None:
         return None if row.part else _ours(benchmark, row.size, name, value)
 
     like = ImportedFigure(TOOL, None, benchmark, _RANKS, memory=memory)
-    for one in made(rows, columns, like, definition, ours):
+    for one in made(rows, columns, like, ours):
         if one.value:  # the peak is 0 where it was not looked for
             yield one
-
-
-def _definition(benchmark: str, part: str = "") -> str:
-    if " BW" in benchmark:
-        together = "Bidirectional" in benchmark and not part
-        ways = "both ways together" if together else "one way"
-        return f"payload completed at the sender, {ways}"
-    whole = benchmark.startswith(("RDMA_Read", "Atomic"))
-    return "the whole round trip" if whole else "half the round trip"
 
 
 def _ours(benchmark: str, size: int, name: str, value: float) -> ComparableFigure | None:
@@ -107,11 +95,10 @@ def _ours(benchmark: str, size: int, name: str, value: float) -> ComparableFigur
     if name.startswith("BW average"):
         mbps = value * _MBPS[name.removeprefix("BW average")]
         if "Bidirectional" in benchmark:
-            how = "perftest adds both ways: half of it, in Mbit/s"
-            return ComparableFigure("both_ways_rate", _RANKS, size, mbps / 2, how)
-        return ComparableFigure("one_way_rate", _RANKS, size, mbps, "in Mbit/s")
-    if name == "t_avg[usec]" and _definition(benchmark) == "half the round trip":
-        return ComparableFigure("pingpong_time", _RANKS, size, value, "as it is")
+            return ComparableFigure("both_ways_rate", _RANKS, size, mbps / 2)  # it adds both ways
+        return ComparableFigure("one_way_rate", _RANKS, size, mbps)
+    if name == "t_avg[usec]" and not benchmark.startswith("RDMA_Read"):  # the whole round trip
+        return ComparableFigure("pingpong_time", _RANKS, size, value)
     return None
 
 

@@ -107,7 +107,6 @@ def figures(
     rows: Iterable[Row],
     columns: Mapping[str, PrintedColumn],
     like: ImportedFigure,
-    definition: Callable[[Row, str], str],
     ours: Callable[[Row, str, float], ComparableFigure | None],
 ) -> Iterator[ImportedFigure]:
     """Yield a figure of each value, with tool, version and so on as of `like`; what is of a wrong
@@ -116,7 +115,7 @@ def figures(
         for name, value in row.values.items():
             yield replace(
                 like, benchmark=like.benchmark + row.part, size=row.size, name=name, value=value,
-                unit=columns[name].unit, definition=definition(row, name),
+                unit=columns[name].unit,
                 comparable=None if row.wrong else ours(row, name, value),
             )  # fmt: skip
 

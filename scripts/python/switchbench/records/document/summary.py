@@ -31,7 +31,6 @@ class ComparableEntry(TypedDict):
     ranks: Annotated[int, "That communicate at the same time"]
     size: Annotated[int | None, "Bytes of a message; null: it has none, or it does not matter"]
     value: Annotated[float, "Brought to that definition"]
-    conversion: Annotated[str, "The conversion"]
     unit: Annotated[str, "Of value"]
 
 
@@ -46,7 +45,6 @@ class ImportedEntry(TypedDict):
     name: Annotated[str, "The figure's own name"]
     value: Annotated[float, "As the tool printed it"]
     unit: Annotated[str, "Of value; us: microseconds"]
-    definition: Annotated[str, "What the tool counts"]
     memory: Annotated[str, "Of the buffers: host or gpu"]
     comparable: Annotated[
         ComparableEntry | None, "The same by a definition that programs share; null: there is none"

@@ -339,13 +339,11 @@ imported = Spec(
         text("figure", "name", about="The figure's own name"),
         Column("value", "value", "scientific", about="As it was printed, in its own unit"),
         text("unit", "unit", value=_units("unit"), about="Of the value"),
-        text("what it is", "definition", about="What the program counts", output=PAGE),
         Column("as ours", "comparable.value", "scientific", seldom=True,
                about="By a definition that programs share (doc/how-to/compare.md)"),
         text("our unit", "comparable.unit", value=_units("comparable.unit"), seldom=True,
              about="Of the figure as ours"),
         text("our measure", "comparable.measure", seldom=True, about="Which of these definitions"),
-        text("conversion", "comparable.conversion", about="From the one to the other", output=PAGE),
     ),
     "imported",
 )  # fmt: skip
