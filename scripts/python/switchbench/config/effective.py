@@ -91,10 +91,6 @@ def _test(test: ResolvedTest, unused: Collection[str]) -> dict[str, object]:
 _DECIDERS = {"traffic", "dpdk.header", "dpdk.vlan", "verbs.service", "verbs.operation", "verbs.mtu"}
 
 
-def _own_parameters(test: ResolvedTest) -> set[str]:
-    return set(PARAMETERS[test.pattern]) & test.values.in_effect().keys()
-
-
 def _needed_later(
     test: ResolvedTest, every: Sequence[Point], result: Mapping[str, object]
 ) -> dict[str, object]:
