@@ -10,7 +10,6 @@ from typing import Any
 
 from rich.console import Console
 
-from ..analysis.data import whole_summary
 from ..analysis.remake import remade
 from ..analysis.summary import NOT_ENDED
 from ..analysis.verdict.record import write_record
@@ -57,6 +56,8 @@ def print_table(
 
 def main(args: argparse.Namespace) -> int:
     """Prints the table; its exit status is the run's, or 2 where the summary is damaged."""
+    from ..analysis.data import whole_summary  # behind what says that memory is too little
+
     if args.again:
         begun = load_summary(args.directory)
         summary = remade(read_plan(args.directory), args.directory, begun, keep=True)

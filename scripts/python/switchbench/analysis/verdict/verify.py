@@ -77,7 +77,11 @@ def verify(directory: Path, asked: VerifyOptions) -> Iterator[VerifyCheck]:
         yield VerifyCheck("manifest", False, f"{manifest.MANIFEST} was changed")
         return
     summary = load_summary(directory)
-    checked(summary, directory / SUMMARY)
+    try:
+        checked(summary, directory / SUMMARY)
+    except ConfigurationError as error:
+        yield VerifyCheck("verdict", False, str(error))
+        return
     if NOT_ENDED in summary["errors"]:
         yield VerifyCheck("run", False, f"{SUMMARY} is half written: {NOT_ENDED}")
         return
