@@ -28,6 +28,8 @@ from switchbench.analysis.location import (
 from switchbench.records.rows import PhaseKey
 
 LINE = 1e9
+NEEDED = 12.0  # log-likelihood ratio that shows a fault
+MOST_OF_ROW = 4.0  # of it, that one row gives: no single flow shows an element at fault
 LOST = {"loss", "capacity", "size", "dead", "intermittent", "burst"}
 
 
@@ -565,52 +567,47 @@ def simulate(
 
 
 def is_tellable(simulator: Simulator, found: Observations, which: int) -> bool:
-    """Return whether a fault leaves enough traces, and whether no other element has the same.
+    """Return whether the observations show a fault, and no other element explains them as well.
 
-    Traces are rows of which the fault takes so much that neither noise nor chance explains it.
+    It follows from the truth alone: the share that this fault took of each row, what everything
+    else took, and which link each pair uses. No row is judged by what the inference finds in it.
+    A row speaks for the fault by a log-likelihood ratio of (share / deviation)² / 2, at most
+    MOST_OF_ROW. The deviation is what hosts lose by themselves (5 frames and 2e-4 of all), 6 % of
+    a closed rate, and a quarter of what other causes took (up to 15 % of it varies by row).
+    The best alternative is that nothing is at fault, or another element that has other flows. It
+    fails to explain the fault's rows that do not pass it, and rows that pass it alone, which it
+    would have let suffer in the same way. A fault counts where the truth is better than each
+    alternative by NEEDED: what one more fault costs, among some hundred elements. Where its flows
+    all pass another element and no others do, naming either is right.
     """
     net, fault = simulator.net, simulator.faults[which]
     cost = np.array([row[which] for row in simulator.cost])
-    sent = np.where(np.isfinite(found.sent), found.sent, 1e4)
     closed = ~np.isfinite(found.sent)
-    need = np.where(closed, 0.15, np.maximum(4e-4, 8 / sent))
-    if fault.kind == "capacity":
-        need = np.where(closed, 0.15, 0.02)
-        cost = np.where(found.limited, 0.0, cost)
-    with np.errstate(invalid="ignore"):
-        other = np.nan_to_num(found.lost / found.sent) - cost
+    sent = np.where(closed, 1e4, found.sent)
+    other = np.zeros(len(cost))
     if fault.kind in LOST:  # what other causes take hides a fault
-        cost = np.where(cost > 0.3 * other, cost, 0.0)
-    clear = cost > need
-    if clear.sum() < 4:
+        other = np.clip(np.nan_to_num(found.lost / sent) - cost, 0, 1)
+    deviation = np.hypot(np.where(closed, 0.06, 5 / sent + 2e-4), 0.25 * other)
+    if fault.kind == "capacity":  # a limited row has no valid rate
+        cost = np.where(found.limited, 0.0, cost)
+    speaks = np.minimum((cost / deviation) ** 2 / 2, MOST_OF_ROW)
+    if speaks.sum() < NEEDED:
         return False
+    pairs = list(zip(found.src.tolist(), found.dst.tolist(), strict=True))
     through = np.array(
-        [
-            any(simulator.hits(fault, (s, d), e) for e in net.route[s, d])
-            for s, d in zip(found.src.tolist(), found.dst.tolist(), strict=True)
-        ]
+        [any(simulator.hits(fault, pair, e) for e in net.route[pair]) for pair in pairs]
     )
-    usable = ~found.limited if fault.kind == "capacity" else np.ones(len(cost), np.bool_)
-    passing: dict[int, list[int]] = {}
-    for row, (s, d) in enumerate(zip(found.src.tolist(), found.dst.tolist(), strict=True)):
-        for element in net.route[s, d]:
-            passing.setdefault(element, []).append(row)
-    mine = set(np.flatnonzero(through).tolist())
-    clear_rows = set(np.flatnonzero(clear).tolist())
-    strong = set(np.flatnonzero(usable).tolist())
-    if fault.kind in ("capacity", "burst", "intermittent", "size"):
-        busy = set(found.phase[clear].tolist())
-        strong &= {row for row in strong if int(found.phase[row]) in busy}
-    for element, rows in passing.items():
-        if element == fault.element:
-            continue
-        other = set(rows)
-        same_class = fault.link is None and other == set(passing[fault.element])
-        if same_class or len(clear_rows - other) >= max(1, 0.05 * len(clear_rows)):
-            continue
-        if len((other - mine) & strong) < 2 and len((mine - other) & strong) < 2:
-            return False
-    return True
+    usual = float(np.median(cost[speaks > 1])) if (speaks > 1).any() else 0.0
+    denies = np.minimum((usual / deviation) ** 2 / 2, MOST_OF_ROW)
+    if fault.kind in ("capacity", "burst", "intermittent", "size"):  # others need not suffer
+        denies *= np.isin(found.phase, found.phase[speaks > 1])
+        denies *= ~found.limited
+    passes = np.zeros((len(net.elements), len(pairs)), np.bool_)
+    for row, pair in enumerate(pairs):
+        passes[net.route[pair], row] = True
+    against = ~passes @ speaks + (passes & ~through) @ denies
+    same = (passes == passes[fault.element]).all(axis=1) if fault.link is None else False
+    return bool((against[~same & (np.arange(len(against)) != fault.element)] > NEEDED).all())
 
 
 # --- scoring -----------------------------------------------------------------------------------
@@ -641,6 +638,7 @@ def score(case: Case, location: Location) -> Score:
     open_faults = list(range(len(case.faults)))
     for suspect in location.suspects:
         hit = [i for i in open_faults if matches(suspect, case.faults[i], case.net)]
+        hit.sort(key=lambda i: (not case.tellable[i], case.faults[i].kind != suspect.kind))
         if hit:
             result.right.append(suspect)
             result.found.append(case.faults[hit[0]])

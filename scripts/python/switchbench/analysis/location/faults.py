@@ -21,6 +21,7 @@ RARITY = 5.0  # -log of the prior probability that one more fault exists
 LEAST_SHORTFALL = 0.12  # of closed rates, below which chance and the tester explain it
 LEAST_CUT = 0.015  # share of a load that a capacity takes at least
 MOST_FAULTS = 16
+MOST_TRUNKS = 4  # of several links that are looked at closely, each time
 MOST_PARTS = 3  # plain faults that may stand for one of some pairs or phases
 FIRST = 12  # classes that are looked at first
 CANDIDATES = 40
@@ -28,6 +29,8 @@ RIVAL = 12.0  # log-likelihood by which a competing explanation may be worse
 HOPELESS = 20.0  # log-likelihood below the best at which a candidate is looked at no further
 SAMPLE = 16  # of rows without excess, every n-th is judged first
 SHARED_EVIDENCE = 0.4  # weight of rows that flows on the same link explain nearly as well
+CAPACITIES = np.linspace(0.32, 0.92, 6)  # that are tried, of a link's line
+BY_CHANCE = 6.0  # log-likelihood that it costs flows of one phase to meet on links as they do
 EXCESS = 3.0  # log-likelihood that makes a row suffer
 # Relative spread of the share from row to row.
 SPREAD = {"capacity": 0.25, "burst": 0.35, "expected": 0.6, "intermittent": 0.5}
@@ -122,6 +125,10 @@ class Model:
         """Return whether a fault is the capacity of all links of a trunk together."""
         return fault.form == "capacity" and fault.pairs is None and fault.place in self.trunks.links
 
+    def carried(self) -> dict[int, float]:
+        """Return what trunks at fault carry in total, by class."""
+        return {f.place: f.value for f in self.faults if self.is_trunk(f)}
+
     def likelihood(self, at: Ints, p: Floats, spread: Floats | float) -> Floats:
         """Return the log-likelihood of rows of which faults take p."""
         return hashing.log_likelihood(self.channel, self.hashed, at, p, spread)
@@ -146,7 +153,7 @@ class Model:
         """Compute what each row is expected to suffer under the present faults."""
         classes, rows = self.channel.classes, len(self.channel.pair)
         before = getattr(self, "hashed", None) if hasattr(self, "ll") else None
-        trunks = {f.place: f.value for f in self.faults if self.is_trunk(f)}
+        trunks = self.carried()
         self.hashed = self.trunks.alternatives(trunks) if trunks else self.trunks.healthy
         faults = [(f, f.where(self.channel, self.fan_in)) for f in self.faults]
         faults = [x for x in faults if not self.is_trunk(x[0])]
@@ -343,7 +350,7 @@ def hypotheses(model: Model, least: float = 0.0) -> list[Hypothesis]:
     alone = classes.pairs_through[places] == 1
     first = np.concatenate([places[~alone][:FIRST], places[alone][:2]])
     made: list[Hypothesis] = []
-    left = _left(model)
+    left = _left(model, excess)
     for some in (first[:1], first[1:]):
         best = max((x.score for x in made), default=0.0)
         floor = max(least, best - HOPELESS)
@@ -356,12 +363,16 @@ def hypotheses(model: Model, least: float = 0.0) -> list[Hypothesis]:
     return made + _of_candidates(Candidates.of(model, left, excess, rest, floor))
 
 
-def _left(model: Model) -> Floats:
-    """Return by row the share that suffers beyond the present faults and shared links."""
+def _left(model: Model, excess: Floats) -> Floats:
+    """Return by row the share that suffers beyond the present faults and shared links.
+
+    Shared links take nothing of a row that suffers in another way than they let it suffer.
+    """
     channel = model.channel
     share = np.clip(channel.share(), 0, 1)
-    taken = 1 - (1 - model.p) * (1 - hashing.explained(channel, model.hashed, model.p))
-    return np.clip(1 - (1 - share) / np.maximum(1 - taken, 1e-9), 0, 1)
+    shared = hashing.explained(channel, model.hashed, model.p)
+    taken = 1 - (1 - model.p) * (1 - np.where(excess > EXCESS, 0.0, shared))
+    return np.asarray(np.clip(1 - (1 - share) / np.maximum(1 - taken, 1e-9), 0, 1))
 
 
 def _of_candidates(found: Candidates) -> list[Hypothesis]:
@@ -381,13 +392,10 @@ def _of_candidates(found: Candidates) -> list[Hypothesis]:
             made += _constant(found, mask, "size", {"size_above": limit}, cost)
         mask = model.fan_in[found.at]
         made += _constant(found, mask, "burst", {"bursts": True}, 4.0)
-    if model.channel.measure in ("loss", "rate"):
-        made += _trunk_capacity(found)
     if model.channel.measure == "loss":  # closed rates rise and fall with the tester
         made += _intermittent(found)
-    if model.channel.measure != "retransmission":  # congestion of a link looks like this
-        made += _link(found)
-    return made
+    best = max((x.score for x in made), default=0.0)
+    return made + _trunk(replace(found, floor=max(found.floor, best - HOPELESS)))
 
 
 def _constant(
@@ -490,40 +498,6 @@ def _capacity(found: Candidates, subset: Bools | None = None) -> list[Hypothesis
     return made
 
 
-def _trunk_gain(model: Model, place: int, value: float) -> float:
-    """Return what rows gain in likelihood where a trunk carries `value` over all its links."""
-    held = {f.place: f.value for f in model.faults if model.is_trunk(f)}
-    classes = model.channel.classes
-    row = classes.row[classes.incidences(place)]
-    only = np.zeros(len(model.p), np.bool_)
-    only[row] = True
-    hashed = model.trunks.alternatives({**held, place: value}, only)
-    likely = hashing.log_likelihood(model.channel, hashed, row, model.p[row], model.spread[row])
-    return float((likely - model.ll[row]).sum())
-
-
-def _trunk_capacity(found: Candidates) -> list[Hypothesis]:
-    """Return capacities of trunks of several links: every link carries less."""
-    model = found.model
-    made = []
-    for index, place in enumerate(found.places.tolist()):
-        mine = found.suffers[found.local == index]
-        if place not in model.trunks.links or mine.mean() < 0.1:
-            continue
-        if np.median(found.left[(found.local == index) & found.suffers]) < LEAST_CUT:
-            continue
-        row = model.channel.classes.row[model.channel.classes.incidences(place)]
-        load = np.bincount(model.channel.phase[row], model.channel.load_bps[row])
-        most = min(float(load.max()), np.nan_to_num(model.trunks.lines[place], nan=np.inf))
-        values = most * np.array([0.3, 0.42, 0.55, 0.68, 0.8, 0.92])
-        gained = [_trunk_gain(model, place, value) for value in values.tolist()]
-        best = int(np.argmax(gained))
-        penalty = _penalty(model, place, 1.0, float(len(np.unique(model.channel.phase[row]))))
-        fault = PlacedFault(place, "capacity", "capacity", float(values[best]))
-        made.append(Hypothesis(fault, gained[best], penalty + 8.0))
-    return made
-
-
 def _intermittent(found: Candidates) -> list[Hypothesis]:
     """Return faults of some consecutive phases: others with the same elements do not suffer."""
     model, channel = found.model, found.model.channel
@@ -555,53 +529,89 @@ def _intermittent(found: Candidates) -> list[Hypothesis]:
     return made
 
 
-def _link(found: Candidates) -> list[Hypothesis]:
-    """Return faults of one of a trunk's links: the pairs that hash to it suffer, others do not."""
-    channel = found.model.channel
-    classes = channel.classes
+def _trunk(found: Candidates) -> list[Hypothesis]:
+    """Return faults of trunks of several links: every link carries less, or one is at fault.
+
+    The pairs that hash to the link suffer, others do not.
+    """
+    model, channel = found.model, found.model.channel
     made: list[Hypothesis] = []
+    every: list[tuple[float, int]] = []
     for index, place in enumerate(found.places.tolist()):
-        links = max(classes.elements[member].links for member in classes.members[place])
-        if links < 2:
+        row = found.row[found.local == index]
+        if place not in model.trunks.links or len(np.unique(channel.pair[row])) < 3:
             continue
-        at = np.flatnonzero(found.local == index)
-        part = found.taken(at)
-        pairs, of = np.unique(channel.pair[part.row], return_inverse=True)
-        if len(pairs) < 3 or not part.suffers.any():
+        if 2 * found.excess[found.local == index].sum() < found.floor:
             continue
-        value = float(part.medians(part.left, part.suffers)[0])
-        for by_pair, fault, penalty in _link_models(part, pairs, of, value):
-            mixed = np.logaddexp(np.log(1 - 1 / links), np.log(1 / links) + by_pair)
-            chosen = frozenset(pairs[by_pair > np.log(links)].tolist())
-            if 0 < len(chosen) < len(pairs):
-                total = float(mixed.sum())
-                made.append(Hypothesis(replace(fault, pairs=chosen), total, penalty + 1.5))
+        group = model.trunks.flows(place)[0]
+        seen = np.clip(channel.share()[row], 0, 1 - 1e-9)
+        fitted = np.maximum(model.ll[row], channel.log_likelihood(row, seen, USUAL_SPREAD))
+        weight = model.trunks.beside(place, model.carried())[1]
+        weight = np.where(weight < 0, -hashing.LONE_EVIDENCE * weight, weight)
+        unlikely = np.bincount(group, weight * fitted) - evidence(model, place)
+        odd = float(np.maximum(unlikely - BY_CHANCE, 0).sum())
+        if odd > max(RARITY, found.floor):
+            every.append((odd, index))
+    for _, index in sorted(every, key=lambda x: -x[0])[:MOST_TRUNKS]:
+        part, place = found.taken(np.flatnonzero(found.local == index)), int(found.places[index])
+        row, links = part.row, model.trunks.links[place]
+        count = float(len(np.unique(channel.phase[row])))
+        line = min(model.trunks.lines[place] / links, float(channel.load_bps[row].max()))
+        left = part.left[part.suffers & (part.left > 0)]
+        shares = np.quantile(left, [0.1, 0.25, 0.5, 0.75]) if len(left) else left
+        shares = np.unique(np.clip(shares, 1e-6, 1 - 1e-6))
+        alone = (model.trunks.beside(place, model.carried())[1] > 0).any()
+        tried = [(1, "share", shares)] if len(left) and alone else []
+        if channel.measure in ("loss", "rate"):
+            tried += [(1, "capacity", line * CAPACITIES)] if alone else []
+            tried += [(links, "capacity", line * CAPACITIES)]
+        for ways, form, values in tried:
+            likely = [
+                _gain(model, place, None, links * x) if ways > 1 else _gain(model, place, (form, x))
+                for x in values.tolist()
+            ]
+            best = int(np.argmax(likely))
+            value = float(values[best])
+            fault = PlacedFault(place, "loss" if form == "share" else form, form, value)
+            penalty = _penalty(model, place, 1.0, len(row) if form == "share" else count)
+            penalty += _share_prior(value) if form == "share" else 0.0
+            gained = likely[best]
+            if gained < penalty:
+                continue
+            if ways > 1:
+                made.append(Hypothesis(replace(fault, value=links * value), gained, penalty))
+                continue
+            chance = evidence(model, place, (form, value), alone=True, each=True)
+            pairs = frozenset(channel.pair[row[chance > 0.5]].tolist())
+            if 0 < len(pairs) < len(np.unique(channel.pair[row])):
+                made.append(Hypothesis(replace(fault, pairs=pairs), gained, penalty + 1.5))
     return made
 
 
-def _link_models(
-    part: Candidates, pairs: Ints, of: Ints, value: float
-) -> list[tuple[Floats, PlacedFault, float]]:
-    """Return what pairs gain, the fault, and its penalty: a share of all, or a capacity."""
+def evidence(
+    model: Model, place: int, link: tuple[str, float] | None = None, line: float | None = None,
+    alone: bool = False, each: bool = False,
+) -> Floats:  # fmt: skip
+    """Return the log-likelihood of a trunk's rows, by group, where one link, or all, are at fault.
 
-    def by_pair(share: Floats, spread: float, shared: float) -> Floats:
-        use = np.flatnonzero(share > 0)
-        gained = part.gains(share, spread, use, shared)
-        return np.asarray(np.bincount(of[use], gained, len(pairs)), np.float64)
+    alone: only of rows that share links of no other trunk.
+    each: return by row the probability that its flow uses the link, instead.
+    """
+    lines = model.carried() | ({} if line is None else {place: line})
+    passing = np.exp(model.upstream[model.channel.classes.incidences(place)])
+    return model.trunks.evidence(
+        place, passing, model.p, model.spread, lines, link, 0.0 if alone else hashing.LONE_EVIDENCE,
+        each,
+    )  # fmt: skip
 
-    model, place = part.model, int(part.places[0])
-    gained = by_pair(np.full(len(part.at), min(value, 1 - 1e-6)), USUAL_SPREAD, 0.3)
-    penalty = _penalty(model, place, 1.0, len(part.at)) + _share_prior(value)
-    found = [(gained, PlacedFault(place, "loss", "share", value), penalty)]
-    if model.channel.measure not in ("loss", "rate"):
-        return found
-    suffering = np.bincount(of, part.suffers, len(pairs)) > 0
-    for capacity in _capacity(part, suffering[of]):
-        group, _, load, _, _ = _by_phase(part, suffering[of])
-        with np.errstate(invalid="ignore", divide="ignore"):
-            share = np.where(load > 0, np.maximum(0, 1 - capacity.fault.value / load), 0.0)
-        found.append((by_pair(share[group], 0.25, 0.0), capacity.fault, capacity.penalty))
-    return found
+
+def _gain(
+    model: Model, place: int, link: tuple[str, float] | None, line: float | None = None
+) -> float:
+    """Return what a trunk's rows gain in likelihood where one link, or all, are at fault."""
+    before = evidence(model, place, alone=link is not None)
+    after = evidence(model, place, link, line, alone=link is not None)
+    return float(after.sum() - before.sum())
 
 
 def refit(model: Model, index: int) -> None:
@@ -618,7 +628,7 @@ def value_likelihood(rest: Model, fault: PlacedFault) -> Callable[[float], float
 
     def likelihood(value: float) -> float:
         if rest.is_trunk(fault):
-            return _trunk_gain(rest, fault.place, value)
+            return float(evidence(rest, fault.place, None, value).sum())
         at, share = rest.shares(replace(fault, value=value), rest.upstream)
         row = rows[at]
         p = 1 - (1 - rest.p[row]) * (1 - np.minimum(share, 1 - 1e-9))
@@ -699,8 +709,7 @@ def _grow(model: Model) -> None:
         for best in found:
             if best.score <= 0:
                 return
-            model.faults = [*kept, replace(best.fault, penalty=best.penalty)]
-            refit(model, len(kept))
+            _place(model, kept, len(kept), best, before)
             if objective(model) > before:
                 break
             model.faults = kept
@@ -708,6 +717,23 @@ def _grow(model: Model) -> None:
         else:
             return
         _drop(model)
+
+
+def _place(
+    model: Model, kept: list[PlacedFault], index: int, chosen: Hypothesis, before: float
+) -> None:
+    """Put a fault among those kept and fit its value.
+
+    What a fault of a trunk is worth is known of all its rows together: its penalty is what its rows
+    gain one by one beyond that. before: the objective without the fault.
+    """
+    fault = replace(chosen.fault, penalty=chosen.penalty)
+    model.faults = [*kept[:index], fault, *kept[index:]]
+    refit(model, index)
+    if fault.place in model.trunks.links and (model.is_trunk(fault) or fault.pairs is not None):
+        fault = model.faults[index]
+        excess = objective(model) - before - chosen.score
+        model.faults[index] = replace(fault, penalty=fault.penalty + excess)
 
 
 def _drop(model: Model) -> None:
@@ -736,8 +762,7 @@ def _split(model: Model, index: int) -> bool:
         best = max(found, key=lambda x: x.score, default=None)
         if best is None or best.score <= 0:
             break
-        model.faults = [*model.faults, replace(best.fault, penalty=best.penalty)]
-        refit(model, len(model.faults) - 1)
+        _place(model, model.faults, len(model.faults), best, objective(model))
         if objective(model) > before + 0.5:
             return True
     model.faults = kept
@@ -759,8 +784,8 @@ def _improve(model: Model) -> bool:
         before, kept = objective(model), list(model.faults)
         if best is None or objective(rest) + best.score < before + 0.5:
             continue
-        model.faults[index] = replace(best.fault, penalty=best.penalty)
-        refit(model, index)
+        others = kept[:index] + kept[index + 1 :]
+        _place(model, others, index, best, objective(rest))
         if objective(model) > before + 0.5:
             changed = True
         else:

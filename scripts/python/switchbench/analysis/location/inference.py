@@ -476,11 +476,14 @@ def _worth(one: Located) -> bool:
     if suspect.confidence < LEAST_CONFIDENCE or not suspect.suffering:
         return False
     by_chance = suspect.element.kind in ("link", "pair") or suspect.kind == "intermittent"
+    hashed = (suspect.element.kind, suspect.kind) == ("trunk", "capacity")
+    hashed &= suspect.element.links > 1
     least = LEAST_GAIN * (2 if one.measure == "rate" else 1)  # the same flows meet at each load
-    if by_chance and suspect.when is None and suspect.gain < least:
+    least *= 0.5 if hashed else 1.0
+    if (by_chance or hashed) and suspect.when is None and suspect.gain < least:
         return False
     if one.measure == "retransmission":
-        return suspect.value >= LEAST_SENT_AGAIN
+        return suspect.value >= LEAST_SENT_AGAIN * (4 if suspect.element.kind == "link" else 1)
     if one.measure == "rate" and suspect.kind == "capacity":
         few = suspect.suffering < 2 < suspect.through
         return not few and not suspect.value > NEARLY_LINE * suspect.element.line_bps
