@@ -84,13 +84,11 @@ void report_compute(const struct phase_run *run)
     write_compute(run, &alone, &beside);
 }
 
-/* What a transport that repeats what is lost can't lose is not counted. */
 void report_execution(const struct phase_run *run, const struct phase_lane *lane)
 {
     const struct schedule_options *options = &run->template.schedule;
     const struct execution *execution = &lane->executor->execution;
     const struct histogram *times = &execution->times;
-    bool loses = !transport_can(lane_transport(lane), TRANSPORT_KNOWS_END);
     const struct record_row rows[] = {
         {"network", report_network(lane)},
         {"rank", report_rank(lane, lane->own->rank)},
@@ -101,8 +99,6 @@ void report_execution(const struct phase_run *run, const struct phase_lane *lane
         {"sum_ns", record_u64(execution->sum_ns)},
         {"min_ns", report_extreme(times, times->min_ns)},
         {"max_ns", report_extreme(times, times->max_ns)},
-        {"messages_lost", report_count(loses, execution->messages_lost)},
-        {"timeouts", report_count(loses, execution->timeouts)},
         {"buckets", report_buckets(times)},
         {NULL, NULL},
     };

@@ -63,8 +63,6 @@ struct execution {
     uint64_t sum_ns;        /* of all repetitions */
     uint64_t verified;      /* repetitions whose result was looked at, and right */
     struct histogram times; /* of a repetition: the mean of each batch */
-    uint64_t messages_lost; /* the transport gave them up ... */
-    uint64_t timeouts;      /* ... in so many waits */
 };
 
 struct executor_step {
@@ -159,13 +157,6 @@ static inline void executor_note_time(struct flow_side *side, int64_t now_ns)
 {
     side->first_ns = side->first_ns > 0 ? side->first_ns : now_ns;
     side->last_ns = now_ns;
-}
-
-/* Ends it in the middle of a batch, which is not measured: messages are lost, and nobody else goes
- * on. */
-static inline void executor_abort(struct schedule_executor *executor)
-{
-    executor->ended = true;
 }
 
 /* Shows all that a repetition receives, or (`in_barrier`) a barrier, in their order: for a

@@ -257,7 +257,7 @@ def execution(trial: Trial, rank: str, times_us: list[float], **changes: Any) ->
         "repeat": trial.repeat, "phase": 0, "network": "lab", "rank": rank,
         "repetitions": batch * len(times), "batch": batch, "batches": len(times),
         "sum_ns": batch * sum(times), "min_ns": min(times), "max_ns": max(times),
-        "messages_lost": 0, "timeouts": 0, "verified": None,
+        "verified": None,
         "buckets": " ".join(f"{index}:{count}" for index, count in sorted(counts.items())),
     } | changes  # fmt: skip
 

@@ -283,12 +283,8 @@ static void lay_schedule(void)
     bed.run.template.traffic = TRAFFIC_SCHEDULE;
     bed.run.template.schedule = (struct schedule_options){.count = 8, .batch = 4, .compute = true};
     bed.lane.executor = &bed.executor;
-    bed.executor.execution = (struct execution){.repetitions = 8,
-                                                .batches = 2,
-                                                .sum_ns = 123456,
-                                                .verified = 4,
-                                                .messages_lost = 1,
-                                                .timeouts = 2};
+    bed.executor.execution =
+        (struct execution){.repetitions = 8, .batches = 2, .sum_ns = 123456, .verified = 4};
     for (uint64_t i = 1; i < 120; i++)
         histogram_add_times(&bed.executor.execution.times, 1000 + 997 * i, i);
 }

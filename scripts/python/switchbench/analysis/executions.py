@@ -52,8 +52,6 @@ class ExecutionTable:
         times = ranks.setdefault(record["rank"], RankTimes(record["repetitions"], record["sum_ns"]))
         times.times.add_record(record | {"count": record["batches"], "lost": None})
         times.verified = record.get("verified")
-        times.lost = record.get("messages_lost")
-        times.timeouts = record.get("timeouts")
 
     def add_flows(self, trial: Trial, network: str, phase: int, flows: PhaseFlows) -> None:
         """All flows of one phase, once its records have come: how fast data reached the ports,
@@ -147,8 +145,6 @@ def _point(pattern: str, size: int, repeats: Sequence[MeasuredExecutions]) -> Fu
         "ci_us": _interval(averages, halved, repeats[0].trial.repeats),
         "port_mbps": m.mean(rate for one in repeats for rate in one.rates_mbps.values()),
         "verified": m.total_int(times.verified for times in ranks),
-        "lost_messages": m.total_int(times.lost for times in ranks),
-        "timeouts": m.total_int(times.timeouts for times in ranks),
     }
 
 

@@ -19,8 +19,6 @@ class RankTimes:
     sum_ns: int  # of all of them
     times: Histogram = field(default_factory=Histogram)  # of batches: the mean of their repetitions
     verified: int | None = None  # results that were looked at; None: nothing was computed
-    lost: int | None = None
-    timeouts: int | None = None
 
     @property
     def mean_us(self) -> float | None:

@@ -206,8 +206,6 @@ class ExecutionRecord(_OfNetwork):
     sum_ns: Count
     min_ns: NotRequired[MaybeCount]
     max_ns: NotRequired[MaybeCount]
-    messages_lost: NotRequired[MaybeCount]
-    timeouts: NotRequired[MaybeCount]
     part: NotRequired[MaybeCount]
     buckets: NotRequired[Buckets | None]
 

@@ -81,8 +81,6 @@ class FunctionPoint(TypedDict):
     verified: Annotated[
         int | None, "Results that were computed and found right; null: nothing was computed"
     ]
-    lost_messages: Annotated[int | None, "Messages that did not come in time"]
-    timeouts: Annotated[int | None, "Receives that were given up"]
 
 
 class Function(CurveSetting):

@@ -42,8 +42,6 @@ functions = Spec(
         Column("mean from", "ci_us.low", unit="µs", seldom=True, drop=2),
         Column("to", "ci_us.high", unit="µs", seldom=True, drop=2),
         count("verified", "verified", seldom=True, drop=4),
-        count("lost messages", "lost_messages", seldom=True, fold=True),
-        count("given up", "timeouts", seldom=True, fold=True),
     ),
     lambda summary: (
         point for entry in at(summary, "steps.functions") or () for point in points_of(entry)
