@@ -18,7 +18,6 @@
 /* What is not said. A buffer of 128 KiB is what switches of the paper's time had for a port. */
 #define DEFAULT_MTU 1500
 #define DEFAULT_BUFFER (128u << 10)
-#define DEFAULT_ACTIVE_MS 100
 #define DEFAULT_WINDOW_MS 20
 #define DEFAULT_TABLE 8192
 #define DEFAULT_AGEING_MS 300000 /* IEEE 802.1Q 8.8.3 */
@@ -33,9 +32,6 @@ static const cyaml_strval_t fault_words[] = {
 static const cyaml_strval_t queueing_words[] = {
     {"output", MODEL_OUTPUT}, {"input", MODEL_INPUT}, {"voq", MODEL_VOQ}};
 static const cyaml_strval_t sharing_words[] = {{"port", false}, {"shared", true}};
-static const cyaml_strval_t forwarding_words[] = {{"store", false}, {"cut-through", true}};
-static const cyaml_strval_t class_words[] = {{"priority", MODEL_BY_PRIORITY},
-                                             {"dscp", MODEL_BY_DSCP}};
 static const cyaml_strval_t flow_words[] = {{"addresses", false}, {"tags", true}};
 
 static const cyaml_schema_field_t step_fields[] = {
@@ -105,18 +101,8 @@ static const cyaml_schema_field_t table_fields[] = {
     CYAML_FIELD_UINT("ageing_ms", OPTIONAL, struct table_text, ageing_ms),
     CYAML_FIELD_END,
 };
-static const cyaml_schema_value_t bytes_entry = {CYAML_VALUE_UINT(CYAML_FLAG_DEFAULT, uint64_t)};
-static const cyaml_schema_field_t classes_fields[] = {
-    CYAML_FIELD_ENUM("by", CYAML_FLAG_STRICT, struct classes_text, by, class_words,
-                     CYAML_ARRAY_LEN(class_words)),
-    CYAML_FIELD_SEQUENCE("buffers", POINTER | OPTIONAL, struct classes_text, buffers, &bytes_entry,
-                         0, MODEL_CLASSES),
-    CYAML_FIELD_END,
-};
 static const cyaml_schema_field_t pause_fields[] = {
     CYAML_FIELD_BOOL("send", OPTIONAL, struct pause_text, send),
-    CYAML_FIELD_BOOL("ignore", OPTIONAL, struct pause_text, ignore),
-    CYAML_FIELD_BOOL("pass_on", OPTIONAL, struct pause_text, pass_on),
     CYAML_FIELD_UINT("high", OPTIONAL, struct pause_text, high),
     CYAML_FIELD_UINT("low", OPTIONAL, struct pause_text, low),
     CYAML_FIELD_END,
@@ -131,18 +117,13 @@ static const cyaml_schema_field_t switch_fields[] = {
     CYAML_FIELD_UINT("buffer", OPTIONAL, struct switch_text, buffer),
     CYAML_FIELD_ENUM("sharing", OPTIONAL | CYAML_FLAG_STRICT, struct switch_text, shared,
                      sharing_words, CYAML_ARRAY_LEN(sharing_words)),
-    CYAML_FIELD_FLOAT("threshold", OPTIONAL, struct switch_text, threshold),
     CYAML_FIELD_UINT("input_buffer", OPTIONAL, struct switch_text, input_buffer),
     CYAML_FIELD_SEQUENCE("capacity", POINTER | OPTIONAL, struct switch_text, capacity, &step_entry,
                          0, MODEL_STEPS_MAX),
-    CYAML_FIELD_UINT("active_ms", OPTIONAL, struct switch_text, active_ms),
     CYAML_FIELD_MAPPING("collapse", OPTIONAL, struct switch_text, collapse, collapse_fields),
     CYAML_FIELD_MAPPING("table", OPTIONAL, struct switch_text, table, table_fields),
-    CYAML_FIELD_MAPPING("classes", OPTIONAL, struct switch_text, classes, classes_fields),
     CYAML_FIELD_UINT("recovery_ms", OPTIONAL, struct switch_text, recovery_ms),
     CYAML_FIELD_BOOL("drop_undersize", OPTIONAL, struct switch_text, drop_undersize),
-    CYAML_FIELD_ENUM("forwarding", OPTIONAL | CYAML_FLAG_STRICT, struct switch_text, cut_through,
-                     forwarding_words, CYAML_ARRAY_LEN(forwarding_words)),
     CYAML_FIELD_UINT("latency_ns", OPTIONAL, struct switch_text, latency_ns),
     CYAML_FIELD_MAPPING("pause", OPTIONAL, struct switch_text, pause, pause_fields),
     CYAML_FIELD_ENUM("flows", OPTIONAL | CYAML_FLAG_STRICT, struct switch_text, by_tag, flow_words,
@@ -315,13 +296,9 @@ static void read_switch(struct description *description)
         .queueing = text->queueing,
         .buffer_bytes = buffer,
         .shared = text->shared,
-        .threshold = text->threshold,
         .input_bytes = text->input_buffer > 0 ? text->input_buffer : buffer,
-        .active_ns = (text->active_ms > 0 ? text->active_ms : DEFAULT_ACTIVE_MS) * MS,
-        .classes = text->classes.by,
         .recovery_ns = text->recovery_ms * MS,
         .drop_undersize = text->drop_undersize,
-        .cut_through = text->cut_through,
         .latency_ns = text->latency_ns,
         .by_tag = text->by_tag,
         .flows_max = text->flows_max > 0 ? text->flows_max : DEFAULT_FLOWS,
@@ -339,13 +316,9 @@ static void read_switch(struct description *description)
     conf->table.size = text->table.size > 0 ? text->table.size : DEFAULT_TABLE;
     conf->table.learn_per_s = text->table.learn_per_s;
     conf->table.learn_queue = text->table.learn_queue;
-    for (unsigned i = 0; i < text->classes.buffers_count; i++)
-        conf->class_bytes[i] = text->classes.buffers[i];
     conf->table.ageing_ns =
         (text->table.ageing_ms > 0 ? text->table.ageing_ms : DEFAULT_AGEING_MS) * MS;
     conf->pause.send = text->pause.send;
-    conf->pause.honour = !text->pause.ignore;
-    conf->pause.stations = !text->pause.pass_on;
     conf->pause.high_bytes = text->pause.high > 0 ? text->pause.high : buffer / 2;
     conf->pause.low_bytes = text->pause.low > 0 ? text->pause.low : conf->pause.high_bytes / 2;
 }
@@ -358,8 +331,6 @@ static int check_switch(const struct switch_text *text, struct err *err)
         return err_set(err, -EINVAL,
                        "collapse: above_percent and to_percent are shares of the ports' rates, "
                        "above 0 and up to 100");
-    if (text->threshold < 0)
-        return err_set(err, -EINVAL, "threshold: how many times what is free, not below 0");
     if (text->mtu > 0 && (text->mtu < 68 || text->mtu > 9600))
         return err_set(err, -EINVAL, "mtu: 68 to 9600, not %u", text->mtu);
     return 0;

@@ -60,16 +60,8 @@ struct table_text {
     uint32_t ageing_ms;
 };
 
-struct classes_text {
-    enum model_classes by;
-    uint64_t *buffers;
-    unsigned buffers_count;
-};
-
 struct pause_text {
     bool send;
-    bool ignore;
-    bool pass_on;
     uint64_t high, low;
 };
 
@@ -80,17 +72,13 @@ struct switch_text {
     enum model_queueing queueing;
     uint64_t buffer;
     bool shared;
-    double threshold;
     uint64_t input_buffer;
     struct step_text *capacity;
     unsigned capacity_count;
-    uint32_t active_ms;
     struct collapse_text collapse;
     struct table_text table;
-    struct classes_text classes;
     uint32_t recovery_ms;
     bool drop_undersize;
-    bool cut_through;
     uint32_t latency_ns;
     struct pause_text pause;
     bool by_tag;

@@ -157,7 +157,6 @@ static void describe(struct description *description, const struct setting *sett
         .mtu = 1500,
         .buffer_bytes = 1 << 20,
         .input_bytes = 1 << 20,
-        .active_ns = 100000000,
         .table = {.size = 8192, .ageing_ns = 300000000000},
         .by_tag = setting->by_tag,
         .flows_max = 65536,

@@ -78,9 +78,8 @@ void bed_plain(struct model_bed *bed, unsigned ports, uint64_t rate_bps)
         .mtu = 1500,
         .buffer_bytes = 1 << 20,
         .input_bytes = 1 << 20,
-        .active_ns = 100000000,
         .table = {.size = 1024, .ageing_ns = 300 * BED_NS_PER_S},
-        .pause = {.honour = true, .stations = true, .high_bytes = 20000, .low_bytes = 10000},
+        .pause = {.high_bytes = 20000, .low_bytes = 10000},
         .flows_max = 65536,
     };
 }

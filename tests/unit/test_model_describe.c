@@ -46,8 +46,6 @@ static void test_what_is_not_said_has_its_default(void **state)
     assert_int_equal(conf->table.ageing_ns, 300000000000);
     assert_int_equal(conf->capacity.count, 0);
     assert_false(conf->pause.send);
-    assert_true(conf->pause.honour);
-    assert_true(conf->pause.stations);
     assert_int_equal(conf->ports[0].buffer_bytes, 4096);
     assert_int_equal(conf->ports[0].rate.step[0].bps, 100000000);
     assert_int_equal(conf->ports[1].rate.count, 0);
@@ -58,12 +56,11 @@ static void test_what_is_not_said_has_its_default(void **state)
 static void test_every_key_arrives(void **state)
 {
     static const char keys[] =
-        "  seed: 7\n  mtu: 9000\n  sharing: shared\n  buffer: 500000\n  threshold: 0.5\n"
+        "  seed: 7\n  mtu: 9000\n  sharing: shared\n  buffer: 500000\n"
         "  input_buffer: 9999\n  capacity: [{ports: 2, bps: 10}, {ports: 4, bps: 30}]\n"
-        "  active_ms: 7\n"
         "  collapse: {above_percent: 50, to_percent: 10, recover_percent: 30, window_ms: 3}\n"
-        "  table: {size: 9, learn_per_s: 8, ageing_ms: 7}\n  forwarding: cut-through\n"
-        "  latency_ns: 1234\n  pause: {send: true, ignore: true, pass_on: true, high: 9, low: 3}\n"
+        "  table: {size: 9, learn_per_s: 8, ageing_ms: 7}\n"
+        "  latency_ns: 1234\n  pause: {send: true, high: 9, low: 3}\n"
         "  flows: tags\n  flows_max: 77\n  poll: true\n  core: 1\n"
         "  faults:\n"
         "  - {kind: reorder, one_in: 100000, at_most: 3, source: \"02:00:00:00:00:0a\", "
@@ -79,17 +76,15 @@ static void test_every_key_arrives(void **state)
         fail_msg("%s", err.text);
     assert_int_equal(conf->seed, 7);
     assert_int_equal(conf->mtu, 9000);
-    assert_true(conf->shared && conf->cut_through && conf->by_tag);
+    assert_true(conf->shared && conf->by_tag);
     assert_int_equal(conf->buffer_bytes, 500000);
-    assert_true(fabs(conf->threshold - 0.5) < 1e-9);
     assert_int_equal(conf->input_bytes, 9999);
     assert_int_equal(conf->capacity.step[1].bps, 30);
-    assert_int_equal(conf->active_ns, 7000000);
     assert_true(fabs(conf->collapse.above - 0.5) + fabs(conf->collapse.recover - 0.3) < 1e-9);
     assert_int_equal(conf->collapse.window_ns, 3000000);
     assert_int_equal(conf->table.learn_per_s, 8);
     assert_int_equal(conf->latency_ns, 1234);
-    assert_true(conf->pause.send && !conf->pause.honour && !conf->pause.stations);
+    assert_true(conf->pause.send);
     assert_int_equal(conf->pause.low_bytes, 3);
     assert_int_equal(conf->flows_max, 77);
     assert_int_equal(*description.text->core, 1);
@@ -114,6 +109,8 @@ static void test_mistakes_are_one_sentence(void **state)
         {"  sed: 1\n", PORTS, "sed"},
         {"  seed: much\n", PORTS, "line"},
         {"  queueing: fifo\n", PORTS, "fifo"},
+        {"  forwarding: store\n", PORTS, "forwarding"},
+        {"  pause: {ignore: true}\n", PORTS, "ignore"},
         {"  table: {sizes: 1}\n", PORTS, "sizes"},
         {"  faults: [{kind: lost}]\n", PORTS, "lost"},
         {"  faults: [{kind: drop, in: c}]\n", PORTS, "no port 'c'"},

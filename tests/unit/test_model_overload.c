@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The modelled switch as acceptance tests need it: how many frames of a burst fit, classes of
- * service, what overload and reset cost, and how fast addresses are learned. Each count is computed
- * by hand.
+ * The modelled switch as acceptance tests need it: how many frames of a burst fit, what overload
+ * and reset cost, and how fast addresses are learned. Each count is computed by hand.
  */
 #include "model_bed.h"
 
@@ -66,69 +65,6 @@ static void test_the_longest_burst_without_loss_is_exact(void **state)
         assert_int_equal(lost_of(senders, frames, buffer), 0);
         assert_int_equal(lost_of(senders, frames, buffer - 1), 1);
         assert_int_equal(lost_of(senders, frames + 1, buffer), senders - 1);
-    }
-}
-
-/* --- classes of service --- */
-
-static uint8_t classes_left[16];
-static unsigned left;
-
-static void note_class(struct model_bed *bed, const struct model_frame *frame, int64_t at_ns)
-{
-    if (left < sizeof classes_left)
-        classes_left[left++] = frame->class;
-}
-
-/* A frame with a priority, or with a DSCP of eight times the class. */
-static void send_class(struct model_bed *bed, bool by_tag, uint8_t class)
-{
-    static const uint8_t tagged[] = {0x81, 0x00, 0x00, 0x05, 0x88, 0xb5};
-    static const uint8_t ip[] = {0x08, 0x00, 0x45, 0x00};
-    struct model_frame *frame = bed->host.make(bed->host.context, SIZE - MODEL_FCS);
-    const uint64_t ends[] = {BED_STATION(2), BED_STATION(0)};
-
-    for (unsigned i = 0; i < 12; i++)
-        frame->data[i] = (uint8_t)(ends[i / 6] >> 8 * (5 - i % 6));
-    memcpy(frame->data + 12, by_tag ? tagged : ip, by_tag ? sizeof tagged : sizeof ip);
-    frame->data[by_tag ? 14 : 15] |= (uint8_t)(class << 5);
-    model_receive(bed->model, 0, frame, bed->now_ns);
-}
-
-static void open_classes(struct model_bed *bed, enum model_classes by)
-{
-    bed_plain(bed, 3, 0);
-    bed->ports[2].rate = (struct model_rates){.step = {{0, 100 * M}}, .count = 1};
-    bed->conf.classes = by;
-    bed->conf.buffer_bytes = 10 * SIZE;
-    bed->conf.class_bytes[1] = 2 * SIZE;
-    bed->conf.class_bytes[7] = 3 * SIZE;
-    bed->note = note_class;
-    bed_open(bed);
-    bed_learn(bed);
-    bed_drain(bed);
-    left = 0;
-}
-
-/* The first frame is on the wire when the others come; of class 1 two fit, of class 7 three. */
-static void test_classes_have_buffers_and_go_in_order(void **state)
-{
-    static const uint8_t sent[] = {0, 0, 1, 1, 1, 7, 7, 7, 7};
-    static const uint8_t expected[] = {0, 7, 7, 7, 1, 1, 0};
-
-    for (unsigned by_tag = 0; by_tag < 2; by_tag++) {
-        struct model_bed bed;
-
-        open_classes(&bed, by_tag ? MODEL_BY_PRIORITY : MODEL_BY_DSCP);
-        for (size_t i = 0; i < sizeof sent; i++) {
-            send_class(&bed, by_tag, sent[i]);
-            bed_run(&bed, bed.now_ns + 10);
-        }
-        bed_drain(&bed);
-        assert_int_equal(left, sizeof expected);
-        assert_memory_equal(classes_left, expected, sizeof expected);
-        assert_int_equal(bed_totals(&bed).dropped[MODEL_DROP_QUEUE], 2);
-        bed_close(&bed);
     }
 }
 
@@ -287,34 +223,28 @@ static void test_short_frames_are_dropped_where_that_is_asked(void **state)
     }
 }
 
-static void test_what_excludes_each_other_is_refused(void **state)
+static void test_a_recovery_needs_queueing_output(void **state)
 {
-    for (unsigned i = 0; i < 2; i++) {
-        struct err err = {""};
-        struct model_bed bed;
+    struct err err = {""};
+    struct model_bed bed;
 
-        bed_plain(&bed, 2, 100 * M);
-        bed.conf.queueing = MODEL_VOQ;
-        if (i == 0)
-            bed.conf.classes = MODEL_BY_DSCP;
-        else
-            bed.conf.recovery_ns = 1;
-        assert_int_equal(model_open(&bed.model, &bed.conf, &bed.host, 0, &err), -22);
-        assert_non_null(strstr(err.text, "queueing has to be output"));
-    }
+    bed_plain(&bed, 2, 100 * M);
+    bed.conf.queueing = MODEL_VOQ;
+    bed.conf.recovery_ns = 1;
+    assert_int_equal(model_open(&bed.model, &bed.conf, &bed.host, 0, &err), -22);
+    assert_non_null(strstr(err.text, "queueing has to be output"));
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_the_longest_burst_without_loss_is_exact),
-        cmocka_unit_test(test_classes_have_buffers_and_go_in_order),
         cmocka_unit_test(test_an_overloaded_output_recovers_after_its_time),
         cmocka_unit_test(test_without_overload_there_is_nothing_to_recover_from),
         cmocka_unit_test(test_a_reset_costs_its_time_and_what_waits),
         cmocka_unit_test(test_addresses_wait_to_be_learned),
         cmocka_unit_test(test_short_frames_are_dropped_where_that_is_asked),
-        cmocka_unit_test(test_what_excludes_each_other_is_refused),
+        cmocka_unit_test(test_a_recovery_needs_queueing_output),
     };
 
     return cmocka_run_group_tests_name("model_overload", tests, NULL, NULL);

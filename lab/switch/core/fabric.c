@@ -6,6 +6,8 @@
  */
 #include "inside.h"
 
+#define ACTIVE_NS 100000000 /* a port is active so long after a frame came in by it */
+
 uint64_t rates_at(const struct model_rates *rates, unsigned active)
 {
     const struct model_step *step = rates->step;
@@ -58,7 +60,7 @@ static void set_trunk(struct model *model, unsigned port)
     if (!model->conf->ports[port].trunk || rate->count < 2)
         return;
     for (unsigned i = 0; i < model->ports; i++)
-        senders += model->now_ns - output->over_ns[i] <= model->conf->active_ns;
+        senders += model->now_ns - output->over_ns[i] <= ACTIVE_NS;
     output->bps = rates_at(rate, senders);
     output->wire.byte_time = byte_time(output->bps);
 }
@@ -67,11 +69,11 @@ static void recount(struct model *model)
 {
     model->active = 0;
     for (unsigned i = 0; i < model->ports; i++) {
-        model->active += !model->conf->ports[i].trunk &&
-                         model->now_ns - model->inputs[i].active_ns <= model->conf->active_ns;
+        model->active +=
+            !model->conf->ports[i].trunk && model->now_ns - model->inputs[i].active_ns <= ACTIVE_NS;
         set_trunk(model, i);
     }
-    model->recount_ns = model->now_ns + model->conf->active_ns / 8 + 1;
+    model->recount_ns = model->now_ns + ACTIVE_NS / 8 + 1;
     set_capacity(model);
 }
 

@@ -51,9 +51,7 @@ struct input {
 };
 
 struct output {
-    struct fifo queues[MODEL_CLASSES];
-    uint64_t class_bytes[MODEL_CLASSES]; /* in them */
-    uint32_t filled;                     /* classes that have a frame, a bit each */
+    struct fifo queue;
     int64_t load_ns;     /* when all that came would have left, had nothing been dropped late */
     int64_t recovers_ns; /* it drops all until then */
     struct server wire;

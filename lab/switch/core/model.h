@@ -22,7 +22,6 @@
 
 #define MODEL_PORTS_MAX 64
 #define MODEL_STEPS_MAX 16
-#define MODEL_CLASSES 8
 #define MODEL_NEVER INT64_MAX
 #define MODEL_FLOOD 0xfe /* in place of an output: all ports but the source's */
 #define MODEL_NO_PORT (-1)
@@ -43,12 +42,10 @@ struct model_frame {
     void *host;               /* the caller's */
     struct model_flow *flow;  /* the model's, up to the end */
     int64_t time_ns;
-    int64_t end_ns;
     uint32_t length; /* without FCS; set by the caller */
     uint16_t marks;
     uint8_t in;
     uint8_t out; /* the port by which it leaves */
-    uint8_t class;
 };
 static_assert(sizeof(struct model_frame) <= 64, "one cache line");
 
@@ -73,10 +70,6 @@ struct model_rates {
 };
 
 enum model_queueing { MODEL_OUTPUT, MODEL_INPUT, MODEL_VOQ };
-
-/* What a frame's class of service follows from: the priority of its 802.1Q tag, or the three upper
- * bits of its DSCP. A frame without is of class 0. */
-enum model_classes { MODEL_ONE_CLASS, MODEL_BY_PRIORITY, MODEL_BY_DSCP };
 
 struct model_port_conf {
     const char *name;
@@ -126,14 +119,10 @@ struct model_conf {
     uint64_t
         buffer_bytes; /* of each output (queueing input, voq: each input), or of all together */
     bool shared;
-    double threshold; /* shared: a queue may hold so many times what is free; 0: no threshold */
-    enum model_classes classes;          /* queueing output: the highest class goes first */
-    uint64_t class_bytes[MODEL_CLASSES]; /* of each at an output, within its buffer; 0: no limit */
     int64_t recovery_ns;  /* an output that overflowed drops all for so long behind it; 0: none */
     bool drop_undersize;  /* frames below 64 bytes, which a link without padding may bring */
     uint64_t input_bytes; /* before a fabric of limited capacity, each port */
     struct model_rates capacity; /* the module's, by its active ports */
-    int64_t active_ns;           /* a port is active so long after a frame came in by it */
     struct {
         double above, to, recover; /* shares of the sum of all ports' rates; above 0: none */
         int64_t window_ns;
@@ -144,12 +133,9 @@ struct model_conf {
         uint32_t learn_queue; /* addresses that may wait for that */
         int64_t ageing_ns;
     } table;
-    bool cut_through;
     int64_t latency_ns;
     struct {
         bool send;
-        bool honour;
-        bool stations; /* the stations' own MACs obey, and are part of the model */
         uint64_t high_bytes, low_bytes;
     } pause;
     bool by_tag; /* flows are told apart by their signature's tag too (one a phase) */

@@ -60,10 +60,8 @@ static int check(const struct model_conf *conf, struct err *err)
             "other: a frame would wait at its input for two things");
     if (conf->queueing != MODEL_OUTPUT && conf->shared)
         return err_set(err, -EINVAL, "shared memory is the outputs': queueing has to be output");
-    if (conf->queueing != MODEL_OUTPUT &&
-        (conf->classes != MODEL_ONE_CLASS || conf->recovery_ns > 0))
-        return err_set(err, -EINVAL,
-                       "classes and a recovery are the outputs': queueing has to be output");
+    if (conf->queueing != MODEL_OUTPUT && conf->recovery_ns > 0)
+        return err_set(err, -EINVAL, "a recovery is the outputs': queueing has to be output");
     if (conf->pause.send && conf->pause.low_bytes >= conf->pause.high_bytes)
         return err_set(err, -EINVAL, "pause: low has to be below high");
     if (conf->table.size == 0 || conf->table.size > TABLE_SIZE_MAX)
@@ -148,8 +146,7 @@ void model_close(struct model *model)
     for (unsigned i = 0; i < model->ports; i++) {
         release_all(model, &model->inputs[i].arriving);
         release_all(model, &model->inputs[i].waiting);
-        for (unsigned j = 0; j < MODEL_CLASSES; j++)
-            release_all(model, &model->outputs[i].queues[j]);
+        release_all(model, &model->outputs[i].queue);
         for (unsigned j = 0; model->voq != NULL && j < model->ports; j++)
             release_all(model, &model->voq[i][j]);
         if (model->outputs[i].sending != NULL)

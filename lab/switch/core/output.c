@@ -9,27 +9,17 @@
 static bool has_room(const struct model *model, const struct output *output,
                      const struct model_frame *frame)
 {
-    const struct model_conf *conf = model->conf;
     uint32_t size = frame_size(frame);
-    uint64_t wanted = output->queue_bytes + size;
-    uint64_t class_bytes = conf->class_bytes[frame->class];
 
-    if (class_bytes > 0 && output->class_bytes[frame->class] + size > class_bytes)
-        return false;
-    if (!conf->shared)
-        return wanted <= output->most_bytes;
-    if (model->shared_bytes + size > conf->buffer_bytes)
-        return false;
-    /* Choudhury and Hahne 1998: a queue may hold so many times what is free. */
-    return conf->threshold <= 0 ||
-           (double)wanted <= conf->threshold * (double)(conf->buffer_bytes - model->shared_bytes);
+    if (model->conf->shared)
+        return model->shared_bytes + size <= model->conf->buffer_bytes;
+    return output->queue_bytes + size <= output->most_bytes;
 }
 
-static void take_room(struct model *model, unsigned port, unsigned class, int64_t bytes)
+static void take_room(struct model *model, unsigned port, int64_t bytes)
 {
     struct output *output = &model->outputs[port];
 
-    output->class_bytes[class] += (uint64_t)bytes;
     output->queue_bytes += (uint64_t)bytes;
     model->shared_bytes += (uint64_t)bytes;
     if (output->queue_bytes > model->truth[port].queue_high_bytes)
@@ -56,28 +46,6 @@ static bool recovers(const struct model *model, struct output *output,
     return recovers;
 }
 
-static void push(struct output *output, struct model_frame *frame)
-{
-    fifo_push(&output->queues[frame->class], frame);
-    output->filled |= 1u << frame->class;
-}
-
-/* The first of the highest class; the output has a frame. */
-static struct fifo *first_queue(struct output *output)
-{
-    return &output->queues[31 - __builtin_clz(output->filled)];
-}
-
-static struct model_frame *pop(struct output *output)
-{
-    struct fifo *queue = first_queue(output);
-    struct model_frame *frame = fifo_pop(queue);
-
-    if (queue->first == NULL)
-        output->filled &= ~(1u << frame->class);
-    return frame;
-}
-
 bool output_accept(struct model *model, struct model_frame *frame)
 {
     struct output *output = &model->outputs[frame->out];
@@ -92,8 +60,8 @@ bool output_accept(struct model *model, struct model_frame *frame)
         frame_drop(model, frame, MODEL_DROP_QUEUE);
         return false;
     }
-    take_room(model, frame->out, frame->class, frame_size(frame));
-    push(output, frame);
+    take_room(model, frame->out, frame_size(frame));
+    fifo_push(&output->queue, frame);
     if ((frame->marks & MARK_STORED) == 0)
         frame_store(model, frame);
     if (output->sending == NULL && !output->control_leaves)
@@ -137,26 +105,24 @@ void output_try(struct model *model, unsigned port)
         wake(model, agent_match(model), model->now_ns);
         return;
     }
-    if (output->filled == 0) {
+    frame = output->queue.first;
+    if (frame == NULL) {
         wake(model, agent_output(model, port), MODEL_NEVER);
         return;
     }
-    frame = first_queue(output)->first;
     start = frame->time_ns > output->paused_until_ns ? frame->time_ns : output->paused_until_ns;
     if (start > model->now_ns)
         wake(model, agent_output(model, port), start);
     else
-        output_send(model, port, pop(output));
+        output_send(model, port, fifo_pop(&output->queue));
 }
 
 void output_empty(struct model *model, unsigned port, enum model_drop why)
 {
-    struct output *output = &model->outputs[port];
+    struct model_frame *frame;
 
-    while (output->filled != 0) {
-        struct model_frame *frame = pop(output);
-
-        take_room(model, port, frame->class, -(int64_t)frame_size(frame));
+    while ((frame = fifo_pop(&model->outputs[port].queue)) != NULL) {
+        take_room(model, port, -(int64_t)frame_size(frame));
         frame_drop(model, frame, why);
     }
 }
@@ -211,7 +177,7 @@ static void finish(struct model *model, unsigned port)
 
     output->sending = NULL;
     if (model->conf->queueing == MODEL_OUTPUT)
-        take_room(model, port, frame->class, -(int64_t)frame_size(frame));
+        take_room(model, port, -(int64_t)frame_size(frame));
     else
         crossbar_done(model, frame);
     frame_unstore(model, frame);

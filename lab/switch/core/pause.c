@@ -64,7 +64,7 @@ void pause_act(struct model *model)
     plan_renewal(model);
 }
 
-/* To a device behind the port, which obeys or not. */
+/* To the module behind a trunk. */
 static void emit(struct model *model, unsigned port)
 {
     struct model_frame *frame = model->host->make(model->host->context, PAUSE_LENGTH);
@@ -89,7 +89,7 @@ void pause_sent(struct model *model, unsigned port)
     uint16_t quanta = model->outputs[port].control_quanta;
 
     model->truth[port].pause_sent++;
-    if (model->conf->pause.stations && !model->conf->ports[port].trunk)
+    if (!model->conf->ports[port].trunk)
         model->inputs[port].paused_until_ns = model->now_ns + quanta_ns(model, port, quanta);
     else
         emit(model, port);
@@ -105,11 +105,9 @@ bool pause_hear(struct model *model, struct model_frame *frame)
     truth->control_received++;
     if (frame->length >= 18 && data[5] == 1 && memcmp(data + 12, pause_head + 12, 4) == 0) {
         truth->pause_received++;
-        if (model->conf->pause.honour) {
-            model->outputs[frame->in].paused_until_ns =
-                model->now_ns + quanta_ns(model, frame->in, big_endian(data + 16));
-            output_try(model, frame->in);
-        }
+        model->outputs[frame->in].paused_until_ns =
+            model->now_ns + quanta_ns(model, frame->in, big_endian(data + 16));
+        output_try(model, frame->in);
     }
     model->inside--;
     model->host->release(model->host->context, frame);

@@ -3,7 +3,6 @@
 
 #define HEADER 14
 #define VLAN_TAG 4
-#define CUT_THROUGH_BYTES (64 + 8) /* preamble and the first 64 bytes */
 
 const char *const model_drop_names[MODEL_DROPS] = {
     [MODEL_DROP_QUEUE] = "queue",       [MODEL_DROP_INPUT] = "input",
@@ -73,30 +72,17 @@ void frame_unstore(struct model *model, struct model_frame *frame)
 
 bool frame_admit(struct model *model, struct model_frame *frame, unsigned out)
 {
-    const struct output *output = &model->outputs[out];
-    bool taken;
-
     frame->out = (uint8_t)out;
     frame->time_ns = model->now_ns + model->conf->latency_ns;
-    if (model->conf->cut_through) {
-        /* The last bit can't leave before it came. */
-        int64_t least =
-            frame->end_ns - (int64_t)(wire_bytes(frame) * output->wire.byte_time >> RATE_SHIFT);
-
-        if (frame->time_ns < least)
-            frame->time_ns = least;
-    }
     if ((model->dead & bit(out)) != 0) {
         frame_drop(model, frame, MODEL_DROP_DEAD);
         return false;
     }
     if (model->conf->queueing != MODEL_OUTPUT)
-        taken = crossbar_accept(model, frame);
-    else if (model->has_fabric && !model->conf->ports[frame->in].trunk)
-        taken = fabric_accept(model, frame);
-    else
-        taken = output_accept(model, frame);
-    return taken;
+        return crossbar_accept(model, frame);
+    if (model->has_fabric && !model->conf->ports[frame->in].trunk)
+        return fabric_accept(model, frame);
+    return output_accept(model, frame);
 }
 
 /* The frame itself leaves by the last port. */
@@ -173,23 +159,6 @@ static enum model_drop refusal(const struct model *model, const struct model_fra
     return out == frame->in ? MODEL_DROP_FILTERED : MODEL_DROPS;
 }
 
-/* The class of service: of an IP header the precedence, which DSCP's three upper bits are (RFC 2474
- * 4.2.2). */
-static uint8_t class_of(const struct model *model, const struct model_frame *frame)
-{
-    const uint8_t *at = frame->data + 12;
-    bool tagged = big_endian(at) == 0x8100;
-
-    if (model->conf->classes == MODEL_BY_PRIORITY)
-        return tagged && frame->length >= HEADER + VLAN_TAG ? at[2] >> 5 : 0;
-    if (frame->length < HEADER + VLAN_TAG + 2)
-        return 0;
-    at += tagged ? VLAN_TAG : 0;
-    if (big_endian(at) == 0x0800)
-        return at[3] >> 5;
-    return big_endian(at) == 0x86dd ? (at[2] & 0x0f) >> 1 : 0;
-}
-
 static void route(struct model *model, struct model_frame *frame)
 {
     uint64_t source = mac_at(frame->data + 6), destination = mac_at(frame->data);
@@ -199,7 +168,6 @@ static void route(struct model *model, struct model_frame *frame)
     bool measured;
     int found;
 
-    frame->class = model->conf->classes == MODEL_ONE_CLASS ? 0 : class_of(model, frame);
     if (!is_group(source) && (model->dead & bit(frame->in)) == 0 &&
         model->now_ns >= model->down_until_ns)
         table_learn(&model->table, source, frame->in, model->now_ns);
@@ -255,10 +223,7 @@ void model_receive(struct model *model, unsigned port, struct model_frame *frame
         start = input->wire.free_ns;
     frame->in = (uint8_t)port;
     frame->marks = 0;
-    frame->end_ns = serve(&input->wire, start, wire_bytes(frame));
-    frame->time_ns = frame->end_ns;
-    if (model->conf->cut_through && wire_bytes(frame) > CUT_THROUGH_BYTES)
-        frame->time_ns = start + (int64_t)(CUT_THROUGH_BYTES * input->wire.byte_time >> RATE_SHIFT);
+    frame->time_ns = serve(&input->wire, start, wire_bytes(frame));
     fifo_push(&input->arriving, frame);
     model->inside++;
     if (alone)

@@ -80,19 +80,10 @@ class AddressTable(TopologyKeys):
     ageing_ms: Annotated[int, Field(ge=1)] | None = None
 
 
-class Classes(TopologyKeys):
-    """Classes of service: what they follow from, and what each may fill of an output's buffer."""
-
-    by: Literal["priority", "dscp"]
-    buffers: Annotated[list[Bytes], Field(max_length=8)] | None = None
-
-
 class Pause(TopologyKeys):
     """Back-pressure."""
 
     send: bool | None = None
-    ignore: bool | None = None
-    pass_on: bool | None = None
     high: Bytes | None = None
     low: Bytes | None = None
 
@@ -135,17 +126,13 @@ class Behaviour(TopologyKeys):
     queueing: Literal["output", "input", "voq"] | None = None
     sharing: Literal["port", "shared"] | None = None
     memory: Bytes | None = Field(None, serialization_alias="buffer")
-    threshold: Annotated[float, Field(ge=0)] | None = None
     input_buffer: Bytes | None = None
     capacity: _Steps | None = None
     trunk_capacity: _Steps | None = None
-    active_ms: Annotated[int, Field(ge=1, le=60_000)] | None = None
     collapse: Collapse | None = None
     table: AddressTable | None = None
-    classes: Classes | None = None
     recovery_ms: Annotated[int, Field(ge=1, le=60_000)] | None = None
     drop_undersize: bool | None = None
-    forwarding: Literal["store", "cut-through"] | None = None
     latency_ns: Annotated[int, Field(ge=0, le=2**32 - 1)] | None = None
     pause: Pause | None = None
     flows: Literal["addresses", "tags"] | None = None
