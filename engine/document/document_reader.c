@@ -113,46 +113,34 @@ static const cyaml_schema_field_t peers_fields[] = {
 };
 
 static const cyaml_schema_field_t group_fields[] = {
-    CYAML_FIELD_SEQUENCE("ranks", POINTER, struct doc_group, rank, &u32_entry, 0,
-                         PATTERN_RANKS_MAX),
+    CYAML_FIELD_SEQUENCE_COUNT("ranks", POINTER, struct pattern_ranks, rank, count, &u32_entry, 0,
+                               PATTERN_RANKS_MAX),
     CYAML_FIELD_END,
 };
 
 static const cyaml_schema_value_t group_entry = {
-    CYAML_VALUE_MAPPING(CYAML_FLAG_DEFAULT, struct doc_group, group_fields)};
+    CYAML_VALUE_MAPPING(CYAML_FLAG_DEFAULT, struct pattern_ranks, group_fields)};
+
+/* The pattern's parameters by their types (pattern.h). */
+#define PATTERN_WORD(key, member, count) STRING(key, OPTIONAL, pattern_request, member)
+#define PATTERN_FLAG(key, member, count)                                                           \
+    CYAML_FIELD_BOOL(key, OPTIONAL, struct pattern_request, member)
+#define PATTERN_FLAG_OR_DEFAULT(key, member, count)                                                \
+    CYAML_FIELD_BOOL_PTR(key, POINTER | OPTIONAL, struct pattern_request, member)
+#define PATTERN_NUMBER(key, member, count)                                                         \
+    CYAML_FIELD_UINT(key, OPTIONAL, struct pattern_request, member)
+#define PATTERN_NUMBERS(key, member, count)                                                        \
+    CYAML_FIELD_SEQUENCE_COUNT(key, POINTER | OPTIONAL, struct pattern_request, member, count,     \
+                               &u32_entry, 0, LIST_MAX)
+#define PATTERN_GROUPS(key, member, count)                                                         \
+    CYAML_FIELD_SEQUENCE_COUNT(key, POINTER | OPTIONAL, struct pattern_request, member, count,     \
+                               &group_entry, 0, PATTERN_RANKS_MAX)
+#define PATTERN_FIELD(word, key, type, member, count) PATTERN_##type(key, member, count),
 
 static const cyaml_schema_field_t pattern_fields[] = {
-    STRING("name", 0, doc_pattern, name),
-    STRING("order", OPTIONAL, doc_pattern, order),
-    STRING("partners", OPTIONAL, doc_pattern, partners),
-    STRING("directions", OPTIONAL, doc_pattern, directions),
-    STRING("random_generator", OPTIONAL, doc_pattern, draw),
-    CYAML_FIELD_BOOL("forward", OPTIONAL, struct doc_pattern, forward),
-    CYAML_FIELD_UINT("shift", OPTIONAL, struct doc_pattern, shift),
-    CYAML_FIELD_UINT("count", OPTIONAL, struct doc_pattern, count),
-    CYAML_FIELD_UINT("degree", OPTIONAL, struct doc_pattern, degree),
-    CYAML_FIELD_BOOL_PTR("natural", POINTER | OPTIONAL, struct doc_pattern, natural),
-    CYAML_FIELD_BOOL("round_trip", OPTIONAL, struct doc_pattern, round_trip),
-    CYAML_FIELD_BOOL("local", OPTIONAL, struct doc_pattern, local),
-    CYAML_FIELD_UINT("bytes", OPTIONAL, struct doc_pattern, bytes),
-    STRING("algorithm", OPTIONAL, doc_pattern, algorithm),
-    CYAML_FIELD_UINT("skew", OPTIONAL, struct doc_pattern, skew),
-    STRING("class", OPTIONAL, doc_pattern, class),
-    CYAML_FIELD_UINT("matrix", OPTIONAL, struct doc_pattern, matrix),
-    CYAML_FIELD_UINT("block", OPTIONAL, struct doc_pattern, block),
-    CYAML_FIELD_UINT("dimensions", OPTIONAL, struct doc_pattern, dimensions),
-    STRING("method", OPTIONAL, doc_pattern, method),
-    CYAML_FIELD_UINT("senders", OPTIONAL, struct doc_pattern, senders),
-    CYAML_FIELD_UINT("receivers", OPTIONAL, struct doc_pattern, receivers),
-    CYAML_FIELD_BOOL("rotate", OPTIONAL, struct doc_pattern, rotate),
-    STRING("load_of", OPTIONAL, doc_pattern, load_of),
-    CYAML_FIELD_SEQUENCE("list", POINTER | OPTIONAL, struct doc_pattern, list, &u32_entry, 0,
-                         LIST_MAX),
-    CYAML_FIELD_SEQUENCE("shares", POINTER | OPTIONAL, struct doc_pattern, shares, &u32_entry, 0,
-                         LIST_MAX),
-    CYAML_FIELD_SEQUENCE("groups", POINTER | OPTIONAL, struct doc_pattern, groups, &group_entry, 0,
-                         PATTERN_RANKS_MAX),
-    CYAML_FIELD_END,
+    STRING("name", 0, pattern_request, name),
+    PATTERN_FLAG("round_trip", round_trip, ),
+    PATTERN_PARAMS(PATTERN_FIELD) CYAML_FIELD_END,
 };
 
 static const cyaml_schema_field_t load_fields[] = {
@@ -215,7 +203,7 @@ static const cyaml_schema_field_t trial_fields[] = {
     STRING("transport", 0, doc_trial, transport),
     CYAML_FIELD_SEQUENCE("parts", POINTER, struct doc_trial, parts, &part_entry, 1, 64),
     CYAML_FIELD_MAPPING("pattern", CYAML_FLAG_DEFAULT, struct doc_trial, pattern, pattern_fields),
-    CYAML_FIELD_UINT("seed", OPTIONAL, struct doc_trial, seed),
+    CYAML_FIELD_UINT("seed", OPTIONAL, struct doc_trial, pattern.seed),
     CYAML_FIELD_SEQUENCE("phases", POINTER | OPTIONAL, struct doc_trial, phases, &u32_entry, 0,
                          LIST_MAX),
     CYAML_FIELD_BOOL_PTR("connectivity_check", POINTER | OPTIONAL, struct doc_trial, probe),
@@ -248,9 +236,9 @@ static const cyaml_schema_field_t trial_fields[] = {
 };
 
 static const cyaml_schema_field_t plan_fields[] = {
-    CYAML_FIELD_UINT("ranks", CYAML_FLAG_DEFAULT, struct doc_plan, ranks),
+    CYAML_FIELD_UINT("ranks", CYAML_FLAG_DEFAULT, struct doc_plan, pattern.n),
     CYAML_FIELD_MAPPING("pattern", CYAML_FLAG_DEFAULT, struct doc_plan, pattern, pattern_fields),
-    CYAML_FIELD_UINT("seed", OPTIONAL, struct doc_plan, seed),
+    CYAML_FIELD_UINT("seed", OPTIONAL, struct doc_plan, pattern.seed),
     CYAML_FIELD_SEQUENCE("phases", POINTER | OPTIONAL, struct doc_plan, phases, &u32_entry, 0,
                          LIST_MAX),
     CYAML_FIELD_BOOL_PTR("totals_only", POINTER | OPTIONAL, struct doc_plan, totals_only),
@@ -442,47 +430,4 @@ void document_free(struct document *document)
         free(document->trial->parts[i].options);
     schema_make(&schema, document->transports);
     cyaml_free(&config, &schema.root, document, 0);
-}
-
-void doc_pattern_request(const struct doc_pattern *pattern, uint32_t n, uint64_t seed,
-                         struct pattern_ranks *groups, struct pattern_request *request)
-{
-    for (unsigned i = 0; i < pattern->groups_count; i++) {
-        groups[i].rank = pattern->groups[i].rank;
-        groups[i].count = pattern->groups[i].rank_count;
-    }
-    *request = (struct pattern_request){
-        .name = pattern->name,
-        .n = n,
-        .seed = seed,
-        .order = pattern->order,
-        .partners = pattern->partners,
-        .directions = pattern->directions,
-        .draw = pattern->draw,
-        .forward = pattern->forward,
-        .shift = pattern->shift,
-        .count = pattern->count,
-        .degree = pattern->degree,
-        .natural =
-            pattern->natural != NULL ? *pattern->natural : strcmp(pattern->name, "ring") == 0,
-        .list = {pattern->list, pattern->list_count},
-        .round_trip = pattern->round_trip,
-        .local = pattern->local,
-        .bytes = pattern->bytes,
-        .algorithm = pattern->algorithm,
-        .skew = pattern->skew,
-        .class = pattern->class,
-        .matrix = pattern->matrix,
-        .block = pattern->block,
-        .dimensions = pattern->dimensions,
-        .method = pattern->method,
-        .senders = pattern->senders,
-        .receivers = pattern->receivers,
-        .rotate = pattern->rotate,
-        .load_of = pattern->load_of,
-        .shares = pattern->shares,
-        .share_count = pattern->shares_count,
-        .groups = groups,
-        .group_count = pattern->groups_count,
-    };
 }

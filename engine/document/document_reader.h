@@ -23,9 +23,4 @@ int document_parse(struct document **document, const struct document_text *text,
 enum document_kind document_kind(const struct document *document);
 void document_free(struct document *document);
 
-/* The pattern's request for n ranks. Points into the document; `groups` (room for groups_count)
- * is filled by the way. */
-void doc_pattern_request(const struct doc_pattern *pattern, uint32_t n, uint64_t seed,
-                         struct pattern_ranks *groups, struct pattern_request *request);
-
 #endif

@@ -9,6 +9,7 @@
 #include "clock.h"
 #include "cpu_placement.h"
 #include "err.h"
+#include "pattern.h"
 #include "transport.h"
 
 #include <stdbool.h>
@@ -59,44 +60,6 @@ struct doc_peers {
     char **sealed_keys; /* base64 of crypto_box_seal, by node index */
     unsigned sealed_keys_count;
     char *key; /* by hand: 64 hex digits */
-};
-
-struct doc_group {
-    uint32_t *rank;
-    unsigned rank_count;
-};
-
-struct doc_pattern {
-    char *name;
-    char *order;
-    char *partners;
-    char *directions;
-    char *draw;
-    char *algorithm;
-    char *class;
-    char *method;
-    char *load_of;
-    bool *natural; /* NULL: true */
-    uint64_t bytes;
-    uint32_t *list;
-    uint32_t *shares;
-    struct doc_group *groups;
-    uint32_t shift;
-    uint32_t count;
-    uint32_t degree;
-    uint32_t skew;
-    uint32_t matrix;
-    uint32_t block;
-    uint32_t dimensions;
-    uint32_t senders;
-    uint32_t receivers;
-    unsigned list_count;
-    unsigned shares_count;
-    unsigned groups_count;
-    bool forward;
-    bool round_trip;
-    bool local;
-    bool rotate;
 };
 
 struct doc_load { /* exactly one is above 0 */
@@ -152,9 +115,8 @@ struct doc_trial {
     char *transport;
     struct doc_part *parts;
     unsigned parts_count;
-    struct doc_pattern pattern;
-    uint64_t seed;
-    uint32_t *phases; /* NULL: all */
+    struct pattern_request pattern; /* n is a part's */
+    uint32_t *phases;               /* NULL: all */
     unsigned phases_count;
     bool *probe;                        /* NULL: true */
     uint32_t *connectivity_check_sizes; /* of its messages in turn; NULL: `sizes` */
@@ -188,10 +150,8 @@ static inline const char *doc_part_transport(const struct doc_trial *trial,
 }
 
 struct doc_plan {
-    uint32_t ranks;
-    struct doc_pattern pattern;
-    uint64_t seed;
-    uint32_t *phases; /* NULL: all */
+    struct pattern_request pattern; /* whole */
+    uint32_t *phases;               /* NULL: all */
     unsigned phases_count;
     bool *totals_only; /* true: only the totals */
     bool *packed;      /* true: not as records, but as numbers in memory */

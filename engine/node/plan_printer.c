@@ -180,21 +180,6 @@ static bool write_phase(const struct lister *lister)
     return true;
 }
 
-static int make_plan(struct pattern_plan **plan, const struct doc_plan *doc, struct err *err)
-{
-    struct pattern_ranks *groups = calloc(doc->pattern.groups_count + 1, sizeof *groups);
-    struct pattern_request request;
-    char why[512] = "";
-    int rc;
-
-    if (groups == NULL)
-        return err_set(err, -ENOMEM, "out of memory");
-    doc_pattern_request(&doc->pattern, doc->ranks, doc->seed, groups, &request);
-    rc = pattern_plan_make(plan, &request, why, sizeof why);
-    free(groups);
-    return rc < 0 ? err_set(err, rc, "%s", why) : 0;
-}
-
 static int list_phases(struct lister *lister, const struct doc_plan *doc, struct err *err)
 {
     uint32_t phases = pattern_phases(lister->plan);
@@ -222,11 +207,12 @@ static int list_phases(struct lister *lister, const struct doc_plan *doc, struct
 int plan_print(struct records *records, const struct doc_plan *doc, struct err *err)
 {
     struct pattern_plan *plan = NULL;
-    struct lister lister = {.records = records, .n = doc->ranks};
-    int rc = make_plan(&plan, doc, err);
+    struct lister lister = {.records = records, .n = doc->pattern.n};
+    char why[512] = "";
+    int rc = pattern_plan_make(&plan, &doc->pattern, why, sizeof why);
 
     if (rc < 0)
-        return rc;
+        return err_set(err, rc, "%s", why);
     lister.plan = plan;
     lister.flows = calloc(lister.n, sizeof *lister.flows);
     if (lister.flows == NULL) {

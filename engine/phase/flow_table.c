@@ -121,7 +121,7 @@ static void set_shares(const struct phase_run *run, struct phase_lane *lane,
     for (size_t i = 0; i < sends->count; i++)
         sum += sends->flows[i].share;
     lane->part = (double)sum / PATTERN_WHOLE;
-    if (run->trial->doc->pattern.shares_count > 0) /* of a load of the receivers a burst is whole */
+    if (run->trial->doc->pattern.share_count > 0) /* of a load of the receivers a burst is whole */
         lane->phase.burst.own_frames = burst_of_port(lane->phase.burst.frames, lane->part);
     for (size_t i = 1; i < sends->count; i++)
         even = even && sends->flows[i].share == sends->flows[0].share;

@@ -124,7 +124,7 @@ void phase_template_fill(struct phase_run *run)
     *phase = (struct phase){
         .trial = doc->id,
         .number = run->number,
-        .seed = doc->seed + run->number,
+        .seed = doc->pattern.seed + run->number,
         .traffic = phase_is_probe(run) ? TRAFFIC_PROBE : doc->traffic,
         .messages = doc->traffic == TRAFFIC_PINGPONG,
         .transfer_bytes = doc->transfer_bytes,

@@ -108,17 +108,12 @@ static int check_schedule(const struct trial *trial, const struct pattern_plan *
 
 static int make_plan(struct trial *trial, struct trial_part *part, struct err *err)
 {
-    const struct doc_pattern *doc = &trial->doc->pattern;
-    struct pattern_ranks *groups = calloc(doc->groups_count + 1, sizeof *groups);
-    struct pattern_request request;
+    struct pattern_request request = trial->doc->pattern;
     char why[512] = "";
     int rc;
 
-    if (groups == NULL)
-        return err_set(err, -ENOMEM, "out of memory");
-    doc_pattern_request(doc, part->n, trial->doc->seed, groups, &request);
+    request.n = part->n;
     rc = pattern_plan_make(&part->plan, &request, why, sizeof why);
-    free(groups);
     if (rc < 0)
         return err_set(err, rc, "trial %u: %s", trial->doc->id, why);
     rc = check_schedule(trial, part->plan, err);

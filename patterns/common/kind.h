@@ -8,34 +8,12 @@
 
 #include "pattern.h"
 
-/* The parameters of a request that not every pattern knows. */
-enum pattern_param {
-    PATTERN_PARAM_ORDER = 1 << 0,
-    PATTERN_PARAM_PARTNERS = 1 << 1,
-    PATTERN_PARAM_DIRECTIONS = 1 << 2,
-    PATTERN_PARAM_FORWARD = 1 << 3,
-    PATTERN_PARAM_SHIFT = 1 << 4,
-    PATTERN_PARAM_COUNT = 1 << 5,
-    PATTERN_PARAM_NATURAL = 1 << 6,
-    PATTERN_PARAM_LIST = 1 << 7,
-    PATTERN_PARAM_GROUPS = 1 << 8,
-    PATTERN_PARAM_DEGREE = 1 << 9,
-    PATTERN_PARAM_ALGORITHM = 1 << 10,
-    PATTERN_PARAM_BYTES = 1 << 11,
-    PATTERN_PARAM_LOCAL = 1 << 12,
-    PATTERN_PARAM_METHOD = 1 << 13,
-    PATTERN_PARAM_SKEW = 1 << 14,
-    PATTERN_PARAM_CLASS = 1 << 15,
-    PATTERN_PARAM_MATRIX = 1 << 16,
-    PATTERN_PARAM_BLOCK = 1 << 17,
-    PATTERN_PARAM_DIMENSIONS = 1 << 18,
-    PATTERN_PARAM_DRAW = 1 << 19,
-    PATTERN_PARAM_SENDERS = 1 << 20,
-    PATTERN_PARAM_RECEIVERS = 1 << 21,
-    PATTERN_PARAM_ROTATE = 1 << 22,
-    PATTERN_PARAM_LOAD_OF = 1 << 23,
-    PATTERN_PARAM_SHARES = 1 << 24,
-};
+/* A bit for each parameter of a request that not every pattern knows. */
+#define PATTERN_PLACE(word, key, type, member, count) PATTERN_PLACE_##word,
+#define PATTERN_BIT(word, key, type, member, count)                                                \
+    PATTERN_PARAM_##word = 1 << PATTERN_PLACE_##word,
+enum { PATTERN_PARAMS(PATTERN_PLACE) };
+enum pattern_param { PATTERN_PARAMS(PATTERN_BIT) };
 
 /* Where the sentence of a refusal goes. */
 struct pattern_why {

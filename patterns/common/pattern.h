@@ -63,7 +63,7 @@ struct pattern_request {
                                a phase each (default: ranks 0 and 1); head_of_line: at most so
                                many groups */
     uint32_t degree;        /* random: how often a rank draws a partner, 1 (default) to 16 */
-    bool natural;           /* ring: the natural ring as phase 0 (the configuration's default) */
+    const bool *natural;    /* ring: whether the natural ring is phase 0; NULL: it is */
     bool round_trip;        /* any: of two flows of a phase that are each other's way back there is
                                    only    the lower rank's, for its messages come back by themselves */
     bool local;             /* any: the plan is one schedule (schedule.h), the phases are its steps;
@@ -91,6 +91,37 @@ struct pattern_request {
         *groups; /* pairs, partners inside | across; partial_mesh: disjoint */
     size_t group_count;
 };
+
+/* The parameters that not every pattern knows: a constant, the key in a document, the type, the
+ * member and, of a list, the member that counts it. */
+/* clang-format off */
+#define PATTERN_PARAMS(X)                                                                          \
+    X(ORDER, "order", WORD, order, )                                                               \
+    X(PARTNERS, "partners", WORD, partners, )                                                      \
+    X(DIRECTIONS, "directions", WORD, directions, )                                                \
+    X(FORWARD, "forward", FLAG, forward, )                                                         \
+    X(SHIFT, "shift", NUMBER, shift, )                                                             \
+    X(COUNT, "count", NUMBER, count, )                                                             \
+    X(NATURAL, "natural", FLAG_OR_DEFAULT, natural, )                                              \
+    X(LIST, "list", NUMBERS, list.rank, list.count)                                                \
+    X(GROUPS, "groups", GROUPS, groups, group_count)                                               \
+    X(DEGREE, "degree", NUMBER, degree, )                                                          \
+    X(ALGORITHM, "algorithm", WORD, algorithm, )                                                   \
+    X(BYTES, "bytes", NUMBER, bytes, )                                                             \
+    X(LOCAL, "local", FLAG, local, )                                                               \
+    X(METHOD, "method", WORD, method, )                                                            \
+    X(SKEW, "skew", NUMBER, skew, )                                                                \
+    X(CLASS, "class", WORD, class, )                                                               \
+    X(MATRIX, "matrix", NUMBER, matrix, )                                                          \
+    X(BLOCK, "block", NUMBER, block, )                                                             \
+    X(DIMENSIONS, "dimensions", NUMBER, dimensions, )                                              \
+    X(DRAW, "random_generator", WORD, draw, )                                                      \
+    X(SENDERS, "senders", NUMBER, senders, )                                                       \
+    X(RECEIVERS, "receivers", NUMBER, receivers, )                                                 \
+    X(ROTATE, "rotate", FLAG, rotate, )                                                            \
+    X(LOAD_OF, "load_of", WORD, load_of, )                                                         \
+    X(SHARES, "shares", NUMBERS, shares, share_count)
+/* clang-format on */
 
 struct pattern_plan; /* opaque */
 

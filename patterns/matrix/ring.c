@@ -83,12 +83,13 @@ static int make(struct pattern_plan *plan, const struct pattern_request *request
 {
     int directions = pattern_choose("directions", direction_words, request->directions, why);
     int draw = pattern_choose("random_generator", draw_words, request->draw, why);
+    bool natural = request->natural == NULL || *request->natural;
     struct ring *ring = NULL;
     size_t kept = draw == HPCC ? (size_t)request->count * plan->n : 0;
 
     if (directions < 0 || draw < 0)
         return -EINVAL;
-    if (!request->natural && request->count == 0)
+    if (!natural && request->count == 0)
         return pattern_refuse(why, "ring has no phase: it needs natural, or a count of at least 1");
     if (request->count > RINGS_MAX)
         return pattern_refuse(why, "ring: count %u is more than %u", request->count, RINGS_MAX);
@@ -99,12 +100,12 @@ static int make(struct pattern_plan *plan, const struct pattern_request *request
     ring = malloc(sizeof(*ring) + 2 * kept * sizeof(*ring->kept));
     if (ring == NULL)
         return -ENOMEM;
-    ring->natural = request->natural;
+    ring->natural = natural;
     ring->both = directions == BOTH;
     ring->probed = draw == HPCC;
     for (uint32_t number = 1; ring->probed && number <= request->count; number++)
         probe(ring, plan->n, plan->seed, number);
-    plan->phases = (request->natural ? 1 : 0) + request->count;
+    plan->phases = natural + request->count;
     plan->state = ring;
     return request->method != NULL ? take_method(plan, request, why) : 0;
 }

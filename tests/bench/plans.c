@@ -12,6 +12,8 @@
 #include <sys/resource.h>
 #include <time.h>
 
+static const bool no = false;
+
 #define PHASES 60000u /* a phase each: no plan here has fewer */
 #define ROUNDS 7
 #define MOST_NS 1000.0
@@ -29,9 +31,17 @@ static const struct subject subjects[] = {
     {"aapc pairwise, odd", {.name = "aapc", .n = PATTERN_RANKS_MAX - 1, .order = "pairwise"}},
     {"aapc xor", {.name = "aapc", .n = PATTERN_RANKS_MAX, .order = "xor"}},
     {"random ring, forward",
-     {.name = "ring", .n = PATTERN_RANKS_MAX, .count = PHASES, .directions = "forward"}},
+     {.name = "ring",
+      .n = PATTERN_RANKS_MAX,
+      .natural = &no,
+      .count = PHASES,
+      .directions = "forward"}},
     {"random ring, both",
-     {.name = "ring", .n = PATTERN_RANKS_MAX, .count = PHASES, .directions = "both"}},
+     {.name = "ring",
+      .n = PATTERN_RANKS_MAX,
+      .natural = &no,
+      .count = PHASES,
+      .directions = "both"}},
 };
 
 static double now_ns(void)

@@ -68,12 +68,12 @@ static void a_whole_trial_is_read(void **state)
     struct document *document = parse(TRIAL "  load: {percent: 99.98}\n"
                                             "  window_ns: 2000000000\n"
                                             "  sync: none\n"
+                                            "  seed: 7\n"
                                             "  connectivity_check: false\n"
                                             "  fast: {mode: b, tag: 0, small: 3, name: x}\n",
                                       &err);
     const struct fast_options *fast_options;
     const struct doc_trial *trial;
-    struct pattern_request request;
 
     assert_string_equal(err.text, "");
     assert_non_null(document);
@@ -93,10 +93,9 @@ static void a_whole_trial_is_read(void **state)
     assert_int_equal(fast_options->index, -1); /* the default, as of all others */
     assert_true(fast_options->tagged && fast_options->tag == 0 && fast_options->eager);
     assert_string_equal(fast_options->name, "x");
-    doc_pattern_request(&trial->pattern, 2, 7, NULL, &request);
-    assert_true(request.natural); /* a ring's default */
-    assert_int_equal(request.count, 2);
-    assert_int_equal(request.seed, 7);
+    assert_null(trial->pattern.natural);
+    assert_int_equal(trial->pattern.count, 2);
+    assert_int_equal(trial->pattern.seed, 7);
     document_free(document);
 }
 
@@ -198,15 +197,13 @@ static void groups_and_lists_reach_the_request(void **state)
         "  ranks: 6\n"
         "  pattern: {name: pairs, partners: across, groups: [{ranks: [0, 2]}, {ranks: [4]}]}\n",
         &err);
-    struct pattern_ranks groups[2];
-    struct pattern_request request;
+    const struct pattern_request *request;
 
     assert_non_null(document);
-    doc_pattern_request(&document->plan->pattern, 6, 1, groups, &request);
-    assert_int_equal(request.group_count, 2);
-    assert_int_equal(request.groups[0].rank[1], 2);
-    assert_int_equal(request.groups[1].count, 1);
-    assert_false(request.natural);
+    request = &document->plan->pattern;
+    assert_int_equal(request->group_count, 2);
+    assert_int_equal(request->groups[0].rank[1], 2);
+    assert_int_equal(request->groups[1].count, 1);
     document_free(document);
 }
 
@@ -219,19 +216,19 @@ static void what_a_schedule_needs_reaches_the_request(void **state)
                                       " algorithm: binomial, method: nonblocking, skew: 3,"
                                       " class: A, matrix: 4, block: 5, dimensions: 6}\n",
                                       &err);
-    struct pattern_request request;
+    const struct pattern_request *request;
 
     assert_non_null(document);
-    doc_pattern_request(&document->plan->pattern, 4, 1, NULL, &request);
-    assert_true(request.local);
-    assert_int_equal(request.bytes, PATTERN_BYTES_MAX);
-    assert_string_equal(request.algorithm, "binomial");
-    assert_string_equal(request.method, "nonblocking");
-    assert_int_equal(request.skew, 3);
-    assert_string_equal(request.class, "A");
-    assert_int_equal(request.matrix, 4);
-    assert_int_equal(request.block, 5);
-    assert_int_equal(request.dimensions, 6);
+    request = &document->plan->pattern;
+    assert_true(request->local);
+    assert_int_equal(request->bytes, PATTERN_BYTES_MAX);
+    assert_string_equal(request->algorithm, "binomial");
+    assert_string_equal(request->method, "nonblocking");
+    assert_int_equal(request->skew, 3);
+    assert_string_equal(request->class, "A");
+    assert_int_equal(request->matrix, 4);
+    assert_int_equal(request->block, 5);
+    assert_int_equal(request->dimensions, 6);
     document_free(document);
 }
 

@@ -88,12 +88,8 @@ static unsigned count_flows(const struct pattern_plan *plan, uint32_t phase,
 
 static struct pattern_plan *plan_of(const char *name, const char *order, bool round_trip)
 {
-    const struct pattern_request request = {.name = name,
-                                            .order = order,
-                                            .n = RANKS,
-                                            .seed = 1,
-                                            .natural = strcmp(name, "ring") == 0,
-                                            .round_trip = round_trip};
+    const struct pattern_request request = {
+        .name = name, .order = order, .n = RANKS, .seed = 1, .round_trip = round_trip};
     struct pattern_plan *plan = NULL;
     char why[128];
 

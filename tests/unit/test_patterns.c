@@ -10,6 +10,8 @@
 #include <stdio.h>
 #include <string.h>
 
+static const bool no = false;
+
 #define EVERY_N_TO 65u
 #define EVERY_N_TO_LONG 300u
 
@@ -107,10 +109,13 @@ static void senders_and_receivers_agree(void **state)
         for (size_t i = 0; i < COMPUTED_PARTNERS; i++)
             check_views(&(struct pattern_request){
                 .name = "pairs", .n = n, .partners = computed_partners[i], .seed = n});
-        check_views(&(struct pattern_request){
-            .name = "ring", .n = n, .natural = true, .count = 2, .seed = n});
-        check_views(&(struct pattern_request){
-            .name = "ring", .n = n, .count = 2, .directions = "forward", .seed = n});
+        check_views(&(struct pattern_request){.name = "ring", .n = n, .count = 2, .seed = n});
+        check_views(&(struct pattern_request){.name = "ring",
+                                              .n = n,
+                                              .natural = &no,
+                                              .count = 2,
+                                              .directions = "forward",
+                                              .seed = n});
         check_views(&(struct pattern_request){
             .name = "random", .n = n, .count = 2, .degree = 1 + n % 16, .seed = n});
     }
@@ -361,7 +366,6 @@ static void check_rings(uint32_t n, uint32_t count, bool both)
         .name = "ring",
         .n = n,
         .seed = UINT64_C(7) * n,
-        .natural = true,
         .count = count,
         .directions = both ? NULL : "forward",
     });
@@ -383,8 +387,8 @@ static void check_rings(uint32_t n, uint32_t count, bool both)
  * 4.97 of 64 ranks, reckoned by a program of some lines. */
 static double natural_successors(uint32_t n, const char *draw)
 {
-    struct pattern_plan *plan = plan_of(
-        &(struct pattern_request){.name = "ring", .n = n, .seed = 5, .count = 4000, .draw = draw});
+    struct pattern_plan *plan = plan_of(&(struct pattern_request){
+        .name = "ring", .n = n, .seed = 5, .natural = &no, .count = 4000, .draw = draw});
     uint64_t natural = 0;
 
     for (uint32_t phase = 0; phase < 4000; phase++)
@@ -409,7 +413,7 @@ static void rings_of_hpcc_are_one_cycle(void **state)
 {
     for (uint32_t n = 2; n <= 40; n++) {
         struct pattern_plan *plan = plan_of(&(struct pattern_request){
-            .name = "ring", .n = n, .seed = n, .natural = true, .count = 3, .draw = "hpcc"});
+            .name = "ring", .n = n, .seed = n, .count = 3, .draw = "hpcc"});
 
         for (uint32_t phase = 0; phase <= 3; phase++) {
             check_one_cycle(plan, phase, n);
@@ -432,7 +436,8 @@ static void rings_are_one_cycle(void **state)
 
 static struct pattern_plan *random_rings(uint32_t n, uint64_t seed)
 {
-    return plan_of(&(struct pattern_request){.name = "ring", .n = n, .seed = seed, .count = 10});
+    return plan_of(&(struct pattern_request){
+        .name = "ring", .n = n, .seed = seed, .natural = &no, .count = 10});
 }
 
 /* Two random rings share a link from a given rank with probability 1 / (n - 1): one link in all. */
@@ -468,10 +473,11 @@ static void rings_differ_by_number_and_seed(void **state)
 
 static void natural_ring_does_not_change_the_random_ones(void **state)
 {
-    struct pattern_request request = {.name = "ring", .n = 50, .seed = 3, .count = 2};
+    struct pattern_request request = {
+        .name = "ring", .n = 50, .seed = 3, .natural = &no, .count = 2};
     struct pattern_plan *without = plan_of(&request), *with;
 
-    request.natural = true;
+    request.natural = NULL;
     with = plan_of(&request);
     assert_phase_name(with, 1, "random 1");
     assert_int_equal(shared_links(without, 0, with, 1, 50), 50);
@@ -772,7 +778,7 @@ static const struct pattern_request small_requests[] = {
     {.name = "aapc", .order = "pairwise"},
     {.name = "aapc", .order = "xor"},
     {.name = "aapc", .order = "naive"},
-    {.name = "ring", .count = 1000, .natural = true},
+    {.name = "ring", .count = 1000},
     {.name = "pairs", .partners = "random"},
     {.name = "pairs", .partners = "halves"},
 };

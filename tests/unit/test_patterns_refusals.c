@@ -7,6 +7,8 @@
 #include <errno.h>
 #include <string.h>
 
+static const bool yes = true, no = false;
+
 static const uint32_t self[] = {0, 1, 5, 5}, twice[] = {0, 1, 2, 0}, beyond[] = {0, 8};
 static const uint32_t ranks[] = {0, 1, 2, 3, 4, 5, 6, 7};
 static const uint32_t fan[] = {0, 1, 0, 2};
@@ -42,22 +44,23 @@ static const struct refusal refusals[] = {
     {{.name = "aapc", .n = 8, .forward = true}, "aapc takes no forward"},
     {{.name = "ring", .n = 8, .count = 1, .shift = 1}, "ring takes no shift"},
     {{.name = "aapc", .n = 8, .count = 1}, "aapc takes no count"},
-    {{.name = "pairs", .n = 8, .natural = true}, "pairs takes no natural"},
-    {{.name = "ring", .n = 8, .natural = true, .list = {ranks, 8}}, "ring takes no list"},
+    {{.name = "pairs", .n = 8, .natural = &yes}, "pairs takes no natural"},
+    {{.name = "ring", .n = 8, .list = {ranks, 8}}, "ring takes no list"},
     {{.name = "chain", .n = 8, .groups = singles, .group_count = 2}, "chain takes no groups"},
 
     {{.name = "aapc", .n = 8, .order = "zigzag"},
      "order \"zigzag\" is not known: it is one of shift, pairwise, xor, naive"},
     {{.name = "aapc", .n = 12, .order = "xor"}, "order xor needs a power of two of ranks, not 12"},
 
-    {{.name = "ring", .n = 8}, "ring has no phase: it needs natural, or a count of at least 1"},
+    {{.name = "ring", .n = 8, .natural = &no},
+     "ring has no phase: it needs natural, or a count of at least 1"},
     {{.name = "ring", .n = 8, .count = 65537}, "ring: count 65537 is more than 65536"},
     {{.name = "aapc", .n = 8, .draw = "hpcc"}, "aapc takes no random_generator"},
     {{.name = "ring", .n = 8, .count = 1, .draw = "fair"},
      "random_generator \"fair\" is not known: it is one of uniform, hpcc"},
     {{.name = "ring", .n = 65536, .count = 300, .draw = "hpcc"},
      "ring: draw hpcc keeps its rings, of 16777216 ranks in total at most: 300 rings of 65536"},
-    {{.name = "ring", .n = 8, .natural = true, .directions = "backward"},
+    {{.name = "ring", .n = 8, .directions = "backward"},
      "directions \"backward\" is not known: it is one of both, forward"},
 
     {{.name = "random", .n = 8}, "random: count 0: it is how many patterns are drawn, 1 to 65536"},
@@ -186,7 +189,6 @@ static void names_are_those_of_the_table(void **state)
         struct pattern_request request = {.name = names[i], .n = 4};
 
         assert_string_equal(names[i], expected[i]);
-        request.natural = strcmp(names[i], "ring") == 0;
         request.count = strcmp(names[i], "random") == 0;
         if (strcmp(names[i], "flows") == 0)
             request.list = (struct pattern_ranks){ranks, 4};

@@ -7,6 +7,8 @@
 
 #include <string.h>
 
+static const bool no = false;
+
 static void run(const struct pattern_request *request)
 {
     struct pattern_plan *plan = plan_of(request);
@@ -54,7 +56,6 @@ static void ordinary_patterns_are_steps(void **state)
             request.name = "random";
             run(&request);
             request.name = "ring";
-            request.natural = true;
             run(&request);
         }
 }
@@ -113,7 +114,6 @@ static void rings_exchange_by_both_methods(void **state)
         for (size_t i = 0; i < 6; i++)
             run(&(struct pattern_request){.name = "ring",
                                           .n = n,
-                                          .natural = true,
                                           .count = 3,
                                           .seed = n,
                                           .method = methods[i % 2],
@@ -128,8 +128,12 @@ static void a_method_decides_the_steps(void **state)
     } some[] = {{"sendrecv", 2}, {"nonblocking", 1}};
 
     for (size_t i = 0; i < 2; i++) {
-        struct pattern_plan *plan = plan_of(&(struct pattern_request){
-            .name = "ring", .n = 6, .count = 2, .method = some[i].method, .bytes = 8});
+        struct pattern_plan *plan = plan_of(&(struct pattern_request){.name = "ring",
+                                                                      .n = 6,
+                                                                      .natural = &no,
+                                                                      .count = 2,
+                                                                      .method = some[i].method,
+                                                                      .bytes = 8});
         struct schedule schedule;
 
         assert_int_equal(pattern_phases(plan), 2);
@@ -203,8 +207,8 @@ static void the_barrier_tells_everybody(void **state)
 
 static void a_wrong_byte_is_found(void **state)
 {
-    struct pattern_plan *plan = plan_of(&(struct pattern_request){
-        .name = "ring", .n = 4, .natural = true, .method = "sendrecv", .bytes = 30});
+    struct pattern_plan *plan = plan_of(
+        &(struct pattern_request){.name = "ring", .n = 4, .method = "sendrecv", .bytes = 30});
     struct schedule_sim *sim = schedule_sim_make(plan, 0, 4, 1);
     unsigned char *memory = schedule_sim_memory(sim, 2);
     const struct schedule *schedule = schedule_sim_schedule(sim, 2);

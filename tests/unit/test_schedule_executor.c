@@ -462,7 +462,7 @@ static void test_wrong_bytes_do_not_matter_where_nothing_is_computed(void **stat
 static void test_messages_of_one_flow_keep_their_order(void **state)
 {
     const struct pattern_request ring = {
-        .name = "ring", .n = 2, .natural = true, .method = "nonblocking", .bytes = 300};
+        .name = "ring", .n = 2, .method = "nonblocking", .bytes = 300};
     struct phase phase = counted(4, 1, 0);
     const struct executor_step *step;
     struct sim sim;
