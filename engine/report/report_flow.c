@@ -165,15 +165,15 @@ void report_loopback_baseline(struct records *records, const struct transport *t
                               const struct latency baseline[LATENCY_KINDS])
 {
     for (enum latency_kind kind = 0; kind < LATENCY_KINDS; kind++) {
+        if (baseline[kind].histogram.count == 0)
+            continue;
         const struct record_row rows[] = {
             {"transport", json_string(transport->name)},
             {NULL, NULL},
         };
 
-        if (baseline[kind].histogram.count > 0)
-            record_send(records,
-                        add_times(record_fill(record_new(records, "loopback-baseline"), rows), kind,
-                                  &baseline[kind], 0));
+        record_send(records, add_times(record_fill(record_new(records, "loopback-baseline"), rows),
+                                       kind, &baseline[kind], 0));
     }
 }
 
