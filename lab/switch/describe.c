@@ -97,7 +97,6 @@ static const cyaml_schema_field_t collapse_fields[] = {
 static const cyaml_schema_field_t table_fields[] = {
     CYAML_FIELD_UINT("size", OPTIONAL, struct table_text, size),
     CYAML_FIELD_UINT("learn_per_s", OPTIONAL, struct table_text, learn_per_s),
-    CYAML_FIELD_UINT("learn_queue", OPTIONAL, struct table_text, learn_queue),
     CYAML_FIELD_UINT("ageing_ms", OPTIONAL, struct table_text, ageing_ms),
     CYAML_FIELD_END,
 };
@@ -315,7 +314,6 @@ static void read_switch(struct description *description)
         (text->collapse.window_ms > 0 ? text->collapse.window_ms : DEFAULT_WINDOW_MS) * MS;
     conf->table.size = text->table.size > 0 ? text->table.size : DEFAULT_TABLE;
     conf->table.learn_per_s = text->table.learn_per_s;
-    conf->table.learn_queue = text->table.learn_queue;
     conf->table.ageing_ns =
         (text->table.ageing_ms > 0 ? text->table.ageing_ms : DEFAULT_AGEING_MS) * MS;
     conf->pause.send = text->pause.send;

@@ -56,7 +56,6 @@ struct collapse_text {
 struct table_text {
     uint32_t size;
     uint32_t learn_per_s;
-    uint32_t learn_queue;
     uint32_t ageing_ms;
 };
 

@@ -188,7 +188,7 @@ def test_address_capacity_is_the_planted_one(tmp_path: Path, size: int) -> None:
 
 @pytest.mark.slow
 def test_the_learning_rate_is_the_planted_one(tmp_path: Path) -> None:
-    where = site(table={"size": 65536, "learn_per_s": 400, "learn_queue": 16})
+    where = site(table={"size": 65536, "learn_per_s": 400})
     asked = {"learning_addresses": 1000, "learning_fps_max": 2000}
     conf = {"suite": "rfc2889", "subtests": ["learning-rate"], "suite_parameters": asked}
     done = runs.run(tmp_path, conf | {"site": where})

@@ -445,26 +445,6 @@ static void test_silent_addresses_make_room(void **state)
     bed_close(&bed);
 }
 
-static void test_it_learns_at_its_rate(void **state)
-{
-    struct model_bed bed;
-
-    bed_plain(&bed, 2, 0);
-    bed.conf.table.learn_per_s = 1000;
-    bed_open(&bed);
-    for (unsigned i = 0; i < 500; i++) { /* 10,000 a second for 50 ms */
-        struct bed_frame word = {BED_STATION(100 + i), BED_STATION(1), 64, 0x88b5, 0, 0};
-
-        bed_run(&bed, (int64_t)i * 100000);
-        bed_send(&bed, 0, &word);
-        bed_drain(&bed);
-    }
-    assert_in_range(model_table_truth(bed.model).learned, 49, 51);
-    assert_int_equal(
-        model_table_truth(bed.model).learned + model_table_truth(bed.model).refused_rate, 500);
-    bed_close(&bed);
-}
-
 static void test_groups_and_unknown_addresses_go_everywhere_but_back(void **state)
 {
     static const uint64_t targets[] = {0xffffffffffff, 0x01005e000001, BED_STATION(77)};
@@ -701,7 +681,6 @@ int main(void)
         cmocka_unit_test(test_a_full_table_floods_the_rest),
         cmocka_unit_test(test_addresses_age_and_move),
         cmocka_unit_test(test_silent_addresses_make_room),
-        cmocka_unit_test(test_it_learns_at_its_rate),
         cmocka_unit_test(test_groups_and_unknown_addresses_go_everywhere_but_back),
         cmocka_unit_test(test_what_is_for_a_bridge_goes_no_further),
         cmocka_unit_test(test_a_capacity_is_kept_and_shared),

@@ -184,7 +184,6 @@ static void test_addresses_wait_to_be_learned(void **state)
 
         bed_plain(&bed, 2, 0);
         bed.conf.table.learn_per_s = 1000;
-        bed.conf.table.learn_queue = queue;
         bed_open(&bed);
         for (uint32_t k = 0; k < count; k++) {
             struct bed_frame word = {BED_STATION(100 + k), BED_STATION(1), 64, 0x88b5, 0, 0};

@@ -130,7 +130,6 @@ struct model_conf {
     struct {
         uint32_t size;
         uint32_t learn_per_s; /* 0: any number */
-        uint32_t learn_queue; /* addresses that may wait for that */
         int64_t ageing_ns;
     } table;
     int64_t latency_ns;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #define USED 0x100
+#define LEARN_QUEUE 16 /* addresses that may wait to be learned */
 
 static uint32_t place_of(const struct table *table, uint64_t mac)
 {
@@ -36,7 +37,6 @@ int table_open(struct table *table, const struct model_conf *conf)
         .next_learn_ns = INT64_MIN,
         .oldest_ns = INT64_MAX,
     };
-    table->learn_wait_ns = conf->table.learn_queue * table->learn_gap_ns;
     table->entries = calloc(places, sizeof *table->entries);
     table->spare = calloc(places, sizeof *table->spare);
     return table->entries != NULL && table->spare != NULL ? 0 : -ENOMEM;
@@ -81,7 +81,7 @@ static bool may_learn(struct table *table, int64_t now_ns)
 {
     int64_t start_ns = now_ns > table->next_learn_ns ? now_ns : table->next_learn_ns;
 
-    if (start_ns - now_ns > table->learn_wait_ns) {
+    if (start_ns - now_ns > LEARN_QUEUE * table->learn_gap_ns) {
         table->truth.refused_rate++;
         return false;
     }

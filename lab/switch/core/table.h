@@ -21,7 +21,6 @@ struct table {
     uint32_t size;
     int64_t ageing_ns;
     int64_t learn_gap_ns;
-    int64_t learn_wait_ns; /* as long as the addresses that may wait take */
     int64_t next_learn_ns;
     int64_t oldest_ns; /* no entry was seen before */
     struct model_table_truth truth;

@@ -76,7 +76,6 @@ class AddressTable(TopologyKeys):
 
     size: Annotated[int, Field(ge=1, le=1 << 20)] | None = None
     learn_per_s: _Count | None = None
-    learn_queue: _Count | None = None
     ageing_ms: Annotated[int, Field(ge=1)] | None = None
 
 
