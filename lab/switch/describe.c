@@ -22,7 +22,6 @@
 #define DEFAULT_TABLE 8192
 #define DEFAULT_AGEING_MS 300000 /* IEEE 802.1Q 8.8.3 */
 #define DEFAULT_HOLD_MS 20
-#define DEFAULT_FLOWS (1u << 16)
 
 static const cyaml_strval_t fault_words[] = {
     {"drop", MODEL_FAULT_DROP},       {"duplicate", MODEL_FAULT_DUPLICATE},
@@ -127,7 +126,6 @@ static const cyaml_schema_field_t switch_fields[] = {
     CYAML_FIELD_MAPPING("pause", OPTIONAL, struct switch_text, pause, pause_fields),
     CYAML_FIELD_ENUM("flows", OPTIONAL | CYAML_FLAG_STRICT, struct switch_text, by_tag, flow_words,
                      CYAML_ARRAY_LEN(flow_words)),
-    CYAML_FIELD_UINT("flows_max", OPTIONAL, struct switch_text, flows_max),
     CYAML_FIELD_BOOL("poll", OPTIONAL, struct switch_text, poll),
     CYAML_FIELD_INT_PTR("core", POINTER | OPTIONAL, struct switch_text, core),
     CYAML_FIELD_SEQUENCE("faults", POINTER | OPTIONAL, struct switch_text, faults, &fault_entry, 0,
@@ -300,7 +298,6 @@ static void read_switch(struct description *description)
         .drop_undersize = text->drop_undersize,
         .latency_ns = text->latency_ns,
         .by_tag = text->by_tag,
-        .flows_max = text->flows_max > 0 ? text->flows_max : DEFAULT_FLOWS,
         .faults = description->faults,
         .fault_count = text->faults_count,
     };

@@ -81,7 +81,6 @@ struct switch_text {
     uint32_t latency_ns;
     struct pause_text pause;
     bool by_tag;
-    uint32_t flows_max;
     bool poll;
     int *core;
     struct fault_text *faults;

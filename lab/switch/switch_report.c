@@ -90,23 +90,16 @@ bool lines_close(struct lines *lines, int64_t until_ns)
 
 /* --- a report --- */
 
-struct pair {
-    unsigned in, out;
-    struct model_counts counts;
-};
-
 struct snapshot {
     const char *reason;
     int64_t now_ns;
     uint64_t inside;
-    uint32_t flow_count, wrong_count, pair_count;
+    uint32_t flow_count, wrong_count;
     struct model_flow *flows;
     struct model_flow *wrong;
-    struct pair *pairs;
-    uint16_t place[MODEL_PORTS_MAX][MODEL_PORTS_MAX + 1]; /* in `pairs`, from 1; last: flooded */
     struct model_port_truth ports[MODEL_PORTS_MAX];
     uint64_t lost[MODEL_PORTS_MAX];
-    struct model_counts total;
+    struct model_counts total, rest;
     struct model_table_truth table;
     struct model_fault_truth *faults;
     uint32_t at; /* the next record */
@@ -122,27 +115,12 @@ static void add_counts(struct model_counts *to, const struct model_counts *from)
         target[i] += source[i];
 }
 
-static void add_pair(struct snapshot *snapshot, const struct model_flow *flow)
-{
-    struct model_flow_name name = model_flow_name(flow);
-    unsigned out = name.out < MODEL_PORTS_MAX ? name.out : MODEL_PORTS_MAX;
-    uint16_t *place = &snapshot->place[name.in][out];
-
-    if (*place == 0) {
-        snapshot->pairs[snapshot->pair_count] = (struct pair){.in = name.in, .out = name.out};
-        *place = (uint16_t)++snapshot->pair_count;
-    }
-    add_counts(&snapshot->pairs[*place - 1].counts, &flow->counts);
-    add_counts(&snapshot->total, &flow->counts);
-}
-
 static void free_snapshot(struct snapshot *snapshot)
 {
     if (snapshot == NULL)
         return;
     free(snapshot->flows);
     free(snapshot->wrong);
-    free(snapshot->pairs);
     free(snapshot->faults);
     free(snapshot);
 }
@@ -159,18 +137,17 @@ static struct snapshot *take_snapshot(const struct switch_report *report)
     snapshot->flows = calloc(snapshot->flow_count + 1, sizeof *snapshot->flows);
     snapshot->wrong_count = model_wrong_count(port_array->model);
     snapshot->wrong = calloc(snapshot->wrong_count + 1, sizeof *snapshot->wrong);
-    snapshot->pairs =
-        calloc((size_t)MODEL_PORTS_MAX * (MODEL_PORTS_MAX + 1), sizeof *snapshot->pairs);
     snapshot->faults = calloc(faults + 1, sizeof *snapshot->faults);
-    if (snapshot->flows == NULL || snapshot->wrong == NULL || snapshot->pairs == NULL ||
-        snapshot->faults == NULL) {
+    if (snapshot->flows == NULL || snapshot->wrong == NULL || snapshot->faults == NULL) {
         free_snapshot(snapshot);
         return NULL;
     }
     for (uint32_t i = 0; i < snapshot->flow_count; i++) {
         snapshot->flows[i] = *model_flow(port_array->model, i);
-        add_pair(snapshot, &snapshot->flows[i]);
+        add_counts(&snapshot->total, &snapshot->flows[i].counts);
     }
+    snapshot->rest = model_rest(port_array->model)->counts;
+    add_counts(&snapshot->total, &snapshot->rest);
     for (uint32_t i = 0; i < snapshot->wrong_count; i++)
         snapshot->wrong[i] = *model_wrong(port_array->model, i);
     for (unsigned i = 0; i < port_array->count; i++) {
@@ -265,12 +242,6 @@ static json_t *port_name(const struct switch_report *report, unsigned port)
                                             : json_null();
 }
 
-static void set_pair(const struct switch_report *report, json_t *object, unsigned in, unsigned out)
-{
-    json_object_set_new(object, "in", port_name(report, in));
-    json_object_set_new(object, "out", port_name(report, out));
-}
-
 /* Begins a record about a flow: whose it is. */
 static json_t *named_record(const struct switch_report *report, const char *type,
                             const struct model_flow *flow)
@@ -278,10 +249,10 @@ static json_t *named_record(const struct switch_report *report, const char *type
     struct model_flow_name name = model_flow_name(flow);
     json_t *object = record(report, type);
 
-    json_object_set_new(object, "source", name.beyond ? json_null() : address(name.source));
-    json_object_set_new(object, "destination",
-                        name.beyond ? json_null() : address(name.destination));
-    set_pair(report, object, name.in, name.out);
+    json_object_set_new(object, "source", address(name.source));
+    json_object_set_new(object, "destination", address(name.destination));
+    json_object_set_new(object, "in", port_name(report, name.in));
+    json_object_set_new(object, "out", port_name(report, name.out));
     json_object_set_new(object, "tag", name.tagged ? count(name.tag) : json_null());
     return object;
 }
@@ -301,16 +272,6 @@ static json_t *wrong_record(const struct switch_report *report, uint32_t index)
     json_t *object = named_record(report, "wrong", flow);
 
     json_object_set_new(object, "misdelivered", count(flow->counts.misdelivered));
-    return object;
-}
-
-static json_t *pair_record(const struct switch_report *report, uint32_t index)
-{
-    const struct pair *pair = &report->snapshot->pairs[index];
-    json_t *object = record(report, "pair");
-
-    set_pair(report, object, pair->in, pair->out);
-    set_counts(object, &pair->counts);
     return object;
 }
 
@@ -370,13 +331,6 @@ static json_t *table_record(const struct switch_report *report, uint32_t index)
     return object;
 }
 
-/* Whether each flow has a record of its own. Those beyond are the last. */
-static bool flows_complete(const struct snapshot *snapshot)
-{
-    return snapshot->flow_count == 0 ||
-           !model_flow_name(&snapshot->flows[snapshot->flow_count - 1]).beyond;
-}
-
 static json_t *total_record(const struct switch_report *report, uint32_t index)
 {
     const struct snapshot *snapshot = report->snapshot;
@@ -387,7 +341,7 @@ static json_t *total_record(const struct switch_report *report, uint32_t index)
     json_object_set_new(object, "seconds",
                         json_real((double)(snapshot->now_ns - report->began_ns) / 1e9));
     json_object_set_new(object, "inside", count(snapshot->inside));
-    json_object_set_new(object, "flows_complete", json_boolean(flows_complete(snapshot)));
+    json_object_set_new(object, "flows_complete", json_boolean(snapshot->rest.received == 0));
     set_counts(object, &snapshot->total);
     return object;
 }
@@ -401,7 +355,6 @@ static json_t *next_record(const struct switch_report *report)
         json_t *(*make)(const struct switch_report *report, uint32_t index);
     } sections[] = {
         {report->port_array->count, port_record},
-        {snapshot->pair_count, pair_record},
         {snapshot->flow_count, flow_record},
         {snapshot->wrong_count, wrong_record},
         {report->description->conf.fault_count, fault_record},

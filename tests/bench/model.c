@@ -159,7 +159,6 @@ static void describe(struct description *description, const struct setting *sett
         .input_bytes = 1 << 20,
         .table = {.size = 8192, .ageing_ns = 300000000000},
         .by_tag = setting->by_tag,
-        .flows_max = 65536,
         .faults = &fault,
         .fault_count = setting->fault ? 1 : 0,
     };

@@ -80,7 +80,6 @@ void bed_plain(struct model_bed *bed, unsigned ports, uint64_t rate_bps)
         .input_bytes = 1 << 20,
         .table = {.size = 1024, .ageing_ns = 300 * BED_NS_PER_S},
         .pause = {.high_bytes = 20000, .low_bytes = 10000},
-        .flows_max = 65536,
     };
 }
 

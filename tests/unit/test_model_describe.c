@@ -61,7 +61,7 @@ static void test_every_key_arrives(void **state)
         "  collapse: {above_percent: 50, to_percent: 10, recover_percent: 30, window_ms: 3}\n"
         "  table: {size: 9, learn_per_s: 8, ageing_ms: 7}\n"
         "  latency_ns: 1234\n  pause: {send: true, high: 9, low: 3}\n"
-        "  flows: tags\n  flows_max: 77\n  poll: true\n  core: 1\n"
+        "  flows: tags\n  poll: true\n  core: 1\n"
         "  faults:\n"
         "  - {kind: reorder, one_in: 100000, at_most: 3, source: \"02:00:00:00:00:0a\", "
         "destination: \"02:00:00:00:00:0b\", in: a, out: b, ethertype: 0x88b5, measured: true, "
@@ -86,7 +86,6 @@ static void test_every_key_arrives(void **state)
     assert_int_equal(conf->latency_ns, 1234);
     assert_true(conf->pause.send);
     assert_int_equal(conf->pause.low_bytes, 3);
-    assert_int_equal(conf->flows_max, 77);
     assert_int_equal(*description.text->core, 1);
     assert_int_equal(conf->fault_count, 4);
     assert_int_equal(conf->faults[0].kind, MODEL_FAULT_REORDER);

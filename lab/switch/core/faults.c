@@ -172,7 +172,8 @@ static bool can(const struct model *model, const struct model_fault_conf *conf,
 {
     switch (conf->kind) {
     case MODEL_FAULT_REORDER:
-        return out != MODEL_FLOOD && model->hold_count < HOLDS_MAX && !flow_is_beyond(frame->flow);
+        return out != MODEL_FLOOD && model->hold_count < HOLDS_MAX &&
+               frame->flow != flows_rest(&model->flows);
     case MODEL_FAULT_WRONG_PORT:
         return out != MODEL_FLOOD && conf->to != (int)out && conf->to != frame->in &&
                (model->flood_mask & ~bit(frame->in) & ~bit(out)) != 0;

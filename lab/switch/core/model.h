@@ -22,6 +22,7 @@
 
 #define MODEL_PORTS_MAX 64
 #define MODEL_STEPS_MAX 16
+#define MODEL_FLOWS_MAX 65536
 #define MODEL_NEVER INT64_MAX
 #define MODEL_FLOOD 0xfe /* in place of an output: all ports but the source's */
 #define MODEL_NO_PORT (-1)
@@ -45,7 +46,8 @@ struct model_frame {
     uint32_t length; /* without FCS; set by the caller */
     uint16_t marks;
     uint8_t in;
-    uint8_t out; /* the port by which it leaves */
+    uint8_t out;   /* the port by which it leaves */
+    uint8_t meant; /* the port by which it was to leave, or MODEL_FLOOD */
 };
 static_assert(sizeof(struct model_frame) <= 64, "one cache line");
 
@@ -138,7 +140,6 @@ struct model_conf {
         uint64_t high_bytes, low_bytes;
     } pause;
     bool by_tag; /* flows are told apart by their signature's tag too (one a phase) */
-    uint32_t flows_max;
     const struct model_fault_conf *faults;
     unsigned fault_count;
 };
@@ -182,7 +183,6 @@ struct model_flow_name {
     uint64_t source, destination; /* addresses */
     unsigned in;
     unsigned out; /* a port or MODEL_FLOOD: where it was to go */
-    bool beyond;  /* of all that had no place among flows_max: no addresses, no tag */
     bool tagged;
     uint16_t tag;
 };
@@ -254,6 +254,8 @@ void model_clear(struct model *model);
 /* The truth. */
 unsigned model_flow_count(const struct model *model);
 const struct model_flow *model_flow(const struct model *model, unsigned index);
+/* What is beyond MODEL_FLOWS_MAX, together: it has no name. */
+const struct model_flow *model_rest(const struct model *model);
 /* The same of flows whose frames left by a wrong port, by that port: `out` is where they left by,
  * and of the counts `misdelivered` alone is kept. */
 unsigned model_wrong_count(const struct model *model);

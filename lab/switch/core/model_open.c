@@ -82,9 +82,9 @@ static int allocate(struct model *model)
     int rc = table_open(&model->table, model->conf);
 
     if (rc == 0)
-        rc = flows_open(&model->flows, model->conf->flows_max > 0 ? model->conf->flows_max : 1);
+        rc = flows_open(&model->flows);
     if (rc == 0)
-        rc = flows_open(&model->wrong, model->conf->flows_max > 0 ? model->conf->flows_max : 1);
+        rc = flows_open(&model->wrong);
     if (rc == 0)
         rc = faults_open(model);
     if (rc == 0 && model->conf->queueing != MODEL_OUTPUT) {

@@ -133,20 +133,19 @@ static void count_wrong(struct model *model, const struct model_frame *frame, ui
     uint64_t key[2] = {(frame->flow->key[0] & ~(uint64_t)0xff) | frame->out, frame->flow->key[1]};
 
     frame->flow->counts.misdelivered += sign;
-    flows_get(&model->wrong, key)->counts.misdelivered += sign;
+    if (frame->flow != flows_rest(&model->flows))
+        flows_get(&model->wrong, key)->counts.misdelivered += sign;
 }
 
 /* `sign`: 1, or -1 when a frame did not leave after all. */
 static void count_left(struct model *model, const struct model_frame *frame, uint64_t sign)
 {
-    struct model_flow *flow = frame->flow;
-    struct model_counts *counts = &flow->counts;
-    unsigned meant = flow->key[0] & 0xff;
+    struct model_counts *counts = &frame->flow->counts;
     struct model_port_truth *truth = &model->truth[frame->out];
 
     truth->sent += sign;
     truth->sent_bytes += sign * frame_size(frame);
-    if (meant == MODEL_FLOOD || meant == frame->out) {
+    if (frame->meant == MODEL_FLOOD || frame->meant == frame->out) {
         counts->delivered += sign;
         counts->delivered_bytes += sign * frame_size(frame);
     } else {

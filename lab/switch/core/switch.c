@@ -175,6 +175,7 @@ static void route(struct model *model, struct model_frame *frame)
                                   : table_find(&model->table, destination, model->now_ns);
     if (found != MODEL_NO_PORT)
         name.out = (unsigned)found;
+    frame->meant = (uint8_t)name.out;
     measured = name.tagged = model->reads_tags && frame_tag(frame, &name.tag);
     frame->flow = flow_of(model, frame, &name);
     frame->flow->counts.received++;
@@ -292,22 +293,27 @@ void model_clear(struct model *model)
 
 unsigned model_flow_count(const struct model *model)
 {
-    return flows_count(&model->flows);
+    return model->flows.count;
 }
 
 const struct model_flow *model_flow(const struct model *model, unsigned index)
 {
-    return flows_at(&model->flows, index);
+    return &model->flows.all[index];
+}
+
+const struct model_flow *model_rest(const struct model *model)
+{
+    return flows_rest(&model->flows);
 }
 
 unsigned model_wrong_count(const struct model *model)
 {
-    return flows_count(&model->wrong);
+    return model->wrong.count;
 }
 
 const struct model_flow *model_wrong(const struct model *model, unsigned index)
 {
-    return flows_at(&model->wrong, index);
+    return &model->wrong.all[index];
 }
 
 struct model_port_truth model_port_truth(const struct model *model, unsigned port)
