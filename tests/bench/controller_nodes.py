@@ -262,11 +262,12 @@ def cost_percent(load: str, nodes: int, seconds: float, profiler: cProfile.Profi
         tempfile.TemporaryDirectory(prefix="switchbench-controller-") as folder,
         tempfile.TemporaryFile("w") as log,
         CrowdLauncher(run, load, seconds) as launcher,
-        Meter(run, log, profiler) as meter,
         Interrupt() as interrupt,
     ):
+        meter = Meter(run, log, profiler)
         controller = Controller(run, job, RunDirectory(Path(folder) / "results"), meter)
-        outcome = controller.conduct(launcher, lambda name: [name], interrupt)
+        with meter.of(run, controller.summary):
+            outcome = controller.conduct(launcher, lambda name: [name], interrupt)
         if outcome.faults:
             raise SystemExit(f"the run failed: {outcome.faults[0]}")
     print(f"    {load}: {meter.records:,} records")

@@ -17,9 +17,10 @@ import golden
 from switchbench.analysis import tidy
 from switchbench.analysis.data import Measured, plan_key
 from switchbench.analysis.remake import remade
+from switchbench.analysis.summary import Summary
 from switchbench.cli.main import main
 from switchbench.records.plan_file import read_plan
-from switchbench.run.live.loss import LossTable
+from switchbench.run.live.loss import phase_loss
 
 Key = tuple[int, int, str, int]  # trial, repeat, network, phase
 
@@ -110,12 +111,13 @@ def test_export_and_summary_agree(directory: Path, tmp_path: Path) -> None:
 def test_live_screen_and_summary_agree(directory: Path) -> None:
     kept = golden.kept_summary(directory)
     records = [json.loads(line) for line in (directory / "records.ndjson").read_text().splitlines()]
-    nodes = sum(record["type"] == "hello" for record in records)
-    table = LossTable(nodes)
-    told = [table.take(record) for record in records if record["type"] in ("flow", "phase")]
-    lost: defaultdict[tuple[int, int, int], int] = defaultdict(int)
-    for loss in filter(None, told):
-        lost[loss.trial, loss.repeat, loss.phase] += loss.lost.total()
+    summary = Summary(read_plan(directory), brief=True)
+    lost: dict[tuple[int, int, int], int] = {}
+    for record in records:
+        summary.feed(0, record)
+        if record["type"] == "phase":
+            loss = phase_loss(summary.ended_phase)
+            lost[loss.trial, loss.repeat, loss.phase] = loss.lost.total()
     expected: defaultdict[tuple[int, int, int], int] = defaultdict(int)
     for entry in kept["trials"]:
         if entry["state"] == "complete":

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from schemas import validate_summary
-from switchbench.analysis.found import Found
 from switchbench.analysis.summary import Summary
 from switchbench.base.model import Site
 from switchbench.records.document.summary import SummaryDocument
+from switchbench.run.live.state import RunState
 from synthetic import (
     FRAME,
     about,
@@ -230,21 +230,27 @@ def test_findings_of_a_run_that_goes_on(monkeypatch: pytest.MonkeyPatch) -> None
     now_s = 100.0
     monkeypatch.setattr("time.monotonic", lambda: now_s)
     site = make_site(2)
-    found = Found(make_run(site, *(make_trial(site, number, flows=1) for number in range(3))))
+    run = make_run(site, *(make_trial(site, number, flows=1) for number in range(3)))
+    state = RunState(run, Summary(run, brief=True))
+
+    def take(record: dict[str, Any]) -> None:
+        state.summary.feed(0, record)
+        state.take(record)
+
     counts = []
     for number in range(3):
         place = {"trial": number}
         ends = ("node1:e0", "node2:e0")
-        found.take(frame_side("source", *ends, SENT, 7000, **place))
-        found.take(frame_side("destination", *ends, SENT - number - 1, 7000, **place))
+        take(frame_side("source", *ends, SENT, 7000, **place))
+        take(frame_side("destination", *ends, SENT - number - 1, 7000, **place))
         for process in site.processes:
-            found.take(phase_record(process.name, **place))
-        found.take(trial_record("node1", **place))
-        found.turn()  # node2 has not ended it
-        counts.append([one["count"] for one in found.findings])
-        found.take(trial_record("node2", **place))
+            take(phase_record(process.name, **place))
+        take(trial_record("node1", **place))
+        state.turn()  # node2 has not ended it
+        counts.append([one["count"] for one in state.findings])
+        take(trial_record("node2", **place))
         now_s += 1.0
-        found.turn()
-        counts.append([one["count"] for one in found.findings])
-        found.turn()
+        state.turn()
+        counts.append([one["count"] for one in state.findings])
+        state.turn()
     assert counts == [[], [1], [1], [1], [1], [6]]

@@ -52,10 +52,11 @@ def test_a_run_whose_table_is_lost_says_so(tmp_path: Path) -> None:
     """Its live view left standard output on /dev/null, so that the status was 0."""
     code = (
         "import sys\nfrom switchbench.cli.output import Streams\n"
+        "from switchbench.analysis.summary import Summary\n"
         "from switchbench.run.live import Wish, watch\n"
         "from test_run_command import one_run\n"
         "streams, run = Streams(), one_run()\n"
-        "with watch(run, 'x', Wish(False, False, None)).of(run):\n    pass\n"
+        "with watch(run, 'x', Wish(False, False, None)).of(run, Summary(run)):\n    pass\n"
         "print('the table')\nprint(streams.lost(), file=sys.stderr)\n"
     )
     environment = os.environ | {"PYTHONPATH": str(Path(__file__).parent)}

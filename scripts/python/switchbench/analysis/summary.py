@@ -34,6 +34,7 @@ from .entries import PhaseContext, plan_entry, repeat_value, rounded, trial_word
 from .executions import ExecutionTable
 from .judge import Judge
 from .located import Locator
+from .measures import PhaseResult
 from .open_trials import OpenTrial
 from .other_traffic import OtherTraffic
 from .overall import exit_status, left_out, nothing_judged, overall
@@ -48,6 +49,9 @@ from .transports import compare
 
 REFUSED_RUN: Final = 2  # the exit status
 _ORDER = itemgetter("trial", "repeat", "phase")
+EndedPhase = tuple[tuple[int, int, int], list[PhaseResult]]
+"""Trial, repeat, phase, and its results by network."""
+
 NOT_ENDED = (
     "this run has not ended, or its command was killed: `switchbench table DIR --again` makes "
     "the summary of what was measured"
@@ -57,13 +61,20 @@ NOT_ENDED = (
 _EXPECTED = ("bind",)
 _EVENTS_MOST = 256  # sentences that differ; a faulty port tells of thousands
 
+# All that findings and repeats rest on; times and interval results are many and left to the end.
+_BRIEF = {
+    "hello", "port-open", "flow", "port", "phase", "trial", "unreachable", "misdelivered-flow",
+    "execution",
+}  # fmt: skip
+
 
 class Summary:
     """Takes records as they come and says, at any moment, what they amount to."""
 
     def __init__(self, run: Run, brief: bool = False) -> None:
         """Refuses, as Judge does, a clause that no trial of the run can answer. `brief`: only
-        `needed` and `findings` are asked of it, and it does not grow with trials that end."""
+        `needed`, `findings` and `ended_phase` are asked of it, and it does not grow with trials
+        that end."""
         self._brief = brief
         self.switch: SwitchCountersEntry | None = None  # its counters, compared
         self.superseded: list[SupersededEntry] = []  # phases that were measured again
@@ -86,6 +97,7 @@ class Summary:
         self._unexplained: set[tuple[int, int]] = set()  # trial and phase: limited, and more
         self._nodes = {process.name for process in run.site.processes}
         self._entries: list[PhaseEntry] = []
+        self.ended_phase: EndedPhase = (-1, -1, -1), []  # the last one
         self.suite = SuiteTable()
         self._plans: list[PlanEntry] = []
         self._flows_seen: dict[tuple[int, int], int] = {}
@@ -110,6 +122,8 @@ class Summary:
             "execution": lambda _line, record: self._executions.feed(record),
             **dict.fromkeys(KINDS, self._take_phase),
         }
+        if brief:
+            self._takers = {kind: self._takers[kind] for kind in _BRIEF}
 
     def feed(self, line: int, record: Record) -> None:
         """Takes one record, the `line`th of the file; DamagedRecord where it can't be the run's."""
@@ -336,6 +350,8 @@ class Summary:
     def _close_phase(self, key: tuple[int, int], phase: int) -> None:
         trial, open_trial = self._trials[key], self._open[key]
         nodes, networks = open_trial.close(phase)
+        results: list[PhaseResult] = []
+        self.ended_phase = (*key, phase), results
         for number, part in enumerate(trial.parts):
             records = networks.get(part.network)
             if records is None or not records.has_flows:
@@ -343,6 +359,7 @@ class Summary:
             place = PhaseContext(trial.of(part.network), part, PhaseKey(*key, part.network, phase))
             with np.errstate(all="ignore"):  # what is beyond a float is not observed
                 result = self._results.result(place, records, nodes)
+                results.append(result)
                 self._ports.add(result, place.trial.transport)
                 self.locator.add(result, place.trial)
                 if not trial.locating:

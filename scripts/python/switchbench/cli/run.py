@@ -302,7 +302,7 @@ def _conduct(run: Run, launcher: Launcher, place: _Place) -> Outcome:
     controller = Controller(run, job, place.directory, place.shown, place.begun)
     cores.keep_off(place.dealt.polled)
     outcome: Outcome | None = None
-    shown = place.shown.of(place.begun.rest(run) if place.begun else run)
+    shown = place.shown.of(place.begun.rest(run) if place.begun else run, controller.summary)
     with Interrupt() as interrupt, shown:
         shown.stage("making the lab" if run.site.lab else "reaching the hosts")
         try:

@@ -87,16 +87,14 @@ class Controller:
     ) -> None:
         """Takes what is to be run, the `job` document and where records go; starts nothing.
         `begun`: what the directory's records have of it already."""
-        self._so_far: Summary | None = None  # where what was measured decides what follows
-        whole = bool(run.searches or run.remeasure or run.locate_s)
-        if whole or any(trial.optional for trial in run.trials):
-            self._so_far = Summary(run, brief=not whole)
+        decides = run.searches or run.remeasure or run.locate_s
+        self.summary = Summary(run, brief=not decides)  # of all that came so far
         self._expected, self._order = Expected(run), Order(run)
         self._run = run
         self._begun = begun or Begun()
-        if begun is not None and self._so_far is not None:
+        if begun is not None:
             for line in (directory.path / RECORDS).read_bytes().splitlines():
-                self._so_far.feed(0, parse(line))
+                self.summary.feed(0, parse(line))
         self._job = job
         self._directory = directory
         self._watcher = watcher
@@ -217,7 +215,7 @@ class Controller:
                 continue
             if trial.optional:
                 self._await_trials(talk, told)
-            if self._so_far is None or self._so_far.needed(trial):
+            if self.summary.needed(trial):
                 talk.tell_all([to_yaml("trial", self._begun.document(trial))])
                 told += 1
         self._await_trials(talk, told)
@@ -230,9 +228,8 @@ class Controller:
         Return how many trials nodes were sent so far."""
         last: Sequence[Trial] = self._run.trials
         for _ in range(self._run.remeasure):
-            assert self._so_far is not None
             number = len(self._run.trials) + len(self._run.again)
-            last = list(trials_again(last, self._so_far.remeasurable, number))
+            last = list(trials_again(last, self.summary.remeasurable, number))
             for trial in last:
                 self._run = replace(self._run, again=(*self._run.again, trial))
                 self._add(trial)
@@ -244,9 +241,8 @@ class Controller:
 
     def _locate(self, talk: Talk, told: int, left_s: float) -> None:
         """Trials that tell suspects apart, until they are or the time is up."""
-        assert self._so_far is not None
         tried = []
-        while (test := self._so_far.locator.location()["next_test"]) is not None:
+        while (test := self.summary.locator.location()["next_test"]) is not None:
             flows = test["flows"]
             trial = locating_trial(self._run, flows, test["transport"], test["load"])
             if trial is None or flows in tried or trial.expected_s > left_s:
@@ -263,8 +259,7 @@ class Controller:
 
     def _search(self, talk: Talk) -> None:
         """One trial at a time: what it lost decides which one follows."""
-        assert self._so_far is not None
-        ended = {trial.id: self._so_far.suite.of(trial) for trial in self._run.trials}
+        ended = {trial.id: self.summary.suite.of(trial) for trial in self._run.trials}
         course = replayed(self._run, ended)
         if course.trial is not None and course.trial.id != len(ended):
             raise RunError(
@@ -279,7 +274,7 @@ class Controller:
                 talk.tell_all([to_yaml("trial", trial.document)])
                 self._await_trials(talk, len(self._run.trials) - len(ended))
             self._reset = None
-            course.answer(self._so_far.suite.of(trial))
+            course.answer(self.summary.suite.of(trial))
 
     def _resetting(self, trial: Trial) -> AbstractContextManager[DeviceReset | None]:
         if self._run.device_reset is None or not subtest_of(self._run, trial).resets:
@@ -289,8 +284,7 @@ class Controller:
     def _add(self, trial: Trial) -> None:
         """The plan with one more trial is there before any record of it."""
         self._expected.add(trial)
-        if self._so_far is not None:
-            self._so_far.grow(trial)
+        self.summary.grow(trial)
         self._watcher.grow(trial)
         write_plan(self._directory.path, self._run)
 
@@ -324,8 +318,7 @@ class Controller:
                 raise DamagedRecord(f"it is of the node {record.get('node')!r}")
             self._expected.check(record)
             self._order.check(record)
-            if self._so_far is not None:
-                self._so_far.feed(0, record)
+            self.summary.feed(0, record)
             self._watcher.record(record)
         except DamagedRecord as error:
             self._fault(

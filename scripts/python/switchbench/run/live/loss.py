@@ -4,18 +4,16 @@ destination, and the rates of its window, which the table shows."""
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from ...analysis import measures as m
-from ...records.flows import PhaseFlows, PhaseRecords
-from ...records.record_forms import Record
+from ...analysis.summary import EndedPhase
+from ...records.flows import PhaseFlows
 
 JUDGED = ("duplicated", "reordered", "corrupted")
-
-_Moment = tuple[int, int, int]  # trial, repeat, phase
 
 
 @dataclass(frozen=True)
@@ -34,7 +32,6 @@ class PhaseLoss:
     trial: int
     repeat: int
     phase: int
-    whole: bool = True  # it came to its end: else what was under way was neither lost nor delivered
     sent: Counter[str] = field(default_factory=Counter)  # frames, by destination
     lost: Counter[str] = field(default_factory=Counter)
     judged: Counter[str] = field(default_factory=Counter)  # of JUDGED
@@ -51,55 +48,24 @@ class PhaseLoss:
         return f"{where}: of {self.sent.total():,} frames {', '.join(words)}"
 
 
-@dataclass
-class _Open:
-    """A phase of which not all nodes have told yet."""
-
-    records: PhaseRecords = field(default_factory=PhaseRecords)
-    told: int = 0
-    whole: bool = True
-
-
-class LossTable:
-    """Joins both sides of each flow; holds no more than the phases that are not ended."""
-
-    def __init__(self, nodes: int) -> None:
-        """So many nodes tell of each phase."""
-        self._nodes = nodes
-        self._open: defaultdict[_Moment, _Open] = defaultdict(_Open)
-
-    def take(self, record: Record) -> PhaseLoss | None:
-        """Takes a `flow` or `phase` record; the phase that it was the last of."""
-        moment = (record["trial"], record.get("repeat") or 0, record["phase"])
-        if moment[2] < 0:  # the probe
-            return None
-        phase = self._open[moment]
-        if record["type"] == "flow":
-            phase.records.add_record(0, record)
-            return None
-        phase.told += 1
-        phase.whole = phase.whole and record.get("state") == "complete"
-        return self._close(moment) if phase.told == self._nodes else None
-
-    def _close(self, moment: _Moment) -> PhaseLoss:
-        phase = self._open.pop(moment)
-        result = PhaseLoss(*moment, whole=phase.whole)
-        if not phase.whole:
-            return result
-        flows = phase.records.flows()
-        result.rates = _rates(flows)
+def phase_loss(ended: EndedPhase) -> PhaseLoss:
+    """Return what a phase lost and moved, summed over its networks."""
+    moment, results = ended
+    loss = PhaseLoss(*moment)
+    for flows in (result.every for result in results if result.every.settled):
+        loss.rates |= _rates(flows)
         # TCP and RDMA repeat what is lost.
-        flows = flows.taken(flows.whole & ~np.isnan(flows.source.floats("frames")))
-        ports = flows.ends("dst")
+        counted = flows.taken(flows.whole & ~np.isnan(flows.source.floats("frames")))
+        ports = counted.ends("dst")
         for counter, counts in (
-            (result.sent, flows.source.floats("frames")),
-            (result.lost, m.or_zero(m.lost_frames(flows))),
+            (loss.sent, counted.source.floats("frames")),
+            (loss.lost, m.or_zero(m.lost_frames(counted))),
         ):
             sums = m.sum_by_port(ports, counts)
             counter.update({port: int(count) for port, count in sums.items() if count is not None})
         for name in JUDGED:
-            result.judged[name] = int(m.or_zero(flows.destination.floats(name)).sum())
-        return result
+            loss.judged[name] += int(m.or_zero(counted.destination.floats(name)).sum())
+    return loss
 
 
 def _rates(flows: PhaseFlows) -> dict[str, PortRates]:

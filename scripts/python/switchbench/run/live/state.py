@@ -13,16 +13,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ...analysis.found import Found
+from ...analysis.summary import Summary
 from ...base import format
 from ...base.model import Run, Trial
 from ...records.document.findings import FindingEntry
 from ...records.record_forms import Record
-from .loss import LossTable, PhaseLoss
+from .loss import PhaseLoss, phase_loss
 
 STEPS = ("connectivity-check", "warmup", "window", "cooldown", "drain")  # of a phase, as nodes say
 
 _EVENTS_KEPT = 50
+_FINDINGS_S = 2.0  # findings are made again at most so often,
+_FINDINGS_SHARE = 0.05  # and in so much of the time
 
 
 @dataclass(slots=True)
@@ -63,9 +65,13 @@ class PortState:
 class RunState:
     """Where the run is."""
 
-    def __init__(self, run: Run) -> None:
-        """Knows what is to come; nothing has begun."""
+    def __init__(self, run: Run, summary: Summary) -> None:
+        """Knows what is to come; nothing has begun. `summary`: of the run, fed by its owner."""
         self.run = run
+        self.summary = summary
+        self.findings: list[FindingEntry] = []  # of the trials that have ended
+        self._findings_old = False  # a trial has ended since they were made
+        self._findings_s = 0.0  # when they may be made again
         self.trial: Trial | None = None
         self.phase = 0
         self.step = ""
@@ -81,7 +87,6 @@ class RunState:
         }
         for place, port in enumerate(self.ports.values()):
             port.place = place
-        self._found = Found(run)
         self._of_node = {
             process.name: [self.ports[port.name] for port in process.ports]
             for process in run.site.processes
@@ -91,10 +96,9 @@ class RunState:
         self._trial_began_s = self._search_began_s = self.began_s
         self._ended: Counter[tuple[int, int]] = Counter()  # nodes that ended the trial
         self.phases_done = 0  # of all trials
-        self._losses = LossTable(len(run.site.processes))
+        self._last_phase = summary.ended_phase
         self._takers = {
             "progress": self._take_progress,
-            "flow": self._losses.take,
             "phase": self._take_phase,
             "trial": self._take_trial,
             "port-open": self._take_port_open,
@@ -106,26 +110,26 @@ class RunState:
         self.run = replace(self.run, trials=(*self.run.trials, trial))
         self._trials[trial.id, trial.repeat] = trial
         self.total_phases += trial.phases
-        self._found.grow(trial)
 
     # --- records -----------------------------------------------------------------------------
 
     def take(self, record: Record) -> PhaseLoss | None:
-        """Takes a record; the phase that has ended with it on all nodes."""
-        self._found.take(record)
+        """Takes a record that the summary has; the phase that has ended with it on all nodes."""
         taker = self._takers.get(record["type"])
         return taker(record) if taker is not None else None
 
     def turn(self) -> None:
         """Called some times a second."""
-        self._found.turn()
+        now_s = time.monotonic()
+        if not self._findings_old or now_s < self._findings_s:
+            return
+        self._findings_old = False
+        self.findings = self.summary.findings()
+        suspects = self.summary.locator.suspects_by_port()
         for name, port in self.ports.items():
-            port.suspect = self._found.suspects.get(name, "")
-
-    @property
-    def findings(self) -> list[FindingEntry]:
-        """As the summary will have them, of the trials that have ended."""
-        return self._found.findings
+            port.suspect = suspects.get(name, "")
+        ended_s = time.monotonic()
+        self._findings_s = ended_s + max(_FINDINGS_S, (ended_s - now_s) / _FINDINGS_SHARE)
 
     def _take_progress(self, record: Record) -> None:
         if not self._enter(record):
@@ -143,11 +147,13 @@ class RunState:
         if record["phase"] < 0:  # the probe
             return None
         self._enter(record)
-        ended = self._losses.take(record)
-        if ended is not None:
-            self.phases_done += 1
-            self._add_loss(ended)
-            self._add_rates(ended)
+        if self.summary.ended_phase is self._last_phase:
+            return None
+        self._last_phase = self.summary.ended_phase
+        ended = phase_loss(self._last_phase)
+        self.phases_done += 1
+        self._add_loss(ended)
+        self._add_rates(ended)
         return ended
 
     def _add_loss(self, ended: PhaseLoss) -> None:
@@ -178,6 +184,7 @@ class RunState:
     def _take_trial(self, record: Record) -> None:
         key = (record["trial"], record.get("repeat") or 0)
         self._ended[key] += 1
+        self._findings_old |= self._ended[key] == len(self._of_node)
 
     def _take_port_open(self, record: Record) -> None:
         rate_bps = record.get("line_rate_bps") or 0

@@ -10,6 +10,7 @@ from typing import Protocol, Self
 
 from rich.console import Console
 
+from ...analysis.summary import Summary
 from ...base.model import Run, Trial
 from ...records.record_forms import Record
 from .loss import PhaseLoss
@@ -49,15 +50,14 @@ class Watch:
     def __init__(self, run: Run, run_id: str, wish: Wish, console: Console) -> None:
         """The screen or the lines are for `console`."""
         self.run_id = run_id
-        self.state = RunState(run)
+        self.state = RunState(run, Summary(run, brief=True))
         self._wish = wish
         self._console = console
         self._view: View | None = None
 
-    def of(self, run: Run) -> Self:
-        """It is this run from now on: the same, or one that is begun again with fewer hosts."""
-        if run is not self.state.run:
-            self.state = RunState(run)
+    def of(self, run: Run, summary: Summary) -> Self:
+        """It is this run from now on, with its controller's summary."""
+        self.state = RunState(run, summary)
         return self
 
     def stage(self, text: str) -> None:
