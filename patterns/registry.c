@@ -60,6 +60,30 @@ static int check_request(const struct pattern_request *request, struct pattern_w
     return result < 0 ? result : index;
 }
 
+/* What a schedule by nature is told by, and what functions of MPI have in common. */
+static int choose_teller(struct pattern_plan *plan, const struct pattern_request *request,
+                         struct pattern_why *why)
+{
+    const char *const *algorithms = plan->kind->algorithms;
+    int index = algorithms[0] != NULL
+                    ? pattern_choose("algorithm", algorithms, request->algorithm, why)
+                    : 0;
+
+    if (index < 0)
+        return index;
+    if (plan->kind->floats && request->bytes % sizeof(float) != 0)
+        return pattern_refuse(why, "%s: bytes %" PRIu64 " is no whole number of floats of 4 bytes",
+                              plan->name, request->bytes);
+    if (request->skew > 100)
+        return pattern_refuse(why, "%s: skew %u is more than 100 percent", plan->name,
+                              request->skew);
+    plan->tell = plan->kind->tell[index];
+    plan->skew = request->skew;
+    if (algorithms[0] != NULL)
+        snprintf(plan->label, sizeof(plan->label), "%s %s", plan->name, algorithms[index]);
+    return 0;
+}
+
 /* What became of a plan whose phases depend on each other. */
 static int schedule(struct pattern_plan *plan, const struct pattern_request *request,
                     struct pattern_why *why)
@@ -90,11 +114,16 @@ int pattern_plan_make(struct pattern_plan **plan, const struct pattern_request *
     if (made == NULL)
         return -ENOMEM;
     made->kind = kinds[index];
+    made->name = names[index];
+    snprintf(made->label, sizeof(made->label), "%s", names[index]);
     made->n = request->n;
+    made->phases = 1;
     made->seed = request->seed;
     made->round_trip = request->round_trip;
     made->bytes = request->bytes;
-    result = made->kind->make(made, request, &reason);
+    result = choose_teller(made, request, &reason);
+    if (result == 0 && made->kind->make != NULL)
+        result = made->kind->make(made, request, &reason);
     if (result == 0)
         result = schedule(made, request, &reason);
     if (result < 0)
@@ -129,7 +158,9 @@ int pattern_phase_name(const struct pattern_plan *plan, uint32_t phase, char *na
     assert(phase < plan->phases);
     if (plan->local_phases > 1)
         return snprintf(name, size, "%u phases", plan->local_phases);
-    return plan->kind->phase_name(plan, phase, name, size);
+    if (plan->kind->phase_name != NULL)
+        return plan->kind->phase_name(plan, phase, name, size);
+    return snprintf(name, size, plan->phases > 1 ? "%s, moved by %u" : "%s", plan->label, phase);
 }
 
 size_t pattern_flows(const struct pattern_plan *plan, uint32_t phase, uint32_t rank,
@@ -146,8 +177,8 @@ size_t pattern_flows(const struct pattern_plan *plan, uint32_t phase, uint32_t r
 
     assert(phase < plan->phases && rank < plan->n);
     if (plan->tell != NULL)
-        steps_flows(plan, phase, &list);
+        steps_flows(plan, &list);
     else
-        plan->kind->flows(plan, phase, &list);
+        plan->kind->flows(plan, &list);
     return list.count;
 }

@@ -32,9 +32,9 @@ uint32_t pattern_iterations(const struct pattern_plan *plan)
     return plan->iterations;
 }
 
-static struct steps steps_of(const struct pattern_plan *plan, uint32_t rank)
+static struct steps steps_of(const struct pattern_plan *plan, uint32_t phase, uint32_t rank)
 {
-    return (struct steps){.n = plan->n, .rank = rank, .group = {0, 1}};
+    return (struct steps){.n = plan->n, .rank = rank, .phase = phase, .group = {0, 1}};
 }
 
 /* --- ops ------------------------------------------------------------------------------------ */
@@ -94,12 +94,12 @@ static void include_content(struct steps *steps, enum steps_when when,
 int pattern_schedule(const struct pattern_plan *plan, uint32_t phase, uint32_t rank,
                      struct schedule *schedule)
 {
-    struct writer writer = {.steps = steps_of(plan, rank)};
+    struct writer writer = {.steps = steps_of(plan, phase, rank)};
 
     assert(plan->tell != NULL && phase < plan->phases && rank < plan->n);
     writer.steps.op = write_op;
     writer.steps.holds = include_content;
-    plan->tell(plan, phase, &writer.steps);
+    plan->tell(plan, &writer.steps);
     if (writer.rc < 0)
         schedule_free(&writer.schedule);
     *schedule = writer.schedule;
@@ -189,11 +189,11 @@ int pattern_schedule_sum(const struct pattern_plan *plan, uint32_t phase, uint32
     if (summer == NULL)
         return -ENOMEM;
     summer->n = plan->n;
-    summer->steps = steps_of(plan, rank);
+    summer->steps = steps_of(plan, phase, rank);
     summer->steps.op = sum_op;
     summer->steps.run = sum_run;
     summer->steps.holds = sum_content;
-    plan->tell(plan, phase, &summer->steps);
+    plan->tell(plan, &summer->steps);
     for (unsigned round = 0; round < schedule_barrier_rounds(plan->n); round++)
         meet(summer, schedule_barrier_to(rank, round, plan->n));
     *sum = summer->sum;
@@ -391,14 +391,16 @@ static void fill_content(struct steps *steps, enum steps_when when, const struct
 void schedule_fill(const struct pattern_plan *plan, uint32_t phase, uint32_t rank,
                    const struct schedule *schedule, void *memory)
 {
-    struct filler filler = {
-        .steps = steps_of(plan, rank), .n = plan->n, .memory = memory, .size = schedule->memory};
+    struct filler filler = {.steps = steps_of(plan, phase, rank),
+                            .n = plan->n,
+                            .memory = memory,
+                            .size = schedule->memory};
 
     if (schedule->memory == 0)
         return;
     filler.steps.holds = fill_content;
     memset(memory, NOTHING_YET, schedule->memory);
-    plan->tell(plan, phase, &filler.steps);
+    plan->tell(plan, &filler.steps);
 }
 
 struct verifier {
@@ -437,7 +439,7 @@ bool schedule_verify(const struct pattern_plan *plan, uint32_t phase, uint32_t r
                      const struct schedule *schedule, const void *memory,
                      struct schedule_wrong *wrong)
 {
-    struct verifier verifier = {.steps = steps_of(plan, rank),
+    struct verifier verifier = {.steps = steps_of(plan, phase, rank),
                                 .memory = memory,
                                 .n = plan->n,
                                 .wrong = wrong,
@@ -446,6 +448,6 @@ bool schedule_verify(const struct pattern_plan *plan, uint32_t phase, uint32_t r
     if (schedule->memory == 0)
         return true;
     verifier.steps.holds = verify_content;
-    plan->tell(plan, phase, &verifier.steps);
+    plan->tell(plan, &verifier.steps);
     return verifier.right;
 }

@@ -18,24 +18,22 @@ static void hold_parts(struct steps *steps, const struct partition *parts)
                    &(struct content){.piece = partition_piece(parts, source), .source = source});
 }
 
-static void tell_ring(const struct pattern_plan *plan, uint32_t phase, struct steps *steps)
+static void tell_ring(const struct pattern_plan *plan, struct steps *steps)
 {
     struct partition parts = partition_each((struct piece){0, plan->bytes}, plan->n, plan->skew);
 
-    (void)phase;
     hold_parts(steps, &parts);
     gather_ring(steps, &parts, 0);
 }
 
 /* Before: an even rank's part to the odd one beside it; after: all parts back. */
-static void tell_doubling(const struct pattern_plan *plan, uint32_t phase, struct steps *steps)
+static void tell_doubling(const struct pattern_plan *plan, struct steps *steps)
 {
     struct halves halves = {.fold = fold_of(plan->n), .by_rank = true};
     uint32_t rank = steps->rank;
     bool folded = rank < 2 * halves.fold.rest, hands_over = folded && rank % 2 == 0;
     struct piece all;
 
-    (void)phase;
     halves.parts = partition_each((struct piece){0, plan->bytes}, plan->n, 0);
     all = partition_range(&halves.parts, 0, plan->n);
     hold_parts(steps, &halves.parts);
@@ -57,13 +55,12 @@ static void tell_doubling(const struct pattern_plan *plan, uint32_t phase, struc
 /* Bruck, Ho, Kipnis, Upfal, Weathersby: Efficient Algorithms for All-to-All Communications in
  * Multiport Message-Passing Systems, IEEE TPDS 8(11), 1997. The rank collects its own part and
  * those of the ranks after it in this order, doubling their number; then it turns them. */
-static void tell_bruck(const struct pattern_plan *plan, uint32_t phase, struct steps *steps)
+static void tell_bruck(const struct pattern_plan *plan, struct steps *steps)
 {
     uint32_t n = plan->n, rank = steps->rank, end = n - rank;
     struct partition turned = partition_each((struct piece){0, plan->bytes}, n, 0);
     struct partition result = turned;
 
-    (void)phase;
     result.at = rank > 0 ? n * plan->bytes : 0;
     steps_hold(steps, STEPS_INPUT, &(struct content){.piece = {0, plan->bytes}, .source = rank});
     for (uint32_t have = 1; have < n; have *= 2) {
@@ -85,25 +82,14 @@ static void tell_bruck(const struct pattern_plan *plan, uint32_t phase, struct s
                 &(struct content){.piece = partition_piece(&result, source), .source = source});
 }
 
-static const char *const allgather_words[] = {"ring", "recursive-doubling", "bruck", NULL};
-static pattern_teller *const allgather_tellers[] = {tell_ring, tell_doubling, tell_bruck};
-static const struct pattern_function allgather = {
-    .name = "allgather", .algorithms = allgather_words, .tell = allgather_tellers};
-
 const struct pattern_kind kind_allgather = {
     .knows = PATTERN_PARAM_BYTES | PATTERN_PARAM_ALGORITHM,
-    .function = &allgather,
-    .make = pattern_make_function,
-    .phase_name = pattern_name_function,
+    .algorithms = {"ring", "recursive-doubling", "bruck"},
+    .tell = {tell_ring, tell_doubling, tell_bruck},
 };
-
-static const char *const allgatherv_words[] = {"ring", NULL};
-static const struct pattern_function allgatherv = {
-    .name = "allgatherv", .algorithms = allgatherv_words, .tell = allgather_tellers};
 
 const struct pattern_kind kind_allgatherv = {
     .knows = PATTERN_PARAM_BYTES | PATTERN_PARAM_ALGORITHM | PATTERN_PARAM_SKEW,
-    .function = &allgatherv,
-    .make = pattern_make_function,
-    .phase_name = pattern_name_function,
+    .algorithms = {"ring"},
+    .tell = {tell_ring},
 };

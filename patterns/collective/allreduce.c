@@ -23,11 +23,10 @@ static void hold_sum(struct steps *steps, const struct sum *sum, struct piece pi
                                  .floats = true});
 }
 
-static void tell_doubling(const struct pattern_plan *plan, uint32_t phase, struct steps *steps)
+static void tell_doubling(const struct pattern_plan *plan, struct steps *steps)
 {
     struct sum sum = begin(plan, steps);
 
-    (void)phase;
     allreduce_double(steps, &sum, plan->bytes);
     hold_sum(steps, &sum, (struct piece){0, plan->bytes});
 }
@@ -61,13 +60,12 @@ static void add_ring(struct steps *steps, struct sum sum, const struct partition
     }
 }
 
-static void tell_ring(const struct pattern_plan *plan, uint32_t phase, struct steps *steps)
+static void tell_ring(const struct pattern_plan *plan, struct steps *steps)
 {
     struct sum sum = begin(plan, steps);
     struct partition parts =
         partition_split((struct piece){0, plan->bytes}, plan->n, sizeof(float));
 
-    (void)phase;
     add_ring(steps, sum, &parts);
     parts.at = sum.result;
     gather_ring(steps, &parts, 1);
@@ -75,13 +73,12 @@ static void tell_ring(const struct pattern_plan *plan, uint32_t phase, struct st
 }
 
 /* Recursive halving, then recursive doubling (Thakur 2005, allreduce). */
-static void tell_rabenseifner(const struct pattern_plan *plan, uint32_t phase, struct steps *steps)
+static void tell_rabenseifner(const struct pattern_plan *plan, struct steps *steps)
 {
     struct sum sum = begin(plan, steps);
     struct piece whole = {0, plan->bytes};
     struct halves halves = {.fold = fold_of(plan->n)};
 
-    (void)phase;
     halves.parts = partition_split(whole, halves.fold.power, sizeof(float));
     sum_fold_in(steps, &sum, &halves.fold, whole);
     if (fold_member(&halves.fold, steps->rank) != FOLD_OUT) {
@@ -93,28 +90,22 @@ static void tell_rabenseifner(const struct pattern_plan *plan, uint32_t phase, s
     hold_sum(steps, &sum, whole);
 }
 
-static const char *const allreduce_words[] = {"recursive-doubling", "ring", "rabenseifner", NULL};
-static pattern_teller *const allreduce_tellers[] = {tell_doubling, tell_ring, tell_rabenseifner};
-static const struct pattern_function allreduce = {
-    .name = "allreduce", .algorithms = allreduce_words, .tell = allreduce_tellers, .floats = true};
-
 const struct pattern_kind kind_allreduce = {
     .knows = PATTERN_PARAM_BYTES | PATTERN_PARAM_ALGORITHM,
-    .function = &allreduce,
-    .make = pattern_make_function,
-    .phase_name = pattern_name_function,
+    .algorithms = {"recursive-doubling", "ring", "rabenseifner"},
+    .tell = {tell_doubling, tell_ring, tell_rabenseifner},
+    .floats = true,
 };
 
 /* --- each rank a part of the sum ------------------------------------------------------------ */
 
-static void tell_halving(const struct pattern_plan *plan, uint32_t phase, struct steps *steps)
+static void tell_halving(const struct pattern_plan *plan, struct steps *steps)
 {
     struct sum sum = begin(plan, steps);
     struct piece whole = {0, plan->bytes};
     struct halves halves = {.fold = fold_of(plan->n), .by_rank = true};
     struct piece own;
 
-    (void)phase;
     halves.parts = partition_split(whole, plan->n, sizeof(float));
     own = partition_piece(&halves.parts, steps->rank);
     sum_fold_in(steps, &sum, &halves.fold, whole);
@@ -126,7 +117,7 @@ static void tell_halving(const struct pattern_plan *plan, uint32_t phase, struct
 
 /* In each step another rank's part goes straight to it (Thakur 2005, reduce-scatter). The memory
  * holds no other part of the sum than the rank's own. */
-static void tell_pairwise(const struct pattern_plan *plan, uint32_t phase, struct steps *steps)
+static void tell_pairwise(const struct pattern_plan *plan, struct steps *steps)
 {
     struct sum whole = begin(plan, steps);
     uint32_t n = plan->n, rank = steps->rank;
@@ -134,7 +125,6 @@ static void tell_pairwise(const struct pattern_plan *plan, uint32_t phase, struc
     struct piece own = partition_piece(&parts, rank);
     struct sum sum = {.input = own.at, .result = whole.result, .spare = whole.result + own.bytes};
 
-    (void)phase;
     if (steps->run != NULL) {
         steps_tell_run(steps, &(struct steps_run){.steps = n - 1,
                                                   .messages = n - 1,
@@ -158,16 +148,9 @@ static void tell_pairwise(const struct pattern_plan *plan, uint32_t phase, struc
                                  .floats = true});
 }
 
-static const char *const reduce_scatter_words[] = {"recursive-halving", "pairwise", NULL};
-static pattern_teller *const reduce_scatter_tellers[] = {tell_halving, tell_pairwise};
-static const struct pattern_function reduce_scatter = {.name = "reduce_scatter",
-                                                       .algorithms = reduce_scatter_words,
-                                                       .tell = reduce_scatter_tellers,
-                                                       .floats = true};
-
 const struct pattern_kind kind_reduce_scatter = {
     .knows = PATTERN_PARAM_BYTES | PATTERN_PARAM_ALGORITHM,
-    .function = &reduce_scatter,
-    .make = pattern_make_function,
-    .phase_name = pattern_name_function,
+    .algorithms = {"recursive-halving", "pairwise"},
+    .tell = {tell_halving, tell_pairwise},
+    .floats = true,
 };

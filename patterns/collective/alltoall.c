@@ -36,20 +36,18 @@ static void hold_parts(struct steps *steps, const struct swap *swap)
     }
 }
 
-static void tell_linear(const struct pattern_plan *plan, uint32_t phase, struct steps *steps)
+static void tell_linear(const struct pattern_plan *plan, struct steps *steps)
 {
     struct swap swap = swap_of(plan);
 
-    (void)phase;
     hold_parts(steps, &swap);
     swap_linear(steps, &swap);
 }
 
-static void tell_pairwise(const struct pattern_plan *plan, uint32_t phase, struct steps *steps)
+static void tell_pairwise(const struct pattern_plan *plan, struct steps *steps)
 {
     struct swap swap = swap_of(plan);
 
-    (void)phase;
     hold_parts(steps, &swap);
     swap_pairwise(steps, &swap);
 }
@@ -87,14 +85,13 @@ static uint32_t with_bit(uint32_t n, uint32_t bit)
 
 /* Bruck 1997: turned so that part i is for the rank i ahead, those with bit k of i go 2^k ahead in
  * round k. What is packed and unpacked lies where the result will be: at most n / 2 parts each. */
-static void tell_bruck(const struct pattern_plan *plan, uint32_t phase, struct steps *steps)
+static void tell_bruck(const struct pattern_plan *plan, struct steps *steps)
 {
     struct swap swap = swap_of(plan);
     uint32_t n = plan->n, rank = steps->rank;
     struct partition turned = swap.out;
     struct piece packed = {.at = swap.in.at}, arrived = {.at = swap.in.at + n / 2 * plan->bytes};
 
-    (void)phase;
     turned.at = 2 * n * plan->bytes;
     hold_parts(steps, &swap);
     steps_copy(steps, partition_range(&turned, 0, n - rank), partition_piece(&swap.out, rank).at);
@@ -112,24 +109,14 @@ static void tell_bruck(const struct pattern_plan *plan, uint32_t phase, struct s
                    partition_piece(&turned, i).at);
 }
 
-static const char *const alltoall_words[] = {"linear", "pairwise", "bruck", NULL};
-static const char *const alltoallv_words[] = {"linear", "pairwise", NULL};
-static pattern_teller *const tellers[] = {tell_linear, tell_pairwise, tell_bruck};
-static const struct pattern_function alltoall = {
-    .name = "alltoall", .algorithms = alltoall_words, .tell = tellers};
-static const struct pattern_function alltoallv = {
-    .name = "alltoallv", .algorithms = alltoallv_words, .tell = tellers};
-
 const struct pattern_kind kind_alltoall = {
     .knows = PATTERN_PARAM_BYTES | PATTERN_PARAM_ALGORITHM,
-    .function = &alltoall,
-    .make = pattern_make_function,
-    .phase_name = pattern_name_function,
+    .algorithms = {"linear", "pairwise", "bruck"},
+    .tell = {tell_linear, tell_pairwise, tell_bruck},
 };
 
 const struct pattern_kind kind_alltoallv = {
     .knows = PATTERN_PARAM_BYTES | PATTERN_PARAM_ALGORITHM | PATTERN_PARAM_SKEW,
-    .function = &alltoallv,
-    .make = pattern_make_function,
-    .phase_name = pattern_name_function,
+    .algorithms = {"linear", "pairwise"},
+    .tell = {tell_linear, tell_pairwise},
 };

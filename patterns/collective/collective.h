@@ -12,21 +12,6 @@
 #include "kind.h"
 #include "schedule_builder.h"
 
-typedef void pattern_teller(const struct pattern_plan *plan, uint32_t phase, struct steps *steps);
-
-/* A function of MPI, or one of its kind: all that its pattern_kind differs in. */
-struct pattern_function {
-    const char *name;
-    const char *const *algorithms; /* words, the default first; NULL: there is one way */
-    pattern_teller *const *tell;   /* by algorithm */
-    bool floats;                   /* it reduces: bytes is a multiple of 4 */
-};
-
-/* struct pattern_kind's make and phase_name for kinds with a function. */
-int pattern_make_function(struct pattern_plan *plan, const struct pattern_request *request,
-                          struct pattern_why *why);
-int pattern_name_function(const struct pattern_plan *plan, uint32_t phase, char *name, size_t size);
-
 /* --- a buffer in parts ---------------------------------------------------------------------- */
 
 struct partition {

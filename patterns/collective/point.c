@@ -44,16 +44,13 @@ static int make_two(struct pattern_plan *plan, const struct pattern_request *req
 {
     uint64_t pairs = (uint64_t)plan->n * (plan->n - 1);
     uint64_t most = pairs < PHASES_MAX ? pairs : PHASES_MAX;
-    int result = pattern_make_function(plan, request, why);
 
-    if (result < 0)
-        return result;
     if (request->count > most)
         return pattern_refuse(why,
                               "%s: count %u is more than %llu: the ordered pairs of %u ranks, "
                               "at most %u",
-                              plan->kind->function->name, request->count, (unsigned long long)most,
-                              plan->n, PHASES_MAX);
+                              plan->name, request->count, (unsigned long long)most, plan->n,
+                              PHASES_MAX);
     plan->drawn = request->count > 0;
     plan->phases = plan->drawn ? request->count : 1;
     return 0;
@@ -63,12 +60,12 @@ static int name_two(const struct pattern_plan *plan, uint32_t phase, char *name,
 {
     struct two two = two_of(plan, phase);
 
-    return snprintf(name, size, "%s %u %u", plan->kind->function->name, two.first, two.second);
+    return snprintf(name, size, "%s %u %u", plan->name, two.first, two.second);
 }
 
-static void tell_pingpong(const struct pattern_plan *plan, uint32_t phase, struct steps *steps)
+static void tell_pingpong(const struct pattern_plan *plan, struct steps *steps)
 {
-    struct two two = two_of(plan, phase);
+    struct two two = two_of(plan, steps->phase);
     uint64_t bytes = plan->bytes;
 
     if (steps->rank == two.first) {
@@ -85,9 +82,9 @@ static void tell_pingpong(const struct pattern_plan *plan, uint32_t phase, struc
     }
 }
 
-static void tell_pingping(const struct pattern_plan *plan, uint32_t phase, struct steps *steps)
+static void tell_pingping(const struct pattern_plan *plan, struct steps *steps)
 {
-    struct two two = two_of(plan, phase);
+    struct two two = two_of(plan, steps->phase);
     uint32_t other = steps->rank == two.first ? two.second : two.first;
 
     if (steps->rank != two.first && steps->rank != two.second)
@@ -99,25 +96,23 @@ static void tell_pingping(const struct pattern_plan *plan, uint32_t phase, struc
 }
 
 /* A periodic chain: to the right, from the left. */
-static void tell_sendrecv(const struct pattern_plan *plan, uint32_t phase, struct steps *steps)
+static void tell_sendrecv(const struct pattern_plan *plan, struct steps *steps)
 {
     uint32_t right = (steps->rank + 1) % plan->n;
     uint32_t left = (steps->rank + plan->n - 1) % plan->n;
 
-    (void)phase;
     hold(plan, steps, 0, steps->rank);
     steps_send(steps, right, (struct piece){0, plan->bytes});
     steps_receive(steps, left, (struct piece){plan->bytes, plan->bytes});
     hold(plan, steps, plan->bytes, left);
 }
 
-static void tell_exchange(const struct pattern_plan *plan, uint32_t phase, struct steps *steps)
+static void tell_exchange(const struct pattern_plan *plan, struct steps *steps)
 {
     uint32_t right = (steps->rank + 1) % plan->n;
     uint32_t left = (steps->rank + plan->n - 1) % plan->n;
     uint64_t bytes = plan->bytes;
 
-    (void)phase;
     hold(plan, steps, 0, steps->rank);
     steps_send(steps, right, (struct piece){0, bytes});
     steps_send(steps, left, (struct piece){0, bytes});
@@ -127,31 +122,16 @@ static void tell_exchange(const struct pattern_plan *plan, uint32_t phase, struc
     hold(plan, steps, 2 * bytes, right);
 }
 
-#define FUNCTION(word)                                                                             \
-    static pattern_teller *const word##_tellers[] = {tell_##word};                                 \
-    static const struct pattern_function word = {.name = #word, .tell = word##_tellers}
-
-FUNCTION(pingpong);
-FUNCTION(pingping);
-FUNCTION(sendrecv);
-FUNCTION(exchange);
-
 const struct pattern_kind kind_pingpong = {.knows = PATTERN_PARAM_BYTES | PATTERN_PARAM_COUNT,
-                                           .function = &pingpong,
+                                           .tell = {tell_pingpong},
                                            .make = make_two,
                                            .phase_name = name_two};
 
 const struct pattern_kind kind_pingping = {.knows = PATTERN_PARAM_BYTES | PATTERN_PARAM_COUNT,
-                                           .function = &pingping,
+                                           .tell = {tell_pingping},
                                            .make = make_two,
                                            .phase_name = name_two};
 
-const struct pattern_kind kind_sendrecv = {.knows = PATTERN_PARAM_BYTES,
-                                           .function = &sendrecv,
-                                           .make = pattern_make_function,
-                                           .phase_name = pattern_name_function};
+const struct pattern_kind kind_sendrecv = {.knows = PATTERN_PARAM_BYTES, .tell = {tell_sendrecv}};
 
-const struct pattern_kind kind_exchange = {.knows = PATTERN_PARAM_BYTES,
-                                           .function = &exchange,
-                                           .make = pattern_make_function,
-                                           .phase_name = pattern_name_function};
+const struct pattern_kind kind_exchange = {.knows = PATTERN_PARAM_BYTES, .tell = {tell_exchange}};

@@ -20,34 +20,30 @@ static void hold_message(const struct pattern_plan *plan, struct steps *steps)
                &(struct content){.piece = {0, plan->bytes}});
 }
 
-static void tell_binomial(const struct pattern_plan *plan, uint32_t phase, struct steps *steps)
+static void tell_binomial(const struct pattern_plan *plan, struct steps *steps)
 {
-    (void)phase;
     hold_message(plan, steps);
     tree_down(steps, &(struct tree_load){.whole = {0, plan->bytes}});
 }
 
 /* Van de Geijn's: scatter down the tree, then gather around a ring (Thakur 2005, broadcast). */
-static void tell_scatter_allgather(const struct pattern_plan *plan, uint32_t phase,
-                                   struct steps *steps)
+static void tell_scatter_allgather(const struct pattern_plan *plan, struct steps *steps)
 {
     struct partition parts = partition_split((struct piece){0, plan->bytes}, plan->n, 1);
 
-    (void)phase;
     hold_message(plan, steps);
     tree_down(steps, &(struct tree_load){.parts = &parts});
     gather_ring(steps, &parts, 0);
 }
 
 /* Along a chain of ranks, piece by piece: one comes in while the one before goes on. */
-static void tell_pipeline(const struct pattern_plan *plan, uint32_t phase, struct steps *steps)
+static void tell_pipeline(const struct pattern_plan *plan, struct steps *steps)
 {
     uint32_t rank = steps->rank;
     uint64_t bytes = plan->bytes;
     uint64_t pieces = bytes > PIPELINE_BYTES ? (bytes - 1) / PIPELINE_BYTES + 1 : 1;
     uint64_t late = rank > 0; /* steps: a piece goes on when it has come */
 
-    (void)phase;
     hold_message(plan, steps);
     if (steps->run != NULL) {
         bool last = rank + 1 == plan->n;
@@ -69,25 +65,17 @@ static void tell_pipeline(const struct pattern_plan *plan, uint32_t phase, struc
     }
 }
 
-static const char *const bcast_words[] = {"binomial", "scatter-allgather", "pipeline", NULL};
-static pattern_teller *const bcast_tellers[] = {tell_binomial, tell_scatter_allgather,
-                                                tell_pipeline};
-static const struct pattern_function bcast = {
-    .name = "bcast", .algorithms = bcast_words, .tell = bcast_tellers};
-
 const struct pattern_kind kind_bcast = {
     .knows = PATTERN_PARAM_BYTES | PATTERN_PARAM_ALGORITHM,
-    .function = &bcast,
-    .make = pattern_make_function,
-    .phase_name = pattern_name_function,
+    .algorithms = {"binomial", "scatter-allgather", "pipeline"},
+    .tell = {tell_binomial, tell_scatter_allgather, tell_pipeline},
 };
 
-static void tell_reduce(const struct pattern_plan *plan, uint32_t phase, struct steps *steps)
+static void tell_reduce(const struct pattern_plan *plan, struct steps *steps)
 {
     uint64_t bytes = plan->bytes;
     struct sum sum = {.input = 0, .result = bytes, .spare = 2 * bytes};
 
-    (void)phase;
     steps_hold(steps, STEPS_INPUT,
                &(struct content){.piece = {0, bytes}, .source = steps->rank, .floats = true});
     tree_up(steps, &sum, bytes);
@@ -97,24 +85,18 @@ static void tell_reduce(const struct pattern_plan *plan, uint32_t phase, struct 
             &(struct content){.piece = {bytes, bytes}, .source = SCHEDULE_SUM, .floats = true});
 }
 
-static const char *const reduce_words[] = {"binomial", NULL};
-static pattern_teller *const reduce_tellers[] = {tell_reduce};
-static const struct pattern_function reduce = {
-    .name = "reduce", .algorithms = reduce_words, .tell = reduce_tellers, .floats = true};
-
 const struct pattern_kind kind_reduce = {
     .knows = PATTERN_PARAM_BYTES | PATTERN_PARAM_ALGORITHM,
-    .function = &reduce,
-    .make = pattern_make_function,
-    .phase_name = pattern_name_function,
+    .algorithms = {"binomial"},
+    .tell = {tell_reduce},
+    .floats = true,
 };
 
 /* Hensgen, Finkel, Manber 1988. */
-static void tell_dissemination(const struct pattern_plan *plan, uint32_t phase, struct steps *steps)
+static void tell_dissemination(const struct pattern_plan *plan, struct steps *steps)
 {
     struct piece nothing = {0, 0};
 
-    (void)phase;
     for (unsigned round = 0; round < schedule_barrier_rounds(plan->n); round++) {
         steps_send(steps, schedule_barrier_to(steps->rank, round, plan->n), nothing);
         steps_receive(steps, schedule_barrier_from(steps->rank, round, plan->n), nothing);
@@ -122,14 +104,8 @@ static void tell_dissemination(const struct pattern_plan *plan, uint32_t phase, 
     }
 }
 
-static const char *const barrier_words[] = {"dissemination", NULL};
-static pattern_teller *const barrier_tellers[] = {tell_dissemination};
-static const struct pattern_function barrier = {
-    .name = "barrier", .algorithms = barrier_words, .tell = barrier_tellers};
-
 const struct pattern_kind kind_barrier = {
     .knows = PATTERN_PARAM_ALGORITHM,
-    .function = &barrier,
-    .make = pattern_make_function,
-    .phase_name = pattern_name_function,
+    .algorithms = {"dissemination"},
+    .tell = {tell_dissemination},
 };

@@ -60,12 +60,13 @@ static bool is_way_back(const struct pattern_flow_list *list, uint32_t peer)
     struct pattern_flow_list other = {
         .rank = list->rank,
         .side = sends ? PATTERN_RECEIVES : PATTERN_SENDS,
+        .phase = list->phase,
         .sought = &peer,
     };
 
     if (sends ? list->rank < peer : list->rank > peer)
         return false;
-    list->folded->kind->flows(list->folded, list->phase, &other);
+    list->folded->kind->flows(list->folded, &other);
     return other.found;
 }
 

@@ -27,9 +27,9 @@ struct pattern_flow_list {
     enum pattern_side side;
     struct pattern_flow *flows;
     size_t room;
-    size_t count;                      /* how many there are, beyond the room too */
-    const struct pattern_plan *folded; /* leave out ways back of this plan's ...; NULL: none */
-    uint32_t phase;                    /* ... phase */
+    size_t count; /* how many there are, beyond the room too */
+    uint32_t phase;
+    const struct pattern_plan *folded; /* leave out ways back of this plan's phase; NULL: none */
     const uint32_t *sought;            /* only look whether this peer is among them; NULL: no */
     bool found;
     /* Is given each flow instead; NULL: they are listed. */
@@ -38,41 +38,65 @@ struct pattern_flow_list {
 
 struct steps;
 
+#define KERNEL_CLASSES 6 /* S, W, A, B, C, D */
+
+/* A benchmark's problem in one class. */
+struct kernel_problem {
+    uint32_t size[3]; /* points by dimension; CG: na, nonzer; IS, EP: log2 of keys, of pairs */
+    uint32_t iterations;
+};
+
+enum kernel_ranks { RANKS_POWER_OF_TWO, RANKS_SQUARE, RANKS_ANY };
+
+struct kernel {
+    struct kernel_problem problems[KERNEL_CLASSES];
+    enum kernel_ranks ranks;
+    uint32_t least; /* points of a grid's dimension that a rank must have; 0: no matter */
+    uint64_t (*most)(const struct kernel_problem *problem); /* ranks; NULL: no matter */
+};
+
+typedef void pattern_teller(const struct pattern_plan *plan, struct steps *steps);
+
 struct pattern_plan {
     const struct pattern_kind *kind;
+    const char *name;
+    char label[64]; /* the name of its phase, unless the kind says more */
     uint32_t n;
-    uint32_t phases;
+    uint32_t phases; /* 1, unless the kind says more */
     uint64_t seed;
     bool round_trip;
     void *state; /* the kind's own: one block that free() ends, or NULL */
-    /* Tells the schedule of steps->rank in `phase` (schedule_builder.h); NULL: the plan has none.
-     */
-    void (*tell)(const struct pattern_plan *plan, uint32_t phase, struct steps *steps);
+    /* Tells the schedule of steps->rank in steps->phase (schedule_builder.h); NULL: none. */
+    pattern_teller *tell;
     uint64_t bytes;        /* of a message; what that is exactly, the kind says */
     uint32_t local_phases; /* the kind's own, that are steps of the plan's only phase; 0: none */
-    const char *algorithm; /* of a function of MPI that has several; NULL: none */
     uint32_t skew;         /* percent */
     bool drawn;            /* the pairs of pingpong and pingping */
     /* Of an application kernel: */
     uint32_t iterations;
-    const char *kernel_class;
     const struct kernel_problem *problem;
 };
 
+#define ALGORITHMS_MAX 3
+
 struct pattern_kind {
-    unsigned knows;                          /* enum pattern_param, or-ed */
-    const struct pattern_function *function; /* of MPI (collective.h); NULL: none */
-    const struct kernel *kernel;             /* of the NAS benchmarks (kernel.h); NULL: none */
-    bool in_turn;                            /* as pattern_in_turn */
-    /* Checks the request, sets plan->phases and, where it needs one, plan->state. n is valid and
-     * no unknown parameter is set. Returns 0, pattern_refuse() or -ENOMEM. */
+    unsigned knows;       /* enum pattern_param, or-ed */
+    bool in_turn;         /* as pattern_in_turn */
+    bool floats;          /* it reduces: bytes is a multiple of 4 */
+    struct kernel kernel; /* of the NAS benchmarks */
+    /* What is a schedule by nature: how it is told, by algorithm, the default first. */
+    pattern_teller *tell[ALGORITHMS_MAX];
+    const char *algorithms[ALGORITHMS_MAX + 1]; /* none: there is one way */
+    /* Checks the request and sets what the plan has beyond it; NULL: nothing is left to do. n is
+     * valid and no unknown parameter is set. Returns 0, pattern_refuse() or -ENOMEM. */
     int (*make)(struct pattern_plan *plan, const struct pattern_request *request,
                 struct pattern_why *why);
-    /* As pattern_phase_name. */
+    /* As pattern_phase_name; NULL: plan->label and, of several phases, by how many ranks the roles
+     * have moved. */
     int (*phase_name)(const struct pattern_plan *plan, uint32_t phase, char *name, size_t size);
-    /* Adds the flows that list->rank has on list->side in `phase`. NULL: all plans of this kind
+    /* Adds the flows that list->rank has on list->side in list->phase. NULL: all plans of this kind
      * are schedules, which tell them. */
-    void (*flows)(const struct pattern_plan *plan, uint32_t phase, struct pattern_flow_list *list);
+    void (*flows)(const struct pattern_plan *plan, struct pattern_flow_list *list);
 };
 
 extern const struct pattern_kind kind_chain;

@@ -65,7 +65,8 @@ static uint64_t visit(const struct pattern_plan *plan, uint32_t phase, struct te
     teller->list.visit = visits;
     teller->list.side = visits == tell_send ? PATTERN_SENDS : PATTERN_RECEIVES;
     teller->received = 0;
-    plan->kind->flows(plan, phase, &teller->list);
+    teller->list.phase = phase;
+    plan->kind->flows(plan, &teller->list);
     return teller->received;
 }
 
@@ -94,11 +95,10 @@ static void hold_last(const struct pattern_plan *plan, struct teller *teller)
         visit(plan, phase - 1, teller, hold_received);
 }
 
-void pattern_tell_local(const struct pattern_plan *plan, uint32_t phase, struct steps *steps)
+void pattern_tell_local(const struct pattern_plan *plan, struct steps *steps)
 {
     struct teller teller = {.list = {.rank = steps->rank}, .steps = steps, .bytes = plan->bytes};
 
-    (void)phase;
     steps_hold(steps, STEPS_INPUT,
                &(struct content){.piece = {0, plan->bytes}, .source = steps->rank});
     for (uint32_t own = 0; own < plan->local_phases; own++)

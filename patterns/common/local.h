@@ -8,6 +8,6 @@
 #include "kind.h"
 
 /* As plan->tell, of an ordinary pattern whose phases are the steps of one. */
-void pattern_tell_local(const struct pattern_plan *plan, uint32_t phase, struct steps *steps);
+void pattern_tell_local(const struct pattern_plan *plan, struct steps *steps);
 
 #endif

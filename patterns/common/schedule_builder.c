@@ -127,18 +127,19 @@ static void meet_run(struct steps *steps, const struct steps_run *run)
         steps_peers(steps, run, partners->list->side, meet, partners);
 }
 
-void steps_flows(const struct pattern_plan *plan, uint32_t phase, struct pattern_flow_list *list)
+void steps_flows(const struct pattern_plan *plan, struct pattern_flow_list *list)
 {
     struct partners partners = {
         .steps = {.n = plan->n,
                   .rank = list->rank,
+                  .phase = list->phase,
                   .group = {0, 1},
                   .op = meet_partner,
                   .run = meet_run},
         .list = list,
     };
 
-    plan->tell(plan, phase, &partners.steps);
+    plan->tell(plan, &partners.steps);
     for (unsigned round = 0; round < schedule_barrier_rounds(plan->n); round++)
         meet(&partners, list->side == PATTERN_SENDS
                             ? schedule_barrier_to(list->rank, round, plan->n)

@@ -51,6 +51,7 @@ struct steps_run {
 struct steps {
     uint32_t n;    /* of the group */
     uint32_t rank; /* in the group */
+    uint32_t phase;
     struct group group;
     uint32_t step;  /* the number of the step that is told */
     bool step_used; /* it has an op */
@@ -79,6 +80,6 @@ void steps_peers(const struct steps *steps, const struct steps_run *run, enum pa
                  void (*meet)(void *context, uint32_t peer), void *context);
 
 /* As struct pattern_kind's flows, of a scheduled plan's phase. */
-void steps_flows(const struct pattern_plan *plan, uint32_t phase, struct pattern_flow_list *list);
+void steps_flows(const struct pattern_plan *plan, struct pattern_flow_list *list);
 
 #endif

@@ -46,7 +46,7 @@ static void find_neighbours(struct adi *adi, uint32_t rank)
 static struct adi adi_of(const struct pattern_plan *plan, uint32_t rank,
                          const struct sweep_size *size)
 {
-    uint32_t side = kernel_problem_of(plan)->size[0];
+    uint32_t side = plan->problem->size[0];
     double n = side;
     struct adi adi = {.side = side, .p = 1, .padded = size->padded};
 
@@ -149,38 +149,32 @@ static void tell(const struct pattern_plan *plan, struct steps *steps,
     }
 }
 
-static void tell_bt(const struct pattern_plan *plan, uint32_t phase, struct steps *steps)
+static void tell_bt(const struct pattern_plan *plan, struct steps *steps)
 {
-    (void)phase;
     tell(plan, steps, &bt_size);
 }
 
-static void tell_sp(const struct pattern_plan *plan, uint32_t phase, struct steps *steps)
+static void tell_sp(const struct pattern_plan *plan, struct steps *steps)
 {
-    (void)phase;
     tell(plan, steps, &sp_size);
 }
 
 #define LEAST 3u /* points of a cell's side */
 
-static const struct kernel bt = {
-    .name = "nas_bt",
-    .problems = {{{12}, 60}, {{24}, 200}, {{64}, 200}, {{102}, 200}, {{162}, 200}, {{408}, 250}},
-    .least = LEAST,
-    .ranks = RANKS_SQUARE,
-    .tell = tell_bt,
-};
-
-static const struct kernel sp = {
-    .name = "nas_sp",
-    .problems = {{{12}, 100}, {{36}, 400}, {{64}, 400}, {{102}, 400}, {{162}, 400}, {{408}, 500}},
-    .least = LEAST,
-    .ranks = RANKS_SQUARE,
-    .tell = tell_sp,
-};
-
 const struct pattern_kind kind_nas_bt = {
-    .knows = PATTERN_PARAM_CLASS, .kernel = &bt, .make = kernel_make, .phase_name = kernel_name};
+    KERNEL,
+    .tell = {tell_bt},
+    .kernel.problems =
+        {{{12}, 60}, {{24}, 200}, {{64}, 200}, {{102}, 200}, {{162}, 200}, {{408}, 250}},
+    .kernel.least = LEAST,
+    .kernel.ranks = RANKS_SQUARE,
+};
 
 const struct pattern_kind kind_nas_sp = {
-    .knows = PATTERN_PARAM_CLASS, .kernel = &sp, .make = kernel_make, .phase_name = kernel_name};
+    KERNEL,
+    .tell = {tell_sp},
+    .kernel.problems =
+        {{{12}, 100}, {{36}, 400}, {{64}, 400}, {{102}, 400}, {{162}, 400}, {{408}, 500}},
+    .kernel.least = LEAST,
+    .kernel.ranks = RANKS_SQUARE,
+};

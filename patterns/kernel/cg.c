@@ -30,12 +30,12 @@ static uint64_t own_length(const struct cg *cg, uint64_t length, uint32_t rank)
 
 static uint64_t row_length(const struct pattern_plan *plan, const struct cg *cg, uint32_t row)
 {
-    return (uint64_t)kernel_share(kernel_problem_of(plan)->size[0], cg->rows, row) * KERNEL_DOUBLE;
+    return (uint64_t)kernel_share(plan->problem->size[0], cg->rows, row) * KERNEL_DOUBLE;
 }
 
 static struct cg cg_of(const struct pattern_plan *plan, uint32_t rank)
 {
-    const struct kernel_problem *problem = kernel_problem_of(plan);
+    const struct kernel_problem *problem = plan->problem;
     uint32_t half = UINT32_C(1) << kernel_log2(plan->n) / 2;
     struct cg cg = {.rows = half, .columns = plan->n / half};
     uint32_t pair = cg.columns / cg.rows; /* 1 or 2 ranks beside each other */
@@ -96,11 +96,10 @@ static void multiply(const struct pattern_plan *plan, struct steps *steps, const
     steps_next(steps);
 }
 
-static void tell(const struct pattern_plan *plan, uint32_t phase, struct steps *steps)
+static void tell(const struct pattern_plan *plan, struct steps *steps)
 {
     struct cg cg = cg_of(plan, steps->rank);
 
-    (void)phase;
     sum_scalars(steps, &cg, 1); /* rho = r . r */
     for (unsigned i = 0; i < INNER; i++) {
         multiply(plan, steps, &cg);
@@ -112,17 +111,14 @@ static void tell(const struct pattern_plan *plan, uint32_t phase, struct steps *
     sum_scalars(steps, &cg, 2); /* x . z and z . z */
 }
 
-static const struct kernel cg = {
-    .name = "nas_cg",
-    .problems = {{{1400, 7}, 15},
-                 {{7000, 8}, 15},
-                 {{14000, 11}, 15},
-                 {{75000, 13}, 75},
-                 {{150000, 15}, 75},
-                 {{1500000, 21}, 100}},
-    .least = 1,
-    .tell = tell,
-};
-
 const struct pattern_kind kind_nas_cg = {
-    .knows = PATTERN_PARAM_CLASS, .kernel = &cg, .make = kernel_make, .phase_name = kernel_name};
+    KERNEL,
+    .tell = {tell},
+    .kernel.problems = {{{1400, 7}, 15},
+                        {{7000, 8}, 15},
+                        {{14000, 11}, 15},
+                        {{75000, 13}, 75},
+                        {{150000, 15}, 75},
+                        {{1500000, 21}, 100}},
+    .kernel.least = 1,
+};

@@ -90,13 +90,12 @@ static void swap_rows(struct steps *steps, struct piece rows)
     roll(steps, &parts);
 }
 
-static void tell_hpl(const struct pattern_plan *plan, uint32_t phase, struct steps *steps)
+static void tell_hpl(const struct pattern_plan *plan, struct steps *steps)
 {
     const struct hpl *hpl = plan->state;
     uint32_t row = steps->rank / hpl->columns, column = steps->rank % hpl->columns;
     struct steps all = kernel_enter(steps, (struct group){row * hpl->columns, 1}, hpl->columns);
 
-    (void)phase;
     broadcast_panel(steps, hpl->panel);
     kernel_leave(steps, &all);
     all = kernel_enter(steps, (struct group){column, hpl->columns}, hpl->rows);
@@ -128,22 +127,13 @@ static int make_hpl(struct pattern_plan *plan, const struct pattern_request *req
             "hpl: with matrix %u and block %u each of %u ranks would compute more "
             "than 2^63 operations in an iteration: take a smaller block",
             matrix, block, plan->n);
-    plan->tell = tell_hpl;
+    snprintf(plan->label, sizeof(plan->label), "hpl %u x %u", hpl->rows, hpl->columns);
     plan->iterations = (matrix + block - 1) / block;
-    plan->phases = 1;
     return 0;
 }
 
-static int name_hpl(const struct pattern_plan *plan, uint32_t phase, char *name, size_t size)
-{
-    const struct hpl *hpl = plan->state;
-
-    (void)phase;
-    return snprintf(name, size, "hpl %u x %u", hpl->rows, hpl->columns);
-}
-
 const struct pattern_kind kind_hpl = {
-    .knows = PATTERN_PARAM_MATRIX | PATTERN_PARAM_BLOCK, .make = make_hpl, .phase_name = name_hpl};
+    .knows = PATTERN_PARAM_MATRIX | PATTERN_PARAM_BLOCK, .tell = {tell_hpl}, .make = make_hpl};
 
 /* --- a space cut into boxes ----------------------------------------------------------------- */
 
@@ -166,13 +156,12 @@ static void cut_space(struct halo *halo, uint32_t n, uint32_t dimensions)
 
 /* With each box beside it a rank exchanges what passes the face between them; at the edge of the
  * space there is none. */
-static void tell_halo(const struct pattern_plan *plan, uint32_t phase, struct steps *steps)
+static void tell_halo(const struct pattern_plan *plan, struct steps *steps)
 {
     const struct halo *halo = plan->state;
     struct kernel_grid grid = kernel_grid_of(steps->rank, halo->ranks);
     uint64_t in = 0;
 
-    (void)phase;
     steps_hold(steps, STEPS_INPUT,
                &(struct content){.piece = {0, plan->bytes}, .source = steps->rank});
     for (unsigned face = 0; face < 6; face++) {
@@ -204,20 +193,11 @@ static int make_halo(struct pattern_plan *plan, const struct pattern_request *re
         return -ENOMEM;
     cut_space(halo, plan->n, dimensions);
     plan->state = halo;
-    plan->tell = tell_halo;
-    plan->phases = 1;
+    snprintf(plan->label, sizeof(plan->label), "halo %u x %u x %u", halo->ranks[0], halo->ranks[1],
+             halo->ranks[2]);
     return 0;
 }
 
-static int name_halo(const struct pattern_plan *plan, uint32_t phase, char *name, size_t size)
-{
-    const struct halo *halo = plan->state;
-
-    (void)phase;
-    return snprintf(name, size, "halo %u x %u x %u", halo->ranks[0], halo->ranks[1],
-                    halo->ranks[2]);
-}
-
 const struct pattern_kind kind_halo = {.knows = PATTERN_PARAM_BYTES | PATTERN_PARAM_DIMENSIONS,
-                                       .make = make_halo,
-                                       .phase_name = name_halo};
+                                       .tell = {tell_halo},
+                                       .make = make_halo};

@@ -30,58 +30,45 @@ static uint32_t ranks_along(const struct kernel *kernel, uint32_t n)
     return kernel->ranks == RANKS_SQUARE ? root_of(n) : UINT32_C(1) << (kernel_log2(n) + 1) / 2;
 }
 
-static int check_ranks(const struct kernel *kernel, const struct kernel_problem *problem,
-                       uint32_t n, struct pattern_why *why)
+static int check_ranks(const struct pattern_plan *plan, struct pattern_why *why)
 {
+    const struct kernel *kernel = &plan->kind->kernel;
+    const struct kernel_problem *problem = plan->problem;
+    uint32_t n = plan->n;
     uint32_t along = ranks_along(kernel, n);
 
     if (kernel->ranks == RANKS_SQUARE && root_of(n) * root_of(n) != n)
         return pattern_refuse(why,
                               "%s needs a square number of ranks, not %u (the next lower is %u)",
-                              kernel->name, n, root_of(n) * root_of(n));
+                              plan->name, n, root_of(n) * root_of(n));
     if (kernel->ranks == RANKS_POWER_OF_TWO && (n & (n - 1)) != 0)
         return pattern_refuse(why,
                               "%s needs a power of two of ranks, not %u (the next lower is %u)",
-                              kernel->name, n, UINT32_C(1) << kernel_log2(n));
+                              plan->name, n, UINT32_C(1) << kernel_log2(n));
     if (kernel->least > 0 && problem->size[0] / along < kernel->least)
         return pattern_refuse(why,
                               "%s: %u points over %u ranks are fewer than the %u a rank that it "
                               "needs: take fewer ranks or a larger class",
-                              kernel->name, problem->size[0], along, kernel->least);
+                              plan->name, problem->size[0], along, kernel->least);
     if (kernel->most != NULL && n > kernel->most(problem))
         return pattern_refuse(why,
                               "%s: this class has work for at most %llu ranks, not for %u: take "
                               "fewer ranks or a larger class",
-                              kernel->name, (unsigned long long)kernel->most(problem), n);
+                              plan->name, (unsigned long long)kernel->most(problem), n);
     return 0;
 }
 
 int kernel_make(struct pattern_plan *plan, const struct pattern_request *request,
                 struct pattern_why *why)
 {
-    const struct kernel *kernel = plan->kind->kernel;
     int class = pattern_choose("class", class_words, request->class, why);
-    int result = class < 0 ? class : check_ranks(kernel, &kernel->problems[class], plan->n, why);
 
-    if (result < 0)
-        return result;
-    plan->kernel_class = class_words[class];
-    plan->problem = &kernel->problems[class];
+    if (class < 0)
+        return class;
+    plan->problem = &plan->kind->kernel.problems[class];
     plan->iterations = plan->problem->iterations;
-    plan->tell = kernel->tell;
-    plan->phases = 1;
-    return 0;
-}
-
-int kernel_name(const struct pattern_plan *plan, uint32_t phase, char *name, size_t size)
-{
-    (void)phase;
-    return snprintf(name, size, "%s class %s", plan->kind->kernel->name, plan->kernel_class);
-}
-
-const struct kernel_problem *kernel_problem_of(const struct pattern_plan *plan)
-{
-    return plan->problem;
+    snprintf(plan->label, sizeof(plan->label), "%s class %s", plan->name, class_words[class]);
+    return check_ranks(plan, why);
 }
 
 struct kernel_grid kernel_grid_of(uint32_t rank, const uint32_t ranks[3])

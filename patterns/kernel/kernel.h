@@ -10,36 +10,16 @@
 
 #define KERNEL_DOUBLE 8u /* bytes */
 
-enum kernel_class { CLASS_S, CLASS_W, CLASS_A, CLASS_B, CLASS_C, CLASS_D, KERNEL_CLASSES };
-
-/* A benchmark's problem in one class. */
-struct kernel_problem {
-    uint32_t size[3]; /* points by dimension; CG: na, nonzer; IS, EP: log2 of keys, of pairs */
-    uint32_t iterations;
-};
-
-enum kernel_ranks { RANKS_POWER_OF_TWO, RANKS_SQUARE, RANKS_ANY };
-
-struct kernel {
-    const char *name;
-    struct kernel_problem problems[KERNEL_CLASSES];
-    enum kernel_ranks ranks;
-    uint32_t least; /* points of a grid's dimension that a rank must have; 0: no matter */
-    uint64_t (*most)(const struct kernel_problem *problem); /* ranks; NULL: no matter */
-    pattern_teller *tell;
-};
-
 /* Ranks in a grid; dimension 0 counts fastest. */
 struct kernel_grid {
     uint32_t ranks[3];
     uint32_t at[3]; /* of this rank */
 };
 
-/* pattern_kind's make and phase_name for kinds with a kernel. */
+/* pattern_kind's make for kinds with a kernel. */
 int kernel_make(struct pattern_plan *plan, const struct pattern_request *request,
                 struct pattern_why *why);
-int kernel_name(const struct pattern_plan *plan, uint32_t phase, char *name, size_t size);
-const struct kernel_problem *kernel_problem_of(const struct pattern_plan *plan);
+#define KERNEL .knows = PATTERN_PARAM_CLASS, .make = kernel_make
 
 /* The rank at a distance along a dimension; the grid is closed in itself. */
 uint32_t kernel_at(const struct kernel_grid *grid, unsigned dimension, int64_t distance);

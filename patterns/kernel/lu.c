@@ -22,7 +22,7 @@ static struct lu lu_of(const struct pattern_plan *plan, uint32_t rank)
 {
     unsigned bits = kernel_log2(plan->n);
     const uint32_t ranks[3] = {UINT32_C(1) << (bits + 1) / 2, UINT32_C(1) << bits / 2, 1};
-    uint32_t side = kernel_problem_of(plan)->size[0];
+    uint32_t side = plan->problem->size[0];
     struct lu lu = {.grid = kernel_grid_of(rank, ranks), .side = side};
     uint64_t point = VARIABLES * KERNEL_DOUBLE;
     double n = side;
@@ -89,22 +89,19 @@ static void exchange_layers(struct steps *steps, const struct lu *lu)
     }
 }
 
-static void tell(const struct pattern_plan *plan, uint32_t phase, struct steps *steps)
+static void tell(const struct pattern_plan *plan, struct steps *steps)
 {
     struct lu lu = lu_of(plan, steps->rank);
 
-    (void)phase;
     sweep(steps, &lu, 1);
     sweep(steps, &lu, -1);
     exchange_layers(steps, &lu);
 }
 
-static const struct kernel lu = {
-    .name = "nas_lu",
-    .problems = {{{12}, 50}, {{33}, 300}, {{64}, 250}, {{102}, 250}, {{162}, 250}, {{408}, 300}},
-    .least = 3,
-    .tell = tell,
-};
-
 const struct pattern_kind kind_nas_lu = {
-    .knows = PATTERN_PARAM_CLASS, .kernel = &lu, .make = kernel_make, .phase_name = kernel_name};
+    KERNEL,
+    .tell = {tell},
+    .kernel.problems =
+        {{{12}, 50}, {{33}, 300}, {{64}, 250}, {{102}, 250}, {{162}, 250}, {{408}, 300}},
+    .kernel.least = 3,
+};

@@ -119,13 +119,12 @@ static void take_in(struct steps *steps, const struct kernel_grid *grid, unsigne
             hand_on(steps, &level, d, below.points[d] > 0);
 }
 
-static void tell(const struct pattern_plan *plan, uint32_t phase, struct steps *steps)
+static void tell(const struct pattern_plan *plan, struct steps *steps)
 {
-    uint32_t side = kernel_problem_of(plan)->size[0];
+    uint32_t side = plan->problem->size[0];
     unsigned finest = kernel_log2(side);
     struct kernel_grid grid = grid_of(plan->n, steps->rank);
 
-    (void)phase;
     kernel_work(steps, PER_POINT * side * side * side);
     steps_next(steps);
     for (unsigned number = finest - 1; number >= 1; number--)
@@ -145,12 +144,9 @@ static uint64_t most(const struct kernel_problem *problem)
     return side * side * side;
 }
 
-static const struct kernel mg = {
-    .name = "nas_mg",
-    .problems = {{{32}, 4}, {{128}, 4}, {{256}, 4}, {{256}, 20}, {{512}, 20}, {{1024}, 50}},
-    .most = most,
-    .tell = tell,
-};
-
 const struct pattern_kind kind_nas_mg = {
-    .knows = PATTERN_PARAM_CLASS, .kernel = &mg, .make = kernel_make, .phase_name = kernel_name};
+    KERNEL,
+    .tell = {tell},
+    .kernel.problems = {{{32}, 4}, {{128}, 4}, {{256}, 4}, {{256}, 20}, {{512}, 20}, {{1024}, 50}},
+    .kernel.most = most,
+};

@@ -22,13 +22,12 @@ static uint64_t ep_most(const struct kernel_problem *problem)
     return UINT64_C(1) << (problem->size[0] - EP_BATCH);
 }
 
-static void tell_ep(const struct pattern_plan *plan, uint32_t phase, struct steps *steps)
+static void tell_ep(const struct pattern_plan *plan, struct steps *steps)
 {
     static const uint64_t sums[] = {KERNEL_DOUBLE, KERNEL_DOUBLE, EP_COUNTS * KERNEL_DOUBLE};
-    uint32_t batches = (uint32_t)ep_most(kernel_problem_of(plan));
+    uint32_t batches = (uint32_t)ep_most(plan->problem);
     double pairs = ldexp(kernel_share(batches, plan->n, steps->rank), EP_BATCH);
 
-    (void)phase;
     steps_work(steps, (uint64_t)(EP_PER_PAIR * pairs));
     steps_next(steps);
     for (unsigned i = 0; i < 3; i++) {
@@ -38,12 +37,12 @@ static void tell_ep(const struct pattern_plan *plan, uint32_t phase, struct step
     }
 }
 
-static const struct kernel ep = {
-    .name = "nas_ep",
-    .ranks = RANKS_ANY,
-    .problems = {{{24}, 1}, {{25}, 1}, {{28}, 1}, {{30}, 1}, {{32}, 1}, {{36}, 1}},
-    .most = ep_most,
-    .tell = tell_ep,
+const struct pattern_kind kind_nas_ep = {
+    KERNEL,
+    .tell = {tell_ep},
+    .kernel.ranks = RANKS_ANY,
+    .kernel.problems = {{{24}, 1}, {{25}, 1}, {{28}, 1}, {{30}, 1}, {{32}, 1}, {{36}, 1}},
+    .kernel.most = ep_most,
 };
 
 /* --- IS: keys into buckets ------------------------------------------------------------------ */
@@ -67,9 +66,9 @@ static uint64_t is_most(const struct kernel_problem *problem)
 
 /* The sizes of all buckets, then who gets how many keys, then the keys; buckets are given out so
  * that each rank gets as many keys as another. */
-static void tell_is(const struct pattern_plan *plan, uint32_t phase, struct steps *steps)
+static void tell_is(const struct pattern_plan *plan, struct steps *steps)
 {
-    const struct kernel_problem *problem = kernel_problem_of(plan);
+    const struct kernel_problem *problem = plan->problem;
     uint64_t keys = UINT64_C(1) << problem->size[0];
     uint64_t sizes = (is_buckets(problem) + IS_TEST_KEYS) * IS_INT;
     struct sum sum = {.input = 0, .result = sizes, .spare = 2 * sizes};
@@ -83,7 +82,6 @@ static void tell_is(const struct pattern_plan *plan, uint32_t phase, struct step
         .in = partition_each((struct piece){own, 0}, plan->n, 0),
     };
 
-    (void)phase;
     /* All ranks' keys are cut alike: what arrives are copies of the rank's own part's size. */
     data.in.bytes = partition_piece(&data.out, steps->rank).bytes;
     kernel_work(steps, IS_PER_KEY * (double)keys);
@@ -93,11 +91,11 @@ static void tell_is(const struct pattern_plan *plan, uint32_t phase, struct step
     swap_linear(steps, &data);
 }
 
-static const struct kernel is = {
-    .name = "nas_is",
-    .problems = {{{16}, 10}, {{20}, 10}, {{23}, 10}, {{25}, 10}, {{27}, 10}, {{31}, 10}},
-    .most = is_most,
-    .tell = tell_is,
+const struct pattern_kind kind_nas_is = {
+    KERNEL,
+    .tell = {tell_is},
+    .kernel.problems = {{{16}, 10}, {{20}, 10}, {{23}, 10}, {{25}, 10}, {{27}, 10}, {{31}, 10}},
+    .kernel.most = is_most,
 };
 
 /* --- FT: a Fourier transform in three dimensions -------------------------------------------- */
@@ -133,16 +131,15 @@ static void transpose(struct steps *steps, uint64_t own_bytes, struct group grou
 /* Up to as many ranks as planes they have whole planes, and one transposition does; beyond, nz rows
  * of ranks share the planes: x and z change places in a row of ranks, then x and y in a column (NPB
  * 3.4, FT/ft.f90: setup, fft). The checksum goes to rank 0. */
-static void tell_ft(const struct pattern_plan *plan, uint32_t phase, struct steps *steps)
+static void tell_ft(const struct pattern_plan *plan, struct steps *steps)
 {
-    const struct kernel_problem *problem = kernel_problem_of(plan);
+    const struct kernel_problem *problem = plan->problem;
     double points = ft_points(problem);
     uint32_t rows = plan->n <= problem->size[2] ? 1 : problem->size[2];
     uint32_t columns = plan->n / rows;
     uint64_t own = (uint64_t)points / plan->n * FT_COMPLEX;
     struct sum checksum = {.input = 0, .result = FT_COMPLEX, .spare = 2 * FT_COMPLEX};
 
-    (void)phase;
     /* The NPB's own count for its rate of an iteration. */
     kernel_work(steps, points * (5.23518 + 7.21113 * log(points)));
     steps_next(steps);
@@ -152,24 +149,14 @@ static void tell_ft(const struct pattern_plan *plan, uint32_t phase, struct step
     tree_up(steps, &checksum, FT_COMPLEX);
 }
 
-static const struct kernel ft = {
-    .name = "nas_ft",
-    .problems = {{{64, 64, 64}, 6},
-                 {{128, 128, 32}, 6},
-                 {{256, 256, 128}, 6},
-                 {{512, 256, 256}, 20},
-                 {{512, 512, 512}, 20},
-                 {{2048, 1024, 1024}, 25}},
-    .most = ft_most,
-    .tell = tell_ft,
+const struct pattern_kind kind_nas_ft = {
+    KERNEL,
+    .tell = {tell_ft},
+    .kernel.problems = {{{64, 64, 64}, 6},
+                        {{128, 128, 32}, 6},
+                        {{256, 256, 128}, 6},
+                        {{512, 256, 256}, 20},
+                        {{512, 512, 512}, 20},
+                        {{2048, 1024, 1024}, 25}},
+    .kernel.most = ft_most,
 };
-
-#define KERNEL(word)                                                                               \
-    const struct pattern_kind kind_nas_##word = {.knows = PATTERN_PARAM_CLASS,                     \
-                                                 .kernel = &(word),                                \
-                                                 .make = kernel_make,                              \
-                                                 .phase_name = kernel_name}
-
-KERNEL(ep);
-KERNEL(is);
-KERNEL(ft);

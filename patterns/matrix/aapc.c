@@ -17,7 +17,7 @@ struct order {
     const char *step;  /* what a phase's number is called; NULL when there is one phase */
     bool power_of_two; /* the only numbers of ranks that it works for */
     uint32_t (*phases)(uint32_t n);
-    void (*flows)(uint32_t n, uint32_t phase, struct pattern_flow_list *list);
+    void (*flows)(uint32_t n, struct pattern_flow_list *list);
 };
 
 static uint32_t ahead(uint32_t n, uint32_t rank, uint32_t distance)
@@ -36,9 +36,9 @@ static uint32_t every_distance(uint32_t n)
     return n - 1;
 }
 
-static void shift_flows(uint32_t n, uint32_t phase, struct pattern_flow_list *list)
+static void shift_flows(uint32_t n, struct pattern_flow_list *list)
 {
-    pattern_add(list, at_distance(n, phase + 1, list), PATTERN_GENERATE);
+    pattern_add(list, at_distance(n, list->phase + 1, list), PATTERN_GENERATE);
 }
 
 /* The circle method of round-robin tournaments: in round r those two meet whose numbers add up to
@@ -49,11 +49,11 @@ static uint32_t circle(uint32_t n)
     return n % 2 == 0 ? n - 1 : n;
 }
 
-static void pairwise_flows(uint32_t n, uint32_t phase, struct pattern_flow_list *list)
+static void pairwise_flows(uint32_t n, struct pattern_flow_list *list)
 {
     uint32_t m = circle(n);
     /* Half of the round's number modulo m, as (m + 1) / 2 is the inverse of 2. */
-    uint32_t alone = (uint32_t)((uint64_t)phase * ((m + 1) / 2) % m);
+    uint32_t alone = (uint32_t)((uint64_t)list->phase * ((m + 1) / 2) % m);
     uint32_t partner;
 
     if (list->rank == m)
@@ -61,15 +61,15 @@ static void pairwise_flows(uint32_t n, uint32_t phase, struct pattern_flow_list 
     else if (list->rank == alone)
         partner = m;
     else
-        partner = ahead(m, phase, m - list->rank);
+        partner = ahead(m, list->phase, m - list->rank);
     if (partner < n)
         pattern_add(list, partner, PATTERN_GENERATE);
 }
 
-static void xor_flows(uint32_t n, uint32_t phase, struct pattern_flow_list *list)
+static void xor_flows(uint32_t n, struct pattern_flow_list *list)
 {
     (void)n;
-    pattern_add(list, list->rank ^ (phase + 1), PATTERN_GENERATE);
+    pattern_add(list, list->rank ^ (list->phase + 1), PATTERN_GENERATE);
 }
 
 static uint32_t one_phase(uint32_t n)
@@ -78,9 +78,8 @@ static uint32_t one_phase(uint32_t n)
     return 1;
 }
 
-static void naive_flows(uint32_t n, uint32_t phase, struct pattern_flow_list *list)
+static void naive_flows(uint32_t n, struct pattern_flow_list *list)
 {
-    (void)phase;
     for (uint32_t distance = 1; distance < n; distance++)
         pattern_add(list, at_distance(n, distance, list), PATTERN_GENERATE);
 }
@@ -144,11 +143,11 @@ static int phase_name(const struct pattern_plan *plan, uint32_t phase, char *nam
     return snprintf(name, size, "%s %u", aapc->order->step, phase + 1);
 }
 
-static void flows(const struct pattern_plan *plan, uint32_t phase, struct pattern_flow_list *list)
+static void flows(const struct pattern_plan *plan, struct pattern_flow_list *list)
 {
     const struct aapc *aapc = plan->state;
 
-    aapc->order->flows(plan->n, phase, list);
+    aapc->order->flows(plan->n, list);
 }
 
 const struct pattern_kind kind_aapc = {

@@ -6,7 +6,6 @@
 #include "kind.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 struct chain {
@@ -22,26 +21,17 @@ static int make(struct pattern_plan *plan, const struct pattern_request *request
     if (chain == NULL)
         return -ENOMEM;
     chain->forward = request->forward;
-    plan->phases = 1;
     plan->state = chain;
     return 0;
 }
 
-static int phase_name(const struct pattern_plan *plan, uint32_t phase, char *name, size_t size)
-{
-    (void)plan;
-    (void)phase;
-    return snprintf(name, size, "chain");
-}
-
-static void flows(const struct pattern_plan *plan, uint32_t phase, struct pattern_flow_list *list)
+static void flows(const struct pattern_plan *plan, struct pattern_flow_list *list)
 {
     const struct chain *chain = plan->state;
     bool sends = list->side == PATTERN_SENDS;
     uint32_t end = sends ? plan->n - 1 : 0;
     uint32_t src, peer;
 
-    (void)phase;
     if (list->rank == end)
         return;
     peer = sends ? list->rank + 1 : list->rank - 1;
@@ -52,6 +42,5 @@ static void flows(const struct pattern_plan *plan, uint32_t phase, struct patter
 const struct pattern_kind kind_chain = {
     .knows = PATTERN_PARAM_FORWARD,
     .make = make,
-    .phase_name = phase_name,
     .flows = flows,
 };

@@ -9,7 +9,6 @@
 #include "kind.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -180,25 +179,16 @@ static int make(struct pattern_plan *plan, const struct pattern_request *request
         free(list);
         return result;
     }
-    plan->phases = 1;
     plan->state = list;
     return 0;
 }
 
-static int phase_name(const struct pattern_plan *plan, uint32_t phase, char *name, size_t size)
-{
-    (void)plan;
-    (void)phase;
-    return snprintf(name, size, "flows");
-}
-
-static void flows(const struct pattern_plan *plan, uint32_t phase, struct pattern_flow_list *found)
+static void flows(const struct pattern_plan *plan, struct pattern_flow_list *found)
 {
     const struct flow_list *list = plan->state;
     bool sends = found->side == PATTERN_SENDS;
     const struct index *index = sends ? &list->by_source : &list->by_destination;
 
-    (void)phase;
     for (uint32_t i = index->starts[found->rank]; i < index->starts[found->rank + 1]; i++) {
         const struct listed *flow = &list->flows[index->order[i]];
 
@@ -210,6 +200,5 @@ const struct pattern_kind kind_flows = {
     .knows = PATTERN_PARAM_LIST | PATTERN_PARAM_SHARES,
     .in_turn = true,
     .make = make,
-    .phase_name = phase_name,
     .flows = flows,
 };

@@ -50,21 +50,14 @@ static int make(struct pattern_plan *plan, const struct pattern_request *request
     groups->count = request->count > 0 ? request->count : fitting;
     plan->phases = request->rotate ? plan->n : 1;
     plan->state = groups;
+    snprintf(plan->label, sizeof(plan->label), "%u x %u", groups->count, groups->size);
     return 0;
 }
 
-static int phase_name(const struct pattern_plan *plan, uint32_t phase, char *name, size_t size)
+static void flows(const struct pattern_plan *plan, struct pattern_flow_list *list)
 {
     const struct groups *groups = plan->state;
-
-    if (plan->phases > 1)
-        return snprintf(name, size, "%u x %u, moved by %u", groups->count, groups->size, phase);
-    return snprintf(name, size, "%u x %u", groups->count, groups->size);
-}
-
-static void flows(const struct pattern_plan *plan, uint32_t phase, struct pattern_flow_list *list)
-{
-    const struct groups *groups = plan->state;
+    uint32_t phase = list->phase;
     uint32_t place = list->rank >= phase ? list->rank - phase : list->rank + plan->n - phase;
     uint32_t own = place % groups->size, start = place - own, last = groups->size - 1;
     bool sends = list->side == PATTERN_SENDS;
@@ -84,6 +77,5 @@ const struct pattern_kind kind_head_of_line = {
     .knows = PATTERN_PARAM_RECEIVERS | PATTERN_PARAM_COUNT | PATTERN_PARAM_ROTATE,
     .in_turn = true,
     .make = make,
-    .phase_name = phase_name,
     .flows = flows,
 };

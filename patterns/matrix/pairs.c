@@ -370,27 +370,19 @@ static int make(struct pattern_plan *plan, const struct pattern_request *request
             pairs->seats[rank] = idle;
         way->fill(pairs, request);
     }
-    plan->phases = 1;
     plan->state = pairs;
+    if (request->shift > 0)
+        snprintf(plan->label, sizeof(plan->label), "%s %u", way->phase_name, request->shift);
+    else
+        snprintf(plan->label, sizeof(plan->label), "%s", way->phase_name);
     return 0;
 }
 
-static int phase_name(const struct pattern_plan *plan, uint32_t phase, char *name, size_t size)
-{
-    const struct pairs *pairs = plan->state;
-
-    (void)phase;
-    if (pairs->shift > 0)
-        return snprintf(name, size, "%s %u", pairs->way->phase_name, pairs->shift);
-    return snprintf(name, size, "%s", pairs->way->phase_name);
-}
-
-static void flows(const struct pattern_plan *plan, uint32_t phase, struct pattern_flow_list *list)
+static void flows(const struct pattern_plan *plan, struct pattern_flow_list *list)
 {
     const struct pairs *pairs = plan->state;
     struct seat seat = pairs->way->seat(pairs, list->rank);
 
-    (void)phase;
     if (!pairs->both && seat.first != (list->side == PATTERN_SENDS))
         return;
     if (seat.partner != NOBODY && seat.pair < pairs->count)
@@ -401,6 +393,5 @@ const struct pattern_kind kind_pairs = {
     .knows = PATTERN_PARAM_PARTNERS | PATTERN_PARAM_SHIFT | PATTERN_PARAM_COUNT |
              PATTERN_PARAM_DIRECTIONS | PATTERN_PARAM_LIST | PATTERN_PARAM_GROUPS,
     .make = make,
-    .phase_name = phase_name,
     .flows = flows,
 };

@@ -88,6 +88,7 @@ static int make_mesh(struct pattern_plan *plan, const struct pattern_request *re
     }
     plan->phases = request->rotate ? plan->n : 1;
     plan->state = mesh;
+    snprintf(plan->label, sizeof(plan->label), "%u to %u", mesh->senders, mesh->receivers);
     return 0;
 }
 
@@ -130,15 +131,6 @@ static int make_halves(struct pattern_plan *plan, const struct pattern_request *
     return make_mesh(plan, request, 0, 0, why);
 }
 
-static int phase_name(const struct pattern_plan *plan, uint32_t phase, char *name, size_t size)
-{
-    const struct mesh *mesh = plan->state;
-
-    if (plan->phases > 1)
-        return snprintf(name, size, "%u to %u, moved by %u", mesh->senders, mesh->receivers, phase);
-    return snprintf(name, size, "%u to %u", mesh->senders, mesh->receivers);
-}
-
 /* Senders have the first places, receivers those behind them; the rest idles. */
 static uint32_t place_of(const struct pattern_plan *plan, uint32_t phase, uint32_t rank)
 {
@@ -158,10 +150,10 @@ static uint32_t rank_at(const struct pattern_plan *plan, uint32_t phase, uint32_
     return (uint32_t)(((uint64_t)place + phase) % plan->n);
 }
 
-static void flows(const struct pattern_plan *plan, uint32_t phase, struct pattern_flow_list *list)
+static void flows(const struct pattern_plan *plan, struct pattern_flow_list *list)
 {
     const struct mesh *mesh = plan->state;
-    uint32_t place = place_of(plan, phase, list->rank);
+    uint32_t place = place_of(plan, list->phase, list->rank);
     bool first = place < mesh->senders;
     bool forward = first == (list->side == PATTERN_SENDS);
     uint32_t own = first ? place : place - mesh->senders;
@@ -172,9 +164,9 @@ static void flows(const struct pattern_plan *plan, uint32_t phase, struct patter
     if (place == NOWHERE || place >= mesh->senders + mesh->receivers || (!forward && !mesh->both))
         return;
     for (uint32_t i = 0; i < others; i++)
-        pattern_add_share(list,
-                          rank_at(plan, phase, front + (uint32_t)(((uint64_t)own + i) % others)),
-                          mesh->by_receiver ? share : 0);
+        pattern_add_share(
+            list, rank_at(plan, list->phase, front + (uint32_t)(((uint64_t)own + i) % others)),
+            mesh->by_receiver ? share : 0);
 }
 
 #define KNOWS (PATTERN_PARAM_DIRECTIONS | PATTERN_PARAM_ROTATE | PATTERN_PARAM_LOAD_OF)
@@ -183,7 +175,6 @@ const struct pattern_kind kind_incast = {
     .knows = KNOWS | PATTERN_PARAM_RECEIVERS,
     .in_turn = true,
     .make = make_incast,
-    .phase_name = phase_name,
     .flows = flows,
 };
 
@@ -191,7 +182,6 @@ const struct pattern_kind kind_fanout = {
     .knows = KNOWS | PATTERN_PARAM_SENDERS,
     .in_turn = true,
     .make = make_fanout,
-    .phase_name = phase_name,
     .flows = flows,
 };
 
@@ -199,6 +189,5 @@ const struct pattern_kind kind_partial_mesh = {
     .knows = KNOWS | PATTERN_PARAM_GROUPS,
     .in_turn = true,
     .make = make_halves,
-    .phase_name = phase_name,
     .flows = flows,
 };

@@ -78,18 +78,18 @@ static uint32_t partners(const struct pattern_plan *plan, uint32_t phase, uint32
     return count;
 }
 
-static void flows(const struct pattern_plan *plan, uint32_t phase, struct pattern_flow_list *list)
+static void flows(const struct pattern_plan *plan, struct pattern_flow_list *list)
 {
     uint32_t found[DEGREE_MAX], count;
 
     if (list->side == PATTERN_SENDS) {
-        count = partners(plan, phase, list->rank, found);
+        count = partners(plan, list->phase, list->rank, found);
         for (uint32_t i = 0; i < count; i++)
             pattern_add(list, found[i], PATTERN_GENERATE);
         return;
     }
     for (uint32_t rank = 0; rank < plan->n; rank++) {
-        count = rank == list->rank ? 0 : partners(plan, phase, rank, found);
+        count = rank == list->rank ? 0 : partners(plan, list->phase, rank, found);
         for (uint32_t i = 0; i < count; i++)
             if (found[i] == list->rank)
                 pattern_add(list, rank, PATTERN_GENERATE);

@@ -38,7 +38,7 @@ struct ring {
     uint16_t kept[]; /* by ring, rank by position, then position by rank */
 };
 
-static void tell(const struct pattern_plan *plan, uint32_t phase, struct steps *steps);
+static void tell(const struct pattern_plan *plan, struct steps *steps);
 
 /* Each ring becomes a schedule. */
 static int take_method(struct pattern_plan *plan, const struct pattern_request *request,
@@ -178,10 +178,10 @@ static struct neighbours neighbours_of(const struct cycle *cycle, uint32_t n, ui
 
 /* The forward flow comes first on both sides: to the successor, from the predecessor. Of two ranks
  * each is the other's successor and predecessor: one flow each way, in both directions or one. */
-static void flows(const struct pattern_plan *plan, uint32_t phase, struct pattern_flow_list *list)
+static void flows(const struct pattern_plan *plan, struct pattern_flow_list *list)
 {
     const struct ring *ring = plan->state;
-    struct cycle cycle = cycle_of(plan, phase);
+    struct cycle cycle = cycle_of(plan, list->phase);
     struct neighbours ranks = neighbours_of(&cycle, plan->n, list->rank);
     bool sends = list->side == PATTERN_SENDS;
 
@@ -198,10 +198,10 @@ static void hold(const struct pattern_plan *plan, struct steps *steps, uint64_t 
 
 /* HPCC's exchange of a ring (b_eff): a message to each neighbour; by MPI_Sendrecv first ahead, then
  * back, or all by non-blocking calls at once. */
-static void tell(const struct pattern_plan *plan, uint32_t phase, struct steps *steps)
+static void tell(const struct pattern_plan *plan, struct steps *steps)
 {
     const struct ring *ring = plan->state;
-    struct cycle cycle = cycle_of(plan, phase);
+    struct cycle cycle = cycle_of(plan, steps->phase);
     struct neighbours ranks = neighbours_of(&cycle, plan->n, steps->rank);
     uint64_t bytes = plan->bytes;
 
