@@ -96,9 +96,9 @@ static unsigned device_of(const struct array_port *port, const uint8_t *destinat
 {
     uint64_t mac = model_mac(destination);
 
-    for (unsigned i = 0; i < PORT_ARRAY_STATIONS; i++)
-        if (port->stations[i].mac == mac && (port->ready >> port->stations[i].device & 1) != 0)
-            return port->stations[i].device;
+    for (unsigned i = 0; i < port->count; i++)
+        if (port->heard[i] == mac && (port->ready >> i & 1) != 0)
+            return i;
     return (unsigned)__builtin_ctz(port->ready);
 }
 
@@ -140,21 +140,6 @@ static void flush_all(struct port_array *port_array)
 
 /* --- the way in --- */
 
-static void hear(struct array_port *port, unsigned device, const uint8_t *source)
-{
-    uint64_t mac = model_mac(source);
-
-    for (unsigned i = 0; i < PORT_ARRAY_STATIONS; i++) {
-        if (port->stations[i].mac != mac)
-            continue;
-        port->stations[i].device = device;
-        return;
-    }
-    port->stations[port->oldest].mac = mac;
-    port->stations[port->oldest].device = device;
-    port->oldest = (port->oldest + 1) % PORT_ARRAY_STATIONS;
-}
-
 static unsigned take_from(struct port_array *port_array, unsigned number, unsigned which,
                           uint16_t most)
 {
@@ -178,7 +163,7 @@ static unsigned take_from(struct port_array *port_array, unsigned number, unsign
         }
         frame = frame_of(packets[i]);
         if (port->count > 1 && frame->length >= RTE_ETHER_HDR_LEN)
-            hear(port, which, frame->data + RTE_ETHER_ADDR_LEN);
+            port->heard[which] = model_mac(frame->data + RTE_ETHER_ADDR_LEN);
         model_receive(port_array->model, number, frame, device->empty_ns);
     }
     return count;

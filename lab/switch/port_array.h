@@ -9,8 +9,8 @@
  * the station sees what it would see of a NIC at line rate.
  *
  * A port may have several devices, as a host has a NIC for DPDK and one for its kernel behind one
- * cable: a frame to a station that was heard on one of them goes there, else to the first that has
- * a link, and to all if it is for a group.
+ * cable: a frame goes to the device by which its destination was the last to send, else to the
+ * first that has a link, and to all if it is for a group.
  */
 #ifndef MODEL_PORT_ARRAY_H
 #define MODEL_PORT_ARRAY_H
@@ -19,7 +19,6 @@
 #include "device.h"
 
 #define PORT_ARRAY_DEVICES 4
-#define PORT_ARRAY_STATIONS 8
 
 struct array_port {
     struct device *devices[PORT_ARRAY_DEVICES];
@@ -27,11 +26,7 @@ struct array_port {
     unsigned ready;       /* bits by device */
     double frames_per_ns; /* of the shortest; 0: no limit */
     uint64_t lost;
-    struct {
-        uint64_t mac;
-        unsigned device;
-    } stations[PORT_ARRAY_STATIONS];
-    unsigned oldest;
+    uint64_t heard[PORT_ARRAY_DEVICES]; /* the last source address that came by each device */
 };
 
 struct port_array {
