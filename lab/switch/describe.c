@@ -34,12 +34,12 @@ static const cyaml_strval_t sharing_words[] = {{"port", false}, {"shared", true}
 static const cyaml_strval_t flow_words[] = {{"addresses", false}, {"tags", true}};
 
 static const cyaml_schema_field_t step_fields[] = {
-    CYAML_FIELD_UINT("ports", OPTIONAL, struct step_text, ports),
-    CYAML_FIELD_UINT("bps", CYAML_FLAG_DEFAULT, struct step_text, bps),
+    CYAML_FIELD_UINT("ports", OPTIONAL, struct model_step, ports),
+    CYAML_FIELD_UINT("bps", CYAML_FLAG_DEFAULT, struct model_step, bps),
     CYAML_FIELD_END,
 };
 static const cyaml_schema_value_t step_entry = {
-    CYAML_VALUE_MAPPING(CYAML_FLAG_DEFAULT, struct step_text, step_fields)};
+    CYAML_VALUE_MAPPING(CYAML_FLAG_DEFAULT, struct model_step, step_fields)};
 
 static const cyaml_schema_field_t device_fields[] = {
     TEXT("vdev", OPTIONAL, device_text, vdev),
@@ -50,12 +50,12 @@ static const cyaml_schema_value_t device_entry = {
     CYAML_VALUE_MAPPING(CYAML_FLAG_DEFAULT, struct device_text, device_fields)};
 
 static const cyaml_schema_field_t port_fields[] = {
-    TEXT("name", 0, port_text, name),
+    TEXT("name", 0, port_text, conf.name),
     CYAML_FIELD_UINT("rate_bps", OPTIONAL, struct port_text, rate_bps),
-    CYAML_FIELD_SEQUENCE("rates", POINTER | OPTIONAL, struct port_text, rates, &step_entry, 0,
+    CYAML_FIELD_SEQUENCE("rates", OPTIONAL, struct port_text, conf.rate.step, &step_entry, 0,
                          MODEL_STEPS_MAX),
-    CYAML_FIELD_BOOL("trunk", OPTIONAL, struct port_text, trunk),
-    CYAML_FIELD_UINT("buffer", OPTIONAL, struct port_text, buffer),
+    CYAML_FIELD_BOOL("trunk", OPTIONAL, struct port_text, conf.trunk),
+    CYAML_FIELD_UINT("buffer", OPTIONAL, struct port_text, conf.buffer_bytes),
     CYAML_FIELD_SEQUENCE("devices", POINTER | OPTIONAL, struct port_text, devices, &device_entry, 0,
                          4),
     CYAML_FIELD_END,
@@ -64,68 +64,68 @@ static const cyaml_schema_value_t port_entry = {
     CYAML_VALUE_MAPPING(CYAML_FLAG_DEFAULT, struct port_text, port_fields)};
 
 static const cyaml_schema_field_t fault_fields[] = {
-    CYAML_FIELD_ENUM("kind", CYAML_FLAG_STRICT, struct fault_text, kind, fault_words,
+    CYAML_FIELD_ENUM("kind", CYAML_FLAG_STRICT, struct fault_text, conf.kind, fault_words,
                      CYAML_ARRAY_LEN(fault_words)),
-    CYAML_FIELD_UINT("one_in", OPTIONAL, struct fault_text, one_in),
-    CYAML_FIELD_UINT("at_most", OPTIONAL, struct fault_text, at_most),
+    CYAML_FIELD_UINT("one_in", OPTIONAL, struct fault_text, conf.one_in),
+    CYAML_FIELD_UINT("at_most", OPTIONAL, struct fault_text, conf.at_most),
     TEXT("source", OPTIONAL, fault_text, source),
     TEXT("destination", OPTIONAL, fault_text, destination),
     TEXT("in", OPTIONAL, fault_text, in),
     TEXT("out", OPTIONAL, fault_text, out),
     TEXT("to", OPTIONAL, fault_text, to),
     TEXT("port", OPTIONAL, fault_text, port),
-    CYAML_FIELD_UINT("ethertype", OPTIONAL, struct fault_text, ethertype),
-    CYAML_FIELD_BOOL("measured", OPTIONAL, struct fault_text, measured),
-    CYAML_FIELD_UINT("displacement", OPTIONAL, struct fault_text, displacement),
-    CYAML_FIELD_UINT("hold_ms", OPTIONAL, struct fault_text, hold_ms),
-    CYAML_FIELD_UINT("first_byte", OPTIONAL, struct fault_text, first_byte),
-    CYAML_FIELD_UINT("last_byte", OPTIONAL, struct fault_text, last_byte),
-    CYAML_FIELD_UINT("rate_bps", OPTIONAL, struct fault_text, rate_bps),
+    CYAML_FIELD_UINT("ethertype", OPTIONAL, struct fault_text, conf.ethertype),
+    CYAML_FIELD_BOOL("measured", OPTIONAL, struct fault_text, conf.measured),
+    CYAML_FIELD_UINT("displacement", OPTIONAL, struct fault_text, conf.displacement),
+    CYAML_FIELD_UINT("hold_ms", OPTIONAL, struct fault_text, conf.hold_ns),
+    CYAML_FIELD_UINT("first_byte", OPTIONAL, struct fault_text, conf.first_byte),
+    CYAML_FIELD_UINT("last_byte", OPTIONAL, struct fault_text, conf.last_byte),
+    CYAML_FIELD_UINT("rate_bps", OPTIONAL, struct fault_text, conf.rate_bps),
     CYAML_FIELD_END,
 };
 static const cyaml_schema_value_t fault_entry = {
     CYAML_VALUE_MAPPING(CYAML_FLAG_DEFAULT, struct fault_text, fault_fields)};
 
 static const cyaml_schema_field_t collapse_fields[] = {
-    CYAML_FIELD_FLOAT("above_percent", CYAML_FLAG_DEFAULT, struct collapse_text, above_percent),
-    CYAML_FIELD_FLOAT("to_percent", CYAML_FLAG_DEFAULT, struct collapse_text, to_percent),
-    CYAML_FIELD_FLOAT("recover_percent", OPTIONAL, struct collapse_text, recover_percent),
-    CYAML_FIELD_UINT("window_ms", OPTIONAL, struct collapse_text, window_ms),
+    CYAML_FIELD_FLOAT("above_percent", CYAML_FLAG_DEFAULT, struct model_collapse_conf, above),
+    CYAML_FIELD_FLOAT("to_percent", CYAML_FLAG_DEFAULT, struct model_collapse_conf, to),
+    CYAML_FIELD_FLOAT("recover_percent", OPTIONAL, struct model_collapse_conf, recover),
+    CYAML_FIELD_UINT("window_ms", OPTIONAL, struct model_collapse_conf, window_ns),
     CYAML_FIELD_END,
 };
 static const cyaml_schema_field_t table_fields[] = {
-    CYAML_FIELD_UINT("size", OPTIONAL, struct table_text, size),
-    CYAML_FIELD_UINT("learn_per_s", OPTIONAL, struct table_text, learn_per_s),
-    CYAML_FIELD_UINT("ageing_ms", OPTIONAL, struct table_text, ageing_ms),
+    CYAML_FIELD_UINT("size", OPTIONAL, struct model_table_conf, size),
+    CYAML_FIELD_UINT("learn_per_s", OPTIONAL, struct model_table_conf, learn_per_s),
+    CYAML_FIELD_UINT("ageing_ms", OPTIONAL, struct model_table_conf, ageing_ns),
     CYAML_FIELD_END,
 };
 static const cyaml_schema_field_t pause_fields[] = {
-    CYAML_FIELD_BOOL("send", OPTIONAL, struct pause_text, send),
-    CYAML_FIELD_UINT("high", OPTIONAL, struct pause_text, high),
-    CYAML_FIELD_UINT("low", OPTIONAL, struct pause_text, low),
+    CYAML_FIELD_BOOL("send", OPTIONAL, struct model_pause_conf, send),
+    CYAML_FIELD_UINT("high", OPTIONAL, struct model_pause_conf, high_bytes),
+    CYAML_FIELD_UINT("low", OPTIONAL, struct model_pause_conf, low_bytes),
     CYAML_FIELD_END,
 };
 
 static const cyaml_schema_field_t switch_fields[] = {
     TEXT("name", 0, switch_text, name),
-    CYAML_FIELD_UINT("seed", OPTIONAL, struct switch_text, seed),
-    CYAML_FIELD_UINT("mtu", OPTIONAL, struct switch_text, mtu),
-    CYAML_FIELD_ENUM("queueing", OPTIONAL | CYAML_FLAG_STRICT, struct switch_text, queueing,
+    CYAML_FIELD_UINT("seed", OPTIONAL, struct switch_text, conf.seed),
+    CYAML_FIELD_UINT("mtu", OPTIONAL, struct switch_text, conf.mtu),
+    CYAML_FIELD_ENUM("queueing", OPTIONAL | CYAML_FLAG_STRICT, struct switch_text, conf.queueing,
                      queueing_words, CYAML_ARRAY_LEN(queueing_words)),
-    CYAML_FIELD_UINT("buffer", OPTIONAL, struct switch_text, buffer),
-    CYAML_FIELD_ENUM("sharing", OPTIONAL | CYAML_FLAG_STRICT, struct switch_text, shared,
+    CYAML_FIELD_UINT("buffer", OPTIONAL, struct switch_text, conf.buffer_bytes),
+    CYAML_FIELD_ENUM("sharing", OPTIONAL | CYAML_FLAG_STRICT, struct switch_text, conf.shared,
                      sharing_words, CYAML_ARRAY_LEN(sharing_words)),
-    CYAML_FIELD_UINT("input_buffer", OPTIONAL, struct switch_text, input_buffer),
-    CYAML_FIELD_SEQUENCE("capacity", POINTER | OPTIONAL, struct switch_text, capacity, &step_entry,
+    CYAML_FIELD_UINT("input_buffer", OPTIONAL, struct switch_text, conf.input_bytes),
+    CYAML_FIELD_SEQUENCE("capacity", OPTIONAL, struct switch_text, conf.capacity.step, &step_entry,
                          0, MODEL_STEPS_MAX),
-    CYAML_FIELD_MAPPING("collapse", OPTIONAL, struct switch_text, collapse, collapse_fields),
-    CYAML_FIELD_MAPPING("table", OPTIONAL, struct switch_text, table, table_fields),
-    CYAML_FIELD_UINT("recovery_ms", OPTIONAL, struct switch_text, recovery_ms),
-    CYAML_FIELD_BOOL("drop_undersize", OPTIONAL, struct switch_text, drop_undersize),
-    CYAML_FIELD_UINT("latency_ns", OPTIONAL, struct switch_text, latency_ns),
-    CYAML_FIELD_MAPPING("pause", OPTIONAL, struct switch_text, pause, pause_fields),
-    CYAML_FIELD_ENUM("flows", OPTIONAL | CYAML_FLAG_STRICT, struct switch_text, by_tag, flow_words,
-                     CYAML_ARRAY_LEN(flow_words)),
+    CYAML_FIELD_MAPPING("collapse", OPTIONAL, struct switch_text, conf.collapse, collapse_fields),
+    CYAML_FIELD_MAPPING("table", OPTIONAL, struct switch_text, conf.table, table_fields),
+    CYAML_FIELD_UINT("recovery_ms", OPTIONAL, struct switch_text, conf.recovery_ns),
+    CYAML_FIELD_BOOL("drop_undersize", OPTIONAL, struct switch_text, conf.drop_undersize),
+    CYAML_FIELD_UINT("latency_ns", OPTIONAL, struct switch_text, conf.latency_ns),
+    CYAML_FIELD_MAPPING("pause", OPTIONAL, struct switch_text, conf.pause, pause_fields),
+    CYAML_FIELD_ENUM("flows", OPTIONAL | CYAML_FLAG_STRICT, struct switch_text, conf.by_tag,
+                     flow_words, CYAML_ARRAY_LEN(flow_words)),
     CYAML_FIELD_BOOL("poll", OPTIONAL, struct switch_text, poll),
     CYAML_FIELD_INT_PTR("core", POINTER | OPTIONAL, struct switch_text, core),
     CYAML_FIELD_SEQUENCE("faults", POINTER | OPTIONAL, struct switch_text, faults, &fault_entry, 0,
@@ -146,10 +146,19 @@ static const cyaml_schema_value_t document_schema = {
 
 /* --- from text to the core's description --- */
 
+/* A time as it was read, in `unit_ns`; 0: it was not said. */
+static int scale(int64_t *time, int64_t unit_ns, int64_t unsaid, const char *key, struct err *err)
+{
+    if (*time < 0 || *time > UINT32_MAX)
+        return err_set(err, -EINVAL, "%s: at most %u", key, UINT32_MAX);
+    *time = (*time > 0 ? *time : unsaid) * unit_ns;
+    return 0;
+}
+
 static int find_port(const struct switch_text *text, const char *name)
 {
     for (unsigned i = 0; i < text->ports_count; i++)
-        if (strcmp(text->ports[i].name, name) == 0)
+        if (strcmp(text->ports[i].conf.name, name) == 0)
             return (int)i;
     return MODEL_NO_PORT;
 }
@@ -194,7 +203,7 @@ static int check_fault(const struct fault_text *text, const struct model_fault_c
         return err_set(err, -EINVAL, "faults: %s has no `port`: say `in` or `out`", kind);
     if (conf->kind == MODEL_FAULT_SLOW && conf->rate_bps == 0)
         return err_set(err, -EINVAL, "faults: slow needs a `rate_bps`");
-    if (conf->kind == MODEL_FAULT_REORDER && text->displacement == 0)
+    if (conf->kind == MODEL_FAULT_REORDER && conf->displacement == 0)
         return err_set(err, -EINVAL,
                        "faults: reorder needs a `displacement`: how many frames go first");
     if (conf->last_byte > 0 && conf->last_byte < 12)
@@ -207,32 +216,17 @@ static int read_fault(const struct switch_text *from, const struct fault_text *t
 {
     int rc;
 
-    *conf = (struct model_fault_conf){
-        .kind = text->kind,
-        .one_in = text->one_in > 0 ? text->one_in : 1,
-        .at_most = text->at_most,
-        .ethertype = text->ethertype,
-        .measured = text->measured,
-        .displacement = text->displacement,
-        .hold_ns = (text->hold_ms > 0 ? text->hold_ms : DEFAULT_HOLD_MS) * MS,
-        .first_byte = text->first_byte,
-        .last_byte = text->last_byte,
-        .rate_bps = text->rate_bps,
-    };
-    if ((rc = read_mac(text->source, &conf->of_source, &conf->source, err)) < 0 ||
+    *conf = text->conf;
+    if (conf->one_in == 0)
+        conf->one_in = 1;
+    if ((rc = scale(&conf->hold_ns, MS, DEFAULT_HOLD_MS, "faults: hold_ms", err)) < 0 ||
+        (rc = read_mac(text->source, &conf->of_source, &conf->source, err)) < 0 ||
         (rc = read_mac(text->destination, &conf->of_destination, &conf->destination, err)) < 0 ||
         (rc = read_port(from, text->port != NULL ? text->port : text->in, &conf->in, err)) < 0 ||
         (rc = read_port(from, text->out, &conf->out, err)) < 0 ||
         (rc = read_port(from, text->to, &conf->to, err)) < 0)
         return rc;
     return check_fault(text, conf, err);
-}
-
-static void read_rates(struct model_rates *rates, const struct step_text *steps, unsigned count)
-{
-    rates->count = count;
-    for (unsigned i = 0; i < count; i++)
-        rates->step[i] = (struct model_step){steps[i].ports, steps[i].bps};
 }
 
 static int read_ports(struct description *description, struct err *err)
@@ -246,22 +240,19 @@ static int read_ports(struct description *description, struct err *err)
         const struct port_text *from = &text->ports[i];
         struct model_port_conf *to = &description->ports[i];
 
-        if (find_port(text, from->name) != (int)i)
-            return err_set(err, -EINVAL, "ports: duplicate name '%s'", from->name);
-        if (from->rates_count > 0 && (from->rate_bps > 0 || !from->trunk))
+        *to = from->conf;
+        if (find_port(text, to->name) != (int)i)
+            return err_set(err, -EINVAL, "ports: duplicate name '%s'", to->name);
+        if (to->rate.step_count > 0 && (from->rate_bps > 0 || !to->trunk))
             return err_set(err, -EINVAL,
                            "ports: %s: `rates` by senders are a trunk's, in place of `rate_bps`",
-                           from->name);
-        *to = (struct model_port_conf){
-            .name = from->name, .trunk = from->trunk, .buffer_bytes = from->buffer};
+                           to->name);
         if (from->rate_bps > 0)
-            to->rate = (struct model_rates){.step = {{0, from->rate_bps}}, .count = 1};
-        else
-            read_rates(&to->rate, from->rates, from->rates_count);
+            to->rate = (struct model_rates){.step = {{0, from->rate_bps}}, .step_count = 1};
         for (unsigned k = 0; k < from->devices_count; k++)
             if ((from->devices[k].vdev != NULL) == (from->devices[k].iface != NULL))
                 return err_set(err, -EINVAL, "ports: %s: a device is one of vdev and iface",
-                               from->name);
+                               to->name);
     }
     return 0;
 }
@@ -279,56 +270,45 @@ static int read_faults(struct description *description, struct err *err)
     return rc;
 }
 
-static void read_switch(struct description *description)
+static int read_switch(struct description *description, struct err *err)
 {
-    const struct switch_text *text = description->text;
     struct model_conf *conf = &description->conf;
-    uint64_t buffer = text->buffer > 0 ? text->buffer : DEFAULT_BUFFER;
+    int rc;
 
-    *conf = (struct model_conf){
-        .seed = text->seed,
-        .ports = description->ports,
-        .port_count = text->ports_count,
-        .mtu = text->mtu > 0 ? text->mtu : DEFAULT_MTU,
-        .queueing = text->queueing,
-        .buffer_bytes = buffer,
-        .shared = text->shared,
-        .input_bytes = text->input_buffer > 0 ? text->input_buffer : buffer,
-        .recovery_ns = text->recovery_ms * MS,
-        .drop_undersize = text->drop_undersize,
-        .latency_ns = text->latency_ns,
-        .by_tag = text->by_tag,
-        .faults = description->faults,
-        .fault_count = text->faults_count,
-    };
-    read_rates(&conf->capacity, text->capacity, text->capacity_count);
-    conf->collapse.above = text->collapse.above_percent / 100;
-    conf->collapse.to = text->collapse.to_percent / 100;
-    conf->collapse.recover = text->collapse.recover_percent > 0
-                                 ? text->collapse.recover_percent / 100
-                                 : conf->collapse.above / 2;
-    conf->collapse.window_ns =
-        (text->collapse.window_ms > 0 ? text->collapse.window_ms : DEFAULT_WINDOW_MS) * MS;
-    conf->table.size = text->table.size > 0 ? text->table.size : DEFAULT_TABLE;
-    conf->table.learn_per_s = text->table.learn_per_s;
-    conf->table.ageing_ns =
-        (text->table.ageing_ms > 0 ? text->table.ageing_ms : DEFAULT_AGEING_MS) * MS;
-    conf->pause.send = text->pause.send;
-    conf->pause.high_bytes = text->pause.high > 0 ? text->pause.high : buffer / 2;
-    conf->pause.low_bytes = text->pause.low > 0 ? text->pause.low : conf->pause.high_bytes / 2;
-}
-
-static int check_switch(const struct switch_text *text, struct err *err)
-{
-    if (text->collapse.above_percent < 0 || text->collapse.above_percent > 100 ||
-        text->collapse.to_percent < 0 || text->collapse.to_percent > 100 ||
-        (text->collapse.above_percent > 0 && text->collapse.to_percent <= 0))
+    *conf = description->text->conf;
+    conf->ports = description->ports;
+    conf->port_count = description->text->ports_count;
+    conf->faults = description->faults;
+    conf->fault_count = description->text->faults_count;
+    if (conf->collapse.above < 0 || conf->collapse.above > 100 || conf->collapse.to < 0 ||
+        conf->collapse.to > 100 || (conf->collapse.above > 0 && conf->collapse.to <= 0))
         return err_set(err, -EINVAL,
                        "collapse: above_percent and to_percent are shares of the ports' rates, "
                        "above 0 and up to 100");
-    if (text->mtu > 0 && (text->mtu < 68 || text->mtu > 9600))
-        return err_set(err, -EINVAL, "mtu: 68 to 9600, not %u", text->mtu);
-    return 0;
+    if (conf->collapse.recover <= 0)
+        conf->collapse.recover = conf->collapse.above / 2;
+    conf->collapse.above /= 100;
+    conf->collapse.to /= 100;
+    conf->collapse.recover /= 100;
+    if (conf->mtu == 0)
+        conf->mtu = DEFAULT_MTU;
+    if (conf->mtu < 68 || conf->mtu > 9600)
+        return err_set(err, -EINVAL, "mtu: 68 to 9600, not %u", conf->mtu);
+    if (conf->buffer_bytes == 0)
+        conf->buffer_bytes = DEFAULT_BUFFER;
+    if (conf->input_bytes == 0)
+        conf->input_bytes = conf->buffer_bytes;
+    if (conf->table.size == 0)
+        conf->table.size = DEFAULT_TABLE;
+    if (conf->pause.high_bytes == 0)
+        conf->pause.high_bytes = conf->buffer_bytes / 2;
+    if (conf->pause.low_bytes == 0)
+        conf->pause.low_bytes = conf->pause.high_bytes / 2;
+    if ((rc = scale(&conf->table.ageing_ns, MS, DEFAULT_AGEING_MS, "ageing_ms", err)) < 0 ||
+        (rc = scale(&conf->collapse.window_ns, MS, DEFAULT_WINDOW_MS, "window_ms", err)) < 0 ||
+        (rc = scale(&conf->recovery_ns, MS, 0, "recovery_ms", err)) < 0)
+        return rc;
+    return scale(&conf->latency_ns, 1, 0, "latency_ns", err);
 }
 
 static int load(struct description *description, const char *yaml, size_t size, struct err *err)
@@ -357,14 +337,12 @@ int describe_read(struct description *description, const char *yaml, size_t size
     *description = (struct description){0};
     rc = load(description, yaml, size, err);
     if (rc == 0)
-        rc = check_switch(description->text, err);
-    if (rc == 0)
         rc = read_ports(description, err);
     if (rc == 0)
         rc = read_faults(description, err);
     if (rc == 0)
-        read_switch(description);
-    else
+        rc = read_switch(description, err);
+    if (rc < 0)
         describe_free(description);
     return rc;
 }

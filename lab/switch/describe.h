@@ -18,69 +18,22 @@ struct device_text {
     char *iface; /* a kernel interface of this network namespace */
 };
 
-struct step_text {
-    uint32_t ports;
-    uint64_t bps;
-};
-
 struct port_text {
-    char *name;
+    struct model_port_conf conf;
     uint64_t rate_bps;
-    struct step_text *rates;
-    unsigned rates_count;
-    bool trunk;
-    uint64_t buffer;
     struct device_text *devices;
     unsigned devices_count;
 };
 
 struct fault_text {
-    enum model_fault_kind kind;
-    uint32_t one_in;
-    uint64_t at_most;
+    struct model_fault_conf conf;
     char *source, *destination; /* addresses */
     char *in, *out, *to, *port; /* ports */
-    uint32_t ethertype;
-    bool measured;
-    uint32_t displacement;
-    uint32_t hold_ms;
-    uint32_t first_byte, last_byte;
-    uint64_t rate_bps;
-};
-
-struct collapse_text {
-    double above_percent, to_percent, recover_percent;
-    uint32_t window_ms;
-};
-
-struct table_text {
-    uint32_t size;
-    uint32_t learn_per_s;
-    uint32_t ageing_ms;
-};
-
-struct pause_text {
-    bool send;
-    uint64_t high, low;
 };
 
 struct switch_text {
     char *name;
-    uint64_t seed;
-    uint32_t mtu;
-    enum model_queueing queueing;
-    uint64_t buffer;
-    bool shared;
-    uint64_t input_buffer;
-    struct step_text *capacity;
-    unsigned capacity_count;
-    struct collapse_text collapse;
-    struct table_text table;
-    uint32_t recovery_ms;
-    bool drop_undersize;
-    uint32_t latency_ns;
-    struct pause_text pause;
-    bool by_tag;
+    struct model_conf conf;
     bool poll;
     int *core;
     struct fault_text *faults;

@@ -244,7 +244,7 @@ static uint32_t pool_size(const struct model_conf *conf)
         frames += POOL_PER_PORT;
         if (!conf->shared)
             buffers += port->buffer_bytes > 0 ? port->buffer_bytes : conf->buffer_bytes;
-        if (conf->capacity.count > 0 || conf->collapse.above > 0)
+        if (conf->capacity.step_count > 0 || conf->collapse.above > 0)
             buffers += conf->input_bytes;
     }
     frames += buffers / POOL_BYTES;
@@ -255,14 +255,15 @@ static int open_port(struct port_array *port_array, unsigned number,
                      const struct description *description, struct err *err)
 {
     const struct port_text *text = &description->text->ports[number];
-    const struct model_rates *rate = &description->conf.ports[number].rate;
+    const struct model_port_conf *conf = &description->conf.ports[number];
     struct array_port *port = &port_array->ports[number];
     struct device_need need = {port_array->pool, description->conf.mtu + HEADER,
-                               text->buffer > 0 ? text->buffer : description->conf.buffer_bytes};
+                               conf->buffer_bytes > 0 ? conf->buffer_bytes
+                                                      : description->conf.buffer_bytes};
 
     /* A trunk's other end keeps to its rate by itself. */
-    if (rate->count > 0 && !text->trunk)
-        port->frames_per_ns = (double)rate->step[0].bps / SHORTEST_BITS / 1e9;
+    if (conf->rate.step_count > 0 && !conf->trunk)
+        port->frames_per_ns = (double)conf->rate.step[0].bps / SHORTEST_BITS / 1e9;
     for (unsigned i = 0; i < text->devices_count; i++) {
         int rc = device_open(&port->devices[i], &text->devices[i], &need, err);
 

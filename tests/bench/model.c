@@ -138,9 +138,9 @@ static void describe(struct description *description, const struct setting *sett
         snprintf(names[i], sizeof names[i], "p%u", i);
         snprintf(vdevs[i], sizeof vdevs[i], "net_ring_p%u", i);
         devices[i] = (struct device_text){.vdev = vdevs[i]};
-        ports[i] = (struct port_text){.name = names[i], .devices = &devices[i], .devices_count = 1};
+        ports[i] = (struct port_text){.devices = &devices[i], .devices_count = 1};
         description->ports[i] = (struct model_port_conf){
-            .name = names[i], .rate = {.step = {{0, RATE_BPS}}, .count = 1}};
+            .name = names[i], .rate = {.step = {{0, RATE_BPS}}, .step_count = 1}};
     }
     text.ports = ports;
     text.ports_count = PORTS;

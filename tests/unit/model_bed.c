@@ -70,7 +70,7 @@ void bed_plain(struct model_bed *bed, unsigned ports, uint64_t rate_bps)
         snprintf(bed->names[i], sizeof bed->names[i], "p%u", i);
         bed->ports[i] = (struct model_port_conf){.name = bed->names[i]};
         if (rate_bps > 0)
-            bed->ports[i].rate = (struct model_rates){.step = {{0, rate_bps}}, .count = 1};
+            bed->ports[i].rate = (struct model_rates){.step = {{0, rate_bps}}, .step_count = 1};
     }
     bed->conf = (struct model_conf){
         .seed = 1,

@@ -506,7 +506,7 @@ static void test_a_capacity_is_kept_and_shared(void **state)
     double bps;
 
     bed_plain(&bed, 8, 100 * M);
-    bed.conf.capacity = (struct model_rates){.step = {{0, 500 * M}}, .count = 1};
+    bed.conf.capacity = (struct model_rates){.step = {{0, 500 * M}}, .step_count = 1};
     bed.conf.input_bytes = 20 * 1518;
     bed.source = next_neighbour;
     limit = 0;
@@ -534,7 +534,7 @@ static void test_rates_are_linear_between_their_steps(void **state)
 
         bed_plain(&bed, 16, 1 * G);
         bed.conf.capacity =
-            (struct model_rates){.step = {{4, 200 * M}, {12, 1000 * M}}, .count = 2};
+            (struct model_rates){.step = {{4, 200 * M}, {12, 1000 * M}}, .step_count = 2};
         bed.source = next_neighbour;
         limit = 0;
         bed_open(&bed);
@@ -603,7 +603,7 @@ static void test_a_trunk_of_eight_links_gives_twelve_pairs_two_thirds(void **sta
     for (unsigned k = 0; k < 2; k++) {
         bed_plain(&beds[k], 13, 10 * M);
         beds[k].ports[12] = (struct model_port_conf){
-            .name = "trunk", .trunk = true, .rate = {.step = {{0, 80 * M}}, .count = 1}};
+            .name = "trunk", .trunk = true, .rate = {.step = {{0, 80 * M}}, .step_count = 1}};
         beds[k].conf.buffer_bytes = 128 * 1024;
         beds[k].trunk = 12;
         beds[k].peer = &beds[1 - k];
@@ -646,16 +646,16 @@ static void test_contradictions_are_refused(void **state)
     assert_true(model_open(&model, &bed.conf, &bed.host, 0, &err) < 0);
     assert_non_null(strstr(err.text, "shared memory"));
     bed.conf.shared = false;
-    bed.conf.capacity.count = 1;
+    bed.conf.capacity.step_count = 1;
     err.text[0] = '\0';
     assert_true(model_open(&model, &bed.conf, &bed.host, 0, &err) < 0);
     assert_non_null(strstr(err.text, "capacity"));
     bed.conf.queueing = MODEL_OUTPUT;
-    bed.conf.capacity = (struct model_rates){.step = {{8, 1}, {4, 2}}, .count = 2};
+    bed.conf.capacity = (struct model_rates){.step = {{8, 1}, {4, 2}}, .step_count = 2};
     err.text[0] = '\0';
     assert_true(model_open(&model, &bed.conf, &bed.host, 0, &err) < 0);
     assert_non_null(strstr(err.text, "ascend"));
-    bed.conf.capacity.count = 0;
+    bed.conf.capacity.step_count = 0;
     bed.conf.port_count = 1;
     err.text[0] = '\0';
     assert_true(model_open(&model, &bed.conf, &bed.host, 0, &err) < 0);

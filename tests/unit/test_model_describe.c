@@ -44,11 +44,11 @@ static void test_what_is_not_said_has_its_default(void **state)
     assert_int_equal(conf->buffer_bytes, 131072);
     assert_int_equal(conf->table.size, 8192);
     assert_int_equal(conf->table.ageing_ns, 300000000000);
-    assert_int_equal(conf->capacity.count, 0);
+    assert_int_equal(conf->capacity.step_count, 0);
     assert_false(conf->pause.send);
     assert_int_equal(conf->ports[0].buffer_bytes, 4096);
     assert_int_equal(conf->ports[0].rate.step[0].bps, 100000000);
-    assert_int_equal(conf->ports[1].rate.count, 0);
+    assert_int_equal(conf->ports[1].rate.step_count, 0);
     assert_string_equal(description.text->ports[0].devices[1].iface, "p1");
     describe_free(&description);
 }
@@ -120,6 +120,7 @@ static void test_mistakes_are_one_sentence(void **state)
         {"  faults: [{kind: reorder}]\n", PORTS, "displacement"},
         {"  faults: [{kind: corrupt, last_byte: 3}]\n", PORTS, "addresses"},
         {"  mtu: 10000\n", PORTS, "mtu"},
+        {"  recovery_ms: 4294967296\n", PORTS, "recovery_ms: at most 4294967295"},
         {"  collapse: {above_percent: 50, to_percent: 0}\n", PORTS, "collapse"},
         {"", "  ports: [{name: a}, {name: a}]\n", "duplicate name"},
         {"", "  ports: [{name: a, devices: [{}]}]\n", "one of vdev and iface"},

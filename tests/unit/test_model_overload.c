@@ -92,7 +92,7 @@ static void send_paced(struct model_bed *bed, int64_t gap_ns, int64_t until_ns, 
 static void open_fast_input(struct model_bed *bed)
 {
     bed_plain(bed, 3, 0);
-    bed->ports[2].rate = (struct model_rates){.step = {{0, 100 * M}}, .count = 1};
+    bed->ports[2].rate = (struct model_rates){.step = {{0, 100 * M}}, .step_count = 1};
     bed->conf.buffer_bytes = 10 * SIZE;
 }
 

@@ -72,7 +72,7 @@ static double chain_rate(enum behaviour behaviour, unsigned nodes)
     bed_plain(&bed, 24, 100 * M);
     bed.conf.input_bytes = 64 * 1518;
     if (behaviour == SATURATES)
-        bed.conf.capacity = (struct model_rates){.step = {{0, 12 * 100 * M}}, .count = 1};
+        bed.conf.capacity = (struct model_rates){.step = {{0, 12 * 100 * M}}, .step_count = 1};
     if (behaviour == COLLAPSES) {
         bed.conf.collapse.above = 0.5;
         bed.conf.collapse.to = 0.1;
@@ -188,7 +188,7 @@ static double inter_rate(const struct model_rates *trunk, unsigned pairs)
 
 static void test_table_1_by_a_fit(void **state)
 {
-    struct model_rates capacity = {.count = 4}, trunk = {.count = 4};
+    struct model_rates capacity = {.step_count = 4}, trunk = {.step_count = 4};
 
     for (unsigned i = 0; i < 4; i++) {
         capacity.step[i] =
@@ -210,8 +210,8 @@ static void test_table_1_by_a_fit(void **state)
 /* No constant matches all rows: they imply 157 (not full) to 187 MB/s within a module. */
 static void test_table_1_by_a_constant_deviates(void **state)
 {
-    struct model_rates capacity = {.step = {{0, fitted(175, 1)}}, .count = 1};
-    struct model_rates trunk = {.step = {{0, fitted(85, 1)}}, .count = 1};
+    struct model_rates capacity = {.step = {{0, fitted(175, 1)}}, .step_count = 1};
+    struct model_rates trunk = {.step = {{0, fitted(85, 1)}}, .step_count = 1};
     double worst_within = 0, worst_between = 0;
 
     for (unsigned i = 0; i < 4; i++) {

@@ -13,17 +13,17 @@ uint64_t rates_at(const struct model_rates *rates, unsigned active)
     const struct model_step *step = rates->step;
     double share;
 
-    if (rates->count == 0)
+    if (rates->step_count == 0)
         return 0;
     if (active <= step[0].ports)
         return step[0].bps;
-    for (unsigned i = 1; i < rates->count; i++) {
+    for (unsigned i = 1; i < rates->step_count; i++) {
         if (active > step[i].ports)
             continue;
         share = (double)(active - step[i - 1].ports) / (step[i].ports - step[i - 1].ports);
         return (uint64_t)((1 - share) * (double)step[i - 1].bps + share * (double)step[i].bps);
     }
-    return step[rates->count - 1].bps;
+    return step[rates->step_count - 1].bps;
 }
 
 static void set_capacity(struct model *model)
@@ -42,7 +42,7 @@ void fabric_open(struct model *model)
 {
     const struct model_conf *conf = model->conf;
 
-    model->has_fabric = conf->capacity.count > 0 || conf->collapse.above > 0;
+    model->has_fabric = conf->capacity.step_count > 0 || conf->collapse.above > 0;
     model->recount_ns = model->now_ns;
     model->offered_from_ns = model->now_ns;
     model->line_bytes = (double)model->line_bps / 8e9 * (double)conf->collapse.window_ns;
@@ -57,7 +57,7 @@ static void set_trunk(struct model *model, unsigned port)
     struct output *output = &model->outputs[port];
     unsigned senders = 0;
 
-    if (!model->conf->ports[port].trunk || rate->count < 2)
+    if (!model->conf->ports[port].trunk || rate->step_count < 2)
         return;
     for (unsigned i = 0; i < model->ports; i++)
         senders += model->now_ns - output->over_ns[i] <= ACTIVE_NS;

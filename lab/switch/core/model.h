@@ -68,7 +68,7 @@ struct model_rates {
         uint32_t ports;
         uint64_t bps; /* layer 1 */
     } step[MODEL_STEPS_MAX];
-    unsigned count;
+    unsigned step_count;
 };
 
 enum model_queueing { MODEL_OUTPUT, MODEL_INPUT, MODEL_VOQ };
@@ -125,17 +125,17 @@ struct model_conf {
     bool drop_undersize;  /* frames below 64 bytes, which a link without padding may bring */
     uint64_t input_bytes; /* before a fabric of limited capacity, each port */
     struct model_rates capacity; /* the module's, by its active ports */
-    struct {
+    struct model_collapse_conf {
         double above, to, recover; /* shares of the sum of all ports' rates; above 0: none */
         int64_t window_ns;
     } collapse;
-    struct {
+    struct model_table_conf {
         uint32_t size;
         uint32_t learn_per_s; /* 0: any number */
         int64_t ageing_ns;
     } table;
     int64_t latency_ns;
-    struct {
+    struct model_pause_conf {
         bool send;
         uint64_t high_bytes, low_bytes;
     } pause;

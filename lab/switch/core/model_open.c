@@ -42,7 +42,7 @@ static void open_port(struct model *model, unsigned port, int64_t now_ns)
 
 static bool ascend(const struct model_rates *rates)
 {
-    for (unsigned i = 1; i < rates->count; i++)
+    for (unsigned i = 1; i < rates->step_count; i++)
         if (rates->step[i].ports <= rates->step[i - 1].ports)
             return false;
     return true;
@@ -53,7 +53,8 @@ static int check(const struct model_conf *conf, struct err *err)
     if (conf->port_count < 2 || conf->port_count > MODEL_PORTS_MAX)
         return err_set(err, -EINVAL, "ports: a module has 2 to %d, not %u", MODEL_PORTS_MAX,
                        conf->port_count);
-    if (conf->queueing != MODEL_OUTPUT && (conf->capacity.count > 0 || conf->collapse.above > 0))
+    if (conf->queueing != MODEL_OUTPUT &&
+        (conf->capacity.step_count > 0 || conf->collapse.above > 0))
         return err_set(
             err, -EINVAL,
             "queueing input or voq and a capacity or collapse of the module exclude each "
