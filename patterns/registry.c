@@ -78,7 +78,6 @@ static int choose_teller(struct pattern_plan *plan, const struct pattern_request
         return pattern_refuse(why, "%s: skew %u is more than 100 percent", plan->name,
                               request->skew);
     plan->tell = plan->kind->tell[index];
-    plan->skew = request->skew;
     if (algorithms[0] != NULL)
         snprintf(plan->label, sizeof(plan->label), "%s %s", plan->name, algorithms[index]);
     return 0;
@@ -93,7 +92,7 @@ static int schedule(struct pattern_plan *plan, const struct pattern_request *req
         plan->local_phases = plan->phases;
         plan->phases = 1;
     }
-    if (plan->tell != NULL && plan->round_trip)
+    if (plan->tell != NULL && plan->asked.round_trip)
         return pattern_refuse(why,
                               "%s: round_trip is for messages that come back by "
                               "themselves, not for the steps of a schedule",
@@ -118,8 +117,7 @@ int pattern_plan_make(struct pattern_plan **plan, const struct pattern_request *
     snprintf(made->label, sizeof(made->label), "%s", names[index]);
     made->n = request->n;
     made->phases = 1;
-    made->seed = request->seed;
-    made->round_trip = request->round_trip;
+    made->asked = *request;
     made->bytes = request->bytes;
     result = choose_teller(made, request, &reason);
     if (result == 0 && made->kind->make != NULL)
@@ -171,7 +169,7 @@ size_t pattern_flows(const struct pattern_plan *plan, uint32_t phase, uint32_t r
         .side = side,
         .flows = flows,
         .room = room,
-        .folded = plan->round_trip ? plan : NULL,
+        .folded = plan->asked.round_trip ? plan : NULL,
         .phase = phase,
     };
 

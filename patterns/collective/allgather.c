@@ -20,7 +20,8 @@ static void hold_parts(struct steps *steps, const struct partition *parts)
 
 static void tell_ring(const struct pattern_plan *plan, struct steps *steps)
 {
-    struct partition parts = partition_each((struct piece){0, plan->bytes}, plan->n, plan->skew);
+    struct partition parts =
+        partition_each((struct piece){0, plan->bytes}, plan->n, plan->asked.skew);
 
     hold_parts(steps, &parts);
     gather_ring(steps, &parts, 0);

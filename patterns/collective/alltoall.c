@@ -6,7 +6,8 @@
 
 static struct swap swap_of(const struct pattern_plan *plan)
 {
-    struct swap swap = {.out = partition_each((struct piece){0, plan->bytes}, plan->n, plan->skew)};
+    struct swap swap = {
+        .out = partition_each((struct piece){0, plan->bytes}, plan->n, plan->asked.skew)};
 
     swap.in = swap.out;
     swap.in.at = plan->n * plan->bytes;

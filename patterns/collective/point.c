@@ -30,9 +30,9 @@ static struct two two_of(const struct pattern_plan *plan, uint32_t phase)
     struct permutation order;
     uint32_t pair, first, second;
 
-    if (!plan->drawn)
+    if (plan->asked.count == 0)
         return (struct two){0, 1};
-    order = permutation_draw(plan->n * (plan->n - 1), plan->seed, TWO_STREAM);
+    order = permutation_draw(plan->n * (plan->n - 1), plan->asked.seed, TWO_STREAM);
     pair = permutation_at(&order, phase);
     first = pair / (plan->n - 1);
     second = pair % (plan->n - 1);
@@ -51,8 +51,7 @@ static int make_two(struct pattern_plan *plan, const struct pattern_request *req
                               "at most %u",
                               plan->name, request->count, (unsigned long long)most, plan->n,
                               PHASES_MAX);
-    plan->drawn = request->count > 0;
-    plan->phases = plan->drawn ? request->count : 1;
+    plan->phases = request->count > 0 ? request->count : 1;
     return 0;
 }
 

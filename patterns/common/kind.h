@@ -62,16 +62,14 @@ struct pattern_plan {
     const char *name;
     char label[64]; /* the name of its phase, unless the kind says more */
     uint32_t n;
-    uint32_t phases; /* 1, unless the kind says more */
-    uint64_t seed;
-    bool round_trip;
-    void *state; /* the kind's own: one block that free() ends, or NULL */
+    uint32_t phases;              /* 1, unless the kind says more */
+    struct pattern_request asked; /* without its words and lists; the kind may add defaults */
+    unsigned choice;              /* of a word, by the kind */
+    void *state;                  /* the kind's own: one block that free() ends, or NULL */
     /* Tells the schedule of steps->rank in steps->phase (schedule_builder.h); NULL: none. */
     pattern_teller *tell;
     uint64_t bytes;        /* of a message; what that is exactly, the kind says */
     uint32_t local_phases; /* the kind's own, that are steps of the plan's only phase; 0: none */
-    uint32_t skew;         /* percent */
-    bool drawn;            /* the pairs of pingpong and pingping */
     /* Of an application kernel: */
     uint32_t iterations;
     const struct kernel_problem *problem;

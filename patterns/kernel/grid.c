@@ -5,9 +5,7 @@
  */
 #include "kernel.h"
 
-#include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 /* The largest divisor that is not above the root: of 12, 3. A prime number has a row of 1. */
 static uint32_t divisor(uint32_t n)
@@ -37,16 +35,17 @@ struct hpl {
  * on average. With the rows that a rank has of the panel travel the block on the diagonal, its
  * pivots and a flag. The operations are those of HPL's own rate. HPL_pdpanel_init.c,
  * HPL_pdtest.c. */
-static void size_hpl(struct hpl *hpl, uint32_t n, uint32_t matrix, uint32_t block)
+static struct hpl hpl_of(const struct pattern_plan *plan)
 {
-    double all = matrix;
-    uint64_t left = (matrix + 1) / 2, width = block;
+    double all = plan->asked.matrix;
+    uint64_t left = (plan->asked.matrix + 1) / 2, width = plan->asked.block;
+    struct hpl hpl = {.rows = divisor(plan->n)};
 
-    hpl->rows = divisor(n);
-    hpl->columns = n / hpl->rows;
-    hpl->panel = (((left + hpl->rows - 1) / hpl->rows + width + 1) * width + 1) * KERNEL_DOUBLE;
-    hpl->swapped = (left + hpl->columns - 1) / hpl->columns * width * KERNEL_DOUBLE;
-    hpl->operations = (2.0 / 3 * all + 1.5) * all * block;
+    hpl.columns = plan->n / hpl.rows;
+    hpl.panel = (((left + hpl.rows - 1) / hpl.rows + width + 1) * width + 1) * KERNEL_DOUBLE;
+    hpl.swapped = (left + hpl.columns - 1) / hpl.columns * width * KERNEL_DOUBLE;
+    hpl.operations = (2.0 / 3 * all + 1.5) * all * plan->asked.block;
+    return hpl;
 }
 
 /* Along a row of ranks from each to the next one ("1ring"). */
@@ -92,16 +91,16 @@ static void swap_rows(struct steps *steps, struct piece rows)
 
 static void tell_hpl(const struct pattern_plan *plan, struct steps *steps)
 {
-    const struct hpl *hpl = plan->state;
-    uint32_t row = steps->rank / hpl->columns, column = steps->rank % hpl->columns;
-    struct steps all = kernel_enter(steps, (struct group){row * hpl->columns, 1}, hpl->columns);
+    struct hpl hpl = hpl_of(plan);
+    uint32_t row = steps->rank / hpl.columns, column = steps->rank % hpl.columns;
+    struct steps all = kernel_enter(steps, (struct group){row * hpl.columns, 1}, hpl.columns);
 
-    broadcast_panel(steps, hpl->panel);
+    broadcast_panel(steps, hpl.panel);
     kernel_leave(steps, &all);
-    all = kernel_enter(steps, (struct group){column, hpl->columns}, hpl->rows);
-    swap_rows(steps, (struct piece){hpl->panel, hpl->swapped});
+    all = kernel_enter(steps, (struct group){column, hpl.columns}, hpl.rows);
+    swap_rows(steps, (struct piece){hpl.panel, hpl.swapped});
     kernel_leave(steps, &all);
-    kernel_work(steps, hpl->operations);
+    kernel_work(steps, hpl.operations);
 }
 
 static int make_hpl(struct pattern_plan *plan, const struct pattern_request *request,
@@ -109,25 +108,23 @@ static int make_hpl(struct pattern_plan *plan, const struct pattern_request *req
 {
     uint32_t matrix = request->matrix > 0 ? request->matrix : MATRIX_DEFAULT;
     uint32_t block = request->block > 0 ? request->block : BLOCK_DEFAULT;
-    struct hpl *hpl = NULL;
+    struct hpl hpl;
 
     if (matrix > MATRIX_MAX)
         return pattern_refuse(why, "hpl: matrix %u is more than %u", matrix, MATRIX_MAX);
     if (block > matrix)
         return pattern_refuse(why, "hpl: block %u is more than the matrix has columns, %u", block,
                               matrix);
-    hpl = malloc(sizeof(*hpl));
-    if (hpl == NULL)
-        return -ENOMEM;
-    plan->state = hpl;
-    size_hpl(hpl, plan->n, matrix, block);
-    if (!kernel_counts(plan->n, hpl->operations))
+    plan->asked.matrix = matrix;
+    plan->asked.block = block;
+    hpl = hpl_of(plan);
+    if (!kernel_counts(plan->n, hpl.operations))
         return pattern_refuse(
             why,
             "hpl: with matrix %u and block %u each of %u ranks would compute more "
             "than 2^63 operations in an iteration: take a smaller block",
             matrix, block, plan->n);
-    snprintf(plan->label, sizeof(plan->label), "hpl %u x %u", hpl->rows, hpl->columns);
+    snprintf(plan->label, sizeof(plan->label), "hpl %u x %u", hpl.rows, hpl.columns);
     plan->iterations = (matrix + block - 1) / block;
     return 0;
 }
@@ -137,29 +134,23 @@ const struct pattern_kind kind_hpl = {
 
 /* --- a space cut into boxes ----------------------------------------------------------------- */
 
-struct halo {
-    uint32_t ranks[3];
-};
-
 /* Sides as equal as divisors allow: the third from near the cube root, the others from the root. */
-static void cut_space(struct halo *halo, uint32_t n, uint32_t dimensions)
+static struct kernel_grid cut_space(const struct pattern_plan *plan, uint32_t rank)
 {
-    uint32_t third = 1;
+    uint32_t n = plan->n, third = 1, second;
 
-    for (uint32_t i = 2; dimensions == 3 && i * i * i <= n; i++)
+    for (uint32_t i = 2; plan->asked.dimensions == 3 && i * i * i <= n; i++)
         if (n % i == 0)
             third = i;
-    halo->ranks[2] = third;
-    halo->ranks[1] = divisor(n / third);
-    halo->ranks[0] = n / third / halo->ranks[1];
+    second = divisor(n / third);
+    return kernel_grid_of(rank, (const uint32_t[3]){n / third / second, second, third});
 }
 
 /* With each box beside it a rank exchanges what passes the face between them; at the edge of the
  * space there is none. */
 static void tell_halo(const struct pattern_plan *plan, struct steps *steps)
 {
-    const struct halo *halo = plan->state;
-    struct kernel_grid grid = kernel_grid_of(steps->rank, halo->ranks);
+    struct kernel_grid grid = cut_space(plan, steps->rank);
     uint64_t in = 0;
 
     steps_hold(steps, STEPS_INPUT,
@@ -183,18 +174,12 @@ static void tell_halo(const struct pattern_plan *plan, struct steps *steps)
 static int make_halo(struct pattern_plan *plan, const struct pattern_request *request,
                      struct pattern_why *why)
 {
-    uint32_t dimensions = request->dimensions > 0 ? request->dimensions : 2;
-    struct halo *halo = NULL;
+    struct kernel_grid grid = cut_space(plan, 0);
 
-    if (dimensions != 2 && dimensions != 3)
-        return pattern_refuse(why, "halo: dimensions %u: it is 2 or 3", dimensions);
-    halo = malloc(sizeof(*halo));
-    if (halo == NULL)
-        return -ENOMEM;
-    cut_space(halo, plan->n, dimensions);
-    plan->state = halo;
-    snprintf(plan->label, sizeof(plan->label), "halo %u x %u x %u", halo->ranks[0], halo->ranks[1],
-             halo->ranks[2]);
+    if (request->dimensions != 0 && request->dimensions != 2 && request->dimensions != 3)
+        return pattern_refuse(why, "halo: dimensions %u: it is 2 or 3", request->dimensions);
+    snprintf(plan->label, sizeof(plan->label), "halo %u x %u x %u", grid.ranks[0], grid.ranks[1],
+             grid.ranks[2]);
     return 0;
 }
 

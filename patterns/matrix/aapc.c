@@ -9,9 +9,7 @@
  */
 #include "kind.h"
 
-#include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 struct order {
     const char *step;  /* what a phase's number is called; NULL when there is one phase */
@@ -97,57 +95,34 @@ static const struct order orders[] = {
     [NAIVE] = {.phases = one_phase, .flows = naive_flows},
 };
 
-struct aapc {
-    const struct order *order;
-};
-
-static int set_order(struct pattern_plan *plan, const struct order *order)
-{
-    struct aapc *aapc = malloc(sizeof(*aapc));
-
-    if (aapc == NULL)
-        return -ENOMEM;
-    aapc->order = order;
-    plan->phases = order->phases(plan->n);
-    plan->state = aapc;
-    return 0;
-}
-
 static int make(struct pattern_plan *plan, const struct pattern_request *request,
                 struct pattern_why *why)
 {
-    int index = pattern_choose("order", order_words, request->order, why);
+    bool all_at_once = !(plan->kind->knows & PATTERN_PARAM_ORDER);
+    int index = all_at_once ? NAIVE : pattern_choose("order", order_words, request->order, why);
 
     if (index < 0)
         return index;
     if (orders[index].power_of_two && (plan->n & (plan->n - 1)) != 0)
         return pattern_refuse(why, "order %s needs a power of two of ranks, not %u",
                               order_words[index], plan->n);
-    return set_order(plan, &orders[index]);
-}
-
-static int make_full_mesh(struct pattern_plan *plan, const struct pattern_request *request,
-                          struct pattern_why *why)
-{
-    (void)request;
-    (void)why;
-    return set_order(plan, &orders[NAIVE]);
+    plan->choice = (unsigned)index;
+    plan->phases = orders[index].phases(plan->n);
+    return 0;
 }
 
 static int phase_name(const struct pattern_plan *plan, uint32_t phase, char *name, size_t size)
 {
-    const struct aapc *aapc = plan->state;
+    const char *step = orders[plan->choice].step;
 
-    if (aapc->order->step == NULL)
+    if (step == NULL)
         return snprintf(name, size, "all at once");
-    return snprintf(name, size, "%s %u", aapc->order->step, phase + 1);
+    return snprintf(name, size, "%s %u", step, phase + 1);
 }
 
 static void flows(const struct pattern_plan *plan, struct pattern_flow_list *list)
 {
-    const struct aapc *aapc = plan->state;
-
-    aapc->order->flows(plan->n, list);
+    orders[plan->choice].flows(plan->n, list);
 }
 
 const struct pattern_kind kind_aapc = {
@@ -159,7 +134,7 @@ const struct pattern_kind kind_aapc = {
 
 const struct pattern_kind kind_full_mesh = {
     .in_turn = true,
-    .make = make_full_mesh,
+    .make = make,
     .phase_name = phase_name,
     .flows = flows,
 };

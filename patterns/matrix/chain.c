@@ -5,29 +5,8 @@
  */
 #include "kind.h"
 
-#include <errno.h>
-#include <stdlib.h>
-
-struct chain {
-    bool forward;
-};
-
-static int make(struct pattern_plan *plan, const struct pattern_request *request,
-                struct pattern_why *why)
-{
-    struct chain *chain = malloc(sizeof(*chain));
-
-    (void)why;
-    if (chain == NULL)
-        return -ENOMEM;
-    chain->forward = request->forward;
-    plan->state = chain;
-    return 0;
-}
-
 static void flows(const struct pattern_plan *plan, struct pattern_flow_list *list)
 {
-    const struct chain *chain = plan->state;
     bool sends = list->side == PATTERN_SENDS;
     uint32_t end = sends ? plan->n - 1 : 0;
     uint32_t src, peer;
@@ -36,11 +15,10 @@ static void flows(const struct pattern_plan *plan, struct pattern_flow_list *lis
         return;
     peer = sends ? list->rank + 1 : list->rank - 1;
     src = sends ? list->rank : peer;
-    pattern_add(list, peer, chain->forward && src > 0 ? PATTERN_FORWARD : PATTERN_GENERATE);
+    pattern_add(list, peer, plan->asked.forward && src > 0 ? PATTERN_FORWARD : PATTERN_GENERATE);
 }
 
 const struct pattern_kind kind_chain = {
     .knows = PATTERN_PARAM_FORWARD,
-    .make = make,
     .flows = flows,
 };

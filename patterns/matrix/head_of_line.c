@@ -10,23 +10,15 @@
  */
 #include "kind.h"
 
-#include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 #define SOURCES 2u
-
-struct groups {
-    uint32_t size;
-    uint32_t count;
-};
 
 static int make(struct pattern_plan *plan, const struct pattern_request *request,
                 struct pattern_why *why)
 {
     uint32_t receivers = request->receivers > 0 ? request->receivers : 2;
     uint32_t fitting = receivers < plan->n ? plan->n / (SOURCES + receivers) : 0;
-    struct groups *groups = NULL;
 
     if (receivers < 2)
         return pattern_refuse(why,
@@ -43,28 +35,23 @@ static int make(struct pattern_plan *plan, const struct pattern_request *request
                               "head_of_line: count %u is more than the %u groups of %u that "
                               "%u ranks make",
                               request->count, fitting, SOURCES + receivers, plan->n);
-    groups = malloc(sizeof(*groups));
-    if (groups == NULL)
-        return -ENOMEM;
-    groups->size = SOURCES + receivers;
-    groups->count = request->count > 0 ? request->count : fitting;
+    plan->asked.receivers = receivers;
+    plan->asked.count = request->count > 0 ? request->count : fitting;
     plan->phases = request->rotate ? plan->n : 1;
-    plan->state = groups;
-    snprintf(plan->label, sizeof(plan->label), "%u x %u", groups->count, groups->size);
+    snprintf(plan->label, sizeof(plan->label), "%u x %u", plan->asked.count, SOURCES + receivers);
     return 0;
 }
 
 static void flows(const struct pattern_plan *plan, struct pattern_flow_list *list)
 {
-    const struct groups *groups = plan->state;
-    uint32_t phase = list->phase;
+    uint32_t phase = list->phase, size = SOURCES + plan->asked.receivers;
     uint32_t place = list->rank >= phase ? list->rank - phase : list->rank + plan->n - phase;
-    uint32_t own = place % groups->size, start = place - own, last = groups->size - 1;
+    uint32_t own = place % size, start = place - own, last = size - 1;
     bool sends = list->side == PATTERN_SENDS;
 
-    if (place >= groups->size * groups->count || sends != (own < SOURCES))
+    if (place >= size * plan->asked.count || sends != (own < SOURCES))
         return;
-    for (uint32_t other = 0; other < groups->size; other++) {
+    for (uint32_t other = 0; other < size; other++) {
         uint32_t source = sends ? own : other, receiver = sends ? other : own;
 
         if (source < SOURCES && receiver >= SOURCES && (source == 0 || receiver == last))

@@ -364,7 +364,7 @@ static int make(struct pattern_plan *plan, const struct pattern_request *request
     pairs->count = request->count > 0 ? request->count : way->possible(request);
     pairs->shift = request->shift;
     pairs->both = directions == BOTH;
-    pairs->order = permutation_draw(plan->n, plan->seed, RANDOM_PAIRS_STREAM);
+    pairs->order = permutation_draw(plan->n, plan->asked.seed, RANDOM_PAIRS_STREAM);
     if (way->fill != NULL) {
         for (uint32_t rank = 0; rank < plan->n; rank++)
             pairs->seats[rank] = idle;

@@ -9,34 +9,23 @@
 #include "kind.h"
 #include "permutation.h"
 
-#include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 #define PHASES_MAX 65536u
 #define DEGREE_MAX 16u
 
-struct random {
-    uint32_t degree;
-};
-
 static int make(struct pattern_plan *plan, const struct pattern_request *request,
                 struct pattern_why *why)
 {
-    struct random *random = NULL;
-
     if (request->count == 0 || request->count > PHASES_MAX)
         return pattern_refuse(why, "random: count %u: it is how many patterns are drawn, 1 to %u",
                               request->count, PHASES_MAX);
     if (request->degree > DEGREE_MAX)
         return pattern_refuse(why, "random: degree %u is more than %u", request->degree,
                               DEGREE_MAX);
-    random = malloc(sizeof(*random));
-    if (random == NULL)
-        return -ENOMEM;
-    random->degree = request->degree > 0 ? request->degree : 1;
+    if (request->degree == 0)
+        plan->asked.degree = 1;
     plan->phases = request->count;
-    plan->state = random;
     return 0;
 }
 
@@ -51,7 +40,7 @@ static bool draw(const struct pattern_plan *plan, uint32_t phase, uint32_t rank,
                  uint32_t *partner)
 {
     uint64_t stream = ((uint64_t)phase * DEGREE_MAX + turn) * PATTERN_RANKS_MAX + rank;
-    uint64_t word = random_word(plan->seed, stream);
+    uint64_t word = random_word(plan->asked.seed, stream);
     uint32_t other = (uint32_t)(((word >> 32) * (plan->n - 1)) >> 32);
 
     *partner = other < rank ? other : other + 1;
@@ -62,10 +51,9 @@ static bool draw(const struct pattern_plan *plan, uint32_t phase, uint32_t rank,
 static uint32_t partners(const struct pattern_plan *plan, uint32_t phase, uint32_t rank,
                          uint32_t found[DEGREE_MAX])
 {
-    const struct random *random = plan->state;
     uint32_t count = 0;
 
-    for (uint32_t turn = 0; turn < random->degree; turn++) {
+    for (uint32_t turn = 0; turn < plan->asked.degree; turn++) {
         uint32_t partner, i;
 
         if (!draw(plan, phase, rank, turn, &partner))

@@ -104,7 +104,7 @@ static int make(struct pattern_plan *plan, const struct pattern_request *request
     ring->both = directions == BOTH;
     ring->probed = draw == HPCC;
     for (uint32_t number = 1; ring->probed && number <= request->count; number++)
-        probe(ring, plan->n, plan->seed, number);
+        probe(ring, plan->n, plan->asked.seed, number);
     plan->phases = natural + request->count;
     plan->state = ring;
     return request->method != NULL ? take_method(plan, request, why) : 0;
@@ -145,7 +145,8 @@ static struct cycle cycle_of(const struct pattern_plan *plan, uint32_t phase)
         return (struct cycle){.natural = true};
     if (ring->probed)
         return (struct cycle){.kept = ring->kept + (size_t)(number(ring, phase) - 1) * 2 * plan->n};
-    return (struct cycle){.order = permutation_draw(plan->n, plan->seed, number(ring, phase))};
+    return (struct cycle){.order =
+                              permutation_draw(plan->n, plan->asked.seed, number(ring, phase))};
 }
 
 static uint32_t position_of(const struct cycle *cycle, uint32_t n, uint32_t rank)
