@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 int pattern_refuse(struct pattern_why *why, const char *format, ...)
@@ -50,6 +51,35 @@ int pattern_check_params(const char *who, const struct pattern_request *request,
         return pattern_refuse(why, "%s takes no %s", who, key);
     PATTERN_PARAMS(REFUSE)
     return 0;
+}
+
+int pattern_check_ranks(const char *what, const struct pattern_ranks *lists, size_t count,
+                        uint32_t n, struct pattern_why *why)
+{
+    bool *named = calloc(n, sizeof(*named));
+    int result = named != NULL ? 0 : -ENOMEM;
+
+    for (size_t i = 0; i < count && result == 0; i++) {
+        if (lists[i].count == 0)
+            result = pattern_refuse(why, "%s: group %zu (from 0) is empty", what, i);
+        for (size_t j = 0; j < lists[i].count && result == 0; j++) {
+            uint32_t rank = lists[i].rank[j];
+
+            if (rank >= n)
+                result = pattern_refuse(why, "%s: there is no rank %u among %u", what, rank, n);
+            else if (named[rank])
+                result = pattern_refuse(why, "%s: duplicate rank %u", what, rank);
+            else
+                named[rank] = true;
+        }
+    }
+    free(named);
+    return result;
+}
+
+int pattern_check_groups(const struct pattern_request *request, struct pattern_why *why)
+{
+    return pattern_check_ranks("groups", request->groups, request->group_count, request->n, why);
 }
 
 /* The flow between the list's rank and `peer` goes from the higher rank to the lower, and the phase

@@ -145,6 +145,12 @@ int pattern_choose(const char *what, const char *const *words, const char *word,
 int pattern_check_params(const char *who, const struct pattern_request *request, unsigned known,
                          struct pattern_why *why);
 
+/* Refuses a rank that is none of n or comes twice in these lists, and any that is empty. `what` is
+ * the parameter's name. Returns 0, -EINVAL or -ENOMEM. */
+int pattern_check_ranks(const char *what, const struct pattern_ranks *lists, size_t count,
+                        uint32_t n, struct pattern_why *why);
+int pattern_check_groups(const struct pattern_request *request, struct pattern_why *why);
+
 /* Adds the flow between the list's rank and `peer`, in the direction of the list's side. */
 void pattern_add(struct pattern_flow_list *list, uint32_t peer, enum pattern_role role);
 

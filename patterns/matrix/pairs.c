@@ -42,18 +42,13 @@ struct way {
     const char *phase_name;
     unsigned knows;
     int (*check)(const struct pattern_request *request, struct pattern_why *why);
-    uint32_t (*possible)(const struct pattern_request *request); /* pairs; after check */
-    struct seat (*seat)(const struct pairs *pairs, uint32_t rank);
-    /* Seats everybody in an index; NULL when seats are computed. */
-    void (*fill)(struct pairs *pairs, const struct pattern_request *request);
+    struct seat (*seat)(const struct pairs *pairs, uint32_t rank); /* NULL: it is looked up */
+    /* Seats everybody in an index, which may be NULL. Returns the pairs. NULL: half of the ranks.
+     */
+    uint32_t (*fill)(struct pairs *pairs, const struct pattern_request *request);
 };
 
 /* --- computed ------------------------------------------------------------------------------- */
-
-static uint32_t half_of_ranks(const struct pattern_request *request)
-{
-    return request->n / 2;
-}
 
 static struct seat neighbours_seat(const struct pairs *pairs, uint32_t rank)
 {
@@ -128,38 +123,17 @@ static struct seat random_seat(const struct pairs *pairs, uint32_t rank)
 
 /* --- looked up ------------------------------------------------------------------------------ */
 
-static struct seat indexed_seat(const struct pairs *pairs, uint32_t rank)
-{
-    return pairs->seats[rank];
-}
-
 static void sit(struct pairs *pairs, uint32_t pair, uint32_t a, uint32_t b)
 {
+    if (pairs == NULL)
+        return;
     pairs->seats[a] = (struct seat){.pair = pair, .partner = b, .first = true};
     pairs->seats[b] = (struct seat){.pair = pair, .partner = a};
-}
-
-/* Notes in `named` the ranks that are named; one out of range or named before is refused. */
-static int call_roll(const struct pattern_ranks *ranks, uint32_t n, bool *named, const char *what,
-                     struct pattern_why *why)
-{
-    for (size_t i = 0; i < ranks->count; i++) {
-        uint32_t rank = ranks->rank[i];
-
-        if (rank >= n)
-            return pattern_refuse(why, "%s: there is no rank %u among %u", what, rank, n);
-        if (named[rank])
-            return pattern_refuse(why, "%s: duplicate rank %u", what, rank);
-        named[rank] = true;
-    }
-    return 0;
 }
 
 static int check_list(const struct pattern_request *request, struct pattern_why *why)
 {
     const struct pattern_ranks *list = &request->list;
-    bool *named = NULL;
-    int result;
 
     if (list->count == 0)
         return pattern_refuse(why, "partners list needs a list of at least one pair");
@@ -168,57 +142,27 @@ static int check_list(const struct pattern_request *request, struct pattern_why 
     for (size_t i = 0; i < list->count; i += 2)
         if (list->rank[i] == list->rank[i + 1])
             return pattern_refuse(why, "list: rank %u is paired with itself", list->rank[i]);
-    named = calloc(request->n, sizeof(*named));
-    if (named == NULL)
-        return -ENOMEM;
-    result = call_roll(list, request->n, named, "list", why);
-    free(named);
-    return result;
+    return pattern_check_ranks("list", list, 1, request->n, why);
 }
 
-static uint32_t list_possible(const struct pattern_request *request)
-{
-    return (uint32_t)(request->list.count / 2);
-}
-
-static void list_fill(struct pairs *pairs, const struct pattern_request *request)
+static uint32_t list_fill(struct pairs *pairs, const struct pattern_request *request)
 {
     const uint32_t *rank = request->list.rank;
+    uint32_t count = (uint32_t)(request->list.count / 2);
 
-    for (uint32_t pair = 0; pair < list_possible(request); pair++, rank += 2)
+    for (uint32_t pair = 0; pair < count; pair++, rank += 2)
         sit(pairs, pair, rank[0], rank[1]);
+    return count;
 }
 
-static int check_groups(const struct pattern_request *request, struct pattern_why *why)
+static uint32_t inside_fill(struct pairs *pairs, const struct pattern_request *request)
 {
-    bool *named = calloc(request->n, sizeof(*named));
-    int result = 0;
-
-    if (named == NULL)
-        return -ENOMEM;
-    for (size_t i = 0; i < request->group_count && result == 0; i++) {
-        if (request->groups[i].count == 0)
-            result = pattern_refuse(why, "groups: group %zu (from 0) is empty", i);
-        else
-            result = call_roll(&request->groups[i], request->n, named, "groups", why);
-    }
-    free(named);
-    return result;
-}
-
-/* How many pairs a group makes inside of itself. */
-static uint32_t pairs_inside(const struct pattern_ranks *group)
-{
-    return (uint32_t)(group->count / 2);
-}
-
-static uint32_t inside_possible(const struct pattern_request *request)
-{
-    uint32_t possible = 0;
+    uint32_t pair = 0;
 
     for (size_t i = 0; i < request->group_count; i++)
-        possible += pairs_inside(&request->groups[i]);
-    return possible;
+        for (size_t j = 1; j < request->groups[i].count; j += 2)
+            sit(pairs, pair++, request->groups[i].rank[j - 1], request->groups[i].rank[j]);
+    return pair;
 }
 
 static int check_inside(const struct pattern_request *request, struct pattern_why *why)
@@ -227,22 +171,23 @@ static int check_inside(const struct pattern_request *request, struct pattern_wh
 
     if (request->group_count == 0)
         return pattern_refuse(why, "partners inside needs groups");
-    result = check_groups(request, why);
-    if (result == 0 && inside_possible(request) == 0)
+    result = pattern_check_groups(request, why);
+    if (result == 0 && inside_fill(NULL, request) == 0)
         return pattern_refuse(why, "partners inside needs a group of at least 2 ranks");
     return result;
 }
 
-static void inside_fill(struct pairs *pairs, const struct pattern_request *request)
+static uint32_t across_fill(struct pairs *pairs, const struct pattern_request *request)
 {
     uint32_t pair = 0;
 
-    for (size_t i = 0; i < request->group_count; i++) {
-        const uint32_t *rank = request->groups[i].rank;
+    for (size_t i = 1; i < request->group_count; i += 2) {
+        const struct pattern_ranks *a = &request->groups[i - 1], *b = &request->groups[i];
 
-        for (uint32_t j = 0; j < pairs_inside(&request->groups[i]); j++, rank += 2)
-            sit(pairs, pair++, rank[0], rank[1]);
+        for (size_t j = 0; j < a->count && j < b->count; j++)
+            sit(pairs, pair++, a->rank[j], b->rank[j]);
     }
+    return pair;
 }
 
 static int check_across(const struct pattern_request *request, struct pattern_why *why)
@@ -250,37 +195,14 @@ static int check_across(const struct pattern_request *request, struct pattern_wh
     if (request->group_count < 2)
         return pattern_refuse(why, "partners across needs at least 2 groups, not %zu",
                               request->group_count);
-    return check_groups(request, why);
-}
-
-/* How many pairs two groups make between them. */
-static uint32_t pairs_across(const struct pattern_ranks group[2])
-{
-    return (uint32_t)(group[0].count < group[1].count ? group[0].count : group[1].count);
-}
-
-static uint32_t across_possible(const struct pattern_request *request)
-{
-    uint32_t possible = 0;
-
-    for (size_t i = 0; i + 1 < request->group_count; i += 2)
-        possible += pairs_across(&request->groups[i]);
-    return possible;
-}
-
-static void across_fill(struct pairs *pairs, const struct pattern_request *request)
-{
-    uint32_t pair = 0;
-
-    for (size_t i = 0; i + 1 < request->group_count; i += 2) {
-        const struct pattern_ranks *group = &request->groups[i];
-
-        for (uint32_t j = 0; j < pairs_across(group); j++)
-            sit(pairs, pair++, group[0].rank[j], group[1].rank[j]);
-    }
+    return pattern_check_groups(request, why);
 }
 
 /* --- the table ------------------------------------------------------------------------------ */
+
+#define KNOWS                                                                                      \
+    (PATTERN_PARAM_PARTNERS | PATTERN_PARAM_COUNT | PATTERN_PARAM_DIRECTIONS |                     \
+     PATTERN_PARAM_LOCAL | PATTERN_PARAM_BYTES)
 
 enum { BOTH, FORWARD };
 static const char *const direction_words[] = {[BOTH] = "both", [FORWARD] = "forward", NULL};
@@ -293,53 +215,26 @@ static const char *const way_words[] = {
 };
 
 static const struct way ways[] = {
-    [NEIGHBOURS] = {.phase_name = "neighbours", .possible = half_of_ranks, .seat = neighbours_seat},
-    [HALVES] = {.phase_name = "halves", .possible = half_of_ranks, .seat = halves_seat},
+    [NEIGHBOURS] = {.phase_name = "neighbours", .seat = neighbours_seat},
+    [HALVES] = {.phase_name = "halves", .seat = halves_seat},
     [SHIFT] = {.phase_name = "shift",
                .knows = PATTERN_PARAM_SHIFT,
                .check = check_shift,
-               .possible = half_of_ranks,
                .seat = shift_seat},
     [INSIDE] = {.phase_name = "inside groups",
                 .knows = PATTERN_PARAM_GROUPS,
                 .check = check_inside,
-                .possible = inside_possible,
-                .seat = indexed_seat,
                 .fill = inside_fill},
     [ACROSS] = {.phase_name = "across groups",
                 .knows = PATTERN_PARAM_GROUPS,
                 .check = check_across,
-                .possible = across_possible,
-                .seat = indexed_seat,
                 .fill = across_fill},
-    [RANDOM] = {.phase_name = "random", .possible = half_of_ranks, .seat = random_seat},
+    [RANDOM] = {.phase_name = "random", .seat = random_seat},
     [LIST] = {.phase_name = "list",
               .knows = PATTERN_PARAM_LIST,
               .check = check_list,
-              .possible = list_possible,
-              .seat = indexed_seat,
               .fill = list_fill},
 };
-
-static int check_request(const struct way *way, const char *word,
-                         const struct pattern_request *request, struct pattern_why *why)
-{
-    char who[32];
-    int result;
-
-    snprintf(who, sizeof(who), "partners %s", word);
-    result = pattern_check_params(who, request,
-                                  PATTERN_PARAM_PARTNERS | PATTERN_PARAM_COUNT |
-                                      PATTERN_PARAM_DIRECTIONS | PATTERN_PARAM_LOCAL |
-                                      PATTERN_PARAM_BYTES | way->knows,
-                                  why);
-    if (result == 0 && way->check != NULL)
-        result = way->check(request, why);
-    if (result == 0 && request->count > way->possible(request))
-        result = pattern_refuse(why, "count %u is more than the %u pairs that %s makes here",
-                                request->count, way->possible(request), who);
-    return result;
-}
 
 static int make(struct pattern_plan *plan, const struct pattern_request *request,
                 struct pattern_why *why)
@@ -348,20 +243,29 @@ static int make(struct pattern_plan *plan, const struct pattern_request *request
     int directions = pattern_choose("directions", direction_words, request->directions, why);
     const struct way *way = NULL;
     struct pairs *pairs = NULL;
+    uint32_t possible;
+    char who[32];
     int result;
 
     if (index < 0 || directions < 0)
         return -EINVAL;
     way = &ways[index];
-    result = check_request(way, way_words[index], request, why);
+    snprintf(who, sizeof(who), "partners %s", way_words[index]);
+    result = pattern_check_params(who, request, KNOWS | way->knows, why);
+    if (result == 0 && way->check != NULL)
+        result = way->check(request, why);
     if (result < 0)
         return result;
+    possible = way->fill != NULL ? way->fill(NULL, request) : plan->n / 2;
+    if (request->count > possible)
+        return pattern_refuse(why, "count %u is more than the %u pairs that %s makes here",
+                              request->count, possible, who);
     pairs = calloc(1, sizeof(*pairs) + (way->fill != NULL ? plan->n * sizeof(struct seat) : 0));
     if (pairs == NULL)
         return -ENOMEM;
     pairs->way = way;
     pairs->n = plan->n;
-    pairs->count = request->count > 0 ? request->count : way->possible(request);
+    pairs->count = request->count > 0 ? request->count : possible;
     pairs->shift = request->shift;
     pairs->both = directions == BOTH;
     pairs->order = permutation_draw(plan->n, plan->asked.seed, RANDOM_PAIRS_STREAM);
@@ -381,7 +285,8 @@ static int make(struct pattern_plan *plan, const struct pattern_request *request
 static void flows(const struct pattern_plan *plan, struct pattern_flow_list *list)
 {
     const struct pairs *pairs = plan->state;
-    struct seat seat = pairs->way->seat(pairs, list->rank);
+    struct seat seat =
+        pairs->way->seat != NULL ? pairs->way->seat(pairs, list->rank) : pairs->seats[list->rank];
 
     if (!pairs->both && seat.first != (list->side == PATTERN_SENDS))
         return;

@@ -34,101 +34,62 @@ struct mesh {
     uint32_t ranks[]; /* grouped: rank by place, then place by rank */
 };
 
-static int take_groups(struct mesh *mesh, uint32_t n, const struct pattern_request *request,
-                       struct pattern_why *why)
+static void take_groups(struct mesh *mesh, uint32_t n, const struct pattern_ranks groups[2])
 {
     uint32_t *places = mesh->ranks + n, place = 0;
 
     for (uint32_t rank = 0; rank < n; rank++)
         places[rank] = NOWHERE;
     for (size_t i = 0; i < 2; i++) {
-        const struct pattern_ranks *group = &request->groups[i];
-
-        if (group->count == 0)
-            return pattern_refuse(why, "groups: group %zu (from 0) is empty", i);
-        for (size_t j = 0; j < group->count; j++) {
-            uint32_t rank = group->rank[j];
-
-            if (rank >= n)
-                return pattern_refuse(why, "groups: there is no rank %u among %u", rank, n);
-            if (places[rank] != NOWHERE)
-                return pattern_refuse(why, "groups: duplicate rank %u", rank);
-            places[rank] = place;
-            mesh->ranks[place++] = rank;
+        for (size_t j = 0; j < groups[i].count; j++) {
+            places[groups[i].rank[j]] = place;
+            mesh->ranks[place++] = groups[i].rank[j];
         }
     }
-    mesh->senders = (uint32_t)request->groups[0].count;
-    mesh->receivers = (uint32_t)request->groups[1].count;
+    mesh->senders = (uint32_t)groups[0].count;
+    mesh->receivers = (uint32_t)groups[1].count;
     mesh->grouped = true;
-    return 0;
 }
 
-static int make_mesh(struct pattern_plan *plan, const struct pattern_request *request,
-                     uint32_t senders, uint32_t receivers, struct pattern_why *why)
+static int make(struct pattern_plan *plan, const struct pattern_request *request,
+                struct pattern_why *why)
 {
     int directions = pattern_choose("directions", direction_words, request->directions, why);
     int load_of = pattern_choose("load_of", load_words, request->load_of, why);
+    bool incast = plan->kind->knows & PATTERN_PARAM_RECEIVERS;
+    bool fanout = plan->kind->knows & PATTERN_PARAM_SENDERS;
+    bool grouped = request->group_count > 0;
+    uint32_t n = plan->n, few = incast ? request->receivers : request->senders;
     struct mesh *mesh = NULL;
     int result = 0;
 
     if (directions < 0 || load_of < 0)
         return -EINVAL;
-    mesh = calloc(1, sizeof(*mesh) + (senders == 0 ? 2 * plan->n * sizeof(uint32_t) : 0));
+    if (few >= n)
+        return pattern_refuse(why, "%s %u of %u ranks: 1 to %u, so that one is left",
+                              incast ? "receivers" : "senders", few, n, n - 1);
+    if (grouped && request->group_count != 2)
+        return pattern_refuse(why, "partial_mesh goes from one group to another: 2 groups, not %zu",
+                              request->group_count);
+    if (grouped && request->rotate)
+        return pattern_refuse(why, "partial_mesh with groups takes no rotate");
+    result = pattern_check_groups(request, why);
+    if (result < 0)
+        return result;
+    mesh = calloc(1, sizeof(*mesh) + (grouped ? 2 * n * sizeof(uint32_t) : 0));
     if (mesh == NULL)
         return -ENOMEM;
-    mesh->senders = senders;
-    mesh->receivers = receivers;
+    few = few > 0 ? few : 1;
+    mesh->senders = incast ? n - few : fanout ? few : n / 2;
+    mesh->receivers = incast ? few : fanout ? n - few : n / 2;
     mesh->both = directions == BOTH;
     mesh->by_receiver = load_of == RECEIVERS;
-    if (senders == 0)
-        result = take_groups(mesh, plan->n, request, why);
-    if (result < 0) {
-        free(mesh);
-        return result;
-    }
-    plan->phases = request->rotate ? plan->n : 1;
+    if (grouped)
+        take_groups(mesh, n, request->groups);
+    plan->phases = request->rotate ? n : 1;
     plan->state = mesh;
     snprintf(plan->label, sizeof(plan->label), "%u to %u", mesh->senders, mesh->receivers);
     return 0;
-}
-
-static int refuse_split(const char *what, uint32_t count, uint32_t n, struct pattern_why *why)
-{
-    return pattern_refuse(why, "%s %u of %u ranks: 1 to %u, so that one is left", what, count, n,
-                          n - 1);
-}
-
-static int make_incast(struct pattern_plan *plan, const struct pattern_request *request,
-                       struct pattern_why *why)
-{
-    uint32_t receivers = request->receivers > 0 ? request->receivers : 1;
-
-    if (receivers >= plan->n)
-        return refuse_split("receivers", receivers, plan->n, why);
-    return make_mesh(plan, request, plan->n - receivers, receivers, why);
-}
-
-static int make_fanout(struct pattern_plan *plan, const struct pattern_request *request,
-                       struct pattern_why *why)
-{
-    uint32_t senders = request->senders > 0 ? request->senders : 1;
-
-    if (senders >= plan->n)
-        return refuse_split("senders", senders, plan->n, why);
-    return make_mesh(plan, request, senders, plan->n - senders, why);
-}
-
-static int make_halves(struct pattern_plan *plan, const struct pattern_request *request,
-                       struct pattern_why *why)
-{
-    if (request->group_count == 0)
-        return make_mesh(plan, request, plan->n / 2, plan->n / 2, why);
-    if (request->group_count != 2)
-        return pattern_refuse(why, "partial_mesh goes from one group to another: 2 groups, not %zu",
-                              request->group_count);
-    if (request->rotate)
-        return pattern_refuse(why, "partial_mesh with groups takes no rotate");
-    return make_mesh(plan, request, 0, 0, why);
 }
 
 /* Senders have the first places, receivers those behind them; the rest idles. */
@@ -174,20 +135,20 @@ static void flows(const struct pattern_plan *plan, struct pattern_flow_list *lis
 const struct pattern_kind kind_incast = {
     .knows = KNOWS | PATTERN_PARAM_RECEIVERS,
     .in_turn = true,
-    .make = make_incast,
+    .make = make,
     .flows = flows,
 };
 
 const struct pattern_kind kind_fanout = {
     .knows = KNOWS | PATTERN_PARAM_SENDERS,
     .in_turn = true,
-    .make = make_fanout,
+    .make = make,
     .flows = flows,
 };
 
 const struct pattern_kind kind_partial_mesh = {
     .knows = KNOWS | PATTERN_PARAM_GROUPS,
     .in_turn = true,
-    .make = make_halves,
+    .make = make,
     .flows = flows,
 };
