@@ -63,10 +63,17 @@ static bool make_room(struct writer *writer)
     return true;
 }
 
-static void reach(struct schedule *schedule, uint64_t end)
+static void reach(uint64_t *memory, uint64_t end)
 {
-    if (end > schedule->memory)
-        schedule->memory = end;
+    if (end > *memory)
+        *memory = end;
+}
+
+static void reach_op(uint64_t *memory, const struct schedule_op *op)
+{
+    reach(memory, op->at + op->bytes);
+    if (op->action == SCHEDULE_REDUCE || op->action == SCHEDULE_COPY)
+        reach(memory, op->from + op->bytes);
 }
 
 static void write_op(struct steps *steps, const struct schedule_op *op)
@@ -79,16 +86,14 @@ static void write_op(struct steps *steps, const struct schedule_op *op)
     schedule->ops[schedule->count++] = *op;
     schedule->steps = op->step + 1;
     schedule->reduces |= op->action == SCHEDULE_REDUCE;
-    reach(schedule, op->at + op->bytes);
-    if (op->action == SCHEDULE_REDUCE || op->action == SCHEDULE_COPY)
-        reach(schedule, op->from + op->bytes);
+    reach_op(&schedule->memory, op);
 }
 
 static void include_content(struct steps *steps, enum steps_when when,
                             const struct content *content)
 {
     (void)when;
-    reach(&((struct writer *)steps)->schedule, content->piece.at + content->piece.bytes);
+    reach(&((struct writer *)steps)->schedule.memory, content->piece.at + content->piece.bytes);
 }
 
 int pattern_schedule(const struct pattern_plan *plan, uint32_t phase, uint32_t rank,
@@ -133,21 +138,12 @@ static void meet(void *context, uint32_t peer)
     summer->sum.flows++;
 }
 
-static void sum_reach(struct schedule_sum *sum, uint64_t end)
-{
-    if (end > sum->memory)
-        sum->memory = end;
-}
-
 static void sum_op(struct steps *steps, const struct schedule_op *op)
 {
     struct summer *summer = (struct summer *)steps;
-    bool local = op->action == SCHEDULE_REDUCE || op->action == SCHEDULE_COPY;
 
     summer->sum.steps = op->step + 1;
-    sum_reach(&summer->sum, op->at + op->bytes);
-    if (local)
-        sum_reach(&summer->sum, op->from + op->bytes);
+    reach_op(&summer->sum.memory, op);
     if (op->action != SCHEDULE_SEND)
         return;
     summer->sum.messages++;
@@ -164,7 +160,7 @@ static void sum_run(struct steps *steps, const struct steps_run *run)
     summer->sum.steps = steps->step + run->steps;
     summer->sum.messages += run->messages;
     summer->sum.bytes += run->bytes;
-    sum_reach(&summer->sum, run->end);
+    reach(&summer->sum.memory, run->end);
     if (run->to == STEPS_ALL && steps->n == summer->n) {
         summer->to_all = true;
         summer->sum.flows = summer->n - 1;
@@ -176,7 +172,7 @@ static void sum_run(struct steps *steps, const struct steps_run *run)
 static void sum_content(struct steps *steps, enum steps_when when, const struct content *content)
 {
     (void)when;
-    sum_reach(&((struct summer *)steps)->sum, content->piece.at + content->piece.bytes);
+    reach(&((struct summer *)steps)->sum.memory, content->piece.at + content->piece.bytes);
 }
 
 int pattern_schedule_sum(const struct pattern_plan *plan, uint32_t phase, uint32_t rank,
@@ -200,8 +196,6 @@ int pattern_schedule_sum(const struct pattern_plan *plan, uint32_t phase, uint32
     free(summer);
     return 0;
 }
-
-/* --- the barrier ---------------------------------------------------------------------------- */
 
 /* --- contents ------------------------------------------------------------------------------- */
 
@@ -297,157 +291,109 @@ static uint64_t bytes_of(const struct content *content, uint64_t word)
     return random_word(pair, word);
 }
 
-static bool same_bytes(const struct content *content, const unsigned char *memory,
-                       struct schedule_wrong *wrong)
-{
-    const unsigned char *got = memory + content->piece.at;
-    uint64_t word = 0;
-
-    for (uint64_t i = 0; i < content->piece.bytes; i++) {
-        uint64_t element = content->offset + i;
-        unsigned char expected;
-
-        if (i == 0 || element % 8 == 0)
-            word = bytes_of(content, element / 8);
-        expected = (unsigned char)(word >> 8 * (element % 8));
-        if (got[i] == expected)
-            continue;
-        *wrong = (struct schedule_wrong){.at = content->piece.at + i,
-                                         .element = element,
-                                         .source = content->source,
-                                         .expected = expected,
-                                         .got = got[i]};
-        return false;
-    }
-    return true;
-}
-
-static bool same_floats(const struct content *content, const struct values *values,
-                        const unsigned char *memory, struct schedule_wrong *wrong)
-{
-    for (uint64_t i = 0; i < content->piece.bytes; i += sizeof(float)) {
-        uint64_t element = (content->offset + i) / sizeof(float);
-        float should = float_at(values, element), got;
-
-        memcpy(&got, memory + content->piece.at + i, sizeof(got));
-        if (got == should)
-            continue;
-        *wrong = (struct schedule_wrong){.at = content->piece.at + i,
-                                         .element = element,
-                                         .source = content->source,
-                                         .expected = should,
-                                         .got = got};
-        return false;
-    }
-    return true;
-}
-
-static void write_bytes(const struct content *content, unsigned char *memory)
-{
-    uint64_t word = 0;
-
-    for (uint64_t i = 0; i < content->piece.bytes; i++) {
-        uint64_t element = content->offset + i;
-
-        if (i == 0 || element % 8 == 0)
-            word = bytes_of(content, element / 8);
-        memory[content->piece.at + i] = (unsigned char)(word >> 8 * (element % 8));
-    }
-}
-
-static void write_floats(const struct content *content, const struct values *values,
-                         unsigned char *memory)
-{
-    for (uint64_t i = 0; i < content->piece.bytes; i += sizeof(float)) {
-        float value = float_at(values, (content->offset + i) / sizeof(float));
-
-        memcpy(memory + content->piece.at + i, &value, sizeof(value));
-    }
-}
-
-struct filler {
-    struct steps steps; /* first: what the listener is given */
-    uint32_t n;         /* of the plan */
-    unsigned char *memory;
-    uint64_t size;
-};
-
-static void fill_content(struct steps *steps, enum steps_when when, const struct content *content)
-{
-    struct filler *filler = (struct filler *)steps;
-
-    assert(content->piece.at + content->piece.bytes <= filler->size);
-    if (when != STEPS_INPUT)
-        return;
-    if (content->floats) {
-        struct values values = values_of(filler->n, content->source);
-
-        write_floats(content, &values, filler->memory);
-    } else {
-        write_bytes(content, filler->memory);
-    }
-}
-
-void schedule_fill(const struct pattern_plan *plan, uint32_t phase, uint32_t rank,
-                   const struct schedule *schedule, void *memory)
-{
-    struct filler filler = {.steps = steps_of(plan, phase, rank),
-                            .n = plan->n,
-                            .memory = memory,
-                            .size = schedule->memory};
-
-    if (schedule->memory == 0)
-        return;
-    filler.steps.holds = fill_content;
-    memset(memory, NOTHING_YET, schedule->memory);
-    plan->tell(plan, &filler.steps);
-}
-
-struct verifier {
-    struct steps steps; /* first: what the listener is given */
+/* Writes what a repetition begins with, or looks whether what it leaves is right. */
+struct keeper {
+    struct steps steps;  /* first: what the listener is given */
+    uint32_t n;          /* of the plan */
+    unsigned char *fill; /* is written; NULL: `memory` is verified */
     const unsigned char *memory;
-    uint32_t n;        /* of the plan */
+    uint64_t size;
     struct values sum; /* of all ranks; .ranks 0: not yet */
     struct schedule_wrong *wrong;
     bool right;
 };
 
-static bool floats_are_right(struct verifier *verifier, const struct content *content)
+static void note_wrong(struct keeper *keeper, const struct content *content, uint64_t i,
+                       double expected, double got)
 {
-    struct values one;
-
-    if (content->source != SCHEDULE_SUM) {
-        one = values_of(verifier->n, content->source);
-        return same_floats(content, &one, verifier->memory, verifier->wrong);
-    }
-    if (verifier->sum.ranks == 0)
-        verifier->sum = values_of(verifier->n, SCHEDULE_SUM);
-    return same_floats(content, &verifier->sum, verifier->memory, verifier->wrong);
+    keeper->right = false;
+    *keeper->wrong = (struct schedule_wrong){
+        .at = content->piece.at + i,
+        .element = (content->offset + i) / (content->floats ? sizeof(float) : 1),
+        .source = content->source,
+        .expected = expected,
+        .got = got,
+    };
 }
 
-static void verify_content(struct steps *steps, enum steps_when when, const struct content *content)
+static void keep_bytes(struct keeper *keeper, const struct content *content)
 {
-    struct verifier *verifier = (struct verifier *)steps;
+    uint64_t word = 0;
 
-    if (when != STEPS_RESULT || !verifier->right)
+    for (uint64_t i = 0; i < content->piece.bytes && keeper->right; i++) {
+        uint64_t element = content->offset + i, at = content->piece.at + i;
+        unsigned char expected;
+
+        if (i == 0 || element % 8 == 0)
+            word = bytes_of(content, element / 8);
+        expected = (unsigned char)(word >> 8 * (element % 8));
+        if (keeper->fill != NULL)
+            keeper->fill[at] = expected;
+        else if (keeper->memory[at] != expected)
+            note_wrong(keeper, content, i, expected, keeper->memory[at]);
+    }
+}
+
+static void keep_floats(struct keeper *keeper, const struct content *content)
+{
+    struct values one, *values = &keeper->sum;
+
+    if (content->source != SCHEDULE_SUM) {
+        one = values_of(keeper->n, content->source);
+        values = &one;
+    } else if (values->ranks == 0) {
+        *values = values_of(keeper->n, SCHEDULE_SUM);
+    }
+    for (uint64_t i = 0; i < content->piece.bytes && keeper->right; i += sizeof(float)) {
+        float expected = float_at(values, (content->offset + i) / sizeof(float)), got;
+
+        if (keeper->fill != NULL) {
+            memcpy(keeper->fill + content->piece.at + i, &expected, sizeof(expected));
+            continue;
+        }
+        memcpy(&got, keeper->memory + content->piece.at + i, sizeof(got));
+        if (got != expected)
+            note_wrong(keeper, content, i, expected, got);
+    }
+}
+
+static void keep_content(struct steps *steps, enum steps_when when, const struct content *content)
+{
+    struct keeper *keeper = (struct keeper *)steps;
+
+    assert(content->piece.at + content->piece.bytes <= keeper->size);
+    if (when != (keeper->fill != NULL ? STEPS_INPUT : STEPS_RESULT))
         return;
-    verifier->right = content->floats ? floats_are_right(verifier, content)
-                                      : same_bytes(content, verifier->memory, verifier->wrong);
+    if (content->floats)
+        keep_floats(keeper, content);
+    else
+        keep_bytes(keeper, content);
+}
+
+static bool keep(const struct pattern_plan *plan, uint32_t phase, uint32_t rank,
+                 const struct schedule *schedule, struct keeper *keeper)
+{
+    keeper->n = plan->n;
+    keeper->steps = steps_of(plan, phase, rank);
+    keeper->steps.holds = keep_content;
+    keeper->size = schedule->memory;
+    keeper->right = true;
+    if (schedule->memory > 0)
+        plan->tell(plan, &keeper->steps);
+    return keeper->right;
+}
+
+void schedule_fill(const struct pattern_plan *plan, uint32_t phase, uint32_t rank,
+                   const struct schedule *schedule, void *memory)
+{
+    if (schedule->memory > 0)
+        memset(memory, NOTHING_YET, schedule->memory);
+    keep(plan, phase, rank, schedule, &(struct keeper){.fill = memory});
 }
 
 bool schedule_verify(const struct pattern_plan *plan, uint32_t phase, uint32_t rank,
                      const struct schedule *schedule, const void *memory,
                      struct schedule_wrong *wrong)
 {
-    struct verifier verifier = {.steps = steps_of(plan, phase, rank),
-                                .memory = memory,
-                                .n = plan->n,
-                                .wrong = wrong,
-                                .right = true};
-
-    if (schedule->memory == 0)
-        return true;
-    verifier.steps.holds = verify_content;
-    plan->tell(plan, &verifier.steps);
-    return verifier.right;
+    return keep(plan, phase, rank, schedule, &(struct keeper){.memory = memory, .wrong = wrong});
 }
