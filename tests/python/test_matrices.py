@@ -19,7 +19,7 @@ from switchbench.cli.main import main
 from switchbench.config import read_values
 from switchbench.plan.compile import compile_run
 from switchbench.plan.engine import PlanRequest, plan_flows
-from switchbench.plan.listing_json import notes
+from switchbench.plan.listing import notes
 from switchbench.plan.shares import flow_parts, oversubscribed, port_parts
 
 pytestmark = needs_engine

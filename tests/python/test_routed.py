@@ -178,7 +178,7 @@ def test_the_plan_says_each_flows_hops(capsys: pytest.CaptureFixture[str]) -> No
     assert main(["plan", SALMON, "--phases", "0"]) == 0
     text = capsys.readouterr().out
     assert "node4:e0→node16:e0(3)" in text
-    assert "(n): hops of a flow" in text
+    assert "note: hops, (n), of a flow" in text
 
 
 def test_no_other_lab_has_hops(capsys: pytest.CaptureFixture[str]) -> None:

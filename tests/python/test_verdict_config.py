@@ -14,7 +14,7 @@ from switchbench.base.errors import ConfigurationError
 from switchbench.config import read_values
 from switchbench.config.clauses import clauses_sha256
 from switchbench.plan.compile import compile_run
-from switchbench.plan.listing_json import ListingOptions, as_json
+from switchbench.plan.listing import listing
 
 pytestmark = needs_engine
 
@@ -97,7 +97,7 @@ def test_less_than_the_profile_is_said(tmp_path: Path) -> None:
 
 def test_the_plan_shows_clauses_and_their_hash(tmp_path: Path) -> None:
     run = compile_run(read_text(tmp_path, text()))
-    shown = as_json(run, ListingOptions())
+    shown = listing(run)
     assert shown["clauses_sha256"] == clauses_sha256(run.expectations)
     assert shown["clauses"] == [{"over": "run", "where": {}, **CLAUSE, "trials": [0, 1]}]
     assert shown["about"] == ABOUT

@@ -15,8 +15,10 @@ from ClusterShell.RangeSet import RangeSet, RangeSetException
 from ..base.errors import ConfigurationError
 from ..base.model import Run
 from ..base.node_names import NAMES_MOST, count
-from ..plan import documents, listing, listing_json
+from ..plan import documents
+from ..plan.listing import listing
 from ..render.terminal.console import make_console
+from ..render.terminal.plan import show_plan
 from .common import add_configuration, load_runnable, print_json
 
 EXAMPLES = """\
@@ -29,6 +31,7 @@ examples:
 
 --json writes one object:
   switchbench  1, the format's version
+  site         a sentence; ports [{network, rank, port, switch, switch_port, line_rate_bps}]
   seed         the random seed
   expected_s   how long the run should take; start_s of it before the first trial
   longest_s    the same with every repeat that may be needed; tests count those needed in any case
@@ -38,7 +41,7 @@ examples:
                a kernel whose class says its sizes has size null, and what offers no load has
                load null (steps, ping-pong): their tests have neither in the lists
   plans        [{plan, networks, ranks: names in rank order by network, seed, pattern: as nodes
-               get it, by rank number, phases: [{phase, name, networks: [{network,
+               get it, by rank number, total_phases, phases: [{phase, name, networks: [{network,
                flows: [[source, destination, "generate" or "forward"]], idle: [names], and on a
                routed lab hops: [of each flow]}]}]}]
   configuration  the effective one, every default written out: itself a configuration
@@ -75,11 +78,11 @@ def main(args: argparse.Namespace) -> int:
         job = documents.hand_job(run, time.strftime("hand-%Y%m%d-%H%M%S"))
         documents.write_private(args.job, job)
         print(f"{args.job}: the job, with the run's key in it: mode 0600", file=sys.stderr)
-    choice = listing_json.ListingOptions(phases=args.phases, everything=args.all or args.json)
+    plan = listing(run, args.phases, everything=args.all or args.json, in_words=not args.json)
     if args.json:
-        print_json(listing_json.as_json(run, choice))
+        print_json(plan)
     else:
-        listing.show(run, choice, make_console())
+        show_plan(plan, make_console(), args.all, chosen=args.phases is not None)
     return 0
 
 

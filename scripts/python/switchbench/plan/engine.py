@@ -54,8 +54,8 @@ class Phase:
 
     number: int
     name: str
-    flows: tuple[tuple[int, int, bool], ...]
-    idle: tuple[int, ...]
+    flows: list[tuple[int, int, bool]]  # lists of three
+    idle: list[int]
 
 
 @dataclass(frozen=True)
@@ -106,12 +106,7 @@ def plan_size(request: PlanRequest) -> PlanSize:
 def plan_phases(request: PlanRequest, phases: Sequence[int] | None = None) -> list[Phase]:
     """The flows of a plan's phases, all of them or those named."""
     return [
-        Phase(
-            record["phase"],
-            record["name"],
-            tuple(map(tuple, record["flows"])),
-            tuple(record["idle"]),
-        )
+        Phase(record["phase"], record["name"], record["flows"], record["idle"])
         for record in _records(request, phases)
         if record["type"] == "plan-phase"
     ]

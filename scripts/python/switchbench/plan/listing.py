@@ -1,263 +1,327 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What `switchbench plan` prints: tests with their time, then each plan's phases by names."""
+"""What `switchbench plan` says of a run: one table-like object, which `--json` writes as it is and
+the terminal prints (render/terminal/plan.py)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from itertools import groupby, islice
-from typing import Any
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict
+from itertools import groupby
+from typing import Any, TypeVar
 
+import numpy as np
 from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet
-from rich import box
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
-from ..base import format, quantities, timing
-from ..base.model import SCHEDULE, Part, Port, Run, Trial
+from ..base import quantities, transports
+from ..base.model import SCHEDULE, WAITING, Part, Run, Trial
 from ..config.clauses import clauses_sha256, selected
-from .engine import Phase
+from ..config.steps import KERNELS, SIZELESS
+from .engine import Phase, PlanRequest, plan_phases
 from .hops import Hops
-from .listing_json import (
-    OF_CLASS,
-    ListedPlan,
-    ListedTest,
-    ListingOptions,
-    notes,
-    offered,
-    phases_shown,
-    plans_of,
-    tests_of,
-    unique,
-)
+from .shares import MOST_FLOWS, oversubscribed
 
+T = TypeVar("T")
+
+PHASES_SHOWN = 12
 FLOWS_SHOWN = 16
-PORTS_SHOWN = 24
+
+OF_CLASS = frozenset(name for name in KERNELS if name in SIZELESS)  # who say their own sizes
+
+PROBES_PERCENT = 0.1  # of line, by automatic probes and answers (engine/traffic/probe_frames.h)
+PORTS_NAMED = 4  # in a sentence
 
 
-def show(run: Run, choice: ListingOptions, console: Console) -> None:
-    """Prints the plan of a run."""
-    console.print(Text(_site_line(run)))
-    console.print(_tests_table(run))
-    longest = f" to {timing.human(run.longest_s)}" if run.longest_s > run.expected_s else ""
-    console.print(
-        f"expected time {timing.human(run.expected_s)}{longest}, of it "
-        f"{timing.human(run.start_s)} to start"
-    )
-    for line in offered(run):
-        console.print(Text(f"load: {line}"))
-    for note in notes(run):
-        console.print(Text(f"note: {note}"))
-    if run.expectations:
-        console.print(_clauses_table(run))
-        console.print(Text(f"clauses: SHA-256 {clauses_sha256(run.expectations)}\n"))
-    if any(port.switch for port in run.site.ports):
-        console.print(_ports_table(run, choice))
-    hops = Hops.of(run.site)
+def listing(
+    run: Run, phases: Sequence[int] | None = None, everything: bool = True, in_words: bool = False
+) -> dict[str, Any]:
+    """Return the plan as plain values (documented in `switchbench plan --help`).
+
+    `phases`: only these of each plan; `everything`: all phases and flows, however many; `in_words`:
+    the flows of a phase are one text for people.
+    """
+    plans, hops = _plans(run), Hops.of(run.site)
+
+    def listed(number: int, trials: list[Trial]) -> dict[str, object]:
+        first = trials[0]
+        chosen: Sequence[int]
+        if phases is None:
+            chosen = range(first.phases if everything else min(first.phases, PHASES_SHOWN))
+        else:
+            chosen = [phase for phase in phases if phase < first.phases]
+        rows: dict[int, dict[str, Any]] = {}
+        for part in first.parts:
+            request = PlanRequest.of(len(part.ranks), first.pattern, first.document["seed"])
+            for phase in plan_phases(request, chosen):
+                row = {"phase": phase.number, "name": phase.name, "networks": []}
+                entry: dict[str, object] = {"network": part.network}
+                entry |= (
+                    _worded(phase, part, hops, everything)
+                    if in_words
+                    else _named(phase, part, hops)
+                )
+                rows.setdefault(phase.number, row)["networks"].append(entry)
+        return {
+            "plan": number,
+            "networks": [part.network for part in first.parts],
+            "ranks": {part.network: [port.name for port in part.ranks] for part in first.parts},
+            "seed": first.document["seed"],
+            "pattern": first.pattern,
+            "total_phases": first.phases,
+            "phases": list(rows.values()),
+        }
+
+    said = notes(run)
     if hops is not None:
-        console.print(Text("(n): hops of a flow, over links or switches from node to node\n"))
+        said.append("hops, (n), of a flow lead over links or switches from node to node")
     if any(trial.traffic == SCHEDULE for trial in run.trials):
-        console.print(
-            "Of schedules, flows are all pairs that send to each other: messages, and the barrier "
-            "between batches.\n"
+        said.append(
+            "flows of schedules are all pairs that send to each other: messages, and the barrier "
+            "between batches"
         )
-    for plan in plans_of(run):
-        _show_plan(plan, choice, hops, console)
+    number = {trial.id: i for i, trials in enumerate(plans) for trial in trials}
+    return {
+        "switchbench": 1,
+        "site": _site(run),
+        "ports": [
+            {
+                "network": network,
+                "rank": rank,
+                "port": port.name,
+                "switch": port.switch,
+                "switch_port": port.switch_port,
+                "line_rate_bps": port.line_rate_bps or None,
+            }
+            for network, members in run.site.networks.items()
+            for rank, port in enumerate(members)
+        ],
+        "seed": run.seed,
+        "expected_s": round(run.expected_s, 3),
+        "longest_s": round(run.longest_s, 3),
+        "start_s": round(run.start_s, 3),
+        "tests": _tests(run),
+        "trials": [
+            {
+                "trial": trial.id,
+                "test": trial.test,
+                "repeat": trial.repeat,
+                "plan": number[trial.id],
+                "size": _size_of(trial),
+                "load": _load_of(trial),
+                "parameters": trial.parameters,
+                "steps": None if trial.steps is None else asdict(trial.steps),
+                "expected_s": round(trial.expected_s, 3),
+            }
+            for trial in run.trials
+        ],
+        "plans": [listed(i, trials) for i, trials in enumerate(plans)],
+        "configuration": run.effective,
+        "about": run.about,
+        "clauses": [
+            {"over": "run", **clause,
+             "trials": [trial.id for trial in selected(clause["where"], run.trials)]}
+            for clause in run.expectations
+        ],
+        "clauses_sha256": clauses_sha256(run.expectations) if run.expectations else None,
+        "warnings": list(run.reservations),
+        "notes": said,
+        "offered": _offered(run),
+    }  # fmt: skip
 
 
-def _site_line(run: Run) -> str:
+def _site(run: Run) -> str:
+    """Return a sentence."""
     site = run.site
     what = f"lab {site.lab}" if site.lab else f"site of {len(site.processes)} hosts ({site.launch})"
     networks = ", ".join(f"{name}: {len(ports)} ports" for name, ports in site.networks.items())
     return f"{what}; {networks}; {len(site.processes)} node processes; seed {run.seed}"
 
 
-def _tests_table(run: Run) -> Table:
-    table = _table("test", "pattern", "transport", "network", "ranks", "size", "load")
-    for column in ("repeat", "trials", "phases", "expected"):
-        table.add_column(column, justify="right")
-    for test in tests_of(run):
-        cells = (
-            str(test.test),
-            " ".join([test.pattern, *_words(test.parameters)]),
-            test.transport,
-            " + ".join(test.networks),
-            _few(test.ranks),
-            _few(_sizes(test)),
-            _few(test.loads) or format.UNKNOWN,
-            _repeats(test),
-            str(test.trials),
-            str(test.phases),
-            timing.human(test.expected_s),
+def _plans(run: Run) -> list[list[Trial]]:
+    """Return the trials of each different plan, in the order of their first ones."""
+    found: dict[str, list[Trial]] = {}
+    for trial in run.trials:
+        # Sizes change no flows.
+        flows = {name: value for name, value in trial.pattern.items() if name != "bytes"}
+        key = json.dumps([trial.document["parts"], flows, trial.document["seed"]])
+        found.setdefault(key, []).append(trial)
+    return list(found.values())
+
+
+def notes(run: Run) -> list[str]:
+    """Return sentences that whoever reads the plan should know."""
+    alternated = [run.not_alternated] if run.not_alternated else []
+    return [*run.reservations, *alternated, *_oversubscribed(run)]
+
+
+def _offered(run: Run) -> list[str]:
+    """Return sentences on the intended load: of each transport of a pattern, and beside probes."""
+    paced = [trial for trial in run.trials if trial.traffic not in WAITING]
+    by_pattern: dict[str, dict[str, dict[str, None]]] = {}
+    for trial in paced:
+        loads = by_pattern.setdefault(trial.pattern["name"], {}).setdefault(trial.transport, {})
+        loads[quantities.load_text(trial.load)] = None
+    sentences: dict[str, None] = {}
+    for pattern, loads_of in by_pattern.items():
+        texts = {transport: " and ".join(loads) for transport, loads in loads_of.items()}
+        if len(texts) > 1 and len(set(texts.values())) == 1:
+            sentences[f"{next(iter(texts.values()))} over {' and '.join(texts)} alike"] = None
+        elif len(texts) > 1:
+            each = ", ".join(f"{text} over {transport}" for transport, text in texts.items())
+            sentences[f"{pattern} differ: {each}"] = None
+    probed = [trial for trial in paced if trial.traffic == "stream" and _probe_rate(trial) != 0]
+    for rate in unique(map(_probe_rate, probed)):
+        most = "at most 0.1 % of line" if rate is None else f"{rate:g}/s per flow"
+        full = unique(
+            quantities.load_text(trial.load)
+            for trial in probed
+            if _probe_rate(trial) == rate and _fills_line(trial)
         )
-        # As plain text: rich would take [left right] for its own markup.
-        table.add_row(*map(Text, cells))
-    return table
+        yields = (
+            f"; at {' and '.join(full)} the line has no room for both, and the load yields to them"
+            if full
+            else ""
+        )
+        sentences[f"latency probes are on top of the load, {most}{yields}"] = None
+    return list(sentences)
 
 
-def _clauses_table(run: Run) -> Table:
-    """What will be judged, and in how many trials."""
-    table = _table("clause", "what it requires")
-    table.add_column("trials", justify="right")
-    for clause in run.expectations:
-        over = clause.get("over", "run")
-        of = "the run" if over == "run" else f"each {over}"
-        words = " ".join(clause[key] for key in ("id", "clause") if key in clause)
-        required = f"{clause['measure']} of {of} {clause['require']}"
-        trials = sum(1 for _ in selected(clause["where"], run.trials))
-        table.add_row(*map(Text, (words or "-", required, str(trials))))
-    return table
+def _probe_rate(trial: Trial) -> float | None:
+    """Return the latency probes per second and flow; None: chosen by the engine."""
+    latency: dict[str, Any] = trial.document.get("latency", {})
+    rate: float | None = latency.get("probe_fps")
+    return rate
 
 
-def _table(*columns: str) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for column in columns:
-        table.add_column(column)
-    return table
+def _fills_line(trial: Trial) -> bool:
+    """Return whether frames leave less of the line than the probes may take."""
+    percent = trial.load.percent or 0.0
+    return transports.of(trial.transport).frames and percent > 100.0 - PROBES_PERCENT
 
 
-def _words(parameters: dict[str, list[Any]]) -> Iterator[str]:
-    """Parameters in few words: `forward`, `partners=across`, `count=7,8,9`."""
-    for key, values in parameters.items():
-        if key == "scatter":
-            yield from _scatter_words(values)
+def _oversubscribed(run: Run) -> Iterator[str]:
+    """Ports that are offered more than their lines: a sentence for all plans."""
+    plans = _plans(run)
+    offered = {i: percents for i, trials in enumerate(plans) if (percents := _percents(trials))}
+    if not offered:
+        return
+    number = max(offered, key=lambda number: max(offered[number].values()))
+    ports = [f"{port} ({percent:.4g} %)" for port, percent in offered[number].items()]
+    named = ", ".join(ports[:PORTS_NAMED])
+    if len(ports) > PORTS_NAMED:
+        named += f" and {len(ports) - PORTS_NAMED} more"
+    words = f"plan {number} offers more than the line of {named}"
+    if len(offered) > 1:
+        count = f"{len(offered)} of {len(plans)} plans"
+        words = f"{count} offer a port more than its line, plan {number} the most: {named}"
+    yield f"{words}: what a line has no room for is lost by design"
+
+
+def _percents(plan: list[Trial]) -> dict[str, float]:
+    """Return the most that each oversubscribed port is offered. A transport that waits for
+    acknowledgements offers what it gets."""
+    small = (trial for trial in plan if trial.flows <= MOST_FLOWS)
+    trials = {(trial.transport, trial.load): trial for trial in small}
+    most: dict[str, float] = {}
+    for trial in trials.values():
+        if trial.traffic not in ("stream", "burst"):
             continue
-        texts = [_word(value) for value in values]
-        if texts == ["true"]:
-            yield key
-        elif texts != ["false"]:
-            yield f"{key}={','.join(texts)}"
+        for part in trial.parts:
+            own = trial.of(part.network)
+            if transports.of(own.transport).reliable:
+                continue
+            for found in oversubscribed(own, part, own.load):
+                most[found.port] = max(found.percent, most.get(found.port, 0.0))
+    return most
 
 
-def _scatter_words(values: Sequence[dict[str, Any]]) -> Iterator[str]:
-    """Messages of drawn sizes, which have their own column: `scatter=random messages=250`."""
-    for name, key in (("scatter", "partners"), ("messages", "count"), ("compute", "compute")):
-        found = unique(value[key] for value in values)
-        if found != [0.0]:
-            yield f"{name}={','.join(str(value) for value in found)}"
+def _tests(run: Run) -> list[dict[str, Any]]:
+    """Return the run's tests in their order, with every value that their trials have."""
+    tests = []
+    in_order = sorted(run.trials, key=lambda trial: trial.test)
+    for number, group in groupby(in_order, key=lambda trial: trial.test):
+        trials = list(group)
+        first = trials[0]
+        sure = [trial for trial in trials if not trial.optional]
+        keys = unique(key for trial in trials for key in trial.parameters)
+        tests.append(
+            {
+                "test": number,
+                "pattern": first.pattern["name"],
+                "parameters": {
+                    key: unique(t.parameters[key] for t in trials if key in t.parameters)
+                    for key in keys
+                },
+                "transport": first.transport,
+                "networks": [part.network for part in first.parts],
+                "ranks": unique(len(trial.parts[0].ranks) for trial in trials),
+                "sizes": unique(size for trial in trials if (size := _size_of(trial)) is not None),
+                "size_unit": first.size_unit,
+                "loads": unique(load for trial in trials if (load := _load_of(trial)) is not None),
+                "repeat": first.repeats.least,
+                "repeat_most": first.repeats.most,
+                "trials": len(sure),
+                "phases": sum(trial.phases for trial in sure),
+                "flows": sum(trial.flows for trial in sure),
+                "expected_s": round(sum(trial.expected_s for trial in sure), 3),
+            }
+        )
+    return tests
 
 
-def _word(value: Any) -> str:
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, list):
-        return "[" + " ".join(_word(item) for item in value[:4]) + ("…" * (len(value) > 4)) + "]"
-    return str(value)
+def _size_of(trial: Trial) -> list[int] | None:
+    """None of an application kernel, whose class says the sizes."""
+    return None if trial.pattern["name"] in OF_CLASS else list(trial.sizes)
 
 
-def _few(values: Sequence[Any], most: int = 7) -> str:
-    texts = [str(value) for value in values]
-    return ", ".join(texts[:most]) + (f" … {texts[-1]}" if len(texts) > most else "")
+def _load_of(trial: Trial) -> str | None:
+    """None where messages wait for each other: nothing is offered at any rate."""
+    return None if trial.traffic in WAITING else quantities.load_text(trial.load)
 
 
-def _sizes(test: ListedTest) -> list[str]:
-    """In words; an application kernel's are its class's, or its matrix's."""
-    parameters = test.parameters
-    if "scatter" in parameters:
-        spans = (value["sizes"] for value in parameters["scatter"])
-        return unique(" to ".join(map(quantities.SIZE.text, span)) for span in spans)
-    if test.sizes:
-        return [_size(sizes, test.size_unit) for sizes in test.sizes]
-    kinds = {"problem_class": "class", "matrix": "matrix"}
-    return [f"{word} {value}" for key, word in kinds.items() for value in parameters.get(key, ())]
+def unique(values: Iterable[T]) -> list[T]:
+    found: list[T] = []
+    for value in values:
+        if value not in found:
+            found.append(value)
+    return found
 
 
-def _size(sizes: Sequence[int], unit: str) -> str:
-    if len(sizes) == 1:
-        return str(sizes[0]) if unit == "frame" else quantities.SIZE.text(sizes[0])
-    runs = [(size, len(list(group))) for size, group in groupby(sizes)]
-    return "IMIX " + " ".join(f"{count}x{size}" for size, count in runs)
+def _named(phase: Phase, part: Part, hops: Hops | None) -> dict[str, object]:
+    names = [port.name for port in part.ranks]
+    hosts = [port.host for port in part.ranks]
+    named: dict[str, object] = {
+        "flows": [
+            [names[src], names[dst], "forward" if forwards else "generate"]
+            for src, dst, forwards in phase.flows
+        ],
+        "idle": [names[rank] for rank in phase.idle],
+    }
+    if hops is not None:
+        named["hops"] = [hops.between(hosts[src], hosts[dst]) for src, dst, _ in phase.flows]
+    return named
 
 
-def _ports_table(run: Run, choice: ListingOptions) -> Table:
-    table = _table("network", "rank", "port", "switch", "switch port", "line rate")
-    ports = [
-        (network, rank, port)
-        for network, members in run.site.networks.items()
-        for rank, port in enumerate(members)
-    ]
-    most = len(ports) if choice.everything else PORTS_SHOWN
-    for network, rank, port in ports[:most]:
-        rate = quantities.RATE.text(port.line_rate_bps) if port.line_rate_bps else "unknown"
-        where = (port.switch or "", port.switch_port or "")
-        table.add_row(*map(Text, (network, str(rank), port.name, *where, rate)))
-    if len(ports) > most:
-        table.add_row("", "", f"… {len(ports) - most} more (--all)", "", "", "")
-    return table
+def _worded(phase: Phase, part: Part, hops: Hops | None, everything: bool) -> dict[str, object]:
+    """Return flows by names: `a⇄b` both ways, `a→b`, `a⇒b` where a forwards, with the hops behind
+    them; then who idles. Without spaces in a flow, so that lines break between flows."""
+    flows = np.array(phase.flows, dtype=np.int64).reshape(-1, 3)
+    sources, destinations, count = flows[:, 0], flows[:, 1], len(part.ranks)
+    meets = np.isin(destinations * count + sources, sources * count + destinations)
+    kept = np.flatnonzero((sources < destinations) | ~meets)
+    shown = kept if everything else kept[:FLOWS_SHOWN]
 
+    def text(flow: int) -> str:
+        src, dst, forwards = flows[flow].tolist()
+        arrow = "⇄" if meets[flow] else "⇒" if forwards else "→"
+        source, destination = part.ranks[src], part.ranks[dst]
+        far = f"({hops.between(source.host, destination.host)})" if hops is not None else ""
+        return f"{source.name}{arrow}{destination.name}{far}"
 
-def _show_plan(
-    plan: ListedPlan, choice: ListingOptions, hops: Hops | None, console: Console
-) -> None:
-    console.print(Text(_title(plan), style="bold"))
-    numbers = phases_shown(plan, choice)
-    table = _table("phase", "name", "network") if len(plan.parts) > 1 else _table("phase", "name")
-    table.add_column("flows", overflow="fold")
-    for part, phases in zip(plan.parts, plan.listing(numbers), strict=True):
-        for phase in phases:
-            where = [Text(part.network)] if len(plan.parts) > 1 else []
-            flows = _flows(phase, part, choice, hops)
-            table.add_row(str(phase.number), phase.name, *where, flows)
-    console.print(table)
-    if len(numbers) < plan.phases and choice.phases is None:
-        console.print(f"… {plan.phases - len(numbers)} more phases (--all, or --phases RANGES)\n")
-
-
-def _title(plan: ListedPlan) -> str:
-    tests = list(dict.fromkeys(trial.test for trial in plan.trials))
-    ranks = " + ".join(f"{len(part.ranks)} ranks of {part.network}" for part in plan.parts)
-    first = plan.trials[0]
-    parameters = {key: [value] for key, value in first.parameters.items()}
-    words = " ".join([plan.pattern["name"], *_words(parameters)])
-    return (
-        f"plan {plan.number}: {words}, {ranks}, {format.of(plan.phases, 'phase')}"
-        f"{_steps_words(first)} "
-        f"(test{'s' * (len(tests) > 1)} {', '.join(map(str, tests))})"
-    )
-
-
-def _steps_words(trial: Trial) -> str:
-    """What one repetition is of what goes by steps."""
-    steps = trial.steps
-    if steps is None:
-        return ""
-    told = [format.of(steps.steps, "step"), format.of(steps.messages, "message")]
-    together = ""
-    if trial.pattern["name"] in OF_CLASS:
-        together = f", {format.decimal_size(steps.payload_bytes)} together"
-    in_all = f"; {format.of(steps.iterations, 'iteration')} in total" if steps.iterations else ""
-    where = " in all phases" if trial.phases > 1 else ""
-    return f", {' and '.join(told)} of all ranks{where}{together}{in_all}"
-
-
-def _flows(phase: Phase, part: Part, choice: ListingOptions, hops: Hops | None) -> Text:
-    """Flows by names: `a⇄b` both ways, `a→b`, `a⇒b` where a forwards; then who idles."""
-    arrows = _arrows(phase)
-    shown = islice(arrows, None if choice.everything else FLOWS_SHOWN)
-    lines = ", ".join(_arrow_text(*arrow, part.ranks, hops) for arrow in shown)
-    if more := sum(1 for _ in arrows):
-        lines += f" … {more} more"
+    words = ", ".join(map(text, shown.tolist()))
+    if len(shown) < len(kept):
+        words += f" … {len(kept) - len(shown)} more"
     if phase.idle:
         idle = [part.ranks[rank].name for rank in phase.idle]
-        lines += f"; idle: {NodeSet.fromlist(idle, resolver=RESOLVER_NOGROUP)}"
-    return Text(lines)
-
-
-def _arrows(phase: Phase) -> Iterator[tuple[int, int, str]]:
-    """Source, destination and the arrow between them; two flows that meet are one."""
-    pairs = {src << 32 | dst for src, dst, _ in phase.flows}  # numbers: faster than tuples
-    for src, dst, forwards in phase.flows:
-        meets = dst << 32 | src in pairs
-        if src < dst or not meets:
-            yield src, dst, "⇄" if meets else "⇒" if forwards else "→"
-
-
-def _arrow_text(src: int, dst: int, arrow: str, ranks: Sequence[Port], hops: Hops | None) -> str:
-    """Without spaces, so that lines break between flows and not inside of one."""
-    far = f"({hops.between(ranks[src].host, ranks[dst].host)})" if hops is not None else ""
-    return f"{ranks[src].name}{arrow}{ranks[dst].name}{far}"
-
-
-def _repeats(test: ListedTest) -> str:
-    least, most = test.repeat, test.repeat_most
-    return str(least) if least == most else f"{least} to {most}"
+        words += f"; idle: {NodeSet.fromlist(idle, resolver=RESOLVER_NOGROUP)}"
+    return {"flows": words}
