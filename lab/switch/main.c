@@ -13,7 +13,6 @@
 #include "switch_report.h"
 
 #include <errno.h>
-#include <getopt.h>
 #include <rte_pause.h>
 #include <sched.h>
 #include <signal.h>
@@ -29,14 +28,12 @@
 #define LAST_WORDS_NS (60 * NS_PER_MS)
 
 static const char usage[] =
-    "usage: switchbench-switch [--check] [--version] [--help]\n"
+    "usage: switchbench-switch [--version] [--help]\n"
     "\n"
     "An Ethernet switch as described on standard input, between DPDK devices and kernel\n"
     "interfaces. The description is a YAML document that ends with a line '...'; after it, the\n"
     "lines `report`, `clear` and `reset MILLISECONDS` follow. Records go to\n"
     "standard output, one a line. It runs until its input ends, or SIGTERM.\n"
-    "\n"
-    "  --check        only read the description and say what is wrong with it\n"
     "\n"
     "The description's keys are explained in doc/reference/model.md.\n";
 
@@ -48,7 +45,6 @@ static void note_signal(int number)
 }
 
 struct program {
-    bool check;
     struct command_reader command_reader;
     struct description description;
     struct port_array port_array;
@@ -57,30 +53,17 @@ struct program {
     unsigned reports; /* asked for and not begun */
 };
 
-static int parse_options(int argc, char **argv, struct program *program, struct err *err)
+static int parse_options(int argc, char **argv, struct err *err)
 {
-    static const struct option known[] = {{"check", no_argument, NULL, 'c'},
-                                          {"version", no_argument, NULL, 'v'},
-                                          {"help", no_argument, NULL, 'h'},
-                                          {NULL, 0, NULL, 0}};
-    int option;
-
-    while ((option = getopt_long(argc, argv, "", known, NULL)) != -1) {
-        switch (option) {
-        case 'c':
-            program->check = true;
-            break;
-        case 'v':
-            puts("switchbench-switch " SWITCHBENCH_VERSION);
-            exit(0);
-        case 'h':
-            fputs(usage, stdout);
-            exit(0);
-        default:
-            return err_set(err, -EINVAL, "see switchbench-switch --help");
-        }
+    if (argc == 2 && strcmp(argv[1], "--version") == 0) {
+        puts("switchbench-switch " SWITCHBENCH_VERSION);
+        exit(0);
     }
-    return optind == argc ? 0 : err_set(err, -EINVAL, "'%s' is too much", argv[optind]);
+    if (argc == 2 && strcmp(argv[1], "--help") == 0) {
+        fputs(usage, stdout);
+        exit(0);
+    }
+    return argc == 1 ? 0 : err_set(err, -EINVAL, "'%s': see switchbench-switch --help", argv[1]);
 }
 
 static void catch_signals(void)
@@ -95,11 +78,14 @@ static void catch_signals(void)
 
 static int read_description(struct program *program, struct err *err)
 {
-    const char *yaml;
+    char *yaml;
     size_t size;
-    int rc = command_reader_description(&program->command_reader, &yaml, &size, err);
+    int rc = command_reader_description(STDIN_FILENO, &yaml, &size, err);
 
-    return rc == 0 ? describe_read(&program->description, yaml, size, err) : rc;
+    if (rc == 0)
+        rc = describe_read(&program->description, yaml, size, err);
+    free(yaml);
+    return rc;
 }
 
 static int claim_core(const struct switch_text *text, struct err *err)
@@ -158,18 +144,17 @@ static void run_command(struct program *program, const char *line)
 /* False: the input has ended. */
 static bool keep_house(struct program *program)
 {
-    char line[256];
-    bool open = command_reader_read(&program->command_reader);
+    int line = command_reader_line(&program->command_reader);
 
-    while (command_reader_line(&program->command_reader, line, sizeof line))
-        run_command(program, line);
+    if (line > 0)
+        run_command(program, program->command_reader.line);
     port_array_look(&program->port_array);
     if (switch_report_step(&program->report, &program->lines) && program->reports > 0) {
         switch_report_begin(&program->report, "report");
         program->reports--;
     }
     lines_flush(&program->lines);
-    return open;
+    return line >= 0;
 }
 
 static void rest(const struct program *program, int64_t now_ns)
@@ -223,28 +208,25 @@ static bool finish(struct program *program, const char *reason)
 
 int main(int argc, char **argv)
 {
-    struct program program = {.check = false};
+    struct program program = {.command_reader = {.fd = STDIN_FILENO}};
     struct err err = {""};
     int status = 0;
-    int rc = parse_options(argc, argv, &program, &err);
+    int rc = parse_options(argc, argv, &err);
 
     catch_signals();
-    command_reader_open(&program.command_reader, STDIN_FILENO);
     lines_open(&program.lines, STDOUT_FILENO);
     if (rc == 0)
         rc = read_description(&program, &err);
-    if (rc == 0 && !program.check) {
+    if (rc == 0)
         rc = set_up(&program, &err);
-        if (rc == 0) {
-            status = finish(&program, run(&program)) ? 0 : 3;
-            port_array_close(&program.port_array);
-        }
+    if (rc == 0) {
+        status = finish(&program, run(&program)) ? 0 : 3;
+        port_array_close(&program.port_array);
     }
     if (rc < 0) {
         fprintf(stderr, "switchbench-switch: %s\n", err.text);
         status = rc == -EINVAL ? 2 : 3;
     }
     describe_free(&program.description);
-    command_reader_close(&program.command_reader);
     return status;
 }
