@@ -16,17 +16,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* clang-format off */
-#define PATTERNS(X)                                                                                \
-    X(chain) X(pairs) X(aapc) X(ring) X(random)                                                    \
-    X(full_mesh) X(incast) X(fanout) X(partial_mesh) X(head_of_line) X(flows)                      \
-    X(pingpong) X(pingping) X(sendrecv) X(exchange)                                                \
-    X(bcast) X(reduce) X(allreduce) X(reduce_scatter) X(allgather) X(allgatherv)                   \
-    X(alltoall) X(alltoallv) X(barrier)                                                            \
-    X(nas_ep) X(nas_is) X(nas_cg) X(nas_mg) X(nas_ft) X(nas_lu) X(nas_sp) X(nas_bt)                \
-    X(hpl) X(halo)
-/* clang-format on */
-
 #define NAME(word) #word,
 #define KIND(word) &kind_##word,
 static const char *const names[] = {PATTERNS(NAME) NULL};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * What a pattern is inside: one file, one `struct pattern_kind`, one line in each of registry.c's
- * tables. Only the files of this folder include this.
+ * What a pattern is inside: one file, one `struct pattern_kind`, one word in PATTERNS. Only the
+ * files of this folder include this.
  */
 #ifndef PATTERNS_KIND_H
 #define PATTERNS_KIND_H
@@ -97,40 +97,19 @@ struct pattern_kind {
     void (*flows)(const struct pattern_plan *plan, struct pattern_flow_list *list);
 };
 
-extern const struct pattern_kind kind_chain;
-extern const struct pattern_kind kind_pairs;
-extern const struct pattern_kind kind_aapc;
-extern const struct pattern_kind kind_ring;
-extern const struct pattern_kind kind_random;
-extern const struct pattern_kind kind_full_mesh;
-extern const struct pattern_kind kind_incast;
-extern const struct pattern_kind kind_fanout;
-extern const struct pattern_kind kind_partial_mesh;
-extern const struct pattern_kind kind_head_of_line;
-extern const struct pattern_kind kind_flows;
-extern const struct pattern_kind kind_pingpong;
-extern const struct pattern_kind kind_pingping;
-extern const struct pattern_kind kind_sendrecv;
-extern const struct pattern_kind kind_exchange;
-extern const struct pattern_kind kind_bcast;
-extern const struct pattern_kind kind_reduce;
-extern const struct pattern_kind kind_allreduce;
-extern const struct pattern_kind kind_reduce_scatter;
-extern const struct pattern_kind kind_allgather;
-extern const struct pattern_kind kind_allgatherv;
-extern const struct pattern_kind kind_alltoall;
-extern const struct pattern_kind kind_alltoallv;
-extern const struct pattern_kind kind_barrier;
-extern const struct pattern_kind kind_nas_ep;
-extern const struct pattern_kind kind_nas_is;
-extern const struct pattern_kind kind_nas_cg;
-extern const struct pattern_kind kind_nas_mg;
-extern const struct pattern_kind kind_nas_ft;
-extern const struct pattern_kind kind_nas_lu;
-extern const struct pattern_kind kind_nas_sp;
-extern const struct pattern_kind kind_nas_bt;
-extern const struct pattern_kind kind_hpl;
-extern const struct pattern_kind kind_halo;
+/* The patterns in their order. */
+/* clang-format off */
+#define PATTERNS(X)                                                                                \
+    X(chain) X(pairs) X(aapc) X(ring) X(random)                                                    \
+    X(full_mesh) X(incast) X(fanout) X(partial_mesh) X(head_of_line) X(flows)                      \
+    X(pingpong) X(pingping) X(sendrecv) X(exchange)                                                \
+    X(bcast) X(reduce) X(allreduce) X(reduce_scatter) X(allgather) X(allgatherv)                   \
+    X(alltoall) X(alltoallv) X(barrier)                                                            \
+    X(nas_ep) X(nas_is) X(nas_cg) X(nas_mg) X(nas_ft) X(nas_lu) X(nas_sp) X(nas_bt)                \
+    X(hpl) X(halo)
+/* clang-format on */
+#define DECLARE(word) extern const struct pattern_kind kind_##word;
+PATTERNS(DECLARE)
 
 /* Writes the sentence and returns -EINVAL. */
 int pattern_refuse(struct pattern_why *why, const char *format, ...)
