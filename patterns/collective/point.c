@@ -88,10 +88,7 @@ static void tell_pingping(const struct pattern_plan *plan, struct steps *steps)
 
     if (steps->rank != two.first && steps->rank != two.second)
         return;
-    hold(plan, steps, 0, steps->rank);
-    steps_send(steps, other, (struct piece){0, plan->bytes});
-    steps_receive(steps, other, (struct piece){plan->bytes, plan->bytes});
-    hold(plan, steps, plan->bytes, other);
+    steps_trade(steps, plan->bytes, 1, other, other);
 }
 
 /* A periodic chain: to the right, from the left. */
@@ -100,25 +97,16 @@ static void tell_sendrecv(const struct pattern_plan *plan, struct steps *steps)
     uint32_t right = (steps->rank + 1) % plan->n;
     uint32_t left = (steps->rank + plan->n - 1) % plan->n;
 
-    hold(plan, steps, 0, steps->rank);
-    steps_send(steps, right, (struct piece){0, plan->bytes});
-    steps_receive(steps, left, (struct piece){plan->bytes, plan->bytes});
-    hold(plan, steps, plan->bytes, left);
+    steps_trade(steps, plan->bytes, 1, right, left);
 }
 
 static void tell_exchange(const struct pattern_plan *plan, struct steps *steps)
 {
     uint32_t right = (steps->rank + 1) % plan->n;
     uint32_t left = (steps->rank + plan->n - 1) % plan->n;
-    uint64_t bytes = plan->bytes;
 
-    hold(plan, steps, 0, steps->rank);
-    steps_send(steps, right, (struct piece){0, bytes});
-    steps_send(steps, left, (struct piece){0, bytes});
-    steps_receive(steps, left, (struct piece){bytes, bytes});
-    steps_receive(steps, right, (struct piece){2 * bytes, bytes});
-    hold(plan, steps, bytes, left);
-    hold(plan, steps, 2 * bytes, right);
+    steps_trade(steps, plan->bytes, 1, right, left);
+    steps_trade(steps, plan->bytes, 2, left, right);
 }
 
 const struct pattern_kind kind_pingpong = {.knows = PATTERN_PARAM_BYTES | PATTERN_PARAM_COUNT,

@@ -67,6 +67,18 @@ void steps_hold(struct steps *steps, enum steps_when when, const struct content 
         steps->holds(steps, when, content);
 }
 
+void steps_trade(struct steps *steps, uint64_t bytes, uint32_t slot, uint32_t to, uint32_t from)
+{
+    struct piece in = {slot * bytes, bytes};
+
+    if (slot == 1)
+        steps_hold(steps, STEPS_INPUT,
+                   &(struct content){.piece = {0, bytes}, .source = steps->rank});
+    steps_send(steps, to, (struct piece){0, bytes});
+    steps_receive(steps, from, in);
+    steps_hold(steps, STEPS_RESULT, &(struct content){.piece = in, .source = from});
+}
+
 void steps_tell_run(struct steps *steps, const struct steps_run *run)
 {
     steps_next(steps);

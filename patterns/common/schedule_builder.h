@@ -72,6 +72,10 @@ void steps_work(struct steps *steps, uint64_t operations);
 void steps_next(struct steps *steps);
 void steps_hold(struct steps *steps, enum steps_when when, const struct content *content);
 
+/* The rank's own message, which lies first, to one rank, and another's to the place numbered
+ * `slot`, from 1 on. */
+void steps_trade(struct steps *steps, uint64_t bytes, uint32_t slot, uint32_t to, uint32_t from);
+
 /* Tells the listener, which takes runs, after the steps that were told before. */
 void steps_tell_run(struct steps *steps, const struct steps_run *run);
 /* Whom a run's messages of a side go to or come from, as ranks of the plan, in the order of the

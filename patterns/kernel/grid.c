@@ -151,10 +151,8 @@ static struct kernel_grid cut_space(const struct pattern_plan *plan, uint32_t ra
 static void tell_halo(const struct pattern_plan *plan, struct steps *steps)
 {
     struct kernel_grid grid = cut_space(plan, steps->rank);
-    uint64_t in = 0;
+    uint32_t slot = 0;
 
-    steps_hold(steps, STEPS_INPUT,
-               &(struct content){.piece = {0, plan->bytes}, .source = steps->rank});
     for (unsigned face = 0; face < 6; face++) {
         unsigned d = face / 2;
         bool up = face % 2 == 1;
@@ -163,11 +161,7 @@ static void tell_halo(const struct pattern_plan *plan, struct steps *steps)
         if (up ? grid.at[d] + 1 == grid.ranks[d] : grid.at[d] == 0)
             continue;
         beside = kernel_at(&grid, d, up ? 1 : -1);
-        in += plan->bytes;
-        steps_send(steps, beside, (struct piece){0, plan->bytes});
-        steps_receive(steps, beside, (struct piece){in, plan->bytes});
-        steps_hold(steps, STEPS_RESULT,
-                   &(struct content){.piece = {in, plan->bytes}, .source = beside});
+        steps_trade(steps, plan->bytes, ++slot, beside, beside);
     }
 }
 

@@ -191,12 +191,6 @@ static void flows(const struct pattern_plan *plan, struct pattern_flow_list *lis
         pattern_add(list, sends ? ranks.behind : ranks.ahead, PATTERN_GENERATE);
 }
 
-static void hold(const struct pattern_plan *plan, struct steps *steps, uint64_t at, uint32_t source)
-{
-    steps_hold(steps, source == steps->rank ? STEPS_INPUT : STEPS_RESULT,
-               &(struct content){.piece = {at, plan->bytes}, .source = source});
-}
-
 /* HPCC's exchange of a ring (b_eff): a message to each neighbour; by MPI_Sendrecv first ahead, then
  * back, or all by non-blocking calls at once. */
 static void tell(const struct pattern_plan *plan, struct steps *steps)
@@ -204,17 +198,11 @@ static void tell(const struct pattern_plan *plan, struct steps *steps)
     const struct ring *ring = plan->state;
     struct cycle cycle = cycle_of(plan, steps->phase);
     struct neighbours ranks = neighbours_of(&cycle, plan->n, steps->rank);
-    uint64_t bytes = plan->bytes;
 
-    hold(plan, steps, 0, steps->rank);
-    steps_send(steps, ranks.ahead, (struct piece){0, bytes});
-    steps_receive(steps, ranks.behind, (struct piece){bytes, bytes});
+    steps_trade(steps, plan->bytes, 1, ranks.ahead, ranks.behind);
     if (!ring->one_step)
         steps_next(steps);
-    steps_send(steps, ranks.behind, (struct piece){0, bytes});
-    steps_receive(steps, ranks.ahead, (struct piece){2 * bytes, bytes});
-    hold(plan, steps, bytes, ranks.behind);
-    hold(plan, steps, 2 * bytes, ranks.ahead);
+    steps_trade(steps, plan->bytes, 2, ranks.behind, ranks.ahead);
 }
 
 const struct pattern_kind kind_ring = {
