@@ -70,33 +70,6 @@ static bool any_is_zero(const uint32_t *sizes, unsigned count)
     return false;
 }
 
-/* What would otherwise be cut short or overflow on its way. */
-static int check_numbers(const struct doc_trial *trial, struct err *err)
-{
-    const double *probe_fps = trial->latency != NULL ? trial->latency->probe_fps : NULL;
-    const struct rule rules[] = {
-        {trial->sizes_count == 0 && trial->traffic != TRAFFIC_SCHEDULE, "sizes are missing", NONE},
-        {any_is_zero(trial->sizes, trial->sizes_count), "a size of 0 bytes", NONE},
-        {any_is_zero(trial->connectivity_check_sizes, trial->connectivity_check_sizes_count),
-         "a probe of 0 bytes", NONE},
-        {trial->warmup_ns < 0 || trial->cooldown_ns < 0 || trial->drain_timeout_ns < 0 ||
-             trial->drain_max_ns < 0,
-         "a time is below 0", NONE},
-        {trial->warmup_ns > TIME_MAX_NS || trial->window_ns > TIME_MAX_NS ||
-             trial->cooldown_ns > TIME_MAX_NS || trial->drain_timeout_ns > TIME_MAX_NS ||
-             trial->drain_max_ns > TIME_MAX_NS,
-         "a time is above 30 days", NONE},
-        {trial->interval_ns != 0 &&
-             (trial->interval_ns < INTERVAL_MIN_NS || trial->interval_ns > TIME_MAX_NS),
-         "interval_ns is 10 ms to 30 days, or 0 for none", NONE},
-        {probe_fps != NULL && !(*probe_fps >= 0 && *probe_fps <= PROBE_FPS_MAX),
-         "probe_fps is 0 to 1e+06 a second and flow", probe_fps != NULL ? *probe_fps : NONE},
-        RULES_END,
-    };
-
-    return check_rules(rules, trial->id, err);
-}
-
 /* What a step of a schedule sends goes as fast as it can: it has no load. */
 static int check_load(const struct doc_trial *trial, const struct doc_load *load, struct err *err)
 {
@@ -114,23 +87,18 @@ static int check_load(const struct doc_trial *trial, const struct doc_load *load
     return trial->traffic == TRAFFIC_SCHEDULE ? 0 : check_rules(rules, trial->id, err);
 }
 
-/* What a part says instead of the trial. */
-static int check_part(const struct doc_trial *trial, const struct doc_part *part, struct err *err)
+/* What belongs to one kind of traffic. */
+static int check_traffic(const struct doc_trial *trial, struct err *err)
 {
-    const struct rule rules[] = {
-        {any_is_zero(part->sizes, part->sizes_count), "a size of 0 bytes", NONE},
-        RULES_END,
-    };
-    int rc = part->load != NULL ? check_load(trial, part->load, err) : 0;
-
-    return rc == 0 ? check_rules(rules, trial->id, err) : rc;
-}
-
-static int check_pingpong(const struct doc_trial *trial, struct err *err)
-{
-    const struct doc_pingpong none = {0};
-    const struct doc_pingpong *pingpong = trial->pingpong != NULL ? trial->pingpong : &none;
-    const struct rule rules[] = {
+    const struct doc_pingpong no_pingpong = {0};
+    const struct doc_pingpong *pingpong = trial->pingpong != NULL ? trial->pingpong : &no_pingpong;
+    const struct doc_schedule no_schedule = {0};
+    const struct doc_schedule *schedule = trial->schedule != NULL ? trial->schedule : &no_schedule;
+    const struct doc_burst no_burst = {0};
+    const struct doc_burst *burst = trial->burst != NULL ? trial->burst : &no_burst;
+    uint32_t batch = schedule->batch != NULL ? *schedule->batch : 1;
+    bool endless = burst->count != NULL && *burst->count == 0;
+    const struct rule of_pingpong[] = {
         {pingpong->count == 0 && trial->window_ns <= 0,
          "ping-pong needs a count or a window_ns above 0", NONE},
         {pingpong->max_size < pingpong->min_size ||
@@ -145,21 +113,7 @@ static int check_pingpong(const struct doc_trial *trial, struct err *err)
          NONE},
         RULES_END,
     };
-
-    static_assert(PINGPONG_SAMPLES_MAX == 10000000, "as the sentence says");
-    if (trial->traffic == TRAFFIC_PINGPONG)
-        return check_rules(rules, trial->id, err);
-    return trial->pingpong == NULL
-               ? 0
-               : err_set(err, -EINVAL, "trial %u: pingpong needs traffic: pingpong", trial->id);
-}
-
-static int check_schedule(const struct doc_trial *trial, struct err *err)
-{
-    const struct doc_schedule none = {0};
-    const struct doc_schedule *schedule = trial->schedule != NULL ? trial->schedule : &none;
-    uint32_t batch = schedule->batch != NULL ? *schedule->batch : 1;
-    const struct rule rules[] = {
+    const struct rule of_schedule[] = {
         {schedule->count == 0 && trial->window_ns <= 0,
          "a schedule needs a count or a window_ns above 0", NONE},
         {batch == 0 || batch > BATCH_MAX, "a batch has 1 to 1000000 repetitions", batch},
@@ -171,21 +125,7 @@ static int check_schedule(const struct doc_trial *trial, struct err *err)
          NONE},
         RULES_END,
     };
-
-    static_assert(BATCH_MAX == 1000000, "as the sentences say");
-    if (trial->traffic == TRAFFIC_SCHEDULE)
-        return check_rules(rules, trial->id, err);
-    return trial->schedule == NULL
-               ? 0
-               : err_set(err, -EINVAL, "trial %u: schedule needs traffic: schedule", trial->id);
-}
-
-static int check_burst(const struct doc_trial *trial, struct err *err)
-{
-    const struct doc_burst none = {0};
-    const struct doc_burst *burst = trial->burst != NULL ? trial->burst : &none;
-    bool endless = burst->count != NULL && *burst->count == 0;
-    const struct rule rules[] = {
+    const struct rule of_burst[] = {
         {burst->frames == 0 || burst->frames > BURST_MAX, "a burst has 1 to 4294967295 frames",
          (double)burst->frames},
         {burst->gap_ns < 0 || burst->gap_ns > TIME_MAX_NS, "a gap is 0 ns to 30 days",
@@ -195,13 +135,27 @@ static int check_burst(const struct doc_trial *trial, struct err *err)
         {endless && trial->window_ns <= 0, "bursts need a count or a window_ns above 0", NONE},
         RULES_END,
     };
+    const struct rule of_others[] = {
+        {trial->pingpong != NULL && trial->traffic != TRAFFIC_PINGPONG,
+         "pingpong needs traffic: pingpong", NONE},
+        {trial->schedule != NULL && trial->traffic != TRAFFIC_SCHEDULE,
+         "schedule needs traffic: schedule", NONE},
+        {trial->burst != NULL && trial->traffic != TRAFFIC_BURST, "burst needs traffic: burst",
+         NONE},
+        RULES_END,
+    };
+    int rc = 0;
 
-    static_assert(BURST_MAX == 4294967295, "as the sentences say");
+    static_assert(PINGPONG_SAMPLES_MAX == 10000000 && BATCH_MAX == 1000000 &&
+                      BURST_MAX == 4294967295,
+                  "as the sentences say");
+    if (trial->traffic == TRAFFIC_PINGPONG)
+        rc = check_rules(of_pingpong, trial->id, err);
+    if (trial->traffic == TRAFFIC_SCHEDULE)
+        rc = check_rules(of_schedule, trial->id, err);
     if (trial->traffic == TRAFFIC_BURST)
-        return check_rules(rules, trial->id, err);
-    return trial->burst == NULL
-               ? 0
-               : err_set(err, -EINVAL, "trial %u: burst needs traffic: burst", trial->id);
+        rc = check_rules(of_burst, trial->id, err);
+    return rc == 0 ? check_rules(of_others, trial->id, err) : rc;
 }
 
 /* How long a phase lasts is known only when it is over. */
@@ -214,28 +168,47 @@ static bool has_no_length(const struct doc_trial *trial)
 
 int check_trial(const struct doc_trial *trial, struct err *err)
 {
-    const struct rule rules[] = {
-        {trial->traffic == TRAFFIC_STREAM && trial->window_ns <= 0,
-         "a stream needs a window_ns above 0", NONE},
-        {trial->traffic == TRAFFIC_TRANSFER && trial->transfer_bytes == 0,
-         "a transfer needs transfer_bytes above 0", NONE},
-        {trial->by_clock && has_no_length(trial),
-         "phases that follow the clock (sync: none) have a fixed length; a transfer or a count of "
-         "messages or bursts has none: use sync: barrier",
-         NONE},
-        RULES_END,
-    };
+    const double *probe_fps = trial->latency != NULL ? trial->latency->probe_fps : NULL;
+    bool empty = any_is_zero(trial->sizes, trial->sizes_count);
     int rc = check_load(trial, &trial->load, err);
 
-    for (unsigned i = 0; i < trial->parts_count && rc == 0; i++)
-        rc = check_part(trial, &trial->parts[i], err);
-    if (rc == 0)
-        rc = check_numbers(trial, err);
-    if (rc == 0)
-        rc = check_pingpong(trial, err);
-    if (rc == 0)
-        rc = check_schedule(trial, err);
-    if (rc == 0)
-        rc = check_burst(trial, err);
-    return rc == 0 ? check_rules(rules, trial->id, err) : rc;
+    for (unsigned i = 0; i < trial->parts_count && rc == 0; i++) {
+        const struct doc_part *part = &trial->parts[i];
+
+        empty = empty || any_is_zero(part->sizes, part->sizes_count);
+        rc = part->load != NULL ? check_load(trial, part->load, err) : 0;
+    }
+    if (rc == 0) {
+        const struct rule rules[] = {
+            {trial->sizes_count == 0 && trial->traffic != TRAFFIC_SCHEDULE, "sizes are missing",
+             NONE},
+            {empty, "a size of 0 bytes", NONE},
+            {any_is_zero(trial->connectivity_check_sizes, trial->connectivity_check_sizes_count),
+             "a probe of 0 bytes", NONE},
+            {trial->warmup_ns < 0 || trial->cooldown_ns < 0 || trial->drain_timeout_ns < 0 ||
+                 trial->drain_max_ns < 0,
+             "a time is below 0", NONE},
+            {trial->warmup_ns > TIME_MAX_NS || trial->window_ns > TIME_MAX_NS ||
+                 trial->cooldown_ns > TIME_MAX_NS || trial->drain_timeout_ns > TIME_MAX_NS ||
+                 trial->drain_max_ns > TIME_MAX_NS,
+             "a time is above 30 days", NONE},
+            {trial->interval_ns != 0 &&
+                 (trial->interval_ns < INTERVAL_MIN_NS || trial->interval_ns > TIME_MAX_NS),
+             "interval_ns is 10 ms to 30 days, or 0 for none", NONE},
+            {probe_fps != NULL && !(*probe_fps >= 0 && *probe_fps <= PROBE_FPS_MAX),
+             "probe_fps is 0 to 1e+06 a second and flow", probe_fps != NULL ? *probe_fps : NONE},
+            {trial->traffic == TRAFFIC_STREAM && trial->window_ns <= 0,
+             "a stream needs a window_ns above 0", NONE},
+            {trial->traffic == TRAFFIC_TRANSFER && trial->transfer_bytes == 0,
+             "a transfer needs transfer_bytes above 0", NONE},
+            {trial->by_clock && has_no_length(trial),
+             "phases that follow the clock (sync: none) have a fixed length; a transfer or a "
+             "count of messages or bursts has none: use sync: barrier",
+             NONE},
+            RULES_END,
+        };
+
+        rc = check_rules(rules, trial->id, err);
+    }
+    return rc == 0 ? check_traffic(trial, err) : rc;
 }
