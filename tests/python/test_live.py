@@ -24,10 +24,9 @@ from switchbench.base.errors import ConfigurationError
 from switchbench.base.model import Run
 from switchbench.run.live import loss, metrics
 from switchbench.run.live.plain import Plain
-from switchbench.run.live.screen import Screen
+from switchbench.run.live.screen import Screen, worst_first
 from switchbench.run.live.state import RunState
 from switchbench.run.live.watch import Watch, Wish
-from switchbench.run.live.worst import worst_first
 from synthetic import frame_side, make_run, make_site, make_trial, phase_record, trial_record
 
 ROOT = Path(__file__).resolve().parents[2]

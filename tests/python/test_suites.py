@@ -19,8 +19,13 @@ import yaml
 import standards_page
 from configs import LAB, compile_text, needs_engine
 from switchbench.analysis.overall import exit_status, nothing_judged
-from switchbench.analysis.suite import SuiteCourse, search_entries, suite_entries, suite_summary
-from switchbench.analysis.suite_judge import suite_verdicts
+from switchbench.analysis.suite import (
+    SuiteCourse,
+    search_entries,
+    suite_entries,
+    suite_summary,
+    suite_verdicts,
+)
 from switchbench.base.errors import ConfigurationError, RunError
 from switchbench.base.model import Run, SwitchCountersCommand, Trial
 from switchbench.cli.run import announce

@@ -7,13 +7,14 @@ Its form is records/document, its formulas are in doc/reference/measures.md.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
-from dataclasses import replace
+from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import dataclass, field, replace
 from operator import itemgetter
 from typing import Final, cast
 
 import numpy as np
 
+from ..base import format
 from ..base.format import of
 from ..base.model import PINGPONG, SCHEDULE, Run, Trial
 from ..records.directory import SCHEMA
@@ -22,30 +23,111 @@ from ..records.document.messages import ScatterTimes
 from ..records.document.run import AboutEntry, BegunRun, RunEntry
 from ..records.document.summary import Status, SummaryDocument, SupersededEntry, SwitchCountersEntry
 from ..records.document.trials import PhaseEntry, PlanEntry
-from ..records.expected import LATE, Expected
+from ..records.expected import LATE, PROBE, Expected
 from ..records.flows import PhaseRecords
 from ..records.latency import Histogram, figures
 from ..records.reader import Batch
 from ..records.record_forms import DamagedRecord, Record
 from ..records.rows import KINDS, PhaseKey, Rows, key_of
+from ..search.suites.declaration import TrialFacts
 from . import scatter, sweep
 from .above_line import above_line, windows_above_line
 from .entries import PhaseContext, plan_entry, repeat_value, rounded, trial_words
 from .executions import ExecutionTable
 from .judge import Judge
 from .located import Locator
-from .measures import PhaseResult
-from .open_trials import OpenTrial
-from .other_traffic import OtherTraffic
+from .measures import PhaseResult, or_zero
 from .overall import exit_status, left_out, nothing_judged, overall
 from .phase_results import PhaseResults, contradiction, surplus
 from .ports import PortTable
 from .statistics import RepeatTable
-from .suite import search_entries, suite_summary
-from .suite_judge import suite_verdicts
-from .suite_table import SuiteTable
+from .suite import SuiteCourse, replayed, search_entries, suite_summary, suite_verdicts
+from .suite_facts import trial_facts
 from .tester import explains_all
 from .transports import compare
+
+
+class SuiteTable:
+    """Takes phases as they are summarised; keeps of each trial what its suite is told."""
+
+    def __init__(self) -> None:
+        self._results: dict[int, list[PhaseResult]] = {}  # of trials that have not ended
+        self._facts: dict[int, TrialFacts] = {}
+
+    def add(self, result: PhaseResult) -> None:
+        """Takes one more phase of its trial."""
+        self._results.setdefault(result.key.trial, []).append(result)
+
+    def close(self, trial: Trial) -> None:
+        """The trial has no more phases."""
+        results = self._results.pop(trial.id, [])
+        if trial.search is not None:
+            self._facts[trial.id] = trial_facts(results)
+
+    def of(self, trial: Trial) -> TrialFacts:
+        """What is known of a trial that has ended."""
+        return self._facts.get(trial.id, TrialFacts())
+
+    def course(self, run: Run) -> SuiteCourse | None:
+        """A suite as far as its trials bring it; None where the run has none."""
+        return None if run.suite is None else replayed(run, self._facts)
+
+
+_OF_NODE = ""  # the network of what nodes say of a phase as a whole
+
+
+@dataclass
+class OpenTrial:
+    """One trial: the phases that have not ended, and what came of those that have."""
+
+    phases: dict[int, dict[str, PhaseRecords]] = field(default_factory=dict)  # by network
+    done: set[int] = field(default_factory=set)  # phases that all nodes have told of
+    ended: dict[str, Record] = field(default_factory=dict)  # `trial` records by node
+    entries: dict[str, list[PhaseEntry]] = field(default_factory=dict)  # by network
+    alarms: list[tuple[int, int, list[str]]] = field(default_factory=list)  # by part, phase
+    _told: dict[int, set[str]] = field(default_factory=dict)  # nodes by phase
+
+    def add(self, kind: str, key: PhaseKey, rows: Rows) -> None:
+        """Takes records of a phase."""
+        if kind == "phase":
+            if key.phase == PROBE:
+                return
+            self._told.setdefault(key.phase, set()).update(rows.texts("node"))
+        self.records(key, int(rows.lines[0])).add(kind, rows)
+
+    def add_record(self, key: PhaseKey, line: int, record: Record) -> None:
+        """Takes one of them."""
+        if record["type"] == "phase":
+            if key.phase == PROBE:
+                return
+            self._told.setdefault(key.phase, set()).add(record["node"])
+        self.records(key, line).add_record(line, record)
+
+    def records(self, key: PhaseKey, line: int) -> PhaseRecords:
+        """Those of a phase in a network, to take one more on this line."""
+        if key.phase in self.done:
+            raise DamagedRecord(
+                f"it comes after all nodes have ended phase {key.phase} of trial {key.trial}", line
+            )
+        return self.phases.setdefault(key.phase, {}).setdefault(key.network, PhaseRecords())
+
+    def told(self, nodes: Collection[str]) -> list[int]:
+        """The phases that all nodes have told of, in the order in which they have."""
+        ready = [phase for phase, names in self._told.items() if names.issuperset(nodes)]
+        return sorted(ready, key=lambda phase: self.phases[phase][_OF_NODE].last_line)
+
+    def close(self, phase: int) -> tuple[Rows, dict[str, PhaseRecords]]:
+        """Ends a phase: what nodes say of it, and its records by network."""
+        networks = self.phases.pop(phase)
+        self.done.add(phase)
+        self._told.pop(phase, None)
+        return networks.pop(_OF_NODE, PhaseRecords()).last_rows("phase", "node"), networks
+
+    def last_lines(self) -> Iterator[int]:
+        """Of all that has not ended."""
+        for networks in self.phases.values():
+            yield from (records.last_line for records in networks.values())
+
 
 REFUSED_RUN: Final = 2  # the exit status
 _ORDER = itemgetter("trial", "repeat", "phase")
@@ -446,3 +528,56 @@ class Summary:
             have = "has" if lost == 1 else "have"
             sentences.append(f"{of(lost, 'flow')} {have} the record of one side only")
         return sentences
+
+
+# A switch's own frames (LLDP, spanning tree) and neighbours' discovery stay below these.
+NOTABLE_FRAMES = 100
+NOTABLE_SHARE = 0.001  # of the port's own
+
+
+@dataclass
+class _Port:
+    """One port, over the phases in which other traffic was notable or may have cost frames."""
+
+    first: str  # the first of these phases
+    frames: int = 0
+    displaced: int = 0
+    phases: int = 0
+
+    def sentence(self, name: str) -> str:
+        more = f" and {format.of(self.phases - 1, 'more phase')}" if self.phases > 1 else ""
+        cost = (
+            f"; {format.of(self.displaced, 'frame')} for it may be lost because of that, and not "
+            "count as the network's"
+            if self.displaced
+            else ""
+        )
+        came = "arrived that is" if self.frames == 1 else "arrived that are"
+        frames = format.of(self.frames, "frame")
+        return f"{name}: {frames} {came} none of this run's, in {self.first}{more}{cost}"
+
+
+class OtherTraffic:
+    """Gathers, phase by phase, what other senders sent to our ports."""
+
+    def __init__(self) -> None:
+        """None yet."""
+        self._ports: dict[str, _Port] = {}
+
+    def add(self, result: PhaseResult) -> None:
+        """Takes one measured phase."""
+        came = or_zero(result.ports.floats("unexpected"))
+        own = or_zero(result.ports.floats("received_frames"))
+        notable = came >= np.maximum(NOTABLE_FRAMES, NOTABLE_SHARE * own)
+        names = result.ports.texts("port")
+        told = {*(names[port] for port in np.flatnonzero(notable)), *result.displaced}
+        for name, frames in zip(names, came.tolist(), strict=True) if told else ():
+            if name in told:
+                found = self._ports.setdefault(name, _Port(result.label))
+                found.frames += int(frames)
+                found.displaced += result.displaced.get(name, 0)
+                found.phases += 1
+
+    def sentences(self) -> Iterator[str]:
+        """For people, a port each."""
+        return (port.sentence(name) for name, port in self._ports.items())

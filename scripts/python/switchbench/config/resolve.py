@@ -8,6 +8,7 @@ as written, the last one fastest). Repeats come innermost and are the compiler's
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
@@ -21,12 +22,32 @@ from ..base.words import listed, meant, shown
 from ..search.suites import SUITES
 from ..search.suites.declaration import SuiteParameters
 from . import profiles, settings, steps, suites
-from .amount import refuse_many, trials_of
 from .flow_file import FlowLine, read_flows
 from .point import ResolvedTest
 from .rules import without_effect
 from .schema import Configuration, Pattern, Settings, Transport
 from .validate import validate_value
+
+TRIALS_MOST = 20_000  # of 3 s each they would take 17 hours
+
+
+def refuse_many(trials: int, document: Document) -> None:
+    """ConfigurationError for more than TRIALS_MOST."""
+    if trials > TRIALS_MOST:
+        raise document.problem(
+            ("tests",),
+            f"loads, sizes, ranks, sweeps and repeats multiply to {trials} trials and more; "
+            f"at most {TRIALS_MOST} are allowed",
+        )
+
+
+def trials_of(test: ResolvedTest) -> int:
+    """An upper bound: a swept key may change nothing at some points."""
+    values = test.values
+    axes = (values.ranks, values.loads, values.frame_sizes, values.message_sizes)
+    lists = [*test.sweep.values(), *axes]
+    return math.prod(len(each) for each in lists if each) * values.repeat.most
+
 
 # What runs when a configuration has no tests: every pattern as it comes.
 ALL_PATTERNS: tuple[Pattern, ...] = ("chain", "pairs", "aapc", "ring")

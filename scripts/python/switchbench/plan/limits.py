@@ -3,10 +3,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from pathlib import Path
 
 from ..base import quantities, transports
-from ..base.memory import spare_bytes
 from ..base.model import WAITING, Port
 from ..config.point import Point, frame_limits, given, verbs_limits, waiting_limits
 from ..config.profiles import SHARED_PERCENT
@@ -15,6 +16,18 @@ from ..config.steps import FUNCTIONS, algorithm_refusal, size_refusal
 from .draft import Draft
 from .engine import PlanSize
 from .shares import LAYER1_OVERHEAD, port_parts
+
+_MEMINFO = Path("/proc/meminfo")
+
+
+def spare_bytes() -> int | None:
+    """As much as the engine takes at most (engine/platform/memory.h); None: not known."""
+    try:
+        found = re.search(r"^MemAvailable: *(\d+) kB$", _MEMINFO.read_text(), re.M)
+    except OSError:
+        return None
+    return int(found[1]) * 1024 // 8 * 7 if found else None
+
 
 WINDOW_LEAST_NS = 1_000_000  # a shorter one opens and closes between two looks at a port
 
