@@ -49,7 +49,6 @@ struct program {
     struct description description;
     struct port_array port_array;
     struct switch_report report;
-    struct lines lines;
     unsigned reports; /* asked for and not begun */
 };
 
@@ -117,7 +116,6 @@ static int set_up(struct program *program, struct err *err)
     prctl(PR_SET_TIMERSLACK, 1);
     reserve_cores(!program->description.text->poll);
     switch_report_open(&program->report, &program->port_array, &program->description);
-    switch_report_ready(&program->report, &program->lines);
     return 0;
 }
 
@@ -149,11 +147,10 @@ static bool keep_house(struct program *program)
     if (line > 0)
         run_command(program, program->command_reader.line);
     port_array_look(&program->port_array);
-    if (switch_report_step(&program->report, &program->lines) && program->reports > 0) {
+    if (switch_report_done(&program->report) && program->reports > 0) {
         switch_report_begin(&program->report, "report");
         program->reports--;
     }
-    lines_flush(&program->lines);
     return line >= 0;
 }
 
@@ -189,23 +186,6 @@ static const char *run(struct program *program)
     return "signal";
 }
 
-/* The last report; false: it could not be written whole. */
-static bool finish(struct program *program, const char *reason)
-{
-    int64_t until_ns = clock_now() + LAST_WORDS_NS;
-
-    while (!switch_report_step(&program->report, &program->lines) && !program->lines.broken &&
-           clock_now() < until_ns)
-        lines_flush(&program->lines);
-    switch_report_close(&program->report);
-    switch_report_begin(&program->report, reason);
-    while (!switch_report_step(&program->report, &program->lines) && !program->lines.broken &&
-           clock_now() < until_ns)
-        lines_flush(&program->lines);
-    switch_report_close(&program->report);
-    return lines_close(&program->lines, until_ns);
-}
-
 int main(int argc, char **argv)
 {
     struct program program = {.command_reader = {.fd = STDIN_FILENO}};
@@ -214,13 +194,15 @@ int main(int argc, char **argv)
     int rc = parse_options(argc, argv, &err);
 
     catch_signals();
-    lines_open(&program.lines, STDOUT_FILENO);
     if (rc == 0)
         rc = read_description(&program, &err);
     if (rc == 0)
         rc = set_up(&program, &err);
     if (rc == 0) {
-        status = finish(&program, run(&program)) ? 0 : 3;
+        const char *reason = run(&program);
+
+        if (!switch_report_end(&program.report, reason, clock_now() + LAST_WORDS_NS))
+            status = 3;
         port_array_close(&program.port_array);
     }
     if (rc < 0) {

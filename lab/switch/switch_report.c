@@ -2,108 +2,19 @@
 #include "switch_report.h"
 
 #include "clock.h"
+#include "log.h"
 
 #include <errno.h>
-#include <poll.h>
+#include <jansson.h>
+#include <signal.h>
 #include <stddef.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
-#define STEP_RECORDS 8
-#define LINES_FULL (1u << 16) /* so much waits before a report goes on */
-
-/* --- lines --- */
-
-void lines_open(struct lines *lines, int fd)
-{
-    *lines = (struct lines){.fd = fd};
-}
-
-static bool make_room(struct lines *lines, size_t size)
-{
-    size_t room = lines->room > 0 ? lines->room : LINES_FULL;
-    char *text;
-
-    while (room - lines->used < size)
-        room *= 2;
-    if (room == lines->room)
-        return true;
-    text = realloc(lines->text, room);
-    if (text == NULL)
-        return false;
-    lines->text = text;
-    lines->room = room;
-    return true;
-}
-
-void lines_add(struct lines *lines, json_t *record)
-{
-    char *text = record != NULL ? json_dumps(record, JSON_COMPACT) : NULL;
-    size_t size = text != NULL ? strlen(text) : 0;
-
-    json_decref(record);
-    if (text == NULL || lines->broken || !make_room(lines, size + 1)) {
-        lines->broken = true;
-    } else {
-        memcpy(lines->text + lines->used, text, size);
-        lines->used += size;
-        lines->text[lines->used++] = '\n';
-    }
-    free(text);
-}
-
-void lines_flush(struct lines *lines)
-{
-    struct pollfd room = {.fd = lines->fd, .events = POLLOUT};
-
-    while (lines->used > 0 && !lines->broken && poll(&room, 1, 0) == 1) {
-        /* A pipe that is ready takes PIPE_BUF bytes without waiting, whatever its flags. */
-        size_t size = lines->used < 4096 ? lines->used : 4096;
-        ssize_t n = write(lines->fd, lines->text, size);
-
-        if (n <= 0) {
-            lines->broken = n < 0 && errno != EAGAIN && errno != EINTR;
-            return;
-        }
-        lines->used -= (size_t)n;
-        memmove(lines->text, lines->text + n, lines->used);
-    }
-}
-
-bool lines_close(struct lines *lines, int64_t until_ns)
-{
-    struct pollfd room = {.fd = lines->fd, .events = POLLOUT};
-    bool all;
-
-    while (lines->used > 0 && !lines->broken && clock_now() < until_ns) {
-        lines_flush(lines);
-        if (lines->used > 0)
-            (void)poll(&room, 1, 5);
-    }
-    all = lines->used == 0 && !lines->broken;
-    free(lines->text);
-    *lines = (struct lines){.fd = -1, .broken = true};
-    return all;
-}
-
-/* --- a report --- */
-
-struct snapshot {
-    const char *reason;
-    int64_t now_ns;
-    uint64_t inside;
-    uint32_t flow_count, wrong_count;
-    struct model_flow *flows;
-    struct model_flow *wrong;
-    struct model_port_truth ports[MODEL_PORTS_MAX];
-    uint64_t lost[MODEL_PORTS_MAX];
-    struct model_counts total, rest;
-    struct model_table_truth table;
-    struct model_fault_truth *faults;
-    uint32_t at; /* the next record */
-};
+/* --- records --- */
 
 static void add_counts(struct model_counts *to, const struct model_counts *from)
 {
@@ -115,54 +26,12 @@ static void add_counts(struct model_counts *to, const struct model_counts *from)
         target[i] += source[i];
 }
 
-static void free_snapshot(struct snapshot *snapshot)
+static void put(json_t *record)
 {
-    if (snapshot == NULL)
-        return;
-    free(snapshot->flows);
-    free(snapshot->wrong);
-    free(snapshot->faults);
-    free(snapshot);
+    json_dumpf(record, stdout, JSON_COMPACT);
+    putchar('\n');
+    json_decref(record);
 }
-
-static struct snapshot *take_snapshot(const struct switch_report *report)
-{
-    const struct port_array *port_array = report->port_array;
-    unsigned faults = report->description->conf.fault_count;
-    struct snapshot *snapshot = calloc(1, sizeof *snapshot);
-
-    if (snapshot == NULL)
-        return NULL;
-    snapshot->flow_count = model_flow_count(port_array->model);
-    snapshot->flows = calloc(snapshot->flow_count + 1, sizeof *snapshot->flows);
-    snapshot->wrong_count = model_wrong_count(port_array->model);
-    snapshot->wrong = calloc(snapshot->wrong_count + 1, sizeof *snapshot->wrong);
-    snapshot->faults = calloc(faults + 1, sizeof *snapshot->faults);
-    if (snapshot->flows == NULL || snapshot->wrong == NULL || snapshot->faults == NULL) {
-        free_snapshot(snapshot);
-        return NULL;
-    }
-    for (uint32_t i = 0; i < snapshot->flow_count; i++) {
-        snapshot->flows[i] = *model_flow(port_array->model, i);
-        add_counts(&snapshot->total, &snapshot->flows[i].counts);
-    }
-    snapshot->rest = model_rest(port_array->model)->counts;
-    add_counts(&snapshot->total, &snapshot->rest);
-    for (uint32_t i = 0; i < snapshot->wrong_count; i++)
-        snapshot->wrong[i] = *model_wrong(port_array->model, i);
-    for (unsigned i = 0; i < port_array->count; i++) {
-        snapshot->ports[i] = model_port_truth(port_array->model, i);
-        snapshot->lost[i] = port_array->ports[i].lost;
-    }
-    for (unsigned i = 0; i < faults; i++)
-        snapshot->faults[i] = model_fault_truth(port_array->model, i);
-    snapshot->table = model_table_truth(port_array->model);
-    snapshot->inside = model_inside(port_array->model);
-    snapshot->now_ns = clock_now();
-    return snapshot;
-}
-
-/* --- records --- */
 
 static json_t *count(uint64_t value)
 {
@@ -257,25 +126,23 @@ static json_t *named_record(const struct switch_report *report, const char *type
     return object;
 }
 
-static json_t *flow_record(const struct switch_report *report, uint32_t index)
+static void put_flow(const struct switch_report *report, const struct model_flow *flow)
 {
-    const struct model_flow *flow = &report->snapshot->flows[index];
     json_t *object = named_record(report, "flow", flow);
 
     set_counts(object, &flow->counts);
-    return object;
+    put(object);
 }
 
-static json_t *wrong_record(const struct switch_report *report, uint32_t index)
+static void put_wrong(const struct switch_report *report, const struct model_flow *flow)
 {
-    const struct model_flow *flow = &report->snapshot->wrong[index];
     json_t *object = named_record(report, "wrong", flow);
 
     json_object_set_new(object, "misdelivered", count(flow->counts.misdelivered));
-    return object;
+    put(object);
 }
 
-static json_t *port_record(const struct switch_report *report, uint32_t index)
+static void put_port(const struct switch_report *report, unsigned index)
 {
     static const struct counter counters[] = {
         COUNTER(model_port_truth, received),
@@ -289,31 +156,30 @@ static json_t *port_record(const struct switch_report *report, uint32_t index)
         COUNTER(model_port_truth, input_high_bytes),
         {NULL, 0},
     };
-    const struct model_port_truth *port = &report->snapshot->ports[index];
+    struct model_port_truth truth = model_port_truth(report->port_array->model, index);
     json_t *object = record(report, "port");
 
     json_object_set_new(object, "port", port_name(report, index));
-    set_counters(object, counters, port);
-    json_object_set_new(object, "dropped", drops(port->dropped));
-    json_object_set_new(object, "lost_before", count(report->snapshot->lost[index]));
-    return object;
+    set_counters(object, counters, &truth);
+    json_object_set_new(object, "dropped", drops(truth.dropped));
+    json_object_set_new(object, "lost_before", count(report->port_array->ports[index].lost));
+    put(object);
 }
 
-static json_t *fault_record(const struct switch_report *report, uint32_t index)
+static void put_fault(const struct switch_report *report, unsigned index)
 {
-    static const struct counter counters[] = {
-        COUNTER(model_fault_truth, fitting), COUNTER(model_fault_truth, struck), {NULL, 0}};
+    struct model_fault_truth truth = model_fault_truth(report->port_array->model, index);
+    enum model_fault_kind kind = report->description->conf.faults[index].kind;
     json_t *object = record(report, "fault");
 
     json_object_set_new(object, "fault", count(index));
-    json_object_set_new(
-        object, "kind",
-        json_string(model_fault_names[report->description->conf.faults[index].kind]));
-    set_counters(object, counters, &report->snapshot->faults[index]);
-    return object;
+    json_object_set_new(object, "kind", json_string(model_fault_names[kind]));
+    json_object_set_new(object, "fitting", count(truth.fitting));
+    json_object_set_new(object, "struck", count(truth.struck));
+    put(object);
 }
 
-static json_t *table_record(const struct switch_report *report, uint32_t index)
+static void put_table(const struct switch_report *report)
 {
     static const struct counter counters[] = {
         COUNTER(model_table_truth, entries),
@@ -324,102 +190,104 @@ static json_t *table_record(const struct switch_report *report, uint32_t index)
         COUNTER(model_table_truth, refused_rate),
         {NULL, 0},
     };
+    struct model_table_truth truth = model_table_truth(report->port_array->model);
     json_t *object = record(report, "table");
 
-    (void)index;
-    set_counters(object, counters, &report->snapshot->table);
-    return object;
+    set_counters(object, counters, &truth);
+    put(object);
 }
 
-static json_t *total_record(const struct switch_report *report, uint32_t index)
+/* The last of a report: it says that the report is whole. */
+static void put_total(const struct switch_report *report, const char *reason,
+                      const struct model_counts *total)
 {
-    const struct snapshot *snapshot = report->snapshot;
+    const struct model *model = report->port_array->model;
     json_t *object = record(report, "total");
 
-    (void)index;
-    json_object_set_new(object, "reason", json_string(snapshot->reason));
+    json_object_set_new(object, "reason", json_string(reason));
     json_object_set_new(object, "seconds",
-                        json_real((double)(snapshot->now_ns - report->began_ns) / 1e9));
-    json_object_set_new(object, "inside", count(snapshot->inside));
-    json_object_set_new(object, "flows_complete", json_boolean(snapshot->rest.received == 0));
-    set_counts(object, &snapshot->total);
-    return object;
+                        json_real((double)(clock_now() - report->began_ns) / 1e9));
+    json_object_set_new(object, "inside", count(model_inside(model)));
+    json_object_set_new(object, "flows_complete",
+                        json_boolean(model_rest(model)->counts.received == 0));
+    set_counts(object, total);
+    put(object);
 }
 
-/* In the order in which they are written; the last says that the report is whole. */
-static json_t *next_record(const struct switch_report *report)
+static void put_all(const struct switch_report *report, const char *reason)
 {
-    const struct snapshot *snapshot = report->snapshot;
-    const struct {
-        uint32_t count;
-        json_t *(*make)(const struct switch_report *report, uint32_t index);
-    } sections[] = {
-        {report->port_array->count, port_record},
-        {snapshot->flow_count, flow_record},
-        {snapshot->wrong_count, wrong_record},
-        {report->description->conf.fault_count, fault_record},
-        {1, table_record},
-        {1, total_record},
-    };
-    uint32_t at = snapshot->at;
+    const struct model *model = report->port_array->model;
+    struct model_counts total = model_rest(model)->counts;
 
-    for (size_t i = 0; i < sizeof sections / sizeof *sections; i++) {
-        if (at < sections[i].count)
-            return sections[i].make(report, at);
-        at -= sections[i].count;
+    for (unsigned i = 0; i < report->port_array->count; i++)
+        put_port(report, i);
+    for (unsigned i = 0; i < model_flow_count(model); i++) {
+        put_flow(report, model_flow(model, i));
+        add_counts(&total, &model_flow(model, i)->counts);
     }
-    return NULL;
+    for (unsigned i = 0; i < model_wrong_count(model); i++)
+        put_wrong(report, model_wrong(model, i));
+    for (unsigned i = 0; i < report->description->conf.fault_count; i++)
+        put_fault(report, i);
+    put_table(report);
+    put_total(report, reason, &total);
 }
 
-bool switch_report_step(struct switch_report *report, struct lines *lines)
-{
-    for (unsigned i = 0; i < STEP_RECORDS && report->snapshot != NULL; i++) {
-        json_t *object;
-
-        if (lines->used > LINES_FULL)
-            return false;
-        object = next_record(report);
-        report->snapshot->at++;
-        if (object != NULL) {
-            lines_add(lines, object);
-            continue;
-        }
-        free_snapshot(report->snapshot);
-        report->snapshot = NULL;
-    }
-    return report->snapshot == NULL;
-}
+/* --- reports --- */
 
 void switch_report_begin(struct switch_report *report, const char *reason)
 {
     report->number++;
-    report->snapshot = take_snapshot(report);
-    if (report->snapshot != NULL)
-        report->snapshot->reason = reason;
+    report->status = -1;
+    report->writer = fork();
+    if (report->writer < 0)
+        log_warning("there is no report: %s", strerror(errno));
+    if (report->writer != 0)
+        return;
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    signal(SIGTERM, SIG_IGN);
+    signal(SIGINT, SIG_IGN);
+    signal(SIGHUP, SIG_IGN);
+    put_all(report, reason);
+    _exit(fflush(stdout) == 0 && !ferror(stdout) ? 0 : 1);
 }
 
-void switch_report_ready(const struct switch_report *report, struct lines *lines)
+bool switch_report_done(struct switch_report *report)
 {
-    json_t *object = record(report, "ready"), *ports = json_array();
+    if (report->writer > 0 && waitpid(report->writer, &report->status, WNOHANG) == 0)
+        return false;
+    report->writer = 0;
+    return true;
+}
 
-    for (unsigned i = 0; i < report->port_array->count; i++)
-        json_array_append_new(ports, port_name(report, i));
-    json_object_set_new(object, "ports", ports);
-    json_object_set_new(object, "seed", count(report->description->conf.seed));
-    json_object_set_new(object, "pid", count((uint64_t)getpid()));
-    json_object_set_new(object, "version", json_string(SWITCHBENCH_VERSION));
-    lines_add(lines, object);
+bool switch_report_end(struct switch_report *report, const char *reason, int64_t until_ns)
+{
+    while (!switch_report_done(report) && clock_now() < until_ns)
+        clock_sleep_until(clock_now() + NS_PER_MS);
+    if (report->writer == 0)
+        switch_report_begin(report, reason);
+    while (!switch_report_done(report)) {
+        if (clock_now() >= until_ns)
+            kill(report->writer, SIGKILL);
+        clock_sleep_until(clock_now() + NS_PER_MS);
+    }
+    return report->status == 0;
 }
 
 void switch_report_open(struct switch_report *report, const struct port_array *port_array,
                         const struct description *description)
 {
+    json_t *ready, *ports = json_array();
+
     *report = (struct switch_report){
         .port_array = port_array, .description = description, .began_ns = clock_now()};
-}
-
-void switch_report_close(struct switch_report *report)
-{
-    free_snapshot(report->snapshot);
-    report->snapshot = NULL;
+    ready = record(report, "ready");
+    for (unsigned i = 0; i < port_array->count; i++)
+        json_array_append_new(ports, port_name(report, i));
+    json_object_set_new(ready, "ports", ports);
+    json_object_set_new(ready, "seed", count(description->conf.seed));
+    json_object_set_new(ready, "pid", count((uint64_t)getpid()));
+    json_object_set_new(ready, "version", json_string(SWITCHBENCH_VERSION));
+    put(ready);
+    fflush(stdout);
 }
