@@ -72,23 +72,6 @@ static int choose_teller(struct pattern_plan *plan, const struct pattern_request
     return 0;
 }
 
-/* What became of a plan whose phases depend on each other. */
-static int schedule(struct pattern_plan *plan, const struct pattern_request *request,
-                    struct pattern_why *why)
-{
-    if (request->local && plan->tell == NULL) {
-        plan->tell = pattern_tell_local;
-        plan->local_phases = plan->phases;
-        plan->phases = 1;
-    }
-    if (plan->tell != NULL && plan->asked.round_trip)
-        return pattern_refuse(why,
-                              "%s: round_trip is for messages that come back by "
-                              "themselves, not for the steps of a schedule",
-                              request->name);
-    return 0;
-}
-
 int pattern_plan_make(struct pattern_plan **plan, const struct pattern_request *request, char *why,
                       size_t why_size)
 {
@@ -111,10 +94,20 @@ int pattern_plan_make(struct pattern_plan **plan, const struct pattern_request *
     result = choose_teller(made, request, &reason);
     if (result == 0 && made->kind->make != NULL)
         result = made->kind->make(made, request, &reason);
-    if (result == 0)
-        result = schedule(made, request, &reason);
     if (result < 0)
         goto cleanup;
+    if (request->local && made->tell == NULL) {
+        made->tell = pattern_tell_local;
+        made->local_phases = made->phases;
+        made->phases = 1;
+    }
+    if (made->tell != NULL && request->round_trip) {
+        result = pattern_refuse(&reason,
+                                "%s: round_trip is for messages that come back by themselves, not "
+                                "for the steps of a schedule",
+                                made->name);
+        goto cleanup;
+    }
     *plan = made;
     made = NULL;
 cleanup:

@@ -41,12 +41,6 @@ static void tell_receive(struct pattern_flow_list *list, const struct pattern_fl
     steps_receive(teller->steps, flow->src, slot(teller, teller->received++));
 }
 
-static void count_receive(struct pattern_flow_list *list, const struct pattern_flow *flow)
-{
-    (void)flow;
-    ((struct teller *)list)->received++;
-}
-
 /* What is forwarded was made by the chain's head. */
 static void hold_received(struct pattern_flow_list *list, const struct pattern_flow *flow)
 {
@@ -59,15 +53,16 @@ static void hold_received(struct pattern_flow_list *list, const struct pattern_f
 
 typedef void visitor(struct pattern_flow_list *list, const struct pattern_flow *flow);
 
-static uint64_t visit(const struct pattern_plan *plan, uint32_t phase, struct teller *teller,
-                      visitor *visits)
+static size_t visit(const struct pattern_plan *plan, uint32_t phase, struct teller *teller,
+                    visitor *visits)
 {
     teller->list.visit = visits;
     teller->list.side = visits == tell_send ? PATTERN_SENDS : PATTERN_RECEIVES;
+    teller->list.count = 0;
     teller->received = 0;
     teller->list.phase = phase;
     plan->kind->flows(plan, &teller->list);
-    return teller->received;
+    return teller->list.count;
 }
 
 static void tell_phase(const struct pattern_plan *plan, uint32_t phase, struct teller *teller)
@@ -89,7 +84,7 @@ static void hold_last(const struct pattern_plan *plan, struct teller *teller)
 {
     uint32_t phase = plan->local_phases;
 
-    while (phase > 0 && visit(plan, phase - 1, teller, count_receive) == 0)
+    while (phase > 0 && visit(plan, phase - 1, teller, NULL) == 0)
         phase--;
     if (phase > 0)
         visit(plan, phase - 1, teller, hold_received);

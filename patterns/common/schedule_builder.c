@@ -79,11 +79,14 @@ void steps_trade(struct steps *steps, uint64_t bytes, uint32_t slot, uint32_t to
     steps_hold(steps, STEPS_RESULT, &(struct content){.piece = in, .source = from});
 }
 
-void steps_tell_run(struct steps *steps, const struct steps_run *run)
+bool steps_tell_run(struct steps *steps, const struct steps_run *run)
 {
+    if (steps->run == NULL)
+        return false;
     steps_next(steps);
     steps->run(steps, run);
     steps->step += run->steps;
+    return true;
 }
 
 void steps_peers(const struct steps *steps, const struct steps_run *run, enum pattern_side side,

@@ -76,8 +76,8 @@ void steps_hold(struct steps *steps, enum steps_when when, const struct content 
  * `slot`, from 1 on. */
 void steps_trade(struct steps *steps, uint64_t bytes, uint32_t slot, uint32_t to, uint32_t from);
 
-/* Tells the listener, which takes runs, after the steps that were told before. */
-void steps_tell_run(struct steps *steps, const struct steps_run *run);
+/* Whether the listener takes runs: it is told this one, after the steps that were told before. */
+bool steps_tell_run(struct steps *steps, const struct steps_run *run);
 /* Whom a run's messages of a side go to or come from, as ranks of the plan, in the order of the
  * steps. Calls `meet` for each. */
 void steps_peers(const struct steps *steps, const struct steps_run *run, enum pattern_side side,

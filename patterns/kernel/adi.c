@@ -137,9 +137,9 @@ static void sweep(struct steps *steps, const struct adi *adi, unsigned direction
     }
 }
 
-static void tell(const struct pattern_plan *plan, struct steps *steps,
-                 const struct sweep_size *size)
+static void tell(const struct pattern_plan *plan, struct steps *steps)
 {
+    const struct sweep_size *size = plan->kind == &kind_nas_bt ? &bt_size : &sp_size;
     struct adi adi = adi_of(plan, steps->rank, size);
 
     exchange_faces(steps, &adi);
@@ -149,21 +149,11 @@ static void tell(const struct pattern_plan *plan, struct steps *steps,
     }
 }
 
-static void tell_bt(const struct pattern_plan *plan, struct steps *steps)
-{
-    tell(plan, steps, &bt_size);
-}
-
-static void tell_sp(const struct pattern_plan *plan, struct steps *steps)
-{
-    tell(plan, steps, &sp_size);
-}
-
 #define LEAST 3u /* points of a cell's side */
 
 const struct pattern_kind kind_nas_bt = {
     KERNEL,
-    .tell = {tell_bt},
+    .tell = {tell},
     .kernel.problems =
         {{{12}, 60}, {{24}, 200}, {{64}, 200}, {{102}, 200}, {{162}, 200}, {{408}, 250}},
     .kernel.least = LEAST,
@@ -172,7 +162,7 @@ const struct pattern_kind kind_nas_bt = {
 
 const struct pattern_kind kind_nas_sp = {
     KERNEL,
-    .tell = {tell_sp},
+    .tell = {tell},
     .kernel.problems =
         {{{12}, 100}, {{36}, 400}, {{64}, 400}, {{102}, 400}, {{162}, 400}, {{408}, 500}},
     .kernel.least = LEAST,
