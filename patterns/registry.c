@@ -3,7 +3,6 @@
  * The table of patterns, and what they share: finding one by its name, checking which parameters
  * it knows, refusing in one sentence.
  */
-#include "dissemination.h"
 #include "kind.h"
 #include "local.h"
 #include "schedule_builder.h"
@@ -11,7 +10,6 @@
 #include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -43,6 +43,14 @@ int pattern_choose(const char *what, const char *const *words, const char *word,
     return pattern_refuse(why, "%s \"%s\" is not known: it is one of %s", what, word, known);
 }
 
+int pattern_either(const char *what, const char *usual, const char *other, const char *word,
+                   struct pattern_why *why)
+{
+    const char *const words[] = {usual, other, NULL};
+
+    return pattern_choose(what, words, word, why);
+}
+
 int pattern_check_params(const char *who, const struct pattern_request *request, unsigned known,
                          struct pattern_why *why)
 {

@@ -120,6 +120,10 @@ int pattern_refuse(struct pattern_why *why, const char *format, ...)
 int pattern_choose(const char *what, const char *const *words, const char *word,
                    struct pattern_why *why);
 
+/* The same of two words: 1 for the one that is not usual. */
+int pattern_either(const char *what, const char *usual, const char *other, const char *word,
+                   struct pattern_why *why);
+
 /* Refuses the first parameter that is set and not in `known`; `who` takes it or not. */
 int pattern_check_params(const char *who, const struct pattern_request *request, unsigned known,
                          struct pattern_why *why);

@@ -204,9 +204,6 @@ static int check_across(const struct pattern_request *request, struct pattern_wh
     (PATTERN_PARAM_PARTNERS | PATTERN_PARAM_COUNT | PATTERN_PARAM_DIRECTIONS |                     \
      PATTERN_PARAM_LOCAL | PATTERN_PARAM_BYTES)
 
-enum { BOTH, FORWARD };
-static const char *const direction_words[] = {[BOTH] = "both", [FORWARD] = "forward", NULL};
-
 enum { NEIGHBOURS, HALVES, SHIFT, INSIDE, ACROSS, RANDOM, LIST };
 
 static const char *const way_words[] = {
@@ -240,14 +237,14 @@ static int make(struct pattern_plan *plan, const struct pattern_request *request
                 struct pattern_why *why)
 {
     int index = pattern_choose("partners", way_words, request->partners, why);
-    int directions = pattern_choose("directions", direction_words, request->directions, why);
+    int forward = pattern_either("directions", "both", "forward", request->directions, why);
     const struct way *way = NULL;
     struct pairs *pairs = NULL;
     uint32_t possible;
     char who[32];
     int result;
 
-    if (index < 0 || directions < 0)
+    if (index < 0 || forward < 0)
         return -EINVAL;
     way = &ways[index];
     snprintf(who, sizeof(who), "partners %s", way_words[index]);
@@ -267,7 +264,7 @@ static int make(struct pattern_plan *plan, const struct pattern_request *request
     pairs->n = plan->n;
     pairs->count = request->count > 0 ? request->count : possible;
     pairs->shift = request->shift;
-    pairs->both = directions == BOTH;
+    pairs->both = !forward;
     pairs->order = permutation_draw(plan->n, plan->asked.seed, RANDOM_PAIRS_STREAM);
     if (way->fill != NULL) {
         for (uint32_t rank = 0; rank < plan->n; rank++)

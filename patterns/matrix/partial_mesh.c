@@ -19,12 +19,6 @@
 
 #define NOWHERE UINT32_MAX
 
-enum { FORWARD, BOTH };
-static const char *const direction_words[] = {[FORWARD] = "forward", [BOTH] = "both", NULL};
-
-enum { SENDERS, RECEIVERS };
-static const char *const load_words[] = {[SENDERS] = "senders", [RECEIVERS] = "receivers", NULL};
-
 struct mesh {
     uint32_t senders;
     uint32_t receivers;
@@ -54,8 +48,8 @@ static void take_groups(struct mesh *mesh, uint32_t n, const struct pattern_rank
 static int make(struct pattern_plan *plan, const struct pattern_request *request,
                 struct pattern_why *why)
 {
-    int directions = pattern_choose("directions", direction_words, request->directions, why);
-    int load_of = pattern_choose("load_of", load_words, request->load_of, why);
+    int both = pattern_either("directions", "forward", "both", request->directions, why);
+    int by_receiver = pattern_either("load_of", "senders", "receivers", request->load_of, why);
     bool incast = plan->kind->knows & PATTERN_PARAM_RECEIVERS;
     bool fanout = plan->kind->knows & PATTERN_PARAM_SENDERS;
     bool grouped = request->group_count > 0;
@@ -63,7 +57,7 @@ static int make(struct pattern_plan *plan, const struct pattern_request *request
     struct mesh *mesh = NULL;
     int result = 0;
 
-    if (directions < 0 || load_of < 0)
+    if (both < 0 || by_receiver < 0)
         return -EINVAL;
     if (few >= n)
         return pattern_refuse(why, "%s %u of %u ranks: 1 to %u, so that one is left",
@@ -82,8 +76,8 @@ static int make(struct pattern_plan *plan, const struct pattern_request *request
     few = few > 0 ? few : 1;
     mesh->senders = incast ? n - few : fanout ? few : n / 2;
     mesh->receivers = incast ? few : fanout ? n - few : n / 2;
-    mesh->both = directions == BOTH;
-    mesh->by_receiver = load_of == RECEIVERS;
+    mesh->both = both;
+    mesh->by_receiver = by_receiver;
     if (grouped)
         take_groups(mesh, n, request->groups);
     plan->phases = request->rotate ? n : 1;

@@ -20,16 +20,6 @@
 #define RINGS_MAX 65536u
 #define KEPT_MAX (UINT32_C(1) << 24) /* ranks of all rings: 64 MB */
 
-enum { BOTH, FORWARD };
-static const char *const direction_words[] = {[BOTH] = "both", [FORWARD] = "forward", NULL};
-
-enum { SENDRECV, NONBLOCKING };
-static const char *const method_words[] = {
-    [SENDRECV] = "sendrecv", [NONBLOCKING] = "nonblocking", NULL};
-
-enum { UNIFORM, HPCC };
-static const char *const draw_words[] = {[UNIFORM] = "uniform", [HPCC] = "hpcc", NULL};
-
 struct ring {
     bool natural;
     bool both;
@@ -45,18 +35,18 @@ static int take_method(struct pattern_plan *plan, const struct pattern_request *
                        struct pattern_why *why)
 {
     struct ring *ring = plan->state;
-    int method = pattern_choose("method", method_words, request->method, why);
+    int one_step = pattern_either("method", "sendrecv", "nonblocking", request->method, why);
 
-    if (method < 0)
-        return method;
+    if (one_step < 0)
+        return one_step;
     if (!ring->both)
         return pattern_refuse(why,
                               "ring: method %s sends both ways: it takes no directions forward",
-                              method_words[method]);
+                              request->method);
     if (request->local)
         return pattern_refuse(why, "ring: method %s runs each ring alone: it takes no local",
-                              method_words[method]);
-    ring->one_step = method == NONBLOCKING;
+                              request->method);
+    ring->one_step = one_step;
     plan->tell = tell;
     return 0;
 }
@@ -81,13 +71,13 @@ static void probe(struct ring *ring, uint32_t n, uint64_t seed, uint32_t number)
 static int make(struct pattern_plan *plan, const struct pattern_request *request,
                 struct pattern_why *why)
 {
-    int directions = pattern_choose("directions", direction_words, request->directions, why);
-    int draw = pattern_choose("random_generator", draw_words, request->draw, why);
+    int forward = pattern_either("directions", "both", "forward", request->directions, why);
+    int probed = pattern_either("random_generator", "uniform", "hpcc", request->draw, why);
     bool natural = request->natural == NULL || *request->natural;
     struct ring *ring = NULL;
-    size_t kept = draw == HPCC ? (size_t)request->count * plan->n : 0;
+    size_t kept = probed == 1 ? (size_t)request->count * plan->n : 0;
 
-    if (directions < 0 || draw < 0)
+    if (forward < 0 || probed < 0)
         return -EINVAL;
     if (!natural && request->count == 0)
         return pattern_refuse(why, "ring has no phase: it needs natural, or a count of at least 1");
@@ -101,8 +91,8 @@ static int make(struct pattern_plan *plan, const struct pattern_request *request
     if (ring == NULL)
         return -ENOMEM;
     ring->natural = natural;
-    ring->both = directions == BOTH;
-    ring->probed = draw == HPCC;
+    ring->both = !forward;
+    ring->probed = probed;
     for (uint32_t number = 1; ring->probed && number <= request->count; number++)
         probe(ring, plan->n, plan->asked.seed, number);
     plan->phases = natural + request->count;
