@@ -140,7 +140,7 @@ static void run_command(struct program *program, const char *line)
 }
 
 /* False: the input has ended. */
-static bool keep_house(struct program *program)
+static bool housekeeping(struct program *program)
 {
     int line = command_reader_line(&program->command_reader);
 
@@ -154,7 +154,7 @@ static bool keep_house(struct program *program)
     return line >= 0;
 }
 
-static void rest(const struct program *program, int64_t now_ns)
+static void nap(const struct program *program, int64_t now_ns)
 {
     int64_t until = model_next(program->port_array.model);
 
@@ -170,18 +170,18 @@ static void rest(const struct program *program, int64_t now_ns)
 /* Why it ended. */
 static const char *run(struct program *program)
 {
-    int64_t house_ns = 0;
+    int64_t housekeeping_ns = 0;
 
     while (signalled == 0) {
         int64_t now_ns = clock_now();
 
-        if (now_ns >= house_ns) {
-            if (!keep_house(program))
+        if (now_ns >= housekeeping_ns) {
+            if (!housekeeping(program))
                 return "end-of-input";
-            house_ns = now_ns + HOUSEKEEPING_NS;
+            housekeeping_ns = now_ns + HOUSEKEEPING_NS;
         }
         if (port_array_turn(&program->port_array, now_ns) == 0)
-            rest(program, now_ns);
+            nap(program, now_ns);
     }
     return "signal";
 }

@@ -72,7 +72,7 @@ static void flush(struct port_array *port_array, struct device *device)
     device->count = 0;
 }
 
-static void put(struct port_array *port_array, struct device *device, struct rte_mbuf *packet)
+static void queue_tx(struct port_array *port_array, struct device *device, struct rte_mbuf *packet)
 {
     if (device->count == DEVICE_BURST)
         flush(port_array, device);
@@ -80,8 +80,8 @@ static void put(struct port_array *port_array, struct device *device, struct rte
 }
 
 /* Another device behind the same cable hears it too: not one more frame of the switch's. */
-static void put_copy(struct port_array *port_array, struct device *device,
-                     const struct model_frame *frame)
+static void queue_copy(struct port_array *port_array, struct device *device,
+                       const struct model_frame *frame)
 {
     struct model_frame *copy = make(port_array, frame->length);
 
@@ -89,7 +89,7 @@ static void put_copy(struct port_array *port_array, struct device *device,
         return;
     memcpy(copy->data, frame->data, frame->length);
     copy->flow = NULL;
-    put(port_array, device, copy->host);
+    queue_tx(port_array, device, copy->host);
 }
 
 static unsigned device_of(const struct array_port *port, const uint8_t *destination)
@@ -116,15 +116,15 @@ static void leave(void *context, struct model_frame *frame, int64_t at_ns)
     }
     port_array->leaving |= (uint64_t)1 << frame->out;
     if (port->count == 1) {
-        put(port_array, port->devices[0], frame->host);
+        queue_tx(port_array, port->devices[0], frame->host);
         return;
     }
     first = device_of(port, frame->data);
     if ((frame->data[0] & 1) != 0)
         for (unsigned i = 0; i < port->count; i++)
             if (i != first && (port->ready >> i & 1) != 0)
-                put_copy(port_array, port->devices[i], frame);
-    put(port_array, port->devices[first], frame->host);
+                queue_copy(port_array, port->devices[i], frame);
+    queue_tx(port_array, port->devices[first], frame->host);
 }
 
 static void flush_all(struct port_array *port_array)
