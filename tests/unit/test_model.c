@@ -530,7 +530,6 @@ static void test_rates_are_linear_between_their_steps(void **state)
         double expected = active <= 4    ? 200e6
                           : active >= 12 ? 1000e6
                                          : 200e6 + (active - 4) * 100e6;
-        unsigned counted;
 
         bed_plain(&bed, 16, 1 * G);
         bed.conf.capacity =
@@ -543,8 +542,6 @@ static void test_rates_are_linear_between_their_steps(void **state)
         for (unsigned i = active; i < 16; i++)
             bed.port[i].silent = true;
         assert_true(fabs(delivered_share(&bed, 150000000, 100000000) / expected - 1) < 0.01);
-        model_capacity_bps(bed.model, &counted);
-        assert_int_equal(counted, active);
         bed.source = NULL;
         bed_drain(&bed);
         bed_close(&bed);
@@ -569,10 +566,8 @@ static void test_it_collapses_above_its_load_and_recovers(void **state)
     for (unsigned i = 8; i < 16; i++)
         bed.port[i].silent = true;
     assert_true(fabs(delivered_share(&bed, 50000000, 200000000) / (0.5 * line) - 1) < 0.01);
-    assert_false(model_collapsed(bed.model));
     bed.port[8].silent = bed.port[9].silent = false;
     assert_true(fabs(delivered_share(&bed, 100000000, 200000000) / (0.1 * line) - 1) < 0.02);
-    assert_true(model_collapsed(bed.model));
     for (unsigned i = 4; i < 16; i++)
         bed.port[i].silent = true;
     assert_true(fabs(delivered_share(&bed, 500000000, 200000000) / (0.25 * line) - 1) < 0.01);

@@ -59,20 +59,10 @@ bool frame_tag(const struct model_frame *frame, uint16_t *tag)
 
 /* --- what each kind does; the frame is theirs --- */
 
-static void strike_drop(struct model *model, struct fault *fault, struct model_frame *frame,
-                        unsigned out)
-{
-    (void)fault;
-    (void)out;
-    frame_drop(model, frame, MODEL_DROP_FAULT);
-}
-
-static void strike_duplicate(struct model *model, struct fault *fault, struct model_frame *frame,
-                             unsigned out)
+static void duplicate(struct model *model, struct model_frame *frame, unsigned out)
 {
     struct model_frame *copy = frame_copy(model, frame);
 
-    (void)fault;
     frame_forward(model, frame, out);
     if (copy == NULL)
         return;
@@ -90,21 +80,20 @@ static void plan_holds(struct model *model)
     wake(model, agent_holds(model), first);
 }
 
-static void strike_reorder(struct model *model, struct fault *fault, struct model_frame *frame,
-                           unsigned out)
+static void hold_back(struct model *model, const struct model_fault_conf *conf,
+                      struct model_frame *frame, unsigned out)
 {
     model->holds[model->hold_count++] = (struct hold){
         .frame = frame,
         .out = out,
-        .left = fault->conf->displacement,
-        .until_ns = model->now_ns + fault->conf->hold_ns,
+        .left = conf->displacement,
+        .until_ns = model->now_ns + conf->hold_ns,
     };
     frame->flow->held++;
     plan_holds(model);
 }
 
-static void strike_corrupt(struct model *model, struct fault *fault, struct model_frame *frame,
-                           unsigned out)
+static void flip_bit(struct fault *fault, struct model_frame *frame)
 {
     const struct model_fault_conf *conf = fault->conf;
     uint32_t last = conf->last_byte > 0 && conf->last_byte < frame->length ? conf->last_byte
@@ -116,43 +105,46 @@ static void strike_corrupt(struct model *model, struct fault *fault, struct mode
     place = prng_below(&fault->random, (last - first + 1) * 8);
     frame->data[first + place / 8] ^= (uint8_t)(1 << place % 8);
     frame->marks |= MARK_CORRUPTED;
-    frame_forward(model, frame, out);
 }
 
-static void strike_wrong_port(struct model *model, struct fault *fault, struct model_frame *frame,
-                              unsigned out)
+static unsigned wrong_port(const struct model *model, struct fault *fault,
+                           const struct model_frame *frame, unsigned out)
 {
-    unsigned to = (unsigned)fault->conf->to;
+    uint64_t others = model->flood_mask & ~bit(frame->in) & ~bit(out);
 
-    if (fault->conf->to == MODEL_NO_PORT) {
-        uint64_t others = model->flood_mask & ~bit(frame->in) & ~bit(out);
-        uint32_t skip = prng_below(&fault->random, (uint32_t)__builtin_popcountll(others));
+    if (fault->conf->to != MODEL_NO_PORT)
+        return (unsigned)fault->conf->to;
+    for (uint32_t skip = prng_below(&fault->random, (uint32_t)__builtin_popcountll(others));
+         skip > 0; skip--)
+        others &= others - 1;
+    return (unsigned)__builtin_ctzll(others);
+}
 
-        while (skip-- > 0)
-            others &= others - 1;
-        to = (unsigned)__builtin_ctzll(others);
+static void strike(struct model *model, struct fault *fault, struct model_frame *frame,
+                   unsigned out)
+{
+    switch (fault->conf->kind) {
+    case MODEL_FAULT_DROP:
+        frame_drop(model, frame, MODEL_DROP_FAULT);
+        break;
+    case MODEL_FAULT_DUPLICATE:
+        duplicate(model, frame, out);
+        break;
+    case MODEL_FAULT_REORDER:
+        hold_back(model, fault->conf, frame, out);
+        break;
+    case MODEL_FAULT_CORRUPT:
+        flip_bit(fault, frame);
+        frame_forward(model, frame, out);
+        break;
+    case MODEL_FAULT_WRONG_PORT:
+        frame->marks |= MARK_WRONG;
+        frame_admit(model, frame, wrong_port(model, fault, frame, out));
+        break;
+    default:
+        frame_forward(model, frame, MODEL_FLOOD);
     }
-    frame->marks |= MARK_WRONG;
-    frame_admit(model, frame, to);
 }
-
-static void strike_flood(struct model *model, struct fault *fault, struct model_frame *frame,
-                         unsigned out)
-{
-    (void)fault;
-    (void)out;
-    frame_forward(model, frame, MODEL_FLOOD);
-}
-
-static void (*const strikes[])(struct model *model, struct fault *fault, struct model_frame *frame,
-                               unsigned out) = {
-    [MODEL_FAULT_DROP] = strike_drop,
-    [MODEL_FAULT_DUPLICATE] = strike_duplicate,
-    [MODEL_FAULT_REORDER] = strike_reorder,
-    [MODEL_FAULT_CORRUPT] = strike_corrupt,
-    [MODEL_FAULT_WRONG_PORT] = strike_wrong_port,
-    [MODEL_FAULT_FLOOD] = strike_flood,
-};
 
 /* --- which frames --- */
 
@@ -211,7 +203,7 @@ bool apply_faults(struct model *model, struct model_frame *frame, unsigned out, 
             (conf->out != MODEL_NO_PORT && conf->out != (int)out) || !fits_frame(conf, frame) ||
             !can(model, conf, frame, out) || !strikes_now(fault))
             continue;
-        strikes[conf->kind](model, fault, frame, out);
+        strike(model, fault, frame, out);
         return true;
     }
     return false;

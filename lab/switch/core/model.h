@@ -266,9 +266,6 @@ struct model_fault_truth model_fault_truth(const struct model *model, unsigned f
 struct model_table_truth model_table_truth(const struct model *model);
 /* Frames that are inside. */
 uint64_t model_inside(const struct model *model);
-/* The present rate of the fabric (0: no limit), and the active ports that it follows from. */
-uint64_t model_capacity_bps(const struct model *model, unsigned *active);
-bool model_collapsed(const struct model *model);
 
 extern const char *const model_drop_names[MODEL_DROPS];
 extern const char *const model_fault_names[MODEL_FAULTS];

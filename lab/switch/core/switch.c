@@ -334,15 +334,3 @@ uint64_t model_inside(const struct model *model)
 {
     return model->inside;
 }
-
-uint64_t model_capacity_bps(const struct model *model, unsigned *active)
-{
-    if (active != NULL)
-        *active = model->active;
-    return model->capacity_bps;
-}
-
-bool model_collapsed(const struct model *model)
-{
-    return model->collapsed;
-}
