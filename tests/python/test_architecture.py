@@ -504,9 +504,12 @@ def test_no_two_libraries_export_the_same_name() -> None:
 
 
 def headers_text(folder: str) -> str:
-    """All headers of a folder, and below it, in one text."""
+    """All headers of a folder, and below it, in one text, with the names that their lists make."""
     paths = [path for path in c_sources() if path.suffix == ".h" and Path(folder) in path.parents]
-    return "\n".join((ROOT / path).read_text() for path in paths)
+    text = "\n".join((ROOT / path).read_text() for path in paths)
+    words = re.findall(r"\bX\((\w+)\)", text)
+    made = [name + word for name in re.findall(r"(\w+)##word;", text) for word in words]
+    return "\n".join([text, *made])
 
 
 @pytest.mark.parametrize("folder", [*FLOORS])
