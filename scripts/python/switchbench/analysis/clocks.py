@@ -122,7 +122,8 @@ class ClockTable:
         """Whether two nodes share a clock, and nobody asked to measure it all the same."""
         ready = [self._ready.get(node, {}) for node in (one, other)]
         known = {record.get("clock_id") for record in ready}
-        return len(known) == 1 and None not in known and not any(map(_asked, ready))
+        asked = any(record.get("clock_reason") == ASKED for record in ready)
+        return len(known) == 1 and None not in known and not asked
 
     def summary(self) -> list[ClockEntry]:
         """The summary's `clocks`, by node."""
@@ -135,10 +136,6 @@ class ClockTable:
             }
             for node, record in self._ready.items()
         ]
-
-
-def _asked(record: Record) -> bool:
-    return record.get("clock_reason") == ASKED
 
 
 def sentence(clocks: Iterable[Mapping[str, Any]]) -> str | None:

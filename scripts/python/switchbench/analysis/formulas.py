@@ -112,10 +112,6 @@ def _lesser(source: ByPort, destination: ByPort) -> ByPort:
     return both
 
 
-def _port_shares(result: PhaseResult) -> ByPort:
-    return _lesser(result.shares.source, result.shares.destination)
-
-
 def _relative(shares: ByPort) -> ByPort:
     """Percent of the median port's share."""
     middle = median(shares.values())
@@ -203,7 +199,7 @@ _OF_FLOW: dict[str, Callable[[PhaseFlows], Floats]] = {
     "lost_probes": _of_times(_lost_probes),
 }
 _OF_PORT: dict[str, Callable[[PhaseResult], ByPort]] = {
-    "percent_of_line": _port_shares,
+    "percent_of_line": lambda result: _lesser(result.shares.source, result.shares.destination),
     "uniformity_percent": _port_uniformity,
     "lost_frames": _port_loss,
     "loss_percent": _port_loss_percent,

@@ -135,7 +135,8 @@ class _Seen:
             if self.clause.over in ("flow", "phase"):
                 self._judge(sample)
             else:
-                group = self.gathered.setdefault(self._group(sample.at), _Together(None, sample.at))
+                key = {"port": sample.at.port, "plan": sample.at.trial}.get(self.clause.over)
+                group = self.gathered.setdefault(key, _Together(None, sample.at))
                 group.add(sample, self.formula.reduce)
 
     def add_plan(self, plan: PlanEntry, entries: Sequence[PhaseEntry]) -> None:
@@ -225,10 +226,6 @@ class _Seen:
     def _counted(self, value: float | None) -> float | None:
         """Counts of columns are whole."""
         return as_int(value) if self.clause.measure.format == COUNT else value
-
-    def _group(self, at: ValueLocation) -> Any:
-        """What values of several phases are put together by."""
-        return {"port": at.port, "plan": at.trial}.get(self.clause.over)
 
     def _judge(self, sample: JudgedValue) -> None:
         self.judged += 1

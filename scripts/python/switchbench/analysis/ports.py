@@ -12,7 +12,6 @@ import numpy as np
 from ..base import transports
 from ..base.model import SCHEDULE, Site
 from ..records.document.ports import Direction, PortEntry, RdmaPort, SlowPhase
-from ..records.flows import Places
 from ..records.record_forms import Record
 from ..records.rows import Floats, Numbers, Rows
 from .measures import (
@@ -97,7 +96,8 @@ class PortTable:
             numbers = np.array([self._number[port] for port in shares], dtype=np.int64)
             direction.phases[numbers] += 1
             ports = result.flows.ends(name)
-            direction.lost[self._numbers(ports)] += np.bincount(ports.place, lost, len(ports.names))
+            places = np.array([self._number[port] for port in ports.names], dtype=np.int64)
+            direction.lost[places] += np.bincount(ports.place, lost, len(ports.names))
             free = np.array([port not in limited for port in shares], dtype=bool)
             percents = np.array(list(shares.values()), dtype=np.float64)
             direction.percents.append((numbers[free], percents[free]))
@@ -121,9 +121,6 @@ class PortTable:
         return hosts.union(
             *(ends for ends in result.flows.pairs if every or not hosts.isdisjoint(ends))
         )
-
-    def _numbers(self, ports: Places[str]) -> Numbers:
-        return np.array([*map(self._number.__getitem__, ports.names)], dtype=np.int64)
 
     def open(self, record: Record) -> None:
         """Takes what a node said of a port when it opened it."""

@@ -211,8 +211,9 @@ class SuiteCourse:
                     self._run, now.planned, now.trial, self._identity, now.search.trials
                 )
                 return
-            if now is not None:
-                self._keep(now)
+            if now is not None and now.subtest.values:  # what later ones at this size start from
+                found = self._rows.setdefault(_point(now.planned), {})
+                found.setdefault(now.subtest.name, now.rows()[0])
             if not self._waiting:
                 self.trial = None
                 return
@@ -220,12 +221,6 @@ class SuiteCourse:
             earlier = self._rows.get(_point(planned), {})
             used_s = sum(one.search.used_s for one in self.measurements if one.search is not None)
             self.measurements.append(Measurement(self._run, planned, earlier, used_s))
-
-    def _keep(self, ended: Measurement) -> None:
-        """What later subtests at the same size may start from: its first row."""
-        if ended.subtest.values:
-            found = self._rows.setdefault(_point(ended.planned), {})
-            found.setdefault(ended.subtest.name, ended.rows()[0])
 
 
 def replayed(run: Run, facts: Facts) -> SuiteCourse:

@@ -194,7 +194,9 @@ class Summary:
             "clock": lambda _line, record: clocks.take(record),
             "port-open": self._take_port_open,
             "loopback-baseline": self._take_floor,
-            "reorder": self._take_reorder,
+            "reorder": lambda line, record: self._phase(record, line).disorders.update(
+                {(record["src"], record["dst"]): record}
+            ),
             "misdelivered-flow": lambda line, record: self._phase(record, line).add_stray(record),
             "trial": self._take_trial,
             "unreachable": self._take_unreachable,
@@ -367,9 +369,6 @@ class Summary:
             self._ports.use(Rows.of("port", [(line, record)]), own.transport)
         elif record["type"] == "phase":
             self._close_phases((key.trial, key.repeat))
-
-    def _take_reorder(self, line: int, record: Record) -> None:
-        self._phase(record, line).disorders[record["src"], record["dst"]] = record
 
     def _take_floor(self, _line: int, record: Record) -> None:
         """The parts of one floor follow each other."""

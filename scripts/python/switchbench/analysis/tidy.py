@@ -127,17 +127,13 @@ def write(directory: Path, summary: Mapping[str, Any], folder: Path) -> list[Pat
         folder.mkdir(parents=True, exist_ok=True)
         pa.csv.write_csv(table, paths[0])
         pa.parquet.write_table(table, paths[1], compression="zstd")
-        _write_codebook(paths[2])
+        with paths[2].open("w", encoding="utf-8", newline="") as file:
+            writer = csv.writer(file)
+            writer.writerow(("column", "type", "unit", "meaning"))
+            writer.writerows((v.name, str(v.kind), v.unit, v.meaning) for v in VARIABLES)
     except OSError as error:
         raise RunError(f"can't write into {folder}: {error.strerror or error}") from error
     return paths
-
-
-def _write_codebook(path: Path) -> None:
-    with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow(("column", "type", "unit", "meaning"))
-        writer.writerows((v.name, str(v.kind), v.unit, v.meaning) for v in VARIABLES)
 
 
 def tidy(directory: Path, summary: Mapping[str, Any]) -> pa.Table:

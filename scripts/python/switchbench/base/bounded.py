@@ -24,17 +24,13 @@ def read_regular(path: Path, most: int) -> bytes:
     OSError where it can't be read; ConfigurationError for a FIFO or a device, which may have no
     end, and for a larger file.
     """
-    with open(path, "rb", opener=_without_waiting) as file:
+    # A FIFO does not wait for its writer.
+    with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
         refuse_irregular(path, os.fstat(file.fileno()))
         content = file.read(most + 1)
     if len(content) > most:
         raise ConfigurationError(f"{path} is too large: more than {most >> 20:,} MiB")
     return content
-
-
-def _without_waiting(path: str, flags: int) -> int:
-    """Open a file; a FIFO does not wait for its writer."""
-    return os.open(path, flags | os.O_NONBLOCK)
 
 
 def refuse_irregular(path: Path, status: os.stat_result) -> None:

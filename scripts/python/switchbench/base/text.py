@@ -12,13 +12,12 @@ def printable(value: Any, keep: str = "") -> Any:
     if isinstance(value, str):
         if value.isprintable():
             return value
-        return "".join(c if c.isprintable() or c in keep else _escaped(c) for c in value)
+        return "".join(
+            c if c.isprintable() or c in keep else c.encode("unicode_escape").decode()
+            for c in value
+        )
     if isinstance(value, dict):
         return {printable(key): printable(item, keep) for key, item in value.items()}
     if isinstance(value, list):
         return [printable(item, keep) for item in value]
     return value
-
-
-def _escaped(character: str) -> str:
-    return character.encode("unicode_escape").decode()

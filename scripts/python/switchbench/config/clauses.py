@@ -195,16 +195,12 @@ def _facts(trial: Trial) -> dict[str, list[Any]]:
         "ranks": [len(part.ranks) for part in trial.parts],
         "size": list(trial.sizes),
         f"{trial.size_unit}_size": list(trial.sizes),
-        "load": [_load(trial.load)],
+        "load": [trial.load if trial.load.percent is None else f"{trial.load.percent}%"],
         "traffic": [trial.traffic],
         "test": [trial.test],
         "repeat": [trial.repeat],
     }
     return facts
-
-
-def _load(load: Load) -> Any:
-    return load if load.percent is None else f"{load.percent}%"
 
 
 def _same(wanted: Any, fact: Any) -> bool:

@@ -92,12 +92,9 @@ T = TypeVar("T")
 
 def _axis(values: object) -> object:
     if not isinstance(values, list):
-        raise ValueError(f"is an axis and takes a list: write [{_bare(values)}]")
+        bare = values if isinstance(values, str) else shown(values)
+        raise ValueError(f"is an axis and takes a list: write [{bare}]")
     return several(values)
-
-
-def _bare(value: object) -> str:
-    return value if isinstance(value, str) else shown(value)
 
 
 def _message_bytes(value: object) -> int:

@@ -51,7 +51,9 @@ def build(model: LabSite, place: SitePlace, seed: int) -> Site:
     except TopologyError as error:
         raise _problem(error.messages[0], lab, overrides, place) from None
     if topology.kind == ROUTED:
-        _refuse_for_routed(model, place)
+        for key in ("driver", "queues"):
+            if getattr(model, key) is not None:
+                raise place.problem((key,), f"is for dpdk: {NOT_ROUTED}")
     if topology.kind == SITE:
         raise place.problem(
             ("lab",),
@@ -103,13 +105,6 @@ def _resolve(lab: str, place: SitePlace) -> str:
     """A topology file beside the configuration by its whole path; a name stays a name."""
     beside = place.document.folder / lab
     return str(beside.resolve()) if beside.is_file() else lab
-
-
-def _refuse_for_routed(model: LabSite, place: SitePlace) -> None:
-    """Keys of interfaces that dpdk would use."""
-    for key in ("driver", "queues"):
-        if getattr(model, key) is not None:
-            raise place.problem((key,), f"is for dpdk: {NOT_ROUTED}")
 
 
 def _control(given: LabControl, topology: Topology) -> LabControl:

@@ -83,13 +83,13 @@ def _combinations(test: ResolvedTest) -> list[dict[str, object]]:
     for chosen in product(*test.sweep.values()):
         point = dict(zip(test.sweep, chosen, strict=True))
         idle = without_effect(settings.assigned(test.values, point), test.pattern, test.transport)
-        point = {key: value for key, value in point.items() if not _is_idle(key, idle)}
+        point = {
+            key: value
+            for key, value in point.items()
+            if not {key, settings.head(key)} & idle.keys()
+        }
         found.setdefault(repr(point), point)
     return list(found.values())
-
-
-def _is_idle(key: str, idle: Mapping[str, str]) -> bool:
-    return key in idle or settings.head(key) in idle
 
 
 def _at(test: ResolvedTest, combination: Mapping[str, object]) -> ResolvedSettings:

@@ -22,23 +22,13 @@ from ..base.words import listed, meant, shown
 from ..search.suites import SUITES
 from ..search.suites.declaration import SuiteParameters
 from . import profiles, settings, steps, suites
-from .flow_file import FlowLine, read_flows
+from .flow_file import read_flows
 from .point import ResolvedTest
 from .rules import without_effect
 from .schema import Configuration, Pattern, Settings, Transport
 from .validate import validate_value
 
 TRIALS_MOST = 20_000  # of 3 s each they would take 17 hours
-
-
-def refuse_many(trials: int, document: Document) -> None:
-    """ConfigurationError for more than TRIALS_MOST."""
-    if trials > TRIALS_MOST:
-        raise document.problem(
-            ("tests",),
-            f"loads, sizes, ranks, sweeps and repeats multiply to {trials} trials and more; "
-            f"at most {TRIALS_MOST} are allowed",
-        )
 
 
 def trials_of(test: ResolvedTest) -> int:
@@ -84,7 +74,12 @@ def resolve(
         with mistakes.collected():
             made = list(resolver.tests(entry))
         trials += sum(map(trials_of, made))
-        refuse_many(trials, document)
+        if trials > TRIALS_MOST:
+            raise document.problem(
+                ("tests",),
+                f"loads, sizes, ranks, sweeps and repeats multiply to {trials} trials and more; "
+                f"at most {TRIALS_MOST} are allowed",
+            )
         with mistakes.collected():
             idle = [_idle(test) for test in made]
             _refuse_idle(entry.own, idle, entry.path, document)
@@ -104,7 +99,11 @@ def _layer(model: Settings, path: KeyPath, document: Document) -> Settings:
             raise document.problem((*path, both[1]), f"stands beside {both[0]}: give one of them")
     own = {key: value for key, value in given.items() if key in Settings.model_fields}
     if isinstance(model.flows, str):
-        own["flows"] = _listed_flows(model.flows, (*path, "flows"), document)
+        file = (document.folder / Path(model.flows).expanduser()).resolve()
+        try:
+            own["flows"] = read_flows(file)
+        except ValueError as error:
+            raise document.problem((*path, "flows"), str(error)) from None
     values = Settings().model_copy(update=own)
     if model.sweep is None:
         return values
@@ -121,14 +120,6 @@ def _layer(model: Settings, path: KeyPath, document: Document) -> Settings:
         if word in sweep[key]:
             raise document.problem(where, f"{word} is not swept here: write one test for each")
     return values.model_copy(update={"sweep": sweep})
-
-
-def _listed_flows(name: str, where: KeyPath, document: Document) -> tuple[FlowLine, ...]:
-    """The flows of a file, whose relative path begins at the configuration's folder."""
-    try:
-        return read_flows((document.folder / Path(name).expanduser()).resolve())
-    except ValueError as error:
-        raise document.problem(where, str(error)) from None
 
 
 def _swept_value(key: str, value: object, where: KeyPath, document: Document) -> object:
@@ -212,7 +203,13 @@ class _Resolver:
         form = settings.form_of(given, settings.NETWORK)
         named = settings.axis(given.network, given.networks or given.concurrent_networks)
         if form is None or named is None:
-            return _possible_networks(given, self.site)
+            wanted, networks = _asked_transports(given), self.site.networks
+            usable = [
+                name
+                for name, ports in networks.items()
+                if wanted is None or any(_lacking(ports, one) is None for one in wanted)
+            ]
+            return [(name,) for name in usable or networks]
         where = (*entry.path, form)
         for i, name in enumerate(named):
             if name not in self.site.networks:
@@ -307,17 +304,6 @@ def _by_steps(given: Settings) -> bool:
 
 def _asked_transports(given: Settings) -> list[Transport] | None:
     return settings.axis(given.transport, given.transports)
-
-
-def _possible_networks(given: Settings, site: Site) -> list[tuple[str, ...]]:
-    """All networks that have one of the transports asked for; all when none has."""
-    wanted = _asked_transports(given)
-    found: list[tuple[str, ...]] = [
-        (name,)
-        for name, ports in site.networks.items()
-        if wanted is None or any(_lacking(ports, transport) is None for transport in wanted)
-    ]
-    return found or [(name,) for name in site.networks]
 
 
 def _lacking(ports: tuple[Port, ...], transport: str) -> Port | None:

@@ -111,7 +111,11 @@ class RecordReader:
                 rows.setdefault(kind, []).append(Rows.of(kind, some))
         return Batch(
             {
-                kind: Rows.joined([self._only_wanted(kind, part) for part in parts])
+                kind: Rows.joined(
+                    parts
+                    if self._wanted is None
+                    else [part.of_keys(*self._wanted[kind]) for part in parts]
+                )
                 for kind, parts in rows.items()
                 if self._is_wanted(kind)
             },
@@ -124,9 +128,6 @@ class RecordReader:
 
     def _is_wanted(self, kind: str) -> bool:
         return self._wanted is None or kind in self._wanted
-
-    def _only_wanted(self, kind: str, rows: Rows) -> Rows:
-        return rows if self._wanted is None else rows.of_keys(*self._wanted[kind])
 
     def _parsed(
         self, numbers: Sequence[int], lines: Sequence[bytes]

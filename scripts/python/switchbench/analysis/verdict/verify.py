@@ -168,7 +168,9 @@ def _verdict(
         return
     whole = version == __version__
     again = made_again.result()
-    different = [key for key in _compared(summary, whole) if again.get(key) != summary.get(key)]
+    # Another version may know more, but not judge otherwise.
+    compared = list(summary) if whole else ["status", "exit_status", "verdict"]
+    different = [key for key in compared if again.get(key) != summary.get(key)]
     if different:
         words = f"{SUMMARY} is not what {RECORDS} amounts to: {', '.join(different)}"
         yield VerifyCheck("verdict", False, words)
@@ -237,11 +239,6 @@ def _junit(directory: Path, summary: Mapping[str, Any]) -> Iterator[VerifyCheck]
         yield VerifyCheck("junit", False, f"{JUNIT} is not the verdict of {SUMMARY}")
     else:
         yield VerifyCheck("junit", None, f"{JUNIT} is of another version: not compared")
-
-
-def _compared(summary: Mapping[str, Any], whole: bool) -> list[str]:
-    """All of the summary; another version may know more, but not judge otherwise."""
-    return list(summary) if whole else ["status", "exit_status", "verdict"]
 
 
 def _engines_version(directory: Path) -> str | None:
