@@ -18,7 +18,7 @@ from switchbench.base.model import Load, PartSetting, Run
 from switchbench.cli.main import main
 from switchbench.config import read_values
 from switchbench.plan.compile import compile_run
-from switchbench.plan.engine import PlanRequest, plan_flows
+from switchbench.plan.engine import plan_flows
 from switchbench.plan.listing import notes
 from switchbench.plan.shares import flow_parts, oversubscribed, port_parts
 
@@ -210,7 +210,7 @@ def test_parts_are_the_shares_whatever_the_order(
         "list": [rank for ends in flows for rank in ends],
         "shares": [(share or 0) * 10**6 for share in flows.values()],  # 7 of them are 98 %
     }
-    [(_, found)] = plan_flows(PlanRequest.of(8, pattern, 1))
+    [(_, found)] = plan_flows(8, pattern, 1)
     parts = dict(zip(map(tuple, found.tolist()), flow_parts(pattern, found), strict=True))
     assert parts.keys() == flows.keys()
     for ends, share in flows.items():

@@ -272,7 +272,7 @@ def test_a_reader_that_goes_away(tmp_path: Path) -> None:
 def test_the_engine_can_be_interrupted_at_a_plan(number: signal.Signals) -> None:
     """Also while nobody reads what it writes."""
     words = [str(find_engine()), "--plan"]
-    request = engine.PlanRequest.of(1024, {"name": "aapc", "order": "shift"}, 1)
+    request = engine.request(1024, {"name": "aapc", "order": "shift"}, 1, packed=True)
     # What starts the tests in the background may ignore SIGINT, and programs inherit that.
     before = signal.signal(number, signal.SIG_DFL) if number == signal.SIGINT else None
     with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as node:
@@ -280,7 +280,7 @@ def test_the_engine_can_be_interrupted_at_a_plan(number: signal.Signals) -> None
             signal.signal(number, before)
         assert node.stdin is not None
         assert node.stdout is not None
-        node.stdin.write(request.document(None, packed=True).encode())
+        node.stdin.write(request.encode())
         node.stdin.close()
         assert len(node.stdout.read(64)) == 64
         node.send_signal(number)
@@ -347,7 +347,7 @@ def test_engine_that_cannot_be_started(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A wrong path, and a program that is no engine."""
-    engine.plan_size.cache_clear()
+    engine._size.cache_clear()
     path = str(write_files(tmp_path, LAB + "pattern: chain\n"))
     monkeypatch.setenv("SWITCHBENCH_NODE", str(tmp_path / "nothing"))
     assert main(["plan", path]) == 2

@@ -18,7 +18,7 @@ from switchbench.base.model import Part, Port
 from switchbench.cli.main import main
 from switchbench.config import Request, read
 from switchbench.plan.compile import compile_run
-from switchbench.plan.engine import PlanRefused, PlanRequest, plan_flows, plan_phases
+from switchbench.plan.engine import PlanRefused, plan_flows, plan_phases
 from switchbench.predict.constrained import constrained_bps
 from switchbench.predict.fair import max_min_bps
 from switchbench.predict.folded import Folded, fold
@@ -233,14 +233,14 @@ def test_packed_plans_are_the_plans_that_people_see() -> None:
         {"name": "ring", "count": 3},
         {"name": "chain"},
     ):
-        request = PlanRequest.of(6, pattern, 5)
-        packed = [(phase, flows.tolist()) for phase, flows in plan_flows(request)]
+        request = (6, pattern, 5)
+        packed = [(phase, flows.tolist()) for phase, flows in plan_flows(*request)]
         shown = [
-            (phase.number, [[s, d] for s, d, _ in phase.flows]) for phase in plan_phases(request)
+            (phase.number, [[s, d] for s, d, _ in phase.flows]) for phase in plan_phases(*request)
         ]
         assert packed == shown
     with pytest.raises(PlanRefused, match="rank"):
-        list(plan_flows(PlanRequest.of(1, {"name": "pairs"}, 1)))
+        list(plan_flows(1, {"name": "pairs"}, 1))
 
 
 @needs_engine

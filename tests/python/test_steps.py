@@ -24,7 +24,7 @@ from switchbench.base.model import Part, Repeats, ScheduleShape, Site, Trial
 from switchbench.config import read_values
 from switchbench.plan import draft, limits
 from switchbench.plan.compile import compile_run
-from switchbench.plan.engine import PlanRequest, PlanSize, plan_size
+from switchbench.plan.engine import PlanSize, plan_size
 from switchbench.records.document.schema import summary_schema
 from switchbench.records.flows import Places
 from switchbench.render.report.figure import unpacked
@@ -41,9 +41,9 @@ TCP = LAB + "transport: tcp\n"
 def _plans(monkeypatch: pytest.MonkeyPatch) -> None:
     """Plans of one phase, of rings with as many as they have; no engine is asked."""
 
-    def size(request: PlanRequest) -> PlanSize:
-        phases = 31 if '"count": 30' in request.pattern else 1
-        return PlanSize(phases, 2 * phases * request.ranks, ScheduleShape(2, 3, 4096, None))
+    def size(ranks: int, pattern: Any, seed: int) -> PlanSize:
+        phases = 31 if pattern.get("count") == 30 else 1
+        return PlanSize(phases, 2 * phases * ranks, ScheduleShape(2, 3, 4096, None))
 
     monkeypatch.setattr(draft, "plan_size", size)
 
@@ -220,7 +220,7 @@ def test_memory_of_all_ranks(
 ) -> None:
     """A lab's ranks share this host's."""
 
-    def size(request: PlanRequest) -> PlanSize:
+    def size(ranks: int, pattern: Any, seed: int) -> PlanSize:
         return PlanSize(1, 2, ScheduleShape(2, 3, 4096, None), 1000 << 20)
 
     monkeypatch.setattr(draft, "plan_size", size)
@@ -558,16 +558,16 @@ def test_kernels_are_told_their_class(tmp_path: Path) -> None:
 )  # fmt: skip
 def test_what_a_repetition_is(pattern: dict[str, Any], share: ScheduleShape) -> None:
     """As the engine says it of four ranks; other plans have none."""
-    assert plan_size(PlanRequest.of(4, pattern, 1)).share == share
+    assert plan_size(4, pattern, 1).share == share
 
 
 @needs_engine
 def test_iterations_of_a_kernel() -> None:
     """CG of class S has 15; a chain is no schedule."""
-    found = plan_size(PlanRequest.of(4, {"name": "nas_cg", "class": "S"}, 1)).share
+    found = plan_size(4, {"name": "nas_cg", "class": "S"}, 1).share
     assert found is not None
     assert found.iterations == 15
-    assert plan_size(PlanRequest.of(4, {"name": "chain"}, 1)).share is None
+    assert plan_size(4, {"name": "chain"}, 1).share is None
 
 
 def a_lab(name: str | None) -> Site:

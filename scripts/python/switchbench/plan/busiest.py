@@ -8,12 +8,13 @@ from typing import Self
 import numpy as np
 import numpy.typing as npt
 
+from ..base.documents import PatternDocument
 from ..base.model import Part, Site
 from ..base.timing import UNKNOWN_LINE_BPS
 from ..topology import topology as topologies
 from ..topology.fabric import Fabric, Routes
 from ..topology.graph import from_topology
-from .engine import PlanRequest, plan_flows
+from .engine import plan_flows
 
 MOST_FLOWS = 20_000  # of a plan; beyond, it takes longer to find out than it is worth
 
@@ -33,13 +34,13 @@ class Busiest:
         topology = topologies.load(site.lab, site.lab_overrides)
         return cls(from_topology(topology, unlimited_bps=round(UNKNOWN_LINE_BPS)))
 
-    def byte_s(self, part: Part, request: PlanRequest, a_flow: bool) -> float:
+    def byte_s(self, part: Part, pattern: PatternDocument, seed: int, a_flow: bool) -> float:
         """Seconds that the busiest link takes if each flow (else each rank, by one of its flows)
         sends a byte and gets it back: the mean over phases."""
         places = np.array([self._rank[port.host] for port in part.ranks])
         phases = [
             self._phase_byte_s(places, ranks, a_flow)
-            for _, ranks in plan_flows(request)
+            for _, ranks in plan_flows(len(part.ranks), pattern, seed)
             if len(ranks)
         ]
         return sum(phases) / len(phases)

@@ -19,7 +19,7 @@ from ..config.rules import PARAMETERS
 from ..config.schema import BurstOptions
 from ..config.settings import carries_messages, written_key
 from ..config.steps import KERNELS, LOCAL, SIZELESS
-from .engine import PlanRefused, PlanRequest, PlanSize, plan_size
+from .engine import PlanRefused, PlanSize, plan_size
 
 NS = 1e9
 
@@ -117,7 +117,7 @@ class Draft:
     def size(self, part: Part) -> PlanSize:
         """The plan's size; the pattern's refusal gets its place in the file."""
         try:
-            return plan_size(PlanRequest.of(len(part.ranks), self.pattern, self.values.seed))
+            return plan_size(len(part.ranks), self.pattern, self.values.seed)
         except PlanRefused as error:
             key = "flows" if self.point.pattern == "flows" else "pattern"
             raise self.problem(key, str(error)) from None

@@ -11,7 +11,6 @@ from ..base.model import Part
 from ..config.schema import BurstOptions, ScatterOptions
 from .busiest import MOST_FLOWS, Busiest
 from .draft import NS, STEP_WARMUP, Draft
-from .engine import PlanRequest
 from .shares import LAYER1_OVERHEAD
 
 # Messages of drawn sizes that share links wait for each other: so much longer than the busiest
@@ -113,11 +112,12 @@ def _shared_byte_s(draft: Draft, part: Part, flows: float) -> float:
     """What a byte there and back takes where the messages under way share links."""
     ranks = len(part.ranks)
     crowd = 2 - 1 / ranks if draft.draws_partners() else _CROWD
-    request = PlanRequest.of(ranks, draft.pattern, draft.values.seed)
     size = draft.size(part)
     busiest = Busiest.of(draft.site) if size.flows <= MOST_FLOWS else None
     if busiest is not None:
-        return crowd * busiest.byte_s(part, request, not draft.draws_partners())
+        return crowd * busiest.byte_s(
+            part, draft.pattern, draft.values.seed, not draft.draws_partners()
+        )
     ports = sum(len(each.ranks) for each in draft.parts)
     under_way = 2.0 if draft.draws_partners() else 2 * flows / ports
     rates_bps = [port.line_rate_bps for port in part.ranks]

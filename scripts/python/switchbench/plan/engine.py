@@ -14,11 +14,9 @@ import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import yaml
 from pydantic_core import from_json
 
 from ..base.errors import ConfigurationError, RunError
@@ -58,42 +56,21 @@ class Phase:
     idle: list[int]
 
 
-@dataclass(frozen=True)
-class PlanRequest:
-    """What a plan is made of. `pattern` is the `trial` document's, as JSON: a value to cache by."""
+def request(ranks: int, pattern: Mapping[str, object], seed: int, **how: object) -> str:
+    """Return a `plan` document, as JSON; `how`: its keys besides these."""
+    given = {key: value for key, value in how.items() if value is not None}
+    plan = {"ranks": ranks, "pattern": pattern, "seed": seed, **given}
+    return json.dumps({"plan": plan}) + "\n...\n"
 
-    ranks: int
-    pattern: str
-    seed: int
 
-    @classmethod
-    def of(cls, ranks: int, pattern: Mapping[str, object], seed: int) -> PlanRequest:
-        """From a pattern's mapping."""
-        return cls(ranks, json.dumps(pattern, sort_keys=True), seed)
-
-    def document(
-        self, phases: Sequence[int] | None, totals_only: bool = False, packed: bool = False
-    ) -> str:
-        """Return the request as the engine reads it; `packed`: numbers instead of records."""
-        plan: dict[str, object] = {
-            "ranks": self.ranks,
-            "pattern": json.loads(self.pattern),
-            "seed": self.seed,
-        }
-        if packed:
-            plan["packed"] = True
-        if totals_only:
-            plan["totals_only"] = True
-        elif phases is not None:
-            plan["phases"] = list(phases)
-        text: str = yaml.safe_dump({"plan": plan}, explicit_end=True, sort_keys=False)
-        return text
+def plan_size(ranks: int, pattern: Mapping[str, object], seed: int) -> PlanSize:
+    """Return phases and flows of a plan; PlanRefused with the reason."""
+    return _size(request(ranks, pattern, seed, totals_only=True))
 
 
 @lru_cache(maxsize=4096)
-def plan_size(request: PlanRequest) -> PlanSize:
-    """Phases and flows of a plan; PlanRefused with the reason."""
-    record = next(_records(request, totals_only=True))
+def _size(document: str) -> PlanSize:
+    record = from_json(_asked(document))
     said = record.get("schedule")
     share, memory = None, 0
     if said is not None:
@@ -103,34 +80,33 @@ def plan_size(request: PlanRequest) -> PlanSize:
     return PlanSize(int(record["phases"]), int(record["flows"]), share, memory)
 
 
-def plan_phases(request: PlanRequest, phases: Sequence[int] | None = None) -> list[Phase]:
-    """The flows of a plan's phases, all of them or those named."""
+def plan_phases(
+    ranks: int, pattern: Mapping[str, object], seed: int, phases: Sequence[int] | None = None
+) -> list[Phase]:
+    """Return the flows of a plan's phases, all of them or those named."""
+    answer = _asked(request(ranks, pattern, seed, phases=phases))
     return [
         Phase(record["phase"], record["name"], record["flows"], record["idle"])
-        for record in _records(request, phases)
+        for record in map(from_json, answer.splitlines())
         if record["type"] == "plan-phase"
     ]
 
 
 def plan_flows(
-    request: PlanRequest, phases: Sequence[int] | None = None
+    ranks: int, pattern: Mapping[str, object], seed: int, phases: Sequence[int] | None = None
 ) -> Iterator[tuple[int, Flows]]:
     """Each phase's number and its flows, as rows of source and destination by rank number.
 
     What `plan_phases` is for people, this is for computing: plans of many million flows.
     """
-    packed = np.frombuffer(_asked(request.document(phases, packed=True)), dtype="<u4")
+    packed = np.frombuffer(
+        _asked(request(ranks, pattern, seed, phases=phases, packed=True)), dtype="<u4"
+    )
     at = 0
     while at < packed.size:
         phase, count = (int(number) for number in packed[at : at + 2])
         yield phase, packed[at + 2 : at + 2 + 2 * count].reshape(count, 2).astype(np.int64)
         at += 2 + 2 * count
-
-
-def _records(
-    request: PlanRequest, phases: Sequence[int] | None = None, totals_only: bool = False
-) -> Iterator[dict[str, Any]]:
-    yield from map(from_json, _asked(request.document(phases, totals_only)).splitlines())
 
 
 def _asked(document: str) -> bytes:

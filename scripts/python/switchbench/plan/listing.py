@@ -17,7 +17,7 @@ from ..base import quantities, transports
 from ..base.model import SCHEDULE, WAITING, Part, Run, Trial
 from ..config.clauses import clauses_sha256, selected
 from ..config.steps import KERNELS, SIZELESS
-from .engine import Phase, PlanRequest, plan_phases
+from .engine import Phase, plan_phases
 from .hops import Hops
 from .shares import MOST_FLOWS, oversubscribed
 
@@ -51,8 +51,8 @@ def listing(
             chosen = [phase for phase in phases if phase < first.phases]
         rows: dict[int, dict[str, Any]] = {}
         for part in first.parts:
-            request = PlanRequest.of(len(part.ranks), first.pattern, first.document["seed"])
-            for phase in plan_phases(request, chosen):
+            ranks, seed = len(part.ranks), first.document["seed"]
+            for phase in plan_phases(ranks, first.pattern, seed, list(chosen)):
                 row = {"phase": phase.number, "name": phase.name, "networks": []}
                 entry: dict[str, object] = {"network": part.network}
                 entry |= (

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from ..base import transports
 from ..base.documents import PatternDocument
 from ..base.model import Load, Part, Trial
-from .engine import Flows, PlanRequest, plan_flows
+from .engine import Flows, plan_flows
 
 LAYER1_OVERHEAD = 20  # preamble, start delimiter and gap of a frame (IEEE 802.3)
 MOST_FLOWS = 200_000  # of a plan; beyond, nobody reads what each phase offers
@@ -59,7 +59,7 @@ def port_parts(pattern: PatternDocument, ranks: int, seed: int) -> Parts:
     if not divided(pattern):
         return np.ones(ranks)
     largest = np.zeros(ranks)
-    for _, flows in plan_flows(PlanRequest.of(ranks, pattern, seed)):
+    for _, flows in plan_flows(ranks, pattern, seed):
         sent = np.bincount(flows[:, 0], weights=flow_parts(pattern, flows), minlength=ranks)
         largest = np.maximum(largest, sent)
     return largest
@@ -71,8 +71,7 @@ def oversubscribed(trial: Trial, part: Part, load: Load) -> Iterator[Oversubscri
     loads = (
         lines * load.percent / 100 if load.percent is not None else _rate(trial, load) + 0 * lines
     )
-    request = PlanRequest.of(len(part.ranks), trial.pattern, trial.document["seed"])
-    for phase, flows in plan_flows(request):
+    for phase, flows in plan_flows(len(lines), trial.pattern, trial.document["seed"]):
         sources, destinations = flows.T
         offered = np.bincount(
             destinations,

@@ -14,7 +14,7 @@ from ..analysis import measures
 from ..base import transports
 from ..base.errors import ConfigurationError
 from ..base.model import Part, Run, Trial
-from ..plan.engine import PlanRequest, plan_flows
+from ..plan.engine import plan_flows
 from ..topology import topology as topologies
 from ..topology.fabric import Fabric, Routes
 from ..topology.fabric.routes import Ranks, Rates
@@ -102,7 +102,8 @@ class Predictor:
         whole = is_whole(trial, recorded)
         for part in trial.parts:
             places = self._places(part)
-            asked = None if whole else plan_flows(_request(trial, part))
+            seed = trial.document["seed"]
+            asked = None if whole else plan_flows(len(part.ranks), trial.pattern, seed)
             for phase, ranks in asked or (recorded or {})[part.network].items():
                 if not len(ranks):
                     continue
@@ -136,10 +137,6 @@ class Predictor:
                 f"{twice[0]} has several ports in network {part.network}; a topology knows one"
             )
         return np.array([self._rank[host] for host in hosts], dtype=np.int64)
-
-
-def _request(trial: Trial, part: Part) -> PlanRequest:
-    return PlanRequest.of(len(part.ranks), trial.pattern, trial.document["seed"])
 
 
 def _sent(flows: Flows, part: Part, ranks: Ranks, offered: Mapping[Pair, float]) -> Flows | None:
