@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from switchbench.base.errors import ConfigurationError
 from switchbench.cli.main import main
 from switchbench.config import Request, read
 from switchbench.hosts import bind
@@ -90,13 +89,3 @@ def test_the_job_says_bind(tmp_path: Path) -> None:
     assert documents.job_document(run, "x")["bind"] is True
     lab = compile_run(read(Request(None, [], "one-switch", "quick")))
     assert "bind" not in documents.job_document(lab, "x")
-
-
-def test_namespaces_have_no_pci_devices(tmp_path: Path) -> None:
-    path = tmp_path / "conf.yaml"
-    path.write_text(
-        "switchbench: 1\nsite: {lab: one-switch, bind: {driver: vfio-pci}}\n"
-        "tests: [{pattern: chain}]\n"
-    )
-    with pytest.raises(ConfigurationError, match="a lab of namespaces has no PCI devices"):
-        read(Request(path, [], None, None))

@@ -474,18 +474,6 @@ def test_nothing_measured_says_what_is_damaged(
     bad = Path(shutil.copytree(one, tmp_path / "bad"))
     summary = json.loads((bad / "summary.json").read_text()) | {"plans": "none"}
     (bad / "summary.json").write_text(json.dumps(summary))
-    assert refused(capsys, one, bad) == (
-        f"no results in {bad}: summary.json: `plans` has a form that is not known, and is left out"
-    )
-
-
-def test_what_compare_does_not_need_is_no_damage(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    one = make(tmp_path / "one", FAST)
-    old = Path(shutil.copytree(one, tmp_path / "old"))
-    summary = json.loads((old / "summary.json").read_text()) | {
-        "messages": {"concurrent_computation": "fast"}
-    }
-    (old / "summary.json").write_text(json.dumps(summary))
-    assert result(capsys, one, old)["damage"] == []
+    said = refused(capsys, one, bad)
+    assert f"{bad / 'summary.json'} is damaged: at `plans`" in said
+    assert "nor can it be made again" in said

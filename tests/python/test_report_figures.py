@@ -441,7 +441,7 @@ def test_a_newer_form_is_said_and_what_is_known_is_shown(copy: Path) -> None:
     (copy / SUMMARY).write_text(json.dumps(summary))
     measured = Measured.load(copy)
     assert "switchbench-summary/9" in measured.damage[0]
-    assert "`comparisons` has a form that is not known" in measured.damage[1]
+    assert measured.damage[1] == "what is shown here was made of the records that there are"
     names = {one.name for one in figures(measured)}
     assert "plans" in names
 
