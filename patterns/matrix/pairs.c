@@ -39,7 +39,6 @@ struct pairs {
 };
 
 struct way {
-    const char *phase_name;
     unsigned knows;
     int (*check)(const struct pattern_request *request, struct pattern_why *why);
     struct seat (*seat)(const struct pairs *pairs, uint32_t rank); /* NULL: it is looked up */
@@ -212,25 +211,13 @@ static const char *const way_words[] = {
 };
 
 static const struct way ways[] = {
-    [NEIGHBOURS] = {.phase_name = "neighbours", .seat = neighbours_seat},
-    [HALVES] = {.phase_name = "halves", .seat = halves_seat},
-    [SHIFT] = {.phase_name = "shift",
-               .knows = PATTERN_PARAM_SHIFT,
-               .check = check_shift,
-               .seat = shift_seat},
-    [INSIDE] = {.phase_name = "inside groups",
-                .knows = PATTERN_PARAM_GROUPS,
-                .check = check_inside,
-                .fill = inside_fill},
-    [ACROSS] = {.phase_name = "across groups",
-                .knows = PATTERN_PARAM_GROUPS,
-                .check = check_across,
-                .fill = across_fill},
-    [RANDOM] = {.phase_name = "random", .seat = random_seat},
-    [LIST] = {.phase_name = "list",
-              .knows = PATTERN_PARAM_LIST,
-              .check = check_list,
-              .fill = list_fill},
+    [NEIGHBOURS] = {.seat = neighbours_seat},
+    [HALVES] = {.seat = halves_seat},
+    [SHIFT] = {.knows = PATTERN_PARAM_SHIFT, .check = check_shift, .seat = shift_seat},
+    [INSIDE] = {.knows = PATTERN_PARAM_GROUPS, .check = check_inside, .fill = inside_fill},
+    [ACROSS] = {.knows = PATTERN_PARAM_GROUPS, .check = check_across, .fill = across_fill},
+    [RANDOM] = {.seat = random_seat},
+    [LIST] = {.knows = PATTERN_PARAM_LIST, .check = check_list, .fill = list_fill},
 };
 
 static int make(struct pattern_plan *plan, const struct pattern_request *request,
@@ -272,10 +259,11 @@ static int make(struct pattern_plan *plan, const struct pattern_request *request
         way->fill(pairs, request);
     }
     plan->state = pairs;
-    if (request->shift > 0)
-        snprintf(plan->label, sizeof(plan->label), "%s %u", way->phase_name, request->shift);
+    if (index == SHIFT)
+        snprintf(plan->label, sizeof(plan->label), "shift %u", request->shift);
     else
-        snprintf(plan->label, sizeof(plan->label), "%s", way->phase_name);
+        snprintf(plan->label, sizeof(plan->label), "%s%s", way_words[index],
+                 way->knows == PATTERN_PARAM_GROUPS ? " groups" : "");
     return 0;
 }
 
