@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from switchbench.analysis.columns import Columns, PlanKey
-from switchbench.analysis.intervals import Intervals, interval_entry
+from switchbench.analysis.phase_results import Intervals, interval_entry
 from switchbench.records.rows import Rows
 
 Record = dict[str, Any]

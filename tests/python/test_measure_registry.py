@@ -13,7 +13,7 @@ import pytest
 import measures_page
 import messages
 from switchbench.analysis import tidy
-from switchbench.analysis.formulas import FORMULAS, formula_of
+from switchbench.analysis.judge import FORMULAS, formula_of
 from switchbench.base.measures import LATENCY_MEASURES, MEASURES, registry
 from switchbench.compare import measures as compared
 from switchbench.importers.measures import COMMON

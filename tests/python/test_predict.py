@@ -20,12 +20,10 @@ from switchbench.config import Request, read
 from switchbench.plan.compile import compile_run
 from switchbench.plan.engine import PlanRefused, plan_flows, plan_phases
 from switchbench.predict.constrained import constrained_bps
-from switchbench.predict.fair import max_min_bps
 from switchbench.predict.folded import Folded, fold
 from switchbench.predict.measured import fits, measured_bps, offered_shares
-from switchbench.predict.models import MODELS, Flows
+from switchbench.predict.models import MODELS, Flows, arriving, max_min_bps
 from switchbench.predict.predictor import PhasePrediction, Predictor, fabric_of, points
-from switchbench.predict.proportional import arriving
 from switchbench.predict.results import measured_trials
 from switchbench.records.directory import SUMMARY
 from switchbench.records.plan_file import write_plan

@@ -17,7 +17,7 @@ import pytest
 from switchbench.cli.main import main
 from switchbench.labs.commands import describe
 from switchbench.labs.routing import Interface, Routing
-from switchbench.plan.hops import Hops
+from switchbench.plan.listing import Hops
 from switchbench.topology import lab_addresses
 from switchbench.topology.file_form import Topology, TopologyError
 from switchbench.topology.graph import from_topology

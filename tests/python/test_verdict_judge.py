@@ -11,8 +11,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from switchbench.analysis.formulas import FORMULAS
-from switchbench.analysis.judge import Judge, ValueLocation, _Seen, _Together
+from switchbench.analysis.judge import FORMULAS, Judge, ValueLocation, _Seen, _Together
 from switchbench.analysis.overall import exit_status
 from switchbench.analysis.summary import Summary
 from switchbench.base.errors import ConfigurationError

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from operator import itemgetter
 
 from ..base.model import Repeats, Trial
 from ..records.document.forms import CurveSetting
@@ -18,16 +19,18 @@ from ..records.document.steps import (
     Function,
     FunctionPoint,
     ImbFigures,
+    KernelEntry,
+    RankedPath,
+    Ranking,
     Steps,
 )
 from ..records.flows import PhaseFlows, Places
 from ..records.latency import merged
 from ..records.record_forms import Record
 from . import measures as m
-from .kernels import iterations_of, kernel_entries, rankings
 from .rank_times import MeasuredExecutions, RankTimes
 from .statistics import interval
-from .sweep import about
+from .sweep import about, matrix_of, path_of
 
 # IMB's MB/s: so many times the message size by its time (Intel MPI Benchmarks' user guide); of a
 # ping-pong the time is half the round trip. Others have none.
@@ -200,3 +203,86 @@ def _share(value: float | None, parts: int) -> float | None:
 
 def _us(ns: float | None) -> float | None:
     return None if ns is None else ns / 1e3
+
+
+US = 1e6  # in a second
+
+
+def iterations_of(trial: Trial) -> int | None:
+    """Of the benchmark that a trial stands for; None: it stands for none."""
+    return trial.steps.iterations if trial.steps else None
+
+
+def kernel_entries(found: Iterable[MeasuredExecutions]) -> list[KernelEntry]:
+    """The summary's `kernels`."""
+    points: dict[int, dict[str, list[MeasuredExecutions]]] = {}
+    for one in found:
+        points.setdefault(one.trial.point, {}).setdefault(one.part.network, []).append(one)
+    return [_entry(repeats) for networks in points.values() for repeats in networks.values()]
+
+
+def _entry(repeats: Sequence[MeasuredExecutions]) -> KernelEntry:
+    first = repeats[0]
+    iterations = iterations_of(first.trial) or 0
+    times = [one.slowest_us for one in repeats]
+    mean = m.mean(times)
+    known = [time for time in times if time is not None]
+    asked = first.trial.repeats
+    sure = (
+        interval(known, asked.confidence, chosen=asked.width is not None)
+        if len(known) == len(times)
+        else None
+    )
+    ranks = [t for one in repeats for phase in one.phases.values() for t in phase.values()]
+    return {
+        **about(first.trial, first.part),
+        "trials": [one.trial.id for one in repeats],
+        "repetitions": max((times.repetitions for times in ranks), default=0),
+        "iterations": iterations,
+        "iteration_us": mean,
+        "total_s": _whole_s(mean, iterations),
+        "by_repeat_s": [_whole_s(time, iterations) for time in times],
+        "ci_s": None
+        if sure is None
+        else {
+            "low": _whole_s(sure.low, iterations),
+            "high": _whole_s(sure.high, iterations),
+        },
+        "port_mbps": m.mean(rate for one in repeats for rate in one.rates_mbps.values()),
+    }
+
+
+def _whole_s(time_us: float | None, iterations: int) -> float | None:
+    return None if time_us is None else iterations * time_us / US
+
+
+def rankings(entries: Iterable[KernelEntry]) -> list[Ranking]:
+    """Of each problem that several paths (a transport in a network) ran: the fastest first."""
+    problems: dict[str, list[tuple[float, KernelEntry]]] = {}
+    for entry in entries:
+        if entry["total_s"] is not None:
+            problems.setdefault(matrix_of(entry), []).append((entry["total_s"], entry))
+    return [
+        _ranking(some)
+        for some in problems.values()
+        if len({path_of(entry) for _, entry in some}) > 1
+    ]
+
+
+def _ranking(some: Iterable[tuple[float, KernelEntry]]) -> Ranking:
+    ordered = sorted(some, key=itemgetter(0))
+    least, fastest = ordered[0]
+    paths: list[RankedPath] = [
+        {
+            "path": path_of(entry),
+            "total_s": total_s,
+            "ratio_to_fastest": total_s / least if least else None,
+        }
+        for total_s, entry in ordered
+    ]
+    return {
+        "pattern": fastest["pattern"],
+        "parameters": fastest["parameters"],
+        "ranks": fastest["ranks"],
+        "paths": paths,
+    }

@@ -3,7 +3,7 @@
 
 Clauses, the summary's schema, the code book, the report's columns, the directions of a comparison
 and the tables of doc/reference/measures.md are made of it (tests/python/measures_page.py). What
-computes a measure of one flow or port stands in analysis/formulas.py.
+computes a measure of one flow or port stands in analysis/judge.py.
 """
 
 from __future__ import annotations

@@ -7,19 +7,47 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
+from functools import cache
 from itertools import groupby
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 import numpy as np
 from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet
 
 from ..base import quantities, transports
-from ..base.model import SCHEDULE, WAITING, Part, Run, Trial
+from ..base.model import SCHEDULE, WAITING, Part, Run, Site, Trial
 from ..config.clauses import clauses_sha256, selected
 from ..config.steps import KERNELS, SIZELESS
+from ..topology import topology as topologies
+from ..topology.fabric import Fabric, Routes
+from ..topology.file_form import ROUTED
+from ..topology.graph import from_topology
 from .engine import Phase, plan_phases
-from .hops import Hops
 from .shares import MOST_FLOWS, oversubscribed
+
+
+class Hops:
+    """Between hosts that forward; a hop leads over one link, or through switches."""
+
+    def __init__(self, fabric: Fabric) -> None:
+        self._rank = {host: rank for rank, host in enumerate(fabric.hosts)}
+        self._routes = Routes(fabric)
+        self.between = cache(self._between)
+
+    @classmethod
+    def of(cls, site: Site) -> Self | None:
+        """A routed lab's; None of any other site, where a flow has one hop."""
+        if site.lab is None:
+            return None
+        topology = topologies.load(site.lab, site.lab_overrides)
+        if topology.kind != ROUTED:
+            return None
+        return cls(from_topology(topology, unlimited_bps=1))
+
+    def _between(self, source: str, destination: str) -> int:
+        ends = (np.array([self._rank[host]]) for host in (source, destination))
+        return int(self._routes.host_hops(*ends)[0])
+
 
 T = TypeVar("T")
 

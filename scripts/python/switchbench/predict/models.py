@@ -12,9 +12,61 @@ import numpy as np
 
 from ..topology.fabric.routes import Paths, Ranks, Rates, Routes
 from .constrained import constrained_bps
-from .fair import max_min_bps
 from .folded import Folded, fold
-from .proportional import arriving
+
+_ROUNDS = 200
+_STILL = 1e-9
+
+
+def arriving(flows: Folded, sent_bps: Rates) -> Rates:
+    """What arrives of each flow at layer 1; `sent_bps`: what each row's flows send.
+
+    Each resource passes the same share of all that enters it. What enters depends on what was
+    passed before; in a tree the shares are found after as many rounds as the longest path has
+    links, and with a ring of full links they converge.
+    """
+    capacity = flows.capacity_bps
+    passed = np.ones(capacity.size)
+    sent = flows.counts * sent_bps
+    for _ in range(_ROUNDS):
+        entering = np.zeros(capacity.size)
+        rate = sent
+        for resources in flows.paths.T:
+            entering += np.bincount(resources, rate, minlength=capacity.size)
+            rate = rate * passed[resources]
+        new = np.minimum(1.0, capacity / np.maximum(entering, 1.0))
+        new[flows.nothing] = 1.0
+        still = bool(np.abs(new - passed).max() <= _STILL)
+        passed = new
+        if still:
+            break
+    arrived: Rates = sent_bps * passed[flows.paths].prod(axis=1)
+    return arrived[flows.row]
+
+
+_EQUAL = 1e-9  # what rounding may make of two rates that are one
+
+
+def max_min_bps(flows: Folded) -> Rates:
+    """The rate of each flow at layer 1, one for each flow that the rows stand for."""
+    left = flows.capacity_bps.copy()
+    rates = np.zeros(len(flows.paths))
+    going = np.arange(len(flows.paths))
+    while going.size:
+        there, wanted = flows.paths[going], flows.demand_bps[going]
+        load = flows.load(there, going)
+        share = np.full(left.size, np.inf)
+        np.divide(left, load, out=share, where=load > 0)
+        share[flows.nothing] = np.inf
+        level = min(share.min(), wanted.min())
+        stopped = (share[there] <= level * (1 + _EQUAL)).any(axis=1)
+        stopped |= wanted <= level * (1 + _EQUAL)
+        rates[going[stopped]] = level
+        taken = flows.load(there[stopped], going[stopped])
+        left = np.maximum(left - taken * level, 0.0)
+        left[flows.nothing] = np.inf
+        going = going[~stopped]
+    return rates[flows.row]
 
 
 @dataclass(frozen=True)
