@@ -8,16 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from configs import PROJECT, needs_engine
+from configs import PROJECT, needs_engine, write_files
+from switchbench.base.source import read_file
 from switchbench.cli.main import main
 from switchbench.run.controller.rates import CORE_FPS
 
 pytestmark = needs_engine
 
 LAB = "switchbench: 1\nsite: {lab: one-switch}\ntransport: dpdk\n"
-SUITE = "switchbench: 1\nsite: {lab: one-switch}\nsuite: rfc2544\n"
 PAIRS = LAB + "tests: [{pattern: pairs, ranks: [2]}]\n"
-CLAUSE = PAIRS + "expect:\n- {id: a, clause: b, measure: lost_frames, over: run, "
 HOSTS = """\
 switchbench: 1
 site:
@@ -32,119 +31,23 @@ BOMB = "a0: &a0 [x, x, x, x]\n" + "".join(
     f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 8)}]\n" for i in range(1, 40)
 )
 
-REFUSED = {
-    "a window of nothing": (
-        PAIRS + "window: 0s\n",
-        5,
-        "window: 0ns is too short to measure in: 1ms at least",
-    ),
-    "a window of 1 ns": (PAIRS + "window: 1ns\n", 5, "window: 1ns is too short"),
-    "a timeout of nothing": (
-        PAIRS + "switch_counters: {command: [x], timeout: 0s}\n",
-        5,
-        'switch_counters.timeout: found "0s", but a timeout is longer than 0',
-    ),
-    "a window of ages": (PAIRS + "window: 99999999999h\n", 5, "at most 720h"),
-    "small frames on a fast veth": (
-        "switchbench: 1\nsite: {lab: one-switch, rate: 100G}\ntransport: dpdk\n"
-        "tests:\n- {pattern: pairs, ranks: [2], frame_sizes: [64]}\n",
-        5,
-        "1.41369e+08 frames/s (trial 0) are more than 1 core(s) can send with af_packet: 1e+06",
-    ),
-    "an address that is none": (
-        HOSTS + "  overrides: {a: {e0: {ipv4: 300.1.1.1/24}}}\n" + HEADER,
-        7,
-        '"300.1.1.1/24" is no IPv4 address with its prefix, such as 198.18.0.1/16',
-    ),
-    "an address of the other kind": (
-        HOSTS + "  overrides: {a: {e0: {ipv6: 198.18.0.1/16}}}\n" + HEADER,
-        7,
-        '"198.18.0.1/16" is no IPv6 address',
-    ),
-    "no wiring file": (HOSTS + "  wiring: nowhere.csv\n" + HEADER, 7, "there is no file "),
-    "shares of a transfer": (
-        LAB + "tests:\n- {pattern: flows, traffic: transfer, "
-        "flows: [[node1, node2, 75%], [node1, node3]]}\n",
-        5,
-        "tests.0.flows: shares are not implemented for traffic: transfer: use traffic: stream or",
-    ),
-    "a negative rank": (
-        LAB + "tests:\n- {pattern: flows, flows: [[-1, 0]]}\n",
-        5,
-        "tests.0.flows.0: there is no rank -1",
-    ),
-    "a search without width": (
-        SUITE + "suite_parameters: {width: 1}\n",
-        4,
-        "suite_parameters.width: found 1.0, but a number from 1e-06 to 0.5 is needed",
-    ),
-    "trials without end": (
-        SUITE + "suite_parameters: {latency_repeats: 1000000000000}\n",
-        4,
-        "latency_repeats: found 1000000000000.0, but a whole number from 1 to 10000 is needed",
-    ),
-    "steps without end": (
-        SUITE + "suite_parameters: {loss_step_percent: 0.000000001}\n",
-        4,
-        "but a number from 0.01 to 10 is needed",
-    ),
-    "half a repeat": (
-        SUITE + "suite_parameters: {repeats: 0.5}\n",
-        4,
-        "suite_parameters.repeats: found 0.5, but a whole number from 1 to 10000 is needed",
-    ),
-    "a first trial longer than the last": (
-        SUITE + "suite_parameters: {trial_s: 1, initial_s: 5}\n",
-        4,
-        "suite_parameters: initial_s, 5, is longer than trial_s, 1",
-    ),
-    "an unquoted comparison": (CLAUSE + "require: >= 90}\n", 6, 'in quotes: require: ">= 90"'),
-    "an unquoted comparison on its line": (
-        PAIRS + "expect:\n- id: a\n  measure: lost_frames\n  require: >= 90\n",
-        8,
-        'in quotes: require: ">= 90"',
-    ),
-    "a number alone": (CLAUSE + "require: 0}\n", 6, 'a comparison is needed, such as "== 0"'),
+CASES: dict[str, dict[str, str]] = read_file(PROJECT / "tests/python/data/refused.yaml").data
+REFUSED: dict[str, tuple[str | bytes, str]] = {
+    name: (case["text"], case["says"]) for name, case in CASES.items()
+} | {
     "brackets without end": (
         "switchbench: 1\nsite: " + 3000 * "[" + 3000 * "]",
-        2,
-        "lists and mappings are more than 64 deep",
+        "2: is too large to be read: lists and mappings are more than 64 deep",
     ),
     "aliases without end": (
         "switchbench: 1\n" + BOMB,
-        7,
-        "more than 50000 values, those of aliases counted each time",
+        "7: is too large to be read: more than 50000 values, those of aliases counted each time",
     ),
-    "a letter that is none": (PAIRS + "log: \a\n", 5, "the character U+0007 is no text"),
-    "a rate in bytes": (PAIRS + "load: 100MB/s\n", 5, "a rate is in bits: write 800Mbit"),
-    "two documents": (PAIRS + "---\n" + PAIRS, 5, "a second document begins here"),
-    "a merge key": (
-        PAIRS + "dpdk: &d {burst: 8}\nsweep: {<<: *d}\n",
-        6,
-        "<<: merge keys are not part of YAML 1.2",
+    "another encoding": (
+        PAIRS.encode() + b"# caf\xe9\n",
+        "5: is not UTF-8 text: byte 0xe9; save it as UTF-8",
     ),
-    "another encoding": (PAIRS.encode() + b"# caf\xe9\n", 5, "is not UTF-8 text: byte 0xe9"),
-    "another encoding altogether": (PAIRS.encode("utf-16"), 1, "is UTF-16 text: save it as UTF-8"),
-    "a lab's misspelt name": (
-        PAIRS.replace("one-switch", "one-swich"),
-        2,
-        'did you mean "one-switch"?',
-    ),
-    "a limit of time": (
-        PAIRS + "time_limit: 10ms\n",
-        5,
-        " s, more than the 10ms allowed",
-    ),
-    "cores that are not there": (
-        "switchbench: 1\nsite: {lab: one-switch, cores: 900-903}\n" + "tests: [{pattern: pairs}]\n",
-        2,
-        "site.cores: 900-903: this machine has only",
-    ),
-    "a core each where there are two": (
-        LAB + "tests: [{pattern: pairs}]\nworker: poll\n",
-        5,
-        "worker: poll: 8 node processes need a core each",
-    ),
+    "another encoding altogether": (PAIRS.encode("utf-16"), "1: is UTF-16 text: save it as UTF-8"),
 }
 
 
@@ -152,17 +55,16 @@ REFUSED = {
 def test_plan_refuses(
     name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Each mistake is one sentence: where, which key, what was found, what is possible."""
     monkeypatch.setattr("os.sched_getaffinity", lambda pid: {0, 1})
     monkeypatch.setattr("os.cpu_count", lambda: 2)
-    text, line, sentence = REFUSED[name]
-    path = tmp_path / "conf.yaml"
+    text, says = REFUSED[name]
+    path = write_files(tmp_path, "")
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
     assert main(["plan", str(path)]) == 2
     said = capsys.readouterr()
     assert said.out == ""
-    assert said.err.startswith(f"switchbench: {path}:{line}: ")
-    assert sentence in said.err
-    assert said.err.count("\n") == 1
+    assert said.err == f"switchbench: {path}:{says.replace('{folder}', str(tmp_path))}\n"
 
 
 SET_REFUSED = {
