@@ -15,7 +15,8 @@ from switchbench.run.controller.rates import CORE_FPS
 
 pytestmark = needs_engine
 
-LAB = "switchbench: 1\nsite: {lab: one-switch}\ntransport: dpdk\n"
+SWITCH = "switchbench: 1\nsite: {lab: one-switch}\n"
+LAB = SWITCH + "transport: dpdk\n"
 PAIRS = LAB + "tests: [{pattern: pairs, ranks: [2]}]\n"
 HOSTS = """\
 switchbench: 1
@@ -48,6 +49,23 @@ REFUSED: dict[str, tuple[str | bytes, str]] = {
         "5: is not UTF-8 text: byte 0xe9; save it as UTF-8",
     ),
     "another encoding altogether": (PAIRS.encode("utf-16"), "1: is UTF-16 text: save it as UTF-8"),
+    "more trials than anybody waits for": (
+        f"{SWITCH}loads: [{', '.join(f'{i / 100}%' for i in range(1, 3001))}]\nrepeat: 1000\n"
+        "frame_sizes: [64, 128, 256, 512, 1024, 1280, 1518]\ntests:\n"
+        + "- {pattern: chain, transport: dpdk}\n"
+        * 50,
+        "6: tests: loads, sizes, ranks, sweeps and repeats multiply to 21000000 trials and more; "
+        "at most 20000 are allowed",
+    ),
+    "a sweep of more trials than that": (
+        f"{SWITCH}tests:\n- {{pattern: chain, sweep: {{seed: {[*range(20_001)]}}}}}\n",
+        "3: tests: loads, sizes, ranks, sweeps and repeats multiply to 20001 trials and more; "
+        "at most 20000 are allowed",
+    ),
+    "a number without end": (
+        f"{SWITCH}tests:\n- {{pattern: chain, window: {'7' * 5001}s}}\n",
+        f'4: tests.0.window: "{"7" * 56}..." is a number of 5001 digits',
+    ),
 }
 
 
