@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..records.document.trials import PhaseEntry
-from ..records.flows import Ends, Packets, Pair, PhaseFlows, Places
+from ..records.flows import Ends, Packets, PhaseFlows, Places
 from ..records.record_forms import Record
 from ..records.rows import Bools as Bools
 from ..records.rows import Floats as Floats
@@ -351,7 +351,6 @@ class PhaseResult:
     every: PhaseFlows  # the idle ones, too
     ports: Rows  # `port` records
     strays: Mapping[tuple[str | None, str | None, str], int]  # PhaseRecords.strays
-    lowest_s: Mapping[Pair, tuple[float, float]]  # when the least came of a flow, in the window
     displaced: dict[str, int] = field(default_factory=dict)  # loss_location.displaced_frames
     burst_bps: Floats | None = None  # oversubscribed.burst_line_bps
     intervals: Any = None  # intervals.Intervals

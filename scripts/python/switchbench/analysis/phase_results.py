@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -69,11 +69,6 @@ class Intervals:
         spans = order[first].tolist()
         return {self.pairs[flow]: span for flow, span in zip(flows.tolist(), spans, strict=True)}
 
-    def when(self, spans: list[int]) -> Iterator[tuple[float, float]]:
-        """When some spans were: seconds after the window's opening."""
-        ends = (self.spans.floats(name)[spans] / 1e3 for name in ("from_ms", "to_ms"))
-        return zip(*(end.tolist() for end in ends), strict=True)
-
 
 def _before_last(flow: Numbers, something: Bools, flows: int) -> Bools:
     """The spans before the last one of their flow in which something came."""
@@ -102,7 +97,10 @@ def interval_entry(
 
     def entry(place: int) -> Lowest:
         src, dst = intervals.pairs[place]
-        ((from_s, to_s),) = intervals.when([lowest[src, dst]])
+        span = lowest[src, dst]
+        from_s, to_s = (
+            float(intervals.spans.floats(name)[span] / 1e3) for name in ("from_ms", "to_ms")
+        )
         return {
             "src": src,
             "dst": dst,
@@ -207,9 +205,8 @@ class PhaseResults:
             "tester_limited": [limit.entry() for limit in limits],
             "records": where(place.key, records),
         }
-        lowest_s = dict(zip(lowest, intervals.when([*lowest.values()]), strict=True))
         result = m.PhaseResult(
-            place.key, entry, flows, shares, lines, every, ports, records.strays, lowest_s,
+            place.key, entry, flows, shares, lines, every, ports, records.strays,
             burst_bps=burst_line_bps(trial, place.key.network, flows, lines), intervals=intervals,
         )  # fmt: skip
         alone = trial.traffic == "stream" and not trial.own

@@ -76,18 +76,8 @@ def port_binding_words(words: Sequence[str]) -> list[str]:
 def configurations() -> Path:
     """The folder of example configurations and of `labs/`: `conf` in the source tree, and below
     `share/switchbench` of whatever prefix this package is installed in."""
-    return _shared("conf", "switchbench/conf", "labs")
-
-
-def documentation() -> Path:
-    """The folder of the documents: `doc`, or below `share/doc/switchbench`."""
-    return _shared("doc", "doc/switchbench", "reference")
-
-
-def _shared(name: str, installed: str, content: str) -> Path:
-    """A folder by its content: in the source tree, or below `share` of a prefix."""
     for parent in _PARENTS:
-        for folder in (parent / name, parent / "share" / installed):
-            if (folder / content).exists():
+        for folder in (parent / "conf", parent / "share" / "switchbench" / "conf"):
+            if (folder / "labs").exists():
                 return folder
-    return Path(name)
+    return Path("conf")

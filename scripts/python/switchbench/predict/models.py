@@ -75,7 +75,6 @@ class Flows:
 
     routes: Routes
     sources: Ranks
-    destinations: Ranks
     demand_bps: Rates
     """At layer 1, as offered."""
     paths: Paths
@@ -84,7 +83,7 @@ class Flows:
     def of(cls, routes: Routes, ranks: Ranks, demand_bps: Rates) -> Flows:
         """From rows of source and destination."""
         sources, destinations = ranks[:, 0], ranks[:, 1]
-        return cls(routes, sources, destinations, demand_bps, routes.paths(sources, destinations))
+        return cls(routes, sources, demand_bps, routes.paths(sources, destinations))
 
     @cached_property
     def folded(self) -> Folded:

@@ -132,7 +132,6 @@ class TrialFacts:
     flooded: int = 0
     tester_limited: bool = True
     offered_part: float = 1.0  # of what was intended, of the port that offered the least of it
-    intended_fps: float | None = None
     offered_fps: float | None = None  # in the window
     delivered_fps: float | None = None
     goodput: float | None = None  # of streams of bytes, Mbit/s of payload
