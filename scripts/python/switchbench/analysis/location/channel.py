@@ -20,6 +20,7 @@ OUTLIER = 1e-3  # prior probability that a row follows no model
 LARGE = 0.01  # share lost, which no host loses by itself
 LARGE_OUTLIER = 1e-5  # prior probability that a row has such a share without a cause on its path
 RATE_TAIL = 0.06  # mean shortfall of closed loads that the tester or chance holds back
+IMPOSSIBLE = 40.0  # -log of a probability that is as good as none
 ZETA = 2.612  # of 1.5: sum of k ** -1.5
 
 
@@ -120,7 +121,7 @@ class Channel:
         extra = np.maximum(k, 1.0)
         tail = -np.log(ZETA) - 1.5 * np.log(extra)
         tail -= np.where(extra > kept, 2.0 * np.log(np.maximum(extra / kept, 1.0)), 0.0)
-        self.tail = np.where(k > 0, tail, -np.inf)
+        self.tail = np.where(k > 0, np.exp(tail), 0.0)
 
     def share(self) -> Floats:
         """Return the share of each row that suffered."""
@@ -143,14 +144,16 @@ class Channel:
         wide = np.where(p > 2 * self.background, spread, 1.0)
         weight = np.maximum(1 / (wide**2 * mean * (1 - mean)) - 1, 2.0)
         alpha, beta = mean * weight, (1 - mean) * weight
-        body = self.constant[at] + gammaln(n - k + beta) - gammaln(beta)
-        body += gammaln(weight) - gammaln(n + weight)
-        some = np.flatnonzero(k > 0)
-        body[some] += gammaln(k[some] + alpha[some]) - gammaln(alpha[some])
-        noise = np.log(self.noisy) + self.tail[at] - np.minimum(n * p, 700.0)
-        outlier = np.log(self.outlier[at]) - np.log(n + 1)
-        rest = np.log(1 - self.noisy - self.outlier[at])
-        return np.asarray(np.logaddexp(np.logaddexp(rest + body, noise), outlier))
+        # A row without losses has at most the probability (weight / (n + weight)) ** alpha.
+        some = np.flatnonzero((k > 0) | (alpha * np.log1p(n / weight) < IMPOSSIBLE))
+        bad = some[k[some] > 0]
+        body = np.full(len(at), -np.inf)
+        body[some] = self.constant[at[some]] + gammaln(weight[some]) - gammaln((n + weight)[some])
+        body[some] += gammaln((n - k + beta)[some]) - gammaln(beta[some])
+        body[bad] += gammaln((k + alpha)[bad]) - gammaln(alpha[bad])
+        noise, outlier = self.noisy * self.tail[at] * np.exp(-n * p), self.outlier[at]
+        rest = (1 - self.noisy - outlier) * np.exp(body)
+        return np.asarray(np.log(rest + noise + outlier / (n + 1)))
 
 
 def incidence_of_rows(channel: Channel, paths: Paths) -> tuple[Ints, Ints, Ints, Ints]:

@@ -27,9 +27,9 @@ FIRST = 12  # classes that are looked at first
 CANDIDATES = 40
 RIVAL = 12.0  # log-likelihood by which a competing explanation may be worse
 HOPELESS = 20.0  # log-likelihood below the best at which a candidate is looked at no further
-SAMPLE = 16  # of rows without excess, every n-th is judged first
+SAMPLE = 4  # of rows without excess, every n-th is judged first
 SHARED_EVIDENCE = 0.4  # weight of rows that flows on the same link explain nearly as well
-CAPACITIES = np.linspace(0.32, 0.92, 6)  # that are tried, of a link's line
+CAPACITIES = np.linspace(0.92, 0.32, 6)  # that are tried, of a link's line
 BY_CHANCE = 6.0  # log-likelihood that it costs flows of one phase to meet on links as they do
 EXCESS = 3.0  # log-likelihood that makes a row suffer
 # Relative spread of the share from row to row.
@@ -283,22 +283,24 @@ class Candidates:
     ) -> Floats:
         """Return sums of gains by group of a candidate's incidences (numbers from 0).
 
-        Rows without excess speak against a fault only: a sample of them comes first, and the others
-        where what groups gain may still reach the floor. cost: what the penalty is at least,
+        A row gains at most its excess: rows without any come first, a sample of them and then
+        those of candidates that may still reach the floor. cost: what the penalty is at least,
         beside that of every fault.
         """
-        channel = self.model.channel
-        cost += RARITY + float(np.log(min(len(channel.classes), len(channel.src))))
-        some = share > 0
-        early = some & ((self.excess > 0) | (np.arange(len(self.row)) % SAMPLE == 0))
-        count = int(group.max(initial=-1)) + 1
-        use = np.flatnonzero(early)
-        found = np.bincount(group[use], self.gains(share, spread, use, shared), count)
-        owner = np.zeros(count, np.int64)
+        model, count = self.model, int(group.max(initial=-1)) + 1
+        cost += RARITY + float(np.log(min(len(model.channel.classes), len(model.channel.src))))
+        hopes = np.where(model.hashed.of[self.row] >= 0, shared, 1.0) * self.excess
+        sampled = (self.excess <= 0) & (np.arange(len(self.row)) % SAMPLE == 0)
+        owner, found = np.zeros(count, np.int64), np.zeros(count)
         owner[group] = self.local
-        may = np.bincount(owner, np.maximum(found, 0.0), len(self.places)) - cost >= self.floor
-        use = np.flatnonzero(some & ~early & may[self.local])
-        found = found + np.bincount(group[use], self.gains(share, spread, use, shared), count)
+        left = share > 0
+        may = np.ones(len(self.places), np.bool_)
+        for part in (sampled, self.excess > 0, np.ones(len(self.row), np.bool_)):
+            use = np.flatnonzero(part & left & may[self.local])
+            found += np.bincount(group[use], self.gains(share, spread, use, shared), count)
+            left &= ~part
+            most = found + np.bincount(group, hopes * left, count)
+            may &= np.bincount(owner, np.maximum(most, 0), len(may)) - cost >= self.floor
         return np.where(may[owner], found, -np.inf)
 
     def sums(self, values: Floats) -> Floats:
@@ -536,23 +538,17 @@ def _trunk(found: Candidates) -> list[Hypothesis]:
     """
     model, channel = found.model, found.model.channel
     made: list[Hypothesis] = []
-    every: list[tuple[float, int]] = []
+    every: list[tuple[float, int, bool]] = []
     for index, place in enumerate(found.places.tolist()):
         row = found.row[found.local == index]
         if place not in model.trunks.links or len(np.unique(channel.pair[row])) < 3:
             continue
         if 2 * found.excess[found.local == index].sum() < found.floor:
             continue
-        group = model.trunks.flows(place)[0]
-        seen = np.clip(channel.share()[row], 0, 1 - 1e-9)
-        fitted = np.maximum(model.ll[row], channel.log_likelihood(row, seen, USUAL_SPREAD))
-        weight = model.trunks.beside(place, model.carried())[1]
-        weight = np.where(weight < 0, -hashing.LONE_EVIDENCE * weight, weight)
-        unlikely = np.bincount(group, weight * fitted) - evidence(model, place)
-        odd = float(np.maximum(unlikely - BY_CHANCE, 0).sum())
-        if odd > max(RARITY, found.floor):
-            every.append((odd, index))
-    for _, index in sorted(every, key=lambda x: -x[0])[:MOST_TRUNKS]:
+        least = max(RARITY, found.floor)
+        if (odd := _odd(model, place, hashing.LONE_EVIDENCE)) > least:
+            every.append((odd, index, _odd(model, place, 0.0) > least))
+    for _, index, alone in sorted(every, key=lambda x: -x[0])[:MOST_TRUNKS]:
         part, place = found.taken(np.flatnonzero(found.local == index)), int(found.places[index])
         row, links = part.row, model.trunks.links[place]
         count = float(len(np.unique(channel.phase[row])))
@@ -560,58 +556,68 @@ def _trunk(found: Candidates) -> list[Hypothesis]:
         left = part.left[part.suffers & (part.left > 0)]
         shares = np.quantile(left, [0.1, 0.25, 0.5, 0.75]) if len(left) else left
         shares = np.unique(np.clip(shares, 1e-6, 1 - 1e-6))
-        alone = (model.trunks.beside(place, model.carried())[1] > 0).any()
         tried = [(1, "share", shares)] if len(left) and alone else []
         if channel.measure in ("loss", "rate"):
             tried += [(1, "capacity", line * CAPACITIES)] if alone else []
-            tried += [(links, "capacity", line * CAPACITIES)]
+            tried += [(links, "capacity", links * line * CAPACITIES)]
         for ways, form, values in tried:
-            likely = [
-                _gain(model, place, None, links * x) if ways > 1 else _gain(model, place, (form, x))
-                for x in values.tolist()
-            ]
-            best = int(np.argmax(likely))
-            value = float(values[best])
+            gained, value = -np.inf, 0.0
+            for one in values.tolist():
+                gain = _gain(model, place, (form, one) if ways == 1 else None, one)
+                if gain < gained - HOPELESS:
+                    break
+                gained, value = max((gained, value), (gain, one))
             fault = PlacedFault(place, "loss" if form == "share" else form, form, value)
             penalty = _penalty(model, place, 1.0, len(row) if form == "share" else count)
             penalty += _share_prior(value) if form == "share" else 0.0
-            gained = likely[best]
             if gained < penalty:
                 continue
             if ways > 1:
-                made.append(Hypothesis(replace(fault, value=links * value), gained, penalty))
+                made.append(Hypothesis(fault, gained, penalty))
                 continue
-            chance = evidence(model, place, (form, value), alone=True, each=True)
+            chance = evidence(model, place, (form, value), each=True)
             pairs = frozenset(channel.pair[row[chance > 0.5]].tolist())
             if 0 < len(pairs) < len(np.unique(channel.pair[row])):
                 made.append(Hypothesis(replace(fault, pairs=pairs), gained, penalty + 1.5))
     return made
 
 
+def _odd(model: Model, place: int, several: float) -> float:
+    """Return by how much the rows of a trunk would be likelier with what they lose as their share,
+    beyond what it costs them to meet on links by chance. several: as of `evidence`.
+    """
+    row = model.channel.classes.row[model.channel.classes.incidences(place)]
+    seen = np.clip(model.channel.share()[row], 0, 1 - 1e-9)
+    fitted = np.maximum(model.ll[row], model.channel.log_likelihood(row, seen, USUAL_SPREAD))
+    weight = model.trunks.beside(place, model.carried())[1]
+    fitted *= np.where(weight < 0, -several * weight, weight)
+    group = model.trunks.flows(place)[0]
+    unlikely = np.bincount(group, fitted) - evidence(model, place, several=several)
+    return float(np.maximum(unlikely - BY_CHANCE, 0).sum())
+
+
 def evidence(
     model: Model, place: int, link: tuple[str, float] | None = None, line: float | None = None,
-    alone: bool = False, each: bool = False,
+    several: float = 0.0, each: bool = False,
 ) -> Floats:  # fmt: skip
     """Return the log-likelihood of a trunk's rows, by group, where one link, or all, are at fault.
 
-    alone: only of rows that share links of no other trunk.
+    several: weight of rows that may share links of other trunks, too.
     each: return by row the probability that its flow uses the link, instead.
     """
     lines = model.carried() | ({} if line is None else {place: line})
     passing = np.exp(model.upstream[model.channel.classes.incidences(place)])
-    return model.trunks.evidence(
-        place, passing, model.p, model.spread, lines, link, 0.0 if alone else hashing.LONE_EVIDENCE,
-        each,
-    )  # fmt: skip
+    return model.trunks.evidence(place, passing, model.p, model.spread, lines, link, several, each)
 
 
-def _gain(
-    model: Model, place: int, link: tuple[str, float] | None, line: float | None = None
-) -> float:
-    """Return what a trunk's rows gain in likelihood where one link, or all, are at fault."""
-    before = evidence(model, place, alone=link is not None)
-    after = evidence(model, place, link, line, alone=link is not None)
-    return float(after.sum() - before.sum())
+def _gain(model: Model, place: int, link: tuple[str, float] | None, value: float) -> float:
+    """Return what a trunk's rows gain in likelihood where one link, or all of them, are at fault.
+
+    Rows that may share links of other trunks count only where all links are.
+    """
+    several, line = (hashing.LONE_EVIDENCE, value) if link is None else (0.0, None)
+    after = evidence(model, place, link, line, several)
+    return float(after.sum() - evidence(model, place, several=several).sum())
 
 
 def refit(model: Model, index: int) -> None:
@@ -628,7 +634,8 @@ def value_likelihood(rest: Model, fault: PlacedFault) -> Callable[[float], float
 
     def likelihood(value: float) -> float:
         if rest.is_trunk(fault):
-            return float(evidence(rest, fault.place, None, value).sum())
+            several = hashing.LONE_EVIDENCE
+            return float(evidence(rest, fault.place, None, value, several).sum())
         at, share = rest.shares(replace(fault, value=value), rest.upstream)
         row = rows[at]
         p = 1 - (1 - rest.p[row]) * (1 - np.minimum(share, 1 - 1e-9))
@@ -780,9 +787,10 @@ def _improve(model: Model) -> bool:
             return True
         refit(model, index)
         rest = without(model, index)
-        best = max(hypotheses(rest), key=lambda x: x.score, default=None)
         before, kept = objective(model), list(model.faults)
-        if best is None or objective(rest) + best.score < before + 0.5:
+        least = before + 0.5 - objective(rest)
+        best = max(hypotheses(rest, max(least, 0.0)), key=lambda x: x.score, default=None)
+        if best is None or best.score < least:
             continue
         others = kept[:index] + kept[index + 1 :]
         _place(model, others, index, best, objective(rest))

@@ -159,7 +159,7 @@ class Hashing:
         Rows of one flow that may share links are alike in what no model knows: they count once.
         Weights of rows that may share links of other trunks, too, are below 0.
         """
-        state = (place, tuple(sorted(lines.items())))
+        state = (place, tuple(sorted(x for x in lines.items() if x[0] != place)))
         if state not in self._beside:
             row = self._parts[place][0]
             group, flow, size = self.flows(place)
@@ -325,18 +325,14 @@ def log_likelihood(
     some = np.flatnonzero(number >= 0)
     if not len(some):
         return found
-    number, row = number[some], at[some]
-    wide = np.broadcast_to(spread, p.shape)[some]
-    total = hashed.log_weight[number, 0] + found[some]
-    for bin_number in range(1, BINS):
-        use = np.flatnonzero(hashed.log_weight[number, bin_number] > -12)
-        if not len(use):
-            continue
-        share = hashed.share[number[use], bin_number]
-        both = 1 - (1 - p[some][use]) * (1 - share)
-        likely = channel.log_likelihood(row[use], both, np.maximum(wide[use], 0.3))
-        total[use] = np.logaddexp(total[use], hashed.log_weight[number[use], bin_number] + likely)
-    found[some] = total
+    weight = hashed.log_weight[number[some]]
+    which, bin_number = np.nonzero(weight[:, 1:] > -12)
+    one, bin_number = some[which], bin_number + 1
+    both = 1 - (1 - p[one]) * (1 - hashed.share[number[one], bin_number])
+    wide = np.maximum(np.broadcast_to(spread, p.shape)[one], 0.3)
+    likely = weight[which, bin_number] + channel.log_likelihood(at[one], both, wide)
+    total = np.bincount(which, np.exp(likely), len(some))
+    found[some] = np.log(np.exp(weight[:, 0] + found[some]) + total)
     return found
 
 
