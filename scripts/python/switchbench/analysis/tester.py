@@ -153,9 +153,11 @@ def host_limits(
 def starved(
     flows: PhaseFlows, shares: m.PortShares, load_percent: float | None, nodes: Rows
 ) -> list[HostLimit]:
-    """Of a lab, whose hosts share one machine: ports of which less than the load was delivered
-    (percent of line), and not to full lines only, while no CPU was idle. TCP has no other sign of
-    it: it sends what it can."""
+    """Return the ports of a lab, whose hosts share one machine, of which less than the load was
+    delivered (percent of line), and not to full lines only, while no CPU was idle. TCP has no other
+    sign of it: it sends what it can. Starving hits all alike: where at most half of the flows fall
+    short, they may have an element of the network in common.
+    """
     machine_s = nodes.floats("cpu_span_s") * nodes.floats("cpus")
     idle = m.greatest(nodes.floats("cpu_idle_s") / machine_s)
     if idle is None or load_percent is None or idle > CPU_IDLE_SHARE:
@@ -165,8 +167,10 @@ def starved(
         {port for port, percent in ends.items() if percent is not None and percent < enough}
         for ends in (shares.source, shares.destination)
     )
-    named = {src for src, dst in flows.pairs if src in slow and dst in free}
-    return [HostLimit(port, cpu_idle_percent=100.0 * idle) for port in sorted(named)]
+    short = [src for src, dst in flows.pairs if src in slow and dst in free]
+    if 2 * len(short) <= len(flows.pairs):
+        return []
+    return [HostLimit(port, cpu_idle_percent=100.0 * idle) for port in sorted(set(short))]
 
 
 @dataclass(frozen=True)
