@@ -25,8 +25,5 @@ void report_samples(const struct phase_run *run);
 void report_compute(const struct phase_run *run);
 
 void report_trial(const struct trial *trial, const char *state);
-/* What a transport's times come to on a loopback in this node. */
-void report_loopback_baseline(struct records *records, const struct transport *transport,
-                              const struct latency baseline[LATENCY_KINDS]);
 
 #endif

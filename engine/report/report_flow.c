@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * `flow`: one side of a flow. `histogram` and `loopback-baseline`: its times, and a loopback's.
+ * `flow`: one side of a flow. `histogram`: its times.
  * `reorder`: how its frames were out of order.
  */
 #include "report.h"
@@ -158,22 +158,6 @@ static void report_latency(const struct phase_run *run, const struct phase_lane 
             measured = transport->latency(lane->queues[q].lane, flow, kind, &sum) || measured;
         if (measured)
             report_histogram(run, lane, flow, kind, &sum);
-    }
-}
-
-void report_loopback_baseline(struct records *records, const struct transport *transport,
-                              const struct latency baseline[LATENCY_KINDS])
-{
-    for (enum latency_kind kind = 0; kind < LATENCY_KINDS; kind++) {
-        if (baseline[kind].histogram.count == 0)
-            continue;
-        const struct record_row rows[] = {
-            {"transport", json_string(transport->name)},
-            {NULL, NULL},
-        };
-
-        record_send(records, add_times(record_fill(record_new(records, "loopback-baseline"), rows),
-                                       kind, &baseline[kind], 0));
     }
 }
 

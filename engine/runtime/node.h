@@ -97,8 +97,7 @@ struct node {
     size_t lane_count; /* queues of all ports */
     struct worker *workers[NODE_WORKERS_MAX];
     size_t worker_count;
-    bool sleeps;                         /* as cores.sleeps */
-    const struct transport *baseline_of; /* measured last, on a loopback; NULL: none yet */
+    bool sleeps; /* as cores.sleeps */
 };
 
 #endif

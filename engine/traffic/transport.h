@@ -393,12 +393,6 @@ struct transport {
      * of the lane. False: it does not measure this, or did not in this phase. NULL: never. */
     bool (*latency)(struct lane *lane, const struct lane_flow *flow, enum latency_kind kind,
                     struct latency *sum);
-    /* What a time comes to where there is no network: the transport's own path on this machine,
-     * by a loopback that is made and removed (a tenth of a second at most). `baseline`: all zero,
-     * by kind. Main thread; other ports may be open. 0, or a negative errno with the sentence: not
-     * known. NULL: the transport has no loopback. */
-    int (*loopback_baseline)(const struct transport_run *run,
-                             struct latency baseline[LATENCY_KINDS], struct err *err);
     void (*hardware)(struct transport_port *port, struct port_hardware *counters);
     void (*destroy)(struct lane *lane);
     void (*close)(struct transport_port *port);

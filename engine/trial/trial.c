@@ -244,29 +244,6 @@ static int meet(struct trial *trial)
     return node_barrier(trial->node, &values);
 }
 
-/* Before the first trial of a transport that measures times; on one machine by one node, because
- * all of them share its cores. */
-static void measure_loopback_baseline(const struct trial *trial, const struct transport *transport)
-{
-    struct node *node = trial->node;
-    struct latency *baseline;
-    struct err err = {0};
-
-    if (trial->doc->latency == NULL || transport->loopback_baseline == NULL ||
-        node->baseline_of == transport ||
-        (node->self != 0 && control_clocks(node->control).with_node_0))
-        return;
-    node->baseline_of = transport;
-    baseline = calloc(LATENCY_KINDS, sizeof *baseline);
-    if (baseline == NULL)
-        return;
-    if (transport->loopback_baseline(&node->run, baseline, &err) == 0)
-        report_loopback_baseline(node->records, transport, baseline);
-    else
-        log_info("the floor of %s is not known: %s", transport->name, err.text);
-    free(baseline);
-}
-
 /* Whether all partners can be reached. Frames are asked for again before a pair is called
  * unreachable; where a transport has connections, those ask again by themselves. */
 static int check_connectivity(struct trial *trial, uint32_t *states)
@@ -298,8 +275,6 @@ static int prepare(struct trial *trial, struct err *err)
     start_margin_init(&trial->start_margin, trial->node->sleeps);
     watch_ports(trial);
     set_thread_priority(trial->node, true);
-    for (unsigned i = 0; i < trial->doc->parts_count; i++)
-        measure_loopback_baseline(trial, trial->parts[i].transport);
     return 0;
 }
 

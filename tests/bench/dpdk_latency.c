@@ -3,8 +3,7 @@
  * The floor between two cores: two ring ports crosswise, one lane each, polled by a thread each;
  * 64-byte frames at a rate at which each is there before the next is sent, and probes that come
  * back. What is measured is the software's own path: stamp, send ring, the other core's cache,
- * receive, clock. Printed beside it, the same on one core (what a node measures before its first
- * trial). Usage: dpdk_latency [ROUNDS].
+ * receive, clock. Usage: dpdk_latency [ROUNDS].
  */
 #include "clock.h"
 #include "common.h"
@@ -106,19 +105,6 @@ static void measure(struct bed beds[2], double *one_way_us, double *round_trip_u
         bed_rest(&beds[i]);
 }
 
-static void print_loopback(void)
-{
-    static const struct transport_run run = {.run_id = "bench", .node = "bench"};
-    static struct latency baseline[LATENCY_KINDS];
-    struct err err = {""};
-
-    if (transport_dpdk.loopback_baseline(&run, baseline, &err) != 0)
-        bed_fail(err.text);
-    printf("  one core, as a node measures it: one way %.3f us, round trip %.3f us (p50)\n",
-           (double)histogram_quantile(&baseline[LATENCY_ONE_WAY].histogram, 0.5) / 1e3,
-           (double)histogram_quantile(&baseline[LATENCY_ROUND_TRIP].histogram, 0.5) / 1e3);
-}
-
 int main(int argc, char **argv)
 {
     unsigned rounds = argc > 1 ? (unsigned)atoi(argv[1]) : 5;
@@ -139,7 +125,6 @@ int main(int argc, char **argv)
         measure(beds, &one_way[i], &round_trip[i]);
     bench_at_most("floor, one way, p50", bench_median(one_way, rounds), "us", 1);
     bench_at_most("floor, round trip, p50", bench_median(round_trip, rounds), "us", 2);
-    print_loopback();
     for (unsigned i = 0; i < 2; i++)
         transport_dpdk.close(beds[i].port);
     return 0;

@@ -69,7 +69,6 @@ def rich_records() -> list[Json]:
                 "line_rate_bps": 100_000_000, "queues": 1, "cores": [1]},
         {"type": "ready", "node": "node1", "clock": "estimated", "clock_reason": "boot ids differ",
          "clock_id": "a", "clock_offset_ns": 5, "clock_bound_ns": 7},
-        head | {"type": "loopback-baseline"} | times | {"kind": "one_way"},
     ]  # fmt: skip
     records[-2:-2] = [
         {"type": "clock", "node": "node1", "clock": "estimated", "offset_ns": 5, "bound_ns": 7,

@@ -29,7 +29,6 @@ def described() -> dict[str, set[str]]:
     text = (ROOT / "doc/reference/node-protocol.md").read_text().split("## Records")[1]
     rows = re.findall(r"^\| `([a-z-]+)` \|[^|]*\|(.*)\|$", text, re.M)
     words = {name: set(WORDS.findall(row)) for name, row in rows}
-    words["loopback-baseline"] |= words["histogram"]
     return words
 
 

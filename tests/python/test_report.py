@@ -270,7 +270,7 @@ def whole_summary() -> dict[str, Any]:
     """As much as the first screen reads, of a run of nothing."""
     run = {"elapsed_s": 1.0}
     lists = ("plans", "ports", "trials", "expectations", "errors", "warnings", "not_measured",
-             "findings", "loopback_baselines")  # fmt: skip
+             "findings")  # fmt: skip
     more = {"location": NOTHING_LOCATED, "exit_status": 0}
     return {"status": "complete", "run": run} | {name: [] for name in lists} | more
 

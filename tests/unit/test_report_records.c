@@ -354,16 +354,10 @@ static void report_running(struct records *records)
 
 static void report_trials(struct records *records)
 {
-    static struct latency baseline[LATENCY_KINDS];
     uint32_t phases[] = {1, 2};
 
     lay("udp", TRANSPORT_FRAMES);
     bed.node.records = records;
-    for (uint64_t i = 0; i < 80; i++)
-        histogram_add(&baseline[LATENCY_ONE_WAY].histogram, 500 + 300 * i);
-    histogram_add(&baseline[LATENCY_ROUND_TRIP].histogram, 500);
-    baseline[LATENCY_ROUND_TRIP].sent = 2;
-    report_loopback_baseline(records, &bed.transport, baseline);
     report_trial(&bed.trial, "complete");
     bed.doc.phases = phases;
     bed.doc.phases_count = 2;

@@ -11,10 +11,8 @@
  *     partner, prefill
  *     tx, rx, forward                        its hot paths
  *     probe, prober, arrival, pingpong_lane  how long frames were under way
- *     loopback_baseline                      the same where there is no network
  */
 #include "lane.h"
-#include "loopback_baseline.h"
 #include "port.h"
 #include "port_address.h"
 #include "transport.h"
@@ -45,7 +43,6 @@ const struct transport transport_dpdk = {
     .idle = lane_idle,
     .flow_metrics = lane_flow_metrics,
     .latency = lane_latency,
-    .loopback_baseline = loopback_baseline_measure,
     .hardware = port_hardware,
     .destroy = lane_destroy,
     .close = port_close,

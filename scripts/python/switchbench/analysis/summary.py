@@ -25,7 +25,6 @@ from ..records.document.summary import Status, SummaryDocument, SupersededEntry,
 from ..records.document.trials import PhaseEntry, PlanEntry
 from ..records.expected import LATE, PROBE, Expected
 from ..records.flows import PhaseRecords
-from ..records.latency import Histogram, figures
 from ..records.reader import Batch
 from ..records.record_forms import DamagedRecord, Record
 from ..records.rows import KINDS, PhaseKey, Rows, key_of
@@ -183,7 +182,6 @@ class Summary:
         self.suite = SuiteTable()
         self._plans: list[PlanEntry] = []
         self._flows_seen: dict[tuple[int, int], int] = {}
-        self._floors: dict[tuple[str, str, str], Histogram] = {}  # by node, transport and kind
         self._alarms: list[str] = []
         self._events: Counter[str] = Counter()
         self._notes: list[str] = []
@@ -193,7 +191,6 @@ class Summary:
             "ready": lambda _line, record: clocks.take_ready(record),
             "clock": lambda _line, record: clocks.take(record),
             "port-open": self._take_port_open,
-            "loopback-baseline": self._take_floor,
             "reorder": lambda line, record: self._phase(record, line).disorders.update(
                 {(record["src"], record["dst"]): record}
             ),
@@ -311,10 +308,6 @@ class Summary:
             "steps": steps,
             "ports": self._ports.summary(self.locator.suspects_by_port()),
             "clocks": self._results.clocks.summary(),
-            "loopback_baselines": [
-                {"node": node, "transport": transport, "kind": kind, **figures(kind, times)}
-                for (node, transport, kind), times in self._floors.items()
-            ],
             "expectations": expectations,
             "verdict": overall(self._run, about, expectations, status) if expectations else None,
             "location": self.locator.location(),
@@ -369,11 +362,6 @@ class Summary:
             self._ports.use(Rows.of("port", [(line, record)]), own.transport)
         elif record["type"] == "phase":
             self._close_phases((key.trial, key.repeat))
-
-    def _take_floor(self, _line: int, record: Record) -> None:
-        """The parts of one floor follow each other."""
-        ends = (record["node"], record["transport"], record["kind"])
-        self._floors.setdefault(ends, Histogram()).add_record(record)
 
     def _take_trial(self, line: int, record: Record) -> None:
         key = (record["trial"], record.get("repeat") or 0)

@@ -94,7 +94,6 @@ def _summary(
         "messages": {"curves": [], "crossovers": [], "scatter": [], "concurrent_computation": []},
         "ports": [],
         "clocks": [],
-        "loopback_baselines": [],
         "expectations": [],
         "verdict": None,
         "location": NOTHING_LOCATED,

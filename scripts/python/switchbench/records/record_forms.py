@@ -189,10 +189,6 @@ class TimesRecord(NodeRecord):
     buckets: NotRequired[Buckets | None]
 
 
-class FloorRecord(TimesRecord):
-    transport: Name
-
-
 class FlowTimesRecord(_OfNetwork, TimesRecord):
     src: Name
     dst: Name
@@ -322,7 +318,6 @@ _FORMS: dict[str, Any] = {
     "clock": ClockRecord,
     "flow": FlowRecord,
     "port": PortRecord,
-    "loopback-baseline": FloorRecord,
     "histogram": FlowTimesRecord,
     "execution": ExecutionRecord,
     "interval": IntervalRecord,

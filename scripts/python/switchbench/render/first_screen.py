@@ -251,19 +251,12 @@ def _round_trips(fair: Sequence[PhaseEntry]) -> Line | None:
 
 
 def _tester(summary: SummaryDocument) -> Line:
-    """How far the tester itself was the limit, and what it takes of a round trip."""
+    """How far the tester itself was the limit."""
     trials = summary["trials"]
     limited = [entry for entry in trials if entry["tester_limited"]]
-    loops = [
-        f"loopback {name} {format.digits(loop['p50'])} µs"
-        for kind, name in (("round_trip", "RTT"), ("one_way", "one way"))
-        for loop in summary["loopback_baselines"]
-        if loop["kind"] == kind and loop["p50"] is not None
-    ]
     again = summary["run"].get("remeasured_phases", 0)
     also = [f"{format.of(again, 'phase')} measured again"] if again else []
     if not limited:
-        also += loops[:1]
         return Line("Tester", "not the limit", "; ".join(["in any phase", *also]), between=" ")
     short = [
         percent

@@ -23,7 +23,7 @@ _UNPREFIXED = (
     *("PhaseEntry", "PlanEntry", "ImportedEntry", "FindingEntry", "Throughput", "FlowEnds"),
     *("PortEntry", "ClauseEntry", "ValueLocationEntry"),
     *("QueuePairs", "ComparisonEntry", "ComparedEntry", "StatisticEntry", "Lowest"),
-    *("TimesEntry", "LoopbackBaselineEntry"),
+    "TimesEntry",
 )
 
 

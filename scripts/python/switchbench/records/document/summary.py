@@ -17,7 +17,6 @@ from .ports import PortEntry
 from .run import RunEntry
 from .searches import SearchEntry, SuiteEntry
 from .steps import Steps
-from .times import LoopbackBaselineEntry
 from .trials import PhaseEntry, PlanEntry
 
 ExitStatus = Literal[0, 1, 2, 3, 4]
@@ -149,11 +148,6 @@ class SummaryDocument(TypedDict):
     ]
     clocks: Annotated[
         list[ClockEntry], "How each node knows run time (doc/reference/latency.md, Clocks)"
-    ]
-    loopback_baselines: Annotated[
-        list[LoopbackBaselineEntry],
-        "The tester's own overhead by node and transport, measured on a loopback; not subtracted "
-        "from anything",
     ]
 
 

@@ -50,11 +50,3 @@ class Latency(TypedDict):
     ipdv: Annotated[TimesEntry | None, "How that differs between frames that follow each other"]
     round_trip: Annotated[TimesEntry | None, "Of probes that the destination sends back"]
     pingpong: Annotated[TimesEntry | None, "Of ping-pong messages"]
-
-
-class LoopbackBaselineEntry(Figures):
-    """What a time comes to on a loopback in this node: the software's own path."""
-
-    node: Annotated[str, "Who measured it"]
-    transport: Annotated[str, "Whose path it is"]
-    kind: Annotated[str, "one_way, ipdv or round_trip"]

@@ -32,7 +32,7 @@ BY_SECTION: dict[str, tuple[Spec, ...]] = {
     COURSE: (times.intervals,),
     MESSAGES: (*(messages.curves, messages.peaks, messages.paths, messages.times),),
     STEPS: (steps.functions, steps.kernels, steps.rankings),
-    LATENCY: (times.latencies, times.floors),
+    LATENCY: (times.latencies,),
     LOSS: (results.losses, results.order, ports.switch_counters),
     SKEW: (times.skew,),
     CPU: (times.cpu, results.transports, messages.computing),

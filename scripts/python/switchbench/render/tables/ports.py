@@ -75,7 +75,7 @@ nodes = Spec(
     "Nodes",
     "One process of the engine each.",
     (
-        text("node", "node"),
+        text("node", "node", about="Its name"),
         text("host", "host", fold=True, about="The machine that the node runs on"),
         text("version", "version", fold=True),
         count("CPUs", "cpus", fold=True, about="That the node's machine has online"),

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from ...records.document.definitions import at
-from .columns import PHASE, SETTING, TITLED, TRANSPORT, TRIAL
+from .columns import PHASE, SETTING, TITLED, TRIAL
 from .table import PAGE, RATE, Column, Entry, Spec, count, measured, text
 
 _KIND = text("kind", "kind", about="What is timed: doc/reference/latency.md")
@@ -65,14 +65,14 @@ intervals = Spec(
 
 _PERCENTILES = (
     *(
-        Column(title, f"times.{key}", unit="µs", defined=f"loopback_baselines.{key}", drop=drop)
+        Column(title, f"times.{key}", unit="µs", defined=f"latency.one_way.{key}", drop=drop)
         for title, key, drop in (
             ("min", "min", 0), ("mean", "mean", 3), ("p50", "p50", 0), ("p90", "p90", 2),
             ("p99", "p99", 0), ("p99.9", "p99_9", 6), ("p99.99", "p99_99", 4), ("max", "max", 0),
             ("PDV", "pdv", 5),
         )
     ),
-    Column("clocks within", "times.bound", unit="µs", defined="loopback_baselines.bound", drop=1,
+    Column("clocks within", "times.bound", unit="µs", defined="latency.one_way.bound", drop=1,
            seldom=True, value=lambda row: row["times"].get("bound") or None),
 )  # fmt: skip
 
@@ -98,17 +98,6 @@ latencies = Spec(
         text("worst flow", "times.worst", about="The flow with the largest p99", drop=1),
     ),
     lambda summary: (row for entry in summary.get("trials", ()) for row in of_phase(entry)),
-)
-
-floors = Spec(
-    "loopback_baselines",
-    "Tester overhead (loopback)",
-    "The tester's overhead, measured on a loopback; not subtracted from anything.",
-    (text("node", "node"), TRANSPORT, _KIND, _TIMED, *_PERCENTILES),
-    lambda summary: (
-        {**floor, "kind": KINDS.get(floor["kind"], floor["kind"]), "times": floor}
-        for floor in summary.get("loopback_baselines", [])
-    ),
 )
 
 

@@ -80,8 +80,6 @@ def show_steps(found: Entry, console: Console) -> None:
 
 def show_times(summary: Entry, phases: Sequence[tuple[str, Entry]], console: Console) -> None:
     """Prints all times of these phases, each with its title, and why some are not known."""
-    floors = times.floors.on_terminal(times.floors.entries(summary))
-    show(floors, console, f"{times.floors.title}, in µs")
     rows = [(title, row) for title, phase in phases for row in times.of_phase(phase)]
     heading(console, "Times in µs (doc/reference/latency.md)")
     if not rows:
