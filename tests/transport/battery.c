@@ -827,31 +827,16 @@ static void case_schedule(void **state)
     }
 }
 
-/* The next phase is prepared and connected while a worker polls the present one. */
+/* What a phase leaves behind is not the next one's. */
 static void case_phases_apart(void **state)
 {
     struct battery_run runs[3];
-    struct stage *stages[3];
-    pthread_t worker;
 
     for (unsigned i = 0; i < 3; i++) {
-        stages[i] = calloc(1, sizeof *stages[i]);
-        assert_non_null(stages[i]);
         battery_begin(&runs[i]);
         add_pairs(&runs[i]);
-    }
-    prepare(stages[0], &runs[0]);
-    connect_stage(stages[0]);
-    for (unsigned i = 0; i < 3; i++) {
-        begin(stages[i], &worker);
-        if (i < 2) {
-            prepare(stages[i + 1], &runs[i + 1]);
-            connect_stage(stages[i + 1]);
-        }
-        pthread_join(worker, NULL);
-        finish(stages[i]);
+        battery_play(&runs[i]);
         battery_whole(&runs[i], 50);
-        free(stages[i]);
     }
 }
 

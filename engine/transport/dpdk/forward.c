@@ -72,7 +72,7 @@ static uint32_t send_burst(struct dpdk_lane *lane, const struct forward_entry *e
         bytes = rewrite(lane, entries, frames, count, LANE_SHORT, now_ns);
     else
         bytes = rewrite(lane, entries, frames, count, FRAME_TEMPLATE, now_ns);
-    sent = rte_eth_tx_burst(lane->port->id, lane->send_queue, frames, (uint16_t)count);
+    sent = rte_eth_tx_burst(lane->port->id, lane->queue->pass, frames, (uint16_t)count);
     if (unlikely(sent < count))
         bytes -= take_back(lane, entries + sent, count - sent);
     if (sent > 0) {

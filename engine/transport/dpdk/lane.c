@@ -17,26 +17,9 @@
 
 #include <errno.h>
 #include <rte_ethdev.h>
-#include <sched.h>
 #include <stdlib.h>
 
 #define RECEIVE_BURST 32u /* at least: vector drivers return nothing for less than 4, some 32 */
-
-static int take_pool(struct dpdk_lane *lane, struct err *err)
-{
-    struct port_queue *queue = lane->queue;
-
-    for (unsigned i = 0; i < PORT_POOLS; i++) {
-        if (!queue->frames_taken[i]) {
-            queue->frames_taken[i] = true;
-            lane->pool = i;
-            lane->sender.pool = queue->frames[i];
-            lane->send_queue = queue->send[lane->forwarder.queue != NULL ? PORT_POOLS : i];
-            return 0;
-        }
-    }
-    return err_set(err, -EBUSY, "%s: two phases are prepared already", lane->port->conf->name);
-}
 
 /* In the records' words. */
 static void describe(struct dpdk_lane *lane)
@@ -111,14 +94,11 @@ static int make(struct dpdk_lane *lane, struct err *err)
     lane->send = sender_wait;
     if (phase->traffic == TRAFFIC_PINGPONG && (rc = pingpong_lane_make(lane, err)) != 0)
         return rc;
-    rc = make_streams(lane, err);
-    return rc != 0 ? rc : take_pool(lane, err);
+    return make_streams(lane, err);
 }
 
 static void free_lane(struct dpdk_lane *lane)
 {
-    if (lane->sender.pool != NULL)
-        lane->queue->frames_taken[lane->pool] = false;
     frame_prober_free(&lane->prober);
     pingpong_lane_free(lane);
     free(lane->receiver.accounting.streams);
@@ -189,13 +169,11 @@ static void introduce(struct dpdk_lane *lane, int64_t now_ns)
     lane->announced = true;
 }
 
-/* Receives what waits while no worker polls the queue: for the lane that is armed, if one is. */
-static void listen_idle(struct port_queue *queue, int64_t now_ns)
+/* Receives what waits while no worker polls the queue: for its lane, if one is connected. */
+static void listen_between(struct port_queue *queue, int64_t now_ns)
 {
-    struct dpdk_lane *lane = queue->active;
+    struct dpdk_lane *lane = queue->lane;
 
-    if (lane != NULL && lane->started)
-        return;
     if (lane == NULL)
         queue_receive_idle(queue);
     /* Bounded as queue_receive_idle is. */
@@ -205,19 +183,22 @@ static void listen_idle(struct port_queue *queue, int64_t now_ns)
     queue_announce_again(queue, now_ns);
 }
 
-/* From now on what comes on the queue is the lane's, also before its worker is there: partners may
- * be at their start when this node is not. The queue is locked. */
-static void arm(struct dpdk_lane *lane)
+/* Makes what comes on the queue the lane's, also before its worker is there: partners may be at
+ * their start when this node is not. */
+static void build(struct dpdk_lane *lane)
 {
     struct port_queue *queue = lane->queue;
     struct port_count *count = lane->lane.request.count;
 
+    sender_build(lane);
+    if (lane->pingpong != NULL)
+        pingpong_lane_build(lane);
     count->foreign += queue->idle.foreign;
     count->arp_nd_sent += queue->idle.arp_nd_sent;
     count->arp_nd_received += queue->idle.arp_nd_received;
     queue->idle = (struct port_count){0};
     queue->count = count;
-    queue->active = lane;
+    queue->lane = lane;
 }
 
 int lane_connect(struct lane *base, int64_t now_ns, struct err *err)
@@ -226,23 +207,16 @@ int lane_connect(struct lane *base, int64_t now_ns, struct err *err)
     struct port_queue *queue = lane->queue;
     int rc;
 
-    if (!queue_trylock(queue))
-        return -EAGAIN;
+    pthread_mutex_lock(&lane->port->lock);
     if (!lane->announced)
         introduce(lane, now_ns);
-    listen_idle(queue, now_ns);
+    listen_between(queue, now_ns);
     rc = partner_find_gateway(lane, now_ns, err);
     if (rc == 0)
         rc = addresses_learn(lane, now_ns);
-    if (rc == 0 && !lane->built) {
-        sender_build(lane);
-        if (lane->pingpong != NULL)
-            pingpong_lane_build(lane);
-        lane->built = true;
-    }
-    if (rc == 0 && queue->active == NULL)
-        arm(lane);
-    queue_unlock(queue);
+    if (rc == 0 && queue->lane != lane)
+        build(lane);
+    pthread_mutex_unlock(&lane->port->lock);
     return rc;
 }
 
@@ -257,23 +231,17 @@ void lane_start(struct lane *base, int64_t now_ns)
 {
     struct dpdk_lane *lane = (struct dpdk_lane *)base;
     const struct phase *phase = base->request.phase;
-    struct port_queue *queue = lane->queue;
     uint64_t seed;
 
     eal_thread();
-    /* Another thread holds the queue for a few frames' time. Workers go as ordinary threads do, and
-     * the main thread may go before them. */
-    while (!queue_trylock(queue))
-        sched_yield();
+    pthread_mutex_lock(&lane->port->lock);
     iface_cork(&lane->port->iface, lane->forwarder.queue == NULL);
-    if (queue->active != lane)
-        arm(lane);
     lane->start_ns = lane->receiver.limit.start_ns = phase->start_ns;
-    listen_idle(queue, now_ns); /* a late worker finds here what its partners have sent */
+    listen_between(lane->queue, now_ns); /* a late worker finds here what its partners have sent */
     if (lane->queues_received != NULL)
         publish_received(lane);
     lane->started = true;
-    queue_unlock(queue);
+    pthread_mutex_unlock(&lane->port->lock);
     seed = sender_begin(lane);
     if (woken_by_probes(lane))
         iface_wake_by(&lane->port->iface, lane->prober.tags,
@@ -395,8 +363,6 @@ int64_t lane_poll(struct lane *base, int64_t now_ns)
     int64_t next_ns = CLOCK_NEVER;
     uint32_t received;
 
-    if (!queue_trylock(lane->queue))
-        return now_ns;
     if (unlikely(base->woken)) {
         base->woken = false;
         if (lane->pingpong == NULL)
@@ -419,7 +385,6 @@ int64_t lane_poll(struct lane *base, int64_t now_ns)
     if (lane->state == LANE_LISTENS)
         base->tx_done =
             lane->forwarder.head == lane->forwarder.tail && lane->push_ns == CLOCK_NEVER;
-    queue_unlock(lane->queue);
     next_ns = earlier(next_ns, earlier(lane->prober.next_ns, lane->push_ns));
     if (lane->pingpong != NULL && base->wake_fd < 0)
         next_ns = earlier(next_ns, adaptive_poll(&lane->look_gap_ns, received > 0, now_ns));
@@ -429,16 +394,14 @@ int64_t lane_poll(struct lane *base, int64_t now_ns)
 void lane_idle(struct transport_port *port, int64_t now_ns)
 {
     eal_thread();
-    pthread_mutex_lock(&port->visit_lock);
+    pthread_mutex_lock(&port->lock);
     for (uint16_t i = 0; i < port->queue_count; i++) {
         struct port_queue *queue = &port->queues[i];
 
-        if (!queue_trylock(queue))
-            continue;
-        listen_idle(queue, now_ns);
-        queue_unlock(queue);
+        if (queue->lane == NULL || !queue->lane->started)
+            listen_between(queue, now_ns);
     }
-    pthread_mutex_unlock(&port->visit_lock);
+    pthread_mutex_unlock(&port->lock);
 }
 
 /* Some more streams; true: all are now. */
@@ -538,14 +501,13 @@ void lane_destroy(struct lane *base)
     struct dpdk_lane *lane = (struct dpdk_lane *)base;
     struct port_queue *queue = lane->queue;
 
-    /* Its worker has let go of it. Whoever visits the queue may still receive for it, and goes on
-     * at our priority meanwhile; the queue's own flag would keep a real-time thread spinning. */
-    pthread_mutex_lock(&lane->port->visit_lock);
+    /* Its worker has let go of it; one that visits the queue may still receive for it. */
+    pthread_mutex_lock(&lane->port->lock);
     forwarder_drop(lane);
-    if (queue->active == lane) {
-        queue->active = NULL;
+    if (queue->lane == lane) {
+        queue->lane = NULL;
         queue->count = &queue->idle;
     }
-    pthread_mutex_unlock(&lane->port->visit_lock);
+    pthread_mutex_unlock(&lane->port->lock);
     free_lane(lane);
 }

@@ -84,7 +84,6 @@ struct sender {
     struct sender_stream *streams;    /* in the order of sending; as a rule a seeded random one */
     struct turns turns;               /* of flows with unequal shares; else none */
     struct frame_template *templates; /* of all sizes, by stream's place; NULL: there is one size */
-    struct rte_mempool *pool;
     struct pace pace;
     uint64_t left;        /* frames yet to be sent, all streams; UINT64_MAX: until the stop ... */
     uint64_t burst;       /* ... and of each burst; 0: there are none */
@@ -177,7 +176,6 @@ struct dpdk_lane {
     struct lane lane; /* first: the worker's part */
     struct transport_port *port;
     struct port_queue *queue;
-    uint16_t send_queue; /* DPDK's, for frames of this lane's pool */
     /* Send what is due and return when more will be; receive a burst and return its length. */
     int64_t (*send)(struct dpdk_lane *lane, int64_t now_ns);
     uint32_t (*receive)(struct dpdk_lane *lane, int64_t now_ns);
@@ -206,8 +204,6 @@ struct dpdk_lane {
     enum lane_state state;
     int64_t turn_ns; /* when the state may change */
     int64_t push_ns; /* when a kernel socket's ring is to be emptied; CLOCK_NEVER: it is */
-    unsigned pool;   /* of the queue's, which is taken */
-    bool built;
     bool announced;
     bool started;     /* its worker polls it */
     int64_t asked_ns; /* the gateway, last */

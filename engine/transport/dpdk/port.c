@@ -83,7 +83,7 @@ int port_open(struct transport_port **out, const struct port_conf *conf,
     port->conf = conf;
     port->iface.packet_fd = port->iface.route_fd = -1;
     lock_init(&port->responder_lock);
-    lock_init(&port->visit_lock);
+    lock_init(&port->lock);
     if ((rc = responder_set_addresses(&port->responder, conf, err)) != 0)
         goto cleanup;
     /* Drivers make their sockets in the namespace of the thread that opens them. */
@@ -112,7 +112,7 @@ void port_close(struct transport_port *port)
     port_device_close(port);
     netns_leave(before);
     pthread_mutex_destroy(&port->responder_lock);
-    pthread_mutex_destroy(&port->visit_lock);
+    pthread_mutex_destroy(&port->lock);
     free(port);
 }
 

@@ -189,7 +189,7 @@ uint32_t receive_pool_frames(uint16_t receives, uint16_t sends)
     return rte_align32pow2(held + 2 * (MEMPOOL_CACHE * 3 / 2) + 1) - 1;
 }
 
-/* The buffers of a queue: of those received, and of each pool of those sent. */
+/* The buffers of a queue: of those received, and of those sent. */
 struct pool_counts {
     uint32_t receive;
     uint32_t send;
@@ -202,9 +202,8 @@ static int make_pools(struct port_queue *queue, const struct plan *plan,
     uint32_t receive_room = plan->data_room > 0 ? plan->data_room : room + DRIVER_HEADER;
 
     queue->receive_pool = make_pool(queue, "in", counts->receive, receive_room);
-    queue->frames[0] = make_pool(queue, "a", counts->send, room);
-    queue->frames[1] = make_pool(queue, "b", counts->send, room);
-    if (queue->receive_pool == NULL || queue->frames[0] == NULL || queue->frames[1] == NULL)
+    queue->send_pool = make_pool(queue, "out", counts->send, room);
+    if (queue->receive_pool == NULL || queue->send_pool == NULL)
         return err_set(err, -ENOMEM, "%s: no memory for packets (%s): %s", queue->port->conf->name,
                        rte_strerror(rte_errno), eal_memory_remedy());
     return 0;
@@ -225,9 +224,9 @@ int choose_queues(struct queue_layout *layout, const struct port_conf *conf,
     wanted = RTE_MAX(RTE_MIN(wanted, most), 1u);
     *layout = (struct queue_layout){.queues = (uint16_t)wanted, .send_queues = (uint16_t)wanted};
     if ((info->tx_offload_capa & RTE_ETH_TX_OFFLOAD_MBUF_FAST_FREE) != 0 &&
-        wanted * PORT_SENDS <= info->max_tx_queues) {
+        wanted * 2 <= info->max_tx_queues) {
         layout->send_offloads = RTE_ETH_TX_OFFLOAD_MBUF_FAST_FREE;
-        layout->send_queues = (uint16_t)(wanted * PORT_SENDS);
+        layout->send_queues = (uint16_t)(wanted * 2);
     }
     if (wanted > 1)
         layout->spread_by = info->flow_type_rss_offloads & (RTE_ETH_RSS_IP | RTE_ETH_RSS_UDP);
@@ -251,9 +250,8 @@ static int make_queues(struct transport_port *port, const struct queue_layout *l
         queue->port = port;
         queue->number = i;
         queue->count = &queue->idle;
-        atomic_flag_clear(&queue->busy);
-        for (uint16_t pool = 0; pool < PORT_SENDS; pool++)
-            queue->send[pool] = apart ? (uint16_t)(i * PORT_SENDS + pool) : i;
+        queue->send = apart ? 2 * i : i;
+        queue->pass = apart ? 2 * i + 1 : i;
     }
     return 0;
 }
@@ -373,8 +371,7 @@ void port_device_close(struct transport_port *port)
     iface_close(&port->iface);
     for (uint16_t i = 0; i < port->queue_count; i++) {
         rte_mempool_free(port->queues[i].receive_pool);
-        for (unsigned pool = 0; pool < PORT_POOLS; pool++)
-            rte_mempool_free(port->queues[i].frames[pool]);
+        rte_mempool_free(port->queues[i].send_pool);
     }
     free(port->queues);
 }

@@ -11,7 +11,7 @@ bool queue_send(struct port_queue *queue, const uint8_t *frame, uint32_t length)
     if (buffer == NULL)
         return false;
     memcpy(rte_pktmbuf_append(buffer, (uint16_t)length), frame, length);
-    if (rte_eth_tx_burst(queue->port->id, queue->send[PORT_POOLS], &buffer, 1) == 1) {
+    if (rte_eth_tx_burst(queue->port->id, queue->pass, &buffer, 1) == 1) {
         queue->count->arp_nd_sent++;
         return true;
     }

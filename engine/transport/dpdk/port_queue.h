@@ -1,24 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * A port's queue: who uses it, and the control frames (ARP, neighbour discovery, announcements)
- * that it sends and receives.
+ * The control frames (ARP, neighbour discovery, announcements) that a port's queue sends and
+ * receives. Each function needs the port's lock, or is the queue's own worker's.
  */
 #ifndef ENGINE_DPDK_PORT_QUEUE_H
 #define ENGINE_DPDK_PORT_QUEUE_H
 
 #include "port_state.h"
-
-static inline bool queue_trylock(struct port_queue *queue)
-{
-    return !atomic_flag_test_and_set_explicit(&queue->busy, memory_order_acquire);
-}
-
-static inline void queue_unlock(struct port_queue *queue)
-{
-    atomic_flag_clear_explicit(&queue->busy, memory_order_release);
-}
-
-/* What follows needs the queue locked. */
 
 /* Sends one frame of the responder's. False: there was no room, and it is dropped. */
 bool queue_send(struct port_queue *queue, const uint8_t *frame, uint32_t length);

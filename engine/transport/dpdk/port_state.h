@@ -3,10 +3,8 @@
  * A DPDK port: any device that DPDK knows, with one or more queues. A queue is what one core
  * uses: it receives, it sends, and it has its own buffers, so that queues share nothing.
  *
- * A queue has two pools of frames, because the main thread prepares the next phase while a worker
- * sends the present one: each lane owns one, whose buffers all hold the phase's frame. A third pool
- * is the driver's, for what it receives; the responder's frames and forwarded ones come from it
- * too.
+ * A queue has two pools: one of frames to send, whose buffers all hold the phase's frame, and one
+ * for what the driver receives; the responder's frames and forwarded ones come from that, too.
  *
  * A device that frees sent buffers fast (RTE_ETH_TX_OFFLOAD_MBUF_FAST_FREE) puts a whole batch back
  * into the pool of its first buffer. So there each pool has a send queue of its own.
@@ -25,8 +23,6 @@
 #include <rte_mbuf.h>
 #include <stdatomic.h>
 
-#define PORT_POOLS 2
-#define PORT_SENDS (PORT_POOLS + 1) /* where the pools' frames leave; the last: received ones */
 #define PORT_QUEUES_MAX 64u
 #define PORT_BURST_MAX 128u /* frames a driver call, at most */
 
@@ -34,17 +30,13 @@ struct dpdk_lane;
 
 struct port_queue {
     struct transport_port *port;
-    uint16_t number;           /* DPDK's receive queue */
-    uint16_t send[PORT_SENDS]; /* its send queues, all the same without fast free */
+    uint16_t number; /* DPDK's receive queue */
+    uint16_t send;   /* DPDK's send queue of the frames in send_pool ... */
+    uint16_t pass;   /* ... and of those in receive_pool; the same without fast free */
+    struct rte_mempool *send_pool;
     struct rte_mempool *receive_pool;
-    struct rte_mempool *frames[PORT_POOLS];
-    bool frames_taken[PORT_POOLS];
-    /* A queue has one user at a time. The worker has it but for the moments in which the main
-     * thread, connecting the next lane, makes the port known to the network. The main thread tries,
-     * and comes again: it may be at real-time priority, and must not wait for a worker. */
-    atomic_flag busy;
-    struct dpdk_lane *active; /* between its arming, when it is connected, and its end */
-    struct port_count idle;   /* counted while no lane was active; the next lane takes it over */
+    struct dpdk_lane *lane; /* from when it is connected until its end */
+    struct port_count idle; /* counted while there was no lane; the next takes it over */
     struct port_count *count;
     uint64_t forward_dropped;
 } __attribute__((aligned(64))); /* a queue's core writes it all the time */
@@ -68,7 +60,9 @@ struct transport_port {
     struct isolation isolation;     /* of a shared port */
     bool spreads;                   /* what comes is spread over the queues by RSS */
     pthread_mutex_t responder_lock; /* questions and answers may come by any queue */
-    pthread_mutex_t visit_lock;     /* held while a worker visits the queues between phases */
+    /* Held by whoever uses a queue whose lane no worker polls: the main thread, which connects and
+     * ends lanes, and workers that visit the port between phases. */
+    pthread_mutex_t lock;
     struct arp_nd_responder responder;
     /* By queue 0, who alone does it: the main thread while it connects a lane, else the worker. 0:
      * never. */

@@ -15,8 +15,7 @@ bool prober_send(struct dpdk_lane *lane, const struct probe *probe)
 
     if (frame != NULL)
         probe_write(probe, frame);
-    if (frame == NULL ||
-        rte_eth_tx_burst(lane->port->id, queue->send[PORT_POOLS], &buffer, 1) == 0) {
+    if (frame == NULL || rte_eth_tx_burst(lane->port->id, queue->pass, &buffer, 1) == 0) {
         rte_pktmbuf_free(buffer);
         lane->lane.request.count->send_refused++;
         return false;

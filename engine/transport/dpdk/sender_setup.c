@@ -171,7 +171,7 @@ void sender_build(struct dpdk_lane *lane)
     prefill.template = &sender->streams[0].template;
     for (uint32_t i = 0; i < lane->size_count; i++)
         prefill.longest = RTE_MAX(prefill.longest, (uint32_t)lane->sizes[i].length);
-    prefill_mbufs(sender->pool, &prefill);
+    prefill_mbufs(lane->queue->send_pool, &prefill);
 }
 
 uint64_t sender_begin(struct dpdk_lane *lane)

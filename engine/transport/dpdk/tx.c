@@ -212,7 +212,7 @@ static __rte_always_inline int64_t send_due(struct dpdk_lane *lane, int64_t now_
 
     if (due > sender->left)
         due = (uint32_t)sender->left;
-    if (due == 0 || take(sender->pool, frames, due) != 0)
+    if (due == 0 || take(lane->queue->send_pool, frames, due) != 0)
         return pace_wake(&sender->pace, sender->cost);
     if (unlikely(sender->accounting.marked))
         account_before(lane, due, variant);
@@ -220,9 +220,9 @@ static __rte_always_inline int64_t send_due(struct dpdk_lane *lane, int64_t now_
         fill_one(lane, frames, due, now_ns);
     else
         cost = fill_many(lane, frames, due, now_ns, variant);
-    sent = rte_eth_tx_burst(lane->port->id, lane->send_queue, frames, (uint16_t)due);
+    sent = rte_eth_tx_burst(lane->port->id, lane->queue->send, frames, (uint16_t)due);
     if (unlikely(sent < due)) {
-        rte_mempool_put_bulk(sender->pool, (void **)(frames + sent), due - sent);
+        rte_mempool_put_bulk(lane->queue->send_pool, (void **)(frames + sent), due - sent);
         lane->lane.request.count->send_refused += due - sent;
         if (variant != ONE)
             cost -= unfill_many(lane, due - sent, now_ns, variant);
