@@ -295,28 +295,6 @@ def test_repeats_until_the_mean_is_sure(tmp_path: Path) -> None:
         assert_same(run, again(run))
 
 
-@pytest.mark.parametrize(
-    ("text", "sentence"),
-    [
-        ("repeat: {max: 1, confidence: 95%}", "max: 1 repeat has no confidence interval"),
-        ("repeat: {min: 1}", "min: 1 repeat has no confidence interval: at least 2"),
-        ("repeat: {min: 9, max: 4}", "min: 9 repeats are more than max, 4"),
-        ("repeat: {width: 0%}", 'width: found "0%", but 0% to 100% is needed'),
-        ("repeat: {width: 2}", "width: found 2, but"),
-        ("repeat: {confidence: 100%}", 'confidence: found "100%", but 50% to 99.99% is needed'),
-        ("repeat: {mx: 3}", "unknown key mx"),
-        ("repeat: 0", "0 is invalid: repeats are 1 to 10000"),
-        ("repeat: [3]", "takes one value"),
-        ("interval: 9ms", "9ms is too short to be measured: at least 10ms, or off"),
-        ("interval: 1", "has no unit"),
-        ("interval: 3s", "3s is longer than the window: none would end"),
-    ],
-)
-def test_repeats_and_interims_refused(text: str, sentence: str, tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match=re.escape(sentence)):
-        compile_text(tmp_path, f"{LAB}tests: [{{pattern: chain, {text}}}]\n")
-
-
 def test_interval(tmp_path: Path) -> None:
     """A second where the window has one, as asked for, and off."""
     for text, step_ns in (
@@ -572,12 +550,6 @@ def test_latency(written: str, document: dict[str, Any], tmp_path: Path) -> None
     (test,) = run.effective["tests"]
     again = compile_text(tmp_path, LAB + f"pattern: chain\nlatency: {test['latency']}\n")
     assert again.trials[0].document["latency"] == document
-
-
-@pytest.mark.parametrize("written", ["{probes: 100fps}", "{probes: 5M/s}", "{one_way: maybe}"])
-def test_latency_that_can_not_be(written: str, tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match="latency"):
-        compile_text(tmp_path, LAB + f"pattern: chain\nlatency: {written}\n")
 
 
 def test_acceptance_measures_limited_phases_again(tmp_path: Path) -> None:

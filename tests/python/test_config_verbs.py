@@ -120,68 +120,6 @@ def test_a_datagram_is_what_the_interface_carries(tmp_path: Path) -> None:
         assert run.trials[0].sizes == (payload,)
 
 
-@pytest.mark.parametrize(
-    ("options", "sentence"),
-    [
-        ("verbs: {service: uc, operation: send}", "verbs.operation: service uc has no operation "
-         "send: it can write"),
-        ("verbs: {service: ud, operation: write}", "ud has no operation write: it can send"),
-        ("verbs: {operation: read}", 'found "read"; valid values are send or write; use send or '
-         "write: the receiver fetches nothing"),
-        ("verbs: {operation: write}, sweep: {verbs.service: [rc, ud]}", "verbs.operation: service "
-         "ud has no operation write"),
-        ("sweep: {verbs.service: [rc, ud], verbs.operation: [send, write]}", "sweep.verbs.operation"
-         ": service ud has no operation write"),
-        ("verbs: {retry: 7}", "verbs.retry: 7 is invalid: the number of retries is 0 to 6, "
-         "because 7 means for ever on some devices"),
-        ("verbs: {rnr_retry: 7}", "verbs.rnr_retry: 7 is invalid"),
-        ("verbs: {rnr_retry: 8}", "verbs.rnr_retry: 8 is invalid: the number of retries is 0"),
-        ("verbs: {depth: 0}", "verbs.depth: 0 is invalid: the depth is 1 to 16384"),
-        ("verbs: {depth: 16385}", "16385 is invalid"),
-        ("verbs: {queue_pairs: 65}", "the number of queue pairs is 1 to 64"),
-        ("verbs: {timeout: 32}", "the timeout's exponent is 1 to 31"),
-        ("verbs: {timeout: 0}", "the timeout's exponent is 1 to 31"),
-        ("verbs: {mtu: 1500}", "found 1500; valid values are 256, 512, 1024, 2048 or 4096"),
-        ("verbs: {gid_index: 256}", "a GID index is 0 to 255"),
-        ("verbs: {service_level: 16}", "a service level is 0 to 15"),
-        ("verbs: {traffic_class: 256}", "a traffic class is 0 to 255"),
-        ("verbs: {completion: busy}", 'found "busy"; valid values are auto, poll or event'),
-        ("verbs: {connect: cm}", "unknown key; use no such key: the two ends tell each other "
-         "their queue pairs"),
-        ("verbs: {immediate: false}", "unknown key; use operation: write, which always has "
-         "immediate data"),
-        ("verbs: {inline: 1MiB}", "1048576 bytes inline: valid values are 0 (none) to 4096"),
-        ("verbs: {depht: 4}", 'unknown key; did you mean "depth"?'),
-        ("verbs: {depth: [4, 8]}", "a singular key takes one value"),
-        ("pattern: chain, forward: true, verbs: {service: uc}", "forward: a chain is forwarded "
-         "over service rc only"),
-        ("verbs: {depth: 8, signal_every: 9}", "verbs.signal_every: 9 is more than the depth of 8"),
-        ("verbs: {service: ud}, message_size: 4097", "message_size: a message of 4097 bytes is "
-         "more than service ud sends: one packet, at most 4096 bytes here"),
-        ("verbs: {service: ud, mtu: 512}, message_sizes: [64, 1024]", "message_sizes: a message of "
-         "1024 bytes is more than service ud sends: one packet, at most 512"),
-        ("message_size: 2GiB", "messages have 1GiB at most"),
-        ("verbs: {service: ud, retry: 3}", "verbs.retry: has no effect with service ud, which "
-         "acknowledges nothing (with rc)"),
-        ("pattern: bcast, verbs: {queue_pairs: 2}", "verbs.queue_pairs: a step's message goes by "
-         "one queue pair, not 2: leave it out here"),
-        ("traffic: pingpong, verbs: {queue_pairs: 3}", "a ping-pong message goes by one queue "
-         "pair, not 3"),
-        ("pattern: bcast, verbs: {service: ud}", "verbs.service: the messages of steps go by "
-         "service rc and operation send, not by ud"),
-        ("sync: local, verbs: {operation: write}", "verbs.operation: the messages of steps go by "
-         "service rc and operation send, not by write"),
-        ("tcp: {nodelay: false}", "has no effect with verbs: it belongs to tcp"),
-        ("frame_size: 64", "has no effect with verbs: it belongs to dpdk or udp"),
-    ],
-)  # fmt: skip
-def test_refused(options: str, sentence: str, tmp_path: Path) -> None:
-    """What no device can have, one sentence each with its key."""
-    with pytest.raises(ConfigurationError) as error:
-        verbs(tmp_path, options)
-    assert sentence in str(error.value)
-
-
 @pytest.mark.parametrize("assignment", ["verbs.mtu=2048", "message_size=2048"])
 def test_the_ports_mtu_is_a_limit(assignment: str, tmp_path: Path) -> None:
     """Where the site says what its Ethernet carries, a run need not be started to be refused."""
