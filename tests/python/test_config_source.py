@@ -3,14 +3,12 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import pytest
 
 from switchbench.base.errors import ConfigurationError
 from switchbench.base.source import parse_assignment, parse_text, read_file
-from switchbench.cli.main import main
 
 
 def test_every_value_has_its_line() -> None:
@@ -39,29 +37,6 @@ def test_scalars_are_those_of_yaml_1_2() -> None:
         "pci": "0000:03:00.0", "mac": "12:34:56:11:22:33", "yes": "no", "n": None, "t": True,
         "i": -3, "f": 1500.0,
     }  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("text", "sentence"),
-    [
-        ("a: 1\nb: 2\na: 3\n", r"x:3: a: duplicate key .*first at line 1"),
-        ("t:\n- {load: 1, load: 2}\n", r"x:2: t\.0\.load: duplicate key"),
-        ("a: [1\n", r"x:2: is not YAML"),
-        ("a: !python/object:os.system x\n", "the tag .* means nothing here"),
-        ("? [a]\n: 1\n", "a key has to be a word"),
-        ("- 1\n", "no mapping of keys"),
-        ("", "is empty"),
-        ("a: &x [*x]\n", "the alias refers to what it stands in"),
-        ("a: [1]\nb: *x\n", "x:2: b: there is no anchor &x before this alias"),
-        ("a: !!set {b}\n", "x:1: the tag .*set means nothing here"),
-        ("a: !!int b\n", 'x:1: "b" is no tag:yaml.org,2002:int'),
-        ("a: 1\nb: \a\n", r"x:2: is not YAML: the character U\+0007 is no text"),
-    ],
-)
-def test_refused(text: str, sentence: str) -> None:
-    """What is not one clean mapping is refused with its line."""
-    with pytest.raises(ConfigurationError, match=sentence):
-        parse_text(text, "x")
 
 
 DIGITS = "7" * 5001
@@ -110,22 +85,3 @@ def test_assignments() -> None:
             parse_assignment(argument)
     with pytest.raises(ConfigurationError, match=r"--set loads=.*: is too large .* 64 deep"):
         parse_assignment("loads=" + "[" * 20_000)
-
-
-@pytest.mark.parametrize(
-    ("seed", "sentence"),
-    [
-        ("010", r"010 begins with 0, which some read as octal: write 10, or \"010\" for a text"),
-        ("1.0", "found 1.0, but a seed is a whole number"),
-        ('"010"', 'found "010", but a seed is a whole number'),
-        ("true", "found true, but a seed is a whole number"),
-    ],
-)
-def test_a_seed_has_one_writing(
-    seed: str, sentence: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path = tmp_path / "conf.yaml"
-    tests = "tests: [{pattern: pairs, transport: tcp}]"
-    path.write_text(f"switchbench: 1\nsite: {{lab: wire}}\nseed: {seed}\n{tests}\n")
-    assert main(["plan", str(path)]) == 2
-    assert re.search(rf"conf\.yaml:3: (seed: )?{sentence}", capsys.readouterr().err)

@@ -6,11 +6,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import pytest
 import yaml
 
 from configs import needs_engine, read_text
-from switchbench.base.errors import ConfigurationError
 from switchbench.config import read_values
 from switchbench.config.clauses import clauses_sha256
 from switchbench.plan.compile import compile_run
@@ -41,34 +39,6 @@ def values(**changes: Any) -> dict[str, Any]:
 def text(**changes: Any) -> str:
     """The same as a file."""
     return yaml.safe_dump(values(**changes), sort_keys=False, allow_unicode=True)
-
-
-@pytest.mark.parametrize(
-    ("changes", "words"),
-    [
-        ({"about": None}, "about.switches: is missing: profile acceptance needs what is tested"),
-        ({"about": {"cables": "c"}}, "about.switches: is missing"),
-        ({"about": {**ABOUT, "switches": []}}, "about.switches: is missing"),
-        ({"about": {"switches": ABOUT["switches"]}}, "about.cables: is missing"),
-        (
-            {"about": {**ABOUT, "switches": [{"model": "X48", "serial": "1"}]}},
-            "about.switches.0.firmware: is missing",
-        ),
-        (
-            {"expect": [{"measure": "lost_frames", "require": "== 0"}]},
-            "expect.0.clause: is missing: profile acceptance needs each clause's wording",
-        ),
-        (
-            {"about": {**ABOUT, "switches": [{"model": "X48", "serial": 12}]}},
-            "about.switches.0.serial: found 12, but text is needed: put it in quotes",
-        ),
-        ({"about": {**ABOUT, "cabels": "c"}}, 'unknown key; did you mean "cables"?'),
-    ],
-)
-def test_what_is_missing_is_named(changes: dict[str, Any], words: str, tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError) as error:
-        read_text(tmp_path, text(**changes))
-    assert words in str(error.value)
 
 
 def test_other_profiles_need_none_of_it(tmp_path: Path) -> None:
