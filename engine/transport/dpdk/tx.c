@@ -6,8 +6,7 @@
  *     one    one stream of one size: 12 bytes are written a frame
  *     many   several streams of one size: and their headers, 64 bytes
  *     long   the same, for headers that end behind 64 bytes
- *     addressed   the same, for one of several addresses of the partner's port
- *     mixed  several sizes, or unequal shares: and the buffer's length
+ *     mixed  several sizes, unequal shares or addresses of a port: and what of these there is
  *
  * A frame that the driver does not take never was: its sequence number is used again.
  */
@@ -21,7 +20,7 @@
 
 #define ON_TIME_NS 10000 /* what a round of polls may take */
 
-enum variant { ONE, MANY, LONG, ADDRESSED, MIXED };
+enum variant { ONE, MANY, LONG, MIXED };
 
 /* Buffers of our pools have no private part and keep their headroom. */
 static inline uint8_t *data_of(struct rte_mbuf *frame)
@@ -129,7 +128,7 @@ static __rte_always_inline uint64_t fill_many(struct dpdk_lane *lane, struct rte
         }
         lane_write(lane, data_of(frames[i]), stream, template,
                    variant == MANY ? LANE_SHORT : FRAME_TEMPLATE, &time);
-        if (variant == ADDRESSED || (variant == MIXED && lane->addresses > 1))
+        if (variant == MIXED && lane->addresses > 1)
             choose_address(lane, data_of(frames[i]), stream->sequence - 1);
         stream->last_ns = now_ns;
         step(lane, &turn, variant);
@@ -249,11 +248,6 @@ static int64_t send_long(struct dpdk_lane *lane, int64_t now_ns)
     return send_due(lane, now_ns, LONG);
 }
 
-static int64_t send_addressed(struct dpdk_lane *lane, int64_t now_ns)
-{
-    return send_due(lane, now_ns, ADDRESSED);
-}
-
 static int64_t send_mixed(struct dpdk_lane *lane, int64_t now_ns)
 {
     return send_due(lane, now_ns, MIXED);
@@ -263,17 +257,16 @@ static const struct {
     const char *name;
     int64_t (*send)(struct dpdk_lane *lane, int64_t now_ns);
 } variants[] = {
-    [ONE] = {"one", send_one},       [MANY] = {"many", send_many},
-    [LONG] = {"long", send_long},    [ADDRESSED] = {"addressed", send_addressed},
+    [ONE] = {"one", send_one},
+    [MANY] = {"many", send_many},
+    [LONG] = {"long", send_long},
     [MIXED] = {"mixed", send_mixed},
 };
 
 static enum variant choose(const struct dpdk_lane *lane)
 {
-    if (lane->size_count > 1 || lane->sender.turns.flow != NULL)
+    if (lane->size_count > 1 || lane->sender.turns.flow != NULL || lane->addresses > 1)
         return MIXED;
-    if (lane->addresses > 1)
-        return ADDRESSED;
     /* Whoever received our buffer itself may have rewritten its headers (a forwarder). */
     if (lane->sender.count == 1 && !lane->port->by_reference)
         return ONE;
