@@ -19,7 +19,7 @@
 #include <rte_ethdev.h>
 #include <stdlib.h>
 
-#define RECEIVE_BURST 32u /* at least: vector drivers return nothing for less than 4, some 32 */
+#define RECEIVE_BURST 64u /* at least: vector drivers return nothing for less than 4, some 32 */
 
 /* In the records' words. */
 static void describe(struct dpdk_lane *lane)
