@@ -54,29 +54,6 @@ def test_a_file_of_flows_is_its_list(tmp_path: Path) -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("text", "sentence"),
-    [
-        ("node1,node2\nnode1\n", "flows.csv:2: found a list, but [source, destination] or"),
-        ("node1,node9\n", "flows.csv:1: there is no group, host or port"),
-        ("# none\n0,1\n\n0,8\n", "flows.csv:4: there is no rank 8: ranks are 0 to 7"),
-        ("0,1\n0,node2\n", "flows.csv:2: duplicate flow node1:e0 to node2:e0"),
-        ("0,1\n3,3\n", "flows.csv:2: node4:e0 to node4:e0 is no flow"),
-        ("0,1,150\n", 'flows.csv:1: found "150%", but a share is more than 0% and at most 100%'),
-        ("0,1,half\n", 'flows.csv:1: found "half", but a share is more than 0%'),
-        ("0,1,50,2\n", "flows.csv:1: found a list, but [source, destination]"),
-        ("source,destination\n", "flows.csv lists no flow"),
-        ("0,-1\n", 'flows.csv:1: there is no group, host or port "-1"'),
-    ],
-)
-def test_mistakes_of_a_file_have_their_line(text: str, sentence: str, tmp_path: Path) -> None:
-    (tmp_path / "flows.csv").write_text(text)
-    with pytest.raises(ConfigurationError) as refused:
-        run_of(tmp_path, "{pattern: flows, flows: flows.csv}")
-    assert ": tests.0.flows: " in str(refused.value)
-    assert sentence in str(refused.value)
-
-
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match=r"none\.csv can.t be read: No such file"):
         run_of(tmp_path, "{pattern: flows, flows: none.csv}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -32,7 +33,7 @@ BOMB = "a0: &a0 [x, x, x, x]\n" + "".join(
     f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 8)}]\n" for i in range(1, 40)
 )
 
-CASES: dict[str, dict[str, str]] = read_file(PROJECT / "tests/python/data/refused.yaml").data
+CASES: dict[str, dict[str, Any]] = read_file(PROJECT / "tests/python/data/refused.yaml").data
 REFUSED: dict[str, tuple[str | bytes, str]] = {
     name: (case["text"], case["says"]) for name, case in CASES.items()
 } | {
@@ -78,6 +79,8 @@ def test_plan_refuses(
     monkeypatch.setattr("os.cpu_count", lambda: 2)
     text, says = REFUSED[name]
     path = write_files(tmp_path, "")
+    for file, content in CASES.get(name, {}).get("files", {}).items():
+        (tmp_path / file).write_text(content)
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
     assert main(["plan", str(path)]) == 2
     said = capsys.readouterr()

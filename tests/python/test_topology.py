@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import dataclasses
-import re
 from pathlib import Path
 from typing import Any
 
@@ -156,61 +155,6 @@ def test_sizes(text: object, size: int) -> None:
     assert size_bytes(text) == size
 
 
-BOTH = {"node[1-3]": {"module": "left"}, "node3": {"module": "right"}}
-BAD: list[tuple[dict[str, Any], str]] = [
-    ({"colour": 1}, "colour: is not a key that a topology has here"),
-    ({"topology": None}, "topology: is missing"),
-    ({"topology": 2}, "topology: is 2; this version reads format 1"),
-    ({"modules": None}, "modules: is missing"),
-    ({"modules": ["left", "right", "left"]}, "modules: 'left' is named 2 times"),
-    ({"modules": ["left", "a b"]}, "modules.1: 'a b' is not a name of letters"),
-    ({"nodes": {}}, "nodes: needs 1 or more"),
-    ({"nodes": BOTH}, "nodes.node3: node 'node3' already stands in nodes.node[1-3]"),
-    ({"nodes": {"n[1-": {"module": "left"}}}, "nodes.n[1-: is not a node set"),
-    ({"nodes": {"n[1-999999999]": {"module": "left"}}}, "stands for more than 65000 names"),
-    ({"nodes": {"n1": {"module": "left", "speed": 1}}}, "nodes.n1.speed: is not a key"),
-    ({"nodes": {"n1": {}}}, "nodes.n1: module is missing (one of left, right)"),
-    ({"nodes": {"n1": {"module": "up"}}}, "nodes.n1.module: there is no module 'up'"),
-    ({"nodes": {"switch": {"module": "left"}}}, "'switch' can't be a node's name"),
-    ({"nodes": {"n[1-70000]": {"module": "left"}}}, "stands for more than 65000 names"),
-    ({"rate": 0}, "rate: a rate of zero carries nothing"),
-    ({"rate": "0M"}, "rate: a rate of zero carries nothing"),
-    ({"rate": "10 MB"}, 'rate: "10 MB" is in bytes, but a rate is in bits: write 80Mbit'),
-    ({"rate": "10"}, 'rate: "10" is less than the smallest rate'),
-    ({"rate": None}, "nodes.node[1-3]: has no rate, and there is no `rate` for all"),
-    ({"burst": "3kB"}, "burst: 3000 bytes are less than two frames of the MTU, 3076"),
-    ({"queue": "lots"}, 'queue: found "lots", but a size is needed, as 64KiB'),
-    ({"queue": "1kB"}, "queue: 1000 bytes at node1 hold no frame of 1538 bytes"),
-    ({"mtu": 576}, "mtu: is 576; it can't be less than 1280"),
-    ({"mtu": 64000}, "mtu: is 64000; it can't be more than 9600"),
-    ({"trunks": []}, "trunks: no way from module 'left' to right"),
-    ({"trunks": [{"between": ["left"]}]}, "trunks.0.between: needs 2 or more"),
-    ({"trunks": [{"between": ["left", "up"]}]}, "trunks.0.between: there is no module 'up'"),
-    ({"trunks": [{"between": ["left", "left"]}]}, "trunks.0.between: joins 'left' to itself"),
-    (
-        {"trunks": [{"between": ["left", "right"], "links": 0}]},
-        "trunks.0.links: is 0; it can't be less than 1",
-    ),
-    (
-        {"trunks": [{"between": ["left", "right"]}, {"between": ["right", "left"]}]},
-        "trunks.1: closes a loop between 'right' and 'left'",
-    ),
-    ({"overrides": {"node9": {"rate": "1M"}}}, "overrides.node9: there is no such node"),
-]
-
-
-@pytest.mark.parametrize(("changes", "sentence"), BAD, ids=[sentence for _, sentence in BAD])
-def test_each_mistake_is_one_sentence_with_file_and_key(
-    changes: dict[str, Any], sentence: str, tmp_path: Path
-) -> None:
-    file = tmp_path / "bad.yaml"
-    file.write_text(yaml.safe_dump(document(**changes), sort_keys=False))
-    with pytest.raises(TopologyError) as caught:
-        load(file)
-    assert sentence in caught.value.messages[0]
-    assert all(message.startswith(f"{file}: ") for message in caught.value.messages)
-
-
 @pytest.mark.parametrize(
     "text",
     [
@@ -257,22 +201,6 @@ def test_nodes_that_can_not_be_shared_equally(total: int) -> None:
         parse(document(), "mine", overrides={"nodes": total})
 
 
-@pytest.mark.parametrize(
-    ("text", "sentence"),
-    [
-        ("- a\n", "is not a mapping of keys"),
-        ("a: [1\n", "is not YAML"),
-        ("nodes:\n  a: {}\n  a: {}\n", r"bad\.yaml:3: nodes\.a: duplicate key \(first at line 2\)"),
-        ("", "is not a mapping of keys"),
-    ],
-)
-def test_files_that_are_no_topology(text: str, sentence: str, tmp_path: Path) -> None:
-    file = tmp_path / "bad.yaml"
-    file.write_text(text)
-    with pytest.raises(TopologyError, match=sentence):
-        load(file)
-
-
 def test_an_unknown_name_lists_the_known() -> None:
     with pytest.raises(TopologyError, match=r"'two-switches'.*one-switch.*two-modules"):
         load("two-switches")
@@ -281,39 +209,6 @@ def test_an_unknown_name_lists_the_known() -> None:
 def test_an_unknown_node_lists_the_known() -> None:
     with pytest.raises(TopologyError, match=r"has no node 'node9' \(it has node\[1-8\]\)"):
         load("one-switch").node("node9")
-
-
-@pytest.mark.parametrize(
-    ("changes", "sentence"),
-    [
-        ({"model": {"seed": 1}}, "model: goes with `kind: model` only"),
-        (
-            {"kind": "modle"},
-            "kind: is 'modle'; it can be 'bridges', 'model', 'ovs', 'routed' or 'site'",
-        ),
-        ({"kind": "model", "model": {"sed": 1}}, "model.sed: is not a key that a topology"),
-        ({"kind": "model", "model": {"capacity": "fast"}}, 'found "fast", but a rate is needed'),
-        (
-            {"kind": "model", "nodes": {"node[1-30]": {"module": "left"}}},
-            "'left' has 31 nodes and trunks; a modelled one has 2 to 30",
-        ),
-        (
-            {"kind": "model", "model": {"faults": [{"kind": "drop", "in": "node99"}]}},
-            "model.faults.0: there is no node 'node99'",
-        ),
-        (
-            {"kind": "model", "model": {"faults": [{"kind": "slow", "port": "node1"}]}},
-            "model.faults.0.rate: is missing",
-        ),
-        (
-            {"kind": "model", "model": {"faults": [{"kind": "reorder"}]}},
-            "model.faults.0.displacement: is missing",
-        ),
-    ],
-)
-def test_modelled_refused(changes: dict[str, Any], sentence: str) -> None:
-    with pytest.raises(TopologyError, match=re.escape(sentence)):
-        parse(document(**changes), name="lab")
 
 
 def test_the_same_file_runs_on_another_switch() -> None:
