@@ -86,9 +86,6 @@ static int make(struct dpdk_lane *lane, struct err *err)
     if (rc != 0)
         return rc;
     frame_shape(&lane->shape, dpdk_options(phase), phase->tag);
-    lane->addresses = dpdk_options(phase)->addresses;
-    lane->address_block = dpdk_options(phase)->address_block;
-    lane->address_first = dpdk_options(phase)->address_first;
     lane->burst = dpdk_options(phase)->burst;
     lane->receive_burst = RTE_MAX(lane->burst, RECEIVE_BURST);
     lane->send = sender_wait;

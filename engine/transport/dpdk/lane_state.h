@@ -194,9 +194,6 @@ struct dpdk_lane {
     int64_t look_gap_ns; /* its, where nothing tells that a frame has come: adaptive_poll.h */
     struct lane_size sizes[TRANSPORT_SIZES_MAX]; /* different ones */
     uint32_t size_count;
-    uint32_t addresses; /* of the port to which a stream sends, of this block, from this number */
-    uint32_t address_first;
-    uint8_t address_block;
     uint8_t order[TRANSPORT_SIZES_MAX]; /* the phase's list, as places in `sizes` */
     uint32_t order_count;
     uint8_t size_of_length[FRAME_SIZE_MAX + 1]; /* LANE_NO_SIZE: not a length of this phase */

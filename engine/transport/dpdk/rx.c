@@ -390,5 +390,5 @@ unsigned receiver_flow_metrics(const struct dpdk_lane *lane, const struct lane_f
         return RTE_DIM(of_fall);
     }
     out[0] = of_learning;
-    return lane->addresses > 1;
+    return dpdk_options(request->phase)->addresses > 1;
 }

@@ -96,10 +96,11 @@ static inline void begin_flow(struct flow_side *side, int64_t now_ns)
 
 static inline void choose_address(const struct dpdk_lane *lane, uint8_t *frame, uint64_t sequence)
 {
+    const struct dpdk_options *options = dpdk_options(lane->lane.request.phase);
     const struct signature *signature = (const struct signature *)(frame + lane->shape.payload);
 
-    address_write(frame, lane->address_block, be16toh(signature->dst),
-                  lane->address_first + (uint32_t)(sequence % lane->addresses));
+    address_write(frame, options->address_block, be16toh(signature->dst),
+                  options->address_first + (uint32_t)(sequence % options->addresses));
 }
 
 /* Writes the frames of the stream whose turn it is, and of those that follow; returns their cost
@@ -128,7 +129,7 @@ static __rte_always_inline uint64_t fill_many(struct dpdk_lane *lane, struct rte
         }
         lane_write(lane, data_of(frames[i]), stream, template,
                    variant == MANY ? LANE_SHORT : FRAME_TEMPLATE, &time);
-        if (variant == MIXED && lane->addresses > 1)
+        if (variant == MIXED && dpdk_options(lane->lane.request.phase)->addresses > 1)
             choose_address(lane, data_of(frames[i]), stream->sequence - 1);
         stream->last_ns = now_ns;
         step(lane, &turn, variant);
@@ -265,7 +266,8 @@ static const struct {
 
 static enum variant choose(const struct dpdk_lane *lane)
 {
-    if (lane->size_count > 1 || lane->sender.turns.flow != NULL || lane->addresses > 1)
+    if (lane->size_count > 1 || lane->sender.turns.flow != NULL ||
+        dpdk_options(lane->lane.request.phase)->addresses > 1)
         return MIXED;
     /* Whoever received our buffer itself may have rewritten its headers (a forwarder). */
     if (lane->sender.count == 1 && !lane->port->by_reference)
