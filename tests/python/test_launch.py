@@ -169,41 +169,6 @@ def test_no_option_that_is_fixed_is_taken_from_a_site(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("keys", "sentence"),
-    [
-        ({"ssh": {"options": {"batchmode": "no"}}}, "ssh.options.batchmode: is not for the site"),
-        ({"ssh": {"options": {"proxycommand": "x"}}}, "proxycommand: is no option that a config"),
-        ({"ssh": {"options": {"KnownHostsCommand": "x"}}}, "could run a program here"),
-        ({"ssh": {"options": {"PKCS11Provider": "x.so"}}}, "could run a program here"),
-        ({"ssh": {"options": {"Port=1\nProxyCommand": "x"}}}, "could run a program here"),
-        ({"ssh": {"options": {"Include": "x"}}}, "could run a program here"),
-        ({"ssh": {"options": {"Port": "1\nProxyCommand x"}}}, "has control characters"),
-        ({"ssh": {"options": {"ProxyJump": "a;touch x"}}}, "hosts for ssh -J are needed"),
-        ({"ssh": {"user": "-oProxyCommand=x"}}, "ssh.user: found"),
-        ({"launch": "slurm", "slurm": {"options": ["--prolog=x"]}}, "--prolog=x runs a program"),
-        ({"launch": "slurm", "slurm": {"options": ["--get-user"]}}, "--get-user runs a program"),
-        ({"launch": "slurm", "slurm": {"options": ["-wnode9"]}}, "-wnode9 is not for the site"),
-        ({"ssh": {"options": {"Port": [1]}}}, "ssh.options.Port: found a list"),
-        ({"ssh": {"config": "nowhere"}}, "ssh.config: there is no file"),
-        ({"ssh": {"privilege": "su"}}, "ssh.privilege"),
-        ({"ssh": {"fanout": 0}}, "ssh.fanout"),
-        ({"launch": "hand", "ssh": {}}, "ssh: has no effect with launch: hand"),
-        ({"slurm": {}}, "slurm: has no effect with launch: ssh"),
-        ({"launch": "slurm", "slurm": {"options": ["-p", "x", "-Q"]}}, "slurm.options: -Q hides"),
-        ({"launch": "slurm", "slurm": {"options": ["--quie"]}}, "slurm.options: --quie hides"),
-        ({"hosts": "@all"}, "names a group: `groups_conf: FILE` says where groups are"),
-        ({"hosts": "@all", "groups_conf": "no"}, "groups_conf: there is no"),
-        ({"without": "node9"}, 'there is no host "node9"'),
-        ({"without": "node[1-4]"}, "leaves nobody of node1, node2, node3 or node4"),
-    ],
-)
-def test_what_a_site_can_not_say(keys: Any, sentence: str, tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError) as error:
-        site(tmp_path, **keys)
-    assert sentence in str(error.value)
-
-
-@pytest.mark.parametrize(
     "line", ["ProxyCommand x", "  proxycommand=x", '"ProxyCommand" x', "Include y", "Match exec x"]
 )
 def test_a_file_for_ssh_that_runs_programs(line: str, tmp_path: Path) -> None:
