@@ -572,13 +572,13 @@ def _trunk(found: Candidates) -> list[Hypothesis]:
             penalty += _share_prior(value) if form == "share" else 0.0
             if gained < penalty:
                 continue
-            if ways > 1:
-                made.append(Hypothesis(fault, gained, penalty))
-                continue
-            chance = evidence(model, place, (form, value), each=True)
-            pairs = frozenset(channel.pair[row[chance > 0.5]].tolist())
-            if 0 < len(pairs) < len(np.unique(channel.pair[row])):
-                made.append(Hypothesis(replace(fault, pairs=pairs), gained, penalty + 1.5))
+            if ways == 1:
+                chance = evidence(model, place, (form, value), each=True)
+                pairs = frozenset(channel.pair[row[chance > 0.5]].tolist())
+                if not 0 < len(pairs) < len(np.unique(channel.pair[row])):
+                    continue
+                fault, penalty = replace(fault, pairs=pairs), penalty + 1.5
+            made.append(Hypothesis(fault, gained, penalty))
     return made
 
 

@@ -343,12 +343,9 @@ def explained(channel: Channel, hashed: Alternatives, p: Floats) -> Floats:
     if not len(some):
         return found
     number = hashed.of[some]
-    values = np.full((len(some), BINS), -np.inf)
-    for bin_number in range(BINS):
-        share = hashed.share[number, bin_number]
-        both = 1 - (1 - p[some]) * (1 - share)
-        likely = channel.log_likelihood(some, both, 0.3)
-        values[:, bin_number] = hashed.log_weight[number, bin_number] + likely
+    both = 1 - (1 - p[some])[:, None] * (1 - hashed.share[number])
+    likely = channel.log_likelihood(np.repeat(some, BINS), both.ravel(), 0.3)
+    values = hashed.log_weight[number] + likely.reshape(both.shape)
     weight = np.exp(values - values.max(axis=1, keepdims=True))
     weight /= weight.sum(axis=1, keepdims=True)
     found[some] = (weight * hashed.share[number]).sum(axis=1)
