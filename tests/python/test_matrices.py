@@ -54,11 +54,6 @@ def test_a_file_of_flows_is_its_list(tmp_path: Path) -> None:
     ]
 
 
-def test_a_file_that_is_not_there(tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match=r"none\.csv can.t be read: No such file"):
-        run_of(tmp_path, "{pattern: flows, flows: none.csv}")
-
-
 def test_a_file_that_is_no_text(tmp_path: Path) -> None:
     (tmp_path / "flows.csv").write_bytes(b"0,1\n\xff\xfe\n")
     with pytest.raises(ConfigurationError, match="no text of CSV"):
