@@ -156,6 +156,13 @@ class Channel:
         return np.asarray(np.log(rest + noise + outlier / (n + 1)))
 
 
+def numbered(key: Ints, most: int) -> tuple[Ints, Ints]:
+    """Return the distinct keys below `most`, sorted, and the number of each key among them."""
+    used = np.zeros(most, np.bool_)
+    used[key] = True
+    return np.flatnonzero(used), (np.cumsum(used) - 1)[key]
+
+
 def incidence_of_rows(channel: Channel, paths: Paths) -> tuple[Ints, Ints, Ints, Ints]:
     """Return the paths of the channel's pairs, and of its rows: (pair, element, row, element)."""
     indptr, members = paths.of_pairs(channel.src, channel.dst)

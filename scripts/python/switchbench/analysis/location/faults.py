@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from . import hashing
-from .channel import LARGE, LARGE_OUTLIER, Channel
+from .channel import LARGE, LARGE_OUTLIER, Channel, numbered
 from .facts import Bools, Floats, Ints
 
 RARITY = 5.0  # -log of the prior probability that one more fault exists
@@ -433,19 +433,12 @@ def _constant(
     return made
 
 
-def _numbered(key: Ints, most: int) -> tuple[Ints, Ints]:
-    """Return the distinct keys below `most`, sorted, and the number of each key among them."""
-    used = np.zeros(most, np.bool_)
-    used[key] = True
-    return np.flatnonzero(used), (np.cumsum(used) - 1)[key]
-
-
 def _by_phase(found: Candidates, keep: Bools) -> tuple[Ints, Ints, Floats, Floats, Floats]:
     """Return groups of a candidate and phase: (group by incidence, candidate by group, load, what
     of it passes, share of the load that the tester did not limit)."""
     model, channel = found.model, found.model.channel
     key = found.local * model.phases + channel.phase[found.row]
-    keys, group = _numbered(key, len(found.places) * model.phases)
+    keys, group = numbered(key, len(found.places) * model.phases)
     load = np.where(keep, channel.load_bps[found.row] * np.exp(model.upstream[found.at]), 0.0)
     total = np.asarray(np.bincount(group, load, len(keys)), np.float64)
     passed = np.asarray(np.bincount(group, load * (1 - found.left), len(keys)), np.float64)
@@ -505,7 +498,7 @@ def _intermittent(found: Candidates) -> list[Hypothesis]:
     model, channel = found.model, found.model.channel
     value = found.medians(found.left, found.suffers)
     key = found.local * model.phases + channel.phase[found.row]
-    keys, group = _numbered(key, len(found.places) * model.phases)
+    keys, group = numbered(key, len(found.places) * model.phases)
     share = np.clip(value, 0, 1 - 1e-6)[found.local]
     by_phase = found.gained(share, SPREAD["intermittent"], group, 0.0, 8.0)
     owner = keys // model.phases
