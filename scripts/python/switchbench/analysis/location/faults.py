@@ -30,6 +30,7 @@ HOPELESS = 20.0  # log-likelihood below the best at which a candidate is looked 
 SAMPLE = 4  # of rows without excess, every n-th is judged first
 SHARED_EVIDENCE = 0.4  # weight of rows that flows on the same link explain nearly as well
 CAPACITIES = np.linspace(0.92, 0.32, 6)  # that are tried, of a link's line
+LINK_CAPACITY = 30.0  # beyond others' prior: links of other trunks, by chance full, look the same
 BY_CHANCE = 6.0  # log-likelihood that it costs flows of one phase to meet on links as they do
 EXCESS = 3.0  # log-likelihood that makes a row suffer
 # Relative spread of the share from row to row.
@@ -571,6 +572,7 @@ def _trunk(found: Candidates) -> list[Hypothesis]:
                 if not 0 < len(pairs) < len(np.unique(channel.pair[row])):
                     continue
                 fault, penalty = replace(fault, pairs=pairs), penalty + 1.5
+                penalty += LINK_CAPACITY if form == "capacity" else 0.0
             made.append(Hypothesis(fault, gained, penalty))
     return made
 
