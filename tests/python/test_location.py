@@ -402,13 +402,12 @@ def test_links_that_are_full_by_chance_blame_no_other_link(seed: int) -> None:
 
 @pytest.mark.slow
 def test_simulated_networks_at_length() -> None:
-    """Measured on the first 443 seeds: precision 99.0 %, recall 89.2 %; reach: 98 % and 95 %."""
-    precision, recall, _ = totals(range(931_000, 932_000))
+    """Measured on 1,071 seeds: precision 99.0 %, recall 91.2 %; reach: 98 % and 95 %."""
+    precision, recall, _ = totals(range(970_000, 971_000))
     assert precision >= 0.98
-    assert recall >= 0.86
+    assert recall >= 0.90
 
 
 @pytest.mark.slow
 def test_healthy_networks_at_length() -> None:
-    """Measured on the first 222 seeds: 3 suspects. The reach is 0."""
-    assert totals(range(941_000, 941_300), 0)[2] <= 10
+    assert totals(range(975_000, 975_300), 0)[2] == 0
