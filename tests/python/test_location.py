@@ -155,9 +155,11 @@ def test_lossy_trunk() -> None:
     assert one(found) == ("sw1 - sw2", "from sw2 to sw1", "loss")
 
 
-def test_one_lossy_link_of_a_trunk() -> None:
+@pytest.mark.parametrize("pooled", [False, True], ids=["links", "one shaper"])
+def test_one_lossy_link_of_a_trunk(pooled: bool) -> None:
     net = network([6, 6], [(0, 1, 4)])
     trunk = number(net, "sw1 - sw2", "from sw2 to sw1")
+    net.elements = [replace(x, pooled=pooled and x.links > 1) for x in net.elements]
     _, found = run(net, [Planted(trunk, "loss", 0.02, link=1)], loads=(0.1, 0.15))
     assert one(found) == ("sw1 - sw2", "from sw2 to sw1", "loss")
     assert found.suspects[0].element.kind == "link"
