@@ -8,7 +8,13 @@
 #include "report_record.h"
 
 #include <sodium.h>
-#include <stdlib.h>
+
+/* 10^8 samples of a rank are allowed: a record of them all would take gigabytes here, in the queue
+ * and in the controller. */
+#define SAMPLES_A_RECORD 4096u
+#define TEXT_BYTES                                                                                 \
+    sodium_base64_ENCODED_LEN(SAMPLES_A_RECORD * sizeof(struct sample),                            \
+                              sodium_base64_VARIANT_ORIGINAL)
 
 static_assert(sizeof(struct sample) == 16, "doc/reference/node-protocol.md");
 static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "a sample is written as it lies");
@@ -16,23 +22,23 @@ static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "a sample is written as
 static void report_lane(const struct phase_run *run, const struct phase_lane *lane,
                         const struct pingpong *pingpong)
 {
-    size_t size = pingpong->sample_count * sizeof(struct sample);
-    size_t room = sodium_base64_ENCODED_LEN(size, sodium_base64_VARIANT_ORIGINAL);
-    char *text = size > 0 ? malloc(room) : NULL;
+    const struct sample *samples = pingpong->samples;
+    size_t count = pingpong->sample_count;
 
-    if (text == NULL)
-        return;
-    sodium_bin2base64(text, room, (const uint8_t *)pingpong->samples, size,
-                      sodium_base64_VARIANT_ORIGINAL);
-    const struct record_row rows[] = {
-        {"network", report_network(lane)},
-        {"rank", json_integer(lane->own->rank)},
-        {"data", json_string(text)},
-        {NULL, NULL},
-    };
+    for (size_t i = 0; i < count; i += SAMPLES_A_RECORD) {
+        size_t some = count - i < SAMPLES_A_RECORD ? count - i : SAMPLES_A_RECORD;
+        char text[TEXT_BYTES];
+        const struct record_row rows[] = {
+            {"network", report_network(lane)},
+            {"rank", json_integer(lane->own->rank)},
+            {"data", json_string(sodium_bin2base64(text, sizeof text, (const uint8_t *)&samples[i],
+                                                   some * sizeof *samples,
+                                                   sodium_base64_VARIANT_ORIGINAL))},
+            {NULL, NULL},
+        };
 
-    report_write(run, "samples", rows);
-    free(text);
+        report_write(run, "samples", rows);
+    }
 }
 
 void report_samples(const struct phase_run *run)
