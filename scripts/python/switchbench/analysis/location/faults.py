@@ -124,8 +124,8 @@ class Model:
 
     def is_trunk(self, fault: PlacedFault) -> bool:
         """Return whether a fault is the capacity of all links of a trunk together."""
-        hashed = fault.place in self.trunks.links and fault.place not in self.trunks.pooled
-        return fault.form == "capacity" and fault.pairs is None and hashed
+        separate = fault.place in self.trunks.separate
+        return fault.form == "capacity" and fault.pairs is None and separate
 
     def carried(self) -> dict[int, float]:
         """Return what trunks at fault carry in total, by class."""
@@ -195,7 +195,7 @@ class Model:
         """Let rows that lose much without explanation speak louder; return whether any do."""
         channel, classes = self.channel, self.channel.classes
         large = (self.excess() > EXCESS) & (channel.share() > LARGE) & (channel.measure == "loss")
-        for place in self.trunks.links.keys() - self.trunks.pooled:  # which link is unknown
+        for place in self.trunks.separate:  # which link is unknown
             large[classes.row[classes.incidences(place)]] = False
         rows = np.flatnonzero(large)
         channel.outlier[rows] = LARGE_OUTLIER
@@ -483,8 +483,7 @@ def _capacity(found: Candidates, subset: Bools | None = None) -> list[Hypothesis
     made = []
     count = np.bincount(owner[lossy], minlength=len(found.places))
     for index, place in enumerate(found.places.tolist()):
-        alone = place not in model.trunks.links or place in model.trunks.pooled
-        if value[index] > 0 and (subset is not None or alone):
+        if value[index] > 0 and (subset is not None or place not in model.trunks.separate):
             mine = (owner == index) & lossy
             largest = float(np.clip(cut[mine].max(initial=0.01), 0.01, 1))
             if largest < (LEAST_SHORTFALL if model.is_rate else LEAST_CUT):
@@ -553,7 +552,7 @@ def _trunk(found: Candidates) -> list[Hypothesis]:
         shares = np.quantile(left, [0.1, 0.25, 0.5, 0.75]) if len(left) else left
         shares = np.unique(np.clip(shares, 1e-6, 1 - 1e-6))
         tried = [(1, "share", shares)] if len(left) and alone else []
-        if channel.measure in ("loss", "rate") and place not in model.trunks.pooled:
+        if channel.measure in ("loss", "rate") and place in model.trunks.separate:
             tried += [(1, "capacity", line * CAPACITIES)] if alone else []
             tried += [(links, "capacity", links * line * CAPACITIES)]
         for ways, form, values in tried:

@@ -65,7 +65,7 @@ class Hashing:
         self._rows = len(channel.pair)
         self.links: dict[int, int] = {}
         self.lines: dict[int, float] = {}
-        self.pooled: set[int] = set()  # whose links are one shaper: none of them can be full alone
+        self.separate: set[int] = set()  # whose links are lines of their own, not one shaper
         self._parts: dict[int, tuple[Ints, Floats, Floats]] = {}
         classes = channel.classes
         for place, members in enumerate(classes.members):
@@ -73,9 +73,9 @@ class Hashing:
             trunks = [x for x in every if x.links > 1]
             if not trunks:
                 continue
-            if all(x.pooled for x in trunks):
-                self.pooled.add(place)
-            trunks = [x for x in trunks if not x.pooled] or trunks
+            if separate := [x for x in trunks if not x.pooled]:
+                self.separate.add(place)
+                trunks = separate
             one = min(trunks, key=lambda x: x.line_bps / x.links if x.line_bps > 0 else np.inf)
             row = classes.row[classes.incidences(place)]
             phase, load = channel.phase[row], channel.load_bps[row]
@@ -83,7 +83,7 @@ class Hashing:
             total = np.bincount(phase, load, phases)[phase]
             others = (total - load) / np.maximum(flows - 1, 1)
             # Nothing else comes of sharing a link.
-            shared = channel.measure in ("loss", "rate") and place not in self.pooled
+            shared = channel.measure in ("loss", "rate") and place in self.separate
             self.links[place], self.lines[place] = one.links, one.line_bps if shared else np.inf
             self._parts[place] = (row, (flows - 1).astype(np.float64), others)
         self._load = channel.load_bps
