@@ -10,7 +10,7 @@
  *     sender_setup, receiver_setup,          (lane_state.h: what a lane keeps)
  *     partner, prefill
  *     tx, rx, forward                        its hot paths
- *     probe, prober, arrival, pingpong_lane  how long frames were under way
+ *     probe, prober, arrival, pingpong_lane  latency: one-way delay and round trips
  */
 #include "lane.h"
 #include "port.h"

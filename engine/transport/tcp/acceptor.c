@@ -11,8 +11,7 @@
 #include <unistd.h>
 
 #define PROVEN_MAX 16384 /* for lanes to come */
-/* Connections of the next phase are made while this one fills the links: a few packets may have to
- * be sent again. As long as a partner waits for the connection itself. */
+/* As long as a partner waits for the connection itself. */
 #define CLAIM_TIMEOUT_NS (10 * NS_PER_S)
 #define SILENT_NS NS_PER_S /* who says nothing for so long counts as rejected */
 /* So many connections are rejected in a turn; then the listener rests until the next one: 4,000 a

@@ -124,7 +124,7 @@ def _cause(result: m.PhaseResult, found: _Excess, end: str, site: Site) -> str:
 
 
 def _early_bytes(result: m.PhaseResult, port: str, end: str) -> float:
-    """What came in the windows of a port's flows and was not sent in them."""
+    """Return the bytes that came in the windows of a port's flows and were not sent in them."""
     more = m.delivered_line_bps(result.flows) - m.offered_line_bps(result.flows)
     early_bps = m.sum_by_port(result.flows.ends(end), more)[port]
     return (early_bps or 0.0) * (result.entry["window_s"] or 0.0) / 8.0

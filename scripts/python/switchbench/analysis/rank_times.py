@@ -55,7 +55,7 @@ class MeasuredExecutions:
 
     @property
     def whole(self) -> bool:
-        """Whether all ranks that take part timed something in all phases."""
+        """Return whether all ranks that take part timed something in all phases."""
         return len(self.phases) == self.trial.phases and all(
             len(ranks) + self.idle.get(phase, 0) == len(self.part.ranks)
             and all(times.times.count for times in ranks.values())

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Single times of messages there and back: kept as Parquet.
+"""Single round-trip times of ping-pong messages: kept as Parquet.
 
 A mean over such times misleads (Salmon, Stein and Sterling 1998), so each is kept. Nodes write
 them, 16 bytes each, in `samples` records (doc/reference/node-protocol.md); the controller lays

@@ -20,7 +20,7 @@ _MEMIF_FRAME_MAX = 1518  # as DPDK's driver says it
 
 @dataclass(frozen=True)
 class Port:
-    """One endpoint of traffic: one port of one host."""
+    """A port of a host: an endpoint of traffic."""
 
     name: str  # "node12:e0"
     host: str  # "node12"

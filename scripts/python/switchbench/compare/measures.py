@@ -57,7 +57,7 @@ def time_of(entry: Entry, kind: str, name: str) -> float | None:
 
 
 def _cpu(entry: Entry) -> float | None:
-    """Of the nodes' own processes: the rest of a machine has other work as well."""
+    """Return the CPU time of the nodes' own processes per GB: a machine has other work as well."""
     seconds, delivered = entry["cpu_process_s"], entry["delivered_bytes"]
     return None if seconds is None or not delivered else seconds / (delivered / 1e9)
 

@@ -176,8 +176,10 @@ def _add_hearing(
 
 
 def _row(name: str, values: Mapping[str, str]) -> HostComparison:
-    """Of values that are as frequent, that of the first host counts as most hosts'. What has one
-    right value is compared with that, even where no host has it."""
+    """Compare the hosts' values with the one right value, or with the most frequent one.
+
+    Of values that are as frequent, that of the first host counts.
+    """
     most = _RIGHT.get(name.rpartition(" ")[2] if name.endswith(" cable") else name)
     if most is None:
         ((most, _),) = Counter(values.values()).most_common(1)

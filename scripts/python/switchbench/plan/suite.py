@@ -62,7 +62,7 @@ def _divided(suite: str, trial: Trial) -> Trial:
 
 
 def subtest_of(run: Run, planned: Trial) -> Subtest:
-    """Which of its suite's subtests a measurement is of."""
+    """Return the subtest of its suite that a trial belongs to."""
     return SUITES[str(run.suite)].subtest(planned.parameters.get(SUBTEST))
 
 

@@ -200,8 +200,8 @@ def _ports(summary: SummaryDocument) -> Line | None:
 
 
 def _lost(summary: SummaryDocument) -> Line | None:
-    """Of frames all that was lost, and what of it no line had room for; what TCP and RDMA
-    retransmitted beside it, and the messages of ping-pongs that did not come back."""
+    """Return the line `Lost`: lost frames, and those of them that no line had room for; beside it
+    what TCP and RDMA retransmitted, and ping-pong messages that did not come back."""
     trials = summary["trials"]
     expected = sum(one["frames"] for one in summary["location"]["expected"])
     counted = [(lost, e) for e in trials if (lost := e["lost_frames"]) is not None]

@@ -37,7 +37,7 @@ class View(Protocol):
 
 @dataclass(frozen=True)
 class Wish:
-    """What the user asked to be shown."""
+    """Options of the command that say what is shown."""
 
     quiet: bool = False
     live: bool = True
