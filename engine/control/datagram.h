@@ -51,7 +51,7 @@ enum datagram_type {
     DATAGRAM_ARRIVAL,   /* barrier: all of rounds 0..round-1 arrived, their values (barrier.h) */
     DATAGRAM_QUESTION,  /* barrier: your arrival of this round has not come */
     DATAGRAM_PATIENCE,  /* barrier: because I wait myself */
-    DATAGRAM_ABORT,     /* a node is missing or gives up (abort_broadcast.h) */
+    DATAGRAM_ABORT,     /* a node is missing or gives up (membership.h) */
     DATAGRAM_FETCH,     /* asks for a published blob */
     DATAGRAM_BLOB,      /* and its answer */
     DATAGRAM_BEAT,      /* node 0 lives; down the tree */

@@ -87,14 +87,14 @@ const struct control_fault *control_fault(const struct control *control);
 void control_abort(struct control *control, const char *text, bool impossible, int64_t now_ns);
 
 /* Another node's published bytes, by the publisher's own name for them. Publishing the same id
- * again replaces it for who has not fetched it; withdrawing frees it; -ENOMEM, -EINVAL (too large).
- * Possible before joining. Fetching asks again with back-off until the answer comes; -EAGAIN: not
- * yet, call again (a request that nobody calls for is given up after 1 s); -EINVAL: no such node.
- */
+ * again replaces it for who has not fetched it; -ENOMEM, -EINVAL (too large). Possible before
+ * joining. Fetching asks again with back-off until the answer comes; -EAGAIN: not yet, call again
+ * (a request that nobody calls for is given up after 1 s); -EINVAL: no such node. What was
+ * published and fetched is kept until it is forgotten. */
 int control_publish(struct control *control, uint64_t id, const struct blob *blob);
-void control_withdraw(struct control *control, uint64_t id);
 int control_fetch(struct control *control, uint32_t node, uint64_t id, struct blob *blob,
                   int64_t now_ns);
+void control_forget(struct control *control);
 
 /* All nodes are on one machine, and more than its cores. Known once a barrier is passed. */
 bool control_crowded(const struct control *control);

@@ -70,7 +70,7 @@ void membership_init(struct membership *membership, const struct membership_conf
     derive_key(membership, conf);
     neighbours_init(&membership->neighbours, conf->self, conf->count);
     barrier_init(&membership->barrier, &membership->neighbours, &inner, conf->timeout_ns);
-    abort_broadcast_init(&membership->abort_broadcast, &membership->neighbours, &inner);
+    backoff_stop(&membership->backoff);
 }
 
 void membership_start(struct membership *membership)
@@ -100,7 +100,7 @@ void membership_enter(struct membership *membership, const struct barrier_values
 {
     struct barrier_values values = *mine;
 
-    if (membership->abort_broadcast.begun) {
+    if (membership->aborted) {
         membership->is_over = true;
         return;
     }
@@ -122,77 +122,102 @@ enum barrier_state membership_state(const struct membership *membership)
 {
     if (!membership->is_over && barrier_passed(&membership->barrier))
         return BARRIER_PASSED;
-    return membership->abort_broadcast.begun ? BARRIER_FAILED : BARRIER_WAITING;
+    return membership->aborted ? BARRIER_FAILED : BARRIER_WAITING;
 }
 
 const struct control_fault *membership_fault(const struct membership *membership)
 {
-    return membership->abort_broadcast.begun ? &membership->abort_broadcast.fault : NULL;
+    return membership->aborted ? &membership->fault : NULL;
 }
 
-static uint32_t epoch_at_hand(const struct membership *membership)
+/* ---- the abort ---- */
+
+static void tell(struct membership *membership, const struct neighbour *neighbour)
 {
-    return membership->barrier.epoch == DATAGRAM_NONE ? 0 : membership->barrier.epoch;
+    struct datagram datagram = {
+        .type = DATAGRAM_ABORT,
+        .recipient = neighbour->index,
+        .epoch = membership->fault.epoch,
+        .abort = {.heard = neighbour->knows_fault, .fault = membership->fault},
+    };
+
+    membership_send(membership, &datagram);
+}
+
+/* False: all neighbours know of the fault. */
+static bool tell_all(struct membership *membership)
+{
+    bool told = false;
+
+    for (uint32_t i = 0; i < membership->neighbours.size; i++) {
+        if (membership->neighbours.all[i].knows_fault)
+            continue;
+        tell(membership, &membership->neighbours.all[i]);
+        told = true;
+    }
+    return told;
+}
+
+/* The first fault stands. */
+static void begin_abort(struct membership *membership, const struct control_fault *fault,
+                        int64_t now_ns)
+{
+    if (membership->aborted)
+        return;
+    membership->aborted = true;
+    membership->fault = *fault;
+    backoff_start(&membership->backoff, now_ns);
+    tell_all(membership);
+}
+
+/* A fault that this node has found: of `node`, which was last in barrier `last_epoch`. */
+static struct control_fault fault_of(const struct membership *membership, uint32_t node,
+                                     uint32_t last_epoch)
+{
+    uint32_t epoch = membership->barrier.epoch;
+
+    return (struct control_fault){
+        .node = node, .epoch = epoch == DATAGRAM_NONE ? 0 : epoch, .last_epoch = last_epoch};
 }
 
 void membership_abort(struct membership *membership, const char *text, bool impossible,
                       int64_t now_ns)
 {
-    struct control_fault fault = {
-        .impossible = impossible,
-        .node = membership->neighbours.self,
-        .epoch = epoch_at_hand(membership),
-        .last_epoch = membership->barrier.epoch,
-    };
+    struct control_fault fault =
+        fault_of(membership, membership->neighbours.self, membership->barrier.epoch);
     size_t length = strnlen(text, sizeof(fault.text) - 1);
 
+    fault.impossible = impossible;
     for (size_t i = 0; i < length; i++)
         fault.text[i] = text[i] >= ' ' && text[i] <= '~' ? text[i] : '?';
-    abort_broadcast_start(&membership->abort_broadcast, &fault, now_ns);
+    begin_abort(membership, &fault, now_ns);
 }
 
-static void name_missing(struct membership *membership, const struct neighbour *missing,
-                         int64_t now_ns)
+static bool receive_abort(struct membership *membership, struct neighbour *sender,
+                          const struct datagram_abort *abort, int64_t now_ns)
 {
-    struct control_fault fault = {
-        .missing = true,
-        .node = missing->index,
-        .epoch = epoch_at_hand(membership),
-        .last_epoch = missing->entered,
-        .silence_ns = missing->heard_ns < 0 ? -1 : now_ns - missing->heard_ns,
-    };
-
-    abort_broadcast_start(&membership->abort_broadcast, &fault, now_ns);
+    if (abort->fault.node >= membership->neighbours.count)
+        return false;
+    sender->knows_fault = true;
+    begin_abort(membership, &abort->fault, now_ns);
+    if (!abort->heard)
+        tell(membership, sender);
+    return true;
 }
 
 /* The neighbour shows the nonce of a process that we do not know. */
 static void take_nonce(struct membership *membership, struct neighbour *neighbour, uint64_t nonce,
                        int64_t now_ns)
 {
-    struct control_fault fault = {
-        .node = neighbour->index,
-        .epoch = epoch_at_hand(membership),
-        .last_epoch = neighbour->entered,
-        .text = REPLACED_TEXT,
-    };
+    struct control_fault fault = fault_of(membership, neighbour->index, neighbour->entered);
     bool replaced = neighbour->nonce != 0;
 
+    strcpy(fault.text, REPLACED_TEXT);
     neighbour->nonce = nonce;
     if (replaced)
-        abort_broadcast_start(&membership->abort_broadcast, &fault, now_ns);
+        begin_abort(membership, &fault, now_ns);
     greet(membership, neighbour->index, nonce);
     barrier_hurry(&membership->barrier, now_ns);
-}
-
-/* After a fault the only answer is that fault. */
-static bool receive_after_fault(struct membership *membership, const struct datagram *datagram,
-                                int64_t now_ns)
-{
-    if (datagram->type == DATAGRAM_ABORT)
-        return abort_broadcast_receive(&membership->abort_broadcast, datagram, now_ns);
-    if (datagram->type == DATAGRAM_QUESTION || datagram->type == DATAGRAM_HELLO)
-        abort_broadcast_tell(&membership->abort_broadcast, datagram->sender);
-    return true;
 }
 
 bool membership_receive(struct membership *membership, const struct datagram *datagram,
@@ -212,11 +237,14 @@ bool membership_receive(struct membership *membership, const struct datagram *da
     if (sender->nonce != datagram->from)
         take_nonce(membership, sender, datagram->from, now_ns);
     neighbour_heard(sender, datagram->entered, datagram->transmit_ns, now_ns);
-    if (membership->abort_broadcast.begun)
-        return receive_after_fault(membership, datagram, now_ns);
+    if (datagram->type == DATAGRAM_ABORT)
+        return receive_abort(membership, sender, &datagram->abort, now_ns);
+    if (membership->aborted) { /* the only answer is that fault */
+        if (datagram->type == DATAGRAM_QUESTION || datagram->type == DATAGRAM_HELLO)
+            tell(membership, sender);
+        return true;
+    }
     switch (datagram->type) {
-    case DATAGRAM_ABORT:
-        return abort_broadcast_receive(&membership->abort_broadcast, datagram, now_ns);
     case DATAGRAM_ARRIVAL:
     case DATAGRAM_QUESTION:
     case DATAGRAM_PATIENCE:
@@ -230,19 +258,26 @@ bool membership_receive(struct membership *membership, const struct datagram *da
 
 void membership_tick(struct membership *membership, int64_t now_ns)
 {
+    struct control_fault fault;
     struct neighbour *missing;
 
-    abort_broadcast_tick(&membership->abort_broadcast, now_ns);
-    if (membership->abort_broadcast.begun)
+    if (membership->aborted) {
+        if (backoff_due(&membership->backoff, now_ns) &&
+            (++membership->tells == MEMBERSHIP_TELLS || !tell_all(membership)))
+            backoff_stop(&membership->backoff);
         return;
+    }
     missing = barrier_tick(&membership->barrier, now_ns);
-    if (missing)
-        name_missing(membership, missing, now_ns);
+    if (missing == NULL)
+        return;
+    fault = fault_of(membership, missing->index, missing->entered);
+    fault.missing = true;
+    fault.silence_ns = missing->heard_ns < 0 ? -1 : now_ns - missing->heard_ns;
+    begin_abort(membership, &fault, now_ns);
 }
 
 int64_t membership_deadline(const struct membership *membership)
 {
-    return membership->abort_broadcast.begun
-               ? abort_broadcast_deadline(&membership->abort_broadcast)
-               : barrier_deadline(&membership->barrier);
+    return membership->aborted ? membership->backoff.due_ns
+                               : barrier_deadline(&membership->barrier);
 }

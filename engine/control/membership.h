@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * A member of a run, without I/O: who its neighbours are in this run, then barriers (barrier.h),
- * and the abort (abort_broadcast.h). endpoint.c puts it on a socket, the simulator of the tests on
+ * and the abort. endpoint.c puts it on a socket, the simulator of the tests on
  * a model of a network.
  *
  * Freshness. All datagrams are sealed under one key, which comes from the run's key, its id and the
@@ -13,6 +13,13 @@
  * each neighbour whose nonce it learns, so that both know each other after three datagrams. What a
  * node says with our nonce it has said in this run; nobody without the key knows both.
  *
+ * The abort. Whoever learns of a fault first tells its neighbours, and so does each of them. The
+ * neighbours (2^k ahead and behind) reach every node within ceil(log2 p) hops, over so many ways
+ * that single dead nodes and losses don't matter. A neighbour is told again, with back-off, until
+ * it tells us the same (everybody who knows tells all its neighbours, so that is its
+ * acknowledgement), MEMBERSHIP_TELLS times at most: the dead one never answers. It ends, because
+ * only a datagram that does not say `heard` is answered; an answer says it, and is not answered.
+ *
  * A neighbour whose nonce changes is another process in its place (a restart): it can't be in step
  * with the others' epochs, so the run is aborted and the fault names it.
  *
@@ -22,8 +29,9 @@
 #ifndef ENGINE_MEMBERSHIP_H
 #define ENGINE_MEMBERSHIP_H
 
-#include "abort_broadcast.h"
 #include "barrier.h"
+
+#define MEMBERSHIP_TELLS 28 /* times that a neighbour is told of a fault, at most */
 
 struct membership_conf {
     uint32_t self;
@@ -40,7 +48,10 @@ struct membership {
     struct datagram_outlet outlet;
     struct neighbours neighbours;
     struct barrier barrier;
-    struct abort_broadcast abort_broadcast;
+    bool aborted;
+    struct control_fault fault; /* the first that we learned of */
+    uint32_t tells;
+    struct backoff backoff;          /* until the neighbours are told again */
     uint8_t key[DATAGRAM_KEY_BYTES]; /* of all datagrams */
     uint64_t nonce;
     int64_t boot;

@@ -3,11 +3,6 @@
 
 #include <stddef.h>
 
-static bool power_of_two(uint32_t number)
-{
-    return number && !(number & (number - 1));
-}
-
 static uint32_t log2_up(uint32_t number)
 {
     return number < 2 ? 0 : 32 - (uint32_t)__builtin_clz(number - 1);
@@ -35,6 +30,8 @@ uint32_t neighbours_behind(const struct neighbours *neighbours, uint32_t round)
 
 static void add(struct neighbours *neighbours, uint32_t index)
 {
+    if (index == neighbours->self || neighbours_find(neighbours, index) != NULL)
+        return;
     neighbours->all[neighbours->size++] = (struct neighbour){
         .index = index,
         .entered = UINT32_MAX,
@@ -53,27 +50,12 @@ void neighbours_init(struct neighbours *neighbours, uint32_t self, uint32_t coun
     for (uint32_t round = 0; round < neighbours->rounds; round++)
         add(neighbours, neighbours_ahead(neighbours, round));
     for (uint32_t round = 0; round < neighbours->rounds; round++)
-        if (!power_of_two(count - (UINT32_C(1) << round)))
-            add(neighbours, neighbours_behind(neighbours, round));
+        add(neighbours, neighbours_behind(neighbours, round));
 }
 
-/* Distances ahead are 2^0, 2^1, ... in order; those behind leave out what is among them already
- * (count - 2^r is itself a power of two), which happens at most twice. */
 struct neighbour *neighbours_find(struct neighbours *neighbours, uint32_t index)
 {
-    uint32_t ahead, round;
-
-    if (index >= neighbours->count || index == neighbours->self)
-        return NULL;
-    ahead = index > neighbours->self ? index - neighbours->self
-                                     : index + (neighbours->count - neighbours->self);
-    if (power_of_two(ahead))
-        return &neighbours->all[__builtin_ctz(ahead)];
-    if (!power_of_two(neighbours->count - ahead))
-        return NULL;
-    round = (uint32_t)__builtin_ctz(neighbours->count - ahead);
-    for (uint32_t i = neighbours->rounds + round - (round > 1 ? 2 : round); i < neighbours->size;
-         i++)
+    for (uint32_t i = 0; i < neighbours->size; i++)
         if (neighbours->all[i].index == index)
             return &neighbours->all[i];
     return NULL;

@@ -18,6 +18,7 @@ struct neighbour {
     uint32_t index;
     uint32_t entered;    /* the epoch that it had last entered; UINT32_MAX: none */
     uint32_t asked;      /* times, since it was last heard */
+    bool knows_fault;    /* it has told us the fault that ends the run (membership.h) */
     uint64_t nonce;      /* its process's; 0: it has not said it to us yet */
     int64_t heard_ns;    /* -1: never */
     int64_t transmit_ns; /* its clock in the newest datagram from it, for the echo ... */

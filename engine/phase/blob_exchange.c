@@ -3,9 +3,7 @@
 
 #include "clock.h"
 
-#include <errno.h>
 #include <sodium.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* How a blob is called between nodes. The highest bit keeps it apart from ports' addresses
@@ -31,42 +29,11 @@ static uint64_t blob_id(const struct phase_lane *lane, const struct blob_key *ke
     return id | UINT64_C(1) << 63;
 }
 
-struct published {
-    struct published *next;
-    uint64_t id;
-};
-
 static int publish(void *context, const struct blob_key *key, const struct blob *blob)
 {
     struct phase_lane *lane = context;
-    uint64_t id = blob_id(lane, key);
-    struct published *published = malloc(sizeof *published);
-    int rc =
-        published != NULL ? control_publish(lane->run->trial->node->control, id, blob) : -ENOMEM;
 
-    if (rc < 0) {
-        free(published);
-        return rc;
-    }
-    *published = (struct published){.next = lane->published, .id = id};
-    lane->published = published;
-    return 0;
-}
-
-/* A partner that has sent or received here has fetched all. One that was still waiting when the
- * phase failed must find the blobs: those stay. */
-void blob_exchange_end(struct phase_lane *lane)
-{
-    bool had_traffic = lane->lane != NULL && lane->lane->started_ns > 0;
-
-    while (lane->published != NULL) {
-        struct published *published = lane->published;
-
-        lane->published = published->next;
-        if (had_traffic)
-            control_withdraw(lane->run->trial->node->control, published->id);
-        free(published);
-    }
+    return control_publish(lane->run->trial->node->control, blob_id(lane, key), blob);
 }
 
 /* The partner's node may be this one: then its blob lies in our own store. */

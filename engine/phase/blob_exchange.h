@@ -10,7 +10,4 @@
 /* For the lane's requests; lives as long as the lane. */
 struct blob_exchange blob_exchange_of(struct phase_lane *lane);
 
-/* Withdraws what the lane has published. */
-void blob_exchange_end(struct phase_lane *lane);
-
 #endif

@@ -408,7 +408,6 @@ void lanes_release(struct phase_run *run)
     for (size_t i = 0; i < run->lane_count && run->lanes != NULL; i++) {
         struct phase_lane *lane = &run->lanes[i];
 
-        blob_exchange_end(lane);
         port_queues_free(lane);
         executor_free(lane->executor);
         free(lane->sends);

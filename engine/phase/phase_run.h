@@ -95,8 +95,7 @@ struct phase_lane {
     const struct phase_run *run;
     const struct local_rank *own;
     struct blob_exchange blob_exchange;
-    struct published *published; /* blobs that it has published (blob_exchange.c) */
-    struct phase phase;          /* its own: what the part asks, and the port's load and tag */
+    struct phase phase; /* its own: what the part asks, and the port's load and tag */
     max_align_t options[OPTION_BYTES_MAX / sizeof(max_align_t)]; /* of `phase` */
     struct schedule_executor *executor;                          /* NULL: no schedule */
     struct lane_flow *sends;

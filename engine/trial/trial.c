@@ -217,6 +217,7 @@ static int open_ports(struct trial *trial, struct err *err)
     free(uses);
     if (rc < 0)
         return rc;
+    control_forget(node->control); /* all are through the trial before, and need nothing of it */
     for (size_t i = 0; i < trial->own_count && rc == 0; i++) {
         const struct local_rank *own = &trial->own[i];
         struct node_port *port = &node->ports[own->port];
