@@ -59,116 +59,81 @@ static json_t *next(FILE *lines)
     return record;
 }
 
-/* Reads one phase: how many flows; each idle rank is counted in `idle`. */
-static int64_t read_phase(FILE *lines, int64_t phase, int64_t *idle)
-{
-    json_t *record = next(lines);
-    int64_t flows;
+/* What a plan's records have to say. */
+static const struct listing {
+    const char *document;
+    int64_t flows;  /* of the headline */
+    int64_t phases; /* listed */
+    int64_t first;  /* ... of them, its number */
+    int64_t flows_each;
+    int64_t idle; /* in all phases */
+} listings[] = {
+    {"ranks: 301, pattern: {name: aapc, order: pairwise}, seed: 1", 301 * 300, 301, 0, 300, 301},
+    {"ranks: 65536, pattern: {name: pairs, partners: halves}, seed: 1", 65536, 1, 0, 65536, 0},
+    {"ranks: 1000, pattern: {name: pairs, partners: list, list: [0, 999]}", 2, 1, 0, 2, 998},
+    {"ranks: 8, pattern: {name: aapc, order: shift}, phases: [5, 1]", 56, 2, 5, 8, 0},
+    {"ranks: 8, pattern: {name: aapc, order: shift}, totals_only: true", 56, 0, 0, 0, 0},
+};
 
-    assert_non_null(record);
-    assert_int_equal(number(record, "phase"), phase);
-    flows = (int64_t)json_array_size(json_object_get(record, "flows"));
-    *idle += (int64_t)json_array_size(json_object_get(record, "idle"));
-    json_decref(record);
-    return flows;
+static void every_flow_is_listed_once(void **state)
+{
+    for (size_t i = 0; i < sizeof(listings) / sizeof(listings[0]); i++) {
+        const struct listing *expected = &listings[i];
+        char text[128];
+        FILE *lines;
+        json_t *headline, *record;
+        int64_t phases = 0, idle = 0;
+
+        snprintf(text, sizeof text, "plan: {%s}\n", expected->document);
+        lines = print(text);
+        headline = next(lines);
+        assert_int_equal(number(headline, "flows"), expected->flows);
+        while ((record = next(lines)) != NULL) {
+            if (phases++ == 0)
+                assert_int_equal(number(record, "phase"), expected->first);
+            assert_int_equal(json_array_size(json_object_get(record, "flows")),
+                             expected->flows_each);
+            idle += (int64_t)json_array_size(json_object_get(record, "idle"));
+            json_decref(record);
+        }
+        assert_int_equal(phases, expected->phases);
+        assert_int_equal(idle, expected->idle);
+        json_decref(headline);
+        fclose(lines);
+    }
 }
 
-static void a_big_plan_is_whole(void **state)
+static json_t *headline_of(const char *pattern)
 {
-    FILE *lines = print("plan: {ranks: 301, pattern: {name: aapc, order: pairwise}, seed: 1}\n");
-    json_t *headline = next(lines);
-    int64_t idle = 0;
+    char text[128];
+    FILE *lines;
+    json_t *headline;
 
-    assert_int_equal(number(headline, "ranks"), 301);
-    assert_int_equal(number(headline, "phases"), 301);
-    assert_int_equal(number(headline, "flows"), 301 * 300);
-    for (int64_t phase = 0; phase < 301; phase++)
-        assert_int_equal(read_phase(lines, phase, &idle), 300);
-    assert_int_equal(idle, 301);
-    assert_null(next(lines));
-    json_decref(headline);
+    snprintf(text, sizeof text, "plan: {ranks: 4, pattern: {%s}, totals_only: true}\n", pattern);
+    lines = print(text);
+    headline = next(lines);
     fclose(lines);
-}
-
-static void the_longest_numbers_fit(void **state)
-{
-    FILE *lines =
-        print("plan: {ranks: 65536, pattern: {name: pairs, partners: halves}, seed: 1}\n");
-    json_t *headline = next(lines);
-    int64_t idle = 0;
-
-    assert_int_equal(number(headline, "flows"), 65536);
-    assert_int_equal(read_phase(lines, 0, &idle), 65536);
-    assert_int_equal(idle, 0);
-    assert_null(next(lines));
-    json_decref(headline);
-    fclose(lines);
-}
-
-static void idle_ranks_are_listed(void **state)
-{
-    FILE *lines = print("plan: {ranks: 1000, pattern: {name: pairs, partners: list, "
-                        "list: [0, 999]}}\n");
-    json_t *headline = next(lines);
-    int64_t idle = 0;
-
-    assert_int_equal(read_phase(lines, 0, &idle), 2);
-    assert_int_equal(idle, 998);
-    assert_null(next(lines));
-    json_decref(headline);
-    fclose(lines);
-}
-
-static void only_the_phases_asked_for(void **state)
-{
-    FILE *lines = print("plan: {ranks: 8, pattern: {name: aapc, order: shift}, phases: [5, 1]}\n");
-    json_t *headline = next(lines);
-    int64_t idle = 0;
-
-    assert_int_equal(read_phase(lines, 5, &idle), 8);
-    assert_int_equal(read_phase(lines, 1, &idle), 8);
-    assert_null(next(lines));
-    json_decref(headline);
-    fclose(lines);
-}
-
-static void only_the_headline(void **state)
-{
-    FILE *lines =
-        print("plan: {ranks: 8, pattern: {name: aapc, order: shift}, totals_only: true}\n");
-    json_t *headline = next(lines);
-
-    assert_int_equal(number(headline, "flows"), 56);
-    assert_null(next(lines));
-    json_decref(headline);
-    fclose(lines);
+    return headline;
 }
 
 /* Four ranks, 400 bytes: a ring of 6 steps in which all send a quarter. */
 static void a_schedule_is_summed_up(void **state)
 {
-    FILE *lines = print("plan: {ranks: 4, pattern: {name: allreduce, algorithm: ring, bytes: 400},"
-                        " totals_only: true}\n");
-    json_t *headline = next(lines), *schedule = json_object_get(headline, "schedule");
+    static const struct {
+        const char *key;
+        int64_t value;
+    } sums[] = {{"steps", 6},    {"messages", 24},        {"bytes", 2400},
+                {"memory", 800}, {"memory_all", 4 * 800}, {"iterations", 0}};
+    json_t *ring = headline_of("name: allreduce, algorithm: ring, bytes: 400");
+    json_t *kernel = headline_of("name: nas_lu, class: B"), *chain = headline_of("name: chain");
 
-    assert_int_equal(number(schedule, "steps"), 6);
-    assert_int_equal(number(schedule, "messages"), 24);
-    assert_int_equal(number(schedule, "bytes"), 2400);
-    assert_int_equal(number(schedule, "memory"), 800);
-    assert_int_equal(number(schedule, "memory_all"), 4 * 800);
-    assert_int_equal(number(schedule, "iterations"), 0);
-    json_decref(headline);
-    fclose(lines);
-    lines = print("plan: {ranks: 4, pattern: {name: nas_lu, class: B}, totals_only: true}\n");
-    headline = next(lines);
-    assert_int_equal(number(json_object_get(headline, "schedule"), "iterations"), 250);
-    json_decref(headline);
-    fclose(lines);
-    lines = print("plan: {ranks: 4, pattern: {name: chain}, totals_only: true}\n");
-    headline = next(lines);
-    assert_true(json_is_null(json_object_get(headline, "schedule")));
-    json_decref(headline);
-    fclose(lines);
+    for (size_t i = 0; i < sizeof(sums) / sizeof(sums[0]); i++)
+        assert_int_equal(number(json_object_get(ring, "schedule"), sums[i].key), sums[i].value);
+    assert_int_equal(number(json_object_get(kernel, "schedule"), "iterations"), 250);
+    assert_true(json_is_null(json_object_get(chain, "schedule")));
+    json_decref(chain);
+    json_decref(kernel);
+    json_decref(ring);
 }
 
 static void refused(const char *text, int fd, const char *words)
@@ -206,11 +171,7 @@ static void what_can_not_be_printed_is_said(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_big_plan_is_whole),
-        cmocka_unit_test(the_longest_numbers_fit),
-        cmocka_unit_test(idle_ranks_are_listed),
-        cmocka_unit_test(only_the_phases_asked_for),
-        cmocka_unit_test(only_the_headline),
+        cmocka_unit_test(every_flow_is_listed_once),
         cmocka_unit_test(a_schedule_is_summed_up),
         cmocka_unit_test(what_can_not_be_printed_is_said),
     };
