@@ -38,7 +38,6 @@ CORE: dict[str, tuple[str, ...]] = {
     "barrier_mpi": (),
     "turnround": (),
     "start": (),
-    "search_time": (),
 }
 BUSY = 1.5  # times the bare loop's least
 LOOPS, STEPS = 40, 50_000  # about 0.1 s
