@@ -27,7 +27,6 @@ const char *const *pattern_names(void)
 /* The index of the request's pattern, when what all patterns share is right. */
 static int check_request(const struct pattern_request *request, struct pattern_why *why)
 {
-    bool scheduled = request->local || request->method != NULL;
     int index, result;
 
     if (request->name == NULL)
@@ -41,9 +40,10 @@ static int check_request(const struct pattern_request *request, struct pattern_w
     if (request->bytes > PATTERN_BYTES_MAX)
         return pattern_refuse(why, "%s: bytes %" PRIu64 " is more than %" PRIu64, request->name,
                               request->bytes, PATTERN_BYTES_MAX);
-    result = pattern_check_params(
-        request->name, request,
-        kinds[index]->knows | PATTERN_PARAM_LOCAL | (scheduled ? PATTERN_PARAM_BYTES : 0u), why);
+    result = pattern_check_params(request->name, request,
+                                  kinds[index]->knows | PATTERN_PARAM_LOCAL |
+                                      (request->local ? PATTERN_PARAM_BYTES : 0u),
+                                  why);
     return result < 0 ? result : index;
 }
 

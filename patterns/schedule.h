@@ -12,10 +12,9 @@
  * that another receive of this step writes.
  *
  * Each phase of a scheduled plan is one schedule: an ordinary pattern that was asked for `local`
- * (one phase, its own phases are the steps), a ring with a `method` (a phase a ring), and what is a
- * schedule by nature: collectives (doc/reference/patterns.md) and application kernels
- * (doc/reference/patterns.md). The flows of such a phase (pattern_flows) are the ordered pairs of
- * its messages and of the barrier below, each once.
+ * (one phase, its own phases are the steps), and what is a schedule by nature: collectives and
+ * application kernels (doc/reference/patterns.md). The flows of such a phase (pattern_flows) are
+ * the ordered pairs of its messages and of the barrier below, each once.
  */
 #ifndef PATTERNS_SCHEDULE_H
 #define PATTERNS_SCHEDULE_H

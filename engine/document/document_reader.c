@@ -185,7 +185,6 @@ static const cyaml_schema_field_t burst_fields[] = {
 static const cyaml_schema_field_t schedule_fields[] = {
     CYAML_FIELD_UINT("count", OPTIONAL, struct doc_schedule, count),
     CYAML_FIELD_UINT_PTR("batch", POINTER | OPTIONAL, struct doc_schedule, batch),
-    CYAML_FIELD_UINT("batch_warmup", OPTIONAL, struct doc_schedule, batch_warmup),
     CYAML_FIELD_UINT_PTR("warmup", POINTER | OPTIONAL, struct doc_schedule, warmup),
     CYAML_FIELD_BOOL("compute", OPTIONAL, struct doc_schedule, compute),
     CYAML_FIELD_END,

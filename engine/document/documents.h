@@ -98,8 +98,7 @@ struct doc_burst {
 
 struct doc_schedule {
     uint64_t count;
-    uint32_t *batch; /* NULL: 1 */
-    uint32_t batch_warmup;
+    uint32_t *batch;  /* NULL: 1 */
     uint32_t *warmup; /* NULL: 1 */
     bool compute;
 };

@@ -52,7 +52,6 @@ static void set_schedule_options(struct schedule_options *options, const struct 
     *options = (struct schedule_options){
         .count = doc->count,
         .batch = doc->batch != NULL ? *doc->batch : 1,
-        .batch_warmup = doc->batch_warmup,
         .warmup = doc->warmup != NULL ? *doc->warmup : 1,
         .compute = doc->compute,
     };

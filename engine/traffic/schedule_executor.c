@@ -191,13 +191,10 @@ static void end_batch(struct schedule_executor *executor)
 
 static void end_repetition(struct schedule_executor *executor)
 {
-    const struct schedule_options *options = &executor->phase->schedule;
     uint32_t next = executor->repetition + 1;
 
     executor->position = 0;
-    if (next == options->batch_warmup)
-        executor->begun_ns = clock_now();
-    if (next < options->batch_warmup + options->batch)
+    if (next < executor->phase->schedule.batch)
         choose_repetition(executor, next);
     else
         end_batch(executor);

@@ -137,11 +137,10 @@ struct pingpong_options {
 
 /* How the schedule of a dependent phase is executed (schedule_executor.h). */
 struct schedule_options {
-    uint64_t count;        /* repetitions that are measured, by whole batches; 0: until the stop */
-    uint32_t batch;        /* repetitions that follow each other without a barrier; never 0 */
-    uint32_t batch_warmup; /* repetitions before them in each batch, which are not timed */
-    uint32_t warmup;       /* batches that are not measured */
-    bool compute;          /* data are really reduced, and the result is verified */
+    uint64_t count;  /* repetitions that are measured, by whole batches; 0: until the stop */
+    uint32_t batch;  /* repetitions that follow each other without a barrier; never 0 */
+    uint32_t warmup; /* batches that are not measured */
+    bool compute;    /* data are really reduced, and the result is verified */
 };
 
 /* One round trip. */

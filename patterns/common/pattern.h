@@ -76,7 +76,6 @@ struct pattern_request {
     uint32_t matrix;        /* hpl: N, rows of the matrix, default 8192 */
     uint32_t block;         /* hpl: NB, columns of a panel, default 128 */
     uint32_t dimensions;    /* halo: of the grid of ranks, 2 (default) | 3 */
-    const char *method;     /* ring: each ring is a schedule, sendrecv | nonblocking */
     uint32_t senders;       /* fanout: how many send, 1 (default) to n - 1; the others receive */
     uint32_t receivers;     /* incast: how many receive, 1 (default) to n - 1; the others send.
                                head_of_line: of a group, 2 (default) or more */
@@ -109,7 +108,6 @@ struct pattern_request {
     X(ALGORITHM, "algorithm", WORD, algorithm, )                                                   \
     X(BYTES, "bytes", NUMBER, bytes, )                                                             \
     X(LOCAL, "local", FLAG, local, )                                                               \
-    X(METHOD, "method", WORD, method, )                                                            \
     X(SKEW, "skew", NUMBER, skew, )                                                                \
     X(CLASS, "class", WORD, class, )                                                               \
     X(MATRIX, "matrix", NUMBER, matrix, )                                                          \

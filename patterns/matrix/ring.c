@@ -10,7 +10,6 @@
  */
 #include "kind.h"
 #include "permutation.h"
-#include "schedule_builder.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -23,33 +22,9 @@
 struct ring {
     bool natural;
     bool both;
-    bool one_step;   /* scheduled: both directions at once */
     bool probed;     /* drawn as HPCC does, and kept: */
     uint16_t kept[]; /* by ring, rank by position, then position by rank */
 };
-
-static void tell(const struct pattern_plan *plan, struct steps *steps);
-
-/* Each ring becomes a schedule. */
-static int take_method(struct pattern_plan *plan, const struct pattern_request *request,
-                       struct pattern_why *why)
-{
-    struct ring *ring = plan->state;
-    int one_step = pattern_either("method", "sendrecv", "nonblocking", request->method, why);
-
-    if (one_step < 0)
-        return one_step;
-    if (!ring->both)
-        return pattern_refuse(why,
-                              "ring: method %s sends both ways: it takes no directions forward",
-                              request->method);
-    if (request->local)
-        return pattern_refuse(why, "ring: method %s runs each ring alone: it takes no local",
-                              request->method);
-    ring->one_step = one_step;
-    plan->tell = tell;
-    return 0;
-}
 
 /* Each rank in turn takes a random position, or the next one behind it that is free. */
 static void probe(struct ring *ring, uint32_t n, uint64_t seed, uint32_t number)
@@ -97,7 +72,7 @@ static int make(struct pattern_plan *plan, const struct pattern_request *request
         probe(ring, plan->n, plan->asked.seed, number);
     plan->phases = natural + request->count;
     plan->state = ring;
-    return request->method != NULL ? take_method(plan, request, why) : 0;
+    return 0;
 }
 
 static bool is_natural(const struct ring *ring, uint32_t phase)
@@ -181,23 +156,9 @@ static void flows(const struct pattern_plan *plan, struct pattern_flow_list *lis
         pattern_add(list, sends ? ranks.behind : ranks.ahead, PATTERN_GENERATE);
 }
 
-/* HPCC's exchange of a ring (b_eff): a message to each neighbour; by MPI_Sendrecv first ahead, then
- * back, or all by non-blocking calls at once. */
-static void tell(const struct pattern_plan *plan, struct steps *steps)
-{
-    const struct ring *ring = plan->state;
-    struct cycle cycle = cycle_of(plan, steps->phase);
-    struct neighbours ranks = neighbours_of(&cycle, plan->n, steps->rank);
-
-    steps_trade(steps, plan->bytes, 1, ranks.ahead, ranks.behind);
-    if (!ring->one_step)
-        steps_next(steps);
-    steps_trade(steps, plan->bytes, 2, ranks.behind, ranks.ahead);
-}
-
 const struct pattern_kind kind_ring = {
-    .knows = PATTERN_PARAM_DIRECTIONS | PATTERN_PARAM_COUNT | PATTERN_PARAM_NATURAL |
-             PATTERN_PARAM_METHOD | PATTERN_PARAM_DRAW,
+    .knows =
+        PATTERN_PARAM_DIRECTIONS | PATTERN_PARAM_COUNT | PATTERN_PARAM_NATURAL | PATTERN_PARAM_DRAW,
     .make = make,
     .phase_name = phase_name,
     .flows = flows,

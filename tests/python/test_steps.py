@@ -432,8 +432,7 @@ def test_kernels_are_told_their_class(tmp_path: Path) -> None:
     [
         # 2 (n - 1) steps of a piece each, of each rank; two messages a ring and rank.
         ({"name": "allreduce", "algorithm": "ring", "bytes": 64}, ScheduleShape(6, 24, 384, None)),
-        ({"name": "ring", "method": "sendrecv", "natural": True, "bytes": 8},
-         ScheduleShape(2, 8, 64, None)),
+        ({"name": "exchange", "bytes": 8}, ScheduleShape(1, 8, 64, None)),
         ({"name": "barrier", "bytes": 0}, ScheduleShape(2, 8, 0, None)),
     ],
 )  # fmt: skip

@@ -213,7 +213,7 @@ static void what_a_schedule_needs_reaches_the_request(void **state)
     struct document *document = parse("plan:\n"
                                       "  ranks: 4\n"
                                       "  pattern: {name: ring, local: true, bytes: 1073741824,"
-                                      " algorithm: binomial, method: nonblocking, skew: 3,"
+                                      " algorithm: binomial, skew: 3,"
                                       " class: A, matrix: 4, block: 5, dimensions: 6}\n",
                                       &err);
     const struct pattern_request *request;
@@ -223,7 +223,6 @@ static void what_a_schedule_needs_reaches_the_request(void **state)
     assert_true(request->local);
     assert_int_equal(request->bytes, PATTERN_BYTES_MAX);
     assert_string_equal(request->algorithm, "binomial");
-    assert_string_equal(request->method, "nonblocking");
     assert_int_equal(request->skew, 3);
     assert_string_equal(request->class, "A");
     assert_int_equal(request->matrix, 4);
@@ -298,9 +297,6 @@ static void each_mistake_is_one_sentence(void **state)
         {TRIAL "  load: {fps: 1}\n  window_ns: 1\n  pingpong: {}\n", "needs traffic: pingpong"},
         {SCHEDULE "}\n", "a count or a window_ns above 0"},
         {SCHEDULE "count: 1, batch: 0}\n", "1 to 1000000 repetitions, not 0"},
-        {SCHEDULE "count: 1, batch_warmup: 1000001}\n", "1000000 repetitions at most, not 1000001"},
-        {SCHEDULE "count: 1, batch_warmup: 1, compute: true}\n",
-         "leave batch_warmup or compute out"},
         {SCHEDULE "count: 1}\n  sync: none\n", "leave sync: none out"},
         {TRIAL "  load: {fps: 1}\n  window_ns: 1\n  schedule: {}\n", "needs traffic: schedule"},
         {BURST "frames: 0}\n", "1 to 4294967295 frames, not 0"},

@@ -24,9 +24,8 @@ struct rank {
     struct schedule_executor *executor;
     bool sent[FLOWS_MOST], received[FLOWS_MOST]; /* of the present step */
     uint32_t left;
-    bool busy;      /* it computes */
-    bool over;      /* ended or wrong */
-    int64_t led_ns; /* when it was last in a lead */
+    bool busy; /* it computes */
+    bool over; /* ended or wrong */
     unsigned busy_turns;
 };
 
@@ -184,11 +183,8 @@ static void send_some(struct sim *sim, uint32_t r)
 
 static void advance_step(struct rank *rank)
 {
-    const struct schedule_executor *executor = rank->executor;
     enum executor_state state;
 
-    if (!executor->in_barrier && executor->repetition < rank->phase.schedule.batch_warmup)
-        rank->led_ns = clock_now();
     state = executor_next(rank->executor);
 
     rank->busy = state == EXECUTOR_BUSY;
@@ -256,27 +252,6 @@ static void test_a_count_ends_after_whole_batches(void **state)
         assert_int_equal(execution->verified, 0);
     }
     assert_int_equal(sim.messages, (3 + 2) * 4 * 7 * 6); /* the warm-up's, too */
-    sim_free(&sim);
-}
-
-/* As HPCC's loops: one before those that are timed, in each batch. */
-static void test_a_lead_is_not_timed(void **state)
-{
-    struct phase phase = counted(8, 4, 1);
-    struct sim sim;
-
-    phase.schedule.batch_warmup = 3;
-    sim_make(&sim, &all_to_all, &phase);
-    sim_run(&sim);
-    for (uint32_t r = 0; r < sim.n; r++) {
-        const struct rank *rank = &sim.ranks[r];
-
-        assert_int_equal(rank->executor->execution.batches, 2);
-        assert_int_equal(rank->executor->execution.repetitions, 8);
-        assert_true(rank->led_ns > 0);
-        assert_true(rank->executor->begun_ns >= rank->led_ns);
-    }
-    assert_int_equal(sim.messages, (2 + 1) * (3 + 4) * 7 * 6);
     sim_free(&sim);
 }
 
@@ -461,8 +436,7 @@ static void test_wrong_bytes_do_not_matter_where_nothing_is_computed(void **stat
 /* Both neighbours of a ring of two are the same rank: two messages of one flow in one step. */
 static void test_messages_of_one_flow_keep_their_order(void **state)
 {
-    const struct pattern_request ring = {
-        .name = "ring", .n = 2, .method = "nonblocking", .bytes = 300};
+    const struct pattern_request ring = {.name = "exchange", .n = 2, .bytes = 300};
     struct phase phase = counted(4, 1, 0);
     const struct executor_step *step;
     struct sim sim;
@@ -510,7 +484,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_count_ends_after_whole_batches),
-        cmocka_unit_test(test_a_lead_is_not_timed),
         cmocka_unit_test(test_all_numbers_of_ranks_end_together),
         cmocka_unit_test(test_a_window_measures_what_begins_in_it),
         cmocka_unit_test(test_one_rank_stops_all),

@@ -96,8 +96,7 @@ static void test_all_to_all_of_all_sizes(void **state)
 /* Two messages of one flow in a step: both neighbours are one rank. */
 static void test_a_ring_of_two(void **state)
 {
-    const struct pattern_request request = {
-        .name = "ring", .n = 2, .method = "nonblocking", .bytes = 8};
+    const struct pattern_request request = {.name = "exchange", .n = 2, .bytes = 8};
     struct world world;
 
     play(&world, &request, 100, 10);
@@ -149,8 +148,7 @@ static void test_flows_without_a_way_back(void **state)
 
 static void test_a_window_ends(void **state)
 {
-    const struct pattern_request request = {
-        .name = "ring", .n = RANKS, .method = "sendrecv", .bytes = 8};
+    const struct pattern_request request = {.name = "exchange", .n = RANKS, .bytes = 8};
     struct world world;
     uint64_t batches;
 
@@ -176,8 +174,7 @@ static void test_a_window_ends(void **state)
  * it, unless somebody else who has hung up for it was seen first. */
 static void test_a_dead_partner_ends_all(void **state)
 {
-    const struct pattern_request request = {
-        .name = "ring", .n = RANKS, .method = "nonblocking", .bytes = 1u << 20};
+    const struct pattern_request request = {.name = "exchange", .n = RANKS, .bytes = 1u << 20};
     struct world world;
     int64_t since_ns;
     uint32_t broken = 0, named = 0;
