@@ -47,7 +47,6 @@ def make_trial(site: Site, number: int = 0, **changes: Any) -> Trial:
         cooldown_s=0.1,
         phases=1,
         flows=2,
-        document={"id": number},
         expected_s=2.0,
     )
     return replace(trial, **changes)

@@ -15,6 +15,7 @@ from switchbench.analysis.remake import gather, remade
 from switchbench.base.errors import ConfigurationError, RunError
 from switchbench.base.model import Run
 from switchbench.plan.again import trials_again
+from switchbench.plan.documents import trial_document
 from switchbench.records import again as module
 from switchbench.records.again import put_in_place
 from switchbench.records.document.schema import summary_schema
@@ -27,9 +28,7 @@ def busy_bench(path: Path, rounds: int) -> Bench:
     """Two trials; the first, and its first repetition, find node1's host busy."""
     bench = Bench(path)
     site = bench.run.site
-    trials = [
-        make_trial(site, number, document={"id": number, "sync": "barrier"}) for number in (0, 1)
-    ]
+    trials = [make_trial(site, number) for number in (0, 1)]
     bench.run = make_run(site, *trials, remeasure=rounds)
     return bench
 
@@ -46,11 +45,13 @@ def test_a_limited_phase_is_measured_until_it_is_not(tmp_path: Path) -> None:
     bench = busy_bench(tmp_path / "run", 3)
     outcome = bench.conduct(node1="busy")
     assert outcome.faults == []
-    assert [(trial.id, trial.again, trial.document["phases"]) for trial in outcome.again] == [
+    assert [
+        (trial.id, trial.again, trial_document(trial)["phases"]) for trial in outcome.again
+    ] == [
         (2, 0, [0]),
         (3, 0, [0]),
     ]
-    assert all(trial.document["connectivity_check"] is False for trial in outcome.again)
+    assert all(trial_document(trial)["connectivity_check"] is False for trial in outcome.again)
     run = put_in_place(bench.path, replace(bench.run, again=outcome.again))
     assert (run.again, run.remeasured) == ((), 1)
     assert read_plan(bench.path).remeasured == 1
@@ -158,10 +159,8 @@ def test_what_was_measured_again_is_in_the_summary_and_its_removal_is_noticed(
         remade(read_plan(bench.path), bench.path, begun)
 
 
-@pytest.mark.parametrize(
-    "changes", [{"traffic": "pingpong"}, {"document": {"id": 0, "sync": "none"}}]
-)
+@pytest.mark.parametrize("changes", [{"traffic": "pingpong"}, {"sync": "none"}])
 def test_only_streams_that_start_by_a_barrier_are_measured_again(changes: dict[str, Any]) -> None:
     site = make_site(2)
-    trial = make_trial(site, **({"document": {"id": 0, "sync": "barrier"}} | changes))
+    trial = make_trial(site, **changes)
     assert list(trials_again([trial], lambda _trial: [0], 1)) == []

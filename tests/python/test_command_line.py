@@ -12,6 +12,7 @@ from switchbench.base.errors import ConfigurationError
 from switchbench.base.model import Run
 from switchbench.cli.common import load_run
 from switchbench.cli.main import build_parser, main
+from switchbench.plan.documents import trial_document
 
 pytestmark = needs_engine
 
@@ -39,7 +40,7 @@ def test_two_hosts_and_their_interface_are_enough() -> None:
     assert run.site.launch == "ssh"
     assert [port.name for port in run.site.ports] == ["a:e0", "b:e0"]
     assert {port.engine["iface"] for port in run.site.ports} == {"enp3s0"}
-    assert {trial.document["window_ns"] for trial in run.trials} == {10_000_000_000}
+    assert {trial_document(trial)["window_ns"] for trial in run.trials} == {10_000_000_000}
     assert {trial.load.percent for trial in run.trials} == {95.0}
 
 
@@ -59,7 +60,7 @@ def test_options_win_over_a_file(tmp_path: Path) -> None:
     path = tmp_path / "conf.yaml"
     path.write_text(FILE + "window: 3s\nload: 20%\n")
     run = loaded(str(path), "--lab", "one-switch", "--pattern", "pairs", "--duration", "1s")
-    assert {trial.document["window_ns"] for trial in run.trials} == {1_000_000_000}
+    assert {trial_document(trial)["window_ns"] for trial in run.trials} == {1_000_000_000}
     assert {trial.load.percent for trial in run.trials} == {20.0}
     assert len(run.site.ports) == 8
 

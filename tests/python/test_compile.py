@@ -29,6 +29,7 @@ from switchbench.base.model import Repeats, Run
 from switchbench.config import Request, read, read_values
 from switchbench.plan import documents
 from switchbench.plan.compile import compile_run, refuse_too_long
+from switchbench.plan.documents import trial_document
 
 pytestmark = needs_engine
 
@@ -105,24 +106,24 @@ def test_a_late_sender_fills_half_of_the_smallest_queue(
 ) -> None:
     tests = f"[{{pattern: chain, transport: dpdk, traffic: {traffic}}}]"
     run = compile_text(tmp_path, f"switchbench: 1\nsite: {site}\ntests: {tests}\n")
-    assert run.trials[0].document["dpdk"]["catch_up"] == frames
+    assert trial_document(run.trials[0])["dpdk"]["catch_up"] == frames
 
 
 def test_a_late_sender_of_messages_and_of_streams(tmp_path: Path) -> None:
     sweep = "{traffic: [stream, pingpong]}"
     text = f"tests: [{{pattern: chain, transport: dpdk, sweep: {sweep}}}]"
     run = compile_text(tmp_path, f"{LAB}{text}\n")
-    assert [trial.document["dpdk"]["catch_up"] for trial in run.trials] == [85, 8]
+    assert [trial_document(trial)["dpdk"]["catch_up"] for trial in run.trials] == [85, 8]
     assert_same(run, again(run))
 
 
 def test_a_burst_is_at_line_rate_and_has_no_window(tmp_path: Path) -> None:
     text = "tests: [{pattern: pairs, traffic: burst, sweep: {burst.frames: [16, 64]}}]"
     run = compile_text(tmp_path, f"{LAB}burst: {{gap: 1 ms}}\n{text}\n")
-    assert [trial.document["burst"] for trial in run.trials] == [
+    assert [trial_document(trial)["burst"] for trial in run.trials] == [
         {"frames": frames, "gap_ns": 1_000_000, "count": 1} for frames in (16, 64)
     ]
-    document = run.trials[0].document
+    document = trial_document(run.trials[0])
     assert document["traffic"] == "burst"
     assert document["load"] == {"percent": 100.0}
     assert document["window_ns"] == 0
@@ -134,15 +135,15 @@ def test_bursts_of_unlike_shares_take_as_long_as_one_of_the_whole_load(tmp_path:
     tests = ", ".join(f"{{pattern: flows, flows: [{flows}]}}" for flows in shares)
     text = f"traffic: burst\nburst: {{frames: 20000}}\ntests: [{tests}]\n"
     listed, whole = compile_text(tmp_path, LAB + text).trials
-    assert listed.document["pattern"]["shares"] == [1_000_000_000, 10_000_000]
-    assert listed.document["burst"] == whole.document["burst"]
+    assert trial_document(listed)["pattern"]["shares"] == [1_000_000_000, 10_000_000]
+    assert trial_document(listed)["burst"] == trial_document(whole)["burst"]
     assert listed.expected_s == whole.expected_s
 
 
 def test_bursts_until_the_end_have_a_window(tmp_path: Path) -> None:
     burst = "burst: {frames: 16, gap: 10 ms, count: 0}"
     text = f"tests: [{{pattern: pairs, traffic: burst, {burst}, load: 50%}}]"
-    document = compile_text(tmp_path, f"{LAB}{text}\n").trials[0].document
+    document = trial_document(compile_text(tmp_path, f"{LAB}{text}\n").trials[0])
     assert document["burst"] == {"frames": 16, "gap_ns": 10_000_000, "count": 0}
     assert (document["window_ns"], document["load"]) == (2_000_000_000, {"percent": 50.0})
 
@@ -154,7 +155,7 @@ def test_several_addresses_and_who_listens(tmp_path: Path) -> None:
     )
     text = f"tests: [{tests}]"
     run = compile_text(tmp_path, f"{LAB}{text}\n")
-    learning, broadcast, usual = (trial.document for trial in run.trials)
+    learning, broadcast, usual = (trial_document(trial) for trial in run.trials)
     assert [one.get("listen", False) for one in (learning, broadcast, usual)] == [True, True, False]
     assert learning["dpdk"]["address_block"] == 0
     assert learning["dpdk"]["learning_rate"] == 1000
@@ -165,7 +166,7 @@ def test_several_addresses_and_who_listens(tmp_path: Path) -> None:
 def test_lab_document(tmp_path: Path) -> None:
     """The whole document of a trial of the lab example."""
     run = compile_text(tmp_path, LAB_EXAMPLE)
-    assert run.trials[0].document == {
+    assert trial_document(run.trials[0]) == {
         "id": 0,
         "repeat": 0,
         "transport": "dpdk",
@@ -188,14 +189,14 @@ def test_lab_document(tmp_path: Path) -> None:
         "dpdk": {"header": "l2", "burst": 32, "catch_up": 85, "dither": 1},
     }
     tcp = next(trial for trial in run.trials if trial.transport == "tcp")
-    assert tcp.document["sizes"] == [65536]
-    assert tcp.document["tcp"] == {
+    assert trial_document(tcp)["sizes"] == [65536]
+    assert trial_document(tcp)["tcp"] == {
         "streams": 1,
         "nodelay": True,
         "zero_copy": False,
         "congestion": "cubic",
     }
-    assert "dpdk" not in tcp.document
+    assert "dpdk" not in trial_document(tcp)
     assert [trial.id for trial in run.trials] == list(range(12))
     assert [(trial.phases, trial.flows) for trial in run.trials] == [
         (1, 1), (1, 1), (1, 3), (1, 3), (1, 7), (1, 7), (1, 8), (1, 8), (7, 56), (7, 56),
@@ -217,21 +218,21 @@ def test_lab_document(tmp_path: Path) -> None:
 def test_probes_over_tcp_are_short(keys: str, sizes: list[int] | None, tmp_path: Path) -> None:
     text = "switchbench: 1\nsite: {lab: one-switch}\ntransport: tcp\n"
     trial = compile_text(tmp_path, f"{text}{keys}\n").trials[0]
-    assert trial.document.get("connectivity_check_sizes") == sizes
+    assert trial_document(trial).get("connectivity_check_sizes") == sizes
 
 
 def test_probes_of_an_unknown_mtu_are_more_than_a_jumbo_segment(tmp_path: Path) -> None:
     ports = "ports: {e0: {network: a, iface: eth1}}"
     text = f"switchbench: 1\nsite: {{launch: hand, hosts: 'n[1-2]', {ports}}}\ntransport: tcp\n"
     trial = compile_text(tmp_path, f"{text}pattern: pairs\n").trials[0]
-    assert trial.document["connectivity_check_sizes"] == [10000, 64, 64]
+    assert trial_document(trial)["connectivity_check_sizes"] == [10000, 64, 64]
 
 
 @pytest.mark.parametrize(("rate", "silence_ms"), [("10M", 310), ("1M", 2197), ("100M", 121)])
 def test_drain_outwaits_the_queue(rate: str, silence_ms: int, tmp_path: Path) -> None:
     """256 KiB take 210 ms at 10M and 2.1 s at 1M."""
     run = compile_text(tmp_path, LAB + "pattern: chain\n", f"site.rate={rate}")
-    document = run.trials[0].document
+    document = trial_document(run.trials[0])
     assert document["drain_timeout_ns"] == silence_ms * 1_000_000
     assert document["drain_max_ns"] >= 4 * document["drain_timeout_ns"] or rate != "1M"
 
@@ -262,8 +263,8 @@ def test_together(tmp_path: Path) -> None:
     """One plan in several networks at the same time is one trial with several parts."""
     run = compile_text(tmp_path, TRANSPORTS_EXAMPLE)
     trial = next(trial for trial in run.trials if len(trial.parts) == 2)
-    assert [part["network"] for part in trial.document["parts"]] == ["rail0", "rail1"]
-    assert trial.document["parts"][1]["ranks"][0] == "node01:e1"
+    assert [part["network"] for part in trial_document(trial)["parts"]] == ["rail0", "rail1"]
+    assert trial_document(trial)["parts"][1]["ranks"][0] == "node01:e1"
     assert (trial.phases, trial.flows) == (63, 2 * 64 * 63)
 
 
@@ -305,11 +306,11 @@ def test_interval(tmp_path: Path) -> None:
         ("traffic: transfer", 10**9),
     ):
         run = compile_text(tmp_path, f"{LAB}tests: [{{pattern: chain, {text}}}]\n")
-        assert run.trials[0].document.get("interval_ns") == step_ns
+        assert trial_document(run.trials[0]).get("interval_ns") == step_ns
         assert_same(run, again(run))
     swept = "tests: [{pattern: chain, sweep: {window: [500ms, 2s]}}]"
     run = compile_text(tmp_path, f"{LAB}{swept}\n")
-    assert [trial.document.get("interval_ns") for trial in run.trials] == [None, 10**9]
+    assert [trial_document(trial).get("interval_ns") for trial in run.trials] == [None, 10**9]
     assert_same(run, again(run))
 
 
@@ -318,19 +319,19 @@ def test_imix(tmp_path: Path) -> None:
     text = LAB + "tests: [{pattern: chain, imix: {genome: aaMg, custom: {M: 570}}}]\n"
     (trial,) = compile_text(tmp_path, text).trials
     assert trial.sizes == (64, 64, 570, 1518)
-    assert trial.document["sizes"] == [64, 64, 570, 1518]
+    assert trial_document(trial)["sizes"] == [64, 64, 570, 1518]
 
 
 def test_open_lab(tmp_path: Path) -> None:
     """Without a line rate: tcp as fast as it goes, frames/s and bit/s, or a line rate given."""
     lab = "switchbench: 1\nsite: {lab: open}\npattern: chain\n"
     loads = [
-        compile_text(tmp_path, lab, *settings).trials[0].document["load"]
+        trial_document(compile_text(tmp_path, lab, *settings).trials[0])["load"]
         for settings in (["transport=tcp"], ["load=100kfps"], ["load=1Gbit"])
     ]
     assert loads == [{"percent": 100.0}, {"fps": 1e5}, {"bps": 1e9}]
     run = compile_text(tmp_path, lab, "site.line_rate=1Gbit")
-    assert run.trials[0].document["load"] == {"percent": 95.0}
+    assert trial_document(run.trials[0])["load"] == {"percent": 95.0}
     assert run.site.ports[0].engine["line_rate_bps"] == 10**9
     with pytest.raises(ConfigurationError, match="50% of an unknown line rate"):
         compile_text(tmp_path, lab, "transport=tcp", "load=50%")
@@ -343,9 +344,9 @@ def test_transfer(tmp_path: Path) -> None:
         "- {pattern: aapc, order: naive, traffic: transfer, transfer_size: 10MB}\n"
     )
     stream, transfer = compile_text(tmp_path, text).trials
-    assert stream.document["window_ns"] == 10**9
-    assert transfer.document["transfer_bytes"] == 10**7
-    assert (transfer.document["window_ns"], transfer.window_s) == (0, 0.0)
+    assert trial_document(stream)["window_ns"] == 10**9
+    assert trial_document(transfer)["transfer_bytes"] == 10**7
+    assert (trial_document(transfer)["window_ns"], transfer.window_s) == (0, 0.0)
     assert transfer.expected_s == pytest.approx(7 * 0.8, abs=0.5)  # 80 Mbit to each of 7
 
 
@@ -477,7 +478,7 @@ def test_job_by_hand(tmp_path: Path) -> None:
     assert found["peers"]["addresses"] == ["192.0.2.1:7600", "[2001:db8::2]:7600"]
     assert found["job"]["nodes"][1]["control"] == {"address": "[2001:db8::2]:7600"}
     assert len(bytes.fromhex(found["peers"]["key"])) == 32
-    assert found["trial"] == json.loads(json.dumps(required[-1].document))
+    assert found["trial"] == json.loads(json.dumps(trial_document(required[-1])))
     other = job_documents(documents.hand_job(run, "hand-1"))
     assert other["peers"]["key"] != found["peers"]["key"]
 
@@ -546,10 +547,10 @@ def test_the_key_stays_private(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 )
 def test_latency(written: str, document: dict[str, Any], tmp_path: Path) -> None:
     run = compile_text(tmp_path, LAB + f"pattern: chain\nlatency: {written}\n")
-    assert run.trials[0].document["latency"] == document
+    assert trial_document(run.trials[0])["latency"] == document
     (test,) = run.effective["tests"]
     again = compile_text(tmp_path, LAB + f"pattern: chain\nlatency: {test['latency']}\n")
-    assert again.trials[0].document["latency"] == document
+    assert trial_document(again.trials[0])["latency"] == document
 
 
 def test_acceptance_measures_limited_phases_again(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from switchbench.config import read_values
 from switchbench.config.options import VerbsOptions
 from switchbench.plan import documents
 from switchbench.plan.compile import BOUND_LAST, compile_run
+from switchbench.plan.documents import trial_document
 
 pytestmark = needs_engine
 
@@ -40,7 +41,7 @@ def verbs(folder: Path, options: str, *assignments: str) -> Run:
 
 def option_documents(run: Run) -> list[dict[str, Any]]:
     """The options of each trial, as its node gets them."""
-    return [trial.document["verbs"] for trial in run.trials]
+    return [trial_document(trial)["verbs"] for trial in run.trials]
 
 
 def again(run: Run) -> Run:
@@ -65,9 +66,9 @@ def test_document_with_defaults(tmp_path: Path) -> None:
     """All that means something for the service; what the device decides is left out."""
     run = verbs(tmp_path, "connectivity_check: true")
     (trial,) = run.trials
-    assert trial.document["verbs"] == COMMON | ACKNOWLEDGED | {"operation": "send"}
-    assert (trial.document["sizes"], trial.size_unit) == ([65536], "message")
-    assert trial.document["load"] == {"percent": 100.0}
+    assert trial_document(trial)["verbs"] == COMMON | ACKNOWLEDGED | {"operation": "send"}
+    assert (trial_document(trial)["sizes"], trial.size_unit) == ([65536], "message")
+    assert trial_document(trial)["load"] == {"percent": 100.0}
 
 
 def test_document_with_every_option(tmp_path: Path) -> None:

@@ -111,7 +111,7 @@ class Bench:
         self.run = make_run(
             site,
             make_trial(site, flows=hosts),
-            make_trial(site, 1, flows=hosts, document={"id": 1}),
+            make_trial(site, 1, flows=hosts),
         )
         self.path = path
         self.launcher = FakeLauncher()
@@ -155,7 +155,6 @@ def repeated(bench: Bench, repeats: Repeats) -> None:
             number,
             repeat=number,
             repeats=repeats,
-            document={"id": number, "repeat": number},
         )
         for number in range(repeats.most)
     ]

@@ -222,7 +222,7 @@ BY_HAND: dict[str, Damage] = {
     "a binary plan": text(PLAN, b"\xff\x00" * 100),
     "a plan of brackets": text(PLAN, b"[" * 200_000),
     "half a plan": lambda path: (path / PLAN).write_bytes((path / PLAN).read_bytes()[:500]),
-    "a plan of a newer form": text(PLAN, b'{"schema":"switchbench-plan/3"}'),
+    "a plan of a newer form": text(PLAN, b'{"schema":"switchbench-plan/4"}'),
     "no plan and no summary": lambda path: [(path / n).unlink() for n in (PLAN, SUMMARY)] and None,
     "no summary and binary samples": both(
         lambda path: (path / SUMMARY).unlink(), text("samples.parquet", b"PAR1" + bytes(64))

@@ -21,7 +21,7 @@ from rich.console import Console
 
 from switchbench.analysis.summary import Summary
 from switchbench.base.errors import ConfigurationError
-from switchbench.base.model import Run
+from switchbench.base.model import Burst, Run
 from switchbench.run.live import loss, metrics
 from switchbench.run.live.plain import Plain
 from switchbench.run.live.screen import Screen, worst_first
@@ -335,7 +335,7 @@ def test_a_trial_of_a_suite_is_called_by_its_subtest() -> None:
     """How many will come is not known; a burst has no rate when it is over."""
     trial = replace(
         make_trial(SITE), pattern={"name": "flows"}, traffic="burst",
-        document={"burst": {"frames": 100}},
+        burst=Burst(100),
         parameters={"subtest": "back-to-back", "variant": "many to one"},
     )  # fmt: skip
     state = state_of(make_run(SITE, trial, suite="rfc9004", searches=(trial,), estimates_s=(9.0,)))

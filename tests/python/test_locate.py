@@ -14,6 +14,7 @@ from golden import unpack
 from switchbench.base.model import Load, Part, Port, Process, Site
 from switchbench.cli.locate import command
 from switchbench.cli.main import main
+from switchbench.plan.documents import trial_document
 from switchbench.plan.located import locating_trial
 from switchbench.topology import topology
 from switchbench.topology.graph import wired
@@ -103,8 +104,8 @@ def test_a_locating_trial_sends_its_flows_as_the_nearest_trial_did() -> None:
     found = locating_trial(run, [["node3:e0", "node1:e0"]], "dpdk", 85.0)
     assert found is not None
     assert (found.id, found.load, found.flows, found.locating) == (2, high.load, 1, True)
-    assert found.document["pattern"] == {"name": "flows", "list": [2, 0]}
-    assert found.document["id"] == 2
+    assert trial_document(found)["pattern"] == {"name": "flows", "list": [2, 0]}
+    assert trial_document(found)["id"] == 2
 
 
 LOADS = [Load(percent=percent) for percent in (30.0, 90.0)]

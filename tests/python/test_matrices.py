@@ -18,6 +18,7 @@ from switchbench.base.model import Load, PartSetting, Run
 from switchbench.cli.main import main
 from switchbench.config import read_values
 from switchbench.plan.compile import compile_run
+from switchbench.plan.documents import trial_document
 from switchbench.plan.engine import plan_flows
 from switchbench.plan.listing import notes
 from switchbench.plan.shares import flow_parts, oversubscribed, port_parts
@@ -30,7 +31,7 @@ def run_of(tmp_path: Path, test: str) -> Run:
 
 
 def pattern_of(tmp_path: Path, test: str) -> dict[str, Any]:
-    pattern: dict[str, Any] = run_of(tmp_path, test).trials[0].document["pattern"]
+    pattern: dict[str, Any] = trial_document(run_of(tmp_path, test).trials[0])["pattern"]
     return pattern
 
 

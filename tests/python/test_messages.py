@@ -20,6 +20,7 @@ from switchbench.analysis import scatter, sweep
 from switchbench.analysis.remake import gather
 from switchbench.analysis.summary import Summary
 from switchbench.base.errors import ConfigurationError
+from switchbench.plan.documents import trial_document
 from switchbench.records.document.schema import summary_schema
 from switchbench.render.terminal.parts import show_messages
 from synthetic import make_run, make_site, make_trial
@@ -358,7 +359,7 @@ def test_document_of_a_sweep(tmp_path: Path) -> None:
     run = compile_text(
         tmp_path, PINGPONG + "message_sizes: [4, 4MiB]\ntests: [{pattern: pairs, ranks: [8]}]\n"
     )
-    small, large = (trial.document for trial in run.trials)
+    small, large = (trial_document(trial) for trial in run.trials)
     assert small["pattern"]["round_trip"]
     assert run.trials[0].flows == 4
     assert small["pingpong"] == {"timeout_ns": small["drain_timeout_ns"]}
@@ -380,7 +381,7 @@ def test_sizes_of_both_paths(tmp_path: Path) -> None:
     assert {(trial.transport, trial.sizes) for trial in run.trials} == {
         ("tcp", (64 << 10,)), ("dpdk", (1024,)),
     }  # fmt: skip
-    assert all("dither" not in trial.document.get("dpdk", {}) for trial in run.trials)
+    assert all("dither" not in trial_document(trial).get("dpdk", {}) for trial in run.trials)
 
 
 def test_messages_of_an_unshaped_port(tmp_path: Path) -> None:
@@ -398,7 +399,9 @@ def test_effective_configuration(tmp_path: Path) -> None:
     )
     text = yaml.safe_dump(run.effective, sort_keys=False)
     again = compile_text(tmp_path, text)
-    assert [trial.document for trial in again.trials] == [t.document for t in run.trials]
+    assert [trial_document(trial) for trial in again.trials] == [
+        trial_document(t) for t in run.trials
+    ]
 
 
 def test_document_of_a_scatter(tmp_path: Path) -> None:
@@ -409,11 +412,11 @@ def test_document_of_a_scatter(tmp_path: Path) -> None:
         "scatter: {partners: random, sizes: [4, 64KiB], compute: 0.5}}]\n",
     )
     (trial,) = run.trials
-    assert trial.document["pingpong"] == {
+    assert trial_document(trial)["pingpong"] == {
         "count": 250, "min_size": 4, "max_size": 65536, "partners": "random", "samples": True,
-        "compute": 0.5, "timeout_ns": trial.document["drain_timeout_ns"],
+        "compute": 0.5, "timeout_ns": trial_document(trial)["drain_timeout_ns"],
     }  # fmt: skip
-    assert "round_trip" not in trial.document["pattern"]
+    assert "round_trip" not in trial_document(trial)["pattern"]
     assert trial.flows == 56
 
 

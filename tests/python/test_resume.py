@@ -51,9 +51,7 @@ def test_a_plan_goes_on_with_the_trials_that_are_left(tmp_path: Path) -> None:
     path = tmp_path / "run"
     bench = Bench(path)
     site = bench.run.site
-    bench.run = make_run(
-        site, *(make_trial(site, number, flows=2, document={"id": number}) for number in range(4))
-    )
+    bench.run = make_run(site, *(make_trial(site, number, flows=2) for number in range(4)))
     path.mkdir()
     write_plan(path, bench.run)
     assert bench.conduct(node2="dies-in-1").status == 3
@@ -71,8 +69,7 @@ def test_a_plan_goes_on_with_the_trials_that_are_left(tmp_path: Path) -> None:
 
 def test_whole_phases_of_a_trial_stay(tmp_path: Path) -> None:
     site = make_site(2)
-    document = {"sync": "barrier"}
-    run = make_run(site, make_trial(site, phases=4, document=document))
+    run = make_run(site, make_trial(site, phases=4))
     write_plan(tmp_path, run)
     nodes = ("node1", "node2")
     told = [phase_record(node, phase=phase) for phase in (-1, 0, 2) for node in nodes]
@@ -83,7 +80,7 @@ def test_whole_phases_of_a_trial_stay(tmp_path: Path) -> None:
     )
     found, begun = resume(tmp_path)
     assert begun.left == {(0, 0): [1, 3]}
-    assert begun.document(found.trials[0]) == {**found.trials[0].document, "phases": [1, 3]}
+    assert begun.left_of(found.trials[0]) == replace(found.trials[0], chosen=(1, 3))
     kept = [parse(line) for line in (tmp_path / "records.ndjson").read_bytes().splitlines()]
     assert [(each["node"], each["phase"]) for each in kept] == [
         (node, phase) for phase in (0, 2) for node in nodes

@@ -354,9 +354,7 @@ def test_a_full_disk_where_phases_are_put_in_place(stage: Stage) -> None:
         replace(source, target)
 
     site = make_site()
-    trials = [
-        make_trial(site, number, document={"id": number, "sync": "barrier"}) for number in (0, 1)
-    ]
+    trials = [make_trial(site, number) for number in (0, 1)]
     stage.run = make_run(site, *trials, remeasure=1)
     busy = stage.engine("busy")
     stage.monkeypatch.setattr(command, "find_engine", lambda: busy)

@@ -19,6 +19,7 @@ from switchbench.analysis.suite_facts import trial_facts, trial_loss
 from switchbench.base.errors import ConfigurationError
 from switchbench.base.model import Load, Run
 from switchbench.plan.compile import refuse_too_long
+from switchbench.plan.documents import trial_document
 from switchbench.plan.suite import estimates_s, range_of, searches_of
 from switchbench.records.directory import SUMMARY
 from switchbench.records.flows import PhaseRecords
@@ -43,8 +44,7 @@ def facts(offered: int, lost: int, limited: bool = False) -> TrialFacts:
 
 def a_run() -> Run:
     site = make_site(2)
-    document = {"id": 0, "window_ns": 5 * 10**9, "interval_ns": 2 * 10**9}
-    searches = searches_of("ndr-pdr", [make_trial(site, document=document)])
+    searches = searches_of("ndr-pdr", [make_trial(site, interval_s=2.0)])
     asked = SUITES["ndr-pdr"].parameters
     estimates = estimates_s("ndr-pdr", asked, searches)
     return make_run(
@@ -216,8 +216,8 @@ def test_trials_are_ordinary_ones() -> None:
     assert trials[0].load == Load(percent=95.0)
     assert [trial.window_s for trial in trials[-4:]] == [1.0, 5.0, 5.0, 5.0]  # latency
     for trial in trials[:-3]:
-        assert trial.document["load"] == {"percent": trial.load.percent}
-        assert trial.document["window_ns"] == trial.document["interval_ns"] == 10**9
+        assert trial_document(trial)["load"] == {"percent": trial.load.percent}
+        assert trial_document(trial)["window_ns"] == trial_document(trial)["interval_ns"] == 10**9
         assert (trial.window_s, trial.search) == (1.0, 0)
     ndr, pdr = search_entries(replayed(run, measured))
     [subtest] = suite_entries(replayed(run, measured))

@@ -20,10 +20,11 @@ from switchbench.analysis.executions import ExecutionTable, port_rate_mbps
 from switchbench.analysis.statistics import RepeatTable, interval
 from switchbench.analysis.summary import Summary
 from switchbench.base.errors import ConfigurationError
-from switchbench.base.model import Part, Repeats, ScheduleShape, Site, Trial
+from switchbench.base.model import Part, Repeats, Schedule, ScheduleShape, Site, Trial
 from switchbench.config import read_values
 from switchbench.plan import draft, limits
 from switchbench.plan.compile import compile_run
+from switchbench.plan.documents import trial_document
 from switchbench.plan.engine import PlanSize, plan_size
 from switchbench.records.document.schema import summary_schema
 from switchbench.records.flows import Places
@@ -57,21 +58,28 @@ def test_documents(tmp_path: Path) -> None:
         "- {pattern: aapc, sync: local, message_size: 1KiB}\n",
     )
     first, second, local = run.trials
-    assert first.document["pattern"] == {"name": "allreduce", "algorithm": "ring", "bytes": 0}
-    assert second.document["pattern"]["bytes"] == 65536
-    assert second.document["traffic"] == "schedule"
-    assert second.document["schedule"] == {
+    assert trial_document(first)["pattern"] == {
+        "name": "allreduce",
+        "algorithm": "ring",
+        "bytes": 0,
+    }
+    assert trial_document(second)["pattern"]["bytes"] == 65536
+    assert trial_document(second)["traffic"] == "schedule"
+    assert trial_document(second)["schedule"] == {
         "batch": 8,
         "count": 104,
         "warmup": 1,
         "compute": True,
     }
-    assert (second.document["window_ns"], second.parameters["algorithm"]) == (0, "ring")
-    assert local.document["pattern"] == {
+    assert (trial_document(second)["window_ns"], second.parameters["algorithm"]) == (0, "ring")
+    assert trial_document(local)["pattern"] == {
         "name": "aapc", "order": "shift", "local": True, "bytes": 1024,
     }  # fmt: skip
-    assert (local.document["sync"], local.document["schedule"]["count"]) == ("barrier", 0)
-    assert local.document["window_ns"] == 2_000_000_000
+    assert (trial_document(local)["sync"], trial_document(local)["schedule"]["count"]) == (
+        "barrier",
+        0,
+    )
+    assert trial_document(local)["window_ns"] == 2_000_000_000
     assert local.parameters["sync"] == "local"
 
 
@@ -85,7 +93,9 @@ def test_what_was_understood_gives_the_same_run(tmp_path: Path) -> None:
     )
     run = compile_text(tmp_path, TCP + tests)
     again = compile_run(read_values(run.effective))
-    assert [trial.document for trial in again.trials] == [trial.document for trial in run.trials]
+    assert [trial_document(trial) for trial in again.trials] == [
+        trial_document(trial) for trial in run.trials
+    ]
     assert again.effective == run.effective
 
 
@@ -132,7 +142,7 @@ def execution(trial: Trial, rank: str, times_us: list[float], **changes: Any) ->
     counts: dict[int, int] = {}
     for ns in times:
         counts[bucket(ns)] = counts.get(bucket(ns), 0) + 1
-    batch = trial.document["schedule"]["batch"]
+    batch = trial_document(trial)["schedule"]["batch"]
     return {
         "type": "execution", "node": rank.partition(":")[0], "trial": trial.id,
         "repeat": trial.repeat, "phase": 0, "network": "lab", "rank": rank,
@@ -148,7 +158,7 @@ def steps_trial(number: int = 0, batch: int = 1, **changes: Any) -> Trial:
     more = {
         "transport": "tcp", "traffic": "schedule", "size_unit": "message", "sizes": (1024,),
         "pattern": {"name": "sendrecv"}, "parameters": {"batch": batch},
-        "document": {"id": number, "schedule": {"batch": batch}},
+        "schedule": Schedule(batch, 0, 1, False),
     }  # fmt: skip
     return make_trial(make_site(), number, **(more | changes))
 
@@ -418,7 +428,9 @@ def test_kernels_are_told_their_class(tmp_path: Path) -> None:
         "tests: [{pattern: nas_ft, problem_class: A}, {pattern: hpl, matrix: 1k}, "
         "{pattern: halo, message_size: 1KiB}]\n"
     )
-    patterns = [trial.document["pattern"] for trial in compile_text(tmp_path, TCP + tests).trials]
+    patterns = [
+        trial_document(trial)["pattern"] for trial in compile_text(tmp_path, TCP + tests).trials
+    ]
     assert patterns == [
         {"name": "nas_ft", "class": "A"},
         {"name": "hpl", "matrix": 1000, "block": 128},

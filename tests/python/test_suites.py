@@ -30,7 +30,7 @@ from switchbench.base.errors import ConfigurationError, RunError
 from switchbench.base.model import Run, SwitchCountersCommand, Trial
 from switchbench.cli.run import announce
 from switchbench.plan.compile import refuse_too_long
-from switchbench.plan.documents import job_document
+from switchbench.plan.documents import job_document, trial_document
 from switchbench.records.plan_file import read_plan, write_plan
 from switchbench.render import suite_notes
 from switchbench.render.report import overview
@@ -473,7 +473,7 @@ def test_recovery_is_from_the_fall_of_the_load_to_the_last_lost_frame(
         assert trial.load.percent == pytest.approx(1.1 * 61.3, rel=0.01)
         assert trial.window_s == asked.trial_s + asked.recovery_s
         fall = {"falls_to": 50.0, "falls_after_ns": round(asked.trial_s * 1e9)}
-        assert trial.document["dpdk"].items() >= fall.items()
+        assert trial_document(trial)["dpdk"].items() >= fall.items()
         after_s = frame_s / (0.5 * (trial.load.percent or 0.0) / 100)
         return replace(found, last_gap_s=asked.trial_s + seconds + after_s)
 
@@ -610,7 +610,7 @@ def buffers(frames: float, forwarded: float = 1.0) -> Device:
         senders = len(set(trial.pattern["list"][::2]))
         share = senders * (trial.load.percent or 0.0) / 100
         if trial.traffic == "burst":
-            each = trial.document["burst"]["frames"]
+            each = trial_document(trial)["burst"]["frames"]
             lost = max(0, round(senders * each * (1 - 1 / share) - frames)) if share > 1 else 0
             return TrialFacts(offered=senders * each, lost=lost, tester_limited=False)
         lost = round(1e6 * max(0.0, 1 - forwarded / share))
@@ -698,8 +698,8 @@ def test_a_burst_that_was_lost_for_once_decides_nothing(tmp_path: Path) -> None:
 
     def sporadic(trial: Trial) -> TrialFacts:
         found = device(trial)
-        if trial.traffic == "burst" and trial.document["burst"]["frames"] not in seen:
-            seen.add(trial.document["burst"]["frames"])
+        if trial.traffic == "burst" and trial_document(trial)["burst"]["frames"] not in seen:
+            seen.add(trial_document(trial)["burst"]["frames"])
             return replace(found, lost=found.lost + 3)
         return found
 
@@ -715,13 +715,13 @@ def test_a_later_search_asks_for_lengths_below_what_failed(tmp_path: Path) -> No
     most = round(0.2 * 20e6 / (8 * 1538))
 
     def measure(trial: Trial) -> TrialFacts:
-        lost = int(trial.document["burst"]["frames"] > 100 and trial.id < 12)
+        lost = int(trial_document(trial)["burst"]["frames"] > 100 and trial.id < 12)
         return TrialFacts(offered=10, lost=lost, tester_limited=False)
 
     asked = []
     course = SuiteCourse(run)
     while course.trial is not None:
-        asked.append(course.trial.document["burst"]["frames"])
+        asked.append(trial_document(course.trial)["burst"]["frames"])
         course.answer(measure(course.trial))
     (row,) = rows(course, "back-to-back")
     assert row["searches"] == 3
@@ -749,7 +749,7 @@ def two_loads(held: int) -> Device:
     """A device each of whose ports holds so many frames, until the bursts at line rate are over."""
 
     def measure(trial: Trial) -> TrialFacts:
-        frames, load = trial.document["burst"]["frames"], trial.load.percent
+        frames, load = trial_document(trial)["burst"]["frames"], trial.load.percent
         assert load == 99.98
         arrived: Counter[int] = Counter()
         sent = [int(frames * share / 1e9 + 0.5) for share in trial.pattern["shares"]]
@@ -791,7 +791,7 @@ def busy_lab(held: int, stalls: random.Random | None = None) -> Device:
     away for once in some trials: what was due meanwhile leaves at line rate behind that."""
 
     def measure(trial: Trial) -> TrialFacts:
-        frames, sources = trial.document["burst"]["frames"], trial.pattern["list"][::2]
+        frames, sources = trial_document(trial)["burst"]["frames"], trial.pattern["list"][::2]
         load = (trial.load.percent or 0.0) / 100
         shares = [share / 1e9 for share in trial.pattern.get("shares", [10**9] * len(sources))]
         away = away_end = 0.0  # times are in those of a frame
@@ -1076,12 +1076,12 @@ def test_incast_divides_its_ports_between_two_transports(tmp_path: Path) -> None
     ]
     trial = SuiteCourse(run).trial
     assert trial is not None
-    stateful, stateless = trial.document["parts"]
+    stateful, stateless = trial_document(trial)["parts"]
     assert (stateful["transport"], stateful["load"]) == ("tcp", {"percent": 100.0})
     assert stateless.keys() == {"network", "ranks"}
-    assert trial.document["transport"] == "udp"
-    assert trial.document["latency"] == {"stamps": True, "probe_fps": 0}
-    assert trial.document["udp"]["window_frames"] == round(0.05 * 0.9998 * 20e6 / (8 * 1538))
+    assert trial_document(trial)["transport"] == "udp"
+    assert trial_document(trial)["latency"] == {"stamps": True, "probe_fps": 0}
+    assert trial_document(trial)["udp"]["window_frames"] == round(0.05 * 0.9998 * 20e6 / (8 * 1538))
     assert [trial.of(part.network).size_unit for part in trial.parts] == ["message", "frame"]
     used = {
         port["name"]: port for node in job_document(run, "x")["nodes"] for port in node["ports"]
@@ -1311,9 +1311,9 @@ def test_address_capacity_is_exact(tmp_path: Path, size: int) -> None:
     text = FOUR + "suite: rfc2889\nsubtests: [address-capacity]\n"
 
     def table(trial: Trial) -> TrialFacts:
-        count = trial.document["dpdk"]["addresses"]
-        assert trial.document["burst"]["frames"] == count
-        assert trial.document["flood_limit"] == 0
+        count = trial_document(trial)["dpdk"]["addresses"]
+        assert trial_document(trial)["burst"]["frames"] == count
+        assert trial_document(trial)["flood_limit"] == 0
         # One address of each other port is in the table, too.
         flooded = max(0, count + 3 - size)
         return TrialFacts(offered=count, flooded=flooded, tester_limited=False)
@@ -1327,7 +1327,7 @@ def table_of(size: int, ageing_s: float = 1e9) -> Device:
     """A table of so many addresses, each of which is forgotten so long after it was learned."""
 
     def measure(trial: Trial) -> TrialFacts:
-        dpdk = trial.document["dpdk"]
+        dpdk = trial_document(trial)["dpdk"]
         count = dpdk["addresses"]
         # Learned one after the other; the first are forgotten before the last has come.
         kept = min(count, size - 3, int(ageing_s * dpdk["learning_rate"]))
@@ -1366,7 +1366,7 @@ def test_one_lost_frame_is_no_limit_of_a_table(tmp_path: Path) -> None:
     seen = set[int]()
 
     def sporadic(trial: Trial) -> TrialFacts:
-        count = trial.document["dpdk"]["addresses"]
+        count = trial_document(trial)["dpdk"]["addresses"]
         lost = int(count not in seen)
         seen.add(count)
         return replace(table_of(600)(trial), lost=lost)
@@ -1435,7 +1435,7 @@ def learner(rate: float, queue: int = 8, table: int = 10**6) -> Device:
     known = set[int]()
 
     def measure(trial: Trial) -> TrialFacts:
-        dpdk = trial.document["dpdk"]
+        dpdk = trial_document(trial)["dpdk"]
         count, asked, first = dpdk["addresses"], dpdk["learning_rate"], dpdk["address_first"]
         assert not known & set(range(first, first + count))
         flooded = max(0, round(count * (1 - rate / asked)) - queue)
@@ -1464,7 +1464,7 @@ def test_late_learning_frames_spoil_the_rate_and_no_capacity(tmp_path: Path) -> 
     """Of a table all are announced in the end, whenever that is."""
 
     def late(trial: Trial) -> TrialFacts:
-        count = trial.document["dpdk"]["addresses"]
+        count = trial_document(trial)["dpdk"]["addresses"]
         return TrialFacts(offered=count, tester_limited=False, learned_late=True)
 
     text = FOUR + "suite: rfc2889\nsubtests: [learning-rate, address-capacity]\n"
@@ -1500,9 +1500,9 @@ def test_errored_frames_are_filtered_or_forwarded(tmp_path: Path, filters: bool)
     text = FOUR + "suite: rfc2889\nsubtests: [errored-frames]\n"
 
     def device(trial: Trial) -> TrialFacts:
-        assert trial.document["sizes"] == list(trial.sizes)
-        assert trial.document["connectivity_check_sizes"] == [64]
-        assert trial.document["dpdk"]["undersize"]
+        assert trial_document(trial)["sizes"] == list(trial.sizes)
+        assert trial_document(trial)["connectivity_check_sizes"] == [64]
+        assert trial_document(trial)["dpdk"]["undersize"]
         return TrialFacts(offered=100, lost=100 if filters else 40, tester_limited=False)
 
     found = rows(measured(compile_text(tmp_path, text), device), "errored-frames")
@@ -1528,9 +1528,9 @@ def test_broadcast_latency_is_of_one_frame_per_trial(tmp_path: Path) -> None:
     times = iter([(5.0, 10.0, 20.0), (7.0, 14.0, 90.0), (3.0, 12.0, 21.0)])
 
     def device(trial: Trial) -> TrialFacts:
-        assert trial.document["burst"]["frames"] == 1
-        assert trial.document["dpdk"]["destination"] == "broadcast"
-        assert trial.document["latency"]["stamps"]
+        assert trial_document(trial)["burst"]["frames"] == 1
+        assert trial_document(trial)["dpdk"]["destination"] == "broadcast"
+        assert trial_document(trial)["latency"]["stamps"]
         found = dict(zip(("min", "mean", "max"), next(times), strict=True))
         return TrialFacts(offered=3, tester_limited=False, latency_us=found)
 

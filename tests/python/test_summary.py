@@ -12,7 +12,7 @@ import pytest
 from schemas import validate_summary
 from switchbench.analysis.summary import Summary
 from switchbench.analysis.transports import series
-from switchbench.base.model import Load, Part, Run, Site
+from switchbench.base.model import Load, Part, Run, Schedule, Site
 from switchbench.records.record_forms import DamagedRecord
 from synthetic import (
     about,
@@ -645,8 +645,8 @@ def test_what_the_tester_limited_enters_no_mean_of_the_plan(
 def test_a_bad_port_is_beside_the_median_port_of_every_phase(traffic: str) -> None:
     """But not where ranks go by steps, whose ports have different things to do."""
     site = make_site(6)
-    document = {"id": 0, "schedule": {"batch": 1}}
-    trial = make_trial(site, phases=3, flows=18, traffic=traffic, document=document)
+    schedule = Schedule(1, 0, 1, False) if traffic == "schedule" else None
+    trial = make_trial(site, phases=3, flows=18, traffic=traffic, schedule=schedule)
     records = []
     for phase in range(3):
         for source in range(6):

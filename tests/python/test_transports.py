@@ -190,7 +190,7 @@ def test_the_best_of_tcp_is_the_baseline() -> None:
         {"pattern": {"name": "pairs", "partners": "halves"}},
         {"parts": (replace(make_trial(SITE).parts[0], ranks=SITE.ports[::-1]),)},
         {"traffic": "transfer"},
-        {"document": {"id": 1, "seed": 9}},
+        {"seed": 9},
         {"sizes": (4096,)},
     ],
 )
@@ -298,7 +298,7 @@ QUEUES = {
 
 def test_records_of_verbs() -> None:
     """Lost messages, the devices' counters, settings as they took effect, the opened device."""
-    trial = message_trial(0, "verbs", document={"id": 0, "verbs": {"service": "ud"}})
+    trial = message_trial(0, "verbs", options={"service": "ud"})
     counters = {"retransmitted": 3, "out_of_sequence": 0, "not_ready": 1, "cnp_sent": None}
     records = [
         *(OPENED | {"node": end[:5], "port": end} for end in ENDS),

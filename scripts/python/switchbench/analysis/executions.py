@@ -130,7 +130,7 @@ def _point(pattern: str, size: int, repeats: Sequence[MeasuredExecutions]) -> Fu
         "size": size,
         "trials": [one.trial.id for one in repeats],
         "repetitions": max((times.repetitions for times in ranks), default=0),
-        "batch": repeats[0].trial.document["schedule"]["batch"],
+        "batch": schedule.batch if (schedule := repeats[0].trial.schedule) else 1,
         "imb": {
             "t_min_us": m.mean(imb["t_min_us"] for imb in by_repeat),
             "t_avg_us": m.mean(imb["t_avg_us"] for imb in by_repeat),

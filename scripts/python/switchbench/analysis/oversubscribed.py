@@ -29,5 +29,5 @@ def burst_line_bps(
         return np.asarray(rates / np.bincount(places)[places])
     sent = m.or_zero(flows.source.floats("frames"))
     by_port = np.bincount(sources.place, np.where(flows.source.copies, 0.0, sent))
-    frames = trial.document["burst"]["frames"]
+    frames = trial.burst.frames if trial.burst else 1
     return np.asarray(rates * sent / (frames * np.ceil(by_port.max(initial=1.0) / frames)))

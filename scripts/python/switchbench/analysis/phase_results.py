@@ -185,7 +185,7 @@ class PhaseResults:
         ports = records.last_rows("port", "port")
         shares = m.port_shares(flows, lines)
         short = SHORT_SHARE_LAB if self._in_lab else SHORT_SHARE_SITE
-        computes = bool(trial.document.get("pingpong", {}).get("compute"))
+        computes = trial.scatter is not None and trial.scatter.compute > 0
         limits = host_limits(every, ports, nodes, short, window_s, lines, computes)
         entry: PhaseEntry = {
             **setting(place, lines),

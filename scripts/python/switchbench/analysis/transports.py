@@ -89,8 +89,7 @@ def compare(
 def _matrix(trial: Trial, network: str) -> str:
     """Who sends to whom, and how it ends: equal for trials that can be compared."""
     parts = [[part.network, [port.name for port in part.ranks]] for part in trial.parts]
-    seed = trial.document.get("seed")
-    return json.dumps([trial.pattern, parts, network, seed, trial.traffic], sort_keys=True)
+    return json.dumps([trial.pattern, parts, network, trial.seed, trial.traffic], sort_keys=True)
 
 
 def series(plans: Iterable[PlanEntry]) -> Iterator[TransportSeries]:

@@ -7,13 +7,14 @@ processes or knows YAML. Names follow the project's glossary (doc/developer/arch
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Annotated, Any, Literal, cast
+from typing import Annotated, Any, Literal, Required
 
-from pydantic import SkipValidation
+from pydantic import ConfigDict, SkipValidation, with_config
+from typing_extensions import TypedDict
 
 from . import transports
-from .documents import PatternDocument, TrialDocument
 
 _MEMIF_FRAME_MAX = 1518  # as DPDK's driver says it
 
@@ -160,6 +161,46 @@ class PartSetting:
     load: Load
 
 
+@with_config(ConfigDict(extra="allow"))
+class Pattern(TypedDict, total=False):
+    """A pattern's name and parameters, by rank number; most of them are for the engine alone."""
+
+    name: Required[str]
+    list: Sequence[int]
+    shares: Sequence[int]
+    load_of: str
+
+
+@dataclass(frozen=True)
+class Burst:
+    """Frames that a port sends at once, and how often."""
+
+    frames: int
+    gap_ns: int = 0
+    count: int = 1  # 0: until the window ends
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """What is timed of dependent steps."""
+
+    batch: int
+    count: int  # of repetitions, in whole batches; 0: as many as the window has room for
+    warmup: int  # batches before those that count
+    compute: bool
+
+
+@dataclass(frozen=True)
+class Scatter:
+    """Ping-pong messages of random sizes, each time kept."""
+
+    count: int
+    min_size: int
+    max_size: int
+    partners: str  # fixed | random
+    compute: float
+
+
 @dataclass(frozen=True)
 class ScheduleShape:
     """What one repetition of each phase is, of a plan that goes by steps."""
@@ -179,7 +220,7 @@ class Trial:
     repeat: int
     transport: str
     parts: tuple[Part, ...]
-    pattern: Annotated[PatternDocument, SkipValidation]  # as in the `trial` document
+    pattern: Annotated[Pattern, SkipValidation]  # as nodes are sent it
     parameters: dict[str, Any]  # as the user wrote them (partners, groups by name, ...): for people
     sizes: tuple[int, ...]  # one size, or an IMIX genome
     size_unit: str  # frame | message
@@ -190,8 +231,25 @@ class Trial:
     cooldown_s: float
     phases: int  # how many the plan has (largest of the parts)
     flows: int  # in all phases and parts
-    document: Annotated[TrialDocument, SkipValidation]
     expected_s: float  # what it should take, barriers and drain included
+    seed: int = 1
+    sync: str = "barrier"  # barrier | none
+    drain_s: float = 0.0  # of silence, behind which a phase has ended
+    drain_max_s: float = 0.0
+    interval_s: float = 0.0  # of interval results; 0: none
+    options: dict[str, Any] = field(
+        default_factory=dict
+    )  # its transport's own, in the node's words
+    connectivity_check: bool = True
+    check_sizes: tuple[int, ...] = ()  # of the messages of that check; none: `sizes`
+    latency_stamps: bool = True
+    probe_fps: float | None = None  # latency probes per second and flow; None: the node chooses
+    transfer_bytes: int | None = None
+    burst: Burst | None = None
+    schedule: Schedule | None = None
+    scatter: Scatter | None = None
+    flood_limit: int | None = None
+    chosen: tuple[int, ...] | None = None  # phases that are run of all that the plan has; None: all
     steps: ScheduleShape | None = None  # what one repetition is, where it goes by steps
     point: int = 0  # what all repeats of one setting have in common
     repeats: Repeats = Repeats()
@@ -205,11 +263,9 @@ class Trial:
         found = self.own.get(network or "")
         return self if found is None else replace(self, **vars(found))
 
-    @property
-    def options(self) -> dict[str, Any]:
-        """Its transport's own, in the document."""
-        found: dict[str, Any] = cast("dict[str, Any]", self.document).get(self.transport, {})
-        return found
+    def with_options(self, **options: object) -> Trial:
+        """Return the trial with other options of its transport."""
+        return replace(self, options=self.options | options)
 
     @property
     def optional(self) -> bool:
@@ -219,7 +275,7 @@ class Trial:
     @property
     def has_single_phases(self) -> bool:
         """Whether its phases can be had alone: those of streams that start by a barrier."""
-        return self.document.get("sync") == "barrier" and self.traffic == "stream"
+        return self.sync == "barrier" and self.traffic == "stream"
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -155,7 +156,7 @@ def _entry(row: PredictedRow) -> dict[str, object]:
         "trial": trial.id,
         "pattern": trial.pattern["name"],
         "transport": trial.transport,
-        "load": trial.document["load"],
+        "load": {key: x for key, x in asdict(trial.load).items() if x is not None},
         "phases": row.phases,
         "flows": trial.flows,
         "models": {name: dict(zip(names, rates, strict=True)) for name, rates in row.rates.items()},

@@ -28,11 +28,7 @@ def trials_again(
             phases=len(limited),
             expected_s=trial.expected_s * len(limited) / trial.phases,
             repeats=Repeats(),
-            document={
-                **trial.document,
-                "id": first,
-                "phases": limited,
-                "connectivity_check": False,
-            },
+            chosen=tuple(limited),
+            connectivity_check=False,
         )
         first += 1

@@ -1,16 +1,20 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""From a checked configuration to a run: trials with complete documents, nothing left to decide."""
+"""From a checked configuration to a run: trials, nothing left to decide."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 
 from ..base import quantities, timing
 from ..base.errors import ConfigurationError
 from ..base.model import (
+    Burst,
     ClockChoice,
     Run,
+    Scatter,
+    Schedule,
     Site,
     SwitchCountersCommand,
     Trial,
@@ -23,11 +27,10 @@ from ..config.effective import SWITCH_TIMEOUT_NS
 from ..config.point import Point, ResolvedTest, points
 from ..search.suites import SUITE_MEASURES, SUITES
 from . import cores
-from .draft import NS, Draft
+from .draft import NODE_WORDS, NS, STEP_WARMUP, Draft
 from .duration import expected_s
 from .limits import check, check_memory
 from .suite import SUBTEST, estimates_s, refuse_too_short, searches_of
-from .trial_document import trial_document
 from .two_transports import with_stateless_ports
 
 REMEASURE_ACCEPTANCE = 3  # of profile acceptance, where nothing else is asked
@@ -243,12 +246,14 @@ def _alternating(drafts: list[Draft]) -> Iterator[_Turn]:
 
 
 def _trial(draft: Draft, identity: int, repeat: int) -> Trial:
-    """One trial with its document."""
+    """One trial of a point."""
     values = draft.values
     sizes = [draft.size(part) for part in draft.parts]
     check_memory(draft, sizes)
     phases = max(size.phases for size in sizes)
     flows = sum(size.flows for size in sizes)
+    latency, scatter, batch = values.latency, values.scatter, values.batch or 1
+    pingpong, burst = values.traffic == "pingpong", values.burst
     return Trial(
         id=identity,
         test=draft.number,
@@ -266,7 +271,30 @@ def _trial(draft: Draft, identity: int, repeat: int) -> Trial:
         cooldown_s=(values.cooldown or 0) / NS,
         phases=phases,
         flows=flows,
-        document=trial_document(draft, identity, repeat),
         steps=sizes[0].share,
         expected_s=expected_s(draft, phases, flows),
+        seed=values.seed,
+        sync="barrier" if draft.by_steps else values.sync or "barrier",
+        drain_s=values.drain_timeout / NS,
+        drain_max_s=(draft.pingpong_drain_ns() if pingpong else values.drain_max) / NS,
+        interval_s=(values.interval or 0) / NS,
+        options={NODE_WORDS.get(key, key): x for key, x in draft.options.in_effect().items()},
+        connectivity_check=values.connectivity_check,
+        check_sizes=draft.check_sizes(),
+        latency_stamps=latency.one_way != "off",
+        probe_fps=None if latency.probes == "auto" else float(latency.probes),
+        transfer_bytes=values.transfer_size,
+        burst=Burst(burst.frames, burst.gap, burst.count) if burst else None,
+        schedule=Schedule(
+            batch=batch,
+            count=batch * math.ceil((values.repetitions or 0) / batch),
+            warmup=STEP_WARMUP,
+            compute=values.compute or False,
+        )
+        if draft.by_steps
+        else None,
+        scatter=Scatter(scatter.count, *scatter.sizes, scatter.partners, scatter.compute)
+        if scatter
+        else None,
+        flood_limit=values.flood_limit,
     )

@@ -8,7 +8,7 @@ import secrets
 import socket
 import stat
 from collections.abc import Container, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ import yaml
 
 from ..base import transports
 from ..base.errors import ConfigurationError
-from ..base.model import ClockChoice, Port, Process, Run, Site
+from ..base.model import ClockChoice, Load, Part, Port, Process, Run, Site, Trial
 from . import cores
 
 PROTOCOL = 2
@@ -95,7 +95,7 @@ def _ports_probed(run: Run) -> set[str]:
         for part in trial.parts
         if transports.of(trial.of(part.network).transport).raw
         and trial.traffic == "stream"
-        and trial.document.get("latency", {}).get("probe_fps") != 0
+        and trial.probe_fps != 0
         for port in part.ranks
     }
 
@@ -132,6 +132,65 @@ def _port(port: Port, names: list[str], stamped: bool) -> dict[str, object]:
     }
 
 
+def trial_document(trial: Trial) -> dict[str, Any]:
+    """Return the `trial` document (doc/reference/node-protocol.md)."""
+    options = trial.options
+    times_s = {
+        "warmup_ns": trial.warmup_s,
+        "window_ns": trial.window_s,
+        "cooldown_ns": trial.cooldown_s,
+        "drain_timeout_ns": trial.drain_s,
+        "drain_max_ns": trial.drain_max_s,
+        "interval_ns": trial.interval_s or None,
+    }
+    # Whether ports without a flow may get frames that are measured there.
+    listen = options.get("addresses", 1) > 1 or options.get("destination", "port") != "port"
+    document: dict[str, object] = {
+        "id": trial.id,
+        "repeat": trial.repeat,
+        "transport": trial.transport,
+        "parts": [_part(trial, part) for part in trial.parts],
+        "pattern": trial.pattern,
+        "seed": trial.seed,
+        "connectivity_check": trial.connectivity_check,
+        "sync": trial.sync,
+        "traffic": trial.traffic,
+        "load": _load(trial.load),
+        "latency": {"stamps": trial.latency_stamps}
+        | ({} if trial.probe_fps is None else {"probe_fps": trial.probe_fps}),
+        trial.transport: options,
+    }
+    document |= {key: round(1e9 * time_s) for key, time_s in times_s.items() if time_s is not None}
+    given = {
+        "sizes": list(trial.sizes) if trial.schedule is None else None,
+        "phases": trial.chosen and list(trial.chosen),
+        "connectivity_check_sizes": list(trial.check_sizes) or None,
+        "schedule": trial.schedule and asdict(trial.schedule),
+        "transfer_bytes": trial.transfer_bytes,
+        "burst": trial.burst and asdict(trial.burst),
+        "listen": listen or None,
+        "flood_limit": trial.flood_limit,
+    }
+    document |= {key: value for key, value in given.items() if value is not None}
+    if trial.traffic == "pingpong":
+        scatter = {} if trial.scatter is None else {**asdict(trial.scatter), "samples": True}
+        document["pingpong"] = {"timeout_ns": document["drain_timeout_ns"], **scatter}
+    return document
+
+
+def _part(trial: Trial, part: Part) -> dict[str, object]:
+    ranks = [port.name for port in part.ranks]
+    named: dict[str, object] = {"network": part.network, "ranks": ranks}
+    own = trial.own.get(part.network)
+    if own is None:
+        return named
+    return named | {"transport": own.transport, "sizes": list(own.sizes), "load": _load(own.load)}
+
+
+def _load(load: Load) -> dict[str, float]:
+    return {key: value for key, value in asdict(load).items() if value is not None}
+
+
 def hand_job(run: Run, run_id: str) -> str:
     """All documents of a run for people to start by hand, the key in clear."""
     run = replace(run, site=replace(run.site, processes=tuple(_fixed(run))))
@@ -140,7 +199,9 @@ def hand_job(run: Run, run_id: str) -> str:
     job = job_document(run, run_id, controlled=False)
     documents = [to_yaml("job", job), to_yaml("peers", peers)]
     # Nobody is there to say when the mean is sure: the repeats that are needed in any case.
-    documents += [to_yaml("trial", trial.document) for trial in run.trials if not trial.optional]
+    documents += [
+        to_yaml("trial", trial_document(trial)) for trial in run.trials if not trial.optional
+    ]
     return "".join([*documents, to_yaml("quit", True)])
 
 

@@ -7,9 +7,8 @@ import json
 from typing import Any, cast
 
 from ..base import timing, transports
-from ..base.documents import PatternDocument
 from ..base.errors import ConfigurationError
-from ..base.model import SCHEDULE, Part, Repeats
+from ..base.model import SCHEDULE, Part, Pattern, Repeats
 from ..config import CheckedConfiguration
 from ..config.flow_file import FlowLine
 from ..config.kinds import Strict
@@ -29,6 +28,9 @@ NODE_WORDS = {
     "streams_per_flow": "streams",
     "problem_class": "class",
 }
+_FRAME_OVERHEAD = 18  # Ethernet header 14 and FCS 4: what a frame has beyond the MTU
+_CHECK_MTU_UNKNOWN = 10_000
+_CHECK_BYTES = 64
 STEP_WARMUP = 1  # of what goes by steps: batches before those that count
 _STEPS_TOLD = ("sync", "compute", "batch")  # which of their settings tell trials apart
 ROUNDS = 8  # a window has at least so many round trips at line rate
@@ -114,6 +116,27 @@ class Draft:
             return window_ns
         return max(window_ns, round(NS * ROUNDS * self.round_s(max(self.point.sizes))))
 
+    def pingpong_drain_ns(self) -> int:
+        """Return how long a phase of messages there and back may take to end."""
+        each = ((self.size(part), len(part.ranks)) for part in self.parts)
+        # Flows that a port has in flight at once, sent and received, share its line.
+        sharing = max(max(1.0, 2 * size.flows / size.phases / ranks) for size, ranks in each)
+        timeout_ns = round(NS * ROUNDS * self.round_s(max(self.point.sizes)) * sharing)
+        return max(self.values.drain_max, self.values.drain_timeout + timeout_ns)
+
+    def check_sizes(self) -> tuple[int, ...]:
+        """Return the messages of the connectivity check of a byte stream; none: those of the load.
+
+        One per flow fills a segment, jumbo or not; whole messages of many flows on a slow line
+        would take minutes.
+        """
+        if not self.carrier.byte_stream or self.by_steps or not self.values.connectivity_check:
+            return ()
+        frames = [port.frame_max for part in self.parts for port in part.ranks]
+        mtu = max(frames) - _FRAME_OVERHEAD if all(frames) else _CHECK_MTU_UNKNOWN
+        first = min(mtu, max(self.point.sizes))
+        return (first, *[min(_CHECK_BYTES, first)] * 2)
+
     def size(self, part: Part) -> PlanSize:
         """The plan's size; the pattern's refusal gets its place in the file."""
         try:
@@ -135,7 +158,7 @@ class Draft:
             )
         return Part(network, ports[:count])
 
-    def _pattern(self) -> PatternDocument:
+    def _pattern(self) -> Pattern:
         """The `trial` document's pattern, the same for every part."""
         found = [self._pattern_of(part) for part in self.parts]
         for part, pattern in zip(self.parts, found, strict=True):
@@ -147,7 +170,7 @@ class Draft:
                 )
         return found[0]
 
-    def _pattern_of(self, part: Part) -> PatternDocument:
+    def _pattern_of(self, part: Part) -> Pattern:
         pattern: dict[str, Any] = {"name": self.point.pattern}
         pattern |= {
             NODE_WORDS.get(key, key): value
@@ -171,7 +194,7 @@ class Draft:
             pattern["partners"] = "list"
         if "groups" in pattern:
             pattern["groups"] = [{"ranks": ranks} for ranks in pattern["groups"]]
-        return cast("PatternDocument", pattern | (self._of_steps() if self.by_steps else {}))
+        return cast("Pattern", pattern | (self._of_steps() if self.by_steps else {}))
 
     def _told(self) -> dict[str, object]:
         """The pattern's parameters that have a value, without those that need no word, being as

@@ -11,8 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..base import timing
-from ..base.documents import PatternDocument
-from ..base.model import Part, Site
+from ..base.model import Part, Pattern, Site
 from ..base.timing import UNKNOWN_LINE_BPS
 from ..config.schema import BurstOptions, ScatterOptions
 from ..topology import topology as topologies
@@ -40,7 +39,7 @@ class Busiest:
         topology = topologies.load(site.lab, site.lab_overrides)
         return cls(from_topology(topology, unlimited_bps=round(UNKNOWN_LINE_BPS)))
 
-    def byte_s(self, part: Part, pattern: PatternDocument, seed: int, a_flow: bool) -> float:
+    def byte_s(self, part: Part, pattern: Pattern, seed: int, a_flow: bool) -> float:
         """Seconds that the busiest link takes if each flow (else each rank, by one of its flows)
         sends a byte and gets it back: the mean over phases."""
         places = np.array([self._rank[port.host] for port in part.ranks])

@@ -79,7 +79,7 @@ def listing(
             chosen = [phase for phase in phases if phase < first.phases]
         rows: dict[int, dict[str, Any]] = {}
         for part in first.parts:
-            ranks, seed = len(part.ranks), first.document["seed"]
+            ranks, seed = len(part.ranks), first.seed
             for phase in plan_phases(ranks, first.pattern, seed, list(chosen)):
                 row = {"phase": phase.number, "name": phase.name, "networks": []}
                 entry: dict[str, object] = {"network": part.network}
@@ -93,7 +93,7 @@ def listing(
             "plan": number,
             "networks": [part.network for part in first.parts],
             "ranks": {part.network: [port.name for port in part.ranks] for part in first.parts},
-            "seed": first.document["seed"],
+            "seed": first.seed,
             "pattern": first.pattern,
             "total_phases": first.phases,
             "phases": list(rows.values()),
@@ -171,7 +171,8 @@ def _plans(run: Run) -> list[list[Trial]]:
     for trial in run.trials:
         # Sizes change no flows.
         flows = {name: value for name, value in trial.pattern.items() if name != "bytes"}
-        key = json.dumps([trial.document["parts"], flows, trial.document["seed"]])
+        ranks = [[part.network, *(port.name for port in part.ranks)] for part in trial.parts]
+        key = json.dumps([ranks, flows, trial.seed])
         found.setdefault(key, []).append(trial)
     return list(found.values())
 
@@ -197,13 +198,13 @@ def _offered(run: Run) -> list[str]:
         elif len(texts) > 1:
             each = ", ".join(f"{text} over {transport}" for transport, text in texts.items())
             sentences[f"{pattern} differ: {each}"] = None
-    probed = [trial for trial in paced if trial.traffic == "stream" and _probe_rate(trial) != 0]
-    for rate in unique(map(_probe_rate, probed)):
+    probed = [trial for trial in paced if trial.traffic == "stream" and trial.probe_fps != 0]
+    for rate in unique(trial.probe_fps for trial in probed):
         most = "at most 0.1 % of line" if rate is None else f"{rate:g}/s per flow"
         full = unique(
             quantities.load_text(trial.load)
             for trial in probed
-            if _probe_rate(trial) == rate and _fills_line(trial)
+            if trial.probe_fps == rate and _fills_line(trial)
         )
         yields = (
             f"; at {' and '.join(full)} the line has no room for both, and the load yields to them"
@@ -212,13 +213,6 @@ def _offered(run: Run) -> list[str]:
         )
         sentences[f"latency probes are on top of the load, {most}{yields}"] = None
     return list(sentences)
-
-
-def _probe_rate(trial: Trial) -> float | None:
-    """Return the latency probes per second and flow; None: chosen by the engine."""
-    latency: dict[str, Any] = trial.document.get("latency", {})
-    rate: float | None = latency.get("probe_fps")
-    return rate
 
 
 def _fills_line(trial: Trial) -> bool:

@@ -7,8 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ..base.documents import PatternDocument
-from ..base.model import Part, Repeats, Run, Trial
+from ..base.model import Part, Pattern, Repeats, Run, Trial
 
 Flows = Sequence[Sequence[str]]  # pairs of ports
 
@@ -22,11 +21,10 @@ def locating_trial(run: Run, flows: Flows, transport: str, load_percent: float) 
     model, part = found
     number = {port.name: rank for rank, port in enumerate(part.ranks)}
     identity = max(trial.id for trial in (*run.trials, *run.again)) + 1
-    pattern: PatternDocument = {
+    pattern: Pattern = {
         "name": "flows",
         "list": [number[end] for pair in flows for end in pair],
     }
-    ranks = [port.name for port in part.ranks]
     return replace(
         model,
         id=identity,
@@ -40,14 +38,7 @@ def locating_trial(run: Run, flows: Flows, transport: str, load_percent: float) 
         flows=len(flows),
         expected_s=model.expected_s / model.phases,
         locating=True,
-        document={
-            **model.document,
-            "id": identity,
-            "repeat": 0,
-            "parts": [{"network": part.network, "ranks": ranks}],
-            "pattern": pattern,
-            "connectivity_check": False,
-        },
+        connectivity_check=False,
     )
 
 

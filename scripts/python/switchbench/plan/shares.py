@@ -14,8 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..base import transports
-from ..base.documents import PatternDocument
-from ..base.model import Load, Part, Trial
+from ..base.model import Load, Part, Pattern, Trial
 from .engine import Flows, plan_flows
 
 LAYER1_OVERHEAD = 20  # preamble, start delimiter and gap of a frame (IEEE 802.3)
@@ -35,12 +34,12 @@ class Oversubscribed:
     percent: float  # of its line
 
 
-def divided(pattern: PatternDocument) -> bool:
+def divided(pattern: Pattern) -> bool:
     """Whether ports may have another part of the load than all of it."""
     return "shares" in pattern or pattern.get("load_of") == "receivers"
 
 
-def flow_parts(pattern: PatternDocument, flows: Flows) -> Parts:
+def flow_parts(pattern: Pattern, flows: Flows) -> Parts:
     """The part of its source's load that each of a phase's flows has, as `plan_flows` has them."""
     sources, destinations = flows.T
     if pattern.get("load_of") == "receivers":
@@ -54,7 +53,7 @@ def flow_parts(pattern: PatternDocument, flows: Flows) -> Parts:
     return np.asarray(np.where(given > 0, given, (left / without)[sources]))
 
 
-def port_parts(pattern: PatternDocument, ranks: int, seed: int) -> Parts:
+def port_parts(pattern: Pattern, ranks: int, seed: int) -> Parts:
     """The largest part of the load that each rank sends in a phase; of one that never sends 0."""
     if not divided(pattern):
         return np.ones(ranks)
@@ -71,7 +70,7 @@ def oversubscribed(trial: Trial, part: Part, load: Load) -> Iterator[Oversubscri
     loads = (
         lines * load.percent / 100 if load.percent is not None else _rate(trial, load) + 0 * lines
     )
-    for phase, flows in plan_flows(len(lines), trial.pattern, trial.document["seed"]):
+    for phase, flows in plan_flows(len(lines), trial.pattern, trial.seed):
         sources, destinations = flows.T
         offered = np.bincount(
             destinations,

@@ -12,9 +12,8 @@ from dataclasses import replace
 from statistics import fmean
 from typing import Any
 
-from ..base.documents import TrialDocument
 from ..base.errors import ConfigurationError
-from ..base.model import Load, Repeats, Run, Trial
+from ..base.model import Burst, Load, Repeats, Run, Trial
 from ..search.drive import Search
 from ..search.estimates import method_s
 from ..search.loads import LoadRange
@@ -24,7 +23,6 @@ from ..search.suites.declaration import Method, Row, Subtest, SuiteParameters, S
 from ..search.suites.methods import FixedTrials
 from ..search.trials import ProposedTrial
 from .draft import NS
-from .trial_document import load_document, with_options
 from .two_transports import in_two_transports, with_burst
 
 # How often a tester-limited trial is repeated: a lab's hosts share one machine's cores.
@@ -202,18 +200,10 @@ def chosen_trial(
     return _falling(trial, parameters_of(run)) if subtest.quantity == "overload" else trial
 
 
-def _chosen(
-    planned: Trial, proposed: ProposedTrial, identity: int, document: TrialDocument, **more: Any
-) -> Trial:
-    """The planned trial with what of its document was chosen."""
-    return replace(
-        planned,
-        id=identity,
-        point=identity,
-        document={**planned.document, **document, "id": identity},
-        expected_s=overhead_s(planned) + proposed.duration_s,
-        **more,
-    )
+def _chosen(planned: Trial, proposed: ProposedTrial, identity: int, **chosen: Any) -> Trial:
+    """The planned trial with what of it was chosen."""
+    took_s = overhead_s(planned) + proposed.duration_s
+    return replace(planned, id=identity, point=identity, expected_s=took_s, **chosen)
 
 
 def _of_size(planned: Trial, proposed: ProposedTrial, identity: int) -> Trial:
@@ -222,54 +212,50 @@ def _of_size(planned: Trial, proposed: ProposedTrial, identity: int) -> Trial:
     [load] = _given(planned.load).values()
     trial = _at_load(planned, replace(proposed, value=load), identity)
     size = round(proposed.value)
-    document: TrialDocument = {
-        **with_options(trial, undersize=True),
-        "sizes": [size],
-        "connectivity_check_sizes": list(planned.sizes),
-    }
-    return replace(trial, sizes=(size,), document=document)
+    return replace(
+        trial.with_options(undersize=True), sizes=(size,), check_sizes=tuple(planned.sizes)
+    )
 
 
 def _falling(trial: Trial, parameters: SuiteParameters) -> Trial:
     """The load falls to half within the trial (RFC 2544, 26.5)."""
-    after_ns = round(parameters.trial_s * NS)
-    return replace(trial, document=with_options(trial, falls_to=50.0, falls_after_ns=after_ns))
+    return trial.with_options(falls_to=50.0, falls_after_ns=round(parameters.trial_s * NS))
 
 
 def _at_load(planned: Trial, proposed: ProposedTrial, identity: int) -> Trial:
     [(field, _)] = _given(planned.load).items()
     load = Load(**{field: round(proposed.value, 6)})  # as summaries have it
-    window_ns = round(proposed.duration_s * NS)
-    document: TrialDocument = {"load": load_document(load), "window_ns": window_ns}
-    if "interval_ns" in planned.document:
-        document["interval_ns"] = min(planned.document["interval_ns"], window_ns)
-    return _chosen(planned, proposed, identity, document, load=load, window_s=proposed.duration_s)
+    window_s = proposed.duration_s
+    interval_s = min(planned.interval_s, window_s)
+    return _chosen(planned, proposed, identity, load=load, window_s=window_s, interval_s=interval_s)
 
 
 def _of_burst(
     planned: Trial, proposed: ProposedTrial, identity: int, percent: float, drain_s: float
 ) -> Trial:
     """One burst of so many frames of each port that sends."""
-    load, old = Load(percent=round(percent, 6)), planned.document
-    drain_ns = max(round(drain_s * NS), old["drain_timeout_ns"])
-    document: TrialDocument = {
-        "load": load_document(load),
-        "burst": {**old["burst"], "frames": round(proposed.value)},
-        "drain_timeout_ns": drain_ns,
-        "drain_max_ns": max(old["drain_max_ns"], 2 * drain_ns),
-    }
-    return _chosen(planned, proposed, identity, document, load=load)
+    drain_s = max(drain_s, planned.drain_s)
+    return _chosen(
+        planned,
+        proposed,
+        identity,
+        load=Load(percent=round(percent, 6)),
+        burst=_burst(planned, round(proposed.value)),
+        drain_s=drain_s,
+        drain_max_s=max(planned.drain_max_s, 2 * drain_s),
+    )
 
 
 def _learning(
     planned: Trial, proposed: ProposedTrial, identity: int, count: int, rate: float, first: int = 0
 ) -> Trial:
     """So many addresses are learned, then each gets one frame."""
-    document: TrialDocument = {
-        **with_options(planned, addresses=count, address_first=first, learning_rate=round(rate)),
-        "burst": {**planned.document["burst"], "frames": count},
-    }
-    return _chosen(planned, proposed, identity, document)
+    trial = _chosen(planned, proposed, identity, burst=_burst(planned, count))
+    return trial.with_options(addresses=count, address_first=first, learning_rate=round(rate))
+
+
+def _burst(planned: Trial, frames: int) -> Burst:
+    return replace(planned.burst or Burst(frames), frames=frames)
 
 
 def _given(load: Load) -> dict[str, float]:

@@ -9,14 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import cast
 
 from ..base import transports
-from ..base.documents import PartDocument, PatternDocument
 from ..base.errors import ConfigurationError
-from ..base.model import Load, Part, PartSetting, Port, Site, Trial
+from ..base.model import Load, Part, PartSetting, Pattern, Port, Site, Trial
 from ..search.suites.declaration import Variant
-from .trial_document import load_document, with_options
 
 MESSAGE_BYTES = 65536
 MAX_RATE = Load(percent=100.0)
@@ -91,24 +88,13 @@ def in_two_transports(planned: Trial, variant: Variant) -> Trial:
         Part(_name(part.network), tuple(map(_beside, (*stateless, egress)))),
     )
     own = PartSetting(_STATEFUL, (MESSAGE_BYTES,), "message", MAX_RATE)
-    documents: list[PartDocument] = [
-        {"network": each.network, "ranks": [port.name for port in each.ranks]} for each in parts
-    ]
-    load = load_document(MAX_RATE)
-    documents[0].update({"transport": own.transport, "sizes": list(own.sizes), "load": load})
-    pattern = cast("PatternDocument", {"name": "incast", "receivers": 1})
-    return replace(
-        planned,
-        parts=parts,
-        own={part.network: own},
-        pattern=pattern,
-        document={**planned.document, "parts": documents, "pattern": pattern},
-    )
+    pattern: Pattern = {"name": "incast", "receivers": 1}  # type: ignore[typeddict-unknown-key]
+    return replace(planned, parts=parts, own={part.network: own}, pattern=pattern)
 
 
 def with_burst(trial: Trial, frames: int) -> Trial:
     """The stateless ports send so many frames when the window opens, and then none."""
-    return replace(trial, document=with_options(trial, window_frames=frames))
+    return trial.with_options(window_frames=frames)
 
 
 def _name(network: str) -> str:

@@ -102,7 +102,7 @@ class Predictor:
         whole = is_whole(trial, recorded)
         for part in trial.parts:
             places = self._places(part)
-            seed = trial.document["seed"]
+            seed = trial.seed
             asked = None if whole else plan_flows(len(part.ranks), trial.pattern, seed)
             for phase, ranks in asked or (recorded or {})[part.network].items():
                 if not len(ranks):

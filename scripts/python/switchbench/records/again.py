@@ -73,7 +73,7 @@ def _new_lines(records: Path, run: Run) -> tuple[dict[Place, list[bytes]], set[P
     sources: dict[Place, Place] = {}
     for trial in run.again:
         if trial.again is not None and len(ends[trial.id]) == len(run.site.processes):
-            for phase in trial.document["phases"]:
+            for phase in trial.chosen or ():
                 came = lines.get((trial.id, phase), [])
                 renamed = (from_json(line) | {"trial": trial.again} for line in came)
                 found[trial.again, phase] = [to_json(record) + b"\n" for record in renamed]

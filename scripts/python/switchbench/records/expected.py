@@ -133,7 +133,7 @@ class _Names:
     def __init__(self, trial: Trial) -> None:
         self.ranks = {part.network: {port.name for port in part.ranks} for part in trial.parts}
         self._phases = trial.phases
-        self._chosen = trial.document.get("phases")  # absent: all
+        self._chosen = trial.chosen  # None: all
 
     def has_phase(self, phase: int) -> bool:
         if phase < 0:

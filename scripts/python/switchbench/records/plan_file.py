@@ -3,12 +3,11 @@
 
 A configuration compiled again takes the engine, the cores and the memory of the host that ran, and
 its topology files; what was compiled once is kept instead. A port stands in the file once, below
-`ports`; all else names it. The ranks and the pattern of a trial are left out of its document.
+`ports`; all else names it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +19,11 @@ from ..base.model import Part, Port, Run
 from ..base.text import printable
 from .directory import PLAN, refuse_other_form, replace_bytes
 
-SCHEMA = "switchbench-plan/2"
+SCHEMA = "switchbench-plan/3"
 
 _RUN = TypeAdapter(Run)
 _PART = TypeAdapter(Part)
 _PORTS = TypeAdapter(dict[str, Port])
-_TOLD = ("parts", "pattern")  # keys of a trial's document that follow from the trial
 
 Entry = dict[str, Any]
 
@@ -95,16 +93,7 @@ def _packed(run: Entry) -> Entry:
     for trial in (*run["trials"], *(trial for key in _OTHERS for trial in run[key])):
         some = [(part["network"], *named(part["ranks"])) for part in trial["parts"]]
         trial["parts"] = [parts.setdefault(part, len(parts)) for part in some]
-        document, told = trial["document"], dict(_follows(trial, some))
-        trial["follows"] = [key for key in _TOLD if document.get(key) == told[key]]
-        trial["document"] = {k: v for k, v in document.items() if k not in trial["follows"]}
     return {"ports": ports, "parts": list(parts), "run": run}
-
-
-def _follows(trial: Mapping[str, Any], parts: list[tuple[str, ...]]) -> Iterator[tuple[str, Any]]:
-    """What a trial's document says of the trial's own keys."""
-    yield "parts", [{"network": network, "ranks": ranks} for network, *ranks in parts]
-    yield "pattern", trial["pattern"]
 
 
 def _unpacked(file: Entry) -> Run:
@@ -124,8 +113,5 @@ def _unpacked(file: Entry) -> Run:
     site.setdefault("effective", run["effective"].get("site"))
     others = (trial for key in _OTHERS for trial in run.get(key, ()))
     for trial in (*run["trials"], *others):
-        numbers = trial["parts"]
-        told = dict(_follows(trial, [tuple(file["parts"][number]) for number in numbers]))
-        trial["parts"] = [parts[number] for number in numbers]
-        trial["document"] |= {key: told[key] for key in trial.pop("follows")}
+        trial["parts"] = [parts[number] for number in trial["parts"]]
     return _RUN.validate_python(run)

@@ -34,10 +34,10 @@ class Begun:
         left = (trial for trial in run.trials if (trial.id, trial.repeat) not in self.whole)
         return replace(run, trials=tuple(left)) if self.whole else run
 
-    def document(self, trial: Trial) -> Mapping[str, object]:
-        """The trial's document, of the phases that are left."""
+    def left_of(self, trial: Trial) -> Trial:
+        """Return the trial with the phases that are left of it alone."""
         phases = self.left.get((trial.id, trial.repeat))
-        return trial.document if phases is None else {**trial.document, "phases": phases}
+        return trial if phases is None else replace(trial, chosen=tuple(phases))
 
 
 def resume(directory: Path) -> tuple[Run, Begun]:
@@ -97,7 +97,7 @@ def _begun(run: Run, directory: Path) -> Begun:
         if len(trials[key]) == nodes and key not in stopped:
             whole.add(key)
         elif not run.searches and trial.has_single_phases:
-            every = trial.document.get("phases", range(trial.phases))
+            every = trial.chosen or range(trial.phases)
             here = [phase for phase in every if len(phases[key][phase]) < nodes]
             if 0 < len(here) < len(every):
                 left[key] = here

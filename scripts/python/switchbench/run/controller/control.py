@@ -26,7 +26,7 @@ from ...base.errors import ConfigurationError, RunError, SwitchbenchError
 from ...base.model import Run, Trial
 from ...base.text import printable
 from ...plan.again import trials_again
-from ...plan.documents import KEY_BYTES, to_yaml
+from ...plan.documents import KEY_BYTES, to_yaml, trial_document
 from ...plan.located import locating_trial
 from ...plan.suite import subtest_of
 from ...records.directory import NODES_LOG, RECORDS, SAMPLE_LINES, LineFile, RunDirectory
@@ -216,7 +216,7 @@ class Controller:
             if trial.optional:
                 self._await_trials(talk, told)
             if self.summary.needed(trial):
-                talk.tell_all([to_yaml("trial", self._begun.document(trial))])
+                talk.tell_all([to_yaml("trial", trial_document(self._begun.left_of(trial)))])
                 told += 1
         self._await_trials(talk, told)
         told = self._measure_again(talk, told)
@@ -233,7 +233,7 @@ class Controller:
             for trial in last:
                 self._run = replace(self._run, again=(*self._run.again, trial))
                 self._add(trial)
-                talk.tell_all([to_yaml("trial", trial.document)])
+                talk.tell_all([to_yaml("trial", trial_document(trial))])
             told += len(last)
             self._await_trials(talk, told)
         self._outcome.again = self._run.again
@@ -253,7 +253,7 @@ class Controller:
             self._run = replace(self._run, trials=(*self._run.trials, trial))
             self._add(trial)
             self._outcome.trials = self._run.trials
-            talk.tell_all([to_yaml("trial", trial.document)])
+            talk.tell_all([to_yaml("trial", trial_document(trial))])
             told += 1
             self._await_trials(talk, told)
 
@@ -271,7 +271,7 @@ class Controller:
             self._add(trial)
             self._outcome.trials = self._run.trials
             with self._resetting(trial) as self._reset:
-                talk.tell_all([to_yaml("trial", trial.document)])
+                talk.tell_all([to_yaml("trial", trial_document(trial))])
                 self._await_trials(talk, len(self._run.trials) - len(ended))
             self._reset = None
             course.answer(self.summary.suite.of(trial))
@@ -414,9 +414,8 @@ def permit_files(count: int) -> None:
 
 def silence_s(trial: Trial) -> float:
     """How long a node may be busy with one phase of a trial without a record of it."""
-    drain_s = float(trial.document.get("drain_max_ns") or 0) / 1e9
-    phase_s = trial.warmup_s + trial.window_s + trial.cooldown_s + drain_s
-    timed = trial.document.get("sync") != "none" and trial.traffic in ("stream", "pingpong")
+    phase_s = trial.warmup_s + trial.window_s + trial.cooldown_s + trial.drain_max_s
+    timed = trial.sync != "none" and trial.traffic in ("stream", "pingpong")
     return phase_s if timed else max(phase_s, trial.expected_s)
 
 
