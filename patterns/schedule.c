@@ -123,7 +123,6 @@ struct summer {
     struct steps steps; /* first: what the listener is given */
     struct schedule_sum sum;
     uint32_t n;      /* of the plan */
-    bool to_all;     /* each other rank has been met */
     uint64_t seen[]; /* a bit for each rank that was met */
 };
 
@@ -132,7 +131,7 @@ static void meet(void *context, uint32_t peer)
     struct summer *summer = context;
     uint64_t bit = UINT64_C(1) << peer % 64;
 
-    if (summer->to_all || summer->seen[peer / 64] & bit)
+    if (summer->seen[peer / 64] & bit)
         return;
     summer->seen[peer / 64] |= bit;
     summer->sum.flows++;
@@ -149,24 +148,6 @@ static void sum_op(struct steps *steps, const struct schedule_op *op)
     summer->sum.messages++;
     summer->sum.bytes += op->bytes;
     meet(summer, op->peer);
-}
-
-static void sum_run(struct steps *steps, const struct steps_run *run)
-{
-    struct summer *summer = (struct summer *)steps;
-
-    if (run->steps == 0)
-        return;
-    summer->sum.steps = steps->step + run->steps;
-    summer->sum.messages += run->messages;
-    summer->sum.bytes += run->bytes;
-    reach(&summer->sum.memory, run->end);
-    if (run->to == STEPS_ALL && steps->n == summer->n) {
-        summer->to_all = true;
-        summer->sum.flows = summer->n - 1;
-    } else {
-        steps_peers(steps, run, PATTERN_SENDS, meet, summer);
-    }
 }
 
 static void sum_content(struct steps *steps, enum steps_when when, const struct content *content)
@@ -187,7 +168,6 @@ int pattern_schedule_sum(const struct pattern_plan *plan, uint32_t phase, uint32
     summer->n = plan->n;
     summer->steps = steps_of(plan, phase, rank);
     summer->steps.op = sum_op;
-    summer->steps.run = sum_run;
     summer->steps.holds = sum_content;
     plan->tell(plan, &summer->steps);
     for (unsigned round = 0; round < schedule_barrier_rounds(plan->n); round++)

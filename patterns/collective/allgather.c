@@ -8,11 +8,6 @@ static void hold_parts(struct steps *steps, const struct partition *parts)
 {
     if (steps->holds == NULL)
         return;
-    if (steps->run != NULL) {
-        steps_hold(steps, STEPS_RESULT,
-                   &(struct content){.piece = partition_range(parts, 0, steps->n)});
-        return;
-    }
     for (uint32_t source = 0; source < steps->n; source++)
         steps_hold(steps, source == steps->rank ? STEPS_INPUT : STEPS_RESULT,
                    &(struct content){.piece = partition_piece(parts, source), .source = source});

@@ -38,14 +38,6 @@ static void add_ring(struct steps *steps, struct sum sum, const struct partition
     uint32_t n = steps->n, part = steps->rank;
     uint32_t next = (part + 1) % n, last = (part + n - 1) % n;
 
-    if (steps_tell_run(
-            steps, &(struct steps_run){.steps = n - 1,
-                                       .messages = n - 1,
-                                       .to = next,
-                                       .from = last,
-                                       .bytes = parts->bytes - partition_piece(parts, next).bytes,
-                                       .end = sum.result + parts->bytes}))
-        return;
     for (uint32_t i = 1; i < n; i++) {
         struct sum fresh = sum; /* of this part nothing has been added here */
 
@@ -123,13 +115,6 @@ static void tell_pairwise(const struct pattern_plan *plan, struct steps *steps)
     struct piece own = partition_piece(&parts, rank);
     struct sum sum = {.input = own.at, .result = whole.result, .spare = whole.result + own.bytes};
 
-    if (steps_tell_run(steps, &(struct steps_run){.steps = n - 1,
-                                                  .messages = n - 1,
-                                                  .to = STEPS_ALL,
-                                                  .from = STEPS_ALL,
-                                                  .bytes = plan->bytes - own.bytes,
-                                                  .end = sum.spare + (n > 2 ? own.bytes : 0)}))
-        return;
     for (uint32_t distance = 1; distance < n; distance++) {
         uint32_t to = (rank + distance) % n;
 

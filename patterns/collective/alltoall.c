@@ -18,11 +18,6 @@ static void hold_parts(struct steps *steps, const struct swap *swap)
 {
     if (steps->holds == NULL)
         return;
-    if (steps->run != NULL) {
-        steps_hold(steps, STEPS_RESULT,
-                   &(struct content){.piece = partition_range(&swap->in, 0, steps->n)});
-        return;
-    }
     for (uint32_t other = 0; other < steps->n; other++) {
         uint32_t part = swap_part(steps, swap, other);
 

@@ -65,16 +65,7 @@ void gather_ring(struct steps *steps, const struct partition *parts, uint32_t ah
     uint32_t n = steps->n;
     uint32_t next = (steps->rank + 1) % n, last = (steps->rank + n - 1) % n;
     uint32_t own = (steps->rank + ahead) % n;
-    struct piece whole = partition_range(parts, 0, n);
-    struct piece unsent = partition_piece(parts, (own + 1) % n);
 
-    if (steps_tell_run(steps, &(struct steps_run){.steps = n - 1,
-                                                  .messages = n - 1,
-                                                  .to = next,
-                                                  .from = last,
-                                                  .bytes = whole.bytes - unsent.bytes,
-                                                  .end = whole.at + whole.bytes}))
-        return;
     for (uint32_t i = 1; i < n; i++) {
         uint32_t new = own > 0 ? own - 1 : n - 1;
 
@@ -111,25 +102,8 @@ static void swap_receive(struct steps *steps, const struct swap *swap, uint32_t 
     steps_receive(steps, from, partition_piece(&swap->in, swap_part(steps, swap, from)));
 }
 
-static bool swap_run(struct steps *steps, const struct swap *swap, uint32_t count)
-{
-    struct piece out = partition_range(&swap->out, 0, steps->n),
-                 in = partition_range(&swap->in, 0, steps->n);
-    struct piece own = partition_piece(&swap->out, swap_part(steps, swap, steps->rank));
-    uint64_t out_end = out.at + out.bytes, in_end = in.at + in.bytes;
-
-    return steps_tell_run(steps, &(struct steps_run){.steps = count,
-                                                     .messages = steps->n - 1,
-                                                     .to = STEPS_ALL,
-                                                     .from = STEPS_ALL,
-                                                     .bytes = out.bytes - own.bytes,
-                                                     .end = in_end > out_end ? in_end : out_end});
-}
-
 void swap_linear(struct steps *steps, const struct swap *swap)
 {
-    if (swap_run(steps, swap, 1))
-        return;
     for (uint32_t distance = 1; distance < steps->n; distance++)
         swap_receive(steps, swap, distance);
     for (uint32_t distance = 1; distance < steps->n; distance++)
@@ -140,8 +114,6 @@ void swap_linear(struct steps *steps, const struct swap *swap)
 
 void swap_pairwise(struct steps *steps, const struct swap *swap)
 {
-    if (swap_run(steps, swap, steps->n - 1))
-        return;
     for (uint32_t distance = 1; distance < steps->n; distance++) {
         swap_send(steps, swap, distance);
         swap_receive(steps, swap, distance);

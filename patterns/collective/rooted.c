@@ -46,13 +46,6 @@ static void tell_pipeline(const struct pattern_plan *plan, struct steps *steps)
     uint64_t late = rank > 0; /* steps: a piece goes on when it has come */
 
     hold_message(plan, steps);
-    if (steps_tell_run(steps, &(struct steps_run){.steps = (uint32_t)(pieces + (last ? 0 : late)),
-                                                  .messages = last ? 0 : (uint32_t)pieces,
-                                                  .to = last ? STEPS_NOBODY : rank + 1,
-                                                  .from = rank == 0 ? STEPS_NOBODY : rank - 1,
-                                                  .bytes = last ? 0 : bytes,
-                                                  .end = bytes}))
-        return;
     for (uint64_t i = 0; i < pieces + late; i++) {
         if (rank > 0 && i < pieces)
             steps_receive(steps, rank - 1, pipeline_piece(i, bytes));

@@ -79,33 +79,6 @@ void steps_trade(struct steps *steps, uint64_t bytes, uint32_t slot, uint32_t to
     steps_hold(steps, STEPS_RESULT, &(struct content){.piece = in, .source = from});
 }
 
-bool steps_tell_run(struct steps *steps, const struct steps_run *run)
-{
-    if (steps->run == NULL)
-        return false;
-    steps_next(steps);
-    steps->run(steps, run);
-    steps->step += run->steps;
-    return true;
-}
-
-void steps_peers(const struct steps *steps, const struct steps_run *run, enum pattern_side side,
-                 void (*meet)(void *context, uint32_t peer), void *context)
-{
-    bool sends = side == PATTERN_SENDS;
-    uint32_t peer = sends ? run->to : run->from;
-
-    if (peer == STEPS_NOBODY)
-        return;
-    if (peer != STEPS_ALL) {
-        meet(context, rank_of(steps, peer));
-        return;
-    }
-    for (uint32_t distance = 1; distance < steps->n; distance++)
-        meet(context,
-             rank_of(steps, (steps->rank + (sends ? distance : steps->n - distance)) % steps->n));
-}
-
 /* Lists a rank's partners as flows, each once. */
 struct partners {
     struct steps steps; /* first: what the listener is given */
@@ -134,14 +107,6 @@ static void meet_partner(struct steps *steps, const struct schedule_op *op)
         meet(partners, op->peer);
 }
 
-static void meet_run(struct steps *steps, const struct steps_run *run)
-{
-    struct partners *partners = (struct partners *)steps;
-
-    if (run->steps > 0)
-        steps_peers(steps, run, partners->list->side, meet, partners);
-}
-
 void steps_flows(const struct pattern_plan *plan, struct pattern_flow_list *list)
 {
     struct partners partners = {
@@ -149,8 +114,7 @@ void steps_flows(const struct pattern_plan *plan, struct pattern_flow_list *list
                   .rank = list->rank,
                   .phase = list->phase,
                   .group = {0, 1},
-                  .op = meet_partner,
-                  .run = meet_run},
+                  .op = meet_partner},
         .list = list,
     };
 

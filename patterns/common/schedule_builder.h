@@ -36,18 +36,6 @@ enum steps_when { STEPS_INPUT, STEPS_RESULT };
 
 struct pattern_flow_list;
 
-/* Like steps told at once, to who only counts. */
-struct steps_run {
-    uint32_t steps;
-    uint32_t messages; /* out */
-    uint32_t to, from; /* of the group: the rank of all messages out, in; or: */
-    uint64_t bytes;    /* out, in all */
-    uint64_t end;      /* of the memory that they use */
-};
-#define STEPS_NOBODY UINT32_MAX
-#define STEPS_ALL                                                                                  \
-    (UINT32_MAX - 1) /* each other rank once: out the ones ahead, in the ones behind */
-
 struct steps {
     uint32_t n;    /* of the group */
     uint32_t rank; /* in the group */
@@ -58,8 +46,6 @@ struct steps {
     /* The listeners; NULL: does not care. */
     void (*op)(struct steps *steps, const struct schedule_op *op);
     void (*holds)(struct steps *steps, enum steps_when when, const struct content *content);
-    /* Not NULL: takes runs where they can be told, instead of their ops. */
-    void (*run)(struct steps *steps, const struct steps_run *run);
 };
 
 void steps_send(struct steps *steps, uint32_t to, struct piece piece);
@@ -75,13 +61,6 @@ void steps_hold(struct steps *steps, enum steps_when when, const struct content 
 /* The rank's own message, which lies first, to one rank, and another's to the place numbered
  * `slot`, from 1 on. */
 void steps_trade(struct steps *steps, uint64_t bytes, uint32_t slot, uint32_t to, uint32_t from);
-
-/* Whether the listener takes runs: it is told this one, after the steps that were told before. */
-bool steps_tell_run(struct steps *steps, const struct steps_run *run);
-/* Whom a run's messages of a side go to or come from, as ranks of the plan, in the order of the
- * steps. Calls `meet` for each. */
-void steps_peers(const struct steps *steps, const struct steps_run *run, enum pattern_side side,
-                 void (*meet)(void *context, uint32_t peer), void *context);
 
 /* As struct pattern_kind's flows, of a scheduled plan's phase. */
 void steps_flows(const struct pattern_plan *plan, struct pattern_flow_list *list);
