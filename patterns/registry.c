@@ -4,7 +4,6 @@
  * it knows, refusing in one sentence.
  */
 #include "kind.h"
-#include "local.h"
 #include "schedule_builder.h"
 
 #include <assert.h>
@@ -141,22 +140,68 @@ int pattern_phase_name(const struct pattern_plan *plan, uint32_t phase, char *na
     return snprintf(name, size, plan->phases > 1 ? "%s, moved by %u" : "%s", plan->label, phase);
 }
 
+struct writer {
+    struct pattern_flow_list list;
+    const struct pattern_plan *plan;
+    struct pattern_flow *flows;
+    size_t room, count;
+};
+
+static void write_flow(struct pattern_flow_list *list, const struct pattern_flow *flow)
+{
+    struct writer *writer = (struct writer *)list;
+
+    if (writer->count < writer->room)
+        writer->flows[writer->count] = *flow;
+    writer->count++;
+}
+
+struct search {
+    struct pattern_flow_list list;
+    struct pattern_flow flow;
+    bool found;
+};
+
+static void seek(struct pattern_flow_list *list, const struct pattern_flow *flow)
+{
+    struct search *search = (struct search *)list;
+
+    search->found |= flow->src == search->flow.src && flow->dst == search->flow.dst;
+}
+
+/* Leaves out a flow from a higher rank to a lower one where the phase has the one there, too. */
+static void write_one_way(struct pattern_flow_list *list, const struct pattern_flow *flow)
+{
+    struct search there = {
+        .list = {.rank = list->rank, .phase = list->phase, .take = seek},
+        .flow = {.src = flow->dst, .dst = flow->src},
+    };
+
+    if (flow->src > flow->dst) {
+        there.list.side = list->side == PATTERN_SENDS ? PATTERN_RECEIVES : PATTERN_SENDS;
+        ((struct writer *)list)->plan->kind->flows(((struct writer *)list)->plan, &there.list);
+    }
+    if (!there.found)
+        write_flow(list, flow);
+}
+
 size_t pattern_flows(const struct pattern_plan *plan, uint32_t phase, uint32_t rank,
                      enum pattern_side side, struct pattern_flow *flows, size_t room)
 {
-    struct pattern_flow_list list = {
-        .rank = rank,
-        .side = side,
+    struct writer writer = {
+        .list = {.rank = rank,
+                 .phase = phase,
+                 .side = side,
+                 .take = plan->asked.round_trip ? write_one_way : write_flow},
+        .plan = plan,
         .flows = flows,
         .room = room,
-        .folded = plan->asked.round_trip ? plan : NULL,
-        .phase = phase,
     };
 
     assert(phase < plan->phases && rank < plan->n);
     if (plan->tell != NULL)
-        steps_flows(plan, &list);
+        steps_flows(plan, &writer.list);
     else
-        plan->kind->flows(plan, &list);
-    return list.count;
+        plan->kind->flows(plan, &writer.list);
+    return writer.count;
 }

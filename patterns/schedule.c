@@ -42,69 +42,77 @@ static struct steps steps_of(const struct pattern_plan *plan, uint32_t phase, ui
 struct writer {
     struct steps steps; /* first: what the listener is given */
     struct schedule schedule;
+    struct schedule_sum sum;
     size_t room;
+    bool stores; /* ops; else they are only summed up */
     int rc;
 };
 
-static bool make_room(struct writer *writer)
+static void reach(struct writer *writer, uint64_t end)
 {
+    if (end > writer->schedule.memory)
+        writer->schedule.memory = end;
+}
+
+static void store(struct writer *writer, const struct schedule_op *op)
+{
+    struct schedule *schedule = &writer->schedule;
     size_t room = writer->room > 0 ? 2 * writer->room : FIRST_ROOM;
     struct schedule_op *ops = NULL;
 
-    if (writer->schedule.count < writer->room)
-        return true;
-    ops = realloc(writer->schedule.ops, room * sizeof(*ops));
-    if (ops == NULL) {
-        writer->rc = -ENOMEM;
-        return false;
+    if (schedule->count == writer->room) {
+        ops = realloc(schedule->ops, room * sizeof(*ops));
+        if (ops == NULL) {
+            writer->rc = -ENOMEM;
+            return;
+        }
+        schedule->ops = ops;
+        writer->room = room;
     }
-    writer->schedule.ops = ops;
-    writer->room = room;
-    return true;
-}
-
-static void reach(uint64_t *memory, uint64_t end)
-{
-    if (end > *memory)
-        *memory = end;
-}
-
-static void reach_op(uint64_t *memory, const struct schedule_op *op)
-{
-    reach(memory, op->at + op->bytes);
-    if (op->action == SCHEDULE_REDUCE || op->action == SCHEDULE_COPY)
-        reach(memory, op->from + op->bytes);
+    schedule->ops[schedule->count++] = *op;
 }
 
 static void write_op(struct steps *steps, const struct schedule_op *op)
 {
     struct writer *writer = (struct writer *)steps;
-    struct schedule *schedule = &writer->schedule;
 
-    if (writer->rc < 0 || !make_room(writer))
-        return;
-    schedule->ops[schedule->count++] = *op;
-    schedule->steps = op->step + 1;
-    schedule->reduces |= op->action == SCHEDULE_REDUCE;
-    reach_op(&schedule->memory, op);
+    writer->schedule.steps = op->step + 1;
+    writer->schedule.reduces |= op->action == SCHEDULE_REDUCE;
+    reach(writer, op->at + op->bytes);
+    if (op->action == SCHEDULE_REDUCE || op->action == SCHEDULE_COPY)
+        reach(writer, op->from + op->bytes);
+    if (op->action == SCHEDULE_SEND) {
+        writer->sum.messages++;
+        writer->sum.bytes += op->bytes;
+    }
+    if (writer->stores && writer->rc == 0)
+        store(writer, op);
 }
 
 static void include_content(struct steps *steps, enum steps_when when,
                             const struct content *content)
 {
     (void)when;
-    reach(&((struct writer *)steps)->schedule.memory, content->piece.at + content->piece.bytes);
+    reach((struct writer *)steps, content->piece.at + content->piece.bytes);
 }
 
-int pattern_schedule(const struct pattern_plan *plan, uint32_t phase, uint32_t rank,
-                     struct schedule *schedule)
+static struct writer write_schedule(const struct pattern_plan *plan, uint32_t phase, uint32_t rank,
+                                    bool stores)
 {
-    struct writer writer = {.steps = steps_of(plan, phase, rank)};
+    struct writer writer = {.steps = steps_of(plan, phase, rank), .stores = stores};
 
     assert(plan->tell != NULL && phase < plan->phases && rank < plan->n);
     writer.steps.op = write_op;
     writer.steps.holds = include_content;
     plan->tell(plan, &writer.steps);
+    return writer;
+}
+
+int pattern_schedule(const struct pattern_plan *plan, uint32_t phase, uint32_t rank,
+                     struct schedule *schedule)
+{
+    struct writer writer = write_schedule(plan, phase, rank, true);
+
     if (writer.rc < 0)
         schedule_free(&writer.schedule);
     *schedule = writer.schedule;
@@ -117,64 +125,15 @@ void schedule_free(struct schedule *schedule)
     *schedule = (struct schedule){0};
 }
 
-/* --- sums ----------------------------------------------------------------------------------- */
-
-struct summer {
-    struct steps steps; /* first: what the listener is given */
-    struct schedule_sum sum;
-    uint32_t n;      /* of the plan */
-    uint64_t seen[]; /* a bit for each rank that was met */
-};
-
-static void meet(void *context, uint32_t peer)
+struct schedule_sum pattern_schedule_sum(const struct pattern_plan *plan, uint32_t phase,
+                                         uint32_t rank)
 {
-    struct summer *summer = context;
-    uint64_t bit = UINT64_C(1) << peer % 64;
+    struct writer writer = write_schedule(plan, phase, rank, false);
 
-    if (summer->seen[peer / 64] & bit)
-        return;
-    summer->seen[peer / 64] |= bit;
-    summer->sum.flows++;
-}
-
-static void sum_op(struct steps *steps, const struct schedule_op *op)
-{
-    struct summer *summer = (struct summer *)steps;
-
-    summer->sum.steps = op->step + 1;
-    reach_op(&summer->sum.memory, op);
-    if (op->action != SCHEDULE_SEND)
-        return;
-    summer->sum.messages++;
-    summer->sum.bytes += op->bytes;
-    meet(summer, op->peer);
-}
-
-static void sum_content(struct steps *steps, enum steps_when when, const struct content *content)
-{
-    (void)when;
-    reach(&((struct summer *)steps)->sum.memory, content->piece.at + content->piece.bytes);
-}
-
-int pattern_schedule_sum(const struct pattern_plan *plan, uint32_t phase, uint32_t rank,
-                         struct schedule_sum *sum)
-{
-    size_t words = plan->n / 64 + 1;
-    struct summer *summer = calloc(1, sizeof(*summer) + words * sizeof(uint64_t));
-
-    assert(plan->tell != NULL && phase < plan->phases && rank < plan->n);
-    if (summer == NULL)
-        return -ENOMEM;
-    summer->n = plan->n;
-    summer->steps = steps_of(plan, phase, rank);
-    summer->steps.op = sum_op;
-    summer->steps.holds = sum_content;
-    plan->tell(plan, &summer->steps);
-    for (unsigned round = 0; round < schedule_barrier_rounds(plan->n); round++)
-        meet(summer, schedule_barrier_to(rank, round, plan->n));
-    *sum = summer->sum;
-    free(summer);
-    return 0;
+    writer.sum.steps = writer.schedule.steps;
+    writer.sum.memory = writer.schedule.memory;
+    writer.sum.flows = (uint32_t)pattern_flows(plan, phase, rank, PATTERN_SENDS, NULL, 0);
+    return writer.sum;
 }
 
 /* --- contents ------------------------------------------------------------------------------- */

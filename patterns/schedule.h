@@ -48,10 +48,9 @@ struct schedule_sum {
     uint32_t flows; /* that it sends, as pattern_flows counts them */
 };
 
-/* Of a rank in a phase of a scheduled plan, without its ops: of rings and exchanges with all others
- * in time that does not grow with their steps. Returns 0 or -ENOMEM. */
-int pattern_schedule_sum(const struct pattern_plan *plan, uint32_t phase, uint32_t rank,
-                         struct schedule_sum *sum);
+/* Of a rank in a phase of a scheduled plan, without memory for its ops. */
+struct schedule_sum pattern_schedule_sum(const struct pattern_plan *plan, uint32_t phase,
+                                         uint32_t rank);
 
 /* Writes a repetition's input into a rank's memory of schedule->memory bytes, and rubbish into the
  * rest. A repetition leaves its input as it was. Floats are whole numbers so small that their sum

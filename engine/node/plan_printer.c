@@ -82,47 +82,33 @@ struct scheduled {
     struct schedule_sum most;
     uint64_t messages;
     uint64_t bytes;
-    uint64_t flows;
     uint64_t memory_all;
 };
 
-static int add_rank(struct scheduled *all, const struct pattern_plan *plan, uint32_t phase,
-                    uint32_t rank, uint64_t *memory)
-{
-    struct schedule_sum sum;
-    int rc = pattern_schedule_sum(plan, phase, rank, &sum);
-
-    if (rc < 0)
-        return rc;
-    all->messages += sum.messages;
-    all->bytes += sum.bytes;
-    all->flows += sum.flows;
-    if (sum.steps > all->most.steps)
-        all->most.steps = sum.steps;
-    if (sum.memory > all->most.memory)
-        all->most.memory = sum.memory;
-    *memory += sum.memory;
-    return 0;
-}
-
-/* What one repetition of each phase is, and its flows; null: memory is short. */
+/* What one repetition of each phase is, and its flows. */
 static json_t *schedule_item(struct lister *lister)
 {
     uint32_t phases = pattern_phases(lister->plan);
     struct scheduled all = {0};
-    int rc = 0;
 
-    for (uint32_t phase = 0; phase < phases && rc == 0; phase++) {
+    for (uint32_t phase = 0; phase < phases; phase++) {
         uint64_t memory = 0;
 
-        for (uint32_t rank = 0; rank < lister->n && rc == 0; rank++)
-            rc = add_rank(&all, lister->plan, phase, rank, &memory);
+        for (uint32_t rank = 0; rank < lister->n; rank++) {
+            struct schedule_sum sum = pattern_schedule_sum(lister->plan, phase, rank);
+
+            all.messages += sum.messages;
+            all.bytes += sum.bytes;
+            lister->flow_count += sum.flows;
+            if (sum.steps > all.most.steps)
+                all.most.steps = sum.steps;
+            if (sum.memory > all.most.memory)
+                all.most.memory = sum.memory;
+            memory += sum.memory;
+        }
         if (memory > all.memory_all)
             all.memory_all = memory;
     }
-    lister->flow_count = all.flows;
-    if (rc < 0)
-        return json_null();
     const struct record_row rows[] = {
         {"steps", json_integer(all.most.steps)},
         {"messages", record_u64(all.messages)},

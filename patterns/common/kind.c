@@ -90,55 +90,18 @@ int pattern_check_groups(const struct pattern_request *request, struct pattern_w
     return pattern_check_ranks("groups", request->groups, request->group_count, request->n, why);
 }
 
-/* The flow between the list's rank and `peer` goes from the higher rank to the lower, and the phase
- * has the one the other way, too. */
-static bool is_way_back(const struct pattern_flow_list *list, uint32_t peer)
+void pattern_add_flow(struct pattern_flow_list *list, uint32_t peer, enum pattern_role role,
+                      uint32_t share)
 {
     bool sends = list->side == PATTERN_SENDS;
-    struct pattern_flow_list other = {
-        .rank = list->rank,
-        .side = sends ? PATTERN_RECEIVES : PATTERN_SENDS,
-        .phase = list->phase,
-        .sought = &peer,
-    };
 
-    if (sends ? list->rank < peer : list->rank > peer)
-        return false;
-    list->folded->kind->flows(list->folded, &other);
-    return other.found;
+    list->take(list, &(struct pattern_flow){.src = sends ? list->rank : peer,
+                                            .dst = sends ? peer : list->rank,
+                                            .role = role,
+                                            .share = share});
 }
 
-static void add(struct pattern_flow_list *list, uint32_t peer, enum pattern_role role,
-                uint32_t share)
+void pattern_add(struct pattern_flow_list *list, uint32_t peer)
 {
-    bool sends = list->side == PATTERN_SENDS;
-    struct pattern_flow flow;
-
-    if (list->sought != NULL) {
-        list->found = list->found || peer == *list->sought;
-        return;
-    }
-    if (list->folded != NULL && is_way_back(list, peer))
-        return;
-    flow = (struct pattern_flow){
-        .src = sends ? list->rank : peer,
-        .dst = sends ? peer : list->rank,
-        .role = role,
-        .share = share,
-    };
-    if (list->visit != NULL)
-        list->visit(list, &flow);
-    else if (list->count < list->room)
-        list->flows[list->count] = flow;
-    list->count++;
-}
-
-void pattern_add(struct pattern_flow_list *list, uint32_t peer, enum pattern_role role)
-{
-    add(list, peer, role, 0);
-}
-
-void pattern_add_share(struct pattern_flow_list *list, uint32_t peer, uint32_t share)
-{
-    add(list, peer, PATTERN_GENERATE, share);
+    pattern_add_flow(list, peer, PATTERN_GENERATE, 0);
 }

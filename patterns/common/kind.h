@@ -21,19 +21,12 @@ struct pattern_why {
     size_t size;
 };
 
-/* The flows of one rank on one side, as they are found. */
+/* The flows of one rank on one side, as they are found: the first member of what takes them. */
 struct pattern_flow_list {
     uint32_t rank;
-    enum pattern_side side;
-    struct pattern_flow *flows;
-    size_t room;
-    size_t count; /* how many there are, beyond the room too */
     uint32_t phase;
-    const struct pattern_plan *folded; /* leave out ways back of this plan's phase; NULL: none */
-    const uint32_t *sought;            /* only look whether this peer is among them; NULL: no */
-    bool found;
-    /* Is given each flow instead; NULL: they are listed. */
-    void (*visit)(struct pattern_flow_list *list, const struct pattern_flow *flow);
+    enum pattern_side side;
+    void (*take)(struct pattern_flow_list *list, const struct pattern_flow *flow);
 };
 
 struct steps;
@@ -134,10 +127,27 @@ int pattern_check_ranks(const char *what, const struct pattern_ranks *lists, siz
                         uint32_t n, struct pattern_why *why);
 int pattern_check_groups(const struct pattern_request *request, struct pattern_why *why);
 
-/* Adds the flow between the list's rank and `peer`, in the direction of the list's side. */
-void pattern_add(struct pattern_flow_list *list, uint32_t peer, enum pattern_role role);
+/* Adds the flow between the list's rank and `peer`, in the direction of the list's side, with its
+ * share of its source's load (struct pattern_flow); or one without, that the rank generates. */
+void pattern_add_flow(struct pattern_flow_list *list, uint32_t peer, enum pattern_role role,
+                      uint32_t share);
+void pattern_add(struct pattern_flow_list *list, uint32_t peer);
 
-/* The same of a stream that has this share of its source's load (struct pattern_flow). */
-void pattern_add_share(struct pattern_flow_list *list, uint32_t peer, uint32_t share);
+/* The rank that has a place when all roles have moved to the next rank so often, and its inverse.
+ */
+static inline uint32_t pattern_turned(const struct pattern_plan *plan, uint32_t place,
+                                      uint32_t phase)
+{
+    return (uint32_t)(((uint64_t)place + phase) % plan->n);
+}
+
+static inline uint32_t pattern_turned_back(const struct pattern_plan *plan, uint32_t rank,
+                                           uint32_t phase)
+{
+    return rank >= phase ? rank - phase : rank + plan->n - phase;
+}
+
+/* As plan->tell, of an ordinary pattern whose phases are the steps of one. */
+void pattern_tell_local(const struct pattern_plan *plan, struct steps *steps);
 
 #endif

@@ -94,7 +94,7 @@ static void meet(void *context, uint32_t peer)
     if (partners->seen[peer / 64] & bit)
         return;
     partners->seen[peer / 64] |= bit;
-    pattern_add(partners->list, peer, PATTERN_GENERATE);
+    pattern_add(partners->list, peer);
 }
 
 static void meet_partner(struct steps *steps, const struct schedule_op *op)

@@ -15,7 +15,8 @@ static void flows(const struct pattern_plan *plan, struct pattern_flow_list *lis
         return;
     peer = sends ? list->rank + 1 : list->rank - 1;
     src = sends ? list->rank : peer;
-    pattern_add(list, peer, plan->asked.forward && src > 0 ? PATTERN_FORWARD : PATTERN_GENERATE);
+    pattern_add_flow(list, peer,
+                     plan->asked.forward && src > 0 ? PATTERN_FORWARD : PATTERN_GENERATE, 0);
 }
 
 const struct pattern_kind kind_chain = {

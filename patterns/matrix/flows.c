@@ -10,113 +10,95 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 struct listed {
-    uint32_t src;
-    uint32_t dst;
+    uint32_t end[2]; /* by enum pattern_side: source, destination */
     uint32_t share;
 };
 
-/* Flows by the rank that they have on one side, in the list's order: those of rank r are
- * order[starts[r]] to order[starts[r + 1] - 1]. */
-struct index {
-    uint32_t *starts;
-    uint32_t *order;
-};
-
+/* Sorted numbers: a rank above a flow's place in the list. */
 struct flow_list {
-    uint32_t count;
-    struct listed *flows;
-    struct index by_source;
-    struct index by_destination;
-    max_align_t room[]; /* for all of these */
+    uint64_t count;
+    struct listed *flows; /* in the list's order, behind by_end */
+    uint64_t *by_end[2];  /* by enum pattern_side */
+    uint64_t room[];
 };
 
-static uint32_t end_of(const struct listed *flow, enum pattern_side side)
+static int compare(const void *a, const void *b)
 {
-    return side == PATTERN_SENDS ? flow->src : flow->dst;
+    uint64_t first = *(const uint64_t *)a, second = *(const uint64_t *)b;
+
+    return first < second ? -1 : first > second;
 }
 
-static void fill_index(const struct flow_list *list, uint32_t n, struct index *index,
-                       enum pattern_side side)
+/* The first place in by_end whose rank is at least this one. */
+static uint64_t place_of(const struct flow_list *list, enum pattern_side side, uint64_t rank)
 {
-    for (uint32_t i = 0; i < list->count; i++)
-        index->starts[end_of(&list->flows[i], side) + 1]++;
-    for (uint32_t rank = 0; rank < n; rank++)
-        index->starts[rank + 1] += index->starts[rank];
-    for (uint32_t i = list->count; i-- > 0;) { /* from the back: starts end as starts */
-        uint32_t rank = end_of(&list->flows[i], side);
+    uint64_t low = 0, high = list->count;
 
-        index->order[--index->starts[rank + 1]] = i;
+    while (low < high) {
+        uint64_t middle = (low + high) / 2;
+
+        if (list->by_end[side][middle] >> 32 < rank)
+            low = middle + 1;
+        else
+            high = middle;
     }
-    memmove(index->starts, index->starts + 1, n * sizeof(*index->starts));
-    index->starts[n] = list->count;
+    return low;
 }
 
-static struct flow_list *make_list(uint32_t count, uint32_t n)
+/* Flows of a rank are by_end[*place] and on, while this returns true. */
+static bool is_of(const struct flow_list *list, enum pattern_side side, uint64_t place,
+                  uint32_t rank)
 {
-    size_t starts = (size_t)n + 1, words = 2 * (starts + count);
-    struct flow_list *list =
-        calloc(1, sizeof(*list) + count * sizeof(struct listed) + words * sizeof(uint32_t));
-    uint32_t *word;
-
-    if (list == NULL)
-        return NULL;
-    list->count = count;
-    list->flows = (struct listed *)list->room;
-    word = (uint32_t *)(list->flows + count);
-    list->by_source = (struct index){word, word + starts};
-    word += starts + count;
-    list->by_destination = (struct index){word, word + starts};
-    return list;
+    return place < list->count && list->by_end[side][place] >> 32 == rank;
 }
 
 static int refuse_ranks(const struct flow_list *list, uint32_t n, struct pattern_why *why)
 {
-    for (uint32_t i = 0; i < list->count; i++) {
-        const struct listed *flow = &list->flows[i];
-        uint32_t greatest = flow->src > flow->dst ? flow->src : flow->dst;
+    for (uint64_t i = 0; i < list->count; i++) {
+        uint32_t src = list->flows[i].end[0], dst = list->flows[i].end[1];
 
-        if (greatest >= n)
-            return pattern_refuse(why, "list: there is no rank %u among %u", greatest, n);
-        if (flow->src == flow->dst)
-            return pattern_refuse(why, "list: a flow from rank %u to itself", flow->src);
+        if (src >= n || dst >= n)
+            return pattern_refuse(why, "list: there is no rank %u among %u", src > dst ? src : dst,
+                                  n);
+        if (src == dst)
+            return pattern_refuse(why, "list: a flow from rank %u to itself", src);
     }
     return 0;
 }
 
-/* `seen`: by destination the last source that has a flow there, and one more. */
-static int refuse_twins(const struct flow_list *list, uint32_t n, struct pattern_why *why)
+/* Sorts; a flow that is listed twice is refused: `keys` are source and destination for a moment. */
+static int sort(struct flow_list *list, struct pattern_why *why)
 {
-    uint32_t *seen = calloc(n, sizeof(*seen));
-    int result = 0;
+    uint64_t *keys = list->by_end[PATTERN_SENDS];
 
-    if (seen == NULL)
-        return -ENOMEM;
-    for (uint32_t i = 0; i < list->count && result == 0; i++) {
-        const struct listed *flow = &list->flows[list->by_source.order[i]];
-
-        if (seen[flow->dst] == flow->src + 1)
-            result = pattern_refuse(why, "list: duplicate flow from rank %u to rank %u", flow->src,
-                                    flow->dst);
-        seen[flow->dst] = flow->src + 1;
+    for (uint64_t i = 0; i < list->count; i++)
+        keys[i] = (uint64_t)list->flows[i].end[0] << 32 | list->flows[i].end[1];
+    qsort(keys, list->count, sizeof(*keys), compare);
+    for (uint64_t i = 1; i < list->count; i++)
+        if (keys[i] == keys[i - 1])
+            return pattern_refuse(why, "list: duplicate flow from rank %u to rank %u",
+                                  (uint32_t)(keys[i] >> 32), (uint32_t)keys[i]);
+    for (int side = 0; side < 2; side++) {
+        keys = list->by_end[side];
+        for (uint64_t i = 0; i < list->count; i++)
+            keys[i] = (uint64_t)list->flows[i].end[side] << 32 | i;
+        qsort(keys, list->count, sizeof(*keys), compare);
     }
-    free(seen);
-    return result;
+    return 0;
 }
 
 /* Gives a rank's flows without a share what the others leave, evenly. */
-static int share_out(struct flow_list *list, uint32_t rank, struct pattern_why *why)
+static int share_out(struct flow_list *list, uint64_t first, uint32_t rank, struct pattern_why *why)
 {
-    const uint32_t *order = list->by_source.order, *starts = list->by_source.starts;
+    const uint64_t *keys = list->by_end[PATTERN_SENDS];
     uint64_t sum = 0;
     uint32_t without = 0;
-    uint32_t each;
 
-    for (uint32_t i = starts[rank]; i < starts[rank + 1]; i++) {
-        sum += list->flows[order[i]].share;
-        without += list->flows[order[i]].share == 0;
+    for (uint64_t i = first; is_of(list, PATTERN_SENDS, i, rank); i++) {
+        sum += list->flows[(uint32_t)keys[i]].share;
+        without += list->flows[(uint32_t)keys[i]].share == 0;
     }
     if (sum == 0)
         return 0;
@@ -125,74 +107,62 @@ static int share_out(struct flow_list *list, uint32_t rank, struct pattern_why *
                               (double)sum * 100 / PATTERN_WHOLE,
                               sum > PATTERN_WHOLE ? ": 100 % at most"
                                                   : ", which leaves nothing for its other flows");
-    each = without > 0 ? (uint32_t)((PATTERN_WHOLE - sum) / without) : 0;
-    for (uint32_t i = starts[rank]; i < starts[rank + 1]; i++)
-        if (list->flows[order[i]].share == 0)
-            list->flows[order[i]].share = each;
+    for (uint64_t i = first; is_of(list, PATTERN_SENDS, i, rank); i++)
+        if (list->flows[(uint32_t)keys[i]].share == 0)
+            list->flows[(uint32_t)keys[i]].share = (uint32_t)((PATTERN_WHOLE - sum) / without);
     return 0;
-}
-
-static int fill(struct flow_list *list, uint32_t n, const struct pattern_request *request,
-                struct pattern_why *why)
-{
-    int result;
-
-    for (uint32_t i = 0; i < list->count; i++)
-        list->flows[i] = (struct listed){
-            .src = request->list.rank[2 * (size_t)i],
-            .dst = request->list.rank[2 * (size_t)i + 1],
-            .share = request->share_count > 0 ? request->shares[i] : 0,
-        };
-    result = refuse_ranks(list, n, why);
-    if (result < 0)
-        return result;
-    fill_index(list, n, &list->by_source, PATTERN_SENDS);
-    fill_index(list, n, &list->by_destination, PATTERN_RECEIVES);
-    result = refuse_twins(list, n, why);
-    for (uint32_t rank = 0; rank < n && result == 0; rank++)
-        result = share_out(list, rank, why);
-    return result;
 }
 
 static int make(struct pattern_plan *plan, const struct pattern_request *request,
                 struct pattern_why *why)
 {
-    const struct pattern_ranks *ranks = &request->list;
+    size_t ranks = request->list.count, count = ranks / 2;
     struct flow_list *list = NULL;
     int result;
 
-    if (ranks->count == 0)
+    if (ranks == 0)
         return pattern_refuse(why, "flows needs a list of at least one flow");
-    if (ranks->count % 2 != 0)
-        return pattern_refuse(why, "list: %zu ranks do not make flows", ranks->count);
-    if (ranks->count / 2 > UINT32_MAX)
-        return pattern_refuse(why, "list: %zu flows are more than %u", ranks->count / 2,
-                              UINT32_MAX);
-    if (request->share_count > 0 && request->share_count != ranks->count / 2)
+    if (ranks % 2 != 0)
+        return pattern_refuse(why, "list: %zu ranks do not make flows", ranks);
+    if (count > UINT32_MAX)
+        return pattern_refuse(why, "list: %zu flows are more than %u", count, UINT32_MAX);
+    if (request->share_count > 0 && request->share_count != count)
         return pattern_refuse(why, "shares: %zu of them for %zu flows", request->share_count,
-                              ranks->count / 2);
-    list = make_list((uint32_t)(ranks->count / 2), plan->n);
+                              count);
+    list = malloc(sizeof(*list) + count * (sizeof(struct listed) + 2 * sizeof(uint64_t)));
     if (list == NULL)
         return -ENOMEM;
-    result = fill(list, plan->n, request, why);
-    if (result < 0) {
-        free(list);
-        return result;
-    }
     plan->state = list;
-    return 0;
+    list->count = count;
+    list->by_end[0] = list->room;
+    list->by_end[1] = list->room + count;
+    list->flows = (struct listed *)(list->room + 2 * count);
+    for (size_t i = 0; i < count; i++)
+        list->flows[i] = (struct listed){
+            .end = {request->list.rank[2 * i], request->list.rank[2 * i + 1]},
+            .share = request->share_count > 0 ? request->shares[i] : 0,
+        };
+    result = refuse_ranks(list, plan->n, why);
+    if (result == 0)
+        result = sort(list, why);
+    for (uint64_t i = 0; i < count && result == 0; i++) {
+        uint32_t rank = (uint32_t)(list->by_end[PATTERN_SENDS][i] >> 32);
+
+        if (i == 0 || list->by_end[PATTERN_SENDS][i - 1] >> 32 != rank)
+            result = share_out(list, i, rank, why);
+    }
+    return result;
 }
 
 static void flows(const struct pattern_plan *plan, struct pattern_flow_list *found)
 {
     const struct flow_list *list = plan->state;
-    bool sends = found->side == PATTERN_SENDS;
-    const struct index *index = sends ? &list->by_source : &list->by_destination;
+    enum pattern_side side = found->side;
 
-    for (uint32_t i = index->starts[found->rank]; i < index->starts[found->rank + 1]; i++) {
-        const struct listed *flow = &list->flows[index->order[i]];
+    for (uint64_t i = place_of(list, side, found->rank); is_of(list, side, i, found->rank); i++) {
+        const struct listed *flow = &list->flows[(uint32_t)list->by_end[side][i]];
 
-        pattern_add_share(found, sends ? flow->dst : flow->src, flow->share);
+        pattern_add_flow(found, flow->end[side == PATTERN_SENDS], PATTERN_GENERATE, flow->share);
     }
 }
 

@@ -45,7 +45,7 @@ static int make(struct pattern_plan *plan, const struct pattern_request *request
 static void flows(const struct pattern_plan *plan, struct pattern_flow_list *list)
 {
     uint32_t phase = list->phase, size = SOURCES + plan->asked.receivers;
-    uint32_t place = list->rank >= phase ? list->rank - phase : list->rank + plan->n - phase;
+    uint32_t place = pattern_turned_back(plan, list->rank, phase);
     uint32_t own = place % size, start = place - own, last = size - 1;
     bool sends = list->side == PATTERN_SENDS;
 
@@ -55,8 +55,7 @@ static void flows(const struct pattern_plan *plan, struct pattern_flow_list *lis
         uint32_t source = sends ? own : other, receiver = sends ? other : own;
 
         if (source < SOURCES && receiver >= SOURCES && (source == 0 || receiver == last))
-            pattern_add(list, (uint32_t)(((uint64_t)start + other + phase) % plan->n),
-                        PATTERN_GENERATE);
+            pattern_add(list, pattern_turned(plan, start + other, phase));
     }
 }
 

@@ -3,7 +3,7 @@
  * Pairs: partners send to each other, full duplex, all pairs at once (Rauch 2005, 4.2); or one way,
  * from the first of a pair to the second. The ways to find partners differ only in which pair a
  * rank belongs to: some compute it, those that read a list or groups look it up in an index made
- * once.
+ * once. Neighbours are pairs at a shift of 1, halves at half of the ranks.
  */
 #include "kind.h"
 #include "permutation.h"
@@ -26,46 +26,24 @@ struct seat {
     bool first;
 };
 
-static const struct seat idle = {.partner = NOBODY};
+enum { NEIGHBOURS, HALVES, SHIFT, INSIDE, ACROSS, RANDOM, LIST };
 
-struct pairs {
-    const struct way *way;
-    uint32_t n;
-    uint32_t count; /* pairs in use; those numbered higher idle */
-    uint32_t shift;
-    bool both;                /* each sends to the other; false: the first to the second */
-    struct permutation order; /* random */
-    struct seat seats[];      /* list, inside, across: by rank; else none */
-};
-
-struct way {
+static const struct way {
     unsigned knows;
-    int (*check)(const struct pattern_request *request, struct pattern_why *why);
-    struct seat (*seat)(const struct pairs *pairs, uint32_t rank); /* NULL: it is looked up */
-    /* Seats everybody in an index, which may be NULL. Returns the pairs. NULL: half of the ranks.
-     */
-    uint32_t (*fill)(struct pairs *pairs, const struct pattern_request *request);
+    bool looked_up; /* plan->state is a seat a rank */
+} ways[] = {
+    [SHIFT] = {.knows = PATTERN_PARAM_SHIFT},
+    [INSIDE] = {PATTERN_PARAM_GROUPS, true},
+    [ACROSS] = {PATTERN_PARAM_GROUPS, true},
+    [LIST] = {PATTERN_PARAM_LIST, true},
 };
 
-/* --- computed ------------------------------------------------------------------------------- */
+static const char *const words[] = {
+    [NEIGHBOURS] = "neighbours", [HALVES] = "halves", [SHIFT] = "shift", [INSIDE] = "inside",
+    [ACROSS] = "across",         [RANDOM] = "random", [LIST] = "list",   NULL,
+};
 
-static struct seat neighbours_seat(const struct pairs *pairs, uint32_t rank)
-{
-    if ((rank ^ 1) >= pairs->n)
-        return idle;
-    return (struct seat){.pair = rank / 2, .partner = rank ^ 1, .first = rank % 2 == 0};
-}
-
-static struct seat halves_seat(const struct pairs *pairs, uint32_t rank)
-{
-    uint32_t half = pairs->n / 2;
-
-    if (rank >= 2 * half)
-        return idle;
-    if (rank < half)
-        return (struct seat){.pair = rank, .partner = rank + half, .first = true};
-    return (struct seat){.pair = rank - half, .partner = rank - half};
-}
+/* --- what is refused ------------------------------------------------------------------------ */
 
 static bool divides(uint32_t n, uint32_t shift)
 {
@@ -94,42 +72,6 @@ static int check_shift(const struct pattern_request *request, struct pattern_why
                           request->shift, n, nearest);
 }
 
-static struct seat shift_seat(const struct pairs *pairs, uint32_t rank)
-{
-    uint32_t shift = pairs->shift;
-    uint32_t block = rank / (2 * shift);
-    bool low = rank % (2 * shift) < shift;
-
-    return (struct seat){
-        .pair = block * shift + rank % shift,
-        .partner = low ? rank + shift : rank - shift,
-        .first = low,
-    };
-}
-
-static struct seat random_seat(const struct pairs *pairs, uint32_t rank)
-{
-    uint32_t position = permutation_position(&pairs->order, rank);
-
-    if ((position ^ 1) >= pairs->n)
-        return idle;
-    return (struct seat){
-        .pair = position / 2,
-        .partner = permutation_at(&pairs->order, position ^ 1),
-        .first = position % 2 == 0,
-    };
-}
-
-/* --- looked up ------------------------------------------------------------------------------ */
-
-static void sit(struct pairs *pairs, uint32_t pair, uint32_t a, uint32_t b)
-{
-    if (pairs == NULL)
-        return;
-    pairs->seats[a] = (struct seat){.pair = pair, .partner = b, .first = true};
-    pairs->seats[b] = (struct seat){.pair = pair, .partner = a};
-}
-
 static int check_list(const struct pattern_request *request, struct pattern_why *why)
 {
     const struct pattern_ranks *list = &request->list;
@@ -144,139 +86,139 @@ static int check_list(const struct pattern_request *request, struct pattern_why 
     return pattern_check_ranks("list", list, 1, request->n, why);
 }
 
-static uint32_t list_fill(struct pairs *pairs, const struct pattern_request *request)
+static int check_way(unsigned way, const struct pattern_request *request, struct pattern_why *why)
 {
-    const uint32_t *rank = request->list.rank;
-    uint32_t count = (uint32_t)(request->list.count / 2);
+    size_t groups = request->group_count;
 
-    for (uint32_t pair = 0; pair < count; pair++, rank += 2)
-        sit(pairs, pair, rank[0], rank[1]);
-    return count;
-}
-
-static uint32_t inside_fill(struct pairs *pairs, const struct pattern_request *request)
-{
-    uint32_t pair = 0;
-
-    for (size_t i = 0; i < request->group_count; i++)
-        for (size_t j = 1; j < request->groups[i].count; j += 2)
-            sit(pairs, pair++, request->groups[i].rank[j - 1], request->groups[i].rank[j]);
-    return pair;
-}
-
-static int check_inside(const struct pattern_request *request, struct pattern_why *why)
-{
-    int result;
-
-    if (request->group_count == 0)
+    if (way == SHIFT)
+        return check_shift(request, why);
+    if (way == LIST)
+        return check_list(request, why);
+    if (way == INSIDE && groups == 0)
         return pattern_refuse(why, "partners inside needs groups");
-    result = pattern_check_groups(request, why);
-    if (result == 0 && inside_fill(NULL, request) == 0)
-        return pattern_refuse(why, "partners inside needs a group of at least 2 ranks");
-    return result;
-}
-
-static uint32_t across_fill(struct pairs *pairs, const struct pattern_request *request)
-{
-    uint32_t pair = 0;
-
-    for (size_t i = 1; i < request->group_count; i += 2) {
-        const struct pattern_ranks *a = &request->groups[i - 1], *b = &request->groups[i];
-
-        for (size_t j = 0; j < a->count && j < b->count; j++)
-            sit(pairs, pair++, a->rank[j], b->rank[j]);
-    }
-    return pair;
-}
-
-static int check_across(const struct pattern_request *request, struct pattern_why *why)
-{
-    if (request->group_count < 2)
-        return pattern_refuse(why, "partners across needs at least 2 groups, not %zu",
-                              request->group_count);
+    if (way == ACROSS && groups < 2)
+        return pattern_refuse(why, "partners across needs at least 2 groups, not %zu", groups);
     return pattern_check_groups(request, why);
 }
 
-/* --- the table ------------------------------------------------------------------------------ */
+/* --- seats ---------------------------------------------------------------------------------- */
 
-#define KNOWS                                                                                      \
-    (PATTERN_PARAM_PARTNERS | PATTERN_PARAM_COUNT | PATTERN_PARAM_DIRECTIONS |                     \
-     PATTERN_PARAM_LOCAL | PATTERN_PARAM_BYTES)
+static void sit(struct seat *seats, uint32_t pair, uint32_t a, uint32_t b)
+{
+    if (seats == NULL)
+        return;
+    seats[a] = (struct seat){.pair = pair, .partner = b, .first = true};
+    seats[b] = (struct seat){.pair = pair, .partner = a};
+}
 
-enum { NEIGHBOURS, HALVES, SHIFT, INSIDE, ACROSS, RANDOM, LIST };
+/* Those of a list that follow each other. */
+static uint32_t seat_inside(struct seat *seats, const struct pattern_ranks *lists, size_t count)
+{
+    uint32_t pair = 0;
 
-static const char *const way_words[] = {
-    [NEIGHBOURS] = "neighbours", [HALVES] = "halves", [SHIFT] = "shift", [INSIDE] = "inside",
-    [ACROSS] = "across",         [RANDOM] = "random", [LIST] = "list",   NULL,
-};
+    for (size_t i = 0; i < count; i++)
+        for (size_t j = 1; j < lists[i].count; j += 2)
+            sit(seats, pair++, lists[i].rank[j - 1], lists[i].rank[j]);
+    return pair;
+}
 
-static const struct way ways[] = {
-    [NEIGHBOURS] = {.seat = neighbours_seat},
-    [HALVES] = {.seat = halves_seat},
-    [SHIFT] = {.knows = PATTERN_PARAM_SHIFT, .check = check_shift, .seat = shift_seat},
-    [INSIDE] = {.knows = PATTERN_PARAM_GROUPS, .check = check_inside, .fill = inside_fill},
-    [ACROSS] = {.knows = PATTERN_PARAM_GROUPS, .check = check_across, .fill = across_fill},
-    [RANDOM] = {.seat = random_seat},
-    [LIST] = {.knows = PATTERN_PARAM_LIST, .check = check_list, .fill = list_fill},
-};
+/* Those at the same place of two groups that follow each other. */
+static uint32_t seat_across(struct seat *seats, const struct pattern_ranks *groups, size_t count)
+{
+    uint32_t pair = 0;
+
+    for (size_t i = 1; i < count; i += 2)
+        for (size_t j = 0; j < groups[i - 1].count && j < groups[i].count; j++)
+            sit(seats, pair++, groups[i - 1].rank[j], groups[i].rank[j]);
+    return pair;
+}
+
+/* Seats all ranks in a table, which may be NULL. Returns the pairs. */
+static uint32_t fill(unsigned way, const struct pattern_request *request, struct seat *seats)
+{
+    for (uint32_t rank = 0; seats != NULL && rank < request->n; rank++)
+        seats[rank].partner = NOBODY;
+    if (way == LIST)
+        return seat_inside(seats, &request->list, 1);
+    return (way == INSIDE ? seat_inside : seat_across)(seats, request->groups,
+                                                       request->group_count);
+}
+
+static struct seat seat_of(const struct pattern_plan *plan, uint32_t rank)
+{
+    uint32_t shift = plan->asked.shift, place = rank % (2 * shift);
+    struct permutation order;
+
+    if (plan->state != NULL)
+        return ((const struct seat *)plan->state)[rank];
+    if (plan->choice != RANDOM)
+        return (struct seat){.pair = rank / (2 * shift) * shift + rank % shift,
+                             .partner = place < shift ? rank + shift : rank - shift,
+                             .first = place < shift};
+    order = permutation_draw(plan->n, plan->asked.seed, RANDOM_PAIRS_STREAM);
+    place = permutation_position(&order, rank);
+    if ((place ^ 1) >= plan->n)
+        return (struct seat){.partner = NOBODY};
+    return (struct seat){
+        .pair = place / 2, .partner = permutation_at(&order, place ^ 1), .first = place % 2 == 0};
+}
+
+/* --- the pattern ---------------------------------------------------------------------------- */
 
 static int make(struct pattern_plan *plan, const struct pattern_request *request,
                 struct pattern_why *why)
 {
-    int index = pattern_choose("partners", way_words, request->partners, why);
+    int way = pattern_choose("partners", words, request->partners, why);
     int forward = pattern_either("directions", "both", "forward", request->directions, why);
-    const struct way *way = NULL;
-    struct pairs *pairs = NULL;
+    bool computed;
     uint32_t possible;
     char who[32];
     int result;
 
-    if (index < 0 || forward < 0)
+    if (way < 0 || forward < 0)
         return -EINVAL;
-    way = &ways[index];
-    snprintf(who, sizeof(who), "partners %s", way_words[index]);
-    result = pattern_check_params(who, request, KNOWS | way->knows, why);
-    if (result == 0 && way->check != NULL)
-        result = way->check(request, why);
+    computed = !ways[way].looked_up;
+    snprintf(who, sizeof(who), "partners %s", words[way]);
+    result = pattern_check_params(
+        who, request,
+        (plan->kind->knows &
+         ~(unsigned)(PATTERN_PARAM_SHIFT | PATTERN_PARAM_GROUPS | PATTERN_PARAM_LIST)) |
+            PATTERN_PARAM_LOCAL | PATTERN_PARAM_BYTES | ways[way].knows,
+        why);
+    if (result == 0 && ways[way].knows != 0)
+        result = check_way((unsigned)way, request, why);
     if (result < 0)
         return result;
-    possible = way->fill != NULL ? way->fill(NULL, request) : plan->n / 2;
+    possible = computed ? plan->n / 2 : fill((unsigned)way, request, NULL);
+    if (possible == 0)
+        return pattern_refuse(why, "%s needs a group of at least 2 ranks", who);
     if (request->count > possible)
         return pattern_refuse(why, "count %u is more than the %u pairs that %s makes here",
                               request->count, possible, who);
-    pairs = calloc(1, sizeof(*pairs) + (way->fill != NULL ? plan->n * sizeof(struct seat) : 0));
-    if (pairs == NULL)
+    plan->asked.count = request->count > 0 ? request->count : possible;
+    plan->asked.shift = way == SHIFT ? request->shift : way == HALVES ? plan->n / 2 : 1;
+    plan->asked.forward = forward;
+    plan->choice = (unsigned)way;
+    if (!computed && (plan->state = calloc(plan->n, sizeof(struct seat))) == NULL)
         return -ENOMEM;
-    pairs->way = way;
-    pairs->n = plan->n;
-    pairs->count = request->count > 0 ? request->count : possible;
-    pairs->shift = request->shift;
-    pairs->both = !forward;
-    pairs->order = permutation_draw(plan->n, plan->asked.seed, RANDOM_PAIRS_STREAM);
-    if (way->fill != NULL) {
-        for (uint32_t rank = 0; rank < plan->n; rank++)
-            pairs->seats[rank] = idle;
-        way->fill(pairs, request);
-    }
-    plan->state = pairs;
-    if (index == SHIFT)
+    if (!computed)
+        fill((unsigned)way, request, plan->state);
+    if (way == SHIFT)
         snprintf(plan->label, sizeof(plan->label), "shift %u", request->shift);
     else
-        snprintf(plan->label, sizeof(plan->label), "%s%s", way_words[index],
-                 way->knows == PATTERN_PARAM_GROUPS ? " groups" : "");
+        snprintf(plan->label, sizeof(plan->label), "%s%s", words[way],
+                 ways[way].knows == PATTERN_PARAM_GROUPS ? " groups" : "");
     return 0;
 }
 
 static void flows(const struct pattern_plan *plan, struct pattern_flow_list *list)
 {
-    const struct pairs *pairs = plan->state;
-    struct seat seat =
-        pairs->way->seat != NULL ? pairs->way->seat(pairs, list->rank) : pairs->seats[list->rank];
+    struct seat seat = seat_of(plan, list->rank);
 
-    if (!pairs->both && seat.first != (list->side == PATTERN_SENDS))
+    if (plan->asked.forward && seat.first != (list->side == PATTERN_SENDS))
         return;
-    if (seat.partner != NOBODY && seat.pair < pairs->count)
-        pattern_add(list, seat.partner, PATTERN_GENERATE);
+    if (seat.partner != NOBODY && seat.pair < plan->asked.count)
+        pattern_add(list, seat.partner);
 }
 
 const struct pattern_kind kind_pairs = {

@@ -19,30 +19,21 @@
 
 #define NOWHERE UINT32_MAX
 
-struct mesh {
-    uint32_t senders;
-    uint32_t receivers;
-    bool both;
-    bool by_receiver; /* the load is a receiver's, and its senders share it */
-    bool grouped;
-    uint32_t ranks[]; /* grouped: rank by place, then place by rank */
-};
+enum { ALSO_BACK = 1 << 0, BY_RECEIVER = 1 << 1 }; /* plan->choice, or-ed */
 
-static void take_groups(struct mesh *mesh, uint32_t n, const struct pattern_ranks groups[2])
+/* plan->state, with groups: rank by place, then place by rank. */
+static void take_groups(uint32_t *ranks, uint32_t n, const struct pattern_ranks groups[2])
 {
-    uint32_t *places = mesh->ranks + n, place = 0;
+    uint32_t *places = ranks + n, place = 0;
 
     for (uint32_t rank = 0; rank < n; rank++)
         places[rank] = NOWHERE;
     for (size_t i = 0; i < 2; i++) {
         for (size_t j = 0; j < groups[i].count; j++) {
             places[groups[i].rank[j]] = place;
-            mesh->ranks[place++] = groups[i].rank[j];
+            ranks[place++] = groups[i].rank[j];
         }
     }
-    mesh->senders = (uint32_t)groups[0].count;
-    mesh->receivers = (uint32_t)groups[1].count;
-    mesh->grouped = true;
 }
 
 static int make(struct pattern_plan *plan, const struct pattern_request *request,
@@ -54,7 +45,6 @@ static int make(struct pattern_plan *plan, const struct pattern_request *request
     bool fanout = plan->kind->knows & PATTERN_PARAM_SENDERS;
     bool grouped = request->group_count > 0;
     uint32_t n = plan->n, few = incast ? request->receivers : request->senders;
-    struct mesh *mesh = NULL;
     int result = 0;
 
     if (both < 0 || by_receiver < 0)
@@ -70,58 +60,46 @@ static int make(struct pattern_plan *plan, const struct pattern_request *request
     result = pattern_check_groups(request, why);
     if (result < 0)
         return result;
-    mesh = calloc(1, sizeof(*mesh) + (grouped ? 2 * n * sizeof(uint32_t) : 0));
-    if (mesh == NULL)
-        return -ENOMEM;
     few = few > 0 ? few : 1;
-    mesh->senders = incast ? n - few : fanout ? few : n / 2;
-    mesh->receivers = incast ? few : fanout ? n - few : n / 2;
-    mesh->both = both;
-    mesh->by_receiver = by_receiver;
-    if (grouped)
-        take_groups(mesh, n, request->groups);
+    plan->asked.senders = incast ? n - few : fanout ? few : n / 2;
+    plan->asked.receivers = incast ? few : fanout ? n - few : n / 2;
+    if (grouped) {
+        plan->state = malloc(2 * n * sizeof(uint32_t));
+        if (plan->state == NULL)
+            return -ENOMEM;
+        take_groups(plan->state, n, request->groups);
+        plan->asked.senders = (uint32_t)request->groups[0].count;
+        plan->asked.receivers = (uint32_t)request->groups[1].count;
+    }
     plan->phases = request->rotate ? n : 1;
-    plan->state = mesh;
-    snprintf(plan->label, sizeof(plan->label), "%u to %u", mesh->senders, mesh->receivers);
+    plan->choice = (both ? ALSO_BACK : 0) | (by_receiver ? BY_RECEIVER : 0);
+    snprintf(plan->label, sizeof(plan->label), "%u to %u", plan->asked.senders,
+             plan->asked.receivers);
     return 0;
 }
 
 /* Senders have the first places, receivers those behind them; the rest idles. */
-static uint32_t place_of(const struct pattern_plan *plan, uint32_t phase, uint32_t rank)
-{
-    const struct mesh *mesh = plan->state;
-
-    if (mesh->grouped)
-        return mesh->ranks[plan->n + rank];
-    return rank >= phase ? rank - phase : rank + plan->n - phase;
-}
-
-static uint32_t rank_at(const struct pattern_plan *plan, uint32_t phase, uint32_t place)
-{
-    const struct mesh *mesh = plan->state;
-
-    if (mesh->grouped)
-        return mesh->ranks[place];
-    return (uint32_t)(((uint64_t)place + phase) % plan->n);
-}
-
 static void flows(const struct pattern_plan *plan, struct pattern_flow_list *list)
 {
-    const struct mesh *mesh = plan->state;
-    uint32_t place = place_of(plan, list->phase, list->rank);
-    bool first = place < mesh->senders;
+    const uint32_t *ranks = plan->state;
+    uint32_t senders = plan->asked.senders, receivers = plan->asked.receivers;
+    uint32_t place = ranks != NULL ? ranks[plan->n + list->rank]
+                                   : pattern_turned_back(plan, list->rank, list->phase);
+    bool first = place < senders;
     bool forward = first == (list->side == PATTERN_SENDS);
-    uint32_t own = first ? place : place - mesh->senders;
-    uint32_t others = first ? mesh->receivers : mesh->senders;
-    uint32_t front = first ? mesh->senders : 0;
-    uint32_t share = PATTERN_WHOLE / (forward ? mesh->senders : mesh->receivers);
+    uint32_t own = first ? place : place - senders, others = first ? receivers : senders;
+    uint32_t share = PATTERN_WHOLE / (forward ? senders : receivers);
 
-    if (place == NOWHERE || place >= mesh->senders + mesh->receivers || (!forward && !mesh->both))
+    if (place == NOWHERE || place >= senders + receivers ||
+        (!forward && !(plan->choice & ALSO_BACK)))
         return;
-    for (uint32_t i = 0; i < others; i++)
-        pattern_add_share(
-            list, rank_at(plan, list->phase, front + (uint32_t)(((uint64_t)own + i) % others)),
-            mesh->by_receiver ? share : 0);
+    for (uint32_t i = 0; i < others; i++) {
+        uint32_t other = (first ? senders : 0) + (uint32_t)(((uint64_t)own + i) % others);
+
+        pattern_add_flow(list,
+                         ranks != NULL ? ranks[other] : pattern_turned(plan, other, list->phase),
+                         PATTERN_GENERATE, plan->choice & BY_RECEIVER ? share : 0);
+    }
 }
 
 #define KNOWS (PATTERN_PARAM_DIRECTIONS | PATTERN_PARAM_ROTATE | PATTERN_PARAM_LOAD_OF)

@@ -73,14 +73,14 @@ static void flows(const struct pattern_plan *plan, struct pattern_flow_list *lis
     if (list->side == PATTERN_SENDS) {
         count = partners(plan, list->phase, list->rank, found);
         for (uint32_t i = 0; i < count; i++)
-            pattern_add(list, found[i], PATTERN_GENERATE);
+            pattern_add(list, found[i]);
         return;
     }
     for (uint32_t rank = 0; rank < plan->n; rank++) {
         count = rank == list->rank ? 0 : partners(plan, list->phase, rank, found);
         for (uint32_t i = 0; i < count; i++)
             if (found[i] == list->rank)
-                pattern_add(list, rank, PATTERN_GENERATE);
+                pattern_add(list, rank);
     }
 }
 

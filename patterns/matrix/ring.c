@@ -19,17 +19,12 @@
 #define RINGS_MAX 65536u
 #define KEPT_MAX (UINT32_C(1) << 24) /* ranks of all rings: 64 MB */
 
-struct ring {
-    bool natural;
-    bool both;
-    bool probed;     /* drawn as HPCC does, and kept: */
-    uint16_t kept[]; /* by ring, rank by position, then position by rank */
-};
+enum { NATURAL = 1 << 0, BOTH = 1 << 1 }; /* plan->choice, or-ed */
 
 /* Each rank in turn takes a random position, or the next one behind it that is free. */
-static void probe(struct ring *ring, uint32_t n, uint64_t seed, uint32_t number)
+static void probe(uint16_t *kept, uint32_t n, uint64_t seed, uint32_t number)
 {
-    uint16_t *order = ring->kept + (size_t)(number - 1) * 2 * n, *position = order + n;
+    uint16_t *order = kept + (size_t)(number - 1) * 2 * n, *position = order + n;
 
     memset(order, 0xff, n * sizeof(*order));
     for (uint32_t rank = 0; rank < n; rank++) {
@@ -43,13 +38,13 @@ static void probe(struct ring *ring, uint32_t n, uint64_t seed, uint32_t number)
     }
 }
 
+/* plan->state: rings that are kept, each as rank by position, then position by rank. */
 static int make(struct pattern_plan *plan, const struct pattern_request *request,
                 struct pattern_why *why)
 {
     int forward = pattern_either("directions", "both", "forward", request->directions, why);
     int probed = pattern_either("random_generator", "uniform", "hpcc", request->draw, why);
     bool natural = request->natural == NULL || *request->natural;
-    struct ring *ring = NULL;
     size_t kept = probed == 1 ? (size_t)request->count * plan->n : 0;
 
     if (forward < 0 || probed < 0)
@@ -62,98 +57,56 @@ static int make(struct pattern_plan *plan, const struct pattern_request *request
         return pattern_refuse(
             why, "ring: draw hpcc keeps its rings, of %u ranks in total at most: %u rings of %u",
             KEPT_MAX, request->count, plan->n);
-    ring = malloc(sizeof(*ring) + 2 * kept * sizeof(*ring->kept));
-    if (ring == NULL)
+    if (kept > 0 && (plan->state = malloc(2 * kept * sizeof(uint16_t))) == NULL)
         return -ENOMEM;
-    ring->natural = natural;
-    ring->both = !forward;
-    ring->probed = probed;
-    for (uint32_t number = 1; ring->probed && number <= request->count; number++)
-        probe(ring, plan->n, plan->asked.seed, number);
+    for (uint32_t number = 1; kept > 0 && number <= request->count; number++)
+        probe(plan->state, plan->n, plan->asked.seed, number);
     plan->phases = natural + request->count;
-    plan->state = ring;
+    plan->choice = (natural ? NATURAL : 0) | (forward ? 0 : BOTH);
     return 0;
 }
 
-static bool is_natural(const struct ring *ring, uint32_t phase)
+/* 0: the natural ring. Random ones are numbered from 1, with it before them or without. */
+static uint32_t number_of(const struct pattern_plan *plan, uint32_t phase)
 {
-    return ring->natural && phase == 0;
-}
-
-/* Random rings are numbered from 1, with a natural ring before them or without. */
-static uint32_t number(const struct ring *ring, uint32_t phase)
-{
-    return ring->natural ? phase : phase + 1;
+    return plan->choice & NATURAL ? phase : phase + 1;
 }
 
 static int phase_name(const struct pattern_plan *plan, uint32_t phase, char *name, size_t size)
 {
-    const struct ring *ring = plan->state;
+    uint32_t number = number_of(plan, phase);
 
-    if (is_natural(ring, phase))
-        return snprintf(name, size, "natural");
-    return snprintf(name, size, "random %u", number(ring, phase));
-}
-
-/* The ranks in the order of one ring. */
-struct cycle {
-    bool natural;
-    const uint16_t *kept; /* NULL: it is computed */
-    struct permutation order;
-};
-
-static struct cycle cycle_of(const struct pattern_plan *plan, uint32_t phase)
-{
-    const struct ring *ring = plan->state;
-
-    if (is_natural(ring, phase))
-        return (struct cycle){.natural = true};
-    if (ring->probed)
-        return (struct cycle){.kept = ring->kept + (size_t)(number(ring, phase) - 1) * 2 * plan->n};
-    return (struct cycle){.order =
-                              permutation_draw(plan->n, plan->asked.seed, number(ring, phase))};
-}
-
-static uint32_t position_of(const struct cycle *cycle, uint32_t n, uint32_t rank)
-{
-    if (cycle->kept != NULL)
-        return cycle->kept[n + rank];
-    return cycle->natural ? rank : permutation_position(&cycle->order, rank);
-}
-
-/* The ranks beside a rank. */
-struct neighbours {
-    uint32_t ahead;
-    uint32_t behind;
-};
-
-static struct neighbours neighbours_of(const struct cycle *cycle, uint32_t n, uint32_t rank)
-{
-    uint32_t position = position_of(cycle, n, rank);
-    struct neighbours ranks = {
-        .ahead = position + 1 < n ? position + 1 : 0,
-        .behind = position > 0 ? position - 1 : n - 1,
-    };
-
-    if (cycle->kept != NULL)
-        return (struct neighbours){cycle->kept[ranks.ahead], cycle->kept[ranks.behind]};
-    if (!cycle->natural)
-        permutation_at_both(&cycle->order, &ranks.ahead, &ranks.behind);
-    return ranks;
+    return number == 0 ? snprintf(name, size, "natural")
+                       : snprintf(name, size, "random %u", number);
 }
 
 /* The forward flow comes first on both sides: to the successor, from the predecessor. Of two ranks
  * each is the other's successor and predecessor: one flow each way, in both directions or one. */
 static void flows(const struct pattern_plan *plan, struct pattern_flow_list *list)
 {
-    const struct ring *ring = plan->state;
-    struct cycle cycle = cycle_of(plan, list->phase);
-    struct neighbours ranks = neighbours_of(&cycle, plan->n, list->rank);
+    uint32_t n = plan->n, number = number_of(plan, list->phase), position = list->rank;
+    const uint16_t *kept = number > 0 ? plan->state : NULL;
+    struct permutation order = permutation_draw(n, plan->asked.seed, number);
     bool sends = list->side == PATTERN_SENDS;
+    uint32_t ahead, behind;
 
-    pattern_add(list, sends ? ranks.ahead : ranks.behind, PATTERN_GENERATE);
-    if (ring->both && plan->n > 2)
-        pattern_add(list, sends ? ranks.behind : ranks.ahead, PATTERN_GENERATE);
+    if (kept != NULL) {
+        kept += (size_t)(number - 1) * 2 * n;
+        position = kept[n + list->rank];
+    } else if (number > 0) {
+        position = permutation_position(&order, list->rank);
+    }
+    ahead = position + 1 < n ? position + 1 : 0;
+    behind = position > 0 ? position - 1 : n - 1;
+    if (kept != NULL) {
+        ahead = kept[ahead];
+        behind = kept[behind];
+    } else if (number > 0) {
+        permutation_at_both(&order, &ahead, &behind);
+    }
+    pattern_add(list, sends ? ahead : behind);
+    if ((plan->choice & BOTH) && n > 2)
+        pattern_add(list, sends ? behind : ahead);
 }
 
 const struct pattern_kind kind_ring = {
