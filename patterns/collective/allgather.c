@@ -9,8 +9,8 @@ static void hold_parts(struct steps *steps, const struct partition *parts)
     if (steps->holds == NULL)
         return;
     for (uint32_t source = 0; source < steps->n; source++)
-        steps_hold(steps, source == steps->rank ? STEPS_INPUT : STEPS_RESULT,
-                   &(struct content){.piece = partition_piece(parts, source), .source = source});
+        steps_hold_of(steps, source == steps->rank ? STEPS_INPUT : STEPS_RESULT, source,
+                      partition_piece(parts, source));
 }
 
 static void tell_ring(const struct pattern_plan *plan, struct steps *steps)
@@ -58,7 +58,7 @@ static void tell_bruck(const struct pattern_plan *plan, struct steps *steps)
     struct partition result = turned;
 
     result.at = rank > 0 ? n * plan->bytes : 0;
-    steps_hold(steps, STEPS_INPUT, &(struct content){.piece = {0, plan->bytes}, .source = rank});
+    steps_hold_of(steps, STEPS_INPUT, rank, (struct piece){0, plan->bytes});
     for (uint32_t have = 1; have < n; have *= 2) {
         uint32_t more = have < n - have ? have : n - have;
 
@@ -73,9 +73,7 @@ static void tell_bruck(const struct pattern_plan *plan, struct steps *steps)
     }
     for (uint32_t source = 0; source < n && steps->holds != NULL; source++)
         if (source != rank || rank > 0)
-            steps_hold(
-                steps, STEPS_RESULT,
-                &(struct content){.piece = partition_piece(&result, source), .source = source});
+            steps_hold_of(steps, STEPS_RESULT, source, partition_piece(&result, source));
 }
 
 const struct pattern_kind kind_allgather = {

@@ -69,9 +69,7 @@ void gather_ring(struct steps *steps, const struct partition *parts, uint32_t ah
     for (uint32_t i = 1; i < n; i++) {
         uint32_t new = own > 0 ? own - 1 : n - 1;
 
-        steps_send(steps, next, partition_piece(parts, own));
-        steps_receive(steps, last, partition_piece(parts, new));
-        steps_next(steps);
+        steps_swap(steps, next, partition_piece(parts, own), last, partition_piece(parts, new));
         own = new;
     }
 }

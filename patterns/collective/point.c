@@ -12,12 +12,6 @@
 #define TWO_STREAM (UINT64_C(2) << 32)
 #define PHASES_MAX 65536u
 
-static void hold(const struct pattern_plan *plan, struct steps *steps, uint64_t at, uint32_t source)
-{
-    steps_hold(steps, source == steps->rank && at == 0 ? STEPS_INPUT : STEPS_RESULT,
-               &(struct content){.piece = {at, plan->bytes}, .source = source});
-}
-
 /* The two ranks of a phase: 0 and 1, or a pair that is drawn. Of n (n - 1) ordered pairs no one is
  * drawn twice. */
 struct two {
@@ -65,20 +59,22 @@ static int name_two(const struct pattern_plan *plan, uint32_t phase, char *name,
 static void tell_pingpong(const struct pattern_plan *plan, struct steps *steps)
 {
     struct two two = two_of(plan, steps->phase);
-    uint64_t bytes = plan->bytes;
+    bool first = steps->rank == two.first;
+    struct piece ping = {0, plan->bytes}, pong = {first ? plan->bytes : 0, plan->bytes};
 
-    if (steps->rank == two.first) {
-        hold(plan, steps, 0, two.first);
-        steps_send(steps, two.second, (struct piece){0, bytes});
+    if (!first && steps->rank != two.second)
+        return;
+    if (first) {
+        steps_hold_of(steps, STEPS_INPUT, two.first, ping);
+        steps_send(steps, two.second, ping);
         steps_next(steps);
-        steps_receive(steps, two.second, (struct piece){bytes, bytes});
-        hold(plan, steps, bytes, two.first);
-    } else if (steps->rank == two.second) {
-        steps_receive(steps, two.first, (struct piece){0, bytes});
+        steps_receive(steps, two.second, pong);
+    } else {
+        steps_receive(steps, two.first, ping);
         steps_next(steps);
-        steps_send(steps, two.first, (struct piece){0, bytes});
-        hold(plan, steps, 0, two.first);
+        steps_send(steps, two.first, pong);
     }
+    steps_hold_of(steps, STEPS_RESULT, two.first, pong);
 }
 
 static void tell_pingping(const struct pattern_plan *plan, struct steps *steps)
@@ -91,22 +87,15 @@ static void tell_pingping(const struct pattern_plan *plan, struct steps *steps)
     steps_trade(steps, plan->bytes, 1, other, other);
 }
 
-/* A periodic chain: to the right, from the left. */
+/* A periodic chain: to the right, from the left; in an exchange also back. */
 static void tell_sendrecv(const struct pattern_plan *plan, struct steps *steps)
 {
     uint32_t right = (steps->rank + 1) % plan->n;
     uint32_t left = (steps->rank + plan->n - 1) % plan->n;
 
     steps_trade(steps, plan->bytes, 1, right, left);
-}
-
-static void tell_exchange(const struct pattern_plan *plan, struct steps *steps)
-{
-    uint32_t right = (steps->rank + 1) % plan->n;
-    uint32_t left = (steps->rank + plan->n - 1) % plan->n;
-
-    steps_trade(steps, plan->bytes, 1, right, left);
-    steps_trade(steps, plan->bytes, 2, left, right);
+    if (plan->kind == &kind_exchange)
+        steps_trade(steps, plan->bytes, 2, left, right);
 }
 
 const struct pattern_kind kind_pingpong = {.knows = PATTERN_PARAM_BYTES | PATTERN_PARAM_COUNT,
@@ -121,4 +110,4 @@ const struct pattern_kind kind_pingping = {.knows = PATTERN_PARAM_BYTES | PATTER
 
 const struct pattern_kind kind_sendrecv = {.knows = PATTERN_PARAM_BYTES, .tell = {tell_sendrecv}};
 
-const struct pattern_kind kind_exchange = {.knows = PATTERN_PARAM_BYTES, .tell = {tell_exchange}};
+const struct pattern_kind kind_exchange = {.knows = PATTERN_PARAM_BYTES, .tell = {tell_sendrecv}};

@@ -16,8 +16,8 @@ static struct piece pipeline_piece(uint64_t number, uint64_t bytes)
 
 static void hold_message(const struct pattern_plan *plan, struct steps *steps)
 {
-    steps_hold(steps, steps->rank == 0 ? STEPS_INPUT : STEPS_RESULT,
-               &(struct content){.piece = {0, plan->bytes}});
+    steps_hold_of(steps, steps->rank == 0 ? STEPS_INPUT : STEPS_RESULT, 0,
+                  (struct piece){0, plan->bytes});
 }
 
 static void tell_binomial(const struct pattern_plan *plan, struct steps *steps)
@@ -88,9 +88,8 @@ static void tell_dissemination(const struct pattern_plan *plan, struct steps *st
     struct piece nothing = {0, 0};
 
     for (unsigned round = 0; round < schedule_barrier_rounds(plan->n); round++) {
-        steps_send(steps, schedule_barrier_to(steps->rank, round, plan->n), nothing);
-        steps_receive(steps, schedule_barrier_from(steps->rank, round, plan->n), nothing);
-        steps_next(steps);
+        steps_swap(steps, schedule_barrier_to(steps->rank, round, plan->n), nothing,
+                   schedule_barrier_from(steps->rank, round, plan->n), nothing);
     }
 }
 

@@ -98,9 +98,8 @@ void gather_double(struct steps *steps, const struct halves *halves)
         uint32_t own = member & ~(mask - 1);
         uint32_t other = own ^ mask;
 
-        steps_send(steps, partner, part_of(halves, own, own + mask));
-        steps_receive(steps, partner, part_of(halves, other, other + mask));
-        steps_next(steps);
+        steps_swap(steps, partner, part_of(halves, own, own + mask), partner,
+                   part_of(halves, other, other + mask));
     }
 }
 

@@ -51,9 +51,8 @@ static void hold_received(struct pattern_flow_list *list, const struct pattern_f
 {
     struct teller *teller = (struct teller *)list;
 
-    steps_hold(teller->steps, STEPS_RESULT,
-               &(struct content){.piece = place(teller, ++teller->received),
-                                 .source = flow->role == PATTERN_FORWARD ? 0 : flow->src});
+    steps_hold_of(teller->steps, STEPS_RESULT, flow->role == PATTERN_FORWARD ? 0 : flow->src,
+                  place(teller, ++teller->received));
 }
 
 static void visit(struct teller *teller, uint32_t phase,
@@ -84,8 +83,7 @@ void pattern_tell_local(const struct pattern_plan *plan, struct steps *steps)
 {
     struct teller teller = {.list = {.rank = steps->rank}, .plan = plan, .steps = steps};
 
-    steps_hold(steps, STEPS_INPUT,
-               &(struct content){.piece = {0, plan->bytes}, .source = steps->rank});
+    steps_hold_of(steps, STEPS_INPUT, steps->rank, place(&teller, 0));
     for (uint32_t phase = 0; phase < plan->local_phases; phase++)
         tell_phase(&teller, phase);
     /* The last phase in which the rank receives leaves its messages there. */

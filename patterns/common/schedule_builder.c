@@ -67,16 +67,27 @@ void steps_hold(struct steps *steps, enum steps_when when, const struct content 
         steps->holds(steps, when, content);
 }
 
+void steps_hold_of(struct steps *steps, enum steps_when when, uint32_t source, struct piece piece)
+{
+    steps_hold(steps, when, &(struct content){.piece = piece, .source = source});
+}
+
+void steps_swap(struct steps *steps, uint32_t to, struct piece out, uint32_t from, struct piece in)
+{
+    steps_send(steps, to, out);
+    steps_receive(steps, from, in);
+    steps_next(steps);
+}
+
 void steps_trade(struct steps *steps, uint64_t bytes, uint32_t slot, uint32_t to, uint32_t from)
 {
     struct piece in = {slot * bytes, bytes};
 
     if (slot == 1)
-        steps_hold(steps, STEPS_INPUT,
-                   &(struct content){.piece = {0, bytes}, .source = steps->rank});
+        steps_hold_of(steps, STEPS_INPUT, steps->rank, (struct piece){0, bytes});
     steps_send(steps, to, (struct piece){0, bytes});
     steps_receive(steps, from, in);
-    steps_hold(steps, STEPS_RESULT, &(struct content){.piece = in, .source = from});
+    steps_hold_of(steps, STEPS_RESULT, from, in);
 }
 
 /* Lists a rank's partners as flows, each once. */

@@ -57,6 +57,10 @@ void steps_work(struct steps *steps, uint64_t operations);
 /* What is told from here on waits for what was told before. */
 void steps_next(struct steps *steps);
 void steps_hold(struct steps *steps, enum steps_when when, const struct content *content);
+/* Bytes of a rank, from their first one on. */
+void steps_hold_of(struct steps *steps, enum steps_when when, uint32_t source, struct piece piece);
+/* A step of its own: a message to one rank, and one from another, or the same. */
+void steps_swap(struct steps *steps, uint32_t to, struct piece out, uint32_t from, struct piece in);
 
 /* The rank's own message, which lies first, to one rank, and another's to the place numbered
  * `slot`, from 1 on. */

@@ -73,9 +73,8 @@ static void roll(struct steps *steps, const struct partition *parts)
         uint32_t in = (before ? rank + n - far - 1 : rank + far + 1) % n;
         uint32_t partner = (before ? rank + n - 1 : rank + 1) % n;
 
-        steps_send(steps, partner, partition_piece(parts, out));
-        steps_receive(steps, partner, partition_piece(parts, in));
-        steps_next(steps);
+        steps_swap(steps, partner, partition_piece(parts, out), partner,
+                   partition_piece(parts, in));
     }
 }
 
