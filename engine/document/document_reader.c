@@ -241,7 +241,6 @@ static const cyaml_schema_field_t plan_fields[] = {
     CYAML_FIELD_SEQUENCE("phases", POINTER | OPTIONAL, struct doc_plan, phases, &u32_entry, 0,
                          LIST_MAX),
     CYAML_FIELD_BOOL_PTR("totals_only", POINTER | OPTIONAL, struct doc_plan, totals_only),
-    CYAML_FIELD_BOOL_PTR("packed", POINTER | OPTIONAL, struct doc_plan, packed),
     CYAML_FIELD_END,
 };
 

@@ -153,7 +153,6 @@ struct doc_plan {
     uint32_t *phases;               /* NULL: all */
     unsigned phases_count;
     bool *totals_only; /* true: only the totals */
-    bool *packed;      /* true: not as records, but as numbers in memory */
 };
 
 enum document_kind {

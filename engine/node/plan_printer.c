@@ -8,13 +8,8 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
-static bool is_set(const bool *option)
-{
-    return option != NULL && *option;
-}
-
-/* Goes through a phase, to list its flows or to count them. */
 struct lister {
     struct records *records;
     const struct pattern_plan *plan;
@@ -22,9 +17,6 @@ struct lister {
     uint32_t phase;
     uint64_t flow_count;
     struct pattern_flow *flows; /* of one rank, room for n */
-    json_t *listed;             /* NULL: they are only counted */
-    json_t *idle;
-    int rc; /* of writing */
 };
 
 static size_t own_flows(const struct lister *lister, uint32_t rank)
@@ -33,47 +25,13 @@ static size_t own_flows(const struct lister *lister, uint32_t rank)
                          lister->n);
 }
 
-static bool idles(struct lister *lister, uint32_t rank)
+static uint32_t count_flows(const struct lister *lister)
 {
-    return pattern_flows(lister->plan, lister->phase, rank, PATTERN_SENDS, NULL, 0) == 0 &&
-           pattern_flows(lister->plan, lister->phase, rank, PATTERN_RECEIVES, NULL, 0) == 0;
-}
+    uint32_t count = 0;
 
-static void go_through(struct lister *lister)
-{
-    for (uint32_t rank = 0; rank < lister->n; rank++) {
-        size_t own = own_flows(lister, rank);
-
-        for (size_t i = 0; lister->listed != NULL && i < own; i++) {
-            const struct pattern_flow *flow = &lister->flows[i];
-
-            json_array_append_new(lister->listed, json_pack("[i,i,i]", flow->src, flow->dst,
-                                                            flow->role == PATTERN_FORWARD));
-        }
-        if (lister->idle != NULL && own == 0 && idles(lister, rank))
-            json_array_append_new(lister->idle, json_integer(rank));
-        lister->flow_count += own;
-    }
-}
-
-static void list_phase(struct lister *lister)
-{
-    char name[64];
-
-    lister->listed = json_array();
-    lister->idle = json_array();
-    go_through(lister);
-    pattern_phase_name(lister->plan, lister->phase, name, sizeof name);
-    const struct record_row rows[] = {
-        {"phase", json_integer(lister->phase)},
-        {"name", json_string(name)},
-        {"flows", lister->listed},
-        {"idle", lister->idle},
-        {NULL, NULL},
-    };
-    record_write(lister->records, "plan-phase", rows);
-    lister->listed = lister->idle = NULL;
-    lister->rc = records_await_room(lister->records);
+    for (uint32_t rank = 0; rank < lister->n; rank++)
+        count += (uint32_t)pattern_flows(lister->plan, lister->phase, rank, PATTERN_SENDS, NULL, 0);
+    return count;
 }
 
 /* Of a scheduled plan's phases in all; steps and memory: of the rank with most, and memory_all: of
@@ -131,7 +89,7 @@ static void list_headline(struct lister *lister)
         schedule = schedule_item(lister);
     else
         for (lister->phase = 0; lister->phase < phases; lister->phase++)
-            go_through(lister);
+            lister->flow_count += count_flows(lister);
     const struct record_row rows[] = {
         {"ranks", json_integer(lister->n)},
         {"phases", json_integer(phases)},
@@ -142,22 +100,25 @@ static void list_headline(struct lister *lister)
     record_write(lister->records, "plan", rows);
 }
 
-/* A phase as `packed` has it: its number, how many flows, and their sources and destinations. */
+#define CANT_WRITE "standard output can't be written: %s"
+#define FORWARDS (1u << 31) /* beside a source's number */
+
+/* A phase: its number, how many flows, its name, and source and destination of each flow. */
 static bool write_phase(const struct lister *lister)
 {
-    uint32_t head[2] = {htole32(lister->phase), 0};
-    uint32_t count = 0;
+    uint32_t head[2] = {htole32(lister->phase), htole32(count_flows(lister))};
+    char name[64] = "";
 
-    for (uint32_t rank = 0; rank < lister->n; rank++)
-        count += (uint32_t)pattern_flows(lister->plan, lister->phase, rank, PATTERN_SENDS, NULL, 0);
-    head[1] = htole32(count);
-    if (fwrite(head, sizeof head, 1, stdout) != 1)
+    pattern_phase_name(lister->plan, lister->phase, name, sizeof name);
+    if (fwrite(head, sizeof head, 1, stdout) != 1 || fwrite(name, sizeof name, 1, stdout) != 1)
         return false;
     for (uint32_t rank = 0; rank < lister->n; rank++) {
         size_t own = own_flows(lister, rank);
 
         for (size_t i = 0; i < own; i++) {
-            uint32_t ends[2] = {htole32(lister->flows[i].src), htole32(lister->flows[i].dst)};
+            uint32_t role = lister->flows[i].role == PATTERN_FORWARD ? FORWARDS : 0;
+            uint32_t ends[2] = {htole32(lister->flows[i].src | role),
+                                htole32(lister->flows[i].dst)};
 
             if (fwrite(ends, sizeof ends, 1, stdout) != 1)
                 return false;
@@ -171,23 +132,15 @@ static int list_phases(struct lister *lister, const struct doc_plan *doc, struct
     uint32_t phases = pattern_phases(lister->plan);
     uint32_t count = doc->phases != NULL ? doc->phases_count : phases;
 
-    if (is_set(doc->totals_only))
-        return 0;
     for (uint32_t i = 0; i < count; i++) {
         lister->phase = doc->phases != NULL ? doc->phases[i] : i;
         if (lister->phase >= phases)
             return err_set(err, -EINVAL, "plan.phases: %u: the plan has phases 0 to %u",
                            lister->phase, phases - 1);
-        if (!is_set(doc->packed))
-            list_phase(lister);
-        else if (!write_phase(lister))
-            lister->rc = -EIO;
-        if (lister->rc == -ENOMEM)
-            return err_set(err, lister->rc, "out of memory");
-        if (lister->rc < 0)
-            return err_set(err, lister->rc, "standard output can't be written");
+        if (!write_phase(lister))
+            return err_set(err, -EIO, CANT_WRITE, strerror(errno));
     }
-    return fflush(stdout) == 0 ? 0 : err_set(err, -errno, "standard output can't be written");
+    return fflush(stdout) == 0 ? 0 : err_set(err, -EIO, CANT_WRITE, strerror(errno));
 }
 
 int plan_print(struct records *records, const struct doc_plan *doc, struct err *err)
@@ -204,9 +157,10 @@ int plan_print(struct records *records, const struct doc_plan *doc, struct err *
     if (lister.flows == NULL) {
         rc = err_set(err, -ENOMEM, "out of memory");
     } else {
-        if (is_set(doc->totals_only) || !is_set(doc->packed))
+        if (doc->totals_only != NULL && *doc->totals_only)
             list_headline(&lister);
-        rc = list_phases(&lister, doc, err);
+        else
+            rc = list_phases(&lister, doc, err);
     }
     free(lister.flows);
     pattern_plan_free(plan);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * `switchbench-node --plan`: prints the plan of one `plan` document as records, sends nothing, so
- * that the command shows exactly the flows that the nodes will run.
+ * `switchbench-node --plan`: prints the plan of one `plan` document, sends nothing, so that the
+ * command shows exactly the flows that the nodes will run.
  */
 #ifndef ENGINE_PLAN_PRINTER_H
 #define ENGINE_PLAN_PRINTER_H

@@ -286,16 +286,6 @@ bool records_crowded(struct records *records)
     return crowded;
 }
 
-int records_await_room(struct records *records)
-{
-    records_hold(records, false);
-    pthread_mutex_lock(&records->lock);
-    while (records->queue_count > QUEUE_ROOM)
-        pthread_cond_wait(&records->taken, &records->lock);
-    pthread_mutex_unlock(&records->lock);
-    return records_broken(records) ? -EPIPE : 0;
-}
-
 uint64_t records_dropped(const struct records *records)
 {
     return atomic_load(&records->dropped);

@@ -47,12 +47,8 @@ void record_event(struct records *records, const char *what, const char *port, c
 void record_offer(struct records *records, json_t *record);
 /* Whether others wait, so that a record that can wait, too, had better. */
 bool records_crowded(struct records *records);
-/* Waits until few records wait, for who writes many and may wait for the reader. -EPIPE: standard
- * output can't be written any more. */
-int records_await_room(struct records *records);
-
 /* Holds records back, or lets them go: a shared port carries them too, and what is measured there
- * is not to meet them. Who closes or awaits room lets them go. */
+ * is not to meet them. Closing lets them go. */
 void records_hold(struct records *records, bool hold);
 
 uint64_t records_dropped(const struct records *records);

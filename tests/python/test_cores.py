@@ -15,10 +15,9 @@ from configs import compile_text, needs_engine
 from switchbench.base.errors import ConfigurationError
 from switchbench.base.model import Load, Run
 from switchbench.plan import cores
-from switchbench.plan.cores import Deal, LocalCores
+from switchbench.plan.cores import Deal, LocalCores, check_rates, frames_per_s
 from switchbench.plan.documents import job_document
 from switchbench.records.record_forms import Record
-from switchbench.run.controller.rates import check_rates, frames_per_s
 
 pytestmark = needs_engine
 

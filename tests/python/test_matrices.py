@@ -19,7 +19,7 @@ from switchbench.cli.main import main
 from switchbench.config import read_values
 from switchbench.plan.compile import compile_run
 from switchbench.plan.documents import trial_document
-from switchbench.plan.engine import plan_flows
+from switchbench.plan.engine import plan_phases
 from switchbench.plan.listing import notes
 from switchbench.plan.shares import flow_parts, oversubscribed, port_parts
 
@@ -183,7 +183,8 @@ def test_parts_are_the_shares_whatever_the_order(
         "list": [rank for ends in flows for rank in ends],
         "shares": [(share or 0) * 10**6 for share in flows.values()],  # 7 of them are 98 %
     }
-    [(_, found)] = plan_flows(8, pattern, 1)
+    [phase] = plan_phases(8, pattern, 1)
+    found = phase.flows
     parts = dict(zip(map(tuple, found.tolist()), flow_parts(pattern, found), strict=True))
     assert parts.keys() == flows.keys()
     for ends, share in flows.items():

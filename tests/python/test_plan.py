@@ -272,7 +272,7 @@ def test_a_reader_that_goes_away(tmp_path: Path) -> None:
 def test_the_engine_can_be_interrupted_at_a_plan(number: signal.Signals) -> None:
     """Also while nobody reads what it writes."""
     words = [str(find_engine()), "--plan"]
-    request = engine.request(1024, {"name": "aapc", "order": "shift"}, 1, packed=True)
+    request = engine.request(1024, {"name": "aapc", "order": "shift"}, 1)
     # What starts the tests in the background may ignore SIGINT, and programs inherit that.
     before = signal.signal(number, signal.SIG_DFL) if number == signal.SIGINT else None
     with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as node:

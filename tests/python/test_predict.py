@@ -18,7 +18,7 @@ from switchbench.base.model import Part, Port
 from switchbench.cli.main import main
 from switchbench.config import Request, read
 from switchbench.plan.compile import compile_run
-from switchbench.plan.engine import PlanRefused, plan_flows, plan_phases
+from switchbench.plan.engine import PlanRefused, plan_phases
 from switchbench.predict.constrained import constrained_bps
 from switchbench.predict.folded import Folded, fold
 from switchbench.predict.measured import fits, measured_bps, offered_shares
@@ -224,21 +224,14 @@ def test_what_was_lost_before_does_not_fill_the_next_link() -> None:
 
 
 @needs_engine
-def test_packed_plans_are_the_plans_that_people_see() -> None:
-    for pattern in (
-        {"name": "pairs"},
-        {"name": "aapc", "order": "pairwise"},
-        {"name": "ring", "count": 3},
-        {"name": "chain"},
-    ):
-        request = (6, pattern, 5)
-        packed = [(phase, flows.tolist()) for phase, flows in plan_flows(*request)]
-        shown = [
-            (phase.number, [[s, d] for s, d, _ in phase.flows]) for phase in plan_phases(*request)
-        ]
-        assert packed == shown
+def test_the_engines_plans_are_read() -> None:
+    [chain] = plan_phases(4, {"name": "chain", "forward": True}, 1)
+    assert (chain.number, chain.name) == (0, "chain")
+    assert chain.flows.tolist() == [[0, 1], [1, 2], [2, 3]]
+    assert chain.forwards.tolist() == [False, True, True]
+    assert [phase.number for phase in plan_phases(6, {"name": "aapc"}, 1, [3, 1])] == [3, 1]
     with pytest.raises(PlanRefused, match="rank"):
-        list(plan_flows(1, {"name": "pairs"}, 1))
+        list(plan_phases(1, {"name": "pairs"}, 1))
 
 
 @needs_engine

@@ -30,6 +30,7 @@ from switchbench.base.errors import ConfigurationError, RunError
 from switchbench.base.model import Run, SwitchCountersCommand, Trial
 from switchbench.cli.run import announce
 from switchbench.plan.compile import refuse_too_long
+from switchbench.plan.cores import check_lab_rates
 from switchbench.plan.documents import job_document, trial_document
 from switchbench.records.plan_file import read_plan, write_plan
 from switchbench.render import suite_notes
@@ -40,7 +41,6 @@ from switchbench.render.report.frame import Sentences
 from switchbench.render.tables import EVERY
 from switchbench.render.tables.suite import TABLES, trials
 from switchbench.run.controller.device_reset import DeviceReset
-from switchbench.run.controller.rates import check_lab_rates
 from switchbench.search.counts import CountSearch
 from switchbench.search.drive import Search
 from switchbench.search.goals import NDR, PDR, SearchGoal

@@ -155,7 +155,6 @@ static void a_reader_that_is_gone_is_noticed(void **state)
     for (int i = 0; i < 1000 && !records_broken(scene.records); i++)
         clock_sleep_until(clock_now() + 5 * NS_PER_MS);
     assert_true(records_broken(scene.records));
-    assert_int_equal(records_await_room(scene.records), -EPIPE);
     close_records(&scene);
 }
 
@@ -174,37 +173,6 @@ static void a_full_disk_is_noticed(void **state)
     assert_true(records_broken(records));
     assert_int_equal(records_close(records), -EPIPE);
     close(full);
-}
-
-static void *read_slowly(void *context)
-{
-    FILE *lines = context;
-
-    for (int i = 0; i < MANY; i++)
-        assert_int_equal(next_number(lines, "flow"), i);
-    assert_int_equal(next_number(lines, "progress"), 0);
-    return NULL;
-}
-
-static void who_may_wait_keeps_the_queue_short(void **state)
-{
-    struct scene scene;
-    pthread_t reader;
-    FILE *lines;
-
-    set_scene(&scene);
-    lines = fdopen(scene.reader, "r");
-    assert_int_equal(pthread_create(&reader, NULL, read_slowly, lines), 0);
-    for (int i = 0; i < MANY; i++) {
-        say(&scene, "flow", i);
-        assert_int_equal(records_await_room(scene.records), 0);
-    }
-    say(&scene, "progress", 0); /* finds room: nothing waits long */
-    assert_int_equal(records_dropped(scene.records), 0);
-    assert_int_equal(records_close(scene.records), 0);
-    pthread_join(reader, NULL);
-    close(scene.writer);
-    fclose(lines);
 }
 
 static void long_lines_stay_whole(void **state)
@@ -332,7 +300,6 @@ int main(void)
         cmocka_unit_test(closing_waits_no_longer_than_it_says),
         cmocka_unit_test(a_reader_that_is_gone_is_noticed),
         cmocka_unit_test(a_full_disk_is_noticed),
-        cmocka_unit_test(who_may_wait_keeps_the_queue_short),
         cmocka_unit_test(long_lines_stay_whole),
         cmocka_unit_test(records_that_are_held_come_later),
         cmocka_unit_test(unknown_is_null_and_no_value_left_out),

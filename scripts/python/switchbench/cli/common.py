@@ -17,7 +17,7 @@ from ..base.source import read_text
 from ..config import Request, read
 from ..config.profiles import PROFILES
 from ..plan.compile import compile_run, refuse_unrunnable
-from ..run.controller.rates import RateError, check_lab_rates
+from ..plan.cores import RateError, check_lab_rates
 
 
 def said(parse: Callable[[str], float]) -> Callable[[str], float]:

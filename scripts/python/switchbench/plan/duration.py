@@ -18,7 +18,7 @@ from ..topology import topology as topologies
 from ..topology.fabric import Fabric, Routes
 from ..topology.graph import from_topology
 from .draft import NS, STEP_WARMUP, Draft
-from .engine import plan_flows
+from .engine import plan_phases
 from .shares import LAYER1_OVERHEAD
 
 MOST_FLOWS = 20_000  # of a plan; beyond, it takes longer to find out than it is worth
@@ -44,9 +44,9 @@ class Busiest:
         sends a byte and gets it back: the mean over phases."""
         places = np.array([self._rank[port.host] for port in part.ranks])
         phases = [
-            self._phase_byte_s(places, ranks, a_flow)
-            for _, ranks in plan_flows(len(part.ranks), pattern, seed)
-            if len(ranks)
+            self._phase_byte_s(places, phase.flows, a_flow)
+            for phase in plan_phases(len(part.ranks), pattern, seed)
+            if len(phase.flows)
         ]
         return sum(phases) / len(phases)
 

@@ -26,10 +26,10 @@ from ..base.programs import find_engine
 _TIMEOUT_S = 60
 
 Flows = npt.NDArray[np.int64]
-"""A row an operation: its step, its action, the other rank, bytes or floating point operations."""
+"""A row per flow: its source and destination by rank number."""
 
-SEND, RECEIVE, REDUCE, COPY, WORK = range(5)
-"""Actions, as patterns/schedule.h counts them."""
+_HEAD = 2 + 64 // 4  # words before the flows of a phase: number, count, name
+_FORWARDS = 1 << 31  # beside a source's number
 
 
 class PlanRefused(ConfigurationError):
@@ -48,12 +48,12 @@ class PlanSize:
 
 @dataclass(frozen=True)
 class Phase:
-    """The flows of one phase by rank number: (source, destination, whether it forwards)."""
+    """The flows of one phase by rank number."""
 
     number: int
     name: str
-    flows: list[tuple[int, int, bool]]  # lists of three
-    idle: list[int]
+    flows: Flows
+    forwards: npt.NDArray[np.bool_]  # whether a flow's source sends on what it receives
 
 
 def request(ranks: int, pattern: Mapping[str, object], seed: int, **how: object) -> str:
@@ -82,31 +82,17 @@ def _size(document: str) -> PlanSize:
 
 def plan_phases(
     ranks: int, pattern: Mapping[str, object], seed: int, phases: Sequence[int] | None = None
-) -> list[Phase]:
-    """Return the flows of a plan's phases, all of them or those named."""
-    answer = _asked(request(ranks, pattern, seed, phases=phases))
-    return [
-        Phase(record["phase"], record["name"], record["flows"], record["idle"])
-        for record in map(from_json, answer.splitlines())
-        if record["type"] == "plan-phase"
-    ]
-
-
-def plan_flows(
-    ranks: int, pattern: Mapping[str, object], seed: int, phases: Sequence[int] | None = None
-) -> Iterator[tuple[int, Flows]]:
-    """Each phase's number and its flows, as rows of source and destination by rank number.
-
-    What `plan_phases` is for people, this is for computing: plans of many million flows.
-    """
-    packed = np.frombuffer(
-        _asked(request(ranks, pattern, seed, phases=phases, packed=True)), dtype="<u4"
-    )
+) -> Iterator[Phase]:
+    """Yield a plan's phases, all of them or those named; of many million flows as well."""
+    packed = np.frombuffer(_asked(request(ranks, pattern, seed, phases=phases)), dtype="<u4")
     at = 0
     while at < packed.size:
-        phase, count = (int(number) for number in packed[at : at + 2])
-        yield phase, packed[at + 2 : at + 2 + 2 * count].reshape(count, 2).astype(np.int64)
-        at += 2 + 2 * count
+        number, count = (int(word) for word in packed[at : at + 2])
+        name = packed[at + 2 : at + _HEAD].tobytes().rstrip(b"\0").decode()
+        flows = packed[at + _HEAD : at + _HEAD + 2 * count].reshape(count, 2)
+        ends = (flows & (_FORWARDS - 1)).astype(np.int64)
+        yield Phase(number, name, ends, flows[:, 0] >= _FORWARDS)
+        at += _HEAD + 2 * count
 
 
 def _asked(document: str) -> bytes:

@@ -309,33 +309,40 @@ def unique(values: Iterable[T]) -> list[T]:
     return found
 
 
+def _idle(phase: Phase, part: Part) -> list[str]:
+    """Return the names of ranks without a flow."""
+    busy = np.bincount(phase.flows.ravel(), minlength=len(part.ranks))
+    return [part.ranks[rank].name for rank in np.flatnonzero(busy == 0)]
+
+
 def _named(phase: Phase, part: Part, hops: Hops | None) -> dict[str, object]:
     names = [port.name for port in part.ranks]
     hosts = [port.host for port in part.ranks]
+    pairs = phase.flows.tolist()
     named: dict[str, object] = {
         "flows": [
             [names[src], names[dst], "forward" if forwards else "generate"]
-            for src, dst, forwards in phase.flows
+            for (src, dst), forwards in zip(pairs, phase.forwards.tolist(), strict=True)
         ],
-        "idle": [names[rank] for rank in phase.idle],
+        "idle": _idle(phase, part),
     }
     if hops is not None:
-        named["hops"] = [hops.between(hosts[src], hosts[dst]) for src, dst, _ in phase.flows]
+        named["hops"] = [hops.between(hosts[src], hosts[dst]) for src, dst in pairs]
     return named
 
 
 def _worded(phase: Phase, part: Part, hops: Hops | None, everything: bool) -> dict[str, object]:
     """Return flows by names: `a⇄b` both ways, `a→b`, `a⇒b` where a forwards, with the hops behind
     them; then who idles. Without spaces in a flow, so that lines break between flows."""
-    flows = np.array(phase.flows, dtype=np.int64).reshape(-1, 3)
-    sources, destinations, count = flows[:, 0], flows[:, 1], len(part.ranks)
+    sources, destinations = phase.flows.T
+    count = len(part.ranks)
     meets = np.isin(destinations * count + sources, sources * count + destinations)
     kept = np.flatnonzero((sources < destinations) | ~meets)
     shown = kept if everything else kept[:FLOWS_SHOWN]
 
     def text(flow: int) -> str:
-        src, dst, forwards = flows[flow].tolist()
-        arrow = "⇄" if meets[flow] else "⇒" if forwards else "→"
+        src, dst = phase.flows[flow].tolist()
+        arrow = "⇄" if meets[flow] else "⇒" if phase.forwards[flow] else "→"
         source, destination = part.ranks[src], part.ranks[dst]
         far = f"({hops.between(source.host, destination.host)})" if hops is not None else ""
         return f"{source.name}{arrow}{destination.name}{far}"
@@ -343,7 +350,6 @@ def _worded(phase: Phase, part: Part, hops: Hops | None, everything: bool) -> di
     words = ", ".join(map(text, shown.tolist()))
     if len(shown) < len(kept):
         words += f" … {len(kept) - len(shown)} more"
-    if phase.idle:
-        idle = [part.ranks[rank].name for rank in phase.idle]
+    if idle := _idle(phase, part):
         words += f"; idle: {NodeSet.fromlist(idle, resolver=RESOLVER_NOGROUP)}"
     return {"flows": words}

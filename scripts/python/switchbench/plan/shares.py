@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from ..base import transports
 from ..base.model import Load, Part, Pattern, Trial
-from .engine import Flows, plan_flows
+from .engine import Flows, plan_phases
 
 LAYER1_OVERHEAD = 20  # preamble, start delimiter and gap of a frame (IEEE 802.3)
 MOST_FLOWS = 200_000  # of a plan; beyond, nobody reads what each phase offers
@@ -40,7 +40,7 @@ def divided(pattern: Pattern) -> bool:
 
 
 def flow_parts(pattern: Pattern, flows: Flows) -> Parts:
-    """The part of its source's load that each of a phase's flows has, as `plan_flows` has them."""
+    """The part of its source's load that each of a phase's flows has, in their order."""
     sources, destinations = flows.T
     if pattern.get("load_of") == "receivers":
         return np.asarray(1 / np.bincount(destinations)[destinations])
@@ -58,7 +58,8 @@ def port_parts(pattern: Pattern, ranks: int, seed: int) -> Parts:
     if not divided(pattern):
         return np.ones(ranks)
     largest = np.zeros(ranks)
-    for _, flows in plan_flows(ranks, pattern, seed):
+    for phase in plan_phases(ranks, pattern, seed):
+        flows = phase.flows
         sent = np.bincount(flows[:, 0], weights=flow_parts(pattern, flows), minlength=ranks)
         largest = np.maximum(largest, sent)
     return largest
@@ -70,16 +71,16 @@ def oversubscribed(trial: Trial, part: Part, load: Load) -> Iterator[Oversubscri
     loads = (
         lines * load.percent / 100 if load.percent is not None else _rate(trial, load) + 0 * lines
     )
-    for phase, flows in plan_flows(len(lines), trial.pattern, trial.seed):
-        sources, destinations = flows.T
+    for phase in plan_phases(len(lines), trial.pattern, trial.seed):
+        sources, destinations = phase.flows.T
         offered = np.bincount(
             destinations,
-            weights=flow_parts(trial.pattern, flows) * loads[sources],
+            weights=flow_parts(trial.pattern, phase.flows) * loads[sources],
             minlength=len(lines),
         )
         for rank in np.flatnonzero((offered > lines * _SLACK) & (lines > 0)):
             percent = float(100 * offered[rank] / lines[rank])
-            yield Oversubscribed(phase, part.ranks[rank].name, percent)
+            yield Oversubscribed(phase.number, part.ranks[rank].name, percent)
 
 
 def _rate(trial: Trial, load: Load) -> float:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -14,7 +14,7 @@ from ..analysis import measures
 from ..base import transports
 from ..base.errors import ConfigurationError
 from ..base.model import Part, Run, Trial
-from ..plan.engine import plan_flows
+from ..plan.engine import plan_phases
 from ..topology import topology as topologies
 from ..topology.fabric import Fabric, Routes
 from ..topology.fabric.routes import Ranks, Rates
@@ -102,9 +102,13 @@ class Predictor:
         whole = is_whole(trial, recorded)
         for part in trial.parts:
             places = self._places(part)
-            seed = trial.seed
-            asked = None if whole else plan_flows(len(part.ranks), trial.pattern, seed)
-            for phase, ranks in asked or (recorded or {})[part.network].items():
+            planned: Iterable[tuple[int, Ranks]]
+            if whole:
+                planned = (recorded or {})[part.network].items()
+            else:
+                phases = plan_phases(len(part.ranks), trial.pattern, trial.seed)
+                planned = ((each.number, each.flows) for each in phases)
+            for phase, ranks in planned:
                 if not len(ranks):
                     continue
                 demand = demand_bps(trial, part, ranks)

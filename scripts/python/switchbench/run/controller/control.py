@@ -26,6 +26,7 @@ from ...base.errors import ConfigurationError, RunError, SwitchbenchError
 from ...base.model import Run, Trial
 from ...base.text import printable
 from ...plan.again import trials_again
+from ...plan.cores import check_rates
 from ...plan.documents import KEY_BYTES, to_yaml, trial_document
 from ...plan.located import locating_trial
 from ...plan.suite import subtest_of
@@ -45,7 +46,6 @@ from .heart import Heart
 from .interrupt import Interrupt
 from .node import Node
 from .pump import Pump
-from .rates import check_rates
 from .talk import Checked, LostError, MissedError, Talk, Watcher
 
 HELLO_TIMEOUT_S = 60.0  # opening many DPDK ports on few cores takes its time
