@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * What no schema can say of a job or a trial: numbers that would overflow, keys that exclude each
- * other.
+ * What no table of keys can say of a job or a trial: keys that need or exclude each other.
  */
 #ifndef ENGINE_DOCUMENT_CHECKS_H
 #define ENGINE_DOCUMENT_CHECKS_H

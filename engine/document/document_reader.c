@@ -2,413 +2,321 @@
 #include "document_reader.h"
 
 #include "document_checks.h"
-#include "schema_error.h"
 
 #include <assert.h>
-#include <cyaml/cyaml.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define OPTIONAL CYAML_FLAG_OPTIONAL
-#define POINTER CYAML_FLAG_POINTER
-
-#define STRING(key, flags, type, member)                                                           \
-    CYAML_FIELD_STRING_PTR(key, CYAML_FLAG_POINTER | (flags), struct type, member, 0, 4096)
 #define LIST_MAX 1000000
+#define TIME_MAX_NS (30 * 86400 * NS_PER_S)
+#define TIME(in, key, member) KEY_NUMBER(in, key, member, 0, TIME_MAX_NS, 0)
+#define REPETITIONS_MAX 1000000
 
-static const cyaml_schema_value_t text_entry = {
-    CYAML_VALUE_STRING(CYAML_FLAG_POINTER, char, 0, 4096)};
-static const cyaml_schema_value_t u32_entry = {CYAML_VALUE_UINT(CYAML_FLAG_DEFAULT, uint32_t)};
+static const struct option text_element = {.type = OPTION_STRING, .size = sizeof(char *)};
+static const struct option u32_element = {
+    .type = OPTION_NUMBER, .size = sizeof(uint32_t), .max = UINT32_MAX};
+static const struct option size_element = {
+    .type = OPTION_NUMBER, .size = sizeof(uint32_t), .min = 1, .max = UINT32_MAX};
+static const struct option u64_element = {
+    .type = OPTION_NUMBER, .size = sizeof(uint64_t), .max = OPTION_ANY_U64};
+static const struct option bool_element = {.type = OPTION_BOOL, .size = sizeof(bool)};
 
-static const cyaml_strval_t worker_words[] = {
-    {"auto", WORKER_AUTO}, {"sleep", WORKER_SLEEP}, {"poll", WORKER_POLL}};
-static const cyaml_strval_t traffic_words[] = {{"stream", TRAFFIC_STREAM},
-                                               {"transfer", TRAFFIC_TRANSFER},
-                                               {"pingpong", TRAFFIC_PINGPONG},
-                                               {"schedule", TRAFFIC_SCHEDULE},
-                                               {"burst", TRAFFIC_BURST}};
-static const cyaml_strval_t partner_words[] = {{"fixed", false}, {"random", true}};
-static const cyaml_strval_t sync_words[] = {{"barrier", false}, {"none", true}};
+/* --- job --- */
 
-static const cyaml_schema_field_t control_fields[] = {
-    STRING("netns", OPTIONAL, doc_control, netns),
-    STRING("address", OPTIONAL, doc_control, address),
-    CYAML_FIELD_END,
+static const char *const worker_words[] = {
+    [WORKER_AUTO] = "auto", [WORKER_SLEEP] = "sleep", [WORKER_POLL] = "poll", NULL};
+static const char *const log_words[] = {[LOG_LEVEL_ERROR] = "error",
+                                        [LOG_LEVEL_WARNING] = "warning",
+                                        [LOG_LEVEL_INFO] = "info",
+                                        [LOG_LEVEL_DEBUG] = "debug",
+                                        NULL};
+static const char *const clock_words[] = {[CLOCK_AUTO] = "auto",
+                                          [CLOCK_SHARED] = "shared",
+                                          [CLOCK_PTP] = "ptp",
+                                          [CLOCK_ESTIMATED] = "estimated",
+                                          NULL};
+
+static const struct option control_keys[] = {
+    KEY_STRING(doc_control, "netns", netns),
+    KEY_STRING(doc_control, "address", address),
+    KEY_END,
 };
-
-static const cyaml_schema_field_t port_fields[] = {
-    STRING("name", 0, doc_port, conf.name),
-    STRING("network", 0, doc_port, conf.network),
-    STRING("netns", OPTIONAL, doc_port, conf.netns),
-    STRING("iface", OPTIONAL, doc_port, conf.iface),
-    STRING("pci", OPTIONAL, doc_port, conf.pci),
-    STRING("vdev", OPTIONAL, doc_port, conf.vdev),
-    STRING("driver", OPTIONAL, doc_port, conf.driver),
-    STRING("rdma", OPTIONAL, doc_port, conf.rdma),
-    STRING("mac", OPTIONAL, doc_port, conf.mac),
-    STRING("ipv4", OPTIONAL, doc_port, conf.ipv4),
-    STRING("ipv6", OPTIONAL, doc_port, conf.ipv6),
-    STRING("gateway", OPTIONAL, doc_port, conf.gateway),
-    STRING("tcp_address", OPTIONAL, doc_port, conf.tcp_address),
-    CYAML_FIELD_UINT("line_rate_bps", OPTIONAL, struct doc_port, conf.line_rate_bps),
-    CYAML_FIELD_UINT("queues", OPTIONAL, struct doc_port, conf.queues),
-    CYAML_FIELD_UINT("queue_frames", OPTIONAL, struct doc_port, conf.queue_frames),
-    CYAML_FIELD_BOOL("timestamps", OPTIONAL, struct doc_port, conf.timestamps),
-    CYAML_FIELD_BOOL("shared", OPTIONAL, struct doc_port, conf.shared),
-    CYAML_FIELD_SEQUENCE("transports", POINTER | OPTIONAL, struct doc_port, transports, &text_entry,
-                         0, DOC_TRANSPORTS_MAX),
-    CYAML_FIELD_END,
+static const struct option port_keys[] = {
+    KEY_NEEDED_STRING(doc_port, "name", conf.name),
+    KEY_NEEDED_STRING(doc_port, "network", conf.network),
+    KEY_STRING(doc_port, "netns", conf.netns),
+    KEY_STRING(doc_port, "iface", conf.iface),
+    KEY_STRING(doc_port, "pci", conf.pci),
+    KEY_STRING(doc_port, "vdev", conf.vdev),
+    KEY_STRING(doc_port, "driver", conf.driver),
+    KEY_STRING(doc_port, "rdma", conf.rdma),
+    KEY_STRING(doc_port, "mac", conf.mac),
+    KEY_STRING(doc_port, "ipv4", conf.ipv4),
+    KEY_STRING(doc_port, "ipv6", conf.ipv6),
+    KEY_STRING(doc_port, "gateway", conf.gateway),
+    KEY_STRING(doc_port, "tcp_address", conf.tcp_address),
+    KEY_U64(doc_port, "line_rate_bps", conf.line_rate_bps),
+    KEY_U32(doc_port, "queues", conf.queues),
+    KEY_U32(doc_port, "queue_frames", conf.queue_frames),
+    KEY_FLAG(doc_port, "timestamps", conf.timestamps),
+    KEY_FLAG(doc_port, "shared", conf.shared),
+    KEY_LIST(doc_port, "transports", transports, text_element, 0, DOC_TRANSPORTS_MAX),
+    KEY_END,
 };
-static const cyaml_schema_value_t port_entry = {
-    CYAML_VALUE_MAPPING(CYAML_FLAG_DEFAULT, struct doc_port, port_fields)};
-
-static const cyaml_schema_field_t node_fields[] = {
-    STRING("name", 0, doc_node, name),
-    CYAML_FIELD_MAPPING("control", OPTIONAL, struct doc_node, control, control_fields),
-    CYAML_FIELD_SEQUENCE("ports", POINTER | OPTIONAL, struct doc_node, ports, &port_entry, 0, 256),
-    CYAML_FIELD_SEQUENCE("cores", POINTER | OPTIONAL, struct doc_node, cores, &u32_entry, 0,
-                         CORES_MAX),
-    CYAML_FIELD_END,
+static const struct option port_element = KEY_ELEMENT(doc_port, port_keys);
+static const struct option node_keys[] = {
+    KEY_NEEDED_STRING(doc_node, "name", name),
+    KEY_MAPPING(doc_node, "control", control, control_keys),
+    KEY_LIST(doc_node, "ports", ports, port_element, 0, 256),
+    KEY_LIST(doc_node, "cores", cores, u32_element, 0, CORES_MAX),
+    KEY_END,
 };
-static const cyaml_schema_value_t node_entry = {
-    CYAML_VALUE_MAPPING(CYAML_FLAG_DEFAULT, struct doc_node, node_fields)};
-
-static const cyaml_strval_t clock_words[] = {{"auto", CLOCK_AUTO},
-                                             {"shared", CLOCK_SHARED},
-                                             {"ptp", CLOCK_PTP},
-                                             {"estimated", CLOCK_ESTIMATED}};
-static_assert(CYAML_ARRAY_LEN(clock_words) == CLOCK_MODES, "each has a word");
-
-static const cyaml_schema_field_t clock_fields[] = {
-    CYAML_FIELD_ENUM("mode", CYAML_FLAG_STRICT, struct clock_conf, mode, clock_words,
-                     CYAML_ARRAY_LEN(clock_words)),
-    CYAML_FIELD_INT("error_ns", OPTIONAL, struct clock_conf, error_ns),
-    CYAML_FIELD_END,
+static const struct option node_element = KEY_ELEMENT(doc_node, node_keys);
+static const struct option clock_keys[] = {
+    {OPTION(OPTION_WORD, clock_conf, "mode", mode), .words = clock_words, .needed = true},
+    KEY_NUMBER(clock_conf, "error_ns", error_ns, 0, NS_PER_S, 0),
+    KEY_END,
 };
-
-static const cyaml_schema_field_t job_fields[] = {
-    CYAML_FIELD_UINT("protocol", CYAML_FLAG_DEFAULT, struct doc_job, protocol),
-    STRING("run", 0, doc_job, run),
-    CYAML_FIELD_BOOL("controlled", OPTIONAL, struct doc_job, controlled),
-    CYAML_FIELD_UINT("heartbeat_timeout_ms", OPTIONAL, struct doc_job, heartbeat_timeout_ms),
-    CYAML_FIELD_UINT("barrier_timeout_ms", OPTIONAL, struct doc_job, barrier_timeout_ms),
-    CYAML_FIELD_ENUM("worker", OPTIONAL, struct doc_job, worker, worker_words,
-                     CYAML_ARRAY_LEN(worker_words)),
-    STRING("log", OPTIONAL, doc_job, log),
-    CYAML_FIELD_MAPPING("clock", OPTIONAL, struct doc_job, clock, clock_fields),
-    CYAML_FIELD_BOOL("bind", OPTIONAL, struct doc_job, bind),
-    CYAML_FIELD_SEQUENCE("nodes", POINTER, struct doc_job, nodes, &node_entry, 1,
-                         PATTERN_RANKS_MAX),
-    CYAML_FIELD_END,
+static const struct option job_keys[] = {
+    {OPTION(OPTION_NUMBER, doc_job, "protocol", protocol), .max = UINT32_MAX, .needed = true},
+    KEY_NEEDED_STRING(doc_job, "run", run),
+    KEY_FLAG(doc_job, "controlled", controlled),
+    KEY_U32(doc_job, "heartbeat_timeout_ms", heartbeat_timeout_ms),
+    KEY_NUMBER(doc_job, "barrier_timeout_ms", barrier_timeout_ms, 1, UINT32_MAX, 5000),
+    KEY_WORD(doc_job, "worker", worker, worker_words),
+    {OPTION(OPTION_WORD, doc_job, "log", log), .words = log_words, .initial = LOG_LEVEL_INFO},
+    KEY_MAPPING(doc_job, "clock", clock, clock_keys),
+    KEY_FLAG(doc_job, "bind", bind),
+    KEY_NEEDED_LIST(doc_job, "nodes", nodes, node_element, 1, PATTERN_RANKS_MAX),
+    KEY_END,
 };
+static const struct option job_element = KEY_ELEMENT(doc_job, job_keys);
 
-static const cyaml_schema_field_t peers_fields[] = {
-    CYAML_FIELD_SEQUENCE("addresses", POINTER, struct doc_peers, addresses, &text_entry, 1,
-                         PATTERN_RANKS_MAX),
-    CYAML_FIELD_SEQUENCE("sealed_keys", POINTER | OPTIONAL, struct doc_peers, sealed_keys,
-                         &text_entry, 0, PATTERN_RANKS_MAX),
-    STRING("key", OPTIONAL, doc_peers, key),
-    CYAML_FIELD_END,
+/* --- peers --- */
+
+static const struct option peers_keys[] = {
+    KEY_NEEDED_LIST(doc_peers, "addresses", addresses, text_element, 1, PATTERN_RANKS_MAX),
+    KEY_LIST(doc_peers, "sealed_keys", sealed_keys, text_element, 0, PATTERN_RANKS_MAX),
+    KEY_STRING(doc_peers, "key", key),
+    KEY_END,
 };
+static const struct option peers_element = KEY_ELEMENT(doc_peers, peers_keys);
 
-static const cyaml_schema_field_t group_fields[] = {
-    CYAML_FIELD_SEQUENCE_COUNT("ranks", POINTER, struct pattern_ranks, rank, count, &u32_entry, 0,
-                               PATTERN_RANKS_MAX),
-    CYAML_FIELD_END,
+/* --- plan and trial --- */
+
+static const struct option group_keys[] = {
+    KEY_LIST_OF(pattern_ranks, "ranks", rank, count, u32_element, 0, PATTERN_RANKS_MAX, true),
+    KEY_END,
 };
-
-static const cyaml_schema_value_t group_entry = {
-    CYAML_VALUE_MAPPING(CYAML_FLAG_DEFAULT, struct pattern_ranks, group_fields)};
+static const struct option group_element = KEY_ELEMENT(pattern_ranks, group_keys);
 
 /* The pattern's parameters by their types (pattern.h). */
-#define PATTERN_WORD(key, member, count) STRING(key, OPTIONAL, pattern_request, member)
-#define PATTERN_FLAG(key, member, count)                                                           \
-    CYAML_FIELD_BOOL(key, OPTIONAL, struct pattern_request, member)
-#define PATTERN_FLAG_OR_DEFAULT(key, member, count)                                                \
-    CYAML_FIELD_BOOL_PTR(key, POINTER | OPTIONAL, struct pattern_request, member)
-#define PATTERN_NUMBER(key, member, count)                                                         \
-    CYAML_FIELD_UINT(key, OPTIONAL, struct pattern_request, member)
-#define PATTERN_NUMBERS(key, member, count)                                                        \
-    CYAML_FIELD_SEQUENCE_COUNT(key, POINTER | OPTIONAL, struct pattern_request, member, count,     \
-                               &u32_entry, 0, LIST_MAX)
-#define PATTERN_GROUPS(key, member, count)                                                         \
-    CYAML_FIELD_SEQUENCE_COUNT(key, POINTER | OPTIONAL, struct pattern_request, member, count,     \
-                               &group_entry, 0, PATTERN_RANKS_MAX)
-#define PATTERN_FIELD(word, key, type, member, count) PATTERN_##type(key, member, count),
-
-static const cyaml_schema_field_t pattern_fields[] = {
-    STRING("name", 0, pattern_request, name),
-    PATTERN_FLAG("round_trip", round_trip, ),
-    PATTERN_PARAMS(PATTERN_FIELD) CYAML_FIELD_END,
-};
-
-static const cyaml_schema_field_t load_fields[] = {
-    CYAML_FIELD_FLOAT("percent", OPTIONAL, struct doc_load, percent),
-    CYAML_FIELD_FLOAT("bps", OPTIONAL, struct doc_load, bps),
-    CYAML_FIELD_FLOAT("fps", OPTIONAL, struct doc_load, fps),
-    CYAML_FIELD_END,
-};
-
-static const cyaml_schema_field_t part_fields[] = {
-    STRING("network", 0, doc_part, network),
-    CYAML_FIELD_SEQUENCE("ranks", POINTER, struct doc_part, ranks, &text_entry, 2,
-                         PATTERN_RANKS_MAX),
-    STRING("transport", OPTIONAL, doc_part, transport),
-    CYAML_FIELD_SEQUENCE("sizes", POINTER | OPTIONAL, struct doc_part, sizes, &u32_entry, 1,
-                         TRANSPORT_SIZES_MAX),
-    CYAML_FIELD_MAPPING_PTR("load", POINTER | OPTIONAL, struct doc_part, load, load_fields),
-    CYAML_FIELD_END,
-};
-static const cyaml_schema_value_t part_entry = {
-    CYAML_VALUE_MAPPING(CYAML_FLAG_DEFAULT, struct doc_part, part_fields)};
-
-static const cyaml_schema_field_t pingpong_fields[] = {
-    CYAML_FIELD_INT("timeout_ns", OPTIONAL, struct doc_pingpong, timeout_ns),
-    CYAML_FIELD_UINT("count", OPTIONAL, struct doc_pingpong, count),
-    CYAML_FIELD_UINT("min_size", OPTIONAL, struct doc_pingpong, min_size),
-    CYAML_FIELD_UINT("max_size", OPTIONAL, struct doc_pingpong, max_size),
-    CYAML_FIELD_ENUM("partners", OPTIONAL, struct doc_pingpong, random, partner_words,
-                     CYAML_ARRAY_LEN(partner_words)),
-    CYAML_FIELD_BOOL("samples", OPTIONAL, struct doc_pingpong, samples),
-    CYAML_FIELD_FLOAT("compute", OPTIONAL, struct doc_pingpong, compute),
-    CYAML_FIELD_END,
-};
-
-static const cyaml_schema_field_t burst_fields[] = {
-    CYAML_FIELD_UINT("frames", CYAML_FLAG_DEFAULT, struct doc_burst, frames),
-    CYAML_FIELD_INT("gap_ns", OPTIONAL, struct doc_burst, gap_ns),
-    CYAML_FIELD_UINT_PTR("count", POINTER | OPTIONAL, struct doc_burst, count),
-    CYAML_FIELD_END,
-};
-
-static const cyaml_schema_field_t schedule_fields[] = {
-    CYAML_FIELD_UINT("count", OPTIONAL, struct doc_schedule, count),
-    CYAML_FIELD_UINT_PTR("batch", POINTER | OPTIONAL, struct doc_schedule, batch),
-    CYAML_FIELD_UINT_PTR("warmup", POINTER | OPTIONAL, struct doc_schedule, warmup),
-    CYAML_FIELD_BOOL("compute", OPTIONAL, struct doc_schedule, compute),
-    CYAML_FIELD_END,
-};
-
-static const cyaml_schema_field_t latency_fields[] = {
-    CYAML_FIELD_FLOAT_PTR("probe_fps", POINTER | OPTIONAL, struct doc_latency, probe_fps),
-    CYAML_FIELD_BOOL("stamps", OPTIONAL, struct doc_latency, stamps),
-    CYAML_FIELD_END,
-};
-
-static const cyaml_schema_field_t trial_fields[] = {
-    CYAML_FIELD_UINT("id", CYAML_FLAG_DEFAULT, struct doc_trial, id),
-    CYAML_FIELD_UINT("repeat", OPTIONAL, struct doc_trial, repeat),
-    STRING("transport", 0, doc_trial, transport),
-    CYAML_FIELD_SEQUENCE("parts", POINTER, struct doc_trial, parts, &part_entry, 1, 64),
-    CYAML_FIELD_MAPPING("pattern", CYAML_FLAG_DEFAULT, struct doc_trial, pattern, pattern_fields),
-    CYAML_FIELD_UINT("seed", OPTIONAL, struct doc_trial, pattern.seed),
-    CYAML_FIELD_SEQUENCE("phases", POINTER | OPTIONAL, struct doc_trial, phases, &u32_entry, 0,
-                         LIST_MAX),
-    CYAML_FIELD_BOOL_PTR("connectivity_check", POINTER | OPTIONAL, struct doc_trial, probe),
-    CYAML_FIELD_SEQUENCE("connectivity_check_sizes", POINTER | OPTIONAL, struct doc_trial,
-                         connectivity_check_sizes, &u32_entry, 1, TRANSPORT_SIZES_MAX),
-    CYAML_FIELD_BOOL("listen", OPTIONAL, struct doc_trial, listen),
-    CYAML_FIELD_ENUM("sync", OPTIONAL, struct doc_trial, by_clock, sync_words,
-                     CYAML_ARRAY_LEN(sync_words)),
-    CYAML_FIELD_ENUM("traffic", OPTIONAL, struct doc_trial, traffic, traffic_words,
-                     CYAML_ARRAY_LEN(traffic_words)),
-    CYAML_FIELD_UINT("transfer_bytes", OPTIONAL, struct doc_trial, transfer_bytes),
-    CYAML_FIELD_SEQUENCE("sizes", POINTER | OPTIONAL, struct doc_trial, sizes, &u32_entry, 1,
-                         TRANSPORT_SIZES_MAX),
-    CYAML_FIELD_MAPPING("load", OPTIONAL, struct doc_trial, load, load_fields),
-    CYAML_FIELD_INT("warmup_ns", OPTIONAL, struct doc_trial, warmup_ns),
-    CYAML_FIELD_INT("window_ns", OPTIONAL, struct doc_trial, window_ns),
-    CYAML_FIELD_INT("cooldown_ns", OPTIONAL, struct doc_trial, cooldown_ns),
-    CYAML_FIELD_INT("drain_timeout_ns", OPTIONAL, struct doc_trial, drain_timeout_ns),
-    CYAML_FIELD_INT("drain_max_ns", OPTIONAL, struct doc_trial, drain_max_ns),
-    CYAML_FIELD_UINT("flood_limit", OPTIONAL, struct doc_trial, flood_limit),
-    CYAML_FIELD_INT("interval_ns", OPTIONAL, struct doc_trial, interval_ns),
-    CYAML_FIELD_MAPPING_PTR("pingpong", POINTER | OPTIONAL, struct doc_trial, pingpong,
-                            pingpong_fields),
-    CYAML_FIELD_MAPPING_PTR("schedule", POINTER | OPTIONAL, struct doc_trial, schedule,
-                            schedule_fields),
-    CYAML_FIELD_MAPPING_PTR("burst", POINTER | OPTIONAL, struct doc_trial, burst, burst_fields),
-    CYAML_FIELD_MAPPING_PTR("latency", POINTER | OPTIONAL, struct doc_trial, latency,
-                            latency_fields),
-    CYAML_FIELD_END,
-};
-
-static const cyaml_schema_field_t plan_fields[] = {
-    CYAML_FIELD_UINT("ranks", CYAML_FLAG_DEFAULT, struct doc_plan, pattern.n),
-    CYAML_FIELD_MAPPING("pattern", CYAML_FLAG_DEFAULT, struct doc_plan, pattern, pattern_fields),
-    CYAML_FIELD_UINT("seed", OPTIONAL, struct doc_plan, pattern.seed),
-    CYAML_FIELD_SEQUENCE("phases", POINTER | OPTIONAL, struct doc_plan, phases, &u32_entry, 0,
-                         LIST_MAX),
-    CYAML_FIELD_BOOL_PTR("totals_only", POINTER | OPTIONAL, struct doc_plan, totals_only),
-    CYAML_FIELD_END,
-};
-
-/* The schema of a document, with a trial's options below the names of this build's transports. */
-struct schema {
-    cyaml_schema_field_t options[DOC_TRANSPORTS_MAX][OPTIONS_MAX + 1];
-    cyaml_schema_field_t trial[CYAML_ARRAY_LEN(trial_fields) + DOC_TRANSPORTS_MAX];
-    cyaml_schema_field_t document[7];
-    cyaml_schema_value_t root;
-};
-
-/* What a table's option is in YAML. */
-static cyaml_schema_value_t option_value(const struct option *option)
-{
-    cyaml_schema_value_t value = {.flags = POINTER | OPTIONAL};
-
-    switch (option->type) {
-    case OPTION_NUMBER:
-        value.type = CYAML_INT;
-        value.data_size = sizeof(int64_t);
-        break;
-    case OPTION_REAL:
-        value.type = CYAML_FLOAT;
-        value.data_size = sizeof(double);
-        break;
-    case OPTION_BOOL:
-        value.type = CYAML_BOOL;
-        value.data_size = sizeof(bool);
-        break;
-    default:
-        value.type = CYAML_STRING;
-        value.data_size = sizeof(char);
-        value.string.max = 4096;
+#define PATTERN_WORD(key, member, counter) KEY_STRING(pattern_request, key, member)
+#define PATTERN_FLAG(key, member, counter) KEY_FLAG(pattern_request, key, member)
+#define PATTERN_FLAG_OR_DEFAULT(key, member, counter)                                              \
+    KEY_POINTER(pattern_request, key, member, bool_element)
+#define PATTERN_NUMBER(key, member, counter)                                                       \
+    {                                                                                              \
+        OPTION(OPTION_NUMBER, pattern_request, key, member),                                       \
+            .max = KEY_BYTES(pattern_request, member) == 8 ? OPTION_ANY_U64 : (int64_t)UINT32_MAX  \
     }
-    return value;
-}
+#define PATTERN_NUMBERS(key, member, counter)                                                      \
+    KEY_LIST_OF(pattern_request, key, member, counter, u32_element, 0, LIST_MAX, false)
+#define PATTERN_GROUPS(key, member, counter)                                                       \
+    KEY_LIST_OF(pattern_request, key, member, counter, group_element, 0, PATTERN_RANKS_MAX, false)
+#define PATTERN_KEY(word, key, type, member, counter) PATTERN_##type(key, member, counter),
 
-/* Below a transport's name: an array of pointers to what is given, in the order of its table. */
-static cyaml_schema_field_t options_field(const struct transport *transport,
-                                          cyaml_schema_field_t fields[OPTIONS_MAX + 1])
+static const struct option pattern_keys[] = {
+    KEY_NEEDED_STRING(pattern_request, "name", name),
+    KEY_FLAG(pattern_request, "round_trip", round_trip),
+    PATTERN_PARAMS(PATTERN_KEY) KEY_END,
+};
+
+static const struct option load_keys[] = {
+    KEY_REAL(doc_load, "percent", percent),
+    KEY_REAL(doc_load, "bps", bps),
+    KEY_REAL(doc_load, "fps", fps),
+    KEY_END,
+};
+static const struct option load_element = KEY_ELEMENT(doc_load, load_keys);
+
+static const struct option part_keys[] = {
+    KEY_NEEDED_STRING(doc_part, "network", network),
+    KEY_NEEDED_LIST(doc_part, "ranks", ranks, text_element, 2, PATTERN_RANKS_MAX),
+    KEY_STRING(doc_part, "transport", transport),
+    KEY_LIST(doc_part, "sizes", sizes, size_element, 1, TRANSPORT_SIZES_MAX),
+    KEY_POINTER(doc_part, "load", load, load_element),
+    KEY_END,
+};
+static const struct option part_element = KEY_ELEMENT(doc_part, part_keys);
+
+static const char *const traffic_words[] = {[TRAFFIC_STREAM] = "stream",
+                                            [TRAFFIC_TRANSFER] = "transfer",
+                                            [TRAFFIC_PROBE] = "",
+                                            [TRAFFIC_PINGPONG] = "pingpong",
+                                            [TRAFFIC_SCHEDULE] = "schedule",
+                                            [TRAFFIC_BURST] = "burst",
+                                            NULL};
+static const char *const partner_words[] = {"fixed", "random", NULL};
+static const char *const sync_words[] = {"barrier", "none", NULL};
+
+static const struct option pingpong_keys[] = {
+    TIME(doc_trial, "timeout_ns", pingpong.timeout_ns),
+    KEY_U64(doc_trial, "count", pingpong.count),
+    KEY_U32(doc_trial, "min_size", pingpong.min_size),
+    KEY_U32(doc_trial, "max_size", pingpong.max_size),
+    KEY_WORD(doc_trial, "partners", pingpong.random, partner_words),
+    KEY_FLAG(doc_trial, "samples", pingpong.samples),
+    KEY_REAL(doc_trial, "compute", compute),
+    KEY_END,
+};
+static const struct option burst_keys[] = {
+    {OPTION(OPTION_NUMBER, doc_trial, "frames", burst.frames), .min = 1, .max = UINT32_MAX,
+     .needed = true},
+    TIME(doc_trial, "gap_ns", burst.gap_ns),
+    KEY_NUMBER(doc_trial, "count", burst.count, 0, UINT32_MAX, 1),
+    KEY_END,
+};
+static const struct option schedule_keys[] = {
+    KEY_U64(doc_trial, "count", schedule.count),
+    KEY_NUMBER(doc_trial, "batch", schedule.batch, 1, REPETITIONS_MAX, 1),
+    KEY_NUMBER(doc_trial, "warmup", schedule.warmup, 0, UINT32_MAX, 1),
+    KEY_FLAG(doc_trial, "compute", schedule.compute),
+    KEY_END,
+};
+static const struct option latency_keys[] = {
+    {OPTION(OPTION_REAL, doc_trial, "probe_fps", latency.probe_fps), .initial = -1},
+    KEY_FLAG(doc_trial, "stamps", latency.stamps),
+    KEY_END,
+};
+static const struct option trial_keys[] = {
+    {OPTION(OPTION_NUMBER, doc_trial, "id", id), .max = UINT32_MAX, .needed = true},
+    KEY_U32(doc_trial, "repeat", repeat),
+    KEY_NEEDED_STRING(doc_trial, "transport", transport),
+    KEY_NEEDED_LIST(doc_trial, "parts", parts, part_element, 1, 64),
+    {OPTION(OPTION_MAPPING, doc_trial, "pattern", pattern), .table = pattern_keys, .needed = true},
+    KEY_U64(doc_trial, "seed", pattern.seed),
+    KEY_LIST(doc_trial, "phases", phases, u32_element, 0, LIST_MAX),
+    {OPTION(OPTION_BOOL, doc_trial, "connectivity_check", probe), .initial = true},
+    KEY_LIST(doc_trial, "connectivity_check_sizes", connectivity_check_sizes, size_element, 1,
+             TRANSPORT_SIZES_MAX),
+    KEY_FLAG(doc_trial, "listen", listen),
+    KEY_WORD(doc_trial, "sync", by_clock, sync_words),
+    KEY_WORD(doc_trial, "traffic", traffic, traffic_words),
+    KEY_U64(doc_trial, "transfer_bytes", transfer_bytes),
+    KEY_LIST(doc_trial, "sizes", sizes, size_element, 1, TRANSPORT_SIZES_MAX),
+    KEY_MAPPING(doc_trial, "load", load, load_keys),
+    TIME(doc_trial, "warmup_ns", warmup_ns),
+    TIME(doc_trial, "window_ns", window_ns),
+    TIME(doc_trial, "cooldown_ns", cooldown_ns),
+    TIME(doc_trial, "drain_timeout_ns", drain_timeout_ns),
+    TIME(doc_trial, "drain_max_ns", drain_max_ns),
+    KEY_U64(doc_trial, "flood_limit", flood_limit),
+    TIME(doc_trial, "interval_ns", interval_ns),
+    KEY_INSIDE(doc_trial, "pingpong", has_pingpong, pingpong_keys),
+    KEY_INSIDE(doc_trial, "schedule", has_schedule, schedule_keys),
+    KEY_INSIDE(doc_trial, "burst", has_burst, burst_keys),
+    KEY_INSIDE(doc_trial, "latency", has_latency, latency_keys),
+    KEY_END,
+};
+#define TRIAL_KEYS (sizeof trial_keys / sizeof trial_keys[0])
+
+static const struct option plan_keys[] = {
+    {OPTION(OPTION_NUMBER, doc_plan, "ranks", pattern.n), .max = UINT32_MAX, .needed = true},
+    {OPTION(OPTION_MAPPING, doc_plan, "pattern", pattern), .table = pattern_keys, .needed = true},
+    KEY_U64(doc_plan, "seed", pattern.seed),
+    KEY_LIST(doc_plan, "phases", phases, u32_element, 0, LIST_MAX),
+    KEY_FLAG(doc_plan, "totals_only", totals_only),
+    KEY_END,
+};
+static const struct option plan_element = KEY_ELEMENT(doc_plan, plan_keys);
+
+/* A trial's keys, and each transport's options below its name. */
+static void add_transports(struct option keys[TRIAL_KEYS + DOC_TRANSPORTS_MAX],
+                           const struct transport *const *transports)
 {
-    const struct option *options = transport->options->options;
-    uint32_t count = 0;
+    size_t i = 0;
 
-    for (; options[count].key != NULL; count++) {
-        assert(count < OPTIONS_MAX);
-        fields[count] = (cyaml_schema_field_t){
-            .key = options[count].key,
-            .data_offset = (uint32_t)(count * sizeof(void *)),
-            .value = option_value(&options[count]),
+    for (; transports[i] != NULL; i++) {
+        assert(i < DOC_TRANSPORTS_MAX && transports[i]->options->size <= OPTION_BYTES_MAX);
+        keys[i] = (struct option){
+            .key = transports[i]->name,
+            .type = OPTION_MAPPING,
+            .offset = (uint16_t)(offsetof(struct doc_trial, options) + i * OPTION_BYTES_MAX),
+            .table = transports[i]->options->options,
         };
     }
-    fields[count] = (cyaml_schema_field_t)CYAML_FIELD_END;
-    return (cyaml_schema_field_t){
-        .key = transport->name,
-        .value = {.type = CYAML_MAPPING,
-                  .flags = POINTER | OPTIONAL,
-                  .data_size = (uint32_t)(count * sizeof(void *)),
-                  .mapping.fields = fields},
-    };
+    memcpy(&keys[i], trial_keys, sizeof trial_keys);
 }
 
-static void schema_make(struct schema *schema, const struct transport *const *transports)
+/* The options of a part are its transport's; a trial of one that is not in this build is refused
+ * when it begins. */
+static void find_options(struct doc_trial *trial, const struct transport *const *transports)
 {
-    const cyaml_schema_field_t fields[] = {
-        CYAML_FIELD_MAPPING_PTR("job", POINTER | OPTIONAL, struct document, job, job_fields),
-        CYAML_FIELD_MAPPING_PTR("peers", POINTER | OPTIONAL, struct document, peers, peers_fields),
-        CYAML_FIELD_MAPPING_PTR("trial", POINTER | OPTIONAL, struct document, trial, schema->trial),
-        CYAML_FIELD_MAPPING_PTR("plan", POINTER | OPTIONAL, struct document, plan, plan_fields),
-        CYAML_FIELD_UINT_PTR("heartbeat", POINTER | OPTIONAL, struct document, heartbeat),
-        CYAML_FIELD_BOOL_PTR("quit", POINTER | OPTIONAL, struct document, quit),
-        CYAML_FIELD_END,
-    };
-    cyaml_schema_field_t *next = schema->trial;
-
-    for (size_t i = 0; transports[i] != NULL; i++) {
-        assert(i < DOC_TRANSPORTS_MAX);
-        *next = options_field(transports[i], schema->options[i]);
-        next->data_offset = (uint32_t)(offsetof(struct doc_trial, given) + i * sizeof(void *));
-        next++;
-    }
-    memcpy(next, trial_fields, sizeof trial_fields);
-    static_assert(sizeof fields == sizeof schema->document, "all of them");
-    memcpy(schema->document, fields, sizeof fields);
-    schema->root = (cyaml_schema_value_t){
-        CYAML_VALUE_MAPPING(CYAML_FLAG_POINTER, struct document, schema->document)};
+    for (unsigned p = 0; p < trial->parts_count; p++)
+        for (size_t i = 0; transports[i] != NULL; i++)
+            if (strcmp(transports[i]->name, doc_part_transport(trial, &trial->parts[p])) == 0)
+                trial->parts[p].options = trial->options[i];
 }
 
 enum document_kind document_kind(const struct document *document)
 {
-    if (document->job != NULL)
-        return DOCUMENT_JOB;
-    if (document->peers != NULL)
-        return DOCUMENT_PEERS;
-    if (document->trial != NULL)
-        return DOCUMENT_TRIAL;
-    if (document->plan != NULL)
-        return DOCUMENT_PLAN;
-    if (document->heartbeat != NULL)
-        return DOCUMENT_BEAT;
-    return document->quit != NULL ? DOCUMENT_QUIT : DOCUMENT_NONE;
-}
+    const void *const kinds[] = {
+        [DOCUMENT_JOB] = document->job,        [DOCUMENT_PEERS] = document->peers,
+        [DOCUMENT_TRIAL] = document->trial,    [DOCUMENT_PLAN] = document->plan,
+        [DOCUMENT_BEAT] = document->heartbeat, [DOCUMENT_QUIT] = document->quit};
+    enum document_kind kind = DOCUMENT_NONE;
 
-/* The options of a part's transport: those given, the others' defaults. */
-static int fill_options(const struct doc_trial *trial, struct doc_part *part,
-                        const struct transport *const *transports, struct err *err)
-{
-    const char *name = doc_part_transport(trial, part);
-    struct err why = {""};
-    size_t i = 0;
-    int rc;
-
-    while (transports[i] != NULL && strcmp(transports[i]->name, name) != 0)
-        i++;
-    if (transports[i] == NULL) /* the trial is refused when it begins */
-        return 0;
-    assert(transports[i]->options->size <= OPTION_BYTES_MAX);
-    if ((part->options = calloc(1, OPTION_BYTES_MAX)) == NULL)
-        return err_set(err, -ENOMEM, "out of memory");
-    rc = option_table_fill(transports[i]->options, (const void *const *)trial->given[i],
-                           part->options, &why);
-    return rc < 0 ? err_set(err, rc, "trial %u: %s %s", trial->id, name, why.text) : 0;
+    for (unsigned i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
+        if (kinds[i] != NULL)
+            kind = kind == DOCUMENT_NONE ? i : DOCUMENT_SEVERAL;
+    return kind;
 }
 
 static int check(const struct document *document, struct err *err)
 {
-    int keys = (document->job != NULL) + (document->peers != NULL) + (document->trial != NULL) +
-               (document->plan != NULL) + (document->heartbeat != NULL) + (document->quit != NULL);
-    int rc;
-
-    if (keys > 1)
+    switch (document_kind(document)) {
+    case DOCUMENT_SEVERAL:
         return err_set(
             err, -EINVAL,
             "a document holds more than one of job, peers, trial, plan, heartbeat and quit: "
             "end each with a line '...'");
-    if (document->job != NULL)
+    case DOCUMENT_JOB:
         return check_job(document->job, err);
-    if (document->trial == NULL)
+    case DOCUMENT_TRIAL:
+        return check_trial(document->trial, err);
+    default:
         return 0;
-    rc = check_trial(document->trial, err);
-    for (unsigned i = 0; i < document->trial->parts_count && rc == 0; i++)
-        rc = fill_options(document->trial, &document->trial->parts[i], document->transports, err);
-    return rc;
+    }
 }
 
-int document_parse(struct document **document, const struct document_text *text,
+int document_parse(struct document **document, const struct mapping_text *text,
                    const struct transport *const *transports, struct err *err)
 {
-    struct refusal refusal = {0};
-    cyaml_config_t config = refusal_config(&refusal);
-    struct schema schema;
-    cyaml_err_t failed;
+    struct option trial[TRIAL_KEYS + DOC_TRANSPORTS_MAX];
+    const struct option trial_element = KEY_ELEMENT(doc_trial, trial);
+    const struct option keys[] = {
+        KEY_POINTER(document, "job", job, job_element),
+        KEY_POINTER(document, "peers", peers, peers_element),
+        KEY_POINTER(document, "trial", trial, trial_element),
+        KEY_POINTER(document, "plan", plan, plan_element),
+        KEY_POINTER(document, "heartbeat", heartbeat, u64_element),
+        KEY_POINTER(document, "quit", quit, bool_element),
+        KEY_END,
+    };
     int rc;
 
-    *document = NULL;
-    schema_make(&schema, transports);
-    failed = cyaml_load_data((const uint8_t *)text->text, text->size, &config, &schema.root,
-                             (cyaml_data_t **)document, NULL);
-    if (failed != CYAML_OK) {
-        unsigned line = refusal.line > 0 ? refusal.line - 1 : 0;
-
-        return err_set(err, -EINVAL, "documents, near line %u, column %u: %s",
-                       text->first_line + line, refusal.column, refusal_message(&refusal, failed));
-    }
+    *document = calloc(1, sizeof **document);
     if (*document == NULL)
-        return 0;
-    (*document)->transports = transports;
-    rc = check(*document, err);
+        return err_set(err, -ENOMEM, "out of memory");
+    add_transports(trial, transports);
+    rc = mapping_read(text, keys, *document, &(*document)->memory, err);
+    if (rc > 0) {
+        if ((*document)->trial != NULL)
+            find_options((*document)->trial, transports);
+        rc = check(*document, err);
+    }
     if (rc < 0) {
         document_free(*document);
         *document = NULL;
@@ -418,14 +326,8 @@ int document_parse(struct document **document, const struct document_text *text,
 
 void document_free(struct document *document)
 {
-    struct refusal refusal = {0};
-    cyaml_config_t config = refusal_config(&refusal);
-    struct schema schema;
-
     if (document == NULL)
         return;
-    for (unsigned i = 0; document->trial != NULL && i < document->trial->parts_count; i++)
-        free(document->trial->parts[i].options);
-    schema_make(&schema, document->transports);
-    cyaml_free(&config, &schema.root, document, 0);
+    mapping_free(&document->memory);
+    free(document);
 }

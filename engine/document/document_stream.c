@@ -170,7 +170,7 @@ int input_next(struct input *input, struct document **document, struct err *err)
     int rc;
 
     while ((end = first_end(input, &size)) > 0) {
-        const struct document_text text = {input->text, size, input->line};
+        const struct mapping_text text = {input->text, size, input->line};
 
         rc = document_parse(document, &text, input->transports, err);
         drop_front(input, end);

@@ -9,6 +9,8 @@
 #include "clock.h"
 #include "cpu_placement.h"
 #include "err.h"
+#include "log.h"
+#include "mapping_reader.h"
 #include "pattern.h"
 #include "transport.h"
 
@@ -47,7 +49,7 @@ struct doc_job {
     uint32_t heartbeat_timeout_ms;
     uint32_t barrier_timeout_ms;
     enum worker_policy worker;
-    char *log;               /* NULL: info */
+    enum log_level log;
     struct clock_conf clock; /* absent: all 0 */
     bool bind;               /* PCI ports leave their kernel driver for dpdk (port_binding.h) */
     struct doc_node *nodes;
@@ -77,35 +79,7 @@ struct doc_part {
     uint32_t *sizes; /* NULL: the trial's */
     unsigned sizes_count;
     struct doc_load *load; /* NULL: the trial's */
-    void *options;         /* of its transport, as its table fills them; NULL: not in this build */
-};
-
-struct doc_pingpong {
-    int64_t timeout_ns;
-    uint64_t count;
-    uint32_t min_size;
-    uint32_t max_size;
-    bool random; /* partners: random */
-    bool samples;
-    double compute;
-};
-
-struct doc_burst {
-    uint64_t frames;
-    int64_t gap_ns;
-    uint64_t *count; /* NULL: 1 */
-};
-
-struct doc_schedule {
-    uint64_t count;
-    uint32_t *batch;  /* NULL: 1 */
-    uint32_t *warmup; /* NULL: 1 */
-    bool compute;
-};
-
-struct doc_latency {
-    double *probe_fps; /* NULL: the transport chooses */
-    bool stamps;
+    const void *options;   /* of its transport, as its table fills them; NULL: not in this build */
 };
 
 struct doc_trial {
@@ -117,7 +91,7 @@ struct doc_trial {
     struct pattern_request pattern; /* n is a part's */
     uint32_t *phases;               /* NULL: all */
     unsigned phases_count;
-    bool *probe;                        /* NULL: true */
+    bool probe;
     uint32_t *connectivity_check_sizes; /* of its messages in turn; NULL: `sizes` */
     unsigned connectivity_check_sizes_count;
     bool by_clock; /* sync: none */
@@ -133,13 +107,18 @@ struct doc_trial {
     int64_t drain_timeout_ns;
     int64_t drain_max_ns;
     uint64_t flood_limit;
-    int64_t interval_ns;           /* from one interval result to the next; 0: none */
-    struct doc_pingpong *pingpong; /* NULL: all defaults */
-    struct doc_schedule *schedule; /* the same */
-    struct doc_burst *burst;       /* NULL: none */
-    struct doc_latency *latency;   /* NULL: none is measured */
-    /* Below each transport's name, by the registry's and its option table's order; NULL: absent. */
-    void **given[DOC_TRANSPORTS_MAX];
+    int64_t interval_ns; /* from one interval result to the next; 0: none */
+    bool has_pingpong;
+    struct pingpong_options pingpong; /* but for its start delay */
+    double compute;                   /* beside messages: a share of the time, 0 to 1 */
+    bool has_schedule;
+    struct schedule_options schedule;
+    bool has_burst;
+    struct burst_options burst; /* but for the port's own share */
+    bool has_latency;           /* else none is measured */
+    struct latency_options latency;
+    /* Of each transport, by the registry's order. */
+    max_align_t options[DOC_TRANSPORTS_MAX][OPTION_BYTES_MAX / sizeof(max_align_t)];
 };
 
 static inline const char *doc_part_transport(const struct doc_trial *trial,
@@ -152,7 +131,7 @@ struct doc_plan {
     struct pattern_request pattern; /* whole */
     uint32_t *phases;               /* NULL: all */
     unsigned phases_count;
-    bool *totals_only; /* true: only the totals */
+    bool totals_only;
 };
 
 enum document_kind {
@@ -163,6 +142,7 @@ enum document_kind {
     DOCUMENT_PLAN,
     DOCUMENT_BEAT,
     DOCUMENT_QUIT,
+    DOCUMENT_SEVERAL, /* refused */
 };
 
 struct document {
@@ -172,7 +152,7 @@ struct document {
     struct doc_plan *plan;
     uint64_t *heartbeat;
     bool *quit;
-    const struct transport *const *transports; /* whose options it could have */
+    struct mapping_memory memory;
 };
 
 #endif

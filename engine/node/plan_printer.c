@@ -157,7 +157,7 @@ int plan_print(struct records *records, const struct doc_plan *doc, struct err *
     if (lister.flows == NULL) {
         rc = err_set(err, -ENOMEM, "out of memory");
     } else {
-        if (doc->totals_only != NULL && *doc->totals_only)
+        if (doc->totals_only)
             list_headline(&lister);
         else
             rc = list_phases(&lister, doc, err);

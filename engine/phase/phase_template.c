@@ -11,60 +11,17 @@
 static void set_latency_options(struct phase_lane *lane)
 {
     const struct doc_trial *trial = lane->run->trial->doc;
-    const struct doc_latency *doc = trial->latency;
     struct latency_options *options = &lane->phase.latency;
 
-    if (doc == NULL || phase_is_probe(lane->run))
+    if (!trial->has_latency || phase_is_probe(lane->run))
         return;
-    *options = (struct latency_options){
-        .probe_fps = doc->probe_fps != NULL ? *doc->probe_fps : -1,
-        .stamps = doc->stamps,
-    };
+    *options = trial->latency;
     /* A burst asks how many frames fit: probes would be among them. */
-    if (doc->probe_fps == NULL && trial->traffic == TRAFFIC_BURST)
+    if (options->probe_fps < 0 && trial->traffic == TRAFFIC_BURST)
         options->probe_fps = 0;
     /* A stream that is forwarded has no connection of its own for them, and its ends can't know. */
     if (trial->pattern.forward && !transport_can(lane_transport(lane), TRANSPORT_FRAMES))
         options->probe_fps = 0;
-}
-
-static void set_pingpong_options(struct pingpong_options *options, const struct doc_pingpong *doc)
-{
-    static const struct doc_pingpong none;
-
-    doc = doc != NULL ? doc : &none;
-    *options = (struct pingpong_options){
-        .count = doc->count,
-        .min_size = doc->min_size,
-        .max_size = doc->max_size,
-        .random = doc->random,
-        .samples = doc->samples,
-        .start_delay_ns = doc->compute > 0 ? ALONE_NS : 0,
-        .timeout_ns = doc->timeout_ns,
-    };
-}
-
-static void set_schedule_options(struct schedule_options *options, const struct doc_schedule *doc)
-{
-    static const struct doc_schedule none;
-
-    doc = doc != NULL ? doc : &none;
-    *options = (struct schedule_options){
-        .count = doc->count,
-        .batch = doc->batch != NULL ? *doc->batch : 1,
-        .warmup = doc->warmup != NULL ? *doc->warmup : 1,
-        .compute = doc->compute,
-    };
-}
-
-static void set_burst_options(struct burst_options *options, const struct doc_burst *doc)
-{
-    if (doc != NULL)
-        *options = (struct burst_options){
-            .frames = doc->frames,
-            .gap_ns = doc->gap_ns,
-            .count = doc->count != NULL ? *doc->count : 1,
-        };
 }
 
 static void copy_sizes(struct phase *phase, const uint32_t *sizes, unsigned count)
@@ -129,10 +86,12 @@ void phase_template_fill(struct phase_run *run)
         .transfer_bytes = doc->transfer_bytes,
         .probes = PROBES,
         .probe_timeout_ns = phase_timeout_ns(run),
+        .pingpong = doc->pingpong,
+        .schedule = doc->schedule,
+        .burst = doc->burst,
     };
-    set_pingpong_options(&phase->pingpong, doc->pingpong);
-    set_schedule_options(&phase->schedule, doc->schedule);
-    set_burst_options(&phase->burst, doc->burst);
+    if (doc->compute > 0)
+        phase->pingpong.start_delay_ns = ALONE_NS;
     if (doc->traffic == TRAFFIC_SCHEDULE)
         phase->pingpong.timeout_ns = doc->drain_timeout_ns;
 }

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "log.h"
 
-#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
 static const char *const words[] = {"error", "warning", "info", "debug"};
@@ -16,17 +14,6 @@ void log_setup(const char *name, enum log_level most)
 {
     snprintf(node_name, sizeof node_name, "%s", name);
     talkative = most;
-}
-
-int log_level_parse(const char *word, enum log_level *level)
-{
-    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
-        if (strcmp(word, words[i]) == 0) {
-            *level = (enum log_level)i;
-            return 0;
-        }
-    }
-    return -EINVAL;
 }
 
 void log_print(enum log_level level, const char *format, ...)

@@ -11,9 +11,6 @@ enum log_level { LOG_LEVEL_ERROR, LOG_LEVEL_WARNING, LOG_LEVEL_INFO, LOG_LEVEL_D
 /* The node's name in each line (copied) and the most talkative level that is printed. */
 void log_setup(const char *name, enum log_level most);
 
-/* The level of a configuration's word: error | warning | info | debug; -EINVAL otherwise. */
-int log_level_parse(const char *word, enum log_level *level);
-
 void log_print(enum log_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 #define log_error(...) log_print(LOG_LEVEL_ERROR, __VA_ARGS__)

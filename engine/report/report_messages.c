@@ -71,7 +71,7 @@ static void write_compute(const struct phase_run *run, const struct compute_part
 {
     const struct record_row rows[] = {
         {"threads", record_u64(run->trial->node->worker_count)},
-        {"share", json_real(run->trial->doc->pingpong->compute)},
+        {"share", json_real(run->trial->doc->compute)},
         {"compute_only", compute_part(alone)},
         {"concurrent", compute_part(beside)},
         {NULL, NULL},

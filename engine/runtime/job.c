@@ -73,7 +73,6 @@ static int find_self(struct node *node, struct err *err)
 int job_read(struct node *node)
 {
     struct err err = {0};
-    enum log_level level = LOG_LEVEL_INFO;
     int rc = node_await_document(node, &node->job_document);
 
     if (rc < 0)
@@ -85,12 +84,7 @@ int job_read(struct node *node)
     node->job = node->job_document->job;
     node->by_hand = !node->job->controlled;
     node->beat_ns = clock_now();
-    if (node->job->log != NULL && log_level_parse(node->job->log, &level) < 0)
-        err_set(&err, -EINVAL, "job.log: '%s' is not one of error, warning, info, debug",
-                node->job->log);
-    log_setup(node->name, level);
-    if (node->job->barrier_timeout_ms == 0)
-        node->job_document->job->barrier_timeout_ms = 5000;
+    log_setup(node->name, node->job->log);
     if (err.text[0] == '\0' && find_self(node, &err) == 0)
         index_places(node, &err);
     return err.text[0] != '\0' ? node_fail(node, 2, &err) : 0;

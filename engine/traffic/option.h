@@ -1,39 +1,49 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The options of a transport as one table in its own folder: what a trial's document may say below
- * the transport's name, and where each value is stored in the transport's own struct. The document
- * reader walks the table (documents.c); the rest of the core knows no option.
+ * The keys of a mapping as one table: what a document may say, and where each value is stored in a
+ * struct. Documents have such tables (document/document_reader.c), and each transport has one in
+ * its own folder of what a trial's document may say below the transport's name; the core knows no
+ * option.
  */
 #ifndef ENGINE_OPTION_H
 #define ENGINE_OPTION_H
 
-#include "err.h"
-
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#define OPTIONS_MAX 32 /* of one transport */
-#define OPTION_BYTES_MAX 256
+#define OPTION_BYTES_MAX 256       /* of a transport's struct */
+#define OPTION_ANY_U64 INT64_C(-1) /* as `max` of 8 bytes: all that they hold */
 
 enum option_type {
-    OPTION_NUMBER, /* an integer from min to max */
-    OPTION_REAL,   /* a finite number of at least min */
-    OPTION_BOOL,   /* 0 or 1 */
-    OPTION_WORD,   /* one of `words`; its index is stored */
-    OPTION_TEXT,   /* of less than `size` bytes; by default "" */
+    OPTION_NUMBER,  /* an integer from min to max */
+    OPTION_REAL,    /* a finite number of at least min, in a double */
+    OPTION_BOOL,    /* true or false */
+    OPTION_WORD,    /* one of `words`; its index is stored */
+    OPTION_TEXT,    /* of less than `size` bytes; by default "" */
+    OPTION_STRING,  /* in a pointer to the document's copy; NULL: absent */
+    OPTION_MAPPING, /* a struct with a `table` of its own */
+    OPTION_POINTER, /* to one `of`, the document's; NULL: absent */
+    OPTION_LIST,    /* `min` to `max` elements `of`, behind a pointer or in the struct itself; their
+                       number in `count` */
 };
 
 struct option {
     const char *key; /* NULL ends a table */
     enum option_type type;
-    uint16_t offset; /* of the member in which it is stored; a real is stored as a double */
-    uint16_t size;   /* of that member, in bytes */
-    uint16_t given;  /* offset of a bool that says whether the document has the key; 0: none */
+    uint16_t offset;     /* of the member in which it is stored */
+    uint16_t size;       /* of that member, in bytes */
+    uint16_t given;      /* offset of a bool that says whether the document has the key; 0: none */
+    uint16_t count;      /* offset of the number of a list's elements, ... */
+    uint16_t count_size; /* ... and its bytes */
+    bool needed;         /* a mapping without it is refused */
     int64_t min;
     int64_t max;
-    int64_t initial;          /* if the document does not have the key */
-    const char *const *words; /* NULL-terminated */
-    const char *why;          /* the reason of min and max, for the sentence; NULL: none */
+    int64_t initial;            /* if the document does not have the key */
+    const char *const *words;   /* NULL-terminated */
+    const char *why;            /* the reason of min and max, for the sentence; NULL: none */
+    const struct option *table; /* of a mapping */
+    const struct option *of;    /* the element of a pointer or a list; its offset is 0 */
 };
 
 struct phase;
@@ -50,10 +60,11 @@ struct option_table {
     .key = (name), .type = (kind), .offset = offsetof(struct in, member),                          \
     .size = sizeof(((struct in *)NULL)->member)
 
-/* Fills a transport's struct. `given` has the document's values in the order of the table, NULL for
- * a key that it does not have: int64_t, double, bool, or a string. Without `given` all options have
- * their defaults. -EINVAL, and the sentence, for a value that the table does not allow. */
-int option_table_fill(const struct option_table *table, const void *const *given, void *options,
-                      struct err *err);
+/**
+ * @brief Stores the default of each option of a table, of mappings inside it too.
+ * @param table ends with a NULL key
+ * @param into the struct that the table describes, whole
+ */
+void option_defaults(const struct option *table, void *into);
 
 #endif

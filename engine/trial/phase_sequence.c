@@ -261,10 +261,9 @@ static void begin_intervals(const struct phase_run *run)
 /* As many threads as this node has workers, whether they send in this phase or not. */
 static void begin_computing(struct phase_run *run)
 {
-    const struct doc_pingpong *doc = run->trial->doc->pingpong;
     struct compute_conf conf = {
         .threads = (unsigned)run->trial->node->worker_count,
-        .share = doc != NULL ? doc->compute : 0,
+        .share = run->trial->doc->compute,
         .start_ns = run->template.start_ns,
         .messages_ns = run->template.start_ns + run->template.pingpong.start_delay_ns,
     };

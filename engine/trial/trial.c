@@ -98,7 +98,7 @@ static int check_schedule(const struct trial *trial, const struct pattern_plan *
                                 "true with pattern %s"
                               : "trial %u: the steps of pattern %s need traffic: schedule",
                        doc->id, doc->pattern.name);
-    if (doc->schedule != NULL && doc->schedule->compute && !pattern_verifies(plan))
+    if (doc->schedule.compute && !pattern_verifies(plan))
         return err_set(err, -EINVAL,
                        "trial %u: pattern %s has no result that could be verified: leave compute "
                        "out",
@@ -253,7 +253,7 @@ static int check_connectivity(struct trial *trial, uint32_t *states)
     const struct doc_trial *doc = trial->doc;
     int rc;
 
-    if (doc->probe != NULL && !*doc->probe)
+    if (!doc->probe)
         return 0;
     trial->probes_left = trial_knows_end(trial) ? 1 : PROBES_MOST;
     do {

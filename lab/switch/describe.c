@@ -1,158 +1,134 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "describe.h"
 
-#include "schema_error.h"
+#include "mapping_reader.h"
 
-#include <cyaml/cyaml.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define OPTIONAL CYAML_FLAG_OPTIONAL
-#define POINTER CYAML_FLAG_POINTER
-#define TEXT(key, flags, type, member)                                                             \
-    CYAML_FIELD_STRING_PTR(key, POINTER | (flags), struct type, member, 1, 1024)
 #define MS 1000000LL
 
 /* What is not said. A buffer of 128 KiB is what switches of the paper's time had for a port. */
-#define DEFAULT_MTU 1500
 #define DEFAULT_BUFFER (128u << 10)
 #define DEFAULT_WINDOW_MS 20
-#define DEFAULT_TABLE 8192
 #define DEFAULT_AGEING_MS 300000 /* IEEE 802.1Q 8.8.3 */
 #define DEFAULT_HOLD_MS 20
 
-static const cyaml_strval_t fault_words[] = {
-    {"drop", MODEL_FAULT_DROP},       {"duplicate", MODEL_FAULT_DUPLICATE},
-    {"reorder", MODEL_FAULT_REORDER}, {"corrupt", MODEL_FAULT_CORRUPT},
-    {"flood", MODEL_FAULT_FLOOD},     {"wrong-port", MODEL_FAULT_WRONG_PORT},
-    {"dead", MODEL_FAULT_DEAD},       {"slow", MODEL_FAULT_SLOW}};
-static const cyaml_strval_t queueing_words[] = {
-    {"output", MODEL_OUTPUT}, {"input", MODEL_INPUT}, {"voq", MODEL_VOQ}};
-static const cyaml_strval_t sharing_words[] = {{"port", false}, {"shared", true}};
-static const cyaml_strval_t flow_words[] = {{"addresses", false}, {"tags", true}};
+static const char *const fault_words[] = {[MODEL_FAULT_DROP] = "drop",
+                                          [MODEL_FAULT_DUPLICATE] = "duplicate",
+                                          [MODEL_FAULT_REORDER] = "reorder",
+                                          [MODEL_FAULT_CORRUPT] = "corrupt",
+                                          [MODEL_FAULT_FLOOD] = "flood",
+                                          [MODEL_FAULT_WRONG_PORT] = "wrong-port",
+                                          [MODEL_FAULT_DEAD] = "dead",
+                                          [MODEL_FAULT_SLOW] = "slow",
+                                          NULL};
+static const char *const queueing_words[] = {
+    [MODEL_OUTPUT] = "output", [MODEL_INPUT] = "input", [MODEL_VOQ] = "voq", NULL};
+static const char *const sharing_words[] = {"port", "shared", NULL};
+static const char *const flow_words[] = {"addresses", "tags", NULL};
 
-static const cyaml_schema_field_t step_fields[] = {
-    CYAML_FIELD_UINT("ports", OPTIONAL, struct model_step, ports),
-    CYAML_FIELD_UINT("bps", CYAML_FLAG_DEFAULT, struct model_step, bps),
-    CYAML_FIELD_END,
+static const struct option step_keys[] = {
+    KEY_U32(model_step, "ports", ports),
+    {OPTION(OPTION_NUMBER, model_step, "bps", bps), .max = OPTION_ANY_U64, .needed = true},
+    KEY_END,
 };
-static const cyaml_schema_value_t step_entry = {
-    CYAML_VALUE_MAPPING(CYAML_FLAG_DEFAULT, struct model_step, step_fields)};
-
-static const cyaml_schema_field_t device_fields[] = {
-    TEXT("vdev", OPTIONAL, device_text, vdev),
-    TEXT("iface", OPTIONAL, device_text, iface),
-    CYAML_FIELD_END,
+static const struct option step_element = KEY_ELEMENT(model_step, step_keys);
+static const struct option device_keys[] = {
+    KEY_STRING(device_text, "vdev", vdev),
+    KEY_STRING(device_text, "iface", iface),
+    KEY_END,
 };
-static const cyaml_schema_value_t device_entry = {
-    CYAML_VALUE_MAPPING(CYAML_FLAG_DEFAULT, struct device_text, device_fields)};
-
-static const cyaml_schema_field_t port_fields[] = {
-    TEXT("name", 0, port_text, conf.name),
-    CYAML_FIELD_UINT("rate_bps", OPTIONAL, struct port_text, rate_bps),
-    CYAML_FIELD_SEQUENCE("rates", OPTIONAL, struct port_text, conf.rate.step, &step_entry, 0,
-                         MODEL_STEPS_MAX),
-    CYAML_FIELD_BOOL("trunk", OPTIONAL, struct port_text, conf.trunk),
-    CYAML_FIELD_UINT("buffer", OPTIONAL, struct port_text, conf.buffer_bytes),
-    CYAML_FIELD_SEQUENCE("devices", POINTER | OPTIONAL, struct port_text, devices, &device_entry, 0,
-                         4),
-    CYAML_FIELD_END,
+static const struct option device_element = KEY_ELEMENT(device_text, device_keys);
+static const struct option port_keys[] = {
+    KEY_NEEDED_STRING(port_text, "name", conf.name),
+    KEY_U64(port_text, "rate_bps", rate_bps),
+    KEY_LIST_OF(port_text, "rates", conf.rate.step, conf.rate.step_count, step_element, 0,
+                MODEL_STEPS_MAX, false),
+    KEY_FLAG(port_text, "trunk", conf.trunk),
+    KEY_U32(port_text, "buffer", conf.buffer_bytes),
+    KEY_LIST(port_text, "devices", devices, device_element, 0, 4),
+    KEY_END,
 };
-static const cyaml_schema_value_t port_entry = {
-    CYAML_VALUE_MAPPING(CYAML_FLAG_DEFAULT, struct port_text, port_fields)};
-
-static const cyaml_schema_field_t fault_fields[] = {
-    CYAML_FIELD_ENUM("kind", CYAML_FLAG_STRICT, struct fault_text, conf.kind, fault_words,
-                     CYAML_ARRAY_LEN(fault_words)),
-    CYAML_FIELD_UINT("one_in", OPTIONAL, struct fault_text, conf.one_in),
-    CYAML_FIELD_UINT("at_most", OPTIONAL, struct fault_text, conf.at_most),
-    TEXT("source", OPTIONAL, fault_text, source),
-    TEXT("destination", OPTIONAL, fault_text, destination),
-    TEXT("in", OPTIONAL, fault_text, in),
-    TEXT("out", OPTIONAL, fault_text, out),
-    TEXT("to", OPTIONAL, fault_text, to),
-    TEXT("port", OPTIONAL, fault_text, port),
-    CYAML_FIELD_UINT("ethertype", OPTIONAL, struct fault_text, conf.ethertype),
-    CYAML_FIELD_BOOL("measured", OPTIONAL, struct fault_text, conf.measured),
-    CYAML_FIELD_UINT("displacement", OPTIONAL, struct fault_text, conf.displacement),
-    CYAML_FIELD_UINT("hold_ms", OPTIONAL, struct fault_text, conf.hold_ns),
-    CYAML_FIELD_UINT("first_byte", OPTIONAL, struct fault_text, conf.first_byte),
-    CYAML_FIELD_UINT("last_byte", OPTIONAL, struct fault_text, conf.last_byte),
-    CYAML_FIELD_UINT("rate_bps", OPTIONAL, struct fault_text, conf.rate_bps),
-    CYAML_FIELD_END,
+static const struct option port_element = KEY_ELEMENT(port_text, port_keys);
+static const struct option fault_keys[] = {
+    {OPTION(OPTION_WORD, fault_text, "kind", conf.kind), .words = fault_words, .needed = true},
+    KEY_NUMBER(fault_text, "one_in", conf.one_in, 0, UINT32_MAX, 1),
+    KEY_U32(fault_text, "at_most", conf.at_most),
+    KEY_STRING(fault_text, "source", source),
+    KEY_STRING(fault_text, "destination", destination),
+    KEY_STRING(fault_text, "in", in),
+    KEY_STRING(fault_text, "out", out),
+    KEY_STRING(fault_text, "to", to),
+    KEY_STRING(fault_text, "port", port),
+    KEY_NUMBER(fault_text, "ethertype", conf.ethertype, 0, UINT16_MAX, 0),
+    KEY_FLAG(fault_text, "measured", conf.measured),
+    KEY_U32(fault_text, "displacement", conf.displacement),
+    KEY_U32(fault_text, "hold_ms", conf.hold_ns),
+    KEY_U32(fault_text, "first_byte", conf.first_byte),
+    KEY_U32(fault_text, "last_byte", conf.last_byte),
+    KEY_U64(fault_text, "rate_bps", conf.rate_bps),
+    KEY_END,
 };
-static const cyaml_schema_value_t fault_entry = {
-    CYAML_VALUE_MAPPING(CYAML_FLAG_DEFAULT, struct fault_text, fault_fields)};
-
-static const cyaml_schema_field_t collapse_fields[] = {
-    CYAML_FIELD_FLOAT("above_percent", CYAML_FLAG_DEFAULT, struct model_collapse_conf, above),
-    CYAML_FIELD_FLOAT("to_percent", CYAML_FLAG_DEFAULT, struct model_collapse_conf, to),
-    CYAML_FIELD_FLOAT("recover_percent", OPTIONAL, struct model_collapse_conf, recover),
-    CYAML_FIELD_UINT("window_ms", OPTIONAL, struct model_collapse_conf, window_ns),
-    CYAML_FIELD_END,
+static const struct option fault_element = KEY_ELEMENT(fault_text, fault_keys);
+static const struct option collapse_keys[] = {
+    {OPTION(OPTION_REAL, model_collapse_conf, "above_percent", above), .needed = true},
+    {OPTION(OPTION_REAL, model_collapse_conf, "to_percent", to), .needed = true},
+    KEY_REAL(model_collapse_conf, "recover_percent", recover),
+    KEY_U32(model_collapse_conf, "window_ms", window_ns),
+    KEY_END,
 };
-static const cyaml_schema_field_t table_fields[] = {
-    CYAML_FIELD_UINT("size", OPTIONAL, struct model_table_conf, size),
-    CYAML_FIELD_UINT("learn_per_s", OPTIONAL, struct model_table_conf, learn_per_s),
-    CYAML_FIELD_UINT("ageing_ms", OPTIONAL, struct model_table_conf, ageing_ns),
-    CYAML_FIELD_END,
+static const struct option table_keys[] = {
+    KEY_NUMBER(model_table_conf, "size", size, 0, UINT32_MAX, 8192),
+    KEY_U32(model_table_conf, "learn_per_s", learn_per_s),
+    KEY_U32(model_table_conf, "ageing_ms", ageing_ns),
+    KEY_END,
 };
-static const cyaml_schema_field_t pause_fields[] = {
-    CYAML_FIELD_BOOL("send", OPTIONAL, struct model_pause_conf, send),
-    CYAML_FIELD_UINT("high", OPTIONAL, struct model_pause_conf, high_bytes),
-    CYAML_FIELD_UINT("low", OPTIONAL, struct model_pause_conf, low_bytes),
-    CYAML_FIELD_END,
+static const struct option pause_keys[] = {
+    KEY_FLAG(model_pause_conf, "send", send),
+    KEY_U32(model_pause_conf, "high", high_bytes),
+    KEY_U32(model_pause_conf, "low", low_bytes),
+    KEY_END,
 };
-
-static const cyaml_schema_field_t switch_fields[] = {
-    TEXT("name", 0, switch_text, name),
-    CYAML_FIELD_UINT("seed", OPTIONAL, struct switch_text, conf.seed),
-    CYAML_FIELD_UINT("mtu", OPTIONAL, struct switch_text, conf.mtu),
-    CYAML_FIELD_ENUM("queueing", OPTIONAL | CYAML_FLAG_STRICT, struct switch_text, conf.queueing,
-                     queueing_words, CYAML_ARRAY_LEN(queueing_words)),
-    CYAML_FIELD_UINT("buffer", OPTIONAL, struct switch_text, conf.buffer_bytes),
-    CYAML_FIELD_ENUM("sharing", OPTIONAL | CYAML_FLAG_STRICT, struct switch_text, conf.shared,
-                     sharing_words, CYAML_ARRAY_LEN(sharing_words)),
-    CYAML_FIELD_UINT("input_buffer", OPTIONAL, struct switch_text, conf.input_bytes),
-    CYAML_FIELD_SEQUENCE("capacity", OPTIONAL, struct switch_text, conf.capacity.step, &step_entry,
-                         0, MODEL_STEPS_MAX),
-    CYAML_FIELD_MAPPING("collapse", OPTIONAL, struct switch_text, conf.collapse, collapse_fields),
-    CYAML_FIELD_MAPPING("table", OPTIONAL, struct switch_text, conf.table, table_fields),
-    CYAML_FIELD_UINT("recovery_ms", OPTIONAL, struct switch_text, conf.recovery_ns),
-    CYAML_FIELD_BOOL("drop_undersize", OPTIONAL, struct switch_text, conf.drop_undersize),
-    CYAML_FIELD_UINT("latency_ns", OPTIONAL, struct switch_text, conf.latency_ns),
-    CYAML_FIELD_MAPPING("pause", OPTIONAL, struct switch_text, conf.pause, pause_fields),
-    CYAML_FIELD_ENUM("flows", OPTIONAL | CYAML_FLAG_STRICT, struct switch_text, conf.by_tag,
-                     flow_words, CYAML_ARRAY_LEN(flow_words)),
-    CYAML_FIELD_BOOL("poll", OPTIONAL, struct switch_text, poll),
-    CYAML_FIELD_INT_PTR("core", POINTER | OPTIONAL, struct switch_text, core),
-    CYAML_FIELD_SEQUENCE("faults", POINTER | OPTIONAL, struct switch_text, faults, &fault_entry, 0,
-                         256),
-    CYAML_FIELD_SEQUENCE("ports", POINTER, struct switch_text, ports, &port_entry, 1, 1024),
-    CYAML_FIELD_END,
+static const struct option core_element = {
+    .type = OPTION_NUMBER, .size = sizeof(int), .max = INT32_MAX};
+static const struct option switch_keys[] = {
+    KEY_NEEDED_STRING(switch_text, "name", name),
+    KEY_U64(switch_text, "seed", conf.seed),
+    KEY_NUMBER(switch_text, "mtu", conf.mtu, 68, 9600, 1500),
+    KEY_WORD(switch_text, "queueing", conf.queueing, queueing_words),
+    KEY_NUMBER(switch_text, "buffer", conf.buffer_bytes, 0, UINT32_MAX, DEFAULT_BUFFER),
+    KEY_WORD(switch_text, "sharing", conf.shared, sharing_words),
+    KEY_U32(switch_text, "input_buffer", conf.input_bytes),
+    KEY_LIST_OF(switch_text, "capacity", conf.capacity.step, conf.capacity.step_count, step_element,
+                0, MODEL_STEPS_MAX, false),
+    KEY_MAPPING(switch_text, "collapse", conf.collapse, collapse_keys),
+    KEY_MAPPING(switch_text, "table", conf.table, table_keys),
+    KEY_U32(switch_text, "recovery_ms", conf.recovery_ns),
+    KEY_FLAG(switch_text, "drop_undersize", conf.drop_undersize),
+    KEY_U32(switch_text, "latency_ns", conf.latency_ns),
+    KEY_MAPPING(switch_text, "pause", conf.pause, pause_keys),
+    KEY_WORD(switch_text, "flows", conf.by_tag, flow_words),
+    KEY_FLAG(switch_text, "poll", poll),
+    KEY_POINTER(switch_text, "core", core, core_element),
+    KEY_LIST(switch_text, "faults", faults, fault_element, 0, 256),
+    KEY_NEEDED_LIST(switch_text, "ports", ports, port_element, 1, 1024),
+    KEY_END,
 };
-
-struct document {
-    struct switch_text *text;
+static const struct option switch_element = KEY_ELEMENT(switch_text, switch_keys);
+static const struct option description_keys[] = {
+    {OPTION(OPTION_POINTER, description, "switch", text), .of = &switch_element, .needed = true},
+    KEY_END,
 };
-static const cyaml_schema_field_t document_fields[] = {
-    CYAML_FIELD_MAPPING_PTR("switch", POINTER, struct document, text, switch_fields),
-    CYAML_FIELD_END,
-};
-static const cyaml_schema_value_t document_schema = {
-    CYAML_VALUE_MAPPING(POINTER, struct document, document_fields)};
 
 /* --- from text to the core's description --- */
 
-/* A time as it was read, in `unit_ns`; 0: it was not said. */
-static int scale(int64_t *time, int64_t unit_ns, int64_t unsaid, const char *key, struct err *err)
+/* A time of `unit_ns` each; 0: it was not said. */
+static void scale(int64_t *time, int64_t unit_ns, int64_t unsaid)
 {
-    if (*time < 0 || *time > UINT32_MAX)
-        return err_set(err, -EINVAL, "%s: at most %u", key, UINT32_MAX);
     *time = (*time > 0 ? *time : unsaid) * unit_ns;
-    return 0;
 }
 
 static int find_port(const struct switch_text *text, const char *name)
@@ -219,8 +195,8 @@ static int read_fault(const struct switch_text *from, const struct fault_text *t
     *conf = text->conf;
     if (conf->one_in == 0)
         conf->one_in = 1;
-    if ((rc = scale(&conf->hold_ns, MS, DEFAULT_HOLD_MS, "faults: hold_ms", err)) < 0 ||
-        (rc = read_mac(text->source, &conf->of_source, &conf->source, err)) < 0 ||
+    scale(&conf->hold_ns, MS, DEFAULT_HOLD_MS);
+    if ((rc = read_mac(text->source, &conf->of_source, &conf->source, err)) < 0 ||
         (rc = read_mac(text->destination, &conf->of_destination, &conf->destination, err)) < 0 ||
         (rc = read_port(from, text->port != NULL ? text->port : text->in, &conf->in, err)) < 0 ||
         (rc = read_port(from, text->out, &conf->out, err)) < 0 ||
@@ -273,15 +249,14 @@ static int read_faults(struct description *description, struct err *err)
 static int read_switch(struct description *description, struct err *err)
 {
     struct model_conf *conf = &description->conf;
-    int rc;
 
     *conf = description->text->conf;
     conf->ports = description->ports;
     conf->port_count = description->text->ports_count;
     conf->faults = description->faults;
     conf->fault_count = description->text->faults_count;
-    if (conf->collapse.above < 0 || conf->collapse.above > 100 || conf->collapse.to < 0 ||
-        conf->collapse.to > 100 || (conf->collapse.above > 0 && conf->collapse.to <= 0))
+    if (conf->collapse.above > 100 || conf->collapse.to > 100 ||
+        (conf->collapse.above > 0 && conf->collapse.to <= 0))
         return err_set(err, -EINVAL,
                        "collapse: above_percent and to_percent are shares of the ports' rates, "
                        "above 0 and up to 100");
@@ -290,53 +265,30 @@ static int read_switch(struct description *description, struct err *err)
     conf->collapse.above /= 100;
     conf->collapse.to /= 100;
     conf->collapse.recover /= 100;
-    if (conf->mtu == 0)
-        conf->mtu = DEFAULT_MTU;
-    if (conf->mtu < 68 || conf->mtu > 9600)
-        return err_set(err, -EINVAL, "mtu: 68 to 9600, not %u", conf->mtu);
     if (conf->buffer_bytes == 0)
         conf->buffer_bytes = DEFAULT_BUFFER;
     if (conf->input_bytes == 0)
         conf->input_bytes = conf->buffer_bytes;
-    if (conf->table.size == 0)
-        conf->table.size = DEFAULT_TABLE;
     if (conf->pause.high_bytes == 0)
         conf->pause.high_bytes = conf->buffer_bytes / 2;
     if (conf->pause.low_bytes == 0)
         conf->pause.low_bytes = conf->pause.high_bytes / 2;
-    if ((rc = scale(&conf->table.ageing_ns, MS, DEFAULT_AGEING_MS, "ageing_ms", err)) < 0 ||
-        (rc = scale(&conf->collapse.window_ns, MS, DEFAULT_WINDOW_MS, "window_ms", err)) < 0 ||
-        (rc = scale(&conf->recovery_ns, MS, 0, "recovery_ms", err)) < 0)
-        return rc;
-    return scale(&conf->latency_ns, 1, 0, "latency_ns", err);
-}
-
-static int load(struct description *description, const char *yaml, size_t size, struct err *err)
-{
-    struct refusal refusal = {0};
-    cyaml_config_t config = refusal_config(&refusal);
-    struct document *document = NULL;
-    cyaml_err_t failed;
-
-    failed = cyaml_load_data((const uint8_t *)yaml, size, &config, &document_schema,
-                             (cyaml_data_t **)&document, NULL);
-    if (failed != CYAML_OK)
-        return err_set(err, -EINVAL, "the description, near line %u, column %u: %s", refusal.line,
-                       refusal.column, refusal_message(&refusal, failed));
-    if (document == NULL)
-        return err_set(err, -EINVAL, "the description is empty: it needs a mapping `switch`");
-    description->text = document->text;
-    free(document); /* libcyaml's allocator is realloc(3) */
+    scale(&conf->table.ageing_ns, MS, DEFAULT_AGEING_MS);
+    scale(&conf->collapse.window_ns, MS, DEFAULT_WINDOW_MS);
+    scale(&conf->recovery_ns, MS, 0);
     return 0;
 }
 
 int describe_read(struct description *description, const char *yaml, size_t size, struct err *err)
 {
+    const struct mapping_text text = {yaml, size, 1};
     int rc;
 
     *description = (struct description){0};
-    rc = load(description, yaml, size, err);
+    rc = mapping_read(&text, description_keys, description, &description->memory, err);
     if (rc == 0)
+        rc = err_set(err, -EINVAL, "the description is empty: it needs a mapping `switch`");
+    if (rc > 0)
         rc = read_ports(description, err);
     if (rc == 0)
         rc = read_faults(description, err);
@@ -349,14 +301,8 @@ int describe_read(struct description *description, const char *yaml, size_t size
 
 void describe_free(struct description *description)
 {
-    struct refusal refusal = {0};
-    cyaml_config_t config = refusal_config(&refusal);
-    static const cyaml_schema_value_t schema = {
-        CYAML_VALUE_MAPPING(POINTER, struct switch_text, switch_fields)};
-
     free(description->faults);
     description->faults = NULL;
-    if (description->text != NULL)
-        cyaml_free(&config, &schema, description->text, 0);
+    mapping_free(&description->memory);
     description->text = NULL;
 }

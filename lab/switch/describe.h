@@ -6,6 +6,7 @@
 #ifndef MODEL_DESCRIBE_H
 #define MODEL_DESCRIBE_H
 
+#include "mapping_reader.h"
 #include "model.h"
 
 #include <stddef.h>
@@ -44,6 +45,7 @@ struct switch_text {
 
 struct description {
     struct switch_text *text;
+    struct mapping_memory memory; /* of the text */
     struct model_conf conf;
     struct model_port_conf ports[MODEL_PORTS_MAX];
     struct model_fault_conf *faults;

@@ -59,7 +59,6 @@ def test_libraries_of_the_build_are_installed_by_setup() -> None:
     """Every dependency that Meson asks for comes with a package of the first tier."""
     package_of = {
         "cmocka": "libcmocka-dev",
-        "libcyaml": "libcyaml-dev",
         "yaml-0.1": "libyaml-dev",
         "libdpdk": "libdpdk-dev",
         "jansson": "libjansson-dev",

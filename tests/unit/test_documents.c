@@ -8,6 +8,7 @@
 #include "transport.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -50,7 +51,7 @@ static struct document *parse(const char *text, struct err *err)
     struct document *document = NULL;
 
     *err = (struct err){""};
-    document_parse(&document, &(struct document_text){text, strlen(text), 1}, transports, err);
+    document_parse(&document, &(struct mapping_text){text, strlen(text), 1}, transports, err);
     return document;
 }
 
@@ -86,7 +87,7 @@ static void a_whole_trial_is_read(void **state)
     assert_int_equal(trial->sizes[1], 1518);
     assert_true(trial->load.percent > 99.97 && trial->load.percent < 99.99);
     assert_true(trial->by_clock);
-    assert_false(*trial->probe);
+    assert_false(trial->probe);
     fast_options = trial->parts[0].options;
     assert_int_equal(fast_options->mode, 1);
     assert_int_equal(fast_options->small, 3);
@@ -134,100 +135,77 @@ static void a_part_has_what_it_says_and_else_the_trial_s(void **state)
     document_free(document);
 }
 
-static void times_are_asked_for(void **state)
+/* What is absent has its default. */
+static void a_short_trial_has_defaults(void **state)
 {
-    static const struct {
-        const char *text;
-        double probe_fps; /* below 0: left to the transport */
-        bool stamps;
-    } some[] = {{"{stamps: true}", -1, true}, {"{probe_fps: 12.5}", 12.5, false}};
+    struct err err;
+    struct document *document =
+        parse(TRIAL "  load: {fps: 1}\n  window_ns: 1\n  latency: {stamps: true}\n", &err);
+    const struct doc_trial *trial = document->trial;
 
-    for (size_t i = 0; i < 2; i++) {
-        struct document *document;
-        char text[512];
-        struct err err;
-
-        snprintf(text, sizeof text, "%s  load: {fps: 1}\n  window_ns: 1\n  latency: %s\n", TRIAL,
-                 some[i].text);
-        document = parse(text, &err);
-        assert_non_null(document);
-        assert_non_null(document->trial->latency);
-        assert_int_equal(document->trial->latency->stamps, some[i].stamps);
-        if (some[i].probe_fps < 0)
-            assert_null(document->trial->latency->probe_fps);
-        else
-            assert_float_equal(*document->trial->latency->probe_fps, some[i].probe_fps, 0);
-        document_free(document);
-    }
+    assert_true(trial->probe && !trial->by_clock && trial->traffic == TRAFFIC_STREAM);
+    assert_null(trial->phases);
+    assert_true(trial->has_latency && trial->latency.stamps && trial->latency.probe_fps < 0);
+    assert_false(trial->has_pingpong || trial->has_schedule || trial->has_burst);
+    assert_int_equal(trial->schedule.batch, 1);
+    assert_int_equal(trial->schedule.warmup, 1);
+    assert_int_equal(trial->burst.count, 1);
+    document_free(document);
 }
 
 #define JOB "job: {protocol: 2, run: a, nodes: [{name: n}]"
 
-static void clocks_are_asked_for(void **state)
-{
-    static const struct {
-        const char *text;
-        struct clock_conf clock;
-    } some[] = {
-        {"", {CLOCK_AUTO, 0}},
-        {", clock: {mode: auto}", {CLOCK_AUTO, 0}},
-        {", clock: {mode: shared}", {CLOCK_SHARED, 0}},
-        {", clock: {mode: ptp, error_ns: 1000}", {CLOCK_PTP, 1000}},
-    };
-
-    for (size_t i = 0; i < sizeof some / sizeof some[0]; i++) {
-        struct document *document;
-        char text[256];
-        struct err err;
-
-        snprintf(text, sizeof text, "%s%s}\n", JOB, some[i].text);
-        document = parse(text, &err);
-        assert_non_null(document);
-        assert_int_equal(document->job->clock.mode, some[i].clock.mode);
-        assert_int_equal(document->job->clock.error_ns, some[i].clock.error_ns);
-        document_free(document);
-    }
-}
-
-static void groups_and_lists_reach_the_request(void **state)
+static void a_job_is_read(void **state)
 {
     struct err err;
-    struct document *document = parse(
-        "plan:\n"
-        "  ranks: 6\n"
-        "  pattern: {name: pairs, partners: across, groups: [{ranks: [0, 2]}, {ranks: [4]}]}\n",
-        &err);
-    const struct pattern_request *request;
+    struct document *document = parse(JOB "}\n", &err);
 
-    assert_non_null(document);
-    request = &document->plan->pattern;
-    assert_int_equal(request->group_count, 2);
-    assert_int_equal(request->groups[0].rank[1], 2);
-    assert_int_equal(request->groups[1].count, 1);
+    assert_int_equal(document->job->clock.mode, CLOCK_AUTO);
+    assert_int_equal(document->job->barrier_timeout_ms, 5000);
+    assert_int_equal(document->job->log, LOG_LEVEL_INFO);
+    document_free(document);
+    document = parse("job: {protocol: 2, run: a, log: debug, clock: {mode: ptp, error_ns: 1000}, "
+                     "nodes: [{name: n, control: {address: '[::1]:1'}, cores: [3, 4], ports: "
+                     "[{name: n:e0, network: lab, iface: e0, line_rate_bps: 18446744073709551615, "
+                     "transports: [tcp, udp]}]}, {name: m}]}\n",
+                     &err);
+    assert_string_equal(err.text, "");
+    assert_int_equal(document->job->clock.mode, CLOCK_PTP);
+    assert_int_equal(document->job->clock.error_ns, 1000);
+    assert_int_equal(document->job->log, LOG_LEVEL_DEBUG);
+    assert_int_equal(document->job->nodes_count, 2);
+    assert_string_equal(document->job->nodes[0].control.address, "[::1]:1");
+    assert_int_equal(document->job->nodes[0].cores[1], 4);
+    assert_true(document->job->nodes[0].ports[0].conf.line_rate_bps == UINT64_MAX);
+    assert_int_equal(document->job->nodes[0].ports[0].transports_count, 2);
+    assert_string_equal(document->job->nodes[1].name, "m");
     document_free(document);
 }
 
-static void what_a_schedule_needs_reaches_the_request(void **state)
+static void a_pattern_s_parameters_are_read(void **state)
 {
     struct err err;
-    struct document *document = parse("plan:\n"
-                                      "  ranks: 4\n"
-                                      "  pattern: {name: ring, local: true, bytes: 1073741824,"
-                                      " algorithm: binomial, skew: 3,"
-                                      " class: A, matrix: 4, block: 5, dimensions: 6}\n",
-                                      &err);
-    const struct pattern_request *request;
+    struct document *document =
+        parse("plan:\n"
+              "  ranks: 6\n"
+              "  totals_only: true\n"
+              "  pattern: {name: ring, local: true, bytes: 1073741824, algorithm: binomial,"
+              " skew: 3, natural: false, list: [7, 8, 9],"
+              " groups: [{ranks: [0, 2]}, {ranks: [4]}]}\n",
+              &err);
+    const struct pattern_request *request = &document->plan->pattern;
 
-    assert_non_null(document);
-    request = &document->plan->pattern;
-    assert_true(request->local);
+    assert_true(document->plan->totals_only);
+    assert_int_equal(request->n, 6);
+    assert_true(request->local && !*request->natural);
     assert_int_equal(request->bytes, PATTERN_BYTES_MAX);
     assert_string_equal(request->algorithm, "binomial");
     assert_int_equal(request->skew, 3);
-    assert_string_equal(request->class, "A");
-    assert_int_equal(request->matrix, 4);
-    assert_int_equal(request->block, 5);
-    assert_int_equal(request->dimensions, 6);
+    assert_int_equal(request->list.count, 3);
+    assert_int_equal(request->list.rank[2], 9);
+    assert_int_equal(request->group_count, 2);
+    assert_int_equal(request->groups[0].rank[1], 2);
+    assert_int_equal(request->groups[1].count, 1);
     document_free(document);
 }
 
@@ -254,62 +232,74 @@ struct refusal {
 static void each_mistake_is_one_sentence(void **state)
 {
     static const struct refusal refusals[] = {
-        {"foo: 1\n", "Unexpected key: foo"},
-        {"heartbeat: x\n", "near line 1, column 12: Invalid uint64_t value"},
+        {"foo: 1\n", "line 1, column 1: a document has no key 'foo'"},
+        {"heartbeat: x\n", "line 1, column 12: heartbeat is a number, not 'x'"},
         {"heartbeat: 1\nquit: true\n", "more than one of"},
-        {"- a\n", "Expecting MAPPING"},
+        {"heartbeat: 1\nheartbeat: 1\n", "has the key 'heartbeat' twice"},
+        {"heartbeat: 18446744073709551616\n", "0 to 18446744073709551615"},
+        {"heartbeat: -1\n", "0 to 18446744073709551615"},
+        {"quit: yes\n", "valid values: false, true"},
+        {"heartbeat: {\n", "a document is no YAML"},
+        {"plan: {ranks: 2, pattern: &a {name: ring}, seed: *a}\n",
+         "plan.seed has an alias: write its value out"},
+        {"plan: {ranks: 2, pattern: {name: ring, list: [&a 1, *a, *a, *a, *a, *a, *a]}}\n",
+         "has an alias: write its value out"},
+        {"- a\n", "a document is a mapping, not a list"},
         {"job: {protocol: 9, run: a, nodes: [{name: n}]}\n", "speaks 2"},
         {"job: {protocol: 2, run: 'a b', nodes: [{name: n}]}\n", "letters, digits"},
-        {"job: {protocol: 2, run: a}\n", "Missing required mapping field: nodes"},
-        {JOB ", clock: {mode: gps}}\n", "Invalid"},
+        {"job: {protocol: 2, run: a}\n", "job lacks the key 'nodes'"},
+        {JOB ", clock: {mode: gps}}\n", "no value 'gps'; valid values: auto, shared"},
         {JOB ", clock: {mode: estimated, error_ns: 5}}\n", "error_ns goes with ptp"},
         {JOB ", clock: {mode: auto, error_ns: 5}}\n", "error_ns goes with ptp"},
-        {JOB ", clock: {mode: ptp, error_ns: -1}}\n", "0 to 1 s"},
-        {JOB ", clock: {mode: ptp, error_ns: 2000000000}}\n", "0 to 1 s"},
+        {JOB ", clock: {mode: ptp, error_ns: -1}}\n", "job.clock.error_ns is 0 to 1000000000"},
+        {JOB ", clock: {mode: ptp, error_ns: 2000000000}}\n",
+         "job.clock.error_ns is 0 to 1000000000"},
         {TRIAL "  load: {percent: 95}\n", "window_ns above 0"},
         {TRIAL "  load: {percent: 101}\n  window_ns: 1\n", "more than the line carries"},
         {TRIAL "  load: {percent: 5, bps: 1}\n  window_ns: 1\n", "exactly one of"},
         {TRIAL "  load: {}\n  window_ns: 1\n", "exactly one of"},
         {TRIAL_OF("transport: slow, load: {percent: 101}"), "more than the line carries"},
         {TRIAL_OF("load: {percent: 5, bps: 1}"), "exactly one of"},
-        {TRIAL_OF("sizes: [64, 0]"), "a size of 0 bytes"},
-        {TRIAL_OF("sizes: []"), "near line 4"},
+        {TRIAL_OF("sizes: [64, 0]"), "trial.parts.sizes is 1 to 4294967295, not 0"},
+        {TRIAL_OF("sizes: []"), "line 4, column 58: trial.parts.sizes has 1 to 64 entries"},
         {TRIAL_OF("slow: {small: 1}"), "slow"},
         {TRIAL "  load: {fps: 1}\n  window_ns: 1\n  latency: {probe_fps: -1}\n",
-         "probe_fps is 0 to 1e+06"},
+         "probe_fps is at least 0, not -1"},
         {TRIAL "  load: {fps: 1}\n  window_ns: 1\n  latency: {probe_fps: 2e6}\n",
          "probe_fps is 0 to 1e+06"},
         {TRIAL "  load: {fps: 1}\n  traffic: transfer\n", "transfer_bytes above 0"},
         {TRIAL "  load: {fps: 1}\n  traffic: transfer\n  transfer_bytes: 9\n  sync: none\n",
          "use sync: barrier"},
-        {TRIAL "  load: {fps: 1}\n  window_ns: 1\n  warmup_ns: -1\n", "below 0"},
+        {TRIAL "  load: {fps: 1}\n  window_ns: 1\n  warmup_ns: -1\n",
+         "trial.warmup_ns is 0 to 2592000000000000, not -1"},
         {TRIAL "  load: {fps: 1}\n  window_ns: 1\n  interval_ns: 9999999\n", "10 ms to 30 days"},
-        {TRIAL "  load: {fps: 1}\n  window_ns: 1\n  interval_ns: -1\n", "10 ms to 30 days"},
-        {TRIAL "  load: {fps: 1}\n  window_ns: 2592000000000001\n", "above 30 days"},
+        {TRIAL "  load: {fps: 1}\n  window_ns: 1\n  interval_ns: -1\n", "interval_ns is 0 to"},
+        {TRIAL "  load: {fps: 1}\n  window_ns: 2592000000000001\n",
+         "window_ns is 0 to 2592000000000000, not 2592000000000001"},
         {TRIAL "  load: {fps: 1}\n  window_ns: 1\n  connectivity_check_sizes: [64, 0]\n",
-         "probe of 0 bytes"},
+         "connectivity_check_sizes is 1 to"},
         {PINGPONG "}\n", "a count or a window_ns above 0"},
         {PINGPONG "count: 1, min_size: 9, max_size: 8}\n", "random sizes"},
         {PINGPONG "count: 10000001, samples: true}\n", "1 to 10000000, not 10000001"},
-        {PINGPONG "count: 1, timeout_ns: -1}\n", "timeout_ns is below 0"},
+        {PINGPONG "count: 1, timeout_ns: -1}\n", "pingpong.timeout_ns is 0 to"},
         {PINGPONG "count: 1, compute: 1.5}\n", "0 to 1, not 1.5"},
         {PINGPONG "count: 1}\n  sync: none\n", "use sync: barrier"},
         {TRIAL "  load: {fps: 1}\n  window_ns: 1\n  pingpong: {}\n", "needs traffic: pingpong"},
         {SCHEDULE "}\n", "a count or a window_ns above 0"},
-        {SCHEDULE "count: 1, batch: 0}\n", "1 to 1000000 repetitions, not 0"},
+        {SCHEDULE "count: 1, batch: 0}\n", "schedule.batch is 1 to 1000000, not 0"},
         {SCHEDULE "count: 1}\n  sync: none\n", "leave sync: none out"},
         {TRIAL "  load: {fps: 1}\n  window_ns: 1\n  schedule: {}\n", "needs traffic: schedule"},
-        {BURST "frames: 0}\n", "1 to 4294967295 frames, not 0"},
-        {BURST "frames: 4294967296}\n", "1 to 4294967295 frames, not 4294967296"},
-        {BURST "gap_ns: 1}\n", "frames"},
-        {BURST "frames: 1, gap_ns: -1}\n", "0 ns to 30 days, not -1"},
-        {BURST "frames: 1, count: 4294967296}\n", "4294967295 bursts at most"},
+        {BURST "frames: 0}\n", "burst.frames is 1 to 4294967295, not 0"},
+        {BURST "frames: 4294967296}\n", "1 to 4294967295, not 4294967296"},
+        {BURST "gap_ns: 1}\n", "trial.burst lacks the key 'frames'"},
+        {BURST "frames: 1, gap_ns: -1}\n", "gap_ns is 0 to 2592000000000000, not -1"},
+        {BURST "frames: 1, count: 4294967296}\n", "burst.count is 0 to 4294967295"},
         {BURST "frames: 1, count: 0}\n", "a count or a window_ns above 0"},
         {BURST "frames: 1}\n  sync: none\n", "use sync: barrier"},
-        {TRIAL "  load: {fps: 1}\n  traffic: burst\n", "1 to 4294967295 frames, not 0"},
+        {TRIAL "  load: {fps: 1}\n  traffic: burst\n", "traffic: burst needs burst"},
         {TRIAL "  load: {fps: 1}\n  window_ns: 1\n  burst: {frames: 1}\n", "needs traffic: burst"},
         {TRIAL "  load: {fps: 1}\n  window_ns: 1\n  fast: {mode: c}\n",
-         "fast mode has no value 'c'; valid values: a, b"},
+         "trial.fast.mode has no value 'c'; valid values: a, b"},
         {TRIAL "  load: {fps: 1}\n  window_ns: 1\n  fast: {small: 7}\n",
          "small is 1 to 6, not 7: seven is too many"},
         {TRIAL "  load: {fps: 1}\n  window_ns: 1\n  fast: {small: 0}\n", "small is 1 to 6, not 0"},
@@ -319,9 +309,11 @@ static void each_mistake_is_one_sentence(void **state)
         {TRIAL "  load: {fps: 1}\n  window_ns: 1\n  fast: {share: -1}\n", "share is at least 0"},
         {TRIAL "  load: {fps: 1}\n  window_ns: 1\n  fast: {name: longest!}\n",
          "name has at most 7 characters, unlike 'longest!'"},
-        {TRIAL "  load: {fps: 1}\n  window_ns: 1\n  fast: {speed: 1}\n", "speed"},
-        {TRIAL "  load: {fps: 1}\n  window_ns: 1\n  slow: {mode: [1]}\n", "near line"},
-        {TRIAL "  load: {fps: 1}\n  window_ns: 1\n  udp: {burst: 1}\n", "udp"},
+        {TRIAL "  load: {fps: 1}\n  window_ns: 1\n  fast: {speed: 1}\n",
+         "trial.fast has no key 'speed'"},
+        {TRIAL "  load: {fps: 1}\n  window_ns: 1\n  slow: {mode: [1]}\n",
+         "trial.slow.mode is a value, not a list"},
+        {TRIAL "  load: {fps: 1}\n  window_ns: 1\n  udp: {burst: 1}\n", "trial has no key 'udp'"},
     };
 
     for (size_t i = 0; i < sizeof refusals / sizeof refusals[0]; i++) {
@@ -335,89 +327,178 @@ static void each_mistake_is_one_sentence(void **state)
     }
 }
 
-static struct input *stream(const char *text, bool whole)
-{
-    struct input *input;
-    struct err err = {0};
-    int fds[2];
+/* --- streams --- */
 
-    assert_int_equal(pipe(fds), 0);
-    assert_int_equal(write(fds[1], text, strlen(text)), (int)strlen(text));
-    close(fds[1]);
-    assert_int_equal(input_open(&input, fds[0], whole, transports, &err), 0);
-    assert_int_equal(input_read(input, &err), 0);
-    close(fds[0]);
-    return input;
+/* A stream that comes by a pipe. */
+static struct input *input;
+static int reader, writer;
+
+static void begin(bool whole)
+{
+    struct err err = {0};
+    int ends[2];
+
+    assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+    assert_int_equal(fcntl(ends[1], F_SETFL, O_NONBLOCK), 0);
+    reader = ends[0];
+    writer = ends[1];
+    assert_int_equal(input_open(&input, reader, whole, transports, &err), 0);
 }
 
+static void finish(void)
+{
+    input_close(input);
+    close(reader);
+    close(writer);
+}
+
+/* Writes all of it, read by the input whenever the pipe is full; the input's answer. */
+static int feed(const char *text, size_t size, struct err *err)
+{
+    int rc = 0;
+
+    while (size > 0 && rc == 0) {
+        ssize_t n = write(writer, text, size);
+
+        if (n < 0)
+            assert_int_equal(errno, EAGAIN);
+        text += n > 0 ? n : 0;
+        size -= n > 0 ? (size_t)n : 0;
+        rc = input_read(input, err);
+    }
+    return rc;
+}
+
+/* The next document's beat; -1: none is whole. */
+static int64_t next_beat(void)
+{
+    struct document *document;
+    struct err err = {0};
+    int64_t beat;
+
+    if (input_next(input, &document, &err) != 1) {
+        assert_string_equal(err.text, "");
+        return -1;
+    }
+    assert_int_equal(document_kind(document), DOCUMENT_BEAT);
+    beat = (int64_t)*document->heartbeat;
+    document_free(document);
+    return beat;
+}
+
+/* In whatever pieces it comes, beats 1, 2 ... and no more. */
 static void a_stream_gives_document_after_document(void **state)
 {
-    struct input *input =
-        stream("# comment\n...\nheartbeat: 1\n...  \nheartbeat: 2\n...\nquit: tr", false);
-    struct document *document;
+    static const struct {
+        const char *text;
+        int64_t beats;        /* before the stream's end ... */
+        int64_t at_end;       /* ... and once it has ended */
+        int64_t whole_at_end; /* of a file, whose last document may lack its end */
+    } streams[] = {
+        {"heartbeat: 1\n...\n# a word\nheartbeat: 2\n... \r\n---\nheartbeat: 3\n...\n", 3, 0, 0},
+        {"...\n...\n# nothing\n...\nheartbeat: 1\n...\n", 1, 0, 0},
+        {"heartbeat: 1\n...\nheartbeat: 2\n", 1, 0, 1}, /* cut short: not run from a pipe */
+        {"heartbeat: 1\n...\nheartbeat: 2", 1, 0, 1},
+        {"heartbeat: 1\n...", 0, 1, 1},
+        {"# ...\n ...\n....\n", 0, 0, -1}, /* dots elsewhere; at the end of a file no YAML */
+    };
     struct err err = {0};
 
-    assert_true(input_ended(input));
-    for (uint64_t i = 1; i <= 2; i++) {
-        assert_int_equal(input_next(input, &document, &err), 1);
-        assert_int_equal(*document->heartbeat, i);
-        document_free(document);
-    }
-    /* cut short by the end of the pipe: never run */
-    assert_int_equal(input_next(input, &document, &err), 0);
-    input_close(input);
+    for (size_t i = 0; i < sizeof streams / sizeof streams[0]; i++)
+        for (int whole = 0; whole < 2; whole++)
+            for (size_t piece = 1; piece < 99; piece += 97) {
+                size_t size = strlen(streams[i].text);
+                int64_t last = 0, end, beat;
+
+                begin(whole);
+                for (size_t at = 0; at < size; at += piece) {
+                    assert_int_equal(
+                        feed(streams[i].text + at, at + piece < size ? piece : size - at, &err), 0);
+                    while ((beat = next_beat()) >= 0)
+                        assert_int_equal(beat, ++last);
+                }
+                assert_int_equal(last, streams[i].beats);
+                assert_false(input_ended(input));
+                close(writer);
+                writer = -1;
+                assert_int_equal(input_read(input, &err), 0);
+                assert_true(input_ended(input));
+                end = whole ? streams[i].whole_at_end : streams[i].at_end;
+                for (; end > 0; end--)
+                    assert_int_equal(next_beat(), ++last);
+                if (end == 0)
+                    assert_int_equal(next_beat(), -1);
+                finish();
+            }
 }
 
-static void a_file_may_lack_its_last_end(void **state)
+static void many_documents_wait_in_order(void **state)
 {
-    struct input *input = stream("heartbeat: 1\n...\nquit: true", true);
-    struct document *document;
     struct err err = {0};
+    char text[32];
 
-    assert_int_equal(input_next(input, &document, &err), 1);
-    document_free(document);
-    assert_int_equal(input_next(input, &document, &err), 1);
-    assert_int_equal(document_kind(document), DOCUMENT_QUIT);
-    document_free(document);
-    assert_int_equal(input_next(input, &document, &err), 0);
-    input_close(input);
+    begin(false);
+    for (int i = 0; i < 3000; i++) {
+        snprintf(text, sizeof text, "heartbeat: %d\n...\n", i);
+        assert_int_equal(feed(text, strlen(text), &err), 0);
+    }
+    for (int i = 0; i < 3000; i++)
+        assert_int_equal(next_beat(), i);
+    assert_int_equal(next_beat(), -1);
+    finish();
 }
 
 static void lines_are_counted_over_the_whole_stream(void **state)
 {
-    struct input *input = stream("heartbeat: 1\n...\n\n\nheartbeat: x\n...\n", false);
+    static const char text[] = "heartbeat: 1\n...\n\n\nbaet: 2\n...\n";
     struct document *document;
     struct err err = {0};
 
-    assert_int_equal(input_next(input, &document, &err), 1);
-    document_free(document);
+    begin(false);
+    assert_int_equal(feed(text, sizeof text - 1, &err), 0);
+    assert_int_equal(next_beat(), 1);
     assert_int_equal(input_next(input, &document, &err), -EINVAL);
-    assert_non_null(strstr(err.text, "near line 5"));
-    input_close(input);
+    assert_non_null(strstr(err.text, "line 5, column 1: a document has no key 'baet'"));
+    finish();
 }
 
-static void a_document_may_come_in_pieces(void **state)
+static void only_one_document_is_limited_in_size(void **state)
 {
-    static const char text[] = "heartbeat: 42\n...\n";
-    struct document *document;
-    struct input *input;
+    const size_t size = DOCUMENT_BYTES_MAX / 4;
+    static const char beat[] = "heartbeat: 8\n...\n";
+    char *comment = malloc(size);
     struct err err = {0};
-    int fds[2];
 
-    assert_int_equal(pipe(fds), 0);
-    assert_int_equal(input_open(&input, fds[0], false, transports, &err), 0);
-    for (size_t i = 0; i < sizeof text - 1; i++) {
-        assert_int_equal(input_next(input, &document, &err), 0);
-        assert_int_equal(write(fds[1], text + i, 1), 1);
-        assert_int_equal(input_read(input, &err), 0);
-        assert_false(input_ended(input));
+    begin(false);
+    for (size_t i = 0; i < size; i++)
+        comment[i] = i % 100 == 0 ? '\n' : i % 100 == 1 ? '#' : 'x';
+    comment[size - 1] = '\n';
+    for (int i = 0; i < 8; i++) { /* twice the limit waits */
+        assert_int_equal(feed(comment, size, &err), 0);
+        assert_int_equal(feed(beat, sizeof beat - 1, &err), 0);
     }
-    assert_int_equal(input_next(input, &document, &err), 1);
-    assert_int_equal(*document->heartbeat, 42);
-    document_free(document);
-    input_close(input);
-    close(fds[0]);
-    close(fds[1]);
+    for (int i = 0; i < 8; i++)
+        assert_int_equal(next_beat(), 8);
+    for (int i = 0; i < 4; i++)
+        assert_int_equal(feed(comment, size, &err), 0);
+    assert_int_equal(feed(comment, size, &err), -E2BIG);
+    assert_non_null(strstr(err.text, "16 MiB"));
+    free(comment);
+    finish();
+}
+
+/* A shell that shares its terminal with a node would find it changed. */
+static void the_flags_of_the_file_stay(void **state)
+{
+    struct err err = {0};
+    int before;
+
+    begin(false);
+    before = fcntl(reader, F_GETFL);
+    assert_int_equal(before & O_NONBLOCK, 0);
+    assert_int_equal(input_read(input, &err), 0); /* nobody waits */
+    assert_int_equal(fcntl(reader, F_GETFL), before);
+    finish();
 }
 
 int main(void)
@@ -425,15 +506,15 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_whole_trial_is_read),
         cmocka_unit_test(a_part_has_what_it_says_and_else_the_trial_s),
-        cmocka_unit_test(times_are_asked_for),
-        cmocka_unit_test(clocks_are_asked_for),
-        cmocka_unit_test(groups_and_lists_reach_the_request),
-        cmocka_unit_test(what_a_schedule_needs_reaches_the_request),
+        cmocka_unit_test(a_short_trial_has_defaults),
+        cmocka_unit_test(a_job_is_read),
+        cmocka_unit_test(a_pattern_s_parameters_are_read),
         cmocka_unit_test(each_mistake_is_one_sentence),
         cmocka_unit_test(a_stream_gives_document_after_document),
-        cmocka_unit_test(a_file_may_lack_its_last_end),
+        cmocka_unit_test(many_documents_wait_in_order),
         cmocka_unit_test(lines_are_counted_over_the_whole_stream),
-        cmocka_unit_test(a_document_may_come_in_pieces),
+        cmocka_unit_test(only_one_document_is_limited_in_size),
+        cmocka_unit_test(the_flags_of_the_file_stay),
     };
 
     return cmocka_run_group_tests_name("documents", tests, NULL, NULL);

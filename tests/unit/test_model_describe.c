@@ -123,7 +123,7 @@ static void test_mistakes_are_one_sentence(void **state)
         {"  faults: [{kind: reorder}]\n", PORTS, "displacement"},
         {"  faults: [{kind: corrupt, last_byte: 3}]\n", PORTS, "addresses"},
         {"  mtu: 10000\n", PORTS, "mtu"},
-        {"  recovery_ms: 4294967296\n", PORTS, "recovery_ms: at most 4294967295"},
+        {"  recovery_ms: 4294967296\n", PORTS, "switch.recovery_ms is 0 to 4294967295"},
         {"  collapse: {above_percent: 50, to_percent: 0}\n", PORTS, "collapse"},
         {"", "  ports: [{name: a}, {name: a}]\n", "duplicate name"},
         {"", "  ports: [{name: a, devices: [{}]}]\n", "one of vdev and iface"},

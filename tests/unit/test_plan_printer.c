@@ -24,7 +24,7 @@ static FILE *print(const char *text)
 
     assert_non_null(lines);
     assert_int_equal(
-        document_parse(&document, &(struct document_text){text, strlen(text), 1}, transports, &err),
+        document_parse(&document, &(struct mapping_text){text, strlen(text), 1}, transports, &err),
         0);
     assert_int_equal(
         records_open(&records, fileno(lines), "node-with-a-name-of-32-characters", &err), 0);
@@ -143,7 +143,7 @@ static void refused(const char *text, int fd, const char *words)
     struct err err = {0};
 
     assert_int_equal(
-        document_parse(&document, &(struct document_text){text, strlen(text), 1}, transports, &err),
+        document_parse(&document, &(struct mapping_text){text, strlen(text), 1}, transports, &err),
         0);
     assert_int_equal(records_open(&records, fd, "node1", &err), 0);
     assert_true(plan_print(records, document->plan, &err) < 0);

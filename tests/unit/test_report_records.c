@@ -112,7 +112,6 @@ static struct {
     struct node node;
     struct doc_trial doc;
     struct doc_part doc_part;
-    struct doc_pingpong pingpong;
     struct transport transport;
     struct trial trial;
     struct trial_part part;
@@ -175,7 +174,7 @@ static void lay(const char *transport, unsigned capabilities)
     bed.node.name = "node2";
     bed.node.worker_count = 2;
     hz = 2.5e9;
-    bed.doc = (struct doc_trial){.id = 4, .repeat = 2, .parts_count = 1, .pingpong = &bed.pingpong};
+    bed.doc = (struct doc_trial){.id = 4, .repeat = 2, .parts_count = 1};
     bed.doc_part.network = network;
     bed.transport = (struct transport){
         .name = transport, .capabilities = capabilities, .flow_metrics = flow_metrics};
@@ -266,7 +265,7 @@ static void lay_unreliable(void)
     bed.run.template.traffic = TRAFFIC_PINGPONG;
     bed.transport_lane.judges_order = true;
     bed.transport_lane.pingpong = pingpong_with_samples();
-    bed.pingpong.compute = 0.3;
+    bed.doc.compute = 0.3;
     bed.run.compute = (struct compute *)&bed;
 }
 

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * One YAML mapping into a struct, by a table of its keys (traffic/option.h).
+ */
+#ifndef ENGINE_MAPPING_READER_H
+#define ENGINE_MAPPING_READER_H
+
+#include "err.h"
+#include "option.h"
+
+#include <stddef.h>
+#include <sys/queue.h>
+
+/* What was allocated for a document, freed together. All zero: nothing. */
+struct mapping_block;
+SLIST_HEAD(mapping_memory, mapping_block);
+
+/**
+ * @brief Allocates bytes of zeros that live as long as the others.
+ * @return NULL when memory is short
+ */
+void *mapping_alloc(struct mapping_memory *memory, size_t size);
+void mapping_free(struct mapping_memory *memory);
+
+/* The text of one document, and where it begins in its stream. */
+struct mapping_text {
+    const char *text;
+    size_t size;
+    unsigned first_line; /* from 1 */
+};
+
+/**
+ * @brief Reads a document, which is a mapping, into a struct.
+ *
+ * Unknown and duplicate keys, anchors' aliases, values of another type or out of range are refused.
+ * Absent keys have their defaults.
+ *
+ * @param table the mapping's keys; ends with a NULL key
+ * @param into the struct that the table describes, whole
+ * @param memory owns what the struct points to; the caller frees it, also after a failure
+ * @return 1; 0: the document is empty, and all has its default; -EINVAL with a sentence that names
+ * line, column and key; -ENOMEM
+ */
+int mapping_read(const struct mapping_text *text, const struct option *table, void *into,
+                 struct mapping_memory *memory, struct err *err);
+
+/* Entries of a table: of struct `in` its member, below this key. */
+#define KEY_BYTES(in, member) sizeof(((struct in *)NULL)->member)
+#define KEY_STRING(in, key, member)                                                                \
+    {                                                                                              \
+        OPTION(OPTION_STRING, in, key, member)                                                     \
+    }
+#define KEY_NEEDED_STRING(in, key, member)                                                         \
+    {                                                                                              \
+        OPTION(OPTION_STRING, in, key, member), .needed = true                                     \
+    }
+#define KEY_FLAG(in, key, member)                                                                  \
+    {                                                                                              \
+        OPTION(OPTION_BOOL, in, key, member)                                                       \
+    }
+#define KEY_REAL(in, key, member)                                                                  \
+    {                                                                                              \
+        OPTION(OPTION_REAL, in, key, member)                                                       \
+    }
+#define KEY_NUMBER(in, key, member, least, most, unsaid)                                           \
+    {                                                                                              \
+        OPTION(OPTION_NUMBER, in, key, member), .min = (least), .max = (most), .initial = (unsaid) \
+    }
+#define KEY_U32(in, key, member) KEY_NUMBER(in, key, member, 0, UINT32_MAX, 0)
+#define KEY_U64(in, key, member) KEY_NUMBER(in, key, member, 0, OPTION_ANY_U64, 0)
+#define KEY_WORD(in, key, member, among)                                                           \
+    {                                                                                              \
+        OPTION(OPTION_WORD, in, key, member), .words = (among)                                     \
+    }
+/* `element` is an option; from `least` to `most` of them, their number in `counter`. */
+#define KEY_LIST_OF(in, key, member, counter, element, least, most, must)                          \
+    {                                                                                              \
+        OPTION(OPTION_LIST, in, key, member),                                                      \
+            .count = offsetof(struct in, counter), .count_size = KEY_BYTES(in, counter),           \
+            .of = &(element), .min = (least), .max = (most), .needed = (must)                      \
+    }
+#define KEY_LIST(in, key, member, element, least, most)                                            \
+    KEY_LIST_OF(in, key, member, member##_count, element, least, most, false)
+#define KEY_NEEDED_LIST(in, key, member, element, least, most)                                     \
+    KEY_LIST_OF(in, key, member, member##_count, element, least, most, true)
+#define KEY_MAPPING(in, key, member, inner)                                                        \
+    {                                                                                              \
+        OPTION(OPTION_MAPPING, in, key, member), .table = (inner)                                  \
+    }
+/* A mapping whose keys are of the same struct, which notes whether it is there. */
+#define KEY_INSIDE(in, name, noted, inner)                                                         \
+    {                                                                                              \
+        .key = (name), .type = OPTION_MAPPING, .table = (inner),                                   \
+        .given = offsetof(struct in, noted)                                                        \
+    }
+#define KEY_POINTER(in, key, member, element)                                                      \
+    {                                                                                              \
+        OPTION(OPTION_POINTER, in, key, member), .of = &(element)                                  \
+    }
+#define KEY_ELEMENT(in, inner)                                                                     \
+    {                                                                                              \
+        .type = OPTION_MAPPING, .size = sizeof(struct in), .table = (inner)                        \
+    }
+#define KEY_END                                                                                    \
+    {                                                                                              \
+        .key = NULL                                                                                \
+    }
+
+#endif
