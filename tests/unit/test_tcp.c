@@ -7,7 +7,6 @@
 
 #include "tcp/handshake.h"
 #include "tcp/port.h"
-#include "tcp/wire.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

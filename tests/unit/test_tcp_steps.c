@@ -5,8 +5,6 @@
 #include "tcp/lane.h"
 #include "tcp_world.h"
 
-#include "tcp/lane.h"
-
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -45,12 +43,12 @@ static bool is_same(int fd, int other)
 static unsigned count_connections(const struct lane *lane)
 {
     const struct tcp_lane *tcp = (const struct tcp_lane *)lane;
-    unsigned count = tcp->out_count;
+    unsigned count = tcp->base.out_count;
 
-    for (unsigned i = 0; i < tcp->in_count; i++) {
+    for (unsigned i = 0; i < tcp->base.in_count; i++) {
         bool alone = true;
 
-        for (unsigned o = 0; o < tcp->out_count && alone; o++)
+        for (unsigned o = 0; o < tcp->base.out_count && alone; o++)
             alone = !is_same(tcp->outs[o].fd, tcp->ins[i].fd);
         count += alone;
     }
@@ -217,7 +215,7 @@ static void test_connections_are_kept_alive(void **state)
     assert_int_equal(world_connect(&world, LIMIT_NS), 0);
     world_start(&world);
     lane = (const struct tcp_lane *)world.ranks[0].lane;
-    assert_int_equal(lane->in_count, 1);
+    assert_int_equal(lane->base.in_count, 1);
     assert_int_equal(getsockopt(lane->ins[0].fd, SOL_SOCKET, SO_KEEPALIVE, &value, &size), 0);
     assert_true(value != 0);
     assert_int_equal(getsockopt(lane->ins[0].fd, IPPROTO_TCP, TCP_KEEPIDLE, &value, &size), 0);

@@ -1,18 +1,29 @@
-/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * A lane's connections: the lane calls its flows' destinations, their ports accept (port.c), both
+ * ends prove that they hold the run's key (handshake.h).
+ */
 #include "clock.h"
 #include "lane.h"
 #include "log.h"
+#include "netns.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/tcp.h>
 #include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <unistd.h>
 
+/* A socket's unsent bytes are worth at most so much line: more than a sleeping worker oversleeps
+ * where cores are fewer than nodes (17-21 ms were seen), so that the line never runs dry. */
+#define UNSENT_NS (30 * NS_PER_MS)
+#define UNSENT_LEAST 65536.0
+#define UNSENT_MOST (4.0 * 1024 * 1024)
+#define UNSENT_UNKNOWN_LINE (1024.0 * 1024)
 #define SUSPECT_NS (1 * NS_PER_S) /* before that, nobody is worth a system call to be named */
 #define CONNECT_TIMEOUT_NS (10 * NS_PER_S) /* the partner's kernel answers for it */
 #define READY_TIMEOUT_NS (30 * NS_PER_S)   /* the partner itself, which may be a phase behind */
@@ -21,6 +32,204 @@
 #define RECALL_NS (3 * NS_PER_S)
 #define RECALL_FIRST_NS (20 * NS_PER_MS)
 #define UNANSWERED "timed out; nothing answers there"
+
+/* --- sentences --- */
+
+/* The address of the other end of a flow; family 0: it has none. */
+static struct sockaddr_storage partner_of(const struct tcp_lane *lane, const struct lane_flow *flow)
+{
+    struct sockaddr_storage partner = {0};
+
+    (void)ip_port_partner(&lane->port->ip, &flow->partner, &partner);
+    return partner;
+}
+
+void tcp_fault(struct message_lane *base, const struct lane_flow *flow, int why)
+{
+    const struct tcp_lane *lane = (const struct tcp_lane *)(void *)base;
+    struct sockaddr_storage partner = partner_of(lane, flow);
+    char here[IP_ADDRESS_TEXT], there[IP_ADDRESS_TEXT];
+
+    err_set(&base->lane.error, -EPIPE, "the connection between %s and %s (rank %u) broke: %s",
+            ip_address_text(&lane->port->ip.address, here), ip_address_text(&partner, there),
+            flow->src == base->lane.request.rank ? flow->dst : flow->src,
+            why ? strerror(why) : "the partner closed it too early");
+}
+
+/* A connection that is not there: returns `code`. */
+static int refuse_out(const struct tcp_lane *lane, const struct tcp_out *out, int code,
+                      const char *why, struct err *err)
+{
+    struct sockaddr_storage partner = partner_of(lane, out->base.flow);
+    char from[IP_ADDRESS_TEXT], to[IP_ADDRESS_TEXT];
+
+    return err_set(err, code, "%s: no connection from %s to %s (rank %u): %s", lane->base.label,
+                   ip_address_text(&lane->port->ip.address, from), ip_address_text(&partner, to),
+                   out->base.flow->dst, why);
+}
+
+static int refuse_in(const struct tcp_lane *lane, const struct tcp_in *in, int code,
+                     struct err *err)
+{
+    struct sockaddr_storage partner = partner_of(lane, in->base.flow);
+    char from[IP_ADDRESS_TEXT], to[IP_ADDRESS_TEXT];
+
+    return err_set(err, code, "%s: no connection came from rank %u (%s) to %s", lane->base.label,
+                   in->base.flow->src, ip_address_text(&partner, from),
+                   ip_address_text(&lane->port->ip.address, to));
+}
+
+/* --- options of a socket --- */
+
+static int set_congestion(const struct tcp_lane *lane, int fd, const char *name, struct err *err)
+{
+    char available[256] = "";
+    int code;
+    FILE *file;
+
+    if (name[0] == '\0' ||
+        setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name, (socklen_t)strlen(name)) == 0)
+        return 0;
+    code = errno;
+    file = fopen("/proc/sys/net/ipv4/tcp_available_congestion_control", "re");
+    if (file) {
+        if (!fgets(available, sizeof available, file))
+            available[0] = '\0';
+        available[strcspn(available, "\n")] = '\0';
+        fclose(file);
+    }
+    return err_set(err, -EINVAL, "%s: congestion control `%s`: %s; available: %s", lane->base.label,
+                   name,
+                   code == ENOENT  ? "this kernel has no such one"
+                   : code == EPERM ? "only root may use it (see tcp_allowed_congestion_control)"
+                                   : strerror(code),
+                   available);
+}
+
+uint32_t tcp_unsent_most(const struct lane_request *request)
+{
+    double line_bps = (double)request->line_rate_bps;
+    double bytes = line_bps > 0 ? line_bps / 8 * UNSENT_NS / NS_PER_S : UNSENT_UNKNOWN_LINE;
+
+    if (bytes < UNSENT_LEAST)
+        return (uint32_t)UNSENT_LEAST;
+    return (uint32_t)(bytes < UNSENT_MOST ? bytes : UNSENT_MOST);
+}
+
+/* All that the phase asks of a socket that sends. */
+static int set_options(const struct tcp_lane *lane, int fd, struct err *err)
+{
+    const struct tcp_options *tcp = tcp_options(lane->base.lane.request.phase);
+    uint32_t unsent = tcp_unsent_most(&lane->base.lane.request);
+    int one = 1;
+    int rc;
+
+    rc = set_congestion(lane, fd, tcp->congestion, err);
+    if (rc == 0)
+        rc = ip_port_buffer(&lane->port->ip, fd, SO_SNDBUF, tcp->send_buffer, err);
+    /* Refused here on both sides: a receiver's sockets are made by the listener, later. */
+    if (rc == 0)
+        rc = ip_port_buffer(&lane->port->ip, fd, SO_RCVBUF, tcp->receive_buffer, err);
+    if (rc)
+        return rc;
+    setsockopt(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &unsent, sizeof unsent);
+    if (tcp->nodelay)
+        setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+    if (tcp->zero_copy && setsockopt(fd, SOL_SOCKET, SO_ZEROCOPY, &one, sizeof one))
+        return err_set(err, -errno, "%s: this kernel does not send without copying: %s",
+                       lane->base.label, strerror(errno));
+    return 0;
+}
+
+/* --- connections --- */
+
+/* Sends from the port's own address, from any free TCP port. */
+static int bind_source(const struct transport_port *port, int fd)
+{
+    struct sockaddr_storage from = port->ip.address;
+    int one = 1;
+
+    if (from.ss_family == AF_INET6)
+        ((struct sockaddr_in6 *)&from)->sin6_port = 0;
+    else
+        ((struct sockaddr_in *)&from)->sin_port = 0;
+    /* The port is chosen at connect, so that it need only be unique for each destination. */
+    setsockopt(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &one, sizeof one);
+    if (!port->ip.loopback)
+        setsockopt(fd, SOL_SOCKET, SO_BINDTODEVICE, port->ip.iface,
+                   (socklen_t)strlen(port->ip.iface));
+    return bind(fd, (const struct sockaddr *)&from, sizeof from) ? -errno : 0;
+}
+
+static int make_socket(struct tcp_lane *lane, struct err *err)
+{
+    const struct transport_port *port = lane->port;
+    int fd = socket(port->ip.address.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+
+    if (fd >= 0)
+        return fd;
+    if (errno == EMFILE)
+        return err_set(err, -EMFILE,
+                       "%s: this phase needs %u connections, more than the open files that this "
+                       "process may have; raise `ulimit -n` or use fewer streams",
+                       lane->base.label, lane->base.out_count + lane->base.in_count);
+    return err_set(err, -errno, "%s: can't make a socket: %s", lane->base.label, strerror(errno));
+}
+
+static int connect_out(struct tcp_lane *lane, struct tcp_out *out, struct err *err)
+{
+    const struct transport_port *port = lane->port;
+    struct sockaddr_storage to = partner_of(lane, out->base.flow);
+    int rc;
+
+    out->fd = make_socket(lane, err);
+    if (out->fd < 0)
+        return out->fd;
+    rc = set_options(lane, out->fd, err);
+    if (rc)
+        return rc;
+    rc = bind_source(port, out->fd);
+    if (rc == 0 && connect(out->fd, (const struct sockaddr *)&to, sizeof to) &&
+        errno != EINPROGRESS)
+        rc = -errno;
+    if (rc == 0)
+        rc = tcp_port_watch(lane->port, out->fd);
+    return rc == 0 ? 0 : refuse_out(lane, out, rc, strerror(-rc), err);
+}
+
+int tcp_lane_call(struct tcp_lane *lane, struct err *err)
+{
+    int home, fd;
+    int rc = netns_enter(lane->port->ip.conf->netns, &home, err);
+
+    if (rc)
+        return rc;
+    /* A lane that only receives makes no socket here; its options are tried on one all the same,
+     * so that every rank refuses the same phase. */
+    fd = rc = make_socket(lane, err);
+    if (fd >= 0) {
+        rc = set_options(lane, fd, err);
+        close(fd);
+    }
+    for (unsigned i = 0; rc == 0 && i < lane->base.out_count; i++)
+        if (!lane->outs[i].is_passive)
+            rc = connect_out(lane, &lane->outs[i], err);
+    netns_leave(home);
+    return rc;
+}
+
+/* Calls a partner again that has closed the connection in the handshake. */
+static int connect_again(struct tcp_lane *lane, struct tcp_out *out, struct err *err)
+{
+    int home;
+    int rc = netns_enter(lane->port->ip.conf->netns, &home, err);
+
+    if (rc)
+        return rc;
+    rc = connect_out(lane, out, err);
+    netns_leave(home);
+    return rc;
+}
 
 /* --- connections out --- */
 
@@ -34,9 +243,9 @@ static int read_answer(struct tcp_lane *lane, struct tcp_out *out, void *answer,
     if (got < 0 && (errno == EAGAIN || errno == EINTR))
         return 0;
     if (got < 0 && errno != ECONNRESET)
-        return tcp_refuse_out(lane, out, -errno, strerror(errno), err);
+        return refuse_out(lane, out, -errno, strerror(errno), err);
     if (got <= 0)
-        return tcp_refuse_out(
+        return refuse_out(
             lane, out, -ECONNABORTED,
             "it was closed by the partner: it does not know this run's key, has not heard "
             "from us in time, or others crowd it (its records say so)",
@@ -50,55 +259,57 @@ static int read_answer(struct tcp_lane *lane, struct tcp_out *out, void *answer,
 
 static int send_claim(struct tcp_lane *lane, struct tcp_out *out, struct err *err)
 {
-    const struct phase *phase = lane->lane.request.phase;
+    const struct phase *phase = lane->base.lane.request.phase;
     struct tcp_place place = {
         .trial = phase->trial,
         .phase = phase->number,
-        .src = out->flow->flow->src,
-        .dst = out->flow->flow->dst,
+        .src = out->base.flow->src,
+        .dst = out->base.flow->dst,
         .tag = phase->tag,
-        .stream = out->source.script.stream,
+        .stream = out->base.script.stream,
     };
     int rc = read_answer(lane, out, &out->challenge, sizeof out->challenge, err);
 
     if (rc <= 0)
         return rc;
     if (!tcp_challenge_valid(&out->challenge))
-        return tcp_refuse_out(lane, out, -EPROTO, "something else listens there", err);
+        return refuse_out(lane, out, -EPROTO, "something else listens there", err);
     tcp_claim_make(&out->claim, &place, &out->challenge, lane->port->key);
     if (send(out->fd, &out->claim, sizeof out->claim, MSG_NOSIGNAL) != (ssize_t)sizeof out->claim)
-        return tcp_refuse_out(lane, out, -ECONNABORTED, "it broke in the handshake", err);
+        return refuse_out(lane, out, -ECONNABORTED, "it broke in the handshake", err);
     out->state = TCP_OUT_PROOF;
     return 0;
 }
 
-/* `index`: of the connection among those out, or behind them among those in. */
-static int watch(struct tcp_lane *lane, int fd, uint32_t events, unsigned index)
+/* `index`: of the end among those that send, or behind them among those that receive. */
+static int watch(struct tcp_lane *lane, int fd, uint32_t events, unsigned index, bool probe)
 {
     struct epoll_event event = {.events = events, .data.u32 = index};
+    int one = 1;
 
-    if (tcp_is_probe(lane, index < lane->out_count ? index : index - lane->out_count))
-        return tcp_probes_watch(lane, fd, index);
-    return epoll_ctl(lane->epoll, EPOLL_CTL_ADD, fd, &event) ? -errno : 0;
+    if (probe)
+        setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+    return epoll_ctl(probe ? lane->wakes : lane->epoll, EPOLL_CTL_ADD, fd, &event) ? -errno : 0;
 }
 
 static int ready_out(struct tcp_lane *lane, struct tcp_out *out)
 {
-    uint32_t events = EPOLLOUT | EPOLLET | lane->mode->out_events;
+    uint32_t events = EPOLLOUT | EPOLLET;
 
     out->state = TCP_OUT_READY;
     out->writable = true;
     lane->outs_ready++;
     /* Where the partner sends by this connection, too, the way back tells when it is over. */
     return watch(lane, out->fd, out->reverse == NULL ? events | EPOLLRDHUP : events,
-                 (unsigned)(out - lane->outs));
+                 (unsigned)(out - lane->outs), tcp_is_probe(lane, &out->base.script));
 }
 
 static int ready_in(struct tcp_lane *lane, struct tcp_in *in)
 {
     lane->ins_ready++;
-    return watch(lane, in->fd, EPOLLIN | lane->mode->in_events,
-                 lane->out_count + (unsigned)(in - lane->ins));
+    return watch(lane, in->fd, tcp_lane_schedules(lane) ? EPOLLIN | EPOLLET : EPOLLIN,
+                 lane->base.out_count + (unsigned)(in - lane->ins),
+                 tcp_is_probe(lane, &in->base.sink.script));
 }
 
 /* The same connection's other direction has a descriptor of its own, so that each can be watched,
@@ -116,14 +327,14 @@ static int check_proof(struct tcp_lane *lane, struct tcp_out *out, struct err *e
     if (rc <= 0)
         return rc;
     if (!tcp_proof_valid(&out->proof, &out->claim, &out->challenge, lane->port->key))
-        return tcp_refuse_out(lane, out, -EPROTO, "the partner does not hold this run's key", err);
+        return refuse_out(lane, out, -EPROTO, "the partner does not hold this run's key", err);
     tcp_port_forget(lane->port, out->fd);
     rc = ready_out(lane, out);
     if (rc == 0 && out->reverse != NULL)
         rc = share(out->fd, &out->reverse->fd);
     if (rc == 0 && out->reverse != NULL)
         rc = ready_in(lane, out->reverse);
-    return rc ? tcp_refuse_out(lane, out, rc, strerror(-rc), err) : 0;
+    return rc ? refuse_out(lane, out, rc, strerror(-rc), err) : 0;
 }
 
 static void close_out(struct tcp_lane *lane, struct tcp_out *out)
@@ -144,7 +355,7 @@ static void lose_out(struct tcp_lane *lane, struct tcp_out *out, struct err *why
     close_out(lane, out);
     out->state = TCP_OUT_LOST;
     lane->outs_ready++;
-    tcp_out_ended(lane, out);
+    message_out_ended(&out->base);
 }
 
 /* False: it was closed for so long that the reason must be another. */
@@ -168,12 +379,12 @@ static int advance_out(struct tcp_lane *lane, struct tcp_out *out, int64_t now_n
 {
     int rc = 0;
 
-    if (tcp_is_passive(out))
+    if (out->is_passive)
         return 0;
     if (out->state < TCP_OUT_READY && out->fd < 0) {
         if (now_ns < out->recall_ns)
             return 0;
-        rc = tcp_connect_again(lane, out, err);
+        rc = connect_again(lane, out, err);
     }
     if (rc == 0 && out->state == TCP_OUT_CHALLENGE)
         rc = send_claim(lane, out, err);
@@ -184,7 +395,7 @@ static int advance_out(struct tcp_lane *lane, struct tcp_out *out, int64_t now_n
         return 0;
     }
     /* Nothing was heard of the partner but that there is no way to it. */
-    if (!tcp_lane_is_probe(lane) ||
+    if (!message_lane_checks(&lane->base) ||
         (rc != -EHOSTUNREACH && rc != -ENETUNREACH && rc != -ECONNREFUSED && rc != -ETIMEDOUT))
         return rc;
     lose_out(lane, out, err);
@@ -199,12 +410,12 @@ static struct tcp_in *place_of(struct tcp_lane *lane, const struct tcp_place *pl
     uint32_t flow = place->src < PATTERN_RANKS_MAX ? lane->flow_from[place->src] : 0;
     struct tcp_in *in;
 
-    if (flow == 0 || place->stream >= lane->stride)
+    if (flow == 0 || place->stream >= lane->base.stride)
         return NULL;
-    in = &lane->ins[(flow - 1) * lane->stride + place->stream];
-    if (in->flow->dst != place->dst || in->fd >= 0)
+    in = &lane->ins[(flow - 1) * lane->base.stride + place->stream];
+    if (in->base.flow->dst != place->dst || in->fd >= 0)
         return NULL;
-    return in->reverse == NULL || tcp_is_passive(in->reverse) ? in : NULL;
+    return in->reverse == NULL || in->reverse->is_passive ? in : NULL;
 }
 
 /* The partner has called: it is answered, and what this rank sends goes by the same connection. */
@@ -216,9 +427,9 @@ static int answer(struct tcp_lane *lane, struct tcp_in *in, const struct tcp_arr
 
     if (in->reverse == NULL)
         rc = ip_port_buffer(&lane->port->ip, in->fd, SO_RCVBUF,
-                            tcp_options(lane->lane.request.phase)->receive_buffer, err);
+                            tcp_options(lane->base.lane.request.phase)->receive_buffer, err);
     else
-        rc = tcp_socket_options(lane, in->fd, err);
+        rc = set_options(lane, in->fd, err);
     if (rc)
         return rc;
     tcp_proof_make(&proof, &arrival->claim, &arrival->challenge, lane->port->key);
@@ -229,7 +440,7 @@ static int answer(struct tcp_lane *lane, struct tcp_in *in, const struct tcp_arr
         rc = share(in->fd, &in->reverse->fd);
     if (rc == 0 && in->reverse != NULL)
         rc = ready_out(lane, in->reverse);
-    return rc ? err_set(err, rc, "%s: can't watch a connection: %s", lane->port->ip.conf->name,
+    return rc ? err_set(err, rc, "%s: can't watch a connection: %s", lane->base.label,
                         strerror(-rc))
               : 0;
 }
@@ -241,19 +452,20 @@ static int adopt_all(struct tcp_lane *lane, struct err *err)
     char text[IP_ADDRESS_TEXT];
     int rc = 0;
 
-    while (rc == 0 && (arrival = tcp_acceptor_take(lane->port, lane->lane.request.phase)) != NULL) {
+    while (rc == 0 &&
+           (arrival = tcp_acceptor_take(lane->port, lane->base.lane.request.phase)) != NULL) {
         struct tcp_in *in = place_of(lane, &arrival->place);
 
         if (in == NULL) {
             log_warning("%s: %s claims a flow from rank %u to %u that this phase does not have",
-                        lane->port->ip.conf->name, ip_address_text(&arrival->from, text),
-                        arrival->place.src, arrival->place.dst);
+                        lane->base.label, ip_address_text(&arrival->from, text), arrival->place.src,
+                        arrival->place.dst);
             close(arrival->fd);
         } else {
             if (in->lost) { /* given up, and it calls after all */
-                in->lost = in->sink.ended = false;
+                in->lost = in->base.ended = in->base.sink.ended = false;
                 lane->ins_ready--;
-                lane->ins_whole--;
+                lane->base.ins_ended--;
             }
             in->fd = arrival->fd;
             rc = answer(lane, in, arrival, err);
@@ -278,17 +490,16 @@ static int await_partner(const struct tcp_lane *lane, int64_t waited_ns, struct 
     int unconnected = waited_ns >= CONNECT_TIMEOUT_NS ? -ETIMEDOUT : -EAGAIN;
     int unready = waited_ns >= READY_TIMEOUT_NS ? -ETIMEDOUT : -EAGAIN;
 
-    for (unsigned i = 0; i < lane->out_count; i++)
+    for (unsigned i = 0; i < lane->base.out_count; i++)
         if (is_unanswered(&lane->outs[i]))
-            return tcp_refuse_out(lane, &lane->outs[i], unconnected, UNANSWERED, err);
-    for (unsigned i = 0; i < lane->out_count; i++)
-        if (lane->outs[i].state < TCP_OUT_READY && !tcp_is_passive(&lane->outs[i]))
-            return tcp_refuse_out(lane, &lane->outs[i], unready,
-                                  "it is connected, but the partner is not ready for this phase",
-                                  err);
-    for (unsigned i = 0; i < lane->in_count; i++)
+            return refuse_out(lane, &lane->outs[i], unconnected, UNANSWERED, err);
+    for (unsigned i = 0; i < lane->base.out_count; i++)
+        if (lane->outs[i].state < TCP_OUT_READY && !lane->outs[i].is_passive)
+            return refuse_out(lane, &lane->outs[i], unready,
+                              "it is connected, but the partner is not ready for this phase", err);
+    for (unsigned i = 0; i < lane->base.in_count; i++)
         if (lane->ins[i].fd < 0 && !lane->ins[i].lost)
-            return tcp_refuse_in(lane, &lane->ins[i], unready, err);
+            return refuse_in(lane, &lane->ins[i], unready, err);
     return -EAGAIN;
 }
 
@@ -297,51 +508,52 @@ static int await_partner(const struct tcp_lane *lane, int64_t waited_ns, struct 
  * phase behind. */
 static void lose_late(struct tcp_lane *lane, int64_t waited_ns)
 {
-    int64_t asked_ns = lane->lane.request.phase->probe_timeout_ns;
+    int64_t asked_ns = lane->base.lane.request.phase->probe_timeout_ns;
     /* No longer than await_partner waits, which would fail the trial for one of them. */
     int64_t limit_ns =
         asked_ns > 0 && asked_ns < CONNECT_TIMEOUT_NS ? asked_ns : CONNECT_TIMEOUT_NS;
     struct err why = {0};
 
-    for (unsigned i = 0; waited_ns >= limit_ns && i < lane->out_count; i++) {
+    for (unsigned i = 0; waited_ns >= limit_ns && i < lane->base.out_count; i++) {
         struct tcp_out *out = &lane->outs[i];
         bool unanswered = is_unanswered(out);
 
         /* A partner that is connected waits itself, for our call. */
         if (out->state >= TCP_OUT_READY || (!unanswered && waited_ns < limit_ns + limit_ns / 2))
             continue;
-        (void)tcp_refuse_out(lane, out, -ETIMEDOUT,
-                             unanswered ? UNANSWERED
-                                        : "timed out; it is connected, but the partner does not "
-                                          "answer",
-                             &why);
+        (void)refuse_out(lane, out, -ETIMEDOUT,
+                         unanswered ? UNANSWERED
+                                    : "timed out; it is connected, but the partner does not "
+                                      "answer",
+                         &why);
         lose_out(lane, out, &why);
     }
-    for (unsigned i = 0; waited_ns >= limit_ns + limit_ns / 4 && i < lane->in_count; i++) {
+    for (unsigned i = 0; waited_ns >= limit_ns + limit_ns / 4 && i < lane->base.in_count; i++) {
         struct tcp_in *in = &lane->ins[i];
 
         if (in->fd >= 0 || in->lost)
             continue;
-        in->lost = in->sink.ended = true; /* a forwarder has nothing to wait for */
+        in->lost = true; /* a forwarder has nothing to wait for */
         lane->ins_ready++;
-        lane->ins_whole++;
+        message_in_ended(&in->base);
     }
 }
 
 static bool is_connected(const struct tcp_lane *lane)
 {
-    return lane->outs_ready == lane->out_count && lane->ins_ready == lane->in_count;
+    return lane->outs_ready == lane->base.out_count && lane->ins_ready == lane->base.in_count;
 }
 
 /* In the records' words: what a flow's own connection uses, which the port's listener need not. */
 static void describe(struct tcp_lane *lane)
 {
-    char name[sizeof tcp_options(lane->lane.request.phase)->congestion] = "";
+    char name[sizeof tcp_options(lane->base.lane.request.phase)->congestion] = "";
     socklen_t size = sizeof name;
 
-    if (lane->out_count > 0 &&
+    if (lane->base.out_count > 0 &&
         getsockopt(lane->outs[0].fd, IPPROTO_TCP, TCP_CONGESTION, name, &size) == 0)
-        snprintf(lane->lane.variant, sizeof lane->lane.variant, "congestion control %.15s", name);
+        snprintf(lane->base.lane.variant, sizeof lane->base.lane.variant,
+                 "congestion control %.15s", name);
 }
 
 int tcp_lane_connect(struct lane *lane, int64_t now_ns, struct err *err)
@@ -360,9 +572,9 @@ int tcp_lane_connect(struct lane *lane, int64_t now_ns, struct err *err)
     waited_ns = now_ns - l->connect_since_ns;
     tcp_acceptor_work(l->port, now_ns);
     rc = adopt_all(l, err);
-    for (unsigned i = 0; rc == 0 && l->outs_ready < l->out_count && i < l->out_count; i++)
+    for (unsigned i = 0; rc == 0 && l->outs_ready < l->base.out_count && i < l->base.out_count; i++)
         rc = advance_out(l, &l->outs[i], now_ns, err);
-    if (rc == 0 && tcp_lane_is_probe(l))
+    if (rc == 0 && message_lane_checks(&l->base))
         lose_late(l, waited_ns);
     if (rc == 0 && is_connected(l))
         describe(l);

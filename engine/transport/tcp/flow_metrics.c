@@ -105,7 +105,7 @@ unsigned tcp_lane_flow_metrics(struct lane *lane, const struct lane_flow *flow,
     struct sum sum = {0};
     unsigned count;
 
-    for (size_t i = first * l->stride; i < first * l->stride + l->streams; i++)
+    for (size_t i = first * l->base.stride; i < first * l->base.stride + l->base.streams; i++)
         add(&sum, sends ? l->outs[i].fd : l->ins[i].fd, sends);
     const struct flow_metric sent[] = {
         {"retransmitted_segments", sum.retransmitted},

@@ -4,17 +4,53 @@
  * the acceptor sends a nonce, the connector claims a place with a keyed MAC over that nonce and
  * its own, the acceptor answers with a MAC of its own. Keyed BLAKE2b (crypto_generichash), 16
  * bytes. What follows on the connection is not authenticated, but verified byte by byte.
+ *
+ *     acceptor    challenge                     proof
+ *     connector              claim                     message ... message, end mark
+ *
+ * All of it travels in network byte order.
  */
 #ifndef ENGINE_TCP_HANDSHAKE_H
 #define ENGINE_TCP_HANDSHAKE_H
 
 #include "transport.h"
-#include "wire.h"
 
+#include <assert.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #define TCP_KEY_BYTES 32
+#define TCP_MAGIC 0x53774254u /* "SwBT"; changes with the protocol */
+#define TCP_NONCE_BYTES 16
+#define TCP_MAC_BYTES 16
+
+struct tcp_challenge {
+    uint32_t magic;
+    uint8_t nonce[TCP_NONCE_BYTES];
+};
+
+/* Who connects and what for. */
+struct tcp_claim {
+    uint32_t magic;
+    uint32_t trial;
+    uint32_t phase;
+    uint32_t src; /* ranks */
+    uint32_t dst;
+    uint16_t tag;
+    uint16_t stream; /* which of the flow's connections */
+    uint8_t nonce[TCP_NONCE_BYTES];
+    uint8_t mac[TCP_MAC_BYTES]; /* over the challenge's nonce and all of the above */
+};
+
+struct tcp_proof {
+    uint8_t mac[TCP_MAC_BYTES]; /* over both nonces and the claim, as the acceptor */
+};
+
+static_assert(sizeof(struct tcp_challenge) == 20, "layout");
+static_assert(sizeof(struct tcp_claim) == 56, "layout");
+static_assert(offsetof(struct tcp_claim, mac) == 40, "layout");
+static_assert(sizeof(struct tcp_proof) == 16, "layout");
 
 /* The place that a connection claims: stream `stream` of a flow in a phase. Host byte order. */
 struct tcp_place {

@@ -71,7 +71,7 @@ void tcp_port_close(struct transport_port *port);
 
 #define TCP_REJECTED_TEXT 128 /* "10.0.0.2 port 4001: it does not ..." */
 
-/* --- acceptor.c --- */
+/* --- connections that come in --- */
 
 /* Accepts, reads claims, rejects who does not hold the key. Never blocks. */
 void tcp_acceptor_work(struct transport_port *port, int64_t now_ns);
@@ -81,6 +81,5 @@ uint64_t tcp_port_rejected(struct transport_port *port, char *last, size_t size)
 struct tcp_arrival *tcp_acceptor_take(struct transport_port *port, const struct phase *phase);
 /* Throws away what has come for a phase that is over. */
 void tcp_acceptor_forget(struct transport_port *port, const struct phase *phase);
-void tcp_acceptor_close(struct transport_port *port);
 
 #endif

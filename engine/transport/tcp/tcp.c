@@ -5,16 +5,194 @@
  *
  * - A flow is `streams` connections to the partner's listener, opened in prepare and proved with
  *   the run's key in connect. Other connections never count as flows.
- * - A message is a block of exactly its size on the stream (wire.h). Receivers verify every byte:
+ * - A message takes exactly its size on the stream (message.h). Receivers verify every byte:
  *   payload_bytes are stream bytes that were right and in their place, without the end mark.
  * - A load at layer 1 becomes a payload rate by what a full segment costs on the line (1,448 of
  *   1,538 bytes at MTU 1500 on IPv4). A flow that fell behind may catch up one second: its
  *   congestion control spreads that.
- * - At stop each stream finishes its block, sends an end mark and shuts down.
+ * - At stop each stream finishes its message, sends an end mark and shuts down.
  *
  * Between phases there is nothing to do: the kernel answers the network.
  */
+#include "clock.h"
+#include "flow_rate.h"
 #include "lane.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#define STREAMS_MAX 256
+#define PROBE_LINE_BYTES 154.0      /* a latency probe at layer 1: IPv4, with timestamps */
+#define REFILL_NS (200 * NS_PER_US) /* where the line rate is not known */
+
+#define MEMBER(type, key, member) OPTION(type, tcp_options, key, member)
+
+/* What depends on the kernel is checked when a phase is prepared. */
+static const struct option options[] = {
+    {MEMBER(OPTION_NUMBER, "streams", streams), .min = 1, .max = UINT16_MAX, .initial = 1},
+    {MEMBER(OPTION_NUMBER, "send_buffer", send_buffer), .max = UINT32_MAX},
+    {MEMBER(OPTION_NUMBER, "receive_buffer", receive_buffer), .max = UINT32_MAX},
+    {MEMBER(OPTION_TEXT, "congestion", congestion)},
+    {MEMBER(OPTION_BOOL, "nodelay", nodelay), .initial = true},
+    {MEMBER(OPTION_BOOL, "zero_copy", zero_copy)},
+    {.key = NULL},
+};
+
+const struct option_table tcp_option_table = {options, sizeof(struct tcp_options), NULL};
+
+static int check_options(const struct lane_request *request, struct err *err)
+{
+    const struct tcp_options *tcp = tcp_options(request->phase);
+    enum traffic traffic = request->phase->traffic;
+
+    if (tcp->streams > STREAMS_MAX)
+        return err_set(err, -EINVAL, "tcp: %u streams per flow; %d are the most", tcp->streams,
+                       STREAMS_MAX);
+    if (tcp->zero_copy && (traffic == TRAFFIC_PINGPONG || traffic == TRAFFIC_SCHEDULE))
+        return err_set(err, -EINVAL, "%s: messages of a %s are copied: leave zero_copy out",
+                       request->port->ip.conf->name,
+                       traffic == TRAFFIC_SCHEDULE ? "schedule" : "ping-pong");
+    return 0;
+}
+
+/* Both ends of one connection. A stream's answers go by its own; messages of steps answer each
+ * other: by one connection they carry the acknowledgements of those that came, which would be
+ * packets of their own; there the lower rank calls. */
+static void pair(struct tcp_out *out, struct tcp_in *in, bool is_passive)
+{
+    out->reverse = in;
+    in->reverse = out;
+    out->is_passive = is_passive;
+}
+
+static int make_ends(struct tcp_lane *lane)
+{
+    const struct lane_request *request = &lane->base.lane.request;
+
+    for (unsigned i = 0; i < lane->base.in_count; i++) {
+        lane->ins[i].fd = -1;
+        if (lane->base.forwards && (lane->ins[i].ring = malloc(TCP_READ_BYTES)) == NULL)
+            return -ENOMEM;
+    }
+    for (uint32_t i = 0; i < request->receive_count; i++)
+        lane->flow_from[request->receives[i].src] = i + 1;
+    for (unsigned i = 0; i < lane->base.out_count; i++) {
+        struct tcp_out *out = &lane->outs[i];
+        uint32_t back = lane->flow_from[out->base.flow->dst];
+
+        out->fd = -1;
+        if (out->base.replies != NULL)
+            pair(out, (struct tcp_in *)(void *)out->base.replies, false);
+        else if (out->base.answers != NULL)
+            pair(out, (struct tcp_in *)(void *)out->base.answers, true);
+        else if (tcp_lane_schedules(lane) && back > 0)
+            pair(out, &lane->ins[back - 1], out->base.flow->src > out->base.flow->dst);
+    }
+    return 0;
+}
+
+/* An orderly end waits for nothing here (everybody has everything by then, or the phase was
+ * given up), so a reset frees both ends at once, without TIME_WAIT. */
+static void close_now(int fd)
+{
+    struct linger reset = {.l_onoff = 1};
+
+    if (fd < 0)
+        return;
+    setsockopt(fd, SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
+    close(fd);
+}
+
+static void destroy(struct lane *base)
+{
+    struct tcp_lane *lane = (struct tcp_lane *)(void *)base;
+
+    for (unsigned i = 0; i < lane->base.out_count; i++)
+        close_now(lane->outs[i].fd);
+    for (unsigned i = 0; i < lane->base.in_count; i++) {
+        close_now(lane->ins[i].fd);
+        free(lane->ins[i].ring);
+    }
+    tcp_acceptor_forget(lane->port, base->request.phase);
+    if (lane->epoll >= 0)
+        close(lane->epoll);
+    if (lane->wakes >= 0)
+        close(lane->wakes);
+    message_lane_free(&lane->base);
+    free(lane->flow_from);
+    free(lane->buffer);
+    free(lane);
+}
+
+/* What the lane has beside its base. */
+static int make_lane(struct tcp_lane *lane, struct err *err)
+{
+    const struct lane_request *request = &lane->base.lane.request;
+    bool wakes = lane->base.pingpong != NULL || tcp_lane_schedules(lane);
+    int64_t refill_ns = REFILL_NS;
+    int rc = -ENOMEM;
+
+    if (request->line_rate_bps > 0)
+        refill_ns = (int64_t)(tcp_unsent_most(request) / 4.0 * 8 * NS_PER_S /
+                              (double)request->line_rate_bps);
+    lane->base.refill_ns = refill_ns < NS_PER_MS ? refill_ns : NS_PER_MS;
+    lane->outs = lane->base.outs;
+    lane->ins = lane->base.ins;
+    lane->flow_from = calloc(PATTERN_RANKS_MAX, sizeof *lane->flow_from);
+    lane->buffer = malloc(TCP_READ_BYTES);
+    if (lane->flow_from != NULL && lane->buffer != NULL)
+        rc = make_ends(lane);
+    if (rc == 0 && (lane->epoll = epoll_create1(EPOLL_CLOEXEC)) < 0)
+        rc = -errno;
+    if (rc == 0 && lane->base.probe_fps > 0 && (lane->wakes = epoll_create1(EPOLL_CLOEXEC)) < 0)
+        rc = -errno;
+    lane->base.lane.wake_fd = wakes ? lane->epoll : lane->wakes;
+    return rc == 0 ? 0
+                   : err_set(err, rc, "%s: can't make a lane: %s", lane->base.label, strerror(-rc));
+}
+
+static int prepare(struct lane **made, const struct lane_request *request, struct err *err)
+{
+    struct transport_port *port = request->port;
+    const struct message_plan plan = {
+        .transport = "tcp",
+        .label = port->ip.conf->name,
+        .streams_key = "streams_per_flow",
+        .streams = tcp_options(request->phase)->streams,
+        .check_bytes = MESSAGE_CHECK_BYTES,
+        .probe_fps = flow_load_probe_rate(request, PROBE_LINE_BYTES),
+    };
+    struct tcp_lane *lane;
+    int rc = check_options(request, err);
+
+    if (rc < 0)
+        return rc;
+    tcp_port_use_key(port, request->secret);
+    lane = calloc(1, sizeof *lane);
+    if (lane == NULL)
+        return err_set(err, -ENOMEM, "%s: out of memory", plan.label);
+    lane->port = port;
+    lane->epoll = lane->wakes = -1;
+    rc = message_lane_make(&lane->base, request, &tcp_hooks, &plan, err);
+    if (rc == 0)
+        rc = make_lane(lane, err);
+    for (uint32_t i = 0; rc == 0 && i < request->send_count; i++) {
+        struct sockaddr_storage partner;
+
+        rc = ip_port_check_partner(&port->ip, &request->sends[i].partner, request->sends[i].dst,
+                                   &partner, err);
+    }
+    if (rc == 0)
+        rc = tcp_lane_call(lane, err);
+    if (rc == 0)
+        *made = &lane->base.lane;
+    else
+        destroy(&lane->base.lane);
+    return rc;
+}
 
 extern const struct transport transport_tcp;
 
@@ -26,14 +204,14 @@ const struct transport transport_tcp = {
     .open = tcp_port_open,
     .facts = tcp_port_facts,
     .status = tcp_port_status,
-    .prepare = tcp_lane_prepare,
+    .prepare = prepare,
     .connect = tcp_lane_connect,
     .start = tcp_lane_start,
-    .wait = tcp_schedule_wait,
+    .wait = tcp_lane_wait,
     .poll = tcp_lane_poll,
     .flow_metrics = tcp_lane_flow_metrics,
-    .latency = tcp_pingpong_latency,
+    .latency = message_lane_latency,
     .hardware = ip_port_hardware,
-    .destroy = tcp_lane_destroy,
+    .destroy = destroy,
     .close = tcp_port_close,
 };

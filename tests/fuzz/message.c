@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Fuzzing of all that a TCP connection reaches: the handshake's claim and the stream's sink. The
- * input: a script (one byte of block sizes in use, two bytes each, two bytes of total in units of
- * 16, 0 for endless), then records of four bytes: what comes next (enum record), a byte that says
- * how, two bytes of length. Built with -fsanitize=fuzzer by clang; tests/unit/test_tcp_stream.c
- * runs the same entry point on seeded inputs with any compiler.
+ * Fuzzing of all that the partner of a message transport sends: a stream's bytes, single messages
+ * and notices, and the claim of a TCP connection. The input: a script (one byte of message sizes in
+ * use, two bytes each, two bytes of total in units of 16, 0 for endless), then records of four
+ * bytes: what comes next (enum record), a byte that says how, two bytes of length. Built with
+ * -fsanitize=fuzzer by clang; tests/unit/test_message.c runs the same entry point on seeded inputs
+ * with any compiler.
  */
+#include "message.h"
 #include "tcp/handshake.h"
-#include "tcp/stream.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -30,14 +31,16 @@ struct input {
     size_t size;
 };
 
-/* One that hears all at once, one that hears it in pieces and sends it on: they must agree. */
+/* One sink that gets all at once, one that gets it in pieces and sends it on: they must agree. And
+ * one of an unreliable service, for which the same bytes are one message. */
 struct target {
     uint32_t sizes[SIZES];
-    struct tcp_source source;
-    struct flow_side sent;
-    struct tcp_sink sinks[2];
-    struct flow_side sides[2];
-    struct tcp_script onward;
+    struct message_script script;
+    struct message_cursor at;
+    struct message_sink sinks[3];
+    struct flow_side sides[3];
+    struct port_count count;
+    struct message_script onward;
     uint64_t fed;
 };
 
@@ -69,7 +72,7 @@ static uint32_t take_number(struct input *input)
 
 static void set_up(struct target *target, struct input *input)
 {
-    struct tcp_script *script = &target->source.script;
+    struct message_script *script = &target->script;
 
     script->sizes = target->sizes;
     script->size_count = 1 + take_byte(input) % SIZES;
@@ -85,79 +88,79 @@ static void set_up(struct target *target, struct input *input)
     target->onward = *script;
     target->onward.src = 2;
     target->onward.dst = 3;
-    tcp_cursor_start(&target->source.at, script);
-    for (unsigned i = 0; i < 2; i++) {
+    message_cursor_start(&target->at, script);
+    for (unsigned i = 0; i < 3; i++) {
         target->sinks[i].script = *script;
         target->sinks[i].side = &target->sides[i];
-        tcp_cursor_start(&target->sinks[i].at, script);
+        target->sinks[i].count = &target->count;
+        message_cursor_start(&target->sinks[i].at, script);
     }
     target->sinks[1].onward = &target->onward;
+    target->sinks[2].unreliable = target->sinks[2].sampled = true;
 }
 
 /* Bytes that a sink has read, but can't judge yet. */
-static uint64_t undecided(const struct tcp_sink *sink)
+static uint64_t undecided(const struct message_sink *sink)
 {
     if (sink->ended)
         return 0;
-    if (sink->ending || sink->at.position < tcp_cursor_header_bytes(&sink->at))
+    if (sink->ending || sink->at.position < message_cursor_head(&sink->at))
         return sink->at.position;
     return 0;
 }
 
 /* Every byte is counted once: as right, as corrupted, or as an end mark that was true. */
-static void check_sums(const struct target *target, const struct tcp_sink *sink)
-{
-    uint64_t mark = sink->whole ? sizeof(struct tcp_end_mark) : 0;
-    uint64_t counted = sink->side->live.payload_bytes + sink->side->corrupted;
-
-    check(counted + undecided(sink) + mark == target->fed);
-    check(!sink->whole || sink->ended);
-}
-
 static void check_agreement(const struct target *target)
 {
-    const struct tcp_sink *a = &target->sinks[0];
-    const struct tcp_sink *b = &target->sinks[1];
+    const struct message_sink *a = &target->sinks[0], *b = &target->sinks[1];
+    uint64_t counted = a->side->live.payload_bytes + a->side->corrupted;
 
-    check_sums(target, a);
+    check(counted + undecided(a) + (a->whole ? MESSAGE_NOTICE_BYTES : 0) == target->fed);
+    check(!a->whole || a->ended);
     check(memcmp(&target->sides[0], &target->sides[1], sizeof target->sides[0]) == 0);
     check(a->whole == b->whole && a->ended == b->ended && a->ending == b->ending);
     check(a->at.sequence == b->at.sequence && a->at.position == b->at.position);
+    check(target->sides[2].live.payload_bytes <= target->fed);
 }
 
-/* Both sinks hear the same; the relay changes nothing but ranks, so it never changes the length. */
 static void feed(struct target *target, const uint8_t *bytes, size_t size, uint8_t how)
 {
     size_t piece = 1 + how % 64;
     uint8_t *copy = malloc(size + 1);
+    struct message_notice notice = {0};
+    uint64_t messages, sum;
 
     check(copy != NULL);
     memcpy(copy, bytes, size);
-    tcp_sink_feed(&target->sinks[0], copy, size);
+    message_sink_feed(&target->sinks[0], copy, size);
     check(memcmp(copy, bytes, size) == 0);
+    if (size > 0)
+        (void)message_sink_take(&target->sinks[2], copy, (uint32_t)size);
+    memcpy(&notice, bytes, size < sizeof notice ? size : sizeof notice);
+    (void)message_notice_read(&notice, MESSAGE_CREDIT, &target->script, &messages, &sum);
     for (size_t at = 0; at < size; at += piece)
-        tcp_sink_feed(&target->sinks[1], copy + at, size - at < piece ? size - at : piece);
+        message_sink_feed(&target->sinks[1], copy + at, size - at < piece ? size - at : piece);
     target->fed += size;
     free(copy);
     check_agreement(target);
 }
 
-/* What the source sends next, at most `size` bytes, as the kernel would take them. */
+/* What the source sends next, at most `size` bytes. */
 static size_t produce(struct target *target, uint8_t *bytes, size_t size)
 {
-    static struct tcp_batch batch;
-    size_t taken = 0;
+    struct message_cursor *at = &target->at;
+    size_t made = 0;
 
-    tcp_source_fill(&target->source, &batch, size);
-    for (unsigned i = 0; i < batch.count && taken < size; i++) {
-        size_t part = batch.iov[i].iov_len;
+    while (made < size && at->length > 0) {
+        struct message_header header = message_cursor_header(at, &target->script);
 
-        part = part < size - taken ? part : size - taken;
-        memcpy(bytes + taken, batch.iov[i].iov_base, part);
-        taken += part;
+        bytes[made++] = at->position < MESSAGE_HEADER_BYTES
+                            ? ((const uint8_t *)&header)[at->position]
+                            : *message_payload_at(at, at->position);
+        if (++at->position == at->length)
+            message_cursor_next(at, &target->script);
     }
-    tcp_source_sent(&target->source, taken, &target->sent);
-    return taken;
+    return made;
 }
 
 /* Without the key nothing is a claim; with it, what is claimed is read back as it was written. */
@@ -165,8 +168,7 @@ static void judge_claim(const uint8_t *bytes, size_t size)
 {
     const struct tcp_challenge challenge = {.magic = 1};
     struct tcp_claim claim = {0};
-    struct tcp_place place;
-    struct tcp_place back;
+    struct tcp_place place, back;
 
     memcpy(&claim, bytes, size < sizeof claim ? size : sizeof claim);
     check(!tcp_claim_valid(&claim, &challenge, key, &place));
@@ -205,7 +207,8 @@ static void take_record(struct target *target, struct input *input)
         return;
     }
     if (kind == RECORD_END) {
-        struct tcp_end_mark mark = tcp_source_end_mark(&target->source);
+        struct message_notice mark = message_notice_make(MESSAGE_END, &target->script,
+                                                         target->at.sequence, target->at.before);
 
         feed(target, (const uint8_t *)&mark, sizeof mark, how);
         return;
@@ -224,7 +227,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
     static bool filled;
 
     if (!filled)
-        tcp_payload_init();
+        message_payload_init();
     filled = true;
     set_up(&target, &input);
     while (input.size >= RECORD_BYTES)

@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "message.h"
+
+#include "byte_compare.h"
+
+#include <arpa/inet.h>
+#include <endian.h>
+#include <string.h>
+
+#define PAYLOAD_SEED UINT64_C(0x5377697463684265)
+#define SAMPLES 8u
+#define WORD 8u
+#define SEEN_BITS 64
+#define SEQUENCE_END (offsetof(struct message_header, sequence) + sizeof(uint32_t))
+/* Random sizes have to be drawn one by one: whoever sends a number that is further ahead has forged
+ * it, or lost more than a second of small messages. */
+#define DRAWN_JUMP_MOST (1u << 24)
+
+uint8_t message_payload[MESSAGE_PERIOD + MESSAGE_RUN];
+
+static_assert(MESSAGE_RUN < 2 * MESSAGE_PERIOD, "one repetition fills the buffer");
+
+void message_payload_init(void)
+{
+    for (size_t i = 0; i < MESSAGE_PERIOD; i++)
+        message_payload[i] = (uint8_t)(prng_bits(PAYLOAD_SEED, i) >> 56);
+    for (size_t i = MESSAGE_PERIOD; i < sizeof message_payload; i++)
+        message_payload[i] = message_payload[i - MESSAGE_PERIOD];
+}
+
+/* --- script and cursor --- */
+
+void message_cursor_start(struct message_cursor *at, const struct message_script *script)
+{
+    *at = (struct message_cursor){.place = script->stream * MESSAGE_STREAM_STEP % MESSAGE_PERIOD};
+    at->length = message_cursor_length(at, script);
+}
+
+void message_cursor_skip(struct message_cursor *at, const struct message_script *script,
+                         uint32_t count)
+{
+    if (script->drawn.most == 0 && at->length > 0 && count >= script->size_count) {
+        uint64_t rounds = count / script->size_count, bytes = 0;
+
+        for (uint32_t i = 0; i < script->size_count; i++)
+            bytes += script->sizes[i];
+        if (rounds > (script->total - at->before) / bytes)
+            rounds = (script->total - at->before) / bytes;
+        at->sequence += rounds * script->size_count;
+        at->before += rounds * bytes;
+        at->place =
+            (uint32_t)((at->place + rounds * script->size_count * MESSAGE_STEP) % MESSAGE_PERIOD);
+        at->length = message_cursor_length(at, script);
+        count -= (uint32_t)rounds * script->size_count;
+    }
+    while (count-- > 0 && at->length > 0)
+        message_cursor_next(at, script);
+}
+
+struct message_notice message_notice_make(enum message_kind kind,
+                                          const struct message_script *script, uint64_t messages,
+                                          uint64_t bytes)
+{
+    uint64_t stream = (uint64_t)kind << 56 ^ (uint64_t)(uint8_t)script->stream << 48 ^
+                      (uint64_t)script->tag << 32 ^ (uint64_t)script->src << 16 ^ script->dst;
+
+    return (struct message_notice){
+        .kind = (uint8_t)kind,
+        .stream = (uint8_t)script->stream,
+        .tag = htons(script->tag),
+        .src = htons(script->src),
+        .dst = htons(script->dst),
+        .messages = htobe64(messages),
+        .bytes = htobe64(bytes),
+        .check = htobe64(prng_bits(prng_bits(messages ^ stream, 0) ^ bytes, 0)),
+    };
+}
+
+bool message_notice_read(const void *notice, enum message_kind kind,
+                         const struct message_script *script, uint64_t *messages, uint64_t *bytes)
+{
+    struct message_notice here, due;
+
+    memcpy(&here, notice, sizeof here);
+    *messages = be64toh(here.messages);
+    *bytes = be64toh(here.bytes);
+    due = message_notice_make(kind, script, *messages, *bytes);
+    return memcmp(&here, &due, sizeof here) == 0;
+}
+
+/* --- a stream of bytes --- */
+
+static void account(struct message_sink *sink, size_t bytes, uint64_t wrong)
+{
+    sink->side->live.payload_bytes += bytes - wrong;
+    if (wrong > 0) {
+        sink->side->corrupted += wrong;
+        sink->damaged = true;
+    }
+}
+
+/* A whole header of this stream, but of another message than the one that is due: messages changed
+ * their order, or some are missing. What is due stays where it is due. */
+static bool is_misplaced(const struct message_sink *sink, const struct message_header *due)
+{
+    struct message_header here = sink->read.header;
+
+    if (here.sequence == due->sequence)
+        return false;
+    here.sequence = due->sequence;
+    here.length = due->length;
+    return memcmp(&here, due, sizeof here) == 0;
+}
+
+static void judge_header(struct message_sink *sink)
+{
+    struct message_header due = message_cursor_header(&sink->at, &sink->script);
+    uint32_t bytes = message_cursor_head(&sink->at);
+
+    if (bytes < MESSAGE_HEADER_BYTES || !is_misplaced(sink, &due)) {
+        account(sink, bytes, differ_bytes(sink->read.bytes, (const uint8_t *)&due, bytes));
+        return;
+    }
+    sink->misplaced = true;
+    account(sink, bytes, bytes);
+    if ((int32_t)(ntohl(sink->read.header.sequence) - (uint32_t)sink->at.sequence) < 0)
+        sink->side->reordered++;
+}
+
+/* The next bytes of the present message, which ends with its last one; returns how many. */
+static size_t feed_message(struct message_sink *sink, uint8_t *data, size_t bytes)
+{
+    struct message_cursor *at = &sink->at;
+    uint32_t head = message_cursor_head(at);
+    uint32_t left = (at->position < head ? head : at->length) - at->position;
+    uint32_t take = left < MESSAGE_RUN ? left : MESSAGE_RUN;
+
+    take = bytes < take ? (uint32_t)bytes : take;
+    if (at->position < head) {
+        memcpy(sink->read.bytes + at->position, data, take);
+        if (sink->onward != NULL)
+            message_redirect(data, at->position, take, sink->onward);
+        at->position += take;
+        if (at->position == head)
+            judge_header(sink);
+    } else {
+        account(sink, take,
+                sink->misplaced ? take
+                                : differ_bytes(data, message_payload_at(at, at->position), take));
+        at->position += take;
+    }
+    if (at->position == at->length) {
+        sink->side->live.messages += !sink->damaged;
+        message_cursor_next(at, &sink->script);
+        sink->damaged = sink->misplaced = false;
+    }
+    return take;
+}
+
+static size_t feed_end(struct message_sink *sink, const uint8_t *data, size_t bytes)
+{
+    uint32_t left = MESSAGE_NOTICE_BYTES - sink->at.position;
+    uint32_t take = bytes < left ? (uint32_t)bytes : left;
+    uint64_t messages, sum;
+
+    memcpy(sink->read.bytes + sink->at.position, data, take);
+    sink->at.position += take;
+    if (sink->at.position < MESSAGE_NOTICE_BYTES)
+        return take;
+    sink->ended = true;
+    sink->whole =
+        message_notice_read(sink->read.bytes, MESSAGE_END, &sink->script, &messages, &sum) &&
+        messages == sink->at.sequence && sum == sink->at.before;
+    if (!sink->whole)
+        sink->side->corrupted += MESSAGE_NOTICE_BYTES;
+    return take;
+}
+
+void message_sink_feed(struct message_sink *sink, uint8_t *data, size_t bytes)
+{
+    size_t done = 0;
+
+    while (done < bytes && !sink->ended) {
+        /* A finished script leaves nothing but the end mark to come. */
+        if (sink->at.position == 0 && !sink->ending)
+            sink->ending = data[done] == MESSAGE_END || sink->at.length == 0;
+        if (sink->ending)
+            done += feed_end(sink, data + done, bytes - done);
+        else
+            done += feed_message(sink, data + done, bytes - done);
+    }
+    sink->side->corrupted += bytes - done;
+}
+
+/* --- whole messages --- */
+
+/* Nine words of the payload are right: the last, and one in each eighth, which moves on by one word
+ * with each message. */
+static bool samples_right(const struct message_sink *sink, const uint8_t *data, uint32_t bytes)
+{
+    uint32_t payload = bytes - MESSAGE_HEADER_BYTES, sector = payload / SAMPLES;
+    uint32_t within = (uint32_t)(sink->at.sequence * WORD % (sector - WORD + 1));
+
+    for (uint32_t i = 0; i <= SAMPLES; i++) {
+        uint32_t offset =
+            MESSAGE_HEADER_BYTES + (i < SAMPLES ? i * sector + within : payload - WORD);
+
+        if (memcmp(data + offset, message_payload_at(&sink->at, offset), WORD) != 0)
+            return false;
+    }
+    return true;
+}
+
+void message_sink_skip(struct message_sink *sink, uint32_t count)
+{
+    if (count == 0)
+        return;
+    sink->missed += count;
+    sink->seen = count < SEEN_BITS ? sink->seen << count : 0;
+    message_cursor_skip(&sink->at, &sink->script, count);
+}
+
+/* A message too short to hold its sequence is taken for the next one of its length. */
+static void skip_to_length(struct message_sink *sink, uint32_t bytes)
+{
+    struct message_cursor at = sink->at;
+
+    for (uint32_t i = 0; i < sink->script.size_count; i++) {
+        if (at.length == bytes) {
+            message_sink_skip(sink, i);
+            return;
+        }
+        message_cursor_next(&at, &sink->script);
+    }
+}
+
+/* A message from before the one that is due: it came late, or twice. */
+static void count_late(struct message_sink *sink, uint32_t behind, uint32_t bytes)
+{
+    struct flow_side *side = sink->side;
+    uint64_t bit = behind <= SEEN_BITS ? UINT64_C(1) << (behind - 1) : 0;
+
+    if (bit == 0) {
+        side->late++;
+    } else if ((sink->seen & bit) != 0) {
+        side->duplicated++;
+    } else {
+        sink->seen |= bit;
+        sink->missed -= sink->missed > 0;
+        side->reordered++;
+        side->live.messages++;
+        side->live.payload_bytes += bytes;
+    }
+}
+
+bool message_sink_gap(struct message_sink *sink, uint32_t sequence, uint32_t bytes)
+{
+    uint32_t ahead = sequence - (uint32_t)sink->at.sequence;
+
+    if (ahead == 0)
+        return false;
+    if ((int32_t)ahead < 0) {
+        count_late(sink, -ahead, bytes); /* modulo 2^32 */
+        return true;
+    }
+    if (sink->script.drawn.most > 0 && ahead > DRAWN_JUMP_MOST) {
+        sink->count->foreign++;
+        return true;
+    }
+    message_sink_skip(sink, ahead);
+    return false;
+}
+
+bool message_sink_take(struct message_sink *sink, uint8_t *data, uint32_t bytes)
+{
+    uint32_t head = bytes < MESSAGE_HEADER_BYTES ? bytes : MESSAGE_HEADER_BYTES;
+    struct message_header due = message_cursor_header(&sink->at, &sink->script), here = due;
+    bool right = false;
+
+    memcpy(&here, data, head);
+    if (sink->unreliable) {
+        if (here.kind != due.kind || here.stream != due.stream || here.tag != due.tag ||
+            here.src != due.src || here.dst != due.dst) {
+            sink->count->foreign++;
+            return false;
+        }
+        if (head < SEQUENCE_END)
+            skip_to_length(sink, bytes);
+        else if (message_sink_gap(sink, ntohl(here.sequence), bytes))
+            return true;
+        right = head < SEQUENCE_END && bytes == sink->at.length;
+        due = message_cursor_header(&sink->at, &sink->script);
+    }
+    if (!right)
+        right = bytes == sink->at.length && sink->sampled && bytes > MESSAGE_SMALL &&
+                sink->at.sequence % MESSAGE_WHOLE_EVERY != 0 &&
+                memcmp(&here, &due, sizeof here) == 0 && samples_right(sink, data, bytes);
+    if (right) {
+        sink->side->live.payload_bytes += bytes;
+        sink->side->live.messages++;
+    } else if (bytes != sink->at.length) {
+        sink->side->corrupted += bytes;
+    }
+    if (right || bytes != sink->at.length)
+        message_cursor_next(&sink->at, &sink->script);
+    else
+        for (uint32_t done = 0; done < bytes;)
+            done += (uint32_t)feed_message(sink, data + done, bytes - done);
+    sink->seen = sink->seen << 1 | 1;
+    return true;
+}

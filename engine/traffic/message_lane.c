@@ -1,0 +1,573 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "message_lane.h"
+
+#include "clock.h"
+#include "flow_rate.h"
+#include "probe_scheduler.h"
+#include "request_check.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#define GATHER_MOST (256.0 * 1024)         /* bytes */
+#define PROBE_TIMEOUT_NS (500 * NS_PER_MS) /* unreliable: a probe may wait in queues on its way */
+#define LATE_PROBES 64u /* whose answers may still come, over an unreliable service */
+
+/* A flow's latency probes, at its source. A late one does not hold up the next one (else a slow
+ * moment would be probed less, and look shorter than it was): several may be in flight. */
+struct message_prober {
+    struct probe_scheduler schedule;
+    uint32_t in_flight;
+    uint64_t sent;                         /* also the next one's number */
+    uint64_t answered;                     /* the answers to all before it were looked for */
+    uint64_t measured;                     /* of those sent, the ones that began in the window */
+    int64_t begun_ns[MESSAGE_PROBES_MOST]; /* by number; 0: none is in flight there */
+    struct histogram times;
+};
+
+/* --- preparation --- */
+
+static struct message_script make_script(const struct message_lane *lane,
+                                         const struct lane_flow *flow, unsigned stream, bool reply)
+{
+    static const uint32_t probe_sizes[] = {MESSAGE_PROBE_BYTES};
+    const struct phase *phase = lane->lane.request.phase;
+    struct message_script script = {
+        .sizes = lane->sizes,
+        .size_count = phase->size_count,
+        .drawn = pingpong_drawn(phase, flow),
+        .total = FLOW_ENDLESS,
+        .stream = (uint16_t)stream,
+        .tag = phase->tag,
+        .src = (uint16_t)(reply ? flow->dst : flow->src),
+        .dst = (uint16_t)(reply ? flow->src : flow->dst),
+    };
+
+    if (stream < lane->streams)
+        script.total = flow_load_bytes(phase, lane->sizes, lane->streams, stream);
+    if (lane->probe_fps > 0 && stream >= lane->streams) {
+        script.sizes = probe_sizes;
+        script.size_count = 1;
+    }
+    return script;
+}
+
+/* `index`: of the lane's list. */
+static void make_out(struct message_lane *lane, unsigned index)
+{
+    const struct lane_request *request = &lane->lane.request;
+    unsigned place = index / lane->stride, stream = index % lane->stride;
+    bool reply = place >= request->send_count;
+    struct message_out *out = message_lane_out(lane, index);
+
+    if (reply) {
+        place = index - request->send_count * lane->stride;
+        stream = lane->stride;
+        out->answers = message_lane_in(lane, place * lane->stride + lane->stride - 1);
+        out->answers->answer = out;
+    } else if (stream < lane->streams) {
+        lane->flows[place].open++;
+    }
+    out->lane = lane;
+    out->flow = reply ? &request->receives[place] : &request->sends[place];
+    out->side = stream < lane->streams ? out->flow->side : &out->own;
+    out->window = MESSAGE_PROBES_MOST;
+    out->script = make_script(lane, out->flow, stream, reply);
+    message_cursor_start(&out->at, &out->script);
+    if (lane->forwards) {
+        out->from = message_lane_in(lane, index);
+        out->from->onward = out;
+    }
+}
+
+static void make_in(struct message_lane *lane, unsigned index, const struct message_plan *plan)
+{
+    const struct lane_request *request = &lane->lane.request;
+    unsigned place = index / lane->stride, stream = index % lane->stride;
+    bool reply = place >= request->receive_count;
+    struct message_in *in = message_lane_in(lane, index);
+
+    if (reply) {
+        place = index - request->receive_count * lane->stride;
+        stream = lane->stride;
+        in->asked = message_lane_out(lane, place * lane->stride + lane->stride - 1);
+        in->asked->replies = in;
+    }
+    in->lane = lane;
+    in->flow = reply ? &request->sends[place] : &request->receives[place];
+    in->sink = (struct message_sink){
+        .script = make_script(lane, in->flow, stream, reply),
+        .side = stream < lane->streams ? in->flow->side : &in->own,
+        .count = request->count,
+        .unreliable = plan->unreliable,
+        .sampled = plan->sampled && stream < lane->streams,
+        .onward = in->onward != NULL ? &in->onward->script : NULL,
+    };
+    message_cursor_start(&in->sink.at, &in->sink.script);
+}
+
+static int make_ends(struct message_lane *lane, const struct message_plan *plan)
+{
+    const struct lane_request *request = &lane->lane.request;
+    unsigned outs = request->send_count * lane->stride;
+    unsigned ins = request->receive_count * lane->stride;
+
+    outs += lane->replies ? request->receive_count : 0;
+    ins += lane->replies ? request->send_count : 0;
+    /* One more of each: an empty list is not NULL. */
+    lane->flows = calloc(request->send_count + 1, sizeof *lane->flows);
+    lane->outs = calloc(outs + 1, lane->hooks->out_bytes);
+    lane->ins = calloc(ins + 1, lane->hooks->in_bytes);
+    if (lane->flows == NULL || lane->outs == NULL || lane->ins == NULL)
+        return -ENOMEM;
+    for (uint32_t i = 0; i < request->send_count; i++)
+        lane->flows[i].flow = &request->sends[i];
+    for (unsigned i = 0; i < outs; i++)
+        make_out(lane, i);
+    for (unsigned i = 0; i < ins; i++)
+        make_in(lane, i, plan);
+    lane->out_count = outs;
+    lane->in_count = ins;
+    return 0;
+}
+
+static int make_traffic(struct message_lane *lane)
+{
+    const struct lane_request *request = &lane->lane.request;
+
+    if (request->phase->traffic == TRAFFIC_SCHEDULE)
+        return message_schedule_make(lane);
+    if (lane->probe_fps > 0) {
+        lane->probers = calloc(request->send_count + 1, sizeof *lane->probers);
+        return lane->probers != NULL ? 0 : -ENOMEM;
+    }
+    if (request->phase->traffic != TRAFFIC_PINGPONG)
+        return 0;
+    lane->pingpong = calloc(1, sizeof *lane->pingpong);
+    lane->lane.pingpong = lane->pingpong;
+    return lane->pingpong != NULL ? pingpong_make(lane->pingpong, &lane->lane) : -ENOMEM;
+}
+
+static int check(const struct message_lane *lane, const struct message_plan *plan, struct err *err)
+{
+    const struct lane_request *request = &lane->lane.request;
+    enum traffic traffic = request->phase->traffic;
+    bool steps = traffic == TRAFFIC_SCHEDULE;
+    int rc = request_check_messages(request, plan->transport, err);
+
+    if (rc == 0 && request->ranks > PATTERN_RANKS_MAX)
+        rc = err_set(err, -EINVAL, "%s: %u ranks; %u are the most", plan->transport, request->ranks,
+                     PATTERN_RANKS_MAX);
+    if (rc == 0 && (steps || traffic == TRAFFIC_PINGPONG) && plan->streams > 1)
+        rc = err_set(err, -EINVAL, "%s: %s goes by one stream, not %u: leave %s out", plan->label,
+                     steps ? "a step's message" : "a ping-pong message", plan->streams,
+                     plan->streams_key);
+    if (rc == 0 && lane->forwards && traffic == TRAFFIC_PINGPONG)
+        rc = err_set(err, -EINVAL, "%s: a ping-pong is not forwarded", plan->label);
+    return rc == 0 ? request_check_forward(request, plan->transport, plan->label, err) : rc;
+}
+
+int message_lane_make(struct message_lane *lane, const struct lane_request *request,
+                      const struct message_hooks *hooks, const struct message_plan *plan,
+                      struct err *err)
+{
+    const struct phase *phase = request->phase;
+    int rc;
+
+    lane->lane.request = *request;
+    lane->lane.judges_order = plan->unreliable;
+    lane->hooks = hooks;
+    lane->label = plan->label;
+    lane->forwards = request_forwards(request);
+    lane->unreliable = plan->unreliable;
+    rc = check(lane, plan, err);
+    if (rc < 0)
+        return rc;
+    for (uint32_t i = 0; i < phase->size_count; i++)
+        lane->sizes[i] = message_lane_checks(lane) && phase->sizes[i] > plan->check_bytes
+                             ? plan->check_bytes
+                             : phase->sizes[i];
+    lane->streams = message_lane_checks(lane) || plan->streams == 0 ? 1 : plan->streams;
+    lane->probe_fps = lane->forwards ? 0 : plan->probe_fps;
+    lane->stride = lane->streams + (lane->probe_fps > 0);
+    lane->replies = lane->probe_fps > 0 || phase->traffic == TRAFFIC_PINGPONG;
+    rc = make_ends(lane, plan);
+    if (rc == 0)
+        rc = make_traffic(lane);
+    return rc < 0 ? err_set(err, rc, "%s: out of memory", plan->label) : 0;
+}
+
+void message_lane_free(struct message_lane *lane)
+{
+    message_schedule_free(lane);
+    if (lane->pingpong != NULL)
+        pingpong_free(lane->pingpong);
+    free(lane->pingpong);
+    free(lane->probers);
+    free(lane->flows);
+    free(lane->outs);
+    free(lane->ins);
+}
+
+/* --- ends --- */
+
+void message_out_ended(struct message_out *out)
+{
+    struct message_lane *lane = out->lane;
+
+    if (out->ended)
+        return;
+    out->ended = true;
+    lane->outs_ended++;
+    if (out->side != &out->own)
+        lane->flows[out->flow - lane->lane.request.sends].open--;
+}
+
+void message_in_ended(struct message_in *in)
+{
+    if (in->ended)
+        return;
+    in->ended = in->sink.ended = true;
+    in->lane->ins_ended++;
+    in->lane->lane.rx_done = in->lane->ins_ended == in->lane->in_count;
+}
+
+/* --- loads --- */
+
+static bool is_at_end(const struct message_out *out)
+{
+    return out->at.position == 0 && (out->stopping || out->at.length == 0);
+}
+
+/* Chooses a flow's pace, which may catch up with one second of load: what a full stream or a taken
+ * core had kept it from. */
+static void set_pace(const struct message_lane *lane, struct message_flow *flow)
+{
+    const struct phase *phase = lane->lane.request.phase;
+    bool checks = message_lane_checks(lane);
+    double rate = flow_load_rate(&lane->lane.request, flow->flow, lane->sizes, flow->payload_share);
+    double gather = rate * FLOW_LOAD_GATHER_NS / NS_PER_S;
+    double least = 1;
+
+    flow->unpaced = rate <= 0;
+    if (flow->segment > 0) {
+        /* A segment; or single bytes where a message may be shorter and nothing may hold it up. */
+        least = checks || lane->sizes[0] < flow->segment ? lane->sizes[0] : flow->segment;
+        flow->segment = checks ? 1 : flow->segment;
+        for (uint32_t i = 0; i < phase->size_count; i++)
+            if (lane->sizes[i] < flow->segment)
+                flow->segment = 1;
+        if (gather < least)
+            gather = least + (flow->segment > 1); /* not a byte too few when times are rounded */
+        if (gather > GATHER_MOST)
+            gather = GATHER_MOST;
+        flow_load_pace(&flow->pace, phase, rate, checks ? gather : rate + gather);
+        flow->gather_ns = (int64_t)((gather - 1) * flow->pace.ns_per_cost);
+        return;
+    }
+    flow_load_pace(&flow->pace, phase, rate, checks ? 1 : rate + gather + 1);
+    flow->segment = 1;
+}
+
+/* What a forwarder has received up to the end mark is all that it will send, and what it was asked
+ * for. */
+static void follow(struct message_out *out)
+{
+    const struct message_sink *sink = &out->from->sink;
+
+    out->side->intended = sink->side->live.payload_bytes + sink->side->corrupted;
+    out->stopping |= sink->ended && out->at.sequence == sink->at.sequence;
+}
+
+/* Sends what the flow's load allows now; returns when the next is due. */
+static int64_t send_flow(struct message_lane *lane, struct message_flow *flow, int64_t now_ns)
+{
+    unsigned first = (unsigned)(flow - lane->flows) * lane->stride;
+    bool stopping = now_ns >= lane->lane.stop_ns;
+    bool free_running = flow->unpaced || stopping || lane->forwards;
+    int64_t due_ns = flow->pace.next_ns + flow->gather_ns;
+    uint64_t budget = UINT64_MAX, posted = 0;
+
+    if (!free_running && now_ns < due_ns)
+        return due_ns;
+    /* What is due, in whole segments: the rest would go as a small one, whose headers are load of
+     * their own (at 95 % of 10 Mbit/s they filled the line). */
+    if (!free_running) {
+        budget = pace_allow(&flow->pace, now_ns, 1, UINT32_MAX);
+        budget -= budget % flow->segment;
+    }
+    for (unsigned i = 0; i < lane->streams; i++) {
+        struct message_out *out = message_lane_out(lane, first + (flow->turn + i) % lane->streams);
+
+        if (out->from != NULL)
+            follow(out);
+        else
+            out->stopping |= stopping;
+        if (!out->ended && !is_at_end(out) && posted < budget)
+            posted += lane->hooks->post(out, budget - posted, now_ns);
+    }
+    flow->turn++;
+    if (posted > 0) {
+        pace_spend(&flow->pace, posted);
+        message_side_time(flow->flow->side, now_ns);
+    }
+    if (free_running || posted < budget)
+        return now_ns + (posted > 0 ? 0 : lane->refill_ns);
+    return flow->pace.next_ns + flow->gather_ns;
+}
+
+static int64_t send_flows(struct message_lane *lane, int64_t now_ns)
+{
+    int64_t wake_ns = CLOCK_NEVER;
+
+    for (uint32_t i = 0; i < lane->lane.request.send_count; i++) {
+        struct message_flow *flow = &lane->flows[i];
+        int64_t due_ns;
+
+        if (flow->open == 0)
+            continue;
+        due_ns = send_flow(lane, flow, now_ns);
+        if (!lane->forwards)
+            flow_load_account(&lane->lane, &flow->pace, flow->flow->side, now_ns);
+        wake_ns = due_ns < wake_ns ? due_ns : wake_ns;
+    }
+    return wake_ns;
+}
+
+/* --- messages that are answered --- */
+
+/* Sends the present message, or what is left of it; returns the bytes. */
+static uint64_t post_one(struct message_out *out, int64_t now_ns)
+{
+    return out->lane->hooks->post(out, out->at.length - out->at.position, now_ns);
+}
+
+/* Answers each message that has come. What an unreliable service lost has not; nor has, in time,
+ * what came behind a later one. */
+static void send_replies(struct message_out *out, int64_t now_ns)
+{
+    const struct message_sink *sink = &out->answers->sink;
+
+    while (out->at.sequence < sink->at.sequence) {
+        if (!message_sink_has(sink, sink->at.sequence - out->at.sequence))
+            out->lane->hooks->skip(out);
+        else if (post_one(out, now_ns) == 0)
+            break;
+    }
+    out->stopping |= sink->ended && out->at.sequence == sink->at.sequence;
+}
+
+static bool send_message(struct lane *base, const struct pingpong_turn *turn, int64_t now_ns)
+{
+    (void)post_one(message_lane_out((struct message_lane *)base, turn->flow), now_ns);
+    return false;
+}
+
+/* A reply with a wrong byte is none. */
+static enum pingpong_state await_reply(struct lane *base, const struct pingpong_turn *turn,
+                                       int64_t now_ns, int64_t *at_ns)
+{
+    struct message_lane *lane = (struct message_lane *)base;
+    struct message_out *out = message_lane_out(lane, turn->flow);
+    struct flow_side *side = out->replies->sink.side;
+    uint64_t begun = lane->pingpong->flows[turn->flow].begun;
+    bool whole = side->corrupted == 0, back;
+
+    if (out->at.sequence < begun)
+        (void)post_one(out, now_ns);
+    back = out->replies->sink.at.sequence >= begun;
+    if (!back && (!lane->unreliable || now_ns <= pingpong_due_ns(lane->pingpong, turn)))
+        return PINGPONG_AWAITED;
+    side->corrupted = 0;
+    *at_ns = out->replies->came_ns;
+    return back && whole ? PINGPONG_BACK : PINGPONG_LOST;
+}
+
+static int64_t run_pingpong(struct message_lane *lane, int64_t now_ns)
+{
+    static const struct pingpong_hooks hooks = {.send = send_message, .await = await_reply};
+
+    (void)pingpong_run(lane->pingpong, &hooks, now_ns);
+    for (uint32_t i = 0; i < lane->lane.request.send_count; i++) {
+        struct message_out *out = message_lane_out(lane, i);
+
+        out->side->intended = out->side->live.payload_bytes;
+        out->stopping |= pingpong_ended(lane->pingpong, i);
+    }
+    return now_ns < lane->lane.stop_ns ? lane->lane.stop_ns : CLOCK_NEVER;
+}
+
+/* --- latency probes --- */
+
+static bool in_window(const struct message_lane *lane, int64_t begun_ns)
+{
+    const struct phase *phase = lane->lane.request.phase;
+
+    return begun_ns >= phase->open_ns && begun_ns < phase->close_ns;
+}
+
+static void take_answers(struct message_prober *prober, struct message_in *in)
+{
+    const struct message_sink *sink = &in->sink;
+    uint64_t due = sink->at.sequence, number = prober->answered;
+
+    if (sink->unreliable)
+        number = due < LATE_PROBES ? 0 : due - LATE_PROBES;
+    prober->answered = due;
+    for (; prober->in_flight > 0 && number < due; number++) {
+        int64_t *begun_ns = &prober->begun_ns[number % MESSAGE_PROBES_MOST];
+
+        if (*begun_ns == 0 || !message_sink_has(sink, due - number))
+            continue;
+        /* An answer that was not whole is none. */
+        if (sink->side->corrupted == 0 && in_window(in->lane, *begun_ns))
+            histogram_add(&prober->times, (uint64_t)(in->came_ns - *begun_ns));
+        *begun_ns = 0;
+        prober->in_flight--;
+    }
+    sink->side->corrupted = 0;
+}
+
+/* Over an unreliable service: those that took too long. */
+static void forget_lost(struct message_prober *prober, int64_t now_ns)
+{
+    for (uint32_t i = 0; prober->in_flight > 0 && i < MESSAGE_PROBES_MOST; i++) {
+        if (prober->begun_ns[i] == 0 || now_ns - prober->begun_ns[i] < PROBE_TIMEOUT_NS)
+            continue;
+        prober->begun_ns[i] = 0;
+        prober->in_flight--;
+    }
+}
+
+static bool has_room(const struct message_prober *prober, const struct message_out *out)
+{
+    return prober->in_flight < out->window && out->at.position == 0 &&
+           prober->begun_ns[prober->sent % MESSAGE_PROBES_MOST] == 0;
+}
+
+/* Sends what is due, and no more once all is back; returns when the next is due. */
+static int64_t run_prober(struct message_lane *lane, uint32_t flow, int64_t now_ns)
+{
+    struct message_prober *prober = &lane->probers[flow];
+    struct message_out *out = message_lane_out(lane, flow * lane->stride + lane->streams);
+    bool stopping = now_ns >= lane->lane.stop_ns;
+    int64_t begun_ns;
+
+    take_answers(prober, out->replies);
+    if (out->at.position > 0)
+        (void)post_one(out, now_ns);
+    if (lane->unreliable && (stopping || !has_room(prober, out)))
+        forget_lost(prober, now_ns);
+    if (stopping) {
+        out->stopping |= prober->in_flight == 0;
+        return CLOCK_NEVER;
+    }
+    if (now_ns < prober->schedule.next_ns)
+        return prober->schedule.next_ns;
+    probe_scheduler_step(&prober->schedule, now_ns);
+    begun_ns = clock_now();
+    if (has_room(prober, out) && post_one(out, now_ns) > 0) {
+        prober->begun_ns[prober->sent++ % MESSAGE_PROBES_MOST] = begun_ns;
+        prober->measured += in_window(lane, begun_ns);
+        prober->in_flight++;
+    }
+    return prober->schedule.next_ns;
+}
+
+static int64_t run_probers(struct message_lane *lane, int64_t now_ns)
+{
+    int64_t wake_ns = CLOCK_NEVER;
+
+    for (uint32_t i = 0; i < lane->lane.request.send_count; i++) {
+        int64_t due_ns = run_prober(lane, i, now_ns);
+
+        wake_ns = due_ns < wake_ns ? due_ns : wake_ns;
+    }
+    return wake_ns;
+}
+
+bool message_lane_latency(struct lane *base, const struct lane_flow *flow, enum latency_kind kind,
+                          struct latency *sum)
+{
+    const struct message_lane *lane = (const struct message_lane *)base;
+
+    if (kind == LATENCY_PINGPONG)
+        return lane->pingpong != NULL && pingpong_latency(lane->pingpong, flow, sum);
+    for (uint32_t i = 0;
+         kind == LATENCY_ROUND_TRIP && lane->probers != NULL && i < base->request.send_count; i++) {
+        if (base->request.sends[i].src != flow->src || base->request.sends[i].dst != flow->dst)
+            continue;
+        histogram_merge(&sum->histogram, &lane->probers[i].times);
+        sum->sent += lane->probers[i].measured;
+        return true;
+    }
+    return false;
+}
+
+/* --- the worker's calls --- */
+
+void message_lane_start(struct message_lane *lane)
+{
+    const struct lane_request *request = &lane->lane.request;
+    const struct phase *phase = request->phase;
+
+    lane->lane.stop_ns = phase->stop_ns;
+    lane->lane.tx_done = lane->out_count == 0;
+    lane->lane.rx_done = lane->ins_ended == lane->in_count; /* those of a check may all be lost */
+    lane->opens_ns = pingpong_opens_ns(phase);
+    for (uint32_t i = 0; i < request->send_count; i++) {
+        set_pace(lane, &lane->flows[i]);
+        if (lane->probers != NULL)
+            probe_scheduler_begin(
+                &lane->probers[i].schedule, NS_PER_S / lane->probe_fps, phase->start_ns,
+                prng_seed(phase->seed, request->sends[i].src, request->sends[i].dst));
+    }
+}
+
+/* Sends what is due; returns when the next is. */
+static int64_t send_all(struct message_lane *lane, int64_t now_ns)
+{
+    const struct lane_request *request = &lane->lane.request;
+    int64_t probe_ns = CLOCK_NEVER, load_ns;
+
+    for (unsigned i = request->send_count * lane->stride; i < lane->out_count; i++)
+        send_replies(message_lane_out(lane, i), now_ns);
+    if (lane->probers != NULL)
+        probe_ns = run_probers(lane, now_ns);
+    if (lane->pingpong != NULL)
+        load_ns = run_pingpong(lane, now_ns);
+    else if (lane->schedule == NULL)
+        load_ns = send_flows(lane, now_ns);
+    else
+        load_ns = lane->stepping && message_schedule_run(lane, now_ns) ? now_ns : CLOCK_NEVER;
+    for (unsigned i = 0; i < lane->out_count && lane->outs_ended < lane->out_count; i++) {
+        struct message_out *out = message_lane_out(lane, i);
+
+        out->stopping |= lane->schedule != NULL && !lane->stepping;
+        if (!out->ended && is_at_end(out))
+            lane->hooks->finish(out, now_ns);
+    }
+    return probe_ns < load_ns ? probe_ns : load_ns;
+}
+
+int64_t message_lane_poll(struct lane *base, int64_t now_ns)
+{
+    struct message_lane *lane = (struct message_lane *)base;
+    bool moved = lane->hooks->reap(lane, now_ns);
+    int64_t due_ns = CLOCK_NEVER;
+
+    if (message_lane_failed(lane))
+        return CLOCK_NEVER;
+    if (now_ns < lane->opens_ns)
+        return lane->opens_ns;
+    if (base->started_ns == 0)
+        base->started_ns = now_ns;
+    if (lane->outs_ended < lane->out_count || lane->stepping)
+        due_ns = send_all(lane, now_ns);
+    if (lane->outs_ended == lane->out_count) {
+        if (base->stopped_ns == 0 && (lane->out_count > 0 || now_ns >= base->stop_ns))
+            base->stopped_ns = now_ns;
+        base->tx_done = lane->hooks->drained == NULL || lane->hooks->drained(lane);
+    }
+    return lane->hooks->next(lane, moved, due_ns, now_ns);
+}
