@@ -34,28 +34,7 @@ static int read_text(struct description *description, struct err *err, const cha
     return describe_read(description, yaml, (size_t)size, err);
 }
 
-static void test_what_is_not_said_has_its_default(void **state)
-{
-    struct description description;
-    const struct model_conf *conf = &description.conf;
-    struct err err;
-
-    assert_int_equal(read_text(&description, &err, "", PORTS), 0);
-    assert_int_equal(conf->port_count, 2);
-    assert_int_equal(conf->mtu, 1500);
-    assert_int_equal(conf->queueing, MODEL_OUTPUT);
-    assert_int_equal(conf->buffer_bytes, 131072);
-    assert_int_equal(conf->table.size, 8192);
-    assert_int_equal(conf->table.ageing_ns, 300000000000);
-    assert_int_equal(conf->capacity.step_count, 0);
-    assert_false(conf->pause.send);
-    assert_int_equal(conf->ports[0].buffer_bytes, 4096);
-    assert_int_equal(conf->ports[0].rate.step[0].bps, 100000000);
-    assert_int_equal(conf->ports[1].rate.step_count, 0);
-    assert_string_equal(description.text->ports[0].devices[1].iface, "p1");
-    describe_free(&description);
-}
-
+/* Beside a description that says nothing, whose keys have their defaults. */
 static void test_every_key_arrives(void **state)
 {
     static const char keys[] =
@@ -71,36 +50,52 @@ static void test_every_key_arrives(void **state)
         "displacement: 4, hold_ms: 9}\n"
         "  - {kind: wrong-port, to: b}\n  - {kind: corrupt, first_byte: 14, last_byte: 31}\n"
         "  - {kind: slow, port: b, rate_bps: 1000000}\n";
-    struct description description;
-    const struct model_conf *conf = &description.conf;
+    struct description plain, full;
+    const struct model_conf *a = &plain.conf, *b = &full.conf;
     struct err err;
 
-    if (read_text(&description, &err, keys, PORTS) != 0)
+    assert_int_equal(read_text(&plain, &err, "", PORTS), 0);
+    if (read_text(&full, &err, keys, PORTS) != 0)
         fail_msg("%s", err.text);
-    assert_int_equal(conf->seed, 7);
-    assert_int_equal(conf->mtu, 9000);
-    assert_true(conf->shared && conf->by_tag);
-    assert_int_equal(conf->buffer_bytes, 500000);
-    assert_int_equal(conf->input_bytes, 9999);
-    assert_int_equal(conf->capacity.step[1].bps, 30);
-    assert_true(fabs(conf->collapse.above - 0.5) + fabs(conf->collapse.recover - 0.3) < 1e-9);
-    assert_int_equal(conf->collapse.window_ns, 3000000);
-    assert_int_equal(conf->table.learn_per_s, 8);
-    assert_int_equal(conf->latency_ns, 1234);
-    assert_true(conf->pause.send);
-    assert_int_equal(conf->pause.low_bytes, 3);
-    assert_int_equal(*description.text->core, 1);
-    assert_int_equal(conf->fault_count, 4);
-    assert_int_equal(conf->faults[0].kind, MODEL_FAULT_REORDER);
-    assert_int_equal(conf->faults[0].one_in, 100000);
-    assert_int_equal(conf->faults[0].source, 0x02000000000a);
-    assert_int_equal(conf->faults[0].out, 1);
-    assert_int_equal(conf->faults[0].hold_ns, 9000000);
-    assert_int_equal(conf->faults[1].to, 1);
-    assert_int_equal(conf->faults[1].in, MODEL_NO_PORT);
-    assert_int_equal(conf->faults[2].last_byte, 31);
-    assert_int_equal(conf->faults[3].in, 1);
-    describe_free(&description);
+    const struct {
+        uint64_t got[2], expected[2]; /* of the plain one, of the other */
+    } rows[] = {
+        /* clang-format off */
+        {{a->port_count, b->port_count}, {2, 2}},
+        {{a->seed, b->seed}, {0, 7}},
+        {{a->mtu, b->mtu}, {1500, 9000}},
+        {{a->queueing, b->queueing}, {MODEL_OUTPUT, MODEL_OUTPUT}},
+        {{a->shared, b->shared}, {false, true}},
+        {{a->by_tag, b->by_tag}, {false, true}},
+        {{a->buffer_bytes, b->buffer_bytes}, {131072, 500000}},
+        {{a->input_bytes, b->input_bytes}, {131072, 9999}},
+        {{a->capacity.step_count, b->capacity.step_count}, {0, 2}},
+        {{a->table.size, b->table.size}, {8192, 9}},
+        {{a->table.learn_per_s, b->table.learn_per_s}, {0, 8}},
+        {{(uint64_t)a->table.ageing_ns, (uint64_t)b->table.ageing_ns}, {300000000000, 7000000}},
+        {{(uint64_t)a->latency_ns, (uint64_t)b->latency_ns}, {0, 1234}},
+        {{(uint64_t)a->collapse.window_ns, (uint64_t)b->collapse.window_ns}, {20000000, 3000000}},
+        {{a->pause.send, b->pause.send}, {false, true}},
+        {{a->pause.low_bytes, b->pause.low_bytes}, {32768, 3}},
+        {{a->fault_count, b->fault_count}, {0, 4}},
+        {{a->ports[0].buffer_bytes, b->capacity.step[1].bps}, {4096, 30}},
+        {{a->ports[0].rate.step[0].bps, a->ports[1].rate.step_count}, {100000000, 0}},
+        {{b->faults[0].kind, b->faults[0].one_in}, {MODEL_FAULT_REORDER, 100000}},
+        {{b->faults[0].source, b->faults[0].destination}, {0x02000000000a, 0x02000000000b}},
+        {{(uint64_t)b->faults[0].out, (uint64_t)b->faults[0].hold_ns}, {1, 9000000}},
+        {{(uint64_t)b->faults[1].to, (uint64_t)b->faults[1].in}, {1, (uint64_t)MODEL_NO_PORT}},
+        {{b->faults[2].last_byte, (uint64_t)b->faults[3].in}, {31, 1}},
+        {{(uint64_t)*full.text->core, full.text->poll}, {1, true}},
+        /* clang-format on */
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (memcmp(rows[i].got, rows[i].expected, sizeof rows[i].got) != 0)
+            fail_msg("row %zu: %llu, %llu", i, (unsigned long long)rows[i].got[0],
+                     (unsigned long long)rows[i].got[1]);
+    assert_true(fabs(b->collapse.above - 0.5) + fabs(b->collapse.recover - 0.3) < 1e-9);
+    assert_string_equal(plain.text->ports[0].devices[1].iface, "p1");
+    describe_free(&full);
+    describe_free(&plain);
 }
 
 static void test_mistakes_are_one_sentence(void **state)
@@ -196,7 +191,6 @@ static void test_an_end_before_the_description_s(void **state)
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_what_is_not_said_has_its_default),
         cmocka_unit_test(test_every_key_arrives),
         cmocka_unit_test(test_mistakes_are_one_sentence),
         cmocka_unit_test(test_a_description_in_pieces_then_commands),
