@@ -54,15 +54,10 @@ def patterns() -> None:
 
 
 def show(trial: dict[str, Any]) -> None:
-    """One set: the models that have most, and whether hosts were the limit."""
+    """One set: the models that have most."""
     fits = {fit["model"]: fit for fit in trial["fits"]}
     most = max(fit["close"] for fit in fits.values())
     best = [model for model, fit in fits.items() if fit["close"] == most]
-    offered = trial["offered"]
-    print(
-        f"  sources sent {100 * offered['mean']:.1f} % of their load, {100 * offered['least']:.1f} "
-        f"% the least; as offered {100 * fits[best[0]]['close_as_offered']:.1f} %"
-    )
     nodes, degree = 10 * (trial["trial"] // 3 + 1), trial["trial"] % 3 + 1
     verdict(
         f"{nodes} nodes, d = {degree}, {trial['flows']} links within 10 % by {', '.join(best)}",

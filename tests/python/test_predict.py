@@ -14,17 +14,26 @@ import pytest
 
 from configs import PROJECT, needs_engine
 from switchbench.base.errors import ConfigurationError
-from switchbench.base.model import Part, Port
 from switchbench.cli.main import main
 from switchbench.config import Request, read
 from switchbench.plan.compile import compile_run
 from switchbench.plan.engine import PlanRefused, plan_phases
 from switchbench.predict.constrained import constrained_bps
-from switchbench.predict.folded import Folded, fold
-from switchbench.predict.measured import fits, measured_bps, offered_shares
-from switchbench.predict.models import MODELS, Flows, arriving, max_min_bps
-from switchbench.predict.predictor import PhasePrediction, Predictor, fabric_of, points
-from switchbench.predict.results import measured_trials
+from switchbench.predict.measured import (
+    PredictedTrial,
+    measured_bps,
+    measured_trials,
+    share_close,
+)
+from switchbench.predict.models import (
+    Folded,
+    arriving,
+    fold,
+    max_min_bps,
+    proportional_bps,
+)
+from switchbench.predict.models import rates as model_rates
+from switchbench.predict.predictor import Predictor, fabric_of, points
 from switchbench.records.directory import SUMMARY
 from switchbench.records.plan_file import write_plan
 from switchbench.topology.fabric import Fabric, Link, Routes
@@ -43,11 +52,11 @@ def racks(nodes: int, backbone_bps: float) -> Routes:
     return Routes(Fabric("racks", names, ("rack x", "rack y"), links))
 
 
-def rates(routes: Routes, flows: list[tuple[int, int]], asymmetric: bool = True) -> Rates:
+def rates(routes: Routes, flows: list[tuple[int, int]]) -> Rates:
     """By the model, in Mbit/s."""
     ranks = np.array(flows, dtype=np.int64)
     paths = routes.paths(ranks[:, 0], ranks[:, 1])
-    return constrained_bps(routes, paths, asymmetric) / 1e6
+    return constrained_bps(routes, paths) / 1e6
 
 
 def fair(routes: Routes, flows: list[tuple[int, int]]) -> Rates:
@@ -60,9 +69,10 @@ def fair(routes: Routes, flows: list[tuple[int, int]]) -> Rates:
 def test_a_cable_between_two_hosts_is_shared_by_nobody() -> None:
     """It is the first link of its flow and the last, and yet one flow's alone."""
     pair = Fabric("pair", ("a", "b"), (), (Link("a", "b", 100),))
-    flows = Flows.of(Routes(pair), np.array([[0, 1], [1, 0]]), np.full(2, np.inf))
-    for name in ("max-min", "proportional", "constrained-fair"):
-        assert MODELS[name](flows) == pytest.approx([100, 100]), name
+    ranks = np.array([[0, 1], [1, 0]])
+    found = model_rates(Routes(pair), ranks, np.full(2, np.inf), ("max-min", "proportional"))
+    for name, bps in found.items():
+        assert bps == pytest.approx([100, 100]), name
 
 
 def test_two_in_and_one_out_are_alike() -> None:
@@ -70,7 +80,6 @@ def test_two_in_and_one_out_are_alike() -> None:
     routes = racks(15, 9.4e9)
     flows = [(1, 0), (2, 0), (0, 3)]
     assert rates(routes, flows) == pytest.approx([470, 470, 470])
-    assert rates(routes, flows, asymmetric=False) == pytest.approx([470, 470, 940])
     assert fair(routes, flows) == pytest.approx([470, 470, 940])
 
 
@@ -79,7 +88,6 @@ def test_twelve_in_and_one_out() -> None:
     routes = racks(15, 9.4e9)
     flows = [*((i, 0) for i in range(1, 13)), (0, 13)]
     assert rates(routes, flows).sum() == pytest.approx(13 / 12 * 940)
-    assert rates(routes, flows, asymmetric=False).sum() == pytest.approx(2 * 940)
 
 
 @pytest.mark.parametrize(("links", "each"), [(10, 940.0), (11, 9400 / 11), (15, 9400 / 15)])
@@ -100,7 +108,6 @@ def test_the_backbone_is_asymmetric_too() -> None:
     """(6) on an electrical backbone: the greater of both directions' links holds for both."""
     flows = [*((i, 15 + i) for i in range(4)), (20, 5)]
     assert rates(racks(15, NIC), flows) == pytest.approx([235] * 5)
-    assert rates(racks(15, NIC), flows, asymmetric=False) == pytest.approx([235] * 4 + [940])
 
 
 def test_contra_flow_that_fills_nothing_holds_nobody_back() -> None:
@@ -138,16 +145,6 @@ def test_no_rate_depends_on_the_order_of_flows() -> None:
         assert shuffled == pytest.approx(found[order])
 
 
-def test_figure_1s_example() -> None:
-    """e1 and e2 leave one node, e1, e3 and e4 cross the backbone: optical, the NIC is narrower."""
-    flows = [(0, 15), (0, 1), (2, 16), (3, 17), (18, 19)]
-    assert rates(racks(15, 9.4e9), flows, asymmetric=False) == pytest.approx(
-        [470, 470, 940, 940, 940]
-    )
-    electrical = rates(racks(15, NIC), flows, asymmetric=False)
-    assert electrical == pytest.approx([940 / 3, 940 * 2 / 3, 940 / 3, 940 / 3, 940])
-
-
 def test_max_min_fills_resources_and_favours_nobody() -> None:
     """Its definition: each flow crosses a full resource on which none has more than it."""
     routes = racks(15, 3e9)
@@ -172,10 +169,9 @@ def test_the_model_gives_every_flow_something() -> None:
         sources = np.repeat(np.arange(30), 2)[generator.random(60) < 0.5]
         shifts = generator.integers(1, 30, sources.size)
         paths = routes.paths(sources, (sources + shifts) % 30)
-        for asymmetric in (True, False):
-            bps = constrained_bps(routes, paths, asymmetric)
-            assert (bps > 0).all()
-            assert (bps <= NIC * (1 + 1e-9)).all()
+        bps = constrained_bps(routes, paths)
+        assert (bps > 0).all()
+        assert (bps <= NIC * (1 + 1e-9)).all()
 
 
 def test_uplinks_of_other_rates_leave_every_flow_something() -> None:
@@ -189,8 +185,7 @@ def test_uplinks_of_other_rates_leave_every_flow_something() -> None:
     for _ in range(50):
         sources = generator.integers(0, 15, 55)
         paths = routes.paths(sources, (sources + generator.integers(1, 15, 55)) % 15)
-        for asymmetric in (True, False):
-            assert (constrained_bps(routes, paths, asymmetric) > 0).all()
+        assert (constrained_bps(routes, paths) > 0).all()
 
 
 def test_a_demand_is_not_exceeded_and_what_it_leaves_goes_to_others() -> None:
@@ -308,47 +303,17 @@ def test_a_topology_that_does_not_fit(
 
 
 def test_the_error_is_that_of_the_time() -> None:
-    """Predicted 10, measured 5: the time was predicted as half, -50 %, as the paper counts."""
-    ports = tuple(Port(f"h{i}:e0", f"h{i}", "lab", ("tcp",), {}) for i in range(3))
-    part = Part("lab", ports)
-    ranks = np.array([(0, 1), (1, 2)])
-    rates = {"good": np.array([10.0, 5.5]), "bad": np.array([20.0, 10])}
-    prediction = PhasePrediction(part, 0, ranks, np.array([10.0, 10.0]), rates)
-    seen = {(0, "lab", 0): {("h0:e0", "h1:e0"): 10.0, ("h1:e0", "h2:e0"): 5.0}}
-    found = fits(SimpleNamespace(point=0), [prediction], seen)  # type: ignore[arg-type]
-    assert [fit.model for fit in found] == ["good", "bad"]
-    assert found[0].errors == pytest.approx([0.0, -1 / 11])
-    assert found[1].errors == pytest.approx([-0.5, -0.5])
-    assert [fit.close for fit in found] == [1.0, 0.0]
-
-
-def test_a_flow_of_which_nothing_arrived_is_no_success() -> None:
-    """It was measured, and no model predicted it; one without a record was not."""
-    ports = tuple(Port(f"h{i}:e0", f"h{i}", "lab", ("tcp",), {}) for i in range(3))
-    ranks = np.array([(0, 1), (1, 2), (2, 0)])
-    prediction = PhasePrediction(
-        Part("lab", ports), 0, ranks, np.full(3, 10.0), {"m": np.full(3, 10.0)}
-    )
-    seen = {(0, "lab", 0): {("h0:e0", "h1:e0"): 10.0, ("h1:e0", "h2:e0"): 0.0}}
-    (fit,) = fits(SimpleNamespace(point=0), [prediction], seen)  # type: ignore[arg-type]
-    assert fit.errors.tolist() == [0.0, -1.0]
-    assert fit.close == 0.5
-
-
-def test_what_sources_really_sent_is_shown_apart() -> None:
-    """The second source was short of its load by half: told so, the model is right."""
-    ports = tuple(Port(f"h{i}:e0", f"h{i}", "lab", ("dpdk",), {}) for i in range(3))
-    part = Part("lab", ports)
-    ranks = np.array([(0, 1), (1, 2)])
-    both = np.array([10.0, 10.0])
-    prediction = PhasePrediction(part, 0, ranks, both, {"m": both}, {"m": np.array([10.0, 5.0])})
-    place = (0, "lab", 0)
-    sent = {place: {("h0:e0", "h1:e0"): 10.0, ("h1:e0", "h2:e0"): 5.0}}
+    """Predicted 10, measured 5: the time was predicted as half, -50 %, as the paper counts. A flow
+    of which nothing arrived was measured and is no success; one without a record was not."""
+    rates = {"bad": np.array([20.0, 10, 5, 5]), "good": np.array([10.0, 5.5, 5, 5])}
+    seen = np.array([10.0, 5.0, 0.0, np.nan])
     trial: Any = SimpleNamespace(point=0)
-    (fit,) = fits(trial, [prediction], sent)
-    assert fit.close == 0.5
-    assert fit.offered_errors == pytest.approx([0.0, 0.0])
-    assert offered_shares(trial, [prediction], sent) == pytest.approx([1.0, 0.5])
+    found = PredictedTrial(trial, 1, rates, seen)
+    assert found.known == 3
+    assert found.best_first() == ["good", "bad"]
+    assert found.errors("good") == pytest.approx([0.0, -1 / 11, -1.0])
+    assert found.errors("bad") == pytest.approx([-0.5, -0.5, -1.0])
+    assert share_close(found.errors("good")) == pytest.approx(2 / 3)
 
 
 @needs_engine
@@ -451,22 +416,22 @@ def test_folding_changes_no_rate(spines: int, shift: int | None, demands: list[f
         chosen = np.random.default_rng(3).integers(64, size=(200, 2))
         sources, destinations = chosen[chosen[:, 0] != chosen[:, 1]].T
     wanted = np.resize(demands, len(sources))
-    flows = Flows.of(routes, np.column_stack([sources, destinations]), wanted)
-    alone = Flows.of(routes, np.column_stack([sources, destinations]), wanted)
-    alone.__dict__["folded"] = Folded(
+    paths = routes.paths(sources, destinations)
+    folded = fold(routes, paths, wanted)
+    each = np.arange(len(sources))
+    alone = Folded(
         routes.limit_bps,
         routes.nothing,
-        alone.paths.astype(np.int64),
+        paths.astype(np.int64),
         wanted,
         np.ones(len(sources)),
-        np.arange(len(sources)),
-        np.arange(len(sources)),
+        each,
     )
     if shift is not None and len(demands) == 1:
-        assert len(flows.folded.paths) < len(sources)
-    assert flows.folded.counts.sum() == len(sources)
-    assert np.array_equal(MODELS["max-min"](flows), MODELS["max-min"](alone))
-    assert MODELS["proportional"](flows) == pytest.approx(MODELS["proportional"](alone), rel=1e-12)
+        assert len(folded.paths) < len(sources)
+    assert folded.counts.sum() == len(sources)
+    assert np.array_equal(max_min_bps(folded), max_min_bps(alone))
+    assert proportional_bps(folded) == pytest.approx(proportional_bps(alone), rel=1e-12)
 
 
 @pytest.mark.parametrize(

@@ -110,14 +110,14 @@ def _most_congested(queue: list[_Key]) -> Iterator[int]:
         yield heapq.heappop(queue)[-1]
 
 
-def constrained_bps(routes: Routes, paths: Paths, asymmetric: bool = True) -> Rates:
-    """The rate of each flow at layer 1; without `asymmetric`, by the fairness property alone."""
+def constrained_bps(routes: Routes, paths: Paths) -> Rates:
+    """Return the rate of each flow at layer 1."""
     state = _State(routes, defaultdict(list))
     flows = []
     for number, (along, against) in enumerate(zip(paths, routes.opposite(paths), strict=True)):
         ways = [[int(r) for r in way if r != routes.nothing] for way in (along, against)]
         contra = [*ways[1][1:-1], *ways[1][:1], *ways[1][1:][-1:]]
-        flows.append(_Flow(number, ways[0], contra if asymmetric else []))
+        flows.append(_Flow(number, ways[0], contra))
         for resource in ways[0]:
             state.crossing[resource].append(number)
     queue = [state.key(flow) for flow in flows]

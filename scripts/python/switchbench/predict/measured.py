@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What was predicted beside what a run's receivers saw."""
+"""Predicted rates beside those that a run's receivers saw."""
 
 from __future__ import annotations
 
 import statistics
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -13,96 +13,114 @@ from pathlib import Path
 import numpy as np
 
 from ..analysis import measures
-from ..analysis.statistics import intervals
 from ..base import transports
-from ..base.model import Trial
-from ..records.directory import RECORDS
+from ..base.errors import ConfigurationError
+from ..base.model import Run, Trial
+from ..records.directory import RECORDS, SUMMARY, load_summary
+from ..records.document.schema import checked
 from ..records.flows import PhaseFlows, PhaseRecords
 from ..records.reader import RecordReader, taking
 from ..records.record_forms import Record
 from ..records.rows import PhaseKey, columns_of
 from ..topology.fabric.routes import Rates
-from .predictor import PhasePrediction
-from .recorded import Pair, Place
-from .results import Number
+from .predictor import Pair, Place, Predictor, recorded_flows
 
 CLOSE = 0.10
-"""The paper's margin: an error of at most 10 %."""
-
-
-@dataclass(frozen=True)
-class ModelAccuracy:
-    """How near a model came, over the flows that were measured and predicted."""
-
-    model: str
-    errors: Rates
-    """Of the time: (predicted - measured) / measured; by rates, measured / predicted - 1."""
-    offered_errors: Rates | None = None
-    """The same, were it told what the sources really sent; None where that is not known."""
-
-    @property
-    def close(self) -> float:
-        """The share of flows within the paper's margin."""
-        return share_close(self.errors)
-
-    @property
-    def mean(self) -> float:
-        """The mean of the errors' sizes."""
-        return float(np.mean(np.abs(self.errors)))
-
-    @property
-    def worst(self) -> float:
-        """The error of the greatest size."""
-        return float(self.errors[np.abs(self.errors).argmax()])
+"""The margin of Zhu et al. 2012: an error of at most 10 %."""
 
 
 def share_close(errors: Rates) -> float:
-    """The share of errors within the paper's margin."""
+    """Return the share of errors within the margin."""
     return float(np.mean(np.abs(errors) <= CLOSE))
-
-
-_CONFIDENCE = 0.95
-_Repeats = dict[Place, dict[Pair, list[float]]]
 
 
 @dataclass
 class Seen:
     """Layer-1 rates of a run's flows."""
 
-    repeats: _Repeats = field(default_factory=lambda: defaultdict(lambda: defaultdict(list)))
+    repeats: dict[Place, dict[Pair, list[float]]] = field(
+        default_factory=lambda: defaultdict(lambda: defaultdict(list))
+    )
     """What destinations saw, repeat by repeat."""
-    sent: _Repeats = field(default_factory=lambda: defaultdict(lambda: defaultdict(list)))
-    """What sources sent, where frames are counted: TCP sends what it is allowed to."""
     pairs: dict[Place, set[Pair]] = field(default_factory=lambda: defaultdict(set))
     """All flows that there are records of."""
 
     @cached_property
     def delivered(self) -> dict[Place, dict[Pair, float]]:
-        """Of what destinations saw the median over repeats."""
-        return _medians(self.repeats)
-
-    @cached_property
-    def offered(self) -> dict[Place, dict[Pair, float]]:
-        """Of what sources sent the median over repeats."""
-        return _medians(self.sent)
-
-    @cached_property
-    def widths(self) -> dict[Place, dict[Pair, float]]:
-        """The 95 % interval of what was delivered, by its mean, where anything was repeated."""
+        """Return the median over repeats of what destinations saw."""
         return {
-            place: {
-                pair: found.width
-                for pair, found in zip(
-                    flows, intervals(list(flows.values()), _CONFIDENCE), strict=True
-                )
-                if found is not None and found.mean
-            }
+            place: {pair: statistics.median(seen) for pair, seen in flows.items()}
             for place, flows in self.repeats.items()
         }
 
 
-def measured_bps(trials: Mapping[Number, Trial], directory: Path) -> Seen:
-    """What both ends of each flow counted; `trials`: by their numbers in the records."""
+@dataclass(frozen=True)
+class PredictedTrial:
+    """The flows of one setting, of all its networks and phases: predicted and measured."""
+
+    trial: Trial
+    phases: int
+    rates: dict[str, Rates]
+    """By model, at layer 1."""
+    measured: Rates
+    """What destinations saw, NaN of a flow without a record."""
+
+    @property
+    def known(self) -> int:
+        """Return the number of flows that were measured."""
+        return int(np.count_nonzero(~np.isnan(self.measured)))
+
+    def errors(self, model: str) -> Rates:
+        """Return the errors of the time that a model predicts, of the flows that were measured:
+        (predicted - measured) / measured; by rates, measured / predicted - 1."""
+        known = ~np.isnan(self.measured)  # of 0, the time was predicted as nothing of what it took
+        errors: Rates = self.measured[known] / self.rates[model][known] - 1.0
+        return errors
+
+    def best_first(self) -> list[str]:
+        """Return the models, the one with most flows within the margin first."""
+        if not self.known:
+            return list(self.rates)
+        errors = {model: self.errors(model) for model in self.rates}
+        return sorted(errors, key=lambda m: (-share_close(errors[m]), np.abs(errors[m]).mean()))
+
+
+def predicted(trial: Trial, predictor: Predictor, seen: Seen | None) -> PredictedTrial:
+    """Return what is predicted of a trial, beside what was seen of it where it is of streams."""
+    recorded = None if seen is None else recorded_flows(trial, seen.pairs)
+    rates: dict[str, list[Rates]] = defaultdict(list)
+    measured = [np.empty(0)]
+    for one in predictor.predict(trial, recorded):
+        for model, bps in one.rates.items():
+            rates[model].append(bps)
+        flows = None
+        if seen is not None and trial.traffic == "stream":
+            flows = seen.delivered.get((trial.point, one.part.network, one.phase))
+        measured.append(
+            np.full(len(one.ranks), np.nan)
+            if flows is None  # names of flows take longer than a model
+            else np.array([flows.get(pair, np.nan) for pair in one.pairs()])
+        )
+    together = {model: np.concatenate(parts) for model, parts in rates.items()}
+    return PredictedTrial(trial, len(measured) - 1, together, np.concatenate(measured))
+
+
+def measured_trials(run: Run, directory: Path) -> dict[tuple[int, int], Trial]:
+    """Return the trials of a run that were measured, by trial and repeat; ConfigurationError where
+    none was, or any of the summary is damaged."""
+    summary = checked(load_summary(directory), directory / SUMMARY)
+    measured = {(plan["trial"], plan["repeat"]) for plan in summary["plans"]}
+    if not measured:
+        raise ConfigurationError(
+            f"{directory / SUMMARY} says of no trial that it was measured: `switchbench table "
+            f"{directory} --again` rebuilds it from the records, if there are any"
+        )
+    trials = {(trial.id, trial.repeat): trial for trial in run.trials}
+    return {number: trial for number, trial in trials.items() if number in measured}
+
+
+def measured_bps(trials: Mapping[tuple[int, int], Trial], directory: Path) -> Seen:
+    """Return what the destination of each flow counted; `trials`: by their numbers there."""
     seen = Seen()
     for key, flows, opened in _phases(directory):
         trial = trials.get((key.trial, key.repeat))
@@ -110,35 +128,20 @@ def measured_bps(trials: Mapping[Number, Trial], directory: Path) -> Seen:
             continue
         place = (trial.point, key.network, key.phase)
         seen.pairs[place].update(flows.pairs)
-        kind = transports.of(trial.transport)
-        if kind.rdma:
-            options = trial.options
-            shapes = measures.packets_of(options, opened, trial.transport, flows)
+        if transports.of(trial.transport).rdma:
+            shapes = measures.packets_of(trial.options, opened, trial.transport, flows)
             flows = replace(flows, packets=shapes)
-        _add(seen.repeats[place], flows, measures.delivered_line_bps(flows))
-        if kind.frames:
-            _add(seen.sent[place], flows, measures.offered_line_bps(flows))
+        rates, repeats = measures.delivered_line_bps(flows), seen.repeats[place]
+        for pair, rate in zip(flows.pairs, rates.tolist(), strict=True):
+            if not np.isnan(rate):
+                repeats[pair].append(rate)
     return seen
-
-
-def _medians(rates: _Repeats) -> dict[Place, dict[Pair, float]]:
-    return {
-        place: {pair: statistics.median(seen) for pair, seen in flows.items()}
-        for place, flows in rates.items()
-    }
-
-
-def _add(rates: dict[Pair, list[float]], flows: PhaseFlows, bps: Rates) -> None:
-    """Of each flow that has one, one more repeat's."""
-    for pair, rate in zip(flows.pairs, bps.tolist(), strict=True):
-        if not np.isnan(rate):
-            rates[pair].append(rate)
 
 
 def _phases(
     directory: Path,
-) -> Iterable[tuple[PhaseKey, PhaseFlows, dict[tuple[str, str], Record]]]:
-    """All phases of a run with their flows, and what was said of ports by transport."""
+) -> Iterator[tuple[PhaseKey, PhaseFlows, dict[tuple[str, str], Record]]]:
+    """Yield all phases of a run with their flows, and the records of ports by transport."""
     phases: dict[PhaseKey, PhaseRecords] = defaultdict(PhaseRecords)
     opened: dict[tuple[str, str], Record] = {}
     path = directory / RECORDS
@@ -149,54 +152,4 @@ def _phases(
                 with taking(path, 0):
                     phases[key].add(kind, mine)
         opened |= {(record["port"], record["transport"]): record for _, record in batch.records}
-    return ((key, phase.flows(), opened) for key, phase in phases.items())
-
-
-def fits(
-    trial: Trial,
-    predictions: Iterable[PhasePrediction],
-    delivered: Mapping[Place, Mapping[Pair, float]],
-) -> list[ModelAccuracy]:
-    """Each model's errors over all phases of a trial, best first."""
-    errors: dict[str, list[Rates]] = defaultdict(list)
-    offered: dict[str, list[Rates]] = defaultdict(list)
-    for prediction in predictions:
-        rates = rates_of(trial, prediction, delivered)
-        known = ~np.isnan(rates)  # of 0, the time was predicted as nothing of what it took
-        for model, predicted in prediction.rates.items():
-            errors[model].append(rates[known] / predicted[known] - 1.0)
-            if model in prediction.offered_rates:
-                offered[model].append(rates[known] / prediction.offered_rates[model][known] - 1.0)
-    found = [
-        ModelAccuracy(
-            model,
-            np.concatenate(parts),
-            np.concatenate(sent) if len(sent := offered[model]) == len(parts) else None,
-        )
-        for model, parts in errors.items()
-    ]
-    return sorted((fit for fit in found if fit.errors.size), key=lambda fit: (-fit.close, fit.mean))
-
-
-def offered_shares(
-    trial: Trial,
-    predictions: Iterable[PhasePrediction],
-    offered: Mapping[Place, Mapping[Pair, float]],
-) -> Rates:
-    """What each flow's source sent, as a share of what it was to send."""
-    shares = [np.empty(0)]
-    for prediction in predictions:
-        share = rates_of(trial, prediction, offered) / prediction.demand_bps
-        shares.append(share[np.isfinite(share)])
-    return np.concatenate(shares)
-
-
-def rates_of(
-    trial: Trial, prediction: PhasePrediction, seen: Mapping[Place, Mapping[Pair, float]]
-) -> Rates:
-    """What was seen of each flow; NaN where nothing was. The flows' names, which take
-    longer than a model, are asked for where there is something."""
-    flows = seen.get((trial.point, prediction.part.network, prediction.phase))
-    if flows is None:
-        return np.full(len(prediction.ranks), np.nan)
-    return np.array([flows.get(pair, np.nan) for pair in prediction.pairs()])
+    yield from ((key, phase.flows(), opened) for key, phase in phases.items())

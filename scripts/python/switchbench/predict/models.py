@@ -1,21 +1,99 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The models of contention by name: each gives every flow's rate, from the flows' paths and the
-rates that their sources intend."""
+"""The models of contention by name: each gives every flow's rate at layer 1, from the flows' paths
+and the rates that their sources intend.
+
+Flows that no model can tell apart are counted once. In a phase of an all-to-all most links at the
+hosts carry one flow each, and of such links only the capacity says anything: flows whose paths are
+the same but for links that they have to themselves, of the same capacity at the same place, and
+that would send as much, get the same rate.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
-from functools import cached_property
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
+import numpy.typing as npt
 
 from ..topology.fabric.routes import Paths, Ranks, Rates, Routes
 from .constrained import constrained_bps
-from .folded import Folded, fold
+
+_SEED = 1  # of the numbers that rows are compared by; which, makes no difference
+
+
+@dataclass(frozen=True)
+class Folded:
+    """The different flows of a phase; a row stands for `counts` of them."""
+
+    capacity_bps: Rates
+    """Of each resource of these paths, `nothing` the last; of what is a row's own, for all of the
+    row's flows together, so that each one's share is the link's."""
+    nothing: int
+    paths: Ranks
+    """By resources' numbers here."""
+    demand_bps: Rates
+    counts: Rates
+    row: Ranks
+    """Of each flow of the phase, the row that stands for it."""
+
+    def load(self, resources: Ranks, rows: Ranks | slice = slice(None)) -> Rates:
+        """How many flows cross each resource: some rows' resources, and which rows those are."""
+        counts = np.broadcast_to(
+            self.counts[rows].reshape(-1, *(1,) * (resources.ndim - 1)), resources.shape
+        )
+        load: Rates = np.bincount(
+            resources.ravel(), counts.ravel(), minlength=self.capacity_bps.size
+        ).astype(np.float64)
+        return load
+
+
+@lru_cache(maxsize=4)
+def _salts(resources: int, places: int) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64]]:
+    """Numbers that rows are compared by: of each name of a resource, and of each place in a row."""
+    rng = np.random.default_rng(_SEED)
+    names = rng.integers(1 << 63, size=2 * resources, dtype=np.uint64)
+    return names, rng.integers(1 << 62, size=places, dtype=np.uint64) * 2 + 1
+
+
+def fold(routes: Routes, paths: Paths, demand_bps: Rates) -> Folded:
+    """Each different flow once, by 64-bit keys: that two of 4,096 flows with different paths have
+    the same one has a chance of 10^-12."""
+    size = routes.nothing + 1
+    columns = np.ascontiguousarray(paths.T, dtype=np.intp)
+    load = np.bincount(columns.ravel(), minlength=size)
+    names, places = _salts(size, len(columns) + 1)
+    salted = np.where(load == 1, names[size:].take(routes.kind), names[:size])
+    keys = demand_bps.astype(np.float64).view(np.uint64) * places[-1]
+    for resources, place in zip(columns, places[:-1], strict=True):
+        keys += salted.take(resources) * place
+    order = keys.argsort()
+    ordered = keys[order]
+    starts = np.flatnonzero(ordered[1:] != ordered[:-1]) + 1
+    starts = np.concatenate(([0], starts, [len(order)]))
+    first, counts = order[starts[:-1]], np.diff(starts)
+    row = np.empty_like(order)
+    row[order] = np.arange(first.size).repeat(counts)
+    rows = columns[:, first]
+    own = load[rows] == 1
+    used = np.zeros(size, dtype=bool)
+    used[rows] = True
+    used[routes.nothing] = True  # the last of all, and so of these
+    here = np.flatnonzero(used)
+    number = np.empty(size, dtype=np.int64)
+    number[here] = np.arange(here.size)
+    capacity = routes.limit_bps.copy()
+    capacity[rows[own]] *= np.broadcast_to(counts, own.shape)[own]
+    return Folded(
+        capacity[here], here.size - 1, number[rows].T, demand_bps[first],
+        counts.astype(np.float64), row,
+    )  # fmt: skip
+
 
 _ROUNDS = 200
 _STILL = 1e-9
+_EQUAL = 1e-9  # what rounding may make of two rates that are one
 
 
 def arriving(flows: Folded, sent_bps: Rates) -> Rates:
@@ -44,9 +122,6 @@ def arriving(flows: Folded, sent_bps: Rates) -> Rates:
     return arrived[flows.row]
 
 
-_EQUAL = 1e-9  # what rounding may make of two rates that are one
-
-
 def max_min_bps(flows: Folded) -> Rates:
     """The rate of each flow at layer 1, one for each flow that the rows stand for."""
     left = flows.capacity_bps.copy()
@@ -69,63 +144,31 @@ def max_min_bps(flows: Folded) -> Rates:
     return rates[flows.row]
 
 
-@dataclass(frozen=True)
-class Flows:
-    """The flows of one phase in one network."""
-
-    routes: Routes
-    sources: Ranks
-    demand_bps: Rates
-    """At layer 1, as offered."""
-    paths: Paths
-
-    @classmethod
-    def of(cls, routes: Routes, ranks: Ranks, demand_bps: Rates) -> Flows:
-        """From rows of source and destination."""
-        sources, destinations = ranks[:, 0], ranks[:, 1]
-        return cls(routes, sources, demand_bps, routes.paths(sources, destinations))
-
-    @cached_property
-    def folded(self) -> Folded:
-        """Those that differ: what most models look at."""
-        return fold(self.routes, self.paths, self.demand_bps)
-
-    @cached_property
-    def ends(self) -> tuple[Ranks, Ranks]:
-        """The columns of the first and the last resource of each folded path."""
-        there = self.folded.paths != self.folded.nothing
-        return there.argmax(axis=1), there.shape[1] - 1 - there[:, ::-1].argmax(axis=1)
-
-    def offering(self, demand_bps: Rates) -> Flows:
-        """The same flows with other demands."""
-        return replace(self, demand_bps=demand_bps)
+def proportional_bps(flows: Folded) -> Rates:
+    """Return the rate of each flow through drop-tail queues; a source that has always something to
+    send sends what its port carries."""
+    there = flows.paths != flows.nothing
+    first = flows.paths[np.arange(len(flows.paths)), there.argmax(axis=1)]
+    load = flows.load(first)
+    return arriving(flows, np.minimum(flows.demand_bps, flows.capacity_bps[first] / load[first]))
 
 
-Model = Callable[[Flows], Rates]
-
-
-def proportional(flows: Flows) -> Rates:
-    """Drop-tail queues; who has always something to send sends what its port carries."""
-    folded = flows.folded
-    first = folded.paths[np.arange(len(folded.paths)), flows.ends[0]]
-    load = folded.load(first)
-    sent = np.minimum(folded.demand_bps, folded.capacity_bps[first] / load[first])
-    return arriving(folded, sent)
-
-
-def _constrained(flows: Flows, asymmetric: bool) -> Rates:
-    """Algorithm 1 of Zhu et al. 2012."""
-    found = constrained_bps(flows.routes, flows.paths, asymmetric)
-    return np.minimum(found, flows.demand_bps)
-
-
+Model = Callable[[Routes, Paths, Rates, Folded], Rates]
+# In the order of print; demands are at layer 1, as offered.
 MODELS: dict[str, Model] = {
-    "max-min": lambda flows: max_min_bps(flows.folded),
-    "proportional": proportional,
-    "constrained": lambda flows: _constrained(flows, asymmetric=True),
-    "constrained-fair": lambda flows: _constrained(flows, asymmetric=False),
+    "max-min": lambda routes, paths, demand_bps, folded: max_min_bps(folded),
+    "proportional": lambda routes, paths, demand_bps, folded: proportional_bps(folded),
+    "constrained": lambda routes, paths, demand_bps, folded: np.minimum(
+        constrained_bps(routes, paths), demand_bps
+    ),
 }
-"""In the order of print."""
+SLOW = ("constrained",)  # costs a step in Python for each flow
 
-SLOW = ("constrained", "constrained-fair")
-"""They cost a step in Python for each flow."""
+
+def rates(
+    routes: Routes, ranks: Ranks, demand_bps: Rates, models: Iterable[str]
+) -> dict[str, Rates]:
+    """Return each model's rates of flows; `ranks`: a row of source and destination a flow."""
+    paths = routes.paths(ranks[:, 0], ranks[:, 1])
+    folded = fold(routes, paths, demand_bps)
+    return {name: MODELS[name](routes, paths, demand_bps, folded) for name in models}

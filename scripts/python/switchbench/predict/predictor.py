@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Predicts a run: the flows of its patterns, on its network, by each model."""
+"""The rates that models predict for a run: its flows, its network, and what each model says."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet
@@ -14,16 +14,20 @@ from ..analysis import measures
 from ..base import transports
 from ..base.errors import ConfigurationError
 from ..base.model import Part, Run, Trial
+from ..base.programs import find_engine
 from ..plan.engine import plan_phases
 from ..topology import topology as topologies
 from ..topology.fabric import Fabric, Routes
 from ..topology.fabric.routes import Ranks, Rates
 from ..topology.file_form import TopologyError
 from ..topology.graph import from_topology
-from .models import MODELS, SLOW, Flows
-from .recorded import Pair, Place, Recorded, is_whole
+from .models import MODELS, SLOW, rates
 
-ByFlow = Mapping[Place, Mapping[Pair, float]]
+Pair = tuple[str, str]
+Place = tuple[int, str, int]
+"""A trial's point, the network, the phase."""
+Recorded = Mapping[str, Mapping[int, Ranks]]
+"""By network and phase a row for each flow: its source and destination in the network's part."""
 
 MOST_SLOW_FLOWS = 200_000
 """Models that go through flows one by one are left out of plans with more."""
@@ -41,22 +45,15 @@ class PhasePrediction:
     """What each flow was to send."""
     rates: dict[str, Rates]
     """By model, at layer 1."""
-    offered_rates: dict[str, Rates] = field(default_factory=dict)
-    """The same, of what the sources really sent; empty where that is not known."""
 
     def pairs(self) -> list[Pair]:
-        """The flows by their ports' names."""
-        return pairs_of(self.part, self.ranks)
-
-
-def pairs_of(part: Part, ranks: Ranks) -> list[Pair]:
-    """Flows by their ports' names."""
-    names = [port.name for port in part.ranks]
-    return [(names[source], names[destination]) for source, destination in ranks]
+        """Return the flows by their ports' names."""
+        names = [port.name for port in self.part.ranks]
+        return [(names[source], names[destination]) for source, destination in self.ranks]
 
 
 def fabric_of(run: Run, topology: str | None) -> Fabric:
-    """The network of a run: its lab's, or the topology file that describes a site."""
+    """Return the network of a run: its lab's, or the topology file that describes a site."""
     if topology is None and run.site.lab is None:
         raise ConfigurationError(
             "a site of real hosts says nothing of its switches: give --topology FILE "
@@ -71,11 +68,42 @@ def fabric_of(run: Run, topology: str | None) -> Fabric:
 
 
 def points(run: Run) -> list[Trial]:
-    """One trial of each setting: repeats are predicted alike."""
+    """Return one trial of each setting: repeats are predicted alike."""
     found: dict[int, Trial] = {}
     for trial in run.trials:
         found.setdefault(trial.point, trial)
     return list(found.values())
+
+
+def recorded_flows(trial: Trial, pairs: Mapping[Place, Collection[Pair]]) -> Recorded | None:
+    """Return a trial's flows as records have them, by their ports' names, so that the engine is not
+    asked for its plan again; None where they are not all of the trial's.
+
+    A run that was cut short has not recorded all flows, and a part of a phase's flows is another
+    phase. The connectivity check is no phase.
+    """
+    found: dict[str, dict[int, Ranks]] = {}
+    for part in trial.parts:
+        rank = {port.name: number for number, port in enumerate(part.ranks)}
+        found[part.network] = {
+            phase: np.array(
+                sorted((rank[a], rank[b]) for a, b in some if a in rank and b in rank),
+                dtype=np.int64,
+            ).reshape(-1, 2)
+            for (point, network, phase), some in sorted(pairs.items())
+            if (point, network) == (trial.point, part.network) and phase >= 0
+        }
+    count = sum(len(ranks) for phases in found.values() for ranks in phases.values())
+    if count == trial.flows:
+        return found
+    try:
+        find_engine()
+    except ConfigurationError as error:
+        raise ConfigurationError(
+            f"the records have {count:,} of the {trial.flows:,} flows of trial {trial.id}, and "
+            f"only the engine knows the others: {error}"
+        ) from None
+    return None
 
 
 class Predictor:
@@ -88,44 +116,26 @@ class Predictor:
         self._routes = Routes(fabric)
         self._rank = {host: rank for rank, host in enumerate(fabric.hosts)}
 
-    def models_for(self, trial: Trial) -> list[str]:
-        """Those that can be asked for a plan of this size."""
-        fast = trial.flows > MOST_SLOW_FLOWS
-        return [name for name in self._models if not (fast and name in SLOW)]
-
-    def predict(
-        self, trial: Trial, offered: ByFlow | None = None, recorded: Recorded | None = None
-    ) -> Iterator[PhasePrediction]:
-        """Each phase of each network of a trial; `offered`: what sources were seen to send.
-        `recorded`: the flows that there are records of."""
-        models = self.models_for(trial)
-        whole = is_whole(trial, recorded)
+    def predict(self, trial: Trial, recorded: Recorded | None = None) -> Iterator[PhasePrediction]:
+        """Yield the prediction of each phase of each network of a trial; `recorded`: its flows
+        where records have them all."""
+        models = [n for n in self._models if n not in SLOW or trial.flows <= MOST_SLOW_FLOWS]
         for part in trial.parts:
             places = self._places(part)
-            planned: Iterable[tuple[int, Ranks]]
-            if whole:
-                planned = (recorded or {})[part.network].items()
-            else:
+            flows: Iterable[tuple[int, Ranks]]
+            if recorded is None:
                 phases = plan_phases(len(part.ranks), trial.pattern, trial.seed)
-                planned = ((each.number, each.flows) for each in phases)
-            for phase, ranks in planned:
-                if not len(ranks):
-                    continue
-                demand = demand_bps(trial, part, ranks)
-                flows = Flows.of(self._routes, places[ranks], demand)
-                known = (offered or {}).get((trial.point, part.network, phase))
-                sent = None if known is None else _sent(flows, part, ranks, known)
-                yield PhasePrediction(
-                    part,
-                    phase,
-                    ranks,
-                    demand,
-                    {name: MODELS[name](flows) for name in models},
-                    {name: MODELS[name](sent) for name in models} if sent else {},
-                )
+                flows = ((each.number, each.flows) for each in phases)
+            else:
+                flows = recorded[part.network].items()
+            for phase, ranks in flows:
+                if len(ranks):
+                    demand = demand_bps(trial, part, ranks)
+                    found = rates(self._routes, places[ranks], demand, models)
+                    yield PhasePrediction(part, phase, ranks, demand, found)
 
     def _places(self, part: Part) -> Ranks:
-        """Where in the fabric each rank is; refused where the two don't fit together."""
+        """Return where in the fabric each rank is; refused where the two don't fit together."""
         hosts = [port.host for port in part.ranks]
         unknown = [host for host in hosts if host not in self._rank]
         if unknown:
@@ -143,12 +153,6 @@ class Predictor:
         return np.array([self._rank[host] for host in hosts], dtype=np.int64)
 
 
-def _sent(flows: Flows, part: Part, ranks: Ranks, offered: Mapping[Pair, float]) -> Flows | None:
-    """The flows with what their sources sent; None where that is not known of each."""
-    seen = np.array([offered.get(pair, np.nan) for pair in pairs_of(part, ranks)])
-    return flows.offering(seen) if np.all(seen > 0) else None
-
-
 def _payload_share(trial: Trial) -> float:
     """Return payload by layer-1 bits of large messages: full frames of MTU 1500, or packets."""
     if not transports.of(trial.transport).rdma:
@@ -159,7 +163,7 @@ def _payload_share(trial: Trial) -> float:
 
 
 def demand_bps(trial: Trial, part: Part, ranks: Ranks) -> Rates:
-    """What each flow is offered at layer 1: the load of its port, shared by the port's flows.
+    """Return what each flow is offered at layer 1: its port's load, shared by the port's flows.
 
     Messages at 100 % have no limit but their ports' lines, as the engine paces none of them
     (offered_load.h); frames are paced at any load.

@@ -44,12 +44,6 @@ def titled(text: str, **more: Any) -> Plotly:
     return {"title": {"text": text}, **more}
 
 
-def note(text: str, x: float, y: float, xanchor: str, yanchor: str, **more: Any) -> Plotly:
-    """Words at a place of the drawing, both as shares of it."""
-    place = {"text": text, "x": x, "y": y, "xref": "paper", "yref": "paper"}
-    return place | {"xanchor": xanchor, "yanchor": yanchor, "showarrow": False} | more
-
-
 def named_rows(names: list[str]) -> Plotly:
     """A vertical axis of names, the first one at the top."""
     return {
