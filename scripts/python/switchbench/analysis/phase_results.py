@@ -129,7 +129,7 @@ class PhaseResults:
         """Nothing was said yet."""
         self.clocks = ClockTable(run.site)
         self._hellos: list[NodeEntry] = []
-        self._in_lab = run.site.launch == "lab"
+        self._in_lab = run.site.launcher.in_lab
         self._order = {process.name: i for i, process in enumerate(run.site.processes)}
         self._opened: dict[tuple[str, str], Record] = {}  # by port and transport
         self._machines: dict[str, str] = {}  # by node

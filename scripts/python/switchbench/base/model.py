@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal, Required
 from pydantic import ConfigDict, SkipValidation, with_config
 from typing_extensions import TypedDict
 
-from . import transports
+from . import launchers, transports
 
 _MEMIF_FRAME_MAX = 1518  # as DPDK's driver says it
 
@@ -76,7 +76,7 @@ class Wiring:
 class Site:
     """What exists: from a lab's topology or a site file."""
 
-    launch: str  # lab | ssh | slurm | hand
+    launch: str  # of launchers.NAMES
     processes: tuple[Process, ...]
     networks: dict[str, tuple[Port, ...]] = field(default_factory=dict)  # in rank order
     groups: dict[str, tuple[str, ...]] = field(default_factory=dict)  # names of ports
@@ -91,6 +91,11 @@ class Site:
     queueing_s: float | None = None  # the lab's longest queueing delay: what a drain must outwait
     wiring: Wiring | None = None  # None: no topology is known
     effective: dict[str, Any] = field(default_factory=dict)  # the site as understood
+
+    @property
+    def launcher(self) -> launchers.LauncherKind:
+        """What the way in which nodes are started can do."""
+        return launchers.of(self.launch)
 
     @property
     def ports(self) -> tuple[Port, ...]:

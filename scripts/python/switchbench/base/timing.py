@@ -37,7 +37,7 @@ class TrialTiming:
 
 def trial_s(site: Site, course: TrialTiming) -> float:
     """What a trial should take, barriers and drains included."""
-    sharing = len(site.processes) if site.launch == "lab" else 0
+    sharing = len(site.processes) if site.launcher.in_lab else 0
     between_s = course.drain_s + course.setup_s + PHASE_S + PHASE_PER_NODE_S * sharing
     probe_s = PROBE_S if course.probe else 0.0
     if course.by_clock_s is None:

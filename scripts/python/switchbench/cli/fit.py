@@ -77,7 +77,7 @@ def fit(run: Run, tests: Sequence[Mapping[str, Any]], quiet: bool) -> list[str]:
     RunError where nothing could be measured.
     """
     rates = {port.line_rate_bps for port in run.site.ports}
-    if run.site.launch != "lab" or len(rates) != 1 or 0 in rates:
+    if not run.site.launcher.in_lab or len(rates) != 1 or 0 in rates:
         raise ConfigurationError("--fit is for a lab of namespaces whose ports all have one rate")
     [line_bps] = rates
     if not quiet:

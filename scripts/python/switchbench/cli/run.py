@@ -348,7 +348,7 @@ def announce(run: Run) -> None:
         trials = "1 search" if len(run.searches) == 1 else f"{len(run.searches)} searches"
     tests = f"{trials} on {ports}"
     print(f"{tests}, about {timing.human(run.expected_s)}", file=sys.stderr)
-    if run.suite is not None and run.site.launch != "lab":
+    if run.suite is not None and not run.site.launcher.in_lab:
         print(NOT_IN_PRODUCTION, file=sys.stderr)
     if run.expectations:
         clauses = format.of(len(run.expectations), "clause")

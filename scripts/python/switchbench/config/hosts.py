@@ -10,7 +10,7 @@ from ipaddress import IPv4Address, IPv6Address
 from pathlib import Path
 from typing import Any
 
-from ..base import transports
+from ..base import launchers, transports
 from ..base.errors import ConfigurationError
 from ..base.model import Port, Process, Site
 from ..base.node_names import refuse_strange
@@ -60,7 +60,7 @@ class PortWiring:
 
 def build(model: HostSite, place: SitePlace, seed: int) -> Site:
     """The site file as a site."""
-    if model.launch == "lab":
+    if launchers.of(model.launch).in_lab:
         raise place.problem(("launch",), "lab is started by `site: {lab: NAME}`, without hosts")
     hosts = _hosts(model, place)
     keys = _port_keys(model, hosts, place)

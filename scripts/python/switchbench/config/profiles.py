@@ -74,7 +74,7 @@ VLAN_TAG = 4
 
 def profile_name(site: Site) -> Profile:
     """The profile of a user who names none."""
-    return "quick" if site.launch == "lab" else "standard"
+    return "quick" if site.launcher.in_lab else "standard"
 
 
 def defaults(site: Site, pattern: Pattern, transport: str, profile: Profile) -> ResolvedSettings:
@@ -101,7 +101,7 @@ def defaults(site: Site, pattern: Pattern, transport: str, profile: Profile) -> 
         drain_max=max(3 * _S, 4 * silence_ns),
         message_sizes=[DEFAULT_MESSAGE_BYTES] if backs_off else None,
     )
-    by_site = _LAB_OPTIONS if site.launch == "lab" else _SITE_OPTIONS
+    by_site = _LAB_OPTIONS if site.launcher.in_lab else _SITE_OPTIONS
     options = by_site.get(transport) or NESTED[transport]()
     return settings.model_copy(update={**PARAMETERS[pattern], transport: options})
 
@@ -138,7 +138,7 @@ def default_load(site: Site, test_transports: Iterable[str]) -> Load:
         return Load(percent=SHARED_PERCENT)
     if not any(transports.of(name).frames for name in test_transports):
         return Load(percent=100.0)
-    return Load(percent=95.0 if site.launch == "lab" else 99.98)
+    return Load(percent=95.0 if site.launcher.in_lab else 99.98)
 
 
 def interval_ns(window_ns: int | None) -> int:

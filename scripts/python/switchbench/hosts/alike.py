@@ -79,7 +79,7 @@ def by_reason(silent: Mapping[str, str]) -> Iterator[str]:
 
 def survey(site: Site, processes: Sequence[Process]) -> Survey:
     """Asks them; what most have comes with who differs."""
-    if site.launch != "ssh":
+    if not site.launcher.logs_in:
         raise ConfigurationError(
             f"doctor: hosts are asked by ssh, and this site says launch: {site.launch}"
         )

@@ -69,7 +69,7 @@ def here(words: Sequence[str]) -> int:
 def carry_out(site: Site, orders: Sequence[BindOrder]) -> int:
     """Does what can be done from here, says what people have to do; the worst exit status."""
     _refuse_launch(site)
-    if site.launch == "ssh":
+    if site.launcher.logs_in:
         # On all hosts at once; a host that fails keeps no other from its part.
         results = errands(site, {order.host: order.words for order in orders}, _TIMEOUT_S)
         for line in side_by_side(results):
@@ -88,10 +88,10 @@ def carry_out(site: Site, orders: Sequence[BindOrder]) -> int:
 
 
 def _refuse_launch(site: Site) -> None:
-    if site.launch == "lab":
+    if site.launcher.in_lab:
         raise ConfigurationError("a lab of namespaces has no PCI devices")
-    if site.launch == "slurm":
+    if site.launcher.is_far and not site.launcher.logs_in:
         raise ConfigurationError(
-            "launch: slurm: a run binds and restores by itself; without one, say `--set "
+            f"launch: {site.launch}: a run binds and restores by itself; without one, say `--set "
             "site.launch=ssh`, or give these hosts a site file with `launch: ssh`"
         )

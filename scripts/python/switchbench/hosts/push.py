@@ -64,7 +64,7 @@ class PushOrder:
 
 def order(site: Site, privilege: str | None, folder: str | None) -> PushOrder:
     """What to push to a site's hosts; refuses what its ports can't do with."""
-    if site.launch != "ssh":
+    if not site.launcher.logs_in:
         raise ConfigurationError(
             f"push: hosts are reached by ssh, and this site says launch: {site.launch}; "
             "`--set site.launch=ssh` where they can be"

@@ -173,11 +173,12 @@ def _has_measure(reading: CheckedConfiguration, clause: Spec, trial: Trial) -> b
 
 
 def _refuse_unbuilt(reading: CheckedConfiguration) -> None:
-    launch = reading.site.launch
-    if reading.model.suite is not None and launch == "hand":
-        raise reading.document.problem(("suite",), "is not implemented with launch: hand")
-    if reading.model.on_missing == "exclude" and launch not in ("ssh", "slurm"):
-        words = f"exclude is not implemented with launch: {launch}"
+    launcher = reading.site.launcher
+    if reading.model.suite is not None and not launcher.starts_nodes:
+        words = f"is not implemented with launch: {launcher.name}"
+        raise reading.document.problem(("suite",), words)
+    if reading.model.on_missing == "exclude" and not launcher.is_far:
+        words = f"exclude is not implemented with launch: {launcher.name}"
         raise reading.document.problem(("on_missing",), words)
 
 

@@ -49,7 +49,7 @@ class Deal:
 def deal(run: Run, machine: LocalCores | None = None) -> Deal:
     """The cores of a run's nodes; ConfigurationError with what is possible."""
     processes = run.site.processes
-    if run.site.launch != "lab":
+    if not run.site.launcher.in_lab:
         named = {process.name: process.cores for process in processes if process.cores}
         return Deal(run.worker, named)
     machine = machine or LocalCores.here()
@@ -164,7 +164,7 @@ class RateError(ConfigurationError):
 
 def check_lab_rates(run: Run) -> None:
     """The same before any node is started, where all ports are known: in a lab of this machine."""
-    if run.site.launch != "lab":
+    if not run.site.launcher.in_lab:
         return
     hellos: list[Record] = []
     opened: list[Record] = []

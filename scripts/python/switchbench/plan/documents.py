@@ -207,7 +207,7 @@ def hand_job(run: Run, run_id: str) -> str:
 
 def _placed(process: Process, site: Site) -> Process:
     """On real hosts with its numeric address: a node looks up no names (platform/address.h)."""
-    if site.launch not in ("ssh", "slurm"):
+    if not site.launcher.is_far:
         return process
     address = numeric_address(process.name, process.control["address"])
     return replace(process, control={**process.control, "address": address})
@@ -224,7 +224,7 @@ def _fixed_address(run: Run, node: str, address: str) -> str:
     """A numeric address with a port that all can know before anybody starts."""
     host, _, port = address.rpartition(":")
     number = int(port)
-    if number == 0 and run.site.launch == "lab":
+    if number == 0 and run.site.launcher.in_lab:
         number = BY_HAND_UDP_PORT  # one port for all: each node has a namespace of its own
     if number == 0:
         raise ConfigurationError(

@@ -53,7 +53,7 @@ def check(draft: Draft) -> None:
 
 def check_memory(draft: Draft, sizes: Sequence[PlanSize]) -> None:
     """All ranks of a lab are on this host; elsewhere each node looks at its own."""
-    if draft.site.launch != "lab" or not draft.by_steps:
+    if not draft.site.launcher.in_lab or not draft.by_steps:
         return
     needed = sum(size.memory_bytes for size in sizes)
     spare = spare_bytes()

@@ -102,7 +102,7 @@ def search_of(run: Run, planned: Trial, method: Method, used_s: float = 0.0) -> 
         method,
         time_limit_s=limit_s,
         overhead_s=overhead_s(planned),
-        repeats=REPEATS_LAB if run.site.launch == "lab" else REPEATS_SITE,
+        repeats=REPEATS_LAB if run.site.launcher.in_lab else REPEATS_SITE,
     )
 
 

@@ -219,7 +219,7 @@ def _fabrics(site: Site, parts: _Parts) -> Iterator[_Routed]:
             if len(members) < 2:
                 continue
             try:
-                merged = some if site.launch == "lab" else _one_way(members, some)
+                merged = some if site.launcher.in_lab else _one_way(members, some)
                 fabric = _fabric(network, members, merged, wiring.routed, parts)
                 routes = Routes(fabric)
             except FabricError as error:

@@ -62,7 +62,7 @@ def resolved(site: Site) -> Site:
 
     ConfigurationError names all hosts without one, before anything is copied or started.
     """
-    if site.launch != "ssh":
+    if not site.launcher.logs_in:
         return site
     unknown = [process for process in site.processes if not _is_known(process)]
     if not unknown:
