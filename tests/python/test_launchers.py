@@ -108,6 +108,7 @@ class InLab(Near):
 class Far(Place):
     """Hosts that a program reaches. In what they do first, `$host` is their name."""
 
+    way: ClassVar[dict[str, Any]] = {}  # what the site says of the launcher besides the engine
     reach: str  # the program
     head: str  # sets `$host`, and what is left are the words to be run
     cut_off: str  # what it does where it can't reach a host
@@ -124,7 +125,7 @@ class Far(Place):
 
     def site(self, **keys: Any) -> Site:
         ports = {"e0": {"network": "n", "iface": "eth7", "line_rate": "1Gbit"}}
-        way = {self.site_keys["launch"]: {"engine": str(self.engine)}}
+        way = {self.site_keys["launch"]: {"engine": str(self.engine)} | self.way}
         return super().site(**{"hosts": "node[1-4]", "ports": ports} | way | keys)
 
 
@@ -160,10 +161,19 @@ class BySlurm(Far):
         return super().is_given_back()
 
 
+class ByCommand(Far):
+    site_keys: ClassVar = {"launch": "command"}
+    way: ClassVar = {"start": ["starter", "--on={host}"]}
+    reach = "starter"
+    head = "host=${1#--on=}; shift"
+    cut_off = 'echo "starter: $host is down" >&2; exit 1'
+
+
 PLACES: dict[str, type[Place]] = {
     "lab": InLab,
     "ssh": BySsh,
     "slurm": BySlurm,
+    "command": ByCommand,
 }
 
 
@@ -173,7 +183,7 @@ def place(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mo
 
 
 every = pytest.mark.parametrize("place", PLACES, indirect=True)
-far = pytest.mark.parametrize("place", ["ssh", "slurm"], indirect=True)
+far = pytest.mark.parametrize("place", ["ssh", "slurm", "command"], indirect=True)
 
 
 def gathered(launcher: Launcher, site: Site) -> list[str]:
@@ -313,7 +323,7 @@ def test_a_host_that_says_another_greeting_is_left_out_at_once(
     assert all(host.reason.startswith(sentence) for host in missing)
 
 
-@far
+@pytest.mark.parametrize("place", ["ssh", "slurm"], indirect=True)
 def test_a_connection_that_ends_says_that_it_did(place: Far) -> None:
     """The node's own end is none of the connection's, nor is the loader's word in its log."""
     greeting = f"echo switchbench-node {__version__}; read job"

@@ -24,6 +24,7 @@ LAUNCHERS = (
     LauncherKind("lab", in_lab=True),
     LauncherKind("ssh", is_far=True, logs_in=True),
     LauncherKind("slurm", is_far=True),
+    LauncherKind("command", is_far=True),
     LauncherKind("hand", starts_nodes=False),
 )
 

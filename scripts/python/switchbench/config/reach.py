@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ from ..base.node_names import TooManyError, padded, refuse_many
 from ..base.source import read_text
 from ..base.words import listed, meant, shown
 from .order import SitePlace
-from .schema import HostSite, Slurm, Ssh
+from .schema import HostSite, Slurm, Ssh, StartCommand
 from .sets import written_order
 
 TIMEOUT_NS = 10_000_000_000
@@ -103,14 +103,25 @@ def group_members(model: HostSite, names: str, place: SitePlace) -> list[str]:
 
 
 def reached(model: HostSite, place: SitePlace) -> dict[str, object]:
-    """`ssh` and `slurm` with every default filled in: the one by which hosts are reached."""
-    for key, keys in (("ssh", model.ssh), ("slurm", model.slurm)):
-        if keys is not None and model.launch != key:
-            raise place.problem((key,), f"has no effect with launch: {model.launch}")
-    return {
-        "ssh": _ssh(model.ssh or Ssh(), place) if model.launch == "ssh" else None,
-        "slurm": _slurm(model.slurm or Slurm(), place) if model.launch == "slurm" else None,
+    """Return the launcher's mapping with every default filled in; None for other launchers'."""
+    launchers: dict[str, Callable[[], object]] = {
+        "ssh": lambda: _ssh(model.ssh or Ssh(), place),
+        "slurm": lambda: _slurm(model.slurm or Slurm(), place),
+        "command": lambda: _command(model.command, place),
     }
+    for key in launchers:
+        if getattr(model, key) is not None and model.launch != key:
+            raise place.problem((key,), f"has no effect with launch: {model.launch}")
+    return {key: keys() if key == model.launch else None for key, keys in launchers.items()}
+
+
+def _command(keys: StartCommand | None, place: SitePlace) -> StartCommand:
+    if keys is None:
+        example = 'command: {start: [mpirun, --host, "{host}", -np, "1"]}'
+        raise place.problem(("command",), f"is missing: such as `{example}`")
+    if not any("{host}" in word for word in keys.start[1:]):
+        raise place.problem(("command", "start"), "names no {host}: it is run once per host")
+    return keys
 
 
 def _slurm(keys: Slurm, place: SitePlace) -> Slurm:

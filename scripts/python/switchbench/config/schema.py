@@ -370,6 +370,13 @@ class Slurm(Strict):
     engine: Name = ENGINE
 
 
+class StartCommand(Strict):
+    """A command line that starts a program on {host} and passes its streams on."""
+
+    start: list[Name]
+    engine: Name = ENGINE
+
+
 class LabSite(RankOrder):
     """A lab of network namespaces; the topology's own keys replace those of its file."""
 
@@ -425,12 +432,13 @@ class PortKeys(Strict):
 class HostSite(RankOrder):
     """Hosts with their ports: a site file."""
 
-    launch: Literal["lab", "ssh", "slurm", "hand"]
+    launch: Literal["lab", "ssh", "slurm", "command", "hand"]
     hosts: Hosts
     groups_conf: Name | None = None  # ClusterShell's, for groups in `hosts`
     without: Hosts | None = None  # hosts that are left out
     ssh: Ssh | None = None
     slurm: Slurm | None = None
+    command: StartCommand | None = None
     control: SiteControl | None = None
     cores: Cores | None = None
     host_cores: dict[str, Cores] | None = None  # of hosts that differ

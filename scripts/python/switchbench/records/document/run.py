@@ -73,7 +73,7 @@ class BegunRun(TypedDict):
     started: Annotated[Moment, "UTC"]
     elapsed_s: Annotated[float | None, "Of the run, lab included; null: it has not ended"]
     command: Annotated[list[str], "Repeats the run, in its own directory's parent"]
-    launch: Annotated[str, "lab, ssh, slurm or hand"]
+    launch: Annotated[str, "lab, ssh, slurm, command or hand"]
     lab: Annotated[str | None, "Its topology"]
     excluded_hosts: NotRequired[
         Annotated[

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from ...base.errors import ConfigurationError
 from ...base.model import Site
 from .base import Launcher
+from .command import CommandLauncher
 from .lab import LabLauncher
 from .muster import FarLauncher
 from .slurm import SlurmLauncher
@@ -18,6 +19,7 @@ _LAUNCHERS: dict[str, Callable[[Site], Launcher]] = {
     "lab": LabLauncher,
     "ssh": SshLauncher,
     "slurm": SlurmLauncher,
+    "command": CommandLauncher,
 }
 
 

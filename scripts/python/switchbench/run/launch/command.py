@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Nodes by any command line that starts a program on a host and passes its streams on.
+
+Open MPI's `mpirun --host {host} -np 1`, PRRTE's `prun`, `docker exec -i {host}`, `rsh {host}`: the
+command is started here once per host, and its standard input and output are the node's.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Sequence
+
+from ...base.errors import ConfigurationError
+from ...base.model import Process, Site
+from ...base.programs import port_binding_words
+from .base import FarProcess, popen_options
+from .fan import Answer
+from .muster import FarLauncher, Muster
+from .openssh import engine_words
+from .survey import Unreached, lack
+
+_FANOUT = 64  # commands at a time that have not answered
+_START_LIMIT_S = 60.0
+
+
+class CommandProcess(FarProcess):
+    """A command with a node at its other end, whose status it passes on or replaces."""
+
+    def lost(self, log: Sequence[str]) -> str | None:
+        """Return None: its last words, which follow, say what they can."""
+        return None
+
+
+class CommandLauncher(FarLauncher):
+    """Starts nodes by the site's command."""
+
+    def __init__(self, site: Site) -> None:
+        """Reads what the site says; starts nothing."""
+        keys = site.effective["command"]
+        self._start_words: list[str] = keys["start"]
+        self._engine: str = keys["engine"]
+        super().__init__(Muster(self._node, self._lack, _FANOUT, _START_LIMIT_S))
+
+    def gather(self, processes: Sequence[Process]) -> list[Unreached]:
+        """Starts the command for each host; refuses where there is no such program."""
+        program = self._start_words[0]
+        if shutil.which(program) is None:
+            raise ConfigurationError(f"launch: command: there is no {program} here: install it")
+        return super().gather(processes)
+
+    def port_binding(self, process: Process, words: Sequence[str]) -> CommandProcess:
+        """Starts the program that binds PCI ports by a command of its own."""
+        return self._run(process, port_binding_words(words))
+
+    def _node(self, process: Process) -> CommandProcess:
+        words = engine_words(self._engine, "none", ["--name", process.name], announced=True)
+        return self._run(process, words)
+
+    def _run(self, process: Process, words: Sequence[str]) -> CommandProcess:
+        start = [word.replace("{host}", process.name) for word in self._start_words]
+        return CommandProcess([*start, *words], **popen_options())
+
+    def _lack(self, host: str, answer: Answer) -> str | None:
+        if answer.status is None or answer.output:
+            return lack(host, answer, self._engine)
+        # The first line is the cause: mpirun and others follow with lines and advice.
+        said = next((line.strip() for line in answer.errors if re.search(r"\w", line)), "no word")
+        return f"the command that starts its node ended with status {answer.status} ({said})"

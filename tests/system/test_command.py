@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""`launch: command`: Open MPI's mpirun starts the nodes in the namespaces of a lab."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import labkit
+import runs
+import underway
+from switchbench import labs
+from switchbench.base.programs import find_engine
+from switchbench.topology.lab_addresses import namespace_name
+
+pytestmark = [
+    labkit.needs_lab,
+    pytest.mark.skipif(shutil.which("mpirun") is None, reason="needs mpirun: openmpi-bin"),
+    pytest.mark.usefixtures("nothing_left"),
+]
+
+# mpirun's remote shell: a namespace for a host, with a host name of its own.
+AGENT = """#!/bin/sh
+host=$1
+shift
+exec ip netns exec "{space}$host" unshare --uts sh -c "hostname $host; $*"
+"""
+
+
+@pytest.fixture
+def lab(tmp_path: Path) -> Iterator[labs.Lab]:
+    with labs.session(labs.load(underway.write_topology(tmp_path, "alice", "bob"))) as made:
+        yield made
+
+
+def configuration(lab: labs.Lab, folder: Path, **changes: Any) -> dict[str, Any]:
+    """Pairs between the lab's hosts, whose nodes mpirun starts."""
+    agent = folder / "agent"
+    agent.write_text(AGENT.format(space=namespace_name(lab.name, "")))
+    agent.chmod(0o755)
+    settings = {
+        "plm_rsh_agent": str(agent),
+        "plm_rsh_no_tree_spawn": "1",
+        "oob_tcp_if_include": "100.64.0.0/10",
+    }
+    start = ["ip", "netns", "exec", namespace_name(lab.name, "alice"), "mpirun"]
+    start += ["--allow-run-as-root", "--host", "{host}", "-np", "1"]
+    for key, value in settings.items():
+        start += ["--mca", key, value]
+    site = {
+        "launch": "command",
+        "command": {"start": start, "engine": str(find_engine())},
+        "hosts": ["alice", "bob"],
+        "control": {"addresses": {node.name: node.control_ipv4 for node in lab.nodes}},
+        "ports": {"e0": {"network": "cable", "iface": "eth0", "line_rate": "20Mbit"}},
+    }
+    test = {"pattern": "pairs", "transport": "tcp", "load": "80%"}
+    times = {"warmup": "100ms", "window": "500ms", "repeat": 1}
+    return {"switchbench": 1, "site": site | changes, "tests": [test | times]}
+
+
+def test_mpirun_starts_the_nodes(lab: labs.Lab, tmp_path: Path) -> None:
+    """Documents and records go through mpirun as through any pipe; both nodes end."""
+    result = runs.run(tmp_path, configuration(lab, tmp_path))
+    assert result.status == 0, result.errors
+    assert result.summary["run"]["launch"] == "command"
+    (trial,) = result.summary["trials"]
+    assert trial["flows"] == 2
+    assert trial["throughput"]["min"] > 0
+
+
+def test_a_host_that_mpirun_does_not_reach_is_named(lab: labs.Lab, tmp_path: Path) -> None:
+    asked = configuration(lab, tmp_path, hosts=["alice", "bob", "carol"])
+    asked["site"]["control"]["addresses"]["carol"] = "192.0.2.7"
+    result = runs.run(tmp_path, asked)
+    assert result.status == 3
+    words = "carol: the command that starts its node ended with status "
+    assert words in result.errors
+    assert "Cannot open network namespace" in result.errors
