@@ -8,6 +8,8 @@
  * hands them on as ambient capabilities (capabilities(7)). `push` gives them only where the folder
  * and all above it are root's.
  */
+#include "environment.h"
+
 #include <errno.h>
 #include <limits.h>
 #include <linux/capability.h>
@@ -40,19 +42,6 @@ static int find_script(char *path, size_t size)
     return 0;
 }
 
-/* Libraries and the shell heed the environment: only what the guard asks for stays. */
-static int clean_environment(void)
-{
-    static char kept[256];
-    const char *connection = getenv("SSH_CONNECTION");
-
-    snprintf(kept, sizeof kept, "%s", connection != NULL ? connection : "");
-    clearenv();
-    if (connection != NULL && setenv("SSH_CONNECTION", kept, 1) != 0)
-        return -1;
-    return setenv("PATH", "/usr/sbin:/usr/bin:/sbin:/bin", 1);
-}
-
 static int hand_on_capabilities(void)
 {
     struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
@@ -79,7 +68,7 @@ int main(int argc, char **argv)
 
     if (words == NULL || find_script(script, sizeof script) != 0)
         return fail("can't find the folder of the engine");
-    if (getauxval(AT_SECURE) != 0 && (clean_environment() != 0 || hand_on_capabilities() != 0))
+    if (getauxval(AT_SECURE) != 0 && (environment_clean() != 0 || hand_on_capabilities() != 0))
         return fail("can't hand on the capabilities");
     unsetenv("LD_LIBRARY_PATH");
     unsetenv("LD_PRELOAD");

@@ -3,13 +3,6 @@
 
 #include <assert.h>
 
-void barrier_values_clear(struct barrier_values *values)
-{
-    for (unsigned i = 0; i < BARRIER_MAXIMA; i++)
-        values->maximum[i] = INT64_MIN;
-    values->states = 0;
-}
-
 void barrier_values_merge(struct barrier_values *into, const struct barrier_values *from)
 {
     for (unsigned i = 0; i < BARRIER_MAXIMA; i++)

@@ -75,8 +75,6 @@ struct barrier {
     struct barrier_slot slots[BARRIER_SLOTS];
 };
 
-/* Nothing to say: what every reduction begins with. */
-void barrier_values_clear(struct barrier_values *values);
 void barrier_values_merge(struct barrier_values *into, const struct barrier_values *from);
 
 void barrier_init(struct barrier *barrier, struct neighbours *neighbours,

@@ -17,6 +17,14 @@ struct barrier_values {
     uint32_t states;                 /* OR */
 };
 
+/* Nothing to say: what every reduction begins with. */
+static inline void barrier_values_clear(struct barrier_values *values)
+{
+    for (unsigned i = 0; i < BARRIER_MAXIMA; i++)
+        values->maximum[i] = INT64_MIN;
+    values->states = 0;
+}
+
 enum barrier_state { BARRIER_WAITING, BARRIER_PASSED, BARRIER_FAILED };
 
 /* Why a barrier failed or the run was aborted. */

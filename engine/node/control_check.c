@@ -17,18 +17,16 @@
 #include <unistd.h>
 
 #define TOKEN_DIGITS 32
-#define WORD_BYTES 16
 #define REQUEST_INTERVAL_NS (100 * NS_PER_MS)
 #define REQUEST_TIME_NS (3 * NS_PER_S) /* partners may begin later, and datagrams get lost */
 #define DATAGRAMS_PER_TURN 256
 
-static const char request[WORD_BYTES] = "switchbench-ask";
-static const char reply[WORD_BYTES] = "switchbench-yes";
-
-/* A reply is as long as the request: nothing is amplified. */
+/* A reply is as long as the request: nothing is amplified. Only who knows the token can make one.
+ */
 struct datagram {
-    char word[WORD_BYTES];
     char token[TOKEN_DIGITS];
+    uint32_t is_reply;
+    uint32_t partner; /* the requester's number for whom it asks */
 };
 
 struct partner {
@@ -47,17 +45,15 @@ static int listen_on(const char *text, struct err *err)
 {
     struct sockaddr_storage address;
     int rc = address_parse(text, &address, err);
-    int fd;
+    int fd = rc < 0 ? rc : socket(address.ss_family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
     if (rc < 0)
         return rc;
-    fd = socket(address.ss_family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (fd < 0)
-        return err_set(err, -errno, "no socket for %s: %s", text, strerror(errno));
-    if (bind(fd, (const struct sockaddr *)&address, sizeof address) == 0)
+    if (fd >= 0 && bind(fd, (const struct sockaddr *)&address, sizeof address) == 0)
         return fd;
     rc = err_set(err, -errno, "the control address %s can't be used: %s", text, strerror(errno));
-    close(fd);
+    if (fd >= 0)
+        close(fd);
     return rc;
 }
 
@@ -90,25 +86,13 @@ static int read_partners(struct check *check, FILE *in, struct err *err)
 }
 
 /* What is lost is sent again. */
-static void send_word(const struct check *check, const char *word,
-                      const struct sockaddr_storage *to)
+static void send_to(const struct check *check, bool is_reply, uint32_t partner,
+                    const struct sockaddr_storage *to)
 {
-    struct datagram datagram;
+    struct datagram datagram = {.is_reply = is_reply, .partner = partner};
 
-    memcpy(datagram.word, word, WORD_BYTES);
     memcpy(datagram.token, check->token, TOKEN_DIGITS);
     (void)sendto(check->fd, &datagram, sizeof datagram, 0, (const struct sockaddr *)to, sizeof *to);
-}
-
-static void note_reply(struct check *check, const struct sockaddr_storage *from)
-{
-    char sender[ADDRESS_TEXT_MAX], partner[ADDRESS_TEXT_MAX];
-
-    address_format(from, sender, sizeof sender);
-    for (size_t i = 0; i < check->count; i++) {
-        address_format(&check->partners[i].address, partner, sizeof partner);
-        check->partners[i].has_replied |= strcmp(sender, partner) == 0;
-    }
 }
 
 static void receive(struct check *check)
@@ -126,25 +110,11 @@ static void receive(struct check *check)
         if (length != (ssize_t)sizeof datagram ||
             memcmp(datagram.token, check->token, TOKEN_DIGITS) != 0)
             continue;
-        if (memcmp(datagram.word, request, WORD_BYTES) == 0)
-            send_word(check, reply, &from);
-        else if (memcmp(datagram.word, reply, WORD_BYTES) == 0)
-            note_reply(check, &from);
+        if (!datagram.is_reply)
+            send_to(check, true, datagram.partner, &from);
+        else if (datagram.partner < check->count)
+            check->partners[datagram.partner].has_replied = true;
     }
-}
-
-/* Asks the partners that have not replied; false: there are none. */
-static bool send_requests(const struct check *check)
-{
-    bool any = false;
-
-    for (size_t i = 0; i < check->count; i++) {
-        if (check->partners[i].has_replied)
-            continue;
-        send_word(check, request, &check->partners[i].address);
-        any = true;
-    }
-    return any;
 }
 
 static void report(const struct check *check, FILE *out)
@@ -176,8 +146,15 @@ static void exchange(struct check *check, FILE *in, FILE *out)
     for (;;) {
         struct pollfd waits[] = {{.fd = check->fd, .events = POLLIN},
                                  {.fd = fileno(in), .events = POLLIN}};
+        bool waiting = false;
 
-        if (!reported && (!send_requests(check) || clock_now() - begin_ns > REQUEST_TIME_NS)) {
+        for (uint32_t i = 0; i < check->count && !reported; i++) {
+            if (check->partners[i].has_replied)
+                continue;
+            waiting = true;
+            send_to(check, false, i, &check->partners[i].address);
+        }
+        if (!reported && (!waiting || clock_now() - begin_ns > REQUEST_TIME_NS)) {
             report(check, out);
             reported = true;
         }

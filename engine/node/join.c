@@ -10,10 +10,10 @@
 #include "document_reader.h"
 #include "event_loop.h"
 #include "node.h"
+#include "sysfs.h"
 
 #include <assert.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <sodium.h>
 #include <stdio.h>
@@ -25,7 +25,7 @@
 
 #define BOOT_BYTES 8 /* of the boot id's hash, in hello */
 
-int join_open_control(struct node *node)
+static int open_control(struct node *node, struct err *err)
 {
     const struct doc_node *self = &node->job->nodes[node->self];
     struct control_conf conf = {
@@ -33,13 +33,10 @@ int join_open_control(struct node *node)
         .barrier_timeout_ns = node->job->barrier_timeout_ms * NS_PER_MS,
         .clock = node->job->clock,
     };
-    struct err err = {0};
     const char *address = self->control.address != NULL ? self->control.address : "0.0.0.0:0";
-    int rc = address_parse(address, &conf.address, &err);
+    int rc = address_parse(address, &conf.address, err);
 
-    if (rc == 0)
-        rc = control_open(&node->control, &conf, &err);
-    return rc < 0 ? node_fail(node, 2, &err) : 0;
+    return rc == 0 ? control_open(&node->control, &conf, err) : rc;
 }
 
 /* Which machine this is, for whoever adds up the CPU time of machines: host names repeat. "" when
@@ -47,31 +44,13 @@ int join_open_control(struct node *node)
 static void hash_boot(char *text, size_t size)
 {
     uint8_t hash[crypto_generichash_BYTES_MIN];
-    uint8_t id[64];
-    int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
-    ssize_t length = fd < 0 ? -1 : read(fd, id, sizeof id);
+    char id[64];
 
-    if (fd >= 0)
-        close(fd);
     text[0] = '\0';
-    if (length <= 0)
+    if (!sysfs_line(id, sizeof id, "/proc/sys/kernel/random/boot_id"))
         return;
-    crypto_generichash(hash, sizeof hash, id, (size_t)length, NULL, 0);
+    crypto_generichash(hash, sizeof hash, (const uint8_t *)id, strlen(id), NULL, 0);
     sodium_bin2hex(text, size, hash, BOOT_BYTES);
-}
-
-/* By worker; null: they are tied to none. */
-static json_t *cores_of_workers(const struct node *node)
-{
-    json_t *cores = json_array();
-
-    for (size_t i = 0; i < node->worker_count; i++)
-        if (node->cores.core[i] >= 0)
-            json_array_append_new(cores, json_integer(node->cores.core[i]));
-    if (json_array_size(cores) > 0)
-        return cores;
-    json_decref(cores);
-    return json_null();
 }
 
 static void say_hello(struct node *node, const uint8_t public_key[crypto_box_PUBLICKEYBYTES])
@@ -99,7 +78,7 @@ static void say_hello(struct node *node, const uint8_t public_key[crypto_box_PUB
         {"cpus", json_integer(sysconf(_SC_NPROCESSORS_ONLN))},
         {"workers", json_integer((json_int_t)node->worker_count)},
         {"worker", json_string(node->cores.sleeps ? "sleep" : "poll")},
-        {"cores", cores_of_workers(node)},
+        {"cores", record_numbers(node->cores.core, node->worker_count)},
         {"ports", json_integer((json_int_t)node->port_count)},
         {NULL, NULL},
     };
@@ -171,21 +150,14 @@ static const char *clock_reason(const struct node *node, const struct control_cl
     return clocks->with_node_0 ? "time namespaces differ" : "boot ids differ";
 }
 
-/* CLOCK_REALTIME - CLOCK_MONOTONIC: what was found can be looked up in others' logs. */
-static int64_t wall_clock_offset_ns(void)
-{
-    struct timespec wall;
-
-    clock_gettime(CLOCK_REALTIME, &wall);
-    return (int64_t)wall.tv_sec * NS_PER_S + wall.tv_nsec - clock_now();
-}
-
 static void say_ready(struct node *node)
 {
     struct control_clocks clocks = control_clocks(node->control);
     struct control_clock now = control_clock(node->control);
+    struct timespec wall;
     char id[17];
 
+    clock_gettime(CLOCK_REALTIME, &wall);
     snprintf(id, sizeof id, "%016" PRIx64, clocks.id);
     const struct record_row rows[] = {
         {"clock", json_string(clock_mode_name(clocks.mode))},
@@ -193,7 +165,9 @@ static void say_ready(struct node *node)
         {"clock_id", json_string(id)},
         {"clock_offset_ns", now.bound_ns < 0 ? json_null() : json_integer(now.offset_ns)},
         {"clock_bound_ns", record_count(now.bound_ns)},
-        {"wall_clock_offset_ns", json_integer(wall_clock_offset_ns())},
+        /* What was found can be looked up in others' logs. */
+        {"wall_clock_offset_ns",
+         json_integer((int64_t)wall.tv_sec * NS_PER_S + wall.tv_nsec - clock_now())},
         {NULL, NULL},
     };
     record_write(node->records, "ready", rows);
@@ -256,29 +230,31 @@ int join_run(struct node *node)
     struct barrier_values values;
     struct document *document = NULL;
     struct err err = {0};
-    int rc;
+    int rc = open_control(node, &err);
 
+    if (rc < 0)
+        return node_fail(node, 2, &err);
     crypto_box_keypair(public_key, secret_key);
     say_hello(node, public_key);
     rc = node_await_document(node, &document);
-    if (rc < 0)
-        goto cleanup;
-    if (document_kind(document) != DOCUMENT_PEERS)
-        rc = err_set(&err, -EINVAL, "after the job must come peers");
-    if (rc == 0)
-        rc = open_key(node, document->peers, public_key, secret_key, &err);
-    if (rc == 0)
-        rc = join_control(node, document->peers, &err);
-    if (rc < 0) {
-        rc = node_fail(node, 2, &err);
-        goto cleanup;
+    if (rc == 0) {
+        if (document_kind(document) != DOCUMENT_PEERS)
+            rc = err_set(&err, -EINVAL, "after the job must come peers");
+        if (rc == 0)
+            rc = open_key(node, document->peers, public_key, secret_key, &err);
+        if (rc == 0)
+            rc = join_control(node, document->peers, &err);
+        node->joined = rc == 0;
+        rc = rc < 0 ? node_fail(node, 2, &err) : 0;
     }
-    node->joined = true;
+    sodium_memzero(secret_key, sizeof secret_key);
+    document_free(document);
     node->beat_ns = clock_now();
-    node_no_values(&values);
-    rc = node_barrier(node, &values);
+    barrier_values_clear(&values);
+    if (rc == 0)
+        rc = node_barrier(node, &values);
     if (rc < 0)
-        goto cleanup;
+        return rc;
     node->ready = true;
     node->beat_ns = clock_now();
     rc = await_clock(node);
@@ -286,8 +262,5 @@ int join_run(struct node *node)
         rc = check_clock(node);
     if (rc == 0)
         say_ready(node);
-cleanup:
-    sodium_memzero(secret_key, sizeof secret_key);
-    document_free(document);
     return rc;
 }

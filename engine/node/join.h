@@ -8,7 +8,6 @@
 #include "node.h"
 
 /* The control endpoint; hello, peers, the first barrier, ready. */
-int join_open_control(struct node *node);
 int join_run(struct node *node);
 
 #endif

@@ -4,57 +4,101 @@
  */
 #include "control_check.h"
 #include "environment.h"
-#include "event_loop.h"
-#include "options.h"
 #include "run.h"
-#include "setup.h"
 
+#include <errno.h>
+#include <getopt.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
 
-/* With file capabilities it has more rights than whoever has set its environment. */
-static int sanitize_environment(struct err *err)
+static const char usage[] =
+    "usage: switchbench-node [FILE] [--name NAME] [--netns NAME] [--plan] [--version] [--help]\n"
+    "\n"
+    "One node of a Switchbench run: reads YAML documents from FILE or standard input, sends and\n"
+    "receives as they say, writes one JSON record a line to standard output.\n"
+    "\n"
+    "  --name NAME    this node's name in the job (default: the host's name)\n"
+    "  --netns NAME   enter this network namespace first\n"
+    "  --connection SSH_CONNECTION\n"
+    "                 where the controller sits, when the environment does not say (sudo)\n"
+    "  --plan         print the plan of a `plan` document and send nothing\n"
+    "  --reach ADDRESS:PORT\n"
+    "                 try who is heard on this control address (switchbench doctor)\n"
+    "\n"
+    "The documents and records are described in doc/reference/node-protocol.md. By hand at two "
+    "hosts:\n"
+    "  switchbench plan CONF --job job.yaml      # once; copy job.yaml to both, mode 0600\n"
+    "  switchbench-node job.yaml --name node1    # on each, with its own name\n";
+
+/* Those that have a text come first. */
+enum { NAME, NETNS, CONNECTION, REACH, TEXTS, PLAN = TEXTS, VERSION, HELP };
+
+static int parse_options(int argc, char **argv, const char *texts[TEXTS], struct run_conf *conf,
+                         struct err *err)
+{
+    static const struct option known[] = {
+        {"name", required_argument, NULL, NAME},
+        {"netns", required_argument, NULL, NETNS},
+        {"connection", required_argument, NULL, CONNECTION},
+        {"reach", required_argument, NULL, REACH},
+        {"plan", no_argument, NULL, PLAN},
+        {"version", no_argument, NULL, VERSION},
+        {"help", no_argument, NULL, HELP},
+        {NULL, 0, NULL, 0},
+    };
+    int option;
+
+    while ((option = getopt_long(argc, argv, "", known, NULL)) != -1) {
+        if (option < TEXTS) {
+            texts[option] = optarg;
+        } else if (option == PLAN) {
+            conf->plan = true;
+        } else if (option == VERSION || option == HELP) {
+            fputs(option == HELP ? usage : "switchbench-node " SWITCHBENCH_VERSION "\n", stdout);
+            exit(0);
+        } else {
+            return err_set(err, -EINVAL, "see switchbench-node --help");
+        }
+    }
+    if (argc - optind > 1)
+        return err_set(err, -EINVAL, "one job file at most, not %d", argc - optind);
+    conf->file = argv[optind];
+    conf->name = texts[NAME];
+    conf->netns = texts[NETNS];
+    return 0;
+}
+
+/* With file capabilities the node has more rights than whoever has set its environment. The guard
+ * asks the environment for the controller's connection: --connection is kept there. */
+static int set_environment(const char *connection, struct err *err)
 {
     int rc = getauxval(AT_SECURE) != 0 ? environment_clean() : 0;
 
-    return rc < 0 ? err_set(err, rc, "can't clean the environment: %s", strerror(-rc)) : 0;
-}
-
-/* What is done without a run. The exit status. */
-static int run_tool(const struct options *options, struct err *err)
-{
-    int rc = control_check(options->reach, stdin, stdout, err);
-
-    return rc < 0 ? node_status_for(rc) : 0;
-}
-
-/* A run, or a plan that is printed. The exit status. */
-static int run(const struct options *options, struct err *err)
-{
-    struct node node = {.signal_fd = -1, .event_fd = -1, .begun = tsc_now()};
-    int status = 2;
-
-    if (setup_node(&node, options, err) == 0)
-        status = options->plan ? run_plan_document(&node, err) : run_node(&node);
-    if (tear_down_node(&node) < 0 && status == 0)
-        status = 3;
-    return status;
+    if (rc < 0)
+        return err_set(err, rc, "can't clean the environment: %s", strerror(-rc));
+    if (connection == NULL || setenv("SSH_CONNECTION", connection, 1) == 0)
+        return 0;
+    return err_set(err, -errno, "can't keep --connection: %s", strerror(errno));
 }
 
 int main(int argc, char **argv)
 {
-    struct options options = {0};
+    const char *texts[TEXTS] = {NULL};
+    struct run_conf conf = {0};
     struct err err = {0};
     int status = 2;
-    int rc = options_parse(argc, argv, &options, &err);
+    int rc = parse_options(argc, argv, texts, &conf, &err);
 
     if (rc == 0)
-        rc = sanitize_environment(&err);
-    if (rc == 0)
-        rc = options_note_connection(&options, &err);
-    if (rc == 0)
-        status = options.reach == NULL ? run(&options, &err) : run_tool(&options, &err);
+        rc = set_environment(texts[CONNECTION], &err);
+    if (rc == 0 && texts[REACH] != NULL) {
+        rc = control_check(texts[REACH], stdin, stdout, &err);
+        status = rc < 0 ? err_status(rc) : 0;
+    } else if (rc == 0) {
+        status = run(&conf, &err);
+    }
     if (err.text[0] != '\0')
         fprintf(stderr, "switchbench-node: %s\n", err.text);
     return status;

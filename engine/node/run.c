@@ -7,14 +7,24 @@
 #include "job.h"
 #include "join.h"
 #include "log.h"
+#include "netns.h"
 #include "node.h"
 #include "plan_printer.h"
 #include "ports.h"
+#include "registry.h"
 #include "trial.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
-#include <stdio.h>
+#include <sodium.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 static const char *const end_words[] = {
     [NODE_QUIT] = "quit",     [NODE_END_OF_INPUT] = "end-of-input",
@@ -22,29 +32,24 @@ static const char *const end_words[] = {
     [NODE_PEER] = "peer",     [NODE_ERROR] = "error",
 };
 
-/* All nodes go through one more barrier, so that none leaves while another still needs it. */
-static void pass_last_barrier(struct node *node)
-{
-    struct barrier_values values;
-
-    node_no_values(&values);
-    node->leaving = true;
-    node->end = NODE_GOES_ON;
-    if (node_barrier(node, &values) == 0)
-        node->end = NODE_QUIT;
-}
-
-/* No node leaves alone: it tells the others why, or goes through the last barrier with them. The
- * endpoint answers late partners for a while when it is closed, and ports take their time to close:
- * so it comes first. */
+/* No node leaves alone: it tells the others why, or goes through one more barrier with them, so
+ * that none leaves while another still needs it. The endpoint answers late partners for a while
+ * when it is closed, and ports take their time to close: so it comes first. */
 static void leave(struct node *node)
 {
     const char *why = node->err.text[0] != '\0' ? node->err.text : end_words[node->end];
 
-    if (node->joined && node->end == NODE_QUIT)
-        pass_last_barrier(node);
-    else if (node->joined && node->end != NODE_PEER)
+    if (node->joined && node->end == NODE_QUIT) {
+        struct barrier_values values;
+
+        barrier_values_clear(&values);
+        node->leaving = true;
+        node->end = NODE_GOES_ON;
+        if (node_barrier(node, &values) == 0)
+            node->end = NODE_QUIT;
+    } else if (node->joined && node->end != NODE_PEER) {
         control_abort(node->control, why, node->status == 2, clock_now());
+    }
     if (node->control != NULL)
         node->dropped_datagrams = control_dropped(node->control);
     control_close(node->control);
@@ -77,7 +82,7 @@ static void say_bye(struct node *node)
     record_write(node->records, "bye", rows);
 }
 
-int run_node(struct node *node)
+static int run_node(struct node *node)
 {
     static const struct err misplaced = {"after peers come only trials and quit"};
     struct document *document;
@@ -90,8 +95,6 @@ int run_node(struct node *node)
     }
     if (rc == 0)
         rc = ports_survey(node);
-    if (rc == 0)
-        rc = join_open_control(node);
     if (rc == 0)
         rc = join_run(node);
     while (rc == 0 && (rc = node_await_document(node, &document)) == 0) {
@@ -107,38 +110,106 @@ int run_node(struct node *node)
     return node->status;
 }
 
-/* A plan has no partners who would have to be told: a signal ends it at once. */
-static void unblock_signals(void)
-{
-    sigset_t none;
-
-    sigemptyset(&none);
-    sigprocmask(SIG_SETMASK, &none, NULL);
-}
-
-static int answer_plan(struct node *node, struct err *err)
+/* Answers a plan document: what its pattern sends. It has no partners who would have to be told: a
+ * signal ends it at once. */
+static int print_plan(struct node *node, struct err *err)
 {
     struct document *document = NULL;
     int rc = node_await_document(node, &document);
+    sigset_t none;
 
-    if (rc < 0)
-        return node->err.text[0] != '\0' ? err_set(err, rc, "%s", node->err.text)
-                                         : err_set(err, -EINVAL, "no plan document");
-    if (document_kind(document) != DOCUMENT_PLAN) {
-        rc = err_set(err, -EINVAL, "--plan wants a plan document");
-    } else {
-        unblock_signals();
-        rc = plan_print(node->records, document->plan, err);
+    if (rc < 0) {
+        err_set(err, rc, "%s", node->err.text[0] != '\0' ? node->err.text : "no plan document");
+        return node->status != 0 ? node->status : 2;
     }
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    if (document_kind(document) == DOCUMENT_PLAN)
+        rc = plan_print(node->records, document->plan, err);
+    else
+        rc = err_set(err, -EINVAL, "--plan wants a plan document");
     document_free(document);
-    return rc;
+    return rc < 0 ? err_status(rc) : 0;
 }
 
-int run_plan_document(struct node *node, struct err *err)
-{
-    int rc = answer_plan(node, err);
+/* --- what a node needs before it reads its first document, and the end of it --- */
 
+/* A job file holds the run's key: nobody else may read it. */
+static int open_file(const char *path, struct err *err)
+{
+    struct stat status;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+    if (fd < 0)
+        return err_set(err, -errno, "can't read %s: %s", path, strerror(errno));
+    if (fstat(fd, &status) == 0 && S_ISREG(status.st_mode) && (status.st_mode & 077) != 0) {
+        close(fd);
+        return err_set(err, -EPERM, "%s holds a key and others may read it: chmod 600 %s", path,
+                       path);
+    }
+    return fd;
+}
+
+static int block_signals(struct node *node, struct err *err)
+{
+    sigset_t signals;
+
+    sigemptyset(&signals);
+    sigaddset(&signals, SIGTERM);
+    sigaddset(&signals, SIGINT);
+    sigaddset(&signals, SIGHUP);
+    sigprocmask(SIG_BLOCK, &signals, NULL);
+    signal(SIGPIPE, SIG_IGN);
+    node->signal_fd = signalfd(-1, &signals, SFD_NONBLOCK | SFD_CLOEXEC);
+    node->event_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    if (node->signal_fd < 0 || node->event_fd < 0)
+        return err_set(err, -errno, "can't wait for signals: %s", strerror(errno));
+    return 0;
+}
+
+static int set_up(struct node *node, const struct run_conf *conf, struct err *err)
+{
+    static char host[64];
+    int previous, rc = 0;
+
+    gethostname(host, sizeof host - 1);
+    /* A loader that was given the program (engine/start.c) has left its own name. */
+    prctl(PR_SET_NAME, "switchbench-node");
+    node->name = conf->name != NULL ? conf->name : host;
+    log_setup(node->name, LOG_LEVEL_INFO);
+    if (sodium_init() < 0)
+        return err_set(err, -ENOSYS, "libsodium can't be initialised");
+    if (conf->netns != NULL)
+        rc = netns_enter(conf->netns, &previous, err);
     if (rc == 0)
-        return 0;
-    return node->status != 0 ? node->status : node_status_for(rc);
+        rc = block_signals(node, err);
+    if (rc == 0)
+        rc = records_open(&node->records, STDOUT_FILENO, node->name, err);
+    if (rc < 0)
+        return rc;
+    node->input_fd = conf->file != NULL ? open_file(conf->file, err) : STDIN_FILENO;
+    if (node->input_fd < 0)
+        return node->input_fd;
+    return input_open(&node->input, node->input_fd, conf->file != NULL || conf->plan, transports,
+                      err);
+}
+
+int run(const struct run_conf *conf, struct err *err)
+{
+    struct node node = {.signal_fd = -1, .event_fd = -1, .begun = tsc_now()};
+    int status = 2;
+
+    if (set_up(&node, conf, err) == 0)
+        status = conf->plan ? print_plan(&node, err) : run_node(&node);
+    ports_close(&node);
+    for (size_t i = 0; i < node.worker_count; i++)
+        worker_end(node.workers[i]);
+    if (records_close(node.records) < 0 && status == 0)
+        status = 3;
+    input_close(node.input);
+    document_free(node.job_document);
+    free(node.ports);
+    free(node.places);
+    sodium_memzero(node.secret.key, sizeof node.secret.key);
+    return status;
 }

@@ -400,7 +400,7 @@ int lanes_prepare(struct phase_run *run)
         rc = await_partners(run, &err);
     if (rc == 0 || rc == -ECANCELED)
         return rc;
-    return node_fail(run->trial->node, node_status_for(rc), &err);
+    return node_fail(run->trial->node, err_status(rc), &err);
 }
 
 void lanes_release(struct phase_run *run)

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "err.h"
 
+#include <errno.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 
 int err_set(struct err *err, int code, const char *format, ...)
@@ -14,4 +16,12 @@ int err_set(struct err *err, int code, const char *format, ...)
     vsnprintf(err->text, sizeof err->text, format, args);
     va_end(args);
     return code;
+}
+
+int err_status(int code)
+{
+    bool impossible =
+        code == -EINVAL || code == -ENOTSUP || code == -EAFNOSUPPORT || code == -EPERM;
+
+    return impossible ? 2 : 3;
 }

@@ -17,4 +17,8 @@ struct err {
 int err_set(struct err *err, int code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
+/* The exit status of a failure with this negative errno: 2 when what was asked for is impossible,
+ * as -EINVAL says, 3 when it went wrong. */
+int err_status(int code);
+
 #endif

@@ -191,6 +191,19 @@ json_t *record_text(const char *text)
     return text == NULL || text[0] == '\0' ? json_null() : json_string(text);
 }
 
+json_t *record_numbers(const int *numbers, size_t count)
+{
+    json_t *list = json_array();
+
+    for (size_t i = 0; i < count; i++)
+        if (numbers[i] >= 0)
+            json_array_append_new(list, json_integer(numbers[i]));
+    if (json_array_size(list) > 0)
+        return list;
+    json_decref(list);
+    return json_null();
+}
+
 /* Waits while the queue is full and its reader goes on reading; what waits is let go. Locked. */
 static void await_bytes(struct records *records)
 {

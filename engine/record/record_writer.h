@@ -36,6 +36,8 @@ json_t *record_u64(uint64_t value);
 json_t *record_count(int64_t value);
 json_t *record_amount(double value);
 json_t *record_text(const char *text);
+/* The numbers that are not below 0, as a list; null: there are none. */
+json_t *record_numbers(const int *numbers, size_t count);
 
 /* Sends the record and lets go of it. Waits only where 256 MiB wait already, while the reader takes
  * some of it every ten seconds. */

@@ -60,16 +60,6 @@ int node_fail(struct node *node, int status, const struct err *err)
     return -ECANCELED;
 }
 
-int node_status_for(int code)
-{
-    static const int impossible[] = {-EINVAL, -ENOTSUP, -EAFNOSUPPORT, -EPERM};
-
-    for (size_t i = 0; i < sizeof impossible / sizeof impossible[0]; i++)
-        if (impossible[i] == code)
-            return 2;
-    return 3;
-}
-
 /* Reports who is missing, or who gave up, once. */
 static void report_fault(struct node *node, const struct control_fault *fault)
 {
@@ -261,13 +251,6 @@ int node_await_document(struct node *node, struct document **document)
         return end_run(node, NODE_QUIT);
     }
     return rc < 0 ? rc : 0;
-}
-
-void node_no_values(struct barrier_values *values)
-{
-    values->states = 0;
-    for (size_t i = 0; i < BARRIER_MAXIMA; i++)
-        values->maximum[i] = INT64_MIN;
 }
 
 void set_thread_priority(struct node *node, bool claims)

@@ -19,9 +19,6 @@ int node_poll(struct node *node, int64_t until_ns, int fd);
  * The document is the caller's. -ECANCELED as above; NODE_QUIT counts as an end. */
 int node_await_document(struct node *node, struct document **document);
 
-/* Nothing to say in a barrier. */
-void node_no_values(struct barrier_values *values);
-
 /* Enters the next barrier with these values and waits. On success `values` holds the reduction.
  * -ECANCELED when somebody is missing or gave up (reported). */
 int node_barrier(struct node *node, struct barrier_values *values);
@@ -33,9 +30,6 @@ void set_thread_priority(struct node *node, bool claims);
 
 /* Notes that this node can't go on: the first sentence wins. Returns -ECANCELED. */
 int node_fail(struct node *node, int status, const struct err *err);
-/* The exit status for a failure with this code: 2 when what was asked for is impossible, as -EINVAL
- * says, 3 when it went wrong. */
-int node_status_for(int code);
 
 const char *node_name_of(const struct node *node, uint32_t index);
 

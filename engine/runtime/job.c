@@ -171,5 +171,5 @@ int job_start_workers(struct node *node)
         rc = worker_start(&node->workers[i], &conf, &err);
         node->worker_count += rc == 0;
     }
-    return rc < 0 ? node_fail(node, node_status_for(rc), &err) : 0;
+    return rc < 0 ? node_fail(node, err_status(rc), &err) : 0;
 }

@@ -129,23 +129,6 @@ static int open_port(struct node *node, struct node_port *port, const struct tra
     return 0;
 }
 
-/* The cores of its queues, in their order; null: they are tied to none. */
-static json_t *cores_of_queues(const struct node *node, const struct node_port *port)
-{
-    json_t *cores = json_array();
-
-    for (uint32_t queue = 0; queue < port->queues; queue++) {
-        int core = node->cores.core[job_worker_of(node, (uint32_t)(port - node->ports), queue)];
-
-        if (core >= 0)
-            json_array_append_new(cores, json_integer(core));
-    }
-    if (json_array_size(cores) > 0)
-        return cores;
-    json_decref(cores);
-    return json_null();
-}
-
 /* A number; null when it is 0: not known. */
 static json_t *known(uint64_t number)
 {
@@ -155,8 +138,12 @@ static json_t *known(uint64_t number)
 static void report_port(struct node *node, struct node_port *port)
 {
     struct port_facts facts = {.numa_node = -1};
+    int cores[CORES_WORKERS_MAX]; /* of its queues */
+    uint32_t queues = port->queues < CORES_WORKERS_MAX ? port->queues : CORES_WORKERS_MAX;
     bool rdma;
 
+    for (uint32_t queue = 0; queue < queues; queue++)
+        cores[queue] = node->cores.core[job_worker_of(node, (uint32_t)(port - node->ports), queue)];
     port->transport->facts(port->open, &facts);
     rdma = facts.rdma[0] != '\0';
     const struct record_row rows[] = {
@@ -172,7 +159,7 @@ static void report_port(struct node *node, struct node_port *port)
         {"frame_max", known(facts.frame_max)},
         {"numa", record_count(facts.numa_node)},
         {"queues", json_integer(port->queues)},
-        {"cores", cores_of_queues(node, port)},
+        {"cores", record_numbers(cores, queues)},
         {"core_fps", record_count(facts.core_fps > 0 ? (int64_t)facts.core_fps : -1)},
         {"offloads", record_text(facts.offloads)},
         {"mtu", known(facts.mtu)},

@@ -113,7 +113,7 @@ int phase_barrier_start(struct phase_run *run)
         start_by_clock(run);
         return 0;
     }
-    node_no_values(&values);
+    barrier_values_clear(&values);
     say_ready(run, &values);
     rc = node_barrier(trial->node, &values);
     if (rc < 0)
@@ -240,7 +240,7 @@ int phase_barrier_end(struct phase_run *run)
     struct barrier_values values;
     int rc = 0;
 
-    node_no_values(&values);
+    barrier_values_clear(&values);
     say_end(run, &values);
     if (!phase_goes_by_clock(run))
         rc = node_barrier(run->trial->node, &values);
@@ -254,7 +254,7 @@ void phase_barrier_alone(struct phase_run *run)
 {
     struct barrier_values values;
 
-    node_no_values(&values);
+    barrier_values_clear(&values);
     say_end(run, &values);
     run->outcome = (struct phase_outcome){
         .states = values.states | STATE_STOPPED,

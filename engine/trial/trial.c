@@ -241,7 +241,7 @@ static int meet(struct trial *trial)
 {
     struct barrier_values values;
 
-    node_no_values(&values);
+    barrier_values_clear(&values);
     return node_barrier(trial->node, &values);
 }
 
@@ -323,7 +323,7 @@ int trial_run(struct node *node, const struct doc_trial *doc)
                                 &states);
         report(&trial, rc, states);
     } else if (err.text[0] != '\0') {
-        rc = node_fail(node, node_status_for(rc), &err);
+        rc = node_fail(node, err_status(rc), &err);
     }
     release(&trial);
     return rc;
