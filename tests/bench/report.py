@@ -112,10 +112,10 @@ def main() -> None:
     from playwright.sync_api import sync_playwright
 
     from switchbench.base.errors import ConfigurationError
-    from switchbench.render.report import browser
+    from switchbench.render.report import export
 
     try:
-        program = browser.find()
+        program = export.find_browser()
     except ConfigurationError as error:
         skip(str(error))
     with sync_playwright() as playwright:

@@ -11,7 +11,7 @@ import pytest
 from compared import Repeats, make
 from switchbench.base.errors import ConfigurationError
 from switchbench.cli.main import main
-from switchbench.render.report import browser, export
+from switchbench.render.report import export
 
 FAST = [(7700, 7710), (7720, 7690), (7710, 7700)]
 SLOW = [(7000, 6800), (7010, 6810), (6990, 6790)]
@@ -44,7 +44,7 @@ def test_the_page_is_one_file_that_asks_for_nothing(page: Path) -> None:
 
 def test_figures_are_drawn(page: Path, tmp_path: Path) -> None:
     try:
-        program = browser.find()
+        program = export.find_browser()
     except ConfigurationError as error:
         pytest.skip(str(error))
     written = export.write_figures(page, tmp_path / "figures", program)

@@ -32,8 +32,8 @@ from switchbench.records.document.location import NOTHING_LOCATED
 from switchbench.render import tables
 from switchbench.render.first_screen import named
 from switchbench.render.report import (
-    browser,
     build,
+    export,
     frame,
     overview,
 )
@@ -371,7 +371,7 @@ def test_without_a_browser_one_sentence(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.delenv(browser.VARIABLE, raising=False)
+    monkeypatch.delenv(export.VARIABLE, raising=False)
     assert report(directory, "--out", str(tmp_path / "r"), "--figures", str(tmp_path / "f")) == 2
     errors = capsys.readouterr().err
     assert "install Chromium" in errors

@@ -12,7 +12,7 @@ from ..analysis.data import Measured
 from ..analysis.verdict import manifest
 from ..base.errors import ConfigurationError
 from ..records.directory import REPORT, replace_bytes
-from ..render.report import browser, build, export
+from ..render.report import build, export
 from ..render.tables import EVERY
 from ..render.tables.table import write_csv
 
@@ -47,7 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Writes what is asked for; 2 where not all of the results could be shown."""
-    program = browser.find() if args.figures else ""
+    program = export.find_browser() if args.figures else ""
     path = args.out or args.directory / REPORT
     inside = path.resolve().is_relative_to(args.directory.resolve())
     if inside and manifest.is_signed(args.directory):

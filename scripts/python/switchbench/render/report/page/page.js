@@ -398,10 +398,16 @@ function begin() {
   applyTheme();
 }
 
-// For those who take the figures out of the page (report/export_figures.py).
-window.switchbench = {
-  figures: () => [...figures.keys()],
-  image: (name, format) => figures.get(name).image(format),
-};
+/** `report --figures` (report/export.py) opens the page as `page.html#figures` and reads what is left of it. */
+async function exported() {
+  const images = {};
+  for (const figure of figures.values()) {
+    for (const format of ["png", "svg"]) images[`${figure.name}.${format}`] = await figure.image(format);
+  }
+  const found = element("pre", "", JSON.stringify(images));
+  found.id = "figures";
+  document.body.replaceChildren(found);
+}
 
 begin();
+if (location.hash === "#figures") exported();
