@@ -9,7 +9,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -190,7 +190,7 @@ def test_a_switch_that_dies_while_it_starts_is_no_bad_configuration(
         yield
 
     monkeypatch.setattr(lab.lab, "session", session)
-    monkeypatch.setattr(lab.rootless, "joined", nullcontext)
+    monkeypatch.setattr(lab.rootless, "join", lambda: None)
     with (
         pytest.raises(RunError, match="ended with status 1"),
         lab.LabLauncher(site_of(tmp_path, "{lab: model-good}")),

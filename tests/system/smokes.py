@@ -14,7 +14,7 @@ SMOKES = {
     "test_lab.py::test_up_connects_everything_and_down_leaves_nothing[one-switch]": "bridges",
     "test_lab.py::test_a_second_run_is_refused_and_the_holder_named": "a second run on a lab",
     "test_lab.py::test_what_a_killed_run_left_is_cleaned_by_the_next": "after a killed run",
-    "test_lab_rootless.py::test_a_session_carries_traffic": "without root",
+    "test_lab_rootless.py::test_a_session_carries_traffic_and_leaves_nothing": "without root",
     "test_ovs.py::test_up_connects_everything_and_down_leaves_nothing[one-switch]": "Open vSwitch",
     "test_model.py::test_a_planted_fault_is_found_frame_by_frame[drop]": "the modelled switch",
     # What is measured.

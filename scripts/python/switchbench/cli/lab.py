@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Callable
 
 from ..base.errors import ConfigurationError
@@ -59,15 +58,16 @@ def _up(args: argparse.Namespace) -> None:
     for assignment in args.assignments:
         path, value, _ = parse_assignment(assignment)
         overrides[dotted(path)] = value
-    commands.up(sys.stdout, args.topology, args.name, overrides)
+    print(commands.up(args.topology, args.name, overrides))
 
 
 def _down(args: argparse.Namespace) -> None:
-    commands.down(sys.stdout, args.name, everything=args.all)
+    for line in commands.down(args.name, args.all):
+        print(line)
 
 
 def _status(_args: argparse.Namespace) -> None:
-    commands.print_status(sys.stdout)
+    print("\n".join(commands.status()))
 
 
 def _run(args: argparse.Namespace) -> int:

@@ -33,7 +33,7 @@ class LabLauncher:
         """Makes the lab, or refuses: it is in use, or something is missing."""
         try:
             topology = lab.load(self._site.lab or "", self._site.lab_overrides)
-            self._stack.enter_context(rootless.joined())
+            rootless.join()
             self._lab = self._stack.enter_context(lab.session(topology))
             if topology.model is not None:
                 switches.clear(self._lab.name, topology)
