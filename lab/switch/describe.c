@@ -16,15 +16,6 @@
 #define DEFAULT_AGEING_MS 300000 /* IEEE 802.1Q 8.8.3 */
 #define DEFAULT_HOLD_MS 20
 
-static const char *const fault_words[] = {[MODEL_FAULT_DROP] = "drop",
-                                          [MODEL_FAULT_DUPLICATE] = "duplicate",
-                                          [MODEL_FAULT_REORDER] = "reorder",
-                                          [MODEL_FAULT_CORRUPT] = "corrupt",
-                                          [MODEL_FAULT_FLOOD] = "flood",
-                                          [MODEL_FAULT_WRONG_PORT] = "wrong-port",
-                                          [MODEL_FAULT_DEAD] = "dead",
-                                          [MODEL_FAULT_SLOW] = "slow",
-                                          NULL};
 static const char *const queueing_words[] = {
     [MODEL_OUTPUT] = "output", [MODEL_INPUT] = "input", [MODEL_VOQ] = "voq", NULL};
 static const char *const sharing_words[] = {"port", "shared", NULL};
@@ -54,7 +45,8 @@ static const struct option port_keys[] = {
 };
 static const struct option port_element = KEY_ELEMENT(port_text, port_keys);
 static const struct option fault_keys[] = {
-    {OPTION(OPTION_WORD, fault_text, "kind", conf.kind), .words = fault_words, .needed = true},
+    {OPTION(OPTION_WORD, fault_text, "kind", conf.kind), .words = model_fault_names,
+     .needed = true},
     KEY_NUMBER(fault_text, "one_in", conf.one_in, 0, UINT32_MAX, 1),
     KEY_U32(fault_text, "at_most", conf.at_most),
     KEY_STRING(fault_text, "source", source),

@@ -9,16 +9,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
-const char *const model_fault_names[MODEL_FAULTS] = {
-    [MODEL_FAULT_DROP] = "drop",
-    [MODEL_FAULT_DUPLICATE] = "duplicate",
-    [MODEL_FAULT_REORDER] = "reorder",
-    [MODEL_FAULT_CORRUPT] = "corrupt",
-    [MODEL_FAULT_WRONG_PORT] = "wrong-port",
-    [MODEL_FAULT_FLOOD] = "flood",
-    [MODEL_FAULT_DEAD] = "dead",
-    [MODEL_FAULT_SLOW] = "slow",
-};
+#define NAME(kind, word) [MODEL_FAULT_##kind] = word,
+const char *const model_fault_names[MODEL_FAULTS + 1] = {MODEL_FAULT_KINDS(NAME)};
 
 #define TYPE_VLAN 0x8100
 #define ADDRESSES 12

@@ -6,13 +6,43 @@
 #define MODEL_INSIDE_H
 
 #include "event_queue.h"
-#include "flows.h"
 #include "model.h"
 #include "prng.h"
-#include "table.h"
 
 #include <stddef.h>
 #include <string.h>
+
+/* The address table: which port a station was last heard on. It holds a limited number of
+ * addresses, learns so many a second at most, and forgets one that was silent for the ageing time.
+ * A full table learns nothing new: frames to the others are flooded. */
+struct table_entry {
+    uint64_t key; /* address << 16 | TABLE_USED | port; 0: free */
+    int64_t seen_ns;
+};
+
+struct table {
+    struct table_entry *entries;
+    struct table_entry *spare; /* for sweeping */
+    uint32_t mask;
+    uint32_t size;
+    int64_t ageing_ns;
+    int64_t learn_gap_ns;
+    int64_t next_learn_ns;
+    int64_t oldest_ns; /* no entry was seen before */
+    struct model_table_truth truth;
+};
+
+#define TABLE_SIZE_MAX (1u << 20)
+
+/* The flows that a switch has seen, with their counts. A flow is known by its addresses, the port
+ * it came in by, the port it was to leave by and, where flows are told apart by phase, its tag.
+ * Those beyond the first MODEL_FLOWS_MAX are counted together. Flows stay where they are in memory:
+ * frames point to them. */
+struct flows {
+    struct model_flow *all; /* the last is the rest: all that have no place of their own */
+    uint32_t count;
+    struct model_flow **places; /* open addressing */
+};
 
 #define RATE_SHIFT 20 /* times of bytes are in 2^-20 ns */
 #define HOLDS_MAX 1024
@@ -266,18 +296,45 @@ void frame_forward(struct model *model, struct model_frame *frame, unsigned out)
 void frame_store(struct model *model, struct model_frame *frame);
 void frame_unstore(struct model *model, struct model_frame *frame);
 
-/* --- output.c --- */
+/* --- table.c --- */
+
+int table_open(struct table *table, const struct model_conf *conf);
+void table_close(struct table *table);
+
+/* Forgets all stations. */
+void table_clear(struct table *table);
+
+/* The station `mac` was heard on `port`. */
+void table_learn(struct table *table, uint64_t mac, unsigned port, int64_t now_ns);
+
+/* Its port, or MODEL_NO_PORT. */
+int table_find(const struct table *table, uint64_t mac, int64_t now_ns);
+
+int flows_open(struct flows *flows);
+void flows_close(struct flows *flows);
+
+/* The flow of that key, made when it is new; the rest when there is no place. */
+struct model_flow *flows_get(struct flows *flows, const uint64_t key[2]);
+
+static inline const struct model_flow *flows_rest(const struct flows *flows)
+{
+    return &flows->all[MODEL_FLOWS_MAX];
+}
+
+void flows_key(uint64_t key[2], const struct model_flow_name *name);
+
+/* All counts to zero. */
+void flows_clear(struct flows *flows);
+
+/* --- queues.c: outputs --- */
 
 /* Into the output's queue; false: no room, dropped. */
 bool output_accept(struct model *model, struct model_frame *frame);
 /* Drops what waits. */
 void output_empty(struct model *model, unsigned port, enum model_drop why);
-/* Sends what may be sent now. */
-void output_try(struct model *model, unsigned port);
-void output_send(struct model *model, unsigned port, struct model_frame *frame);
 void output_act(struct model *model, unsigned port);
 
-/* --- fabric.c: the module's capacity --- */
+/* ... the module's capacity */
 
 void fabric_open(struct model *model);
 bool fabric_accept(struct model *model, struct model_frame *frame);
@@ -286,18 +343,15 @@ void fabric_act(struct model *model);
 void fabric_note(struct model *model, unsigned in, uint32_t bytes);
 uint64_t rates_at(const struct model_rates *rates, unsigned active);
 
-/* --- crossbar.c: queueing at the inputs --- */
+/* ... queueing at the inputs */
 
 bool crossbar_accept(struct model *model, struct model_frame *frame);
-void crossbar_done(struct model *model, const struct model_frame *frame);
 void crossbar_act(struct model *model);
 
-/* --- pause.c --- */
+/* ... PAUSE */
 
 void pause_stored(struct model *model, unsigned port);
 void pause_act(struct model *model);
-/* A PAUSE frame has been sent by `port`. */
-void pause_sent(struct model *model, unsigned port);
 /* Takes frames to the addresses that no bridge forwards (IEEE 802.1Q 8.6.3). True: it was one. */
 bool pause_hear(struct model *model, struct model_frame *frame);
 

@@ -80,17 +80,14 @@ struct model_port_conf {
     uint64_t buffer_bytes; /* 0: the switch's */
 };
 
-enum model_fault_kind {
-    MODEL_FAULT_DROP,
-    MODEL_FAULT_DUPLICATE,
-    MODEL_FAULT_REORDER,
-    MODEL_FAULT_CORRUPT,
-    MODEL_FAULT_WRONG_PORT,
-    MODEL_FAULT_FLOOD,
-    MODEL_FAULT_DEAD,
-    MODEL_FAULT_SLOW,
-    MODEL_FAULTS
-};
+/* The kinds, and their words in a description. Dead and slow are a port's, the others a frame's. */
+/* clang-format off */
+#define MODEL_FAULT_KINDS(X)                                                                       \
+    X(DROP, "drop") X(DUPLICATE, "duplicate") X(REORDER, "reorder") X(CORRUPT, "corrupt")          \
+    X(WRONG_PORT, "wrong-port") X(FLOOD, "flood") X(DEAD, "dead") X(SLOW, "slow")
+/* clang-format on */
+#define MODEL_FAULT_ENUM(kind, word) MODEL_FAULT_##kind,
+enum model_fault_kind { MODEL_FAULT_KINDS(MODEL_FAULT_ENUM) MODEL_FAULTS };
 
 /* Strikes one in `one_in` of the frames that fit, by its own random numbers. Of several faults that
  * fit, the first that strikes takes the frame. */
@@ -268,6 +265,6 @@ struct model_table_truth model_table_truth(const struct model *model);
 uint64_t model_inside(const struct model *model);
 
 extern const char *const model_drop_names[MODEL_DROPS];
-extern const char *const model_fault_names[MODEL_FAULTS];
+extern const char *const model_fault_names[MODEL_FAULTS + 1]; /* NULL at the end */
 
 #endif

@@ -1,0 +1,584 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Where frames wait: an output's queue with a limit, and its wire; back-pressure; a module's
+ * capacity; queues at the inputs.
+ */
+#include "inside.h"
+
+#define PAUSE_BYTES (MODEL_SIZE_MIN + MODEL_LAYER1)
+#define ACTIVE_NS 100000000 /* a port is active so long after a frame came in by it */
+
+/* --- PAUSE (IEEE 802.3 annex 31B) ---------------------------------------------------------------
+ */
+
+/* A station whose frames fill more than `high` is told to pause, and to go on when they fill less
+ * than `low`. A PAUSE frame goes before all that waits, and is sent again when half its time is
+ * over. */
+
+#define QUANTUM_BITS 512
+#define QUANTA_MAX 0xffff
+#define PAUSE_LENGTH (MODEL_SIZE_MIN - MODEL_FCS)
+#define FALLBACK_BPS 10000000000ULL /* a link without a limit counts its quanta as 10G does */
+
+static const uint8_t pause_head[] = {0x01, 0x80, 0xc2, 0x00, 0x00, 0x01, 0x02, 0x53,
+                                     0x42, 0xff, 0x00, 0x00, 0x88, 0x08, 0x00, 0x01};
+
+static int64_t quanta_ns(const struct model *model, unsigned port, uint32_t quanta)
+{
+    uint64_t bps = model->outputs[port].bps;
+
+    return (int64_t)((double)quanta * QUANTUM_BITS * 1e9 / (double)(bps > 0 ? bps : FALLBACK_BPS));
+}
+
+/* To the module behind a trunk. */
+static void emit(struct model *model, unsigned port)
+{
+    struct model_frame *frame = model->host->make(model->host->context, PAUSE_LENGTH);
+    uint16_t quanta = model->outputs[port].control_quanta;
+
+    if (frame == NULL) {
+        model->truth[port].dropped[MODEL_DROP_MEMORY]++;
+        return;
+    }
+    memset(frame->data, 0, PAUSE_LENGTH);
+    memcpy(frame->data, pause_head, sizeof pause_head);
+    frame->data[11] = (uint8_t)port;
+    frame->data[16] = (uint8_t)(quanta >> 8);
+    frame->data[17] = (uint8_t)quanta;
+    frame->flow = NULL;
+    frame->in = frame->out = (uint8_t)port;
+    model->host->leave(model->host->context, frame, model->now_ns);
+}
+
+static void pause_sent(struct model *model, unsigned port)
+{
+    uint16_t quanta = model->outputs[port].control_quanta;
+
+    model->truth[port].pause_sent++;
+    if (!model->conf->ports[port].trunk)
+        model->inputs[port].paused_until_ns = model->now_ns + quanta_ns(model, port, quanta);
+    else
+        emit(model, port);
+}
+
+/* --- outputs ------------------------------------------------------------------------------------
+ */
+
+static void crossbar_done(struct model *model, const struct model_frame *frame)
+{
+    model->inputs_free |= bit(frame->in);
+}
+
+static bool has_room(const struct model *model, const struct output *output,
+                     const struct model_frame *frame)
+{
+    uint32_t size = frame_size(frame);
+
+    if (model->conf->shared)
+        return model->shared_bytes + size <= model->conf->buffer_bytes;
+    return output->queue_bytes + size <= output->most_bytes;
+}
+
+static void take_room(struct model *model, unsigned port, int64_t bytes)
+{
+    struct output *output = &model->outputs[port];
+
+    output->queue_bytes += (uint64_t)bytes;
+    model->shared_bytes += (uint64_t)bytes;
+    if (output->queue_bytes > model->truth[port].queue_high_bytes)
+        model->truth[port].queue_high_bytes = output->queue_bytes;
+}
+
+/* The output's processor is busy with an overload until some time behind its end: what it would
+ * hold had it dropped for want of room alone says when that is. An overload of a tenth drops one
+ * frame of eleven, so it goes on for as long as there is no room for a second frame. */
+static bool recovers(const struct model *model, struct output *output,
+                     const struct model_frame *frame)
+{
+    int64_t now_ns = model->now_ns;
+    int64_t from_ns = output->load_ns > now_ns ? output->load_ns : now_ns;
+    uint64_t most_ns = output->most_bytes * output->wire.byte_time >> RATE_SHIFT;
+    uint64_t frame_ns = wire_bytes(frame) * output->wire.byte_time >> RATE_SHIFT;
+    uint64_t held_ns = (uint64_t)(from_ns - now_ns) + frame_ns;
+    bool recovers = held_ns > most_ns || now_ns < output->recovers_ns;
+
+    if (recovers && held_ns + frame_ns > most_ns)
+        output->recovers_ns = now_ns + model->conf->recovery_ns;
+    if (held_ns <= most_ns)
+        output->load_ns = from_ns + (int64_t)frame_ns;
+    return recovers;
+}
+
+static void send_control(struct model *model, unsigned port)
+{
+    struct output *output = &model->outputs[port];
+
+    output->control_waits = false;
+    output->control_leaves = true;
+    model->outputs_free &= ~bit(port);
+    wake(model, agent_output(model, port), serve(&output->wire, model->now_ns, PAUSE_BYTES));
+}
+
+static void output_send(struct model *model, unsigned port, struct model_frame *frame)
+{
+    struct output *output = &model->outputs[port];
+
+    output->sending = frame;
+    model->outputs_free &= ~bit(port);
+    wake(model, agent_output(model, port), serve(&output->wire, model->now_ns, wire_bytes(frame)));
+}
+
+static void output_try(struct model *model, unsigned port)
+{
+    struct output *output = &model->outputs[port];
+    struct model_frame *frame;
+    int64_t start;
+
+    if (output->sending != NULL || output->control_leaves)
+        return;
+    if (output->control_waits) {
+        send_control(model, port);
+        return;
+    }
+    if (model->conf->queueing != MODEL_OUTPUT) {
+        wake(model, agent_output(model, port), MODEL_NEVER);
+        wake(model, agent_match(model), model->now_ns);
+        return;
+    }
+    frame = output->queue.first;
+    if (frame == NULL) {
+        wake(model, agent_output(model, port), MODEL_NEVER);
+        return;
+    }
+    start = frame->time_ns > output->paused_until_ns ? frame->time_ns : output->paused_until_ns;
+    if (start > model->now_ns)
+        wake(model, agent_output(model, port), start);
+    else
+        output_send(model, port, fifo_pop(&output->queue));
+}
+
+bool output_accept(struct model *model, struct model_frame *frame)
+{
+    struct output *output = &model->outputs[frame->out];
+
+    if (model->conf->ports[frame->out].trunk)
+        output->over_ns[frame->in] = model->now_ns;
+    if (model->conf->recovery_ns > 0 && recovers(model, output, frame)) {
+        frame_drop(model, frame, MODEL_DROP_RECOVERY);
+        return false;
+    }
+    if (!has_room(model, output, frame)) {
+        frame_drop(model, frame, MODEL_DROP_QUEUE);
+        return false;
+    }
+    take_room(model, frame->out, frame_size(frame));
+    fifo_push(&output->queue, frame);
+    if ((frame->marks & MARK_STORED) == 0)
+        frame_store(model, frame);
+    if (output->sending == NULL && !output->control_leaves)
+        output_try(model, frame->out);
+    return true;
+}
+
+void output_empty(struct model *model, unsigned port, enum model_drop why)
+{
+    struct model_frame *frame;
+
+    while ((frame = fifo_pop(&model->outputs[port].queue)) != NULL) {
+        take_room(model, port, -(int64_t)frame_size(frame));
+        frame_drop(model, frame, why);
+    }
+}
+
+/* By its flow, and by flow and the port where nobody asked for it. */
+static void count_wrong(struct model *model, const struct model_frame *frame, uint64_t sign)
+{
+    uint64_t key[2] = {(frame->flow->key[0] & ~(uint64_t)0xff) | frame->out, frame->flow->key[1]};
+
+    frame->flow->counts.misdelivered += sign;
+    if (frame->flow != flows_rest(&model->flows))
+        flows_get(&model->wrong, key)->counts.misdelivered += sign;
+}
+
+/* `sign`: 1, or -1 when a frame did not leave after all. */
+static void count_left(struct model *model, const struct model_frame *frame, uint64_t sign)
+{
+    struct model_counts *counts = &frame->flow->counts;
+    struct model_port_truth *truth = &model->truth[frame->out];
+
+    truth->sent += sign;
+    truth->sent_bytes += sign * frame_size(frame);
+    if (frame->meant == MODEL_FLOOD || frame->meant == frame->out) {
+        counts->delivered += sign;
+        counts->delivered_bytes += sign * frame_size(frame);
+    } else {
+        counts->astray += sign;
+    }
+    if ((frame->marks & ~MARK_FLOODED) == 0)
+        return;
+    counts->duplicated += (frame->marks & MARK_DUPLICATE) != 0 ? sign : 0;
+    counts->reordered += (frame->marks & MARK_REORDERED) != 0 ? sign : 0;
+    counts->corrupted += (frame->marks & MARK_CORRUPTED) != 0 ? sign : 0;
+    if ((frame->marks & MARK_WRONG) != 0)
+        count_wrong(model, frame, sign);
+}
+
+void model_refused(struct model *model, const struct model_frame *frame, enum model_drop why)
+{
+    if (frame->flow == NULL) /* a PAUSE frame of the switch's own */
+        return;
+    count_left(model, frame, (uint64_t)-1);
+    frame->flow->counts.dropped[why]++;
+    model->truth[frame->out].dropped[why]++;
+}
+
+static void finish(struct model *model, unsigned port)
+{
+    struct output *output = &model->outputs[port];
+    struct model_frame *frame = output->sending;
+
+    output->sending = NULL;
+    if (model->conf->queueing == MODEL_OUTPUT)
+        take_room(model, port, -(int64_t)frame_size(frame));
+    else
+        crossbar_done(model, frame);
+    frame_unstore(model, frame);
+    count_left(model, frame, 1);
+    model->inside--;
+    model->host->leave(model->host->context, frame, model->now_ns);
+}
+
+void output_act(struct model *model, unsigned port)
+{
+    struct output *output = &model->outputs[port];
+
+    if (output->control_leaves) {
+        output->control_leaves = false;
+        model->outputs_free |= bit(port);
+        pause_sent(model, port);
+    } else if (output->sending != NULL) {
+        model->outputs_free |= bit(port);
+        finish(model, port);
+    }
+    output_try(model, port);
+}
+
+/* --- PAUSE: when --------------------------------------------------------------------------------
+ */
+
+/* When the first of them is to be told again. */
+static void plan_renewal(struct model *model)
+{
+    int64_t first = MODEL_NEVER;
+
+    for (unsigned i = 0; i < model->ports; i++)
+        if (model->inputs[i].xoff && model->inputs[i].renew_ns < first)
+            first = model->inputs[i].renew_ns;
+    wake(model, agent_renew(model), first);
+}
+
+static void tell(struct model *model, unsigned port, uint16_t quanta)
+{
+    struct output *output = &model->outputs[port];
+
+    output->control_waits = true;
+    output->control_quanta = quanta;
+    model->inputs[port].renew_ns = model->now_ns + quanta_ns(model, port, quanta / 2);
+    plan_renewal(model);
+    output_try(model, port);
+}
+
+void pause_stored(struct model *model, unsigned port)
+{
+    struct input *input = &model->inputs[port];
+
+    if (!input->xoff && input->stored_bytes > model->conf->pause.high_bytes) {
+        input->xoff = true;
+        tell(model, port, QUANTA_MAX);
+    } else if (input->xoff && input->stored_bytes < model->conf->pause.low_bytes) {
+        input->xoff = false;
+        tell(model, port, 0);
+    }
+}
+
+void pause_act(struct model *model)
+{
+    for (unsigned i = 0; i < model->ports; i++)
+        if (model->inputs[i].xoff && model->inputs[i].renew_ns <= model->now_ns)
+            tell(model, i, QUANTA_MAX);
+    plan_renewal(model);
+}
+
+bool pause_hear(struct model *model, struct model_frame *frame)
+{
+    struct model_port_truth *truth = &model->truth[frame->in];
+    const uint8_t *data = frame->data;
+
+    if (memcmp(data, pause_head, 5) != 0 || data[5] > 0x0f)
+        return false;
+    truth->control_received++;
+    if (frame->length >= 18 && data[5] == 1 && memcmp(data + 12, pause_head + 12, 4) == 0) {
+        truth->pause_received++;
+        model->outputs[frame->in].paused_until_ns =
+            model->now_ns + quanta_ns(model, frame->in, big_endian(data + 16));
+        output_try(model, frame->in);
+    }
+    model->inside--;
+    model->host->release(model->host->context, frame);
+    return true;
+}
+
+/* --- a module's capacity ------------------------------------------------------------------------
+ */
+
+/* One server that all frames pass one by one, before which each input has a queue of its own; the
+ * inputs take turns by frames. What comes by a trunk has passed the other module's, and goes to the
+ * outputs' queues. */
+
+uint64_t rates_at(const struct model_rates *rates, unsigned active)
+{
+    const struct model_step *step = rates->step;
+    double share;
+
+    if (rates->step_count == 0)
+        return 0;
+    if (active <= step[0].ports)
+        return step[0].bps;
+    for (unsigned i = 1; i < rates->step_count; i++) {
+        if (active > step[i].ports)
+            continue;
+        share = (double)(active - step[i - 1].ports) / (step[i].ports - step[i - 1].ports);
+        return (uint64_t)((1 - share) * (double)step[i - 1].bps + share * (double)step[i].bps);
+    }
+    return step[rates->step_count - 1].bps;
+}
+
+static void set_capacity(struct model *model)
+{
+    uint64_t bps = rates_at(&model->conf->capacity, model->active);
+
+    if (model->collapsed)
+        bps = (uint64_t)(model->conf->collapse.to * (double)model->line_bps);
+    if (bps == model->capacity_bps)
+        return;
+    model->capacity_bps = bps;
+    model->fabric.byte_time = byte_time(bps);
+}
+
+void fabric_open(struct model *model)
+{
+    const struct model_conf *conf = model->conf;
+
+    model->has_fabric = conf->capacity.step_count > 0 || conf->collapse.above > 0;
+    model->recount_ns = model->now_ns;
+    model->offered_from_ns = model->now_ns;
+    model->line_bytes = (double)model->line_bps / 8e9 * (double)conf->collapse.window_ns;
+    model->fabric.free_ns = model->now_ns;
+    set_capacity(model);
+}
+
+/* A trunk carries what so many senders can bring over it. */
+static void set_trunk(struct model *model, unsigned port)
+{
+    const struct model_rates *rate = &model->conf->ports[port].rate;
+    struct output *output = &model->outputs[port];
+    unsigned senders = 0;
+
+    if (!model->conf->ports[port].trunk || rate->step_count < 2)
+        return;
+    for (unsigned i = 0; i < model->ports; i++)
+        senders += model->now_ns - output->over_ns[i] <= ACTIVE_NS;
+    output->bps = rates_at(rate, senders);
+    output->wire.byte_time = byte_time(output->bps);
+}
+
+static void recount(struct model *model)
+{
+    model->active = 0;
+    for (unsigned i = 0; i < model->ports; i++) {
+        model->active +=
+            !model->conf->ports[i].trunk && model->now_ns - model->inputs[i].active_ns <= ACTIVE_NS;
+        set_trunk(model, i);
+    }
+    model->recount_ns = model->now_ns + ACTIVE_NS / 8 + 1;
+    set_capacity(model);
+}
+
+/* The windows of the offered load follow each other; one without a frame counts too. */
+static void judge_load(struct model *model)
+{
+    const struct model_conf *conf = model->conf;
+    double offered = (double)model->offered_bytes / model->line_bytes;
+    int64_t windows = (model->now_ns - model->offered_from_ns) / conf->collapse.window_ns;
+
+    if (offered > conf->collapse.above)
+        model->collapsed = true;
+    else if (offered < conf->collapse.recover)
+        model->collapsed = false;
+    if (windows > 1)
+        model->collapsed = false;
+    model->offered_bytes = 0;
+    model->offered_from_ns += windows * conf->collapse.window_ns;
+    set_capacity(model);
+}
+
+void fabric_note(struct model *model, unsigned in, uint32_t bytes)
+{
+    const struct model_conf *conf = model->conf;
+
+    model->inputs[in].active_ns = model->now_ns;
+    if (model->now_ns >= model->recount_ns)
+        recount(model);
+    if (conf->collapse.above <= 0)
+        return;
+    if (model->now_ns - model->offered_from_ns >= conf->collapse.window_ns)
+        judge_load(model);
+    model->offered_bytes += bytes;
+}
+
+static void begin(struct model *model)
+{
+    struct input *input;
+    unsigned port;
+
+    if (model->fabric_waits == 0) {
+        wake(model, agent_fabric(model), MODEL_NEVER);
+        return;
+    }
+    port = next_bit(model->fabric_waits, model->fabric_next);
+    input = &model->inputs[port];
+    model->in_fabric = fifo_pop(&input->waiting);
+    if (input->waiting.first == NULL)
+        model->fabric_waits &= ~bit(port);
+    model->fabric_next = port + 1;
+    wake(model, agent_fabric(model),
+         serve(&model->fabric, model->now_ns, wire_bytes(model->in_fabric)));
+}
+
+bool fabric_accept(struct model *model, struct model_frame *frame)
+{
+    struct input *input = &model->inputs[frame->in];
+
+    if (input->waiting_bytes + frame_size(frame) > model->conf->input_bytes) {
+        frame_drop(model, frame, MODEL_DROP_INPUT);
+        return false;
+    }
+    input->waiting_bytes += frame_size(frame);
+    fifo_push(&input->waiting, frame);
+    model->fabric_waits |= bit(frame->in);
+    frame_store(model, frame);
+    if (model->in_fabric == NULL)
+        begin(model);
+    return true;
+}
+
+void fabric_act(struct model *model)
+{
+    struct model_frame *frame = model->in_fabric;
+
+    model->in_fabric = NULL;
+    model->inputs[frame->in].waiting_bytes -= frame_size(frame);
+    if (frame->time_ns < model->now_ns)
+        frame->time_ns = model->now_ns;
+    output_accept(model, frame);
+    begin(model);
+}
+
+/* --- queueing at the inputs ---------------------------------------------------------------------
+ */
+
+/* An input sends one frame at a time, an output takes one at a time, and the output's wire is the
+ * pace. With one queue an input, the frame at its head blocks those behind it, whatever outputs are
+ * free (Karol, Hluchyj and Morgan 1987: 2 - sqrt 2 = 58.6 % of line under uniform load); with a
+ * queue for each output at each input it does not.
+ *
+ * Matching: the free outputs in turn, beginning one further each time, grant the first input at or
+ * behind their pointer that is free and has a frame for them; the pointer moves behind it. */
+
+static struct fifo *queue_of(struct model *model, unsigned in, unsigned out)
+{
+    return model->conf->queueing == MODEL_VOQ ? &model->voq[in][out] : &model->inputs[in].waiting;
+}
+
+static void want(struct model *model, unsigned in, unsigned out)
+{
+    model->outputs[out].from |= bit(in);
+    model->wanted |= bit(out);
+}
+
+bool crossbar_accept(struct model *model, struct model_frame *frame)
+{
+    struct input *input = &model->inputs[frame->in];
+    const struct output *share = &model->outputs[frame->in]; /* the port's part of the buffer */
+    struct fifo *queue = queue_of(model, frame->in, frame->out);
+    int64_t due = frame->time_ns > model->now_ns ? frame->time_ns : model->now_ns;
+
+    if (input->stored_bytes + frame_size(frame) > share->most_bytes) {
+        frame_drop(model, frame, MODEL_DROP_INPUT);
+        return false;
+    }
+    if (queue->first == NULL)
+        want(model, frame->in, frame->out);
+    fifo_push(queue, frame);
+    frame_store(model, frame);
+    if (due < model->event_queue.time_ns[agent_match(model)])
+        wake(model, agent_match(model), due);
+    return true;
+}
+
+static void start(struct model *model, unsigned in, unsigned out)
+{
+    struct output *output = &model->outputs[out];
+    struct fifo *queue = queue_of(model, in, out);
+    struct model_frame *frame = fifo_pop(queue);
+
+    if (queue->first == NULL || queue->first->out != out) {
+        output->from &= ~bit(in);
+        if (output->from == 0)
+            model->wanted &= ~bit(out);
+    }
+    if (queue->first != NULL)
+        want(model, in, queue->first->out);
+    output->grant = in + 1;
+    model->inputs_free &= ~bit(in);
+    output_send(model, out, frame);
+}
+
+/* Matches one output. Returns when something may change by time alone. */
+static int64_t grant(struct model *model, unsigned out)
+{
+    struct output *output = &model->outputs[out];
+    uint64_t inputs = output->from & model->inputs_free;
+    int64_t again = MODEL_NEVER;
+
+    if (output->paused_until_ns > model->now_ns)
+        return output->paused_until_ns;
+    while (inputs != 0) {
+        unsigned in = next_bit(inputs, output->grant);
+        int64_t due = queue_of(model, in, out)->first->time_ns;
+
+        if (due <= model->now_ns) {
+            start(model, in, out);
+            return MODEL_NEVER;
+        }
+        again = due < again ? due : again;
+        inputs &= ~bit(in);
+    }
+    return again;
+}
+
+void crossbar_act(struct model *model)
+{
+    uint64_t outputs = model->wanted & model->outputs_free;
+    int64_t next = MODEL_NEVER;
+
+    model->match_first = (model->match_first + 1) % model->ports;
+    while (outputs != 0) {
+        unsigned out = next_bit(outputs, model->match_first);
+        int64_t again = grant(model, out);
+
+        next = again < next ? again : next;
+        outputs &= ~bit(out);
+    }
+    wake(model, agent_match(model), next);
+}
