@@ -57,7 +57,7 @@ FLOORS: dict[str, tuple[str, ...]] = {
     "patterns/collective": ("patterns/common",),
     "patterns/kernel": ("patterns/common", "patterns/collective"),
     "patterns": PATTERNS[1:],
-    "engine": (),
+    "engine": ("engine/platform",),
     "engine/platform": (),
     "engine/clock": ("engine/platform",),
     "engine/measure": ("engine/platform",),

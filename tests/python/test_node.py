@@ -11,6 +11,7 @@ import os
 import secrets
 import signal
 import socket
+import struct
 import subprocess
 import time
 from collections.abc import Iterator
@@ -251,9 +252,15 @@ def null_ports(**trial: Any) -> str:
             "above its line rate of 1 Mbit/s",
         ),
         ({"sizes": [63], "connectivity_check": False}, "64 bytes at least, not 63"),
-        ({"sizes": [0]}, "trial 7: a size of 0 bytes"),
-        ({"connectivity_check_sizes": [64, 0]}, "trial 7: a probe of 0 bytes"),
-        ({"window_ns": 10**18}, "trial 7: a time is above 30 days"),
+        ({"sizes": [0]}, "trial.sizes is 1 to 4294967295, not 0"),
+        (
+            {"connectivity_check_sizes": [64, 0]},
+            "trial.connectivity_check_sizes is 1 to 4294967295, not 0",
+        ),
+        (
+            {"window_ns": 10**18},
+            "trial.window_ns is 0 to 2592000000000000, not 1000000000000000000",
+        ),
     ],
 )
 def test_trials_that_are_refused_before_traffic(trial: dict[str, Any], sentence: str) -> None:
@@ -365,12 +372,12 @@ def test_who_is_heard_on_the_control_network() -> None:
         for process in (one, other):
             said.append(json.loads(process.stdout.readline()))
         stranger.settimeout(0.3)
-        question = b"switchbench-ask\0"
-        stranger.sendto(question + b"6" * 32, ("127.0.0.1", here))
+        request = struct.pack("=II", 0, 7)
+        stranger.sendto(b"6" * 32 + request, ("127.0.0.1", here))
         with pytest.raises(TimeoutError):
             stranger.recv(64)
-        stranger.sendto(question + token.encode(), ("127.0.0.1", here))
-        assert stranger.recv(64) == b"switchbench-yes\0" + token.encode()
+        stranger.sendto(token.encode() + request, ("127.0.0.1", here))
+        assert stranger.recv(64) == token.encode() + struct.pack("=II", 1, 7)
         for process in (one, other):
             process.stdin.close()
             assert process.wait(TIMEOUT_S) == 0
