@@ -55,7 +55,7 @@ class Stage:
         script.chmod(0o755)
         return script
 
-    def main(self, out: str = "out", quiet: bool = True) -> int:
+    def main(self, out: str = "out", quiet: bool = True, as_json: bool = False) -> int:
         args = argparse.Namespace(
             begun=None,
             conf=Path("mine.yaml"),
@@ -70,6 +70,7 @@ class Stage:
             latency=False,
             site=None,
             sign=None,
+            json=as_json,
         )
         return command.main(args)
 
@@ -121,6 +122,14 @@ def test_a_report_that_fails_spoils_nothing(
     errors = capsys.readouterr().err
     assert "no report.html was made" in errors
     assert f"switchbench report {stage.path / 'out'}" in errors
+
+
+def test_json_is_the_summary_alone(stage: Stage, capsys: pytest.CaptureFixture[str]) -> None:
+    status = stage.main(quiet=False, as_json=True)
+    said = capsys.readouterr()
+    assert json.loads(said.out) == stage.summary()
+    assert status == stage.summary()["exit_status"]
+    assert "trial" in said.err  # what people read
 
 
 def test_quiet_shows_no_progress(stage: Stage, capsys: pytest.CaptureFixture[str]) -> None:
@@ -212,6 +221,9 @@ def test_table_prints_again(stage: Stage, capsys: pytest.CaptureFixture[str]) ->
         directory=stage.path / "out",
         all=False,
         again=False,
+        json=False,
+        csv=False,
+        only=None,
         latency=False,
     )
     assert table.main(args) == 0
@@ -227,7 +239,9 @@ def test_table_again_makes_the_summary_of_a_killed_run(
     (out / "summary.json").write_text(json.dumps(killed))
     with (out / "records.ndjson").open("ab") as records:
         records.write(b'{"type":"flow","no')  # the machine died in the middle of a line
-    args = argparse.Namespace(directory=out, all=False, again=False, latency=False)
+    args = argparse.Namespace(
+        directory=out, all=False, again=False, latency=False, json=False, csv=False, only=None
+    )
     assert table.main(args) == 3
     shown = capsys.readouterr().out
     assert "pairs" in shown  # what was measured

@@ -63,12 +63,19 @@ def test_page_csv_and_terminal_bear_the_same(measured: Measured, tmp_path: Path)
             continue
         with written[spec.name].open(newline="") as file:
             head, *rows = csv.reader(file)
-        headings = [c["title"] + (f" ({c['unit']})" if c["unit"] else "") for c in data["columns"]]
-        assert headings == [column.heading for column in made.columns]
-        for heading, values in zip(headings, data["values"], strict=True):
-            cells = [row[head.index(heading)] for row in rows]
-            assert cells == ["" if value is None else str(value) for value in values], spec.name
-        compared += len(headings)
+        assert [(c["title"], c["unit"]) for c in data["columns"]] == [
+            (column.title, column.unit) for column in made.columns
+        ]
+        titles = [heading.partition(" (")[0] for heading in head]
+        for column, values in zip(made.columns, data["values"], strict=True):
+            cells = [row[titles.index(column.title)] for row in rows]
+            if column.heading in head:
+                assert cells == ["" if value is None else str(value) for value in values], spec.name
+            else:  # a rate, which the page has in the unit that fits
+                scale = {"Gbit/s": 1e-3, "kbit/s": 1e3, "bit/s": 1e6, "Mbit/s": 1}[column.unit]
+                known = [(float(c) * scale, v) for c, v in zip(cells, values, strict=True) if c]
+                assert known == [(pytest.approx(value), value) for _, value in known]
+        compared += len(titles)
         compared += compare_with_terminal(spec, measured, made)
     assert compared > 10
 
@@ -106,6 +113,46 @@ def test_report_writes_every_table(
     said = capsys.readouterr().out
     assert {"phases.csv", "plans.csv", "ports.csv"} <= {path.name for path in folder.iterdir()}
     assert str(folder / "phases.csv") in said
+
+
+@pytest.mark.parametrize("name", ["matrices", "tree"])
+def test_table_writes_for_programs(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """JSON and CSV have the same tables, columns and numbers, in units that no run changes."""
+    directory = str(unpack(name, tmp_path))
+    status = main(["table", directory, "--json"])
+    found = json.loads(capsys.readouterr().out)["tables"]
+    assert {"plans", "phases", "ports", "nodes"} <= found.keys()
+    for table in found.values():
+        keys = [column["key"] for column in table["columns"]]
+        assert len(set(keys)) == len(keys), table["title"]
+        assert all(list(row) == keys for row in table["rows"])
+        assert {c["unit"] for c in table["columns"]}.isdisjoint({"Gbit/s", "kbit/s"})
+    assert main(["table", directory, "--csv"]) == status
+    parts = capsys.readouterr().out.split("\n\n")
+    assert [part.splitlines()[0] for part in parts] == [f"# {name}" for name in found]
+    assert main(["table", directory, "--csv", "--only", "phases"]) == status
+    head, *rows = csv.reader(io.StringIO(capsys.readouterr().out))
+    columns = found["phases"]["columns"]
+    assert len(head) == len(columns)
+    for row, wanted in zip(rows, found["phases"]["rows"], strict=True):
+        assert row == ["" if value is None else str(value) for value in wanted.values()]
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["--json", "--only", "phase"], "--only phase: there is no such table (tables: clauses, "),
+        (["--only", "phases"], "--only goes with --json or --csv"),
+    ],
+)
+def test_tables_that_there_are_not(
+    words: list[str], sentence: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["table", str(unpack("matrices", tmp_path)), *words]) == 2
+    said = capsys.readouterr()
+    assert (said.out, sentence in said.err) == ("", True)
 
 
 def test_no_table_has_the_name_or_the_title_of_another() -> None:

@@ -9,12 +9,13 @@ from contextlib import suppress
 from dataclasses import asdict
 
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from ..base.errors import ConfigurationError
 from ..hosts import alike, doctor
+from ..render.tables.table import make, text
 from ..render.terminal.console import make_console
+from ..render.terminal.grid import show
 from ..run.launch.nodesets import chosen, folded
 from ..run.launch.ssh import resolved
 from .common import add_site, load_site, names_site, print_json
@@ -32,6 +33,7 @@ when one differs from most or hosts lack something, 3 when one could not be aske
 
 CANNOT_RUN = 3
 DIFFERENT = 1
+_HOSTS = (text("", "part"), text("most hosts", "most"), text("differ", "differ"))
 _STYLES = {doctor.OK: "green", doctor.NOTE: "yellow", doctor.LACK: "bold red"}
 
 
@@ -82,16 +84,19 @@ def _hosts(args: argparse.Namespace) -> int:
 
 
 def _show_hosts(rows: Sequence[alike.HostComparison], silent: Mapping[str, str]) -> None:
-    table = Table("", "most hosts", "differ", box=None, pad_edge=False)
-    for row in rows:
-        others = [
-            f"{folded(host for host, value in row.differ.items() if value == found)}: {found}"
-            for found in dict.fromkeys(row.differ.values())
-        ]
-        style = _STYLES[doctor.NOTE] if others else ""
-        table.add_row(row.name, Text(row.most), Text("\n".join(others), style=style))
     console = make_console()
-    if rows:
-        console.print(table)
+    lines = [
+        {
+            "part": row.name,
+            "most": row.most,
+            "differ": "; ".join(
+                f"{folded(host for host, value in row.differ.items() if value == found)}: {found}"
+                for found in dict.fromkeys(row.differ.values())
+            ),
+        }
+        for row in rows
+    ]
+    styles = [_STYLES[doctor.NOTE] if line["differ"] else "" for line in lines]
+    show(make("hosts", "", "", _HOSTS, lines, "none"), console, styles=styles)
     for line in alike.by_reason(silent):
         console.print(Text(line, style=_STYLES[doctor.LACK]), soft_wrap=True)

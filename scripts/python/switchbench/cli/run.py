@@ -49,7 +49,7 @@ from ..run.launch.ssh import resolved
 from ..run.launch.survey import Unreached
 from ..run.live import Watch, Wish, offer_metrics, watch
 from .attendance import Attendance
-from .common import add_configuration, load_runnable, request, said
+from .common import add_configuration, load_runnable, print_json, request, said
 from .fit import fit
 from .table import add_table_options, print_table
 
@@ -113,6 +113,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="metrics for Prometheus while the run lasts, at http://HOST:PORT/metrics",
     )
     add_table_options(parser)
+    parser.add_argument(
+        "--json", action="store_true", help="print summary.json, as one JSON object, not the table"
+    )
     parser.add_argument("--sign", metavar="KEY", type=Path, help="sign the results: of ssh-keygen")
 
 
@@ -243,7 +246,9 @@ def _conclude(
     fails of them, the others are made."""
     result = _summarize(run, place, outcome, asked)
     try:
-        if result["trials"]:  # else nothing was measured, and the reasons follow below
+        if args.json:
+            print_json(result)
+        elif result["trials"]:  # else nothing was measured, and the reasons follow below
             print_table(result, make_console(), args, place.directory.path)
         else:
             print(f"nothing was measured; log and records: {place.directory.path}")

@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import argparse
+import csv
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -17,21 +19,39 @@ from ..base.errors import ConfigurationError
 from ..records.directory import REPORT, SUMMARY, load_summary, replace_json
 from ..records.document.schema import checked
 from ..records.plan_file import read_plan
+from ..render.tables import EVERY
+from ..render.tables.table import whole_tables
 from ..render.terminal import parts
 from ..render.terminal.console import make_console
 from ..render.terminal.table import SummaryPrinter
+from .common import print_json
 
 EXAMPLES = """\
 examples:
   switchbench table results/20260101-120000-four-matrices
   switchbench table results/20260101-120000-four-matrices --all | less -S
-  switchbench table results/20260101-120000-four-matrices --again    after a crash"""
+  switchbench table results/20260101-120000-four-matrices --csv --only phases > phases.csv
+  switchbench table results/20260101-120000-four-matrices --json | jq '.tables.ports.rows[].port'
+  switchbench table results/20260101-120000-four-matrices --again    after a crash
+
+--json writes one object: run, and tables {NAME: {title, columns [{key, title, unit, definition}],
+rows [{KEY: value}]}}; null is what was not observed"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What the command takes."""
     parser.add_argument("directory", metavar="DIR", type=Path, help="a run's results directory")
     add_table_options(parser)
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--json", action="store_true", help="the report's tables as one JSON object")
+    form.add_argument(
+        "--csv",
+        action="store_true",
+        help="the report's tables as CSV; several are parted by empty lines, below `# NAME`",
+    )
+    parser.add_argument(
+        "--only", metavar="NAME,...", help="of --json and --csv these tables, e.g. phases,ports"
+    )
     parser.add_argument(
         "--again", action="store_true", help="make the summary again from the records, and keep it"
     )
@@ -54,8 +74,31 @@ def print_table(
     SummaryPrinter(summary, console, args.all, args.latency).print(str(directory))
 
 
+def _write(summary: Mapping[str, Any], args: argparse.Namespace) -> None:
+    """Write the tables for programs on standard output."""
+    chosen = EVERY
+    if args.only is not None:
+        known = {spec.name: spec for spec in EVERY}
+        names = args.only.split(",")
+        if unknown := [name for name in names if name not in known]:
+            raise ConfigurationError(
+                f"--only {unknown[0]}: there is no such table (tables: {', '.join(known)})"
+            )
+        chosen = tuple(known[name] for name in names)
+    found = list(whole_tables(chosen, summary))
+    if args.json:
+        tables = {table.name: table.json() for table in found}
+        print_json({"run": summary["run"].get("id"), "tables": tables}, ascii_only=False)
+        return
+    writer = csv.writer(sys.stdout, lineterminator="\n")
+    for number, table in enumerate(found):
+        if len(chosen) > 1:
+            print(f"{chr(10) * (number > 0)}# {table.name}")
+        writer.writerows(table.lines())
+
+
 def main(args: argparse.Namespace) -> int:
-    """Prints the table; its exit status is the run's, or 2 where the summary is damaged."""
+    """Print the table; its exit status is the run's, or 2 where the summary is damaged."""
     from ..analysis.data import whole_summary  # behind what says that memory is too little
 
     if args.again:
@@ -70,9 +113,14 @@ def main(args: argparse.Namespace) -> int:
         write_record(args.directory, summary)
     damage: list[str] = []
     shown = whole_summary(args.directory, damage)
-    console = make_console()
-    parts.show_imported(shown, console, everything=args.all)
-    print_table(shown, console, args, args.directory)
+    if args.json or args.csv:
+        _write(shown, args)
+    elif args.only is not None:
+        raise ConfigurationError("--only goes with --json or --csv")
+    else:
+        console = make_console()
+        parts.show_imported(shown, console, everything=args.all)
+        print_table(shown, console, args, args.directory)
     if damage and damage[0] != NOT_ENDED:
         raise ConfigurationError(f"{'; '.join(damage)} (--again keeps it)")
     return int(shown["exit_status"])

@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
-from rich import box
 from rich.console import Console
-from rich.table import Table
 
 from ..base import source
 from ..base.errors import ConfigurationError
 from ..base.format import bit_rate
+from ..render.tables.table import make, text
 from ..render.terminal.console import make_console
+from ..render.terminal.grid import show
 from ..topology import topology
 from ..topology.fabric.arithmetic import Arithmetic, Cost, Level, Prices, arithmetic, cost
 from ..topology.fabric.drawing import draw
@@ -114,26 +114,29 @@ def _document(figures: Arithmetic, price: Cost | None) -> dict[str, object]:
 
 
 def _show(name: str, figures: Arithmetic, price: Cost | None, console: Console) -> None:
-    table = Table("", name, box=box.SIMPLE_HEAD)
+    rows: list[tuple[str, str]] = []
     counts = f"{figures.hosts}, {figures.switches}, {figures.cables}"
-    table.add_row("hosts, switches, cables", counts)
-    table.add_row("diameter", f"{figures.diameter} links (mean {figures.mean_distance:.2f})")
-    table.add_row("a host's access", bit_rate(figures.access_bps))
-    table.add_row("bisection, one way", _bisection(figures))
+    rows.append(("hosts, switches, cables", counts))
+    rows.append(("diameter", f"{figures.diameter} links (mean {figures.mean_distance:.2f})"))
+    rows.append(("a host's access", bit_rate(figures.access_bps)))
+    rows.append(("bisection, one way", _bisection(figures)))
     for level in figures.levels:
-        table.add_row(f"level {level.level}, switches: {level.switches}", _level(level))
+        rows.append((f"level {level.level}, switches: {level.switches}", _level(level)))
     if figures.groups is not None:
         form = figures.groups
         links = "1 link" if form.cables == 1 else f"{form.cables} links"
         title = f"{form.groups} groups of {form.ports}, {links} a node"
-        table.add_row(title, _groups(form))
+        rows.append((title, _groups(form)))
     if price is not None:
         bought = ", ".join(f"{n} of {ports} ports" for ports, n in sorted(price.bought.items()))
         nics, cables, switches = map(_money, (price.nics, price.cables, price.switches))
         parts = f"NICs {nics}, cables {cables}, switches {switches}"
-        table.add_row("cost", f"{_money(price.total)}: {parts} ({bought})")
-        table.add_row("cost per host", _money(price.total / figures.hosts))
-    console.print(table)
+        rows.append(("cost", f"{_money(price.total)}: {parts} ({bought})"))
+        rows.append(("cost per host", _money(price.total / figures.hosts)))
+    lines = [{"figure": title, "value": words} for title, words in rows]
+    show(
+        make("topology", "", "", (text("", "figure"), text(name, "value")), lines, "none"), console
+    )
 
 
 def _money(amount: float) -> str:

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A table declared once: its columns with unit, format and meaning, and where its rows come from.
 
-The terminal (terminal/grid.py), the report (report/frame.py) and CSV files are made of the same
-declaration. What no row has is left out and said below the table, and what all rows share is said
-above it: a table is as wide as what differs. A CSV file has all columns.
+Four writers print it: the terminal (terminal/grid.py), the report (`Table.data`, for
+page/table.js), CSV (`Table.lines`) and JSON (`Table.json`). On a terminal and a page what no row
+has is left out and named below the table, what all rows share stands above it, and rates have the
+unit that fits them. CSV and JSON have all columns, in the units that are declared.
 """
 
 from __future__ import annotations
@@ -144,9 +145,22 @@ class Table:
         return {"columns": named, "values": self.values}
 
     def lines(self) -> Iterator[list[Any]]:
-        """Of a CSV file: the headings, then each row; empty where nothing was observed."""
+        """Yield the lines of CSV: the headings, then each row; empty where nothing was observed."""
         yield [column.heading for column in self.columns]
         yield from (list(row) for row in zip(*self.values, strict=True))
+
+    def json(self) -> dict[str, Any]:
+        """Return the table for programs: its columns, and a mapping by their keys for each row;
+        null where nothing was observed."""
+        keys = [column.key for column in self.columns]
+        return {
+            "title": self.title,
+            "columns": [
+                {"key": c.key, "title": c.title, "unit": c.unit, "definition": c.definition}
+                for c in self.columns
+            ],
+            "rows": [dict(zip(keys, row, strict=True)) for row in zip(*self.values, strict=True)],
+        }
 
 
 @dataclass(frozen=True)
@@ -184,7 +198,7 @@ class Spec:
         return self._made(entries, TERMINAL, "zeros")
 
     def whole(self, summary: Summary) -> Table | None:
-        """With all columns of the report, for a file."""
+        """Return it with all columns of the report, for CSV and JSON."""
         return self._made(self.entries(summary), PAGE, "none")
 
     def _made(self, entries: Iterable[Any], output: str, fold: str) -> Table | None:
@@ -216,7 +230,7 @@ def make(
             shared += [] if column.silent else [said]
         else:
             kept.append((column, values))
-    scaled = list(_scaled(kept))
+    scaled = list(_declared(kept) if fold == "none" else _scaled(kept))
     return Table(
         name,
         title,
@@ -247,12 +261,24 @@ def _scaled(kept: Sequence[tuple[Column, list[Any]]]) -> Iterator[tuple[Column, 
         yield replace(column, unit=unit.name), scaled
 
 
+def _declared(kept: Sequence[tuple[Column, list[Any]]]) -> Iterator[tuple[Column, list[Any]]]:
+    """Yield rates as they are measured."""
+    for column, values in kept:
+        yield replace(column, unit=RATE) if column.unit == TOTAL else column, values
+
+
+def whole_tables(specs: Iterable[Spec], summary: Summary) -> Iterator[Table]:
+    """Yield the tables that a run has, with all their columns."""
+    shown = named(summary)
+    yield from filter(None, (spec.whole(shown) for spec in specs))
+
+
 def write_csv(specs: Iterable[Spec], summary: Summary, folder: Path) -> list[Path]:
-    """Writes FOLDER/NAME.csv of each table that the run has; returns their paths."""
-    written, shown = [], named(summary)
+    """Write FOLDER/NAME.csv of each table that the run has; return their paths."""
+    written = []
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        for table in filter(None, (spec.whole(shown) for spec in specs)):
+        for table in whole_tables(specs, summary):
             written.append(folder / f"{table.name}.csv")
             with written[-1].open("w", encoding="utf-8", newline="") as file:
                 csv.writer(file).writerows(table.lines())
