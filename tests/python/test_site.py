@@ -5,16 +5,22 @@ source are as it is, and there is not too much to read."""
 from __future__ import annotations
 
 import re
+import shutil
+import sys
 from pathlib import Path
 
 import pytest
 from mkdocs.commands.build import build
 from mkdocs.config import load_config
-from mkdocs.exceptions import Abort
+from mkdocs.exceptions import Abort, PluginError
+from mkdocs.structure.files import Files
 
 import pages
 
 ROOT = pages.ROOT
+sys.path.insert(0, str(ROOT / "scripts"))
+import site_hook  # noqa: E402
+
 DOC = ROOT / "doc"
 # What users read, at most. A word has a letter or a digit: lines of tables are none.
 FOR_USERS = ("tutorial", "how-to", "reference")
@@ -33,6 +39,28 @@ def test_the_site_is_built_and_needs_no_network(tmp_path: Path) -> None:
     made = sorted(tmp_path.rglob("*.html"))
     assert len(made) > 25
     assert [str(page) for page in made if FETCHED.search(page.read_text())] == []
+    assert (tmp_path / "interfaces/index.html").is_file()
+
+
+@pytest.mark.skipif(shutil.which("doxygen") is None, reason="needs doxygen")
+def test_a_comment_that_says_what_is_not_declared_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The pages of the C interfaces are made without a warning."""
+    settings = tmp_path / "doc/Doxyfile"
+    header = tmp_path / "engine/wrong.h"
+    for path, text in (
+        (settings, (DOC / "Doxyfile").read_text()),
+        (
+            header,
+            "/** @file\n * @brief A test. */\n/** @param size Bytes. */\nint f(int length);\n",
+        ),
+    ):
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text)
+    monkeypatch.setattr(site_hook, "ROOT", tmp_path)
+    with pytest.raises(PluginError, match="'size'"):
+        site_hook.on_files(Files([]), config=load_config(str(ROOT / "mkdocs.yml")))
 
 
 @pytest.mark.parametrize("link", ["nowhere.md", "two-hosts.md#nowhere", "../../README.md"])
