@@ -15,8 +15,9 @@ from pathlib import Path
 import pytest
 
 from switchbench import __version__
+from switchbench.base import programs
 from switchbench.base.errors import ConfigurationError
-from switchbench.hosts import collect
+from switchbench.hosts import collect, doctor
 from switchbench.hosts.collect import Collection
 
 
@@ -44,11 +45,41 @@ def node(folder: Path, *words: str, **variables: str) -> subprocess.CompletedPro
 
 def test_it_runs_from_anywhere(folder: Path, tmp_path: Path) -> None:
     assert node(folder, "--version").stdout == f"switchbench-node {__version__}\n"
-    shutil.copytree(folder, tmp_path / "elsewhere", symlinks=True)
+    shutil.copytree(folder, tmp_path / "elsewhere")
     (tmp_path / "link").symlink_to(tmp_path / "elsewhere" / "switchbench-node")
     done = subprocess.run([tmp_path / "link", "--help"], capture_output=True, text=True, check=True)
     assert done.stdout.startswith("usage: switchbench-node ")
     assert node(tmp_path / "elsewhere", "--no-such-option").returncode == 2
+
+
+def test_the_modelled_switch_runs_too(folder: Path) -> None:
+    switch = folder / "switchbench-switch"
+    if not switch.exists():
+        pytest.skip("a build without DPDK")
+    done = subprocess.run([switch], input="", capture_output=True, text=True, check=False, env={})
+    assert done.stderr.startswith("switchbench-switch: the input ended before the description did")
+
+
+def test_doctor_knows_its_transports(
+    folder: Path, collection: Collection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SWITCHBENCH_NODE", str(folder / "switchbench-node"))
+    (check,) = (one for one in doctor.examine() if one.what == "libraries")
+    for transport, library in (("dpdk", "lib/librte_eal.so"), ("verbs", "lib/libibverbs.so")):
+        has = any(piece.place.startswith(library) for piece in collection.pieces)
+        assert has == (transport in check.detail.partition(", without ")[0])
+
+
+def test_one_of_another_machine_is_not_used(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.delenv("SWITCHBENCH_NODE", raising=False)
+    monkeypatch.setattr(programs, "_PARENTS", (tmp_path, tmp_path))
+    shutil.copytree(folder, tmp_path / "engine")
+    assert programs.find_engine() == tmp_path / "engine" / "switchbench-node"
+    (tmp_path / "engine" / "VERSION").write_text("0.1.0 ppc64\n")
+    with pytest.raises(ConfigurationError, match=r"is built for ppc64, and this machine is .*: in"):
+        programs.find_engine()
 
 
 def test_all_libraries_are_its_own(folder: Path) -> None:
@@ -70,32 +101,28 @@ def test_the_sums_are_those_of_the_files(folder: Path) -> None:
     words = ["sha256sum", "--check", "--quiet", "--strict", collect.SUMS]
     assert subprocess.run(words, cwd=folder, check=False).returncode == 0
     (folder.parent / "copy").mkdir()
-    shutil.copytree(folder, folder.parent / "copy", symlinks=True, dirs_exist_ok=True)
+    shutil.copytree(folder, folder.parent / "copy", dirs_exist_ok=True)
     (folder.parent / "copy" / "VERSION").write_text("another\n")
     assert subprocess.run(words, cwd=folder.parent / "copy", check=False).returncode == 1
 
 
 def test_the_same_build_gives_the_same_archive(collection: Collection, folder: Path) -> None:
     again, packed = io.BytesIO(), io.BytesIO()
-    collection.archive(packed, "switchbench")
-    collect.collect().archive(again, "switchbench")
+    collection.archive(packed)
+    collect.collect().archive(again)
     assert again.getvalue() == packed.getvalue()
     packed.seek(0)
     with tarfile.open(fileobj=packed) as archive:
         modes = {entry.name: entry.mode for entry in archive if entry.isfile()}
-        links = {entry.name: entry.linkname for entry in archive if entry.issym()}
-    files = [path for path in folder.rglob("*") if path.is_file() and not path.is_symlink()]
-    assert set(modes) == {f"switchbench/{path.relative_to(folder)}" for path in files}
-    assert modes["switchbench/switchbench-node"] == 0o755
-    assert all((folder / name).parent.joinpath(target).is_file() for name, target in (
-        (name.partition("/")[2], target) for name, target in links.items()
-    ))  # fmt: skip
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    assert set(modes) == {str(path.relative_to(folder)) for path in files}
+    assert modes["switchbench-node"] == 0o755
 
 
 def test_drivers_are_there_once(collection: Collection) -> None:
     if not any(piece.place.startswith("lib/librte_eal") for piece in collection.pieces):
         pytest.skip("a build without DPDK")
-    names = [piece.place for piece in collection.pieces if piece.link is None]
+    names = [piece.place for piece in collection.pieces]
     assert any(name.startswith("lib/dpdk/librte_net_af_packet.so.") for name in names)
     assert [name for name in names if name.startswith("lib/librte_bus_")] == []
     (eal,) = (one for one in collection.pieces if one.place.startswith("lib/librte_eal.so"))
@@ -127,7 +154,7 @@ class TestCapabilities:
         above = Path("/run") / f"switchbench-test-{os.getpid()}"
         place = above / "there" / "engine"
         try:
-            shutil.copytree(folder, place, symlinks=True)
+            shutil.copytree(folder, place)
             subprocess.run(
                 ["setcap", "cap_net_raw+ep", str(place / "switchbench-node")], check=True
             )
@@ -168,7 +195,10 @@ def test_nothing_of_the_host_is_looked_for(collection: Collection) -> None:
 def test_a_folder_is_collected_again(
     collection: Collection, folder: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """`push` from an installation whose engine is such a folder copies it as it is."""
+    """`push` from a wheel copies its folder, whatever modes the umask of its user made."""
+    folder = shutil.copytree(folder, tmp_path / "wheel")
+    for path in folder.rglob("*"):
+        path.chmod(path.stat().st_mode & 0o700)
     (tmp_path / "switchbench-node").symlink_to(folder / "switchbench-node")
     monkeypatch.setenv("SWITCHBENCH_NODE", str(tmp_path / "switchbench-node"))
     assert collect.collect() == collection
@@ -179,7 +209,7 @@ def test_a_folder_that_is_not_as_it_was_made_goes_no_further(
     place: str, folder: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """What lies beside the libraries would be loaded on every host."""
-    shutil.copytree(folder, tmp_path / "spoilt", symlinks=True)
+    shutil.copytree(folder, tmp_path / "spoilt")
     (tmp_path / "spoilt" / place).parent.mkdir(exist_ok=True)
     (tmp_path / "spoilt" / place).write_text("other\n")
     monkeypatch.setenv("SWITCHBENCH_NODE", str(tmp_path / "spoilt" / "switchbench-node"))

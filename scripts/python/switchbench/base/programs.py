@@ -4,8 +4,10 @@
 from __future__ import annotations
 
 import os
+import platform
 import shutil
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,53 +15,73 @@ from .errors import ConfigurationError
 
 ENGINE = "switchbench-node"
 ENGINE_VARIABLE = "SWITCHBENCH_NODE"
+VERSION = "VERSION"
+"""What a folder with the engine and all that it needs calls the file with its build and machine."""
 _PARENTS = Path(__file__).resolve().parents
 
 
 @dataclass(frozen=True)
 class Program:
-    """One of them: `folder` is where a build directory has it, `variable` names another one, and
-    `missing` is what its user raises without it."""
+    """A program in C: `folder` is where a build directory has it, `variable` names another one."""
 
     name: str
     folder: str
     variable: str
-    missing: type[Exception]
 
-    def find(self) -> Path:
-        """The one that $`variable` names, else the first that there is."""
+    def find(self, missing: type[Exception] = ConfigurationError) -> Path:
+        """Return the one that $`variable` names, else the first that there is; raise `missing`
+        where there is none that this machine can run."""
         named = os.environ.get(self.variable)
         if named:
             if not os.access(named, os.X_OK):
-                raise self.missing(f"{self.variable}={named} can't be executed")
+                raise missing(f"{self.variable}={named} can't be executed")
             return Path(named).absolute()
         for place in self._places():
             if os.access(place / self.name, os.X_OK):
+                machine = machine_of(place)
+                if machine != platform.machine():
+                    raise missing(
+                        f"{place / self.name} is built for {machine}, and this machine is "
+                        f"{platform.machine()}: install the wheel for {platform.machine()}"
+                    )
                 return place / self.name
         found = shutil.which(self.name)
         if found is None:
-            raise self.missing(
+            raise missing(
                 f"{self.name} is not here: install it (doc/how-to/install.md), build it in the "
                 f"tree (`meson setup build && ninja -C build`), or name it in {self.variable}"
             )
         return Path(found)
 
     def _places(self) -> Iterator[Path]:
-        """Beside the engine that was named, or in its build: they fit together. Then the source
-        tree's build, and where this package is installed."""
+        """Yield folders: beside the engine that was named, or in its build, because they fit
+        together; what the wheel brings; the source tree's build; the prefix of this package."""
         engine = os.environ.get(ENGINE_VARIABLE)
         if engine:
             yield Path(engine).absolute().parent
             yield Path(engine).absolute().parent.parent / self.folder
+        yield _PARENTS[1] / "engine"
         for parent in _PARENTS:
             yield parent / "build" / self.folder
             yield parent / "bin"
             yield parent / "libexec" / "switchbench"
 
 
+def machine_of(folder: Path) -> str:
+    """Return the machine, in the kernel's word, that a folder's programs are for, as its VERSION
+    has it; this one where there is no such file."""
+    with suppress(OSError, IndexError):
+        return (folder / VERSION).read_text("utf-8").split()[1]
+    return platform.machine()
+
+
+START = Program("switchbench-start", "engine", "SWITCHBENCH_START")
+SWITCH = Program("switchbench-switch", "lab/switch", "SWITCHBENCH_SWITCH")
+
+
 def find_engine() -> Path:
-    """$SWITCHBENCH_NODE, the source tree's build, or $PATH: the first that there is."""
-    return Program(ENGINE, "engine", ENGINE_VARIABLE, ConfigurationError).find()
+    """Return the engine that is used here."""
+    return Program(ENGINE, "engine", ENGINE_VARIABLE).find()
 
 
 PORT_BINDING = _PARENTS[1] / "hosts" / "port_binding.py"

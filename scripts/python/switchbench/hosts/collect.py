@@ -2,8 +2,9 @@
 """The engine with its own loader, libraries and drivers: a folder that runs wherever it lies.
 
     switchbench-node          runs `start` with its file capabilities (engine/start.c): static
-    start                     sh: names the folder's drivers, and runs the engine by lib/loader
-    libexec/switchbench-node  the engine
+    switchbench-switch        sh: runs `start` for the modelled switch, where it was built
+    start                     sh: names the folder's drivers, and runs a program by lib/loader
+    libexec/                  the engine and the modelled switch
     lib/loader                the C library's loader, so that a host may have an older one
     lib/*.so.*                what the engine and the drivers are linked with
     lib/dpdk/                 DPDK's drivers
@@ -11,7 +12,8 @@
     lib/bpf/                  what libxdp gives to the kernel
     VERSION, SHA256SUMS       which build it is; the sums are in the form of `sha256sum -c`
 
-The kernel and its modules are the host's own. The folder is the same bytes for the same build.
+The kernel and its modules are the host's own. The folder is the same bytes for the same build. It
+has no links, because a wheel can hold none (scripts/wheel).
 """
 
 from __future__ import annotations
@@ -25,18 +27,18 @@ import re
 import subprocess
 import tarfile
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO
 
 from .. import __version__
 from ..base.errors import ConfigurationError
-from ..base.programs import ENGINE, Program, find_engine
+from ..base.programs import ENGINE, START, SWITCH, VERSION, find_engine, machine_of
 
 SUMS = "SHA256SUMS"
-VERSION = "VERSION"
 
-_START = Program("switchbench-start", "engine", "SWITCHBENCH_START", ConfigurationError)
+_SWITCH_SCRIPT = '#!/bin/sh\n# SPDX-License-Identifier: BSD-3-Clause\n. "${0%/*}/start"\n'
 _LIBRARY = re.compile(r"^\s*(?:(?P<name>\S+) => )?(?P<path>/\S+) \(0x")
 _LOADER = re.compile(r"/ld-linux[^/]*\.so\.\d+$|/ld64?\.so\.\d+$")
 
@@ -48,7 +50,8 @@ _DRIVER_FOLDERS = ("/usr/lib", "/usr/local/lib", "/usr/lib64", "/usr/local/lib64
 
 _START_SCRIPT = f"""\
 # SPDX-License-Identifier: BSD-3-Clause
-here=${{0%/*}}
+here=${{0%/*}} program=${{0##*/}}
+[ "$program" != start ] || program={ENGINE}
 unset IBV_DRIVERS SWITCHBENCH_BUNDLE
 for one in "$here"/lib/verbs/lib*-rdmav*.so; do
   [ ! -e "$one" ] || export IBV_DRIVERS="${{IBV_DRIVERS:+$IBV_DRIVERS:}}${{one%-rdmav*}}"
@@ -57,8 +60,8 @@ done
 [ ! -d "$here/lib/dpdk" ] || export SWITCHBENCH_BUNDLE="$here"
 [ ! -d "$here/lib/bpf" ] || export LIBXDP_OBJECT_PATH="${{LIBXDP_OBJECT_PATH:-$here/lib/bpf}}"
 # The host's cache of libraries is another C library's.
-exec "$here/lib/loader" --inhibit-cache --library-path "$here/lib" \\
-  --argv0 "$here/{ENGINE}" "$here/libexec/{ENGINE}" "$@"
+exec "$here/lib/loader" --inhibit-cache --library-path "$here/lib:$here/lib/dpdk" \\
+  --argv0 "$here/$program" "$here/libexec/$program" "$@"
 """
 
 _COMPRESSION = 6
@@ -72,7 +75,6 @@ class Piece:
     place: str  # below the folder
     content: bytes
     mode: int = _FILE
-    link: str | None = None  # it is one, to there; its content is that of the file
 
     @property
     def digest(self) -> str:
@@ -91,9 +93,7 @@ class Collection:
     @property
     def digest(self) -> str:
         """Of all that is in it: two folders with the same one are the same."""
-        listing = "".join(
-            f"{one.digest} {one.mode:o} {one.place} {one.link or ''}\n" for one in self.pieces
-        )
+        listing = "".join(f"{one.digest} {one.mode:o} {one.place}\n" for one in self.pieces)
         return hashlib.sha256(listing.encode()).hexdigest()
 
     @property
@@ -117,29 +117,19 @@ class Collection:
         for piece in self.files():
             path = folder / piece.place
             path.parent.mkdir(parents=True, exist_ok=True)
-            if piece.link is not None:
-                path.symlink_to(piece.link)
-                continue
             path.write_bytes(piece.content)
             path.chmod(piece.mode)
 
-    def archive(self, file: IO[bytes], folder: str = "") -> None:
-        """Writes it as .tar.gz, below `folder` there: the same bytes for the same content."""
+    def archive(self, file: IO[bytes]) -> None:
+        """Writes it as .tar.gz: the same bytes for the same content."""
         with (
             gzip.GzipFile("", "wb", _COMPRESSION, file, mtime=0) as packed,
             tarfile.open(mode="w", fileobj=packed, format=tarfile.USTAR_FORMAT) as archive,
         ):
             for piece in self.files():
-                archive.addfile(_entry(piece, folder), io.BytesIO(piece.content))
-
-
-def _entry(piece: Piece, folder: str) -> tarfile.TarInfo:
-    entry = tarfile.TarInfo(f"{folder}/{piece.place}" if folder else piece.place)
-    if piece.link is not None:
-        entry.type, entry.linkname, entry.mode = tarfile.SYMTYPE, piece.link, 0o777
-        return entry
-    entry.size, entry.mode = len(piece.content), piece.mode
-    return entry
+                entry = tarfile.TarInfo(piece.place)
+                entry.size, entry.mode = len(piece.content), piece.mode
+                archive.addfile(entry, io.BytesIO(piece.content))
 
 
 def collect() -> Collection:
@@ -148,22 +138,31 @@ def collect() -> Collection:
     engine = find_engine()
     if is_collected(engine):
         return _again(engine)
-    needed = libraries([engine])
+    programs = {ENGINE: engine}
+    with suppress(ConfigurationError):  # built only with DPDK
+        programs[SWITCH.name] = SWITCH.find()
+    needed = libraries(list(programs.values()))
     drivers = _drivers() if _has(needed, "librte_eal.so") else []
     providers = _providers(needed) if _has(needed, "libibverbs.so") else []
     needed |= libraries([*drivers, *providers])
-    start = _START.find()
+    served = {_soname(path) for path in drivers}
     return _sorted(
         [
-            _piece(ENGINE, start, _PROGRAM),
+            _piece(ENGINE, START.find(), _PROGRAM),
             Piece("start", _START_SCRIPT.encode()),
-            _piece(f"libexec/{ENGINE}", engine, _PROGRAM),
-            *(_library(name, path, drivers) for name, path in needed.items()),
-            *(_piece(f"lib/dpdk/{path.name}", path) for path in drivers),
+            *(
+                Piece(name, _SWITCH_SCRIPT.encode(), _PROGRAM)
+                for name in programs
+                if name != ENGINE
+            ),
+            *(_piece(f"libexec/{name}", path, _PROGRAM) for name, path in programs.items()),
+            *(_library(name, path) for name, path in needed.items() if name not in served),
+            *(_piece(f"lib/dpdk/{_soname(path)}", path) for path in drivers),
             *(_piece(f"lib/verbs/{path.name}", path) for path in providers),
             *(_piece(f"lib/bpf/{path.name}", path) for path in _xdp_programs(needed)),
             Piece(VERSION, f"{__version__} {platform.machine()}\n".encode()),
-        ]
+        ],
+        platform.machine(),
     )
 
 
@@ -182,14 +181,15 @@ def _again(engine: Path) -> Collection:
         place = path.relative_to(folder)
         if path.is_dir() or place == Path(SUMS):
             continue
-        piece = _piece(str(place), path, path.stat().st_mode & 0o777)
+        # What pip has unpacked has the modes of its user's umask.
+        piece = _piece(str(place), path, _PROGRAM if os.access(path, os.X_OK) else _FILE)
         if named.get(piece.place) != piece.digest:
             raise ConfigurationError(
                 f"the engine can't be collected: {path} is not as its {SUMS} has it: "
                 "install it again"
             )
-        pieces.append(replace(piece, link=os.readlink(path)) if path.is_symlink() else piece)
-    return _sorted(pieces)
+        pieces.append(piece)
+    return _sorted(pieces, machine_of(folder))
 
 
 def _named(sums: Path) -> dict[str, str]:
@@ -201,9 +201,9 @@ def _named(sums: Path) -> dict[str, str]:
     return {place: digest for digest, _, place in lines}
 
 
-def _sorted(pieces: list[Piece]) -> Collection:
+def _sorted(pieces: list[Piece], machine: str) -> Collection:
     ordered = tuple(sorted(pieces, key=lambda one: one.place))
-    return Collection(__version__, platform.machine(), ordered)
+    return Collection(__version__, machine, ordered)
 
 
 def libraries(programs: Sequence[Path]) -> dict[str, Path]:
@@ -234,14 +234,10 @@ def _piece(place: str, path: Path, mode: int = _FILE) -> Piece:
         raise ConfigurationError(f"the engine can't be collected: {error}") from None
 
 
-def _library(name: str, path: Path, drivers: Sequence[Path]) -> Piece:
-    """A driver that another one is linked with stays one file: it must not be loaded twice."""
+def _library(name: str, path: Path) -> Piece:
     if _LOADER.search(str(path)):
         return _piece("lib/loader", path, _PROGRAM)
     piece = _piece(f"lib/{name}", path)
-    driver = next((one for one in drivers if one.name.startswith(f"{name}.")), None)
-    if driver is not None:
-        return replace(piece, link=f"dpdk/{driver.name}")
     if name.startswith("librte_eal.so"):
         return replace(piece, content=_without_own_drivers(piece.content))
     if name.startswith("libibverbs.so"):
@@ -271,6 +267,12 @@ def _drivers() -> list[Path]:
 
 
 _DOTS = 3  # librte_net_tap.so.23.0; .so is for linking, and .so.23 for drivers that ask for it
+
+
+def _soname(driver: Path) -> str:
+    """Return the name by which other drivers ask for one, librte_bus_pci.so.23: as its file has
+    that name too, none is loaded twice."""
+    return driver.name.rpartition(".")[0]
 
 
 _DRIVER_FOLDER = re.compile(rb"(?<=\0)/[^\0]*/dpdk/pmds-[0-9.]+(?=\0)")

@@ -22,6 +22,8 @@ from ..labs.missing import missing
 from ..topology import lab_addresses
 from . import rdma
 from .checks import LACK, NOTE, OK, HostCheck
+from .collect import is_collected
+from .collect import libraries as linked_libraries
 
 __all__ = ["LACK", "NOTE", "OK", "HostCheck", "can_run", "examine"]
 
@@ -84,11 +86,10 @@ _OPTIONAL = tuple(
 
 
 def _built_with(engine: Path) -> HostCheck:
-    try:
-        # What ldd does, but for an engine that brings its own loader too.
-        libraries = _output(["env", "LD_TRACE_LOADED_OBJECTS=1", str(engine)])
-    except (OSError, subprocess.SubprocessError):
-        libraries = ""
+    if is_collected(engine):
+        libraries = " ".join(path.name for path in (engine.resolve().parent / "lib").iterdir())
+    else:
+        libraries = " ".join(linked_libraries([engine]))
     names = [name for name, library, _ in _OPTIONAL if library in libraries]
     absent = [(name, package) for name, library, package in _OPTIONAL if library not in libraries]
     detail = f"all found; built with the transports {', '.join(['tcp', *names])}"

@@ -25,7 +25,7 @@ from typing import Any, NotRequired
 import yaml
 from typing_extensions import TypedDict
 
-from switchbench.base.programs import Program
+from switchbench.base.programs import SWITCH
 from switchbench.base.quantities import UNSHAPED
 from switchbench.labs import namespaces, state
 from switchbench.labs.state import LabError, LabFailedError
@@ -33,11 +33,9 @@ from switchbench.topology import lab_addresses
 from switchbench.topology.behaviour import Behaviour, Fault, RateStep
 from switchbench.topology.file_form import AttachedHost, Topology
 
-BINARY = "switchbench-switch"
 TRUTH = "switch.ndjson"
 """What a run's results directory calls the records of its switches."""
 
-_PROGRAM = Program(BINARY, "lab/switch", "SWITCHBENCH_SWITCH", LabError)
 _READY_S = 30.0
 _REPORT_S = 10.0
 _MEMIF = "net_memif{number},role={role},id={number},socket={socket},socket-abstract=no,rsize=10"
@@ -82,7 +80,7 @@ def node_device(lab: str, topology: Topology, node: AttachedHost) -> str:
 
 def find_binary() -> Path:
     """The switch's program, or `LabError`."""
-    return _PROGRAM.find()
+    return SWITCH.find(LabError)
 
 
 # --- descriptions ---
@@ -240,10 +238,10 @@ def _await_ready(files: _Files, process: subprocess.Popen[bytes], deadline: floa
             return
         if process.poll() is not None:
             said = files.log.read_text(errors="replace").strip().splitlines()
-            ended = f"{BINARY} ended with status {process.returncode}"
+            ended = f"{SWITCH.name} ended with status {process.returncode}"
             raise LabFailedError(said[-1] if said else ended)
         time.sleep(0.005)
-    raise LabFailedError(f"{BINARY} is not ready after {_READY_S:.0f} s")
+    raise LabFailedError(f"{SWITCH.name} is not ready after {_READY_S:.0f} s")
 
 
 def release(lab: str, topology: Topology) -> None:
