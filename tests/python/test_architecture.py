@@ -304,7 +304,7 @@ PYTHON_FLOORS = (
         "run",
         "hosts",
     ),
-    *("predict", "importers", "compare", "render", "packaging", "cli"),
+    *("predict", "importers", "compare", "render", "cli"),
 )
 
 

@@ -14,10 +14,10 @@ from pathlib import Path
 
 import pytest
 
+from switchbench.cli import completion
 from switchbench.cli.command_list import COMMANDS
 from switchbench.cli.main import build_parser
 from switchbench.config.profiles import PROFILES
-from switchbench.packaging import completion
 
 LIMIT_S = 20
 

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from switchbench.cli import manual
 from switchbench.cli.command_list import COMMANDS
 from switchbench.cli.main import build_parser
-from switchbench.packaging import manual
 
 
 def rendered(text: str, path: Path) -> str:

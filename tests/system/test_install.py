@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`meson install` and the wheel: what is installed works where the source tree is not."""
+"""The wheel with the engine, and `meson install`: what is installed works where the source tree is
+not."""
 
 from __future__ import annotations
 
 import json
 import os
+import platform
+import re
 import shutil
 import subprocess
 import sys
@@ -12,17 +15,22 @@ import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy
 import pytest
 
 from switchbench import __version__
 from switchbench.base.programs import find_engine
+from switchbench.cli import completion
 from switchbench.cli.command_list import COMMANDS
 
 CONFIGURATION = """\
 switchbench: 1
 site: {lab: LAB}
 transports: [dpdk, tcp]
+warmup: 100ms
 window: 300ms
+repeat: 1
+load: 50%
 tests:
 - {pattern: pairs, partners: neighbours}
 """
@@ -34,7 +42,7 @@ pytestmark = pytest.mark.usefixtures("nothing_left")
 
 @pytest.fixture(scope="module")
 def prefix(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Where `meson install` has put everything, by DESTDIR and then moved; too large to be kept."""
+    """Where `meson install` has put everything, by DESTDIR."""
     build = find_engine().resolve().parent.parent
     if not (build / "build.ninja").exists():
         pytest.skip(f"{build} is no build folder of Meson")
@@ -48,17 +56,51 @@ def prefix(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     assert done.returncode == 0, done.stdout + done.stderr
     options = json.loads(subprocess.check_output(["meson", "introspect", "--buildoptions", build]))
     (usual,) = (one["value"] for one in options if one["name"] == "prefix")
-    moved = place / "moved"
-    shutil.move(place / usual.lstrip("/"), moved)
-    yield moved
+    yield place / usual.lstrip("/")
     shutil.rmtree(place)
 
 
-def without_sources(*command: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    """A command where the source tree, and with it the environment that tests run in, is empty."""
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What scripts/wheel makes of the engine that is built here."""
+    if not (PROJECT / ".venv/bin/python").exists():
+        pytest.skip("scripts/wheel needs the environment that scripts/setup makes")
+    folder = tmp_path_factory.mktemp("wheel")
+    done = subprocess.run(
+        [PROJECT / "scripts" / "wheel", folder], capture_output=True, text=True, check=False
+    )
+    if "No matching distribution" in done.stderr or "Connection" in done.stderr:
+        pytest.skip("pip has no index to take setuptools from")
+    assert done.returncode == 0, done.stderr
+    (found,) = folder.iterdir()
+    return found
+
+
+@pytest.fixture(scope="module")
+def environment(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel in an environment, with the packages of this one (below `packages`, once
+    `without_sources` has put them there): no index is needed."""
+    folder = tmp_path_factory.mktemp("environment")
+    words = ["-m", "venv", "--without-pip", str(folder)]
+    subprocess.run([str(Path(sys.executable).resolve()), *words], check=True)
+    (folder / "packages").mkdir()
+    python = folder / "bin" / "python"
+    pip = [sys.executable, "-m", "pip", "--python", str(python), "install", "--quiet"]
+    subprocess.run([*pip, "--no-deps", "--no-index", str(wheel)], check=True)
+    (packages,) = folder.glob("lib/python*/site-packages")
+    (packages / "packages.pth").write_text(f"{folder / 'packages'}\n")
+    return folder
+
+
+def without_sources(
+    environment: Path, *words: str, folder: Path
+) -> subprocess.CompletedProcess[str]:
+    """Run the wheel's command where the source tree is empty."""
     if os.geteuid() != 0:
         pytest.skip("hiding the source tree needs root")
-    script = f'mount -t tmpfs none "{PROJECT}" && cd "{folder}" && exec "$@"'
+    mounts = f'mount --bind "{Path(numpy.__file__).parents[1]}" "{environment}/packages"'
+    script = f'{mounts} && mount -t tmpfs none "{PROJECT}" && cd "{folder}" && exec "$@"'
+    command = [str(environment / "bin" / "switchbench"), *words]
     return subprocess.run(
         ["unshare", "--mount", "--net", "sh", "-c", script, "sh", *command],
         capture_output=True,
@@ -69,93 +111,54 @@ def without_sources(*command: str, folder: Path) -> subprocess.CompletedProcess[
     )
 
 
-def test_what_is_where(prefix: Path) -> None:
+def test_what_meson_installs(prefix: Path) -> None:
     share = prefix / "share"
     for path in (
         prefix / "bin" / "switchbench-node",
         prefix / "libexec" / "switchbench" / "switchbench-start",
         *(share / "man" / "man1" / f"switchbench-{name}.1" for name in COMMANDS),
-        share / "bash-completion" / "completions" / "switchbench",
-        share / "zsh" / "site-functions" / "_switchbench",
-        share / "fish" / "vendor_completions.d" / "switchbench.fish",
+        *(share / place for place in completion.SHELLS.values()),
         share / "switchbench" / "conf" / "labs" / "one-switch.yaml",
         share / "doc" / "switchbench" / "reference" / "configuration.md",
     ):
         assert path.is_file(), path
 
 
-def test_a_run_without_the_source_tree(prefix: Path, tmp_path: Path, topology: Path) -> None:
-    command = str(prefix / "bin" / "switchbench")
-    shown = without_sources(command, "--version", folder=tmp_path)
+def test_what_a_wheel_holds(wheel: Path) -> None:
+    machine = platform.machine()
+    assert re.fullmatch(
+        rf"switchbench-{__version__}-py3-none-manylinux_2_\d+_{machine}\.whl", wheel.name
+    )
+    with zipfile.ZipFile(wheel) as archive:
+        names = set(archive.namelist())
+        version = archive.read("switchbench/engine/VERSION").decode()
+        sums = archive.read("switchbench/engine/SHA256SUMS").decode()
+    assert version == f"{__version__} {machine}\n"
+    engine = {line.partition("  ")[2] for line in sums.splitlines()}
+    assert {f"switchbench/engine/{place}" for place in engine} <= names
+    assert {"switchbench-node", "libexec/switchbench-node", "lib/loader"} <= engine
+    share = f"switchbench-{__version__}.data/data/share"
+    pages = {f"man/man1/switchbench-{name}.1" for name in COMMANDS}
+    assert {f"{share}/{page}" for page in pages | set(completion.SHELLS.values())} <= names
+    examples = [path for path in (PROJECT / "conf").rglob("*") if path.is_file()]
+    assert {f"{share}/switchbench/{path.relative_to(PROJECT)}" for path in examples} <= names
+    package = PROJECT / "scripts" / "python"
+    ours = [path for path in (package / "switchbench").rglob("*") if path.suffix != ".pyc"]
+    assert {str(path.relative_to(package)) for path in ours if path.is_file()} <= names
+
+
+def test_a_run_without_the_source_tree(environment: Path, tmp_path: Path, topology: Path) -> None:
+    """With the wheel's engine; `push` would bring the same folder to hosts."""
+    shown = without_sources(environment, "--version", folder=tmp_path)
     assert (shown.stdout, shown.stderr) == (f"switchbench {__version__}\n", "")
-    planned = without_sources(command, "plan", "two-modules", "--json", folder=tmp_path)
+    found = without_sources(environment, "doctor", folder=tmp_path).stdout.splitlines()[0]
+    (engine,) = environment.glob("lib/python*/site-packages/switchbench/engine/switchbench-node")
+    assert found == f"engine   ok   switchbench-node: switchbench-node {__version__}, {engine}"
+    planned = without_sources(environment, "plan", "two-modules", "--json", folder=tmp_path)
     assert json.loads(planned.stdout)["trials"], planned.stderr
-    here = CONFIGURATION.replace("LAB", str(topology))
-    (tmp_path / "conf.yaml").write_text(here)
-    done = without_sources(command, "run", "conf.yaml", "--out", "out", folder=tmp_path)
+    (tmp_path / "conf.yaml").write_text(CONFIGURATION.replace("LAB", str(topology)))
+    done = without_sources(environment, "run", "conf.yaml", "--out", "out", folder=tmp_path)
     assert done.returncode == 0, done.stderr
     summary = json.loads((tmp_path / "out" / "summary.json").read_text())
     assert {trial["transport"] for trial in summary["trials"]} == {"dpdk", "tcp"}
     assert summary["errors"] == []
-
-
-def test_the_command_heeds_nothing_of_its_caller(prefix: Path, tmp_path: Path) -> None:
-    """Neither a module in the current folder nor PYTHONPATH takes the place of its own."""
-    (tmp_path / "yaml.py").write_text("raise SystemExit('not mine')\n")
-    done = subprocess.run(
-        [str(prefix / "bin" / "switchbench"), "--version"],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=tmp_path,
-        env=os.environ | {"PYTHONPATH": str(tmp_path)},
-    )
-    assert (done.returncode, done.stdout) == (0, f"switchbench {__version__}\n")
-
-
-@pytest.fixture
-def wheel(tmp_path: Path) -> Path:
-    """As pip builds it, of a copy: setuptools writes beside what it builds."""
-    source = tmp_path / "source"
-    source.mkdir()
-    for name in ("pyproject.toml", "LICENSE", "README.md"):
-        shutil.copy(PROJECT / name, source)
-    for name in ("conf", "scripts"):
-        ignored = shutil.ignore_patterns("__pycache__", "*.egg-info")
-        shutil.copytree(PROJECT / name, source / name, ignore=ignored)
-    command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", str(source)]
-    done = subprocess.run(
-        [*command, "--wheel-dir", str(tmp_path)], capture_output=True, text=True, check=False
-    )
-    if "No matching distribution" in done.stderr or "Connection" in done.stderr:
-        pytest.skip("pip has no index to take setuptools from")
-    assert done.returncode == 0, done.stderr
-    (found,) = tmp_path.glob("switchbench-*.whl")
-    return found
-
-
-def test_a_wheel(wheel: Path, tmp_path: Path) -> None:
-    """Command, schemas and examples; the engine is found where $PATH has it."""
-    with zipfile.ZipFile(wheel) as archive:
-        names = archive.namelist()
-    data = f"switchbench-{__version__}.data/data/share/switchbench/conf"
-    examples = [path for path in (PROJECT / "conf").rglob("*") if path.is_file()]
-    assert {f"{data}/{path.relative_to(PROJECT / 'conf')}" for path in examples} <= set(names)
-    package = PROJECT / "scripts" / "python"
-    ours = [path for path in (package / "switchbench").rglob("*") if path.suffix != ".pyc"]
-    assert {str(path.relative_to(package)) for path in ours if path.is_file()} <= set(names)
-    target = tmp_path / "target"
-    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index"]
-    subprocess.run([*pip, "--target", str(target), str(wheel)], check=True)
-    script = "import sys, switchbench.cli.main as cli; print(cli.__file__); sys.exit(cli.main())"
-    done = subprocess.run(
-        [sys.executable, "-c", script, "plan", "two-modules", "--json"],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=tmp_path,
-        env=os.environ | {"PYTHONPATH": str(target), "SWITCHBENCH_NODE": str(find_engine())},
-    )
-    where, _, plan = done.stdout.partition("\n")
-    assert where.startswith(str(target)), done.stderr
-    assert json.loads(plan)["trials"]

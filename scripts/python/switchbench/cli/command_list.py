@@ -19,4 +19,6 @@ COMMANDS = {
     "bind": "give PCI ports to DPDK, with a journal",
     "restore": "give PCI ports back to their drivers",
     "doctor": "say what can be run here, and as whom; or on a site's hosts",
+    "completion": "print completion for bash, zsh or fish",
+    "help": "show the help of a command",
 }

@@ -1,33 +1,37 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What `meson install` calls: `python -m switchbench.cli.install` puts the command, its manual and
-its completion into the prefix. No command of its own."""
+"""Write what is installed beside the Python package (`meson install`, scripts/wheel); no command of
+its own: `python -m switchbench.cli.install SHARE [ENGINE]` writes manual pages and completion below
+the folder SHARE, and the engine with all that it needs as the folder ENGINE."""
 
 from __future__ import annotations
 
-import argparse
 import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from ..base.errors import SwitchbenchError
-from ..packaging.place import environment, pages
+from ..hosts.collect import collect
+from . import completion, manual
 from .main import build_parser
 
 
-def main(arguments: Sequence[str]) -> int:
-    """`meson install`: the prefix as it was told, below $DESTDIR."""
-    parser = argparse.ArgumentParser(prog="switchbench.cli.install", description=__doc__)
-    parser.add_argument("--share", type=Path, default=Path("share"), help="in the prefix")
-    parser.add_argument("--no-command", action="store_true", help="manual and completion only")
-    options = parser.parse_args(arguments)
-    prefix = Path(os.environ["MESON_INSTALL_DESTDIR_PREFIX"])
+def main(words: Sequence[str]) -> int:
+    """Write the files; SHARE may be in the prefix of `meson install`."""
+    prefix = Path(os.environ.get("MESON_INSTALL_DESTDIR_PREFIX", ""))
+    share, *engines = map(Path, words)
+    parser = build_parser()
+    pages = {f"man/man1/{file}": text for file, text in manual.command_pages(parser)}
+    pages |= {place: completion.script(parser, shell) for shell, place in completion.SHELLS.items()}
+    for place, text in pages.items():
+        path = prefix / share / place
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
     try:
-        pages(build_parser(), prefix / options.share)
-        if not options.no_command:
-            environment(prefix)
+        for engine in engines:
+            collect().write(engine)
     except SwitchbenchError as error:
-        print(f"the command can't be installed: {error}", file=sys.stderr)
+        print(f"switchbench.cli.install: {error}", file=sys.stderr)
         return error.status
     return 0
 

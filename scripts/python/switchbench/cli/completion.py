@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Completion for bash, zsh and fish, made by shtab from the parser that prints --help.
+"""`switchbench completion SHELL`: completion for bash, zsh and fish, made by shtab from the parser
+that prints --help.
 
 The word that stands for a value in help says what is offered for it: a file or a folder. Options
 with choices offer these.
@@ -11,6 +12,16 @@ import argparse
 from collections.abc import Iterator
 
 import shtab
+
+from .main import build_parser
+
+EXAMPLES = """\
+examples:
+  switchbench completion bash >~/.local/share/bash-completion/completions/switchbench
+  source <(switchbench completion bash)                 in this shell alone
+  switchbench completion fish | source
+
+zsh reads it from a folder of $fpath, as the file _switchbench."""
 
 _OFFERS = {
     **dict.fromkeys(("DIR", "[NAME=]DIR", "FOLDER", "RESULTS"), shtab.DIRECTORY),
@@ -25,8 +36,19 @@ SHELLS = {
 """By shell: where it looks, below `share`."""
 
 
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare what the command takes."""
+    parser.add_argument("shell", choices=list(SHELLS), help="whose completion to print")
+
+
+def main(args: argparse.Namespace) -> int:
+    """Print the completion of a shell."""
+    print(script(build_parser(), args.shell))
+    return 0
+
+
 def script(parser: argparse.ArgumentParser, shell: str) -> str:
-    """What a shell reads to complete the command that this parser reads."""
+    """Return what a shell reads to complete the command that this parser reads."""
     for action in _actions(parser):
         if str(action.metavar) in _OFFERS:
             action.complete = _OFFERS[str(action.metavar)]  # type: ignore[attr-defined]
@@ -34,7 +56,7 @@ def script(parser: argparse.ArgumentParser, shell: str) -> str:
 
 
 def _actions(parser: argparse.ArgumentParser) -> Iterator[argparse.Action]:
-    """Those of a parser and of all parsers below."""
+    """Yield the actions of a parser and of all parsers below it."""
     for action in parser._actions:
         yield action
         if isinstance(action, argparse._SubParsersAction):
