@@ -634,7 +634,7 @@ NAMES_TRANSPORTS = {
     "config/profiles.py": "the options' defaults",
     "config/settings.py": "the options' mappings",
     "config/rules.py": "which options have an effect",
-    "config/point.py": "which options can be together, and what depends on others",
+    "config/tests.py": "options that depend on others",
     "hosts/doctor.py": "headings of what is checked, and a folder of DPDK's",
     "hosts/rdma.py": "a heading of what is checked",
 }

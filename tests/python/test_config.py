@@ -13,8 +13,8 @@ from configs import LAB, compile_text, needs_engine, read_text
 from switchbench.base.errors import MISTAKES_MOST, ConfigurationError
 from switchbench.base.model import Repeats
 from switchbench.config import validate
-from switchbench.config.point import points
 from switchbench.config.schema import ResolvedSettings
+from switchbench.config.tests import points
 
 TWO = "switchbench: 1\nsite: {lab: two-modules}\n"
 HALL = "switchbench: 1\nsite: sites/hall2.yaml\n"
@@ -93,7 +93,7 @@ def test_layers(
 ) -> None:
     """Top level, then the test's own keys, then `--set` in the order given."""
     reading = read_text(tmp_path, f"{LAB}{text}\n", *assignments)
-    assert [getattr(test.values, key) for test in reading.tests] == [values]
+    assert [getattr(test, key) for test in reading.tests] == [values]
 
 
 def test_forms_hide_each_other(tmp_path: Path) -> None:
@@ -102,7 +102,7 @@ def test_forms_hide_each_other(tmp_path: Path) -> None:
 
     def loads(*assignments: str) -> list[tuple[float | None, int | None]]:
         (test,) = read_text(tmp_path, text, *assignments).tests
-        return [(point.load.percent, point.values.count) for point in points(test)]
+        return [(point.load.percent, point.count) for point in points(test)]
 
     assert loads() == [(30.0, 1), (30.0, 2)]
     assert loads("loads=[40%, 50%]", "count=3") == [(40.0, 3), (50.0, 3)]
@@ -127,8 +127,8 @@ def test_options_merge_by_key(tmp_path: Path) -> None:
         "tests: [{pattern: chain, tcp: {nodelay: true}}]\n"
     )
     (test,) = read_text(tmp_path, text, "tcp.congestion=reno").tests
-    assert test.values.tcp is not None
-    assert test.values.tcp.in_effect() == {
+    assert test.tcp is not None
+    assert test.tcp.in_effect() == {
         "streams_per_flow": 4, "nodelay": True, "zero_copy": False, "congestion": "reno",
     }  # fmt: skip
 
@@ -141,7 +141,7 @@ def test_order_of_points(tmp_path: Path) -> None:
     )
     (test,) = read_text(tmp_path, text).tests
     found = [
-        (p.ranks, p.sizes[0], p.load.percent, p.values.count, (p.values.warmup or 0) // 10**9)
+        (*(p.ranks or ()), p.sizes[0], p.load.percent, p.count, (p.warmup or 0) // 10**9)
         for p in points(test)
     ]
     assert found == [
@@ -161,7 +161,7 @@ def test_sweep_leaves_out_what_changes_nothing(tmp_path: Path) -> None:
         "groups: [[left, right], [right, left]]}}\n"
     )
     (test,) = read_text(tmp_path, text).tests
-    assert [(p.values.partners, p.values.groups) for p in points(test)] == [
+    assert [(p.partners, p.groups) for p in points(test)] == [
         ("neighbours", None),
         ("across", (("left",), ("right",))),
         ("across", (("right",), ("left",))),
@@ -173,7 +173,7 @@ def test_profiles(tmp_path: Path) -> None:
 
     def first(text: str, **request: str) -> ResolvedSettings:
         (test,) = read_text(tmp_path, text, **request).tests
-        return next(iter(points(test))).values
+        return next(iter(points(test)))
 
     lab = first(LAB + "pattern: chain\n")
     assert (lab.warmup, lab.window, lab.repeat) == (5 * 10**8, 2 * 10**9, Repeats(1, 1))
@@ -226,7 +226,7 @@ def test_a_test_on_several_networks_has_one_default_load(tmp_path: Path) -> None
 def test_without_tests_all_patterns_run_on_each_network(tmp_path: Path) -> None:
     """`--site S --profile quick` needs no file; a network gets a transport that it has."""
     reading = read_text(tmp_path, HALL, profile="quick")
-    assert [(test.pattern, test.networks[0], test.transport) for test in reading.tests] == [
+    assert [(test.pattern, test.network, test.transport) for test in reading.tests] == [
         (pattern, network, transport)
         for pattern in ("chain", "pairs", "aapc", "ring")
         for network, transport in (("rail0", "dpdk"), ("rail1", "dpdk"), ("ib", "verbs"))
@@ -297,7 +297,7 @@ def test_short_forms(tmp_path: Path) -> None:
     assert [port.name for port in reading.site.ports] == ["a:e0", "b:e0"]
     assert {port.engine["iface"] for port in reading.site.ports} == {"eth7"}
     assert reading.site.launch == "ssh"
-    sizes = reading.tests[0].values.imix
+    sizes = reading.tests[0].imix
     assert sizes is not None
     assert [sizes.count(size) for size in (64, 594, 1518)] == [7, 4, 1]
 

@@ -22,7 +22,7 @@ from switchbench.analysis.summary import Summary
 from switchbench.base.errors import ConfigurationError
 from switchbench.base.model import Part, Repeats, Schedule, ScheduleShape, Site, Trial
 from switchbench.config import read_values
-from switchbench.plan import draft, limits
+from switchbench.plan import compile, limits
 from switchbench.plan.compile import compile_run
 from switchbench.plan.documents import trial_document
 from switchbench.plan.engine import PlanSize, plan_size
@@ -46,7 +46,7 @@ def _plans(monkeypatch: pytest.MonkeyPatch) -> None:
         phases = 31 if pattern.get("count") == 30 else 1
         return PlanSize(phases, 2 * phases * ranks, ScheduleShape(2, 3, 4096, None))
 
-    monkeypatch.setattr(draft, "plan_size", size)
+    monkeypatch.setattr(compile, "plan_size", size)
 
 
 def test_documents(tmp_path: Path) -> None:
@@ -114,7 +114,7 @@ def test_memory_of_all_ranks(
     def size(ranks: int, pattern: Any, seed: int) -> PlanSize:
         return PlanSize(1, 2, ScheduleShape(2, 3, 4096, None), 1000 << 20)
 
-    monkeypatch.setattr(draft, "plan_size", size)
+    monkeypatch.setattr(compile, "plan_size", size)
     monkeypatch.setattr(limits, "spare_bytes", lambda: 1000 << 20)
     compile_text(tmp_path, f"{TCP}tests:\n- {test}\n")
     monkeypatch.setattr(limits, "spare_bytes", lambda: 999 << 20)

@@ -13,7 +13,6 @@ from ..base import quantities, transports
 from ..base.model import Site
 from ..base.source import Document, KeyPath
 from . import profiles
-from .point import ResolvedTest
 from .schema import About, Configuration, Profile, ResolvedSettings
 
 PROFILE: Profile = "acceptance"
@@ -22,10 +21,10 @@ _OF_SWITCH = ("model", "serial", "firmware")
 
 
 def refuse_incomplete(
-    document: Document, model: Configuration, tests: Iterable[ResolvedTest]
+    document: Document, model: Configuration, tests: Iterable[ResolvedSettings]
 ) -> None:
     """A run for acceptance without what it needs is refused by the first key that is missing."""
-    accepting = next((test for test in tests if test.values.profile == PROFILE), None)
+    accepting = next((test for test in tests if test.profile == PROFILE), None)
     if accepting is None:
         return
     about = model.about or About()
@@ -49,10 +48,10 @@ def _missing(path: KeyPath) -> str:
     )
 
 
-def reservations(site: Site, tests: Iterable[ResolvedTest]) -> Iterator[str]:
+def reservations(site: Site, tests: Iterable[ResolvedSettings]) -> Iterator[str]:
     """In what tests for acceptance are less than the profile asks, a sentence for each test."""
     for number, test in enumerate(tests):
-        if test.values.profile != PROFILE:
+        if test.profile != PROFILE:
             continue
         usual = profiles.defaults(site, test.pattern, test.transport, PROFILE)
         less = list(_less(test, usual))
@@ -61,8 +60,8 @@ def reservations(site: Site, tests: Iterable[ResolvedTest]) -> Iterator[str]:
             yield f"{which} was less than profile {PROFILE} asks: {', '.join(less)}"
 
 
-def _less(test: ResolvedTest, usual: ResolvedSettings) -> Iterator[str]:
-    values = test.values
+def _less(test: ResolvedSettings, usual: ResolvedSettings) -> Iterator[str]:
+    values = test
     if values.traffic == "stream":
         times = {
             "warmup": (values.warmup, usual.warmup),

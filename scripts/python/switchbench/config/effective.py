@@ -6,17 +6,17 @@ Run again, it gives the same run: nothing in it depends on other files but a lab
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection
 
 from ..base import transports
 from ..base.model import ClockChoice
 from ..search.suites import SUITES
 from . import settings
-from .point import Point, ResolvedTest, points
 from .read import CheckedConfiguration
 from .rules import PARAMETERS
-from .schema import Settings, SwitchCountersKeys
+from .schema import ResolvedSettings, Settings, SwitchCountersKeys
 from .suites import CHOSEN_BY_SUITES
+from .tests import combinations
 
 SWITCH_TIMEOUT_NS = 10_000_000_000  # of `switch_counters`
 
@@ -45,43 +45,46 @@ def _command(asked: SwitchCountersKeys | None) -> SwitchCountersKeys | None:
     return asked and asked.model_copy(update={"timeout": timeout_ns})
 
 
-def _test(test: ResolvedTest, unused: Collection[str]) -> dict[str, object]:
+def _test(test: ResolvedSettings, unused: Collection[str]) -> dict[str, object]:
     """One test: its first point's settings, with the axes and what is swept put back, without
     `unused` keys."""
-    every = list(points(test))
-    swept = {key for point in every for key in point.swept}
-    first = every[0].values
+    every = combinations(test)
+    swept = {key for values in every for key in values.swept}
+    first = every[0]
     left = swept | {*settings.NETWORK, *settings.TRANSPORT, "pattern"} | set(transports.NAMES)
     if _DECIDERS & swept:  # the profile's sizes follow the header, a datagram's service and MTU
         for forms in (settings.FRAMES, settings.MESSAGES):
-            left |= set(forms) if settings.form_of(test.values, forms) is None else set()
-    if "window" in swept and test.values.interval is None:
+            left |= set(forms) if settings.form_of(test, forms) is None else set()
+    if "window" in swept and test.interval is None:
         left.add("interval")  # its default follows the window
     left |= set(unused)
-    if test.values.subtest is not None:  # which says what is sent
+    if test.subtest is not None:  # which says what is sent
         left.add("flows")
-    result: dict[str, object] = {} if test.values.subtest else {"pattern": test.pattern}
+    result: dict[str, object] = {} if test.subtest else {"pattern": test.pattern}
     result["transport"] = test.transport
-    if test.together:
-        result["concurrent_networks"] = list(test.networks)
+    if test.concurrent_networks is not None:
+        result["concurrent_networks"] = test.concurrent_networks
     else:
-        result["network"] = test.networks[0]
+        result["network"] = test.network
     written = {key: value for key, value in first.written().items() if key not in left}
-    options = (test.values if _DECIDERS & swept else first).written()[test.transport]
+    options = (test if _DECIDERS & swept else first).written()[test.transport]
     for head, _, tail in (key.partition(".") for key in swept):
         if head in written:
             written[head].pop(tail, None)
         if head == test.transport:
             options.pop(tail, None)
-    result |= written
-    if first.ranks is None and not test.together:
-        result["ranks"] = [test.ports]
-    result[test.transport] = options
-    result |= _needed_later(test, every, result)
+    result |= written | {test.transport: options}
+    # Settings that only later points of a sweep have (groups, where partners are swept).
+    later = {key: value for values in every for key, value in values.written().items()}
+    result |= {
+        key: later[key]
+        for key in PARAMETERS[test.pattern]
+        if key in later and key not in result and key not in (test.sweep or {})
+    }
     if swept:
         result["sweep"] = {
             key: [settings.written_key(key, value) for value in values]
-            for key, values in test.sweep.items()
+            for key, values in (test.sweep or {}).items()
             if key in swept
         }
     return result
@@ -89,15 +92,3 @@ def _test(test: ResolvedTest, unused: Collection[str]) -> dict[str, object]:
 
 # Options on which defaults of others depend.
 _DECIDERS = {"traffic", "dpdk.header", "dpdk.vlan", "verbs.service", "verbs.operation", "verbs.mtu"}
-
-
-def _needed_later(
-    test: ResolvedTest, every: Sequence[Point], result: Mapping[str, object]
-) -> dict[str, object]:
-    """Settings that only later points of a sweep have (groups, where partners are swept)."""
-    later = {key: value for point in every for key, value in point.values.written().items()}
-    return {
-        key: later[key]
-        for key in PARAMETERS[test.pattern]
-        if key in later and key not in result and key not in test.sweep
-    }

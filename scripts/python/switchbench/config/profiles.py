@@ -5,13 +5,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import cast
 
 from ..base import transports
 from ..base.model import WAITING, Load, Repeats, Site
 from .kinds import Strict
 from .options import DpdkOptions, TcpOptions, UdpOptions, VerbsOptions
 from .rules import PARAMETERS
-from .schema import BurstOptions, LatencyOptions, Pattern, Profile, ResolvedSettings, Settings
+from .schema import (
+    BurstOptions,
+    LatencyOptions,
+    Pattern,
+    Profile,
+    ResolvedSettings,
+    Settings,
+    Transport,
+)
 from .settings import NESTED
 
 _MS = 1_000_000
@@ -85,6 +94,7 @@ def defaults(site: Site, pattern: Pattern, transport: str, profile: Profile) -> 
         silence_ns = (round(site.queueing_s * 1000) + 100) * _MS
     settings = ResolvedSettings.model_construct(
         pattern=pattern,
+        transport=cast("Transport", transport),
         profile=profile,
         repeat=chosen.repeat,
         warmup=chosen.tcp_warmup_ns if backs_off else chosen.warmup_ns,

@@ -20,13 +20,20 @@ from . import hosts, labs, settings
 from .acceptance import refuse_incomplete
 from .clauses import parse_clause
 from .order import SitePlace
-from .point import ResolvedTest
 from .profiles import profile_name
 from .reach import leave_out
-from .resolve import entries_of, resolve
 from .rules import ALL_PARAMETERS
-from .schema import PATTERNS, Configuration, Expectation, HostSite, LabSite, Settings
+from .schema import (
+    PATTERNS,
+    Configuration,
+    Expectation,
+    HostSite,
+    LabSite,
+    ResolvedSettings,
+    Settings,
+)
 from .suites import parameters_of, refuse_without_suite
+from .tests import entries_of, resolve
 from .validate import InvalidDocument, validate
 
 
@@ -118,7 +125,7 @@ class CheckedConfiguration:
     document: Document
     model: Configuration
     site: Site
-    tests: list[ResolvedTest]
+    tests: list[ResolvedSettings]
     expectations: tuple[dict[str, Any], ...]
     seed: int
     suite_parameters: SuiteParameters

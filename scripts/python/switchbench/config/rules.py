@@ -17,7 +17,7 @@ from ..base.words import listed
 from . import steps
 from .kinds import Strict
 from .options import DpdkOptions, VerbsOptions
-from .schema import PATTERNS, BurstOptions, Settings
+from .schema import PATTERNS, BurstOptions, ResolvedSettings, Settings
 from .settings import FRAMES, LOAD, MESSAGES, carries_messages
 
 Options = TypeVar("Options", bound=Strict)
@@ -131,8 +131,9 @@ _MANY_FRAMES = (
 )  # fmt: skip
 
 
-def without_effect(values: Settings, pattern: str, transport: str) -> dict[str, str]:
-    """Keys (dotted below options) that change nothing in such a trial, and why."""
+def without_effect(values: ResolvedSettings) -> dict[str, str]:
+    """Return keys (dotted below options) that change nothing in such a trial, and why."""
+    pattern, transport = values.pattern, values.transport
     traffic = SCHEDULE if steps.by_steps(pattern, values) else values.traffic
     idle = _parameters_without(values, pattern)
     for key in {key for keys in _TRANSPORT_KEYS.values() for key in keys}:

@@ -7,6 +7,7 @@ nothing. Defaults that depend on the site, the transport or the profile are in `
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal, get_args
 
 from pydantic import Field
@@ -14,6 +15,7 @@ from pydantic import Field
 from ..base import quantities
 from ..base.model import Repeats
 from ..base.programs import ENGINE
+from ..base.source import KeyPath
 from ..base.words import shown, unknown_key
 from .fields import (
     Axis,
@@ -238,9 +240,13 @@ class Settings(Strict):
 
 
 class ResolvedSettings(Settings):
-    """Those of a test, or of one of its points, with every default. None: it has no effect."""
+    """Those of a test on its networks over one transport, with every default. None: no effect.
+
+    Of one point of a test, `ranks`, `load`, `sizes` and `swept` say which.
+    """
 
     pattern: Pattern
+    transport: Transport
     latency: LatencyOptions
     profile: Profile
     repeat: RepeatField
@@ -249,6 +255,17 @@ class ResolvedSettings(Settings):
     drain_max: Duration
     connectivity_check: bool
     seed: int
+    # not the user's to set
+    path: Annotated[KeyPath, Field(exclude=True)] = ()  # where the test stands in the document
+    frame_max: Annotated[int, Field(exclude=True)] = 0  # of its ports, untagged; 0: unknown
+    queue_bytes: Annotated[int | None, Field(exclude=True)] = None  # the smallest; None: unknown
+    sizes: Annotated[tuple[int, ...], Field(exclude=True)] = ()
+    swept: Annotated[Mapping[str, object], Field(exclude=True)] = {}  # keys and values
+
+    @property
+    def on(self) -> tuple[str, ...]:
+        """The test's networks: one, or several together."""
+        return tuple(self.concurrent_networks or [str(self.network)])
 
 
 class Expectation(Strict):

@@ -3,15 +3,21 @@
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, replace
+from typing import Any, cast
 
-from ..base import quantities, timing
+from ..base import quantities, timing, transports
 from ..base.errors import ConfigurationError
 from ..base.model import (
+    SCHEDULE,
     Burst,
     ClockChoice,
+    Load,
+    Part,
+    Pattern,
     Run,
     Scatter,
     Schedule,
@@ -24,16 +30,38 @@ from ..config import CheckedConfiguration, effective
 from ..config.acceptance import reservations
 from ..config.clauses import Spec, excluding, matches
 from ..config.effective import SWITCH_TIMEOUT_NS
-from ..config.point import Point, ResolvedTest, points
+from ..config.flow_file import FlowLine
+from ..config.kinds import Strict
+from ..config.members import FlowError, Members
+from ..config.rules import PARAMETERS
+from ..config.schema import BurstOptions, ResolvedSettings
+from ..config.settings import carries_messages, written_key
+from ..config.steps import KERNELS, LOCAL, SIZELESS
+from ..config.tests import PointPlace, points
 from ..search.suites import SUITE_MEASURES, SUITES
 from . import cores
-from .draft import NODE_WORDS, NS, STEP_WARMUP, Draft
-from .duration import expected_s
-from .limits import check, check_memory
+from .duration import STEP_WARMUP, expected_s, round_trip_s
+from .engine import PlanRefused, plan_size
+from .limits import check_point, check_trial
 from .suite import SUBTEST, estimates_s, refuse_too_short, searches_of
 from .two_transports import with_stateless_ports
 
 REMEASURE_ACCEPTANCE = 3  # of profile acceptance, where nothing else is asked
+
+NS = 1e9
+
+# Configuration words that a node's documents call otherwise.
+NODE_WORDS = {
+    "udp_sources_per_flow": "udp_sources",
+    "streams_per_flow": "streams",
+    "problem_class": "class",
+}
+ROUNDS = 8  # a window has at least so many round trips at line rate
+_FRAME_OVERHEAD = 18  # Ethernet header 14 and FCS 4: what a frame has beyond the MTU
+_CHECK_MTU_UNKNOWN = 10_000
+_CHECK_BYTES = 64
+_STEPS_TOLD = ("sync", "compute", "batch")  # which settings of steps tell trials apart
+_UNSAID = ("directions", "rotate", "load_of")  # where they are as the pattern has them by default
 
 BOUND_LAST = (
     "dpdk takes its ports from the kernel (bind), so all other transports ran before it: "
@@ -44,9 +72,8 @@ BOUND_LAST = (
 def compile_run(reading: CheckedConfiguration) -> Run:
     """Makes the run of a configuration; ConfigurationError for a plan that can't be made."""
     _refuse_unbuilt(reading)
-    compiler = _Compiler(reading)
-    trials = tuple(compiler.trials())
-    model = reading.model
+    compiled, bound_last = compile_trials(reading)
+    trials, model = tuple(compiled), reading.model
     searches: tuple[Trial, ...] = ()
     site = reading.site
     if model.suite is not None:
@@ -68,7 +95,7 @@ def compile_run(reading: CheckedConfiguration) -> Run:
         device_reset=_command(reading, "device_reset"),
         about=model.about.written() if model.about else {},
         reservations=tuple(reservations(reading.site, reading.tests)),
-        not_alternated=BOUND_LAST if compiler.bound_last else None,
+        not_alternated=BOUND_LAST if bound_last else None,
         suite=model.suite,
         searches=searches,
         suite_parameters={} if model.suite is None else asdict(reading.suite_parameters),
@@ -100,7 +127,7 @@ def _remeasure(reading: CheckedConfiguration) -> int:
     asked = reading.model.remeasure
     if asked is not None or reading.model.suite is not None:
         return asked or 0
-    accepts = any(test.values.profile == "acceptance" for test in reading.tests)
+    accepts = any(test.profile == "acceptance" for test in reading.tests)
     return REMEASURE_ACCEPTANCE if accepts else 0
 
 
@@ -182,52 +209,52 @@ def _refuse_unbuilt(reading: CheckedConfiguration) -> None:
         raise reading.document.problem(("on_missing",), words)
 
 
-@dataclass
-class _Compiler:
-    """Puts the trials in order, and numbers them."""
-
-    reading: CheckedConfiguration
-    bound_last: bool = False  # whether trials were moved behind others that they were to follow
-
-    def trials(self) -> Iterator[Trial]:
-        """All trials in order: as written, but those on bound devices behind all others."""
-        turns = list(self.turns())
-        ordered = sorted(turns, key=lambda turn: turn[0].bound)
-        self.bound_last = ordered != turns
-        points: dict[int, int] = {}  # by draft
-        for identity, (draft, repeat) in enumerate(ordered):
-            point = points.setdefault(id(draft), len(points))
-            yield replace(_trial(draft, identity, repeat), point=point, repeats=draft.repeats)
-
-    def turns(self) -> Iterator[_Turn]:
-        """Each point as often as it is repeated; transports of one pattern alternate."""
-        for group in _by_transports(self.reading.tests):
-            drafts = [self.draft(number, p) for number, test in group for p in points(test)]
-            if len(group) == 1:
-                yield from ((draft, i) for draft in drafts for i in range(draft.repeats.most))
-            else:
-                yield from _alternating(drafts)
-
-    def draft(self, number: int, point: Point) -> Draft:
-        """What a point's repeats share, checked."""
-        draft = Draft(self.reading, number, point)
-        check(draft)
-        return draft
+# --- trials --------------------------------------------------------------------------------------
 
 
-_Turn = tuple[Draft, int]  # a point and which of its repeats
+_Turn = tuple[Trial, int]  # of a point, and which of its repeats
 
 
-def _by_transports(tests: list[ResolvedTest]) -> Iterator[list[tuple[int, ResolvedTest]]]:
+def compile_trials(reading: CheckedConfiguration) -> tuple[list[Trial], bool]:
+    """Return all trials in order: as written, but those on bound devices behind all others; and
+    whether that moved some."""
+    turns: list[_Turn] = []
+    for group in _by_transports(reading.tests):
+        found = [
+            trial_of(reading, number, point) for number, test in group for point in points(test)
+        ]
+        if len(group) == 1:
+            turns += ((trial, i) for trial in found for i in range(trial.repeats.most))
+        else:
+            turns += _alternating(found)
+    bind = "bind" in reading.site.effective
+    ordered = sorted(turns, key=lambda turn: bind and _is_bound(turn[0]))
+    numbers: dict[int, int] = {}  # of points
+    trials = []
+    for identity, (trial, repeat) in enumerate(ordered):
+        number = numbers.setdefault(id(trial), len(numbers))
+        trials.append(replace(trial, id=identity, repeat=repeat, point=number))
+    return trials, ordered != turns
+
+
+def _is_bound(trial: Trial) -> bool:
+    """Whether its ports have to leave their kernel driver (`bind`)."""
+    ports = (port for part in trial.parts for port in part.ranks)
+    return transports.of(trial.transport).raw and any("pci" in port.engine for port in ports)
+
+
+def _by_transports(
+    tests: list[ResolvedSettings],
+) -> Iterator[list[tuple[int, ResolvedSettings]]]:
     """Tests with their numbers; neighbours that differ in the transport are together.
 
     What was understood of `transports: [dpdk, tcp]` is two tests, so this looks at tests and not
     at where they were written: a run that is repeated alternates again.
     """
-    group: list[tuple[int, ResolvedTest]] = []
+    group: list[tuple[int, ResolvedSettings]] = []
     for number, test in enumerate(tests):
         before = [known for _, known in group]
-        same = all((t.pattern, t.networks) == (test.pattern, test.networks) for t in before)
+        same = all((t.pattern, t.on) == (test.pattern, test.on) for t in before)
         if not same or any(t.transport == test.transport for t in before):
             yield group
             group = []
@@ -236,66 +263,219 @@ def _by_transports(tests: list[ResolvedTest]) -> Iterator[list[tuple[int, Resolv
         yield group
 
 
-def _alternating(drafts: list[Draft]) -> Iterator[_Turn]:
+def _alternating(trials: list[Trial]) -> Iterator[_Turn]:
     """Matrix by matrix, and in each repeat by repeat: all transports meet the same hour."""
-    matrices: dict[str, list[Draft]] = {}
-    for draft in drafts:
-        matrices.setdefault(draft.matrix, []).append(draft)
+    matrices: dict[str, list[Trial]] = {}
+    for trial in trials:
+        # What transports can be compared on: not sizes, loads and their own options.
+        flows = {key: value for key, value in trial.pattern.items() if key != "bytes"}
+        ranks = [[port.name for port in part.ranks] for part in trial.parts]
+        matrix = json.dumps([flows, ranks, trial.seed, trial.traffic])
+        matrices.setdefault(matrix, []).append(trial)
     for sharing in matrices.values():
-        for repeat in range(max(draft.repeats.most for draft in sharing)):
-            yield from ((draft, repeat) for draft in sharing if repeat < draft.repeats.most)
+        for repeat in range(max(trial.repeats.most for trial in sharing)):
+            yield from ((trial, repeat) for trial in sharing if repeat < trial.repeats.most)
 
 
-def _trial(draft: Draft, identity: int, repeat: int) -> Trial:
-    """One trial of a point."""
-    values = draft.values
-    sizes = [draft.size(part) for part in draft.parts]
-    check_memory(draft, sizes)
-    phases = max(size.phases for size in sizes)
-    flows = sum(size.flows for size in sizes)
-    latency, scatter, batch = values.latency, values.scatter, values.batch or 1
-    pingpong, burst = values.traffic == "pingpong", values.burst
-    return Trial(
-        id=identity,
-        test=draft.number,
-        repeat=repeat,
-        transport=draft.transport,
-        parts=draft.parts,
-        pattern=draft.pattern,
-        parameters=draft.parameters(),
-        sizes=draft.point.sizes,
-        size_unit="message" if draft.of_messages() else "frame",
-        load=draft.point.load,
-        traffic=values.traffic,
-        warmup_s=(values.warmup or 0) / NS,
-        window_s=(0 if values.window is None else draft.window_ns()) / NS,
-        cooldown_s=(values.cooldown or 0) / NS,
-        phases=phases,
-        flows=flows,
+def trial_of(reading: CheckedConfiguration, number: int, point: ResolvedSettings) -> Trial:
+    """Return the first trial of a point; ConfigurationError where it can't be."""
+    site, place, carrier = reading.site, PointPlace(reading.document, point), point.transport
+    check_point(point, site, place)
+    parts = tuple(_part(site, network, point, place) for network in point.on)
+    pattern = _pattern(site, parts, point, place)
+    try:
+        sizes = [plan_size(len(part.ranks), pattern, point.seed) for part in parts]
+    except PlanRefused as error:
+        key = "flows" if point.pattern == "flows" else "pattern"
+        raise place.problem(key, str(error)) from None
+    options: Strict = getattr(point, carrier)
+    latency, scatter, batch, burst = point.latency, point.scatter, point.batch or 1, point.burst
+    by_steps, window_s = point.traffic == SCHEDULE, (point.window or 0) / NS
+    drain_s, drain_max_s = point.drain_timeout / NS, point.drain_max / NS
+    if point.traffic == "pingpong":
+        ports = (port for part in parts for port in part.ranks)
+        rounds_s = ROUNDS * round_trip_s(ports, max(point.sizes))
+        if point.window is not None:
+            window_s = max(window_s, rounds_s)
+        each = zip(sizes, parts, strict=True)
+        # Flows that a port has in flight at once, sent and received, share its line.
+        sharing = max(max(1.0, 2 * s.flows / s.phases / len(part.ranks)) for s, part in each)
+        drain_max_s = max(drain_max_s, drain_s + sharing * rounds_s)
+    trial = Trial(
+        id=0,
+        test=number,
+        repeat=0,
+        repeats=point.repeat,
+        transport=carrier,
+        parts=parts,
+        pattern=pattern,
+        parameters=_parameters(point),
+        sizes=point.sizes,
+        size_unit="message" if carries_messages(carrier, point.traffic) else "frame",
+        load=point.load or Load(percent=100.0),
+        traffic=point.traffic,
+        warmup_s=(point.warmup or 0) / NS,
+        window_s=round(NS * window_s) / NS,
+        cooldown_s=(point.cooldown or 0) / NS,
+        phases=max(size.phases for size in sizes),
+        flows=sum(size.flows for size in sizes),
         steps=sizes[0].share,
-        expected_s=expected_s(draft, phases, flows),
-        seed=values.seed,
-        sync="barrier" if draft.by_steps else values.sync or "barrier",
-        drain_s=values.drain_timeout / NS,
-        drain_max_s=(draft.pingpong_drain_ns() if pingpong else values.drain_max) / NS,
-        interval_s=(values.interval or 0) / NS,
-        options={NODE_WORDS.get(key, key): x for key, x in draft.options.in_effect().items()},
-        connectivity_check=values.connectivity_check,
-        check_sizes=draft.check_sizes(),
+        expected_s=0.0,
+        seed=point.seed,
+        sync="barrier" if by_steps else point.sync or "barrier",
+        drain_s=drain_s,
+        drain_max_s=round(NS * drain_max_s) / NS,
+        interval_s=(point.interval or 0) / NS,
+        options={NODE_WORDS.get(key, key): value for key, value in options.in_effect().items()},
+        connectivity_check=point.connectivity_check,
+        check_sizes=_check_sizes(point, parts),
         latency_stamps=latency.one_way != "off",
         probe_fps=None if latency.probes == "auto" else float(latency.probes),
-        transfer_bytes=values.transfer_size,
+        transfer_bytes=point.transfer_size,
         burst=Burst(burst.frames, burst.gap, burst.count) if burst else None,
         schedule=Schedule(
             batch=batch,
-            count=batch * math.ceil((values.repetitions or 0) / batch),
+            count=batch * math.ceil((point.repetitions or 0) / batch),
             warmup=STEP_WARMUP,
-            compute=values.compute or False,
+            compute=point.compute or False,
         )
-        if draft.by_steps
+        if by_steps
         else None,
         scatter=Scatter(scatter.count, *scatter.sizes, scatter.partners, scatter.compute)
         if scatter
         else None,
-        flood_limit=values.flood_limit,
+        flood_limit=point.flood_limit,
     )
+    check_trial(trial, site, sum(size.memory_bytes for size in sizes), place)
+    return replace(trial, expected_s=expected_s(site, trial))
+
+
+def _part(site: Site, network: str, point: ResolvedSettings, place: PointPlace) -> Part:
+    ports, count = site.networks[network], point.ranks[0] if point.ranks else None
+    if len(ports) < 2:
+        raise place.problem(
+            "network", f"network {network} has 1 port, {ports[0].name}: a pattern needs 2 ranks"
+        )
+    if count is not None and count > len(ports):
+        raise place.problem(
+            "ranks", f"{count} ranks are more than the {len(ports)} ports of network {network}"
+        )
+    return Part(network, ports[:count])
+
+
+def _check_sizes(point: ResolvedSettings, parts: Sequence[Part]) -> tuple[int, ...]:
+    """Return the messages of the connectivity check of a byte stream; none: those of the load.
+
+    One per flow fills a segment, jumbo or not; whole messages of many flows on a slow line would
+    take minutes.
+    """
+    stream = transports.of(point.transport).byte_stream and point.traffic != SCHEDULE
+    if not stream or not point.connectivity_check:
+        return ()
+    frames = [port.frame_max for part in parts for port in part.ranks]
+    mtu = max(frames) - _FRAME_OVERHEAD if all(frames) else _CHECK_MTU_UNKNOWN
+    first = min(mtu, max(point.sizes))
+    return (first, *[min(_CHECK_BYTES, first)] * 2)
+
+
+# --- patterns ------------------------------------------------------------------------------------
+
+
+def _pattern(
+    site: Site, parts: Sequence[Part], point: ResolvedSettings, place: PointPlace
+) -> Pattern:
+    """Return the pattern by rank numbers, which is the same for every part."""
+    found = [_pattern_of(Members(site, part.network, part.ranks), point, place) for part in parts]
+    for part, pattern in zip(parts, found, strict=True):
+        if pattern != found[0]:
+            raise place.problem(
+                "concurrent_networks",
+                f"{parts[0].network} and {part.network} number their ranks differently "
+                "for these names: test them one after the other",
+            )
+    return found[0]
+
+
+def _pattern_of(members: Members, point: ResolvedSettings, place: PointPlace) -> Pattern:
+    told = {NODE_WORDS.get(k, k): value for k, value in _told(point).items() if k != "sync"}
+    pattern: dict[str, Any] = {"name": point.pattern} | told
+    if point.pattern == "flows":
+        pattern |= _flows(members, point, place)
+    for key, number in (("groups", members.groups), ("partners", members.pairs)):
+        if isinstance(pattern.get(key), tuple):
+            try:
+                pattern[key] = number(pattern[key])
+            except ValueError as error:
+                raise place.problem(key, str(error)) from None
+    random = point.scatter is not None and point.scatter.partners == "random"
+    if point.traffic == "pingpong" and not random:
+        pattern["round_trip"] = True
+    if isinstance(pattern.get("partners"), list):
+        pattern |= {"list": pattern["partners"], "partners": "list"}
+    if "groups" in pattern:
+        pattern["groups"] = [{"ranks": ranks} for ranks in pattern["groups"]]
+    if point.traffic == SCHEDULE:
+        if not (point.pattern in KERNELS and point.pattern in SIZELESS):
+            pattern["bytes"] = point.sizes[0]
+        if point.sync == LOCAL:
+            pattern["local"] = True
+    return cast("Pattern", pattern)
+
+
+def _told(point: ResolvedSettings) -> dict[str, object]:
+    """Return the pattern's parameters that have a value and are not as always."""
+    usual = PARAMETERS[point.pattern]
+    unsaid = _UNSAID if point.pattern != "ring" else ()
+    found = {key: getattr(point, key) for key in usual if key != "flows"}
+    return {
+        key: value
+        for key, value in found.items()
+        if value is not None and not (key in unsaid and value == usual[key])
+    }
+
+
+def _flows(members: Members, point: ResolvedSettings, place: PointPlace) -> dict[str, object]:
+    """Return the list of a pattern of flows, and their shares where any has one."""
+    listed = point.flows
+    if listed is None or isinstance(listed, str):
+        raise place.problem(
+            "flows", "flows is missing: a list, [[source, destination], ...], or a file of them"
+        )
+    try:
+        shares = members.flows([x.flow if isinstance(x, FlowLine) else x for x in listed])
+    except FlowError as error:
+        item, where = listed[error.number], place.path("flows")
+        if isinstance(item, FlowLine):
+            raise place.document.problem(where, f"{item.place}: {error}") from None
+        raise place.document.problem((*where, error.number), str(error)) from None
+    words: dict[str, object] = {"list": [rank for flow in shares for rank in flow]}
+    if any(share is not None for share in shares.values()):
+        words["shares"] = [round((share or 0.0) * 1e7) for share in shares.values()]
+    return words
+
+
+def _parameters(point: ResolvedSettings) -> dict[str, Any]:
+    """Return the parameters by names, and what the sweep chose: what tells trials apart."""
+    if point.subtest is not None:
+        return {"subtest": point.subtest, "variant": point.variant} | {**point.swept}
+    told = _told(point)
+    if point.flows is not None:
+        told["flows"] = point.flows
+    if point.traffic == SCHEDULE:
+        steps = {key: getattr(point, key) for key in _STEPS_TOLD}
+        told |= {key: value for key, value in steps.items() if value is not None}
+    if point.scatter is not None:
+        told["scatter"] = point.scatter
+    if point.burst is not None:
+        usual = BurstOptions().in_effect()
+        told |= {
+            f"burst.{key}": value
+            for key, value in point.burst.in_effect().items()
+            if key == "frames" or value != usual[key]
+        }
+    told |= point.swept
+    # As JSON has them: lists for tuples.
+    found: dict[str, Any] = json.loads(
+        json.dumps({key: written_key(key, value) for key, value in told.items()})
+    )
+    return found

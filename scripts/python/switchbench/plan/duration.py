@@ -5,22 +5,23 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import Iterable
 from typing import Self
 
 import numpy as np
 import numpy.typing as npt
 
-from ..base import timing
-from ..base.model import Part, Pattern, Site
+from ..base import timing, transports
+from ..base.model import Burst, Part, Pattern, Port, Scatter, Site, Trial
 from ..base.timing import UNKNOWN_LINE_BPS
-from ..config.schema import BurstOptions, ScatterOptions
 from ..topology import topology as topologies
 from ..topology.fabric import Fabric, Routes
 from ..topology.graph import from_topology
-from .draft import NS, STEP_WARMUP, Draft
-from .engine import plan_phases
+from .engine import plan_phases, plan_size
 from .shares import LAYER1_OVERHEAD
 
+STEP_WARMUP = 1  # of what goes by steps: batches before those that count
+_TURN_S = 200e-6  # of a message besides its bytes
 MOST_FLOWS = 20_000  # of a plan; beyond, it takes longer to find out than it is worth
 
 
@@ -70,107 +71,107 @@ _LEARNED_S = 0.2  # behind the last learning frame (engine/transport/dpdk/addres
 _COMPUTING_TURN_S = 2e-3  # by how much a turn is later for each other node that computes on a core
 
 
-def expected_s(draft: Draft, phases: int, flows: int) -> float:
-    """Seconds of a trial of so many phases and flows, with what comes before and behind them."""
-    values = draft.values
+def expected_s(site: Site, trial: Trial) -> float:
+    """Return the seconds of a trial, with what comes before and behind its phases."""
+    flows = trial.flows / trial.phases
+    if transports.of(trial.transport).rdma:
+        says_when_over = trial.options["service"] == "rc"
+    else:  # frames and datagrams only fall silent
+        says_when_over = trial.size_unit == "message"
     course = timing.TrialTiming(
-        phases=phases,
-        traffic_s=_traffic_s(draft, flows / phases),
-        # Connections say when they are over; frames and datagrams only fall silent.
-        drain_s=0.0 if _says_when_over(draft) else values.drain_timeout / NS,
-        setup_s=_setup_s(draft, flows / phases),
-        by_clock_s=values.drain_timeout / NS if values.sync == "none" else None,
-        probe=values.connectivity_check,
+        phases=trial.phases,
+        traffic_s=_traffic_s(site, trial, flows),
+        drain_s=0.0 if says_when_over else trial.drain_s,
+        setup_s=_setup_s(trial, flows),
+        by_clock_s=trial.drain_s if trial.sync == "none" else None,
+        probe=trial.connectivity_check,
     )
-    return timing.trial_s(draft.site, course)
+    return timing.trial_s(site, course)
 
 
-def _says_when_over(draft: Draft) -> bool:
-    if draft.values.verbs is not None:
-        return draft.values.verbs.service == "rc"
-    return draft.of_messages()
-
-
-def _setup_s(draft: Draft, flows: float) -> float:
+def _setup_s(trial: Trial, flows: float) -> float:
     """What a phase's learning frames take, or its queue pairs: each rank makes those of its own
     flows."""
-    dpdk, verbs = draft.values.dpdk, draft.values.verbs
-    if dpdk is not None and dpdk.learning_rate is not None:
-        return (dpdk.addresses or 1) / dpdk.learning_rate + _LEARNED_S
-    if verbs is None:
-        return 0.0
-    ranks = sum(len(part.ranks) for part in draft.parts)
+    options = trial.options
+    if "learning_rate" in options:
+        return float(options.get("addresses", 1) / options["learning_rate"] + _LEARNED_S)
+    ranks = sum(len(part.ranks) for part in trial.parts)
     each_rank = 2 * flows / ranks  # sent and received
-    return timing.QUEUE_PAIR_S * each_rank * verbs.queue_pairs
+    return float(timing.QUEUE_PAIR_S * each_rank * options.get("queue_pairs", 0))
 
 
-def _traffic_s(draft: Draft, flows: float) -> float:
+def _traffic_s(site: Site, trial: Trial, flows: float) -> float:
     """How long one phase of so many flows sends."""
-    values = draft.values
-    if values.scatter is not None:
-        return _scatter_s(draft, values.scatter, flows)
-    if values.repetitions is not None:
-        batch = values.batch or 1
-        batches = STEP_WARMUP + math.ceil(values.repetitions / batch)
-        return batches * batch * draft.repetition_s()
-    if values.window is not None:
-        return ((values.warmup or 0) + draft.window_ns() + (values.cooldown or 0)) / NS
-    if values.burst is not None:
-        return _bursts_s(draft, values.burst)
-    ports = [port for part in draft.parts for port in part.ranks]
-    bits = 8 * (values.transfer_size or 0) * max(1.0, flows / len(ports))
-    return bits / _load_bps(draft)
+    if trial.scatter is not None:
+        return _scatter_s(site, trial, trial.scatter, flows)
+    if trial.schedule is not None and trial.schedule.count:
+        repetitions = STEP_WARMUP * trial.schedule.batch + trial.schedule.count
+        return repetitions * _repetition_s(trial)
+    if trial.window_s:
+        return trial.warmup_s + trial.window_s + trial.cooldown_s
+    if trial.burst is not None:
+        return _bursts_s(trial, trial.burst)
+    bits = 8 * (trial.transfer_bytes or 0) * max(1.0, flows / len(_ports(trial)))
+    return bits / _load_bps(trial)
 
 
-def _load_bps(draft: Draft) -> float:
+def _ports(trial: Trial) -> list[Port]:
+    return [port for part in trial.parts for port in part.ranks]
+
+
+def round_trip_s(ports: Iterable[Port], size: int) -> float:
+    """Return the seconds of a message there and back, at line rate and alone."""
+    line_bps = min(port.line_rate_bps for port in ports) or timing.UNKNOWN_LINE_BPS
+    return 2 * 8 * size / line_bps + 2 * _TURN_S
+
+
+def _repetition_s(trial: Trial) -> float:
+    """One repetition by steps, at line rate and without computing: about so long."""
+    if trial.steps is None:
+        return 0.0
+    each_bytes = trial.steps.payload_bytes // (trial.phases * len(trial.parts[0].ranks))
+    return trial.steps.steps * _TURN_S + round_trip_s(_ports(trial), each_bytes) / 2
+
+
+def _load_bps(trial: Trial) -> float:
     """What the slowest port sends in a second."""
-    ports = [port for part in draft.parts for port in part.ranks]
-    share = draft.point.load.percent or 100.0
-    return min(port.line_rate_bps or timing.UNKNOWN_LINE_BPS for port in ports) * share / 100
+    rates_bps = (port.line_rate_bps or timing.UNKNOWN_LINE_BPS for port in _ports(trial))
+    return min(rates_bps) * (trial.load.percent or 100.0) / 100
 
 
-def _bursts_s(draft: Draft, burst: BurstOptions) -> float:
-    load = draft.point.load
-    bits = 8 * (sum(draft.point.sizes) / len(draft.point.sizes) + LAYER1_OVERHEAD)
-    frame_s = 1 / load.fps if load.fps else bits / (load.bps or _load_bps(draft))
-    gaps_s = (burst.count - 1) * burst.gap / NS
-    return burst.count * burst.frames * frame_s + gaps_s
+def _bursts_s(trial: Trial, burst: Burst) -> float:
+    load = trial.load
+    bits = 8 * (sum(trial.sizes) / len(trial.sizes) + LAYER1_OVERHEAD)
+    frame_s = 1 / load.fps if load.fps else bits / (load.bps or _load_bps(trial))
+    return burst.count * burst.frames * frame_s + (burst.count - 1) * burst.gap_ns / 1e9
 
 
-def _scatter_s(draft: Draft, scatter: ScatterOptions, flows: float) -> float:
+def _scatter_s(site: Site, trial: Trial, scatter: Scatter, flows: float) -> float:
     """How long its messages take: of sizes that are uniform in their logarithm."""
-    least, most = scatter.sizes
-    mean, spread = _log_uniform(least, most)
+    mean, spread = _log_uniform(scatter.min_size, scatter.max_size)
     # Of all flows the one that draws the largest messages ends last.
     last = 1 + spread * math.sqrt(2 * math.log(max(1.0, flows)) / scatter.count)
-    each = draft.round_s(round(last * mean)) + 2 * _computing_turn_s(draft, scatter.compute)
+    each = round_trip_s(_ports(trial), round(last * mean))
+    if site.launcher.in_lab:  # computing nodes share the cores of one machine
+        each += (
+            2 * _COMPUTING_TURN_S * scatter.compute * len(site.processes) / (os.cpu_count() or 1)
+        )
     alone = _ALONE_S if scatter.compute else 0.0
-    shared = max(_shared_byte_s(draft, part, flows) for part in draft.parts) * mean
+    random = scatter.partners == "random"
+    shared = max(_shared_byte_s(site, trial, part, flows, random) for part in trial.parts) * mean
     return alone + scatter.count * max(each, shared)
 
 
-def _computing_turn_s(draft: Draft, compute: float) -> float:
-    """What computing adds to a turn where nodes share the cores of one machine."""
-    if draft.site.lab is None:
-        return 0.0
-    nodes = len(draft.site.processes) / (os.cpu_count() or 1)
-    return _COMPUTING_TURN_S * compute * nodes
-
-
-def _shared_byte_s(draft: Draft, part: Part, flows: float) -> float:
-    """What a byte there and back takes where the messages under way share links."""
-    ranks = len(part.ranks)
-    crowd = 2 - 1 / ranks if draft.draws_partners() else _CROWD
-    size = draft.size(part)
-    busiest = Busiest.of(draft.site) if size.flows <= MOST_FLOWS else None
+def _shared_byte_s(site: Site, trial: Trial, part: Part, flows: float, random: bool) -> float:
+    """What a byte there and back takes where the messages in flight share links."""
+    crowd = 2 - 1 / len(part.ranks) if random else _CROWD
+    size = plan_size(len(part.ranks), trial.pattern, trial.seed)
+    busiest = Busiest.of(site) if size.flows <= MOST_FLOWS else None
     if busiest is not None:
-        return crowd * busiest.byte_s(
-            part, draft.pattern, draft.values.seed, not draft.draws_partners()
-        )
-    ports = sum(len(each.ranks) for each in draft.parts)
-    under_way = 2.0 if draft.draws_partners() else 2 * flows / ports
+        return crowd * busiest.byte_s(part, trial.pattern, trial.seed, not random)
+    in_flight = 2.0 if random else 2 * flows / len(_ports(trial))
     rates_bps = [port.line_rate_bps for port in part.ranks]
-    return crowd * 8 * under_way / (min(rates_bps) or timing.UNKNOWN_LINE_BPS)
+    return crowd * 8 * in_flight / (min(rates_bps) or timing.UNKNOWN_LINE_BPS)
 
 
 def _log_uniform(least: float, most: float) -> tuple[float, float]:

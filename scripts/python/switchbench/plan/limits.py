@@ -1,27 +1,81 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What no port, no process and no pattern can do, refused before anything starts."""
+"""What no port, no process and no pattern can do, refused before anything starts.
+
+Each rule yields the key at which something is wrong, and a sentence; the first one is raised.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 from ..base import quantities, transports
-from ..base.model import WAITING, Port
-from ..config.point import Point, frame_limits, given, verbs_limits, waiting_limits
-from ..config.profiles import SHARED_PERCENT
-from ..config.settings import LOAD, MESSAGES, TRANSPORT, form_of
+from ..base.model import SCHEDULE, WAITING, Port, Site, Trial
+from ..base.words import listed
+from ..config import profiles
+from ..config.profiles import SHARED_PERCENT, UDP_HEADER
+from ..config.rules import OPERATIONS, operation_of
+from ..config.schema import ResolvedSettings
+from ..config.settings import carries_messages
 from ..config.steps import FUNCTIONS, algorithm_refusal, size_refusal
-from .draft import Draft
-from .engine import PlanSize
-from .shares import LAYER1_OVERHEAD, port_parts
+from ..config.tests import PointPlace
+from .shares import layer1_bps, port_parts
+
+Refusals = Iterator[tuple[str, str]]  # a key (or several, the first that was given), a sentence
 
 _MEMINFO = Path("/proc/meminfo")
+WINDOW_LEAST_NS = 1_000_000  # a shorter one opens and closes between two looks at a port
+
+
+def check_point(point: ResolvedSettings, site: Site, place: PointPlace) -> None:
+    """Refuse settings that no port can have, whatever the pattern's flows are."""
+    for rule in (_frames, _verbs, _waiting, _times, _schedules, _traffic, _destinations):
+        for key, text in rule(point):
+            raise place.problem(key, text)
+    most = transports.of(point.transport).ports_most
+    for process in site.processes:
+        if most is not None and len(process.ports) > most:
+            raise place.document.problem(
+                ("site", "pack"),
+                f"{process.name} would hold {len(process.ports)} ports in one process: "
+                f"Debian's DPDK holds at most {most}",
+            )
+    interval_ns, window_ns = point.interval or 0, point.window
+    if window_ns and interval_ns > window_ns and place.given("interval"):
+        text = f"{quantities.DURATION.text(interval_ns)} is longer than the window: none would end"
+        raise place.problem("interval", text)
+
+
+def check_trial(trial: Trial, site: Site, memory_bytes: int, place: PointPlace) -> None:
+    """Refuse a load that a port can't have, shares without a load, and more memory than there is.
+
+    `memory_bytes`: that one repetition of a schedule needs on all ranks.
+    """
+    if trial.traffic not in ("stream", "burst") and "shares" in trial.pattern:
+        raise place.problem(
+            "flows",
+            f"shares are not implemented for traffic: {trial.traffic}: "
+            "use traffic: stream or burst, or flows without shares",
+        )
+    if trial.traffic not in WAITING:
+        for part in trial.parts:
+            shares = port_parts(trial.pattern, len(part.ranks), trial.seed)
+            for port, share in zip(part.ranks, shares, strict=True):
+                if text := _load_refusal(trial, port, float(share)):
+                    raise place.problem("load", text)
+    # All ranks of a lab are on this host; elsewhere each node looks at its own.
+    spare = spare_bytes() if site.launcher.in_lab and memory_bytes else None
+    if spare is not None and memory_bytes > spare:
+        raise place.problem(
+            "message_size pattern",
+            f"the messages of all ranks need {memory_bytes >> 20} MiB of memory, and this host has "
+            f"{spare >> 20} MiB to spare: use smaller messages or fewer ranks",
+        )
 
 
 def spare_bytes() -> int | None:
-    """As much as the engine takes at most (engine/platform/memory.h); None: not known."""
+    """Return as much as the engine takes at most (engine/platform/memory.h); None: not known."""
     try:
         found = re.search(r"^MemAvailable: *(\d+) kB$", _MEMINFO.read_text(), re.M)
     except OSError:
@@ -29,175 +83,163 @@ def spare_bytes() -> int | None:
     return int(found[1]) * 1024 // 8 * 7 if found else None
 
 
-WINDOW_LEAST_NS = 1_000_000  # a shorter one opens and closes between two looks at a port
-
-
-def check(draft: Draft) -> None:
-    """Refuses what no port can do."""
-    frame_limits(draft.point, draft.document)
-    verbs_limits(draft.point, draft.document)
-    waiting_limits(draft.point, draft.document)
-    _check_window(draft)
-    _check_load(draft)
-    _check_pack(draft)
-    _check_interval(draft)
-    _check_steps(draft)
-    _check_traffic(draft)
-    _check_addresses(draft)
-    if draft.values.sync == "none" and draft.values.window is None:
-        raise draft.problem(
-            "sync",
-            f"none needs phases of a known length, and a {draft.values.traffic} has none",
-        )
-
-
-def check_memory(draft: Draft, sizes: Sequence[PlanSize]) -> None:
-    """All ranks of a lab are on this host; elsewhere each node looks at its own."""
-    if not draft.site.launcher.in_lab or not draft.by_steps:
+def _frames(point: ResolvedSettings) -> Refusals:
+    """Frame sizes, and one-frame messages, that the kind of header or the ports can't have."""
+    dpdk = point.dpdk or UDP_HEADER
+    if carries_messages(point.transport, point.traffic):
+        room, size = profiles.message_room(dpdk, point.frame_max), max(point.sizes)
+        frames = transports.of(point.transport).frames
+        if frames and point.traffic == "pingpong" and size > room:
+            yield (
+                "message_size scatter",
+                f"a ping-pong message over {point.transport} is one frame, of at most {room} "
+                f"bytes here, not {size}: larger ones run over tcp and verbs",
+            )
         return
-    needed = sum(size.memory_bytes for size in sizes)
-    spare = spare_bytes()
-    if spare is not None and needed > spare:
-        raise draft.problem(
-            form_of(draft.values, MESSAGES) or "pattern",
-            f"the messages of all ranks need {needed >> 20} MiB of memory, and this host has "
-            f"{spare >> 20} MiB to spare: use smaller messages or fewer ranks",
+    least, tagged = profiles.smallest_frame(dpdk), dpdk.vlan is not None
+    most = point.frame_max + (profiles.VLAN_TAG if tagged else 0)
+    for size in point.sizes:
+        if size < least:
+            yield (
+                "frame_size",
+                f"a frame of {size} bytes holds no {dpdk.header} header"
+                f"{' with a VLAN tag' if tagged else ''} and signature: at least {least}",
+            )
+        if point.frame_max and size > most:
+            yield (
+                "frame_size",
+                f"a frame of {size} bytes does not fit the ports' MTU: at most {most} "
+                f"(FCS included)",
+            )
+
+
+def _verbs(point: ResolvedSettings) -> Refusals:
+    """Combinations of verbs' options, and messages, that no device can have."""
+    verbs, frame_max = point.verbs, point.frame_max
+    if verbs is None:
+        return
+    service, operation = verbs.service, operation_of(verbs)
+    if operation not in OPERATIONS[service]:
+        yield (
+            "verbs.operation verbs.service",
+            f"service {service} has no operation {operation}: it can {listed(OPERATIONS[service])}",
+        )
+    if point.forward and service != "rc":
+        yield (
+            "forward",
+            f"a chain is forwarded over service rc only: what {service} loses could not be sent on",
+        )
+    if (verbs.signal_every or 1) > verbs.depth:
+        yield (
+            "verbs.signal_every",
+            f"{verbs.signal_every} is more than the depth of {verbs.depth} messages: the "
+            "queue would fill before one of them completes",
+        )
+    carried = profiles.largest_path_mtu(frame_max) if frame_max else profiles.PATH_MTUS[-1]
+    mtu = verbs.mtu or carried
+    if mtu > carried:
+        yield (
+            "verbs.mtu",
+            f"{mtu} bytes and RoCE's headers do not fit the ports' MTU of "
+            f"{frame_max - profiles.ETHERNET_HEADER_FCS}: at most {carried}",
+        )
+    if service == "ud" and max(point.sizes) > mtu:
+        yield (
+            "message_size verbs",
+            f"a message of {max(point.sizes)} bytes is more than service ud sends: one packet, at "
+            f"most {mtu} bytes here",
         )
 
 
-def _check_load(draft: Draft) -> None:
-    if draft.values.traffic in WAITING:
-        return  # it has none
-    for part in draft.parts:
-        draft.size(part)  # refuses a pattern that can't be made
-        shares = port_parts(draft.pattern, len(part.ranks), draft.values.seed)
-        for port, share in zip(part.ranks, shares, strict=True):
-            text = _load_refusal(draft.point, port, float(share))
-            if text:
-                raise draft.problem(form_of(draft.values, LOAD) or "loads", text)
+def _waiting(point: ResolvedSettings) -> Refusals:
+    """Ways that messages which wait for each other don't go, as the node would refuse them."""
+    tcp, verbs = point.tcp, point.verbs
+    if point.traffic not in WAITING:
+        return
+    what = "a step's message" if point.traffic == SCHEDULE else "a ping-pong message"
+    for key, noun, count in (
+        ("tcp.streams_per_flow", "stream", tcp.streams_per_flow if tcp else 1),
+        ("verbs.queue_pairs", "queue pair", verbs.queue_pairs if verbs else 1),
+    ):
+        if count > 1:
+            yield key, f"{what} goes by one {noun}, not {count}: leave it out here"
+    if tcp is not None and tcp.zero_copy:
+        yield "tcp.zero_copy", f"{what} is copied: leave it out here"
+    if verbs is not None and point.traffic == SCHEDULE:
+        words = "the messages of steps go by service rc and operation send, not by"
+        if verbs.service != "rc":
+            yield "verbs.service", f"{words} {verbs.service}"
+        if operation_of(verbs) != "send":
+            yield "verbs.operation", f"{words} {operation_of(verbs)}"
 
 
-def _check_traffic(draft: Draft) -> None:
-    if draft.values.traffic == "burst" and not draft.carrier.bursts:
+def _times(point: ResolvedSettings) -> Refusals:
+    if point.window is not None and point.window < WINDOW_LEAST_NS:
+        found, least = map(quantities.DURATION.text, (point.window, WINDOW_LEAST_NS))
+        yield "window", f"{found} is too short to measure in: {least} at least"
+    if point.sync == "none" and point.window is None:
+        yield "sync", f"none needs phases of a known length, and a {point.traffic} has none"
+
+
+def _schedules(point: ResolvedSettings) -> Refusals:
+    carrier = transports.of(point.transport)
+    if point.traffic != SCHEDULE:
+        if carries_messages(point.transport, point.traffic) and min(point.sizes) == 0:
+            text = "a message of 0 bytes: only steps are empty, others have 1 byte to 1GiB"
+            yield "message_size", text
+        return
+    if not carrier.reliable:
+        text = f"{carrier.name} carries no dependent steps: {transports.BY_STEPS_ONLY}"
+        yield "transport", text
+    for size in point.sizes:
+        if odd := size_refusal(point.pattern, size):
+            yield "message_size", odd
+    if point.pattern in FUNCTIONS and point.algorithm is not None:
+        refusal = algorithm_refusal(point.pattern, point.algorithm)
+        if refusal:
+            yield "algorithm", refusal
+
+
+def _traffic(point: ResolvedSettings) -> Refusals:
+    if point.traffic == "burst" and not transports.of(point.transport).bursts:
         able = (each.name for each in transports.TRANSPORTS if each.bursts)
-        raise draft.problem(
+        yield (
             "traffic",
-            f"{draft.transport} sends no bursts of a counted length: take {' or '.join(able)}",
-        )
-    if draft.values.traffic not in ("stream", "burst") and "shares" in draft.pattern:
-        raise draft.problem(
-            "flows",
-            f"shares are not implemented for traffic: {draft.values.traffic}: "
-            "use traffic: stream or burst, or flows without shares",
+            f"{point.transport} sends no bursts of a counted length: take {' or '.join(able)}",
         )
 
 
-def _check_addresses(draft: Draft) -> None:
-    dpdk = draft.values.dpdk
+def _destinations(point: ResolvedSettings) -> Refusals:
+    dpdk = point.dpdk
     if dpdk is None or dpdk.destination in (None, "port"):
         return
     if dpdk.header != "l2":
-        raise draft.problem("dpdk.destination", "frames to all ports have header l2")
+        yield "dpdk.destination", "frames to all ports have header l2"
     if (dpdk.addresses or 1) > 1:
-        raise draft.problem("dpdk.addresses", "of frames to all ports, each port has one address")
+        yield "dpdk.addresses", "of frames to all ports, each port has one address"
 
 
-def _check_window(draft: Draft) -> None:
-    window_ns = draft.values.window
-    if window_ns is not None and window_ns < WINDOW_LEAST_NS:
-        raise draft.problem(
-            "window",
-            f"{quantities.DURATION.text(window_ns)} is too short to measure in: "
-            f"{quantities.DURATION.text(WINDOW_LEAST_NS)} at least",
+def _load_refusal(trial: Trial, port: Port, share: float) -> str | None:
+    """Return why a port can't be asked for this part of the load, or None."""
+    load, line_bps = trial.load, port.line_rate_bps
+    wanted_bps = share * layer1_bps(trial, load)
+    percent = load.percent and load.percent * share
+    of_line = percent if percent is not None or not line_bps else 100 * wanted_bps / line_bps
+    if port.engine.get("shared") and of_line is not None and of_line > SHARED_PERCENT:
+        return (
+            f"{of_line:g}% of line: {port.name} is shared, so at most {SHARED_PERCENT:g}% is for it"
         )
-
-
-def _check_pack(draft: Draft) -> None:
-    most = draft.carrier.ports_most
-    if most is None:
-        return
-    for process in draft.site.processes:
-        if len(process.ports) > most:
-            raise draft.document.problem(
-                ("site", "pack"),
-                f"{process.name} would hold {len(process.ports)} ports in one process: "
-                f"Debian's DPDK holds at most {most}",
-            )
-
-
-def _check_interval(draft: Draft) -> None:
-    step_ns, window_ns = draft.values.interval or 0, draft.values.window
-    if window_ns and step_ns > window_ns and given(draft.point, "interval", draft.document):
-        raise draft.problem(
-            "interval",
-            f"{quantities.DURATION.text(step_ns)} is longer than the window: none would end",
-        )
-
-
-def _check_steps(draft: Draft) -> None:
-    pattern, values = draft.point.pattern, draft.values
-    size_key = form_of(values, MESSAGES) or "message_sizes"
-    if not draft.by_steps:
-        least = min(draft.point.sizes)
-        if draft.of_messages() and least == 0:
-            raise draft.problem(
-                size_key,
-                "a message of 0 bytes: only steps are empty, others have 1 byte to 1GiB",
-            )
-        return
-    if not draft.carrier.reliable:
-        text = f"{draft.transport} carries no dependent steps: {transports.BY_STEPS_ONLY}"
-        raise draft.problem(form_of(values, TRANSPORT) or "transports", text)
-    for size in draft.point.sizes:
-        if odd := size_refusal(pattern, size):
-            raise draft.problem(size_key, odd)
-    if pattern in FUNCTIONS and values.algorithm is not None:
-        refusal = algorithm_refusal(pattern, values.algorithm)
-        if refusal:
-            raise draft.problem("algorithm", refusal)
-
-
-def _shared_refusal(point: Point, port: Port, share: float) -> str | None:
-    """What other traffic on the port's line needs is left to it."""
-    load, line_bps = point.load, port.line_rate_bps
-    percent = load.percent
-    if percent is None and line_bps:
-        mean_bytes = sum(point.sizes) / len(point.sizes)
-        if transports.of(point.test.transport).frames:
-            mean_bytes += LAYER1_OVERHEAD
-        wanted_bps = load.bps if load.bps is not None else 8 * mean_bytes * (load.fps or 0.0)
-        percent = 100 * wanted_bps / line_bps
-    if percent is None or percent * share <= SHARED_PERCENT:
-        return None
-    return (
-        f"{percent * share:g}% of line: {port.name} is shared, so at most {SHARED_PERCENT:g}% is "
-        "for it"
-    )
-
-
-def _load_refusal(point: Point, port: Port, share: float) -> str | None:
-    """Why a port can't be asked for this part of the load, or None."""
-    load, line_bps = point.load, port.line_rate_bps
-    shared = _shared_refusal(point, port, share) if port.engine.get("shared") else None
-    if shared is not None:
-        return shared
-    if load.percent is not None and load.percent * share > 100:
-        of = f" for each of its senders: {load.percent * share:g}% of {port.name}" * (share != 1)
+    if percent is not None and percent > 100:
+        of = f" for each of its senders: {percent:g}% of {port.name}" * (share != 1)
         return f'"{quantities.load_text(load)}" is above line rate{of}: at most 100%'
-    if load.percent is not None:
-        known = line_bps or port.network != "lab"
-        frames = transports.of(point.test.transport).frames
-        if known or (not frames and load.percent == 100.0):
+    if percent is not None:
+        frames = transports.of(trial.transport).frames
+        if line_bps or port.network != "lab" or (not frames and load.percent == 100.0):
             return None
         return (
             f"{load.percent:g}% of an unknown line rate: {port.name} is not shaped, so give the "
             "load in bit/s (100Mbit) or frames/s (10kfps), or the site a `line_rate`"
         )
-    mean_bytes = sum(point.sizes) / len(point.sizes)
-    if transports.of(point.test.transport).frames:
-        mean_bytes += LAYER1_OVERHEAD
-    wanted_bps = load.bps if load.bps is not None else 8 * mean_bytes * (load.fps or 0.0)
-    wanted_bps *= share
     if line_bps and wanted_bps > line_bps:
         return (
             f"{wanted_bps / 1e6:g} Mbit/s at layer 1 is above the line rate of {port.name}, "

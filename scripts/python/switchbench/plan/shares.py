@@ -68,9 +68,8 @@ def port_parts(pattern: Pattern, ranks: int, seed: int) -> Parts:
 def oversubscribed(trial: Trial, part: Part, load: Load) -> Iterator[Oversubscribed]:
     """The ports of known line rate that are offered more than it, by phase."""
     lines = np.array([float(port.line_rate_bps) for port in part.ranks])
-    loads = (
-        lines * load.percent / 100 if load.percent is not None else _rate(trial, load) + 0 * lines
-    )
+    percent = load.percent
+    loads = lines * percent / 100 if percent is not None else layer1_bps(trial, load) + 0 * lines
     for phase in plan_phases(len(lines), trial.pattern, trial.seed):
         sources, destinations = phase.flows.T
         offered = np.bincount(
@@ -83,7 +82,8 @@ def oversubscribed(trial: Trial, part: Part, load: Load) -> Iterator[Oversubscri
             yield Oversubscribed(phase.number, part.ranks[rank].name, percent)
 
 
-def _rate(trial: Trial, load: Load) -> float:
+def layer1_bps(trial: Trial, load: Load) -> float:
+    """Return a load of bit/s or frames/s as bit/s at layer 1."""
     if load.bps is not None:
         return load.bps
     each_bytes = sum(trial.sizes) / len(trial.sizes)

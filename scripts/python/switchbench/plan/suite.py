@@ -22,13 +22,13 @@ from ..search.suites import SUITES
 from ..search.suites.declaration import Method, Row, Subtest, SuiteParameters, SuitePoint
 from ..search.suites.methods import FixedTrials
 from ..search.trials import ProposedTrial
-from .draft import NS
 from .two_transports import in_two_transports, with_burst
 
 # How often a tester-limited trial is repeated: a lab's hosts share one machine's cores.
 REPEATS_SITE, REPEATS_LAB = 2, 11
 ADDRESSES = 1 << 20  # numbers of a port's addresses
 MIN_PART = 0.01  # of the max load: where a suite's range of loads begins
+NS = 1e9
 UNITS = {"percent": "% of line", "bps": "bit/s", "fps": "frames/s"}  # of a Load's fields
 
 SUBTEST, VARIANT = "subtest", "variant"  # a trial's parameters that say which one it is of

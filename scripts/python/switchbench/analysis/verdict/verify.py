@@ -18,7 +18,8 @@ from ...base import format, source
 from ...base.errors import ConfigurationError, SwitchbenchError
 from ...base.model import WAITING, Load, Run, Trial
 from ...config import Request, read
-from ...config.point import Point, points
+from ...config.schema import ResolvedSettings
+from ...config.tests import points
 from ...records.directory import (
     CONFIGURATION,
     JUNIT,
@@ -207,10 +208,10 @@ def _configuration(directory: Path, run: Run) -> Iterator[VerifyCheck]:
 _Offer = tuple[str, tuple[int, ...], Load, int]
 
 
-def _offer(point: Point) -> _Offer:
-    waits = point.values.traffic in WAITING  # its window may be longer than was asked for
-    window_ns = 0 if waits else point.values.window or 0
-    return point.test.transport, point.sizes, point.load, window_ns
+def _offer(point: ResolvedSettings) -> _Offer:
+    waits = point.traffic in WAITING  # its window may be longer than was asked for
+    window_ns = 0 if waits else point.window or 0
+    return point.transport, point.sizes, point.load or Load(percent=100.0), window_ns
 
 
 def _offer_of(trial: Trial) -> _Offer:

@@ -1,21 +1,22 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""From the user's tests to points: one setting each of everything, in a fixed order.
+"""The user's tests with every default, and the points of each: one setting of everything.
 
-A user's test becomes one `ResolvedTest` for each network (or `concurrent_networks`) and transport,
-because defaults differ by them; its points follow in the order ranks, sizes, loads, sweep (the keys
-as written, the last one fastest). Repeats come innermost and are the compiler's.
+A user's test becomes one for each network (or `concurrent_networks`) and transport, because
+defaults differ by them; its points follow in the order ranks, sizes, loads, sweep (the keys as
+written, the last one fastest). Repeats come innermost and are the compiler's.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
+from typing import TypeVar
 
 from ..base import transports
-from ..base.errors import MISTAKES_MOST, Mistakes
+from ..base.errors import MISTAKES_MOST, ConfigurationError, Mistakes
 from ..base.model import Load, Port, Site
 from ..base.source import Document, KeyPath
 from ..base.words import listed, meant, shown
@@ -23,20 +24,28 @@ from ..search.suites import SUITES
 from ..search.suites.declaration import SuiteParameters
 from . import profiles, settings, steps, suites
 from .flow_file import read_flows
-from .point import ResolvedTest
-from .rules import without_effect
-from .schema import Configuration, Pattern, Settings, Transport
+from .kinds import Strict
+from .options import DpdkOptions
+from .rules import (
+    DPDK_RULES,
+    VERBS_RULES,
+    operation_of,
+    option_defaults,
+    without_effect,
+)
+from .schema import Configuration, Pattern, ResolvedSettings, Settings, Transport
 from .validate import validate_value
+
+Options = TypeVar("Options", bound=Strict)
 
 TRIALS_MOST = 20_000  # of 3 s each they would take 17 hours
 
 
-def trials_of(test: ResolvedTest) -> int:
-    """An upper bound: a swept key may change nothing at some points."""
-    values = test.values
-    axes = (values.ranks, values.loads, values.frame_sizes, values.message_sizes)
-    lists = [*test.sweep.values(), *axes]
-    return math.prod(len(each) for each in lists if each) * values.repeat.most
+def trials_of(test: ResolvedSettings) -> int:
+    """Return an upper bound: a swept key may change nothing at some points."""
+    axes = (test.ranks, test.loads, test.frame_sizes, test.message_sizes)
+    lists = [*(test.sweep or {}).values(), *axes]
+    return math.prod(len(each) for each in lists if each) * test.repeat.most
 
 
 # What runs when a configuration has no tests: every pattern as it comes.
@@ -57,12 +66,12 @@ class _Entry:
 def resolve(
     document: Document, model: Configuration, site: Site, parameters: SuiteParameters,
     mistakes: Mistakes, wrong: Sequence[KeyPath],
-) -> list[ResolvedTest]:  # fmt: skip
+) -> list[ResolvedSettings]:  # fmt: skip
     """All tests with their defaults. What can't be or changes nothing is added to the mistakes;
     tests in which something is `wrong` already are left out."""
     top = _layer(model, (), document)
     resolver = _Resolver(document, site, top, model.suite, parameters)
-    tests: list[ResolvedTest] = []
+    tests: list[ResolvedSettings] = []
     all_idle: list[dict[str, str]] = []
     trials = 0
     for entry in entries_of(document, model, mistakes):
@@ -70,7 +79,7 @@ def resolve(
             continue
         if len(mistakes.found) > MISTAKES_MOST:
             break
-        made: list[ResolvedTest] = []
+        made: list[ResolvedSettings] = []
         with mistakes.collected():
             made = list(resolver.tests(entry))
         trials += sum(map(trials_of, made))
@@ -170,7 +179,7 @@ class _Resolver:
     suite: str | None
     parameters: SuiteParameters
 
-    def tests(self, entry: _Entry) -> Iterator[ResolvedTest]:
+    def tests(self, entry: _Entry) -> Iterator[ResolvedSettings]:
         """One test for each network, or several together, and transport."""
         given = settings.merge(self.top, entry.own)
         if given.pattern is None and given.subtest is None:
@@ -257,7 +266,7 @@ class _Resolver:
         networks: tuple[str, ...],
         transport: str,
         load: Load,
-    ) -> ResolvedTest:
+    ) -> ResolvedSettings:
         pattern = given.pattern
         assert pattern is not None  # of a suite's subtest, its variant's
         profile = given.profile or profiles.profile_name(self.site)
@@ -266,7 +275,21 @@ class _Resolver:
             profiles.STEP_DEFAULTS if steps.by_steps(pattern, given) else Settings(),
             given,
         )
-        later: dict[str, object] = {"sweep": None}
+        together = given.concurrent_networks is not None
+        ports = [port for name in networks for port in self.site.networks[name]]
+        limits = [port.frame_limit(transport) for port in ports]
+        later: dict[str, object] = {
+            "sweep": self._sweep(entry) or None,
+            "network": None if together else networks[0],
+            "concurrent_networks": list(networks) if together else None,
+            "transport": transport,
+            **dict.fromkeys(("networks", "transports")),
+            "path": entry.path,
+            "frame_max": min(limits) if all(limits) else 0,
+            "queue_bytes": self.site.smallest_queue_bytes,
+        }
+        if values.ranks is None and not together:
+            later["ranks"] = [len(ports)]
         if pattern == "pairs" and values.groups is None and self.site.groups:
             later["groups"] = tuple((name,) for name in self.site.groups)
         retransmits = transports.of(transport).byte_stream
@@ -274,20 +297,7 @@ class _Resolver:
             later["drain_max"] = max(values.drain_max, profiles.TCP_TRANSFER_DRAIN)
         if settings.form_of(given, settings.LOAD) is None:
             later["loads"] = [profiles.BURST_LOAD if values.traffic == "burst" else load]
-        limits = [
-            port.frame_limit(transport) for name in networks for port in self.site.networks[name]
-        ]
-        return ResolvedTest(
-            path=entry.path,
-            networks=networks,
-            together=given.concurrent_networks is not None,
-            transport=transport,
-            values=values.model_copy(update=later),
-            sweep=self._sweep(entry),
-            ports=min(len(self.site.networks[name]) for name in networks),
-            frame_max=min(limits) if all(limits) else 0,
-            smallest_queue_bytes=self.site.smallest_queue_bytes,
-        )
+        return values.model_copy(update=later)
 
     def _sweep(self, entry: _Entry) -> dict[str, list[object]]:
         """The sweep; a test's plain key wins over a sweep at the top."""
@@ -329,12 +339,13 @@ def _why_not(port: Port, transport: str) -> str:
     return f", as {port.why_these}" if port.why_these else ""
 
 
-def _idle(test: ResolvedTest) -> dict[str, str]:
-    """Keys that change nothing at any point of a test, and why."""
+def _idle(test: ResolvedSettings) -> dict[str, str]:
+    """Return keys that change nothing at any point of a test, and why."""
     found: list[dict[str, str]] = []
-    for chosen in product(*test.sweep.values()):
-        values = settings.assigned(test.values, dict(zip(test.sweep, chosen, strict=True)))
-        found.append(without_effect(values, test.pattern, test.transport))
+    sweep = test.sweep or {}
+    for chosen in product(*sweep.values()):
+        values = settings.assigned(test, dict(zip(sweep, chosen, strict=True)))
+        found.append(without_effect(values))
     always = set.intersection(*(set(idle) for idle in found))
     return {key: reason for key, reason in found[0].items() if key in always}
 
@@ -348,3 +359,152 @@ def _refuse_idle(
         if reasons and all(reasons):
             swept = ("sweep", key) if key in (given.sweep or {}) else tuple(key.split("."))
             raise document.problem((*path, *swept), str(reasons[0]))
+
+
+# --- points --------------------------------------------------------------------------------------
+
+
+def points(test: ResolvedSettings) -> Iterator[ResolvedSettings]:
+    """Yield the points of a test in order: ranks, sizes, loads, sweep."""
+    found = [(place, point) for values in combinations(test) for place, point in _axes(values)]
+    # The sort is stable: within one place on the axes the sweep keeps its order.
+    yield from (point for _, point in sorted(found, key=lambda item: item[0]))
+
+
+def combinations(test: ResolvedSettings) -> list[ResolvedSettings]:
+    """Return a test's settings at each point of its sweep, without keys that change nothing there,
+    each once."""
+    found: dict[str, ResolvedSettings] = {}
+    sweep = test.sweep or {}
+    for chosen in product(*sweep.values()):
+        swept = dict(zip(sweep, chosen, strict=True))
+        idle = without_effect(settings.assigned(test, swept))
+        swept = {
+            key: value
+            for key, value in swept.items()
+            if not {key, settings.head(key)} & idle.keys()
+        }
+        if repr(swept) not in found:
+            values = settings.assigned(test.model_copy(update={"sweep": None}), swept)
+            found[repr(swept)] = _completed_settings(values, swept)
+    return list(found.values())
+
+
+def _completed_settings(given: ResolvedSettings, swept: Mapping[str, object]) -> ResolvedSettings:
+    """Return settings without idle ones, and with the defaults that depend on others."""
+    idle = without_effect(given)
+    # A suite's measurements replace some that a test always has.
+    changes: dict[str, object] = dict.fromkeys(
+        key
+        for key in idle
+        if "." not in key and not ResolvedSettings.model_fields[key].is_required()
+    )
+    traffic = steps.traffic(given.pattern, given) if "traffic" in idle else given.traffic
+    changes |= {"traffic": traffic, "swept": swept}
+    for name in settings.NESTED:
+        options = getattr(given, name)
+        lost = [key.partition(".")[2] for key in idle if key.startswith(f"{name}.")]
+        if options is not None and lost and name not in idle:
+            changes[name] = options.model_copy(update=dict.fromkeys(lost))
+    values = given.model_copy(update=changes)
+    if values.interval is None:
+        values = values.model_copy(update={"interval": profiles.interval_ns(values.window)})
+    frames = profiles.catch_up(given.queue_bytes, traffic)
+    late = {} if f"{given.transport}.catch_up" in idle else {"catch_up": frames}
+    if values.dpdk is not None:
+        dpdk = _completed(values.dpdk, late | option_defaults(DPDK_RULES, values.dpdk))
+        return values.model_copy(update={"dpdk": dpdk} | _frame_sizes(values, dpdk))
+    if values.udp is not None:
+        udp = _completed(values.udp, late)
+        sizes = _frame_sizes(values, profiles.UDP_HEADER)
+        return values.model_copy(update={"udp": udp} | sizes)
+    if values.verbs is not None:
+        operation: dict[str, object] = {"operation": operation_of(values.verbs)}
+        operation |= option_defaults(VERBS_RULES, values.verbs)
+        verbs = _completed(values.verbs, operation)
+        sizes = _message_sizes(values, profiles.verbs_message_bytes(verbs, values.frame_max))
+        return values.model_copy(update={"verbs": verbs} | sizes)
+    return values
+
+
+def _completed(options: Options, defaults: Mapping[str, object]) -> Options:
+    """Options with the defaults of those that nobody gave."""
+    return options.model_copy(
+        update={key: value for key, value in defaults.items() if getattr(options, key) is None}
+    )
+
+
+def _frame_sizes(values: ResolvedSettings, header: DpdkOptions) -> dict[str, object]:
+    """The sizes of a transport of frames that nobody gave: frames', or messages'."""
+    if settings.carries_messages(values.transport, values.traffic):
+        return _message_sizes(values, profiles.FRAME_MESSAGE_BYTES)
+    if settings.form_of(values, settings.FRAMES):
+        return {}
+    return {"frame_sizes": profiles.frame_sizes(values.profile, header, values.frame_max)}
+
+
+def _message_sizes(values: ResolvedSettings, each_bytes: int) -> dict[str, object]:
+    """The size of messages, where it is the default's to choose."""
+    given = settings.form_of(values, settings.MESSAGES) or values.scatter is not None
+    if given or values.pattern in steps.SIZELESS:
+        return {}
+    return {"message_sizes": [each_bytes]}
+
+
+def _axes(
+    values: ResolvedSettings,
+) -> Iterator[tuple[tuple[int, ...], ResolvedSettings]]:
+    """Yield the points of one combination of the sweep, each with its place on the axes."""
+    ranks: Sequence[int | None] = values.ranks or [None]
+    # Messages there and back have no load: the next one begins when the last is back.
+    loads = settings.axis(values.load, values.loads) or [Load(percent=100.0)]
+    axes = product(enumerate(ranks), enumerate(_sizes(values)), enumerate(loads))
+    for (i, count), (j, sizes), (k, load) in axes:
+        chosen = {"ranks": count and [count], "sizes": sizes, "load": load, "loads": None}
+        yield (i, j, k), values.model_copy(update=chosen)
+
+
+def _sizes(values: ResolvedSettings) -> list[tuple[int, ...]]:
+    if values.scatter is not None:
+        return [(values.scatter.sizes[1],)]
+    if values.pattern in steps.SIZELESS:
+        return [(0,)]
+    if settings.carries_messages(values.transport, values.traffic):
+        found = settings.axis(values.message_size, values.message_sizes)
+    elif values.imix is not None:
+        return [values.imix]
+    else:
+        found = settings.axis(values.frame_size, values.frame_sizes)
+    return [(size,) for size in found or ()]
+
+
+@dataclass(frozen=True)
+class PointPlace:
+    """A point of a test in its document."""
+
+    document: Document
+    point: ResolvedSettings
+
+    def path(self, keys: str) -> KeyPath:
+        """Return where a setting was given: in its test, else at the top, else the test itself.
+
+        `keys`: one, or several with spaces; of each, all forms of the setting are looked for.
+        """
+        return next(iter(self._given(keys)), self.point.path)
+
+    def given(self, key: str) -> bool:
+        """Return whether the user wrote a setting anywhere."""
+        return bool(self._given(key))
+
+    def problem(self, keys: str, text: str) -> ConfigurationError:
+        """Return the error at a setting."""
+        return self.document.problem(self.path(keys), text)
+
+    def _given(self, keys: str) -> list[KeyPath]:
+        """Return the places of the settings, dotted below options; the one that wins first."""
+        candidates: list[KeyPath] = []
+        forms = [form for key in keys.split() for form in settings.family(key)]
+        for base in (self.point.path, ()):
+            for form in forms:
+                candidates += [(*base, "sweep", form), (*base, *form.split("."))]
+        return [candidate for candidate in candidates if candidate in self.document.marks]
