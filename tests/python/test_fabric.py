@@ -18,7 +18,6 @@ from switchbench.topology.fabric import Fabric, FabricError, Link, Routes
 from switchbench.topology.fabric.arithmetic import Prices, arithmetic, cost
 from switchbench.topology.fabric.bisection import bisection
 from switchbench.topology.fabric.drawing import draw
-from switchbench.topology.fabric.groups import Groups, groups, salmon_largest, salmon_per_node
 
 GIG = 10**9
 
@@ -143,41 +142,6 @@ def test_salmons_network_has_the_hops_that_the_paper_counts() -> None:
     # Two links through a switch are one hop of the paper.
     hops = [sum(not end.startswith("sw") for _, end in step) for step in steps]
     assert np.bincount(hops).tolist() == [0, 9, 14, 12]
-
-
-def test_the_papers_formulas_hold_for_the_graph() -> None:
-    """(C/4)(L/(L-1)) counts the cables between two halves of the groups; P(PC+1) the largest."""
-    fabric = routed()
-    one = {f"g{g}n{i}" for g in (0, 1) for i in range(9)}
-    across = sum(
-        (link.a in one) != (link.b in one) for link in fabric.links if "sw" not in link.a + link.b
-    )
-    assert across / 36 == pytest.approx(salmon_per_node(cables=1, groups=4))
-    assert salmon_per_node(cables=3, groups=8) > 0.75
-    assert salmon_largest(ports=9, cables=1) == 90
-    full = routed(groups=4, nodes=3)  # L = PC + 1: one cable between each two groups
-    assert len(full.hosts) == salmon_largest(ports=3, cables=1)
-
-
-def test_the_papers_form_is_found_in_the_graph() -> None:
-    """What the command prints beside the formulas is counted; other forms have none."""
-    assert groups(routed()) == Groups(4, 9, 1, 12, pytest.approx(1 / 3), 90)
-    assert groups(routed(groups=3, nodes=4)) == Groups(3, 4, 1, None, pytest.approx(3 / 8), 20)
-    for other in (star(4), leaves(2, 3, GIG), routed(groups=4, nodes=10)):
-        assert groups(other) is None
-
-
-def test_the_command_shows_the_formulas(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["topology", "salmon-36"]) == 0
-    said = " ".join(capsys.readouterr().out.split())
-    assert "4 groups of 9, 1 link a node" in said
-    assert "= 0.333 links a node; here 12 cables join two halves of the groups, of 36" in said
-    assert "at most 90 nodes" in said
-    assert "4.5 Mbit/s to 5 Mbit/s per host of one half" in said
-    assert main(["topology", "salmon-36", "--json"]) == 0
-    document = json.loads(capsys.readouterr().out)
-    assert document["bisection"]["max_bps_per_host"] == pytest.approx(90e6 / 18)
-    assert document["groups"]["across"] == 12
 
 
 def test_equal_ways_are_dealt_out_by_destination() -> None:

@@ -20,7 +20,6 @@ from ..render.terminal.grid import show
 from ..topology import topology
 from ..topology.fabric.arithmetic import Arithmetic, Cost, Level, Prices, arithmetic, cost
 from ..topology.fabric.drawing import draw
-from ..topology.fabric.groups import Groups
 from ..topology.file_form import TopologyError
 from ..topology.graph import from_topology
 from . import topology_import
@@ -43,7 +42,7 @@ a price table, in any one currency:
 
 --json writes one object: hosts, switches, cables, diameter and mean_distance in links, access_bps,
 bisection {min_bps, max_bps, method, min_bps_per_host, max_bps_per_host} (per host of one half),
-levels [{level, switches, down_bps, up_bps, across_bps, worst}], groups, cost"""
+levels [{level, switches, down_bps, up_bps, across_bps, worst}], cost"""
 
 
 class _PriceFile(BaseModel):
@@ -122,11 +121,6 @@ def _show(name: str, figures: Arithmetic, price: Cost | None, console: Console) 
     rows.append(("bisection, one way", _bisection(figures)))
     for level in figures.levels:
         rows.append((f"level {level.level}, switches: {level.switches}", _level(level)))
-    if figures.groups is not None:
-        form = figures.groups
-        links = "1 link" if form.cables == 1 else f"{form.cables} links"
-        title = f"{form.groups} groups of {form.ports}, {links} a node"
-        rows.append((title, _groups(form)))
     if price is not None:
         bought = ", ".join(f"{n} of {ports} ports" for ports, n in sorted(price.bought.items()))
         nics, cables, switches = map(_money, (price.nics, price.cables, price.switches))
@@ -164,14 +158,3 @@ def _bisection(figures: Arithmetic) -> str:
         f"{bit_rate(cut.min_bps)} to {bit_rate(cut.max_bps)}, {each} per host of one half, "
         f"{shares[0]:.1%} to {shares[1]:.1%} of full ({cut.method})"
     )
-
-
-def _groups(found: Groups) -> str:
-    """The paper's formulas beside what the graph has."""
-    rule = f"(C/4)(L/(L-1)) = {found.formula_per_node:.3g} links a node"
-    if found.across is None:
-        rule += ", for an even number of groups"
-    else:
-        nodes = found.groups * found.ports
-        rule += f"; here {found.across} cables join two halves of the groups, of {nodes} nodes"
-    return f"{rule}; P(PC+1): at most {found.most_nodes} nodes"

@@ -12,7 +12,6 @@ import numpy as np
 
 from .bisection import Bisection, bisection
 from .graph import Fabric, FabricError
-from .groups import Groups, groups
 from .routes import Routes
 
 
@@ -48,8 +47,6 @@ class Arithmetic:
     """Of the host that has least."""
     bisection: Bisection
     levels: tuple[Level, ...]
-    groups: Groups | None
-    """Of a network of the form that the formulas of Salmon et al. are about."""
 
     @property
     def full_bps(self) -> float:
@@ -69,7 +66,6 @@ def arithmetic(fabric: Fabric) -> Arithmetic:
         access_bps=min(fabric.access_bps(host) for host in fabric.hosts),
         bisection=bisection(fabric),
         levels=_levels(fabric),
-        groups=groups(fabric),
     )
 
 
