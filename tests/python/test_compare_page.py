@@ -9,9 +9,7 @@ from pathlib import Path
 import pytest
 
 from compared import Repeats, make
-from switchbench.base.errors import ConfigurationError
 from switchbench.cli.main import main
-from switchbench.render.report import export
 
 FAST = [(7700, 7710), (7720, 7690), (7710, 7700)]
 SLOW = [(7000, 6800), (7010, 6810), (6990, 6790)]
@@ -40,21 +38,6 @@ def test_the_page_is_one_file_that_asks_for_nothing(page: Path) -> None:
         "By flow",
         "What the numbers mean",
     ]
-
-
-def test_figures_are_drawn(page: Path, tmp_path: Path) -> None:
-    try:
-        program = export.find_browser()
-    except ConfigurationError as error:
-        pytest.skip(str(error))
-    written = export.write_figures(page, tmp_path / "figures", program)
-    assert {path.name for path in written} == {
-        f"{name}.{form}" for name in ("patterns-0",) for form in ("png", "svg")
-    }
-    patterns = (tmp_path / "figures" / "patterns-0.svg").read_text()
-    for word in ("pairs neighbours", "mean flow"):
-        assert word in patterns
-    assert patterns.count("xerror") >= 6  # an interval of each of three pairs and two measures
 
 
 def test_another_measurement_is_said_above_all(tmp_path: Path) -> None:

@@ -141,11 +141,16 @@ def test_table_of_pairs(measured: Measured, drawn: dict[str, Figure]) -> None:
 
 
 def test_time_and_throughput_of_whole_plans(measured: Measured, drawn: dict[str, Figure]) -> None:
-    times, rates = (t for t in drawn["plans"].data if t["name"] == "tcp")
+    times, rates = (trace(drawn[name], "tcp") for name in ("plan-times", "plans"))
     place = next(i for i, label in enumerate(times["y"]) if "aapc" in label)
     plan = plans_of(measured, pattern="aapc", transport="tcp")[0]
     assert unpacked(times["x"])[place] == pytest.approx(plan["elapsed_s"])
     assert unpacked(rates["x"])[place] == pytest.approx(plan["throughput"]["mean"], rel=1e-3)
+    for name in ("plans", "plan-times"):  # with room for the values
+        longest = max(unpacked(one["x"]).max() for one in drawn[name].data)
+        assert drawn[name].layout["xaxis"]["range"][1] == pytest.approx(1.22 * longest, rel=0.01)
+        lines = [line for words in drawn[name].data[0]["y"] for line in words.split("<br>")]
+        assert max(map(len, lines)) <= 24
 
 
 def test_min_mean_and_max_by_phase(measured: Measured, drawn: dict[str, Figure]) -> None:
@@ -319,18 +324,6 @@ def test_loss_by_phase(measured: Measured, drawn: dict[str, Figure]) -> None:
     assert unpacked(line["y"]) == pytest.approx(wanted)
 
 
-def test_whole_plans_leave_room_for_their_values(drawn: dict[str, Figure]) -> None:
-    layout = drawn["plans"].layout
-    for axis, name in (("xaxis", "x"), ("xaxis2", "x2")):
-        longest = max(unpacked(t["x"]).max() for t in drawn["plans"].data if t["xaxis"] == name)
-        assert layout[axis]["range"][1] == pytest.approx(1.22 * longest, rel=0.01)
-    narrow = layout["meta"]["narrow"]
-    assert narrow["xaxis"]["domain"] == narrow["xaxis2"]["domain"] == [0, 1]
-    assert narrow["yaxis2"]["domain"][1] < narrow["yaxis"]["domain"][0]
-    lines = [line for name in drawn["plans"].data[0]["y"] for line in name.split("<br>")]
-    assert max(map(len, lines)) <= 24
-
-
 # --- messages ----------------------------------------------------------------------------------
 
 
@@ -382,8 +375,9 @@ def test_thin_fields_are_thinned_evenly_too() -> None:
 
 
 def test_few_times_are_all_drawn() -> None:
-    size = np.array([4.0, 8.0, 16.0])
-    assert scatter.thinned(size, size, 10).tolist() == [0, 1, 2]
+    size = np.array([4.0, 8.0, 16.0, 16.0])
+    for most in (4, 10):
+        assert scatter.thinned(size, size, most).tolist() == [0, 1, 2, 3]
 
 
 # --- what a directory may be like --------------------------------------------------------------
@@ -431,7 +425,9 @@ def test_what_was_not_observed_is_drawn_as_a_gap(copy: Path) -> None:
     made = {one.name: one for one in figures(Measured.load(copy))}
     assert json.dumps([[one.data, one.layout] for one in made.values()], allow_nan=False)
     assert not any(name.startswith("heat") for name in made)
-    assert trace(made["plans"], "tcp")["text"] == ["-"] * len(trace(made["plans"], "tcp")["y"])
+    assert trace(made["plan-times"], "tcp")["text"] == ["-"] * len(
+        trace(made["plan-times"], "tcp")["y"]
+    )
 
 
 def test_a_newer_form_is_said_and_what_is_known_is_shown(copy: Path) -> None:

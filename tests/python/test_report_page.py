@@ -210,20 +210,6 @@ def test_pictures_have_buttons_that_differ(opened: Opened) -> None:
     assert figure.locator(".modebar-btn svg.word").all_text_contents() == ["PNG", "SVG"]
 
 
-def test_narrow_windows_put_one_below_the_other(chromium: Any, directory: Path) -> None:
-    opened = open_page(chromium, directory / build.REPORT)
-    opened.page.set_viewport_size({"width": 400, "height": 900})
-    figure = opened.page.locator("[data-figure=plans]")
-    figure.scroll_into_view_if_needed()
-    figure.locator(".main-svg").first.wait_for(timeout=DRAWN_MS)
-    boxes = [figure.locator(f".subplot.{name}").bounding_box() for name in ("xy", "x2y2")]
-    assert boxes[0]["y"] + boxes[0]["height"] <= boxes[1]["y"]
-    wide = "document.documentElement.scrollWidth <= document.documentElement.clientWidth"
-    assert opened.page.evaluate(wide)
-    assert opened.complaints == []
-    opened.page.context.close()
-
-
 # --- the first screen, and how much there is before anything is opened ----------------------------
 
 SCREEN = {"width": 1280, "height": 800}

@@ -14,12 +14,12 @@ from ...records.directory import replace_bytes
 from ..report.frame import PageWords, Section, TablePart, Words, meanings, render
 from ..report.overview import sentences
 from ..tables.table import Spec
-from . import charts, tables
+from . import tables
 
-_WHAT, _FLOWS, _NOT, _MEANINGS = (
-    "What is compared", "By flow", "What is not compared", "What the numbers mean",
+_WHAT, _PATTERNS, _PHASES, _FLOWS, _NOT, _MEANINGS = _SECTIONS = (
+    "What is compared", "By pattern", "By phase", "By flow", "What is not compared",
+    "What the numbers mean",
 )  # fmt: skip
-_SECTIONS = (*(_WHAT, charts.PATTERNS, charts.PHASES, _FLOWS, _NOT, _MEANINGS),)
 
 
 def write(comparison: Comparison, path: Path) -> None:
@@ -34,8 +34,6 @@ def make_page(comparison: Comparison) -> str:
         said = "Switch, site and versions are the same as far as they were written down."
         sections[_WHAT].add(Words(said))
     _add(sections[_WHAT], tables.results(comparison), tables.question(comparison))
-    for chart in charts.charts(comparison):
-        sections[chart.section].add(chart)
     for number, one in enumerate(comparison.compared):
         for title, spec in _differences(number, one):
             _add(sections[title], spec)
@@ -67,8 +65,8 @@ def _add(section: Section, *specs: Spec) -> None:
 def _differences(number: int, one: Compared) -> Iterator[tuple[str, Spec]]:
     some = f"The foremost of {one.flow_count:,} flows of each pattern and measure."
     kinds: tuple[tuple[str, str, Sequence[DifferenceRow], str], ...] = (
-        (charts.PATTERNS, "plans", one.plans, " ".join(one.notes)),
-        (charts.PHASES, "phases", one.phases, ""),
+        (_PATTERNS, "plans", one.plans, " ".join(one.notes)),
+        (_PHASES, "phases", one.phases, ""),
         (_FLOWS, "flows", one.flows, some),
     )
     for title, kind, rows, about in kinds:

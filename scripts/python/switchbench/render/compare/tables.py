@@ -33,11 +33,6 @@ def micro(unit: str) -> str:
     return unit.replace("us", "µs")
 
 
-def said(value: float | None, unit: str) -> str:
-    """A value beside a point of a figure."""
-    return f"{format.scientific(value)} {micro(unit)}"
-
-
 def _by_subject(
     comparison: Comparison, about: str, of: Callable[[Any], Sequence[Any]], kind: str = "scientific"
 ) -> Iterator[Column]:

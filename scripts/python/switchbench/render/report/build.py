@@ -27,7 +27,8 @@ from .frame import Details, PageWords, Part, Section, TablePart, meanings, rende
 
 # In their order: those of figures are between the page's own.
 _SECTIONS = tuple(value for name, value in vars(s).items() if name.isupper())
-_FOLDED = (s.SET_UP, s.SKEW, s.CPU, s.PORTS, s.TRIALS, s.NOT_MEASURED, s.CONFIGURATION, s.MEANINGS)
+# The first screen does not fold; these are open at first.
+_OPEN = (s.VERDICT, s.FINDINGS, s.RESULTS)
 _FOREMOST = ("heat-map", "phases", "nodes", "pairs")  # figures for the first screen, the best first
 _FOREMOST_PX = 520
 # What a summary of another version, or a damaged one, may make of code that reads it.
@@ -136,19 +137,13 @@ class _Page:
                 yield drawn if number == 1 else replace(drawn, title=f"{drawn.title} ({number})")
 
     def _fold(self) -> None:
-        """The first screen does not fold; what is looked up is folded at first."""
         self.sections[s.GLANCE].folds = False
-        for title in _FOLDED:
-            self.sections[title].open = False
+        for title, section in self.sections.items():
+            section.open = title in _OPEN
         if self._summary.get("suite"):  # whose rows follow from phases
-            self.sections[s.SUITE].open = True
-            self.sections[s.RESULTS].open = self.sections[s.LATENCY].open = False
-        verdict = self._summary.get("verdict")
-        if verdict and verdict["verdict"] != "PASS":
-            self.sections[s.VERDICT].open = True
+            self.sections[s.SUITE].open, self.sections[s.RESULTS].open = True, False
         predicted = [part for part in self.sections[s.PREDICTED].parts if isinstance(part, Figure)]
-        if not any(figure.disagrees for figure in predicted):
-            self.sections[s.PREDICTED].open = False
+        self.sections[s.PREDICTED].open = any(figure.disagrees for figure in predicted)
 
 
 def _foremost(figures: list[Figure]) -> Figure | None:

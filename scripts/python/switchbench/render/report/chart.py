@@ -93,7 +93,6 @@ class ChartSpec:
     hover: str  # "{label}, {ranks} nodes: {mean} {unit}, {share:.2f} %": columns by name
     query: Callable[[Any], Iterable[Panel]] | None = None  # None: panels are drawn one by one
     spread: tuple[str, str] | None = None  # columns of the ends of a point's bar
-    half: str = ""  # column of half the length of a point's bar, along the axis of x
     values: str = ""  # where values are written beside their marks
     height: int = 420
     legend: bool | None = None  # None: where there are several curves
@@ -161,8 +160,6 @@ class ChartSpec:
                 for name in (self.x.column if along == "x" else self.y.column, *self.spread)
             )
             made[f"error_{along}"] = between(low, middle, high)
-        if self.half:
-            made["error_x"] = {"type": "data", "array": list(columns[self.half])}
         if self.values:
             said = columns[self.x.column if along == "x" else self.y.column]
             made["text"] = [format.digits(value) for (value,) in rows(gaps(list(said)))]

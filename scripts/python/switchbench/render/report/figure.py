@@ -10,7 +10,6 @@ from __future__ import annotations
 import base64
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from html import escape
 from typing import Any
 
 import numpy as np
@@ -158,11 +157,6 @@ def unpacked(values: Any) -> NDArray[np.float64]:
     array = np.frombuffer(base64.b64decode(values["bdata"]), dtype="<" + values["dtype"])
     shape = [int(part) for part in values.get("shape", str(len(array))).split(",")]
     return array.reshape(shape).astype(np.float64)
-
-
-def plain(text: str) -> str:
-    """What Plotly would take for markup is text."""
-    return escape(text, quote=False)
 
 
 def gaps(values: Sequence[float | None]) -> NDArray[np.float64]:

@@ -2,8 +2,8 @@
 """A page that opens offline: one HTML file (page/page.html), made of sections of parts.
 
 Everything that is long stands in it compressed and is unpacked by page.js when it comes into
-sight: Plotly once, each figure's traces, each table's values. Sections beyond the first screens
-are folded, so that a page is some screens long however much a run has.
+sight: Plotly once, each figure's traces, each table's values. Most sections are folded, so that a
+page is some screens long however much a run has.
 """
 
 from __future__ import annotations
@@ -22,11 +22,8 @@ from ...base import format
 from ..tables.table import Table
 from .figure import Figure
 
-_PAGE_PX = 6000  # at a window's width of 1280, before anything is opened
-_FIRST_PX, _FOLDED_PX = 820, 50  # of it the first screen, and each section's heading
-_ROW_PX, _MOST_ROWS_PX, _LINE_PX = 29, 544, 24  # as page.css has them
+_ROW_PX, _MOST_ROWS_PX = 29, 544  # as page.css has them
 _UNFILTERED_ROWS = 5  # as table.js has it
-_LETTERS = 130  # of a line of words
 _FIRST_SENTENCES, _MOST_SENTENCES = 8, 200
 
 
@@ -40,10 +37,6 @@ class Words:
     text: str
     kind: str = ""
     title: str = ""
-
-    @property
-    def pixels(self) -> int:
-        return _lines_px(self.text)
 
 
 @dataclass(frozen=True)
@@ -69,20 +62,12 @@ class Sentences:
         left = len(self.every) - _MOST_SENTENCES
         return f"and {left:,} more in summary.json" if left > 0 else ""
 
-    @property
-    def pixels(self) -> int:
-        return 36 + sum(map(_lines_px, self.lines))
-
 
 @dataclass(frozen=True)
 class Facts:
     """Names and what each of them is."""
 
     rows: Sequence[tuple[str, str]]
-
-    @property
-    def pixels(self) -> int:
-        return sum(_lines_px(value) for _, value in self.rows)
 
 
 @dataclass(frozen=True)
@@ -91,7 +76,6 @@ class Details:
 
     title: str
     text: str
-    pixels: int = _LINE_PX
 
 
 @dataclass(frozen=True)
@@ -115,7 +99,6 @@ class Glance:
     verdict: str = ""  # PASS, FAIL, INCONCLUSIVE
     sign: str = ""
     figure: Figure | None = None
-    pixels: int = 700
 
 
 @dataclass(frozen=True)
@@ -142,10 +125,6 @@ class TablePart:
         filters = 35 if self.table.rows > _UNFILTERED_ROWS else 0
         return 46 + min(52 + filters + _ROW_PX * self.table.rows, _MOST_ROWS_PX)
 
-    @property
-    def pixels(self) -> int:
-        return 60 + self.room + _lines_px(self.words) + _lines_px(self.table.unseen)
-
 
 Part = Words | Sentences | Facts | Details | Glance | TablePart | Figure
 
@@ -157,7 +136,7 @@ class Section:
     title: str
     parts: list[Part] = field(default_factory=list)
     folds: bool = True
-    open: bool | None = None  # None: while there is room
+    open: bool = True
 
     def add(self, *parts: Part | None) -> None:
         """Adds what there is."""
@@ -185,20 +164,6 @@ class Section:
         counts = ((figures, "figure"), (tables, "table"))
         return ", ".join(format.of(count, noun) for count, noun in counts if count)
 
-    @property
-    def pixels(self) -> int:
-        """About how high it is."""
-        return 60 + sum(
-            part.height + 70 + _lines_px(part.definition)
-            if isinstance(part, Figure)
-            else part.pixels
-            for part in self.parts
-        )
-
-
-def _lines_px(text: str) -> int:
-    return _LINE_PX * -(-len(text) // _LETTERS)
-
 
 # --- the page ------------------------------------------------------------------------------------
 
@@ -219,7 +184,6 @@ def render(page: PageWords, sections: Iterable[Section]) -> str:
     import jinja2  # a run that writes no report does without
 
     shown = [section for section in sections if section.parts]
-    _unfold(shown)
     environment = jinja2.Environment(
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True
     )
@@ -239,16 +203,6 @@ def _prose(text: str) -> str:
     from markupsafe import Markup, escape  # jinja2's own
 
     return Markup(re.sub("`([^`]+)`", r"<code>\1</code>", str(escape(text))))
-
-
-def _unfold(sections: Sequence[Section]) -> None:
-    """Opens sections in their order while there is room."""
-    room = _PAGE_PX - _FIRST_PX - _FOLDED_PX * len(sections)
-    room -= sum(section.pixels for section in sections if section.open)
-    for section in sections:
-        if section.open is None and section.folds:
-            section.open = section.pixels <= room
-            room -= section.pixels if section.open else 0
 
 
 def _blocks(sections: Iterable[Section]) -> Iterator[tuple[str, bytes]]:

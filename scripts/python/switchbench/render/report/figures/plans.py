@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from textwrap import wrap
 
 import numpy as np
@@ -16,8 +15,8 @@ from ....base.format import Unit, unit_for
 from ....base.model import WAITING
 from ....records.document.trials import PhaseEntry, PlanEntry
 from ...tables.sections import ALL_TO_ALL
-from ..chart import ChartAxis, ChartSpec, Panel, Trace
-from ..figure import PALETTE, Figure, Plotly, gaps, named_rows
+from ..chart import ChartAxis, ChartSpec, Columns, Panel, Trace
+from ..figure import PALETTE, Figure, Plotly, gaps, named_rows, titled
 from .series import Series, by, columns, group, in_parts
 
 WHOLE = (
@@ -48,7 +47,7 @@ def figures(measured: Measured) -> Iterator[Figure]:
         and plan["throughput"]["mean"] is not None
     ]
     if plans:
-        yield _whole(plans)
+        yield from _whole(plans)
     for number, series, common in _by_phase(plans):
         yield _phases(measured, number, series, common)
 
@@ -56,80 +55,54 @@ def figures(measured: Measured) -> Iterator[Figure]:
 # --- whole plans -------------------------------------------------------------------------------
 
 
-def _half(title: str, hover: str) -> ChartSpec:
+def _totals(name: str, title: str, axis: str, words: str) -> ChartSpec:
     return ChartSpec(
-        "plans", "pattern totals: time and throughput", WHOLE, ALL_TO_ALL, "bars",
-        ChartAxis(title, "mean"), ChartAxis(column="of", kind="names"), hover,
+        name, title, WHOLE, ALL_TO_ALL, "bars",
+        ChartAxis(axis, "mean"), ChartAxis(column="of", kind="names"),
+        f"{{of}}<br>{words}<extra>{{label}}</extra>",
         spread=("low", "high"), values="outside",
+        layout={"barmode": "overlay", "bargap": 0.35},
     )  # fmt: skip
 
 
-_TIME = _half("Time of the plan, s", "{of}<br>{mean} s<extra>{label}</extra>")
-_RATE = _half(
-    "Payload per flow, {unit}", "{of}<br>mean {mean} {unit} per flow<extra>{label}</extra>"
+_RATE = _totals(
+    "plans", "pattern totals: throughput", "Payload per flow, {unit}", "mean {mean} {unit} per flow"
 )
+_TIME = _totals("plan-times", "pattern totals: time", "Time of the plan, s", "{mean} s")
 
 
-def _whole(plans: Sequence[PlanEntry]) -> Figure:
-    """Two halves beside each other, which share their names."""
+def _whole(plans: Sequence[PlanEntry]) -> Iterator[Figure]:
     # What is compared stands next to each other: the same pattern by several paths.
     patterns = list(dict.fromkeys(format.pattern(plan) for plan in plans))
     found = group(sorted(plans, key=lambda plan: patterns.index(format.pattern(plan))))
     unit = unit_for(plan["throughput"]["mean"] for plan in plans)
     labels = [one.label or one.entries[0]["transport"] for one in found.series]
     names = ["<br>".join(wrap(label, _LETTERS)) for label in labels]
-
-    def panel(value: Callable[[PlanEntry], float | None], scale: float, axes: Plotly) -> Panel:
-        traces = [
-            _bars(transport, value, scale, axes, found.series, names)
-            for transport in by(plans, "transport")
-        ]
+    values: tuple[tuple[ChartSpec, Callable[[PlanEntry], float | None], float], ...] = (
+        (_RATE, lambda plan: plan["throughput"]["mean"], unit.scale),
+        (_TIME, lambda plan: plan["elapsed_s"], 1.0),
+    )
+    for spec, value, scale in values:
+        traces = []
+        for transport in by(plans, "transport"):
+            mine = [(name, [value(plan) for plan in one.entries])
+                    for name, one in zip(names, found.series, strict=True)
+                    if one.entries[0]["transport"] == transport]  # fmt: skip
+            columns: Columns = {"of": [name for name, _ in mine]}
+            for key, choose in (("mean", m.mean), ("low", m.least), ("high", m.greatest)):
+                columns[key] = gaps([choose(some) for _, some in mine]) * scale
+            traces.append(Trace(transport, columns, more={"cliponaxis": False}))
         ends = [end for trace in traces for end in trace.columns["mean"].tolist() if end == end]
-        # An axis with room for the value behind the longest bar.
-        side = {"range": [0, _VALUE * max(ends, default=0.0) or 1.0], "automargin": True}
-        return Panel(found.common, traces, unit=unit.name, layout={"side": side})
-
-    left = panel(lambda plan: plan["elapsed_s"], 1.0, {"xaxis": "x", "yaxis": "y"})
-    right = panel(
-        lambda plan: plan["throughput"]["mean"], unit.scale,
-        {"xaxis": "x2", "yaxis": "y2", "showlegend": False},
-    )  # fmt: skip
-    time, rate = _TIME.draw(left), _RATE.draw(right)
-    x, x2 = ({**f.layout["xaxis"], **f.layout.pop("side")} for f in (time, rate))
-    rows = named_rows(names)
-    layout = time.layout | {
-        "barmode": "overlay",
-        "bargap": 0.35,
-        "xaxis": x | {"domain": [0, 0.48]},
-        "xaxis2": x2 | {"domain": [0.52, 1], "anchor": "y2"},
-        "yaxis": rows,
-        "yaxis2": rows | {"anchor": "x2", "showticklabels": False},
-        "meta": {
-            "narrow": {  # one below the other
-                "height": 260 + 2 * _BAR * len(names),
-                "xaxis": {"domain": [0, 1]},
-                "xaxis2": {"domain": [0, 1]},
-                "yaxis": {"domain": [0.6, 1]},
-                "yaxis2": {"domain": [0, 0.4], "showticklabels": True},
-            }
-        },
-    }
-    height = 150 + _BAR * len(names)
-    return replace(time, data=time.data + rate.data, layout=layout, height=height)
-
-
-def _bars(
-    transport: str, value: Callable[[PlanEntry], float | None], scale: float, axes: Plotly,
-    series: Sequence[Series[PlanEntry]], names: Sequence[str],
-) -> Trace:  # fmt: skip
-    mine = [(name, one.entries) for name, one in zip(names, series, strict=True)
-            if one.entries[0]["transport"] == transport]  # fmt: skip
-    values = [[value(plan) for plan in plans] for _, plans in mine]
-    columns = {"of": [name for name, _ in mine]} | {
-        key: gaps([choose(some) for some in values]) * scale
-        for key, choose in (("mean", m.mean), ("low", m.least), ("high", m.greatest))
-    }
-    return Trace(transport, columns, more=axes | {"legendgroup": transport, "cliponaxis": False})
+        # An axis with room for the value behind the longest bar, and all names in their order.
+        layout = {
+            "yaxis": named_rows(names),
+            "xaxis": titled(
+                spec.x.title.replace("{unit}", unit.name),
+                range=[0, _VALUE * max(ends, default=0.0) or 1.0], automargin=True,
+            ),
+        }  # fmt: skip
+        height = 150 + _BAR * len(names)
+        yield spec.draw(Panel(found.common, traces, unit=unit.name, height=height, layout=layout))
 
 
 # --- by phase ----------------------------------------------------------------------------------

@@ -107,24 +107,18 @@ def _panel(number: int, clouds: Sequence[_Cloud]) -> Panel:
 
 
 def thinned(size: Floats, time_us: Floats, most: int) -> NDArray[np.int64]:
-    """Return which points to draw: of each field of the figure the first few."""
-    if len(size) <= most:
-        return np.arange(len(size), dtype=np.int64)
-    rank = _rank_in_field(_field(size, 0) * _FIELDS[1] + _field(time_us, 1))
-    each = 1
-    while np.count_nonzero(rank < each + 1) <= most:
-        each += 1
-    near = np.flatnonzero(rank < each)
-    if len(near) > most:  # even one of each field is too much
-        near = _spread(near, most)
-    else:
-        near = np.concatenate([near, _spread(np.flatnonzero(rank == each), most - len(near))])
-    return np.sort(near)
-
-
-def _spread(places: NDArray[np.int64], most: int) -> NDArray[np.int64]:
-    """So many of them, evenly."""
-    return places[np.linspace(0, len(places), most, endpoint=False).astype(np.int64)]
+    """Return which points to draw: of each field of the figure the first, then the second, and so
+    on, as many as may be drawn."""
+    field = _field(size, 0) * _FIELDS[1] + _field(time_us, 1)
+    order = np.argsort(field, kind="stable")
+    ordered = field[order]
+    turn = np.arange(len(field)) - np.searchsorted(ordered, ordered)  # within its field, from 0
+    last = np.bincount(turn).cumsum().searchsorted(most)
+    whole = order[turn < last]
+    rest = order[turn == last]
+    left = min(most - len(whole), len(rest))
+    chosen = rest[np.linspace(0, len(rest), left, endpoint=False).astype(int)]
+    return np.sort(np.concatenate([whole, chosen]))
 
 
 def _field(values: Floats, axis: int) -> NDArray[np.int64]:
@@ -134,16 +128,6 @@ def _field(values: Floats, axis: int) -> NDArray[np.int64]:
     parts = ((logs - logs.min()) / span * _FIELDS[axis]).astype(np.int64)
     found: NDArray[np.int64] = np.minimum(parts, _FIELDS[axis] - 1)
     return found
-
-
-def _rank_in_field(field: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The how manieth of its field each point is, from 0."""
-    order = np.argsort(field, kind="stable")
-    ordered = field[order]
-    first = np.searchsorted(ordered, ordered)
-    rank = np.empty(len(field), dtype=np.int64)
-    rank[order] = np.arange(len(field)) - first
-    return rank
 
 
 def _label(entry: ScatterEntry) -> str:

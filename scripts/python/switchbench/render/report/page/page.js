@@ -54,14 +54,10 @@ function themed(layout, dark) {
   return { ...rest, template: { layout: base }, autosize: true };
 }
 
-/** In a narrow window: what the figure itself says of it, and colour bars below the drawing. */
+/** In a narrow window: less margin, and colour bars below the drawing. */
 function fitted(data, layout, width) {
   if (width >= NARROW_PX) return { data, layout };
-  const { narrow = {} } = layout.meta ?? {};
   const thin = { ...layout, margin: { l: 48, r: 12, t: 24, b: 56, ...layout.margin } };
-  for (const [name, value] of Object.entries(narrow)) {
-    thin[name] = typeof value === "object" ? { ...layout[name], ...value } : value;
-  }
   if (!data.some((trace) => trace.colorbar)) return { data, layout: thin };
   const named = layout.annotations?.length ? 24 : 0; // modules' names are between bar and map
   thin.margin = { ...thin.margin, t: 64 + named };
