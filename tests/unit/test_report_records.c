@@ -351,6 +351,69 @@ static void report_running(struct records *records)
     pattern_plan_free(bed.plan);
 }
 
+/* Of several ports; by the workers' times, and in the window the mean since its first record. */
+static void report_rates(struct records *records)
+{
+    static const struct {
+        int64_t open_ns, told_s;
+        uint64_t bytes;
+    } steps[] = {{CLOCK_NEVER, 2, 10}, {0, 3, 110}, {0, 4, 130}, {0, 7, 210}};
+    int64_t last_ns;
+
+    lay("dpdk", TRANSPORT_FRAMES);
+    bed.node.records = records;
+    bed.run.template.close_ns = bed.run.template.stop_ns = CLOCK_NEVER;
+    bed.lane.shown.told_ns = NS_PER_S;
+    for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++) {
+        struct phase_lane ports[2] = {bed.lane, bed.lane};
+
+        last_ns = AT(-500);
+        bed.run.template.open_ns = steps[i].open_ns;
+        atomic_store(&bed.lane.progress.delivered_bytes, steps[i].bytes);
+        atomic_store(&bed.lane.progress.told_ns, steps[i].told_s * NS_PER_S);
+        report_progress(&bed.run, &last_ns);
+        ports[1].send_count = 0;
+        bed.run.lanes = ports;
+        bed.run.lane_count = 1 + i % 2;
+        last_ns = AT(-500);
+        report_progress(&bed.run, &last_ns);
+        bed.run.lanes = &bed.lane;
+        bed.run.lane_count = 1;
+    }
+    pattern_plan_free(bed.plan);
+}
+
+/* Two queues, of which one misses marks: no byte is left out or counted twice. */
+static void report_queues(struct records *records)
+{
+    const struct interval_grid grid = {AT(-900), 10 * NS_PER_MS, CLOCK_NEVER};
+    struct queue_lane queues[2] = {{0}};
+
+    lay("dpdk", TRANSPORT_FRAMES);
+    bed.node.records = records;
+    bed.lane.intervals.bytes = calloc((INTERVAL_BATCH + 1) * 2, sizeof(uint64_t));
+    bed.lane.queues = queues;
+    bed.lane.queue_count = 2;
+    for (unsigned q = 0; q < 2; q++) {
+        queues[q].interval_ring = interval_ring_make(2);
+        interval_ring_begin(queues[q].interval_ring, &grid);
+    }
+    for (unsigned i = 0; i < 15; i++) {
+        bed.sides[1].live.payload_bytes = bed.sides[2].live.payload_bytes = 1000 * i;
+        for (unsigned q = 0; q < 2; q++)
+            if (q == 0 || i % 7 != 3)
+                interval_ring_mark(queues[q].interval_ring, bed.receives,
+                                   AT(-900) + i * 10 * NS_PER_MS + q, UINT32_MAX);
+        if (i % 5 == 4)
+            report_interval(&bed.run, false);
+    }
+    report_interval(&bed.run, true);
+    for (unsigned q = 0; q < 2; q++)
+        interval_ring_free(queues[q].interval_ring);
+    free(bed.lane.intervals.bytes);
+    pattern_plan_free(bed.plan);
+}
+
 static void report_trials(struct records *records)
 {
     uint32_t phases[] = {1, 2};
@@ -377,6 +440,8 @@ static void write_all(FILE *lines)
         report_ended(phases[i], records);
     report_events(records);
     report_running(records);
+    report_rates(records);
+    report_queues(records);
     report_trials(records);
     assert_int_equal(records_close(records), 0);
     rewind(lines);

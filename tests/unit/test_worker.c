@@ -129,41 +129,17 @@ static void fake_idle(struct transport_port *port, int64_t now_ns)
     atomic_fetch_add(&idles, 1);
 }
 
-static const struct transport fake_transport = {
-    .name = "fake",
-    .capabilities = TRANSPORT_FRAMES,
-    .start = fake_start,
-    .poll = fake_poll,
-    .idle = fake_idle,
-};
-
-static const struct transport knowing_transport = {
-    .name = "knowing",
-    .capabilities = TRANSPORT_KNOWS_END,
-    .start = fake_start,
-    .poll = fake_poll,
-};
-
-static const struct transport away_transport = {
-    .name = "away",
-    .capabilities = TRANSPORT_FRAMES,
-    .start = fake_start,
-    .poll = away_poll,
-};
-
-static const struct transport woken_transport = {
-    .name = "woken",
-    .capabilities = TRANSPORT_FRAMES,
-    .start = fake_start,
-    .poll = woken_poll,
-};
-
-static const struct transport meeting_transport = {
-    .name = "meeting",
-    .capabilities = TRANSPORT_KNOWS_END,
-    .start = fake_start,
-    .poll = meeting_poll,
-};
+#define TRANSPORT(word, can, polls)                                                                \
+    {                                                                                              \
+        .name = word, .capabilities = can, .start = fake_start, .poll = polls, .idle = fake_idle   \
+    }
+static const struct transport fake_transport = TRANSPORT("fake", TRANSPORT_FRAMES, fake_poll),
+                              away_transport = TRANSPORT("away", TRANSPORT_FRAMES, away_poll),
+                              woken_transport = TRANSPORT("woken", TRANSPORT_FRAMES, woken_poll),
+                              knowing_transport =
+                                  TRANSPORT("knowing", TRANSPORT_KNOWS_END, fake_poll),
+                              meeting_transport =
+                                  TRANSPORT("meeting", TRANSPORT_KNOWS_END, meeting_poll);
 
 #define LANES 3
 
@@ -293,123 +269,110 @@ static void of_a_wake_its_own_lane_is_told(void **state)
     strike(&scene);
 }
 
-static void silence_after_the_stop_ends_a_drain(void **state)
+/* How a phase ends, and when at the earliest. */
+static const struct ending {
+    const char *what;
+    const struct transport *transport;
+    bool deaf, endless, meets, times_partner, broken;
+    uint64_t flood_limit;
+    uint64_t misdelivered[2]; /* to queues 1 and 2, which are of one port */
+    int floods;               /* the lane that does */
+    enum task_end end;
+    enum { AT_ONCE, TIMEOUT, LIMIT, MEETING } after;
+} endings[] = {
+    {.what = "silence after the stop",
+     .transport = &fake_transport,
+     .deaf = true,
+     .end = TASK_DRAINED,
+     .after = TIMEOUT},
+    {.what = "silence says nothing to a transport that knows",
+     .transport = &knowing_transport,
+     .end = TASK_LIMIT,
+     .after = LIMIT},
+    {.what = "a sender never ends",
+     .transport = &fake_transport,
+     .endless = true,
+     .end = TASK_LIMIT,
+     .after = LIMIT},
+    /* Messages of barriers, and those without bytes, move nothing that counts. */
+    {.what = "messages come",
+     .transport = &meeting_transport,
+     .meets = true,
+     .end = TASK_DRAINED,
+     .after = MEETING},
+    {.what = "a message is known to come",
+     .transport = &meeting_transport,
+     .meets = true,
+     .times_partner = true,
+     .end = TASK_DRAINED,
+     .after = MEETING},
+    {.what = "no message comes",
+     .transport = &meeting_transport,
+     .end = TASK_LIMIT,
+     .after = LIMIT},
+    {.what = "broken lanes delay nobody",
+     .transport = &knowing_transport,
+     .broken = true,
+     .end = TASK_DRAINED,
+     .after = AT_ONCE},
+    {.what = "a flood",
+     .transport = &fake_transport,
+     .flood_limit = 3,
+     .floods = 2,
+     .end = TASK_FLOODED,
+     .after = AT_ONCE},
+    {.what = "queues below the limit",
+     .transport = &fake_transport,
+     .flood_limit = 1000000,
+     .misdelivered = {600000, 400000},
+     .end = TASK_DRAINED,
+     .after = TIMEOUT},
+    {.what = "queues of a port flood together",
+     .transport = &fake_transport,
+     .flood_limit = 999999,
+     .misdelivered = {600000, 400000},
+     .end = TASK_FLOODED,
+     .after = AT_ONCE},
+};
+
+static void each_phase_ends_its_way(void **state)
 {
-    struct scene scene;
+    for (size_t k = 0; k < sizeof endings / sizeof endings[0]; k++) {
+        const struct ending *ending = &endings[k];
+        struct scene scene;
+        int64_t after_ns[] = {0, 0, 0, 0};
 
-    set_scene(&scene, &fake_transport);
-    scene.fakes[0].deaf = scene.fakes[1].deaf = scene.fakes[2].deaf = true;
-    play(&scene);
-    assert_int_equal(scene.task.end, TASK_DRAINED);
-    assert_true(clock_now() >= scene.phase.stop_ns + scene.task.drain_timeout_ns);
-    strike(&scene);
-}
+        set_scene(&scene, ending->transport);
+        after_ns[TIMEOUT] = scene.task.drain_timeout_ns;
+        after_ns[LIMIT] = scene.task.drain_max_ns;
+        after_ns[MEETING] = 3 * scene.task.drain_max_ns;
+        if (ending->transport == &meeting_transport)
+            scene.phase.traffic = TRAFFIC_SCHEDULE;
+        scene.task.flood_limit = ending->flood_limit;
+        scene.lanes[1].foreign = scene.lanes[2].foreign;
+        for (int i = 0; i < LANES; i++) {
+            struct fake_lane *fake = &scene.fakes[i];
 
-static void silence_says_nothing_to_a_transport_that_knows(void **state)
-{
-    struct scene scene;
-
-    set_scene(&scene, &knowing_transport);
-    play(&scene); /* no lane ever says rx_done */
-    assert_int_equal(scene.task.end, TASK_LIMIT);
-    assert_true(clock_now() >= scene.phase.stop_ns + scene.task.drain_max_ns);
-    strike(&scene);
-}
-
-static void a_sender_that_never_ends_meets_the_limit(void **state)
-{
-    struct scene scene;
-
-    set_scene(&scene, &fake_transport);
-    scene.fakes[1].endless = true;
-    play(&scene);
-    assert_int_equal(scene.task.end, TASK_LIMIT);
-    strike(&scene);
-}
-
-/* Messages of barriers, and those without bytes, move nothing that counts. */
-static void a_schedule_goes_on_while_messages_come(void **state)
-{
-    struct scene scene;
-
-    set_scene(&scene, &meeting_transport);
-    scene.phase.traffic = TRAFFIC_SCHEDULE;
-    for (int i = 0; i < LANES; i++)
-        scene.fakes[i].meets_until_ns = scene.phase.stop_ns + 3 * scene.task.drain_max_ns;
-    play(&scene);
-    assert_int_equal(scene.task.end, TASK_DRAINED);
-    assert_true(clock_now() >= scene.fakes[0].meets_until_ns);
-    strike(&scene);
-
-    set_scene(&scene, &meeting_transport);
-    scene.phase.traffic = TRAFFIC_SCHEDULE;
-    for (int i = 0; i < LANES; i++) {
-        scene.fakes[i].meets_until_ns = scene.phase.stop_ns + 3 * scene.task.drain_max_ns;
-        scene.fakes[i].own_partner_timeout = i == 1;
+            fake->deaf = ending->deaf;
+            fake->endless = ending->endless && i == 1;
+            fake->floods = ending->floods == i && i > 0;
+            fake->own_partner_timeout = ending->times_partner && i == 1;
+            fake->meets_until_ns = ending->meets ? scene.phase.stop_ns + after_ns[MEETING] : 0;
+            if (ending->broken)
+                strcpy(fake->base.error.text, "connection lost");
+            if (i > 0)
+                fake->base.request.count->misdelivered = ending->misdelivered[i - 1];
+        }
+        play(&scene);
+        if (scene.task.end != ending->end)
+            fail_msg("%s: it ends by %d", ending->what, scene.task.end);
+        if (ending->after != AT_ONCE && clock_now() < scene.phase.stop_ns + after_ns[ending->after])
+            fail_msg("%s: it ends too early", ending->what);
+        if (ending->floods > 0)
+            assert_ptr_equal(scene.lanes[scene.task.flooded].lane,
+                             &scene.fakes[ending->floods].base);
+        strike(&scene);
     }
-    play(&scene);
-    assert_int_equal(scene.task.end, TASK_DRAINED);
-    assert_true(clock_now() >= scene.fakes[0].meets_until_ns);
-    strike(&scene);
-
-    set_scene(&scene, &meeting_transport);
-    scene.phase.traffic = TRAFFIC_SCHEDULE;
-    play(&scene); /* nothing comes */
-    assert_int_equal(scene.task.end, TASK_LIMIT);
-    strike(&scene);
-}
-
-static void a_broken_lane_delays_nobody(void **state)
-{
-    struct scene scene;
-
-    set_scene(&scene, &knowing_transport);
-    for (int i = 0; i < LANES; i++)
-        strcpy(scene.fakes[i].base.error.text, "connection lost");
-    play(&scene);
-    assert_int_equal(scene.task.end, TASK_DRAINED);
-    strike(&scene);
-}
-
-static void flooding_stops_the_task_and_names_the_lane(void **state)
-{
-    struct scene scene;
-    const struct lane *flooded;
-
-    set_scene(&scene, &fake_transport);
-    scene.task.flood_limit = 3;
-    scene.fakes[2].floods = true;
-    play(&scene);
-    assert_int_equal(scene.task.end, TASK_FLOODED);
-    flooded = scene.lanes[scene.task.flooded].lane;
-    assert_ptr_equal(flooded, &scene.fakes[2].base);
-    assert_true(clock_now() < scene.phase.stop_ns + 10 * NS_PER_S);
-    strike(&scene);
-}
-
-/* The limit is a port's, whichever of its queues the frames come to. */
-static void queues_of_a_port_flood_together(void **state)
-{
-    struct scene scene;
-
-    set_scene(&scene, &fake_transport);
-    scene.task.flood_limit = 1000000;
-    scene.lanes[1].foreign = scene.lanes[2].foreign;
-    scene.fakes[1].base.request.count->misdelivered = 600000;
-    scene.fakes[2].base.request.count->misdelivered = 400000;
-    play(&scene);
-    assert_int_equal(scene.task.end, TASK_DRAINED);
-    assert_int_equal(atomic_load(&scene.foreign[2]), 1000000);
-    strike(&scene);
-
-    set_scene(&scene, &fake_transport);
-    scene.task.flood_limit = 999999;
-    scene.lanes[1].foreign = scene.lanes[2].foreign;
-    scene.fakes[1].base.request.count->misdelivered = 600000;
-    scene.fakes[2].base.request.count->misdelivered = 400000;
-    play(&scene);
-    assert_int_equal(scene.task.end, TASK_FLOODED);
-    strike(&scene);
 }
 
 static void stopping_ends_at_once_and_keeps_the_counts(void **state)
@@ -461,13 +424,7 @@ int main(void)
         cmocka_unit_test(the_window_is_copied_on_each_lane),
         cmocka_unit_test(a_backlog_is_not_counted_in_the_window),
         cmocka_unit_test(of_a_wake_its_own_lane_is_told),
-        cmocka_unit_test(silence_after_the_stop_ends_a_drain),
-        cmocka_unit_test(silence_says_nothing_to_a_transport_that_knows),
-        cmocka_unit_test(a_sender_that_never_ends_meets_the_limit),
-        cmocka_unit_test(a_schedule_goes_on_while_messages_come),
-        cmocka_unit_test(a_broken_lane_delays_nobody),
-        cmocka_unit_test(flooding_stops_the_task_and_names_the_lane),
-        cmocka_unit_test(queues_of_a_port_flood_together),
+        cmocka_unit_test(each_phase_ends_its_way),
         cmocka_unit_test(stopping_ends_at_once_and_keeps_the_counts),
         cmocka_unit_test(ports_are_visited_between_phases),
     };
