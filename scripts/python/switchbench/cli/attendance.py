@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Which hosts take part in a run: all of them or none, or with `on_missing: exclude` those that
-can."""
+"""Which hosts take part in a run.
+
+All of them or none, or with `on_missing: exclude` those that can.
+"""
 
 from __future__ import annotations
 
@@ -29,13 +31,13 @@ class Attendance:
     """Who was left out until now, and the run without them."""
 
     def __init__(self, args: argparse.Namespace, launcher: Launcher) -> None:
-        """Asks nobody yet; the arguments say how the run is planned again."""
+        """Ask nobody yet; the arguments say how the run is planned again."""
         self._args = args
         self._launcher = launcher
         self.left_out: tuple[Unreached, ...] = ()
 
     def take(self, run: Run) -> Run:
-        """The run with all, or planned again without the hosts that can't take part."""
+        """Return the run with all, or planned again without the hosts that can't take part."""
         if not isinstance(self._launcher, FarLauncher):
             return run
         with Handled(_interrupted):
@@ -45,7 +47,9 @@ class Attendance:
         return self._without(missing) if missing else run
 
     def after(self, run: Run, outcome: Outcome) -> Run | None:
-        """The run to go on with once nodes were lost before anything was sent; None: there is none.
+        """Return the run to go on with once nodes were lost before anything was sent.
+
+        None: there is none.
 
         That it can't be planned without them is one more fault of what was.
         """

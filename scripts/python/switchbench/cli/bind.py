@@ -20,7 +20,7 @@ host without a configuration: python3 port_binding.py bind ADDRESS... --driver D
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """What the command takes."""
+    """Add the command's arguments."""
     add_site(parser)
     parser.add_argument(
         "--driver",
@@ -30,6 +30,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    """Binds the ports of the hosts."""
+    """Bind the ports of the hosts."""
     site = load_site(args)
     return bind.carry_out(site, bind.bind_orders(site, args.nodes, args.driver))

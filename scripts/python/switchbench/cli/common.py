@@ -21,7 +21,7 @@ from ..plan.cores import RateError, check_lab_rates
 
 
 def said(parse: Callable[[str], float]) -> Callable[[str], float]:
-    """An option's type that says what is wrong in the parser's own words."""
+    """Return an option's type that says what is wrong in the parser's own words."""
 
     def checked(text: str) -> float:
         try:
@@ -33,7 +33,7 @@ def said(parse: Callable[[str], float]) -> Callable[[str], float]:
 
 
 def add_configuration(parser: argparse.ArgumentParser, more: str = "") -> None:
-    """The arguments that say which configuration is meant; `more`: what else CONF may be."""
+    """Add the arguments that name a configuration; `more`: what else CONF may be."""
     parser.add_argument(
         "conf",
         metavar="CONF",
@@ -103,8 +103,10 @@ def _options(args: argparse.Namespace) -> Iterator[tuple[str, str, Any]]:
 
 
 def names_site(args: argparse.Namespace) -> bool:
-    """Whether the arguments name a site; ConfigurationError where they ask for something of one
-    that they do not name."""
+    """Return whether the arguments name a site.
+
+    ConfigurationError where they ask for something of one that they do not name.
+    """
     if any((args.conf, args.site, args.lab, args.hosts)):
         return True
     given = [name for name in (*_OPTIONS, "--nodes", "--profile") if getattr(args, name[2:], None)]
@@ -118,7 +120,7 @@ def names_site(args: argparse.Namespace) -> bool:
 
 
 def _hosts(text: str) -> str | list[str]:
-    """The hosts of `--hosts`: a node set, or the first word of each line of a file."""
+    """Return the hosts of `--hosts`: a node set, or the first word of each line of a file."""
     if not Path(text).is_file():
         return text
     lines = [line.partition("#")[0].split() for line in read_text(Path(text)).splitlines()]
@@ -129,19 +131,19 @@ def _hosts(text: str) -> str | list[str]:
 
 
 def add_site(parser: argparse.ArgumentParser) -> None:
-    """The arguments that say which hosts of which site are meant."""
+    """Add the arguments that name hosts of a site."""
     add_configuration(parser)
     parser.add_argument("--nodes", metavar="SET", help="only these hosts: node[1-4], @rack1")
 
 
 def request(args: argparse.Namespace, without: tuple[str, ...] = ()) -> Request:
-    """What the arguments ask for, without some hosts."""
+    """Return what the arguments ask for, without some hosts."""
     options = tuple(_options(args))
     return Request(args.conf, args.assignments, args.site, args.profile, without, options)
 
 
 def _configuration(text: str) -> Path:
-    """The file, or the example of that name where there is no such file."""
+    """Return the file, or the example of that name where there is no such file."""
     path = Path(text)
     if not path.exists():
         name = text.removeprefix("conf/").removesuffix(".yaml")
@@ -152,12 +154,12 @@ def _configuration(text: str) -> Path:
 
 
 def load_run(args: argparse.Namespace, without: tuple[str, ...] = ()) -> Run:
-    """Reads and compiles the configuration that the arguments name, without some hosts."""
+    """Read and compile the configuration that the arguments name, without some hosts."""
     return compile_run(read(request(args, without)))
 
 
 def load_site(args: argparse.Namespace) -> Site:
-    """The site of the configuration; one alone is enough, as nothing is run."""
+    """Return the site of the configuration; one alone is enough, as nothing is run."""
     alone = args.conf is None and (args.site or args.lab or args.hosts)
     if alone and args.profile is None:
         args.profile = "quick"
@@ -165,7 +167,7 @@ def load_site(args: argparse.Namespace) -> Site:
 
 
 def load_runnable(args: argparse.Namespace) -> Run:
-    """The same, of a run that can start here: `plan` and `run` refuse the same."""
+    """Return the run, one that can start here: `plan` and `run` refuse the same."""
     reading = read(request(args))
     run = compile_run(reading)
     refuse_unrunnable(reading, run)
@@ -178,6 +180,6 @@ def load_runnable(args: argparse.Namespace) -> Run:
 
 
 def print_json(value: object, ascii_only: bool = True) -> None:
-    """One JSON value on standard output."""
+    """Print one JSON value on standard output."""
     json.dump(value, sys.stdout, indent=1, ensure_ascii=ascii_only)
     print()

@@ -34,7 +34,7 @@ _PERCENT = replace(quantities.PERCENT, bare=True)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """What the command takes."""
+    """Add the command's arguments."""
     parser.add_argument(
         "results",
         metavar="[NAME=]DIR",
@@ -68,7 +68,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    """Prints the comparison; 2 where not all could be compared."""
+    """Print the comparison; 2 where not all could be compared."""
     # With Arrow, which takes longer to load than all else.
     from ..compare import comparison, document, subjects
     from ..render.compare import page, terminal
@@ -101,7 +101,7 @@ def main(args: argparse.Namespace) -> int:
 
 
 def _why(compared: Any) -> str:
-    """One sentence for what could not be compared; the rest is in the output."""
+    """Return one sentence for what could not be compared; the rest is in the output."""
     names = " and ".join(subject.name for subject in compared.subjects)
     differing = dict.fromkeys(one.setting for one in compared.differing)
     if differing:

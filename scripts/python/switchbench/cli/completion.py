@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`switchbench completion SHELL`: completion for bash, zsh and fish, made by shtab from the parser
-that prints --help.
+"""`switchbench completion SHELL`.
+
+Completion for bash, zsh and fish, made by shtab from the parser that prints --help.
 
 The word that stands for a value in help says what is offered for it: a file or a folder. Options
 with choices offer these.

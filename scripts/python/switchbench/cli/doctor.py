@@ -38,13 +38,13 @@ _STYLES = {doctor.OK: "green", doctor.NOTE: "yellow", doctor.LACK: "bold red"}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """What the command takes."""
+    """Add the command's arguments."""
     add_site(parser)
     parser.add_argument("--json", action="store_true", help="one JSON object")
 
 
 def main(args: argparse.Namespace) -> int:
-    """Prints the checks."""
+    """Print the checks."""
     if names_site(args):
         return _hosts(args)
     checks = doctor.examine()

@@ -41,7 +41,7 @@ class FittedLab:
 
 
 def choose(line_bps: int, nodes: int, offered: Mapping[float, float]) -> FittedLab:
-    """The highest rate that leaves the margin.
+    """Return the highest rate that leaves the margin.
 
     `line_bps`: the lab's rate, bit/s of layer 1; `offered`: of each of STEPS the offered part of
     the intended load, that of MARGIN times the step.
@@ -70,7 +70,7 @@ def offered_by_step(trials: Iterable[Mapping[str, Any]]) -> dict[float, float]:
 
 
 def fit(run: Run, tests: Sequence[Mapping[str, Any]], quiet: bool) -> list[str]:
-    """Measures for some seconds; the assignments (`--set`) that make the run's lab fit.
+    """Measure for some seconds; return the assignments (`--set`) that make the run's lab fit.
 
     `tests`: the configuration's, as written: their `ranks` must exist in a lab of fewer nodes.
     Raises ConfigurationError where the run is not of a lab whose ports all have one rate, and

@@ -27,7 +27,7 @@ exit status: 0 all was read, 2 a file is not, and nothing is written"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """What the command takes."""
+    """Add the command's arguments."""
     parser.add_argument("files", metavar="FILE", type=Path, nargs="+", help="what a program wrote")
     parser.add_argument(
         "--out", metavar="DIR", type=Path, help="a new results directory (results/TIME-import)"
@@ -45,7 +45,7 @@ def _count(word: str) -> int:
 
 
 def main(args: argparse.Namespace) -> int:
-    """Writes the directory, and says what is in it."""
+    """Write the directory, and print what is in it."""
     out = args.out or default_path("import")
     command = ["switchbench", "import", *map(str, args.files), "--out", str(out)]
     command += ["--ranks", str(args.ranks)] if args.ranks else []

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Write what is installed beside the Python package (`meson install`, scripts/wheel); no command of
-its own: `python -m switchbench.cli.install SHARE [ENGINE]` writes manual pages and completion below
-the folder SHARE, and the engine with all that it needs as the folder ENGINE."""
+"""Write what is installed beside the Python package (`meson install`, scripts/wheel).
+
+No command of its own: `python -m switchbench.cli.install SHARE [ENGINE]` writes manual pages and
+completion below the folder SHARE, and the engine with all that it needs as the folder ENGINE.
+"""
 
 from __future__ import annotations
 

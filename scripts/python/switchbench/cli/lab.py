@@ -24,7 +24,7 @@ looking around, and for many runs on one lab."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Its four parts."""
+    """Add the command's four parts."""
     parts = parser.add_subparsers(title="commands", metavar="up|down|status|exec", required=True)
     up = parts.add_parser("up", help="make a lab that stays")
     up.add_argument("topology", metavar="TOPOLOGY", help="a file, or a name of conf/labs/")
@@ -45,7 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    """Does what is asked of labs."""
+    """Do what is asked of labs."""
     action: Callable[[argparse.Namespace], int | None] = args.action
     try:
         return action(args) or 0

@@ -49,7 +49,7 @@ MOST_SURE = 0.999
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """What the command takes."""
+    """Add the command's arguments."""
     parser.add_argument("directory", metavar="DIR", type=Path, help="a run's results directory")
     parser.add_argument(
         "--topology", metavar="FILE", type=Path, help="the network's topology file (kind: site)"

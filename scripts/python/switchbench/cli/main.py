@@ -76,8 +76,11 @@ class _Parser(argparse.ArgumentParser):
 
 
 def build_parser(words: Collection[str] = COMMANDS.keys()) -> argparse.ArgumentParser:
-    """The parser of a line with these words. Commands that are not among them are names alone: to
-    load them all takes longer than most of them do."""
+    """Return the parser of a line with these words.
+
+    Commands that are not among them are names alone: to load them all takes longer than most of
+    them do.
+    """
     parser = _Parser(
         prog="switchbench",
         description=DESCRIPTION,

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Standard output and standard error of a command: a reader that goes, a full disk or a closed
-descriptor ends no run and changes nothing but what is shown."""
+"""Standard output and standard error of a command.
+
+A reader that goes, a full disk or a closed descriptor ends no run and changes nothing but what is
+shown.
+"""
 
 from __future__ import annotations
 
@@ -33,8 +36,10 @@ class Streams:
     """Standard output and standard error while a command runs."""
 
     def __init__(self) -> None:
-        """Open what is closed, so that no file of a command takes a descriptor of theirs; replace
-        the two streams unless another program (a test) already did."""
+        """Open what is closed, so that no file of a command takes a descriptor of theirs.
+
+        Replace the two streams unless another program (a test) already did.
+        """
         for descriptor in (0, 1, 2):
             try:
                 os.fstat(descriptor)

@@ -52,7 +52,7 @@ examples:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """What the command takes."""
+    """Add the command's arguments."""
     add_configuration(parser)
     parser.add_argument("--json", action="store_true", help="one JSON object, everything in it")
     parser.add_argument("--phases", metavar="RANGES", type=_ranges, help="only these, e.g. 0-3,7")
@@ -63,7 +63,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    """Prints the plan, and writes the job when asked."""
+    """Print the plan, and write the job when asked."""
     run = load_runnable(args)
     if run.searches:
         if args.job is not None:
@@ -87,7 +87,7 @@ def main(args: argparse.Namespace) -> int:
 
 
 def _refuse_phases(asked: Sequence[int], run: Run) -> None:
-    """Refuses phases that no plan of the run has."""
+    """Refuse phases that no plan of the run has."""
     phases = max(trial.phases for trial in run.trials)
     beyond = [number for number in asked if not 0 <= number < phases]
     if beyond:

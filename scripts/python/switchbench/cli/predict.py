@@ -50,7 +50,7 @@ _SCHEDULES = "collective operations and kernels, whose flows do not all send at 
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """What the command takes."""
+    """Add the command's arguments."""
     add_configuration(parser, "; or a results directory")
     parser.add_argument("--topology", metavar="FILE", help="the network of a site of real hosts")
     parser.add_argument(

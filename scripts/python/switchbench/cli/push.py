@@ -30,14 +30,14 @@ exit status: 0 when all have it, 3 when one has not"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """What the command takes."""
+    """Add the command's arguments."""
     add_site(parser)
     parser.add_argument("--privilege", choices=push.PRIVILEGES, help="instead of the site's")
     parser.add_argument("--to", metavar="FOLDER", help="another folder, the same on all hosts")
 
 
 def main(args: argparse.Namespace) -> int:
-    """Copies it; the worst host's status."""
+    """Copy the engine; return the worst host's status."""
     site = load_site(args)
     wanted = push.order(site, args.privilege, args.to)
     results = push.push(site, chosen(site, args.nodes), wanted)
@@ -49,7 +49,7 @@ def main(args: argparse.Namespace) -> int:
 
 
 def _notes(way: OpenSsh, wanted: push.PushOrder) -> list[str]:
-    """What the site must say for `run` to use what was pushed."""
+    """Return what the site must say for `run` to use what was pushed."""
     if wanted.folder not in ("", SHARED_FOLDER):
         engine = f"{wanted.folder}/{CURRENT}/{ENGINE}"
         known = way.engine == engine

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`switchbench report`: a finished run as one HTML file, its figures as pictures, its flows as a
-tidy table."""
+"""`switchbench report`: a finished run as one HTML file, its figures as pictures.
+
+Its flows as a tidy table.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,7 @@ version, and the report shows what can be shown, and says what can't"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """What the command takes."""
+    """Add the command's arguments."""
     parser.add_argument("directory", metavar="DIR", type=Path, help="a run's results directory")
     parser.add_argument(
         "--out", metavar="FILE", type=Path, help=f"the file to write (DIR/{REPORT})"
@@ -46,7 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    """Writes what is asked for; 2 where not all of the results could be shown."""
+    """Write what is asked for; 2 where not all of the results could be shown."""
     program = export.find_browser() if args.figures else ""
     path = args.out or args.directory / REPORT
     inside = path.resolve().is_relative_to(args.directory.resolve())

@@ -19,12 +19,12 @@ their devices themselves. After a reboot there is nothing to restore but the jou
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """What the command takes."""
+    """Add the command's arguments."""
     add_site(parser)
 
 
 def main(args: argparse.Namespace) -> int:
-    """Restores on the hosts; without a configuration, here."""
+    """Restore on the hosts; without a configuration, here."""
     if args.conf is None and args.site is None:
         return bind.here(["restore"])
     site = load_site(args)

@@ -70,7 +70,7 @@ manifest.json is what `switchbench verify` reads; with clauses there is verdict.
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """What the command takes."""
+    """Add the command's arguments."""
     add_configuration(parser)
     parser.add_argument(
         "--out", metavar="DIR", type=Path, help="results directory, new or empty (results/...)"
@@ -146,7 +146,7 @@ class _Place:
 
 
 def main(args: argparse.Namespace) -> int:
-    """Runs the configuration; its exit status is the summary's, or a refusal's."""
+    """Run the configuration; its exit status is the summary's, or a refusal's."""
     begun = None
     if args.begun is not None:
         run, begun = _resume(args)
@@ -179,7 +179,7 @@ def main(args: argparse.Namespace) -> int:
 
 
 def _resume(args: argparse.Namespace) -> tuple[Run, Begun]:
-    """The run of --continue, with the hosts that it began with."""
+    """Return the run of --continue, with the hosts that it began with."""
     others = ("conf", "assignments", "site", "profile", "lab", "hosts", "iface", "suite", "pattern",
               "transport", "load", "duration", "out", "fit")  # fmt: skip
     for name in others:
@@ -195,8 +195,10 @@ def _resume(args: argparse.Namespace) -> tuple[Run, Begun]:
 
 
 def _bring_engine(run: Run, quiet: bool) -> None:
-    """The engine to hosts that lack this one; whoever can't get it is refused with the others that
-    can't take part."""
+    """Bring the engine to hosts that lack this one.
+
+    Whoever can't get it is refused with the others that can't take part.
+    """
     results = push.push(run.site, run.site.processes, push.order(run.site, None, None))
     if not quiet:
         for line in side_by_side(results):
@@ -242,8 +244,10 @@ def _measure(
 def _conclude(
     run: Run, args: argparse.Namespace, place: _Place, outcome: Outcome, asked: Deferred
 ) -> int:
-    """Summary, table, report and record of what was measured; the run's exit status. Whatever
-    fails of them, the others are made."""
+    """Make summary, table, report and record of what was measured; return the exit status.
+
+    Whatever fails of them, the others are made.
+    """
     result = _summarize(run, place, outcome, asked)
     try:
         if args.json:
@@ -269,7 +273,7 @@ def _conclude(
 
 
 def _summarize(run: Run, place: _Place, outcome: Outcome, asked: Deferred) -> SummaryDocument:
-    """What the records amount to, written; what is not as it was left is one more fault."""
+    """Return what the records amount to, written; what is not as it was left is one more fault."""
     about = _about(run, place, round(place.before_s + time.monotonic() - place.began_s, 3))
     fixed = clauses_sha256(run.expectations) if run.expectations else None
     changed = changed_clauses(fixed, place.directory.path)
@@ -289,7 +293,10 @@ def _summarize(run: Run, place: _Place, outcome: Outcome, asked: Deferred) -> Su
 
 
 def _gather(run: Run, directory: Path, outcome: Outcome, asked: Deferred) -> Summary:
-    """The summary of the records, or one without trials: what is wrong with them is a fault."""
+    """Return the summary of the records, or one without trials.
+
+    What is wrong with them is a fault.
+    """
     try:
         return gather(put_in_place(directory, run), directory)
     except Exception as error:  # records without sense, a full disk, too little memory
@@ -302,7 +309,7 @@ def _gather(run: Run, directory: Path, outcome: Outcome, asked: Deferred) -> Sum
 
 
 def _conduct(run: Run, launcher: Launcher, place: _Place) -> Outcome:
-    """Brings up, measures, brings down. Nothing is left running when it returns or raises."""
+    """Bring up, measure, bring down. Nothing is left running when it returns or raises."""
     job = job_document(run, place.shown.run_id, place.dealt)
     controller = Controller(run, job, place.directory, place.shown, place.begun)
     cores.keep_off(place.dealt.polled)
@@ -331,7 +338,7 @@ def _conduct(run: Run, launcher: Launcher, place: _Place) -> Outcome:
 
 
 def _write_report(directory: RunDirectory, quiet: bool) -> None:
-    """Writes report.html; whatever is wrong with it, the run has its results and its status."""
+    """Write report.html; whatever is wrong with it, the run has its results and its status."""
     try:
         from ..render.report import build  # a tenth of a second before the run, but for this
 
@@ -346,7 +353,7 @@ def _write_report(directory: RunDirectory, quiet: bool) -> None:
 
 
 def announce(run: Run) -> None:
-    """What is about to be run, on standard error."""
+    """Print what is about to be run, on standard error."""
     ports = format.of(len(run.site.ports), "port")
     trials = format.of(len(run.trials), "trial")
     if run.searches:
@@ -361,7 +368,7 @@ def announce(run: Run) -> None:
 
 
 def _about(run: Run, place: _Place, elapsed_s: float | None = None) -> BegunRun:
-    """What the summary's `run` says besides what the nodes said."""
+    """Return what the summary's `run` says besides what the nodes said."""
     again = place.directory.path / CONFIGURATION
     return {
         "id": place.shown.run_id,

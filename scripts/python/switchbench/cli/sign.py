@@ -21,13 +21,13 @@ change nothing is signed."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """What the command takes."""
+    """Add the command's arguments."""
     parser.add_argument("directory", metavar="DIR", type=Path, help="a run's results directory")
     parser.add_argument("--key", metavar="FILE", type=Path, required=True, help="of ssh-keygen")
 
 
 def main(args: argparse.Namespace) -> int:
-    """Signs what is there, if it is what the run left."""
+    """Sign what is there, if it is what the run left."""
     directory = args.directory
     if NOT_ENDED in load_summary(directory)["errors"]:
         raise ConfigurationError(f"{directory / SUMMARY} is half written: {NOT_ENDED}")

@@ -39,7 +39,7 @@ rows [{KEY: value}]}}; null is what was not observed"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """What the command takes."""
+    """Add the command's arguments."""
     parser.add_argument("directory", metavar="DIR", type=Path, help="a run's results directory")
     add_table_options(parser)
     form = parser.add_mutually_exclusive_group()
@@ -58,7 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def add_table_options(parser: argparse.ArgumentParser) -> None:
-    """What the table of a run shows."""
+    """Add the options of the table of a run."""
     parser.add_argument(
         "--all", action="store_true", help="every phase in the table, not a plan's five worst"
     )
@@ -70,7 +70,7 @@ def add_table_options(parser: argparse.ArgumentParser) -> None:
 def print_table(
     summary: Mapping[str, Any], console: Console, args: argparse.Namespace, directory: Path
 ) -> None:
-    """Prints the table of a run."""
+    """Print the table of a run."""
     SummaryPrinter(summary, console, args.all, args.latency).print(str(directory))
 
 

@@ -53,7 +53,7 @@ class _PriceFile(BaseModel):
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """What the command takes."""
+    """Add the command's arguments."""
     parser.add_argument(
         "topology", metavar="FILE",
         help="a topology file, or a lab's name; or `import`: make a file of what devices say",
@@ -65,7 +65,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    """Prints the arithmetic, and draws when asked; or imports."""
+    """Print the arithmetic, and draw when asked; or import."""
     if args.topology == topology_import.WORD:
         return topology_import.main(args)
     topology_import.refuse(args)
@@ -87,7 +87,7 @@ def main(args: argparse.Namespace) -> int:
 
 
 def _prices(path: Path) -> Prices:
-    """The price table; ConfigurationError with what is wrong in it."""
+    """Return the price table; ConfigurationError with what is wrong in it."""
     try:
         keys = source.load(path)
         if not isinstance(keys, dict):
@@ -139,7 +139,7 @@ def _money(amount: float) -> str:
 
 
 def _level(level: Level) -> str:
-    """Where its frames can go, and how much wider it is below."""
+    """Return where its frames can go, and how much wider it is below."""
     ways = {"up": level.up_bps, "across": level.across_bps}
     rates = [f"{bit_rate(bps)} {way}" for way, bps in ways.items() if bps]
     worst = [f"oversubscribed {level.worst:.4g} to 1"] if level.worst is not None else []

@@ -28,7 +28,7 @@ _OF_LLDP = ("interface", "switches")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Its options, beside those of `topology FILE`."""
+    """Add the options of `import`, beside those of `topology FILE`."""
     group = parser.add_argument_group("with `import`")
     sources = group.add_mutually_exclusive_group()
     sources.add_argument(
@@ -47,14 +47,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def refuse(args: argparse.Namespace) -> None:
-    """Refuses options of `import` without it."""
+    """Refuse options of `import` without it."""
     given = [name for name in _OPTIONS if getattr(args, name) is not None]
     if given:
         raise ConfigurationError(f"--{given[0]} goes with `switchbench topology import` only")
 
 
 def _refuse_others(args: argparse.Namespace) -> None:
-    """Refuses what would do nothing here."""
+    """Refuse what would do nothing here."""
     given = [name for name in _OF_FILES if getattr(args, name)]
     if given:
         raise ConfigurationError(
@@ -67,7 +67,7 @@ def _refuse_others(args: argparse.Namespace) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    """Reads, checks and writes."""
+    """Read, check and write a topology."""
     _refuse_others(args)
     rate_bps = _rate_bps(args.rate)
     if args.ibnetdiscover is not None:
@@ -111,7 +111,7 @@ def _of_lldp(args: argparse.Namespace, rate_bps: int | None) -> Cabling:
 
 
 def _checked(found: Cabling, keys: dict[str, object]) -> Fabric:
-    """What the file says, as whoever reads it sees it; refused where that is no network."""
+    """Return what the file says, as whoever reads it sees it; refused where that is no network."""
     try:
         return from_topology(parse(keys, found.source, where=found.source))
     except TopologyError as error:
@@ -158,7 +158,7 @@ def _text(path: str) -> str:
 
 
 def write(path: Path, text: str) -> None:
-    """A file that was asked for; refused in a sentence where it can't be written."""
+    """Write a file that was asked for; refused in a sentence where it can't be written."""
     try:
         path.write_text(text, encoding="utf-8")
     except OSError as error:

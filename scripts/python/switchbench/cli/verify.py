@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`switchbench verify`: is this what was measured, by these clauses, and signed by whom?"""
+"""`switchbench verify`: check what was measured, its clauses and its signature."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _MARKS = {True: "ok", False: "NO", None: "-"}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """What the command takes."""
+    """Add the command's arguments."""
     parser.add_argument("directory", metavar="DIR", type=Path, help="a run's results directory")
     parser.add_argument(
         "--allowed-signers", metavar="FILE", type=Path, help="who may have signed; somebody must"
@@ -48,7 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    """Prints a line for each check; what does not hold is a sentence and status 2."""
+    """Print a line for each check; what does not hold is a sentence and status 2."""
     failures = []
     checks = verify(args.directory, VerifyOptions(args.allowed_signers, args.clauses, args.again))
     for check in chain(checks, _report(args.directory) if args.again else ()):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Results beside each other: what differs, by how much, and how sure that is
-(doc/how-to/compare.md).
+"""Results beside each other: what differs, by how much.
+
+And how sure that is (doc/how-to/compare.md).
 
 subjects.py     results directories, or parts of one, and the cases that were measured in each
 settings.py     what a case was measured with; which differences are the question

@@ -80,7 +80,7 @@ class Comparison:
 
 
 def compare(subjects: Sequence[Subject], asked: CompareOptions) -> Comparison:
-    """All others beside the first."""
+    """Return all other subjects beside the first."""
     base = subjects[0]
     known = {name for subject in subjects for case in subject.cases for name in case.settings}
     for name in sorted(asked.question - known):
@@ -109,7 +109,7 @@ def compare(subjects: Sequence[Subject], asked: CompareOptions) -> Comparison:
 def _compared(
     found: Match, asked: CompareOptions, families: dict[str, list[tuple[Compared, Family]]]
 ) -> Compared:
-    """Adds what is tested to `families`: rows follow when all that is asked is known."""
+    """Add what is tested to `families`: rows follow when all that is asked is known."""
     one = Compared(found)
     for number, pair in enumerate(found.pairs):
         tester = Tester(number, found, asked.confidence)
@@ -132,7 +132,7 @@ def _compared(
 
 
 def _host_notes(found: Match) -> Iterator[str]:
-    """A difference may be a host's and not the network's."""
+    """Yield a sentence where a difference may be a host's and not the network's."""
     for subject, cases in (
         (found.base, [pair.base for pair in found.pairs]),
         (found.other, [pair.other for pair in found.pairs]),
@@ -149,14 +149,14 @@ def _host_notes(found: Match) -> Iterator[str]:
 
 
 def _common_notes(noun: str, pair: Pair, common: int, sides: tuple[int, int]) -> Iterator[str]:
-    """Where one result has some that the other has not."""
+    """Yield where one result has some that the other has not."""
     if common < max(sides):
         what = f"{format.of(common, noun)} {'is' if common == 1 else 'are'} in both"
         yield f"{pair.base.title}: {what}, of {sides[0]:,} and {sides[1]:,}"
 
 
 def _record_notes(found: Match) -> Iterator[str]:
-    """What is cut off and was not needed."""
+    """Yield what is cut off and was not needed."""
     for subject in (found.base, found.other):
         if subject.measured.records.cut and not subject.measured.damage:
             yield (
@@ -180,7 +180,7 @@ def _flow_notes(found: Match) -> Iterator[str]:
 def _question(
     subjects: Sequence[Subject], compared: Sequence[Compared], allowed: set[str]
 ) -> Iterator[Differing]:
-    """What the results were made on, and what may differ and does."""
+    """Yield what the results were made on, and what may differ and does."""
     if any(subject.imported for subject in subjects):
         programs = tuple(subject.measured_by for subject in subjects)
         if len(set(programs)) > 1:

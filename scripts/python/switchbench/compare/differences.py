@@ -90,7 +90,7 @@ class Family:
         return self.tested.p if self.refusal is None else np.full(len(self.tested.p), np.nan)
 
     def rows(self, adjusted: Floats) -> Iterator[DifferenceRow]:
-        """A row for each column that either side observed; `adjusted`: its p, corrected."""
+        """Yield a row for each column that either side observed; `adjusted`: its p, corrected."""
         tested, half = self.tested, self.tested.half_width(self.confidence)
         for i in self._chosen():
             counts = (int(tested.base.count[i]), int(tested.other.count[i]))
@@ -142,8 +142,10 @@ def _known(value: Any) -> float | None:
 
 
 def adjusted(levels: dict[str, list[Family]]) -> dict[str, list[Floats]]:
-    """Return each family's p, corrected for all that is asked at once: by Holm (1979) within a
-    level, and by the level's share of the chance of a false claim."""
+    """Return each family's p, corrected for all that is asked at once.
+
+    By Holm (1979) within a level, and by the level's share of the chance of a false claim.
+    """
     shares = {
         level: SHARES[level]
         for level, families in levels.items()
@@ -202,8 +204,10 @@ class Tester:
         return welch.Sample(table, shared, measure.rounding, chosen)
 
     def _in_turn(self) -> bool:
-        """Whether both were measured in one run, each repeat of both before the next of either:
-        then what a run has by chance both have."""
+        """Return whether both were measured in one run.
+
+        Each repeat of both before the next of either: then what a run has by chance both have.
+        """
         if self.match.base.directory != self.match.other.directory:
             return False
         turns: dict[int, list[int]] = {}
@@ -223,7 +227,7 @@ class Tester:
 
 
 def plan_families(tester: Tester) -> Iterator[Family]:
-    """The measures of two cases' whole plans."""
+    """Yield the measures of two cases' whole plans."""
     entries = [
         [
             [
@@ -246,7 +250,7 @@ def plan_families(tester: Tester) -> Iterator[Family]:
 
 
 def phase_families(tester: Tester) -> Iterator[Family]:
-    """The measures of all phases that both cases have; none where the plan is one phase."""
+    """Yield the measures of all phases that both cases have; none where the plan is one phase."""
     base, other = both_phases(tester)
     common = [phase for phase in base if phase in other]
     if len(base) < 2 or not common:
@@ -264,7 +268,7 @@ def phase_name(runs: Runs) -> str:
 
 
 def phases_of(subject: Subject, case: Case) -> dict[int, list[Entry]]:
-    """The phases of a case by number, an entry for each repeat."""
+    """Return the phases of a case by number, an entry for each repeat."""
     found: dict[int, list[Entry]] = {}
     for plan in case.plans:
         for entry in subject.measured.phases_of(plan):
@@ -273,7 +277,7 @@ def phases_of(subject: Subject, case: Case) -> dict[int, list[Entry]]:
 
 
 def both_phases(tester: Tester) -> tuple[dict[int, Runs], dict[int, Runs]]:
-    """Those of both cases of a pair, by number: the repeats of each run."""
+    """Return those of both cases of a pair, by number: the repeats of each run."""
     sides: list[dict[int, Runs]] = []
     for subject, case in tester.sides:
         runs = [phases_of(run, of_run) for run, of_run in case.runs(subject)]
@@ -283,7 +287,7 @@ def both_phases(tester: Tester) -> tuple[dict[int, Runs], dict[int, Runs]]:
 
 
 def _table(columns: Sequence[Runs], measure: ComparedMeasure) -> Floats:
-    """A column for each thing; what the tester limited is not known."""
+    """Return a column for each thing; what the tester limited is not known."""
     return sampled([
         table_of([[_value(entry, measure) for entry in runs[run]] for runs in columns])
         for run in range(max(map(len, columns)))
@@ -296,7 +300,7 @@ def _value(entry: Entry, measure: ComparedMeasure) -> float:
 
 
 def table_of(columns: Iterable[Sequence[float]]) -> Floats:
-    """A column for each list of repeats, as long as the longest."""
+    """Return a column for each list of repeats, as long as the longest."""
     lists = list(columns)
     table = np.full((max(map(len, lists), default=0), len(lists)), np.nan)
     for i, values in enumerate(lists):
@@ -305,7 +309,7 @@ def table_of(columns: Iterable[Sequence[float]]) -> Floats:
 
 
 def sampled(runs: Sequence[Floats]) -> Floats:
-    """The samples of one side: repeats of its only run, or the means of several runs."""
+    """Return the samples of one side: repeats of its only run, or the means of several runs."""
     if len(runs) == 1:
         return runs[0]
     known = [(~np.isnan(run)).sum(axis=0) for run in runs]

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A comparison as one value for other programs (doc/how-to/compare.md). null: not observed, or not
-known."""
+"""A comparison as one value for other programs (doc/how-to/compare.md).
+
+Not observed, or not known.
+"""
 
 from __future__ import annotations
 

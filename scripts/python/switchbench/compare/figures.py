@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Figures of one definition as cases, of other programs' results and of ours beside them
-(importers/measures.py).
+"""Figures of one definition as cases.
+
+Of other programs' results and of ours beside them (importers/measures.py).
 
 Ours are made of the summary: of two ranks' streams and transfers what the receivers verified, of
 ping-pong messages half the round trip, of IMB's functions its times and rates. What is of another
@@ -36,7 +37,7 @@ class _Figure(NamedTuple):
 
 
 def cases_of(subject: Subject) -> list[Case]:
-    """A case for each program and figure of a result."""
+    """Return a case for each program and figure of a result."""
     found = [*_imported(subject), *_plans(subject), *_functions(subject), *_pingpongs(subject)]
     cases: dict[tuple[Any, ...], Case] = {}
     known = [one for one in found if one.value > 0 and one.measure in COMMON]
@@ -69,7 +70,10 @@ def _imported(subject: Subject) -> Iterator[_Figure]:
 
 
 def _path(subject: Subject, entry: Mapping[str, Any]) -> str:
-    """The transport, the network where the result has several, and what its pattern was told."""
+    """Return the transport, the network where the result has several.
+
+    And what its pattern was told.
+    """
     networks = {plan["network"] for plan in subject.measured.summary["plans"]}
     told = entry.get("parameters", {})
     batch = told.get("batch", 1)
@@ -84,7 +88,7 @@ def _path(subject: Subject, entry: Mapping[str, Any]) -> str:
 
 
 def _plans(subject: Subject) -> Iterator[_Figure]:
-    """One flow between two, and one each way, at full load."""
+    """Yield one flow between two, and one each way, at full load."""
     for plan in (plan for case in subject.cases for plan in case.plans):
         load = plan["intended_load"]
         full = plan["traffic"] in ("stream", "transfer") and (load is None or load >= FULL_LOAD)

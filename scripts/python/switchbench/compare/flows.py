@@ -83,8 +83,10 @@ def flow_table(tester: Tester) -> FlowTable | None:
 
 
 def places_of(base: Subject, other: Subject) -> Codes | None:
-    """Which of the baseline's ports each of the other's is: by name; else by place, where there
-    are as many; else None."""
+    """Return which of the baseline's ports each of the other's is: by name.
+
+    Else by place, where there are as many; else None.
+    """
     names, others = base.measured.ports, other.measured.ports
     if set(names) == set(others):
         known = {name: place for place, name in enumerate(names)}
@@ -101,7 +103,7 @@ class _Run:
 
 
 def _repeats(subject: Subject, case: Case, base: Subject) -> list[_Run]:
-    """The repeats of one run, with the baseline's numbers of ports."""
+    """Return the repeats of one run, with the baseline's numbers of ports."""
     places = places_of(base, subject)
     if places is None:
         return []
@@ -132,6 +134,6 @@ def _union(runs: Sequence[_Run]) -> Codes:
 
 
 def _placed(codes: Codes, run: _Run, which: int) -> Floats:
-    """The figures of these flows; NaN where the run has not this flow."""
+    """Return the figures of these flows; NaN where the run has not this flow."""
     place = np.minimum(np.searchsorted(run.codes, codes), len(run.codes) - 1)
     return np.where(run.codes[place] == codes, run.figures[which][place], np.nan)

@@ -77,8 +77,10 @@ def match(base: Subject, other: Subject, question: set[str]) -> Match:
 
 
 def _by_figure(found: Match) -> Match:
-    """Every program's figure beside every other's of the same definition, ranks and size; the
-    same program's where both have one."""
+    """Return every program's figure beside every other's of the same definition.
+
+    Ranks and size; the same program's where both have one.
+    """
     base, other = cases_of(found.base), cases_of(found.other)
     programs = [{case.settings[settings.TRANSPORT] for case in cases} for cases in (base, other)]
     both = programs[0] & programs[1]
@@ -100,8 +102,10 @@ def _words(case: Case, asked: set[str]) -> list[str]:
 
 
 def _own_question(base: Subject, other: Subject) -> set[str]:
-    """What differs so wholly that it can only be the question: one switch's network has another
-    name; one was run over other transports."""
+    """Return what differs so wholly that it can only be the question.
+
+    One switch's network has another name; one was run over other transports.
+    """
     found = set()
     networks = [{case.settings[settings.NETWORK] for case in one.cases} for one in (base, other)]
     if networks[0].isdisjoint(networks[1]) and len(networks[0]) == len(networks[1]) == 1:
@@ -183,8 +187,10 @@ def _without_options(case: Case) -> Case:
 
 
 def _name_the_rest(found: Match, asked: set[str]) -> None:
-    """Cases without a partner: with the settings that keep them from the nearest, if there is one
-    of their pattern that has no partner either."""
+    """Name cases without a partner, with the settings that keep them from the nearest.
+
+    If there is one of their pattern that has no partner either.
+    """
     taken = {id(case) for pair in found.pairs for case in (pair.base, pair.other)}
     left = [case for case in found.base.cases if id(case) not in taken]
     right = [case for case in found.other.cases if id(case) not in taken]

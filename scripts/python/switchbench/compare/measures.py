@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The figures that are compared, of plans, phases and flows; formulas are in
-doc/reference/measures.md."""
+"""The figures that are compared, of plans, phases and flows.
+
+Formulas are in doc/reference/measures.md.
+"""
 
 from __future__ import annotations
 
@@ -52,7 +54,7 @@ def _loss(entry: Entry) -> float | None:
 
 
 def time_of(entry: Entry, kind: str, name: str) -> float | None:
-    """A percentile of one kind of times, in microseconds."""
+    """Return a percentile of one kind of times, in microseconds."""
     return _number(((entry.get("latency") or {}).get(kind) or {}).get(name))
 
 
@@ -65,7 +67,10 @@ def _cpu(entry: Entry) -> float | None:
 def _compared(
     name: str, title: str, key: str, of: Callable[[Entry], float | None], *allowances: float
 ) -> ComparedMeasure:
-    """A measure of base.measures, of which the comparison has its own short name and title."""
+    """Return a measure of base.measures.
+
+    Of which the comparison has its own short name and title.
+    """
     measure = REGISTRY[key]
     return ComparedMeasure(name, title, measure.unit, measure.better, of, *allowances)
 
@@ -112,8 +117,11 @@ FLOW_LOSS = _compared("loss", "lost", "loss_percent", lambda _: None, 0.01, 0.02
 
 
 def with_times(plan: Entry, phases: Sequence[Entry], steps: Entry) -> Entry:
-    """A plan with its times by steps, and of its phases that the tester did not limit the loss and
-    the longest of each percentile of times."""
+    """Return a plan with its times by steps.
+
+    And of its phases that the tester did not limit the loss and the longest of each percentile of
+    times.
+    """
     fair = [phase for phase in phases if not phase["tester_limited"]]
     latency = {
         kind: {name: _longest(fair, kind, name) for name in ("p50", "p99")}

@@ -44,7 +44,9 @@ class Differing:
 
 
 def of_plan(plan: Mapping[str, Any], tests: list[Any]) -> Settings:
-    """All that a plan was measured with: who sends to whom and how much first, then the rest.
+    """Return all that a plan was measured with.
+
+    Who sends to whom and how much first, then the rest.
 
     `tests`: of the configuration as understood; a plan knows the number of its own.
     """
@@ -76,7 +78,7 @@ def matrix(settings: Settings, plan: Mapping[str, Any]) -> Settings:
 
 
 def of_run(summary: Mapping[str, Any], configuration: Mapping[str, Any]) -> Settings:
-    """What the run was made on: switch, cables, site, versions, machine."""
+    """Return what the run was made on: switch, cables, site, versions, machine."""
     run = summary.get("run") or {}
     found: Settings = {}
     found |= dict(flat(configuration.get("about") or {}, "about"))
@@ -91,7 +93,7 @@ def of_run(summary: Mapping[str, Any], configuration: Mapping[str, Any]) -> Sett
 
 
 def differing(of: str, all_settings: list[Settings], without: set[str]) -> Iterator[Differing]:
-    """The settings that are not the same in all, in the order of the first that has them."""
+    """Yield the settings that are not the same in all, in the order of the first that has them."""
     names = dict.fromkeys(name for settings in all_settings for name in settings)
     for name in names:
         values = tuple(settings.get(name, ABSENT) for settings in all_settings)

@@ -139,7 +139,9 @@ class Subject:
 
 
 def load(words: Sequence[str], by: str | None) -> list[Subject]:
-    """The subjects that a command names: `DIR` or `NAME=DIR`, each divided by the setting `by`.
+    """Return the subjects that a command names.
+
+    `DIR` or `NAME=DIR`, each divided by the setting `by`.
 
     Directories of one NAME are the runs of one side.
     """
@@ -152,7 +154,7 @@ def load(words: Sequence[str], by: str | None) -> list[Subject]:
 
 
 def _pooled(subjects: list[Subject]) -> list[Subject]:
-    """One subject for each name, with its further runs, and those of each of its cases."""
+    """Return one subject for each name, with its further runs, and those of each of its cases."""
     sides: dict[str | int, Subject] = {}
     for i, one in enumerate(subjects):
         first = sides.setdefault(one.name or i, one)
@@ -215,7 +217,7 @@ def _cases(measured: Measured, tests: list[Any]) -> Iterator[Case]:
 
 
 def _divided(whole: Subject, by: str, several: bool) -> Iterator[Subject]:
-    """A subject for each value of the setting."""
+    """Yield a subject for each value of the setting."""
     values = list(dict.fromkeys(case.settings[by] for case in whole.cases if by in case.settings))
     if len(values) < 2 and not several:
         raise ConfigurationError(_undivided(whole, by, values))
@@ -241,7 +243,7 @@ def _undivided(whole: Subject, by: str, values: list[str]) -> str:
 
 
 def with_baseline(subjects: list[Subject], name: str | None) -> list[Subject]:
-    """The one of that name first."""
+    """Return the subjects, that of a name first."""
     if name is None:
         return subjects
     for i, subject in enumerate(subjects):
@@ -267,7 +269,7 @@ def _told_apart(subjects: list[Subject]) -> list[Subject]:
 
 
 def _switch(subject: Subject) -> str:
-    """The switch as `about` has it: its name, or its model and firmware."""
+    """Return the switch as `about` has it: its name, or its model and firmware."""
     about = subject.configuration.get("about")
     switches = about.get("switches") if isinstance(about, dict) else None
     if not isinstance(switches, list) or not switches or not isinstance(switches[0], dict):

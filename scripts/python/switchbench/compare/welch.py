@@ -65,7 +65,9 @@ def test(base: Sample, other: Sample, confidence: float) -> WelchTest:
 
 
 def holm(p: Floats) -> Floats:
-    """The probabilities as Holm (1979) corrects them for how many were asked at once; NaN is none.
+    """Return the probabilities as Holm (1979) corrects them for how many were asked at once.
+
+    NaN is none.
 
     Of a hundred equal flows five would else differ `at 95 %`.
     """

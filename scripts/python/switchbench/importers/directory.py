@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A results directory made of other programs' files: their figures as records and as a summary, and
-the files themselves, so that nothing of what they say is lost."""
+"""A results directory made of other programs' files.
+
+Their figures as records and as a summary, and the files themselves, so that nothing of what they
+say is lost.
+"""
 
 from __future__ import annotations
 
@@ -23,8 +26,10 @@ ORIGINALS = "originals"
 
 
 def write(files: Sequence[Path], out: Path, ranks: int | None, command: Sequence[str]) -> list[str]:
-    """Reads all files before it makes `out`: of a file that can't be read nothing stays. Returns
-    what their programs warn of."""
+    """Read all files before it makes `out`: of a file that can't be read nothing stays.
+
+    Returns what their programs warn of.
+    """
     contents = [kinds.content_of(path) for path in files]
     parts = [kinds.read(*each) for each in zip(files, repeat(ranks), contents)]
     directory = RunDirectory(out)

@@ -67,7 +67,7 @@ def _knows(text: str) -> bool:
 
 
 def _read(source: Source) -> Read:
-    """All runs: HPCC appends to a file that is there."""
+    """Return all runs: HPCC appends to a file that is there."""
     runs = list(_runs(source))
     figures = [one for values in runs for one in _figures(source, values)]
     if not figures:

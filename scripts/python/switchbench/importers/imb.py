@@ -107,7 +107,10 @@ def _figures(
 def rate_in_ours(
     function: str, ranks: int, size: int, bytes_per_s: float
 ) -> ComparableFigure | None:
-    """A function's bandwidth by IMB's count, in lower case its name; None: nothing of ours."""
+    """Return a function's bandwidth by IMB's count, in lower case its name.
+
+    None: nothing of ours.
+    """
     if function not in _RATES or bytes_per_s <= 0:
         return None
     measure, count = _RATES[function]
@@ -115,14 +118,16 @@ def rate_in_ours(
 
 
 def time_in_ours(function: str, ranks: int, size: int, time_us: float) -> ComparableFigure | None:
-    """A function's t_avg, of PingPong its only t."""
+    """Return a function's t_avg, of PingPong its only t."""
     measure = "pingpong_time" if function == "pingpong" else collective(function)
     return None if measure is None else ComparableFigure(measure, ranks, size, time_us)
 
 
 def _megabyte(found: Sequence[PrintedTable], version: str | None) -> float:
-    """Return the bytes of a megabyte: as the largest message with a time and a rate has it, else
-    as of the version."""
+    """Return the bytes of a megabyte.
+
+    As the largest message with a time and a rate has it, else as of the version.
+    """
     rows = [(row.size, row, table) for table in found for row in table.rows]
     for size, row, table in sorted(rows, key=lambda one: -one[0]):
         rate, time_us = row.values.get(_RATE), row.values.get("t[usec]")

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What iperf3 writes with --json, as client or server: one JSON value a test, one after the other;
-with --json-stream one an event.
+"""What iperf3 writes with --json, as client or server: one JSON value a test, one after the other.
+
+With --json-stream one an event.
 
 A rate is payload that the receiver got; a server that only received knows nothing of what was sent.
 """
@@ -36,8 +37,10 @@ def _read(source: Source) -> Read:
 
 
 def _both_ways(pairs: Pairs) -> dict[str, Any]:
-    """Return an object; the second of two sums is that of the way back, as iperf3 3.7 to 3.10 write
-    it (esnet/iperf issue 952) and 3.11 names it."""
+    """Return an object; the second of two sums is that of the way back.
+
+    As iperf3 3.7 to 3.10 write it (esnet/iperf issue 952) and 3.11 names it.
+    """
     seen: set[str] = set()
     named = []
     for key, value in pairs:

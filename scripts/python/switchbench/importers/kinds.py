@@ -38,7 +38,7 @@ def content_of(path: Path) -> bytes:
 
 
 def read(path: Path, ranks: int | None = None, content: bytes | None = None) -> Read:
-    """A file's figures; ConfigurationError, one sentence, where there are none to be had."""
+    """Return a file's figures; ConfigurationError, one sentence, where there are none to be had."""
     try:  # Windows puts a mark before it
         text = (content_of(path) if content is None else content).decode("utf-8-sig")
     except UnicodeDecodeError as error:

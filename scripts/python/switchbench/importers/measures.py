@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What several programs measure, by one definition and in one unit each: what can be put side by
-side. Times are of one call or message; rates are payload, of one flow, one way."""
+"""What several programs measure, by one definition and in one unit each.
+
+What can be put side by side. Times are of one call or message; rates are payload, of one flow, one
+way.
+"""
 
 from __future__ import annotations
 
@@ -42,5 +45,5 @@ COMMON: dict[str, Common] = {
 
 
 def collective(name: str) -> str | None:
-    """The measure of a collective's time, by MPI's name for it."""
+    """Return the measure of a collective's time, by MPI's name for it."""
     return f"{name}_time" if name in _COLLECTIVES else None

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the OSU micro-benchmarks print: a title, a line of columns, a row a size. A megabyte is 10^6
-bytes. The tests of collectives do not say on how many processes they ran."""
+"""What the OSU micro-benchmarks print: a title, a line of columns, a row a size.
+
+A megabyte is 10^6 bytes. The tests of collectives do not say on how many processes they ran.
+"""
 
 from __future__ import annotations
 

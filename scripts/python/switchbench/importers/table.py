@@ -109,8 +109,10 @@ def figures(
     like: ImportedFigure,
     ours: Callable[[Row, str, float], ComparableFigure | None],
 ) -> Iterator[ImportedFigure]:
-    """Yield a figure of each value, with tool, version and so on as of `like`; what is of a wrong
-    row has nothing that is comparable."""
+    """Yield a figure of each value, with tool, version and so on as of `like`.
+
+    What is of a wrong row has nothing that is comparable.
+    """
     for row in rows:
         for name, value in row.values.items():
             yield replace(

@@ -41,7 +41,10 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """What makes labs is loaded when one is made: netlink's library takes a sixth of a second."""
+    """Return what makes labs, loaded when one is made.
+
+    Netlink's library takes a sixth of a second.
+    """
     if name in __all__:
         return getattr(importlib.import_module(".build", __name__), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -62,7 +62,7 @@ def up(topology: Topology, name: str | None = None) -> Lab:
 
 @contextmanager
 def session(topology: Topology, name: str | None = None) -> Iterator[Lab]:
-    """A lab for the time of a run, alone: nobody else uses or removes it meanwhile.
+    """Return a lab for the time of a run, alone: nobody else uses or removes it meanwhile.
 
     One that `up` has left is used, and left again, if its topology is the same.
     """
@@ -86,7 +86,7 @@ def session(topology: Topology, name: str | None = None) -> Iterator[Lab]:
 
 
 def find(name: str) -> Lab:
-    """The lab of that name, if it is up."""
+    """Return the lab of that name, if it is up."""
     known = state.read(name)
     if known is None:
         up_now = ", ".join(state.labs()) or "none"

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`switchbench lab up|down|status|exec` as functions: each returns what there is to say, or raises
-`LabError` or `TopologyError`."""
+"""`switchbench lab up|down|status|exec` as functions.
+
+Each returns what there is to say, or raises `LabError` or `TopologyError`.
+"""
 
 from __future__ import annotations
 
@@ -49,8 +51,9 @@ def status() -> list[str]:
 
 
 def run(node: str, command: Sequence[str], name: str | None = None) -> int:
-    """Run a command on a node of a lab, or on its `switch`; return its exit status, 128 + n for
-    signal n.
+    """Run a command on a node of a lab, or on its `switch`.
+
+    Return its exit status, 128 + n for signal n.
 
     `node` may be `<lab>/<node>`, which says the same as `name`.
     """

@@ -83,16 +83,18 @@ MERGED_BYTES = 1
 
 
 def switched(topology: Topology) -> list[AttachedHost]:
-    """The nodes on a switch: all of them but in a routed lab."""
+    """Return the nodes on a switch: all of them but in a routed lab."""
     return [node for node in topology.nodes if node.module]
 
 
 def set_sysctls(values: dict[str, int]) -> None:
+    """Set network parameters of the calling thread's namespace."""
     for key, value in values.items():
         namespaces.write_sysctl(key, value)
 
 
 def build_switch(netlink: IPRoute, topology: Topology, nodes: Sequence[int]) -> None:
+    """Make the switch: bridges, ports, shapers and trunks; `nodes`: their namespaces, open."""
     _add_bridge(netlink, _CONTROL_BRIDGE_INDEX, "ctl", "control")
     if topology.model is not None:
         for node, fd in zip(topology.nodes, nodes, strict=True):
@@ -110,7 +112,7 @@ def build_switch(netlink: IPRoute, topology: Topology, nodes: Sequence[int]) -> 
 
 
 def _add_bridges(netlink: IPRoute, topology: Topology) -> dict[str, int]:
-    """A bridge for each module; to which of them each interface of the switch belongs."""
+    """Return a bridge for each module; to which of them each interface of the switch belongs."""
     masters: dict[str, int] = {}
     for number, module in enumerate(topology.modules):
         index = _BRIDGE_INDEX + number
@@ -219,6 +221,7 @@ def _add_trunk(
 
 
 def build_node(node: lab_addresses.LabNode) -> None:
+    """Set up a node's interfaces, in whose namespace the calling thread is."""
     namespaces.write_sysctl(f"ipv6/conf/{node.control_iface}/disable_ipv6", 1)
     eth0 = socket.if_nametoindex(node.iface)
     ctl0 = socket.if_nametoindex(node.control_iface)
@@ -234,6 +237,7 @@ def build_node(node: lab_addresses.LabNode) -> None:
 
 
 def build_routed_nodes(lab: Lab, nodes: Sequence[int]) -> None:
+    """Join the nodes of a routed lab, and give them addresses and routes."""
     routing = Routing(lab.topology)
     by_name = dict(zip((node.name for node in lab.nodes), nodes, strict=True))
     routed.add_links(lab.topology, routing, by_name)

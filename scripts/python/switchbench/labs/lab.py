@@ -29,7 +29,7 @@ class Lab:
         return tuple(lab_addresses.lab_node(self.name, node) for node in self.topology.nodes)
 
     def node(self, name: str) -> lab_addresses.LabNode:
-        """The node of that name; `TopologyError` names those there are."""
+        """Return the node of that name; `TopologyError` names those there are."""
         return self.nodes[self.topology.node(name).index - 1]
 
     def popen(self, node: str, command: Sequence[str], **options: Any) -> subprocess.Popen[Any]:
@@ -52,7 +52,7 @@ class Lab:
 
 
 def _farthest_s(topology: Topology, module: str, before: str = "") -> float:
-    """The trunks' queues on the slowest way from a module, not back to the one before it."""
+    """Return the trunks' queues on the slowest way from a module, not back to the one before it."""
     ways = [0.0]
     for trunk in topology.trunks:
         if module in (trunk.a, trunk.b):

@@ -27,6 +27,7 @@ class Missing:
     remedy: str
 
     def __str__(self) -> str:
+        """Return the sentence for people."""
         return f"{self.what} (remedy: {self.remedy})"
 
 
@@ -84,7 +85,10 @@ _SYSCTLS_THAT_FORBID = {
 
 
 def missing() -> list[Missing]:
-    """What a lab needs and can't have here; empty if labs can be made, as root or without."""
+    """Return what a lab needs and can't have here.
+
+    Empty if labs can be made, as root or without.
+    """
     if rootless.is_privileged():
         return namespaces.in_thread(_try_all)
     try:
@@ -118,7 +122,10 @@ def _try(netlink: IPRoute, need: _Need) -> Missing | None:
 
 
 def _no_privilege(error: OSError) -> Missing:
-    """Why this user can have no namespaces: it lacks the capabilities, and user namespaces too."""
+    """Return why this user can have no namespaces.
+
+    It lacks the capabilities, and user namespaces too.
+    """
     for key, forbidding in _SYSCTLS_THAT_FORBID.items():
         path = Path("/proc/sys") / key
         if path.exists() and path.read_text().strip() == forbidding:

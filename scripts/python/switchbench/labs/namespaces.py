@@ -59,7 +59,10 @@ def leave_mounts() -> None:
 
 
 def in_thread(function: Callable[[], _Result]) -> _Result:
-    """What `function` returns or raises, run in a thread of its own that may change namespaces."""
+    """Return what `function` returns or raises.
+
+    Run in a thread of its own that may change namespaces.
+    """
     results: list[_Result] = []
     errors: list[BaseException] = []
 
@@ -78,7 +81,7 @@ def in_thread(function: Callable[[], _Result]) -> _Result:
 
 
 def inside(path: Path, function: Callable[[], _Result]) -> _Result:
-    """What `function` returns or raises, run in a thread inside the namespace at `path`."""
+    """Return what `function` returns or raises, run in a thread inside the namespace at `path`."""
 
     def work() -> _Result:
         enter(path)
@@ -122,12 +125,12 @@ def remove(name: str) -> None:
 
 
 def exists(name: str) -> bool:
-    """Whether there is a namespace of that name, or what a crash left of one."""
+    """Return whether there is a namespace of that name, or what a crash left of one."""
     return (NAMESPACES / name).exists()
 
 
 def processes(names: Iterable[str]) -> list[int]:
-    """The processes whose main thread is in one of these namespaces."""
+    """Return the processes whose main thread is in one of these namespaces."""
     wanted = set()
     for name in names:
         with contextlib.suppress(FileNotFoundError):

@@ -66,18 +66,18 @@ class _Folder:
         return self.path / f"{program}.log"
 
     def daemon_options(self, program: str) -> list[str]:
-        """Everything that a daemon would else put into the machine's folders."""
+        """Return everything that a daemon would else put into the machine's folders."""
         own = [f"--unixctl={self.path / program}.ctl", f"--log-file={self.log(program)}"]
         return [*own, "-vconsole:off", "-vsyslog:off"]
 
 
 def lacking() -> str | None:
-    """The first of its programs that is not installed; None: all are."""
+    """Return the first of its programs that is not installed; None: all are."""
     return next((name for name in PROGRAMS if _found(name) is None), None)
 
 
 def missing() -> str | None:
-    """The sentence that says what is not installed; None: such a lab can be made."""
+    """Return the sentence that says what is not installed; None: such a lab can be made."""
     program = lacking()
     if program is None:
         return None
@@ -100,7 +100,7 @@ def _program(name: str) -> str:
 
 
 def add_wires(netlink: IPRoute, topology: Topology) -> dict[str, int]:
-    """A tap and a wire for each interface of the switch; to which wire each belongs."""
+    """Return a tap and a wire for each interface of the switch; to which wire each belongs."""
     ports = [
         port for module in topology.modules for port in lab_addresses.module_ports(topology, module)
     ]
@@ -175,7 +175,7 @@ def _daemon(folder: _Folder, name: str, arguments: Sequence[str]) -> subprocess.
 
 
 def _configure(folder: _Folder, topology: Topology) -> None:
-    """All bridges and ports in one transaction; done when the switch has taken it over."""
+    """Add all bridges and ports in one transaction, and wait until the switch has taken it over."""
     words = [_program("ovs-vsctl"), f"--db=unix:{folder.socket}", f"--timeout={_START_S:.0f}"]
     words += ["set", "Open_vSwitch", "."]
     # The machine's cores are the nodes'.
@@ -190,7 +190,7 @@ def _configure(folder: _Folder, topology: Topology) -> None:
 
 
 def _do(words: Sequence[str], folder: _Folder) -> None:
-    """Runs one of its tools. A port that can't be had is a word on standard error and no more."""
+    """Run one of its tools. A port that can't be had is a word on standard error and no more."""
     done = subprocess.run(
         words, capture_output=True, text=True, env=_environment(folder), check=False
     )

@@ -75,8 +75,10 @@ def _become_root(more: int = 0) -> None:
 
 
 def try_in_namespace(function: Callable[[], list[str]]) -> list[str]:
-    """Return the lines that `function` returns as root of a user namespace, in a process of its
-    own; OSError if there can't be such a namespace."""
+    """Return the lines that `function` returns as root of a user namespace.
+
+    In a process of its own; OSError if there can't be such a namespace.
+    """
     read_end, write_end = os.pipe()
     child = os.fork()
     if child == 0:

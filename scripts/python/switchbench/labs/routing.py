@@ -63,11 +63,11 @@ class Routing:
         self._routes = Routes(self._fabric)
 
     def interfaces(self, node: str) -> list[Interface]:
-        """A node's, `eth0` first where it is on a switch."""
+        """Return a node's interfaces, `eth0` first where it is on a switch."""
         return list(self._interfaces[node].values())
 
     def ends(self, position: int) -> tuple[str, str]:
-        """The two interfaces of the link at that position of the topology."""
+        """Return the two interfaces of the link at that position of the topology."""
         link = self._topology.links[position]
         return (self._interfaces[link.a][link.b].name, self._interfaces[link.b][link.a].name)
 

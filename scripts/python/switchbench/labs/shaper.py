@@ -85,7 +85,7 @@ class _ShaperMessage(tcmsg):  # type: ignore[misc]
 
 
 def _size_table(mtu: int) -> dict[str, list[tuple[str, object]]]:
-    """A table with an entry for each length: tc's own has one in 4 bytes and rounds up."""
+    """Return a table with an entry for each length: tc's own has one in 4 bytes and rounds up."""
     entries = mtu + ETHERNET_HEADER_AND_TAG + LAYER1_OVERHEAD + 1
     sizes = array.array("H", (max(length, _LAYER1_LEAST_BYTES) for length in range(entries)))
     base = {

@@ -116,7 +116,7 @@ def _command_of(pid: int) -> str:
 
 
 def holder(lab: str) -> int | None:
-    """The process that holds the lab's lock, without waiting for it."""
+    """Return the process that holds the lab's lock, without waiting for it."""
     try:
         fd = os.open(_path(lab, ".lock"), os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError:
@@ -139,7 +139,7 @@ def write(state: LabState) -> None:
 
 
 def read(lab: str) -> LabState | None:
-    """The lab as recorded; None when it is not."""
+    """Return the lab as recorded; None when it is not."""
     try:
         return _STATE.validate_json(_path(lab, ".json").read_bytes())
     except FileNotFoundError:
@@ -156,5 +156,5 @@ def forget(lab: str) -> None:
 
 
 def labs() -> list[str]:
-    """The labs on record, sorted."""
+    """Return the labs on record, sorted."""
     return sorted(path.stem for path in RUN_DIR.glob("*.json"))

@@ -73,13 +73,13 @@ class _Files:
 
 
 def node_device(lab: str, topology: Topology, node: AttachedHost) -> str:
-    """The DPDK device by which a node's process reaches its switch port."""
+    """Return the DPDK device by which a node's process reaches its switch port."""
     files = _Files(lab, topology.modules.index(node.module))
     return _MEMIF.format(number=node.index, role="client", socket=files.socket)
 
 
 def find_binary() -> Path:
-    """The switch's program, or `LabError`."""
+    """Return the switch's program, or `LabError`."""
     return SWITCH.find(LabError)
 
 
@@ -132,14 +132,17 @@ def descriptions(lab: str, topology: Topology) -> list[Description]:
 
 
 def _own_cores(topology: Topology) -> list[int]:
-    """A core for each module's switch, where every node's worker may have one too."""
+    """Return a core for each module's switch, where every node's worker may have one too."""
     cores = sorted(os.sched_getaffinity(0))
     modules = len(topology.modules)
     return cores[1 : 1 + modules] if len(cores) > len(topology.nodes) + modules + 1 else []
 
 
 def _module_of(topology: Topology, fault: Fault) -> str:
-    """Where a fault is planted: at the ports that it names, else where it says, else first."""
+    """Return where a fault is planted.
+
+    At the ports that it names, else where it says, else first.
+    """
     for name in fault.places:
         return topology.node(name).module
     return fault.module or topology.modules[0]
@@ -270,7 +273,7 @@ def clear(lab: str, topology: Topology) -> None:
 
 
 def report(lab: str, topology: Topology) -> list[dict[str, Any]]:
-    """What the switches have counted until now, all modules' records one after the other."""
+    """Return what the switches have counted until now, all modules' records one after the other."""
     before = [_size(_Files(lab, number).records) for number in range(len(topology.modules))]
     _say(lab, topology, "report")
     records = []
@@ -280,7 +283,7 @@ def report(lab: str, topology: Topology) -> list[dict[str, Any]]:
 
 
 def _say(lab: str, topology: Topology, word: str) -> None:
-    """An empty word only finds out whether they are there."""
+    """Write a command to each switch; an empty word only finds out whether they are there."""
     for number, module in enumerate(topology.modules):
         files = _Files(lab, number)
         try:
@@ -324,7 +327,7 @@ def _records(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def _lines(path: Path, offset: int) -> Iterator[bytes]:
-    """The whole lines from there on."""
+    """Yield the whole lines from there on."""
     with path.open("rb") as file:
         file.seek(offset)
         for line in file:

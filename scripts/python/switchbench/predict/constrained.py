@@ -49,7 +49,7 @@ class _State:
     """Of those that are calculated."""
 
     def congestion(self, resources: list[int]) -> float:
-        """k of (2) and (4): the time that each flow's bit would need where most share."""
+        """Return k of (2) and (4): the time that each flow's bit would need where most share."""
         times = (self._beta(r) * len(self.crossing[r]) for r in resources)
         return max(times, default=0.0)
 
@@ -84,8 +84,10 @@ class _State:
         return min(alone, share)
 
     def _asymmetrically(self, flow: _Flow) -> float | None:
-        """Lines 12 to 20: of contra-flow resources that are as congested the last one counts, as
-        line 17 is printed."""
+        """Follow lines 12 to 20: of contra-flow resources as congested the last one counts.
+
+        As line 17 is printed.
+        """
         contra = self.congestion(flow.against)
         full = [r for r in flow.against if _same(self._beta(r) * len(self.crossing[r]), contra)]
         rate = None
@@ -103,7 +105,7 @@ def _same(a: float, b: float) -> bool:
 
 
 def _most_congested(queue: list[_Key]) -> Iterator[int]:
-    """Takes the flows with the greatest key from the queue."""
+    """Take the flows with the greatest key from the queue."""
     first = heapq.heappop(queue)
     yield first[-1]
     while queue and all(_same(a, b) for a, b in zip(first[:-1], queue[0][:-1], strict=True)):

@@ -71,8 +71,10 @@ class PredictedTrial:
         return int(np.count_nonzero(~np.isnan(self.measured)))
 
     def errors(self, model: str) -> Rates:
-        """Return the errors of the time that a model predicts, of the flows that were measured:
-        (predicted - measured) / measured; by rates, measured / predicted - 1."""
+        """Return the errors of the time that a model predicts, of the flows that were measured.
+
+        (predicted - measured) / measured; by rates, measured / predicted - 1.
+        """
         known = ~np.isnan(self.measured)  # of 0, the time was predicted as nothing of what it took
         errors: Rates = self.measured[known] / self.rates[model][known] - 1.0
         return errors
@@ -106,8 +108,10 @@ def predicted(trial: Trial, predictor: Predictor, seen: Seen | None) -> Predicte
 
 
 def measured_trials(run: Run, directory: Path) -> dict[tuple[int, int], Trial]:
-    """Return the trials of a run that were measured, by trial and repeat; ConfigurationError where
-    none was, or any of the summary is damaged."""
+    """Return the trials of a run that were measured, by trial and repeat.
+
+    ConfigurationError where none was, or any of the summary is damaged.
+    """
     summary = checked(load_summary(directory), directory / SUMMARY)
     measured = {(plan["trial"], plan["repeat"]) for plan in summary["plans"]}
     if not measured:

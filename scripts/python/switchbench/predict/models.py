@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The models of contention by name: each gives every flow's rate at layer 1, from the flows' paths
-and the rates that their sources intend.
+"""The models of contention by name.
+
+Each gives every flow's rate at layer 1, from the flows' paths and the rates that their sources
+intend.
 
 Flows that no model can tell apart are counted once. In a phase of an all-to-all most links at the
 hosts carry one flow each, and of such links only the capacity says anything: flows whose paths are
@@ -39,7 +41,10 @@ class Folded:
     """Of each flow of the phase, the row that stands for it."""
 
     def load(self, resources: Ranks, rows: Ranks | slice = slice(None)) -> Rates:
-        """How many flows cross each resource: some rows' resources, and which rows those are."""
+        """Return how many flows cross each resource.
+
+        Some rows' resources, and which rows those are.
+        """
         counts = np.broadcast_to(
             self.counts[rows].reshape(-1, *(1,) * (resources.ndim - 1)), resources.shape
         )
@@ -58,8 +63,10 @@ def _salts(resources: int, places: int) -> tuple[npt.NDArray[np.uint64], npt.NDA
 
 
 def fold(routes: Routes, paths: Paths, demand_bps: Rates) -> Folded:
-    """Each different flow once, by 64-bit keys: that two of 4,096 flows with different paths have
-    the same one has a chance of 10^-12."""
+    """Return each different flow once, by 64-bit keys.
+
+    That two of 4,096 flows with different paths have the same one has a chance of 10^-12.
+    """
     size = routes.nothing + 1
     columns = np.ascontiguousarray(paths.T, dtype=np.intp)
     load = np.bincount(columns.ravel(), minlength=size)
@@ -97,7 +104,7 @@ _EQUAL = 1e-9  # what rounding may make of two rates that are one
 
 
 def arriving(flows: Folded, sent_bps: Rates) -> Rates:
-    """What arrives of each flow at layer 1; `sent_bps`: what each row's flows send.
+    """Return what arrives of each flow at layer 1; `sent_bps`: what each row's flows send.
 
     Each resource passes the same share of all that enters it. What enters depends on what was
     passed before; in a tree the shares are found after as many rounds as the longest path has
@@ -123,7 +130,7 @@ def arriving(flows: Folded, sent_bps: Rates) -> Rates:
 
 
 def max_min_bps(flows: Folded) -> Rates:
-    """The rate of each flow at layer 1, one for each flow that the rows stand for."""
+    """Return the rate of each flow at layer 1, one for each flow that the rows stand for."""
     left = flows.capacity_bps.copy()
     rates = np.zeros(len(flows.paths))
     going = np.arange(len(flows.paths))
@@ -145,8 +152,10 @@ def max_min_bps(flows: Folded) -> Rates:
 
 
 def proportional_bps(flows: Folded) -> Rates:
-    """Return the rate of each flow through drop-tail queues; a source that has always something to
-    send sends what its port carries."""
+    """Return the rate of each flow through drop-tail queues.
+
+    A source that has always something to send sends what its port carries.
+    """
     there = flows.paths != flows.nothing
     first = flows.paths[np.arange(len(flows.paths)), there.argmax(axis=1)]
     load = flows.load(first)

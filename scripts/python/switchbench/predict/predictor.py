@@ -76,8 +76,9 @@ def points(run: Run) -> list[Trial]:
 
 
 def recorded_flows(trial: Trial, pairs: Mapping[Place, Collection[Pair]]) -> Recorded | None:
-    """Return a trial's flows as records have them, by their ports' names, so that the engine is not
-    asked for its plan again; None where they are not all of the trial's.
+    """Return a trial's flows as records have them, by their ports' names.
+
+    So that the engine is not asked for its plan again; None where they are not all of the trial's.
 
     A run that was cut short has not recorded all flows, and a part of a phase's flows is another
     phase. The connectivity check is no phase.
@@ -117,8 +118,10 @@ class Predictor:
         self._rank = {host: rank for rank, host in enumerate(fabric.hosts)}
 
     def predict(self, trial: Trial, recorded: Recorded | None = None) -> Iterator[PhasePrediction]:
-        """Yield the prediction of each phase of each network of a trial; `recorded`: its flows
-        where records have them all."""
+        """Yield the prediction of each phase of each network of a trial.
+
+        `recorded`: its flows where records have them all.
+        """
         models = [n for n in self._models if n not in SLOW or trial.flows <= MOST_SLOW_FLOWS]
         for part in trial.parts:
             places = self._places(part)

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What was found, by severity, with the counts of one kind together: for the end of the printed
-result, the first screen and the page."""
+"""What was found, by severity, with the counts of one kind together.
+
+For the end of the printed result, the first screen and the page.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,7 @@ class Said:
 
 
 def findings(summary: SummaryDocument) -> list[Said]:
-    """All of them, errors first."""
+    """Return all of them, errors first."""
     found = [Said(ERROR, sentence) for sentence in summary["errors"]]
     found += [Said(one["severity"], one["sentence"]) for one in summary["findings"]]
     found += [Said(WARNING, sentence) for sentence in summary["location"]["problems"]]
@@ -40,8 +42,10 @@ def findings(summary: SummaryDocument) -> list[Said]:
 
 
 def _together(found: Sequence[Said]) -> Iterator[Said]:
-    """Sentences on one port that differ in numbers alone, as those of a search's trials, are one
-    finding."""
+    """Yield one finding for sentences on one port that differ in numbers alone.
+
+    Are one finding.
+    """
     alike: dict[tuple[Severity, str, str], list[Said]] = {}
     for one in found:
         name, _, rest = one.text.partition(": ")
@@ -66,7 +70,7 @@ def counts(found: Sequence[Said]) -> str:
 
 
 def ppm(count: float, of: float) -> str:
-    """A share for people: `12 ppm`; from a thousandth on, `0.34 %`."""
+    """Return a share for people: `12 ppm`; from a thousandth on, `0.34 %`."""
     share = 1e6 * count / of
     return f"{share:.3g} ppm" if share < 999.5 else f"{share / 10_000:.3g} %"
 
@@ -90,7 +94,7 @@ def _tester_limited(trials: Sequence[PhaseEntry]) -> Iterator[Said]:
 
 
 def _limit_words(limits: Sequence[TesterLimitEntry]) -> str:
-    """The worst of each kind of limit."""
+    """Return the worst of each kind of limit."""
     words = []
     if short := m.greatest(limit["shortfall_percent"] for limit in limits):
         words.append(f"offered load up to {short:.1f} % below intended")

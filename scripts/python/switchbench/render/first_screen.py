@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What stands first, in at most nine lines: result, rate, faults, loss, round trip, tester and
-findings. Made of the summary, for the terminal and for the page.
+"""What stands first, in at most nine lines.
+
+Result, rate, faults, loss, round trip, tester and findings. Made of the summary, for the terminal
+and for the page.
 
 Phases that the tester limited say nothing of the network, and are left out.
 """
@@ -55,7 +57,7 @@ class Line:
         return f"{self.value}{self.between if self.said else ''}{self.said}"
 
     def fitted(self, width: int) -> str:
-        """The text in so many columns: its last parts go first, for an ellipsis."""
+        """Return the text in so many columns: its last parts go first, for an ellipsis."""
         if len(self.text) <= width:
             return self.text
         kept = self.text.split("; ")
@@ -66,7 +68,7 @@ class Line:
 
 
 def lines(summary: SummaryDocument) -> list[Line]:
-    """The first screen; what was not measured has no line."""
+    """Return the first screen; what was not measured has no line."""
     fair = [entry for entry in summary["trials"] if not entry["tester_limited"]]
     found: tuple[Line | None, ...] = (
         _result(summary),
@@ -82,8 +84,10 @@ def lines(summary: SummaryDocument) -> list[Line]:
 
 
 def named(summary: Mapping[str, Any]) -> SummaryDocument:
-    """The summary with transports as people are shown them, `dpdk (af_packet)`: a driver of the
-    kernel's bypasses nothing."""
+    """Return the summary with transports as people are shown them, `dpdk (af_packet)`.
+
+    A driver of the kernel's bypasses nothing.
+    """
     drivers: dict[str, set[str]] = {}
     for port in summary["ports"]:
         driver = (port["driver"] or port["transport"]).removeprefix("net_")
@@ -107,7 +111,7 @@ def named(summary: Mapping[str, Any]) -> SummaryDocument:
 
 
 def bypasses(transport: str) -> bool:
-    """Whether a transport, named with its driver, goes past the kernel."""
+    """Return whether a transport, named with its driver, goes past the kernel."""
     name, _, drivers = transport.rstrip(")").partition(" (")
     if transports.of(name).kernel:
         return False
@@ -140,7 +144,7 @@ def _result(summary: SummaryDocument) -> Line:
 
 
 def _rate(fair: Sequence[PhaseEntry]) -> Line | None:
-    """The highest aggregate of one phase; frames where they are counted."""
+    """Return the highest aggregate of one phase; frames where they are counted."""
     rates = [(total, e) for e in fair if (total := e["throughput"]["total"]) is not None]
     if not rates:
         return None
@@ -153,7 +157,7 @@ def _rate(fair: Sequence[PhaseEntry]) -> Line | None:
 
 
 def _faults(summary: SummaryDocument) -> list[Line]:
-    """The most certain suspects."""
+    """Return the most certain suspects."""
     suspects = summary["location"]["suspects"]
     left = len(suspects) - MOST_FAULTS
     found = []
@@ -169,7 +173,7 @@ def _faults(summary: SummaryDocument) -> list[Line]:
 
 
 def _ports(summary: SummaryDocument) -> Line | None:
-    """How alike ports are where no fault is located; whether anything could be judged."""
+    """Return how alike ports are where no fault is located; whether anything could be judged."""
     found = summary["location"]
     if found["suspects"]:
         return None
@@ -200,8 +204,10 @@ def _ports(summary: SummaryDocument) -> Line | None:
 
 
 def _lost(summary: SummaryDocument) -> Line | None:
-    """Return the line `Lost`: lost frames, and those of them that no line had room for; beside it
-    what TCP and RDMA retransmitted, and ping-pong messages that did not come back."""
+    """Return the line `Lost`: lost frames, and those of them that no line had room for.
+
+    Beside it what TCP and RDMA retransmitted, and ping-pong messages that did not come back.
+    """
     trials = summary["trials"]
     expected = sum(one["frames"] for one in summary["location"]["expected"])
     counted = [(lost, e) for e in trials if (lost := e["lost_frames"]) is not None]
@@ -229,8 +235,10 @@ def _lost(summary: SummaryDocument) -> Line | None:
 
 
 def _round_trips(fair: Sequence[PhaseEntry]) -> Line | None:
-    """By transport: the middle one of the phases' medians, and the longest p99; where too few were
-    measured for one, the longest time, which p99 does not exceed."""
+    """Return by transport the middle one of the phases' medians, and the longest p99.
+
+    Where too few were measured for one, the longest time, which p99 does not exceed.
+    """
     trips: dict[str, list[TimesEntry]] = {}
     for entry in fair:
         trip = entry["latency"]["round_trip"]
@@ -251,7 +259,7 @@ def _round_trips(fair: Sequence[PhaseEntry]) -> Line | None:
 
 
 def _tester(summary: SummaryDocument) -> Line:
-    """How far the tester itself was the limit."""
+    """Return how far the tester itself was the limit."""
     trials = summary["trials"]
     limited = [entry for entry in trials if entry["tester_limited"]]
     again = summary["run"].get("remeasured_phases", 0)
@@ -281,8 +289,10 @@ def _findings(summary: SummaryDocument) -> Line:
 
 @dataclass(frozen=True)
 class AtLoad:
-    """How many ports receive what they are to: within 3 % of the load asked, which is all of the
-    line where nothing else is asked."""
+    """Ports that receive what they are to.
+
+    Within 3 % of the load asked, which is all of the line where nothing else is asked.
+    """
 
     every: int  # in every phase, over each transport
     median: int  # in the median phase

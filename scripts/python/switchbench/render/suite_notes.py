@@ -21,7 +21,7 @@ Note = tuple[str, list[str], str]  # title, sentences, style
 
 
 def suite_notes(summary: Summary) -> Iterator[Note]:
-    """Lists of sentences for terminal and report; empty where no document's suite was run."""
+    """Yield lists of sentences for terminal and report; none where no document's suite was run."""
     suite = suite_of(summary)
     if suite is None:
         return
@@ -35,7 +35,7 @@ def suite_notes(summary: Summary) -> Iterator[Note]:
 
 
 def headline(summary: Summary) -> str | None:
-    """What a suite came to, in a few words; None where none was run."""
+    """Return what a suite came to, in a few words; None where none was run."""
     suite = suite_of(summary)
     if suite is None or suite.is_free:
         searches = summary.get("searches") or []
@@ -59,17 +59,17 @@ def headline(summary: Summary) -> str | None:
 
 
 def has_values(entry: Mapping[str, Any]) -> bool:
-    """Whether any row of a subtest's entry has a value."""
+    """Return whether any row of a subtest's entry has a value."""
     return any(value is not None for row in entry["rows"] for value in row.values())
 
 
 def suite_of(summary: Summary) -> Suite | None:
-    """The document's suite of a run."""
+    """Return the document's suite of a run."""
     return SUITES.get((summary.get("suite") or {}).get("name", ""))
 
 
 def statements(summary: Summary, suite: Suite) -> Iterator[str]:
-    """What a reporting section asks for in words."""
+    """Yield what a reporting section asks for in words."""
     found = summary["suite"]
     ports = {port_of_interface(port["port"], port["network"]) for port in summary["ports"]}
     # Ports that listen have no flow, and so no entry.
@@ -95,13 +95,16 @@ def statements(summary: Summary, suite: Suite) -> Iterator[str]:
 
 
 def not_run(summary: Summary, suite: Suite) -> list[str]:
-    """The subtests that this run left out."""
+    """Return the subtests that this run left out."""
     ran = {entry["subtest"] for entry in summary["suite"]["subtests"]}
     return [subtest.name for subtest in suite.subtests if subtest.name not in ran]
 
 
 def performance(summary: Summary) -> str:
-    """The throughput at the lowest size, as RFC 2544, 26.1, wants it; empty: none was found."""
+    """Return the throughput at the lowest size, as RFC 2544, 26.1, wants it.
+
+    Empty: none was found.
+    """
     rates = [
         (entry["size"], entry["transport"], row)
         for entry in (summary.get("suite") or {}).get("subtests", [])
@@ -120,7 +123,7 @@ def performance(summary: Summary) -> str:
 
 
 def _outcomes(summary: Summary, is_meant: Callable[[Mapping[str, Any]], bool]) -> Iterator[str]:
-    """How these ended: a sentence for all sizes that ended alike."""
+    """Yield how these ended: a sentence for all sizes that ended alike."""
     alike: dict[tuple[str, str], list[str]] = {}
     for entry in summary["suite"]["subtests"]:
         if is_meant(entry):

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The section `model` of a topology of `kind: model`: how its switch behaves
-(doc/reference/model.md)."""
+"""The section `model` of a topology: how its modelled switch behaves (doc/reference/model.md)."""
 
 from __future__ import annotations
 
@@ -51,7 +50,7 @@ class RateStep(TopologyKeys):
 
 
 def _steps(value: object) -> object:
-    """A capacity is a rate, or a list of steps."""
+    """Return a capacity is a rate, or a list of steps."""
     return value if isinstance(value, list) else [{"rate": value}]
 
 

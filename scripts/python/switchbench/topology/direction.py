@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What shapes one direction of a lab's link, as values: what plans need to know of it without the
-kernel (shaper.py)."""
+"""What shapes one direction of a lab's link, as values.
+
+What plans need to know of it without the kernel (shaper.py).
+"""
 
 from __future__ import annotations
 

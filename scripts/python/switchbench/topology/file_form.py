@@ -102,7 +102,7 @@ class Topology:
         return self.mtu + 14 + LAYER1_OVERHEAD
 
     def node(self, name: str) -> AttachedHost:
-        """The node of that name; `TopologyError` names those there are."""
+        """Return the node of that name; `TopologyError` names those there are."""
         for node in self.nodes:
             if node.name == name:
                 return node
@@ -114,22 +114,30 @@ _Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$")]
 
 
 class Nodes(TopologyKeys):
+    """Keys of a set of nodes."""
+
     module: str | None = None
     rate: LinkRate | None = None
     queue: Bytes | None = None
 
 
 class Override(TopologyKeys):
+    """Keys of a single node."""
+
     rate: LinkRate | None = None
     queue: Bytes | None = None
     port: str | None = None
 
 
 class TrunkEntry(LinkEntry):
+    """Keys of the links between two modules."""
+
     links: Annotated[int, Field(ge=1)] = 1
 
 
 class File(TopologyKeys):
+    """Keys of a topology file."""
+
     topology: Literal[1]
     kind: Literal["bridges", "model", "ovs", "routed", "site"] = "bridges"
     description: str = ""

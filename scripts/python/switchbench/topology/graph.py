@@ -12,7 +12,7 @@ from .topology import UNSHAPED
 
 
 def from_topology(topology: Topology, unlimited_bps: int | None = None) -> Fabric:
-    """The fabric of a topology file.
+    """Return the fabric of a topology file.
 
     A link without a limit counts as `unlimited_bps`; FabricError where there is none, for nothing
     can be computed then.

@@ -64,42 +64,45 @@ class LabNode:
 
 
 def namespace_name(lab: str, node: str) -> str:
-    """The namespace of a node, or of the switch for the node name `switch`."""
+    """Return the namespace of a node, or of the switch for the node name `switch`."""
     return f"sb-{lab}-{node}"
 
 
 def switch_name(lab: str) -> str:
-    """The namespace that holds the modules, the trunks and every shaper."""
+    """Return the namespace that holds the modules, the trunks and every shaper."""
     return namespace_name(lab, "switch")
 
 
 def namespace_names(lab: str, topology: Topology) -> list[str]:
-    """Every namespace of a lab, the switch's first."""
+    """Return every namespace of a lab, the switch's first."""
     return [switch_name(lab), *(namespace_name(lab, node.name) for node in topology.nodes)]
 
 
 def switch_port(node: AttachedHost) -> str:
-    """The interface of the switch's namespace that the node hangs on."""
+    """Return the interface of the switch's namespace that the node hangs on."""
     return f"p{node.index}"
 
 
 def inbound_shaper(node: AttachedHost) -> str:
-    """The IFB in the switch's namespace that shapes what comes from the node."""
+    """Return the IFB in the switch's namespace that shapes what comes from the node."""
     return f"i{node.index}"
 
 
 def control_port(node: AttachedHost) -> str:
-    """The interface of the control bridge that the node's `ctl0` hangs on."""
+    """Return the interface of the control bridge that the node's `ctl0` hangs on."""
     return f"c{node.index}"
 
 
 def trunk_ends(position: int) -> tuple[str, str]:
-    """The two ends, in the switch's namespace, of the trunk at that position of the topology."""
+    """Return the two ends, in the switch's namespace.
+
+    Of the trunk at that position of the topology.
+    """
     return f"t{position}a", f"t{position}b"
 
 
 def module_ports(topology: Topology, module: str) -> list[str]:
-    """The interfaces of the switch's namespace that belong to one module."""
+    """Return the interfaces of the switch's namespace that belong to one module."""
     ports = [switch_port(node) for node in topology.nodes if node.module == module]
     for position, trunk in enumerate(topology.trunks):
         ends = zip((trunk.a, trunk.b), trunk_ends(position), strict=True)
@@ -108,7 +111,7 @@ def module_ports(topology: Topology, module: str) -> list[str]:
 
 
 def lab_node(lab: str, node: AttachedHost) -> LabNode:
-    """The addresses and names of one node."""
+    """Return the addresses and names of one node."""
     i = node.index
     return LabNode(
         name=node.name,
@@ -130,32 +133,32 @@ def lab_node(lab: str, node: AttachedHost) -> LabNode:
 
 
 def kernel_ipv4(index: int) -> str:
-    """The kernel's address on a node's `eth0`."""
+    """Return the kernel's address on a node's `eth0`."""
     return str(_KERNEL_IPV4 + index)
 
 
 def kernel_ipv6(index: int) -> str:
-    """The kernel's IPv6 address on a node's `eth0`."""
+    """Return the kernel's IPv6 address on a node's `eth0`."""
     return str(_KERNEL_IPV6 + index)
 
 
 def control_ipv4(index: int) -> str:
-    """The address of a node's `ctl0`."""
+    """Return the address of a node's `ctl0`."""
     return str(_CONTROL_IPV4 + index)
 
 
 def mac(index: int) -> str:
-    """The kernel's MAC address on a node's `eth0`."""
+    """Return the kernel's MAC address on a node's `eth0`."""
     return _mac(1, index)
 
 
 def further_mac(index: int, port: int) -> str:
-    """The kernel's MAC address on a node's port under test number `port`, from 1."""
+    """Return the kernel's MAC address on a node's port under test number `port`, from 1."""
     return _mac(0x10 + port, index)
 
 
 def control_mac(index: int) -> str:
-    """The MAC address of a node's `ctl0`."""
+    """Return the MAC address of a node's `ctl0`."""
     return _mac(2, index)
 
 

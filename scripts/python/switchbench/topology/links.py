@@ -48,7 +48,7 @@ class Reader:
     def links(
         self, entries: Sequence[LinkEntry], ends: Collection[str], rate: int | None, queue: int
     ) -> list[NodeLink]:
-        """All links; `ends` are the names that a link may join."""
+        """Return all links; `ends` are the names that a link may join."""
         found = []
         for number, entry in enumerate(entries):
             where = f"links.{number}"

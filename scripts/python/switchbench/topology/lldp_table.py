@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Cabling as switches tell it by LLDP, against what the site's `wiring` says; groups against
-both, and against the order of ranks."""
+"""Cabling as switches tell it by LLDP, against what the site's `wiring` says.
+
+Groups against both, and against the order of ranks.
+"""
 
 from __future__ import annotations
 
@@ -28,11 +30,12 @@ class Neighbour:
     rivals: tuple[Neighbour, ...] = ()  # others on the same interface that may be its cable's end
 
     def __str__(self) -> str:
+        """Return switch and port."""
         return " ".join((self.switch, *self.ports[:1]))
 
 
 def is_json(text: str) -> bool:
-    """Whether it is what `lldpctl -f json` writes."""
+    """Return whether it is what `lldpctl -f json` writes."""
     try:
         return isinstance(json_decoder().decode(text)["lldp"], dict)
     except (ValueError, TypeError, KeyError, RecursionError):
@@ -100,7 +103,7 @@ def _bridges(capabilities: Sequence[Mapping[str, Any]]) -> bool:
 
 
 def compared(port: Port, seen: Mapping[str, Neighbour]) -> str | None:
-    """A port's cable in words; None where the site does not say where it should be."""
+    """Return a port's cable in words; None where the site does not say where it should be."""
     if port.switch is None:
         return None
     found = seen.get(str(port.engine.get("iface", "")))
@@ -117,7 +120,7 @@ def compared(port: Port, seen: Mapping[str, Neighbour]) -> str | None:
 
 
 def doubts(site: Site, seen: Mapping[str, Mapping[str, Neighbour]]) -> list[str]:
-    """What a person may not have meant: of ranks, groups and switches; `seen` is by host."""
+    """Return what a person may not have meant: of ranks, groups and switches; `seen` is by host."""
     return [*_order(site), *_groups(site, seen)]
 
 
@@ -137,7 +140,7 @@ def _order(site: Site) -> Iterator[str]:
 
 
 def _groups(site: Site, seen: Mapping[str, Mapping[str, Neighbour]]) -> Iterator[str]:
-    """Groups are mostly switches: who is on another one than most of its group."""
+    """Yield the ports that are on another switch than most of their group."""
     ports = {port.name: port for port in site.ports}
     for name, members in site.groups.items():
         switches = {

@@ -18,6 +18,7 @@ _MODEL_PORTS = 30  # DPDK as Debian builds it holds 32 devices a process.
 
 
 def model_mistakes(file: File, topology: Topology) -> list[str]:
+    """Return what no modelled switch can be."""
     if file.kind != MODEL:
         return ["model: goes with `kind: model` only"] if file.model is not None else []
     mistakes = []
@@ -53,6 +54,7 @@ def _fault_mistakes(fault: Fault, where: str, topology: Topology) -> list[str]:
 
 
 def module_mistakes(file: File) -> list[str]:
+    """Return what is wrong with the modules."""
     if file.modules is None and file.kind != ROUTED:
         return ["modules: is missing"]
     return [
@@ -78,7 +80,7 @@ class _Parts:
 
 
 def loop_mistakes(topology: Topology) -> list[str]:
-    """Why the modules are no tree: a trunk inside one part closes a loop."""
+    """Return why the modules are no tree: a trunk inside one part closes a loop."""
     parts = _Parts()
     mistakes = []
     for i, trunk in enumerate(topology.trunks):
@@ -92,7 +94,7 @@ def loop_mistakes(topology: Topology) -> list[str]:
 
 
 def apart_mistakes(topology: Topology) -> list[str]:
-    """Why not all can be reached: over trunks, and where nodes forward over these too."""
+    """Return why not all can be reached: over trunks, and where nodes forward over these too."""
     parts = _Parts()
     joined = [(trunk.a, trunk.b) for trunk in topology.trunks]
     if topology.kind != ROUTED:
@@ -116,6 +118,7 @@ def apart_mistakes(topology: Topology) -> list[str]:
 
 
 def routed_mistakes(topology: Topology) -> list[str]:
+    """Return what no routed lab can be."""
     if topology.kind != ROUTED:
         lone = topology.links and topology.kind != SITE
         return ["links: goes with `kind: routed` or `kind: site` only"] if lone else []
@@ -125,6 +128,7 @@ def routed_mistakes(topology: Topology) -> list[str]:
 
 
 def burst_mistakes(file: File, topology: Topology) -> list[str]:
+    """Return why a burst is impossible."""
     if file.burst is None:
         return []
     if file.kind == MODEL:
@@ -136,6 +140,7 @@ def burst_mistakes(file: File, topology: Topology) -> list[str]:
 
 
 def queue_mistakes(topology: Topology) -> list[str]:
+    """Return the first queue that holds no frame."""
     frame = topology.frame_layer1_bytes
     return [
         f"queue: {link.queue_bytes} bytes at {link.name} hold no frame of {frame} bytes (MTU "

@@ -55,7 +55,7 @@ _MAX_NODES = 65_000  # The lab's addresses hold the node's position in 16 bits.
 
 
 def find(name_or_path: str | Path) -> Path:
-    """The file of a topology named by its path, or by its name under `conf/labs/`."""
+    """Return the file of a topology named by its path, or by its name under `conf/labs/`."""
     path = Path(name_or_path)
     candidates = [path, Path("conf/labs") / f"{path}.yaml", PROJECT_LABS / f"{path}.yaml"]
     for candidate in candidates:
@@ -92,7 +92,10 @@ def parse(
     where: str = "topology",
     overrides: Mapping[str, Any] | None = None,
 ) -> Topology:
-    """A topology from a document already read; `where` stands before each sentence of an error."""
+    """Return a topology from a document already read.
+
+    `where` stands before each sentence of an error.
+    """
     if not isinstance(document, dict):
         raise TopologyError([f"{where}: is not a mapping of keys, as a topology has to be"])
     try:
@@ -169,7 +172,7 @@ _RANGE = re.compile(r"([A-Za-z0-9._-]*?)\[?(0*)\d+[^\]]*\]?")
 
 
 def _resized(nodes: dict[str, Any], total: int) -> dict[str, Any]:
-    """The same entries with `total` nodes in all, counted up from 1."""
+    """Return the same entries with `total` nodes in all, counted up from 1."""
     share, rest = divmod(total, len(nodes))
     if share < 1 or rest:
         raise TopologyError(

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A comparison as one HTML file that opens offline, in the frame of the report
-(render/report/frame.py)."""
+"""A comparison as one HTML file that opens offline.
+
+In the frame of the report (render/report/frame.py).
+"""
 
 from __future__ import annotations
 
@@ -23,12 +25,12 @@ _WHAT, _PATTERNS, _PHASES, _FLOWS, _NOT, _MEANINGS = _SECTIONS = (
 
 
 def write(comparison: Comparison, path: Path) -> None:
-    """Writes the page whole or not at all."""
+    """Write the page whole or not at all."""
     replace_bytes(path, make_page(comparison).encode())
 
 
 def make_page(comparison: Comparison) -> str:
-    """The page."""
+    """Return the page."""
     sections = {title: Section(title) for title in _SECTIONS}
     if not comparison.question:
         said = "Switch, site and versions are the same as far as they were written down."

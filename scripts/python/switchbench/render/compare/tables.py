@@ -36,7 +36,7 @@ def micro(unit: str) -> str:
 def _by_subject(
     comparison: Comparison, about: str, of: Callable[[Any], Sequence[Any]], kind: str = "scientific"
 ) -> Iterator[Column]:
-    """A column for each result; `of`: their values in a row."""
+    """Yield a column for each result; `of`: their values in a row."""
     for number, subject in enumerate(comparison.subjects):
         yield Column(
             subject.name, subject.name, kind, about=about,
@@ -45,7 +45,7 @@ def _by_subject(
 
 
 def results(comparison: Comparison) -> Spec:
-    """Which results these are."""
+    """Return which results these are."""
     base = comparison.subjects[0]
     columns = (
         text("result", "name", about="As it is called here",
@@ -59,7 +59,7 @@ def results(comparison: Comparison) -> Spec:
 
 
 def question(comparison: Comparison) -> Spec:
-    """What differs and is asked for."""
+    """Return what differs and is asked for."""
     columns = (
         text("setting", "setting", about="As the configuration calls it"),
         *_by_subject(comparison, "What it is in this result", lambda row: row.values, "text"),
@@ -77,7 +77,7 @@ def question(comparison: Comparison) -> Spec:
 
 
 def differences(name: str, one: Compared, rows: Sequence[DifferenceRow], about: str = "") -> Spec:
-    """One result against the baseline, a row a figure."""
+    """Return one result against the baseline, a row a figure."""
     base, other = one.match.base.name, one.match.other.name
     columns = (
         text("pattern", "pattern", fold=True, output=PAGE, about="Who sends to whom, and how",
@@ -108,7 +108,7 @@ def differences(name: str, one: Compared, rows: Sequence[DifferenceRow], about: 
 
 
 def _difference(row: DifferenceRow) -> float | None:
-    """What is smaller than the last digit of a figure is 0."""
+    """Return the difference; what is smaller than the last digit of a figure is 0."""
     value = row.difference
     return 0.0 if value is not None and abs(value) < _LEAST else value
 

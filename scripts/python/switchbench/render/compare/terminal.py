@@ -86,7 +86,7 @@ def _rows(
 
 
 def _foremost(rows: Sequence[DifferenceRow], everything: bool) -> list[DifferenceRow]:
-    """The surest differences, then the largest; as they come with everything asked for.
+    """Return the surest differences, then the largest; as they come with everything asked for.
 
     None where no row has an interval: then nothing says which is the surest.
     """
@@ -106,7 +106,7 @@ def _title(match: Match, row: DifferenceRow) -> str:
 
 
 def _without_line(rows: Sequence[DifferenceRow]) -> list[DifferenceRow]:
-    """Where all lines have one rate, percent of line says what the rate says."""
+    """Return the rows but percent of line, where all lines have one rate: it says the same."""
     rates = {row.pair: row.percent for row in rows if row.measure.name == "mean_rate"}
 
     def says_more(row: DifferenceRow) -> bool:
@@ -117,7 +117,7 @@ def _without_line(rows: Sequence[DifferenceRow]) -> list[DifferenceRow]:
 
 
 def _below(rows: Sequence[DifferenceRow]) -> list[str]:
-    """What the words and gaps of a table mean, of those that it has."""
+    """Return what the words and gaps of a table mean, of those that it has."""
     reasons = {row.reason for row in rows}
     verdicts = {row.verdict for row in rows}
     notes = []

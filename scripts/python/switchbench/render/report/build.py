@@ -46,14 +46,14 @@ class Report:
 
 
 def write(directory: Path, out: Path | None = None) -> Path:
-    """Writes the report of a results directory; DIRECTORY/report.html unless `out` is given."""
+    """Write the report of a results directory; DIRECTORY/report.html unless `out` is given."""
     path = out or directory / REPORT
     replace_bytes(path, make(Measured.load(directory)).text.encode())
     return path
 
 
 def make(measured: Measured) -> Report:
-    """The page of what was measured."""
+    """Return the page of what was measured."""
     return _Page(replace(measured, summary=named(measured.summary))).finish()
 
 
@@ -68,7 +68,7 @@ class _Page:
     damage: list[str] = field(default_factory=list)
 
     def finish(self) -> Report:
-        """All sections, then what is around them: damage is known only at the end."""
+        """Return all sections, then what is around them: damage is known only at the end."""
         self.damage += self.measured.damage
         figures = list(self._figures())
         first = _foremost(figures)
@@ -98,7 +98,10 @@ class _Page:
         return self.measured.summary
 
     def _try(self, making: Callable[[], T], what: str) -> T | None:
-        """What `making` gives; where the results don't allow it, one more sentence of damage."""
+        """Return what `making` gives.
+
+        Where the results don't allow it, one more sentence of damage.
+        """
         try:
             return making()
         except UNREADABLE as error:
@@ -109,7 +112,7 @@ class _Page:
             return None
 
     def _words(self, figure: Figure | None) -> None:
-        """The sections' own words, those above figures and tables."""
+        """Add the sections' own words, those above figures and tables."""
         makers: tuple[tuple[str, Callable[[SummaryDocument], list[Part | None]]], ...] = (
             (s.GLANCE, lambda summary: [overview.glance(summary, figure)]),
             (s.VERDICT, overview.verdict),
@@ -127,7 +130,10 @@ class _Page:
         self.sections[s.CONFIGURATION].add(_configuration(self.measured.directory))
 
     def _figures(self) -> Iterator[Figure]:
-        """A kind whose data can't be read costs that kind, and no other. No two have one title."""
+        """Yield the figures of all kinds; data that can't be read cost their kind, and no other.
+
+        No two have one title.
+        """
         titles: dict[str, int] = {}
         for kind in KINDS:
             words = f"a figure of {getattr(kind, 'name', kind.__module__.rpartition('.')[2])}"
@@ -147,7 +153,7 @@ class _Page:
 
 
 def _foremost(figures: list[Figure]) -> Figure | None:
-    """The one for the first screen: a suite's own, if it was one."""
+    """Return the one for the first screen: a suite's own, if it was one."""
     if any(figure.section == s.SUITE for figure in figures):
         return next(figure for figure in figures if figure.section == s.SUITE)
     for kind in _FOREMOST:

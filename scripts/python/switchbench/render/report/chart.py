@@ -99,12 +99,12 @@ class ChartSpec:
     layout: Plotly = field(default_factory=dict)
 
     def __call__(self, measured: Any) -> Iterator[Figure]:
-        """A figure of each panel."""
+        """Yield a figure of each panel."""
         for panel in self.query(measured) if self.query else ():
             yield self.draw(panel)
 
     def draw(self, panel: Panel) -> Figure:
-        """One figure."""
+        """Return one figure."""
         legend = len(panel.curves) > 1 if self.legend is None else self.legend
         return Figure(
             name=f"{self.name}{panel.key}",
@@ -176,7 +176,7 @@ class ChartSpec:
         return {key: value for key, value in found.items() if value is not None}
 
     def _hover(self, curve: Trace, panel: Panel) -> Plotly:
-        """Plotly's template, and the columns that it has beside x and y."""
+        """Return Plotly's template, and the columns that it has beside x and y."""
         columns, beside = curve.columns, list[str]()
 
         def place(found: re.Match[str]) -> str:
@@ -209,7 +209,7 @@ def _values(values: Any) -> Any:
 
 
 def between(low: Any, middle: Any, high: Any) -> Plotly:
-    """An error bar between two values; none is drawn where all are points."""
+    """Return an error bar between two values; none is drawn where all are points."""
     return {
         "type": "data",
         "visible": bool((np.nan_to_num(high - low) > 0).any()),
@@ -221,7 +221,7 @@ def between(low: Any, middle: Any, high: Any) -> Plotly:
 
 
 def size_axis(least: float, most: float) -> Plotly:
-    """A logarithmic axis of sizes, whose ticks are powers of two that people know."""
+    """Return a logarithmic axis of sizes, whose ticks are powers of two that people know."""
     ticks = [4**power for power in range(24) if least / 2 <= 4**power <= most * 2]
     return {
         "type": "log",
@@ -233,6 +233,6 @@ def size_axis(least: float, most: float) -> Plotly:
 
 
 def sentence(*parts: str) -> str:
-    """A title of what is known: `Chain, 8 nodes, tcp`."""
+    """Return a title of what is known: `Chain, 8 nodes, tcp`."""
     text = ", ".join(part for part in parts if part)
     return text[:1].upper() + text[1:]

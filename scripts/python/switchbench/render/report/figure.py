@@ -39,12 +39,12 @@ LEGEND = {
 
 
 def titled(text: str, **more: Any) -> Plotly:
-    """An axis with a title."""
+    """Return an axis with a title."""
     return {"title": {"text": text}, **more}
 
 
 def named_rows(names: list[str]) -> Plotly:
-    """A vertical axis of names, the first one at the top."""
+    """Return a vertical axis of names, the first one at the top."""
     return {
         "type": "category",
         "autorange": "reversed",
@@ -72,9 +72,11 @@ class Figure:
 def heat_map(
     values: NDArray[Any], x: Any, y: list[str], measure: str, unit: str, hover: str, **more: Any
 ) -> tuple[Plotly, str]:
-    """The trace of a map, and a sentence of its colours. These reach from the least to the greatest
-    value: a map whose colours begin at 0 looks the same whatever its ports do. Values within 2 %
-    have nearly one colour."""
+    """Return the trace of a map, and a sentence of its colours.
+
+    These reach from the least to the greatest value: a map whose colours begin at 0 looks the same
+    whatever its ports do. Values within 2 % have nearly one colour.
+    """
     top = float(np.nanmax(values))
     low = min(float(np.nanmin(values)), 0.98 * top)
     trace = {
@@ -94,7 +96,7 @@ def heat_map(
 
 
 def line_style(number: int, points: int = 0) -> Plotly:
-    """How the `number`th series of a figure is drawn: colour, dash and marker all differ.
+    """Return how the `number`th series of a figure is drawn: colour, dash and marker all differ.
 
     `points`: how many it has; many are drawn without markers, which would hide the line.
     """
@@ -109,7 +111,7 @@ def line_style(number: int, points: int = 0) -> Plotly:
 
 
 def marker(number: int, size: int = 8) -> Plotly:
-    """The marker of a figure's `number`th series."""
+    """Return the marker of a figure's `number`th series."""
     return {
         "color": PALETTE[number % len(PALETTE)],
         "symbol": MARKERS[number % len(MARKERS)],
@@ -143,15 +145,18 @@ def packed(values: ArrayLike) -> Any:
 
 
 def coarse(values: NDArray[Any]) -> NDArray[np.float32]:
-    """For maps of many cells: to 14 bits, 0.003 %, which no eye and no hover tells from all of
-    them, and which take half the room once they are compressed."""
+    """Return the numbers of a map to 14 bits, 0.003 %.
+
+    Which no eye and no hover tells from all of them, and which take half the room once they are
+    compressed.
+    """
     bits = np.ascontiguousarray(values, dtype=np.float32).view(np.uint32)
     rounded = np.where(np.isnan(values), bits, (bits + 0x100) & 0xFFFFFE00)
     return rounded.astype(np.uint32).view(np.float32)
 
 
 def unpacked(values: Any) -> NDArray[np.float64]:
-    """What `packed` was given, as numbers; null and a gap are NaN."""
+    """Return what `packed` was given, as numbers; null and a gap are NaN."""
     if not isinstance(values, Mapping):
         return np.asarray(values, dtype=np.float64)
     array = np.frombuffer(base64.b64decode(values["bdata"]), dtype="<" + values["dtype"])
@@ -165,7 +170,10 @@ def gaps(values: Sequence[float | None]) -> NDArray[np.float64]:
 
 
 def rows(*columns: NDArray[Any]) -> list[list[Any]]:
-    """What a point's hover says beside its place: one list a point, null where nothing is known."""
+    """Return what a point's hover says beside its place.
+
+    One list a point, null where nothing is known.
+    """
     return [list(row) for row in zip(*(_nulls(column.tolist()) for column in columns), strict=True)]
 
 

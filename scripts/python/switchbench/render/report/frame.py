@@ -59,6 +59,7 @@ class Sentences:
 
     @property
     def more(self) -> str:
+        """How many are not even folded."""
         left = len(self.every) - _MOST_SENTENCES
         return f"and {left:,} more in summary.json" if left > 0 else ""
 
@@ -108,6 +109,7 @@ class TablePart:
     table: Table
 
     def __getattr__(self, name: str) -> Any:
+        """Return what the table has."""
         return getattr(self.table, name)
 
     @property
@@ -117,6 +119,7 @@ class TablePart:
 
     @property
     def words(self) -> str:
+        """What stands above it."""
         return " ".join(filter(None, (self.table.about, self.table.shared)))
 
     @property
@@ -139,7 +142,7 @@ class Section:
     open: bool = True
 
     def add(self, *parts: Part | None) -> None:
-        """Adds what there is."""
+        """Add what there is."""
         self.parts += [part for part in parts if part is not None]
 
     @property
@@ -180,7 +183,7 @@ class PageWords:
 
 
 def render(page: PageWords, sections: Iterable[Section]) -> str:
-    """The whole file; sections without anything are left out."""
+    """Return the whole file; sections without anything are left out."""
     import jinja2  # a run that writes no report does without
 
     shown = [section for section in sections if section.parts]
@@ -199,14 +202,14 @@ def render(page: PageWords, sections: Iterable[Section]) -> str:
 
 
 def _prose(text: str) -> str:
-    """A sentence, in which `names` look as they are typed."""
+    """Return a sentence, in which `names` look as they are typed."""
     from markupsafe import Markup, escape  # jinja2's own
 
     return Markup(re.sub("`([^`]+)`", r"<code>\1</code>", str(escape(text))))
 
 
 def _blocks(sections: Iterable[Section]) -> Iterator[tuple[str, bytes]]:
-    """Data of figures and tables for page.js, and Plotly."""
+    """Yield data of figures and tables for page.js, and Plotly."""
     for section in sections:
         for part in section.parts:
             found = part.figure if isinstance(part, Glance) else part
@@ -225,7 +228,7 @@ def _json(value: Any) -> bytes:
 
 
 def _packed(data: bytes) -> str:
-    """What the page's script unpacks: gzip in base64, which nobody takes for code."""
+    """Return what the page's script unpacks: gzip in base64, which nobody takes for code."""
     return base64.b64encode(gzip.compress(data, 6, mtime=0)).decode()
 
 
@@ -234,7 +237,10 @@ def _asset(name: str) -> str:
 
 
 def meanings(sections: Iterable[Section]) -> list[Part]:
-    """What the numbers of all tables mean; a title of different meanings is told by its tables."""
+    """Return what the numbers of all tables mean.
+
+    A title of different meanings is told by its tables.
+    """
     found: dict[str, dict[str, str]] = {}
     parts = [part for section in sections for part in section.parts]
     for table in (part.table for part in parts if isinstance(part, TablePart) and part.drawn):

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a reader sees before any figure: verdict, the run at a glance, the set-up, what was found,
-and what was not measured. Made of the summary; where it lacks something, nothing is said."""
+"""What a reader sees before any figure.
+
+Verdict, the run at a glance, the set-up, what was found, and what was not measured. Made of the
+summary; where it lacks something, nothing is said.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +51,7 @@ _ABOUT = {
 
 
 def glance(summary: SummaryDocument, figure: Figure | None = None) -> Glance:
-    """The verdict, or how many ports run at the load asked; the run in tiles."""
+    """Return the verdict, or how many ports run at the load asked; the run in tiles."""
     result, *lines = first_screen.lines(summary)
     tiles = [
         Tile(line.label, line.value, line.said, _ABOUT[line.label], _MOODS[line.style])
@@ -82,7 +85,7 @@ def glance(summary: SummaryDocument, figure: Figure | None = None) -> Glance:
 
 
 def _load(summary: SummaryDocument) -> str:
-    """What ports are to receive."""
+    """Return what ports are to receive."""
     loads = {plan["intended_load"] for plan in summary["plans"]} - {None, 100.0}
     if not loads:
         return "line rate"
@@ -90,7 +93,7 @@ def _load(summary: SummaryDocument) -> str:
 
 
 def _slowest(summary: SummaryDocument) -> Iterator[Tile]:
-    """The slowest flow beside the others of its plan."""
+    """Yield the slowest flow beside the others of its plan."""
     limited = {(e["trial"], e["network"]) for e in summary["trials"] if e["tester_limited"]}
     known = [
         (share, plan)
@@ -110,14 +113,16 @@ def _slowest(summary: SummaryDocument) -> Iterator[Tile]:
 
 
 def _share_of_mean(plan: PlanEntry) -> float | None:
-    """How much of its plan's mean the slowest flow has: flows of other patterns share their ports
-    with fewer or more others, and are not like it."""
+    """Return how much of its plan's mean the slowest flow has.
+
+    Flows of other patterns share their ports with fewer or more others, and are not like it.
+    """
     rate, mean = plan["throughput"]["min"], plan["throughput"]["mean"]
     return None if rate is None or not mean else rate / mean
 
 
 def verdict(summary: SummaryDocument) -> list[Part | None]:
-    """What the verdict does not say."""
+    """Return what the verdict does not say."""
     found = summary.get("verdict")
     if not found:
         return []
@@ -131,8 +136,10 @@ def verdict(summary: SummaryDocument) -> list[Part | None]:
 
 
 def set_up(summary: SummaryDocument) -> list[Part | None]:
-    """Switch, nodes, versions: what a reader needs to do it again. Of a damaged summary `run` lacks
-    what is not known."""
+    """Return switch, nodes, versions: what a reader needs to do it again.
+
+    Of a damaged summary `run` lacks what is not known.
+    """
     about: Mapping[str, Any] = summary["run"].get("about") or {}
     rows = [("switch under test", _words(switch)) for switch in about.get("switches", [])]
     rows += [(key, _words(value)) for key, value in about.items() if key != "switches"]
@@ -201,7 +208,7 @@ def found(summary: SummaryDocument) -> list[Part | None]:
 
 
 def suite(summary: SummaryDocument) -> list[Part | None]:
-    """What a suite's document asks to be said beside its tables."""
+    """Return what a suite's document asks to be said beside its tables."""
     found = suite_of(summary)
     if found is None:
         return []
@@ -235,7 +242,7 @@ def _quoted(found: Suite, lines: Iterable[str]) -> list[str]:
 
 
 def not_measured(summary: SummaryDocument) -> list[Part | None]:
-    """What was asked for and is not here."""
+    """Return what was asked for and is not here."""
     absent = [
         f"{host['host']} was left out: {host['reason']}"
         for host in summary["run"].get("excluded_hosts", [])
@@ -249,7 +256,10 @@ def not_measured(summary: SummaryDocument) -> list[Part | None]:
 
 
 def _reasons(summary: SummaryDocument) -> Iterator[str]:
-    """Why times are missing: of reasons that differ in numbers alone the first, and how many."""
+    """Yield why times are missing.
+
+    Of reasons that differ in numbers alone the first, and how many.
+    """
     alike: dict[str, list[str]] = {}
     for entry in summary["trials"]:
         every: Iterable[Any] = entry["latency"].values()

@@ -12,7 +12,7 @@ SIZE = "Of frames with FCS (RFC 2544), or of messages"
 
 
 def load_words(entry: Entry) -> str:
-    """What was asked for, in percent of line."""
+    """Return what was asked for, in percent of line."""
     return "" if entry["intended_load"] is None else f", {entry['intended_load']:g} %"
 
 

@@ -12,7 +12,7 @@ from .table import RATE, Column, Entry, Spec, count, text
 
 
 def points_of(curve: Entry) -> Iterator[Entry]:
-    """A row for each size."""
+    """Yield a row for each size."""
     for point in curve["points"]:
         yield {**curve, **point, "worst": point["slowest"]}
 
@@ -110,7 +110,7 @@ def changed(slowdown_percent: float | None) -> str:
 
 
 def effect(entry: Entry) -> str:
-    """The same, unless the nodes differ so much among themselves that it may be nothing."""
+    """Return the same, unless the nodes differ so much among themselves that it may be nothing."""
     slowdown, half_width = entry["slowdown_percent"], entry.get("slowdown_ci_half_width_percent")
     said = changed(slowdown)
     if slowdown is None or half_width is None or abs(slowdown) > half_width:
@@ -119,7 +119,7 @@ def effect(entry: Entry) -> str:
 
 
 def slowest_node(entry: Entry) -> str:
-    """The node that messages slow down the most, and by how much."""
+    """Return the node that messages slow down the most, and by how much."""
     if entry["max_slowdown_percent"] is None:
         return "no node is known"
     return f"{entry['slowest_node']}: {changed(entry['max_slowdown_percent'])}"

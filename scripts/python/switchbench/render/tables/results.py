@@ -113,7 +113,7 @@ phases = Spec(
 
 
 def _percent(key: str) -> Callable[[Entry], float | None]:
-    """The value of a ratio's column in percent."""
+    """Return the value of a ratio's column in percent."""
     return lambda entry: None if (ratio := entry[key]) is None else 100.0 * ratio
 
 

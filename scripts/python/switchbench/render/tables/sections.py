@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The sections of a report, in the papers' order (doc/developer/papers.md); what is empty is left
-out."""
+"""The sections of a report, in the papers' order (doc/developer/papers.md).
+
+What is empty is left out.
+"""
 
 from __future__ import annotations
 

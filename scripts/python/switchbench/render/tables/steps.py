@@ -12,7 +12,7 @@ from .table import PAGE, RATE, Column, Entry, Spec, count, text
 
 
 def points_of(entry: Entry) -> Iterator[Entry]:
-    """A row for each size of a function."""
+    """Yield a row for each size of a function."""
     return ({**entry, **point} for point in entry["points"])
 
 

@@ -62,7 +62,7 @@ class Column:
     silent: bool = False  # folds without a word
 
     def of(self, entry: Any) -> Any:
-        """This column's value of an entry, as the page compares it: words for what is no number."""
+        """Return the column's value of an entry; words for what is no number."""
         if self.value:
             value = self.value(entry)
         else:  # a summary's, or an object of ours
@@ -79,7 +79,7 @@ class Column:
         return None if value is None else str(value)
 
     def show(self, value: Any) -> str:
-        """A value for people."""
+        """Return a value for people."""
         if value is None:
             return "" if self.kind == "mark" else format.UNKNOWN
         return SHOWN[self.kind](value)
@@ -102,17 +102,17 @@ class Column:
 
 
 def text(title: str, key: str, **options: Any) -> Column:
-    """A column of words."""
+    """Return a column of words."""
     return Column(title, key, "text", **options)
 
 
 def count(title: str, key: str, **options: Any) -> Column:
-    """A column of counts."""
+    """Return a column of counts."""
     return Column(title, key, "count", **options)
 
 
 def measured(key: str, **options: Any) -> Column:
-    """The column of a measure of base.measures; `options` as of any other column."""
+    """Return the column of a measure of base.measures; `options` as of any other column."""
     measure = MEASURES[key]
     kind = measure.format if measure.format in (PERCENT, COUNT) else "number"
     unit = "" if kind == COUNT else measure.unit.replace("us", "µs")
@@ -137,7 +137,7 @@ class Table:
         return len(self.values[0]) if self.values else 0
 
     def data(self) -> dict[str, Any]:
-        """What page/table.js reads."""
+        """Return what page/table.js reads."""
         named = [
             {"title": c.title, "kind": c.kind, "unit": c.unit, "definition": c.definition}
             for c in self.columns
@@ -150,8 +150,10 @@ class Table:
         yield from (list(row) for row in zip(*self.values, strict=True))
 
     def json(self) -> dict[str, Any]:
-        """Return the table for programs: its columns, and a mapping by their keys for each row;
-        null where nothing was observed."""
+        """Return the table for programs: its columns, and a mapping by their keys for each row.
+
+        Null where nothing was observed.
+        """
         keys = [column.key for column in self.columns]
         return {
             "title": self.title,
@@ -179,12 +181,13 @@ class Spec:
     defined: str = ""
 
     def __post_init__(self) -> None:
+        """Put the columns' definitions below the table's key."""
         if self.defined:
             below = (replace(c, defined=f"{self.defined}.{c.meant}") for c in self.columns)
             object.__setattr__(self, "columns", tuple(below))
 
     def entries(self, summary: Summary) -> Iterable[Any]:
-        """What its rows are of."""
+        """Return what its rows are of."""
         if isinstance(self.rows, str):
             return at(summary, self.rows) or ()
         return self.rows(summary) if callable(self.rows) else self.rows
@@ -214,7 +217,7 @@ def make(
     entries: Iterable[Any],
     fold: str = "all",  # zeros: only counters that are 0; none: nothing, all columns stay
 ) -> Table | None:
-    """A table of these entries; None where there are none."""
+    """Return a table of these entries; None where there are none."""
     rows = list(entries)
     if not rows:
         return None

@@ -78,7 +78,7 @@ _PERCENTILES = (
 
 
 def of_phase(entry: Entry) -> Iterator[Entry]:
-    """A row for each kind of times that a phase has."""
+    """Yield a row for each kind of times that a phase has."""
     for kind, times in (entry.get("latency") or {}).items():
         if times:
             yield {**entry, "kind": KINDS.get(kind, kind), "times": times}
@@ -102,7 +102,7 @@ latencies = Spec(
 
 
 def _per_gb(entry: Entry) -> float | None:
-    """A plan's CPU seconds by 10^9 bytes of payload."""
+    """Return a plan's CPU seconds by 10^9 bytes of payload."""
     used, delivered = entry.get("cpu_s"), entry.get("delivered_bytes")
     return used * 1e9 / delivered if used is not None and delivered else None
 

@@ -9,7 +9,7 @@ FILE_WIDTH = 160  # a file or a pipe gets long lines instead of folded ones
 
 
 def make_console() -> Console:
-    """Standard output: its own width on a terminal, else long lines and nothing but text."""
+    """Return standard output: its own width on a terminal, else long lines of text alone."""
     terminal = Console(highlight=False)
     if terminal.is_terminal:
         return terminal

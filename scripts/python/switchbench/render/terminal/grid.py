@@ -18,8 +18,10 @@ _NARROWEST = 16  # of words that are folded
 
 
 def say(console: Console, text: str, style: str = "", hang: int = 0) -> None:
-    """A line of words, in which nothing is markup; a newline before it is an empty line. `hang`: it
-    is folded to the terminal's width, and goes on so far from the margin."""
+    """Print a line of words, in which nothing is markup; a newline before it is an empty line.
+
+    `hang`: it is folded to the terminal's width, and goes on so far from the margin.
+    """
     lines = [text]
     if hang and console.width > 2 * hang:
         words = text.removeprefix("\n")
@@ -62,8 +64,10 @@ def show(
     groups: Sequence[str] = (),
     notes: Sequence[str] = (),
 ) -> None:
-    """Prints a table below its title, and below it what was left out. On a narrow terminal columns
-    go, of which the declaration says so, then the widest words are folded; no figure is cut.
+    """Print a table below its title, and below it what was left out.
+
+    On a narrow terminal columns go, of which the declaration says so, then the widest words are
+    folded; no figure is cut.
 
     `styles`: of the rows; `groups`: what stands above each row that has another than the one
     before.
@@ -109,7 +113,7 @@ class _Laid:
         return wrap(self.heading, self.width)
 
     def folded(self, row: int) -> list[str]:
-        """The lines of a cell."""
+        """Return the lines of a cell."""
         cell = self.cells[row]
         if cell_len(cell) <= self.width:
             return [cell]
@@ -130,7 +134,10 @@ def _width(laid: Sequence[_Laid]) -> int:
 
 
 def _fitting(laid: list[_Laid], console: Console) -> list[_Laid]:
-    """Those that there is room for; those of one order go together. Then the widest words."""
+    """Return those that there is room for; those of one order go together.
+
+    Then the widest words.
+    """
     while (excess := _width(laid) - console.width) > 0:
         soonest = min((one.drop for one in laid if one.drop), default=0)
         if not soonest:

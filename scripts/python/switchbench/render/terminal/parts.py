@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Parts of the printed result that have rows of their own: messages, steps, times, transports,
-other programs' figures."""
+"""Parts of the printed result that have rows of their own.
+
+Messages, steps, times, transports, other programs' figures.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,7 @@ def path_words(entry: Entry) -> str:
 
 
 def show_messages(found: Entry, console: Console) -> None:
-    """Prints what there is of the summary's `messages`."""
+    """Print what there is of the summary's `messages`."""
     for curve in found["curves"]:
         points = list(messages.points_of(curve))
         title = f"{messages.curves.title}, {path_words(curve)}: half the round trip"
@@ -49,7 +51,7 @@ def show_messages(found: Entry, console: Console) -> None:
 
 
 def _lost(points: Sequence[Entry]) -> list[str]:
-    """Which sizes' messages did not all come back."""
+    """Return which sizes' messages did not all come back."""
     short = [point for point in points if point["lost"]]
     if not short:
         return []
@@ -63,7 +65,7 @@ def _lost(points: Sequence[Entry]) -> list[str]:
 
 
 def show_steps(found: Entry, console: Console) -> None:
-    """Prints what there is of the summary's `steps`."""
+    """Print what there is of the summary's `steps`."""
     functions = found.get("functions", [])
     for entry in functions:
         points = steps.functions.on_terminal(steps.points_of(entry))
@@ -79,7 +81,7 @@ def show_steps(found: Entry, console: Console) -> None:
 
 
 def show_times(summary: Entry, phases: Sequence[tuple[str, Entry]], console: Console) -> None:
-    """Prints all times of these phases, each with its title, and why some are not known."""
+    """Print all times of these phases, each with its title, and why some are not known."""
     rows = [(title, row) for title, phase in phases for row in times.of_phase(phase)]
     heading(console, "Times in µs (doc/reference/latency.md)")
     if not rows:
@@ -91,7 +93,7 @@ def show_times(summary: Entry, phases: Sequence[tuple[str, Entry]], console: Con
 
 
 def _reasons(rows: Iterable[Entry]) -> Iterator[str]:
-    """What may be wrong, and why a figure is missing; too few times are said once for all."""
+    """Yield what may be wrong, and why a figure is missing; too few times are said once for all."""
     notes: dict[str, None] = {}
     few = set()
     for row in rows:
@@ -118,7 +120,7 @@ def _reasons(rows: Iterable[Entry]) -> Iterator[str]:
 
 
 def show_transports(summary: Entry, console: Console) -> None:
-    """Prints a table for each baseline."""
+    """Print a table for each baseline."""
     for base, group in groupby(summary["comparisons"], key=lambda entry: entry["baseline"]):
         some = list(group)
         shown = list(results.transports.entries({**summary, "comparisons": some}))
@@ -160,8 +162,10 @@ def _about_transports(group: Sequence[Entry], base: str, divided: bool) -> Itera
 
 
 def show_imported(summary: Entry, console: Console, everything: bool = False) -> None:
-    """Prints figures that stand beside others' by definition, of many sizes the largest;
-    `everything`: all of them."""
+    """Print figures that stand beside others' by definition, of many sizes the largest.
+
+    `everything`: all of them.
+    """
     entries = list(results.imported.entries(summary))
     if not entries:
         return

@@ -164,7 +164,7 @@ def _title(plan: Entry, trials: Sequence[Entry]) -> str:
 
 
 def _steps_words(trial: Entry, plan: Entry) -> str:
-    """What one repetition is of what goes by steps."""
+    """Return what one repetition is of what goes by steps."""
     steps = trial["steps"]
     if steps is None:
         return ""

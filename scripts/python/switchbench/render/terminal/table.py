@@ -47,8 +47,10 @@ class SummaryPrinter:
         every_phase: bool = False,
         every_time: bool = False,
     ) -> None:
-        """`every_phase`: all phases of a plan instead of its five worst. `every_time`: all times
-        that were measured."""
+        """`every_phase`: all phases of a plan instead of its five worst.
+
+        `every_time`: all times that were measured.
+        """
         self._summary = first_screen.named(summary)
         self._console = console
         self._every_phase = every_phase
@@ -57,7 +59,7 @@ class SummaryPrinter:
         self._one_port_a_host = len(names) == 1
 
     def print(self, directory: str) -> None:
-        """The whole report."""
+        """Print all of it."""
         say(self._console, "")
         for line in first_screen.lines(self._summary):
             room = max(self._console.width, 80) - 12
@@ -81,7 +83,7 @@ class SummaryPrinter:
     # --- results -----------------------------------------------------------------------------
 
     def _suite(self) -> None:
-        """The tables of a document's suite, and what they lack."""
+        """Print the tables of a document's suite, and what they lack."""
         for spec in suite.TABLES:
             # A row without values is among the notes, with the reason.
             rows = [row for row in spec.entries(self._summary) if has_values(row)]
@@ -90,7 +92,7 @@ class SummaryPrinter:
             listed(self._console, title, lines, style)
 
     def _searches(self) -> None:
-        """What a suite's searches found; their trials are shown with --all."""
+        """Print what a suite's searches found; their trials are shown with --all."""
         suite = suite_of(self._summary)
         found = self._summary.get("searches") or [] if suite is None or suite.is_free else []
         show(results.searches.on_terminal(found), self._console, results.searches.title)
@@ -98,7 +100,7 @@ class SummaryPrinter:
         listed(self._console, "Searches without two bounds", ends, "yellow")
 
     def _phases(self) -> None:
-        """A table for each transport, size, network and load."""
+        """Print a table for each transport, size, network and load."""
         sections: dict[str, list[Entry]] = {}
         for entry in self._summary["trials"]:
             if entry["traffic"] != SCHEDULE:  # which has tables of its own
@@ -122,7 +124,7 @@ class SummaryPrinter:
             )
 
     def _rows(self, entries: Sequence[Entry]) -> Iterator[Entry]:
-        """A row for each plan; below those of several phases the worst of them."""
+        """Yield a row for each plan; below those of several phases the worst of them."""
         for key, group in groupby(entries, key=plan_key):
             phases = list(group)
             plans = (plan for plan in self._summary["plans"] if plan_key(plan) == key)
@@ -140,7 +142,10 @@ class SummaryPrinter:
                 yield self._row(entry, f"  {phase_name(entry)}")
 
     def _row(self, entry: Entry, name: str) -> Entry:
-        """An entry as a row: named, and its slowest flow by hosts where each has the same port."""
+        """Return an entry as a row: named.
+
+        And its slowest flow by hosts where each has the same port.
+        """
         ends = entry["slowest"]
         if ends is not None and self._one_port_a_host:
             ends = {end: port.partition(":")[0] for end, port in ends.items()}
@@ -179,7 +184,7 @@ class SummaryPrinter:
             parts.show_times(self._summary, phases, self._console)
 
     def _timed(self, phases: Sequence[Entry]) -> Iterator[tuple[str, Entry]]:
-        """A plan's phases with titles; of many only those with the longest times."""
+        """Yield a plan's phases with titles; of many only those with the longest times."""
         timed = [entry for entry in phases if any((entry.get("latency") or {}).values())]
         several = len(timed) > 1
         if not self._every_phase and len(timed) > WORST_PHASES:
@@ -204,7 +209,7 @@ class SummaryPrinter:
         show(ports.ports.on_terminal(bad), self._console, "Ports of suspects")
 
     def _repeats(self) -> None:
-        """How sure the means are of what was repeated."""
+        """Print how sure the means are of what was repeated."""
         entries = [
             row
             for row in results.repeats.entries(self._summary)
@@ -220,7 +225,7 @@ class SummaryPrinter:
         )
 
     def _losses(self) -> None:
-        """Where frames were lost, of the phases that lost the most."""
+        """Print where frames were lost, of the phases that lost the most."""
         if self._summary.get("suite") and not self._every_phase:
             return  # a search goes where frames are lost
         lossy = [entry for entry in self._summary["trials"] if _is_lossy(entry)]
@@ -290,11 +295,12 @@ def _is_lossy(entry: Entry) -> bool:
 
 
 def plan_key(entry: Mapping[str, Any]) -> tuple[Any, ...]:
+    """Return what tells a plan's entries from others."""
     return entry["trial"], entry["repeat"], entry["network"]
 
 
 def _worst(phases: Sequence[Entry]) -> list[Entry]:
-    """The slowest, and the one that lost the most where it is not among them."""
+    """Return the slowest, and the one that lost the most where it is not among them."""
     rates = ((math.inf if (rate := p["throughput"]["min"]) is None else rate, p) for p in phases)
     worst = [phase for _, phase in sorted(rates, key=itemgetter(0))[:WORST_PHASES]]
     leakiest = max(phases, key=lambda entry: entry["lost_frames"] or 0)
@@ -304,13 +310,13 @@ def _worst(phases: Sequence[Entry]) -> list[Entry]:
 
 
 def _longest(entry: Entry) -> float:
-    """The greatest of a phase's times, of whatever kind."""
+    """Return the greatest of a phase's times, of whatever kind."""
     kinds = (entry.get("latency") or {}).values()
     return max((times["max"] or 0.0 for times in kinds if times), default=0.0)
 
 
 def _whole(plan: Entry, phases: Sequence[Entry]) -> Entry:
-    """A plan's line has the sums and worst figures of its phases where the plan has none."""
+    """Return a plan's line has the sums and worst figures of its phases where the plan has none."""
     sums = ("reordered_frames", "duplicated_frames", "corrupted_frames", "misdelivered_frames",
             "retransmitted_segments", "retransmitted_packets", "lost_messages")  # fmt: skip
     loads = [entry["offered_load"] for entry in phases if entry["offered_load"] is not None]

@@ -64,7 +64,7 @@ class _Device:
 
 
 def read(said: str, source: str, rate_bps: int | None = None) -> Cabling:
-    """The network; `rate_bps` is that of links whose rate is not said."""
+    """Return the network; `rate_bps` is that of links whose rate is not said."""
     devices, warned = _devices(said, source)
     _refuse_cut(devices, source)
     _refuse_alike(devices, source)

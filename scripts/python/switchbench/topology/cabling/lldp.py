@@ -34,7 +34,9 @@ class LldpOptions:
 
 
 def outputs(said: str, name: str, source: str) -> dict[str, str]:
-    """One device's output, or that of several by `==> HOST <==` lines or `HOST: ` before each line.
+    """Return one device's output.
+
+    Or that of several by `==> HOST <==` lines or `HOST: ` before each line.
 
     `name` is the device of an output that has neither; "" where it is not known.
     """
@@ -59,7 +61,7 @@ def outputs(said: str, name: str, source: str) -> dict[str, str]:
 
 
 def read(texts: Mapping[str, str], source: str, choice: LldpOptions) -> Cabling:
-    """The network that these outputs, by device, are of."""
+    """Return the network that these outputs, by device, are of."""
     absent = sorted(set(choice.switches) - set(texts))
     if absent:
         raise ConfigurationError(f"{source}: there is no output of switch {absent[0]}")
@@ -83,7 +85,7 @@ def read(texts: Mapping[str, str], source: str, choice: LldpOptions) -> Cabling:
 
 
 def _is_plain(first: str) -> bool:
-    """Whether an output begins with this line, right or wrong, rather than a host's name."""
+    """Return whether an output begins with this line, right or wrong, rather than a host's name."""
     return first.lstrip().startswith(("{", "[", "<", "LINK", "---")) or not _PREFIXED.match(first)
 
 
@@ -100,7 +102,7 @@ def _below_headers(lines: Sequence[str]) -> dict[str, str]:
 
 
 def _no_output(text: str) -> str:
-    """Why a text is not what lldpcli writes for programs."""
+    """Return why a text is not what lldpcli writes for programs."""
     start = text.lstrip()
     if start.startswith("<"):
         return "is XML: `lldpcli -f json show neighbors details` is wanted"
@@ -110,7 +112,7 @@ def _no_output(text: str) -> str:
 
 
 def _seen(text: str, where: str) -> dict[str, Neighbour]:
-    """A device's neighbours by interface."""
+    """Return a device's neighbours by interface."""
     if not lldp_table.is_json(text):
         raise ConfigurationError(f"{where}: {_no_output(text)}")
     found = lldp_table.neighbours(text)
@@ -142,7 +144,10 @@ def _counts(interface: str, choice: LldpOptions) -> bool:
 
 
 def _switches(seen: Mapping[str, Mapping[str, Neighbour]], hosts: set[str]) -> list[str]:
-    """Those that said so, whatever hosts hear, and what else forwards; in the order of finding."""
+    """Return those that said so, whatever hosts hear, and what else forwards.
+
+    In the order of finding.
+    """
     found = dict.fromkeys(device for device in seen if device not in hosts)
     for device, neighbours in seen.items():
         for neighbour in neighbours.values():

@@ -46,7 +46,7 @@ class Cabling:
 
 
 def tidy(name: str) -> str:
-    """A name as topologies may have it: others' characters become one `-`."""
+    """Return a name as topologies may have it: others' characters become one `-`."""
     return _NO_NAME.sub("-", name).strip("-._")[:_LONGEST] or "unnamed"
 
 
@@ -61,7 +61,7 @@ def distinct(names: Iterable[tuple[str, str]]) -> dict[str, str]:
 
 
 def document(cabling: Cabling) -> dict[str, object]:
-    """The topology file's keys."""
+    """Return the topology file's keys."""
     if not cabling.hosts:
         raise ConfigurationError(f"{cabling.source}: says of no host")
     switches = set(cabling.switches)
@@ -91,7 +91,7 @@ def document(cabling: Cabling) -> dict[str, object]:
 
 
 def text(cabling: Cabling, keys: dict[str, object]) -> str:
-    """The file."""
+    """Return the file."""
     head = [
         f"Made by `switchbench topology import` of {cabling.source}.",
         "Rates are of layer 1 as the devices say them; of InfiniBand, what its coding leaves.",
@@ -139,7 +139,10 @@ def _sorted(cabling: Cabling, switches: set[str]) -> tuple[_Access, _ByPair, _By
 
 
 def _main(by_switch: dict[str, list[Cable]]) -> str:
-    """The switch that a host has most rate to, which the file names as its module; "" for none."""
+    """Return the switch that a host has most rate to, which the file names as its module.
+
+    "" for none.
+    """
     return max(by_switch, key=lambda switch: _sum_bps(by_switch[switch]), default="")
 
 
@@ -163,8 +166,10 @@ def _nodes(cabling: Cabling, access: _Access, main: dict[str, str]) -> dict[str,
 
 
 def _folded(hosts: NodeSet) -> list[str]:
-    """Return node sets for these hosts that are short enough to be keys: YAML's emitter writes a
-    key of more than 128 characters in another way."""
+    """Return node sets for these hosts that are short enough to be keys.
+
+    YAML's emitter writes a key of more than 128 characters in another way.
+    """
     text = str(hosts)
     if len(text) <= _LONGEST_KEY:
         return [text]

@@ -55,7 +55,7 @@ class Arithmetic:
 
 
 def arithmetic(fabric: Fabric) -> Arithmetic:
-    """All of it."""
+    """Return all of it."""
     diameter, mean = _distances(fabric)
     return Arithmetic(
         hosts=len(fabric.hosts),
@@ -70,7 +70,7 @@ def arithmetic(fabric: Fabric) -> Arithmetic:
 
 
 def _distances(fabric: Fabric) -> tuple[int, float]:
-    """The greatest and the mean number of links between two hosts."""
+    """Return the greatest and the mean number of links between two hosts."""
     routes = Routes(fabric)
     count = len(fabric.hosts)
     ranks = np.arange(count)
@@ -83,7 +83,10 @@ def _distances(fabric: Fabric) -> tuple[int, float]:
 
 
 def _levels(fabric: Fabric) -> tuple[Level, ...]:
-    """The switches by their distance from hosts, and how much narrower each level is above."""
+    """Return the switches by their distance from hosts.
+
+    And how much narrower each level is above.
+    """
     if not fabric.switches:
         return ()
     nearest = networkx.multi_source_dijkstra_path_length(
@@ -100,7 +103,10 @@ def _levels(fabric: Fabric) -> tuple[Level, ...]:
 
 
 def _sides(fabric: Fabric, switch: str, nearest: Mapping[str, float]) -> tuple[int, int, int]:
-    """A switch's rates towards the hosts, away from them, and to switches as near as itself."""
+    """Return a switch's rates towards the hosts, away from them.
+
+    And to switches as near as itself.
+    """
     down = up = across = 0
     for _, neighbour, data in fabric.graph.edges(switch, data=True):
         rise = nearest[neighbour] - nearest[switch]
@@ -137,7 +143,10 @@ class Cost:
 
 
 def cost(fabric: Fabric, prices: Prices) -> Cost:
-    """The price with the cheapest switches that have ports enough; FabricError if none has."""
+    """Return the price with the cheapest switches that have ports enough.
+
+    FabricError if none has.
+    """
     ports: Counter[str] = Counter()
     for link in fabric.links:
         ports.update({link.a: link.cables, link.b: link.cables})

@@ -40,7 +40,7 @@ class Bisection:
 
 
 def bisection(fabric: Fabric) -> Bisection:
-    """The bisection bandwidth, one way."""
+    """Return the bisection bandwidth, one way."""
     if fabric.is_tree:
         bps = _of_tree(fabric)
         return Bisection(bps, bps, "exact: every division of the tree")
@@ -83,7 +83,7 @@ def _alone(is_host: bool) -> tuple[_Costs, _Costs]:
 def _joined(
     sides: tuple[_Costs, _Costs], child: tuple[_Costs, _Costs], rate_bps: float
 ) -> tuple[_Costs, _Costs]:
-    """A place with one more child below it."""
+    """Return a place with one more child below it."""
 
     def with_child(side: int) -> _Costs:
         across = np.minimum(child[side], child[1 - side] + rate_bps)
@@ -103,7 +103,7 @@ def _least_sums(a: _Costs, b: _Costs) -> _Costs:
 
 
 def _of_switches(fabric: Fabric) -> float | None:
-    """The least cut of all divisions of the switches; None if they are too many.
+    """Return the least cut of all divisions of the switches; None if they are too many.
 
     Each host stays on its switch's side, but for as many as one side has above half of them: each
     of those costs its cable. All cables are alike here, so that it does not matter which.
@@ -138,7 +138,7 @@ def _of_switches(fabric: Fabric) -> float | None:
 
 
 def _divisions(fabric: Fabric) -> Iterator[frozenset[str]] | None:
-    """All ways to choose half of the hosts, alike ones once; None if they are too many."""
+    """Yield all ways to choose half of the hosts, alike ones once; None if they are too many."""
     alike = _alike(fabric)
     if math.prod(len(hosts) + 1 for hosts in alike) > _CUTS:
         return None
@@ -160,7 +160,10 @@ def _alike(fabric: Fabric) -> list[list[str]]:
 
 
 def _cut_bps(fabric: Fabric, side: Iterable[str]) -> float:
-    """The least capacity between these hosts and the others, the switches where they are best."""
+    """Return the least capacity between these hosts and the others.
+
+    The switches where they are best.
+    """
     flow: networkx.DiGraph[str] = networkx.DiGraph()
     for a, b, data in fabric.graph.edges(data=True):
         flow.add_edge(a, b, capacity=data["rate_bps"])
@@ -172,7 +175,10 @@ def _cut_bps(fabric: Fabric, side: Iterable[str]) -> float:
 
 
 def _lower_bps(fabric: Fabric) -> float:
-    """What uniform traffic shows: if all pairs can have f at once, any two halves have f a pair."""
+    """Return what uniform traffic shows.
+
+    If all pairs can have f at once, any two halves have f a pair.
+    """
     hosts = fabric.hosts
     load = networkx.edge_betweenness_centrality_subset(fabric.graph, hosts, hosts)
     rates = networkx.get_edge_attributes(fabric.graph, "rate_bps")
@@ -183,7 +189,10 @@ def _lower_bps(fabric: Fabric) -> float:
 
 
 def _upper_bps(fabric: Fabric) -> float:
-    """The best of some good cuts: hosts in the order of nearness, and what swaps make of it."""
+    """Return the best of some good cuts.
+
+    Hosts in the order of nearness, and what swaps make of it.
+    """
     half = len(fabric.hosts) // 2
     starts = [_nearest(fabric, host)[:half] for host in fabric.hosts[:: max(1, half // 4)]]
     starts.append(_swapped(fabric))
@@ -191,13 +200,13 @@ def _upper_bps(fabric: Fabric) -> float:
 
 
 def _nearest(fabric: Fabric, host: str) -> list[str]:
-    """All hosts, those first to which the way is short, and of these in rank order."""
+    """Return all hosts, those first to which the way is short, and of these in rank order."""
     away = networkx.single_source_shortest_path_length(fabric.graph, host)
     return sorted(fabric.hosts, key=lambda other: int(away[other]))
 
 
 def _swapped(fabric: Fabric) -> list[str]:
-    """One side by Kernighan and Lin's exchange, filled up to half of the hosts."""
+    """Return one side by Kernighan and Lin's exchange, filled up to half of the hosts."""
     sides = networkx.algorithms.community.kernighan_lin_bisection(
         fabric.graph, weight="rate_bps", seed=1
     )

@@ -59,8 +59,10 @@ def draw(fabric: Fabric) -> str:
 
 
 def _rows(fabric: Fabric, level: Mapping[str, int]) -> Places:
-    """Return hosts side by side by their switch, and above them each level's switches, in the order
-    of the middles of what hangs on them."""
+    """Return hosts side by side by their switch, and above them each level's switches.
+
+    In the order of the middles of what hangs on them.
+    """
     order = {name: i for i, name in enumerate(fabric.switches)}
 
     def below(host: str) -> int:
@@ -97,8 +99,10 @@ def _circle(hosts: tuple[str, ...]) -> Places:
 
 
 def _links(fabric: Fabric, places: Places, bends: Mapping[tuple[str, str], float]) -> Iterator[str]:
-    """Yield lines as wide as their rate is large, by its logarithm; those within a level are bent
-    and dashed."""
+    """Yield lines as wide as their rate is large, by its logarithm.
+
+    Those within a level are bent and dashed.
+    """
     least = min(link.rate_bps for link in fabric.links)
     for link in fabric.links:
         (ax, ay), (bx, by) = places[link.a], places[link.b]

@@ -52,6 +52,7 @@ class Fabric:
     routers: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
+        """Refuse what can be no network."""
         mistakes = self._mistakes()
         if mistakes:
             raise FabricError(f"{self.name}: {mistake}" for mistake in mistakes)
@@ -79,7 +80,7 @@ class Fabric:
         return mistakes or self._apart()
 
     def _apart(self) -> list[str]:
-        """Why some hosts can't reach others, or frames a switch."""
+        """Return why some hosts can't reach others, or frames a switch."""
         graph = self.graph
         for host in self.hosts:
             if graph.degree(host) == 0:
@@ -116,12 +117,12 @@ class Fabric:
         return len(self.links) == len(self.hosts) + len(self.switches) - 1
 
     def access_bps(self, host: str) -> int:
-        """What a host may send, over all its links."""
+        """Return what a host may send, over all its links."""
         return sum(data["rate_bps"] for _, _, data in self.graph.edges(host, data=True))
 
 
 def reachable(graph: Graph, start: str, transit: frozenset[str]) -> set[str]:
-    """All that frames from `start` can come to."""
+    """Return all that frames from `start` can come to."""
     seen = {start}
     waiting = [start]
     while waiting:

@@ -59,7 +59,7 @@ class Routes:
         self._ways = self._walked(self._next_places())
 
     def paths(self, sources: Ranks, destinations: Ranks) -> Paths:
-        """The path of each flow, by ranks; a flow to itself has none."""
+        """Return the path of each flow, by ranks; a flow to itself has none."""
         if np.any(sources == destinations):
             rank = int(sources[sources == destinations][0])
             raise FabricError(
@@ -75,26 +75,29 @@ class Routes:
         return found.T
 
     def hops(self, sources: Ranks, destinations: Ranks) -> npt.NDArray[np.int64]:
-        """How many links each flow takes."""
+        """Return how many links each flow takes."""
         counts: npt.NDArray[np.int64] = np.sum(
             self.paths(sources, destinations) != self.nothing, axis=1
         )
         return counts
 
     def host_hops(self, sources: Ranks, destinations: Ranks) -> npt.NDArray[np.int64]:
-        """How often each flow goes from one host to the next: the hosts that forward it, and 1."""
+        """Return how often each flow goes from one host to the next.
+
+        The hosts that forward it, and 1.
+        """
         hosts = frozenset(self.fabric.hosts)
         arrives = np.array([end in hosts for _, end in self.resources] + [False])
         counts: npt.NDArray[np.int64] = arrives[self.paths(sources, destinations)].sum(axis=1)
         return counts
 
     def steps(self, source: int, destination: int) -> list[tuple[str, str]]:
-        """The links of one flow in their order, each from where to where."""
+        """Return the links of one flow in their order, each from where to where."""
         (path,) = self.paths(np.array([source]), np.array([destination]))
         return [self.resources[resource] for resource in path if resource != self.nothing]
 
     def opposite(self, paths: Paths) -> Paths:
-        """The other direction of each resource of these paths."""
+        """Return the other direction of each resource of these paths."""
         half = len(self.fabric.links)
         turned: Paths = np.where(paths < half, paths + half, paths - half).astype(np.int32)
         turned[paths == self.nothing] = self.nothing
@@ -106,7 +109,7 @@ class Routes:
         return kinds.astype(np.int32)
 
     def _is_leaf(self, host: str) -> bool:
-        """Whether a host is on one cable to a switch."""
+        """Return whether a host is on one cable to a switch."""
         neighbours = list(self.fabric.graph.neighbors(host))
         return len(neighbours) == 1 and neighbours[0] in self.fabric.switches
 
@@ -146,7 +149,7 @@ class Routes:
         return following
 
     def _nearer(self, place: int, goal: int, distance: dict[int, int]) -> list[int]:
-        """The neighbours on a shortest way to the goal that let frames pass."""
+        """Return the neighbours on a shortest way to the goal that let frames pass."""
         return [
             near
             for near in self._adjacent[place]
@@ -161,8 +164,11 @@ class Routes:
         return len(self._places) if self._places[place] in self.fabric.routers else 1
 
     def _walked(self, following: Paths) -> list[Paths]:
-        """The resources from each place to each destination's, going from place to place: an array
-        a step, of all destinations of the first place, then of the next."""
+        """Return the resources from each place to each destination's.
+
+        Going from place to place: an array a step, of all destinations of the first place, then of
+        the next.
+        """
         shape = following.shape
         at = np.repeat(np.arange(shape[0], dtype=np.int32)[:, None], shape[1], axis=1)
         link = np.full((shape[0], shape[0]), self.nothing, dtype=np.int32)
@@ -189,7 +195,10 @@ class Routes:
             raise FabricError([f"{self.fabric.name}: there is no way from {ends}"])
 
     def _distances(self, goal: int) -> dict[int, int]:
-        """What the way from each place to `goal` costs, over what frames may pass through."""
+        """Return what the way from each place to `goal` costs.
+
+        Over what frames may pass through.
+        """
         distance: dict[int, int] = {}
         waiting = [(0, goal)]
         while waiting:

@@ -39,6 +39,6 @@ KINDS: tuple[Callable[[Measured], Iterator[Figure]], ...] = (
 
 
 def figures(measured: Measured) -> Iterator[Figure]:
-    """All figures that the run has data for, in the order of SECTIONS."""
+    """Yield all figures that the run has data for, in the order of SECTIONS."""
     for kind in KINDS:
         yield from kind(measured)

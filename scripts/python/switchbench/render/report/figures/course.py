@@ -37,7 +37,7 @@ _COLUMNS = 400  # of a map
 
 
 def figures(measured: Measured) -> Iterator[Figure]:
-    """One for each setting, those in which a flow fell the furthest below its own mean."""
+    """Yield one for each setting, those in which a flow fell the furthest below its own mean."""
     streams = [plan for plan in measured.summary["plans"] if plan["traffic"] not in WAITING]
     found = group(streams)
     falls = []
@@ -56,7 +56,7 @@ def figures(measured: Measured) -> Iterator[Figure]:
 
 
 def _fall(measured: Measured, plan: PlanEntry) -> float:
-    """How low a flow fell, in percent of its own mean; infinite: there are no two spans."""
+    """Return how low a flow fell, in percent of its own mean; infinite: there are no two spans."""
     shares = [
         phase["intervals"]["lowest"][0]["percent_of_mean"]
         for phase in measured.phases_of(plan)
@@ -127,7 +127,10 @@ def _lines(
 
 
 def _numbered(codes: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The distinct codes in order, and for each code its place among them; codes are small."""
+    """Return the distinct codes in order, and for each code its place among them.
+
+    Codes are small.
+    """
     known = np.zeros(int(codes.max()) + 1, dtype=bool)
     known[codes] = True
     return np.flatnonzero(known), (np.cumsum(known) - 1)[codes]
@@ -136,8 +139,10 @@ def _numbered(codes: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.i
 def _cells(
     measured: Measured, spans: Spans, one_phase: bool
 ) -> tuple[list[str], Floats, Floats, str]:
-    """Rows: ports or flows; columns: spans one after the other; the least of each cell; and what is
-    said where columns are folded."""
+    """Return the names of rows, the places of columns, the cells, and a sentence where they fold.
+
+    Rows are ports or flows, columns spans one after the other; the least of each cell.
+    """
     step = float(np.median(spans.to_ms - spans.from_ms))
     place = np.floor((spans.from_ms + spans.to_ms) / 2 / step).astype(np.int64)
     number = spans.phase.astype(np.int64) * (int(place.max()) + 1) + place

@@ -59,7 +59,10 @@ class Cells:
 
 
 def figures(measured: Measured) -> Iterator[Figure]:
-    """One for each setting whose flows are more than one a rank, and one of its loss if any."""
+    """Yield one for each setting whose flows are more than one a rank.
+
+    And one of its loss if any.
+    """
     streams = [plan for plan in measured.summary["plans"] if plan["traffic"] not in WAITING]
     found = [(one.entries, _cells(measured, one.entries)) for one in group(streams).series]
     every = [(plans, cells) for plans, cells in found if cells is not None]
@@ -107,8 +110,10 @@ def _cells(measured: Measured, plans: Sequence[PlanEntry]) -> Cells | None:
 
 
 def _sums(code: Codes, values: Matrix, size: int, where: Matrix | None = None) -> Matrix:
-    """By pair of ports, of those that were observed; NaN where none was. `where`: in which of them
-    something else was observed, too."""
+    """Return sums by pair of ports, of values that were observed; NaN where none was.
+
+    `where`: in which of them something else was observed, too.
+    """
     known = ~np.isnan(values if where is None else where)
     sums: Matrix = np.zeros(size * size)
     sums += np.bincount(code[known], weights=values[known], minlength=size * size)
@@ -117,7 +122,7 @@ def _sums(code: Codes, values: Matrix, size: int, where: Matrix | None = None) -
 
 
 def _block(cells: int) -> int:
-    """How many ports share a row, so that all maps together stay small."""
+    """Return how many ports share a row, so that all maps together stay small."""
     return max(1, math.ceil(math.sqrt(cells / _CELLS)))
 
 
@@ -149,7 +154,7 @@ class _Axis:
         return cls(places, labels, _bounds(measured, ports, block), block, left)
 
     def folded(self, cells: Matrix, worst: Any) -> Matrix:
-        """The cells of these ports; of those that share a place the worst."""
+        """Return the cells of these ports; of those that share a place the worst."""
         chosen = cells[np.ix_(self.places, self.places)]
         starts = np.arange(0, len(self.places), self.block)
         if self.block == 1:

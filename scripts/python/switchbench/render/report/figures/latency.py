@@ -79,8 +79,10 @@ def figures(measured: Measured) -> Iterator[Figure]:
 
 
 def _curves(measured: Measured, kind: str) -> tuple[str, str, list[tuple[str, PlanTimes]]]:
-    """Of settings with enough times those with the longest tails: what they have in common, what
-    is omitted, and each with its label."""
+    """Return, of settings with enough times, those with the longest tails.
+
+    What they have in common, what is omitted, and each with its label.
+    """
     plans = [plan for plan in measured.summary["plans"] if _is_known(measured, plan, kind)]
     counted = (measured.records.times(plan_key(p), kind) for p in measured.summary["plans"])
     few = sum(times is not None and 0 < times.counts.sum() < _LEAST for times in counted)
@@ -101,8 +103,10 @@ def _curves(measured: Measured, kind: str) -> tuple[str, str, list[tuple[str, Pl
 
 
 def _smallest(plans: Sequence[PlanEntry]) -> list[PlanEntry]:
-    """Of messages there and back only the smallest: what sizes cost is in a figure of its own. Of
-    drawn sizes none: their times are a mixture."""
+    """Return of ping-pongs the smallest sizes alone: what sizes cost has its own figure.
+
+    Of drawn sizes none: their times are a mixture.
+    """
     least: dict[str, int] = {}
     for plan in plans:
         if plan["traffic"] == "pingpong" and isinstance(plan["size"], int):
@@ -122,8 +126,10 @@ def _path(plan: PlanEntry) -> str:
 
 
 def _is_known(measured: Measured, plan: PlanEntry, kind: str) -> bool:
-    """Enough of them; and one-way delays say nothing where clocks differ by more than they are: the
-    summary knows."""
+    """Return whether there are enough times, and one-way delays longer than clocks differ by.
+
+    The summary knows.
+    """
     times = measured.records.times(plan_key(plan), kind)
     if times is None or times.counts.sum() < _LEAST:
         return False

@@ -35,8 +35,10 @@ def _panels(measured: Measured) -> Iterator[Panel]:
 
 
 def _styled(curves: Sequence[Entry], scale: float) -> Iterator[Trace]:
-    """Colour says the path, dash and marker how many nodes; where one of them is the same in all,
-    all three tell the other."""
+    """Yield curves: colour says the path, dash and marker how many nodes.
+
+    Where one of them is the same in all, all three tell the other.
+    """
     paths = list(dict.fromkeys(_path(curve) for curve in curves))
     counts = sorted({curve["ranks"] for curve in curves})
     networks = {curve["network"] for curve in curves}

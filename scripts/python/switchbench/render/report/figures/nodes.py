@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Throughput against number of nodes (Rauch 2005, Figure 1): does the switch scale? And pairs, full
-duplex (Table 1): within a module, between two, more and more of them."""
+"""Throughput against number of nodes (Rauch 2005, Figure 1): how the switch scales.
+
+And pairs, full duplex (Table 1): within a module, between two, more and more of them.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,7 @@ def _streams(measured: Measured) -> list[PlanEntry]:
 
 
 def _by_nodes(measured: Measured) -> Iterator[Panel]:
-    """One for each pattern that ran with more than one number of nodes."""
+    """Yield one for each pattern that ran with more than one number of nodes."""
     for pattern, plans in by(_streams(measured), "pattern").items():
         found = group(plans, "ranks")
         series = [one for one in found.series if len(by(one.entries, "ranks")) > 1]
@@ -53,7 +55,7 @@ def _by_nodes(measured: Measured) -> Iterator[Panel]:
 
 
 def _by_pairs(measured: Measured) -> Iterator[Panel]:
-    """One for all pairs of the run."""
+    """Yield one for all pairs of the run."""
     plans = [plan for plan in _streams(measured) if plan["pattern"] == "pairs"]
     if not plans:
         return

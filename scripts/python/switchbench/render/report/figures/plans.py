@@ -109,7 +109,7 @@ def _whole(plans: Sequence[PlanEntry]) -> Iterator[Figure]:
 
 
 def _by_phase(plans: Sequence[PlanEntry]) -> Iterator[tuple[int, Sequence[Series[PlanEntry]], str]]:
-    """What is overlaid: the same pattern over the same nodes, some series at a time."""
+    """Yield what is overlaid: the same pattern over the same nodes, some series at a time."""
     number = 0
     for some in by(plans, _matrix).values():
         found = group(some)

@@ -45,7 +45,7 @@ class _Cloud:
 
 
 def figures(measured: Measured) -> Iterator[Figure]:
-    """One for each kind of partners: transports, and computing beside it, are overlaid."""
+    """Yield one for each kind of partners: transports, and computing beside it, are overlaid."""
     entries = measured.summary["messages"]["scatter"]
     if not entries or not (measured.directory / SAMPLES).exists():
         return
@@ -107,8 +107,10 @@ def _panel(number: int, clouds: Sequence[_Cloud]) -> Panel:
 
 
 def thinned(size: Floats, time_us: Floats, most: int) -> NDArray[np.int64]:
-    """Return which points to draw: of each field of the figure the first, then the second, and so
-    on, as many as may be drawn."""
+    """Return which points to draw.
+
+    Of each field of the figure the first, then the second, and so on, as many as may be drawn.
+    """
     field = _field(size, 0) * _FIELDS[1] + _field(time_us, 1)
     order = np.argsort(field, kind="stable")
     ordered = field[order]
@@ -122,7 +124,7 @@ def thinned(size: Floats, time_us: Floats, most: int) -> NDArray[np.int64]:
 
 
 def _field(values: Floats, axis: int) -> NDArray[np.int64]:
-    """Which part of a logarithmic axis each value is in."""
+    """Return which part of a logarithmic axis each value is in."""
     logs = np.log(np.maximum(values, 1e-3))
     span = max(float(logs.max() - logs.min()), 1e-9)
     parts = ((logs - logs.min()) / span * _FIELDS[axis]).astype(np.int64)

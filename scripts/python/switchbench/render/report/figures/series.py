@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How the entries of a summary become series: what they have in common is said once, in the title,
-and what tells them apart is each one's name in the legend."""
+"""How the entries of a summary become series.
+
+What they have in common is said once, in the title, and what tells them apart is each one's name in
+the legend.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ T = TypeVar("T")
 
 
 def load_words(entry: Entry) -> str:
-    """What was asked for; nothing of messages there and back, which have no load."""
+    """Return what was asked for; nothing of messages there and back, which have no load."""
     load = entry["intended_load"]
     return "" if load is None or entry["traffic"] == "pingpong" else f"{load:g} % of line"
 
@@ -64,7 +67,7 @@ class Group(Generic[E]):
 
 
 def group(entries: Iterable[E], *axes: str) -> Group[E]:
-    """Puts entries of trials or plans into series.
+    """Put entries of trials or plans into series.
 
     `axes` are the facets that the figure shows itself; entries that are equal in all others are of
     one series, repeats among them.
@@ -103,8 +106,10 @@ def in_parts(every: Sequence[T], most: int) -> Iterator[tuple[str, Sequence[T]]]
 
 
 def rates(entries: Sequence[Entry]) -> dict[str, float | None]:
-    """Throughput over repeats: the mean of means and totals, the least of minima, the greatest of
-    maxima."""
+    """Return throughput over repeats: the mean of means and totals, the least of minima.
+
+    The greatest of maxima.
+    """
     some = [entry["throughput"] for entry in entries]
     return {
         "min": m.least(one["min"] for one in some),
@@ -117,7 +122,7 @@ def rates(entries: Sequence[Entry]) -> dict[str, float | None]:
 
 
 def columns(entries: Iterable[Sequence[Entry]], scale: float) -> Columns:
-    """The rates of points, each over its repeats, as columns of a figure."""
+    """Return the rates of points, each over its repeats, as columns of a figure."""
     found = [rates(some) for some in entries]
     names = ("min", "mean", "max", "total")
     shares = gaps([one["percent_of_line"] for one in found])

@@ -22,7 +22,7 @@ TIME_IS = (
 
 
 def _functions(measured: Measured) -> Iterator[Panel]:
-    """Times by size of each path and number of ranks."""
+    """Yield times by size of each path and number of ranks."""
     drawn = (_drawn(entry) for entry in at(measured.summary, "steps.functions") or ())
     kinds = by([curve for curve in drawn if len(curve["points"]) > 1], _path)
     for number, (path, some) in enumerate(kinds.items(), start=1):
@@ -34,7 +34,7 @@ def _path(entry: Entry) -> str:
 
 
 def _drawn(entry: Entry) -> Entry:
-    """What of a function can stand on logarithmic axes."""
+    """Return what of a function can stand on logarithmic axes."""
     points = [
         point
         for point in entry["points"]

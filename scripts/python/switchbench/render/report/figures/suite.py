@@ -76,8 +76,10 @@ def _column(entries: Sequence[Entry], key: str) -> Columns:
 
 
 def _theoretical(entries: Sequence[Entry]) -> Columns:
-    """A curve: between two sizes the max is above a straight line on logarithmic axes, where a line
-    through results does not cross it."""
+    """Return a curve: between two sizes the max is above a straight line on logarithmic axes.
+
+    Where a line through results does not cross it.
+    """
     max_fps = _column(entries, "theoretical_max")
     (low, *_), (*_, high) = max_fps["size"], max_fps["size"]
     known = [(size, fps) for size, fps in zip(*max_fps.values(), strict=True) if fps]
