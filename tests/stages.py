@@ -196,6 +196,14 @@ def plain(*command: str) -> Outcome:
     return Outcome("failed" if done.returncode else "passed", done.stdout)
 
 
+def import_layers() -> Outcome:
+    """The command's packages import only from those below them (pyproject.toml)."""
+    linter = TOOLS / "lint-imports"
+    if not linter.exists():
+        return Outcome("skipped", "lint-imports is not installed; run scripts/setup")
+    return plain(str(linter), "--no-cache")
+
+
 def clang_tidy_one(folder: Path, name: str) -> Outcome:
     """Clang's analyzer on one file, when nobody else wants the core; its noise about suppressed
     warnings is dropped."""
@@ -385,6 +393,7 @@ def gates() -> list[Stage]:
         Stage("gates: ruff format", partial(plain, tool["ruff"], "format", "--check", *python)),
         Stage("gates: mypy", partial(plain, tool["mypy"], "--strict", "--no-error-summary")),
         Stage("gates: mypy tests", partial(plain, tool["mypy"], "--strict", *PROGRAMS)),
+        Stage("gates: imports", import_layers),
         Stage(
             "gates: codespell",
             partial(plain, "codespell", "--ignore-words-list", NOT_MISSPELT, *spelled),

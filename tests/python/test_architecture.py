@@ -13,9 +13,11 @@ import os
 import re
 import subprocess
 import sys
+import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
+import grimp
 import networkx
 import pytest
 
@@ -235,133 +237,36 @@ def test_the_arrows_themselves(folder: str, sign: str, name: str, allowed: bool)
     assert (forbidden(Path(folder) / "any.c", sign, name) is None) == allowed
 
 
-PYTHON = Path("scripts/python")
 COMMAND = "switchbench"
 
 
-@functools.cache
-def python_modules() -> dict[str, Path]:
-    """Each module of the command by its dotted name; a package's is its __init__.py."""
-    return {
-        ".".join(path.relative_to(PYTHON).with_suffix("").parts).removesuffix(".__init__"): path
-        for path in project_files()
-        if path.suffix == ".py" and PYTHON / COMMAND in path.parents
-    }
-
-
-def is_for_types_alone(node: ast.AST) -> bool:
-    """Whether this is `if TYPE_CHECKING:`, whose imports never run."""
-    return isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING")
-
-
-def imported(package: str, code: str) -> set[str]:
-    """The names that a module of this package imports, anywhere in it, each in full."""
-    found = set()
-    waiting: list[ast.AST] = [messages.parsed(code)]
-    while waiting:
-        node = waiting.pop()
-        if is_for_types_alone(node):
-            continue
-        waiting += ast.iter_child_nodes(node)
-        if isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom):
-            parents = package.split(".")
-            above = parents[: len(parents) - node.level + 1] if node.level else []
-            stem = ".".join([*above, *filter(None, [node.module])])
-            found |= {stem, *(f"{stem}.{alias.name}" for alias in node.names)}
-    return found
-
-
-def python_package(module: str) -> str:
-    """The part of the command: a package, or a module beside the packages."""
-    return ".".join(module.split(".")[:2])
+LINTER = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]
+# The command's packages from the ground up: each imports only from those before it.
+PYTHON_FLOORS = tuple(reversed(LINTER["contracts"][0]["layers"]))
 
 
 @functools.cache
 def python_imports() -> dict[str, frozenset[str]]:
     """Which packages of the command import which others."""
-    graph: dict[str, set[str]] = {}
-    for module, path in python_modules().items():
-        package = module if path.name == "__init__.py" else module.rpartition(".")[0]
-        names = imported(package, (ROOT / path).read_text()) & python_modules().keys()
-        others = {python_package(name) for name in names} - {python_package(module), COMMAND}
-        graph.setdefault(python_package(module), set()).update(others)
-    return {package: frozenset(others) for package, others in graph.items()}
+    graph = grimp.build_graph(COMMAND, exclude_type_checking_imports=True)
+    found: dict[str, set[str]] = {}
+    for module in graph.modules - {COMMAND}:
+        others = graph.find_modules_directly_imported_by(module) - {COMMAND}
+        package = module.split(".")[1]
+        found.setdefault(package, set()).update({other.split(".")[1] for other in others})
+    return {package: frozenset(others - {package}) for package, others in found.items()}
 
 
-# The command's packages from the ground up: each imports only from those before it.
-PYTHON_FLOORS = (
-    *(
-        "base",
-        "search",
-        "topology",
-        "labs",
-        "config",
-        "plan",
-        "records",
-        "analysis",
-        "run",
-        "hosts",
-    ),
-    *("predict", "importers", "compare", "render", "cli"),
-)
-
-
-def upward(imports: Mapping[str, Iterable[str]]) -> list[str]:
-    """The imports between the command's packages that do not point down."""
-    floor = {f"{COMMAND}.{name}": number for number, name in enumerate(PYTHON_FLOORS)}
-    return [
-        f"{package} imports {other}"
-        for package, others in sorted(imports.items())
-        for other in sorted(others)
-        if floor.get(other, len(floor)) >= floor.get(package, len(floor) + 1)
-    ]
-
-
-def test_imports_between_packages_point_down() -> None:
-    assert len(python_modules()) > 100
-    assert {f"{COMMAND}.{name}" for name in PYTHON_FLOORS} < python_imports().keys()
-    assert python_imports().keys() - {f"{COMMAND}.{name}" for name in PYTHON_FLOORS} == {
-        COMMAND,
-        f"{COMMAND}.__main__",
-    }
-    assert circles(python_imports()) == []
-    assert upward(python_imports()) == []
-
-
-def test_a_planted_import_upwards_is_found() -> None:
-    planted = {package: set(others) for package, others in python_imports().items()}
-    planted["switchbench.config"] |= {"switchbench.plan"}
-    assert upward(planted) == ["switchbench.config imports switchbench.plan"]
-
-
-def test_a_planted_circle_of_packages_is_found() -> None:
-    assert "switchbench.config" in python_imports()["switchbench.plan"]
-    planted = {package: set(others) for package, others in python_imports().items()}
-    planted["switchbench.config"] |= {"switchbench.plan"}
-    (circle,) = circles(planted)
-    assert {"switchbench.plan", "switchbench.config"} <= set(circle)
-
-
-@pytest.mark.parametrize(
-    ("code", "name"),
-    [
-        ("import switchbench.a.b", "switchbench.a.b"),
-        ("from . import c", "switchbench.config.c"),
-        ("from .c import d", "switchbench.config.c"),
-        ("from .. import e", "switchbench.e"),
-        ("def late():\n    from ..e.f import g", "switchbench.e.f"),
-        ("try:\n    from switchbench.e import f\nexcept ImportError: pass", "switchbench.e.f"),
-    ],
-)
-def test_an_import_is_seen_in_each_form(code: str, name: str) -> None:
-    assert name in imported("switchbench.config", code)
-
-
-@pytest.mark.parametrize("guard", ["TYPE_CHECKING", "typing.TYPE_CHECKING"])
-def test_an_import_for_types_alone_is_no_arrow(guard: str) -> None:
-    assert imported("switchbench.config", f"if {guard}:\n    from ..e import f") == set()
+def test_a_planted_import_upwards_is_found(tmp_path: Path) -> None:
+    """The gate `imports` runs this linter with the project's own layers."""
+    layers = "".join(f"\n    {name}" for name in ("config", "plan", "base"))
+    planted = f"[importlinter]\nroot_package = {COMMAND}\n[importlinter:contract:1]\n"
+    planted += f"name = planted\ntype = layers\ncontainers = {COMMAND}\nlayers ={layers}\n"
+    (tmp_path / "planted.ini").write_text(planted)
+    words = [Path(sys.executable).parent / "lint-imports", "--config", tmp_path / "planted.ini"]
+    done = subprocess.run([*words, "--no-cache"], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "switchbench.plan is not allowed to import switchbench.config" in done.stdout
 
 
 CORE = tuple(
@@ -594,16 +499,8 @@ def drawn(what: Sequence[str]) -> str:
     """The picture of the folders' includes, or with `python` of the packages' imports."""
     if not what:
         return drawing(includes_by(lambda path: str(path.parent)))
-    whole = {f"{COMMAND}.{name}" for name in PYTHON_FLOORS}
-    return drawing(
-        {
-            package.removeprefix(f"{COMMAND}."): {
-                other.removeprefix(f"{COMMAND}.") for other in others if other in whole
-            }
-            for package, others in python_imports().items()
-            if package in whole
-        }
-    )
+    imports = {name: python_imports()[name] & set(PYTHON_FLOORS) for name in PYTHON_FLOORS}
+    return drawing(imports)
 
 
 @pytest.mark.parametrize(("picture", "what"), [("includes", []), ("imports", ["python"])])
