@@ -1,11 +1,14 @@
-/* SPDX-License-Identifier: BSD-3-Clause
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file
+ * @brief Schedules: what one rank does in one execution of a plan whose steps depend on each other
+ * (`sync: local`).
  *
- * Schedules: what one rank does in one execution of a plan whose steps depend on each other
- * (`sync: local`). A schedule is a list of steps; a step has sends and receives that all go at the
- * same time, then local operations in their order. A rank goes on to its next step as soon as its
- * own sends (their memory may be used again) and receives of this step are complete, whatever the
- * other ranks do: step numbers of two ranks need not match. Messages of one ordered pair of ranks
- * are received in the order in which they are sent.
+ * A schedule is a list of steps; a step has sends and receives that all go at the same time, then
+ * local operations in their order. A rank goes on to its next step as soon as its own sends (their
+ * memory may be used again) and receives of this step are complete, whatever the other ranks do:
+ * step numbers of two ranks need not match. Messages of one ordered pair of ranks are received in
+ * the order in which they are sent.
  *
  * No schedule needs a send to complete before its receiver receives, so that none is stuck where
  * nothing is buffered between two ranks. In a step nothing is sent from or received into a place
@@ -23,51 +26,104 @@
 #include "pattern.h"
 #include "schedule_op.h"
 
-/* Whether the phases of this plan are schedules. */
+/**
+ * @brief Return whether the phases of this plan are schedules.
+ *
+ * @param plan Plan.
+ * @return True: they are.
+ */
 bool pattern_is_scheduled(const struct pattern_plan *plan);
 
-/* Whether results of this scheduled plan can be verified: not those of application kernels, which
- * move sizes without meaning. */
+/**
+ * @brief Return whether results of this scheduled plan can be verified: not those of application
+ * kernels, which move sizes without meaning.
+ *
+ * @param plan Plan.
+ * @return True: they can.
+ */
 bool pattern_verifies(const struct pattern_plan *plan);
 
-/* The iterations that the whole benchmark makes of which one repetition is one, for its class; 0:
- * the plan is no application kernel. */
+/**
+ * @brief Return the iterations of the whole benchmark, for its class, of which one repetition is
+ * one.
+ *
+ * @param plan Plan.
+ * @return Iterations; 0: the plan is no application kernel.
+ */
 uint32_t pattern_iterations(const struct pattern_plan *plan);
 
-/* The schedule of a rank in a phase of a scheduled plan. Returns 0, and the caller ends it with
- * schedule_free; or -ENOMEM. */
+/**
+ * @brief Make the schedule of a rank in a phase of a scheduled plan.
+ *
+ * @param plan Plan.
+ * @param phase Phase of the plan, from 0.
+ * @param rank Rank, from 0.
+ * @param schedule Takes the schedule.
+ * @return 0, and the caller ends the schedule with schedule_free(); -ENOMEM.
+ */
 int pattern_schedule(const struct pattern_plan *plan, uint32_t phase, uint32_t rank,
                      struct schedule *schedule);
+/**
+ * @brief Free a schedule's ops.
+ *
+ * @param schedule Schedule of the rank.
+ */
 void schedule_free(struct schedule *schedule);
 
-/* What a rank does in one execution, in sum. */
+/** @brief What a rank does in one execution, in sum. */
 struct schedule_sum {
-    uint64_t messages, bytes; /* that it sends */
+    uint64_t messages, bytes; /**< that it sends */
     uint32_t steps;
     uint64_t memory;
-    uint32_t flows; /* that it sends, as pattern_flows counts them */
+    uint32_t flows; /**< that it sends, as pattern_flows counts them */
 };
 
-/* Of a rank in a phase of a scheduled plan, without memory for its ops. */
+/**
+ * @brief Sum up the schedule of a rank in a phase, without memory for its ops.
+ *
+ * @param plan Plan.
+ * @param phase Phase of the plan, from 0.
+ * @param rank Rank, from 0.
+ * @return Sums.
+ */
 struct schedule_sum pattern_schedule_sum(const struct pattern_plan *plan, uint32_t phase,
                                          uint32_t rank);
 
-/* Writes a repetition's input into a rank's memory of schedule->memory bytes, and rubbish into the
- * rest. A repetition leaves its input as it was. Floats are whole numbers so small that their sum
- * over all ranks is exact in any order. */
+/**
+ * @brief Write a repetition's input into a rank's memory, and rubbish into the rest.
+ *
+ * A repetition leaves its input as it was. Floats are whole numbers so small that their sum over
+ * all ranks is exact in any order.
+ *
+ * @param plan Plan.
+ * @param phase Phase of the plan, from 0.
+ * @param rank Rank, from 0.
+ * @param schedule Schedule of the rank.
+ * @param memory Memory to fill.
+ */
 void schedule_fill(const struct pattern_plan *plan, uint32_t phase, uint32_t rank,
                    const struct schedule *schedule, void *memory);
 
-/* The first wrong element that schedule_verify found. */
+/** @brief The first wrong element that schedule_verify found. */
 struct schedule_wrong {
-    uint64_t at;      /* its place in the memory */
-    uint64_t element; /* its number in the input that it is from: a float's or a byte's */
-    uint32_t source;  /* the rank whose data it should be; SCHEDULE_SUM: of all ranks */
+    uint64_t at;      /**< its place in the memory */
+    uint64_t element; /**< its number in the input that it is from: a float's or a byte's */
+    uint32_t source;  /**< the rank whose data it should be; SCHEDULE_SUM: of all ranks */
     double expected;
     double got;
 };
 
-/* Whether the rank's memory holds after a repetition what it should; else says what is wrong. */
+/**
+ * @brief Compare the rank's memory after a repetition with what it should hold.
+ *
+ * @param plan Plan.
+ * @param phase Phase of the plan, from 0.
+ * @param rank Rank, from 0.
+ * @param schedule Schedule of the rank.
+ * @param memory Memory to look at.
+ * @param wrong Takes the first wrong element.
+ * @return False: something is wrong, and `wrong` says what.
+ */
 bool schedule_verify(const struct pattern_plan *plan, uint32_t phase, uint32_t rank,
                      const struct schedule *schedule, const void *memory,
                      struct schedule_wrong *wrong);

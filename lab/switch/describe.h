@@ -1,7 +1,10 @@
-/* SPDX-License-Identifier: BSD-3-Clause
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file
+ * @brief The description of a modelled switch (doc/reference/model.md): one YAML document in, the
+ * core's own description out.
  *
- * The description of a modelled switch (doc/reference/model.md): one YAML document in, the core's
- * own description out. Unknown keys and wrong types are refused with their position.
+ * Unknown keys and wrong types are refused with their position.
  */
 #ifndef MODEL_DESCRIBE_H
 #define MODEL_DESCRIBE_H
@@ -13,10 +16,10 @@
 
 #define DESCRIBE_BYTES_MAX (4u << 20)
 
-/* One of the two. */
+/** @brief One of the two. */
 struct device_text {
-    char *vdev;  /* any DPDK device arguments */
-    char *iface; /* a kernel interface of this network namespace */
+    char *vdev;  /**< any DPDK device arguments */
+    char *iface; /**< a kernel interface of this network namespace */
 };
 
 struct port_text {
@@ -28,8 +31,8 @@ struct port_text {
 
 struct fault_text {
     struct model_fault_conf conf;
-    char *source, *destination; /* addresses */
-    char *in, *out, *to, *port; /* ports */
+    char *source, *destination; /**< addresses */
+    char *in, *out, *to, *port; /**< ports */
 };
 
 struct switch_text {
@@ -45,14 +48,27 @@ struct switch_text {
 
 struct description {
     struct switch_text *text;
-    struct mapping_memory memory; /* of the text */
+    struct mapping_memory memory; /**< of the text */
     struct model_conf conf;
     struct model_port_conf ports[MODEL_PORTS_MAX];
     struct model_fault_conf *faults;
 };
 
-/* On success the caller owns what is in *description (describe_free). -EINVAL with one sentence. */
+/**
+ * @brief Read a description.
+ *
+ * @param description Takes the description.
+ * @param yaml Document.
+ * @param size Bytes of `yaml`.
+ * @param err Takes the sentence of a failure; unchanged on success.
+ * @return 0, and the caller frees what is in it by describe_free(); -EINVAL with one sentence.
+ */
 int describe_read(struct description *description, const char *yaml, size_t size, struct err *err);
+/**
+ * @brief Free what a description holds.
+ *
+ * @param description Description.
+ */
 void describe_free(struct description *description);
 
 #endif

@@ -1,6 +1,7 @@
-/* SPDX-License-Identifier: BSD-3-Clause
- *
- * The patch panel: the modelled switch with devices plugged into its ports, in real time.
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file
+ * @brief The patch panel: the modelled switch with devices plugged into its ports, in real time.
  *
  * The model's time follows the clock from turn to turn. A frame that is found in a turn came since
  * the device was last seen empty: it is put on the wire as early as that, so that a switch whose
@@ -23,10 +24,10 @@
 struct array_port {
     struct device *devices[PORT_ARRAY_DEVICES];
     unsigned count;
-    unsigned ready;       /* bits by device */
-    double frames_per_ns; /* of the shortest; 0: no limit */
+    unsigned ready;       /**< bits by device */
+    double frames_per_ns; /**< of the shortest; 0: no limit */
     uint64_t lost;
-    uint64_t heard[PORT_ARRAY_DEVICES]; /* the last source address that came by each device */
+    uint64_t heard[PORT_ARRAY_DEVICES]; /**< the last source address that came by each device */
 };
 
 struct port_array {
@@ -34,19 +35,41 @@ struct port_array {
     struct model_host host;
     struct rte_mempool *pool;
     unsigned count;
-    uint64_t leaving; /* ports with frames to flush */
+    uint64_t leaving; /**< ports with frames to flush */
     struct array_port ports[MODEL_PORTS_MAX];
 };
 
-/* Opens all devices; DPDK runs already. `description` must outlive the panel. */
+/**
+ * @brief Open all devices; DPDK runs already.
+ *
+ * @param port_array Ports.
+ * @param description Description; must outlive the ports.
+ * @param err Takes the sentence of a failure; unchanged on success.
+ * @return 0, or a negative errno with the sentence; then nothing is open.
+ */
 int port_array_open(struct port_array *port_array, const struct description *description,
                     struct err *err);
+/**
+ * @brief Close all devices and the model.
+ *
+ * @param port_array Ports.
+ */
 void port_array_close(struct port_array *port_array);
 
-/* One round: takes in what came, lets the model run up to `now_ns`, sends. How many frames came. */
+/**
+ * @brief Take in what came, let the model run, send what leaves.
+ *
+ * @param port_array Ports.
+ * @param now_ns Present time of CLOCK_MONOTONIC, ns.
+ * @return Frames that came.
+ */
 unsigned port_array_turn(struct port_array *port_array, int64_t now_ns);
 
-/* Looks which devices have a link, and what they lost; now and then. */
+/**
+ * @brief Look which devices have a link, and what they lost; now and then.
+ *
+ * @param port_array Ports.
+ */
 void port_array_look(struct port_array *port_array);
 
 #endif

@@ -1,8 +1,10 @@
-/* SPDX-License-Identifier: BSD-3-Clause
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file
+ * @brief Reports: what the switch did, as JSON records on standard output, one a line.
  *
- * Reports: what the switch did, as JSON records on standard output, one a line. A report shows one
- * moment: a child process has the counts of that moment and writes them, so that a slow reader
- * delays no frame.
+ * A report shows one moment: a child process has the counts of that moment and writes them, so that
+ * a slow reader delays no frame.
  */
 #ifndef MODEL_SWITCH_REPORT_H
 #define MODEL_SWITCH_REPORT_H
@@ -14,22 +16,44 @@
 struct switch_report {
     const struct port_array *port_array;
     const struct description *description;
-    unsigned number; /* of the report, from 1 */
+    unsigned number; /**< of the report, from 1 */
     int64_t began_ns;
-    pid_t writer; /* the child that writes the present report; 0: there is none */
-    int status;   /* of the last that ended */
+    pid_t writer; /**< the child that writes the present report; 0: there is none */
+    int status;   /**< of the last that ended */
 };
 
-/* Writes the record `ready`. */
+/**
+ * @brief Write the record `ready`.
+ *
+ * @param report Report.
+ * @param port_array Ports.
+ * @param description Description.
+ */
 void switch_report_open(struct switch_report *report, const struct port_array *port_array,
                         const struct description *description);
 
-/* Begins a report when the one before is done; without memory for a process there is none.
- * `reason`: a word for its total. */
+/**
+ * @brief Begin a report when the one before is done; without memory for a process there is none.
+ *
+ * @param report Report.
+ * @param reason Word for the report's total.
+ */
 void switch_report_begin(struct switch_report *report, const char *reason);
-/* No report is being written (any more). */
+/**
+ * @brief Return whether no report is being written (any more).
+ *
+ * @param report Report.
+ * @return True: none is.
+ */
 bool switch_report_done(struct switch_report *report);
-/* Writes the last report, after the present one; false: it could not be written whole by then. */
+/**
+ * @brief Write the last report, after the present one.
+ *
+ * @param report Report.
+ * @param reason Word for the report's total.
+ * @param until_ns Time of CLOCK_MONOTONIC, ns.
+ * @return False: it could not be written whole by then.
+ */
 bool switch_report_end(struct switch_report *report, const char *reason, int64_t until_ns);
 
 #endif

@@ -1,6 +1,7 @@
-/* SPDX-License-Identifier: BSD-3-Clause
- *
- * Communication patterns: pure functions (n, parameters, seed) -> plan.
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file
+ * @brief Communication patterns: pure functions (n, parameters, seed) -> plan.
  *
  * A plan is a list of phases; a phase is a set of flows that run at the same time; a flow is an
  * ordered pair of ranks. A pattern only returns flows: it never measures, waits or prints. Each
@@ -9,6 +10,8 @@
  * machine: integers only, no libc random numbers.
  *
  * Sources: Switchbench (Rauch 2005) 4.1 to 4.3; HPCC's natural and random rings; Zhu et al. 2012.
+ *
+ * @see Rauch: Switchbench, 2005, 4.1 to 4.3; RFC 2889; RFC 8239; Zhu et al. 2012
  */
 #ifndef PATTERNS_PATTERN_H
 #define PATTERNS_PATTERN_H
@@ -19,75 +22,82 @@
 
 #define PATTERN_RANKS_MAX 65536u
 #define PATTERN_BYTES_MAX (UINT64_C(1) << 30)
-#define PATTERN_WHOLE 1000000000u /* a share of one: shares are in billionths */
+#define PATTERN_WHOLE 1000000000u /**< a share of one: shares are in billionths */
 
-/* How a rank makes the traffic of a flow that it sends. */
+/** @brief How a rank makes the traffic of a flow that it sends. */
 enum pattern_role {
-    PATTERN_GENERATE, /* its own stream */
-    PATTERN_FORWARD,  /* what it receives in this phase, sent on (a chain's middle ranks) */
+    PATTERN_GENERATE, /**< its own stream */
+    PATTERN_FORWARD,  /**< what it receives in this phase, sent on (a chain's middle ranks) */
 };
 
 struct pattern_flow {
-    uint32_t src; /* rank that sends, 0..n-1 */
-    uint32_t dst; /* rank that receives, never equal to src */
+    uint32_t src; /**< rank that sends, 0..n-1 */
+    uint32_t dst; /**< rank that receives, never equal to src */
     enum pattern_role role;
-    uint32_t share; /* of what its source sends; 0: the source's flows divide it evenly. Either all
-                       flows of a rank have one, or none has */
+    uint32_t share; /**< of what its source sends; 0: the source's flows divide it evenly. Either
+                       all flows of a rank have one, or none has */
 };
 
 enum pattern_side { PATTERN_SENDS, PATTERN_RECEIVES };
 
-/* A list of ranks, or of pairs of ranks (even length: a0 b0 a1 b1 ...). Not owned. */
+/**
+ * @brief A list of ranks, or of pairs of ranks (even length: a0 b0 a1 b1 ...).
+ *
+ * Not owned.
+ */
 struct pattern_ranks {
     const uint32_t *rank;
     size_t count;
 };
 
-/* What is asked of a pattern. Strings are the configuration's words
- * (doc/reference/configuration.md); NULL or 0 means the pattern's default. Parameters that a
- * pattern does not know must be unset. */
+/**
+ * @brief What is asked of a pattern.
+ *
+ * Strings are the configuration's words (doc/reference/configuration.md); NULL or 0 means the
+ * pattern's default. Parameters that a pattern does not know must be unset.
+ */
 struct pattern_request {
-    const char *name;       /* one of pattern_names() */
-    uint32_t n;             /* ranks, 2..PATTERN_RANKS_MAX */
-    uint64_t seed;          /* for everything that is drawn */
-    const char *order;      /* aapc: shift (default) | pairwise | xor | naive */
-    const char *partners;   /* pairs: neighbours (default) | halves | shift | inside | across |
+    const char *name;       /**< one of pattern_names() */
+    uint32_t n;             /**< ranks, 2..PATTERN_RANKS_MAX */
+    uint64_t seed;          /**< for everything that is drawn */
+    const char *order;      /**< aapc: shift (default) | pairwise | xor | naive */
+    const char *partners;   /**< pairs: neighbours (default) | halves | shift | inside | across |
                                random | list */
-    const char *directions; /* pairs, ring: both (default) | forward; incast, fanout, partial_mesh:
-                               forward (default) | both */
-    const char *draw;       /* ring: how random ones are, uniform (default) | hpcc */
-    bool forward;           /* chain: middle ranks forward what they receive */
-    uint32_t shift;         /* pairs, partners shift: k; 2k divides n */
-    uint32_t count;         /* pairs: at most so many pairs; ring: so many random rings; random:
+    const char *directions; /**< pairs, ring: both (default) | forward; incast, fanout,
+                               partial_mesh: forward (default) | both */
+    const char *draw;       /**< ring: how random ones are, uniform (default) | hpcc */
+    bool forward;           /**< chain: middle ranks forward what they receive */
+    uint32_t shift;         /**< pairs, partners shift: k; 2k divides n */
+    uint32_t count;         /**< pairs: at most so many pairs; ring: so many random rings; random:
                                so many phases; pingpong, pingping: so many pairs that are drawn,
                                a phase each (default: ranks 0 and 1); head_of_line: at most so
                                many groups */
-    uint32_t degree;        /* random: how often a rank draws a partner, 1 (default) to 16 */
-    const bool *natural;    /* ring: whether the natural ring is phase 0; NULL: it is */
-    bool round_trip;        /* any: of two flows of a phase that are each other's way back there is
-                                   only    the lower rank's, for its messages come back by themselves */
-    bool local;             /* any: the plan is one schedule (schedule.h), the phases are its steps;
-                               implied where it has no other form */
-    uint64_t bytes;         /* of a message in a schedule, 0 to PATTERN_BYTES_MAX */
-    const char *algorithm;  /* collectives: one of their own (doc/reference/patterns.md) */
-    uint32_t skew;          /* allgatherv, alltoallv: percent by which sizes differ, 0 to 100: they
-                               rise evenly from bytes - skew to bytes + skew */
-    const char *class;      /* nas_...: S (default) | W | A | B | C | D */
-    uint32_t matrix;        /* hpl: N, rows of the matrix, default 8192 */
-    uint32_t block;         /* hpl: NB, columns of a panel, default 128 */
-    uint32_t dimensions;    /* halo: of the grid of ranks, 2 (default) | 3 */
-    uint32_t senders;       /* fanout: how many send, 1 (default) to n - 1; the others receive */
-    uint32_t receivers;     /* incast: how many receive, 1 (default) to n - 1; the others send.
-                               head_of_line: of a group, 2 (default) or more */
-    bool rotate;         /* incast, fanout, partial_mesh, head_of_line: n phases, in each of which
+    uint32_t degree;        /**< random: how often a rank draws a partner, 1 (default) to 16 */
+    const bool *natural;    /**< ring: whether the natural ring is phase 0; NULL: it is */
+    bool round_trip; /**< any: of two flows of a phase that are each other's way back there is
+                            only    the lower rank's, for its messages come back by themselves */
+    bool local;      /**< any: the plan is one schedule (schedule.h), the phases are its steps;
+                        implied where it has no other form */
+    uint64_t bytes;  /**< of a message in a schedule, 0 to PATTERN_BYTES_MAX */
+    const char *algorithm; /**< collectives: one of their own (doc/reference/patterns.md) */
+    uint32_t skew;         /**< allgatherv, alltoallv: percent by which sizes differ, 0 to 100: they
+                              rise evenly from bytes - skew to bytes + skew */
+    const char *class;     /**< nas_...: S (default) | W | A | B | C | D */
+    uint32_t matrix;       /**< hpl: N, rows of the matrix, default 8192 */
+    uint32_t block;        /**< hpl: NB, columns of a panel, default 128 */
+    uint32_t dimensions;   /**< halo: of the grid of ranks, 2 (default) | 3 */
+    uint32_t senders;      /**< fanout: how many send, 1 (default) to n - 1; the others receive */
+    uint32_t receivers;    /**< incast: how many receive, 1 (default) to n - 1; the others send.
+                              head_of_line: of a group, 2 (default) or more */
+    bool rotate;         /**< incast, fanout, partial_mesh, head_of_line: n phases, in each of which
                             all roles move to the next rank */
-    const char *load_of; /* incast, fanout, partial_mesh: whose line the load is of, senders
+    const char *load_of; /**< incast, fanout, partial_mesh: whose line the load is of, senders
                             (default) | receivers: those that send to one divide it */
-    struct pattern_ranks list; /* pairs, partners list; flows: sources and destinations */
-    const uint32_t *shares;    /* flows: of each (struct pattern_flow), 0: none of its own */
-    size_t share_count;        /* 0: none has one */
+    struct pattern_ranks list; /**< pairs, partners list; flows: sources and destinations */
+    const uint32_t *shares;    /**< flows: of each (struct pattern_flow), 0: none of its own */
+    size_t share_count;        /**< 0: none has one */
     const struct pattern_ranks
-        *groups; /* pairs, partners inside | across; partial_mesh: disjoint */
+        *groups; /**< pairs, partners inside | across; partial_mesh: disjoint */
     size_t group_count;
 };
 
@@ -123,30 +133,77 @@ struct pattern_request {
 
 struct pattern_plan; /* opaque */
 
-/* Makes the plan of a request. On success *plan is owned by the caller (pattern_plan_free); the
- * request's lists are copied. On failure returns -EINVAL (a request that can't be met: `why`
- * holds one sentence that names the parameter, the value and what is possible) or -ENOMEM. */
+/**
+ * @brief Make the plan of a request.
+ *
+ * @param plan Takes the plan.
+ * @param request Request; its strings and lists are not kept.
+ * @param why Takes one sentence on failure; may be NULL with size 0.
+ * @param why_size Bytes of `why`.
+ * @return 0, and the caller frees the plan by pattern_plan_free(); -EINVAL: a request that can't be
+ *        met, and `why` holds one sentence that names the parameter, the value and what is
+ *        possible; -ENOMEM.
+ */
 int pattern_plan_make(struct pattern_plan **plan, const struct pattern_request *request, char *why,
                       size_t why_size);
+/**
+ * @brief Free a plan; NULL is none.
+ *
+ * @param plan Plan.
+ */
 void pattern_plan_free(struct pattern_plan *plan);
 
+/**
+ * @brief Return the number of phases.
+ *
+ * @param plan Plan.
+ * @return Phases, at least 1.
+ */
 uint32_t pattern_phases(const struct pattern_plan *plan);
 
-/* A short name of one phase for people: "distance 3", "round 2", "natural", "random 4". Returns
- * the length that the whole name has, as snprintf does. */
+/**
+ * @brief Write a short name of one phase for people: "distance 3", "round 2", "natural", "random
+ * 4".
+ *
+ * @param plan Plan.
+ * @param phase Phase of the plan, from 0.
+ * @param name Takes the name.
+ * @param size Bytes that there are or that may be written.
+ * @return Length of the whole name, as snprintf() returns it.
+ */
 int pattern_phase_name(const struct pattern_plan *plan, uint32_t phase, char *name, size_t size);
 
-/* The flows of `phase` that `rank` sends or receives, ordered by the other rank's turn in the
- * pattern. Writes at most `room` flows to `flows` and returns how many there are: 0 when the
- * rank idles on that side. `phase` and `rank` must be in range. */
+/**
+ * @brief List the flows of a phase that a rank sends or receives, ordered by the other rank's turn
+ * in the pattern.
+ *
+ * `phase` and `rank` must be in range.
+ *
+ * @param plan Plan.
+ * @param phase Phase of the plan, from 0.
+ * @param rank Rank, from 0.
+ * @param side Flows that the rank sends, or those that it receives.
+ * @param flows Takes the flows; NULL with room 0.
+ * @param room How many fit.
+ * @return How many there are, also beyond `room`; 0: the rank idles on that side.
+ */
 size_t pattern_flows(const struct pattern_plan *plan, uint32_t phase, uint32_t rank,
                      enum pattern_side side, struct pattern_flow *flows, size_t room);
 
-/* Whether a rank sends the frames of its flows in their order, one of each in turn, as RFC 2889
- * asks (5.1.3); else in any order. */
+/**
+ * @brief Return whether a rank sends the frames of its flows in their order, one of each in turn,
+ * as RFC 2889 asks (5.1.3); else in any order.
+ *
+ * @param plan Plan.
+ * @return True: in turn.
+ */
 bool pattern_in_turn(const struct pattern_plan *plan);
 
-/* The patterns' names in the table's order, NULL-terminated, for messages and --help. */
+/**
+ * @brief Return the patterns' names in the table's order.
+ *
+ * @return Names; static, NULL-terminated.
+ */
 const char *const *pattern_names(void);
 
 #endif

@@ -1,8 +1,10 @@
-/* SPDX-License-Identifier: BSD-3-Clause
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file
+ * @brief A seeded random permutation of 0..n-1 that is computed, not stored: the element at a
+ * position and the position of an element both cost a constant time and no memory.
  *
- * A seeded random permutation of 0..n-1 that is computed, not stored: the element at a position
- * and the position of an element both cost a constant time and no memory. The same seed and
- * stream give the same permutation on every machine.
+ * The same seed and stream give the same permutation on every machine.
  */
 #ifndef PATTERNS_PERMUTATION_H
 #define PATTERNS_PERMUTATION_H
@@ -14,17 +16,49 @@ struct permutation {
     uint32_t n;
 };
 
-/* 64 random bits: the `stream`th word that is drawn from a seed. */
+/**
+ * @brief Return the `stream`th 64 random bits of a seed.
+ *
+ * @param seed Random seed.
+ * @param stream Number of the word.
+ * @return Bits.
+ */
 uint64_t random_word(uint64_t seed, uint64_t stream);
 
-/* `stream` numbers the permutations that are drawn from one seed. n is at least 1. */
+/**
+ * @brief Draw a permutation.
+ *
+ * @param n Elements, at least 1.
+ * @param seed Random seed.
+ * @param stream Number of the permutation among those of one seed.
+ * @return Permutation.
+ */
 struct permutation permutation_draw(uint32_t n, uint64_t seed, uint64_t stream);
 
-/* The element at `position`, and its inverse; both arguments are below n. */
+/**
+ * @brief Return the element at a position.
+ *
+ * @param permutation Permutation.
+ * @param position Position, below n.
+ * @return Element.
+ */
 uint32_t permutation_at(const struct permutation *permutation, uint32_t position);
+/**
+ * @brief Return the position of an element.
+ *
+ * @param permutation Permutation.
+ * @param element Element, below n.
+ * @return Position.
+ */
 uint32_t permutation_position(const struct permutation *permutation, uint32_t element);
-/* From two positions to their elements, in little more time than one: a round waits for the one
- * before it, so that two chains of rounds fill the processor better. */
+/**
+ * @brief Replace two positions by their elements, in little more time than one: a round waits for
+ * the one before it, so that two chains of rounds fill the processor better.
+ *
+ * @param permutation Permutation.
+ * @param first Position; takes its element.
+ * @param second Position; takes its element.
+ */
 void permutation_at_both(const struct permutation *permutation, uint32_t *first, uint32_t *second);
 
 #endif

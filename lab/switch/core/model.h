@@ -1,15 +1,19 @@
-/* SPDX-License-Identifier: BSD-3-Clause
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file
+ * @brief An Ethernet switch as a value: frames in with their times, frames out with theirs.
  *
- * An Ethernet switch as a value: frames in with their times, frames out with theirs. No I/O, no
- * clock, nothing of DPDK's: time is simulated, in nanoseconds that the caller passes in, and
- * everything random comes from the seed, so that the same frames at the same times give the same
- * result. One model is one switch module; modules are joined by trunk ports. doc/reference/model.md
- * says what each part does, by formula.
+ * No I/O, no clock, nothing of DPDK's: time is simulated, in nanoseconds that the caller passes in,
+ * and everything random comes from the seed, so that the same frames at the same times give the
+ * same result. One model is one switch module; modules are joined by trunk ports.
+ * doc/reference/model.md says what each part does, by formula.
  *
  *     wire in -> table, faults -> [fabric of limited capacity] -> queue -> wire out
  *
  * The order of events of one moment is fixed: departures, arrivals (each by port), fabric, frames
  * held back, PAUSE renewals, matching.
+ *
+ * @see doc/reference/model.md; IEEE 802.1Q, 8.6 and 8.8; IEEE 802.3, annex 31B
  */
 #ifndef MODEL_MODEL_H
 #define MODEL_MODEL_H
@@ -24,10 +28,13 @@
 #define MODEL_STEPS_MAX 16
 #define MODEL_FLOWS_MAX 65536
 #define MODEL_NEVER INT64_MAX
-#define MODEL_FLOOD 0xfe /* in place of an output: all ports but the source's */
+#define MODEL_FLOOD 0xfe /**< in place of an output: all ports but the source's */
 #define MODEL_NO_PORT (-1)
 
-/* What a frame costs on the wire: FCS 4, preamble and start delimiter 8, gap 12 (IEEE 802.3). */
+/**
+ * @brief What a frame costs on the wire: FCS 4, preamble and start delimiter 8, gap 12 (IEEE
+ * 802.3).
+ */
 #define MODEL_FCS 4
 #define MODEL_LAYER1 20
 #define MODEL_SIZE_MIN 64
@@ -35,38 +42,46 @@
 struct model;
 struct model_flow;
 
-/* The caller owns the memory; between model_receive() and `leave` or `release` the model owns the
- * frame. It fits in one cache line, so that a packet's headroom can hold it. */
+/**
+ * @brief The caller owns the memory; between model_receive() and `leave` or `release` the model
+ * owns the frame.
+ *
+ * It fits in one cache line, so that a packet's headroom can hold it.
+ */
 struct model_frame {
-    struct model_frame *next; /* the model's, until the frame has left; then the caller's */
-    uint8_t *data;            /* destination address first; set by the caller */
-    void *host;               /* the caller's */
-    struct model_flow *flow;  /* the model's, up to the end */
+    struct model_frame *next; /**< the model's, until the frame has left; then the caller's */
+    uint8_t *data;            /**< destination address first; set by the caller */
+    void *host;               /**< the caller's */
+    struct model_flow *flow;  /**< the model's, up to the end */
     int64_t time_ns;
-    uint32_t length; /* without FCS; set by the caller */
+    uint32_t length; /**< without FCS; set by the caller */
     uint16_t marks;
     uint8_t in;
-    uint8_t out;   /* the port by which it leaves */
-    uint8_t meant; /* the port by which it was to leave, or MODEL_FLOOD */
+    uint8_t out;   /**< the port by which it leaves */
+    uint8_t meant; /**< the port by which it was to leave, or MODEL_FLOOD */
 };
 static_assert(sizeof(struct model_frame) <= 64, "one cache line");
 
-/* What the model needs of its surroundings. */
+/** @brief What the model needs of its surroundings. */
 struct model_host {
     void *context;
-    /* A frame of that length for the model to fill; NULL: no memory. */
+    /** @brief A frame of that length for the model to fill; NULL: no memory. */
     struct model_frame *(*make)(void *context, uint32_t length);
     void (*release)(void *context, struct model_frame *frame);
-    /* The frame's last bit left by frame->out at `at_ns`; the caller owns it again. */
+    /** @brief The frame's last bit left by frame->out at `at_ns`; the caller owns it again. */
     void (*leave)(void *context, struct model_frame *frame, int64_t at_ns);
 };
 
-/* A rate by the number of active ports, linear between the steps and constant outside; one step is
- * a constant, none is no limit. `ports` ascend. */
+/**
+ * @brief A rate by the number of active ports, linear between the steps and constant outside; one
+ * step is a constant, none is no limit.
+ *
+ * `ports` ascend.
+ */
 struct model_rates {
     struct model_step {
         uint32_t ports;
-        uint64_t bps; /* layer 1 */
+        uint64_t bps; /**< layer 1 */
     } step[MODEL_STEPS_MAX];
     unsigned step_count;
 };
@@ -75,9 +90,9 @@ enum model_queueing { MODEL_OUTPUT, MODEL_INPUT, MODEL_VOQ };
 
 struct model_port_conf {
     const char *name;
-    struct model_rates rate; /* of a trunk: by the number of ports that send over it */
-    bool trunk; /* another module's port: what comes was shaped by that one's rate already */
-    uint64_t buffer_bytes; /* 0: the switch's */
+    struct model_rates rate; /**< of a trunk: by the number of ports that send over it */
+    bool trunk; /**< another module's port: what comes was shaped by that one's rate already */
+    uint64_t buffer_bytes; /**< 0: the switch's */
 };
 
 /* The kinds, and their words in a description. Dead and slow are a port's, the others a frame's. */
@@ -89,24 +104,27 @@ struct model_port_conf {
 #define MODEL_FAULT_ENUM(kind, word) MODEL_FAULT_##kind,
 enum model_fault_kind { MODEL_FAULT_KINDS(MODEL_FAULT_ENUM) MODEL_FAULTS };
 
-/* Strikes one in `one_in` of the frames that fit, by its own random numbers. Of several faults that
- * fit, the first that strikes takes the frame. */
+/**
+ * @brief Strikes one in `one_in` of the frames that fit, by its own random numbers.
+ *
+ * Of several faults that fit, the first that strikes takes the frame.
+ */
 struct model_fault_conf {
     enum model_fault_kind kind;
     uint32_t one_in;
-    uint64_t at_most; /* strikes; 0: any number */
-    /* Which frames: all that are said must fit. */
+    uint64_t at_most; /**< strikes; 0: any number */
+    /** @brief Which frames: all that are said must fit. */
     bool of_source, of_destination;
-    uint64_t source, destination; /* addresses, as model_mac() gives them */
-    int in, out;                  /* ports; MODEL_NO_PORT: any. For dead and slow: `in` */
-    uint32_t ethertype;           /* behind any 802.1Q tag; 0: any */
-    bool measured;                /* only frames that bear a sound signature */
-    /* How. */
-    uint32_t displacement;          /* reorder: so many later frames of its flow go first */
-    int64_t hold_ns;                /* ... or as many as come in this time */
-    uint32_t first_byte, last_byte; /* corrupt: where the bit lies; last 0: the end */
-    int to;                         /* wrong port: which; MODEL_NO_PORT: any, at random */
-    uint64_t rate_bps;              /* slow */
+    uint64_t source, destination; /**< addresses, as model_mac() gives them */
+    int in, out;                  /**< ports; MODEL_NO_PORT: any. For dead and slow: `in` */
+    uint32_t ethertype;           /**< behind any 802.1Q tag; 0: any */
+    bool measured;                /**< only frames that bear a sound signature */
+    /** @brief How. */
+    uint32_t displacement;          /**< reorder: so many later frames of its flow go first */
+    int64_t hold_ns;                /**< ... or as many as come in this time */
+    uint32_t first_byte, last_byte; /**< corrupt: where the bit lies; last 0: the end */
+    int to;                         /**< wrong port: which; MODEL_NO_PORT: any, at random */
+    uint64_t rate_bps;              /**< slow */
 };
 
 struct model_conf {
@@ -116,19 +134,19 @@ struct model_conf {
     uint32_t mtu;
     enum model_queueing queueing;
     uint64_t
-        buffer_bytes; /* of each output (queueing input, voq: each input), or of all together */
+        buffer_bytes; /**< of each output (queueing input, voq: each input), or of all together */
     bool shared;
-    int64_t recovery_ns;  /* an output that overflowed drops all for so long behind it; 0: none */
-    bool drop_undersize;  /* frames below 64 bytes, which a link without padding may bring */
-    uint64_t input_bytes; /* before a fabric of limited capacity, each port */
-    struct model_rates capacity; /* the module's, by its active ports */
+    int64_t recovery_ns;  /**< an output that overflowed drops all for so long behind it; 0: none */
+    bool drop_undersize;  /**< frames below 64 bytes, which a link without padding may bring */
+    uint64_t input_bytes; /**< before a fabric of limited capacity, each port */
+    struct model_rates capacity; /**< the module's, by its active ports */
     struct model_collapse_conf {
-        double above, to, recover; /* shares of the sum of all ports' rates; above 0: none */
+        double above, to, recover; /**< shares of the sum of all ports' rates; above 0: none */
         int64_t window_ns;
     } collapse;
     struct model_table_conf {
         uint32_t size;
-        uint32_t learn_per_s; /* 0: any number */
+        uint32_t learn_per_s; /**< 0: any number */
         int64_t ageing_ns;
     } table;
     int64_t latency_ns;
@@ -136,50 +154,50 @@ struct model_conf {
         bool send;
         uint64_t high_bytes, low_bytes;
     } pause;
-    bool by_tag; /* flows are told apart by their signature's tag too (one a phase) */
+    bool by_tag; /**< flows are told apart by their signature's tag too (one a phase) */
     const struct model_fault_conf *faults;
     unsigned fault_count;
 };
 
-/* Why a frame did not leave. */
+/** @brief Why a frame did not leave. */
 enum model_drop {
-    MODEL_DROP_QUEUE,    /* no room in the queue */
-    MODEL_DROP_INPUT,    /* no room before the fabric */
-    MODEL_DROP_FAULT,    /* planted */
-    MODEL_DROP_DEAD,     /* planted: its port is dead */
-    MODEL_DROP_SIZE,     /* longer than the MTU allows, or too short */
-    MODEL_DROP_FILTERED, /* nowhere to go: the destination is where it came from */
-    MODEL_DROP_RECOVERY, /* its output overflowed shortly before */
-    MODEL_DROP_RESET,    /* the switch was reset */
-    MODEL_DROP_MEMORY,   /* no memory for a copy: the host's doing */
-    MODEL_DROP_HOST,     /* the device behind the port took no more: the host's doing */
-    MODEL_DROP_LINK,     /* no station is plugged in */
+    MODEL_DROP_QUEUE,    /**< no room in the queue */
+    MODEL_DROP_INPUT,    /**< no room before the fabric */
+    MODEL_DROP_FAULT,    /**< planted */
+    MODEL_DROP_DEAD,     /**< planted: its port is dead */
+    MODEL_DROP_SIZE,     /**< longer than the MTU allows, or too short */
+    MODEL_DROP_FILTERED, /**< nowhere to go: the destination is where it came from */
+    MODEL_DROP_RECOVERY, /**< its output overflowed shortly before */
+    MODEL_DROP_RESET,    /**< the switch was reset */
+    MODEL_DROP_MEMORY,   /**< no memory for a copy: the host's doing */
+    MODEL_DROP_HOST,     /**< the device behind the port took no more: the host's doing */
+    MODEL_DROP_LINK,     /**< no station is plugged in */
     MODEL_DROPS
 };
 
-/* received + copies = delivered + astray + dropped + what is still inside. */
+/** @brief received + copies = delivered + astray + dropped + what is still inside. */
 struct model_counts {
-    uint64_t received, received_bytes;   /* bytes with FCS */
-    uint64_t delivered, delivered_bytes; /* left by the destination's port, or flooded: by all */
-    uint64_t astray;                     /* left by another port */
-    uint64_t copies;                     /* made by duplication and flooding */
+    uint64_t received, received_bytes;   /**< bytes with FCS */
+    uint64_t delivered, delivered_bytes; /**< left by the destination's port, or flooded: by all */
+    uint64_t astray;                     /**< left by another port */
+    uint64_t copies;                     /**< made by duplication and flooding */
     uint64_t dropped[MODEL_DROPS];
-    uint64_t flooded; /* frames, not copies: their destination was not known, or planted */
-    /* Planted, and left the switch: */
+    uint64_t flooded; /**< frames, not copies: their destination was not known, or planted */
+    /** @brief Planted, and left the switch: */
     uint64_t duplicated, reordered, corrupted, misdelivered;
 };
 
 struct model_flow {
     uint64_t key[2];
     struct model_counts counts;
-    uint32_t held; /* frames of it that are held back */
+    uint32_t held; /**< frames of it that are held back */
 };
 
-/* Whose counts these are. */
+/** @brief Whose counts these are. */
 struct model_flow_name {
-    uint64_t source, destination; /* addresses */
+    uint64_t source, destination; /**< addresses */
     unsigned in;
-    unsigned out; /* a port or MODEL_FLOOD: where it was to go */
+    unsigned out; /**< a port or MODEL_FLOOD: where it was to go */
     bool tagged;
     uint16_t tag;
 };
@@ -189,14 +207,14 @@ struct model_port_truth {
     uint64_t sent, sent_bytes;
     uint64_t dropped[MODEL_DROPS];
     uint64_t pause_sent, pause_received, control_received;
-    uint64_t queue_high_bytes; /* high-water mark of the output's queue */
-    uint64_t input_high_bytes; /* of what came by this port and was inside */
+    uint64_t queue_high_bytes; /**< high-water mark of the output's queue */
+    uint64_t input_high_bytes; /**< of what came by this port and was inside */
     uint64_t queue_bytes;
     uint64_t input_bytes;
 };
 
 struct model_fault_truth {
-    uint64_t fitting; /* frames that it could have struck */
+    uint64_t fitting; /**< frames that it could have struck */
     uint64_t struck;
 };
 
@@ -204,7 +222,12 @@ struct model_table_truth {
     uint64_t entries, learned, moved, aged, refused_full, refused_rate;
 };
 
-/* Six bytes as a number: the first is the most significant. */
+/**
+ * @brief Read six bytes as a number: the first is the most significant.
+ *
+ * @param at Six bytes.
+ * @return Address, 48 bits.
+ */
 static inline uint64_t model_mac(const uint8_t *at)
 {
     uint64_t mac = 0;
@@ -214,54 +237,168 @@ static inline uint64_t model_mac(const uint8_t *at)
     return mac;
 }
 
-/* `conf` with all that it points to, and `host`, stay the caller's and must outlive the model.
- * `now_ns` is where its time begins. -EINVAL with what is wrong with the description, -ENOMEM. */
+/**
+ * @brief Make a switch.
+ *
+ * @param model Takes the switch.
+ * @param conf Description with all that it points to; must outlive the switch.
+ * @param host What the model needs of its surroundings; must outlive it.
+ * @param now_ns Where its time begins, ns.
+ * @param err Takes the sentence of a failure; unchanged on success.
+ * @return 0; -EINVAL with what is wrong with the description; -ENOMEM.
+ */
 int model_open(struct model **model, const struct model_conf *conf, const struct model_host *host,
                int64_t now_ns, struct err *err);
-/* Releases the frames that are inside. */
+/**
+ * @brief Close the switch; releases the frames that are inside.
+ *
+ * @param model Switch.
+ */
 void model_close(struct model *model);
 
-/* A frame came from the station at port `port`: it begins on the wire when the wire is free, at
- * `earliest_ns` at the earliest, but not before the model's own time. Takes the frame. */
+/**
+ * @brief Take a frame from the station at a port: it begins on the wire when the wire is free, but
+ * not before the model's own time.
+ *
+ * The model owns the frame from now on.
+ *
+ * @param model Switch.
+ * @param port Port, from 0.
+ * @param frame Frame.
+ * @param earliest_ns The frame begins on the wire at this time of the model at the earliest, ns.
+ */
 void model_receive(struct model *model, unsigned port, struct model_frame *frame,
                    int64_t earliest_ns);
 
-/* When the next frame from this station could begin: later while one is on the wire, or the station
- * has been told to pause. */
+/**
+ * @brief Return when the next frame from this station could begin: later while one is on the wire,
+ * or the station has been told to pause.
+ *
+ * @param model Switch.
+ * @param port Port, from 0.
+ * @return Time of the model, ns.
+ */
 int64_t model_wire_free(const struct model *model, unsigned port);
 
-/* Lets everything happen that is due up to `until_ns`. */
+/**
+ * @brief Let everything happen that is due.
+ *
+ * @param model Switch.
+ * @param until_ns Time of the model, ns.
+ */
 void model_run(struct model *model, int64_t until_ns);
 
-/* When something will happen next; MODEL_NEVER: when a frame comes. */
+/**
+ * @brief Return when something will happen next.
+ *
+ * @param model Switch.
+ * @return Time of the model, ns; MODEL_NEVER: when a frame comes.
+ */
 int64_t model_next(const struct model *model);
 
-/* After `leave`: the device did not take the frame after all (MODEL_DROP_HOST), or there is none
- * (MODEL_DROP_LINK). It stays the caller's. */
+/**
+ * @brief Take back that a frame left, after `leave`: the device did not take it (MODEL_DROP_HOST),
+ * or there is none (MODEL_DROP_LINK).
+ *
+ * The frame stays the caller's.
+ *
+ * @param model Switch.
+ * @param frame Frame.
+ * @param why MODEL_DROP_HOST or MODEL_DROP_LINK.
+ */
 void model_refused(struct model *model, const struct model_frame *frame, enum model_drop why);
 
-/* The switch is reset: it forgets its addresses, drops what waits at its outputs (queueing output),
- * and all that comes in the next `down_ns`. */
+/**
+ * @brief Reset the switch: it forgets its addresses, drops what waits at its outputs (queueing
+ * output), and all that comes for a while.
+ *
+ * @param model Switch.
+ * @param down_ns How long the switch takes nothing, ns.
+ */
 void model_reset(struct model *model, int64_t down_ns);
 
-/* All counts to zero, high-water marks to the present, faults to their seeds. For a model with
- * nothing inside. */
+/**
+ * @brief Set all counts to zero, high-water marks to the present, faults to their seeds; for a
+ * model with nothing inside.
+ *
+ * @param model Switch.
+ */
 void model_clear(struct model *model);
 
-/* The truth. */
+/**
+ * @brief Return how many flows have names.
+ *
+ * @param model Switch.
+ * @return Flows, MODEL_FLOWS_MAX at most.
+ */
 unsigned model_flow_count(const struct model *model);
+/**
+ * @brief Return a flow, by its place.
+ *
+ * @param model Switch.
+ * @param index Place, below model_flow_count().
+ * @return Flow; the model's.
+ */
 const struct model_flow *model_flow(const struct model *model, unsigned index);
-/* What is beyond MODEL_FLOWS_MAX, together: it has no name. */
+/**
+ * @brief Return the flows beyond MODEL_FLOWS_MAX, together; they have no name.
+ *
+ * @param model Switch.
+ * @return Flow; the model's.
+ */
 const struct model_flow *model_rest(const struct model *model);
-/* The same of flows whose frames left by a wrong port, by that port: `out` is where they left by,
- * and of the counts `misdelivered` alone is kept. */
+/**
+ * @brief Return how many flows have frames that left by a wrong port, by that port: `out` is where
+ * they left by, and of the counts `misdelivered` alone is kept.
+ *
+ * @param model Switch.
+ * @return Flows.
+ */
 unsigned model_wrong_count(const struct model *model);
+/**
+ * @brief Return such a flow, by its place.
+ *
+ * @param model Switch.
+ * @param index Place, below model_wrong_count().
+ * @return Flow; the model's.
+ */
 const struct model_flow *model_wrong(const struct model *model, unsigned index);
+/**
+ * @brief Return whose counts a flow has.
+ *
+ * @param flow Flow.
+ * @return Name.
+ */
 struct model_flow_name model_flow_name(const struct model_flow *flow);
+/**
+ * @brief Return what a port has counted.
+ *
+ * @param model Switch.
+ * @param port Port, from 0.
+ * @return Counts.
+ */
 struct model_port_truth model_port_truth(const struct model *model, unsigned port);
+/**
+ * @brief Return what a planted fault has done.
+ *
+ * @param model Switch.
+ * @param fault Place in the description.
+ * @return Counts.
+ */
 struct model_fault_truth model_fault_truth(const struct model *model, unsigned fault);
+/**
+ * @brief Return what the address table has counted.
+ *
+ * @param model Switch.
+ * @return Counts.
+ */
 struct model_table_truth model_table_truth(const struct model *model);
-/* Frames that are inside. */
+/**
+ * @brief Return the frames that are inside.
+ *
+ * @param model Switch.
+ * @return Frames.
+ */
 uint64_t model_inside(const struct model *model);
 
 extern const char *const model_drop_names[MODEL_DROPS];
