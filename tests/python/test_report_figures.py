@@ -6,8 +6,6 @@ from __future__ import annotations
 import json
 import re
 import shutil
-from copy import deepcopy
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +24,6 @@ from switchbench.render.report.figure import Figure, packed, unpacked
 from switchbench.render.report.figures import (
     figures,
     heat,
-    loss,
     messages,
     scatter,
     series,
@@ -294,26 +291,6 @@ def test_distribution_agrees_with_the_summarys_percentiles(
     curve = trace(drawn["latency-one-way"], "pairs")
     assert unpacked(curve["y"])[-1] == pytest.approx(100)
     assert (np.diff(unpacked(curve["y"])) >= 0).all()
-
-
-def test_places_of_loss_add_up(measured: Measured, drawn: dict[str, Figure]) -> None:
-    one = drawn["loss-by-place"]
-    lost = sum(unpacked(t["x"]).sum() for t in one.data)
-    assert lost == sum(plan["lost_frames"] or 0 for plan in measured.summary["plans"])
-    assert lost > 0
-
-
-def test_a_stopped_repeat_lost_nothing_anywhere(measured: Measured) -> None:
-    summary = deepcopy(measured.summary)
-    stopped, *others = (entry for entry in summary["trials"] if entry["lost_frames"])
-    stopped["lost_frames"] = None
-    (one,) = (
-        figure
-        for figure in loss.figures(replace(measured, summary=summary))
-        if figure.name == "loss-by-place"
-    )
-    lost = sum(unpacked(t["x"]).sum() for t in one.data)
-    assert lost == sum(entry["lost_frames"] for entry in others)
 
 
 def test_loss_by_phase(measured: Measured, drawn: dict[str, Figure]) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What was lost: how much in which phase, and where: in a host or in the network."""
+"""Lost frames by phase; where they were lost is in the table of losses."""
 
 from __future__ import annotations
 
@@ -7,34 +7,18 @@ from collections.abc import Iterator, Sequence
 
 from ....analysis import measures as m
 from ....analysis.data import Measured
-from ....base import format
 from ....base.model import WAITING
-from ....records.document.definitions import at
 from ....records.document.trials import PhaseEntry, PlanEntry
 from ...tables import sections
 from ..chart import ChartAxis, ChartSpec, Columns, Panel, Trace
-from ..figure import PALETTE, Figure, gaps
+from ..figure import Figure
 from .series import Series, by, group, in_parts
 
-PLACES_ARE = (
-    "Frames that sources offered and that did not arrive, over all phases and repeats of a "
-    "setting, by where they were lost, as the ports' own counters before and after each phase "
-    "say: in the sender's host (sent by our worker, never left by the port), in the network, in "
-    "the receiver's host (reached the port, not our worker), in the network while other senders' "
-    "frames took their place at the port. On hover: percent of those offered."
-)
 PHASES_ARE = (
     "Frames of a phase that were offered and did not arrive, after the drain, in percent of those "
     "offered: of all flows and of the worst flow (thin line, open marker); of repeats the "
     "max."
 )
-_PLACES = (
-    ("sender_host", "sender's host", "/"),
-    ("network", "network", ""),
-    ("receiver_host", "receiver's host", "x"),
-    ("other_traffic", "network, beside other traffic", "."),
-)
-_SHOWN = 30  # settings, those that lost the most
 _OVERLAID = 6
 
 
@@ -43,21 +27,12 @@ _LOSS = ChartSpec(
     ChartAxis("Phase", "phase", "phases"), ChartAxis("Lost frames, %", "value", "counts"),
     "phase {phase:d} ({name}): {value} %",
 )  # fmt: skip
-_BY_PLACE = ChartSpec(
-    "loss-by-place", "where frames were lost", PLACES_ARE, sections.LOSS, "bars",
-    ChartAxis("Lost frames", "count", "counts"), ChartAxis(column="of", kind="names"),
-    "{frames} in the {label}: {share:,.3~r} % of those offered<extra></extra>",
-    legend=True, layout={"barmode": "stack"},
-)  # fmt: skip
 
 
 def figures(measured: Measured) -> Iterator[Figure]:
-    """By place and by phase, where anything was lost."""
+    """Yield losses by phase, of settings of several phases that lost anything."""
     streams = [plan for plan in measured.summary["plans"] if plan["traffic"] not in WAITING]
-    found = group(streams)
-    lossy = [one for one in found.series if _lost(one)]
-    if lossy:
-        yield _BY_PLACE.draw(_places(measured, lossy, found.common))
+    lossy = [one for one in group(streams).series if _lost(one)]
     yield from map(_LOSS.draw, _panels(measured, lossy))
 
 
@@ -67,37 +42,6 @@ def _lost(series: Series[PlanEntry]) -> int:
 
 def _of(measured: Measured, series: Series[PlanEntry]) -> list[PhaseEntry]:
     return [phase for plan in series.entries for phase in measured.phases_of(plan)]
-
-
-def _places(measured: Measured, lossy: Sequence[Series[PlanEntry]], common: str) -> Panel:
-    shown = sorted(lossy, key=_lost, reverse=True)[:_SHOWN]
-    phases = [
-        [phase for phase in _of(measured, one) if phase["lost_frames"] is not None] for one in shown
-    ]
-    offered = [m.total_int(phase["offered_frames"] for phase in some) for some in phases]
-    curves = []
-    for number, (key, name, hatch) in enumerate(_PLACES):
-        counts = [
-            m.total_known(at(phase, f"loss_location.{key}") for phase in some) for some in phases
-        ]
-        if key == "other_traffic" and not any(counts):
-            continue
-        shares = [
-            100 * count / sent if count is not None and sent else None
-            for count, sent in zip(counts, offered, strict=True)
-        ]
-        columns = {
-            "of": [one.label or "all" for one in shown],
-            "count": counts,
-            "frames": [format.of(count or 0, "frame") for count in counts],
-            "share": gaps(shares),
-        }
-        style = {"color": PALETTE[number], "pattern": {"shape": hatch}}
-        curves.append(Trace(name, columns, more={"marker": style}))
-    return Panel(common, curves, height=170 + 28 * len(shown))
-
-
-# --- by phase ------------------------------------------------------------------------------------
 
 
 def _panels(measured: Measured, series: Sequence[Series[PlanEntry]]) -> Iterator[Panel]:
