@@ -183,16 +183,3 @@ def test_nothing_in_common(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     capsys.readouterr()
     assert main(["compare", str(hpcc), str(old)]) == 2
     assert "no measure is in both at the same number of ranks" in capsys.readouterr().err
-
-
-def test_on_the_terminal_and_the_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    imb = bring_in(tmp_path / "imb", FOREIGN / "imb-2019.txt")
-    osu = bring_in(tmp_path / "osu", FOREIGN / "osu.txt", ranks=4)
-    page = tmp_path / "page.html"
-    capsys.readouterr()
-    assert main(["compare", str(imb), str(osu), "--html", str(page)]) == 0
-    shown = capsys.readouterr().out
-    assert "measured by" in shown
-    assert "allreduce, mean over ranks, 4 ranks: imb, 4 B messages → osu, 4 B messages" in shown
-    assert "of one program alone" in shown
-    assert "By pattern" in page.read_text()

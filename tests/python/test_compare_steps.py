@@ -182,19 +182,3 @@ def test_transports_of_one_result(tmp_path: Path, capsys: pytest.CaptureFixture[
         SENDRECV,
     ]
     assert [one["alone"], one["differing"]] == [[], []]
-
-
-def test_on_the_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    a, b = (
-        made(
-            tmp_path / name,
-            function(0, "sendrecv", 1024, times),
-            function(10, "sendrecv", 4096, times),
-        )
-        for name, times in (("a", STEADY), ("b", SLOWER))
-    )
-    capsys.readouterr()
-    assert main(["compare", str(a), str(b)]) == 0
-    shown = capsys.readouterr().out
-    for words in ("t_avg, µs", "IMB's rate, MB/s"):
-        assert words in shown

@@ -93,26 +93,6 @@ def test_no_line_is_wider_than_the_terminal(name: str, width: int, tmp_path: Pat
         assert sum(row.startswith(f"{line.label} ") for row in text[:blank]) == 1
 
 
-def test_a_contract_that_is_met(tmp_path: Path) -> None:
-    found = said("clauses", tmp_path)
-    result = "PASS: 0 failed, 0 inconclusive, 2 passed; 2 trials on 8 ports, complete in 9.9 s"
-    assert found["Result"] == result
-    assert found["Lost"] == "0 of 444,465 frames, 0 ppm; 0 in hosts"
-    assert found["Tester"].startswith("not the limit in any phase")
-    assert found["Findings"] == "none"
-
-
-def test_a_network_that_loses_half(tmp_path: Path) -> None:
-    found = said("tree", tmp_path)
-    lost, expected, hosts = found["Lost"].split("; ")
-    assert lost == "111,468 of 207,875 frames, 53.6 %"
-    assert expected.endswith(" expected (oversubscribed)")
-    assert int(expected.split()[0].replace(",", "")) > 111_000
-    assert hosts == "0 in hosts"
-    assert found["Ports"] == "no fault located; 25.8 to 29.2 % of line"
-    assert found["Findings"].endswith(" info")
-
-
 def test_suspects_are_named_three_at_most(tmp_path: Path) -> None:
     summary = kept_summary(unpack("matrices", tmp_path))
     suspect = {

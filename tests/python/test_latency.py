@@ -183,21 +183,6 @@ def printed(summary: dict[str, Any], width: int = 220, **options: Any) -> str:
     return stream.getvalue()
 
 
-def test_the_summary_has_them_and_the_table_prints_them() -> None:
-    summary = summarise()
-    (entry,) = summary["trials"]
-    assert entry["latency"]["round_trip"]["lost"] == 2
-    assert entry["latency"]["round_trip"]["p99"] == pytest.approx(300, rel=0.01)
-    assert entry["latency"]["ipdv"] is None
-    text = printed(summary)
-    assert "RTT" in text
-    text = printed(summary, every_time=True)
-    (trip,) = (line for line in text.splitlines() if line.startswith("round trip"))
-    assert trip.split()[2:4] == ["150", "2"]  # times, lost
-    assert trip.split()[8:11] == ["300.0", "-", "300.0"]  # p99, too few times for p99.9, max
-    assert "-: too few times: p99.9 needs 1,000, p99.99 needs 10,000" in text
-
-
 def test_a_narrow_terminal_has_fewer_figures_and_none_is_cut() -> None:
     summary = summarise(bound_ns=20_000)
     text = printed(summary, width=55, every_time=True)

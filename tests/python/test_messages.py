@@ -10,7 +10,6 @@ import struct
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import pytest
 import yaml
 from rich.console import Console
@@ -18,10 +17,8 @@ from rich.console import Console
 from configs import LAB, compile_text
 from switchbench.analysis import scatter, sweep
 from switchbench.analysis.remake import gather
-from switchbench.analysis.summary import Summary
 from switchbench.base.errors import ConfigurationError
 from switchbench.plan.documents import trial_document
-from switchbench.records.document.schema import summary_schema
 from switchbench.render.terminal.parts import show_messages
 from synthetic import make_run, make_site, make_trial
 
@@ -276,34 +273,6 @@ def compute_record(node: str, beside: int) -> dict[str, Any]:
         "type": "compute", "node": node, "trial": 0, "repeat": 0, "phase": 0, "threads": 1,
         "share": 0.5, "compute_only": part(10_000_000), "concurrent": part(beside),
     }  # fmt: skip
-
-
-def test_summary_and_table() -> None:
-    """All of it is in the summary, as its schema says, and in the table."""
-    trial = make_trial(make_site(), transport="tcp", sizes=(64,), traffic="pingpong",
-                       size_unit="message")  # fmt: skip
-    summary = Summary(make_run(make_site(), trial))
-    for record in (
-        histogram(0, [100_000] * 200), compute_record("node1", 12_500_000),
-        compute_record("node2", 10_000_000),
-    ):  # fmt: skip
-        summary.feed(1, record)
-    about = {"versions": {}, "id": "x", "started": "", "elapsed_s": 1.0, "command": [],
-             "launch": "lab", "lab": None, "machine": {}}  # fmt: skip
-    found = summary.finish(about, [])["messages"]
-    parts = summary_schema()["$defs"]
-    jsonschema.validate(found, {"$ref": "#/$defs/Messages", "$defs": parts})
-    (computing,) = found["concurrent_computation"]
-    assert computing["compute_only_mflops"] == pytest.approx(300)
-    assert (computing["slowest_node"], computing["max_slowdown_percent"]) == (
-        "node1",
-        pytest.approx(20),
-    )
-    output = io.StringIO()
-    show_messages(found, Console(file=output, width=140))
-    assert "64 B" in output.getvalue()
-    assert "50.00" in output.getvalue()  # half of 100 us
-    assert "node1: 20.0 % slower" in output.getvalue()
 
 
 @pytest.mark.parametrize(

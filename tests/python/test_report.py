@@ -18,7 +18,6 @@ import pyarrow.parquet as parquet
 import pytest
 import yaml
 
-import golden
 import measures_page
 import reports
 from switchbench import __version__
@@ -38,7 +37,7 @@ from switchbench.render.report import (
     overview,
 )
 from switchbench.render.report.figure import Figure
-from switchbench.render.tables import results, sections, table, times
+from switchbench.render.tables import sections, table, times
 from switchbench.render.tables.table import Column, make
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -115,25 +114,6 @@ def test_what_all_rows_share_is_said_once() -> None:
     assert made.values == [["a", "b"], [25.0, None]]
 
 
-def test_one_row_keeps_its_columns() -> None:
-    made = make("t", "T", "", COLUMNS, ENTRIES[:1])
-    assert made is not None
-    assert [column.title for column in made.columns] == ["name", "same", "rate"]
-
-
-def test_no_entries_no_table() -> None:
-    assert make("t", "T", "", COLUMNS, []) is None
-
-
-def test_the_loss_is_in_the_table_of_losses(directory: Path) -> None:
-    made = results.losses(load_summary(directory))
-    assert made is not None
-    titles = [column.title for column in made.columns]
-    lost = made.values[titles.index("lost frames")]
-    assert sum(value or 0 for value in lost) == reports.LOST_FRAMES
-    assert lost.count(None) == reports.RANKS - 1  # tcp's phases see no frames
-
-
 # --- the page ------------------------------------------------------------------------------------
 
 
@@ -173,13 +153,6 @@ def test_report_lies_beside_the_results(tmp_path: Path) -> None:
     directory = reports.make_directory(tmp_path / "run")
     assert report(directory) == 0
     assert (directory / build.REPORT).exists()
-
-
-@pytest.mark.parametrize("name", golden.NAMES)
-def test_no_two_figures_have_one_title(name: str, tmp_path: Path) -> None:
-    page = build.make(Measured.load(golden.unpack(name, tmp_path))).text
-    titles = re.findall(r'data-figure="[^"]*" data-title="([^"]*)"', page)
-    assert len(titles) == len(set(titles))
 
 
 @pytest.mark.parametrize("word", ["PASS", "FAIL", "INCONCLUSIVE"])

@@ -116,54 +116,6 @@ def test_what_was_not_measured_is_not_drawn(tmp_path: Path) -> None:
 # --- numbers -----------------------------------------------------------------------------------
 
 
-def test_throughput_by_number_of_nodes(measured: Measured, drawn: dict[str, Figure]) -> None:
-    for transport in ("dpdk", "tcp"):
-        one = trace(drawn["nodes-chain"], transport)
-        assert one["x"] == [RANKS // 4, RANKS // 2, RANKS]
-        for ranks, mean in zip(one["x"], unpacked(one["y"]), strict=True):
-            plans = plans_of(measured, pattern="chain", transport=transport, ranks=ranks)
-            assert len(plans) == 2
-            rates = [plan["throughput"]["mean"] for plan in plans]
-            assert mean == pytest.approx(np.mean(rates))
-
-
-def test_table_of_pairs(measured: Measured, drawn: dict[str, Figure]) -> None:
-    for transport in ("dpdk", "tcp"):
-        one = trace(drawn["pairs"], transport)
-        plans = plans_of(measured, pattern="pairs", transport=transport)
-        mean = np.mean([plan["throughput"]["mean"] for plan in plans])
-        least = min(plan["throughput"]["min"] for plan in plans)
-        assert unpacked(one["x"]) == pytest.approx([mean])
-        assert unpacked(one["error_x"]["arrayminus"]) == pytest.approx([mean - least])
-
-
-def test_time_and_throughput_of_whole_plans(measured: Measured, drawn: dict[str, Figure]) -> None:
-    times, rates = (trace(drawn[name], "tcp") for name in ("plan-times", "plans"))
-    place = next(i for i, label in enumerate(times["y"]) if "aapc" in label)
-    plan = plans_of(measured, pattern="aapc", transport="tcp")[0]
-    assert unpacked(times["x"])[place] == pytest.approx(plan["elapsed_s"])
-    assert unpacked(rates["x"])[place] == pytest.approx(plan["throughput"]["mean"], rel=1e-3)
-    for name in ("plans", "plan-times"):  # with room for the values
-        longest = max(unpacked(one["x"]).max() for one in drawn[name].data)
-        assert drawn[name].layout["xaxis"]["range"][1] == pytest.approx(1.22 * longest, rel=0.01)
-        lines = [line for words in drawn[name].data[0]["y"] for line in words.split("<br>")]
-        assert max(map(len, lines)) <= 24
-
-
-def test_min_mean_and_max_by_phase(measured: Measured, drawn: dict[str, Figure]) -> None:
-    one = drawn["phases-1"]
-    repeats = [measured.phases_of(plan) for plan in plans_of(measured, pattern="aapc")]
-    both = [repeat for repeat in repeats if repeat[0]["transport"] == "dpdk"]
-    for name, choose in (("min", np.min), ("mean", np.mean), ("max", np.max)):
-        line = trace(one, "dpdk", name)
-        assert unpacked(line["x"]).tolist() == list(range(1, RANKS))
-        wanted = [
-            choose([phase["throughput"][name] for phase in same])
-            for same in zip(*both, strict=True)
-        ]
-        assert unpacked(line["y"]) == pytest.approx(wanted)
-
-
 def rate_of(directory: Path, plan: PlanKey, src: str, dst: str) -> float:
     """A flow's throughput in Mbit/s, by hand."""
     for line in (directory / RECORDS).read_text().splitlines():
@@ -293,14 +245,6 @@ def test_distribution_agrees_with_the_summarys_percentiles(
     assert (np.diff(unpacked(curve["y"])) >= 0).all()
 
 
-def test_loss_by_phase(measured: Measured, drawn: dict[str, Figure]) -> None:
-    line = trace(drawn["worst-loss-percent"], "aapc", "worst")
-    plans = plans_of(measured, pattern="aapc", transport="dpdk")
-    phases = [measured.phases_of(plan) for plan in plans]
-    wanted = [max(p["worst_loss_percent"] for p in same) for same in zip(*phases, strict=True)]
-    assert unpacked(line["y"]) == pytest.approx(wanted)
-
-
 # --- messages ----------------------------------------------------------------------------------
 
 
@@ -349,12 +293,6 @@ def test_thin_fields_are_thinned_evenly_too() -> None:
     size = np.exp(random.uniform(np.log(4), np.log(1 << 18), 2000))
     time_us = random.uniform(90, 110, 2000)
     assert len(scatter.thinned(size, time_us, 1500)) == 1500
-
-
-def test_few_times_are_all_drawn() -> None:
-    size = np.array([4.0, 8.0, 16.0, 16.0])
-    for most in (4, 10):
-        assert scatter.thinned(size, size, most).tolist() == [0, 1, 2, 3]
 
 
 # --- what a directory may be like --------------------------------------------------------------

@@ -15,7 +15,6 @@ from rich.console import Console
 
 from configs import LAB, compile_text, needs_engine, read_text
 from switchbench.analysis.above_line import above_line
-from switchbench.analysis.data import Measured
 from switchbench.analysis.executions import ExecutionTable, port_rate_mbps
 from switchbench.analysis.statistics import RepeatTable, interval
 from switchbench.analysis.summary import Summary
@@ -28,8 +27,6 @@ from switchbench.plan.documents import trial_document
 from switchbench.plan.engine import PlanSize, plan_size
 from switchbench.records.document.schema import summary_schema
 from switchbench.records.flows import Places
-from switchbench.render.report.figure import unpacked
-from switchbench.render.report.figures import steps as step_figures
 from switchbench.render.tables import steps as step_tables
 from switchbench.render.terminal import parts
 from synthetic import flows_of, make_run, make_site, make_trial, phase_record, tcp_side
@@ -295,50 +292,7 @@ def summary_of(
     return summary.finish(about, [])
 
 
-def test_summary_and_table() -> None:
-    """The summary has the schema's form; the table prints IMB's columns."""
-    trial = steps_trial()
-    records = [execution(trial, f"node{i}:e0", [10.0, 30.0]) for i in (1, 2)]
-    summary = summary_of([trial], records)
-    jsonschema.validate(summary, summary_schema())
-    console = Console(width=150, record=True, no_color=True)
-    parts.show_steps(summary["steps"], console)
-    text = console.export_text()
-    for word in ("#bytes", "#repetitions", "t_avg", "sendrecv, 2 ranks, tcp in lab", "102.4"):
-        assert word in text
-
-
 # --- the report ----------------------------------------------------------------------------------
-
-
-def reported(tmp_path: Path) -> Measured:
-    """A report's view of two functions at three sizes."""
-    trials, records = [], []
-    for name in ("bcast", "allreduce"):
-        for size in (0, 1024, 65536):
-            trial = steps_trial(
-                len(trials), pattern={"name": name}, sizes=(size,),
-                parameters={"algorithm": "ring", "batch": 1},
-            )  # fmt: skip
-            trials.append(trial)
-            times = [10.0 + size / 100, 20.0 + size / 100]
-            records += [execution(trial, f"node{i}:e0", times) for i in (1, 2)]
-    return Measured(tmp_path, summary_of(trials, records))
-
-
-def test_report(tmp_path: Path) -> None:
-    """A line a function, without the size that a logarithmic axis lacks; the table has a row a
-    point."""
-    measured = reported(tmp_path)
-    (times,) = step_figures.figures(measured)
-    assert [trace["name"] for trace in times.data] == ["bcast ring", "allreduce ring"]
-    assert list(unpacked(times.data[0]["x"])) == [1024, 65536]
-    assert list(unpacked(times.data[0]["y"])) == pytest.approx([15.0 + 10.24, 15.0 + 655.36])
-    assert times.data[0]["line"] != times.data[1]["line"]
-    functions = step_tables.functions(measured.summary)
-    assert functions is not None
-    assert functions.rows == 6
-    assert [column.title for column in functions.columns if not column.definition] == []
 
 
 # --- kernels -------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from rich.console import Console
 
 from switchbench.analysis.summary import Summary
 from switchbench.base import format
-from switchbench.base.model import Part, Repeats, Run
+from switchbench.base.model import Run
 from switchbench.render.terminal.table import SummaryPrinter
 from synthetic import (
     about,
@@ -21,8 +21,6 @@ from synthetic import (
     make_trial,
     pair_records,
     phase_record,
-    port_record,
-    tcp_side,
     trial_record,
 )
 
@@ -94,13 +92,6 @@ def test_a_row_by_hand() -> None:
     assert max(map(len, printed(summary).splitlines())) <= 120
 
 
-def test_end_names_directory_and_command() -> None:
-    text = printed(summarise(pair_records(), make_run(SITE, make_trial(SITE))))
-    assert "complete in 3.0 s" in text
-    assert "results    results/x" in text
-    assert "rerun      switchbench run results/x/configuration.yaml" in text
-
-
 def test_aapc_shows_its_five_worst_phases() -> None:
     summary = aapc([7000, 6000, 7100, 5000, 7200, 6500, 6400, 6300])
     text = printed(summary)
@@ -117,56 +108,6 @@ def test_the_phase_that_lost_most_is_shown_too() -> None:
     summary = aapc([7000, 6000, 7100, 5000, 7200, 6500, 6400, 6300])
     summary["trials"][4]["lost_frames"] = 72
     assert phases_in(printed(summary)) == ["4", "2", "8", "7", "6", "5"]
-
-
-def test_whole_plan_shows_time_least_phase_and_every_phase() -> None:
-    text = printed(aapc([8000, 4000, 1000]))
-    line = next(line for line in text.splitlines() if line.startswith("aapc shift, dpdk"))
-    assert line.split()[-5:-1] == ["12.30", "12.00", "distance", "3"]
-    assert line.rstrip().endswith("█▄▁")
-
-
-def test_chain_by_number_of_nodes() -> None:
-    site = make_site(4)
-    trials, records = [], []
-    for number, ranks in enumerate((2, 4)):
-        part = (Part("lab", site.ports[:ranks]),)
-        trials.append(
-            make_trial(
-                site,
-                number,
-                parts=part,
-                pattern={"name": "chain"},
-                parameters={"forward": True},
-                flows=1,
-            )
-        )
-        records += plan_records(site, [8000 - 500 * number], trial=number)
-    text = printed(summarise(records, make_run(site, *trials)))
-    assert "payload, one way" in text
-    lines = [line.split() for line in text.splitlines() if line.startswith("chain forward,")]
-    assert [(line[2], line[5]) for line in lines] == [("2", "96.00"), ("4", "90.00")]
-
-
-def test_pairs_figure() -> None:
-    text = printed(summarise(pair_records(), make_run(SITE, make_trial(SITE))))
-    cells = row(text, "pairs neighbours,")
-    assert cells[2:6] == ["2", "ranks", "92.52", "92.58"]  # the slowest flow, the mean
-
-
-def test_tcp_says_what_it_can_not_know() -> None:
-    trial = make_trial(SITE, transport="tcp", sizes=(65536,), size_unit="message", flows=1)
-    ends = ("node1:e0", "node2:e0")
-    records = [
-        tcp_side("source", *ends, 10**7, 10**7, measures={"retransmitted_segments": 4}),
-        tcp_side("destination", *ends, 10**7, 10**7),
-        port_record("node1:e0", dropped_receive=None),
-    ]
-    text = printed(summarise(records, make_run(SITE, trial)))
-    assert "tcp, 64 KiB messages" in text
-    assert "Not observed in any row: dropped in hosts" in text
-    assert "retransmitted" in text
-    assert " lost\n" not in text
 
 
 def test_bad_port_is_listed_with_its_switch_port() -> None:
@@ -264,37 +205,6 @@ def test_spark() -> None:
 
 
 # --- how sure, where lost, how low ---------------------------------------------------------------
-
-
-def repeated(*windows: int, width: float | None = 0.02) -> dict[str, Any]:
-    """Pairs of node1 and node2, repeated, with so many frames in the window of each repeat."""
-    repeats = Repeats(2, len(windows), width)
-    trials = [make_trial(SITE, i, repeat=i, repeats=repeats) for i in range(len(windows))]
-    records = []
-    for number, window in enumerate(windows):
-        place = {"trial": number, "repeat": number}
-        for ends in (("node1:e0", "node2:e0"), ("node2:e0", "node1:e0")):
-            records.append(frame_side("source", *ends, 9000, 8000) | place)
-            records.append(frame_side("destination", *ends, 9000, window) | place)
-        for process in SITE.processes:
-            records.append(phase_record(process.name, **place))
-            records.append(trial_record(process.name, **place))
-    return summarise(records, make_run(SITE, *trials))
-
-
-def test_repeats_with_their_interval() -> None:
-    """8,000 and 7,800 frames of 1,500 bytes a second: 94.8 Mbit/s, t(1) = 12.7, 1.2 x sqrt(2)."""
-    plain = printed(repeated(8000, 7800, width=None))
-    line = next(line for line in plain.splitlines() if {"79.55", "110.0"} <= set(line.split()))
-    assert "94.80" in line
-    text = printed(repeated(8000, 7800))
-    assert "Repeats, mean with its confidence interval" in text
-    line = next(line for line in text.splitlines() if line.rstrip().endswith("inconclusive"))
-    # Two repeats say next to nothing of the deviation: it may be 79.8 times the sample's.
-    assert {"94.80", "-1,122", "1,311", "2.00"} <= set(line.split()), line
-    assert "conclusive" in printed(repeated(8000, 8000))
-    assert "inconclusive" not in printed(repeated(8000, 7800, width=None))
-    assert "Repeats" not in printed(aapc([8000]))
 
 
 def test_where_frames_went_missing() -> None:
