@@ -4,15 +4,12 @@
  */
 #include "lanes.h"
 
-#include "blob_exchange.h"
 #include "clock.h"
 #include "event_loop.h"
 #include "executor_setup.h"
-#include "flow_table.h"
+#include "flows.h"
 #include "memory.h"
-#include "offered_load.h"
-#include "phase_template.h"
-#include "port_queues.h"
+#include "phase_times.h"
 
 #include <errno.h>
 #include <sodium.h>
@@ -36,59 +33,6 @@ static uint16_t draw_tag(const struct phase_run *run, uint32_t part)
     crypto_generichash_final(&state, hash, sizeof hash);
     memcpy(&tag, hash, sizeof tag);
     return tag != 0 ? tag : 1;
-}
-
-static int set_load(const struct phase_run *run, struct phase_lane *lane, struct err *err)
-{
-    const struct doc_load *own = lane->own->part->doc->load;
-    const struct node_port *port = &run->trial->node->ports[lane->own->port];
-    struct load_line line = {
-        .port = port->doc->conf.name,
-        .rate_bps = port->line_rate_bps,
-        .frames = transport_can(lane_transport(lane), TRANSPORT_FRAMES),
-        .mean_size = phase_mean_size(&lane->phase),
-        .shared = port->doc->conf.shared,
-        .part = lane->part,
-    };
-
-    if (run->template.traffic == TRAFFIC_PINGPONG || run->template.traffic == TRAFFIC_SCHEDULE) {
-        /* The next message waits for the last one. */
-        lane->phase.load = (struct load){.unlimited = true};
-        return 0;
-    }
-    if (!phase_is_probe(run))
-        return load_resolve(&lane->phase.load, own != NULL ? own : &run->trial->doc->load, &line,
-                            err);
-    load_for_probe(&lane->phase.load, &line, run->template.probes * (uint32_t)lane->send_count);
-    return 0;
-}
-
-/* Refuses a rate that the cores can't send at the very best: on this port, and with those before
- * it on this node. Drivers' bounds are the transport's. */
-static int check_cores(struct phase_run *run, const struct phase_lane *lane, struct err *err)
-{
-    const struct node *node = run->trial->node;
-    const struct node_port *port = &node->ports[lane->own->port];
-    const struct load *load = &lane->phase.load;
-    double bits = (phase_mean_size(&lane->phase) + FRAME_OVERHEAD_L1) * 8.0;
-    double fps = load->rate_fps > 0 ? load->rate_fps : load->rate_bps / bits;
-    size_t cores = port->queues < node->worker_count ? port->queues : node->worker_count;
-    double needed = port->core_fps > 0 ? fps / port->core_fps : 0;
-
-    if (load->unlimited || lane->send_count == 0 || phase_is_probe(run))
-        return 0;
-    if (needed > (double)cores)
-        return err_set(err, -EINVAL,
-                       "port %s: %.6g frames/s are more than %zu core(s) can send there, %.6g at "
-                       "the very best: ask for less, or give it more queues and cores",
-                       port->doc->conf.name, fps, cores, (double)cores * port->core_fps);
-    run->busy_cores += needed;
-    if (run->busy_cores > (double)node->worker_count)
-        return err_set(err, -EINVAL,
-                       "port %s: its %.6g frames/s and those of the ports before it are more than "
-                       "%zu worker(s) of this node can send: ask for less, or give it more cores",
-                       port->doc->conf.name, fps, node->worker_count);
-    return 0;
 }
 
 uint64_t trial_blob_id(const struct trial *trial, uint32_t part, uint32_t rank)
@@ -134,6 +78,133 @@ static int fetch_partners(const struct phase_run *run, struct phase_lane *lane, 
             lane->fetched++;
     }
     return lane->fetched == count ? 0 : -EAGAIN;
+}
+
+/* --- what lanes leave for the partners of their flows --- */
+
+/* How a blob is called between nodes. The highest bit keeps it apart from ports' addresses
+ * (trial_blob_id), whose trial numbers do not reach that far. */
+static uint64_t blob_id(const struct phase_lane *lane, const struct blob_key *key)
+{
+    const struct phase_run *run = lane->run;
+    const uint32_t words[] = {
+        run->trial->doc->id,
+        run->trial->doc->repeat,
+        lane->own->part_index,
+        run->number,
+        key->src,
+        key->dst,
+        key->from_source,
+        key->piece,
+    };
+    uint8_t hash[crypto_generichash_BYTES_MIN];
+    uint64_t id;
+
+    crypto_generichash(hash, sizeof hash, (const uint8_t *)words, sizeof words, NULL, 0);
+    memcpy(&id, hash, sizeof id);
+    return id | UINT64_C(1) << 63;
+}
+
+static int publish(void *context, const struct blob_key *key, const struct blob *blob)
+{
+    struct phase_lane *lane = context;
+
+    return control_publish(lane->run->trial->node->control, blob_id(lane, key), blob);
+}
+
+/* The partner's node may be this one: then its blob lies in our own store. */
+static int fetch(void *context, const struct blob_key *key, struct blob *blob)
+{
+    const struct phase_lane *lane = context;
+    uint32_t rank = key->from_source ? key->src : key->dst;
+
+    return control_fetch(lane->run->trial->node->control, lane->own->part->ranks[rank]->node,
+                         blob_id(lane, key), blob, clock_now());
+}
+
+/* --- queues --- */
+
+/* The flows of one of several queues: a share of what is sent, all that is received (it may come by
+ * any). A flow that is forwarded leaves by the queue by which it came. */
+static int split_flows(const struct phase_lane *lane, uint32_t number)
+{
+    struct queue_lane *queue = &lane->queues[number];
+    struct flow_side *side;
+
+    queue->sends = calloc(lane->send_count + 1, sizeof *queue->sends);
+    queue->receives = calloc(lane->receive_count + 1, sizeof *queue->receives);
+    queue->sides = calloc(lane->send_count + lane->receive_count + 1, sizeof *queue->sides);
+    if (queue->sends == NULL || queue->receives == NULL || queue->sides == NULL)
+        return -ENOMEM;
+    side = queue->sides;
+    for (uint32_t i = 0; i < lane->send_count; i++) {
+        bool forward = lane->sends[i].role == PATTERN_FORWARD;
+
+        if (!forward && i % lane->queue_count != number)
+            continue;
+        queue->sends[queue->send_count] = lane->sends[i];
+        if (forward)
+            queue->sends[queue->send_count].side = side++;
+        queue->send_count++;
+    }
+    for (uint32_t i = 0; i < lane->receive_count; i++) {
+        queue->receives[i] = lane->receives[i];
+        queue->receives[i].side = side++;
+    }
+    return 0;
+}
+
+/* Room for interval results of what the port receives. */
+static int make_intervals(struct phase_lane *lane)
+{
+    const struct phase_run *run = lane->run;
+
+    if (run->trial->doc->interval_ns == 0 || phase_is_probe(run) || lane->receive_count == 0)
+        return 0;
+    lane->intervals.bytes =
+        calloc((size_t)(INTERVAL_BATCH + 1) * lane->receive_count, sizeof *lane->intervals.bytes);
+    if (lane->intervals.bytes == NULL)
+        return -ENOMEM;
+    for (uint32_t i = 0; i < lane->queue_count; i++) {
+        lane->queues[i].interval_ring = interval_ring_make(lane->receive_count);
+        if (lane->queues[i].interval_ring == NULL)
+            return -ENOMEM;
+    }
+    return 0;
+}
+
+static int make_queues(struct phase_lane *lane, uint32_t count)
+{
+    int rc = 0;
+
+    lane->queues = calloc(count, sizeof *lane->queues);
+    if (lane->queues == NULL)
+        return -ENOMEM;
+    lane->queue_count = count;
+    if (count == 1)
+        lane->queues[0] = (struct queue_lane){
+            .sends = lane->sends, .receives = lane->receives, .send_count = lane->send_count};
+    for (uint32_t i = 0; i < count && count > 1 && rc == 0; i++)
+        rc = split_flows(lane, i);
+    return rc == 0 ? make_intervals(lane) : rc;
+}
+
+static void free_queues(struct phase_lane *lane)
+{
+    for (uint32_t i = 0; i < lane->queue_count; i++) {
+        struct queue_lane *queue = &lane->queues[i];
+
+        if (queue->lane != NULL)
+            lane_transport(lane)->destroy(queue->lane);
+        if (lane->queue_count > 1) {
+            free(queue->sends);
+            free(queue->receives);
+            free(queue->sides);
+        }
+        interval_ring_free(queue->interval_ring);
+    }
+    free(lane->intervals.bytes);
+    free(lane->queues);
 }
 
 /* Of what the port sends, by this queue. */
@@ -186,17 +257,13 @@ static int begin_lane(struct phase_run *run, struct phase_lane *lane, struct err
     int rc;
 
     lane->run = run;
-    lane->blob_exchange = blob_exchange_of(lane);
-    phase_template_apply(lane);
-    lane->phase.in_turn = pattern_in_turn(lane->own->part->plan);
+    lane->blob_exchange = (struct blob_exchange){lane, publish, fetch};
+    flows_apply_template(lane);
     lane->phase.tag = draw_tag(run, lane->own->part_index);
-    rc = flow_table_fill(run, lane);
+    rc = flows_make(run, lane);
     if (rc < 0)
         return err_set(err, rc, "out of memory");
-    if (!phase_uses_port(run, lane))
-        return 0;
-    rc = set_load(run, lane, err);
-    return rc == 0 ? check_cores(run, lane, err) : rc;
+    return phase_uses_port(run, lane) ? flows_set_load(run, lane, err) : 0;
 }
 
 /* The rank's steps, where the phase is a schedule: they wait for each other on one queue. */
@@ -234,7 +301,7 @@ static int prepare_lane(struct phase_run *run, struct phase_lane *lane, struct e
     rc = fetch_partners(run, lane, err);
     if (rc == 0)
         rc = make_executor(run, lane, err);
-    if (rc == 0 && port_queues_make(lane, port->queues) < 0)
+    if (rc == 0 && make_queues(lane, port->queues) < 0)
         rc = err_set(err, -ENOMEM, "out of memory");
     for (uint32_t i = 0; i < lane->queue_count && rc == 0; i++)
         rc = prepare_queue(run, lane, i, err);
@@ -281,7 +348,7 @@ static int begin(struct phase_run *run, struct err *err)
 {
     int rc;
 
-    phase_template_fill(run);
+    flows_fill_template(run);
     rc = make_tasks(run);
     if (rc < 0)
         return err_set(err, rc, "out of memory");
@@ -408,7 +475,7 @@ void lanes_release(struct phase_run *run)
     for (size_t i = 0; i < run->lane_count && run->lanes != NULL; i++) {
         struct phase_lane *lane = &run->lanes[i];
 
-        port_queues_free(lane);
+        free_queues(lane);
         executor_free(lane->executor);
         free(lane->sends);
         free(lane->receives);
@@ -427,4 +494,46 @@ const struct phase_lane *lanes_owner(const struct phase_run *run, const struct l
             if (run->lanes[i].queues[q].lane == lane)
                 return &run->lanes[i];
     return NULL;
+}
+
+/* --- what the queues counted --- */
+
+static void gather_queue(struct phase_lane *lane, const struct queue_lane *queue)
+{
+    uint32_t forwards = lane->send_count > 0 && lane->sends[0].role == PATTERN_FORWARD;
+
+    for (uint32_t i = 0; i < forwards; i++)
+        flow_side_add(lane->sends[i].side, queue->sends[i].side);
+    for (uint32_t i = 0; i < lane->receive_count; i++)
+        flow_side_add(lane->receives[i].side, queue->receives[i].side);
+}
+
+/* The first start, the last stop and arrival, and the first fault of all queues become queue 0's.
+ */
+static void gather_lane(struct lane *all, const struct lane *lane)
+{
+    if (lane->started_ns > 0 && (all->started_ns == 0 || lane->started_ns < all->started_ns))
+        all->started_ns = lane->started_ns;
+    if (lane->stopped_ns > all->stopped_ns)
+        all->stopped_ns = lane->stopped_ns;
+    if (lane->arrived_ns > all->arrived_ns)
+        all->arrived_ns = lane->arrived_ns;
+    if (all->error.text[0] == '\0')
+        all->error = lane->error;
+}
+
+void lanes_gather(struct phase_run *run)
+{
+    for (size_t i = 0; i < run->lane_count; i++) {
+        struct phase_lane *lane = &run->lanes[i];
+
+        for (uint32_t q = 0; q < lane->queue_count; q++) {
+            const struct queue_lane *queue = &lane->queues[q];
+
+            port_count_add(&lane->count, &queue->count);
+            gather_lane(lane->lane, queue->lane);
+            if (lane->queue_count > 1)
+                gather_queue(lane, queue);
+        }
+    }
 }

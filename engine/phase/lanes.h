@@ -13,6 +13,8 @@
 int lanes_prepare(struct phase_run *run);
 /* Releases what was made, also in part. */
 void lanes_release(struct phase_run *run);
+/* The workers are done: sums up what each port's queues counted, and when they began and ended. */
+void lanes_gather(struct phase_run *run);
 /* Whose lane this is. */
 const struct phase_lane *lanes_owner(const struct phase_run *run, const struct lane *lane);
 

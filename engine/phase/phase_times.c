@@ -3,6 +3,10 @@
 
 #include "clock.h"
 
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
 /* sync none: after its drain a phase is held for partners that are not through yet; then the next
  * is prepared. */
 #define CLOCK_HOLD_NS (150 * NS_PER_MS)
@@ -109,4 +113,64 @@ int64_t phase_clock_hold_ns(const struct phase_run *run)
 int64_t phase_clock_step_ns(const struct phase_run *run)
 {
     return phase_clock_hold_ns(run) + CLOCK_GAP_NS;
+}
+
+int64_t phase_timeout_ns(const struct phase_run *run)
+{
+    return 2 * run->trial->node->job->barrier_timeout_ms * NS_PER_MS;
+}
+
+/* --- the clock: a phase runs with the offset that was known at its start. Once it is over,
+ * datagrams from both sides of it say more (offset_filter.h): by how much that was off in the
+ * middle of the window, which can be put right afterwards, and how far the clock may have been from
+ * that anywhere in the window, which can't --- */
+
+#define LOOKS 5 /* through a window, its ends included */
+
+struct phase_clock clock_of_phase(const struct phase_run *run)
+{
+    struct control *control = run->trial->node->control;
+    const struct phase *phase = &run->template;
+    int64_t open_ns = phase->open_ns;
+    int64_t close_ns = phase_is_timed(phase) ? phase->close_ns : run->end.at_ns;
+    int64_t span_ns = close_ns > open_ns ? close_ns - open_ns : 0;
+    struct control_clock middle = control_clock_at(control, open_ns + span_ns / 2);
+    struct phase_clock clock = {.bound_ns = -1};
+
+    if (run->bound_ns < 0 || middle.bound_ns < 0)
+        return clock;
+    clock.shift_ns = middle.offset_ns - run->offset_ns;
+    clock.bound_ns = middle.bound_ns;
+    for (int64_t look = 0; look < LOOKS; look++) {
+        struct control_clock there =
+            control_clock_at(control, open_ns + span_ns * look / (LOOKS - 1));
+        int64_t off_ns = llabs(there.offset_ns - middle.offset_ns) + there.bound_ns;
+
+        clock.bound_ns = off_ns > clock.bound_ns ? off_ns : clock.bound_ns;
+    }
+    /* A disciplined clock only jumps: when, nobody knows. Its error was read at both ends. */
+    if (control_clocks(control).mode == CLOCK_PTP)
+        clock.bound_ns = llabs(clock.shift_ns) +
+                         (run->bound_ns > clock.bound_ns ? run->bound_ns : clock.bound_ns);
+    return clock;
+}
+
+/* --- what was used --- */
+
+struct phase_cost phase_cost_now(void)
+{
+    struct phase_cost cost = {.at_ns = clock_now(), .idle_s = -1};
+    unsigned long long idle = 0, iowait = 0;
+    FILE *stat = fopen("/proc/stat", "re");
+    struct timespec used;
+
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+    cost.process_s = (double)used.tv_sec + (double)used.tv_nsec / 1e9;
+    if (stat == NULL)
+        return cost;
+    /* Busy time is sampled by ticks and misses short work; idle time is not. */
+    if (fscanf(stat, "cpu %*u %*u %*u %llu %llu", &idle, &iowait) == 2)
+        cost.idle_s = (double)(idle + iowait) / (double)sysconf(_SC_CLK_TCK);
+    fclose(stat);
+    return cost;
 }

@@ -6,7 +6,7 @@
 
 #include "clock.h"
 #include "log.h"
-#include "phase_clock.h"
+#include "phase_times.h"
 #include "report_record.h"
 
 #include <stdio.h>

@@ -7,12 +7,12 @@
 #include "clock.h"
 #include "event_loop.h"
 #include "guard.h"
+#include "guard_host.h"
 #include "job.h"
 #include "log.h"
 #include "node.h"
-#include "port_binding.h"
-#include "port_transports.h"
 #include "registry.h"
+#include "sysfs.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -21,6 +21,164 @@
 #include <string.h>
 
 #define LINK_WAIT_NS (10 * NS_PER_S)
+
+#define BINDING_WAIT_NS (60 * NS_PER_S) /* drivers and links take their time */
+#define LOOK_NS (50 * NS_PER_MS)
+
+/* What a device must still have its kernel driver for. */
+#define KERNEL_USE (TRANSPORT_NEEDS_IFACE | TRANSPORT_NEEDS_RDMA)
+
+/* --- transports of a port --- */
+
+static bool has_needs(const struct port_conf *conf, const struct transport *transport)
+{
+    if (transport_can(transport, TRANSPORT_NEEDS_IFACE))
+        return conf->iface != NULL;
+    if (transport_can(transport, TRANSPORT_NEEDS_RDMA))
+        return conf->rdma != NULL;
+    return conf->iface != NULL || conf->pci != NULL || conf->vdev != NULL;
+}
+
+/* The port's transport number `place`, below DOC_TRANSPORTS_MAX: of its document's list, which is
+ * in the order of first use; without a list, of the registry, if the port has what that transport
+ * needs. NULL: none. */
+static const struct transport *port_transport(const struct doc_port *doc, unsigned place)
+{
+    if (doc->transports_count > 0)
+        return place < doc->transports_count ? transport_find(doc->transports[place]) : NULL;
+    for (unsigned i = 0; i <= place; i++)
+        if (transports[i] == NULL)
+            return NULL;
+    return has_needs(&doc->conf, transports[place]) ? transports[place] : NULL;
+}
+
+/* Whether one of the port's transports has one of these capabilities. */
+static bool port_transport_with(const struct doc_port *doc, unsigned capabilities)
+{
+    for (unsigned place = 0; place < DOC_TRANSPORTS_MAX; place++) {
+        const struct transport *transport = port_transport(doc, place);
+
+        if (transport != NULL && transport_can(transport, capabilities))
+            return true;
+    }
+    return false;
+}
+
+/* --- PCI ports that leave their kernel driver for DPDK during the run (doc/how-to/bind.md): the
+ * node asks for it, by an event of kind `bind`, and waits: the controller, or a person, binds them
+ * with scripts/python/switchbench/hosts/port_binding.py and restores them after the run. All of a
+ * node's ports leave at once, before dpdk opens the first. Kernel transports come before: there is
+ * no way back within a run --- */
+
+static bool is_driven_by(const char *pci, const char *const *drivers, size_t count)
+{
+    char driver[64];
+
+    sysfs_link(driver, sizeof driver, "/sys/bus/pci/devices/%s/driver", pci);
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(driver, drivers[i]) == 0)
+            return true;
+    return false;
+}
+
+static bool leaves_kernel(const struct doc_port *port)
+{
+    /* DPDK drives these through their kernel driver (verbs), which has to stay. */
+    static const char *const bifurcated[] = {"mlx4_core", "mlx5_core", "mana"};
+
+    return port->conf.pci != NULL && port_transport_with(port, TRANSPORT_TAKES_DEVICE) &&
+           !is_driven_by(port->conf.pci, bifurcated, sizeof bifurcated / sizeof *bifurcated);
+}
+
+static bool is_bound(const struct node_port *port)
+{
+    static const char *const user[] = {"vfio-pci", "uio_pci_generic", "igb_uio"};
+
+    return is_driven_by(port->doc->conf.pci, user, sizeof user / sizeof *user);
+}
+
+static bool is_to_be_bound(const struct node *node, const struct node_port *port)
+{
+    return node->job->bind && leaves_kernel(port->doc);
+}
+
+static bool waits_for_binding(const struct node *node, const struct node_port *port)
+{
+    for (size_t i = 0; i < node->port_count; i++)
+        if (is_to_be_bound(node, &node->ports[i]) &&
+            port_transport_with(node->ports[i].doc, KERNEL_USE))
+            return is_to_be_bound(node, port) && !is_bound(port);
+    return false;
+}
+
+static int find_interface(struct node_port *port, struct err *err)
+{
+    struct guard_interfaces found;
+    int rc;
+
+    if (port->doc->conf.pci == NULL || port->conf.iface != NULL ||
+        !port_transport_with(port->doc, TRANSPORT_NEEDS_IFACE))
+        return 0;
+    rc = guard_host_pci("", port->doc->conf.pci, &found, err);
+    if (rc == 0 && found.count == 0)
+        rc = err_set(
+            err, -ENODEV,
+            "port %s: PCI device %s has no interface for tcp or udp: is it bound to a driver of "
+            "DPDK's? `switchbench restore` gives it back",
+            port->doc->conf.name, port->doc->conf.pci);
+    if (rc != 0)
+        return rc;
+    memcpy(port->iface, found.names[0], sizeof port->iface);
+    port->conf.iface = port->iface;
+    return 0;
+}
+
+/* The first port that is to be bound and is not; NULL: all are. */
+static const struct node_port *find_unbound(const struct node *node)
+{
+    for (size_t i = 0; i < node->port_count; i++)
+        if (is_to_be_bound(node, &node->ports[i]) && !is_bound(&node->ports[i]))
+            return &node->ports[i];
+    return NULL;
+}
+
+static int await_binding(struct node *node, struct err *err)
+{
+    const struct node_port *port = find_unbound(node);
+    int64_t limit_ns = clock_now() + BINDING_WAIT_NS;
+    int rc = 0;
+
+    if (port == NULL)
+        return 0;
+    record_event(node->records, "bind", port->doc->conf.name, port->doc->conf.pci);
+    log_info("waiting until PCI device %s is bound to DPDK (doc/how-to/bind.md)",
+             port->doc->conf.pci);
+    while (rc == 0 && (port = find_unbound(node)) != NULL && clock_now() < limit_ns)
+        rc = node_turn(node, clock_now() + LOOK_NS);
+    if (rc == 0 && port != NULL)
+        rc = err_set(err, -ETIMEDOUT,
+                     "port %s: PCI device %s was not bound to DPDK within %lld s: "
+                     "doc/how-to/bind.md has the command",
+                     port->doc->conf.name, port->doc->conf.pci, BINDING_WAIT_NS / NS_PER_S);
+    return rc;
+}
+
+static int prepare_binding(struct node *node, const struct node_port *port,
+                           const struct transport *transport, struct err *err)
+{
+    if (!is_to_be_bound(node, port))
+        return 0;
+    if (transport_can(transport, TRANSPORT_TAKES_DEVICE))
+        return await_binding(node, err);
+    if (!is_bound(port))
+        return 0;
+    return err_set(err, -EINVAL,
+                   "port %s has left its kernel driver for dpdk: trials of %s have to come before "
+                   "those of dpdk in a run that binds",
+                   port->doc->conf.name, transport->name);
+}
+
+/* --- opening and closing --- */
 
 static void forget(struct node_port *port)
 {
@@ -106,7 +264,7 @@ static int open_port(struct node *node, struct node_port *port, const struct tra
     int rc;
 
     assert(transport != NULL);
-    rc = port_binding_for(node, port, transport, err);
+    rc = prepare_binding(node, port, transport, err);
     if (rc == 0 && port->parked_transport == transport) {
         port->open = port->parked;
         port->parked = NULL;
@@ -220,7 +378,7 @@ static int ask_guard(const struct doc_port *doc, struct err *err)
         .driver = driver,
         .shared = conf->shared,
         .isolates_flows = isolates_flows(doc),
-        .leaves_kernel = port_binding_leaves_kernel(doc),
+        .leaves_kernel = leaves_kernel(doc),
     };
     int rc = 0;
 
@@ -244,7 +402,7 @@ static int survey_port(struct node *node, struct node_port *port, const struct t
 {
     int rc;
 
-    if (transport_can(transport, TRANSPORT_TAKES_DEVICE) && port_binding_waits(node, port)) {
+    if (transport_can(transport, TRANSPORT_TAKES_DEVICE) && waits_for_binding(node, port)) {
         port->unsurveyed = true;
         return 0;
     }
@@ -269,7 +427,7 @@ int ports_survey(struct node *node)
             rc = ask_guard(node->ports[i].doc, &err);
     }
     for (size_t i = 0; i < node->port_count && rc == 0; i++)
-        rc = port_binding_find_interface(&node->ports[i], &err);
+        rc = find_interface(&node->ports[i], &err);
     for (unsigned place = DOC_TRANSPORTS_MAX; place-- > 0 && rc == 0;) {
         for (size_t i = 0; i < node->port_count && rc == 0; i++) {
             struct node_port *port = &node->ports[i];
@@ -307,7 +465,7 @@ static int use_port(struct node *node, struct node_port *port, const struct tran
 {
     int rc = port->transport == NULL ? open_port(node, port, transport, err) : 0;
 
-    if (rc == 0 && port->unsurveyed && port_binding_wanted(node, port) &&
+    if (rc == 0 && port->unsurveyed && is_to_be_bound(node, port) &&
         transport_can(transport, TRANSPORT_TAKES_DEVICE)) {
         report_port(node, port);
         port->unsurveyed = false;

@@ -10,10 +10,10 @@
 
 /* This node's lanes are ready; when do all start? 0, or -ECANCELED. */
 int phase_barrier_start(struct phase_run *run);
-/* All nodes are through: what the phase was like on all of them. 0, or -ECANCELED. */
-int phase_barrier_end(struct phase_run *run);
-/* The run ends in the middle: what there is was measured by this node alone. */
-void phase_barrier_alone(struct phase_run *run);
+/* All nodes are through: what the phase was like on all of them. `rc` below 0: the run ends in the
+ * middle, no barrier is entered, and what there is was measured by this node alone. Returns `rc`,
+ * or -ECANCELED. */
+int phase_barrier_end(struct phase_run *run, int rc);
 /* What this start would have needed, for the start margin of the next. */
 void phase_barrier_note_start(const struct phase_run *run);
 

@@ -14,10 +14,8 @@
 #include "log.h"
 #include "node.h"
 #include "phase_barrier.h"
-#include "phase_cost.h"
 #include "phase_run.h"
 #include "phase_times.h"
-#include "port_queues.h"
 #include "ports.h"
 #include "report.h"
 
@@ -110,55 +108,48 @@ static bool workers_done(struct node *node)
     return true;
 }
 
-static const char *port_of_lane(const struct phase_run *run, const struct lane *lane)
-{
-    const struct local_rank *own = lanes_owner(run, lane)->own;
-
-    return run->trial->node->ports[own->port].doc->conf.name;
-}
-
 /* Whose frames most of a lane's misdelivered ones are: the port that the switch lost track of. */
-static const char *most_flooded(const struct phase_run *run, const struct lane *lane)
+static const char *most_flooded(const struct phase_lane *owner, const struct lane *lane)
 {
-    const struct misdelivered_flows *misdelivered = &lane->request.count->misdelivered_flows;
-    const struct trial_part *part = lanes_owner(run, lane)->own->part;
-    uint64_t most = 0;
+    const struct misdelivered_flow *flows = lane->request.count->misdelivered_flows.flows;
+    const struct trial_part *part = owner->own->part;
     const char *name = "ports unknown";
+    uint64_t most = 0;
 
     for (uint32_t i = 0; i < MISDELIVERED_SLOTS; i++) {
         uint64_t frames = 0;
 
         for (uint32_t j = 0; j < MISDELIVERED_SLOTS; j++)
-            if (misdelivered->flows[j].dst == misdelivered->flows[i].dst)
-                frames += misdelivered->flows[j].frames;
-        if (frames > most && misdelivered->flows[i].dst < part->n) {
+            if (flows[j].dst == flows[i].dst)
+                frames += flows[j].frames;
+        if (frames > most && flows[i].dst < part->n) {
             most = frames;
-            name = part->ranks[misdelivered->flows[i].dst]->name;
+            name = part->ranks[flows[i].dst]->name;
         }
     }
     return name;
 }
 
-/* A port that hears what is meant for others knows that the switch floods, and only those who send
- * can end that: so it ends the run for all of them. */
 static int check_floods(const struct phase_run *run)
 {
     struct node *node = run->trial->node;
 
     for (size_t w = 0; w < node->worker_count; w++) {
         const struct worker_task *task = &run->tasks[w];
+        const struct phase_lane *owner;
         const struct lane *lane;
         struct err err = {0};
 
         if (task->count == 0 || !worker_done(node->workers[w]) || task->end != TASK_FLOODED)
             continue;
         lane = task->lanes[task->flooded].lane;
+        owner = lanes_owner(run, lane);
         err_set(&err, -ECONNABORTED,
                 "trial %u: the switch floods: port %s got %llu frames for other ports, most for %s "
                 "(has it lost its link?), and flood_limit is %llu",
-                run->trial->doc->id, port_of_lane(run, lane),
+                run->trial->doc->id, node->ports[owner->own->port].doc->conf.name,
                 (unsigned long long)atomic_load(task->lanes[task->flooded].foreign),
-                most_flooded(run, lane), (unsigned long long)task->flood_limit);
+                most_flooded(owner, lane), (unsigned long long)task->flood_limit);
         return node_fail(node, 3, &err);
     }
     return 0;
@@ -226,12 +217,6 @@ static void read_hardware(struct phase_run *run, bool before)
 
 /* --- one after the other --- */
 
-static struct phase_cost cost_now(void)
-{
-    return (struct phase_cost){
-        .at_ns = clock_now(), .process_s = cpu_process_s(), .idle_s = cpu_idle_s()};
-}
-
 /* The ports' counters are read before the barrier: behind it a partner may have begun. */
 static int prepare_and_meet(struct phase_run *run)
 {
@@ -286,7 +271,7 @@ static void start_workers(struct phase_run *run)
         if (run->tasks[w].count > 0)
             worker_run(node->workers[w], &run->tasks[w]);
     begin_computing(run);
-    run->begin = cost_now();
+    run->begin = phase_cost_now();
     report_late(run);
 }
 
@@ -311,17 +296,13 @@ static int wait_phase_end(struct phase_run *run)
     if (run->compute != NULL)
         compute_stop(run->compute);
     check_schedules(run);
-    port_queues_gather(run);
+    lanes_gather(run);
     read_hardware(run, false);
-    run->end = cost_now();
+    run->end = phase_cost_now();
     phase_barrier_note_start(run);
     if (rc == 0 && phase_goes_by_clock(run))
         rc = hold_by_clock(run);
-    if (rc == 0)
-        rc = phase_barrier_end(run);
-    if (rc < 0)
-        phase_barrier_alone(run);
-    return rc;
+    return phase_barrier_end(run, rc);
 }
 
 /* Writes the records of a phase that has ended. */
