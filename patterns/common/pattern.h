@@ -75,7 +75,7 @@ struct pattern_request {
     uint32_t degree;        /**< random: how often a rank draws a partner, 1 (default) to 16 */
     const bool *natural;    /**< ring: whether the natural ring is phase 0; NULL: it is */
     bool round_trip; /**< any: of two flows of a phase that are each other's way back there is
-                            only    the lower rank's, for its messages come back by themselves */
+                            only the lower rank's, for its messages come back by themselves */
     bool local;      /**< any: the plan is one schedule (schedule.h), the phases are its steps;
                         implied where it has no other form */
     uint64_t bytes;  /**< of a message in a schedule, 0 to PATTERN_BYTES_MAX */
