@@ -1,7 +1,10 @@
-/* SPDX-License-Identifier: BSD-3-Clause
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file
+ * @brief A few bytes that one node publishes and another fetches: what a partner must know to reach
+ * a port or a queue pair.
  *
- * A few bytes that one node publishes and another fetches: what a partner must know to reach a port
- * or a queue pair. The transport's own; opaque to all others.
+ * The transport's own; opaque to all others.
  */
 #ifndef ENGINE_BLOB_H
 #define ENGINE_BLOB_H

@@ -1,7 +1,9 @@
-/* SPDX-License-Identifier: BSD-3-Clause
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file
+ * @brief Which workers a node has, on which cores, and whether they poll or sleep.
  *
- * Which workers a node has, on which cores, and whether they poll or sleep. A lane is one queue of
- * one port; each lane has one worker, each worker one core.
+ * A lane is one queue of one port; each lane has one worker, each worker one core.
  *
  *     cores are named   they are the workers', and nobody else's: poll, unless none is left for the
  *                       node's main thread or `sleep` was said
@@ -28,54 +30,92 @@ enum worker_policy { WORKER_AUTO, WORKER_SLEEP, WORKER_POLL };
 
 struct core {
     int number;
-    int numa; /* -1: not known */
+    int numa; /**< -1: not known */
 };
 
 struct cores_ask {
     enum worker_policy policy;
-    const struct core *usable; /* where this process may run, ascending */
+    const struct core *usable; /**< where this process may run, ascending */
     size_t usable_count;
-    const uint32_t *named; /* `cores`, if count > 0 */
+    const uint32_t *named; /**< `cores`, if count > 0 */
     size_t named_count;
-    const int *lanes; /* the NUMA node of each lane's port; -1: none */
+    const int *lanes; /**< the NUMA node of each lane's port; -1: none */
     size_t lane_count;
 };
 
 struct cores_choice {
     bool sleeps;
     size_t workers;
-    int core[CORES_WORKERS_MAX];     /* of each worker; -1: any */
-    uint8_t worker[CORES_LANES_MAX]; /* of each lane */
+    int core[CORES_WORKERS_MAX];     /**< of each worker; -1: any */
+    uint8_t worker[CORES_LANES_MAX]; /**< of each lane */
 };
 
-/* -EINVAL with what is possible: a core that is not there or is named twice, no core left for the
- * main thread where workers must poll. */
+/**
+ * @brief Choose workers, their cores and the worker of each lane.
+ *
+ * @param choice Takes the choice.
+ * @param ask What may be chosen from.
+ * @param err Takes the sentence of a failure; unchanged on success.
+ * @return 0; -EINVAL: a core is not there or is named twice, or none is left for the main thread
+ *        where workers must poll.
+ */
 int cores_choose(struct cores_choice *choice, const struct cores_ask *ask, struct err *err);
 
-/* How many queues a port may have that did not say: as many as leave each lane a core. */
+/**
+ * @brief Return how many queues a port may have that did not say: as many as leave each lane a
+ * core.
+ *
+ * @param ask What may be chosen from.
+ * @param ports Ports of the node.
+ * @return Queues, at least 1.
+ */
 uint32_t cores_queues(const struct cores_ask *ask, size_t ports);
 
-/* The cores of this machine on which this thread runs; `all`: may run, its mask widened as far as
- * the kernel allows. At most `room`, returns how many. */
+/**
+ * @brief List the cores of this machine on which this thread runs.
+ *
+ * @param cores Cores.
+ * @param room How many fit.
+ * @param all Widen the thread's mask as far as the kernel allows.
+ * @return How many there are, `room` at most.
+ */
 size_t cores_usable(struct core *cores, size_t room, bool all);
 
-/* Keeps all threads that this process has now, and what they start, off the workers' cores. Workers
- * are started afterwards. */
+/**
+ * @brief Keep all threads that this process has now, and what they start, off the workers' cores.
+ *
+ * Workers are started afterwards.
+ *
+ * @param choice Choice.
+ */
 void cores_yield(const struct cores_choice *choice);
 
-/* How the calling thread goes on a core that it shares. */
+/** @brief How the calling thread goes on a core that it shares. */
 enum cores_precedence {
-    CORES_AS_OTHERS, /* as it did before it claimed anything */
-    CORES_IN_TIME,   /* before whoever else computes: a frame leaves when it is due */
-    /* At once when something comes for it, whoever runs: for what takes microseconds while other
-     * nodes wait for it. A kernel that preempts only at its ticks, 4 ms apart, does so for a
-     * real-time thread alone. */
+    CORES_AS_OTHERS, /**< as it did before it claimed anything */
+    CORES_IN_TIME,   /**< before whoever else computes: a frame leaves when it is due */
+    /**
+     * @brief At once when something comes for it, whoever runs: for what takes microseconds while
+     * other nodes wait for it.
+     *
+     * A kernel that preempts only at its ticks, 4 ms apart, does so for a real-time thread alone.
+     */
     CORES_AT_ONCE,
 };
-/* False: it is not permitted; then it goes as near to it as it may. */
+/**
+ * @brief Set how the calling thread runs on a core that it shares.
+ *
+ * @param precedence How to run.
+ * @return False: not permitted; the thread then runs as near to it as it may.
+ */
 bool reserve_cores(enum cores_precedence precedence);
 
-/* The NUMA node of a PCI device; -1: none, or not known. */
+/**
+ * @brief Return the NUMA node of a PCI device.
+ *
+ * @param pci PCI address, "0000:3b:00.0".
+ * @return NUMA node; -1: none, or not known.
+ */
 int cores_numa_of_pci(const char *pci);
 
 #endif

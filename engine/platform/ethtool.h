@@ -1,6 +1,9 @@
-/* SPDX-License-Identifier: BSD-3-Clause
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file
+ * @brief ethtool's questions about an interface.
  *
- * ethtool's questions about an interface. `fd` is any socket of the interface's network namespace.
+ * `fd` is any socket of the interface's network namespace.
  */
 #ifndef ENGINE_ETHTOOL_H
 #define ENGINE_ETHTOOL_H
@@ -8,16 +11,42 @@
 #include <linux/ethtool.h>
 #include <stdint.h>
 
-/* One of linux/ethtool.h's commands, answered in place; 0 or a negative errno. */
+/**
+ * @brief Send one of linux/ethtool.h's commands, which is answered in place.
+ *
+ * @param fd Open descriptor; stays the caller's.
+ * @param iface Name of the network interface.
+ * @param command Command; takes the answer.
+ * @return 0, or a negative errno.
+ */
 int ethtool_ask(int fd, const char *iface, void *command);
 
-/* Driver and bus address; empty where the driver says nothing. */
+/**
+ * @brief Read the driver's name and bus address.
+ *
+ * @param fd Open descriptor; stays the caller's.
+ * @param iface Name of the network interface.
+ * @return Empty where the driver says nothing.
+ */
 struct ethtool_drvinfo ethtool_driver(int fd, const char *iface);
 
-/* The data of a command that answers with one number (ETHTOOL_GTSO, ETHTOOL_GFLAGS); 0: unknown. */
+/**
+ * @brief Read the number that a command answers with (ETHTOOL_GTSO, ETHTOOL_GFLAGS).
+ *
+ * @param fd Open descriptor; stays the caller's.
+ * @param iface Name of the network interface.
+ * @param command Command that answers with one number (ETHTOOL_GTSO, ETHTOOL_GFLAGS).
+ * @return Number; 0: unknown.
+ */
 uint32_t ethtool_number(int fd, const char *iface, uint32_t command);
 
-/* bit/s as the driver says, also where it is made up (veth, bridges); 0: unknown. */
+/**
+ * @brief Return the link's speed as the driver says, also where it is made up (veth, bridges).
+ *
+ * @param fd Open descriptor; stays the caller's.
+ * @param iface Name of the network interface.
+ * @return bit/s; 0: unknown.
+ */
 uint64_t ethtool_speed_bps(int fd, const char *iface);
 
 #endif

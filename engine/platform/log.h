@@ -1,16 +1,29 @@
-/* SPDX-License-Identifier: BSD-3-Clause
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file
+ * @brief The log: lines for a person on standard error, never from the data path.
  *
- * The log: lines for a person on standard error, never from the data path. Each line is
- * "switchbench-node NAME: level: text".
+ * Each line is "switchbench-node NAME: level: text".
  */
 #ifndef ENGINE_LOG_H
 #define ENGINE_LOG_H
 
 enum log_level { LOG_LEVEL_ERROR, LOG_LEVEL_WARNING, LOG_LEVEL_INFO, LOG_LEVEL_DEBUG };
 
-/* The node's name in each line (copied) and the most talkative level that is printed. */
+/**
+ * @brief Set the node's name in each line and the most talkative level that is printed.
+ *
+ * @param name Node's name; copied.
+ * @param most Most talkative level that is printed.
+ */
 void log_setup(const char *name, enum log_level most);
 
+/**
+ * @brief Write a line to standard error, unless its level is above the one that is set.
+ *
+ * @param level Level of the line.
+ * @param format Line without its end, as printf takes it.
+ */
 void log_print(enum log_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 #define log_error(...) log_print(LOG_LEVEL_ERROR, __VA_ARGS__)

@@ -1,7 +1,10 @@
-/* SPDX-License-Identifier: BSD-3-Clause
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file
+ * @brief What is drawn by a seed: the same on every machine that draws the nth of the same seed, so
+ * that both ends of a flow know its sizes without telling each other.
  *
- * What is drawn by a seed: the same on every machine that draws the nth of the same seed, so that
- * both ends of a flow know its sizes without telling each other. Nothing is kept between draws.
+ * Nothing is kept between draws.
  */
 #ifndef ENGINE_PRNG_H
 #define ENGINE_PRNG_H
@@ -10,7 +13,13 @@
 
 #define PRNG_STEP UINT64_C(0x9e3779b97f4a7c15)
 
-/* 64 random bits: the nth of this seed (SplitMix64: Steele, Lea and Flood 2014). */
+/**
+ * @brief Return the nth 64 random bits of a seed (SplitMix64: Steele, Lea and Flood 2014).
+ *
+ * @param seed Random seed.
+ * @param n How many, or the number in a sequence, from 0.
+ * @return Bits.
+ */
 static inline uint64_t prng_bits(uint64_t seed, uint64_t n)
 {
     uint64_t z = seed + (n + 1) * PRNG_STEP;
@@ -20,7 +29,12 @@ static inline uint64_t prng_bits(uint64_t seed, uint64_t n)
     return z ^ z >> 31;
 }
 
-/* The next 64 bits of a sequence: the nth call gives the nth bits of the first state. */
+/**
+ * @brief Return the next 64 bits of a sequence: the nth call gives the nth bits of the first state.
+ *
+ * @param state State of the sequence; moved on.
+ * @return Bits.
+ */
 static inline uint64_t prng_next(uint64_t *state)
 {
     uint64_t bits = prng_bits(*state, 0);
@@ -29,26 +43,56 @@ static inline uint64_t prng_next(uint64_t *state)
     return bits;
 }
 
-/* The next number from 0 to n - 1; the error of the multiplication is below n / 2^32. */
+/**
+ * @brief Return the next number from 0 to n - 1; the error of the multiplication is below n / 2^32.
+ *
+ * @param state State of the sequence; moved on.
+ * @param n How many, or the number in a sequence, from 0.
+ * @return Number.
+ */
 static inline uint32_t prng_below(uint64_t *state, uint32_t n)
 {
     return (uint32_t)((prng_next(state) >> 32) * n >> 32);
 }
 
-/* A seed of its own for the flow between two ranks. */
+/**
+ * @brief Return a seed of its own for the flow between two ranks.
+ *
+ * @param seed Random seed.
+ * @param src Rank that sends.
+ * @param dst Rank that receives.
+ * @return Seed.
+ */
 uint64_t prng_seed(uint64_t seed, uint32_t src, uint32_t dst);
 
-/* Sizes from `least` to `most` bytes, both possible, uniform in their logarithm (as in Salmon,
- * Stein and Sterling 1998, "Scaling of Beowulf-class distributed systems"). */
+/**
+ * @brief Sizes from `least` to `most` bytes, both possible, uniform in their logarithm (as in
+ * Salmon, Stein and Sterling 1998, "Scaling of Beowulf-class distributed systems").
+ */
 struct prng_sizes {
     uint64_t seed;
     uint32_t least;
-    uint32_t most; /* 0: nothing is drawn */
-    double low;    /* of their logarithms to base 2 */
+    uint32_t most; /**< 0: nothing is drawn */
+    double low;    /**< of their logarithms to base 2 */
     double span;
 };
 
+/**
+ * @brief Prepare sizes from `least` to `most` bytes.
+ *
+ * @param seed Random seed.
+ * @param least Least size, bytes.
+ * @param most Greatest size, bytes.
+ * @return Sizes; to be kept as long as they are drawn.
+ */
 struct prng_sizes prng_sizes(uint64_t seed, uint32_t least, uint32_t most);
+/**
+ * @brief Return the nth size.
+ *
+ * @param sizes Sizes.
+ * @param n How many, or the number in a sequence, from 0.
+ * @return Bytes.
+ */
 uint32_t prng_size(const struct prng_sizes *sizes, uint64_t n);
 
 #endif

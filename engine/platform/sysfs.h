@@ -1,7 +1,9 @@
-/* SPDX-License-Identifier: BSD-3-Clause
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file
+ * @brief Files of /sys and /proc with one line each: words, numbers, links.
  *
- * Files of /sys and /proc with one line each: words, numbers, links. Paths are given as a format,
- * as printf takes it.
+ * Paths are given as a format, as printf takes it.
  */
 #ifndef ENGINE_SYSFS_H
 #define ENGINE_SYSFS_H
@@ -12,18 +14,49 @@
 
 #define SYSFS_PATH(path, arguments) __attribute__((format(printf, path, arguments)))
 
+/**
+ * @brief Return whether there is such a file.
+ *
+ * @param path Path as a printf format, its arguments behind it.
+ * @return True: there is.
+ */
 bool sysfs_exists(const char *path, ...) SYSFS_PATH(1, 2);
 
-/* The first line without its end; false, and "": it can't be read, or is empty. */
+/**
+ * @brief Read the first line of a file, without its end.
+ *
+ * @param line Takes the line.
+ * @param size Bytes that there are or that may be written.
+ * @param path Path as a printf format, its arguments behind it.
+ * @return False, and "": it can't be read, or is empty.
+ */
 bool sysfs_line(char *line, size_t size, const char *path, ...) SYSFS_PATH(3, 4);
 
-/* A number, decimal or with "0x"; `missing`: there is none. */
+/**
+ * @brief Read a number, decimal or with "0x".
+ *
+ * @param missing Value where there is none.
+ * @param path Path as a printf format, its arguments behind it.
+ * @return Number; `missing`: there is none.
+ */
 long long sysfs_number(long long missing, const char *path, ...) SYSFS_PATH(2, 3);
 
-/* The last part of what a symbolic link points to; "": no link. */
+/**
+ * @brief Read the last part of what a symbolic link points to; "" where it is no link.
+ *
+ * @param name Takes the name; "": no link.
+ * @param size Bytes that there are or that may be written.
+ * @param path Path as a printf format, its arguments behind it.
+ */
 void sysfs_link(char *name, size_t size, const char *path, ...) SYSFS_PATH(3, 4);
 
-/* The paths that match; free with globfree also where there are none. */
+/**
+ * @brief List the paths that match a pattern; the caller frees them by globfree(), also where there
+ * are none.
+ *
+ * @param found Takes the paths.
+ * @param pattern Pattern as a printf format, its arguments behind it.
+ */
 void sysfs_glob(glob_t *found, const char *pattern, ...) SYSFS_PATH(2, 3);
 
 #endif
