@@ -1,12 +1,17 @@
-/* SPDX-License-Identifier: BSD-3-Clause
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file
+ * @brief What is counted, by whom.
  *
- * What is counted, by whom. A counter is written by the one worker that owns the flow's side or
- * the port, and read by the main thread after the worker has finished the phase; so nothing here
- * is atomic. Counts of progress that are read while a phase runs are copied by the worker itself.
+ * A counter is written by the one worker that owns the flow's side or the port, and read by the
+ * main thread after the worker has finished the phase; so nothing here is atomic. Counts of
+ * progress that are read while a phase runs are copied by the worker itself.
  *
  * "Frame bytes" include the FCS (RFC 2544); layer-1 bytes are frame bytes + 20 (preamble, start
  * delimiter, inter-frame gap); payload is what an application would call its data: the bytes
  * behind the header for dpdk, the stream's bytes for tcp.
+ *
+ * @see RFC 2285, section 3.5, and RFC 2544, section 4, for loads and frame sizes
  */
 #ifndef ENGINE_COUNTERS_H
 #define ENGINE_COUNTERS_H
@@ -16,72 +21,96 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define FRAME_OVERHEAD_L1 20u /* preamble 7, start delimiter 1, gap 12 bytes (IEEE 802.3) */
+#define FRAME_OVERHEAD_L1 20u /**< preamble 7, start delimiter 1, gap 12 bytes (IEEE 802.3) */
 #define FRAME_FCS 4u
-#define FLOW_ENDLESS UINT64_MAX /* bytes of a stream that goes on until it is stopped */
+#define FLOW_ENDLESS UINT64_MAX /**< bytes of a stream that goes on until it is stopped */
 
-/* What passed on one side of one flow since the phase began. The source counts what was really
- * sent (offered, RFC 2285), the destination what it verified (delivered). */
+/**
+ * @brief What passed on one side of one flow since the phase began.
+ *
+ * The source counts what was really sent (offered, RFC 2285), the destination what it verified
+ * (delivered).
+ */
 struct flow_count {
-    uint64_t frames; /* dpdk only: tcp and verbs see no frames */
+    uint64_t frames; /**< dpdk only: tcp and verbs see no frames */
     uint64_t frame_bytes;
     uint64_t payload_bytes;
-    uint64_t messages; /* tcp: whole blocks; verbs: messages */
+    uint64_t messages; /**< tcp: whole blocks; verbs: messages */
 };
 
-/* The common window: the live counts as they stood when the worker passed its two ends. */
+/** @brief The common window: the live counts as they stood when the worker passed its two ends. */
 struct flow_window {
     struct flow_count open;
     struct flow_count close;
 };
 
-/* How the reordered frames of a flow were out of order; dpdk only. doc/reference/measures.md has
- * formulas. */
+/**
+ * @brief How the reordered frames of a flow were out of order; dpdk only.
+ *
+ * doc/reference/measures.md has formulas.
+ */
 struct flow_reordering {
-    uint64_t extent_sum; /* RFC 4737, 4.2: arrivals since a greater sequence came first */
+    uint64_t extent_sum; /**< RFC 4737, 4.2: arrivals since a greater sequence came first */
     uint64_t extent_max;
-    uint64_t near; /* RFC 4737, section 5: 3-reordered, as TCP takes for lost */
+    uint64_t near; /**< RFC 4737, section 5: 3-reordered, as TCP takes for lost */
 };
 
-/* One side of one flow. The judgements are the destination's; 0 at the source. */
+/**
+ * @brief One side of one flow.
+ *
+ * The judgements are the destination's; 0 at the source.
+ */
 struct flow_side {
     struct flow_count live;
     struct flow_window window;
     uint64_t duplicated;
-    uint64_t reordered; /* RFC 4737: a sequence smaller than one already seen */
-    uint64_t late;      /* older than the 1,024 sequences in which the two above are judged */
-    uint64_t forged;    /* dpdk, udp: so far ahead that the sender can't have sent it yet */
+    uint64_t reordered; /**< RFC 4737: a sequence smaller than one already seen */
+    uint64_t late;      /**< older than the 1,024 sequences in which the two above are judged */
+    uint64_t forged;    /**< dpdk, udp: so far ahead that the sender can't have sent it yet */
     struct flow_reordering reordering;
-    uint64_t numbers;   /* dpdk: one more than the greatest sequence of each stream, in total */
-    int64_t gap_ns;     /* dpdk: when the frame behind the last gap was sent, since the start */
-    uint64_t corrupted; /* dpdk: bad checksum or payload; tcp: bytes other than expected */
-    uint64_t intended;  /* source: frames (tcp: bytes) that the load asked for until the stop */
-    int64_t first_ns;   /* local time of the first and last frame or byte; 0: none */
+    uint64_t numbers;   /**< dpdk: one more than the greatest sequence of each stream, in total */
+    int64_t gap_ns;     /**< dpdk: when the frame behind the last gap was sent, since the start */
+    uint64_t corrupted; /**< dpdk: bad checksum or payload; tcp: bytes other than expected */
+    uint64_t intended;  /**< source: frames (tcp: bytes) that the load asked for until the stop */
+    int64_t first_ns;   /**< local time of the first and last frame or byte; 0: none */
     int64_t last_ns;
-    bool is_copy; /* source: its frames are those of another flow of the port: they go to all */
+    bool is_copy; /**< source: its frames are those of another flow of the port: they go to all */
 };
 
-/* One port in one phase; with several queues one of each, kept by its worker. */
+/** @brief One port in one phase; with several queues one of each, kept by its worker. */
 struct port_count {
-    uint64_t misdelivered;    /* frames of this trial meant for another rank (flooding) */
-    uint64_t foreign;         /* frames that are not ours at all, or of another run or phase */
-    uint64_t arp_nd_sent;     /* learning, ARP and ND frames that this port sent ... */
-    uint64_t arp_nd_received; /* ... and that it received, PAUSE among them */
-    uint64_t send_refused;    /* frames that the driver did not take at the first try */
-    /* Frames of latency probes and the answers to them; of messages there and back the answers and
-     * end marks: neither load nor loss. */
+    uint64_t misdelivered;    /**< frames of this trial meant for another rank (flooding) */
+    uint64_t foreign;         /**< frames that are not ours at all, or of another run or phase */
+    uint64_t arp_nd_sent;     /**< learning, ARP and ND frames that this port sent ... */
+    uint64_t arp_nd_received; /**< ... and that it received, PAUSE among them */
+    uint64_t send_refused;    /**< frames that the driver did not take at the first try */
+    /**
+     * @brief Frames of latency probes and the answers to them; of messages there and back the
+     * answers and end marks: neither load nor loss.
+     */
     uint64_t probes_sent;
     uint64_t probes_received;
-    struct misdelivered_flows misdelivered_flows; /* the misdelivered, by flow */
+    struct misdelivered_flows misdelivered_flows; /**< the misdelivered, by flow */
 };
 
-/* What is left of a count without a part of it; -1, which is not known, where either is not (below
- * 0), or where the part is the greater one: a count is never negative. */
+/**
+ * @brief Return what is left of a count without a part of it; a count is never negative.
+ *
+ * @param count Whole count; below 0: not known.
+ * @param part Part of it; below 0: not known.
+ * @return Rest; -1: not known, where either is not, or where the part is the greater one.
+ */
 static inline int64_t count_rest(int64_t count, int64_t part)
 {
     return part < 0 || count < part ? -1 : count - part;
 }
 
+/**
+ * @brief Add counts.
+ *
+ * @param sum Takes the sum.
+ * @param part What is added.
+ */
 static inline void flow_count_add(struct flow_count *sum, const struct flow_count *part)
 {
     sum->frames += part->frames;
@@ -90,6 +119,12 @@ static inline void flow_count_add(struct flow_count *sum, const struct flow_coun
     sum->messages += part->messages;
 }
 
+/**
+ * @brief Add counts of reordering; the greatest extent is the greater one.
+ *
+ * @param sum Takes the sum.
+ * @param part What is added.
+ */
 static inline void flow_reordering_add(struct flow_reordering *sum,
                                        const struct flow_reordering *part)
 {
@@ -98,7 +133,12 @@ static inline void flow_reordering_add(struct flow_reordering *sum,
     sum->near += part->near;
 }
 
-/* Adds what one of several queues counted of a flow's side. */
+/**
+ * @brief Add what one of several queues counted of a flow's side.
+ *
+ * @param sum Takes the sum.
+ * @param part What is added.
+ */
 static inline void flow_side_add(struct flow_side *sum, const struct flow_side *part)
 {
     flow_count_add(&sum->live, &part->live);
@@ -119,6 +159,12 @@ static inline void flow_side_add(struct flow_side *sum, const struct flow_side *
         sum->last_ns = part->last_ns;
 }
 
+/**
+ * @brief Add what one of several queues counted of a port.
+ *
+ * @param sum Takes the sum.
+ * @param part What is added.
+ */
 static inline void port_count_add(struct port_count *sum, const struct port_count *part)
 {
     sum->misdelivered += part->misdelivered;
@@ -131,22 +177,22 @@ static inline void port_count_add(struct port_count *sum, const struct port_coun
     misdelivered_merge(&sum->misdelivered_flows, &part->misdelivered_flows);
 }
 
-/* What the port's driver counts, since it was opened; -1: it does not say. */
+/** @brief What the port's driver counts, since it was opened; -1: it does not say. */
 struct port_hardware {
     int64_t received_frames;
-    int64_t sent_frames;     /* that left, without those of dropped_send */
-    int64_t dropped_receive; /* no room in the receive ring, no buffer */
-    int64_t dropped_send;    /* in this host: queueing discipline, driver */
-    int64_t no_carrier;     /* of sent_frames: dropped by the kernel, as the cable had no carrier */
-    int64_t errors;         /* bad FCS, length */
-    int64_t pause_received; /* PAUSE and PFC frames */
-    /* RDMA devices only. */
-    int64_t retransmitted;   /* requests sent again, after a time-out or a sequence error */
-    int64_t out_of_sequence; /* packets that came in another order, or behind a lost one */
-    int64_t not_ready;       /* receiver-not-ready negative acknowledgements */
-    int64_t cnp_sent;        /* congestion notification packets */
+    int64_t sent_frames;     /**< that left, without those of dropped_send */
+    int64_t dropped_receive; /**< no room in the receive ring, no buffer */
+    int64_t dropped_send;    /**< in this host: queueing discipline, driver */
+    int64_t no_carrier; /**< of sent_frames: dropped by the kernel, as the cable had no carrier */
+    int64_t errors;     /**< bad FCS, length */
+    int64_t pause_received; /**< PAUSE and PFC frames */
+    /** @brief RDMA devices only. */
+    int64_t retransmitted;   /**< requests sent again, after a time-out or a sequence error */
+    int64_t out_of_sequence; /**< packets that came in another order, or behind a lost one */
+    int64_t not_ready;       /**< receiver-not-ready negative acknowledgements */
+    int64_t cnp_sent;        /**< congestion notification packets */
     int64_t cnp_handled;
-    int64_t ecn_marked; /* RoCE packets that came with congestion experienced */
+    int64_t ecn_marked; /**< RoCE packets that came with congestion experienced */
 };
 
 #define PORT_HARDWARE_UNKNOWN                                                                      \

@@ -1,13 +1,17 @@
-/* SPDX-License-Identifier: BSD-3-Clause
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file
+ * @brief What a stream's frames say of time: one-way delay, from a frame's stamp to its arrival,
+ * and its variation between frames that follow each other (IPDV: RFC 3393, RFC 5481 4.1).
  *
- * What a stream's frames say of time: one-way delay, from a frame's stamp to its arrival, and its
- * variation between frames that follow each other (IPDV: RFC 3393, RFC 5481 4.1). No I/O and
- * nothing of DPDK's.
+ * No I/O and nothing of DPDK's.
  *
  * Every frame is measured, so what it touches is small: one line by stream. The frames of a
  * sender's burst share its stamp, and those of a receiver's their arrival, so most have the same
  * delay as the frame before. Such a run is counted where it is, and added to the sums and buckets
  * when it ends. Numbers of values are not counted: buckets know them.
+ *
+ * @see RFC 3393; RFC 5481, section 4.1
  */
 #ifndef ENGINE_DELAY_STATS_H
 #define ENGINE_DELAY_STATS_H
@@ -17,12 +21,16 @@
 #include <assert.h>
 #include <stdbool.h>
 
-#define DELAY_NONE UINT64_MAX /* no delay that the next frame's could be compared with */
-#define DELAY_RUN_MAX (UINT32_MAX - 1024) /* then a burst more still has room */
+#define DELAY_NONE UINT64_MAX /**< no delay that the next frame's could be compared with */
+#define DELAY_RUN_MAX (UINT32_MAX - 1024) /**< then a burst more still has room */
 
 enum delay_kind { DELAY_ONE_WAY, DELAY_IPDV, DELAY_KINDS };
 
-/* A flow's, which its streams share. 36 KB, of which a flow touches some pages. */
+/**
+ * @brief A flow's, which its streams share.
+ *
+ * 36 KB, of which a flow touches some pages.
+ */
 struct delay_stats_buckets {
     uint64_t counts[DELAY_KINDS][HISTOGRAM_BUCKETS];
 };
@@ -35,12 +43,18 @@ struct delay_stats_bounds {
 
 struct delay_stats {
     struct delay_stats_bounds bounds[DELAY_KINDS];
-    uint64_t last_ns; /* the delay of the stream's last frame, or DELAY_NONE */
-    uint32_t run;     /* frames with that delay, one right behind the other, not yet added */
-    uint32_t flow;    /* whose buckets, among all */
+    uint64_t last_ns; /**< the delay of the stream's last frame, or DELAY_NONE */
+    uint32_t run;     /**< frames with that delay, one right behind the other, not yet added */
+    uint32_t flow;    /**< whose buckets, among all */
 } __attribute__((aligned(64)));
 static_assert(sizeof(struct delay_stats) == 64, "a stream's statistics are one cache line");
 
+/**
+ * @brief Begin a stream, whose first frame is compared with none.
+ *
+ * @param stats Delays of a stream.
+ * @param flow Flow whose buckets it has, among all.
+ */
 static inline void delay_stats_init(struct delay_stats *stats, uint32_t flow)
 {
     *stats = (struct delay_stats){.last_ns = DELAY_NONE, .flow = flow};
@@ -48,6 +62,14 @@ static inline void delay_stats_init(struct delay_stats *stats, uint32_t flow)
         stats->bounds[kind].min_ns = UINT64_MAX;
 }
 
+/**
+ * @brief Add equal values.
+ *
+ * @param bounds Sum, least and greatest; added to.
+ * @param counts Buckets; added to.
+ * @param value_ns Time, ns.
+ * @param count How many values.
+ */
 static inline void delay_stats_count(struct delay_stats_bounds *bounds, uint64_t *counts,
                                      uint64_t value_ns, uint64_t count)
 {
@@ -57,7 +79,14 @@ static inline void delay_stats_count(struct delay_stats_bounds *bounds, uint64_t
     counts[histogram_index(value_ns)] += count;
 }
 
-/* Adds the run. Its first frame was compared when it came, the others differ by nothing. */
+/**
+ * @brief Add the run to sums and buckets.
+ *
+ * Its first frame was compared when it came, the others differ by nothing.
+ *
+ * @param stats Delays of a stream.
+ * @param all Buckets by flow.
+ */
 static inline void delay_stats_end_run(struct delay_stats *stats, struct delay_stats_buckets *all)
 {
     uint64_t(*counts)[HISTOGRAM_BUCKETS] = all[stats->flow].counts;
@@ -70,19 +99,39 @@ static inline void delay_stats_end_run(struct delay_stats *stats, struct delay_s
     stats->run = 0;
 }
 
-/* The next frame is compared with none. */
+/**
+ * @brief Compare the next frame with none.
+ *
+ * @param stats Delays of a stream.
+ * @param all Buckets by flow.
+ */
 static inline void delay_stats_restart(struct delay_stats *stats, struct delay_stats_buckets *all)
 {
     delay_stats_end_run(stats, all);
     stats->last_ns = DELAY_NONE;
 }
 
+/**
+ * @brief Return by how much two delays differ.
+ *
+ * @param a_ns Delay, ns.
+ * @param b_ns Delay, ns.
+ * @return Difference, ns.
+ */
 static inline uint64_t delay_stats_difference(uint64_t a_ns, uint64_t b_ns)
 {
     return a_ns > b_ns ? a_ns - b_ns : b_ns - a_ns;
 }
 
-/* Frames of one delay that were delivered, right one behind the other and behind the last one. */
+/**
+ * @brief Add frames of one delay that were delivered, right one behind the other and behind the
+ * last one.
+ *
+ * @param stats Delays of a stream.
+ * @param all Buckets by flow.
+ * @param delay_ns One-way delay, ns.
+ * @param count Frames.
+ */
 static inline void delay_stats_follow(struct delay_stats *stats, struct delay_stats_buckets *all,
                                       uint64_t delay_ns, uint32_t count)
 {
@@ -98,9 +147,17 @@ static inline void delay_stats_follow(struct delay_stats *stats, struct delay_st
     stats->run = count;
 }
 
-/* One frame that was delivered. `ahead`: its sequence less the one that was expected next. Only
- * neighbours in sequence, in order, are compared: behind a gap the comparison begins anew, and a
- * reordered frame does not take part. `all`: buckets by flow. */
+/**
+ * @brief Add one frame that was delivered.
+ *
+ * Only neighbours in sequence, in order, are compared: behind a gap the comparison begins again,
+ * and a reordered frame does not take part.
+ *
+ * @param stats Delays of a stream.
+ * @param all Buckets by flow.
+ * @param delay_ns One-way delay, ns.
+ * @param ahead Its sequence less the one that was expected next.
+ */
 static inline void delay_stats_add(struct delay_stats *stats, struct delay_stats_buckets *all,
                                    uint64_t delay_ns, int32_t ahead)
 {
@@ -114,8 +171,15 @@ static inline void delay_stats_add(struct delay_stats *stats, struct delay_stats
     delay_stats_follow(stats, all, delay_ns, 1);
 }
 
-/* Stamps and arrivals are times since the phase's start, each by its end's clock. A stamp that is
- * later than the arrival shows what clocks differ by: 0 is the nearest that can be. */
+/**
+ * @brief Return the delay between a stamp and an arrival, each by its end's clock.
+ *
+ * A stamp that is later than the arrival shows what clocks differ by: 0 is the nearest that can be.
+ *
+ * @param came_ns Arrival, ns since the phase's start.
+ * @param stamp_ns Stamp, ns since the phase's start.
+ * @return Delay, ns.
+ */
 static inline uint64_t delay_stats_delay(int64_t came_ns, uint64_t stamp_ns)
 {
     int64_t delay_ns = came_ns - (int64_t)stamp_ns;
@@ -123,7 +187,15 @@ static inline uint64_t delay_stats_delay(int64_t came_ns, uint64_t stamp_ns)
     return delay_ns > 0 ? (uint64_t)delay_ns : 0;
 }
 
-/* Adds a flow's statistics, of all its streams. Ends their runs. */
+/**
+ * @brief Add a flow's statistics, of all its streams; ends their runs.
+ *
+ * @param streams Streams of the flow.
+ * @param count How many streams.
+ * @param all Buckets by flow.
+ * @param kind Which of the delays.
+ * @param sum Takes the sum.
+ */
 void delay_stats_sum(struct delay_stats *streams, uint32_t count, struct delay_stats_buckets *all,
                      enum delay_kind kind, struct histogram *sum);
 

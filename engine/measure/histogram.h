@@ -1,8 +1,11 @@
-/* SPDX-License-Identifier: BSD-3-Clause
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file
+ * @brief A histogram of times in fixed memory: each value falls into a bucket whose middle is
+ * within HISTOGRAM_ERROR of it, from 1 ns to 2^40 ns (18 minutes); least, greatest, sum and number
+ * are exact.
  *
- * A histogram of times in fixed memory: each value falls into a bucket whose middle is within
- * HISTOGRAM_ERROR of it, from 1 ns to 2^40 ns (18 minutes); least, greatest, sum and number are
- * exact. Histograms add up over flows, nodes and repeats without further error.
+ * Histograms add up over flows, nodes and repeats without further error.
  *
  * Buckets are logarithmic by powers of two and linear within one (64 a power): below 128 ns each
  * value has its own, above the width is 1/64 of the power. The index of a value is
@@ -10,6 +13,8 @@
  * the same everywhere, and whoever has the index and this sentence can rebuild each percentile.
  *
  * Of G. Tene's HdrHistogram, whose layout this is; ours has one fixed shape, and no dependency.
+ *
+ * @see G. Tene: HdrHistogram
  */
 #ifndef ENGINE_HISTOGRAM_H
 #define ENGINE_HISTOGRAM_H
@@ -18,20 +23,30 @@
 #include <stdint.h>
 
 #define HISTOGRAM_LINEAR_BITS 6
-#define HISTOGRAM_POWERS 40 /* values of 2^40 ns and more are counted in the last bucket */
+#define HISTOGRAM_POWERS 40 /**< values of 2^40 ns and more are counted in the last bucket */
 #define HISTOGRAM_BUCKETS ((HISTOGRAM_POWERS - HISTOGRAM_LINEAR_BITS + 1) << HISTOGRAM_LINEAR_BITS)
-#define HISTOGRAM_ERROR (1.0 / 128) /* of a bucket's middle against any value in it */
+#define HISTOGRAM_ERROR (1.0 / 128) /**< of a bucket's middle against any value in it */
 
-/* 18 KB. All zero is an empty one. */
+/**
+ * @brief 18 KB.
+ *
+ * All zero is an empty one.
+ */
 struct histogram {
     uint64_t count;
     uint64_t sum_ns;
-    uint64_t min_ns; /* of no meaning when count is 0, as is the next */
+    uint64_t min_ns; /**< of no meaning when count is 0, as is the next */
     uint64_t max_ns;
-    uint64_t beyond; /* values of 2^40 ns and more: in the last bucket, their size is not kept */
+    uint64_t beyond; /**< values of 2^40 ns and more: in the last bucket, their size is not kept */
     uint64_t buckets[HISTOGRAM_BUCKETS];
 };
 
+/**
+ * @brief Return the bucket of a value.
+ *
+ * @param value_ns Time, ns.
+ * @return Index.
+ */
 static inline uint32_t histogram_index(uint64_t value_ns)
 {
     uint32_t shift;
@@ -44,7 +59,13 @@ static inline uint32_t histogram_index(uint64_t value_ns)
     return (shift << HISTOGRAM_LINEAR_BITS) + (uint32_t)(value_ns >> shift);
 }
 
-/* Adds `times` equal values: one burst of frames is stamped and read together. */
+/**
+ * @brief Add equal values: one burst of frames is stamped and read together.
+ *
+ * @param histogram Histogram.
+ * @param value_ns Time, ns.
+ * @param times How many.
+ */
 static inline void histogram_add_times(struct histogram *histogram, uint64_t value_ns,
                                        uint64_t times)
 {
@@ -58,23 +79,56 @@ static inline void histogram_add_times(struct histogram *histogram, uint64_t val
     histogram->buckets[histogram_index(value_ns)] += times;
 }
 
+/**
+ * @brief Add one time.
+ *
+ * @param histogram Histogram.
+ * @param value_ns Time, ns.
+ */
 static inline void histogram_add(struct histogram *histogram, uint64_t value_ns)
 {
     histogram_add_times(histogram, value_ns, 1);
 }
 
-/* The values of a bucket: from its least to its least + width - 1. */
+/**
+ * @brief Return the least value of a bucket; its values end before that and its width.
+ *
+ * @param index Index of a bucket.
+ * @return ns.
+ */
 uint64_t histogram_least_of(uint32_t index);
+/**
+ * @brief Return the width of a bucket.
+ *
+ * @param index Index of a bucket.
+ * @return Width, ns.
+ */
 uint64_t histogram_width_of(uint32_t index);
 
+/**
+ * @brief Add another histogram.
+ *
+ * @param sum Takes the sum.
+ * @param part What is added.
+ */
 void histogram_merge(struct histogram *sum, const struct histogram *part);
 
-/* The value that at least `share` (0 to 1) of all values do not exceed: the middle of its bucket,
- * but never outside of least to greatest. 0 when there are none. */
+/**
+ * @brief Return the value that at least `share` of all values do not exceed: the middle of its
+ * bucket, but never outside of least to greatest.
+ *
+ * @param histogram Histogram.
+ * @param share Share of all values, 0 to 1.
+ * @return Time, ns; 0: there are none.
+ */
 uint64_t histogram_quantile(const struct histogram *histogram, double share);
 
-/* The buckets that hold something, as "index:count" with single spaces between; the caller frees
- * the text. NULL: out of memory. */
+/**
+ * @brief Write the buckets that hold something, as "index:count" with single spaces between.
+ *
+ * @param histogram Histogram.
+ * @return Text, which the caller frees; NULL: out of memory.
+ */
 char *histogram_text(const struct histogram *histogram);
 
 #endif

@@ -1,8 +1,11 @@
-/* SPDX-License-Identifier: BSD-3-Clause
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file
+ * @brief Frames that came to a port and are for another rank, by whose they are: what a switch
+ * flooded or sent out by the wrong port.
  *
- * Frames that came to a port and are for another rank, by whose they are: what a switch flooded or
- * sent out by the wrong port. A fixed table, because how many flows stray is the switch's choice;
- * those that find no room are counted together.
+ * A fixed table, because how many flows stray is the switch's choice; those that find no room are
+ * counted together.
  *
  * Kept by one worker, and read by the main thread after the phase, as all counts are (metrics.h).
  */
@@ -11,19 +14,25 @@
 
 #include <stdint.h>
 
-#define MISDELIVERED_SLOTS 256u /* flows that are told apart: 4 KB a queue; a power of two */
+#define MISDELIVERED_SLOTS 256u /**< flows that are told apart: 4 KB a queue; a power of two */
 
 struct misdelivered_flow {
-    uint64_t frames; /* 0: a free slot */
-    uint16_t src;    /* ranks, of the frames' signatures */
+    uint64_t frames; /**< 0: a free slot */
+    uint16_t src;    /**< ranks, of the frames' signatures */
     uint16_t dst;
 };
 
 struct misdelivered_flows {
-    struct misdelivered_flow flows[MISDELIVERED_SLOTS]; /* open addressing */
-    uint64_t others;                                    /* frames of flows without a slot */
+    struct misdelivered_flow flows[MISDELIVERED_SLOTS]; /**< open addressing */
+    uint64_t others;                                    /**< frames of flows without a slot */
 };
 
+/**
+ * @brief Count frames of a flow; without a free slot they are counted together.
+ *
+ * @param misdelivered Table of misdelivered flows.
+ * @param part What is added.
+ */
 static inline void misdelivered_add(struct misdelivered_flows *misdelivered,
                                     const struct misdelivered_flow *part)
 {
@@ -44,6 +53,12 @@ static inline void misdelivered_add(struct misdelivered_flows *misdelivered,
     misdelivered->others += part->frames;
 }
 
+/**
+ * @brief Add the table of another queue.
+ *
+ * @param sum Table that is added to.
+ * @param part What is added.
+ */
 static inline void misdelivered_merge(struct misdelivered_flows *sum,
                                       const struct misdelivered_flows *part)
 {

@@ -1,9 +1,14 @@
-/* SPDX-License-Identifier: BSD-3-Clause
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file
+ * @brief What a stream's receiver makes of a sequence number.
  *
- * What a stream's receiver makes of a sequence number. 32 bits on the wire are unwrapped to 64
- * around the number that is expected next. Reordering as RFC 4737 (type-P-reordered): a frame is
- * reordered when its sequence is smaller than one that came before it. Duplicates and reordering
- * are told apart within the last SEQUENCE_WINDOW numbers; what is older is late.
+ * 32 bits on the wire are unwrapped to 64 around the number that is expected next. Reordering as
+ * RFC 4737 (type-P-reordered): a frame is reordered when its sequence is smaller than one that came
+ * before it. Duplicates and reordering are told apart within the last SEQUENCE_WINDOW numbers; what
+ * is older is late.
+ *
+ * @see RFC 4737, section 3
  */
 #ifndef ENGINE_SEQUENCE_H
 #define ENGINE_SEQUENCE_H
@@ -14,19 +19,26 @@
 #define SEQUENCE_WINDOW 1024u
 #define SEQUENCE_WORDS (SEQUENCE_WINDOW / 64)
 
-/* What a frame in order needs: small, so that it can lie beside the stream's counters. */
+/** @brief What a frame in order needs: small, so that it can lie beside the stream's counters. */
 struct sequence {
-    uint64_t next;   /* one more than the greatest seen (RFC 4737's NextExp) */
-    uint64_t recent; /* bit n % 64: n came, of the 64 numbers among which next - 1 is */
+    uint64_t next;   /**< one more than the greatest seen (RFC 4737's NextExp) */
+    uint64_t recent; /**< bit n % 64: n came, of the 64 numbers among which next - 1 is */
 };
 
-/* And what only one in 64 needs: the 16 words of 64 numbers before those. Bit n % 64 of word
- * n / 64 % 16: n came. */
+/**
+ * @brief And what only one in 64 needs: the 16 words of 64 numbers before those.
+ *
+ * Bit n % 64 of word n / 64 % 16: n came.
+ */
 struct sequence_past {
     uint64_t seen[SEQUENCE_WORDS];
 };
 
-/* Exclusive: each frame gets one. Fresh and reordered ones are delivered. */
+/**
+ * @brief Exclusive: each frame gets one.
+ *
+ * Fresh and reordered ones are delivered.
+ */
 enum sequence_verdict {
     SEQUENCE_FRESH,
     SEQUENCE_REORDERED,
@@ -35,13 +47,25 @@ enum sequence_verdict {
     SEQUENCE_VERDICTS,
 };
 
-/* 64 bits of a number on the wire, of which `next` is near. */
+/**
+ * @brief Return the 64 bits of a number on the wire, of which `next` is near.
+ *
+ * @param next Number that is expected next.
+ * @param wire Number as it came on the wire.
+ * @return Number.
+ */
 static inline uint64_t sequence_unwrap(uint64_t next, uint32_t wire)
 {
     return next + (uint64_t)(int64_t)(int32_t)(wire - (uint32_t)next);
 }
 
-/* Whether it is the next one and no word begins with it; then it is marked. */
+/**
+ * @brief Mark the number if it is the next one and no word begins with it.
+ *
+ * @param stream State of the stream's numbers.
+ * @param wire Number as it came on the wire.
+ * @return True: it is in order, and nothing else is to be done.
+ */
 static inline bool sequence_follows(struct sequence *stream, uint32_t wire)
 {
     uint64_t n = stream->next;
@@ -53,7 +77,13 @@ static inline bool sequence_follows(struct sequence *stream, uint32_t wire)
     return true;
 }
 
-/* Marks n >= next; what lies between was not seen. */
+/**
+ * @brief Mark a number; those between the next and it were not seen.
+ *
+ * @param stream State of the stream's numbers.
+ * @param past Older numbers of the same stream.
+ * @param n Number, not below the next.
+ */
 static inline void sequence_mark(struct sequence *stream, struct sequence_past *past, uint64_t n)
 {
     uint64_t word = (stream->next - 1) / 64, last = n / 64;
@@ -68,6 +98,14 @@ static inline void sequence_mark(struct sequence *stream, struct sequence_past *
     stream->next = n + 1;
 }
 
+/**
+ * @brief Judge a number and mark it.
+ *
+ * @param stream State of the stream's numbers.
+ * @param past Older numbers of the same stream.
+ * @param wire Number as it came on the wire.
+ * @return What the frame is.
+ */
 static inline enum sequence_verdict sequence_judge(struct sequence *stream,
                                                    struct sequence_past *past, uint32_t wire)
 {
