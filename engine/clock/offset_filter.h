@@ -1,7 +1,9 @@
-/* SPDX-License-Identifier: BSD-3-Clause
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file
+ * @brief The offset between our clock and another one, at any time, with a bound that covers it.
  *
- * The offset between our clock and another one, at any time, with a bound that covers it. No I/O,
- * constant memory, nothing allocated.
+ * No I/O, constant memory, nothing allocated.
  *
  * An exchange of datagrams has the four time stamps of RFC 5905, 8. The offset then was at most
  * t2 - t1 and at least t3 - t4, because no datagram arrives before it is sent. The middle of the
@@ -12,6 +14,9 @@
  *
  * Assumed: two clocks drift by OFFSET_DRIFT_PPM at most. Ethernet allows each free oscillator
  * 100 ppm (IEEE 802.3, 40.6.1.2.6), and a steered clock that is settled stays within that.
+ *
+ * @see RFC 5905, sections 8 and 10; Cristian: Probabilistic Clock Synchronization, 1989; IEEE
+ *        802.3, 40.6.1.2.6
  */
 #ifndef ENGINE_OFFSET_FILTER_H
 #define ENGINE_OFFSET_FILTER_H
@@ -22,42 +27,65 @@
 #define OFFSET_SAMPLES 4096u
 #define OFFSET_SLOT_NS INT64_C(100000000)
 
-/* The other's clock = ours + offset_ns, within +-bound_ns; bound -1: not known. */
+/** @brief The other's clock = ours + offset_ns, within +-bound_ns; bound -1: not known. */
 struct offset_estimate {
     int64_t offset_ns;
     int64_t bound_ns;
 };
 
-/* The time stamps of an exchange with another node, which answers a datagram of ours. */
+/** @brief The time stamps of an exchange with another node, which answers a datagram of ours. */
 struct offset_stamps {
-    int64_t origin_ns;   /* our clock: our datagram left; negative: there was none */
-    int64_t receive_ns;  /* its clock: our datagram arrived */
-    int64_t transmit_ns; /* its clock: the answer left */
-    int64_t arrive_ns;   /* our clock: the answer arrived */
+    int64_t origin_ns;   /**< our clock: our datagram left; negative: there was none */
+    int64_t receive_ns;  /**< its clock: our datagram arrived */
+    int64_t transmit_ns; /**< its clock: the answer left */
+    int64_t arrive_ns;   /**< our clock: the answer arrived */
 };
 
 struct offset_sample {
-    int64_t at_ns; /* our clock */
+    int64_t at_ns; /**< our clock */
     struct offset_estimate seen;
 };
 
-/* All zero: nothing is known. */
+/** @brief All zero: nothing is known. */
 struct offset_filter {
-    struct offset_sample samples[OFFSET_SAMPLES]; /* a ring: the newest is number `count` - 1 */
+    struct offset_sample samples[OFFSET_SAMPLES]; /**< a ring: the newest is number `count` - 1 */
     uint64_t count;
-    int64_t slot_ns; /* when the newest sample's slot began */
+    int64_t slot_ns; /**< when the newest sample's slot began */
 };
 
-/* By how much two clocks may drift apart in this time. */
+/**
+ * @brief Return by how much two clocks may drift apart in this time.
+ *
+ * @param age_ns Time, ns.
+ * @return ns.
+ */
 int64_t offset_drift_ns(int64_t age_ns);
 
-/* The offset at the arrival; bound -1: the stamps contradict each other. */
+/**
+ * @brief Return the offset at the arrival.
+ *
+ * @param stamps Time stamps of one exchange.
+ * @return Offset and bound; bound -1: the stamps contradict each other.
+ */
 struct offset_estimate offset_of_exchange(const struct offset_stamps *stamps);
 
-/* Keeps what was measured at `at_ns` of our clock, if it is the best of its slot. A sample that
- * contradicts those before it shows that a clock was stepped: they are forgotten. */
+/**
+ * @brief Keep what was measured, if it is the best of its slot.
+ *
+ * A sample that contradicts those before it shows that a clock was stepped: they are forgotten.
+ *
+ * @param filter Filter.
+ * @param at_ns Time of this node's clock, ns.
+ * @param seen Offset and bound that were measured.
+ */
 void offset_add(struct offset_filter *filter, int64_t at_ns, struct offset_estimate seen);
-/* The offset at any time of our clock, past or to come. */
+/**
+ * @brief Return the offset at any time of this node's clock, past or to come.
+ *
+ * @param filter Filter.
+ * @param at_ns Time of this node's clock, ns.
+ * @return Offset and bound; bound -1: not known.
+ */
 struct offset_estimate offset_at(const struct offset_filter *filter, int64_t at_ns);
 
 #endif
