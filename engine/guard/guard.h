@@ -1,9 +1,12 @@
-/* SPDX-License-Identifier: BSD-3-Clause
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file
+ * @brief The guard: line-rate traffic is a weapon, so the node asks here before it opens a port
+ * (doc/reference/safety.md).
  *
- * The guard: line-rate traffic is a weapon, so the node asks here before it opens a port
- * (doc/reference/safety.md). An interface is blocked when a default route or the controller's
- * connection leaves by it, by what sits on its cable, or by a tunnel over it; when it is a bond or
- * a member of a bond or bridge; and when it is the loopback.
+ * An interface is blocked when a default route or the controller's connection leaves by it, by what
+ * sits on its cable, or by a tunnel over it; when it is a bond or a member of a bond or bridge; and
+ * when it is the loopback.
  */
 #ifndef ENGINE_GUARD_H
 #define ENGINE_GUARD_H
@@ -12,43 +15,86 @@
 
 #include <stdbool.h>
 
-/* What is known of the port that is to be opened. Strings are the caller's. */
+/**
+ * @brief What is known of the port that is to be opened.
+ *
+ * Strings are the caller's.
+ */
 struct guard_rules {
-    const char *controller; /* numeric address of the controller's end of the connection that
+    const char *controller; /**< numeric address of the controller's end of the connection that
                                started this node (SSH_CONNECTION's first word); NULL or "": none */
-    const char *driver;     /* who will drive the port, for sentences: "tcp", "af_packet" */
-    bool shared;            /* the port's configuration says `shared: true` */
-    bool isolates_flows;    /* this driver takes only our frames off the port (rte_flow isolated
+    const char *driver;     /**< who will drive the port, for sentences: "tcp", "af_packet" */
+    bool shared;            /**< the port's configuration says `shared: true` */
+    bool isolates_flows;    /**< this driver takes only our frames off the port (rte_flow isolated
                                mode) and leaves the rest to the kernel, or will not open it */
-    bool leaves_kernel;     /* opening the port takes the device away from its kernel driver */
+    bool leaves_kernel;     /**< opening the port takes the device away from its kernel driver */
 };
 
-/* May the port send through `iface` of namespace `netns` (as netns_enter; NULL: the process's own)?
- * 0: yes. -ENODEV: no such interface (the sentence lists those that exist); -EPERM: blocked (what
- * it carries, where, what to do); or why that could not be found out: then it is not safe either.
- * The controller's connection leaves by the process's own namespace. */
+/**
+ * @brief Decide whether the port may send through an interface.
+ *
+ * @param netns Network namespace, as netns_enter() takes it; NULL: the process's own.
+ * @param iface Name of the network interface.
+ * @param rules What is known of the port.
+ * @param err Takes the sentence of a failure; unchanged on success.
+ * @return 0: yes; -ENODEV: no such interface (the sentence lists those that exist); -EPERM: blocked
+ *        (what it carries, where, what to do); or why that could not be found out: then it is not
+ *        safe either.
+ */
 int guard_check_interface(const char *netns, const char *iface, const struct guard_rules *rules,
                           struct err *err);
 
-/* The same for the kernel interfaces of PCI device `pci` ("0000:3b:00.0"). A device without any (it
- * has left its kernel driver already) passes. -ENODEV: no such device; -EINVAL: not a PCI address.
+/**
+ * @brief Decide the same for the kernel interfaces of a PCI device; one without any (it has left
+ * its kernel driver already) passes.
+ *
+ * @param pci PCI address, "0000:3b:00.0".
+ * @param rules What is known of the port.
+ * @param err Takes the sentence of a failure; unchanged on success.
+ * @return As guard_check_interface(); -ENODEV: no such device; -EINVAL: not a PCI address.
  */
 int guard_check_pci(const char *pci, const struct guard_rules *rules, struct err *err);
 
-/* The same for the kernel interfaces that share the cable of an RDMA port ("mlx5_2/1"). Where it is
- * not known whether there are any, it is blocked. */
+/**
+ * @brief Decide the same for the kernel interfaces that share the cable of an RDMA port.
+ *
+ * Where it is not known whether there are any, the port is blocked.
+ *
+ * @param netns Network namespace, as netns_enter() takes it; NULL: the process's own.
+ * @param rdma RDMA port, "mlx5_2/1".
+ * @param rules What is known of the port.
+ * @param err Takes the sentence of a failure; unchanged on success.
+ * @return As guard_check_interface().
+ */
 int guard_check_rdma(const char *netns, const char *rdma, const struct guard_rules *rules,
                      struct err *err);
 
-/* The same for a DPDK device by its arguments ("net_af_packet0,iface=eth0"): every value in them
- * that is an interface of `netns` or a PCI address is checked. */
+/**
+ * @brief Decide the same for a DPDK device by its arguments: every value in them that is an
+ * interface of `netns` or a PCI address is checked.
+ *
+ * @param netns Network namespace, as netns_enter() takes it; NULL: the process's own.
+ * @param vdev Arguments of a DPDK device, "net_af_packet0,iface=eth0".
+ * @param rules What is known of the port.
+ * @param err Takes the sentence of a failure; unchanged on success.
+ * @return As guard_check_interface().
+ */
 int guard_check_vdev(const char *netns, const char *vdev, const struct guard_rules *rules,
                      struct err *err);
 
 struct guard_map; /* guard_map.h */
 struct guard_link;
 
-/* Decides for a port of namespace `netns` (for the sentence). */
+/**
+ * @brief Decide for a port by a map.
+ *
+ * @param map Devices and what the host needs of them.
+ * @param port Port of the map.
+ * @param netns Network namespace, as netns_enter() takes it; NULL: the process's own.
+ * @param rules What is known of the port.
+ * @param err Takes the sentence of a failure; unchanged on success.
+ * @return As guard_check_interface().
+ */
 int guard_judge(const struct guard_map *map, const struct guard_link *port, const char *netns,
                 const struct guard_rules *rules, struct err *err);
 

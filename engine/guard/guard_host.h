@@ -1,7 +1,9 @@
-/* SPDX-License-Identifier: BSD-3-Clause
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file
+ * @brief Which interfaces belong to a PCI device or an RDMA port, as /sys says.
  *
- * Which interfaces belong to a PCI device or an RDMA port, as /sys says. `root` goes before each
- * path ("" outside tests).
+ * `root` goes before each path ("" outside tests).
  */
 #ifndef ENGINE_GUARD_HOST_H
 #define ENGINE_GUARD_HOST_H
@@ -14,7 +16,12 @@
 
 #define GUARD_INTERFACES_MAX 64
 
-/* Is this a PCI address as /sys spells it: "0000:3b:00.0"? */
+/**
+ * @brief Return whether a text is a PCI address as /sys spells it: "0000:3b:00.0".
+ *
+ * @param text Zero-terminated text; not kept.
+ * @return True: it is.
+ */
 bool guard_host_is_pci(const char *text);
 
 struct guard_interfaces {
@@ -22,13 +29,28 @@ struct guard_interfaces {
     char names[GUARD_INTERFACES_MAX][IF_NAMESIZE];
 };
 
-/* The interfaces of PCI device `pci`. -EINVAL: not an address. -ENODEV: there is none. */
+/**
+ * @brief List the interfaces of a PCI device.
+ *
+ * @param root Put before each path; "" outside tests.
+ * @param pci PCI address, "0000:3b:00.0".
+ * @param interfaces Takes the names.
+ * @param err Takes the sentence of a failure; unchanged on success.
+ * @return 0; -EINVAL: not an address; -ENODEV: there is no such device.
+ */
 int guard_host_pci(const char *root, const char *pci, struct guard_interfaces *interfaces,
                    struct err *err);
 
-/* The interfaces that share the cable of RDMA port `port` ("mlx5_2/1", "mlx5_2"): those that its
- * GIDs name, and those of its PCI device (IPoIB is in no GID table). -ENODEV: no such port. -EPERM:
- * neither says anything, so it is not known. */
+/**
+ * @brief List the interfaces that share the cable of an RDMA port ("mlx5_2/1", "mlx5_2"): those
+ * that its GIDs name, and those of its PCI device (IPoIB is in no GID table).
+ *
+ * @param root Put before each path; "" outside tests.
+ * @param port RDMA port.
+ * @param interfaces Takes the names.
+ * @param err Takes the sentence of a failure; unchanged on success.
+ * @return 0; -ENODEV: no such port; -EPERM: neither says anything, so it is not known.
+ */
 int guard_host_rdma(const char *root, const char *port, struct guard_interfaces *interfaces,
                     struct err *err);
 

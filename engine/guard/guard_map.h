@@ -1,7 +1,10 @@
-/* SPDX-License-Identifier: BSD-3-Clause
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file
+ * @brief The devices of a network namespace, and what a host needs that leaves by them: read from
+ * rtnetlink(7) by one dump of links and one of routes.
  *
- * The devices of a network namespace, and what a host needs that leaves by them: read from
- * rtnetlink(7) by one dump of links and one of routes. Plain data: tests make maps by hand.
+ * Plain data: tests make maps by hand.
  */
 #ifndef ENGINE_GUARD_MAP_H
 #define ENGINE_GUARD_MAP_H
@@ -16,23 +19,23 @@
 
 struct guard_link {
     int index;
-    int master;     /* ifindex of its bridge, bond, VRF; 0: none */
-    int lower;      /* ifindex of the device below a VLAN or macvlan; 0: none */
-    bool elsewhere; /* that device is in another namespace */
+    int master;     /**< ifindex of its bridge, bond, VRF; 0: none */
+    int lower;      /**< ifindex of the device below a VLAN or macvlan; 0: none */
+    bool elsewhere; /**< that device is in another namespace */
     bool loopback;
     char name[IF_NAMESIZE];
-    char kind[IF_NAMESIZE]; /* "bridge", "veth", ...; "": hardware */
-    /* Of a tunnel: where its packets go, and by which device below; both can be unknown. */
-    unsigned char remote[16]; /* 4 bytes of IPv4 or 16 of IPv6 */
-    int remote_bytes;         /* 4, 16; 0: no remote address, or none that the kernel tells */
-    int below;                /* ifindex; 0: not told */
+    char kind[IF_NAMESIZE]; /**< "bridge", "veth", ...; "": hardware */
+    /** @brief Of a tunnel: where its packets go, and by which device below; both can be unknown. */
+    unsigned char remote[16]; /**< 4 bytes of IPv4 or 16 of IPv6 */
+    int remote_bytes;         /**< 4, 16; 0: no remote address, or none that the kernel tells */
+    int below;                /**< ifindex; 0: not told */
 };
 
-/* Something that the host needs. */
+/** @brief Something that the host needs. */
 struct guard_use {
-    int index;     /* ifindex of the device by which it leaves; ANY_DEVICE: that is not known */
-    int part;      /* while it is read: 4 or 6, a route to a part of all IPv4 or IPv6 addresses */
-    char what[96]; /* "the IPv4 default route (table main)" */
+    int index;     /**< ifindex of the device by which it leaves; ANY_DEVICE: that is not known */
+    int part;      /**< while it is read: 4 or 6, a route to a part of all IPv4 or IPv6 addresses */
+    char what[96]; /**< "the IPv4 default route (table main)" */
 };
 
 struct guard_map {
@@ -42,24 +45,72 @@ struct guard_map {
     size_t use_count;
 };
 
+/**
+ * @brief Free what the map holds.
+ *
+ * @param map Devices and what the host needs of them.
+ */
 void guard_map_free(struct guard_map *map);
 
-/* They copy their argument. -ENOMEM without a sentence. */
+/**
+ * @brief Add a device, copied.
+ *
+ * @param map Devices and what the host needs of them.
+ * @param link Device; copied.
+ * @return 0; -ENOMEM, without a sentence.
+ */
 int guard_map_add_link(struct guard_map *map, const struct guard_link *link);
+/**
+ * @brief Add something that the host needs, copied.
+ *
+ * @param map Devices and what the host needs of them.
+ * @param index Index of the device by which it leaves, or ANY_DEVICE.
+ * @param what What the host needs; copied.
+ * @return 0; -ENOMEM, without a sentence.
+ */
 int guard_map_add_use(struct guard_map *map, int index, const char *what);
 
-/* NULL: there is none. */
+/**
+ * @brief Find a device by its name.
+ *
+ * @param map Devices and what the host needs of them.
+ * @param name Name.
+ * @return Device of the map; NULL: there is none.
+ */
 const struct guard_link *guard_map_find(const struct guard_map *map, const char *name);
+/**
+ * @brief Find a device by its index.
+ *
+ * @param map Devices and what the host needs of them.
+ * @param index Index of the device.
+ * @return Device of the map; NULL: there is none.
+ */
 const struct guard_link *guard_map_at(const struct guard_map *map, int index);
 
-/* Does it send its packets inside of others, by a device that no link names? Every virtual kind
- * counts that is not known to send by its links (VLAN, bridge, bond, veth, ...). */
+/**
+ * @brief Return whether a device sends its packets inside of others, by a device that no link
+ * names.
+ *
+ * Every virtual kind counts that is not known to send by its links (VLAN, bridge, bond, veth, ...).
+ *
+ * @param link Device.
+ * @return True: it does.
+ */
 bool guard_link_is_tunnel(const struct guard_link *link);
 
-/* Reads the namespace `netns` (as netns_enter): devices, default routes and routes that together
- * cover half of all addresses, and, in the process's own, the route to `controller` (NULL, "":
- * none). What leaves by a tunnel leaves by the device below, too, found by the tunnel's settings or
- * by the route to its remote address; where neither tells, by ANY_DEVICE. */
+/**
+ * @brief Read a namespace: devices, default routes and routes that together cover half of all
+ * addresses, and, in the process's own, the route to the controller.
+ *
+ * What leaves by a tunnel leaves by the device below, too, found by the tunnel's settings or by the
+ * route to its remote address; where neither tells, by ANY_DEVICE.
+ *
+ * @param map Takes what is read; the caller frees it by guard_map_free(), also after a failure.
+ * @param netns Network namespace, as netns_enter() takes it; NULL: the process's own.
+ * @param controller Numeric address; NULL, "": none.
+ * @param err Takes the sentence of a failure; unchanged on success.
+ * @return 0, or a negative errno.
+ */
 int guard_map_read(struct guard_map *map, const char *netns, const char *controller,
                    struct err *err);
 
