@@ -1,6 +1,7 @@
-/* SPDX-License-Identifier: BSD-3-Clause
- *
- * One phase's work of a worker: lanes, and how it ends.
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file
+ * @brief One phase's work of a worker: lanes, and how it ends.
  */
 #ifndef ENGINE_WORKER_TASK_H
 #define ENGINE_WORKER_TASK_H
@@ -12,54 +13,58 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* What a port has moved in a phase, told by the workers of all its queues while it runs. */
+/** @brief What a port has moved in a phase, told by the workers of all its queues while it runs. */
 struct port_progress {
-    atomic_ullong offered_bytes; /* payload */
+    atomic_ullong offered_bytes; /**< payload */
     atomic_ullong delivered_bytes;
-    atomic_ullong line_bytes; /* delivered: at layer 1 for frames, else payload */
-    atomic_llong told_ns;     /* when a worker counted them last */
+    atomic_ullong line_bytes; /**< delivered: at layer 1 for frames, else payload */
+    atomic_llong told_ns;     /**< when a worker counted them last */
 };
 
-/* A port's lane with its place in the common window. */
+/** @brief A port's lane with its place in the common window. */
 struct worker_lane {
     const struct transport *transport;
     struct lane *lane;
-    struct interval_ring *interval_ring; /* NULL: none */
-    /* Frames for others at its port, of all its queues: their workers add theirs. */
+    struct interval_ring *interval_ring; /**< NULL: none */
+    /** @brief Frames for others at its port, of all its queues: their workers add theirs. */
     atomic_ullong *foreign;
-    uint64_t foreign_told;          /* so many of them are this lane's */
-    struct port_progress *progress; /* its port's; NULL: nobody asks */
-    uint64_t offered_told;          /* so much of it is this lane's */
+    uint64_t foreign_told;          /**< so many of them are this lane's */
+    struct port_progress *progress; /**< its port's; NULL: nobody asks */
+    uint64_t offered_told;          /**< so much of it is this lane's */
     uint64_t delivered_told;
     uint64_t line_told;
-    int64_t polled_ns; /* last */
-    bool accounting;   /* its flows are being accounted, some each time ... */
-    bool marking;      /* ... and a mark of the interval ring waits for that, or is being made */
-    int64_t opened_ns; /* when its counters were copied; 0: not yet */
+    int64_t polled_ns; /**< last */
+    bool accounting;   /**< its flows are being accounted, some each time ... */
+    bool marking;      /**< ... and a mark of the interval ring waits for that, or is being made */
+    int64_t opened_ns; /**< when its counters were copied; 0: not yet */
     int64_t closed_ns;
 };
 
 enum task_end {
-    TASK_DRAINED, /* all that was sent has come, or silence says that it never will */
-    TASK_LIMIT,   /* the drain's limit came first */
-    TASK_STOPPED, /* worker_stop */
-    TASK_FLOODED, /* a port received more frames for others than the limit */
+    TASK_DRAINED, /**< all that was sent has come, or silence says that it never will */
+    TASK_LIMIT,   /**< the drain's limit came first */
+    TASK_STOPPED, /**< worker_stop */
+    TASK_FLOODED, /**< a port received more frames for others than the limit */
 };
 
-/* One phase's work. Owned by the caller, who leaves it alone until worker_done. */
+/**
+ * @brief One phase's work.
+ *
+ * Owned by the caller, who leaves it alone until worker_done.
+ */
 struct worker_task {
     struct worker_lane *lanes;
     size_t count;
     const struct phase *phase;
-    int64_t nominal_end_ns; /* when sending ends if nothing hinders it */
+    int64_t nominal_end_ns; /**< when sending ends if nothing hinders it */
     int64_t drain_timeout_ns;
     int64_t drain_max_ns;
-    uint64_t flood_limit;    /* frames for others at one port; 0: none */
-    int64_t interval_due_ns; /* the worker's: when the next interval result is due */
-    int64_t moved_ns;        /* ... and when progress was last seen */
-    int64_t awake_ns;        /* when the worker was at its lanes */
-    enum task_end end;       /* the worker's answer ... */
-    size_t flooded;          /* ... and the lane that was flooded */
+    uint64_t flood_limit;    /**< frames for others at one port; 0: none */
+    int64_t interval_due_ns; /**< the worker's: when the next interval result is due */
+    int64_t moved_ns;        /**< ... and when progress was last seen */
+    int64_t awake_ns;        /**< when the worker was at its lanes */
+    enum task_end end;       /**< the worker's answer ... */
+    size_t flooded;          /**< ... and the lane that was flooded */
 };
 
 #endif
