@@ -1,11 +1,14 @@
-/* SPDX-License-Identifier: BSD-3-Clause
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file
+ * @brief When to say something again that may have been lost: after 2 ms, then after an eighth
+ * longer each time, but at least every 50 ms.
  *
- * When to say something again that may have been lost: after 2 ms, then after an eighth longer each
- * time, but at least every 50 ms. A long wait for a slow partner costs little (28 questions in its
- * first 0.4 s) and yet ends soon after the partner is there. The growth is slow because waits build
- * on each other: of 65,536 nodes at 1 % loss some wait for one that waits for another, five losses
- * deep, and must still ask often when the last of them happens. Doubling took such a barrier
- * ten times as long (tests/bench/barrier_sim.c).
+ * A long wait for a slow partner costs little (28 questions in its first 0.4 s) and yet ends soon
+ * after the partner is there. The growth is slow because waits build on each other: of 65,536 nodes
+ * at 1 % loss some wait for one that waits for another, five losses deep, and must still ask often
+ * when the last of them happens. Doubling took such a barrier ten times as long
+ * (tests/bench/barrier_sim.c).
  */
 #ifndef ENGINE_BACKOFF_H
 #define ENGINE_BACKOFF_H
@@ -19,22 +22,39 @@
 #define BACKOFF_MOST_NS (50 * NS_PER_MS)
 
 struct backoff {
-    int64_t due_ns; /* CLOCK_NEVER: stopped */
+    int64_t due_ns; /**< CLOCK_NEVER: stopped */
     int64_t gap_ns;
 };
 
+/**
+ * @brief Ask no more.
+ *
+ * @param backoff Back-off.
+ */
 static inline void backoff_stop(struct backoff *backoff)
 {
     backoff->due_ns = CLOCK_NEVER;
 }
 
+/**
+ * @brief Ask first in BACKOFF_FIRST_NS.
+ *
+ * @param backoff Back-off.
+ * @param now_ns Present time of CLOCK_MONOTONIC, ns.
+ */
 static inline void backoff_start(struct backoff *backoff, int64_t now_ns)
 {
     backoff->gap_ns = BACKOFF_FIRST_NS;
     backoff->due_ns = now_ns + backoff->gap_ns;
 }
 
-/* True when it is time, and then sets the next one. */
+/**
+ * @brief Return whether it is time, and then set the next one.
+ *
+ * @param backoff Back-off.
+ * @param now_ns Present time of CLOCK_MONOTONIC, ns.
+ * @return True: it is time.
+ */
 static inline bool backoff_due(struct backoff *backoff, int64_t now_ns)
 {
     if (now_ns < backoff->due_ns)

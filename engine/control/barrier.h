@@ -1,6 +1,9 @@
-/* SPDX-License-Identifier: BSD-3-Clause
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file
+ * @brief The barrier as a state machine without I/O: datagrams and time in, datagrams out, passed
+ * or not.
  *
- * The barrier as a state machine without I/O: datagrams and time in, datagrams out, passed or not.
  * A node goes through rounds. In each it sends an arrival to one node, or to none, once the
  * arrivals that it awaited in all rounds before have come, and then awaits one from another node,
  * or none. An arrival carries the reduction of all that its sender has heard of. There are two
@@ -47,6 +50,8 @@
  * whether it lives. The last link therefore finds the silence by itself, with no further datagram,
  * and names it. All the others are answered, so they never blame a living partner, however long the
  * wait; a living node that has not entered is slow and not missing.
+ *
+ * @see Hensgen, Finkel, Manber: Two Algorithms for Barrier Synchronization, 1988
  */
 #ifndef ENGINE_BARRIER_H
 #define ENGINE_BARRIER_H
@@ -59,40 +64,99 @@
 
 struct barrier_slot {
     struct barrier_values values;
-    uint64_t came; /* bit k: the arrival of round k */
+    uint64_t came; /**< bit k: the arrival of round k */
 };
 
 struct barrier {
     struct neighbours *neighbours;
     struct datagram_outlet outlet;
     int64_t timeout_ns;
-    bool tree; /* and not dissemination */
+    bool tree; /**< and not dissemination */
     uint32_t rounds;
-    uint32_t epoch;   /* last entered; DATAGRAM_NONE before the first */
-    uint32_t round;   /* in it now; = rounds: passed */
-    int64_t since_ns; /* when the wait for this round began */
+    uint32_t epoch;   /**< last entered; DATAGRAM_NONE before the first */
+    uint32_t round;   /**< in it now; = rounds: passed */
+    int64_t since_ns; /**< when the wait for this round began */
     struct backoff backoff;
     struct barrier_slot slots[BARRIER_SLOTS];
 };
 
+/**
+ * @brief Reduce values: maxima and OR.
+ *
+ * @param into Takes the reduction.
+ * @param from What is merged.
+ */
 void barrier_values_merge(struct barrier_values *into, const struct barrier_values *from);
 
+/**
+ * @brief Begin before the first epoch.
+ *
+ * @param barrier State machine.
+ * @param neighbours Neighbours of this node.
+ * @param outlet Takes what is to be sent; copied.
+ * @param timeout_ns Silence after which a node is missing, ns.
+ */
 void barrier_init(struct barrier *barrier, struct neighbours *neighbours,
                   const struct datagram_outlet *outlet, int64_t timeout_ns);
-/* By the tree from the second barrier on; when the first is passed, and on all nodes or none. */
+/**
+ * @brief Go by the tree from the second barrier on; when the first is passed, and on all nodes or
+ * none.
+ *
+ * @param barrier State machine.
+ */
 void barrier_use_tree(struct barrier *barrier);
-/* Enters the next epoch; the one before must have been passed. */
+/**
+ * @brief Enter the next epoch; the one before must have been passed.
+ *
+ * @param barrier State machine.
+ * @param mine This node's contribution; copied.
+ * @param now_ns Present time of CLOCK_MONOTONIC, ns.
+ */
 void barrier_enter(struct barrier *barrier, const struct barrier_values *mine, int64_t now_ns);
-/* Asks at the next tick: a neighbour has shown up. */
+/**
+ * @brief Ask at the next tick: a neighbour has shown up.
+ *
+ * @param barrier State machine.
+ * @param now_ns Present time of CLOCK_MONOTONIC, ns.
+ */
 void barrier_hurry(struct barrier *barrier, int64_t now_ns);
-/* ARRIVAL, QUESTION, PATIENCE. False: it can't be from a node of this run that is in step. */
+/**
+ * @brief Take an ARRIVAL, QUESTION or PATIENCE.
+ *
+ * @param barrier State machine.
+ * @param datagram Datagram.
+ * @param now_ns Present time of CLOCK_MONOTONIC, ns.
+ * @return False: it can't be from a node of this run that is in step.
+ */
 bool barrier_receive(struct barrier *barrier, const struct datagram *datagram, int64_t now_ns);
-/* Asks again when due. Returns the neighbour that is missing, or NULL. */
+/**
+ * @brief Ask again when due.
+ *
+ * @param barrier State machine.
+ * @param now_ns Present time of CLOCK_MONOTONIC, ns.
+ * @return The neighbour that is missing; NULL: none.
+ */
 struct neighbour *barrier_tick(struct barrier *barrier, int64_t now_ns);
+/**
+ * @brief Return when barrier_tick() has something to do.
+ *
+ * @param barrier State machine.
+ * @return Time, ns; CLOCK_NEVER.
+ */
 int64_t barrier_deadline(const struct barrier *barrier);
-/* Whether the epoch last entered is passed (false before the first). */
+/**
+ * @brief Return whether the epoch last entered is passed.
+ *
+ * @param barrier State machine.
+ * @return False before the first, too.
+ */
 bool barrier_passed(const struct barrier *barrier);
-/* The reduction of the epoch last entered: over all nodes when it is passed. */
+/**
+ * @brief Return the reduction of the epoch last entered: over all nodes when it is passed.
+ *
+ * @param barrier State machine.
+ * @return Values of the barrier, until the next epoch but three.
+ */
 const struct barrier_values *barrier_values(const struct barrier *barrier);
 
 #endif

@@ -1,8 +1,10 @@
-/* SPDX-License-Identifier: BSD-3-Clause
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file
+ * @brief A member of a run, without I/O: who its neighbours are in this run, then barriers
+ * (barrier.h), and the abort.
  *
- * A member of a run, without I/O: who its neighbours are in this run, then barriers (barrier.h),
- * and the abort. endpoint.c puts it on a socket, the simulator of the tests on
- * a model of a network.
+ * endpoint.c puts it on a socket, the simulator of the tests on a model of a network.
  *
  * Freshness. All datagrams are sealed under one key, which comes from the run's key, its id and the
  * number of nodes. By hand the same job file may be run many times, so a seal alone does not tell
@@ -31,17 +33,17 @@
 
 #include "barrier.h"
 
-#define MEMBERSHIP_TELLS 28 /* times that a neighbour is told of a fault, at most */
+#define MEMBERSHIP_TELLS 28 /**< times that a neighbour is told of a fault, at most */
 
 struct membership_conf {
     uint32_t self;
     uint32_t count;
-    const char *run_id;              /* read by membership_init only */
-    uint8_t key[DATAGRAM_KEY_BYTES]; /* the run's */
-    uint64_t nonce;                  /* random, not 0 */
-    int64_t boot;                    /* above 0; equal values: one CLOCK_MONOTONIC */
-    int64_t timeout_ns;              /* silence after which a node is missing */
-    int64_t cores;                   /* of this machine; 0: not to be counted */
+    const char *run_id;              /**< read by membership_init only */
+    uint8_t key[DATAGRAM_KEY_BYTES]; /**< the run's */
+    uint64_t nonce;                  /**< random, not 0 */
+    int64_t boot;                    /**< above 0; equal values: one CLOCK_MONOTONIC */
+    int64_t timeout_ns;              /**< silence after which a node is missing */
+    int64_t cores;                   /**< of this machine; 0: not to be counted */
 };
 
 struct membership {
@@ -49,43 +51,99 @@ struct membership {
     struct neighbours neighbours;
     struct barrier barrier;
     bool aborted;
-    struct control_fault fault; /* the first that we learned of */
+    struct control_fault fault; /**< the first that we learned of */
     uint32_t tells;
-    struct backoff backoff;          /* until the neighbours are told again */
-    uint8_t key[DATAGRAM_KEY_BYTES]; /* of all datagrams */
+    struct backoff backoff;          /**< until the neighbours are told again */
+    uint8_t key[DATAGRAM_KEY_BYTES]; /**< of all datagrams */
     uint64_t nonce;
     int64_t boot;
     int64_t cores;
-    bool is_over; /* a barrier was entered after the fault */
-    /* Known when `met`: the first barrier is passed. */
+    bool is_over; /**< a barrier was entered after the fault */
+    /** @brief Known when `met`: the first barrier is passed. */
     bool met;
-    bool crowded;      /* all nodes are on one machine, and more than its cores */
-    int64_t root_boot; /* node 0's */
+    bool crowded;      /**< all nodes are on one machine, and more than its cores */
+    int64_t root_boot; /**< node 0's */
 };
 
-/* The membership must not move in memory afterwards. The outlet is handed datagrams with all but
- * their time stamps. */
+/**
+ * @brief Begin a membership, which must not move in memory afterwards.
+ *
+ * @param membership State machine.
+ * @param conf Settings; copied unless said otherwise.
+ * @param outlet Takes what is to be sent; copied.
+ */
 void membership_init(struct membership *membership, const struct membership_conf *conf,
                      const struct datagram_outlet *outlet);
-/* Greets the neighbours. */
+/**
+ * @brief Greet the neighbours.
+ *
+ * @param membership State machine.
+ */
 void membership_start(struct membership *membership);
+/**
+ * @brief Enter the next barrier.
+ *
+ * @param membership State machine.
+ * @param mine This node's contribution; copied.
+ * @param now_ns Present time of CLOCK_MONOTONIC, ns.
+ */
 void membership_enter(struct membership *membership, const struct barrier_values *mine,
                       int64_t now_ns);
+/**
+ * @brief Return where the barrier last entered stands.
+ *
+ * @param membership State machine.
+ * @return State.
+ */
 enum barrier_state membership_state(const struct membership *membership);
-/* NULL: none so far. */
+/**
+ * @brief Return the fault that ends the run.
+ *
+ * @param membership State machine.
+ * @return Fault; NULL: none so far.
+ */
 const struct control_fault *membership_fault(const struct membership *membership);
-/* This node gives up; `text` is cut and made printable ASCII. `impossible`: struct control_fault.
+/**
+ * @brief Give up, and tell the others why.
+ *
+ * @param membership State machine.
+ * @param text Reason; cut and made printable ASCII.
+ * @param impossible The run was asked for something that can't be (exit status 2).
+ * @param now_ns Present time of CLOCK_MONOTONIC, ns.
  */
 void membership_abort(struct membership *membership, const char *text, bool impossible,
                       int64_t now_ns);
 
-/* A datagram whose seal is right, and that is for us. False: dropped. The types that the
- * membership does not know itself only show that their sender lives. */
+/**
+ * @brief Take a datagram whose seal is right and that is for this node.
+ *
+ * @param membership State machine.
+ * @param datagram Datagram.
+ * @param now_ns Present time of CLOCK_MONOTONIC, ns.
+ * @return False: dropped.
+ */
 bool membership_receive(struct membership *membership, const struct datagram *datagram,
                         int64_t now_ns);
+/**
+ * @brief Send what is due.
+ *
+ * @param membership State machine.
+ * @param now_ns Present time of CLOCK_MONOTONIC, ns.
+ */
 void membership_tick(struct membership *membership, int64_t now_ns);
+/**
+ * @brief Return when membership_tick() has something to do.
+ *
+ * @param membership State machine.
+ * @return Time, ns; CLOCK_NEVER.
+ */
 int64_t membership_deadline(const struct membership *membership);
-/* Fills in what all datagrams of this node carry, and hands it to the outlet. */
+/**
+ * @brief Fill in what all datagrams of this node carry, and hand it to the outlet.
+ *
+ * @param membership State machine.
+ * @param datagram Datagram.
+ */
 void membership_send(struct membership *membership, struct datagram *datagram);
 
 #endif

@@ -1,6 +1,7 @@
-/* SPDX-License-Identifier: BSD-3-Clause
- *
- * What the nodes of a run tell each other: the values of a barrier, and why it failed.
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file
+ * @brief What the nodes of a run tell each other: the values of a barrier, and why it failed.
  */
 #ifndef ENGINE_VALUES_H
 #define ENGINE_VALUES_H
@@ -8,16 +9,24 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Idempotent reductions that a barrier carries: maxima and an OR over all nodes. The first are the
- * caller's; the others are what nodes say of themselves in the first barrier (membership.c). */
+/**
+ * @brief Idempotent reductions that a barrier carries: maxima and an OR over all nodes.
+ *
+ * The first are the caller's; the others are what nodes say of themselves in the first barrier
+ * (membership.c).
+ */
 #define BARRIER_MAXIMA_CALLER 6
 #define BARRIER_MAXIMA 10
 struct barrier_values {
-    int64_t maximum[BARRIER_MAXIMA]; /* INT64_MIN: nothing to say */
-    uint32_t states;                 /* OR */
+    int64_t maximum[BARRIER_MAXIMA]; /**< INT64_MIN: nothing to say */
+    uint32_t states;                 /**< OR */
 };
 
-/* Nothing to say: what every reduction begins with. */
+/**
+ * @brief Clear values: what every reduction begins with.
+ *
+ * @param values Values.
+ */
 static inline void barrier_values_clear(struct barrier_values *values)
 {
     for (unsigned i = 0; i < BARRIER_MAXIMA; i++)
@@ -27,15 +36,15 @@ static inline void barrier_values_clear(struct barrier_values *values)
 
 enum barrier_state { BARRIER_WAITING, BARRIER_PASSED, BARRIER_FAILED };
 
-/* Why a barrier failed or the run was aborted. */
+/** @brief Why a barrier failed or the run was aborted. */
 struct control_fault {
-    bool missing;        /* `node` was found not to answer; false: `node` says `text` itself */
-    bool impossible;     /* what was asked for can't be, says `node`: no run goes wrong here */
-    uint32_t node;       /* index */
-    uint32_t epoch;      /* the barrier that it did not reach */
-    uint32_t last_epoch; /* the last in which it was heard; UINT32_MAX: never */
-    int64_t silence_ns;  /* since it was last heard; -1: never */
-    char text[256];      /* "" or the node's own reason */
+    bool missing;        /**< `node` was found not to answer; false: `node` says `text` itself */
+    bool impossible;     /**< what was asked for can't be, says `node`: no run goes wrong here */
+    uint32_t node;       /**< index */
+    uint32_t epoch;      /**< the barrier that it did not reach */
+    uint32_t last_epoch; /**< the last in which it was heard; UINT32_MAX: never */
+    int64_t silence_ns;  /**< since it was last heard; -1: never */
+    char text[256];      /**< "" or the node's own reason */
 };
 
 #endif
