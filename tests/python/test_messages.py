@@ -19,7 +19,7 @@ from switchbench.analysis import scatter, sweep
 from switchbench.analysis.remake import gather
 from switchbench.base.errors import ConfigurationError
 from switchbench.plan.documents import trial_document
-from switchbench.render.terminal.parts import show_messages
+from switchbench.render.terminal.table import show_messages
 from synthetic import make_run, make_site, make_trial
 
 

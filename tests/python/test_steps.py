@@ -11,7 +11,6 @@ from typing import Any
 import jsonschema
 import numpy as np
 import pytest
-from rich.console import Console
 
 from configs import LAB, compile_text, needs_engine, read_text
 from switchbench.analysis.above_line import above_line
@@ -28,7 +27,6 @@ from switchbench.plan.engine import PlanSize, plan_size
 from switchbench.records.document.schema import summary_schema
 from switchbench.records.flows import Places
 from switchbench.render.tables import steps as step_tables
-from switchbench.render.terminal import parts
 from synthetic import flows_of, make_run, make_site, make_trial, phase_record, tcp_side
 from test_messages import bucket
 
@@ -323,9 +321,6 @@ def test_kernels_and_their_ranking() -> None:
     (ranking,) = steps["rankings"]
     assert [path["path"] for path in ranking["paths"]] == ["verbs in lab", "tcp in lab"]
     assert [path["ratio_to_fastest"] for path in ranking["paths"]] == [1, 3]
-    console = Console(width=150, record=True, no_color=True)
-    parts.show_steps(steps, console)
-    assert "Which network is the fastest for each kernel" in console.export_text()
     tables = (step_tables.kernels(summary), step_tables.rankings(summary))
     assert [table.rows for table in tables if table is not None] == [2, 2]
     assert all(c.definition for table in tables if table is not None for c in table.columns)

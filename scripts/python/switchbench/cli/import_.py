@@ -9,8 +9,8 @@ from pathlib import Path
 
 from ..importers import directory
 from ..records.directory import default_path, load_summary
-from ..render.terminal import parts
 from ..render.terminal.console import make_console
+from ..render.terminal.table import show_imported
 
 EXAMPLES = """\
 examples:
@@ -50,7 +50,7 @@ def main(args: argparse.Namespace) -> int:
     command = ["switchbench", "import", *map(str, args.files), "--out", str(out)]
     command += ["--ranks", str(args.ranks)] if args.ranks else []
     warnings = directory.write(args.files, out, args.ranks, command)
-    parts.show_imported(load_summary(out), make_console(), everything=args.all)
+    show_imported(load_summary(out), make_console(), everything=args.all)
     for sentence in warnings:
         print(f"switchbench: {sentence}", file=sys.stderr)
     print(out)

@@ -21,9 +21,8 @@ from ..records.document.schema import checked
 from ..records.plan_file import read_plan
 from ..render.tables import EVERY
 from ..render.tables.table import whole_tables
-from ..render.terminal import parts
 from ..render.terminal.console import make_console
-from ..render.terminal.table import SummaryPrinter
+from ..render.terminal.table import SummaryPrinter, show_imported
 from .common import print_json
 
 EXAMPLES = """\
@@ -119,7 +118,7 @@ def main(args: argparse.Namespace) -> int:
         raise ConfigurationError("--only goes with --json or --csv")
     else:
         console = make_console()
-        parts.show_imported(shown, console, everything=args.all)
+        show_imported(shown, console, everything=args.all)
         print_table(shown, console, args, args.directory)
     if damage and damage[0] != NOT_ENDED:
         raise ConfigurationError(f"{'; '.join(damage)} (--again keeps it)")

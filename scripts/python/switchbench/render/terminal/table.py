@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The printed result: the first screen, what each trial gave, bad ports, the verdict, findings.
 
-Made of the summary alone, so that a finished run's table can be printed again. The tables are
-those of the report (tables/); which of their rows a terminal shows is decided here.
+Made of the summary alone, so that a finished run's table can be printed again. The tables are those
+of the report (tables/); which of their rows a terminal shows is decided here.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from operator import itemgetter
 from typing import Any
@@ -19,22 +19,68 @@ from ...analysis import clocks
 from ...analysis.loss_location import in_network
 from ...analysis.statistics import MEASURE
 from ...base import format
-from ...base.model import SCHEDULE
+from ...base.model import PERCENTILES, SCHEDULE
+from ...records.document.definitions import at
+from ...records.latency import needed
 from .. import first_screen
 from ..findings import ERROR, INFO, WARNING, findings
 from ..suite_notes import has_values, suite_notes, suite_of
-from ..tables import judged, ports, results, suite
+from ..tables import judged, messages, ports, results, steps, suite, times
 from ..tables.columns import phase_name, plan_title
-from . import parts
-from .grid import heading, listed, say, show
+from ..tables.table import Spec
+from .grid import heading, listed, note_lines, say, show
 
 Entry = Mapping[str, Any]
 
 WORST_PHASES = 5  # of a plan, without --all
 MOST_FINDINGS = 10
+_MOST_SIZES = 3  # of one imported benchmark that are all shown
 T_MEANS = "T: tester-limited, no figure of the network, and in no mean of its pattern"
 STYLES = {ERROR: "bold red", WARNING: "yellow", INFO: ""}
 VERDICT_STYLES = {"PASS": "green", "FAIL": "bold red", "INCONCLUSIVE": "yellow"}
+
+
+def show_messages(found: Entry, console: Console) -> None:
+    """Print what there is of the summary's `messages`."""
+    for curve in found["curves"]:
+        points = list(messages.points_of(curve))
+        title = f"{messages.curves.title}, {_path(curve)}: half the round trip"
+        show(messages.curves.on_terminal(points), console, title, notes=_lost_messages(points))
+    at_end = any(curve["peak_at_end"] for curve in found["curves"])
+    ends = ["a peak at the largest size may be higher beyond it"] if at_end else []
+    for spec, notes in (
+        (messages.peaks, ends),
+        (messages.paths, ["alike: within 5 %"]),
+        (messages.times, []),
+        (messages.computing, []),
+    ):
+        rows = spec.entries({"messages": found})
+        show(spec.on_terminal(rows), console, spec.title, notes=notes)
+
+
+def show_imported(summary: Entry, console: Console, everything: bool = False) -> None:
+    """Print figures that stand beside others' by definition, of many sizes the largest.
+
+    `everything`: all of them.
+    """
+    entries = list(results.imported.entries(summary))
+    if not entries:
+        return
+    shown = []
+    for _, group in groupby(entries, key=lambda e: (e["file"], e["benchmark"], e["ranks"])):
+        rows = list(group)
+        if not everything:
+            rows = [row for row in rows if row["comparable"]]
+            sizes = {row["size"] for row in rows}
+            if len(sizes) > _MOST_SIZES:
+                largest = max(size for size in sizes if size is not None)
+                rows = [row for row in rows if row["size"] == largest]
+        shown += rows
+    show(results.imported.on_terminal(shown), console)
+    joined = sum(1 for entry in entries if entry["comparable"])
+    rest = "" if everything else "; --all shows all"
+    count = format.of(len(entries), "figure")
+    say(console, f"{count}, {joined} by a definition that others share{rest}")
 
 
 class SummaryPrinter:
@@ -47,9 +93,10 @@ class SummaryPrinter:
         every_phase: bool = False,
         every_time: bool = False,
     ) -> None:
-        """`every_phase`: all phases of a plan instead of its five worst.
+        """Print nothing yet.
 
-        `every_time`: all times that were measured.
+        `every_phase`: all phases of a plan instead of its five worst. `every_time`: all times that
+        were measured.
         """
         self._summary = first_screen.named(summary)
         self._console = console
@@ -65,14 +112,13 @@ class SummaryPrinter:
             room = max(self._console.width, 80) - 12
             say(self._console, f"{line.label:<12}{line.fitted(room)}", line.style or "", hang=12)
         self._suite()
-        self._searches()
         if self._every_phase or not self._summary.get("suite"):
             self._phases()
             self._plans()
         self._times()
-        parts.show_messages(self._summary["messages"], self._console)
-        parts.show_steps(self._summary.get("steps") or {}, self._console)
-        parts.show_transports(self._summary, self._console)
+        show_messages(self._summary["messages"], self._console)
+        self._steps()
+        self._transports()
         self._faults()
         self._repeats()
         self._losses()
@@ -80,24 +126,28 @@ class SummaryPrinter:
         self._found()
         self._ending(directory)
 
+    def _show(
+        self, spec: Spec, rows: Iterable[Any] | None = None, title: str = "", **more: Any
+    ) -> None:
+        """Print a table of some of its rows; all of them unless said."""
+        chosen = spec.entries(self._summary) if rows is None else rows
+        show(spec.on_terminal(chosen), self._console, title or spec.title, **more)
+
     # --- results -----------------------------------------------------------------------------
 
     def _suite(self) -> None:
-        """Print the tables of a document's suite, and what they lack."""
+        """Print the tables of a document's suite, what they lack, and what searches found."""
         for spec in suite.TABLES:
             # A row without values is among the notes, with the reason.
-            rows = [row for row in spec.entries(self._summary) if has_values(row)]
-            show(spec.on_terminal(rows), self._console, spec.title)
+            self._show(spec, [row for row in spec.entries(self._summary) if has_values(row)])
         for title, lines, style in suite_notes(self._summary):
             listed(self._console, title, lines, style)
-
-    def _searches(self) -> None:
-        """Print what a suite's searches found; their trials are shown with --all."""
-        suite = suite_of(self._summary)
-        found = self._summary.get("searches") or [] if suite is None or suite.is_free else []
-        show(results.searches.on_terminal(found), self._console, results.searches.title)
-        ends = list(dict.fromkeys(entry["outcome"] for entry in found if not entry["regular"]))
-        listed(self._console, "Searches without two bounds", ends, "yellow")
+        declared = suite_of(self._summary)
+        if declared is None or declared.is_free:  # its trials are shown with --all
+            found = self._summary.get("searches") or []
+            self._show(results.searches, found)
+            ends = list(dict.fromkeys(entry["outcome"] for entry in found if not entry["regular"]))
+            listed(self._console, "Searches without two bounds", ends, "yellow")
 
     def _phases(self) -> None:
         """Print a table for each transport, size, network and load."""
@@ -110,25 +160,20 @@ class SummaryPrinter:
                 sections.setdefault(f"{title}, network {entry['network']}", []).append(entry)
         for title, entries in sections.items():
             rows = list(self._rows(entries))
-            table = results.phases.on_terminal(rows)
             hidden = len(entries) - sum(not row["of_plan"] for row in rows)
             notes = [T_MEANS] if any(row["tester_limited"] for row in rows) else []
             if hidden:
                 notes.append(f"{format.of(hidden, 'more phase')} of these patterns: --all")
-            show(
-                table,
-                self._console,
-                f"{title}, payload, one way",
-                styles=["bold" if row["of_plan"] else "" for row in rows],
-                notes=notes,
+            styles = ["bold" if row["of_plan"] else "" for row in rows]
+            self._show(
+                results.phases, rows, f"{title}, payload, one way", styles=styles, notes=notes
             )
 
     def _rows(self, entries: Sequence[Entry]) -> Iterator[Entry]:
         """Yield a row for each plan; below those of several phases the worst of them."""
         for key, group in groupby(entries, key=plan_key):
             phases = list(group)
-            plans = (plan for plan in self._summary["plans"] if plan_key(plan) == key)
-            plan = next(plans, None)
+            plan = next((p for p in self._summary["plans"] if plan_key(p) == key), None)
             ranks = format.of(phases[0]["ranks"], "rank")
             again = f", repeat {phases[0]['repeat']}" if phases[0]["repeat"] else ""
             name = f"{format.pattern(phases[0])}, {ranks}{again}"
@@ -142,46 +187,50 @@ class SummaryPrinter:
                 yield self._row(entry, f"  {phase_name(entry)}")
 
     def _row(self, entry: Entry, name: str) -> Entry:
-        """Return an entry as a row: named.
-
-        And its slowest flow by hosts where each has the same port.
-        """
+        """Return an entry as a row: named, its slowest flow by hosts where each has one port."""
         ends = entry["slowest"]
         if ends is not None and self._one_port_a_host:
             ends = {end: port.partition(":")[0] for end, port in ends.items()}
         state = "" if entry["state"] == "complete" else f" {entry['state']}"
-        return {
-            **entry,
-            "row": f"{name}{state}",
-            "of_plan": False,
-            "slowest": ends,
-        }
+        return {**entry, "row": f"{name}{state}", "of_plan": False, "slowest": ends}
 
     def _plans(self) -> None:
-        """Of plans of several phases: how long, and the slowest flow of each phase."""
-        plans = [
-            {**plan, "spark": self._spark(plan)}
-            for plan in results.plans.entries(self._summary)
-            if plan["traffic"] != SCHEDULE and plan["phases"] > 1
-        ]
-        if plans:
-            table = results.plans.on_terminal(plans)
-            show(table, self._console, "Pattern totals, payload, one way")
-
-    def _spark(self, plan: Mapping[str, Any]) -> str:
-        entries = [e for e in self._summary["trials"] if plan_key(e) == plan_key(plan)]
-        shares = [entry["throughput"]["min_percent_of_line"] for entry in entries]
-        return format.spark(shares, 100.0, self._console.options.ascii_only)
+        """Print plans of several phases: how long, and the slowest flow of each phase."""
+        rows = []
+        for plan in results.plans.entries(self._summary):
+            if plan["traffic"] != SCHEDULE and plan["phases"] > 1:
+                phases = [e for e in self._summary["trials"] if plan_key(e) == plan_key(plan)]
+                shares = [phase["throughput"]["min_percent_of_line"] for phase in phases]
+                spark = format.spark(shares, 100.0, self._console.options.ascii_only)
+                rows.append({**plan, "spark": spark})
+        self._show(results.plans, rows, "Pattern totals, payload, one way")
 
     def _times(self) -> None:
+        """Print how clocks agree, and with --latency all times, and why some are not known."""
         nodes = self._summary["clocks"]
         words = clocks.sentence(nodes)
         if words and (self._every_time or any(node["clock"] != "shared" for node in nodes)):
             say(self._console, f"  {words}", "dim")
-        if self._every_time:
-            plans = groupby(self._summary["trials"], key=plan_key)
-            phases = [phase for _, group in plans for phase in self._timed(list(group))]
-            parts.show_times(self._summary, phases, self._console)
+        if not self._every_time:
+            return
+        plans = groupby(self._summary["trials"], key=plan_key)
+        rows = [
+            (title, row)
+            for _, group in plans
+            for title, phase in self._timed(list(group))
+            for row in times.of_phase(phase)
+        ]
+        heading(self._console, "Times in µs (doc/reference/latency.md)")
+        if not rows:
+            note_lines(self._console, "no times were measured")
+            return
+        entries = [row for _, row in rows]
+        show(
+            times.latencies.on_terminal(entries),
+            self._console,
+            groups=[title for title, _ in rows],
+            notes=list(_reasons(entries)),
+        )
 
     def _timed(self, phases: Sequence[Entry]) -> Iterator[tuple[str, Entry]]:
         """Yield a plan's phases with titles; of many only those with the longest times."""
@@ -195,34 +244,48 @@ class SummaryPrinter:
             again = f", repeat {entry['repeat']}" if entry["repeat"] else ""
             yield f"{plan_title(entry)}, {format.of(entry['ranks'], 'rank')}{name}{again}", entry
 
+    def _steps(self) -> None:
+        """Print functions and kernels of dependent steps."""
+        functions = at(self._summary, "steps.functions") or []
+        for entry in functions:
+            self._show(steps.functions, steps.points_of(entry), _path(entry))
+        if functions:
+            note_lines(self._console, steps.functions.about)
+        for spec in (steps.kernels, steps.rankings):
+            self._show(spec, title=f"{spec.title}. {spec.about}".rstrip("."))
+
+    def _transports(self) -> None:
+        """Print transports side by side, a table for each baseline."""
+        compared = self._summary["comparisons"]
+        for base, group in groupby(compared, key=lambda entry: entry["baseline"]):
+            some = list(group)
+            shown = list(results.transports.entries({**self._summary, "comparisons": some}))
+            divided = any(one["ratio"]["throughput"] is not None for one in shown)
+            title = f"{results.transports.title}, payload, one way"
+            title = f"{title}; ÷ is by {base}'s" if divided else title
+            self._show(
+                results.transports, shown, title, notes=list(_about_transports(some, base, divided))
+            )
+
     # --- ports, repeats, losses ----------------------------------------------------------------
 
     def _faults(self) -> None:
-        """Suspects with their evidence, the ports that they are at, and what would decide."""
+        """Print suspects with their evidence, their ports, and what would decide."""
         found = list(judged.suspects.entries(self._summary))
         if not found:
             return
         test = self._summary["location"]["next_test"]
         notes = [f"next test (switchbench locate): {test['why']}"] if test else []
-        show(judged.suspects.on_terminal(found), self._console, judged.suspects.title, notes=notes)
+        self._show(judged.suspects, found, notes=notes)
         bad = [port for port in self._summary["ports"] if port["suspect"]]
-        show(ports.ports.on_terminal(bad), self._console, "Ports of suspects")
+        self._show(ports.ports, bad, "Ports of suspects")
 
     def _repeats(self) -> None:
         """Print how sure the means are of what was repeated."""
-        entries = [
-            row
-            for row in results.repeats.entries(self._summary)
-            if row["statistics"]["measure"] == MEASURE
-        ]
-        table = results.repeats.on_terminal(entries)
-        unsure = [row["statistics"]["verdict"] == "inconclusive" for row in entries]
-        show(
-            table,
-            self._console,
-            results.repeats.title,
-            styles=["yellow" if one else "" for one in unsure],
-        )
+        rows = results.repeats.entries(self._summary)
+        rows = [row for row in rows if row["statistics"]["measure"] == MEASURE]
+        unsure = [row["statistics"]["verdict"] == "inconclusive" for row in rows]
+        self._show(results.repeats, rows, styles=["yellow" if one else "" for one in unsure])
 
     def _losses(self) -> None:
         """Print where frames were lost, of the phases that lost the most."""
@@ -232,22 +295,18 @@ class SummaryPrinter:
         lossy.sort(key=lambda entry: -(entry["loss_location"]["lost_frames"] or 0))
         shown = lossy if self._every_phase else lossy[:WORST_PHASES]
         unseen = any(entry["lost_frames"] is None for entry in shown)
-        notes = (
-            ["by the ports' counters: what tcp and verbs lose they retransmit"] if unseen else []
-        )
-        title = "Where frames were lost"
-        show(results.losses.on_terminal(shown), self._console, title, notes=notes)
+        note = "by the ports' counters: what tcp and verbs lose they retransmit"
+        self._show(results.losses, shown, "Where frames were lost", notes=[note] if unseen else [])
 
     def _verdict(self) -> None:
-        """Each clause and the worst value that was measured, then all of them together."""
+        """Print each clause and the worst value that was measured, then all of them together."""
         clauses = list(judged.clauses.entries(self._summary))
         styles = [VERDICT_STYLES[clause["verdict"]] for clause in clauses]
         said = []
         for clause in clauses:
             words = [clause[key] for key in ("clause", "source", "reason") if clause[key]]
             said += [f"{clause['id'] or clause['measure']}: {'; '.join(words)}"] if words else []
-        table = judged.clauses.on_terminal(clauses)
-        show(table, self._console, "Verdict", styles=styles, notes=said)
+        self._show(judged.clauses, clauses, "Verdict", styles=styles, notes=said)
         verdict = self._summary.get("verdict")
         if not verdict:
             return
@@ -261,7 +320,7 @@ class SummaryPrinter:
     # --- findings ------------------------------------------------------------------------------
 
     def _found(self) -> None:
-        """By severity; what each is made of with --all."""
+        """Print findings by severity; what each is made of with --all."""
         found = findings(self._summary)
         if not found:
             return
@@ -281,6 +340,74 @@ class SummaryPrinter:
         say(self._console, f"\n{status} in {format.seconds(run.get('elapsed_s'))}", style)
         say(self._console, f"results    {directory}")
         say(self._console, f"rerun      {' '.join(run.get('command', []))}")
+
+
+def _path(entry: Entry) -> str:
+    """Return `pairs, 2 ranks, tcp in lab`."""
+    ranks = format.of(entry["ranks"], "rank")
+    return f"{format.pattern(entry)}, {ranks}, {entry['transport']} in {entry['network']}"
+
+
+def _lost_messages(points: Sequence[Entry]) -> list[str]:
+    """Return which sizes' messages did not all come back."""
+    short = [point for point in points if point["lost"]]
+    if not short:
+        return []
+    lost = sum(point["lost"] for point in short)
+    total = format.of(lost + sum(point["round_trips"] for point in short), "message")
+    sizes = ", ".join(f"{p['lost']} of {format.size_words(p['size'])}" for p in short)
+    return [f"{lost} of {total} of these sizes did not come back: {sizes}"]
+
+
+def _reasons(rows: Iterable[Entry]) -> Iterator[str]:
+    """Yield what may be wrong, and why a figure is missing; too few times once for all."""
+    notes: dict[str, None] = {}
+    few = set()
+    for row in rows:
+        kind, found = row["kind"], row["times"]
+        if found["bound"]:
+            bound = format.digits(found["bound"])
+            notes[f"{kind}: ± {bound} µs, which the clocks may differ by"] = None
+        for name, reason in found["reasons"].items():
+            if name in PERCENTILES and 0 < found["count"] < needed(PERCENTILES[name]):
+                few.add(name)
+            elif not (name == "pdv" and found["p99_9"] is None):
+                notes[f"{kind}: {reason}"] = None
+    yield from notes
+    if few:
+        words = (
+            f"{name.replace('_', '.')} needs {needed(share):,}"
+            for name, share in PERCENTILES.items()
+            if name in few
+        )
+        yield f"-: too few times: {', '.join(words)}"
+
+
+def _about_transports(group: Sequence[Entry], base: str, divided: bool) -> Iterator[str]:
+    if divided:
+        yield f"÷ baseline: payload above 1 is faster than {base}, CPU above 1 costs more"
+    else:
+        yield "no ratios: no transport here bypasses the kernel, or the tester was the limit"
+    yield "CPU is that of the whole machines, kernel and softirq included"
+    every = [one for entry in group for one in entry["transports"]]
+    if any(one["polling"] for one in every):
+        yield "polling: each worker takes a whole core, whatever comes"
+    sizes = sorted({one["message_bytes"] for one in every if not one["equal_size"]} - {None})
+    if sizes:
+        payloads = ", ".join(str(size) for size in sizes)
+        yield f"sizes differ: a frame carries {payloads} B of payload"
+    if any(entry["alternated"] is None for entry in group):
+        yield "one repetition of each, one after the other"
+    yield from dict.fromkeys(str(e["reason"]) for e in group if e["alternated"] is False)
+    in_turns = [entry for entry in group if entry["alternated"]] if divided else []
+    for place, one in enumerate(in_turns[0]["transports"] if in_turns else []):
+        ratios = [entry["transports"][place]["ratio"] for entry in in_turns]
+        bounds = [ratio[end] for ratio in ratios for end in ("throughput_min", "throughput_max")]
+        if one["transport"] != base and None not in bounds:
+            yield (
+                f"in turns: {results.transport_words(one)} ÷ {base} in a single turn "
+                f"{min(bounds):.2f} to {max(bounds):.2f}"
+            )
 
 
 def _is_lossy(entry: Entry) -> bool:
@@ -316,7 +443,7 @@ def _longest(entry: Entry) -> float:
 
 
 def _whole(plan: Entry, phases: Sequence[Entry]) -> Entry:
-    """Return a plan's line has the sums and worst figures of its phases where the plan has none."""
+    """Return a plan's row: sums and worst figures of its phases where the plan has none."""
     sums = ("reordered_frames", "duplicated_frames", "corrupted_frames", "misdelivered_frames",
             "retransmitted_segments", "retransmitted_packets", "lost_messages")  # fmt: skip
     loads = [entry["offered_load"] for entry in phases if entry["offered_load"] is not None]
