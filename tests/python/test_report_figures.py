@@ -240,9 +240,9 @@ def test_distribution_agrees_with_the_summarys_percentiles(
     assert times.counts.sum() == latency["count"]
     for name, share in (("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p99_9", 0.999)):
         assert times.quantile_ns(share) / 1e3 == pytest.approx(latency[name], rel=0.01)
-    curve = trace(drawn["latency-one-way"], "pairs")
-    assert unpacked(curve["y"])[-1] == pytest.approx(100)
-    assert (np.diff(unpacked(curve["y"])) >= 0).all()
+    curve = trace(drawn["percentiles-one-way"], "pairs")
+    assert unpacked(curve["x"])[0] == pytest.approx(100)
+    assert (np.diff(unpacked(curve["x"])) <= 0).all()
 
 
 # --- messages ----------------------------------------------------------------------------------

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How times are distributed: the share that is no greater, and the tail by percentile."""
+"""How times are distributed, by percentile."""
 
 from __future__ import annotations
 
@@ -42,7 +42,6 @@ _OF = (
     " Of all flows, phases and repeats of a setting together; from the nodes' histograms, whose "
     "buckets are within 0.8 %."
 )
-CDF_IS = " The curve says which share of all times is no greater than this one."
 TAIL_IS = (
     " The curve says which time is not exceeded by 90 %, 99 %, 99.9 % of all; it ends where one "
     "single time lies beyond."
@@ -55,15 +54,9 @@ _NINES = (0.5, 0.1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7)
 
 
 def figures(measured: Measured) -> Iterator[Figure]:
-    """Both curves of each kind of times that was measured."""
+    """Yield the curves of each kind of times that was measured."""
     for kind in LATENCY_KINDS:
         name = kind.replace("_", "-")
-        cdf = ChartSpec(
-            f"latency-{name}", f"{_NAMES[kind]}, distribution", _WHAT[kind] + _OF + CDF_IS,
-            sections.LATENCY, "line", ChartAxis("Time, µs", "time", "log"),
-            ChartAxis("Share of times, %", "share", "linear", {"range": [0, 101]}),
-            "{share} % within {time} µs",
-        )  # fmt: skip
         tail = ChartSpec(
             f"percentiles-{name}", f"{_NAMES[kind]}, by percentile", _WHAT[kind] + _OF + TAIL_IS,
             sections.LATENCY, "line", ChartAxis("Percentile", "beyond", "linear"),
@@ -72,7 +65,6 @@ def figures(measured: Measured) -> Iterator[Figure]:
         common, words, every = _curves(measured, kind)
         for key, curves in in_parts(every, _OVERLAID):
             named = [(label or _NAMES[kind], times) for label, times in curves]
-            yield cdf.draw(Panel(common, [_cdf(*one) for one in named], key, words=words))
             axis = {"xaxis": _percentiles([times for _, times in curves])}
             tails = [_tail(*one) for one in named]
             yield tail.draw(Panel(common, tails, key, words=words, layout=axis))
@@ -140,16 +132,6 @@ def _is_known(measured: Measured, plan: PlanEntry, kind: str) -> bool:
 
 
 # --- curves --------------------------------------------------------------------------------------
-
-
-def _cdf(label: str, times: PlanTimes) -> Trace:
-    share = np.cumsum(times.counts) / times.counts.sum()
-    kept = _kept(share)
-    columns = {
-        "time": (times.values_ns[kept] / 1e3).astype(np.float32),
-        "share": (100 * share[kept]).astype(np.float32),
-    }
-    return Trace(label, columns, shape="hv")
 
 
 def _tail(label: str, times: PlanTimes) -> Trace:
