@@ -38,69 +38,64 @@ static struct cores_choice chosen(const struct cores_ask *ask)
     return choice;
 }
 
-static void refused(const struct cores_ask *ask, const char *says)
+/* What is asked of a machine, and what its workers get, or why they can't. */
+static void each_choice_follows_the_rules(void **state)
 {
-    struct cores_choice choice;
-    struct err err = {""};
+    static const struct {
+        enum worker_policy policy;
+        size_t cores, lanes;
+        uint32_t named[2];
+        size_t named_count;
+        bool sleeps;
+        size_t workers;
+        int core[4]; /* of the first workers */
+        const char *says;
+    } cases[] = {
+        {WORKER_AUTO, 6, 4, {0}, 0, false, 4, {5, 4, 3, 2}, NULL},
+        /* One for each lane and one for all the rest: too few. */
+        {WORKER_AUTO, 5, 4, {0}, 0, true, 1, {-1}, NULL},
+        {WORKER_POLL, 3, 5, {0}, 0, false, 2, {2, 1}, NULL},
+        {WORKER_POLL, 1, 5, {0}, 0, false, 0, {0}, "allow it two"},
+        {WORKER_POLL, 16, 1000, {0}, 0, false, 15, {15, 14, 13, 12}, NULL},
+        {WORKER_AUTO, 16, 3, {2, 9}, 2, false, 2, {2, 9}, NULL},
+        {WORKER_SLEEP, 16, 3, {2, 9}, 2, true, 2, {2, 9}, NULL},
+        {WORKER_AUTO,
+         16,
+         2,
+         {3, 16},
+         2,
+         false,
+         0,
+         {0},
+         "16 is none of the 16 cores that this node may use (0 to 15)"},
+        {WORKER_AUTO, 16, 2, {3, 3}, 2, false, 0, {0}, "duplicate value 3"},
+        {WORKER_POLL, 2, 2, {0, 1}, 2, false, 0, {0}, "name fewer cores"},
+        /* Nothing left for the main thread: they are shared. */
+        {WORKER_AUTO, 2, 2, {0, 1}, 2, true, 2, {0, 1}, NULL},
+        {WORKER_AUTO, 2, CORES_LANES_MAX + 1, {0}, 0, false, 0, {0}, "4096"},
+    };
 
-    assert_true(cores_choose(&choice, ask, &err) < 0);
-    if (strstr(err.text, says) == NULL)
-        fail_msg("'%s' does not say '%s'", err.text, says);
-}
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct cores_ask ask = a_machine(cases[i].cores, cases[i].lanes);
+        struct cores_choice choice;
+        struct err err = {""};
 
-static void auto_polls_where_a_core_stays_free(void **state)
-{
-    struct cores_ask ask = a_machine(6, 4);
-    struct cores_choice choice = chosen(&ask);
-
-    assert_false(choice.sleeps);
-    assert_int_equal(choice.workers, 4);
-    for (int lane = 0; lane < 4; lane++) {
-        assert_int_equal(choice.worker[lane], lane);
-        assert_int_equal(choice.core[lane], 5 - lane);
+        ask.policy = cases[i].policy;
+        ask.named = cases[i].named;
+        ask.named_count = cases[i].named_count;
+        if (cores_choose(&choice, &ask, &err) < 0) {
+            if (cases[i].says == NULL || strstr(err.text, cases[i].says) == NULL)
+                fail_msg("case %zu: %s", i, err.text);
+            continue;
+        }
+        assert_null(cases[i].says);
+        assert_int_equal(choice.sleeps, cases[i].sleeps);
+        assert_int_equal(choice.workers, cases[i].workers);
+        for (size_t w = 0; w < 4 && w < choice.workers; w++)
+            assert_int_equal(choice.core[w], cases[i].core[w]);
+        for (size_t lane = 0; lane < ask.lane_count; lane++)
+            assert_int_equal(choice.worker[lane], lane % choice.workers);
     }
-    ask = a_machine(5, 4); /* one for each lane and one for all the rest: too few */
-    choice = chosen(&ask);
-    assert_true(choice.sleeps);
-    assert_int_equal(choice.workers, 1);
-    assert_int_equal(choice.core[0], -1);
-    assert_int_equal(choice.worker[3], 0);
-}
-
-static void poll_takes_all_but_one(void **state)
-{
-    struct cores_ask ask = a_machine(3, 5);
-    struct cores_choice choice;
-
-    ask.policy = WORKER_POLL;
-    choice = chosen(&ask);
-    assert_int_equal(choice.workers, 2);
-    assert_int_equal(choice.core[0], 2);
-    assert_int_equal(choice.core[1], 1);
-    for (size_t lane = 0; lane < 5; lane++)
-        assert_int_equal(choice.worker[lane], lane % 2);
-    ask.usable_count = 1;
-    refused(&ask, "allow it two");
-}
-
-static void named_cores_are_taken_as_they_stand(void **state)
-{
-    static const uint32_t named[] = {2, 9};
-    struct cores_ask ask = a_machine(16, 3);
-    struct cores_choice choice;
-
-    ask.named = named;
-    ask.named_count = 2;
-    choice = chosen(&ask);
-    assert_false(choice.sleeps);
-    assert_int_equal(choice.workers, 2);
-    assert_int_equal(choice.core[0], 2);
-    assert_int_equal(choice.core[1], 9);
-    assert_int_equal(choice.worker[2], 0);
-    ask.policy = WORKER_SLEEP;
-    choice = chosen(&ask);
-    assert_true(choice.sleeps);
-    assert_int_equal(choice.core[1], 9);
 }
 
 static void a_port_gets_a_core_near_it(void **state)
@@ -113,39 +108,6 @@ static void a_port_gets_a_core_near_it(void **state)
     choice = chosen(&ask);
     for (size_t lane = 0; lane < 4; lane++)
         assert_int_equal(machine[choice.core[choice.worker[lane]]].numa, lanes[lane]);
-}
-
-static void what_can_not_be_is_refused(void **state)
-{
-    static const uint32_t absent[] = {3, 16}, twice[] = {3, 3}, both[] = {0, 1};
-    struct cores_ask ask = a_machine(16, 2);
-
-    ask.named = absent;
-    ask.named_count = 2;
-    refused(&ask, "16 is none of the 16 cores that this node may use (0 to 15)");
-    ask.named = twice;
-    refused(&ask, "duplicate value 3");
-    ask.named = both;
-    ask.usable_count = 2;
-    ask.policy = WORKER_POLL;
-    refused(&ask, "name fewer cores");
-    ask.policy = WORKER_AUTO; /* nothing left for the main thread: they are shared */
-    assert_true(chosen(&ask).sleeps);
-    ask.named_count = 0;
-    ask.lane_count = CORES_LANES_MAX + 1;
-    refused(&ask, "4096");
-}
-
-static void more_lanes_than_workers_share(void **state)
-{
-    struct cores_ask ask = a_machine(16, 1000);
-    struct cores_choice choice;
-
-    ask.policy = WORKER_POLL;
-    choice = chosen(&ask);
-    assert_int_equal(choice.workers, 15);
-    for (size_t lane = 0; lane < 1000; lane++)
-        assert_true(choice.worker[lane] < choice.workers);
 }
 
 static void queues_leave_every_lane_a_core(void **state)
@@ -196,12 +158,8 @@ static void what_was_claimed_is_given_back(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(auto_polls_where_a_core_stays_free),
-        cmocka_unit_test(poll_takes_all_but_one),
-        cmocka_unit_test(named_cores_are_taken_as_they_stand),
+        cmocka_unit_test(each_choice_follows_the_rules),
         cmocka_unit_test(a_port_gets_a_core_near_it),
-        cmocka_unit_test(what_can_not_be_is_refused),
-        cmocka_unit_test(more_lanes_than_workers_share),
         cmocka_unit_test(queues_leave_every_lane_a_core),
         cmocka_unit_test(this_machine_has_a_core),
         cmocka_unit_test(what_was_claimed_is_given_back),

@@ -20,120 +20,67 @@
 
 #include <cmocka.h>
 
-#define LINKS_MAX 8
-
+/* Interfaces as "INDEX NAME [KIND] [<LOWER] [^MASTER] [elsewhere]", comma separated; KIND "lo" is
+ * the loopback. */
 struct drawn {
     const char *what;
-    struct guard_link links[LINKS_MAX]; /* ends at index 0 */
+    const char *links;
     const char *port;
-    int used; /* ifindex of the default route; -1: none */
-    int code;
-    const char *says;
+    int used;         /* ifindex of the default route; -1: none */
+    const char *says; /* of the refusal; NULL: it passes */
 };
 
 static const struct drawn drawings[] = {
-    {"a plain interface",
-     {{.index = 2, .name = "eth0"}, {.index = 3, .name = "eth1"}},
-     "eth1",
-     2,
-     0,
-     NULL},
-    {"the default route itself",
-     {{.index = 2, .name = "eth0"}},
-     "eth0",
-     2,
-     -EPERM,
+    {"a plain interface", "2 eth0, 3 eth1", "eth1", 2, NULL},
+    {"the default route itself", "2 eth0", "eth0", 2,
      "Interface eth0 carries the IPv4 default route (table main)"},
-    {"a VLAN above carries it",
-     {{.index = 2, .name = "eth0"},
-      {.index = 5, .name = "eth0.7", .kind = "vlan", .lower = 2},
-      {.index = 6, .name = "eth0.7.8", .kind = "vlan", .lower = 5}},
-     "eth0",
-     6,
-     -EPERM,
+    {"the loopback", "1 lo lo", "lo", -1, "lo is the loopback"},
+    {"a VLAN above carries it", "2 eth0, 5 eth0.7 vlan <2, 6 eth0.7.8 vlan <5", "eth0", 6,
      "shares a cable with eth0.7.8, which carries"},
-    {"a VLAN whose lower device carries it",
-     {{.index = 2, .name = "eth0"}, {.index = 5, .name = "eth0.7", .kind = "vlan", .lower = 2}},
-     "eth0.7",
-     2,
-     -EPERM,
+    {"a VLAN whose lower device carries it", "2 eth0, 5 eth0.7 vlan <2", "eth0.7", 2,
      "Interface eth0.7 sits on eth0, which carries"},
-    {"a VLAN on a bond",
-     {{.index = 4, .name = "bond0", .kind = "bond"},
-      {.index = 5, .name = "bond0.7", .kind = "vlan", .lower = 4}},
-     "bond0.7",
-     -1,
-     -EPERM,
+    {"a VLAN on a bond", "4 bond0 bond, 5 bond0.7 vlan <4", "bond0.7", -1,
      "sits on bond0, which is a bond"},
-    {"a bond that carries nothing",
-     {{.index = 4, .name = "bond0", .kind = "bond"}},
-     "bond0",
-     -1,
-     -EPERM,
-     "Interface bond0 is a bond"},
-    {"a member of a team",
-     {{.index = 2, .name = "eth0", .master = 4}, {.index = 4, .name = "team0", .kind = "team"}},
-     "eth0",
-     -1,
-     -EPERM,
-     "is a member of team team0"},
-    {"a member of a bridge, by a VLAN",
-     {{.index = 2, .name = "eth0", .master = 4},
-      {.index = 3, .name = "eth0.5", .kind = "vlan", .lower = 2},
-      {.index = 4, .name = "br0", .kind = "bridge"}},
-     "eth0.5",
-     -1,
-     -EPERM,
+    {"a bond that carries nothing", "4 bond0 bond", "bond0", -1, "Interface bond0 is a bond"},
+    {"a member of a team", "2 eth0 ^4, 4 team0 team", "eth0", -1, "is a member of team team0"},
+    {"a member of a bridge, by a VLAN", "2 eth0 ^4, 3 eth0.5 vlan <2, 4 br0 bridge", "eth0.5", -1,
      "sits on eth0, which is a member of bridge br0"},
-    {"a member of what is not known",
-     {{.index = 2, .name = "eth0", .master = 4}},
-     "eth0",
-     -1,
-     -EPERM,
+    {"a member of what is not known", "2 eth0 ^4", "eth0", -1,
      "is a member of a device that is not known"},
-    {"a bond beside the port",
-     {{.index = 2, .name = "eth0", .master = 4},
-      {.index = 4, .name = "bond0", .kind = "bond"},
-      {.index = 7, .name = "eth5"}},
-     "eth5",
-     4,
-     0,
-     NULL},
-    {"a VRF: other members have other cables",
-     {{.index = 2, .name = "eth0", .master = 4},
-      {.index = 3, .name = "eth1", .master = 4},
-      {.index = 4, .name = "vrf0", .kind = "vrf"}},
-     "eth1",
-     2,
-     0,
-     NULL},
-    {"a macvlan on a device out of sight",
-     {{.index = 2, .name = "mv0", .kind = "macvlan", .lower = 2, .elsewhere = true}},
-     "mv0",
-     -1,
-     -EPERM,
+    {"a bond beside the port", "2 eth0 ^4, 4 bond0 bond, 7 eth5", "eth5", 4, NULL},
+    {"a VRF: other members have other cables", "2 eth0 ^4, 3 eth1 ^4, 4 vrf0 vrf", "eth1", 2, NULL},
+    {"a macvlan on a device out of sight", "2 mv0 macvlan <2 elsewhere", "mv0", -1,
      "Interface mv0 sits on a device of another network namespace"},
-    {"devices in a circle",
-     {{.index = 2, .name = "a", .kind = "vlan", .lower = 3},
-      {.index = 3, .name = "b", .kind = "vlan", .lower = 2},
-      {.index = 4, .name = "eth0"}},
-     "a",
-     4,
-     0,
-     NULL},
-    {"a default route by a device that is not told",
-     {{.index = 2, .name = "eth0"}},
-     "eth0",
-     ANY_DEVICE,
-     -EPERM,
+    {"devices in a circle", "2 a vlan <3, 3 b vlan <2, 4 eth0", "a", 4, NULL},
+    {"a default route by a device that is not told", "2 eth0", "eth0", ANY_DEVICE,
      "may carry the IPv4 default route"},
-    {"the loopback",
-     {{.index = 1, .name = "lo", .loopback = true}},
-     "lo",
-     -1,
-     -EPERM,
-     "lo is the loopback"},
 };
+
+static void draw(struct guard_map *map, const char *links)
+{
+    char text[256], *rest = text, *entry, *word;
+
+    snprintf(text, sizeof text, "%s", links);
+    while ((entry = strsep(&rest, ",")) != NULL) {
+        struct guard_link link = {.index = (int)strtol(entry, &entry, 10)};
+
+        entry += *entry == ' ';
+        snprintf(link.name, sizeof link.name, "%s", strsep(&entry, " "));
+        while ((word = strsep(&entry, " ")) != NULL) {
+            if (*word == '<')
+                link.lower = atoi(word + 1);
+            else if (*word == '^')
+                link.master = atoi(word + 1);
+            else if (strcmp(word, "elsewhere") == 0)
+                link.elsewhere = true;
+            else if (strcmp(word, "lo") == 0)
+                link.loopback = true;
+            else
+                snprintf(link.kind, sizeof link.kind, "%s", word);
+        }
+        assert_int_equal(guard_map_add_link(map, &link), 0);
+    }
+}
 
 static int judge(const struct drawn *drawn, const struct guard_rules *rules, struct err *err)
 {
@@ -141,8 +88,7 @@ static int judge(const struct drawn *drawn, const struct guard_rules *rules, str
     int code;
 
     *err = (struct err){0};
-    for (size_t i = 0; i < LINKS_MAX && drawn->links[i].index; i++)
-        assert_int_equal(guard_map_add_link(&map, &drawn->links[i]), 0);
+    draw(&map, drawn->links);
     if (drawn->used >= 0)
         assert_int_equal(
             guard_map_add_use(&map, drawn->used, "the IPv4 default route (table main)"), 0);
@@ -162,16 +108,12 @@ static void test_drawings(void **state)
     static const struct guard_rules rules = {.driver = "af_packet"};
 
     for (size_t i = 0; i < sizeof(drawings) / sizeof(*drawings); i++) {
+        const char *says = drawings[i].says;
         struct err err;
         int code = judge(&drawings[i], &rules, &err);
 
-        if (code != drawings[i].code)
-            fail_msg("%s: %d instead of %d: %s", drawings[i].what, code, drawings[i].code,
-                     err.text);
-        if (code == 0)
-            assert_string_equal(err.text, "");
-        if (drawings[i].says)
-            assert_says(&err, drawings[i].says);
+        if (code != (says ? -EPERM : 0) || (says ? !strstr(err.text, says) : *err.text != 0))
+            fail_msg("%s: %d: %s", drawings[i].what, code, err.text);
     }
 }
 
@@ -185,7 +127,7 @@ static void test_shared(void **state)
         .driver = "ixgbe", .shared = true, .isolates_flows = true, .leaves_kernel = true};
     static const struct guard_rules could = {.driver = "mlx5", .isolates_flows = true};
     const struct drawn *innocent = &drawings[0], *route = &drawings[1];
-    const struct drawn *loopback = &drawings[sizeof(drawings) / sizeof(*drawings) - 1];
+    const struct drawn *loopback = &drawings[2];
     struct err err;
 
     assert_int_equal(judge(route, &isolating, &err), 0);

@@ -1,50 +1,158 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * What a receiver makes of sequence numbers: by hand, and against a judge that remembers all.
+ * What a receiver makes of sequence numbers, and how frames were out of order: by hand, with the
+ * examples of RFC 4737, and thousands of random streams against a judge that remembers every
+ * arrival.
  */
+#include "reordering.h"
 #include "sequence.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <cmocka.h>
 
-struct stream {
+#define ARRIVALS_MOST 8000
+#define NUMBERS_MOST 16384u
+
+/* A stream as the receiver keeps it, and all that came, in order. */
+struct bed {
     struct sequence sequence;
     struct sequence_past past;
+    struct reordering reordering;
+    uint32_t missing;
+    struct gap gaps[REORDERING_GAPS];
+    struct flow_reordering count;
+    uint64_t reordered;
+    uint64_t arrivals; /* delivered */
+    uint64_t number[ARRIVALS_MOST];
+    unsigned verdicts[SEQUENCE_VERDICTS];
+    uint64_t next; /* as remembered: one more than the greatest number */
+    bool seen[NUMBERS_MOST];
 };
 
-static void expect(struct stream *stream, uint32_t wire, enum sequence_verdict verdict)
+static void clear(struct bed *bed)
 {
-    if (sequence_follows(&stream->sequence, wire))
-        assert_int_equal(verdict, SEQUENCE_FRESH);
-    else
-        assert_int_equal(sequence_judge(&stream->sequence, &stream->past, wire), verdict);
+    memset(bed, 0, sizeof *bed);
+    bed->reordering.far = bed->gaps;
 }
 
-static void test_in_order_then_duplicate(void **state)
+/* The verdict by a memory of all numbers, from `base` on, where the stream began. */
+static enum sequence_verdict recall(struct bed *bed, uint64_t n)
 {
-    struct stream stream = {0};
+    bool fresh = n >= bed->next, seen = bed->seen[n % NUMBERS_MOST];
 
-    for (uint32_t n = 0; n < 5000; n++)
-        expect(&stream, n, SEQUENCE_FRESH);
-    for (uint32_t n = 4999; n >= 5000 - SEQUENCE_WINDOW; n--)
-        expect(&stream, n, SEQUENCE_DUPLICATE);
-    expect(&stream, 5000 - SEQUENCE_WINDOW - 1, SEQUENCE_LATE);
-    expect(&stream, 5000, SEQUENCE_FRESH);
+    if (fresh)
+        bed->next = n + 1;
+    else if (bed->next - n > SEQUENCE_WINDOW)
+        return SEQUENCE_LATE;
+    bed->seen[n % NUMBERS_MOST] = true;
+    return fresh ? SEQUENCE_FRESH : seen ? SEQUENCE_DUPLICATE : SEQUENCE_REORDERED;
+}
+
+/* As rx.c does, and as it is remembered. */
+static enum sequence_verdict arrive(struct bed *bed, uint32_t wire)
+{
+    uint64_t next = bed->sequence.next;
+    struct reordered_frame frame = {.number = sequence_unwrap(next, wire),
+                                    .arrival = bed->arrivals + 1};
+    enum sequence_verdict verdict = SEQUENCE_FRESH;
+
+    if (!sequence_follows(&bed->sequence, wire)) {
+        verdict = sequence_judge(&bed->sequence, &bed->past, wire);
+        if (verdict == SEQUENCE_FRESH && frame.number > next)
+            reordering_gap(&bed->reordering, &bed->missing, &bed->sequence, next, frame.arrival);
+        else if (verdict == SEQUENCE_REORDERED)
+            reordering_add(&bed->reordering, &bed->missing, &frame, &bed->count);
+    }
+    assert_int_equal(verdict, recall(bed, frame.number));
+    bed->verdicts[verdict]++;
+    bed->reordered += verdict == SEQUENCE_REORDERED;
+    if (verdict == SEQUENCE_FRESH || verdict == SEQUENCE_REORDERED)
+        bed->number[bed->arrivals++] = frame.number;
+    return verdict;
+}
+
+/* RFC 4737, 4.2 (extent) and section 5 (n-reordering), word by word. */
+static void recall_extents(const struct bed *bed, struct flow_reordering *count)
+{
+    for (uint64_t i = 0; i < bed->arrivals; i++) {
+        uint64_t first = 0, nearest = 0;
+
+        while (first < i && bed->number[first] < bed->number[i])
+            first++;
+        if (first == i)
+            continue;
+        while (nearest < i && bed->number[i - 1 - nearest] > bed->number[i])
+            nearest++;
+        count->extent_sum += i - first;
+        if (i - first > count->extent_max)
+            count->extent_max = i - first;
+        count->near += nearest >= REORDERING_NEAR;
+    }
+}
+
+/* --- by hand --- */
+
+static const char letters[SEQUENCE_VERDICTS] = {[SEQUENCE_FRESH] = 'F',
+                                                [SEQUENCE_REORDERED] = 'R',
+                                                [SEQUENCE_DUPLICATE] = 'D',
+                                                [SEQUENCE_LATE] = 'L'};
+
+/* Numbers as they come, and what each is; then the sum of extents, the greatest, and how many have
+ * three greater ones directly before them. */
+static void test_by_hand(void **state)
+{
+    static const struct {
+        uint32_t numbers[12];
+        const char *verdicts;
+        uint64_t extent_sum, extent_max, near;
+    } cases[] = {
+        /* 4 comes behind 5 and 6, so its extent is 2. */
+        {{0, 1, 2, 3, 5, 6, 4, 7}, "FFFFFFRF", 2, 2, 0},
+        {{0, 2, 3, 4, 1, 5}, "FFFFRF", 3, 3, 1},
+        /* 4, 5, 6: each is behind 7; before 5 and 6 stands a smaller one. */
+        {{0, 1, 2, 3, 7, 8, 9, 4, 5, 6}, "FFFFFFFRRR", 3 + 4 + 5, 5, 1},
+        {{0, 100, 1, 99, 0, 1, 99, 100}, "FFRRDDDD", 1 + 2, 2, 0},
+        {{0, 99, 99 + SEQUENCE_WINDOW, 99, 100, 100}, "FFFLRD", 1, 1, 0}, /* a long gap forgets */
+        {{3, 0, 2, 1, 0}, "FRRRD", 1 + 2 + 3, 3, 0},                      /* the first was lost */
+    };
+
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        static struct bed bed;
+
+        clear(&bed);
+        for (size_t k = 0; cases[i].verdicts[k]; k++)
+            assert_int_equal(letters[arrive(&bed, cases[i].numbers[k])], cases[i].verdicts[k]);
+        assert_int_equal(bed.count.extent_sum, cases[i].extent_sum);
+        assert_int_equal(bed.count.extent_max, cases[i].extent_max);
+        assert_int_equal(bed.count.near, cases[i].near);
+    }
+}
+
+/* A number before the first of all. */
+static void test_before_the_first(void **state)
+{
+    static struct bed bed;
+    struct sequence sequence = {.next = 4, .recent = 8};
+
+    clear(&bed);
+    assert_int_equal(sequence_judge(&sequence, &bed.past, 0xffffffff), SEQUENCE_LATE);
 }
 
 /* The short way is one way only: it takes what the long way would, and all but words' first. */
 static void test_short_way(void **state)
 {
-    struct stream stream = {0};
+    static struct bed stream;
     unsigned taken = 0;
 
     for (uint32_t n = 0; n < 640; n++) {
-        struct stream same = stream;
+        static struct bed same;
 
+        same = stream;
         assert_false(sequence_follows(&stream.sequence, n + 1));
         assert_false(n > 0 && sequence_follows(&stream.sequence, n - 1));
         assert_int_equal(sequence_judge(&same.sequence, &same.past, n), SEQUENCE_FRESH);
@@ -57,122 +165,155 @@ static void test_short_way(void **state)
     assert_int_equal(taken, 630);
 }
 
-static void test_gap_is_filled(void **state)
-{
-    struct stream stream = {0};
-
-    expect(&stream, 0, SEQUENCE_FRESH);
-    expect(&stream, 100, SEQUENCE_FRESH);
-    for (uint32_t n = 1; n < 100; n++)
-        expect(&stream, n, SEQUENCE_REORDERED);
-    for (uint32_t n = 0; n <= 100; n++)
-        expect(&stream, n, SEQUENCE_DUPLICATE);
-}
-
-static void test_long_gap_forgets(void **state)
-{
-    struct stream stream = {0};
-
-    for (uint32_t n = 0; n < 100; n++)
-        expect(&stream, n, SEQUENCE_FRESH);
-    expect(&stream, 99 + SEQUENCE_WINDOW, SEQUENCE_FRESH);
-    expect(&stream, 99, SEQUENCE_LATE);
-    expect(&stream, 100, SEQUENCE_REORDERED);
-    expect(&stream, 100, SEQUENCE_DUPLICATE);
-}
-
-static void test_first_was_lost(void **state)
-{
-    struct stream stream = {0};
-
-    expect(&stream, 3, SEQUENCE_FRESH);
-    expect(&stream, 0, SEQUENCE_REORDERED);
-    expect(&stream, 0xffffffff, SEQUENCE_LATE); /* a number before the first */
-}
-
-static void test_wraps(void **state)
-{
-    struct stream stream = {.sequence.next = 0xfffffff0};
-
-    for (uint32_t i = 0; i < 64; i += 2)
-        expect(&stream, 0xfffffff0 + i, SEQUENCE_FRESH);
-    assert_int_equal(stream.sequence.next, UINT64_C(0x10000002f));
-    for (uint32_t i = 1; i < 62; i += 2)
-        expect(&stream, 0xfffffff0 + i, SEQUENCE_REORDERED);
-    expect(&stream, 0xfffffff4, SEQUENCE_DUPLICATE);
-    expect(&stream, 2, SEQUENCE_DUPLICATE);
-}
-
 /* Jumps of every length up to beyond the window, from every place in a word. */
 static void test_jumps(void **state)
 {
     for (uint32_t from = 0; from < 64; from++) {
         for (uint32_t jump = 1; jump < SEQUENCE_WINDOW + 130; jump += 7) {
-            struct stream stream = {0};
+            static struct bed bed;
             uint32_t to = 2000 + from + jump;
 
+            clear(&bed);
             for (uint32_t n = 0; n <= 2000 + from; n++)
-                expect(&stream, n, SEQUENCE_FRESH);
-            expect(&stream, to, SEQUENCE_FRESH);
-            for (uint32_t n = to; n > to - SEQUENCE_WINDOW; n--)
-                expect(&stream, n,
-                       n == to || n <= 2000 + from ? SEQUENCE_DUPLICATE : SEQUENCE_REORDERED);
-            expect(&stream, to - SEQUENCE_WINDOW, SEQUENCE_LATE);
+                arrive(&bed, n);
+            arrive(&bed, to);
+            for (uint32_t n = to; n >= to - SEQUENCE_WINDOW; n--)
+                arrive(&bed, n); /* judged by the memory */
         }
     }
 }
 
-/* A judge with a memory of everything. */
-static enum sequence_verdict recall(bool *seen, int64_t *next, uint32_t n)
+/* --- properties --- */
+
+struct network {
+    unsigned lost, duplicated, reordered; /* of 1,000 */
+    unsigned reach;                       /* how many frames a late one waits for */
+};
+
+/* Sends `count` frames from number `first` on through the network. */
+static void send(struct bed *bed, const struct network *network, uint64_t first, unsigned count)
 {
-    if (n >= *next) {
-        *next = (int64_t)n + 1;
-        seen[n] = true;
-        return SEQUENCE_FRESH;
+    uint64_t held[64];
+    unsigned due[64], holds = 0;
+
+    for (unsigned i = 0; i < count || holds > 0; i++) {
+        for (unsigned h = 0; h < holds; h++) {
+            if (due[h] > i && i < count)
+                continue;
+            arrive(bed, (uint32_t)held[h]);
+            held[h] = held[--holds];
+            due[h--] = due[holds];
+        }
+        if (i >= count || (unsigned)random() % 1000 < network->lost)
+            continue;
+        if ((unsigned)random() % 1000 < network->reordered && holds < 64) {
+            held[holds] = first + i;
+            due[holds++] = i + 1 + (unsigned)random() % network->reach;
+            continue;
+        }
+        arrive(bed, (uint32_t)(first + i));
+        if ((unsigned)random() % 1000 < network->duplicated)
+            arrive(bed, (uint32_t)(first + i));
     }
-    if (*next - n > SEQUENCE_WINDOW)
-        return SEQUENCE_LATE;
-    if (seen[n])
-        return SEQUENCE_DUPLICATE;
-    seen[n] = true;
-    return SEQUENCE_REORDERED;
 }
 
+/* Verdicts, extents and n-reordering are exact whatever happens. */
 static void test_against_memory(void **state)
 {
-    static bool seen[400000];
-    struct stream stream = {0};
-    unsigned counts[SEQUENCE_VERDICTS] = {0};
-    int64_t next = 0, base = 0;
+    static const struct network networks[] = {
+        {0, 0, 10, 5},     {10, 10, 100, 8},   {300, 0, 50, 6},  {0, 0, 500, 10},
+        {100, 50, 30, 40}, {500, 100, 300, 3}, {5, 5, 200, 500}, {0, 0, 2, 15},
+    };
+    static struct bed bed;
 
-    srandom(7);
-    for (unsigned i = 0; i < 200000; i++) {
-        uint32_t spread = random() % 100 == 0 ? 3000 : 40;
-        int64_t n = base + random() % spread - spread / 2;
-        enum sequence_verdict verdict;
+    for (unsigned seed = 0; seed < 200; seed++) {
+        struct flow_reordering all = {0};
 
-        base += random() % 2;
-        if (n < 0)
-            continue;
-        verdict = recall(seen, &next, (uint32_t)n);
-        counts[verdict]++;
-        expect(&stream, (uint32_t)n, verdict);
+        clear(&bed);
+        srandom(seed);
+        send(&bed, &networks[seed % 8], 0, 200 + (unsigned)random() % 2500);
+        recall_extents(&bed, &all);
+        assert_int_equal(bed.verdicts[SEQUENCE_LATE], 0);
+        assert_memory_equal(&bed.count, &all, sizeof all);
     }
-    for (unsigned verdict = 0; verdict < SEQUENCE_VERDICTS; verdict++)
-        assert_true(counts[verdict] > 100);
+    clear(&bed); /* loss alone is no reordering */
+    for (uint32_t n = 0; n < 20000; n++)
+        if (random() % 4 == 0)
+            arrive(&bed, n);
+    assert_int_equal(bed.reordered + bed.count.extent_sum, 0);
+    for (unsigned seed = 0; seed < 200; seed++) { /* any numbers, near and far */
+        uint32_t spread = seed % 2 == 0 ? 4000 : 100;
+
+        clear(&bed);
+        srandom(seed);
+        for (uint32_t i = 0; i < 5000; i++)
+            arrive(&bed, i / 2 + (uint32_t)random() % spread);
+        assert_true(bed.verdicts[SEQUENCE_DUPLICATE] > 100);
+    }
+}
+
+/* Every other frame is missing: no stream has more gaps. All that are not late come after all. */
+static void test_most_gaps(void **state)
+{
+    static struct bed bed;
+    struct flow_reordering all = {0};
+
+    clear(&bed);
+    for (uint32_t n = 1; n < 3000; n += 2)
+        arrive(&bed, n);
+    for (uint32_t n = 2998; n >= 3000 - SEQUENCE_WINDOW; n -= 2)
+        assert_int_equal(arrive(&bed, n), SEQUENCE_REORDERED);
+    recall_extents(&bed, &all);
+    assert_memory_equal(&bed.count, &all, sizeof all);
+}
+
+/* A stream that runs through the wrap of 32 bits is judged as any other. */
+static void test_wrap(void **state)
+{
+    static const struct network network = {50, 20, 100, 8};
+
+    for (unsigned seed = 0; seed < 20; seed++) {
+        static struct bed low, high;
+        const uint64_t base = UINT64_C(0xfffffc00); /* a multiple of the window before the wrap */
+
+        clear(&low);
+        clear(&high);
+        high.sequence.next = high.next = base;
+        srandom(seed);
+        send(&low, &network, 0, 3000);
+        srandom(seed);
+        send(&high, &network, base, 3000);
+        assert_true(high.sequence.next > UINT64_C(0x100000000));
+        assert_memory_equal(low.verdicts, high.verdicts, sizeof low.verdicts);
+        assert_memory_equal(&low.count, &high.count, sizeof low.count);
+    }
+}
+
+/* A sender that begins anew in the middle is heard again once it is where it was: nothing counts
+ * twice, and nothing that it sent before counts as lost twice. */
+static void test_restart(void **state)
+{
+    static struct bed bed;
+
+    clear(&bed);
+    for (uint32_t n = 0; n < 2500; n++)
+        assert_int_equal(arrive(&bed, n), SEQUENCE_FRESH);
+    for (uint32_t n = 0; n < 2500; n++)
+        assert_int_equal(arrive(&bed, n),
+                         n < 2500 - SEQUENCE_WINDOW ? SEQUENCE_LATE : SEQUENCE_DUPLICATE);
+    for (uint32_t n = 2500; n < 3000; n++)
+        assert_int_equal(arrive(&bed, n), SEQUENCE_FRESH);
+    assert_int_equal(bed.arrivals, 3000);
+    assert_int_equal(bed.reordered, 0);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_in_order_then_duplicate),
-        cmocka_unit_test(test_short_way),
-        cmocka_unit_test(test_gap_is_filled),
-        cmocka_unit_test(test_long_gap_forgets),
-        cmocka_unit_test(test_first_was_lost),
-        cmocka_unit_test(test_wraps),
-        cmocka_unit_test(test_jumps),
-        cmocka_unit_test(test_against_memory),
+        cmocka_unit_test(test_by_hand),        cmocka_unit_test(test_before_the_first),
+        cmocka_unit_test(test_short_way),      cmocka_unit_test(test_jumps),
+        cmocka_unit_test(test_against_memory), cmocka_unit_test(test_most_gaps),
+        cmocka_unit_test(test_wrap),           cmocka_unit_test(test_restart),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
