@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -221,94 +220,6 @@ def test_outputs_of_several_hosts(
     assert keys["kind"] == "site"
 
 
-def test_switches_too_many_to_be_meant_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run("--lldp", str(SUBNET), "--switches", "leaf[1-999999999]") == 2
-    said = capsys.readouterr().err
-    assert (
-        '--switches: is no possible node set: "leaf[1-999999999]" stands for more than 65536 names'
-        in said
-    )
-
-
-def refused() -> Iterator[tuple[str, str]]:
-    """Inputs of --ibnetdiscover, and what is said."""
-    good = SUBNET.read_text()
-    yield "", "names no InfiniBand device"
-    yield '{"lldp": {}}', "is no line of ibnetdiscover's output"
-    yield 'Ca\t: 0x0002c90300000010 ports 1 "node1 mlx5_0"\n', "the list of `ibnetdiscover -l`"
-    table = "CA    11  1 0x0002c90300000011 4x HDR - SW     1  1 0x1 ( 'node1' - 'leaf' )\n"
-    yield table, "the table of `ibnetdiscover -p`"
-    lines = '   1   1[  ] ==( 4X 53.125 Gbps Active/  LinkUp)==>  11   1[  ] "node1 mlx5_0" ( )\n'
-    yield "Switch: 0x0002c90000000001 leaf:\n" + lines, "the output of `iblinkinfo`"
-    yield (
-        good[: good.index('Ca\t1 "H-0002c90300000040"')],
-        "which is not described: the file is cut",
-    )
-    yield good.replace(" 4xEDR", ""), "its rate is not said (4xHDR): give it by --rate"
-    yield good.replace("4xEDR", "4xGDR"), "4xGDR is a rate that is not known here"
-    yield good.replace("4xEDR", "0xEDR"), "a link without lanes carries nothing"
-    alike = good.replace("node3 HCA-1", "node1 mlx5_0")
-    yield alike, "two channel adapters are called 'node1 mlx5_0'"
-    yield good.replace("4xEDR", "16xEDR"), "16xEDR: a link has at most 12 lanes"
-    yield good.rpartition("[1](")[0], "[1], which is not described: the file is cut"
-    # Both ends of spine-2's cables, and of that from spine-1 to leaf-2.
-    ends = ('04"[', '01"[23]', '02"[22]', '03"[3]', '02"[21]')
-    apart = [line for line in good.splitlines() if not any(end in line for end in ends)]
-    yield "\n".join(apart), "is in parts: there is no way from node1 to node3"
-
-
-@pytest.mark.parametrize(("text", "words"), list(refused()), ids=lambda text: text[-40:])
-def test_what_is_no_subnet(
-    text: str, words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path = tmp_path / "subnet.txt"
-    path.write_text(text)
-    assert run("--ibnetdiscover", str(path)) == 2
-    said = capsys.readouterr().err
-    assert words in said
-    assert said.count("\n") == 1
-
-
-NODE1 = as_json(HALL["node1"])
-
-
-@pytest.mark.parametrize(
-    ("text", "options", "words"),
-    [
-        ("<?xml version='1.0'?><lldp/>", [], "node1: is XML"),
-        ("-----\nLLDP neighbors:\n", [], "is lldpcli's text for people"),
-        ('{"lldp": 3}', [], "is not what `lldpcli -f json show neighbors details` writes"),
-        ('{"lldp": {"int', [], "is not what `lldpcli -f json show neighbors details` writes"),
-        ('{"lldp": {}}', [], "names no neighbour"),
-        (NODE1.replace(json.dumps(TEN_GIG), "true"), [], "names no neighbour"),
-        (NODE1.replace(TEN_GIG, "unknown"), [], "node1 ens1: LLDP does not say its rate"),
-        (NODE1.replace(TEN_GIG, "0GigBaseX"), [], "a rate of zero carries nothing"),
-        ('{"lldp": [{"interface": []}]}', [], "is not what `lldpcli -f json show neighbors"),
-        (NODE1, ["--interface", "eth*"], "node1 has no cable to any switch"),
-        (NODE1, ["--switches", "leaf7"], "there is no output of switch leaf7"),
-        (NODE1, ["--switches", "leaf["], "--switches: is no possible node set"),
-        (NODE1, ["--rate", "0"], "--rate: a rate of zero"),
-        (NODE1, ["--rate", "-5G"], 'found "-5G", but a rate is needed'),
-        (NODE1, [], "has 1 hosts; a network has at least two"),
-    ],
-)
-def test_what_lldp_does_not_say(
-    text: str,
-    options: list[str],
-    words: str,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    path = tmp_path / "node1.json"
-    path.write_text(text)
-    # Else argparse takes -5G for an option.
-    words_of_options = [f"{options[0]}={options[1]}"] if options else []
-    assert run("--lldp", str(path), *words_of_options) == 2
-    said = capsys.readouterr().err
-    assert words in said
-    assert said.count("\n") == 1
-
-
 def test_halls_that_are_in_parts() -> None:
     apart = {"n1": {"e": ("sw1", "1", TEN_GIG)}, "n2": {"e": ("sw2", "1", TEN_GIG)}}
     texts = {device: as_json(seen) for device, seen in apart.items()}
@@ -333,7 +244,7 @@ def test_what_goes_with_import_alone(capsys: pytest.CaptureFixture[str]) -> None
 def test_an_output_without_a_name(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sys.stdin", io.StringIO(NODE1))
+    monkeypatch.setattr("sys.stdin", io.StringIO(as_json(HALL["node1"])))
     assert run("--lldp", "-") == 2
     assert "does not say whose output it is" in capsys.readouterr().err
 

@@ -29,8 +29,23 @@ def test_what_is_read(name: str) -> None:
     assert transcript(commands_of(expected)) == expected.read_text()
 
 
+LONG = {
+    "<digits>": "9" * 5000,
+    "<blanks>": " " * 300_000,
+    "<levels>": "[" * 100_000,
+    "<objects>": '{"a":' * 200_000,
+}
+
+
 def changed(case: dict[str, Any]) -> str:
     """Return the input of a case."""
+    text = short(case)
+    for word, long in LONG.items():
+        text = text.replace(word, long)
+    return text
+
+
+def short(case: dict[str, Any]) -> str:
     if "text" in case:
         return str(case["text"])
     text = (FOREIGN / case["of"]).read_text()
@@ -53,7 +68,9 @@ def test_what_is_refused(
     said = capsys.readouterr()
     assert case["says"] in said.err
     assert said.err.count("\n") == 1
-    assert re.search(rf"{re.escape(str(path))}|\bnode1\b", said.err)
+    assert len(said.err) < 1000
+    option = case["says"].startswith(("--", "found"))
+    assert option or re.search(rf"{re.escape(str(path))}|\bnode1\b", said.err)
     assert not out.exists()
 
 
@@ -84,52 +101,6 @@ def test_lists_of_hosts(
     assert hosts == case.get("are", hosts)
     assert len(hosts) == case.get("count", len(hosts))
     assert (hosts[0], hosts[-1]) == (case.get("first", hosts[0]), case.get("last", hosts[-1]))
-
-
-# --- hostile inputs ------------------------------------------------------------------------------
-
-_DIGITS = "9" * 5000
-_SUBNET = (FOREIGN / "ibnet-manpage.txt").read_text()
-_HPCC = (FOREIGN / "hpcc-2.txt").read_text()
-_LLDP = (FOREIGN / "lldp-bmc" / "node1.json").read_text()
-_IPERF3 = (FOREIGN / "iperf3-json-stream.ndjson").read_text()
-HOSTILE = {
-    "hpcc: 200 kB of blanks": ("import", _HPCC.replace(
-        "PTRANS_GBs=", f"PTRANS_GBs=x{' ' * 200_000}x")),
-    "hpcc: 5,000 digits": ("import", _HPCC.replace("MPIFFT_Gflops=", f"MPIFFT_Gflops={_DIGITS}")),
-    "imb: 5,000 digits": ("import", (FOREIGN / "imb-3.2.txt").read_text().replace(
-        "#processes = ", f"#processes = {_DIGITS}")),
-    "osu: 5,000 digits": ("import", (FOREIGN / "osu.txt").read_text().replace(
-        "pairs: 2", f"pairs: {_DIGITS}").replace("\n8 ", f"\n{_DIGITS} ")),
-    "osu: 300 kB of blanks": ("import", f"# OSU MPI {' ' * 300_000}x\n"),
-    "iperf3: 400 digits": ("import", _IPERF3.replace(
-        '"num_streams":1', f'"num_streams":{_DIGITS[:400]}')),
-    "iperf3: 100,000 levels": ("import", '{"intervals":' + "[" * 100_000),
-    "iperf3: a huge percentage": ("import", (FOREIGN / "iperf3-udp-3.9.json").read_text().replace(
-        '"lost_percent": 20.0', '"lost_percent": 1e300')),
-    "perftest: 300 kB of blanks": ("import", "-" * 87 + "\n" + " " * 300_000 + "x Test\n"),
-    "nccl: 5,000 digits": ("import", (FOREIGN / "nccl-alltoall.txt").read_text().replace(
-        "Rank  1", f"Rank  {_DIGITS}").replace("   50.00", f"   {_DIGITS}")),
-    "ibnetdiscover: ports": ("--ibnetdiscover", _SUBNET.replace('[21]\t"', f'[{_DIGITS}]\t"')),
-    "ibnetdiscover: lanes": ("--ibnetdiscover", _SUBNET.replace("4xHDR", f"{_DIGITS}xHDR")),
-    "LLDP: 5,000 digits": ("--lldp", _LLDP.replace("25GbaseCR", f"{_DIGITS}GbaseCR")),
-    "LLDP: 200,000 levels": ("--lldp", '{"lldp": ' + '{"a":' * 200_000),
-    "LLDP: a lone surrogate": ("--lldp", _LLDP.replace("leaf1", "\\ud800")),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("name", HOSTILE)
-def test_hostile_inputs_get_a_sentence(
-    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    reader, text = HOSTILE[name]
-    path = tmp_path / "node1.json"
-    path.write_text(text)
-    words = ["import", str(path), "--out", str(tmp_path / "out")]
-    assert main(words if reader == "import" else ["topology", "import", reader, str(path)]) == 2
-    said = capsys.readouterr().err
-    assert said.count("\n") == 1
-    assert len(said) < 1000
 
 
 @pytest.mark.parametrize("command", [["import"], ["topology", "import", "--ibnetdiscover"]])
