@@ -4,6 +4,7 @@
  * single patterns, and a digest of all that a plan says (phases, flows, steps, memory), so that a
  * request means the same traffic everywhere. Schedules run with real data.
  */
+#include "pattern_cases.h"
 #include "schedule_sim.h"
 #include "test_patterns_util.h"
 
@@ -24,105 +25,23 @@ enum law {
     SIZES = 1 << 8,  /* it takes sizes */
     SHARES = 1 << 9, /* senders to one divide its line */
 };
-#define PAIRED (MATCHING | MUTUAL)
-
-struct row {
-    struct pattern_request request; /* without ranks and bytes */
-    unsigned laws;
-    uint32_t phases, flows; /* of 16 ranks, in all phases */
-    uint64_t bytes;         /* sent by all in a repetition of all phases, of sizes of 64 */
-    uint64_t digest;
-};
-
-#define ROW(laws, phases, flows, bytes, digest, ...)                                               \
-    {                                                                                              \
-        {__VA_ARGS__}, laws, phases, flows, bytes, UINT64_C(digest)                                \
-    }
-#define UP_TO(ranks) ((unsigned)(ranks) << 16) /* among the laws */
-
 static const bool no = false;
 
-static const struct row rows[] = {
-    /* clang-format off */
-    ROW(MATCHING, 1, 15, 0, 0x215bcac28548ece5, .name = "chain"),
-    ROW(MATCHING, 1, 15, 0, 0xff4df005e96a10e5, .name = "chain", .forward = true),
-    ROW(MATCHING | ALL_PAIRS | FAIR, 15, 240, 0, 0x2e6511ec030bbcec, .name = "aapc", .order = "shift"),
-    ROW(PAIRED | ALL_PAIRS | FAIR, 15, 240, 0, 0x14307d1b25925825, .name = "aapc", .order = "pairwise"),
-    ROW(PAIRED | ALL_PAIRS | FAIR, 15, 240, 0, 0x9ecb0625849e0a1e, .name = "aapc", .order = "xor"),
-    ROW(MUTUAL | ALL_PAIRS | FAIR, 1, 240, 0, 0x6617afe5a3824165, .name = "aapc", .order = "naive"),
-    ROW(0, 1, 120, 0, 0x9a747b2c0cd54565, .name = "aapc", .order = "naive", .round_trip = true),
-    ROW(MUTUAL | ALL_PAIRS | FAIR | IN_TURN, 1, 240, 0, 0x6617afe5a3824165, .name = "full_mesh"),
-    ROW(CYCLE | MUTUAL | FAIR, 4, 128, 0, 0xe99b7db4c722d8a5, .name = "ring", .count = 3, .seed = 7),
-    ROW(0, 4, 64, 0, 0x339a414dfcf03d65, .name = "ring", .count = 3, .seed = 7, .round_trip = true),
-    ROW(CYCLE | MATCHING | FAIR, 3, 48, 0, 0xe8383a806afa0125, .name = "ring", .count = 3, .natural = &no, .directions = "forward"),
-    ROW(CYCLE | MUTUAL | FAIR, 4, 128, 0, 0x7f9162cec43fc425, .name = "ring", .count = 3, .seed = 7, .draw = "hpcc"),
-    ROW(PAIRED, 1, 16, 0, 0x996f4300cd132b25, .name = "pairs"),
-    ROW(PAIRED, 1, 16, 0, 0x48d77a4e0fe98025, .name = "pairs", .partners = "halves"),
-    ROW(PAIRED, 1, 16, 0, 0x2b0905ebd0f085e5, .name = "pairs", .partners = "random", .seed = 7),
-    ROW(PAIRED | FAIR, 1, 16, 0, 0xf4adf1f10d95a245, .name = "pairs", .partners = "shift", .shift = 1),
-    ROW(PAIRED | FAIR, 1, 16, 0, 0x680e20bdd55e7185, .name = "pairs", .partners = "shift", .shift = 4),
-    ROW(MATCHING, 1, 8, 0, 0xb9a952d89fd99b25, .name = "pairs", .directions = "forward"),
-    ROW(0, 3, 16, 0, 0x63e0f9d9cd505fa5, .name = "random", .count = 3, .seed = 7),
-    ROW(0, 3, 276, 0, 0xfc2319c3d047c625, .name = "random", .count = 3, .degree = 16),
-    ROW(IN_TURN, 1, 15, 0, 0x9c4542e5ab0c5d4, .name = "incast"),
-    ROW(FAIR | IN_TURN, 16, 240, 0, 0xcd23afa6bb343f25, .name = "incast", .receivers = 1, .rotate = true),
-    ROW(MUTUAL | IN_TURN, 1, 30, 0, 0xb7f91c9a95f24e94, .name = "incast", .directions = "both"),
-    ROW(SHARES | IN_TURN, 1, 15, 0, 0x217ddf328dd3e8f8, .name = "incast", .load_of = "receivers"),
-    ROW(FAIR | IN_TURN, 16, 240, 0, 0xac09bc6b40cd0845, .name = "fanout", .senders = 1, .rotate = true),
-    ROW(IN_TURN, 1, 64, 0, 0xdc789168d1b28625, .name = "partial_mesh"),
-    ROW(FAIR | IN_TURN, 16, 1024, 0, 0x11ff87df3bf6dbac, .name = "partial_mesh", .rotate = true),
-    ROW(FAIR | IN_TURN, 16, 192, 0, 0x759bcf76a31d0629, .name = "head_of_line", .rotate = true),
-    ROW(IN_TURN, 1, 10, 0, 0x587b48adb5a9d1e5, .name = "head_of_line", .receivers = 4),
-    ROW(SIZES, 1, 64, 960, 0xb6b90be3ae05efc6, .name = "chain", .local = true),
-    ROW(SIZES, 1, 64, 960, 0xaa71ec4a5e404ea6, .name = "chain", .forward = true, .local = true),
-    ROW(SIZES, 1, 240, 15360, 0xbdaa8fba4569d948, .name = "aapc", .local = true),
-    ROW(SIZES, 1, 240, 15360, 0x5574eec59ba2a7fc, .name = "aapc", .order = "pairwise", .local = true),
-    ROW(SIZES, 1, 240, 15360, 0x641d9baab656e3c8, .name = "aapc", .order = "naive", .local = true),
-    ROW(SIZES, 1, 72, 1024, 0x73292d28de5b5cc0, .name = "pairs", .local = true),
-    ROW(SIZES, 1, 64, 1024, 0xecfffdbefa4a170c, .name = "pairs", .partners = "halves", .local = true),
-    ROW(SIZES, 1, 76, 1024, 0xc66fd80f2273f4d8, .name = "pairs", .partners = "random", .local = true),
-    ROW(SIZES, 1, 81, 1472, 0xdeddfd6727b10274, .name = "random", .count = 3, .local = true),
-    ROW(SIZES, 1, 134, 8192, 0x158aff418e5983ce, .name = "ring", .count = 3, .local = true),
-    ROW(SIZES, 1, 65, 128, 0x3a9d6c334f72e7ee, .name = "pingpong"),
-    ROW(SIZES, 6, 394, 768, 0x8f915c92d0dabdc2, .name = "pingpong", .count = 6),
-    ROW(SIZES, 1, 65, 128, 0x5dc2f12733464c42, .name = "pingping"),
-    ROW(SIZES, 1, 64, 1024, 0x2eb156d976c7e36b, .name = "sendrecv"),
-    ROW(SIZES, 1, 80, 2048, 0x32d0e09b7161e209, .name = "exchange"),
-    ROW(SIZES, 1, 64, 960, 0x1cde048102f20472, .name = "bcast", .algorithm = "binomial"),
-    ROW(SIZES, 1, 64, 1088, 0x3b6e69d0ec5f095a, .name = "bcast", .algorithm = "scatter-allgather"),
-    ROW(SIZES, 1, 64, 960, 0xa3d28e6bbf8c35b1, .name = "bcast", .algorithm = "pipeline"),
-    ROW(SIZES | FLOATS, 1, 78, 960, 0x86f55e606aab038b, .name = "reduce", .algorithm = "binomial"),
-    ROW(SIZES | FLOATS, 1, 88, 4096, 0x5149c67c1540073a, .name = "allreduce", .algorithm = "recursive-doubling"),
-    ROW(SIZES | FLOATS, 1, 64, 1920, 0x5f1834fdac4c2c6b, .name = "allreduce", .algorithm = "ring"),
-    ROW(SIZES | FLOATS, 1, 88, 1920, 0x85f589a74d9c4aa9, .name = "allreduce", .algorithm = "rabenseifner"),
-    ROW(SIZES | FLOATS, 1, 88, 960, 0x2c1f41885fc72caf, .name = "reduce_scatter", .algorithm = "recursive-halving"),
-    ROW(SIZES | FLOATS, 1, 240, 960, 0x15aa461a25b66200, .name = "reduce_scatter", .algorithm = "pairwise"),
-    ROW(SIZES, 1, 64, 15360, 0x7b3dff9e52180be2, .name = "allgather", .algorithm = "ring"),
-    ROW(SIZES, 1, 88, 15360, 0xebda96c4c0f3ca0d, .name = "allgather", .algorithm = "recursive-doubling"),
-    ROW(SIZES, 1, 112, 15360, 0x4e07dfa56b2909d7, .name = "allgather", .algorithm = "bruck"),
-    ROW(SIZES, 1, 64, 15360, 0x43a1e41e679aa9e2, .name = "allgatherv", .algorithm = "ring"),
-    ROW(SIZES, 1, 64, 15360, 0xc8471430fa12633c, .name = "allgatherv", .algorithm = "ring", .skew = 80),
-    ROW(SIZES, 1, 240, 15360, 0x3e8fc919f1fbfc5, .name = "alltoall", .algorithm = "linear"),
-    ROW(SIZES, 1, 240, 15360, 0x5308c5a771364505, .name = "alltoall", .algorithm = "pairwise"),
-    ROW(SIZES, 1, 64, 32768, 0xe1412b87426d335d, .name = "alltoall", .algorithm = "bruck"),
-    ROW(SIZES, 1, 240, 15360, 0xc63847633f6ee01, .name = "alltoallv", .algorithm = "linear"),
-    ROW(SIZES, 1, 240, 15428, 0xf0dfbe014f9662e1, .name = "alltoallv", .algorithm = "linear", .skew = 100),
-    ROW(SIZES, 1, 240, 15382, 0x80c0d440af89ceee, .name = "alltoallv", .algorithm = "pairwise", .skew = 33),
-    ROW(0, 1, 64, 0, 0xb758eb35cd13c665, .name = "barrier"),
-    ROW(KERNEL, 1, 88, 6144, 0xdf6a0d16ba85c89a, .name = "nas_ep", .class = "S"),
-    ROW(KERNEL | UP_TO(128), 1, 240, 379072, 0x3304ce40e75f5a65, .name = "nas_is", .class = "S"),
-    ROW(KERNEL | UP_TO(128), 1, 92, 3217024, 0x11c04e29f346482a, .name = "nas_cg", .class = "S"),
-    ROW(KERNEL | UP_TO(1024), 1, 96, 656128, 0xc579654fe2be7a9f, .name = "nas_mg", .class = "S"),
-    ROW(KERNEL | UP_TO(1024), 1, 240, 7864560, 0xb033bc74fad5ec5b, .name = "nas_ft", .class = "W"),
-    ROW(KERNEL | UP_TO(64), 1, 88, 1506720, 0x97e25984e474d05a, .name = "nas_lu", .class = "W"),
-    ROW(KERNEL | UP_TO(64), 1, 132, 4529664, 0x48b5f0115bffc59f, .name = "nas_sp", .class = "W"),
-    ROW(KERNEL | UP_TO(64), 1, 132, 2805120, 0xbc317598f3bb8d9f, .name = "nas_bt", .class = "W"),
-    ROW(KERNEL | UP_TO(81), 1, 80, 201440, 0xaaf35b3973525044, .name = "hpl", .matrix = 1000, .block = 7),
-    ROW(SIZES, 1, 88, 3072, 0xa22f6772cf46820c, .name = "halo"),
-    ROW(SIZES, 1, 84, 3584, 0x7271237dd83d32fc, .name = "halo", .dimensions = 3),
-    /* clang-format on */
-};
-#define ROWS (sizeof(rows) / sizeof(rows[0]))
+/* The laws' words in patterns.txt; KERNEL: its results can't be verified, and it counts
+ * iterations; FLOATS: sizes are multiples of 4; SHARES: senders to one divide its line. */
+#define UP_TO_SHIFT 16 /* above: the ranks up to which they are checked */
+
+static unsigned laws_of(const char *words)
+{
+    static const char *const names[] = {"MATCHING", "MUTUAL", "ALL_PAIRS", "CYCLE", "FAIR",
+                                        "IN_TURN",  "KERNEL", "FLOATS",    "SIZES", "SHARES"};
+    const char *up_to = strstr(words, "UP_TO ");
+    unsigned laws = up_to != NULL ? (unsigned)atoi(up_to + 6) << UP_TO_SHIFT : 0;
+
+    for (unsigned i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+        laws |= strstr(words, names[i]) != NULL ? 1u << i : 0;
+    return laws;
+}
 
 /* --- digests -------------------------------------------------------------------------------- */
 
@@ -218,7 +137,8 @@ static struct matrix side_of(const struct pattern_plan *plan, uint32_t n, uint32
     return matrix;
 }
 
-static void check_cells(const struct row *row, const struct matrix *sent)
+static void check_cells(const struct pattern_request *asked, unsigned laws,
+                        const struct matrix *sent)
 {
     for (uint32_t a = 0; a < sent->n; a++) {
         uint32_t out = 0, in = 0;
@@ -226,12 +146,12 @@ static void check_cells(const struct row *row, const struct matrix *sent)
         for (uint32_t b = 0; b < sent->n; b++) {
             out += *cell_of(sent, a, b) != 0;
             in += *cell_of(sent, b, a) != 0;
-            if (row->laws & MUTUAL)
+            if (laws & MUTUAL)
                 assert_int_equal(*cell_of(sent, a, b) != 0, *cell_of(sent, b, a) != 0);
         }
-        if (row->laws & MATCHING)
+        if (laws & MATCHING)
             assert_true(out <= 1 && in <= 1);
-        for (uint32_t b = 0; b < sent->n && row->laws & SHARES; b++)
+        for (uint32_t b = 0; b < sent->n && laws & SHARES; b++)
             assert_true(*cell_of(sent, b, a) == 0 ||
                         *cell_of(sent, b, a) >> 8 == PATTERN_WHOLE / in);
     }
@@ -255,48 +175,50 @@ static void check_cycle(const struct pattern_plan *plan, uint32_t n, uint32_t ph
     free(met);
 }
 
-static void run_schedule(const struct row *row, const struct pattern_plan *plan, uint32_t n,
-                         uint32_t phase, struct totals *totals)
+static void run_schedule(const struct pattern_request *asked, unsigned laws,
+                         const struct pattern_plan *plan, uint32_t n, uint32_t phase,
+                         struct totals *totals)
 {
     struct schedule_sim *sim = schedule_sim_make(plan, phase, n, n + phase);
 
-    assert_int_equal(pattern_verifies(plan), !(row->laws & KERNEL));
-    assert_int_equal(pattern_iterations(plan) > 0, (row->laws & KERNEL) != 0);
+    assert_int_equal(pattern_verifies(plan), !(laws & KERNEL));
+    assert_int_equal(pattern_iterations(plan) > 0, (laws & KERNEL) != 0);
     mix(totals, pattern_iterations(plan));
     for (uint32_t rank = 0; rank < n; rank++) {
         assert_sums(plan, phase, rank);
         mix_schedule(totals, plan, phase, rank, schedule_sim_schedule(sim, rank));
     }
     if (!schedule_sim_run(sim, 2))
-        fail_msg("%s of %u ranks is stuck", row->request.name, n);
-    if (!(row->laws & KERNEL))
+        fail_msg("%s of %u ranks is stuck", asked->name, n);
+    if (!(laws & KERNEL))
         schedule_sim_verify(sim);
     schedule_sim_free(sim);
 }
 
 /* --- laws of a plan ------------------------------------------------------------------------- */
 
-static void check_sums(const struct row *row, const struct matrix *all)
+static void check_sums(const struct pattern_request *asked, unsigned laws, const struct matrix *all)
 {
     for (uint32_t a = 0; a < all->n; a++) {
         uint64_t sent[2] = {0}, received[2] = {0};
 
         for (uint32_t b = 0; b < all->n; b++) {
-            if (row->laws & ALL_PAIRS)
+            if (laws & ALL_PAIRS)
                 assert_true(*cell_of(all, a, b) == (a != b));
             sent[0] += *cell_of(all, 0, b);
             sent[1] += *cell_of(all, a, b);
             received[0] += *cell_of(all, b, 0);
             received[1] += *cell_of(all, b, a);
         }
-        assert_true(!(row->laws & FAIR) || (sent[1] == sent[0] && received[1] == received[0]));
+        assert_true(!(laws & FAIR) || (sent[1] == sent[0] && received[1] == received[0]));
     }
 }
 
 /* Returns the phases; 0: no plan, as some patterns want a power of two or a square of ranks. */
-static uint32_t check_plan(const struct row *row, uint32_t n, uint64_t bytes, struct totals *totals)
+static uint32_t check_plan(const struct pattern_request *asked, unsigned laws, uint32_t n,
+                           uint64_t bytes, struct totals *totals)
 {
-    struct pattern_request request = row->request;
+    struct pattern_request request = *asked;
     struct pattern_plan *plan = NULL;
     struct matrix all;
     uint32_t phases;
@@ -309,64 +231,63 @@ static uint32_t check_plan(const struct row *row, uint32_t n, uint64_t bytes, st
     all = matrix_of(n);
     phases = pattern_phases(plan);
     mix(totals, n);
-    assert_int_equal(pattern_in_turn(plan), (row->laws & IN_TURN) != 0);
+    assert_int_equal(pattern_in_turn(plan), (laws & IN_TURN) != 0);
     for (uint32_t phase = 0; phase < phases; phase++) {
         struct matrix sent = side_of(plan, n, phase, PATTERN_SENDS, totals);
         struct matrix received = side_of(plan, n, phase, PATTERN_RECEIVES, totals);
 
         assert_memory_equal(sent.cell, received.cell, sizeof(uint64_t) * n * n);
-        check_cells(row, &sent);
-        if (row->laws & CYCLE)
+        check_cells(asked, laws, &sent);
+        if (laws & CYCLE)
             check_cycle(plan, n, phase);
         for (size_t i = 0; i < (size_t)n * n; i++)
             all.cell[i] += sent.cell[i] != 0;
         pattern_phase_name(plan, phase, text, sizeof(text));
         mix_text(totals, text);
         if (pattern_is_scheduled(plan))
-            run_schedule(row, plan, n, phase, totals);
+            run_schedule(asked, laws, plan, n, phase, totals);
         free(received.cell);
         free(sent.cell);
     }
-    check_sums(row, &all);
+    check_sums(asked, laws, &all);
     free(all.cell);
     pattern_plan_free(plan);
     return phases;
 }
 
 /* Sizes: none, one byte, fewer than ranks, odd, and many of no common divisor; of few ranks also
- * one that is cut into pieces. Returns whether all is as the row says. */
-static bool check_row(const struct row *row)
+ * one that is cut into pieces. */
+static unsigned wrong_rows;
+
+static void check_row(const struct pattern_case *row)
 {
     static const uint64_t sizes[] = {0, 1, 13, 250, 4099, 1000004};
     static const uint64_t floats[] = {0, 4, 12, 148, 4012, 1000004};
-    const uint64_t *bytes = row->laws & FLOATS ? floats : sizes;
+    unsigned laws = laws_of(row->fields[0]);
+    const uint64_t *bytes = laws & FLOATS ? floats : sizes;
     struct totals all = {.digest = UINT64_C(0xcbf29ce484222325)}, of_16 = {0};
-    uint32_t up_to = row->laws >> 16 > 0 ? row->laws >> 16 : long_run() ? 65 : 33, phases = 0;
-    bool right;
+    uint32_t up_to = laws >> UP_TO_SHIFT > 0 ? laws >> UP_TO_SHIFT : long_run() ? 65 : 33, phases;
+    char got[128];
 
     for (uint32_t n = 2; n <= up_to; n++) {
         struct totals ignored = {0};
 
-        for (size_t i = 0; i < (row->laws & SIZES ? n == 3 || n == 4 ? 6 : 5 : 1); i++)
-            check_plan(row, n, bytes[i], n <= 33 ? &all : &ignored);
+        for (size_t i = 0; i < (laws & SIZES ? n == 3 || n == 4 ? 6 : 5 : 1); i++)
+            check_plan(&row->request, laws, n, bytes[i], n <= 33 ? &all : &ignored);
     }
-    phases = check_plan(row, 16, row->laws & SIZES ? 64 : 0, &of_16);
-    right = phases == row->phases && of_16.flows == row->flows && of_16.bytes == row->bytes &&
-            all.digest == row->digest;
-    if (!right)
-        print_error("row %zu: %u, %u, %" PRIu64 ", 0x%" PRIx64 ", .name = \"%s\"\n",
-                    (size_t)(row - rows), phases, of_16.flows, of_16.bytes, all.digest,
-                    row->request.name);
-    return right;
+    phases = check_plan(&row->request, laws, 16, laws & SIZES ? 64 : 0, &of_16);
+    snprintf(got, sizeof(got), "%u %u %" PRIu64 " 0x%" PRIx64, phases, of_16.flows, of_16.bytes,
+             all.digest);
+    if (strcmp(got, row->fields[1]) != 0) {
+        print_error("%s:%d: %s\n", pattern_cases_path, row->line, got);
+        wrong_rows++;
+    }
 }
 
 static void all_patterns_keep_their_laws(void **state)
 {
-    unsigned wrong = 0;
-
-    for (size_t i = 0; i < ROWS; i++)
-        wrong += !check_row(&rows[i]);
-    assert_int_equal(wrong, 0);
+    pattern_cases("law", check_row);
+    assert_int_equal(wrong_rows, 0);
 }
 
 /* --- many ranks ----------------------------------------------------------------------------- */
@@ -388,6 +309,8 @@ static bool memory_is_counted(void)
     free(block);
     return counted;
 }
+
+static bool memory_counted;
 
 static void check_partners(const struct pattern_plan *plan, uint32_t n, uint32_t phase)
 {
@@ -420,9 +343,9 @@ static void check_all_met(const struct pattern_plan *plan, uint32_t n, uint32_t 
     free(met);
 }
 
-static void check_large(const struct row *row, uint32_t n, bool counted)
+static void check_large(const struct pattern_request *asked, unsigned laws, uint32_t n)
 {
-    struct pattern_request request = row->request;
+    struct pattern_request request = *asked;
     struct pattern_plan *plan = NULL;
     size_t before = bytes_in_use();
     struct schedule schedule;
@@ -431,20 +354,20 @@ static void check_large(const struct row *row, uint32_t n, bool counted)
     char why[256];
 
     request.n = n;
-    request.bytes = row->laws & SIZES ? 1 << 20 : 0;
+    request.bytes = laws & SIZES ? 1 << 20 : 0;
     request.class = request.class != NULL ? "D" : NULL;
     if (pattern_plan_make(&plan, &request, why, sizeof(why)) < 0)
         return;
     last = pattern_phases(plan) - 1;
-    if (counted && request.draw == NULL)
+    if (memory_counted && request.draw == NULL)
         assert_in_range(bytes_in_use() - before, 1, 1024);
     for (uint32_t phase = 0; phase <= last; phase += last > 0 ? last : 1) {
-        if (row->laws & MATCHING)
+        if (laws & MATCHING)
             check_partners(plan, n, phase);
-        if (row->laws & CYCLE)
+        if (laws & CYCLE)
             check_cycle(plan, n, phase);
     }
-    if ((row->laws & ALL_PAIRS) && (row->laws & MATCHING)) {
+    if ((laws & ALL_PAIRS) && (laws & MATCHING)) {
         check_all_met(plan, n, n / 3, PATTERN_SENDS);
         check_all_met(plan, n, n - 1, PATTERN_RECEIVES);
     }
@@ -459,14 +382,18 @@ static void check_large(const struct row *row, uint32_t n, bool counted)
     pattern_plan_free(plan);
 }
 
-static void many_ranks_have_small_plans(void **state)
+static void check_all_large(const struct pattern_case *row)
 {
     static const uint32_t ranks[] = {1000, 16384, 65535, 65536};
-    bool counted = memory_is_counted();
 
-    for (size_t i = 0; i < ROWS; i++)
-        for (size_t j = 0; j < sizeof(ranks) / sizeof(ranks[0]); j++)
-            check_large(&rows[i], ranks[j], counted);
+    for (size_t i = 0; i < sizeof(ranks) / sizeof(ranks[0]); i++)
+        check_large(&row->request, laws_of(row->fields[0]), ranks[i]);
+}
+
+static void many_ranks_have_small_plans(void **state)
+{
+    memory_counted = memory_is_counted();
+    pattern_cases("law", check_all_large);
 }
 
 /* --- plans by hand -------------------------------------------------------------------------- */
@@ -500,99 +427,27 @@ static const char *gets_from(const struct pattern_plan *plan, uint32_t phase, ui
     return text;
 }
 
-struct by_hand {
-    struct pattern_request request;
-    uint32_t phase;
-    const char *name;
-    const char *to[10]; /* by rank; NULL: not looked at */
-};
+/* Fields: a phase, its name, and to whom each rank sends in it. */
+static void check_by_hand(const struct pattern_case *row)
+{
+    struct pattern_plan *plan = plan_of(&row->request);
+    uint32_t phase = (uint32_t)atoi(row->fields[0]), rank = 0;
+    char name[64];
 
-static const uint32_t first_device[] = {4, 0, 2}, second_device[] = {1, 3};
-static const struct pattern_ranks devices[] = {{first_device, 3}, {second_device, 2}};
-static const uint32_t even_ranks[] = {0, 2, 4, 6}, odd_ranks[] = {7, 5, 1}, rank_3[] = {3};
-static const struct pattern_ranks parity[] = {{even_ranks, 4}, {odd_ranks, 3}, {rank_3, 1}};
-static const uint32_t listed[] = {6, 1, 0, 5, 2, 3}, matrix[] = {1, 0, 2, 0, 0, 3, 0, 1};
-static const uint32_t ten[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9};
-static const struct pattern_ranks five_groups[] = {
-    {ten, 1}, {ten + 1, 2}, {ten + 3, 3}, {ten + 6, 2}, {ten + 8, 2}};
-
-#define WAY(way, ...) .name = "pairs", .n = 8, .partners = way, __VA_ARGS__
-#define GROUPS(some, count) .groups = some, .group_count = count
-
-static const struct by_hand by_hand[] = {
-    /* clang-format off */
-    {{.name = "aapc", .n = 10}, 2, "distance 3", {"3", "4", "5", "6", "7", "8", "9", "0", "1", "2"}},
-    {{.name = "aapc", .n = 5, .order = "pairwise"}, 1, "round 2", {"1", "0", "4", "", "2"}},
-    {{.name = "aapc", .n = 16, .order = "xor"}, 4, "mask 5", {"5", "4", "7", "6", "1", "0", "3", "2", "13", "12"}},
-    {{.name = "aapc", .n = 4, .order = "naive"}, 0, "all at once", {"1 2 3", "2 3 0", "3 0 1", "0 1 2"}},
-    {{.name = "chain", .n = 3}, 0, "chain", {"1", "2", ""}},
-    {{.name = "ring", .n = 4}, 0, "natural", {"1 3", "2 0", "3 1", "0 2"}},
-    {{.name = "pairs", .n = 7}, 0, "neighbours", {"1", "0", "3", "2", "5", "4", ""}},
-    {{.name = "pairs", .n = 5, .directions = "forward"}, 0, "neighbours", {"1", "", "3", "", ""}},
-    {{WAY("neighbours", .count = 3)}, 0, "neighbours", {"1", "0", "3", "2", "5", "4", "", ""}},
-    {{WAY("halves", .count = 1)}, 0, "halves", {"4", "", "", "", "0", "", "", ""}},
-    {{.name = "pairs", .n = 7, .partners = "halves"}, 0, "halves", {"3", "4", "5", "0", "1", "2", ""}},
-    {{WAY("shift", .shift = 2, .count = 3)}, 0, "shift 2", {"2", "3", "0", "1", "6", "", "4", ""}},
-    {{WAY("inside", GROUPS(parity, 3))}, 0, "inside groups", {"2", "", "0", "", "6", "7", "4", "5"}},
-    {{WAY("inside", GROUPS(parity, 2), .count = 2)}, 0, "inside groups", {"2", "", "0", "", "6", "", "4", ""}},
-    {{WAY("across", GROUPS(parity, 3))}, 0, "across groups", {"7", "4", "5", "", "1", "2", "", "0"}},
-    {{WAY("across", GROUPS(parity, 2), .count = 1)}, 0, "across groups", {"7", "", "", "", "", "", "", "0"}},
-    /* Consecutive pairs of groups; the fifth is left out. */
-    {{.name = "pairs", .n = 10, .partners = "across", GROUPS(five_groups, 5)}, 0, "across groups",
-     {"1", "0", "", "6", "7", "", "3", "4", "", ""}},
-    {{WAY("list", .list = {listed, 6})}, 0, "list", {"5", "6", "3", "2", "", "0", "1", ""}},
-    {{WAY("list", .list = {listed, 6}, .count = 2)}, 0, "list", {"5", "6", "", "", "", "0", "1", ""}},
-    {{WAY("list", .list = {listed, 6}, .directions = "forward")}, 0, "list", {"5", "", "3", "", "", "", "1", ""}},
-    {{WAY("random", .seed = 1)}, 0, "random", {"7", "2", "1", "5", "6", "3", "4", "0"}},
-    {{.name = "flows", .n = 5, .list = {matrix, 8}}, 0, "flows", {"3 1", "0", "0", "", ""}},
-    {{.name = "random", .n = 4, .count = 2}, 1, "random 2", {NULL}},
-    /* RFC 2889, the tables of 5.1.3 and 5.4.3, whose ports are numbered from 1. */
-    {{.name = "full_mesh", .n = 6}, 0, "all at once",
-     {"1 2 3 4 5", "2 3 4 5 0", "3 4 5 0 1", "4 5 0 1 2", "5 0 1 2 3", "0 1 2 3 4"}},
-    {{.name = "partial_mesh", .n = 8}, 0, "4 to 4", {"4 5 6 7", "5 6 7 4", "6 7 4 5", "7 4 5 6", "", "", "", ""}},
-    {{.name = "partial_mesh", .n = 5}, 0, "2 to 2", {"2 3", "3 2", "", "", ""}},
-    /* 5.3: two devices, and all traffic between them. */
-    {{.name = "partial_mesh", .n = 6, GROUPS(devices, 2), .directions = "both"}, 0, "3 to 2",
-     {"3 1", "4 0 2", "1 3", "0 2 4", "1 3", ""}},
-    /* 5.2, and RFC 8239, 3.2: many to one, and the next port in the next iteration. */
-    {{.name = "incast", .n = 4, .directions = "both"}, 0, "3 to 1", {"3", "3", "3", "0 1 2"}},
-    {{.name = "incast", .n = 4, .rotate = true}, 0, "3 to 1, moved by 0", {"3", "3", "3", ""}},
-    {{.name = "incast", .n = 4, .rotate = true}, 3, "3 to 1, moved by 3", {"2", "2", "", "2"}},
-    {{.name = "incast", .n = 5, .receivers = 2}, 0, "3 to 2", {"3 4", "4 3", "3 4", "", ""}},
-    {{.name = "fanout", .n = 4}, 0, "1 to 3", {"1 2 3", "", "", ""}},
-    {{.name = "fanout", .n = 4, .senders = 3}, 0, "3 to 1", {"3", "3", "3", ""}},
-    /* RFC 8239, 5.2: two groups of nine ports; the last iteration begins with the last port. */
-    {{.name = "head_of_line", .n = 9}, 0, "2 x 4", {"2 3", "3", "", "", "6 7", "7", "", "", ""}},
-    {{.name = "head_of_line", .n = 9, .rotate = true}, 8, "2 x 4, moved by 8",
-     {"2", "", "", "5 6", "6", "", "", "", "1 2"}},
-    {{.name = "head_of_line", .n = 9, .count = 1}, 0, "1 x 4", {"2 3", "3", "", "", "", "", "", "", ""}},
-    {{.name = "head_of_line", .n = 8, .receivers = 4}, 0, "1 x 6", {"2 3 4 5", "5", "", "", "", "", "", ""}},
-    /* Schedules: the barrier's flows are among them (1, 2, 4 and 8 ahead). */
-    {{.name = "aapc", .n = 5, .local = true}, 0, "4 phases", {"1 2 3 4", "2 3 4 0"}},
-    {{.name = "pairs", .n = 9, .local = true}, 0, "neighbours", {"1 2 4 8", "0 2 3 5", "3 4 6 1"}},
-    {{.name = "reduce_scatter", .n = 3}, 0, "reduce_scatter recursive-halving", {NULL}},
-    {{.name = "exchange", .n = 3}, 0, "exchange", {NULL}},
-    {{.name = "pingping", .n = 3}, 0, "pingping 0 1", {NULL}},
-    {{.name = "nas_cg", .n = 4, .class = "C"}, 0, "nas_cg class C", {NULL}},
-    {{.name = "hpl", .n = 12, .matrix = 1000}, 0, "hpl 3 x 4", {NULL}},
-    {{.name = "halo", .n = 27, .dimensions = 3}, 0, "halo 3 x 3 x 3", {NULL}},
-    {{.name = "halo", .n = 12}, 0, "halo 4 x 3 x 1", {NULL}},
-    /* clang-format on */
-};
+    pattern_phase_name(plan, phase, name, sizeof(name));
+    assert_string_equal(name, row->fields[1]);
+    for (char *to = strtok(row->fields[2], ","); to != NULL; to = strtok(NULL, ","), rank++) {
+        to += strspn(to, " ");
+        if (strcmp(sends_to(plan, phase, rank), strcmp(to, "-") == 0 ? "" : to) != 0)
+            fail_msg("%s:%d: rank %u sends to %s", pattern_cases_path, row->line, rank,
+                     sends_to(plan, phase, rank));
+    }
+    pattern_plan_free(plan);
+}
 
 static void plans_are_those_worked_out_by_hand(void **state)
 {
-    for (size_t i = 0; i < sizeof(by_hand) / sizeof(by_hand[0]); i++) {
-        const struct by_hand *expected = &by_hand[i];
-        struct pattern_plan *plan = plan_of(&expected->request);
-        char name[64];
-
-        pattern_phase_name(plan, expected->phase, name, sizeof(name));
-        assert_string_equal(name, expected->name);
-        for (uint32_t rank = 0; rank < 10 && expected->to[rank] != NULL; rank++)
-            assert_string_equal(sends_to(plan, expected->phase, rank), expected->to[rank]);
-        pattern_plan_free(plan);
-    }
+    pattern_cases("hand", check_by_hand);
 }
 
 /* The paper's Table 1: 7, 8, 9 and 12 pairs across two modules of 12 nodes. */
@@ -833,6 +688,33 @@ static void random_patterns_draw_half_of_the_ranks_evenly(void **state)
     }
 }
 
+/* --- refusals ------------------------------------------------------------------------------- */
+
+static void check_refused(const struct pattern_case *row)
+{
+    struct pattern_plan *plan = NULL;
+    char why[512] = "";
+
+    assert_int_equal(pattern_plan_make(&plan, &row->request, why, sizeof(why)), -EINVAL);
+    assert_string_equal(why, row->fields[0]);
+    assert_null(plan);
+}
+
+static void refusals_say_what_is_wrong(void **state)
+{
+    const struct pattern_request nameless = {.n = 8},
+                                 odd = {.name = "aapc", .n = 12, .order = "xor"};
+    struct pattern_plan *plan = NULL;
+    char why[10];
+
+    pattern_cases("refused", check_refused);
+    assert_int_equal(pattern_plan_make(&plan, &nameless, why, sizeof(why)), -EINVAL);
+    assert_int_equal(pattern_plan_make(&plan, &odd, why, sizeof(why)), -EINVAL);
+    assert_string_equal(why, "order xor");
+    assert_int_equal(pattern_plan_make(&plan, &odd, NULL, 0), -EINVAL);
+    assert_null(plan);
+}
+
 /* --- room ----------------------------------------------------------------------------------- */
 
 static void room_limits_what_is_written(void **state)
@@ -853,7 +735,7 @@ static void room_limits_what_is_written(void **state)
     pattern_plan_free(NULL);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(all_patterns_keep_their_laws),
@@ -866,8 +748,10 @@ int main(void)
         cmocka_unit_test(hpcc_draws_favour_the_natural_order),
         cmocka_unit_test(random_plans_differ_by_number_and_seed),
         cmocka_unit_test(random_patterns_draw_half_of_the_ranks_evenly),
+        cmocka_unit_test(refusals_say_what_is_wrong),
         cmocka_unit_test(room_limits_what_is_written),
     };
 
+    pattern_cases_path = argc > 1 ? argv[1] : "patterns.txt";
     return cmocka_run_group_tests_name("patterns", tests, NULL, NULL);
 }

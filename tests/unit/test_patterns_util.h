@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * What the tests of the patterns share: a plan or a failed test, what is refused, and one flow of
+ * What the tests of the patterns share: a plan or a failed test, and one flow of
  * a rank.
  */
 #ifndef TEST_PATTERNS_UTIL_H
@@ -28,24 +28,6 @@ static inline struct pattern_plan *plan_of(const struct pattern_request *request
     return plan;
 }
 
-/* A request, and the sentence by which it is refused. */
-struct refusal {
-    struct pattern_request request;
-    const char *why;
-};
-
-static inline void assert_refused(const struct refusal *refusals, size_t count)
-{
-    for (size_t i = 0; i < count; i++) {
-        struct pattern_plan *plan = NULL;
-        char why[512] = "";
-
-        assert_int_equal(pattern_plan_make(&plan, &refusals[i].request, why, sizeof(why)), -EINVAL);
-        assert_string_equal(why, refusals[i].why);
-        assert_null(plan);
-    }
-}
-
 /* The one partner that a rank has on a side, or NOBODY; more than one fails the test. */
 static inline uint32_t partner_of(const struct pattern_plan *plan, uint32_t phase, uint32_t rank,
                                   enum pattern_side side)
@@ -57,15 +39,6 @@ static inline uint32_t partner_of(const struct pattern_plan *plan, uint32_t phas
     if (count == 0)
         return NOBODY;
     return side == PATTERN_SENDS ? flow.dst : flow.src;
-}
-
-static inline void assert_phase_name(const struct pattern_plan *plan, uint32_t phase,
-                                     const char *expected)
-{
-    char name[64];
-
-    pattern_phase_name(plan, phase, name, sizeof(name));
-    assert_string_equal(name, expected);
 }
 
 /* Slow variants, over more sizes and more phases, run where SWITCHBENCH_LONG=1. */

@@ -4,10 +4,13 @@
  * sources, messages of kernels against sizes worked out by hand (doc/reference/patterns.md), and
  * wrong results that are found.
  */
+#include "pattern_cases.h"
 #include "schedule_sim.h"
 #include "test_patterns_util.h"
 
+#include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 /* --- costs ---------------------------------------------------------------------------------- */
@@ -195,131 +198,20 @@ static void skewed_sizes_add_up(void **state)
 
 /* --- messages of kernels -------------------------------------------------------------------- */
 
-#define ALL UINT32_MAX        /* messages of any size to any rank: how many, and their bytes */
-#define MOST (UINT32_MAX - 1) /* the largest message */
-
-/* What a rank sends in one iteration: so many messages of this size to another. */
-struct sent {
-    const char *name, *class;
-    uint32_t n, rank, peer;
-    uint64_t bytes, count;
-};
-
-static const struct sent sent[] = {
-    /* clang-format off */
-    /* CG: na = 14000 over 2 x 2 ranks: 7000 doubles, 26 times to the other of the row and, off the
-     * diagonal, 26 times to the transposed one; 52 inner products of 8 bytes and one of 16. */
-    {"nas_cg", "A", 4, 0, ALL, 26 * 56000 + 52 * 8 + 16, 26 + 52 + 1},
-    {"nas_cg", "A", 4, 0, MOST, 56000, 1},
-    {"nas_cg", "A", 4, 0, 1, 56000, 26}, {"nas_cg", "A", 4, 1, 2, 56000, 26},
-    {"nas_cg", "A", 4, 1, ALL, 52 * 56000 + 52 * 8 + 16, 26 + 26 + 52 + 1},
-    /* 8 ranks are 2 x 4: rows of 7000 doubles, of which each rank of two keeps 3500; the first of
-     * two exchanges gives the other half away, and 3500 go to the transposed rank. Rank 3 is pair 1
-     * of row 0: its opposite is pair 0 of row 1, on the same side: 2 x 2 + 1. */
-    {"nas_cg", "A", 8, 1, MOST, 28000, 1},
-    {"nas_cg", "A", 8, 1, 0, 28000, 26}, {"nas_cg", "A", 8, 1, 3, 28000, 26},
-    {"nas_cg", "A", 8, 3, 5, 28000, 26}, {"nas_cg", "A", 8, 5, 3, 28000, 26},
-    /* FT: 256 x 256 x 128 points of 16 bytes: of 4 ranks each has 33,554,432 bytes and sends a
-     * quarter of them to each other one; the checksum of 16 bytes goes up a tree. 256 ranks on 128
-     * planes are 128 x 2: the two of a row swap halves of 512 KiB, then the 128 of a column their
-     * 128th parts. */
-    {"nas_ft", "A", 4, 0, ALL, 3 * 8388608, 3}, {"nas_ft", "A", 4, 1, ALL, 3 * 8388608 + 16, 4},
-    {"nas_ft", "A", 4, 1, 0, 16, 1}, {"nas_ft", "A", 4, 3, 1, 8388608, 1},
-    {"nas_ft", "A", 256, 0, 1, 262144, 1}, {"nas_ft", "A", 256, 0, 2, 4096, 1},
-    {"nas_ft", "A", 256, 0, 128, 4096, 1}, {"nas_ft", "A", 256, 0, ALL, 262144 + 127 * 4096, 128},
-    /* IS: 1024 buckets and 5 test keys of 4 bytes; 2^23 keys: of 4 ranks each has 2^21 and sends a
-     * quarter to each other one. Class S has 512 buckets. */
-    {"nas_is", "A", 4, 0, ALL, 2 * 4116 + 3 * 4 + 3 * 2097152, 2 + 3 + 3},
-    {"nas_is", "A", 4, 0, 1, 4116, 1}, {"nas_is", "A", 4, 0, 2, 4116, 1},
-    {"nas_is", "A", 4, 0, 3, 4, 1}, {"nas_is", "A", 4, 0, 3, 2097152, 1},
-    {"nas_is", "S", 2, 0, 1, 2068, 1},
-    {"nas_ep", "A", 2, 0, ALL, 8 + 8 + 80, 3},
-    /* MG: 8 ranks are 2 x 2 x 2: of 256^3 points a rank has 128^3; the faces are 128 x 128,
-     * 130 x 128 and 130 x 130 doubles, three times for each of two neighbours, which are one rank
-     * here. The last level with a side of two points has faces of 1, 3 and 9 doubles, twice. */
-    {"nas_mg", "A", 8, 0, 1, 131072, 6}, {"nas_mg", "A", 8, 0, 2, 133120, 6},
-    {"nas_mg", "A", 8, 0, 4, 135200, 6}, {"nas_mg", "A", 8, 0, 1, 8, 4},
-    {"nas_mg", "A", 8, 0, 4, 72, 4}, {"nas_mg", "A", 8, 0, ALL, 0, 6 * (2 + 7 * 3)},
-    /* 64 ranks are 4 x 4 x 4: of two points a side ranks 1 and 3 along each dimension have one.
-     * Rank 21 is 1, 1, 1: on the way to four points it hands two planes of 3 x 3 to the next rank
-     * and one to the one before, along x, y and z; these planes are as large as a face along z. */
-    {"nas_mg", "S", 64, 21, 22, 144, 1}, {"nas_mg", "S", 64, 21, 20, 72, 1},
-    {"nas_mg", "S", 64, 21, 25, 144, 1}, {"nas_mg", "S", 64, 21, 17, 72, 1},
-    {"nas_mg", "S", 64, 21, 37, 144, 1}, {"nas_mg", "S", 64, 21, 5, 72, 1 + 3},
-    /* Of two points its neighbours both ways are rank 3 along a dimension: faces of 1, 3, 9. Rank
-     * 20 is 0, 1, 1: it has nothing of two points, but hands on along y and z. */
-    {"nas_mg", "S", 64, 21, 23, 8, 2 * 2}, {"nas_mg", "S", 64, 21, 53, 72, 2 * 2},
-    {"nas_mg", "S", 64, 20, 21, 144, 0}, {"nas_mg", "S", 64, 20, 22, 8, 0},
-    {"nas_mg", "S", 64, 20, 24, 144, 1},
-    /* LU: 4 ranks are 2 x 2: edges of 31 inner points of 5 doubles for each of 62 inner planes,
-     * there and back; then faces of 32 x 64 points with two layers. Rank 1 is at an end of x and at
-     * the begin of y: it sends ahead along y, back along x. */
-    {"nas_lu", "A", 4, 0, 1, 1240, 62}, {"nas_lu", "A", 4, 0, 2, 1240, 62},
-    {"nas_lu", "A", 4, 3, 1, 1240, 62}, {"nas_lu", "A", 4, 0, 1, 163840, 1},
-    {"nas_lu", "A", 4, 0, ALL, 0, 2 * 62 + 2}, {"nas_lu", "A", 4, 1, ALL, 0, 2 * 62 + 2},
-    /* 8 ranks are 4 x 2: 33 points along x are 9, 8, 8, 8, along y 17, 16; the border stays. */
-    {"nas_lu", "W", 8, 0, 1, 16 * 40, 31}, {"nas_lu", "W", 8, 5, 6, 15 * 40, 31},
-    {"nas_lu", "W", 8, 0, 4, 8 * 40, 31}, {"nas_lu", "W", 8, 1, 5, 8 * 40, 31},
-    {"nas_lu", "W", 8, 3, 7, 7 * 40, 31},
-    {"nas_lu", "W", 8, 0, 1, 17 * 33 * 80, 1}, {"nas_lu", "W", 8, 3, 7, 8 * 33 * 80, 1},
-    /* BT and SP: 4 ranks have 2 cells of 32^3 each: a face of 32 x 32 points of ten doubles six
-     * times; then in each of three directions one stage's message forward and back: BT 33 x 33
-     * points of 30 and 5 doubles, SP the 31 x 31 inner points of a cell of 22 and 10. Nine ranks:
-     * two messages a sweep. */
-    {"nas_bt", "A", 4, 0, ALL, 6 * 81920 + 3 * (261360 + 43560), 6 + 3 * 2},
-    {"nas_bt", "A", 4, 0, MOST, 261360, 1},
-    {"nas_sp", "A", 4, 3, ALL, 6 * 81920 + 3 * (169136 + 76880), 6 + 3 * 2},
-    {"nas_sp", "A", 4, 3, MOST, 169136, 1}, {"nas_sp", "A", 9, 4, ALL, 0, 6 + 3 * 2 * 2},
-    /* 64 points over 3 are 22, 21, 21. Rank 4 of 3 x 3 has the cells (1, 1, 0), (2, 0, 1),
-     * (0, 2, 2): it solves along x in the third, the first, the second. Inner faces: 20 x 20,
-     * 21 x 21, 21 x 21. Faces ahead of the third and the first cell, back of the first and the
-     * second. */
-    {"nas_sp", "A", 9, 4, 5, 400 * 176, 1}, {"nas_sp", "A", 9, 4, 5, 441 * 176, 1},
-    {"nas_sp", "A", 9, 4, 3, 441 * 80, 2},
-    {"nas_sp", "A", 9, 4, 5, (21 * 21 + 21 * 22) * 80, 1},
-    {"nas_sp", "A", 9, 4, 3, (21 * 22 + 22 * 21) * 80, 1},
-    /* In the third direction neighbours are on the diagonal: rank 4 of 3 x 3 has 0 to 8 but
-     * itself. */
-    {"nas_bt", "W", 9, 4, 3, 2 * 8 * 8 * 80, 1}, {"nas_bt", "W", 9, 4, 5, 2 * 8 * 8 * 80, 1},
-    {"nas_bt", "W", 9, 4, 1, 2 * 8 * 8 * 80, 1}, {"nas_bt", "W", 9, 4, 7, 2 * 8 * 8 * 80, 1},
-    {"nas_bt", "W", 9, 4, 6, 2 * 8 * 8 * 80, 1}, {"nas_bt", "W", 9, 4, 2, 2 * 8 * 8 * 80, 1},
-    {"nas_bt", "W", 9, 4, 0, 2 * 8 * 8 * 80, 0}, {"nas_bt", "W", 9, 4, 8, 2 * 8 * 8 * 80, 0},
-    /* HPL, matrix 1200 and block 100: 2 x 3 ranks; half of 1200 is 600: panels of
-     * (300 + 100 + 1) x 100 + 1 doubles go along rows; 100 rows of 200 doubles are halved over a
-     * column of two: spread, then rolled. */
-    {"hpl", NULL, 6, 0, 1, 320808, 1}, {"hpl", NULL, 6, 1, 2, 320808, 1},
-    {"hpl", NULL, 6, 2, 0, 320808, 0}, {"hpl", NULL, 6, 0, 3, 80000, 2},
-    {"hpl", NULL, 6, 3, 0, 80000, 1},
-    /* Three rows of ranks roll with the neighbours in turns: rank 0 of a column gets from 1 and
-     * then from 2, rank 2 from 0 and then from 1; each has 100 of 3 x 100 doubles (matrix 180, block
-     * 10). */
-    {"hpl", NULL, 9, 0, 3, 800, 2}, {"hpl", NULL, 9, 0, 6, 800, 2}, {"hpl", NULL, 9, 3, 0, 800, 1},
-    {"hpl", NULL, 9, 3, 6, 800, 1}, {"hpl", NULL, 9, 6, 0, 800, 1}, {"hpl", NULL, 9, 6, 3, 800, 1},
-    {"halo", NULL, 27, 13, ALL, 60, 6}, {"halo", NULL, 27, 0, ALL, 30, 3},
-    {"halo", NULL, 27, 13, 4, 10, 1},
-    /* clang-format on */
-};
-
-static struct pattern_plan *kernel_of(const char *name, uint32_t n, const char *class)
+/* What a rank sends in one iteration: fields are the rank and another one (or all, most), bytes and
+ * how many. */
+static void check_sent(const struct pattern_case *row)
 {
-    bool hpl = strcmp(name, "hpl") == 0, halo = strcmp(name, "halo") == 0;
-
-    return plan_of(&(struct pattern_request){.name = name,
-                                             .n = n,
-                                             .class = class,
-                                             .matrix = hpl ? n == 9 ? 180 : 1200 : 0,
-                                             .block = hpl ? n == 9 ? 10 : 100 : 0,
-                                             .dimensions = halo ? 3 : 0,
-                                             .bytes = halo ? 10 : 0});
-}
-
-static void check_sent(const struct sent *row)
-{
-    struct pattern_plan *plan = kernel_of(row->name, row->n, row->class);
+    struct pattern_plan *plan = plan_of(&row->request);
     struct schedule schedule;
-    uint64_t count = 0, bytes = 0, most = 0, same = 0;
+    uint64_t count = 0, bytes = 0, most = 0, same = 0, size, expected;
+    unsigned rank, peer = 0;
+    char to[8];
 
-    assert_int_equal(pattern_schedule(plan, 0, row->rank, &schedule), 0);
+    assert_int_equal(sscanf(row->fields[0], "%u %7s", &rank, to), 2);
+    assert_int_equal(sscanf(row->fields[1], "%" SCNu64 " %" SCNu64, &size, &expected), 2);
+    sscanf(to, "%u", &peer);
+    assert_int_equal(pattern_schedule(plan, 0, rank, &schedule), 0);
     for (size_t i = 0; i < schedule.count; i++) {
         const struct schedule_op *op = &schedule.ops[i];
 
@@ -328,24 +220,29 @@ static void check_sent(const struct sent *row)
         count++;
         bytes += op->bytes;
         most = op->bytes > most ? op->bytes : most;
-        same += op->peer == row->peer && op->bytes == row->bytes;
+        same += op->peer == peer && op->bytes == size;
     }
     schedule_free(&schedule);
     pattern_plan_free(plan);
-    if (row->peer == MOST)
-        assert_int_equal(most, row->bytes);
-    else if (row->peer != ALL)
-        assert_int_equal(same, row->count);
+    if (strcmp(to, "most") == 0)
+        assert_int_equal(most, size);
+    else if (strcmp(to, "all") != 0)
+        assert_int_equal(same, expected);
     else
-        assert_int_equal(count, row->count);
-    if (row->peer == ALL && row->bytes > 0)
-        assert_int_equal(bytes, row->bytes);
+        assert_true(count == expected && (size == 0 || bytes == size));
 }
 
 static void kernels_send_what_their_sources_say(void **state)
 {
-    for (size_t i = 0; i < sizeof(sent) / sizeof(sent[0]); i++)
-        check_sent(&sent[i]);
+    pattern_cases("sent", check_sent);
+}
+
+static struct pattern_plan *kernel_of(const char *name, uint32_t n, const char *class)
+{
+    bool hpl = strcmp(name, "hpl") == 0;
+
+    return plan_of(&(struct pattern_request){
+        .name = name, .n = n, .class = class, .matrix = hpl ? 1200 : 0, .block = hpl ? 100 : 0});
 }
 
 static double operations_of(struct pattern_plan *plan, uint32_t rank)
@@ -602,7 +499,7 @@ static void a_wrong_message_is_found(void **state)
     }
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(costs_are_those_of_the_literature),
@@ -618,5 +515,6 @@ int main(void)
         cmocka_unit_test(a_wrong_message_is_found),
     };
 
+    pattern_cases_path = argc > 1 ? argv[1] : "patterns.txt";
     return cmocka_run_group_tests_name("schedules", tests, NULL, NULL);
 }
