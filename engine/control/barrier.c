@@ -11,30 +11,6 @@ void barrier_values_merge(struct barrier_values *into, const struct barrier_valu
     into->states |= from->states;
 }
 
-/* What a round is about in the tree: the edge between a child and its parent, 2^k before it. */
-struct edge {
-    uint32_t other; /* DATAGRAM_NONE: none at this node */
-    bool sends;     /* this node does, and not the other */
-};
-
-static struct edge edge_of(const struct barrier *barrier, uint32_t round)
-{
-    const struct neighbours *neighbours = barrier->neighbours;
-    bool upwards = round < neighbours->rounds;
-    uint32_t k = upwards ? round : 2 * neighbours->rounds - 1 - round;
-    uint64_t distance = UINT64_C(1) << k;
-    bool is_child = neighbours->self & distance;
-    struct edge edge = {.other = DATAGRAM_NONE, .sends = is_child == upwards};
-
-    if (neighbours->self & (distance - 1))
-        return edge;
-    if (is_child)
-        edge.other = neighbours->self - (uint32_t)distance;
-    else if (neighbours->self + distance < neighbours->count)
-        edge.other = neighbours->self + (uint32_t)distance;
-    return edge;
-}
-
 /* The first barrier finds out which course the others take. */
 static bool by_tree(const struct barrier *barrier, uint32_t epoch)
 {
@@ -46,26 +22,33 @@ static uint32_t rounds_of(const struct barrier *barrier, uint32_t epoch)
     return barrier->neighbours->rounds * (by_tree(barrier, epoch) ? 2 : 1);
 }
 
-/* Who gets our arrival of this round; DATAGRAM_NONE: nobody. */
-static uint32_t recipient_of(const struct barrier *barrier, uint32_t epoch, uint32_t round)
+/* Who gets our arrival of a round, and whose arrival ends it; DATAGRAM_NONE: nobody. */
+struct partners {
+    uint32_t to;
+    uint32_t from;
+};
+
+/* In the tree a round is about the edge between a child and its parent, 2^k before it. */
+static struct partners partners_of(const struct barrier *barrier, uint32_t epoch, uint32_t round)
 {
-    struct edge edge;
+    const struct neighbours *neighbours = barrier->neighbours;
+    struct partners partners = {DATAGRAM_NONE, DATAGRAM_NONE};
+    bool upwards = round < neighbours->rounds, is_child;
+    uint64_t distance = UINT64_C(1) << (upwards ? round : 2 * neighbours->rounds - 1 - round);
+    uint32_t other = DATAGRAM_NONE;
 
     if (!by_tree(barrier, epoch))
-        return neighbours_ahead(barrier->neighbours, round);
-    edge = edge_of(barrier, round);
-    return edge.sends ? edge.other : DATAGRAM_NONE;
-}
-
-/* Whose arrival ends this round; DATAGRAM_NONE: nobody's. */
-static uint32_t sender_of(const struct barrier *barrier, uint32_t epoch, uint32_t round)
-{
-    struct edge edge;
-
-    if (!by_tree(barrier, epoch))
-        return neighbours_behind(barrier->neighbours, round);
-    edge = edge_of(barrier, round);
-    return edge.sends ? DATAGRAM_NONE : edge.other;
+        return (struct partners){neighbours_ahead(neighbours, round),
+                                 neighbours_behind(neighbours, round)};
+    is_child = neighbours->self & distance;
+    if (neighbours->self & (distance - 1))
+        return partners;
+    if (is_child)
+        other = neighbours->self - (uint32_t)distance;
+    else if (neighbours->self + distance < neighbours->count)
+        other = neighbours->self + (uint32_t)distance;
+    *(is_child == upwards ? &partners.to : &partners.from) = other;
+    return partners;
 }
 
 static struct barrier_slot *slot_of(struct barrier *barrier, uint32_t epoch)
@@ -131,7 +114,7 @@ static void send_arrival(struct barrier *barrier, uint32_t epoch, uint32_t round
 {
     struct datagram arrival = {
         .type = DATAGRAM_ARRIVAL,
-        .recipient = recipient_of(barrier, epoch, round),
+        .recipient = partners_of(barrier, epoch, round).to,
         .epoch = epoch,
         .round = (uint8_t)round,
         .values = slot_of(barrier, epoch)->values,
@@ -143,7 +126,7 @@ static void send_arrival(struct barrier *barrier, uint32_t epoch, uint32_t round
 static void await_round(struct barrier *barrier, int64_t now_ns)
 {
     barrier->since_ns = now_ns;
-    if (recipient_of(barrier, barrier->epoch, barrier->round) != DATAGRAM_NONE)
+    if (partners_of(barrier, barrier->epoch, barrier->round).to != DATAGRAM_NONE)
         send_arrival(barrier, barrier->epoch, barrier->round);
     backoff_start(&barrier->backoff, now_ns);
 }
@@ -152,7 +135,7 @@ static void await_round(struct barrier *barrier, int64_t now_ns)
 static bool is_over(const struct barrier *barrier, const struct barrier_slot *slot)
 {
     return slot->came >> barrier->round & 1 ||
-           sender_of(barrier, barrier->epoch, barrier->round) == DATAGRAM_NONE;
+           partners_of(barrier, barrier->epoch, barrier->round).from == DATAGRAM_NONE;
 }
 
 static void advance(struct barrier *barrier, int64_t now_ns)
@@ -193,7 +176,7 @@ static bool take_arrival(struct barrier *barrier, const struct datagram *datagra
 {
     struct barrier_slot *slot = slot_of(barrier, datagram->epoch);
 
-    if (datagram->sender != sender_of(barrier, datagram->epoch, datagram->round))
+    if (datagram->sender != partners_of(barrier, datagram->epoch, datagram->round).from)
         return false;
     barrier_values_merge(&slot->values, &datagram->values);
     slot->came |= UINT64_C(1) << datagram->round;
@@ -213,7 +196,7 @@ static bool answer(struct barrier *barrier, const struct datagram *question)
 
     if (!arrived(barrier, question->epoch, question->round))
         hand_out(barrier, &patience);
-    else if (question->sender == recipient_of(barrier, question->epoch, question->round))
+    else if (question->sender == partners_of(barrier, question->epoch, question->round).to)
         send_arrival(barrier, question->epoch, question->round);
     else
         return false;
@@ -250,7 +233,7 @@ struct neighbour *barrier_tick(struct barrier *barrier, int64_t now_ns)
 
     if (!backoff_due(&barrier->backoff, now_ns))
         return NULL;
-    question.recipient = sender_of(barrier, barrier->epoch, barrier->round);
+    question.recipient = partners_of(barrier, barrier->epoch, barrier->round).from;
     partner = neighbours_find(barrier->neighbours, question.recipient);
     if (neighbour_silent(partner, now_ns - barrier->since_ns, barrier->timeout_ns, now_ns))
         return partner;

@@ -279,58 +279,39 @@ int control_open(struct control **control, const struct control_conf *conf, stru
     return 0;
 }
 
-static int copy_addresses(struct control *control, const struct control_peers *peers,
-                          struct err *err)
-{
-    control->addresses = calloc(peers->count, sizeof(*control->addresses));
-    if (!control->addresses)
-        return err_set(err, -ENOMEM, "No memory for the addresses of %u nodes.", peers->count);
-    for (uint32_t i = 0; i < peers->count; i++) {
-        if (i != peers->self && peers->addresses[i].ss_family != control->family)
-            return err_set(err, -EAFNOSUPPORT,
-                           "Node %u's control address is %s; this node's is not.", i,
-                           control->family == AF_INET ? "IPv6" : "IPv4");
-        memcpy(&control->addresses[i], &peers->addresses[i], sizeof(*control->addresses));
-    }
-    return 0;
-}
-
-static void make_membership(struct control *control, const struct control_peers *peers)
+int control_join(struct control *control, const struct control_peers *peers, struct err *err)
 {
     const struct datagram_outlet outlet = {outlet_send, control};
     struct membership_conf conf = {
         .self = peers->self,
         .count = peers->count,
         .run_id = peers->run_id,
-        .boot = boot_id(peers->key),
         .timeout_ns = control->timeout_ns,
         .cores = sysconf(_SC_NPROCESSORS_ONLN),
     };
-
-    memcpy(conf.key, peers->key, sizeof(conf.key));
-    while (conf.nonce == 0)
-        randombytes_buf(&conf.nonce, sizeof(conf.nonce));
-    membership_init(&control->membership, &conf, &outlet);
-    sodium_memzero(&conf, sizeof(conf));
-}
-
-int control_join(struct control *control, const struct control_peers *peers, struct err *err)
-{
-    int code;
 
     if (control->joined)
         return err_set(err, -EALREADY, "The control endpoint has joined a run already.");
     if (peers->self >= peers->count)
         return err_set(err, -EINVAL, "Node %u is not one of %u nodes.", peers->self, peers->count);
-    code = copy_addresses(control, peers, err);
-    if (code < 0) {
-        free(control->addresses);
-        control->addresses = NULL;
-        return code;
-    }
+    for (uint32_t i = 0; i < peers->count; i++)
+        if (i != peers->self && peers->addresses[i].ss_family != control->family)
+            return err_set(err, -EAFNOSUPPORT,
+                           "Node %u's control address is %s; this node's is not.", i,
+                           control->family == AF_INET ? "IPv6" : "IPv4");
+    control->addresses = calloc(peers->count, sizeof(*control->addresses));
+    if (!control->addresses)
+        return err_set(err, -ENOMEM, "No memory for the addresses of %u nodes.", peers->count);
+    for (uint32_t i = 0; i < peers->count; i++)
+        memcpy(&control->addresses[i], &peers->addresses[i], sizeof(*control->addresses));
+    memcpy(conf.key, peers->key, sizeof(conf.key));
+    conf.boot = boot_id(peers->key);
+    while (conf.nonce == 0)
+        randombytes_buf(&conf.nonce, sizeof(conf.nonce));
     control->incoming.sender = DATAGRAM_NONE;
     run_clock_init(&control->clock, peers->self == 0);
-    make_membership(control, peers);
+    membership_init(&control->membership, &conf, &outlet);
+    sodium_memzero(&conf, sizeof(conf));
     control->joined = true;
     membership_start(&control->membership);
     return 0;
