@@ -24,8 +24,7 @@ def test_a_missing_kernel_part_is_named(monkeypatch: pytest.MonkeyPatch) -> None
     def attempt(netlink: IPRoute) -> None:
         netlink.link("add", ifname="x0", kind="no-such-kind")
 
-    need = missing._Need("frobnicators", "frob", attempt)
-    monkeypatch.setattr(missing, "_NEEDS", [need])
+    monkeypatch.setattr(missing, "_NEEDS", [("frobnicators", "frob", attempt)])
     assert [str(lack) for lack in missing.missing()] == [
         "frobnicators: the kernel has none (remedy: `modprobe -a frob` as root)"
     ]

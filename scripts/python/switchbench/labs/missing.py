@@ -31,50 +31,18 @@ class Missing:
         return f"{self.what} (remedy: {self.remedy})"
 
 
-@dataclass(frozen=True)
-class _Need:
-    what: str
-    module: str
-    """The kernel module that brings it, or the option where it can't be a module."""
-    attempt: Callable[[IPRoute], None]
-
-
-_VETH, _BRIDGE, _IFB = 101, 102, 103
-
-
-def _veth(netlink: IPRoute) -> None:
-    netlink.link("add", index=_VETH, ifname="v0", kind="veth", peer={"ifname": "v1"})
-
-
-def _bridge(netlink: IPRoute) -> None:
-    netlink.link("add", index=_BRIDGE, ifname="b0", kind="bridge")
-
-
-def _ifb(netlink: IPRoute) -> None:
-    netlink.link("add", index=_IFB, ifname="i0", kind="ifb")
-
-
-def _tbf(netlink: IPRoute) -> None:
-    # On the loopback interface, so that this asks for nothing but TBF itself.
-    shaper.add(netlink, 1, Shaper(10_000_000, 131_072, 1500))
-
-
-def _redirect(netlink: IPRoute) -> None:
-    # From the loopback interface to itself: never up, so nothing passes.
-    shaper.redirect(netlink, 1, 1)
-
-
-_NEEDS = [
-    _Need("virtual Ethernet pairs", "veth", _veth),
-    _Need("bridges", "bridge", _bridge),
-    _Need("IFB interfaces", "ifb", _ifb),
-    _Need("the TBF queueing discipline", "sch_tbf", _tbf),
-    _Need(
-        "one of the ingress qdisc, the u32 filter and the mirred action",
-        "sch_ingress cls_u32 act_mirred",
-        _redirect,
-    ),
-]
+# What a lab needs, the kernel modules that bring it, and how it is tried: the interfaces stay down,
+# and the loopback interface, which is 1, asks for nothing but the discipline itself.
+_NEEDS: tuple[tuple[str, str, Callable[[IPRoute], object]], ...] = (
+    ("virtual Ethernet pairs", "veth",
+     lambda to: to.link("add", index=101, ifname="v0", kind="veth", peer={"ifname": "v1"})),
+    ("bridges", "bridge", lambda to: to.link("add", index=102, ifname="b0", kind="bridge")),
+    ("IFB interfaces", "ifb", lambda to: to.link("add", index=103, ifname="i0", kind="ifb")),
+    ("the TBF queueing discipline", "sch_tbf",
+     lambda to: shaper.add(to, 1, Shaper(10_000_000, 131_072, 1500))),
+    ("one of the ingress qdisc, the u32 filter and the mirred action",
+     "sch_ingress cls_u32 act_mirred", lambda to: shaper.redirect(to, 1, 1)),
+)  # fmt: skip
 
 _ABSENT = {errno.EOPNOTSUPP, errno.ENOENT, errno.ENODEV, errno.EINVAL}
 _SYSCTLS_THAT_FORBID = {
@@ -92,14 +60,12 @@ def missing() -> list[Missing]:
     if rootless.is_privileged():
         return namespaces.in_thread(_try_all)
     try:
-        lines = rootless.try_in_namespace(_report)
+        lines = rootless.try_in_namespace(
+            lambda: [f"{lack.what}\t{lack.remedy}" for lack in _try_all()]
+        )
     except OSError as error:
         return [_no_privilege(error)]
     return [Missing(*line.split("\t")) for line in lines]
-
-
-def _report() -> list[str]:
-    return [f"{lack.what}\t{lack.remedy}" for lack in _try_all()]
 
 
 def _try_all() -> list[Missing]:
@@ -107,18 +73,15 @@ def _try_all() -> list[Missing]:
         namespaces.unshare(namespaces.CLONE_NEWNET)
     except OSError as error:
         return [Missing(f"network namespaces: {error.strerror}", "a kernel with CONFIG_NET_NS")]
+    found = []
     with IPRoute() as netlink:
-        lacks = [_try(netlink, need) for need in _NEEDS]
-    return [lack for lack in lacks if lack is not None]
-
-
-def _try(netlink: IPRoute, need: _Need) -> Missing | None:
-    try:
-        need.attempt(netlink)
-    except NetlinkError as error:
-        reason = "the kernel has none" if error.code in _ABSENT else os.strerror(error.code)
-        return Missing(f"{need.what}: {reason}", f"`modprobe -a {need.module}` as root")
-    return None
+        for what, modules, attempt in _NEEDS:
+            try:
+                attempt(netlink)
+            except NetlinkError as error:
+                reason = "the kernel has none" if error.code in _ABSENT else os.strerror(error.code)
+                found.append(Missing(f"{what}: {reason}", f"`modprobe -a {modules}` as root"))
+    return found
 
 
 def _no_privilege(error: OSError) -> Missing:
