@@ -64,7 +64,7 @@ AGAIN = ("--reruns", str(TRIES - 1), "--reruns-delay", "2", "-r", "aR")
 CORES = ("-n", str(os.cpu_count()))
 
 # Parsers of documents and of what comes from the wire, in tests/fuzz.
-FUZZED = ("datagram", "document", "frame", "probe_answer", "message", "verbs_message")
+FUZZED = ("datagram", "document", "frame", "probe_answer", "message")
 
 RELEASE = "build release"
 COVERAGE = "coverage"

@@ -1,13 +1,14 @@
-/* SPDX-License-Identifier: BSD-3-Clause */
-#include "port.h"
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * A port: which device it is, its addresses, what it says of itself and counts.
+ */
+#include "verbs.h"
 
-#include "device_lookup.h"
 #include "log.h"
-#include "message.h"
+#include "netns.h"
 #include "sysfs.h"
 
 #include <arpa/inet.h>
-#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <ifaddrs.h>
@@ -17,19 +18,15 @@
 #include <unistd.h>
 
 #define NAME_BYTES 72
+#define PATH_BYTES 512
 #define GIDS_MAX 1024
-#define PAYLOAD_STEP (2u << 20)
 #define RXE_VENDOR 0xffffffu
+#define COUNTER_NAMES_MAX 3
 
 static_assert(sizeof(struct verbs_address) == 20, "layout");
 static_assert(sizeof(struct verbs_address) <= BLOB_BYTES_MAX, "fits into a blob");
 
 /* --- numbers of the architecture --- */
-
-uint32_t verbs_mtu_bytes(enum ibv_mtu mtu)
-{
-    return 128u << mtu;
-}
 
 bool verbs_mtu_code(uint32_t bytes, enum ibv_mtu *mtu)
 {
@@ -37,6 +34,103 @@ bool verbs_mtu_code(uint32_t bytes, enum ibv_mtu *mtu)
         if (verbs_mtu_bytes(*mtu) == bytes)
             return true;
     return false;
+}
+
+/* --- its name --- */
+
+/* ".../infiniband/<device>/ports/<number>/gid_attrs/..." as "<device>/<number>" */
+static bool write_name(const char *path, char *name, size_t size)
+{
+    const char *device = strstr(path, "/infiniband/") + strlen("/infiniband/");
+    const char *number = strstr(device, "/ports/") + strlen("/ports/");
+    int written = snprintf(name, size, "%.*s/%.*s", (int)strcspn(device, "/"), device,
+                           (int)strcspn(number, "/"), number);
+
+    return written > 0 && (size_t)written < size;
+}
+
+static bool find_by_gids(const char *sys, const char *iface, char *name, size_t size)
+{
+    bool named = false;
+    char owner[64];
+    glob_t found;
+
+    sysfs_glob(&found, "%s/class/infiniband/*/ports/*/gid_attrs/ndevs/*", sys);
+    for (size_t i = 0; i < found.gl_pathc && !named; i++)
+        named = sysfs_line(owner, sizeof owner, "%s", found.gl_pathv[i]) &&
+                strcmp(owner, iface) == 0 && write_name(found.gl_pathv[i], name, size);
+    globfree(&found);
+    return named;
+}
+
+/* The device in `folder`/infiniband, with a port of it. */
+static bool find_in(const char *folder, unsigned port, char *name, size_t size)
+{
+    glob_t found;
+    bool named;
+
+    sysfs_glob(&found, "%s/infiniband/*/ports/%u", folder, port);
+    named = found.gl_pathc > 0 && write_name(found.gl_pathv[0], name, size);
+    globfree(&found);
+    return named;
+}
+
+bool verbs_device_of_interface(const char *sys, const char *iface, char *name, size_t size)
+{
+    char path[PATH_BYTES];
+    unsigned port;
+
+    if (find_by_gids(sys, iface, name, size))
+        return true;
+    port = (unsigned)sysfs_number(0, "%s/class/net/%s/dev_port", sys, iface);
+    snprintf(path, sizeof path, "%s/class/net/%s/device", sys, iface);
+    return find_in(path, port + 1, name, size);
+}
+
+bool verbs_device_of_pci(const char *sys, const char *pci, char *name, size_t size)
+{
+    char path[PATH_BYTES];
+
+    snprintf(path, sizeof path, "%s/bus/pci/devices/%s", sys, pci);
+    return find_in(path, 1, name, size);
+}
+
+/* --- GIDs --- */
+
+bool verbs_gid_is_ipv4(const uint8_t gid[VERBS_GID_BYTES])
+{
+    static const uint8_t prefix[12] = {[10] = 0xff, [11] = 0xff};
+
+    return memcmp(gid, prefix, sizeof prefix) == 0;
+}
+
+static bool is_link_local(const uint8_t gid[VERBS_GID_BYTES])
+{
+    return gid[0] == 0xfe && (gid[1] & 0xc0) == 0x80;
+}
+
+/* Larger is better. */
+static int rank_of(const struct verbs_gid *gid, int family)
+{
+    bool ipv4 = verbs_gid_is_ipv4(gid->bytes);
+    bool wanted = family == 6 ? !ipv4 : ipv4;
+
+    return 4 * (gid->type == VERBS_GID_ROCE_V2) + 2 * !is_link_local(gid->bytes) + wanted;
+}
+
+const struct verbs_gid *verbs_gid_choose(const struct verbs_gid *table, size_t count, int family)
+{
+    const struct verbs_gid *best = NULL;
+
+    for (size_t i = 0; i < count; i++)
+        if (best == NULL || rank_of(&table[i], family) > rank_of(best, family))
+            best = &table[i];
+    return best;
+}
+
+const char *verbs_gid_text(const uint8_t gid[VERBS_GID_BYTES], char text[VERBS_GID_TEXT])
+{
+    return inet_ntop(AF_INET6, gid, text, VERBS_GID_TEXT);
 }
 
 /* --- the device --- */
@@ -235,12 +329,12 @@ static int read_addresses(struct transport_port *port, struct err *err)
     }
     port->ip.sin6_family = AF_INET6;
     memcpy(&port->ip.sin6_addr, port->gid->bytes, sizeof port->ip.sin6_addr);
-    if (verbs_gid_is_link_local(port->gid->bytes))
+    if (is_link_local(port->gid->bytes))
         port->ip.sin6_scope_id = if_nametoindex(port->netdev);
     return 0;
 }
 
-void verbs_address_write(const struct transport_port *port, struct blob *blob)
+static void write_address(const struct transport_port *port, struct blob *blob)
 {
     struct verbs_address address = {.ethernet = port->ethernet, .lid = htons(port->attributes.lid)};
 
@@ -279,6 +373,7 @@ static int query(struct transport_port *port, struct err *err)
 
 static int make_resources(struct transport_port *port, struct err *err)
 {
+    port->memory.max = (size_t)sysconf(_SC_PHYS_PAGES) * (size_t)sysconf(_SC_PAGESIZE) / 4;
     port->pd = ibv_alloc_pd(port->context);
     if (port->pd == NULL)
         return err_set(err, -errno, "%s: can't make a protection domain: %s", port->label,
@@ -289,38 +384,56 @@ static int make_resources(struct transport_port *port, struct err *err)
                        strerror(errno));
     fcntl(port->channel->fd, F_SETFL, fcntl(port->channel->fd, F_GETFL) | O_NONBLOCK);
     fcntl(port->context->async_fd, F_SETFL, fcntl(port->context->async_fd, F_GETFL) | O_NONBLOCK);
-    registered_memory_init(&port->memory, port->pd, port->label);
     return 0;
 }
 
-int verbs_port_open(struct transport_port **port, const struct port_conf *conf, struct err *err)
+static int open_all(struct transport_port *port, struct err *err)
+{
+    int rc = read_name(port, err);
+
+    if (rc == 0)
+        rc = open_device(port, err);
+    if (rc == 0)
+        rc = query(port, err);
+    if (rc == 0)
+        rc = make_resources(port, err);
+    if (rc == 0)
+        rc = read_addresses(port, err);
+    if (rc < 0)
+        return rc;
+    read_driver(port);
+    verbs_port_hardware(port, &port->base);
+    rc = connection_pool_open(port);
+    return rc < 0 ? err_set(err, rc, "port %s: out of memory", port->conf->name) : 0;
+}
+
+int verbs_port_open(struct transport_port **port, const struct port_conf *conf,
+                    const struct transport_run *run, struct err *err)
 {
     struct transport_port *p = calloc(1, sizeof *p);
-    int rc;
+    int home = -1, rc;
 
+    (void)run; /* the control plane authenticates what connects queue pairs */
     if (p == NULL)
         return err_set(err, -ENOMEM, "port %s: out of memory", conf->name);
+    message_payload_init();
     p->conf = conf;
-    rc = read_name(p, err);
-    if (rc == 0)
-        rc = open_device(p, err);
-    if (rc == 0)
-        rc = query(p, err);
-    if (rc == 0)
-        rc = make_resources(p, err);
-    if (rc == 0)
-        rc = read_addresses(p, err);
-    if (rc < 0) {
-        verbs_port_close(p);
-        return rc;
+    rc = netns_enter(conf->netns, &home, err);
+    if (rc == 0) {
+        rc = open_all(p, err);
+        netns_leave(home);
     }
-    read_driver(p);
-    *port = p;
-    return 0;
+    if (rc < 0)
+        verbs_port_close(p);
+    else
+        *port = p;
+    return rc;
 }
 
 void verbs_port_close(struct transport_port *port)
 {
+    if (!connection_pool_close(port))
+        return;
     registered_memory_close(&port->memory);
     if (port->channel != NULL)
         ibv_destroy_comp_channel(port->channel);
@@ -330,21 +443,6 @@ void verbs_port_close(struct transport_port *port)
         ibv_close_device(port->context);
     free(port->gids);
     free(port);
-}
-
-int verbs_port_payload(struct transport_port *port, size_t bytes, struct err *err)
-{
-    int rc;
-
-    bytes += VERBS_PERIOD;
-    if (port->payload.bytes >= bytes)
-        return 0;
-    /* A lane that runs may send from the old one, which is freed with the port: so in few steps. */
-    bytes = (bytes + PAYLOAD_STEP - 1) / PAYLOAD_STEP * PAYLOAD_STEP;
-    rc = registered_memory_take(&port->memory, bytes, &port->payload, err);
-    if (rc == 0)
-        verbs_payload_fill(port->payload.at, port->payload.bytes, 0);
-    return rc;
 }
 
 /* --- events --- */
@@ -389,4 +487,117 @@ void verbs_port_status(struct transport_port *port, struct port_status *status)
     if (ibv_query_port(port->context, port->number, &port->attributes) == 0)
         port->up = port->attributes.state == IBV_PORT_ACTIVE;
     *status = (struct port_status){.link_up = port->up && !port->fatal};
+}
+
+/* --- facts --- */
+
+/* Lanes of a link by the code of active_width, and Gbit/s of data a lane by that of active_speed
+ * (InfiniBand Architecture, PortInfo; a code is one bit). SDR to QDR lose a fifth to 8b/10b. */
+static uint64_t link_bps(const struct ibv_port_attr *attributes)
+{
+    static const struct {
+        uint8_t code;
+        double value;
+    } widths[] = {{1, 1}, {2, 4}, {4, 8}, {8, 12}, {16, 2}},
+      speeds[] = {{1, 2}, {2, 4}, {4, 8}, {8, 10}, {16, 13.64}, {32, 25}, {64, 50}, {128, 100}};
+    double lanes = 0;
+    double gbps = 0;
+
+    for (size_t i = 0; i < sizeof widths / sizeof widths[0]; i++)
+        if (widths[i].code == attributes->active_width)
+            lanes = widths[i].value;
+    for (size_t i = 0; i < sizeof speeds / sizeof speeds[0]; i++)
+        if (speeds[i].code == attributes->active_speed)
+            gbps = speeds[i].value;
+    return (uint64_t)(lanes * gbps * 1e9);
+}
+
+void verbs_port_facts(struct transport_port *port, struct port_facts *facts)
+{
+    const struct sockaddr_in6 *v6 = &port->ip;
+
+    *facts = (struct port_facts){.gid_index = -1, .connect_fd = -1};
+    snprintf(facts->driver, sizeof facts->driver, "%s", port->driver);
+    snprintf(facts->rdma, sizeof facts->rdma, "%s/%u", port->device, port->number);
+    snprintf(facts->link_layer, sizeof facts->link_layer, "%s",
+             port->ethernet ? "Ethernet" : "InfiniBand");
+    if (port->gid != NULL) {
+        verbs_gid_text(port->gid->bytes, facts->gid);
+        facts->gid_index = (int)port->gid->index;
+    }
+    if (v6->sin6_family != 0 && verbs_gid_is_ipv4(v6->sin6_addr.s6_addr))
+        inet_ntop(AF_INET, &v6->sin6_addr.s6_addr[12], facts->ipv4, sizeof facts->ipv4);
+    else if (v6->sin6_family != 0)
+        inet_ntop(AF_INET6, &v6->sin6_addr, facts->ipv6, sizeof facts->ipv6);
+    /* A software device invents a speed. */
+    facts->link_bps = port->software ? 0 : link_bps(&port->attributes);
+    facts->mtu = verbs_mtu_bytes(port->attributes.active_mtu);
+    facts->numa_node =
+        (int)sysfs_number(-1, "/sys/class/infiniband/%s/device/numa_node", port->device);
+    write_address(port, &facts->address);
+}
+
+/* --- counters --- */
+
+/* Where a counter of ours is found. Drivers name them as they like; the first that exists counts.
+ */
+struct counter_source {
+    size_t offset; /* in struct port_hardware */
+    const char *names[COUNTER_NAMES_MAX];
+};
+
+#define AT(member) offsetof(struct port_hardware, member)
+
+/* counters/: the InfiniBand architecture's (port_rcv_errors ...); hw_counters/: the driver's: mlx5
+ * (out_of_sequence ...), rxe (sent_pkts ...), bnxt_re and irdma (others). */
+static const struct counter_source sources[] = {
+    {AT(received_frames),
+     {"hw_counters/rcvd_pkts", "counters/port_rcv_packets", "hw_counters/ip4InPkts"}},
+    {AT(sent_frames),
+     {"hw_counters/sent_pkts", "counters/port_xmit_packets", "hw_counters/ip4OutPkts"}},
+    {AT(dropped_receive), {"hw_counters/out_of_buffer", "hw_counters/rx_roce_discards"}},
+    {AT(dropped_send), {"counters/port_xmit_discards"}},
+    {AT(errors), {"counters/port_rcv_errors", "hw_counters/rcvd_with_error"}},
+    {AT(retransmitted),
+     {"hw_counters/completer_retry_err", "hw_counters/packet_seq_err",
+      "hw_counters/to_retransmits"}},
+    {AT(out_of_sequence),
+     {"hw_counters/out_of_sequence", "hw_counters/out_of_seq_request",
+      "hw_counters/oos_drop_count"}},
+    {AT(not_ready),
+     {"hw_counters/rnr_nak_retry_err", "hw_counters/rcvd_rnr_err", "hw_counters/rnr_naks_rcvd"}},
+    {AT(cnp_sent), {"hw_counters/np_cnp_sent", "hw_counters/tx_cnp_pkts", "hw_counters/cnpSent"}},
+    {AT(cnp_handled),
+     {"hw_counters/rp_cnp_handled", "hw_counters/rx_cnp_pkts", "hw_counters/cnpHandled"}},
+    {AT(ecn_marked),
+     {"hw_counters/np_ecn_marked_roce_packets", "hw_counters/rx_ecn_marked_pkts",
+      "hw_counters/RxECNMrkd"}},
+};
+
+static int64_t *counter_of(struct port_hardware *counters, const struct counter_source *source)
+{
+    return (int64_t *)(void *)((char *)counters + source->offset);
+}
+
+static int64_t read_counter(const struct transport_port *port, const struct counter_source *source)
+{
+    int64_t value = -1;
+
+    for (unsigned i = 0; i < COUNTER_NAMES_MAX && source->names[i] != NULL && value < 0; i++)
+        value = sysfs_number(-1, "/sys/class/infiniband/%s/ports/%u/%s", port->device, port->number,
+                             source->names[i]);
+    return value;
+}
+
+void verbs_port_hardware(struct transport_port *port, struct port_hardware *counters)
+{
+    struct port_hardware base = port->base;
+
+    *counters = PORT_HARDWARE_UNKNOWN;
+    for (size_t i = 0; i < sizeof sources / sizeof sources[0]; i++) {
+        int64_t value = read_counter(port, &sources[i]);
+        int64_t before = *counter_of(&base, &sources[i]);
+
+        *counter_of(counters, &sources[i]) = value < 0 || before < 0 ? -1 : value - before;
+    }
 }

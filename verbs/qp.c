@@ -1,30 +1,297 @@
-/* SPDX-License-Identifier: BSD-3-Clause */
-#include "qp.h"
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Queue pairs: their memory, how they are made and connected, and which of them a port keeps from
+ * phase to phase.
+ */
+#include "verbs.h"
 
 #include "clock.h"
+#include "lock.h"
 
 #include <errno.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/random.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
 
+#define PAGE 4096u
+#define HUGE_BYTES (2u << 20)
+#define SLAB_BYTES (8u << 20) /* min */
+#define PAYLOAD_STEP (2u << 20)
 #define INLINE_MAX 220u
 #define RNR_TIMER 14 /* 1.28 ms; credits see to it that it is hardly ever used */
 #define PORT_HOPS 64
 #define PACKET_MASK 0xffffffu
 #define QUEUE_KEY_MASK 0x7fffffffu /* the highest bit is for privileged users */
+#define INFO_VERSION 4u
+#define BUCKETS 1024u
+#define STOP_TIMEOUT_S 2
+
+static_assert(sizeof(struct qp_info) == 88, "layout without holes");
+static_assert(sizeof(struct qp_info) <= BLOB_BYTES_MAX, "fits into a blob");
+
+/* --- registered memory --- */
+
+struct memory_slab {
+    struct memory_slab *next;
+    uint8_t *at;
+    size_t bytes;
+    size_t used;     /* from the beginning; what is given back is free when all is */
+    unsigned ranges; /* taken and not given back */
+    struct ibv_mr *region;
+};
+
+static void free_slab(struct registered_memory *memory, struct memory_slab *slab)
+{
+    if (slab->region != NULL)
+        ibv_dereg_mr(slab->region);
+    if (slab->at != NULL)
+        munmap(slab->at, slab->bytes);
+    memory->bytes -= slab->bytes;
+    free(slab);
+}
+
+static void free_slabs(struct registered_memory *memory, bool only_empty)
+{
+    struct memory_slab **link = &memory->slabs;
+
+    while (*link != NULL) {
+        struct memory_slab *slab = *link;
+
+        if (only_empty && slab->ranges > 0) {
+            link = &slab->next;
+            continue;
+        }
+        *link = slab->next;
+        free_slab(memory, slab);
+    }
+}
+
+void registered_memory_close(struct registered_memory *memory)
+{
+    free_slabs(memory, false);
+}
+
+static void *map(size_t bytes, bool *huge)
+{
+    const int protection = PROT_READ | PROT_WRITE;
+    const int flags = MAP_PRIVATE | MAP_ANONYMOUS;
+    void *at = mmap(NULL, bytes, protection, flags | MAP_HUGETLB | MAP_POPULATE, -1, 0);
+
+    *huge = at != MAP_FAILED;
+    if (!*huge) {
+        at = mmap(NULL, bytes, protection, flags, -1, 0);
+        if (at != MAP_FAILED)
+            madvise(at, bytes, MADV_HUGEPAGE);
+    }
+    return at != MAP_FAILED ? at : NULL;
+}
+
+int registered_memory_error(const char *label, size_t bytes, int code, struct err *err)
+{
+    struct rlimit limit = {0};
+
+    getrlimit(RLIMIT_MEMLOCK, &limit);
+    if ((code == ENOMEM || code == EPERM) && limit.rlim_cur != RLIM_INFINITY)
+        return err_set(err, -EPERM,
+                       "%s: can't register %zu KiB of memory: this user may lock %llu KiB; raise "
+                       "the limit (`ulimit -l unlimited`, memlock in limits.conf, or LimitMEMLOCK "
+                       "of the service)",
+                       label, bytes >> 10, (unsigned long long)limit.rlim_cur >> 10);
+    return err_set(err, -code, "%s: can't register %zu KiB of memory: %s", label, bytes >> 10,
+                   strerror(code));
+}
+
+static int add_slab(struct transport_port *port, size_t bytes, struct memory_slab **added,
+                    struct err *err)
+{
+    struct registered_memory *memory = &port->memory;
+    const int access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
+    struct memory_slab *slab;
+
+    bytes = (bytes + HUGE_BYTES - 1) / HUGE_BYTES * HUGE_BYTES;
+    if (memory->bytes + bytes > memory->max)
+        free_slabs(memory, true);
+    if (memory->bytes + bytes > memory->max)
+        return err_set(err, -ENOMEM,
+                       "%s: %zu MiB of buffers are wanted besides the %zu MiB in use; %zu MiB, a "
+                       "quarter of this machine's memory, are the most: use smaller messages, "
+                       "less depth or fewer queue_pairs",
+                       port->label, bytes >> 20, memory->bytes >> 20, memory->max >> 20);
+    slab = calloc(1, sizeof *slab);
+    if (slab == NULL)
+        return err_set(err, -ENOMEM, "%s: out of memory", port->label);
+    slab->bytes = bytes;
+    memory->bytes += bytes;
+    slab->at = map(bytes, &memory->huge);
+    if (slab->at != NULL)
+        slab->region = ibv_reg_mr(port->pd, slab->at, bytes, (unsigned)access);
+    if (slab->region == NULL) {
+        int code = errno;
+
+        free_slab(memory, slab);
+        code = registered_memory_error(port->label, bytes, code, err);
+        return code < 0 ? code : -ENOMEM;
+    }
+    slab->next = memory->slabs;
+    memory->slabs = slab;
+    *added = slab;
+    return 0;
+}
+
+/* The one with the least room that is enough, so that the next phase finds its slabs again. */
+static struct memory_slab *slab_with_room(const struct registered_memory *memory, size_t bytes)
+{
+    struct memory_slab *best = NULL;
+
+    for (struct memory_slab *slab = memory->slabs; slab != NULL; slab = slab->next)
+        if (slab->bytes - slab->used >= bytes &&
+            (best == NULL || slab->bytes - slab->used < best->bytes - best->used))
+            best = slab;
+    return best;
+}
+
+int registered_memory_take(struct transport_port *port, size_t bytes, struct memory_range *range,
+                           struct err *err)
+{
+    struct memory_slab *slab;
+    int rc = 0;
+
+    bytes = (bytes + PAGE - 1) / PAGE * PAGE;
+    slab = slab_with_room(&port->memory, bytes);
+    if (slab == NULL)
+        rc = add_slab(port, bytes > SLAB_BYTES ? bytes : SLAB_BYTES, &slab, err);
+    if (slab == NULL)
+        return rc;
+    *range = (struct memory_range){.at = slab->at + slab->used,
+                                   .bytes = bytes,
+                                   .slab = slab,
+                                   .lkey = slab->region->lkey,
+                                   .rkey = slab->region->rkey};
+    slab->used += bytes;
+    slab->ranges++;
+    return 0;
+}
+
+static void give_memory(struct memory_range *range)
+{
+    struct memory_slab *slab = range->slab;
+
+    if (range->at == NULL)
+        return;
+    slab->ranges--;
+    if (slab->ranges == 0)
+        slab->used = 0;
+    *range = (struct memory_range){0};
+}
+
+int verbs_port_payload(struct transport_port *port, size_t bytes, struct err *err)
+{
+    int rc;
+
+    bytes += MESSAGE_PERIOD;
+    if (port->payload.bytes >= bytes)
+        return 0;
+    /* A lane that runs may send from the old one, which is freed with the port: so in few steps. */
+    bytes = (bytes + PAYLOAD_STEP - 1) / PAYLOAD_STEP * PAYLOAD_STEP;
+    rc = registered_memory_take(port, bytes, &port->payload, err);
+    for (size_t i = 0; rc == 0 && i < port->payload.bytes; i += MESSAGE_PERIOD) {
+        size_t left = port->payload.bytes - i;
+
+        memcpy(port->payload.at + i, message_payload,
+               left < MESSAGE_PERIOD ? left : MESSAGE_PERIOD);
+    }
+    return rc;
+}
+
+/* --- configurations and infos --- */
+
+/* How often completions are signalled and how many streams a flow has may differ. */
+static bool same_options(const struct verbs_options *a, const struct verbs_options *b)
+{
+    return a->service == b->service && a->operation == b->operation && a->depth == b->depth &&
+           a->inline_bytes == b->inline_bytes && a->service_level == b->service_level &&
+           a->traffic_class == b->traffic_class && a->pkey_index == b->pkey_index &&
+           a->retry == b->retry && a->rnr_retry == b->rnr_retry && a->timeout == b->timeout;
+}
+
+bool qp_config_equal(const struct qp_config *a, const struct qp_config *b)
+{
+    return memcmp(a->partner.gid, b->partner.gid, sizeof a->partner.gid) == 0 &&
+           a->partner.lid == b->partner.lid && a->gid == b->gid && a->role == b->role &&
+           a->stream == b->stream && a->mtu == b->mtu && a->slots == b->slots &&
+           a->stride == b->stride && a->forwards == b->forwards &&
+           same_options(&a->options, &b->options);
+}
+
+/* FNV-1a of what differs most. */
+static uint32_t hash_of(const struct qp_config *config)
+{
+    uint32_t hash = 2166136261u;
+
+    for (size_t i = 0; i < sizeof config->partner.gid; i++)
+        hash = (hash ^ config->partner.gid[i]) * 16777619u;
+    hash = (hash ^ config->partner.lid) * 16777619u;
+    return (hash ^ (config->stream * 2u + config->role)) * 16777619u;
+}
+
+static uint32_t headers_of(const struct qp_config *config)
+{
+    return config->role == QP_SENDER && !config->forwards ? config->options.depth : 0;
+}
+
+static uint32_t receives_of(const struct qp_config *config)
+{
+    bool receives = config->role == QP_RECEIVER || config->options.service == VERBS_UD;
+
+    return receives ? config->slots : 0;
+}
+
+static uint32_t sends_of(const struct qp_config *config)
+{
+    return config->role == QP_SENDER ? config->options.depth : 0;
+}
+
+void qp_info_write(const struct qp_info *info, struct blob *blob)
+{
+    struct qp_info out = *info;
+
+    out.version = INFO_VERSION;
+    *blob = (struct blob){.size = sizeof out};
+    memcpy(blob->bytes, &out, sizeof out);
+}
+
+bool qp_info_read(struct qp_info *info, const struct blob *blob)
+{
+    if (blob->size != sizeof *info)
+        return false;
+    memcpy(info, blob->bytes, sizeof *info);
+    return info->version == INFO_VERSION;
+}
+
+bool qp_info_connected(const struct qp_info *mine, const struct qp_info *theirs)
+{
+    return mine->connected_to != 0 && theirs->connected_to != 0 &&
+           mine->connected_to == theirs->number && theirs->connected_to == mine->number &&
+           mine->turn == theirs->turn;
+}
+
+/* --- memory of a queue pair --- */
 
 static const char *const service_names[] = {
     [VERBS_RC] = "RC", [VERBS_UC] = "UC", [VERBS_UD] = "UD"};
 
-/* --- memory --- */
-
 static int make_memory(struct verbs_qp *qp, struct err *err)
 {
     const struct qp_config *config = &qp->config;
-    size_t headers = (size_t)qp_config_headers(config) * VERBS_HEADER_STRIDE;
+    size_t headers = (size_t)headers_of(config) * VERBS_HEADER_STRIDE;
     size_t bytes = VERBS_CONTROL_BYTES + headers + (size_t)config->slots * config->stride;
-    int rc = registered_memory_take(&qp->port->memory, bytes, &qp->range, err);
+    int rc = registered_memory_take(qp->port, bytes, &qp->range, err);
 
     if (rc < 0)
         return rc;
@@ -39,7 +306,7 @@ static int make_memory(struct verbs_qp *qp, struct err *err)
 static int make_receives(struct verbs_qp *qp, struct err *err)
 {
     bool holds = qp->config.options.operation == VERBS_SEND;
-    uint32_t count = qp_config_receives(&qp->config);
+    uint32_t count = receives_of(&qp->config);
 
     if (count == 0)
         return 0;
@@ -67,15 +334,15 @@ static struct ibv_qp_init_attr queues_of(const struct verbs_qp *qp, uint32_t inl
 {
     static const enum ibv_qp_type types[] = {
         [VERBS_RC] = IBV_QPT_RC, [VERBS_UC] = IBV_QPT_UC, [VERBS_UD] = IBV_QPT_UD};
-    uint32_t receives = qp_config_receives(&qp->config);
+    uint32_t receives = receives_of(&qp->config);
 
     return (struct ibv_qp_init_attr){
         .send_cq = qp->cq,
         .recv_cq = qp->cq,
         .qp_type = types[qp->config.options.service],
-        .cap = {.max_send_wr = VERBS_CONTROL_WRS + qp_config_sends(&qp->config),
+        .cap = {.max_send_wr = VERBS_CONTROL_WRS + sends_of(&qp->config),
                 .max_recv_wr = receives > 0 ? receives : 1,
-                .max_send_sge = qp_config_headers(&qp->config) > 0 ? 2 : 1,
+                .max_send_sge = headers_of(&qp->config) > 0 ? 2 : 1,
                 .max_recv_sge = 1,
                 .max_inline_data = inline_bytes},
     };
@@ -200,13 +467,15 @@ static void reset_queue(struct verbs_qp *qp)
     qp->ibv = NULL;
 }
 
-void verbs_qp_stop(struct verbs_qp *qp)
+/* The device lets go of its memory, which is given back. */
+static void stop(struct verbs_qp *qp)
 {
     reset_queue(qp);
-    registered_memory_give(&qp->range);
+    give_memory(&qp->range);
 }
 
-void verbs_qp_reuse(struct verbs_qp *qp, const struct qp_config *config)
+/* One that was kept, for another phase: control words and numbers are new. */
+static void reuse(struct verbs_qp *qp, const struct qp_config *config)
 {
     qp->config = *config;
     qp->reused = true;
@@ -232,7 +501,8 @@ int verbs_qp_reset(struct verbs_qp *qp, struct err *err)
     return rc;
 }
 
-void verbs_qp_destroy(struct verbs_qp *qp)
+/* The rest of one that was stopped; by any thread: it may take long. */
+static void destroy(struct verbs_qp *qp)
 {
     if (qp->ah != NULL)
         ibv_destroy_ah(qp->ah);
@@ -244,8 +514,8 @@ void verbs_qp_destroy(struct verbs_qp *qp)
     free(qp);
 }
 
-int verbs_qp_make(struct verbs_qp **qp, struct transport_port *port, const struct qp_config *config,
-                  struct err *err)
+static int make(struct verbs_qp **qp, struct transport_port *port, const struct qp_config *config,
+                struct err *err)
 {
     struct verbs_qp *made = calloc(1, sizeof *made);
     int64_t begun_ns = clock_now();
@@ -268,8 +538,8 @@ int verbs_qp_make(struct verbs_qp **qp, struct transport_port *port, const struc
         *qp = made;
         return 0;
     }
-    verbs_qp_stop(made);
-    verbs_qp_destroy(made);
+    stop(made);
+    destroy(made);
     return rc;
 }
 
@@ -380,4 +650,188 @@ int verbs_qp_connect(struct verbs_qp *qp, const struct qp_info *theirs, struct e
                    "names an address in the partner's network",
                    qp->port->label, verbs_gid_text(theirs->gid, gid), theirs->lid, strerror(-rc),
                    qp->config.gid != NULL ? (int)qp->config.gid->index : -1);
+}
+
+/* --- the pool --- */
+
+TAILQ_HEAD(qp_list, verbs_qp);
+
+struct connection_pool {
+    /* Kept: by the hash of their config, and the least recently used first. */
+    LIST_HEAD(, verbs_qp) buckets[BUCKETS];
+    struct qp_list ages;
+    size_t kept;
+    /* To be destroyed, by the thread: */
+    bool has_thread; /* false: the main thread destroys them, and waits */
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    struct qp_list doomed;
+    bool stopping;
+};
+
+/* --- the destroyer --- */
+
+/* The kernel's call returns when nothing refers to the queue pair any more. On Soft-RoCE that
+ * includes packets that a NIC's driver has sent but not yet freed, and some drivers (virtio_net)
+ * free them only when they send again: on a quiet link the call takes up to 50 s (rxe's
+ * __rxe_cleanup). */
+static void *destroy_all(void *context)
+{
+    struct connection_pool *pool = context;
+
+    pthread_mutex_lock(&pool->lock);
+    for (;;) {
+        struct verbs_qp *qp;
+
+        while (TAILQ_EMPTY(&pool->doomed) && !pool->stopping)
+            pthread_cond_wait(&pool->changed, &pool->lock);
+        qp = TAILQ_FIRST(&pool->doomed);
+        if (qp == NULL)
+            break;
+        TAILQ_REMOVE(&pool->doomed, qp, age);
+        pthread_mutex_unlock(&pool->lock);
+        destroy(qp);
+        pthread_mutex_lock(&pool->lock);
+    }
+    pthread_mutex_unlock(&pool->lock);
+    return NULL;
+}
+
+static void start_thread(struct connection_pool *pool)
+{
+    sigset_t all;
+    sigset_t before;
+
+    sigfillset(&all); /* signals are the main thread's */
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    pool->has_thread = pthread_create(&pool->thread, NULL, destroy_all, pool) == 0;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (pool->has_thread)
+        pthread_setname_np(pool->thread, "sb-qp-destroyer");
+}
+
+/* False: it is still at work. */
+static bool stop_thread(struct connection_pool *pool)
+{
+    struct timespec until;
+
+    if (!pool->has_thread)
+        return true;
+    pthread_mutex_lock(&pool->lock);
+    pool->stopping = true;
+    pthread_cond_signal(&pool->changed);
+    pthread_mutex_unlock(&pool->lock);
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_sec += STOP_TIMEOUT_S;
+    if (pthread_clockjoin_np(pool->thread, NULL, CLOCK_MONOTONIC, &until) == 0)
+        return true;
+    pthread_detach(pool->thread);
+    return false;
+}
+
+void connection_pool_free(struct verbs_qp *qp)
+{
+    struct connection_pool *pool = qp->port->pool;
+
+    stop(qp);
+    if (!pool->has_thread) {
+        destroy(qp);
+        return;
+    }
+    pthread_mutex_lock(&pool->lock);
+    TAILQ_INSERT_TAIL(&pool->doomed, qp, age);
+    pthread_cond_signal(&pool->changed);
+    pthread_mutex_unlock(&pool->lock);
+}
+
+/* --- what is kept --- */
+
+static void take_out(struct connection_pool *pool, struct verbs_qp *qp)
+{
+    LIST_REMOVE(qp, bucket);
+    TAILQ_REMOVE(&pool->ages, qp, age);
+    pool->kept--;
+}
+
+static struct verbs_qp *take_kept(struct connection_pool *pool, const struct qp_config *config)
+{
+    struct verbs_qp *qp = LIST_FIRST(&pool->buckets[hash_of(config) % BUCKETS]);
+
+    while (qp != NULL && !qp_config_equal(&qp->config, config))
+        qp = LIST_NEXT(qp, bucket);
+    if (qp != NULL)
+        take_out(pool, qp);
+    return qp;
+}
+
+static void evict(struct connection_pool *pool, size_t max)
+{
+    while (pool->kept > max) {
+        struct verbs_qp *qp = TAILQ_FIRST(&pool->ages);
+
+        take_out(pool, qp);
+        connection_pool_free(qp);
+    }
+}
+
+void connection_pool_keep(struct verbs_qp *qp, size_t max)
+{
+    struct connection_pool *pool = qp->port->pool;
+
+    LIST_INSERT_HEAD(&pool->buckets[hash_of(&qp->config) % BUCKETS], qp, bucket);
+    TAILQ_INSERT_TAIL(&pool->ages, qp, age);
+    pool->kept++;
+    evict(pool, max);
+}
+
+int connection_pool_open(struct transport_port *port)
+{
+    struct connection_pool *pool = calloc(1, sizeof *pool);
+
+    if (pool == NULL)
+        return -ENOMEM;
+    TAILQ_INIT(&pool->ages);
+    TAILQ_INIT(&pool->doomed);
+    lock_init(&pool->lock);
+    pthread_cond_init(&pool->changed, NULL);
+    start_thread(pool);
+    port->pool = pool;
+    return 0;
+}
+
+bool connection_pool_close(struct transport_port *port)
+{
+    struct connection_pool *pool = port->pool;
+
+    if (pool == NULL)
+        return true;
+    evict(pool, 0);
+    if (!stop_thread(pool))
+        return false;
+    pthread_cond_destroy(&pool->changed);
+    pthread_mutex_destroy(&pool->lock);
+    free(pool);
+    port->pool = NULL;
+    return true;
+}
+
+int connection_pool_acquire(struct transport_port *port, const struct qp_config *config,
+                            struct verbs_qp **qp, struct err *err)
+{
+    int rc;
+
+    *qp = take_kept(port->pool, config);
+    if (*qp != NULL) {
+        reuse(*qp, config);
+        return 0;
+    }
+    rc = make(qp, port, config, err);
+    /* Queue pairs that no lane uses make room for what is needed now. */
+    while (rc == -ENOMEM && port->pool->kept > 0) {
+        err->text[0] = '\0';
+        evict(port->pool, port->pool->kept / 2);
+        rc = make(qp, port, config, err);
+    }
+    return rc;
 }

@@ -127,9 +127,8 @@ struct message_lane {
     void *ins;
     unsigned out_count, outs_ended;
     unsigned in_count, ins_ended;
-    uint32_t piece_bytes; /**< of payload in a piece at most, if the transport has pieces; else 0 */
-    int64_t opens_ns;     /**< nothing is sent before */
-    int64_t refill_ns;    /**< a full stream is tried again after so long */
+    int64_t opens_ns;  /**< nothing is sent before */
+    int64_t refill_ns; /**< a full stream is tried again after so long */
     struct pingpong *pingpong;
     struct message_prober *probers; /**< as flows */
     struct message_schedule *schedule;

@@ -67,12 +67,12 @@ static struct message_header make_header(const struct schedule_executor *executo
     };
 }
 
-/* Bytes of payload in a message's next piece, which both ends know. */
-static uint32_t piece_of(const struct message_lane *lane, uint64_t left)
+/* Payload of a message that has yet to move; a piece may be less. */
+static uint32_t left_of(const struct step_message *message, const struct progress *progress)
 {
-    uint32_t most = lane->piece_bytes > 0 ? lane->piece_bytes : UINT32_MAX;
+    uint64_t left = message->bytes - progress->moved;
 
-    return left < most ? (uint32_t)left : most;
+    return left < UINT32_MAX ? (uint32_t)left : UINT32_MAX;
 }
 
 /* Accounts what moved of a message; the end mark tells its place in the stream. */
@@ -109,7 +109,7 @@ static bool push(struct message_lane *lane, uint32_t place, int64_t now_ns)
 
         piece = lane->hooks->send_piece(out, &header,
                                         executor_address(executor, message) + progress->moved,
-                                        piece_of(lane, message->bytes - progress->moved), &bytes);
+                                        left_of(message, progress), &bytes);
         if (piece == PIECE_NONE)
             break;
         moved = true;
@@ -166,7 +166,7 @@ static bool pull(struct message_lane *lane, uint32_t place, int64_t now_ns)
 
         piece =
             lane->hooks->receive_piece(in, executor_address(executor, message) + progress->moved,
-                                       piece_of(lane, message->bytes - progress->moved), &bytes);
+                                       left_of(message, progress), &bytes);
         if (piece == PIECE_NONE)
             break;
         moved = true;

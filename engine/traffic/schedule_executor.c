@@ -17,20 +17,6 @@
 
 static_assert(OPERATIONS_A_TURN == EXECUTOR_POINTS * 3, "three operations a point");
 
-/* --- what a transport asks --- */
-
-void executor_each_receive(const struct schedule_executor *executor, bool in_barrier,
-                           void (*show)(void *context, const struct step_message *message),
-                           void *context)
-{
-    uint32_t first = in_barrier ? executor->step_count : 0;
-    uint32_t end = executor->step_count + (in_barrier ? executor->rounds : 0);
-
-    for (uint32_t i = first; i < end; i++)
-        for (uint32_t j = 0; j < executor->steps[i].receive_count; j++)
-            show(context, &executor->messages[executor->steps[i].first_receive + j]);
-}
-
 int64_t executor_compute_ns(const struct schedule_executor *executor)
 {
     uint64_t operations = 0;

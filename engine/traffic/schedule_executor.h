@@ -152,19 +152,6 @@ static inline void executor_count(const struct schedule_executor *executor, stru
     side->live.messages += through;
 }
 
-/* When the first and the last message of a flow moved, the barrier's, too. */
-static inline void executor_note_time(struct flow_side *side, int64_t now_ns)
-{
-    side->first_ns = side->first_ns > 0 ? side->first_ns : now_ns;
-    side->last_ns = now_ns;
-}
-
-/* Shows all that a repetition receives, or (`in_barrier`) a barrier, in their order: for a
- * transport that must know beforehand. */
-void executor_each_receive(const struct schedule_executor *executor, bool in_barrier,
-                           void (*show)(void *context, const struct step_message *message),
-                           void *context);
-
 /* How long a repetition computes, at the least speed that is expected: nothing moves meanwhile. */
 int64_t executor_compute_ns(const struct schedule_executor *executor);
 

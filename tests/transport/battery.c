@@ -751,20 +751,28 @@ static void case_latency_of_transfer(void **state)
     free(latency);
 }
 
+/* Of one size, then of all in turn. */
 static void case_chain(void **state)
 {
-    struct battery_run run;
     uint32_t tail = (uint32_t)subject->ports - 1;
 
-    battery_begin(&run);
-    battery_add(&run, 0, 1, PATTERN_GENERATE);
-    for (uint32_t rank = 1; rank < tail; rank++)
-        battery_add(&run, rank, rank + 1, PATTERN_FORWARD);
-    battery_play(&run);
-    battery_whole(&run, 100);
-    for (uint32_t i = 1; i < tail; i++)
-        assert_int_equal(run.flows[i].source.live.payload_bytes,
-                         run.flows[0].source.live.payload_bytes);
+    for (unsigned turn = 0; turn < 2; turn++) {
+        struct battery_run run;
+
+        battery_begin(&run);
+        for (uint32_t i = 0; turn == 1 && i < BATTERY_SIZES && subject->sizes[i] != 0; i++) {
+            run.phase.sizes[i] = subject->sizes[i];
+            run.phase.size_count = i + 1;
+        }
+        battery_add(&run, 0, 1, PATTERN_GENERATE);
+        for (uint32_t rank = 1; rank < tail; rank++)
+            battery_add(&run, rank, rank + 1, PATTERN_FORWARD);
+        battery_play(&run);
+        battery_whole(&run, turn == 0 ? 100 : 10);
+        for (uint32_t i = 1; i < tail; i++)
+            assert_int_equal(run.flows[i].source.live.payload_bytes,
+                             run.flows[0].source.live.payload_bytes);
+    }
 }
 
 #define REPETITIONS 2u

@@ -68,6 +68,11 @@ static void too_large_a_buffer(struct phase *phase)
     options_of(phase)->send_buffer = UINT32_MAX;
 }
 
+static void too_large_a_receive_buffer(struct phase *phase)
+{
+    options_of(phase)->receive_buffer = UINT32_MAX;
+}
+
 static void streams_there_and_back(struct phase *phase)
 {
     phase->traffic = TRAFFIC_PINGPONG;
@@ -90,6 +95,7 @@ static const struct battery_refusal refusals[] = {
     {no_such_congestion_control, "available: "},
     {too_many_streams, "256 are the most"},
     {too_large_a_buffer, "net.core.wmem_max"},
+    {too_large_a_receive_buffer, "net.core.rmem_max"},
 };
 
 /* As fast as it goes, both ways at once, and the ports' own counters say that it went there. */

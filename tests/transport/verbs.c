@@ -9,8 +9,7 @@
 #include "battery.h"
 
 #include "clock.h"
-#include "lane.h"
-#include "verbs_options.h"
+#include "verbs.h"
 
 #include <stdint.h>
 #include <stdio.h>

@@ -73,54 +73,6 @@ static void play_all(void)
 
 /* --- streams --- */
 
-static void stream_of_each_block_size(void **state)
-{
-    static const uint32_t sizes[] = {1, 15, 16, 17, 1000, 65536, 1 << 20};
-
-    world_add(world, 0, 1, PATTERN_GENERATE);
-    world->stream_ns = 50 * NS_PER_MS;
-    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
-        const struct flow_side *side = &world->flows[0].destination;
-
-        world->phase.sizes[0] = sizes[i];
-        play_all();
-        assert_int_equal(side->live.payload_bytes, side->live.messages * sizes[i]);
-        world_finish(world);
-    }
-}
-
-static void stream_of_several_sizes(void **state)
-{
-    memcpy(world->phase.sizes, (uint32_t[]){40, 1500, 576, 1, 70000}, 5 * sizeof(uint32_t));
-    world->phase.size_count = 5;
-    world_add(world, 0, 1, PATTERN_GENERATE);
-    world->stream_ns = 50 * NS_PER_MS;
-    play_all();
-}
-
-static void several_flows_and_streams(void **state)
-{
-    for (uint32_t src = 0; src < 4; src++)
-        for (uint32_t dst = 0; dst < 4; dst++)
-            if (src != dst)
-                world_add(world, src, dst, PATTERN_GENERATE);
-    world->options.streams = 3;
-    play_all();
-    for (uint32_t i = 0; i < 4; i++) {
-        assert_true(world->ranks[i].lane->started_ns >= world->phase.start_ns);
-        assert_true(world->ranks[i].lane->stopped_ns >= world->phase.stop_ns);
-    }
-}
-
-static void zero_copy(void **state)
-{
-    world_add(world, 0, 1, PATTERN_GENERATE);
-    world->options.zero_copy = true;
-    world->options.streams = 2;
-    world->phase.sizes[0] = 200000;
-    play_all();
-}
-
 static void buffers_and_congestion_control(void **state)
 {
     struct flow_metric metrics[16];
@@ -180,41 +132,6 @@ static void paced_by_messages(void **state)
 
 /* --- transfers, probes, chains --- */
 
-static void transfers(void **state)
-{
-    static const uint64_t sizes[] = {1, 1000, 65536, 10000019};
-
-    world_add(world, 0, 1, PATTERN_GENERATE);
-    world_add(world, 1, 0, PATTERN_GENERATE);
-    world->phase.traffic = TRAFFIC_TRANSFER;
-    for (unsigned streams = 1; streams <= 3; streams += 2) {
-        for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
-            world->phase.transfer_bytes = sizes[i];
-            world->options.streams = (uint16_t)streams;
-            play_all();
-            assert_int_equal(world->flows[0].destination.live.payload_bytes, sizes[i]);
-            assert_int_equal(world->flows[0].source.intended, sizes[i]);
-            world_finish(world);
-        }
-    }
-}
-
-static void probes(void **state)
-{
-    world_add(world, 0, 1, PATTERN_GENERATE);
-    world_add(world, 2, 1, PATTERN_GENERATE);
-    world->phase.traffic = TRAFFIC_PROBE;
-    world->phase.probes = 5;
-    world->options.streams = 4;
-    play_all();
-    for (uint32_t i = 0; i < 2; i++) {
-        const struct flow_side *side = &world->flows[i].destination;
-
-        assert_int_equal(side->live.messages, 5);
-        assert_true(side->last_ns - side->first_ns > 20 * NS_PER_MS);
-    }
-}
-
 /* As over the other transports (RFC 2330 11.1): the time at which the next one leaves, as poll
  * tells whoever may sleep until then, is not the same distance again and again. */
 static void latency_probes_leave_at_random_distances(void **state)
@@ -246,18 +163,6 @@ static void add_chain(void)
 {
     for (uint32_t i = 0; i < 3; i++)
         world_add(world, i, i + 1, i == 0 ? PATTERN_GENERATE : PATTERN_FORWARD);
-}
-
-static void chain_forwards(void **state)
-{
-    add_chain();
-    memcpy(world->phase.sizes, (uint32_t[]){70000, 1, 15, 16, 17, 3001}, 6 * sizeof(uint32_t));
-    world->phase.size_count = 6;
-    world->options.streams = 2;
-    play_all();
-    for (uint32_t i = 1; i < 3; i++)
-        assert_int_equal(world->flows[i].destination.live.payload_bytes,
-                         world->flows[0].source.live.payload_bytes);
 }
 
 static void chain_forwards_a_transfer(void **state)
@@ -890,40 +795,6 @@ static void refused(const char *because)
     world_finish(world);
 }
 
-static void refuses_what_it_cannot_do(void **state)
-{
-    struct phase good = world->phase;
-    struct tcp_options options = world->options;
-
-    world_add(world, 0, 1, PATTERN_GENERATE);
-    snprintf(world->options.congestion, sizeof world->options.congestion, "warp");
-    refused("available:");
-    world->phase = good;
-    world->options = options;
-    world->phase.sizes[0] = 0;
-    refused("0 bytes");
-    world->phase = good;
-    world->options = options;
-    world->options.streams = 1000;
-    refused("256");
-    world->phase = good;
-    world->options = options;
-    world->options.send_buffer = UINT32_MAX;
-    refused("wmem_max");
-    world->phase = good;
-    world->options = options;
-    world->options.receive_buffer = UINT32_MAX;
-    refused("rmem_max");
-    world->phase = good;
-    world->options = options;
-    world->phase.load.unlimited = false;
-    refused("load");
-    world->phase = good;
-    world->options = options;
-    world->flows[0].role = PATTERN_FORWARD;
-    refused("forwards one flow into one other");
-}
-
 static void refuses_more_than_it_may_open(void **state)
 {
     struct rlimit before;
@@ -969,17 +840,10 @@ static void refuses_ports_that_do_not_exist(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(stream_of_each_block_size),
-        TEST(stream_of_several_sizes),
-        TEST(several_flows_and_streams),
-        TEST(zero_copy),
         TEST(buffers_and_congestion_control),
         TEST(paced),
         TEST(paced_by_messages),
-        TEST(transfers),
-        TEST(probes),
         TEST(latency_probes_leave_at_random_distances),
-        TEST(chain_forwards),
         TEST(chain_forwards_a_transfer),
         TEST(chain_slows_its_head),
         TEST(detects_a_flipped_bit),
@@ -1003,7 +867,6 @@ int main(void)
         TEST(partner_gave_up),
         TEST(partner_is_silent),
         TEST(source_never_calls),
-        TEST(refuses_what_it_cannot_do),
         TEST(refuses_more_than_it_may_open),
         TEST(refuses_ports_that_do_not_exist),
     };

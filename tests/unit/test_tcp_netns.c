@@ -130,33 +130,6 @@ static void paced_segments_are_full(void **state)
     assert_true(segments < 1.1 * payload / 1448 + 20);
 }
 
-/* The bytes left by the port: its own counters say so. */
-static void counters_confirm(void **state)
-{
-    struct port_hardware sender;
-    struct port_hardware receiver;
-    struct port_facts facts;
-
-    world_open_netns(world, 2, prefix, "eth0");
-    world_add(world, 0, 1, PATTERN_GENERATE);
-    play_verified();
-    transport_tcp.hardware(world->ranks[0].port, &sender);
-    transport_tcp.hardware(world->ranks[1].port, &receiver);
-    /* A segment is at most 64 KiB where the kernel leaves cutting to the device. */
-    assert_true((uint64_t)sender.sent_frames * 65536 >= world->flows[0].source.live.payload_bytes);
-    assert_true(receiver.received_frames > 0 && receiver.received_frames <= sender.sent_frames);
-    assert_true(sender.received_frames > 0);
-    transport_tcp.facts(world->ranks[0].port, &facts);
-    assert_string_equal(facts.driver, "tcp");
-    assert_string_equal(facts.ipv4, "198.19.7.1");
-    assert_int_equal(strlen(facts.mac), 17);
-    assert_int_equal(facts.link_bps, 0);
-    assert_int_equal(facts.mtu, 1500);
-    assert_int_equal(facts.numa_node, -1);
-    assert_non_null(strstr(facts.offloads, "tso"));
-    assert_true(facts.congestion[0] != '\0');
-}
-
 /* Opens a rank's port again, after its configuration was changed. */
 static void reopen(struct world_rank *rank)
 {
@@ -278,7 +251,7 @@ static void link_is_followed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(counters_confirm),        TEST(over_ipv6),
+TEST(over_ipv6),
         TEST(rate_at_layer_1),         TEST(same_host_is_refused),
         TEST(paced_segments_are_full), TEST(partner_is_not_there),
         TEST(partner_is_mute),         TEST(link_is_followed),

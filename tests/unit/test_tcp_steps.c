@@ -65,32 +65,6 @@ static void check_verified(const struct world *world, uint64_t count)
     }
 }
 
-/* From nothing to more than a socket takes at once. */
-static void test_all_to_all_of_all_sizes(void **state)
-{
-    static const uint64_t sizes[] = {0, 1, 8, 1000, 65536, 8u << 20};
-
-    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
-        const struct pattern_request request = {
-            .name = "aapc", .n = RANKS, .local = true, .bytes = sizes[i]};
-        struct world world;
-
-        play(&world, &request, 3, 1);
-        check_verified(&world, 3);
-        for (uint32_t f = 0; f < world.flow_count; f++) {
-            const struct world_flow *flow = &world.flows[f];
-
-            /* The warm-up's, too; the barriers' count nowhere. */
-            assert_int_equal(flow->source.live.messages, 4);
-            assert_int_equal(flow->source.live.payload_bytes, 4 * sizes[i]);
-            assert_int_equal(flow->destination.live.messages, 4);
-            assert_int_equal(flow->destination.live.payload_bytes, 4 * sizes[i]);
-            assert_int_equal(flow->destination.corrupted, 0);
-        }
-        world_close(&world);
-    }
-}
-
 /* Two messages of one flow in a step: both neighbours are one rank. */
 static void test_a_ring_of_two(void **state)
 {
@@ -244,7 +218,6 @@ static void test_what_steps_can_not_do_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_all_to_all_of_all_sizes),
         cmocka_unit_test(test_a_ring_of_two),
         cmocka_unit_test(test_two_ranks_have_one_connection),
         cmocka_unit_test(test_flows_without_a_way_back),

@@ -2,7 +2,7 @@
  *
  * Which RDMA device an interface or a PCI address means, on a sysfs made of files.
  */
-#include "device_lookup.h"
+#include "verbs.h"
 
 #include <stdint.h>
 #include <stdio.h>

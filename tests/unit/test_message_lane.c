@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The lane of messages over a transport that is these functions: a lane that sends to itself, over
+ * a service that may lose whole messages. What is lost is given up, counted nowhere as damage, and
+ * holds up nothing.
+ */
+#include "clock.h"
+#include "message_lane.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define BYTES_MOST 4096u
+#define LIMIT_NS (60 * NS_PER_S)
+#define MESSAGES 40u /* are posted, answers among them; then the lane is stopped */
+
+static struct {
+    uint64_t posted, lose_every; /* every so many-th message is lost; 0: none is */
+    unsigned finished;
+} wire;
+
+/* The end that a stream of this lane leads to: the flow's own, or its reply's. */
+static struct message_in *other_end(const struct message_out *out)
+{
+    for (unsigned i = 0; i < out->lane->in_count; i++) {
+        struct message_in *in = message_lane_in(out->lane, i);
+
+        if (in->sink.script.stream == out->script.stream &&
+            (in->asked != NULL) == (out->answers != NULL))
+            return in;
+    }
+    return NULL;
+}
+
+static uint64_t post(struct message_out *out, uint64_t budget, int64_t now_ns)
+{
+    uint64_t bytes = 0;
+
+    while (bytes < budget && out->at.length > 0 && !out->stopping) {
+        struct message_header header = message_cursor_header(&out->at, &out->script);
+        struct message_in *in = other_end(out);
+        uint32_t length = out->at.length;
+        uint8_t message[BYTES_MOST];
+
+        memcpy(message, message_payload_at(&out->at, 0), length);
+        memcpy(message, &header, length < sizeof header ? length : sizeof header);
+        message_cursor_next(&out->at, &out->script);
+        out->side->live.payload_bytes += length;
+        out->side->live.messages++;
+        bytes += length;
+        if (++wire.posted % (wire.lose_every > 0 ? wire.lose_every : UINT64_MAX) == 0)
+            continue;
+        message_sink_take(&in->sink, message, length);
+        in->came_ns = clock_now();
+    }
+    return bytes;
+}
+
+static void leave_out(struct message_out *out)
+{
+    message_cursor_next(&out->at, &out->script);
+}
+
+static void finish(struct message_out *out, int64_t now_ns)
+{
+    struct message_in *in = other_end(out);
+
+    wire.finished++;
+    message_sink_skip(&in->sink, (uint32_t)(out->at.sequence - in->sink.at.sequence));
+    message_out_ended(out);
+    message_in_ended(in);
+}
+
+static bool reap(struct message_lane *lane, int64_t now_ns)
+{
+    return false;
+}
+
+static int64_t next(struct message_lane *lane, bool moved, int64_t due_ns, int64_t now_ns)
+{
+    return due_ns;
+}
+
+static const struct message_hooks hooks = {
+    .out_bytes = sizeof(struct message_out),
+    .in_bytes = sizeof(struct message_in),
+    .post = post,
+    .skip = leave_out,
+    .finish = finish,
+    .reap = reap,
+    .next = next,
+};
+
+struct bed {
+    struct phase phase;
+    struct flow_side sides[2];
+    struct lane_flow flows[2];
+    struct port_count count;
+    struct message_lane lane;
+};
+
+static struct bed bed;
+
+static void run(const struct message_plan *plan)
+{
+    struct lane_request request = {.phase = &bed.phase,
+                                   .rank = 0,
+                                   .ranks = 2,
+                                   .sends = &bed.flows[0],
+                                   .send_count = 1,
+                                   .receives = &bed.flows[1],
+                                   .receive_count = 1,
+                                   .count = &bed.count};
+    struct err err = {""};
+
+    memset(&bed.lane, 0, sizeof bed.lane);
+    memset(bed.sides, 0, sizeof bed.sides);
+    wire.posted = wire.finished = 0;
+    for (unsigned i = 0; i < 2; i++)
+        bed.flows[i] = (struct lane_flow){.src = 0, .dst = 1, .side = &bed.sides[i]};
+    message_payload_init();
+    assert_int_equal(message_lane_make(&bed.lane, &request, &hooks, plan, &err), 0);
+    bed.phase.start_ns = bed.phase.open_ns = clock_now();
+    bed.phase.stop_ns = bed.phase.close_ns = bed.phase.start_ns + LIMIT_NS;
+    bed.lane.flows[0].payload_share = 1;
+    message_lane_start(&bed.lane);
+    while (!(bed.lane.lane.tx_done && bed.lane.lane.rx_done)) {
+        (void)message_lane_poll(&bed.lane.lane, clock_now());
+        assert_true(clock_now() < bed.phase.stop_ns);
+        if (wire.posted >= MESSAGES && bed.lane.lane.stop_ns == bed.phase.stop_ns)
+            bed.lane.lane.stop_ns = clock_now();
+    }
+    assert_string_equal(bed.lane.lane.error.text, "");
+    assert_int_equal(bed.sides[1].corrupted, 0);
+}
+
+static void begin(enum traffic traffic, uint32_t size)
+{
+    memset(&bed.phase, 0, sizeof bed.phase);
+    bed.phase.traffic = traffic;
+    bed.phase.sizes[0] = size;
+    bed.phase.size_count = 1;
+    bed.phase.load = (struct load){.rate_fps = 2000};
+}
+
+static void a_stream_is_counted_at_both_ends(void **state)
+{
+    const struct message_plan plan = {.transport = "test", .label = "p", .streams = 3};
+
+    begin(TRAFFIC_STREAM, 1000);
+    wire.lose_every = 0;
+    run(&plan);
+    assert_true(bed.sides[0].live.messages >= MESSAGES);
+    assert_int_equal(bed.sides[1].live.messages, bed.sides[0].live.messages);
+    assert_int_equal(bed.sides[1].live.payload_bytes, bed.sides[0].live.payload_bytes);
+    assert_int_equal(wire.finished, 3);
+    message_lane_free(&bed.lane);
+}
+
+/* Each probe and each answer that is lost costs one time, and no byte of the flow. */
+static void lost_probes_hold_up_nothing(void **state)
+{
+    struct message_plan plan = {
+        .transport = "test", .label = "p", .streams = 1, .probe_fps = 2000, .unreliable = true};
+
+    for (wire.lose_every = 0; wire.lose_every < 8; wire.lose_every += 3) {
+        struct latency latency = {0};
+
+        begin(TRAFFIC_STREAM, 1000);
+        bed.phase.load.rate_fps = 0.001; /* nothing but probes */
+        run(&plan);
+        assert_true(
+            message_lane_latency(&bed.lane.lane, &bed.flows[0], LATENCY_ROUND_TRIP, &latency));
+        assert_true(latency.sent > 10);
+        if (wire.lose_every == 0)
+            assert_int_equal(latency.histogram.count, latency.sent);
+        else
+            assert_in_range(latency.histogram.count, 1, latency.sent - 1);
+        assert_true(bed.sides[0].live.messages <= 1);
+        assert_int_equal(wire.finished, 3); /* the load's, the probes' and the answers' */
+        message_lane_free(&bed.lane);
+    }
+}
+
+static void a_lost_message_ends_its_round_trip(void **state)
+{
+    const struct message_plan plan = {
+        .transport = "test", .label = "p", .streams = 1, .unreliable = true};
+
+    for (wire.lose_every = 0; wire.lose_every < 12; wire.lose_every += 11) {
+        struct latency latency = {0};
+
+        begin(TRAFFIC_PINGPONG, 100);
+        bed.phase.pingpong = (struct pingpong_options){.count = 15, .timeout_ns = NS_PER_MS};
+        run(&plan);
+        assert_true(
+            message_lane_latency(&bed.lane.lane, &bed.flows[0], LATENCY_PINGPONG, &latency));
+        assert_int_equal(latency.sent, 15);
+        assert_in_range(latency.histogram.count, wire.lose_every ? 10 : 15,
+                        wire.lose_every ? 14 : 15);
+        message_lane_free(&bed.lane);
+    }
+}
+
+static void what_no_transport_can_do_is_refused(void **state)
+{
+    static const struct {
+        enum traffic traffic;
+        uint32_t size;
+        unsigned streams;
+        enum pattern_role role;
+        bool no_load;
+        const char *says;
+    } cases[] = {
+        {TRAFFIC_STREAM, 0, 1, PATTERN_GENERATE, false, "0 bytes"},
+        {TRAFFIC_STREAM, 10, 1, PATTERN_GENERATE, true, "needs a load"},
+        {TRAFFIC_PINGPONG, 10, 2, PATTERN_GENERATE, false, "leave many out"},
+        {TRAFFIC_PINGPONG, 10, 1, PATTERN_FORWARD, false, "not forwarded"},
+        {TRAFFIC_STREAM, 10, 1, PATTERN_FORWARD, false, "forwards one flow into one other"},
+        {TRAFFIC_SCHEDULE, 10, 2, PATTERN_GENERATE, false, "a step's message goes by one stream"},
+    };
+
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const struct message_plan plan = {
+            .transport = "test", .label = "p", .streams_key = "many", .streams = cases[i].streams};
+        struct lane_request request = {
+            .phase = &bed.phase, .ranks = 2, .sends = bed.flows, .send_count = 1};
+        struct err err = {""};
+
+        begin(cases[i].traffic, cases[i].size);
+        if (cases[i].no_load)
+            bed.phase.load.rate_fps = 0;
+        bed.flows[0].role = cases[i].role;
+        memset(&bed.lane, 0, sizeof bed.lane);
+        assert_int_equal(message_lane_make(&bed.lane, &request, &hooks, &plan, &err), -EINVAL);
+        assert_non_null(strstr(err.text, cases[i].says));
+        message_lane_free(&bed.lane);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_stream_is_counted_at_both_ends),
+        cmocka_unit_test(lost_probes_hold_up_nothing),
+        cmocka_unit_test(a_lost_message_ends_its_round_trip),
+        cmocka_unit_test(what_no_transport_can_do_is_refused),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,783 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The verbs transport: messages through RDMA devices by libibverbs, on InfiniBand and RoCE.
+ *
+ * - A flow is `queue_pairs` queue pairs. They are made when a phase is prepared, connected by infos
+ *   that travel over the run's authenticated datagrams, and kept connected for later phases up to
+ *   `reuse`. A stream that is answered has one more for its answers.
+ * - Receivers verify what arrives (message.h says what is compared) and give credit for places
+ *   that are free again, so that nothing is sent that has no place.
+ * - A load at layer 1 becomes a payload rate by what a message's packets cost on the line.
+ * - At its end each stream sends an end mark.
+ */
+#include "clock.h"
+#include "flow_rate.h"
+#include "request_check.h"
+#include "rtnetlink.h"
+#include "schedule_executor.h"
+#include "verbs.h"
+
+#include <errno.h>
+#include <net/if.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define IPV4_AT 12 /* in a mapped GID */
+#define DEPTH_MAX 16384
+#define MESSAGE_MAX (1u << 30)
+#define SIGNAL_MAX 32
+#define RING_BYTES (32u << 20) /* of one queue pair, if that is at least two messages ... */
+#define LANE_SHARE 4           /* ... and of the whole lane such a part of the port's memory */
+#define RING_MIN 2u
+#define SLOTS_BY_DEPTH 2u  /* places for one depth while the credit for another is on its way */
+#define PINGPONG_SLOTS 4u  /* late messages of an unreliable service need a place, too */
+#define SCHEDULE_SLOTS 17u /* pieces of messages that are ahead, and the end mark */
+/* A software device's every packet costs a core what the load needs. */
+#define SOFTWARE_FPS 100.0
+#define CONNECT_TIMEOUT_NS (20 * NS_PER_S)
+#define SUSPECT_NS (3 * NS_PER_S) /* then the sentence names the partner that is awaited */
+#define AT_ONCE 32u               /* infos that are asked for at the same time */
+
+/* --- options --- */
+
+#define MEMBER(type, key, member) OPTION(type, verbs_options, key, member)
+#define RETRY_WHY "with 7 a dead partner is never noticed"
+
+static const char *const service_names[] = {
+    [VERBS_RC] = "rc", [VERBS_UC] = "uc", [VERBS_UD] = "ud", NULL};
+static const char *const operation_names[] = {[VERBS_SEND] = "send", [VERBS_WRITE] = "write", NULL};
+static const char *const completion_words[] = {[VERBS_COMPLETION_AUTO] = "auto",
+                                               [VERBS_COMPLETION_POLL] = "poll",
+                                               [VERBS_COMPLETION_EVENT] = "event",
+                                               NULL};
+
+/* What depends on the device is checked when a phase is prepared. */
+static const struct option options[] = {
+    {MEMBER(OPTION_WORD, "service", service), .words = service_names},
+    {MEMBER(OPTION_WORD, "operation", operation), .words = operation_names},
+    {MEMBER(OPTION_NUMBER, "depth", depth), .min = 1, .max = UINT16_MAX, .initial = 128},
+    {MEMBER(OPTION_NUMBER, "queue_pairs", queue_pairs), .min = 1, .max = UINT16_MAX, .initial = 1},
+    {MEMBER(OPTION_NUMBER, "inline", inline_bytes), .max = UINT16_MAX, .initial = VERBS_AUTOMATIC,
+     .why = "no device takes more"},
+    {MEMBER(OPTION_NUMBER, "signal_every", signal_every), .max = UINT16_MAX},
+    {MEMBER(OPTION_NUMBER, "mtu", mtu), .max = UINT16_MAX},
+    {MEMBER(OPTION_NUMBER, "gid_index", gid_index), .max = UINT8_MAX, .initial = VERBS_AUTOMATIC},
+    {MEMBER(OPTION_NUMBER, "service_level", service_level), .max = UINT8_MAX},
+    {MEMBER(OPTION_NUMBER, "traffic_class", traffic_class), .max = UINT8_MAX},
+    {MEMBER(OPTION_NUMBER, "pkey_index", pkey_index), .max = UINT16_MAX},
+    {MEMBER(OPTION_NUMBER, "retry", retry), .max = 6, .initial = 6, .why = RETRY_WHY},
+    {MEMBER(OPTION_NUMBER, "rnr_retry", rnr_retry), .max = 6, .initial = 6, .why = RETRY_WHY},
+    {MEMBER(OPTION_NUMBER, "timeout", timeout), .min = 1, .max = UINT8_MAX, .initial = 14},
+    {MEMBER(OPTION_WORD, "completion", completion), .words = completion_words},
+    {MEMBER(OPTION_NUMBER, "reuse", reuse), .max = UINT32_MAX, .initial = 64},
+    {.key = NULL},
+};
+
+const struct option_table verbs_option_table = {options, sizeof(struct verbs_options), NULL};
+
+/* --- what the port can do --- */
+
+static int check_options(const struct verbs_lane *lane, struct err *err)
+{
+    static const bool possible[3][2] = {
+        [VERBS_RC] = {true, true},
+        [VERBS_UC] = {[VERBS_WRITE] = true},
+        [VERBS_UD] = {[VERBS_SEND] = true},
+    };
+    const struct verbs_options *o = &lane->options;
+    const char *label = lane->port->label;
+
+    if (!possible[o->service][o->operation])
+        return err_set(err, -EINVAL,
+                       "%s: verbs service %s has no operation %s; rc has send and write, uc has "
+                       "write, ud has send",
+                       label, service_names[o->service], operation_names[o->operation]);
+    if (o->retry > 6 || o->rnr_retry > 6)
+        return err_set(err, -EINVAL, "%s: retry and rnr_retry are 0 to 6: 7 never ends", label);
+    if (o->depth < 1 || o->depth > DEPTH_MAX || o->queue_pairs < 1 ||
+        o->queue_pairs > VERBS_QUEUE_PAIRS_MAX || o->timeout < 1 || o->timeout > 31 ||
+        o->service_level > 15)
+        return err_set(err, -EINVAL,
+                       "%s: depth %u, queue_pairs %u, timeout %u or service_level %u is out of "
+                       "range: 1 to %u, 1 to %u, 1 to 31, 0 to 15",
+                       label, o->depth, o->queue_pairs, o->timeout, o->service_level, DEPTH_MAX,
+                       VERBS_QUEUE_PAIRS_MAX);
+    return 0;
+}
+
+static int check_device(const struct verbs_lane *lane, struct err *err)
+{
+    const struct verbs_options *o = &lane->options;
+    struct transport_port *port = lane->port;
+    uint32_t active = verbs_mtu_bytes(port->attributes.active_mtu);
+    enum ibv_mtu code;
+
+    if (o->mtu != 0 && !verbs_mtu_code(o->mtu, &code))
+        return err_set(err, -EINVAL, "%s: mtu %u; a path MTU is 256, 512, 1024, 2048 or 4096",
+                       port->label, o->mtu);
+    if (o->mtu > active)
+        return err_set(err, -EINVAL,
+                       "%s: mtu %u is larger than the port's active MTU %u; use at most that, or "
+                       "raise the MTU of the link (on RoCE that of %s, and of the switch)",
+                       port->label, o->mtu, active,
+                       port->netdev[0] != '\0' ? port->netdev : "its interface");
+    if ((int)o->depth + (int)VERBS_CONTROL_WRS > port->limits.max_qp_wr)
+        return err_set(err, -EINVAL, "%s: depth %u; the device's queue pairs hold %d at most",
+                       port->label, o->depth, port->limits.max_qp_wr - (int)VERBS_CONTROL_WRS);
+    if (o->pkey_index >= port->attributes.pkey_tbl_len && o->pkey_index > 0)
+        return err_set(err, -EINVAL, "%s: pkey_index %u; the port's table has %u", port->label,
+                       o->pkey_index, port->attributes.pkey_tbl_len);
+    return 0;
+}
+
+static int check_gid(const struct verbs_lane *lane, struct err *err)
+{
+    struct transport_port *port = lane->port;
+    int index = lane->options.gid_index;
+    char list[256] = "";
+    size_t used = 0;
+
+    if (index == VERBS_AUTOMATIC && port->gid != NULL)
+        return 0;
+    if (index != VERBS_AUTOMATIC && verbs_port_gid(port, index) != NULL)
+        return 0;
+    for (size_t i = 0; i < port->gid_count && used < sizeof list; i++)
+        used += (size_t)snprintf(list + used, sizeof list - used, "%s%u", i > 0 ? ", " : "",
+                                 port->gids[i].index);
+    if (port->gid_count == 0)
+        return err_set(err, -EADDRNOTAVAIL,
+                       "%s: the port has no GID; give %s an address and bring it up", port->label,
+                       port->netdev[0] != '\0' ? port->netdev : "its interface");
+    return err_set(
+        err, -EINVAL,
+        "%s: gid_index %d is not in the port's GID table, which has %s: use one of these, or "
+        "leave it out",
+        port->label, index, list);
+}
+
+static int check_size(const struct verbs_lane *lane, uint32_t size, struct err *err)
+{
+    const struct phase *phase = lane->base.lane.request.phase;
+    uint32_t device = lane->port->attributes.max_msg_sz;
+    const char *label = lane->port->label;
+
+    if (size > MESSAGE_MAX || size > device)
+        return err_set(err, -EMSGSIZE,
+                       "%s: a message of %u bytes; %u are the most that this device sends at once: "
+                       "use smaller message_sizes",
+                       label, size, device < MESSAGE_MAX ? device : MESSAGE_MAX);
+    if (lane->options.service == VERBS_UD && size > lane->mtu && phase->traffic != TRAFFIC_PROBE)
+        return err_set(err, -EMSGSIZE,
+                       "%s: a message of %u bytes; with service ud a message is one packet, "
+                       "and %u, the path MTU, is the most",
+                       label, size, lane->mtu);
+    return 0;
+}
+
+static int check_sizes(const struct verbs_lane *lane, struct err *err)
+{
+    const struct phase *phase = lane->base.lane.request.phase;
+    int rc = 0;
+
+    if (phase->traffic == TRAFFIC_PINGPONG && phase->pingpong.max_size > 0)
+        return check_size(lane, phase->pingpong.max_size, err);
+    for (uint32_t i = 0; i < phase->size_count && rc == 0; i++)
+        rc = check_size(lane, phase->sizes[i], err);
+    return rc;
+}
+
+/* A software RDMA device sends where the kernel's routes point: does it deliver packets to this
+ * address within the host, without a wire? */
+static bool is_local(const uint8_t gid[VERBS_GID_BYTES], const char *netdev)
+{
+    bool ipv4 = verbs_gid_is_ipv4(gid);
+    int fd = netlink_open();
+    bool local = fd >= 0 && route_is_local(fd, ipv4 ? AF_INET : AF_INET6,
+                                           gid + (ipv4 ? IPV4_AT : 0), if_nametoindex(netdev));
+
+    if (fd >= 0)
+        close(fd);
+    return local;
+}
+
+/* What stays in this host would say nothing about the network. */
+static int check_partner(const struct verbs_lane *lane, const struct lane_flow *flow, bool sends,
+                         struct err *err)
+{
+    const struct transport_port *port = lane->port;
+    uint32_t rank = sends ? flow->dst : flow->src;
+    struct verbs_address address;
+    char gid[VERBS_GID_TEXT];
+
+    if (!verbs_address_read(&address, &flow->partner))
+        return err_set(err, -EINVAL, "%s: rank %u gave no verbs address", port->label, rank);
+    if (address.ethernet != port->ethernet)
+        return err_set(err, -EINVAL,
+                       "%s: rank %u's port is %s, this one is %s: they can't reach each other; put "
+                       "them into different networks",
+                       port->label, rank, address.ethernet ? "RoCE" : "InfiniBand",
+                       port->ethernet ? "RoCE" : "InfiniBand");
+    if (port->gid != NULL && memcmp(address.gid, port->gid->bytes, sizeof address.gid) == 0)
+        return err_set(err, -EINVAL,
+                       "%s: rank %u is this same port, so the bytes would never leave it",
+                       port->label, rank);
+    if (port->software && port->ethernet && is_local(address.gid, port->netdev))
+        return err_set(err, -EINVAL,
+                       "%s: rank %u (%s) is on this same host, and a software device keeps what is "
+                       "for it inside, so the bytes would never leave it; use ports of two hosts, "
+                       "or route between the two interfaces over the wire",
+                       port->label, rank, verbs_gid_text(address.gid, gid));
+    return 0;
+}
+
+/* Checks what is asked against what the port can do. */
+static int check(const struct verbs_lane *lane, struct err *err)
+{
+    const struct verbs_options *o = &lane->options;
+    const struct lane_request *request = &lane->base.lane.request;
+    int rc = check_options(lane, err);
+
+    if (rc == 0)
+        rc = check_device(lane, err);
+    if (rc == 0)
+        rc = check_gid(lane, err);
+    if (rc == 0)
+        rc = check_sizes(lane, err);
+    if (rc == 0 && request_forwards(request) && o->service != VERBS_RC)
+        rc = err_set(err, -EINVAL,
+                     "%s: a chain is forwarded over service rc only: what %s loses could not be "
+                     "sent on",
+                     lane->port->label, service_names[o->service]);
+    if (rc == 0 && request->phase->traffic == TRAFFIC_SCHEDULE &&
+        (o->service != VERBS_RC || o->operation != VERBS_SEND))
+        rc = err_set(err, -EINVAL, "%s: the messages of steps go by service rc and operation send",
+                     lane->port->label);
+    for (uint32_t i = 0; i < request->send_count && rc == 0; i++)
+        rc = check_partner(lane, &request->sends[i], true, err);
+    for (uint32_t i = 0; i < request->receive_count && rc == 0; i++)
+        rc = check_partner(lane, &request->receives[i], false, err);
+    return rc;
+}
+
+/* Bytes at layer 1 that a message of `bytes` takes: InfiniBand Architecture 5.2, RoCEv2 annex A17.
+ * Ethernet: preamble to gap and FCS 38, IPv4 20 or IPv6 40, UDP 8; transport 12 and the checksum 4;
+ * InfiniBand: local header 8, both checksums 6. First or only packets hold what the operation
+ * needs (16); datagrams 8. */
+static double line_bytes(const struct verbs_lane *lane, uint32_t bytes)
+{
+    const struct verbs_gid *gid = lane->port->gid;
+    double packet = 12 + 6 + 8;
+    uint32_t packets = (bytes + lane->mtu - 1) / lane->mtu;
+    double once = lane->options.operation != VERBS_SEND ? 16 : 0;
+
+    if (lane->port->ethernet)
+        packet = 12 + 4 + 38 + 8 + (gid != NULL && verbs_gid_is_ipv4(gid->bytes) ? 20 : 40);
+    if (lane->options.service == VERBS_UD)
+        packet += 8;
+    return bytes + packets * packet + once;
+}
+
+/* --- queue pairs --- */
+
+/* Bytes of the largest message of the load. */
+static uint32_t largest(const struct verbs_lane *lane)
+{
+    const struct lane_request *request = &lane->base.lane.request;
+    const struct phase *phase = request->phase;
+    uint32_t most = 0;
+
+    if (phase->traffic == TRAFFIC_SCHEDULE) {
+        uint64_t bytes = request->executor->most_bytes;
+
+        return MESSAGE_HEADER_BYTES +
+               (bytes < VERBS_PIECE_BYTES ? (uint32_t)bytes : VERBS_PIECE_BYTES);
+    }
+    if (phase->traffic == TRAFFIC_PINGPONG && phase->pingpong.max_size > 0)
+        return phase->pingpong.max_size;
+    for (uint32_t i = 0; i < phase->size_count; i++)
+        most = lane->base.sizes[i] > most ? lane->base.sizes[i] : most;
+    return most;
+}
+
+static uint32_t stride_of(const struct verbs_lane *lane, uint32_t bytes)
+{
+    if (bytes < MESSAGE_NOTICE_BYTES)
+        bytes = MESSAGE_NOTICE_BYTES;
+    if (lane->options.service == VERBS_UD)
+        bytes += VERBS_GRH_BYTES;
+    return (bytes + 63) / 64 * 64;
+}
+
+/* Places in a ring: `wanted`, within the bytes above, but never less than two, and no more than the
+ * device's queues hold. A rank may have no flow at all. */
+static uint32_t slots_of(const struct verbs_lane *lane, uint64_t wanted, uint32_t stride)
+{
+    const struct transport_port *port = lane->port;
+    uint64_t ends = verbs_lane_ends(lane);
+    uint64_t most = port->memory.max / LANE_SHARE / (ends > 0 ? ends : 1);
+
+    most = most < RING_BYTES ? most : RING_BYTES;
+    if (wanted * stride > most)
+        wanted = most / stride;
+    if (wanted > (uint64_t)port->limits.max_qp_wr)
+        wanted = (uint64_t)port->limits.max_qp_wr;
+    return wanted > RING_MIN ? (uint32_t)wanted : RING_MIN;
+}
+
+/* The ring of a stream of the load. */
+static void load_ring(const struct verbs_lane *lane, uint32_t *slots, uint32_t *stride)
+{
+    uint32_t wanted = lane->options.depth * SLOTS_BY_DEPTH;
+
+    if (lane->base.pingpong != NULL)
+        wanted = PINGPONG_SLOTS;
+    else if (lane->base.schedule != NULL)
+        wanted = SCHEDULE_SLOTS;
+    *stride = stride_of(lane, largest(lane));
+    *slots = slots_of(lane, wanted, *stride);
+}
+
+/* Each so many-th message is signalled: four times in what can be in flight, which is less than the
+ * depth where the ring has fewer places. */
+static void choose_signals(struct verbs_lane *lane)
+{
+    struct verbs_options *o = &lane->options;
+    uint32_t slots, stride, quarter;
+
+    load_ring(lane, &slots, &stride);
+    quarter = (slots < o->depth ? slots : o->depth) / 4;
+    if (o->signal_every == 0)
+        o->signal_every = (uint16_t)(quarter < SIGNAL_MAX ? quarter : SIGNAL_MAX);
+    if (o->signal_every == 0)
+        o->signal_every = 1;
+    if (o->signal_every > o->depth)
+        o->signal_every = o->depth;
+}
+
+/* Latency probes go by the service of the load, so that the network treats them alike; and by an
+ * operation that has a destination that can answer. */
+static struct qp_config config_of(const struct verbs_lane *lane, const struct verbs_end *end,
+                                  enum qp_role role, bool forwards)
+{
+    const struct verbs_options *o = &lane->options;
+    const struct transport_port *port = lane->port;
+    struct qp_config config = {
+        .options = *o,
+        .gid = o->gid_index == VERBS_AUTOMATIC ? port->gid : verbs_port_gid(port, o->gid_index),
+        .role = role,
+        .stream = end->script->stream,
+        .mtu = lane->mtu,
+        .forwards = role == QP_SENDER && forwards,
+    };
+
+    verbs_address_read(&config.partner, &end->flow->partner);
+    load_ring(lane, &config.slots, &config.stride);
+    if (lane->base.probe_fps > 0 && end->script->stream >= lane->base.streams) {
+        config.options.operation = o->service == VERBS_UC ? VERBS_WRITE : VERBS_SEND;
+        config.options.queue_pairs = 1;
+        config.options.depth = VERBS_PROBES_OUT;
+        config.options.signal_every = 1;
+        config.options.inline_bytes = VERBS_AUTOMATIC;
+        config.stride = stride_of(lane, MESSAGE_PROBE_BYTES);
+        config.slots = slots_of(lane, VERBS_PROBES_OUT + 1, config.stride);
+    }
+    if (role == QP_SENDER) {
+        config.slots = o->service == VERBS_UD ? VERBS_CREDIT_SLOTS : 0;
+        config.stride = o->service == VERBS_UD ? VERBS_CREDIT_STRIDE : config.stride;
+    }
+    return config;
+}
+
+static int make_out(struct verbs_lane *lane, struct verbs_out *out)
+{
+    out->end = (struct verbs_end){
+        .lane = lane,
+        .flow = out->base.flow,
+        .script = &out->base.script,
+        .at_source = out->base.answers == NULL,
+        .answered = out->base.answers != NULL || out->base.replies != NULL,
+    };
+    out->end.config = config_of(lane, &out->end, QP_SENDER, out->base.from != NULL);
+    out->span = out->end.config.options.depth;
+    out->bytes_after = calloc((size_t)out->span + 1, sizeof *out->bytes_after);
+    return out->bytes_after != NULL ? 0 : -ENOMEM;
+}
+
+static int make_in(struct verbs_lane *lane, struct verbs_in *in)
+{
+    in->end = (struct verbs_end){
+        .lane = lane,
+        .flow = in->base.flow,
+        .script = &in->base.sink.script,
+        .at_source = in->base.asked != NULL,
+        .answered = in->base.asked != NULL || in->base.answer != NULL,
+    };
+    in->end.config = config_of(lane, &in->end, QP_RECEIVER, false);
+    if (lane->base.schedule == NULL)
+        return 0;
+    in->lengths = calloc(in->end.config.slots, sizeof *in->lengths);
+    return in->lengths != NULL ? 0 : -ENOMEM;
+}
+
+static int make_ends(struct verbs_lane *lane, struct err *err)
+{
+    const struct schedule_executor *executor = lane->base.lane.request.executor;
+    uint32_t most = largest(lane);
+    int rc = 0;
+
+    lane->outs = lane->base.outs;
+    lane->ins = lane->base.ins;
+    choose_signals(lane);
+    for (unsigned i = 0; i < lane->base.in_count && rc == 0; i++)
+        rc = make_in(lane, &lane->ins[i]);
+    for (unsigned i = 0; i < lane->base.out_count && rc == 0; i++)
+        rc = make_out(lane, &lane->outs[i]);
+    if (rc < 0)
+        return err_set(err, rc, "%s: out of memory", lane->port->label);
+    if (lane->base.schedule != NULL) {
+        lane->memory = ibv_reg_mr(lane->port->pd, executor->memory, executor->memory_bytes, 0);
+        if (lane->memory == NULL)
+            return registered_memory_error(lane->port->label, executor->memory_bytes, errno, err);
+    }
+    rc = verbs_port_payload(lane->port, most > MESSAGE_PROBE_BYTES ? most : MESSAGE_PROBE_BYTES,
+                            err);
+    for (unsigned i = 0; i < verbs_lane_ends(lane) && rc == 0; i++) {
+        struct verbs_end *end = verbs_lane_end(lane, i);
+
+        rc = connection_pool_acquire(lane->port, &end->config, &end->qp, err);
+    }
+    return rc;
+}
+
+/* `messages` have passed by it. */
+static void release(const struct verbs_lane *lane, struct verbs_end *end, bool ended,
+                    uint64_t messages)
+{
+    struct verbs_qp *qp = end->qp;
+
+    if (qp == NULL)
+        return;
+    if (lane->keep_max == 0 || qp->port->fatal || !verbs_end_is_clean(end, ended)) {
+        connection_pool_free(qp);
+        return;
+    }
+    qp->turn += (uint32_t)messages;
+    connection_pool_keep(qp, lane->keep_max);
+}
+
+static void destroy(struct lane *base)
+{
+    struct verbs_lane *lane = (struct verbs_lane *)(void *)base;
+
+    for (unsigned i = 0; lane->outs != NULL && i < lane->base.out_count; i++) {
+        struct verbs_out *out = &lane->outs[i];
+
+        release(lane, &out->end, out->base.ended, out->base.at.sequence);
+        free(out->bytes_after);
+    }
+    for (unsigned i = 0; lane->ins != NULL && i < lane->base.in_count; i++) {
+        struct verbs_in *in = &lane->ins[i];
+
+        if (in->end.qp != NULL)
+            in->end.qp->place = in->place;
+        release(lane, &in->end,
+                in->base.ended && in->base.sink.whole && in->held == 0 && in->to_post == 0,
+                in->base.sink.at.sequence);
+        free(in->lengths);
+    }
+    if (lane->memory != NULL)
+        ibv_dereg_mr(lane->memory);
+    message_lane_free(&lane->base);
+    free(lane);
+}
+
+/* --- the lane --- */
+
+/* Latency probes of a flow a second; 0: none. Whether there are any depends on the phase alone, so
+ * that both ends come to the same. */
+static double probe_rate(const struct verbs_lane *lane)
+{
+    const struct lane_request *request = &lane->base.lane.request;
+    double rate = flow_load_probe_rate(request, line_bytes(lane, MESSAGE_PROBE_BYTES));
+    bool automatic = request->phase->latency.probe_fps < 0;
+
+    return automatic && lane->port->software && rate > SOFTWARE_FPS ? SOFTWARE_FPS : rate;
+}
+
+static int prepare(struct lane **made, const struct lane_request *request, struct err *err)
+{
+    struct transport_port *port = request->port;
+    struct verbs_lane *lane = calloc(1, sizeof *lane);
+    struct message_plan plan = {.transport = "verbs",
+                                .label = port->label,
+                                .streams_key = "queue_pairs",
+                                .check_bytes = MESSAGE_CHECK_BYTES};
+    struct verbs_options *o;
+    int rc;
+
+    if (lane == NULL)
+        return err_set(err, -ENOMEM, "%s: out of memory", port->label);
+    o = &lane->options;
+    *o = *verbs_options(request->phase);
+    lane->base.lane.request = *request;
+    lane->port = port;
+    lane->mtu = (uint16_t)(o->mtu != 0 ? o->mtu : verbs_mtu_bytes(port->attributes.active_mtu));
+    lane->events = o->completion == VERBS_COMPLETION_EVENT ||
+                   (o->completion == VERBS_COMPLETION_AUTO && request->sleeps);
+    rc = request_check_messages(request, plan.transport, err);
+    if (rc == 0)
+        rc = check(lane, err);
+    if (rc == 0) {
+        plan.streams = o->queue_pairs;
+        if (o->service == VERBS_UD && lane->mtu < plan.check_bytes)
+            plan.check_bytes = lane->mtu;
+        plan.unreliable = o->service != VERBS_RC;
+        plan.sampled = request->phase->traffic == TRAFFIC_STREAM;
+        plan.probe_fps = probe_rate(lane);
+        rc = message_lane_make(&lane->base, request, &verbs_hooks, &plan, err);
+    }
+    if (rc == 0)
+        rc = make_ends(lane, err);
+    if (rc < 0) {
+        destroy(&lane->base.lane);
+        return rc;
+    }
+    /* With the queue pairs of its load a flow keeps those of its probes. */
+    lane->keep_max = o->reuse * (size_t)(lane->base.probe_fps > 0 ? 1 + VERBS_PROBE_QPS : 1);
+    lane->base.lane.wake_fd = lane->events ? port->channel->fd : -1;
+    snprintf(lane->base.lane.variant, sizeof lane->base.lane.variant, "%s %s%s%s, %s%s",
+             service_names[o->service], operation_names[o->operation],
+             o->operation == VERBS_WRITE ? " immediate" : "", lane->base.forwards ? " forward" : "",
+             lane->events ? "event" : "poll", port->memory.huge ? ", hugepages" : "");
+    *made = &lane->base.lane;
+    return 0;
+}
+
+static void start(struct lane *base, int64_t now_ns)
+{
+    struct verbs_lane *lane = (struct verbs_lane *)(void *)base;
+    double payload = 0, line = 0;
+
+    (void)now_ns;
+    for (uint32_t i = 0; i < base->request.phase->size_count; i++) {
+        payload += lane->base.sizes[i];
+        line += line_bytes(lane, lane->base.sizes[i]);
+    }
+    for (uint32_t i = 0; i < base->request.send_count; i++)
+        lane->base.flows[i].payload_share = payload / line;
+    for (unsigned i = 0; i < lane->base.out_count; i++) {
+        struct verbs_out *out = &lane->outs[i];
+        const struct verbs_in *back = (const struct verbs_in *)(void *)out->base.replies;
+
+        out->moved_ns = base->request.phase->start_ns;
+        if (back == NULL)
+            continue;
+        /* No more probes than either end has places for, and one for the end mark. */
+        out->base.window = out->end.theirs.slots < back->end.config.slots
+                               ? out->end.theirs.slots - 1
+                               : back->end.config.slots - 1;
+        if (out->base.window > VERBS_PROBES_OUT)
+            out->base.window = VERBS_PROBES_OUT;
+    }
+    message_lane_start(&lane->base);
+}
+
+/* --- infos --- */
+
+static struct blob_key key_of(const struct verbs_end *end, bool ours)
+{
+    return (struct blob_key){.src = end->flow->src,
+                             .dst = end->flow->dst,
+                             .from_source = end->at_source == ours,
+                             .piece = end->script->stream};
+}
+
+static int publish(struct verbs_end *end, struct err *err)
+{
+    const struct blob_exchange *blob_exchange = end->lane->base.lane.request.blob_exchange;
+    struct blob_key key = key_of(end, true);
+    struct blob blob;
+    int rc;
+
+    verbs_qp_describe(end->qp, &end->mine);
+    qp_info_write(&end->mine, &blob);
+    rc = blob_exchange->publish(blob_exchange->context, &key, &blob);
+    return rc < 0 ? err_set(err, rc, "%s: can't publish a queue pair: %s", end->lane->port->label,
+                            strerror(-rc))
+                  : 0;
+}
+
+static int fetch(struct verbs_end *end, struct err *err)
+{
+    const struct blob_exchange *blob_exchange = end->lane->base.lane.request.blob_exchange;
+    struct blob_key key = key_of(end, false);
+    struct blob blob;
+    int rc = blob_exchange->fetch(blob_exchange->context, &key, &blob);
+
+    if (rc < 0)
+        return rc;
+    if (qp_info_read(&end->theirs, &blob))
+        return 0;
+    return err_set(err, -EPROTO,
+                   "%s: rank %u speaks another version of the verbs protocol: use the same "
+                   "version of switchbench-node everywhere",
+                   end->lane->port->label, verbs_partner(end));
+}
+
+/* --- one end --- */
+
+/* `index`: among the lane's ends. */
+static void connected(struct verbs_lane *lane, unsigned index)
+{
+    verbs_lane_end(lane, index)->connected = true;
+    lane->connected++;
+    if (index < lane->base.out_count)
+        verbs_out_connected(&lane->outs[index]);
+    else
+        verbs_in_connected(&lane->ins[index - lane->base.out_count]);
+}
+
+static int check_families(const struct verbs_end *end, struct err *err)
+{
+    const struct verbs_gid *gid = end->config.gid;
+    char ours[VERBS_GID_TEXT];
+    char theirs[VERBS_GID_TEXT];
+
+    if (!end->lane->port->ethernet || gid == NULL ||
+        verbs_gid_is_ipv4(gid->bytes) == verbs_gid_is_ipv4(end->theirs.gid))
+        return 0;
+    return err_set(err, -EAFNOSUPPORT,
+                   "%s: its GID %s and rank %u's %s are of different address families; give both "
+                   "a gid_index of one family",
+                   end->lane->port->label, verbs_gid_text(gid->bytes, ours), verbs_partner(end),
+                   verbs_gid_text(end->theirs.gid, theirs));
+}
+
+static int advance(struct verbs_lane *lane, unsigned index, struct err *err)
+{
+    struct verbs_end *end = verbs_lane_end(lane, index);
+    int rc = fetch(end, err);
+
+    if (rc == 0 && !qp_info_connected(&end->mine, &end->theirs)) {
+        rc = check_families(end, err);
+        if (rc == 0 && end->qp->reused)
+            rc = verbs_qp_reset(end->qp, err);
+        if (rc == 0)
+            rc = verbs_qp_connect(end->qp, &end->theirs, err);
+    }
+    if (rc == 0)
+        connected(lane, index);
+    return rc;
+}
+
+/* Each end publishes an info of its queue pair and fetches the partner's. If both have kept their
+ * ends of one queue pair, that is all. Else each end is connected to what the partner published;
+ * one that was kept is reset before. So one way serves RoCE and InfiniBand, which needs no IP
+ * address for it, with all services; rdma_cm, which iWARP would need, connects neither UC and UD as
+ * they are used here nor InfiniBand without IPoIB.
+ *
+ * No message is sent before the barrier that follows, so an end need not know that its partner has
+ * connected, too. */
+static int connect_lane(struct lane *base, int64_t now_ns, struct err *err)
+{
+    struct verbs_lane *lane = (struct verbs_lane *)(void *)base;
+    unsigned count = verbs_lane_ends(lane);
+    int64_t waited_ns;
+    int rc = 0;
+
+    if (lane->connecting_since_ns == 0) {
+        lane->connecting_since_ns = now_ns;
+        for (unsigned i = 0; i < count && rc == 0; i++)
+            rc = publish(verbs_lane_end(lane, i), err);
+        if (rc < 0)
+            return rc;
+    }
+    verbs_port_events(lane->port);
+    for (unsigned i = lane->connected_all; i < count && i < lane->connected_all + AT_ONCE; i++) {
+        rc = verbs_lane_end(lane, i)->connected ? 0 : advance(lane, i, err);
+        if (rc < 0 && rc != -EAGAIN)
+            return rc;
+        if (i == lane->connected_all && rc == 0)
+            lane->connected_all++;
+    }
+    waited_ns = now_ns - lane->connecting_since_ns;
+    if (lane->connected == count)
+        return 0;
+    if (waited_ns < SUSPECT_NS)
+        return -EAGAIN;
+    return err_set(err, waited_ns >= CONNECT_TIMEOUT_NS ? -ETIMEDOUT : -EAGAIN,
+                   "%s: rank %u has not offered its queue pair for this phase", lane->port->label,
+                   verbs_partner(verbs_lane_end(lane, lane->connected_all)));
+}
+
+/* --- what was measured --- */
+
+/* Its queue pairs and what they were made of. */
+static unsigned flow_metrics(struct lane *base, const struct lane_flow *flow,
+                             struct flow_metric *out, unsigned room)
+{
+    const struct verbs_lane *lane = (const struct verbs_lane *)(const void *)base;
+    const struct verbs_options *o = &lane->options;
+    bool sends = flow->src == base->request.rank;
+    size_t place = (size_t)(flow - (sends ? base->request.sends : base->request.receives));
+    const struct verbs_end *one = NULL;
+    double reused = 0, setup_us = 0, bytes = 0, waits = 0, missed = 0;
+    unsigned count;
+
+    for (unsigned i = 0; i < lane->base.streams; i++) {
+        size_t index = place * lane->base.stride + i;
+        const struct verbs_qp *qp;
+
+        one = sends ? &lane->outs[index].end : &lane->ins[index].end;
+        qp = one->qp;
+        reused += qp->reused;
+        setup_us += qp->reused ? 0 : (double)qp->setup_ns / 1e3;
+        bytes += (double)(sizeof *qp + qp->range.bytes);
+        if (sends)
+            waits += (double)lane->outs[index].waits;
+        else
+            missed += (double)lane->ins[index].base.sink.missed;
+    }
+    const struct flow_metric all[] = {
+        {"depth", o->depth},
+        {"queue_pairs", lane->base.streams},
+        {"signal_every", o->signal_every},
+        {"inline_bytes", one->qp->inline_bytes},
+        {"path_mtu_bytes", one->qp->mtu},
+        {"gid_index", one->qp->config.gid != NULL ? (double)one->qp->config.gid->index : -1},
+        {"slots", sends ? one->theirs.slots : one->qp->config.slots},
+        {"reused_queue_pairs", reused},
+        {"setup_us", setup_us},
+        {"queue_pair_bytes", bytes / lane->base.streams},
+        {"retry", o->retry},
+        {"rnr_retry", o->rnr_retry},
+        {"timeout_us", 4.096 * (double)(1u << o->timeout)},
+        {sends ? "credit_waits" : "missed_messages", sends ? waits : missed},
+    };
+    count = sizeof all / sizeof all[0] < room ? sizeof all / sizeof all[0] : room;
+    memcpy(out, all, count * sizeof *out);
+    return count;
+}
+
+/* Between phases there is nothing to do: the device answers the network. */
+const struct transport transport_verbs = {
+    .name = "verbs",
+    .capabilities =
+        TRANSPORT_PINGPONG | TRANSPORT_SCHEDULES | TRANSPORT_KNOWS_END | TRANSPORT_NEEDS_RDMA,
+    .options = &verbs_option_table,
+    .open = verbs_port_open,
+    .facts = verbs_port_facts,
+    .status = verbs_port_status,
+    .prepare = prepare,
+    .connect = connect_lane,
+    .start = start,
+    .poll = message_lane_poll,
+    .flow_metrics = flow_metrics,
+    .latency = message_lane_latency,
+    .hardware = verbs_port_hardware,
+    .destroy = destroy,
+    .close = verbs_port_close,
+};

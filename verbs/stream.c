@@ -1,0 +1,875 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The hot path: messages into queue pairs and out of them. Each message, and the end mark, takes a
+ * receive and its place in the ring, and makes a completion at the receiver, which may wake a
+ * worker. A send lies where its receive is; a write with immediate data goes to the next place of
+ * the ring, and its receive holds nothing.
+ *
+ * A schedule's message goes in pieces as long as a place of the receiver's ring: a header, and
+ * payload straight from the rank's memory, which is registered for the phase. The receiver copies
+ * it to where it belongs, once the step that receives it has come; what a partner sends ahead waits
+ * in the ring, and credits bound it.
+ */
+#include "adaptive_poll.h"
+#include "clock.h"
+#include "verbs.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <string.h>
+
+#define EVENTS_MAX 64
+#define LOST_NS (200 * NS_PER_MS) /* unreliable: so long without credit: what is out is lost */
+#define EOF_NS (5 * NS_PER_MS)    /* unreliable: the end mark is repeated so often ... */
+#define EOFS_MAX 40               /* ... so many times */
+#define AGAIN_NS (5 * NS_PER_MS)  /* unreliable: a credit may have been lost */
+#define SILENT_NS (2 * NS_PER_S)  /* unreliable: then no end mark will come any more */
+/* Immediate data: the low bits of the message's sequence, or that it is the end mark. */
+#define IMMEDIATE_MASK 0x7fffffffu
+#define IMMEDIATE_EOF 0x80000000u
+/* A credit: how far an end has come, told to the other end in one word, so that no part of it can
+ * be seen without the rest: the phase's tag, whether the end mark has come, and a count of
+ * messages. */
+#define CREDIT_TAG_SHIFT 48
+#define CREDIT_ENDED (UINT64_C(1) << 47)
+
+/* --- faults --- */
+
+/* Why a completion failed, and what to do about it (InfiniBand Architecture 11.6.2). */
+static const struct {
+    enum ibv_wc_status status;
+    const char *why;
+} reasons[] = {
+    {IBV_WC_RETRY_EXC_ERR,
+     "it does not answer, and all retries are used up: its node was killed, its port is down, a "
+     "cable is cut, or gid_index or mtu do not fit the network"},
+    {IBV_WC_RNR_RETRY_EXC_ERR, "it has no receives posted, and all retries are used up"},
+    {IBV_WC_REM_ACCESS_ERR, "it does not permit this access to its memory"},
+    {IBV_WC_REM_INV_REQ_ERR,
+     "the receiving device finds a request invalid; does it have this operation?"},
+    {IBV_WC_REM_OP_ERR, "it could not carry out the request"},
+    {IBV_WC_LOC_QP_OP_ERR, "this device does not carry out the request; does it have it?"},
+    {IBV_WC_LOC_LEN_ERR, "a message is longer than the place for it, or than the path MTU"},
+    {IBV_WC_LOC_PROT_ERR, "this device may not use the memory it was given"},
+};
+
+/* doc/how-to/verbs.md, "Soft-RoCE" */
+static const char miscounted[] =
+    "the receiving device finds a request invalid: Soft-RoCE, when it repeats packets twice before "
+    "their acknowledgements come, counts them wrong; give verbs a longer timeout (18 is 1 s), or "
+    "less depth";
+
+static const char *why_failed(enum ibv_wc_status status, const struct transport_port *port)
+{
+    if (port->fatal)
+        return "the device has failed";
+    if (status == IBV_WC_REM_INV_REQ_ERR && port->software)
+        return miscounted;
+    for (size_t i = 0; i < sizeof reasons / sizeof reasons[0]; i++)
+        if (reasons[i].status == status)
+            return reasons[i].why;
+    return ibv_wc_status_str(status);
+}
+
+/* The caller that prints it names the port. */
+static void fail(struct verbs_end *end, int code, const char *what, const char *why)
+{
+    const struct transport_port *port = end->lane->port;
+    char gid[VERBS_GID_TEXT];
+
+    end->failed = true;
+    err_set(&end->lane->base.lane.error, code, "%s/%u: %s rank %u (%s, queue pair %u) failed: %s",
+            port->device, port->number, what, verbs_partner(end),
+            verbs_gid_text(end->theirs.gid, gid), end->theirs.number, why);
+}
+
+/* A completion that failed: sets the lane's error, unless it only follows from another. */
+static void fault(struct verbs_end *end, const struct ibv_wc *completion)
+{
+    if (completion->status != IBV_WC_WR_FLUSH_ERR || !end->failed)
+        fail(end, -EIO, end->config.role == QP_SENDER ? "sending to" : "receiving from",
+             why_failed(completion->status, end->lane->port));
+}
+
+static void fault_post(struct verbs_end *end, int code)
+{
+    if (code != 0 && !end->failed)
+        fail(end, -code, "posting work for", strerror(code));
+}
+
+/* --- both ends --- */
+
+static struct verbs_lane *lane_of(struct message_lane *lane)
+{
+    return (struct verbs_lane *)(void *)lane;
+}
+
+static enum verbs_work work_of(const struct ibv_wc *completion)
+{
+    return (enum verbs_work)(completion->wr_id >> VERBS_WORK_SHIFT);
+}
+
+/* Where a work request of datagrams goes: to the partner. */
+static void address_datagram(const struct verbs_end *end, struct ibv_send_wr *work)
+{
+    work->wr.ud.ah = end->qp->ah;
+    work->wr.ud.remote_qpn = end->theirs.number;
+    work->wr.ud.remote_qkey = end->theirs.queue_key;
+}
+
+/* Posts the first `count` of linked work requests. */
+static void post_works(struct verbs_end *end, struct ibv_send_wr *works, uint32_t count)
+{
+    struct ibv_send_wr *last = &works[count - 1], *next = last->next, *bad;
+    int code;
+
+    last->next = NULL;
+    code = ibv_post_send(end->qp->ibv, works, &bad);
+    last->next = next;
+    fault_post(end, code);
+}
+
+/* Sends a credit or an end mark from the control words: `remote` is its place in the partner's, or
+ * it goes as a message. */
+static void post_control(struct verbs_end *end, enum verbs_work kind, enum ibv_wr_opcode opcode,
+                         const void *from, uint32_t bytes, size_t remote)
+{
+    struct ibv_sge part = {.addr = (uintptr_t)from, .length = bytes, .lkey = end->qp->range.lkey};
+    struct ibv_send_wr work = {
+        .wr_id = VERBS_WORK_ID(kind, 0),
+        .sg_list = &part,
+        .num_sge = 1,
+        .opcode = opcode,
+        .send_flags = IBV_SEND_SIGNALED,
+        .imm_data = htonl(IMMEDIATE_EOF),
+    };
+
+    if (opcode != IBV_WR_SEND) {
+        work.wr.rdma.remote_addr = end->theirs.control.address + remote;
+        work.wr.rdma.rkey = end->theirs.control.key;
+    } else if (end->config.options.service == VERBS_UD) {
+        address_datagram(end, &work);
+    }
+    if (bytes <= end->qp->inline_bytes)
+        work.send_flags |= IBV_SEND_INLINE;
+    end->control_busy = true;
+    post_works(end, &work, 1);
+}
+
+/* Gives a count of messages as a credit; `ended`: the end mark has come. */
+static void send_credit(struct verbs_end *end, bool ended, uint64_t messages)
+{
+    struct verbs_control *control = end->qp->control;
+    uint64_t credit = (uint64_t)end->script->tag << CREDIT_TAG_SHIFT | (ended ? CREDIT_ENDED : 0) |
+                      (messages & (CREDIT_ENDED - 1));
+
+    if (end->config.options.service == VERBS_UD) {
+        control->notice_out = message_notice_make(MESSAGE_CREDIT, end->script, credit, 0);
+        post_control(end, VERBS_WORK_CONTROL, IBV_WR_SEND, &control->notice_out,
+                     sizeof control->notice_out, 0);
+        return;
+    }
+    control->credit_out = credit;
+    post_control(end, VERBS_WORK_CONTROL, IBV_WR_RDMA_WRITE, &control->credit_out, sizeof credit,
+                 offsetof(struct verbs_control, credit));
+}
+
+static void send_end_mark(struct verbs_end *end, uint64_t messages, uint64_t bytes)
+{
+    struct message_notice *notice = &end->qp->control->notice_out;
+
+    *notice = message_notice_make(MESSAGE_END, end->script, messages, bytes);
+    post_control(end, VERBS_WORK_EOF,
+                 end->config.options.operation == VERBS_SEND ? IBV_WR_SEND
+                                                             : IBV_WR_RDMA_WRITE_WITH_IMM,
+                 notice, sizeof *notice, offsetof(struct verbs_control, eof));
+}
+
+bool verbs_end_is_clean(struct verbs_end *end, bool ended)
+{
+    struct ibv_wc completion;
+
+    while (end->control_busy && ibv_poll_cq(end->qp->cq, 1, &completion) > 0)
+        if (completion.status == IBV_WC_SUCCESS && work_of(&completion) == VERBS_WORK_CONTROL)
+            end->control_busy = false;
+    return !end->lane->base.unreliable && end->connected && ended && !end->failed &&
+           !end->control_busy;
+}
+
+static uint8_t *slot_of(const struct verbs_in *in, uint32_t place)
+{
+    return in->end.qp->ring + (size_t)place * in->end.qp->config.stride;
+}
+
+static uint32_t place_after(const struct verbs_in *in, uint32_t place)
+{
+    return place + 1 == in->end.qp->config.slots ? 0 : place + 1;
+}
+
+/* --- sending --- */
+
+/* How messages travel: by which operation, numbered or not. Datagrams that are answered may be
+ * shorter than a header: only their number tells which they are. */
+static enum ibv_wr_opcode opcode_of(const struct verbs_end *end)
+{
+    if (end->config.options.operation == VERBS_WRITE)
+        return IBV_WR_RDMA_WRITE_WITH_IMM;
+    return end->config.options.service == VERBS_UD && end->answered ? IBV_WR_SEND_WITH_IMM
+                                                                    : IBV_WR_SEND;
+}
+
+void verbs_out_connected(struct verbs_out *out)
+{
+    const struct verbs_end *end = &out->end;
+
+    out->payload = end->qp->port->payload;
+    out->remote = end->theirs.first;
+    /* The end mark takes a place, too. */
+    out->allowed = end->answered ? UINT64_MAX : end->theirs.slots - 1;
+    for (uint32_t i = 0; i < VERBS_BATCH; i++) {
+        struct ibv_send_wr *work = &out->works[i];
+
+        *work = (struct ibv_send_wr){
+            .next = work + 1, .sg_list = &out->gathers[2 * i], .opcode = opcode_of(end)};
+        work->sg_list[0].lkey = end->qp->range.lkey;
+        work->sg_list[1].lkey = out->payload.lkey;
+        if (end->config.options.operation == VERBS_WRITE)
+            work->wr.rdma.rkey = end->theirs.ring.key;
+        if (end->config.options.service == VERBS_UD)
+            address_datagram(end, work);
+    }
+}
+
+/* Fills work requests with messages of the present length: a header each, and payload. */
+static void gather(struct verbs_out *out, struct ibv_send_wr *work, uint32_t count)
+{
+    const struct verbs_qp *qp = out->end.qp;
+    const struct message_cursor *at = &out->base.at;
+    const uint32_t head = message_cursor_head(at);
+    const uint32_t rest = at->length - head;
+    const uintptr_t payload = (uintptr_t)out->payload.at + head;
+    const unsigned flags = at->length <= qp->inline_bytes ? IBV_SEND_INLINE : 0;
+    const int parts = rest > 0 ? 2 : 1;
+    uint32_t sequence = (uint32_t)at->sequence, place = at->place, next = out->next;
+
+    out->header = message_cursor_header(at, &out->base.script);
+    for (const struct ibv_send_wr *end = work + count; work != end; work++) {
+        struct message_header *slot =
+            (struct message_header *)(void *)(qp->headers + (size_t)next * VERBS_HEADER_STRIDE);
+        struct ibv_sge *part = work->sg_list;
+
+        *slot = out->header;
+        slot->sequence = htonl(sequence++);
+        part[0].addr = (uintptr_t)slot;
+        part[0].length = head;
+        part[1].addr = payload + place;
+        part[1].length = rest;
+        work->num_sge = parts;
+        work->send_flags = flags;
+        place = message_place_after(place);
+        next = next + 1 == out->span ? 0 : next + 1;
+    }
+}
+
+/* The same of messages to be sent on, from the ring of the stream that they came by, without a
+ * copy. */
+static void forward(struct verbs_out *out, struct ibv_send_wr *work, uint32_t count)
+{
+    const struct verbs_in *from = (const struct verbs_in *)(void *)out->base.from;
+    const uint32_t length = out->base.at.length, slots = from->end.qp->config.slots;
+    uint32_t posted = (uint32_t)(out->base.at.sequence - out->base.done);
+    uint32_t place = (from->place + slots - from->held + posted) % slots;
+
+    for (const struct ibv_send_wr *end = work + count; work != end; work++) {
+        uint8_t *message = slot_of(from, place);
+
+        message_redirect(message, 0, length, &out->base.script);
+        work->sg_list[0].addr = (uintptr_t)message;
+        work->sg_list[0].length = length;
+        work->sg_list[0].lkey = from->end.qp->range.lkey;
+        work->num_sge = 1;
+        work->send_flags = length <= out->end.qp->inline_bytes ? IBV_SEND_INLINE : 0;
+        place = place_after(from, place);
+    }
+}
+
+/* Numbers the messages, and writes go to the next places of the receiver's ring. */
+static void address(struct verbs_out *out, struct ibv_send_wr *work, uint32_t count)
+{
+    const struct qp_info *theirs = &out->end.theirs;
+    bool writes = work->opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
+    uint32_t sequence = (uint32_t)out->base.at.sequence;
+
+    for (const struct ibv_send_wr *end = work + count; work != end; work++) {
+        work->imm_data = htonl(sequence++ & IMMEDIATE_MASK);
+        if (!writes)
+            continue;
+        work->wr.rdma.remote_addr = theirs->ring.address + (uint64_t)out->remote * theirs->stride;
+        out->remote = out->remote + 1 == theirs->slots ? 0 : out->remote + 1;
+    }
+}
+
+/* How many messages may be posted now but for their bytes. */
+static uint64_t room(struct verbs_out *out)
+{
+    uint64_t posted = out->base.at.sequence;
+    uint64_t free_slots = out->allowed > posted ? out->allowed - posted : 0;
+    uint64_t free_works = out->span - (posted - out->base.done);
+
+    if (out->base.from != NULL) {
+        uint64_t there =
+            ((const struct verbs_in *)(void *)out->base.from)->held - (posted - out->base.done);
+
+        free_slots = free_slots < there ? free_slots : there;
+    } else if (free_slots == 0 || free_works == 0) {
+        out->waits++;
+    }
+    return free_slots < free_works ? free_slots : free_works;
+}
+
+/* Messages of the present length, up to the next one that is signalled. */
+static uint32_t run_of(const struct verbs_out *out, uint64_t budget, uint32_t max)
+{
+    const struct message_script *script = &out->base.script;
+    uint32_t length = out->base.at.length;
+    uint32_t run = out->end.config.options.signal_every - out->unsignalled;
+    uint64_t due = (budget - 1) / length + 1;
+    uint64_t left = (script->total - out->base.at.before) / length;
+
+    if (script->size_count > 1 || script->drawn.most > 0)
+        return 1;
+    run = run < max ? run : max;
+    run = run < due ? run : (uint32_t)due;
+    return run < left ? run : (uint32_t)left;
+}
+
+/* `count` messages are posted. What a completion asks for is known only of messages that are
+ * signalled, and of the last of each run. */
+static void advance(struct verbs_out *out, uint32_t count)
+{
+    struct message_cursor *at = &out->base.at;
+    uint32_t last = out->next + count - 1;
+
+    out->next = last + 1 < out->span ? last + 1 : last + 1 - out->span;
+    last = last < out->span ? last : last - out->span;
+    out->bytes_after[last] = at->before + (uint64_t)count * at->length;
+    message_cursor_skip(at, &out->base.script, count);
+}
+
+/* Posts messages of up to `budget` bytes, or one that is larger, `max` of them; returns the bytes.
+ * Each run's last message is signalled when its turn has come, the batch's last always. */
+static uint64_t post_batch(struct verbs_out *out, uint64_t budget, uint64_t max)
+{
+    const uint32_t signal_every = out->end.config.options.signal_every;
+    const struct message_cursor *at = &out->base.at;
+    uint32_t most = max < VERBS_BATCH ? (uint32_t)max : VERBS_BATCH;
+    uint64_t bytes = 0;
+    uint32_t count = 0;
+
+    while (count < most && bytes < budget && at->length > 0) {
+        uint32_t run = run_of(out, budget - bytes, most - count);
+        struct ibv_send_wr *works = &out->works[count];
+
+        if (out->base.from != NULL)
+            forward(out, works, run);
+        else
+            gather(out, works, run);
+        if (works->opcode != IBV_WR_SEND)
+            address(out, works, run);
+        count += run;
+        bytes += (uint64_t)run * at->length;
+        out->unsignalled += run;
+        advance(out, run);
+        if (out->unsignalled < signal_every && count < most && bytes < budget && at->length > 0)
+            continue;
+        works[run - 1].wr_id = VERBS_WORK_ID(VERBS_WORK_MESSAGE, at->sequence);
+        works[run - 1].send_flags |= IBV_SEND_SIGNALED;
+        out->unsignalled = 0;
+    }
+    if (count > 0)
+        post_works(&out->end, out->works, count);
+    return bytes;
+}
+
+static uint64_t post(struct message_out *base, uint64_t budget, int64_t now_ns)
+{
+    struct verbs_out *out = (struct verbs_out *)(void *)base;
+    uint64_t bytes = 0;
+
+    /* Nothing has been acknowledged for long: an unreliable service has lost it, or the credit. */
+    if (base->lane->unreliable && now_ns - out->moved_ns >= LOST_NS &&
+        base->at.sequence >= out->allowed) {
+        out->moved_ns = now_ns;
+        out->allowed = base->at.sequence + out->end.theirs.slots - 1;
+    }
+    while (bytes < budget && !base->stopping && base->at.length > 0 && !out->end.failed) {
+        uint64_t max = room(out);
+        uint64_t batch = max > 0 ? post_batch(out, budget - bytes, max) : 0;
+
+        if (batch == 0)
+            break;
+        bytes += batch;
+    }
+    return bytes;
+}
+
+static void skip(struct message_out *base)
+{
+    struct verbs_out *out = (struct verbs_out *)(void *)base;
+    bool idle = base->done == base->at.sequence;
+    uint32_t slots = out->end.theirs.slots;
+
+    out->next = out->next + 1 == out->span ? 0 : out->next + 1;
+    out->remote = slots > 0 ? (out->remote + 1) % slots : 0;
+    message_cursor_next(&base->at, &base->script);
+    if (idle) {
+        base->done = base->at.sequence;
+        out->done_bytes = base->at.before;
+    }
+}
+
+static void finish(struct message_out *base, int64_t now_ns)
+{
+    struct verbs_out *out = (struct verbs_out *)(void *)base;
+
+    if (out->end.failed || out->end.control_busy || base->done < base->at.sequence)
+        return;
+    if (out->eofs > 0 && (!base->lane->unreliable || now_ns - out->eof_ns < EOF_NS))
+        return;
+    if (out->eofs < EOFS_MAX) {
+        out->eofs++;
+        out->eof_ns = now_ns;
+        send_end_mark(&out->end, base->at.sequence, base->at.before);
+    } else {
+        message_out_ended(base); /* the partner will do without */
+    }
+}
+
+/* --- completions and credits --- */
+
+/* Places of the `count` messages that were taken first are free again. */
+static void give_back(struct verbs_in *in, uint32_t count)
+{
+    in->held -= count;
+    in->to_post += count;
+}
+
+/* Messages up to `done` are completed. */
+static void complete(struct verbs_out *out, uint64_t done, int64_t now_ns)
+{
+    struct flow_side *side = out->base.side;
+    uint64_t messages = done - out->base.done, bytes;
+
+    out->base.done = done;
+    if (messages == 0 || out->base.lane->schedule != NULL)
+        return;
+    bytes = out->bytes_after[(done - 1) % out->span];
+    side->live.payload_bytes += bytes - out->done_bytes;
+    side->live.messages += messages;
+    side->last_ns = now_ns;
+    out->done_bytes = bytes;
+    if (out->base.from != NULL)
+        give_back((struct verbs_in *)(void *)out->base.from, (uint32_t)messages);
+}
+
+/* As a remote write, or on UD as a datagram. True: it is news. */
+static bool handle_credit(struct verbs_out *out, uint64_t credit, int64_t now_ns)
+{
+    uint64_t allowed = (credit & (CREDIT_ENDED - 1)) + out->end.theirs.slots - 1;
+
+    if (credit >> CREDIT_TAG_SHIFT != out->base.script.tag)
+        return false;
+    if ((credit & CREDIT_ENDED) != 0 && out->eofs > 0)
+        message_out_ended(&out->base);
+    if (allowed <= out->allowed)
+        return false;
+    out->allowed = allowed;
+    out->moved_ns = now_ns;
+    return true;
+}
+
+static void handle_datagram(struct verbs_out *out, const struct ibv_wc *completion, int64_t now_ns)
+{
+    struct verbs_qp *qp = out->end.qp;
+    uint32_t slot = (uint32_t)completion->wr_id;
+    const uint8_t *data = qp->ring + (size_t)slot * qp->config.stride + VERBS_GRH_BYTES;
+    uint64_t credit, unused;
+
+    if (completion->byte_len == VERBS_GRH_BYTES + MESSAGE_NOTICE_BYTES &&
+        message_notice_read(data, MESSAGE_CREDIT, &out->base.script, &credit, &unused))
+        handle_credit(out, credit, now_ns);
+    fault_post(&out->end, verbs_qp_post_receives(qp, slot, 1));
+}
+
+static bool reap_out(struct verbs_out *out, int64_t now_ns)
+{
+    struct verbs_end *end = &out->end;
+    struct ibv_wc completions[VERBS_BATCH];
+    int count = ibv_poll_cq(end->qp->cq, VERBS_BATCH, completions);
+    uint64_t credit = atomic_load_explicit(&end->qp->control->credit, memory_order_acquire);
+    bool moved = count > 0;
+
+    for (int i = 0; i < count; i++) {
+        const struct ibv_wc *completion = &completions[i];
+        enum verbs_work work = work_of(completion);
+
+        if (completion->status != IBV_WC_SUCCESS)
+            fault(end, completion);
+        else if (work == VERBS_WORK_MESSAGE)
+            complete(out, completion->wr_id & ~VERBS_WORK_ID(UINT8_MAX, 0), now_ns);
+        else if (work == VERBS_WORK_RECEIVE)
+            handle_datagram(out, completion, now_ns);
+        else
+            end->control_busy = false;
+        if (work == VERBS_WORK_EOF && completion->status == IBV_WC_SUCCESS &&
+            !out->base.lane->unreliable)
+            message_out_ended(&out->base);
+    }
+    if (credit != 0)
+        moved |= handle_credit(out, credit, now_ns);
+    return moved;
+}
+
+/* --- receiving --- */
+
+void verbs_in_connected(struct verbs_in *in)
+{
+    in->place = in->to_post_place = in->end.qp->place;
+}
+
+/* The next place held no message of the stream: its receive is posted again at once. */
+static void leave(struct verbs_in *in)
+{
+    in->place = place_after(in, in->place);
+    in->to_post++;
+}
+
+/* Verifies the message of `bytes` at `data` and takes the next place. */
+static void take(struct verbs_in *in, uint8_t *data, uint32_t bytes, int64_t now_ns)
+{
+    struct message_sink *sink = &in->base.sink;
+
+    in->place = place_after(in, in->place);
+    in->held++;
+    if (message_sink_take(sink, data, bytes)) {
+        message_side_time(sink->side, now_ns);
+        in->moved_ns = now_ns;
+        if (in->end.answered)
+            in->base.came_ns = clock_now();
+        if (in->base.asked == NULL)
+            in->base.lane->lane.arrived_ns = now_ns;
+    }
+    if (in->base.onward == NULL)
+        give_back(in, 1);
+}
+
+/* True: the end mark of this stream, which is noted. */
+static bool read_end_mark(struct verbs_in *in, const void *notice)
+{
+    uint64_t messages, bytes;
+
+    if (!message_notice_read(notice, MESSAGE_END, &in->base.sink.script, &messages, &bytes))
+        return false;
+    in->total = messages;
+    in->total_bytes = bytes;
+    in->eof_seen = true;
+    return true;
+}
+
+/* The message's sequence, of which the immediate has the low bits. */
+static uint32_t sequence_of(const struct verbs_in *in, uint32_t immediate)
+{
+    uint32_t due = (uint32_t)in->base.sink.at.sequence;
+    uint32_t ahead = (immediate - due) & IMMEDIATE_MASK;
+
+    return ahead <= IMMEDIATE_MASK / 2 ? due + ahead : due + ahead - (IMMEDIATE_MASK + 1);
+}
+
+static void take_send(struct verbs_in *in, const struct ibv_wc *completion, int64_t now_ns)
+{
+    uint32_t head = in->end.config.options.service == VERBS_UD ? VERBS_GRH_BYTES : 0;
+    uint8_t *data = slot_of(in, (uint32_t)completion->wr_id) + head;
+    uint32_t bytes = completion->byte_len - head;
+
+    if ((bytes == MESSAGE_NOTICE_BYTES && data[0] == MESSAGE_END && read_end_mark(in, data)) ||
+        ((completion->wc_flags & IBV_WC_WITH_IMM) != 0 &&
+         message_sink_gap(&in->base.sink, sequence_of(in, ntohl(completion->imm_data)), bytes)))
+        leave(in);
+    else
+        take(in, data, bytes, now_ns);
+}
+
+/* The immediate tells which message it was: of an unreliable service some may be missing. */
+static void take_write(struct verbs_in *in, const struct ibv_wc *completion, int64_t now_ns)
+{
+    const struct verbs_qp *qp = in->end.qp;
+    uint32_t immediate = ntohl(completion->imm_data);
+    uint32_t gap = (immediate - (uint32_t)in->base.sink.at.sequence) & IMMEDIATE_MASK;
+
+    if (immediate & IMMEDIATE_EOF) {
+        read_end_mark(in, &qp->control->eof);
+        in->to_post++;
+        return;
+    }
+    if (in->base.lane->unreliable && gap < IMMEDIATE_MASK / 2) {
+        in->place = (in->place + gap) % qp->config.slots;
+        message_sink_skip(&in->base.sink, gap);
+    }
+    take(in, slot_of(in, in->place), completion->byte_len, now_ns);
+}
+
+/* What a completion tells of; a schedule takes it when its step has come. */
+static void consume(struct verbs_in *in, const struct ibv_wc *completion, int64_t now_ns)
+{
+    if (in->lengths != NULL)
+        in->lengths[(in->place + in->arrived++) % in->end.qp->config.slots] = completion->byte_len;
+    else if (in->end.config.options.operation == VERBS_WRITE)
+        take_write(in, completion, now_ns);
+    else
+        take_send(in, completion, now_ns);
+}
+
+/* A schedule has ended: after the last barrier comes nothing but the end mark. */
+static void take_end_mark(struct verbs_in *in)
+{
+    if (in->lengths[in->place] != MESSAGE_NOTICE_BYTES ||
+        !read_end_mark(in, slot_of(in, in->place)))
+        err_set(&in->base.lane->lane.error, -EPROTO,
+                "rank %u sent a message behind the last barrier", in->base.flow->src);
+    in->arrived--;
+    leave(in);
+}
+
+/* An unreliable service may have lost the last messages, and the end mark. */
+static bool will_not_come(const struct verbs_in *in, int64_t now_ns)
+{
+    const struct message_lane *lane = in->base.lane;
+    int64_t stop_ns = lane->lane.stop_ns, since_ns = in->moved_ns;
+
+    if (!lane->unreliable)
+        return false;
+    if (in->eof_seen)
+        return true;
+    if (lane->pingpong != NULL) /* it may rest; the drain has its limit */
+        return false;
+    if (since_ns == 0 || (stop_ns != CLOCK_NEVER && since_ns < stop_ns))
+        since_ns = stop_ns;
+    return since_ns != CLOCK_NEVER && now_ns - since_ns > SILENT_NS;
+}
+
+/* All that the end mark tells of has come; of an unreliable service what will come. */
+static void end_stream(struct verbs_in *in)
+{
+    struct message_sink *sink = &in->base.sink;
+
+    sink->whole = sink->at.sequence == in->total && sink->at.before == in->total_bytes;
+    if (!sink->unreliable && !sink->whole)
+        sink->side->corrupted += MESSAGE_NOTICE_BYTES;
+    in->credited_ns = 0;
+    message_in_ended(&in->base);
+}
+
+static bool credit_is_due(const struct verbs_in *in, uint64_t credit, int64_t now_ns)
+{
+    bool again = in->base.lane->unreliable && now_ns - in->credited_ns >= AGAIN_NS;
+
+    /* What is answered needs none; that the end mark has come must be told. */
+    if (in->end.answered)
+        return again && in->base.ended;
+    if (credit - in->credited > in->end.qp->config.slots / 4)
+        return true;
+    return again && (credit > in->credited || in->base.ended);
+}
+
+/* Posts receives again, gives credit for messages that are dealt with: taken and given back, or
+ * lost. */
+static void give_credit(struct verbs_in *in, int64_t now_ns)
+{
+    struct verbs_end *end = &in->end;
+    uint64_t credit = in->base.sink.at.sequence - in->held;
+
+    if (in->to_post > 0) {
+        int code = verbs_qp_post_receives(end->qp, in->to_post_place, in->to_post);
+
+        in->to_post_place = (in->to_post_place + in->to_post) % end->qp->config.slots;
+        in->to_post = 0;
+        fault_post(end, code);
+    }
+    if (!credit_is_due(in, credit, now_ns) || end->control_busy || end->failed)
+        return;
+    in->credited = credit;
+    in->credited_ns = now_ns;
+    send_credit(end, in->base.ended, credit);
+}
+
+static bool reap_in(struct verbs_in *in, int64_t now_ns)
+{
+    struct ibv_wc completions[VERBS_BATCH];
+    int count = ibv_poll_cq(in->end.qp->cq, VERBS_BATCH, completions);
+    bool taken = false;
+
+    for (int i = 0; i < count; i++) {
+        if (completions[i].status != IBV_WC_SUCCESS) {
+            fault(&in->end, &completions[i]);
+        } else if (work_of(&completions[i]) == VERBS_WORK_CONTROL) {
+            in->end.control_busy = false;
+        } else {
+            consume(in, &completions[i], now_ns);
+            taken = true;
+        }
+    }
+    if (in->arrived > 0 && !in->base.lane->stepping && !in->eof_seen)
+        take_end_mark(in);
+    if (!in->base.ended && !taken &&
+        ((in->eof_seen && in->base.sink.at.sequence >= in->total) || will_not_come(in, now_ns)))
+        end_stream(in);
+    give_credit(in, now_ns);
+    return taken;
+}
+
+/* --- a schedule's messages --- */
+
+/* Payload bytes of a piece of which `bytes` are left; both ends know how long a place is. */
+static uint32_t piece_of(uint32_t bytes, uint32_t stride)
+{
+    uint32_t most = stride - MESSAGE_HEADER_BYTES;
+
+    most = most < VERBS_PIECE_BYTES ? most : VERBS_PIECE_BYTES;
+    return bytes < most ? bytes : most;
+}
+
+/* It is handed over when its piece is acknowledged, or at once where the device has taken it with
+ * the work request (inline). */
+static enum message_piece send_piece(struct message_out *base, const struct message_header *header,
+                                     const uint8_t *payload, uint32_t bytes, uint32_t *moved)
+{
+    struct verbs_out *out = (struct verbs_out *)(void *)base;
+    const struct verbs_qp *qp = out->end.qp;
+    uint32_t piece = piece_of(bytes, out->end.theirs.stride);
+    bool whole = MESSAGE_HEADER_BYTES + piece <= qp->inline_bytes;
+    uint8_t *slot = qp->headers + (size_t)out->next * VERBS_HEADER_STRIDE;
+    struct ibv_sge parts[] = {
+        {.addr = (uintptr_t)slot, .length = MESSAGE_HEADER_BYTES, .lkey = qp->range.lkey},
+        {.addr = (uintptr_t)payload, .length = piece, .lkey = lane_of(base->lane)->memory->lkey},
+    };
+    struct ibv_send_wr work = {
+        .wr_id = VERBS_WORK_ID(VERBS_WORK_MESSAGE, base->at.sequence + 1),
+        .sg_list = parts,
+        .num_sge = piece > 0 ? 2 : 1,
+        .opcode = IBV_WR_SEND,
+        .send_flags = IBV_SEND_SIGNALED | (whole ? IBV_SEND_INLINE : 0),
+    };
+
+    if (base->at.sequence >= out->allowed || base->at.sequence - base->done >= out->span) {
+        out->waits++;
+        return PIECE_NONE;
+    }
+    memcpy(slot, header, sizeof *header);
+    post_works(&out->end, &work, 1);
+    out->next = out->next + 1 == out->span ? 0 : out->next + 1;
+    *moved = piece;
+    return whole ? PIECE_MOVED : PIECE_POSTED;
+}
+
+/* What lies behind a shorter piece is another message's. */
+static enum message_piece receive_piece(struct message_in *base, uint8_t *payload, uint32_t bytes,
+                                        uint32_t *moved)
+{
+    struct verbs_in *in = (struct verbs_in *)(void *)base;
+    uint32_t piece = piece_of(bytes, in->end.qp->config.stride);
+    const uint8_t *data = slot_of(in, in->place);
+
+    if (in->arrived == 0)
+        return PIECE_NONE;
+    if (in->lengths[in->place] != MESSAGE_HEADER_BYTES + piece) {
+        base->sink.side->corrupted++;
+        err_set(&base->lane->lane.error, -EBADMSG,
+                "rank %u sent a piece of %u bytes where one of %u was due", base->flow->src,
+                in->lengths[in->place], MESSAGE_HEADER_BYTES + piece);
+        return PIECE_NONE;
+    }
+    memcpy(base->sink.read.bytes, data, MESSAGE_HEADER_BYTES);
+    base->sink.at.position = MESSAGE_HEADER_BYTES;
+    if (piece > 0)
+        memcpy(payload, data + MESSAGE_HEADER_BYTES, piece);
+    in->arrived--;
+    leave(in);
+    *moved = piece;
+    return PIECE_MOVED;
+}
+
+/* --- the lane --- */
+
+static bool reap_all(struct verbs_lane *lane, int64_t now_ns)
+{
+    bool moved = false;
+
+    for (unsigned i = 0; i < lane->base.in_count; i++)
+        moved |= reap_in(&lane->ins[i], now_ns);
+    for (unsigned i = 0; i < lane->base.out_count; i++)
+        if (!lane->outs[i].base.ended)
+            moved |= reap_out(&lane->outs[i], now_ns);
+    return moved;
+}
+
+/* What has woken the worker must be noted, else it would wake it for ever; but not by a system call
+ * in each round of a busy stream, which arms nothing. A lane that is at its end is never armed
+ * again, and completions that were awaited before may still come. */
+static void note_wake(struct verbs_lane *lane)
+{
+    const struct lane *base = &lane->base.lane;
+    bool quiet = message_lane_failed(&lane->base) || (base->tx_done && base->rx_done) ||
+                 base->started_ns == 0;
+    struct ibv_cq *queue;
+    void *context;
+
+    for (int i = 0; lane->events && (lane->armed || quiet) && i < EVENTS_MAX &&
+                    ibv_get_cq_event(lane->port->channel, &queue, &context) == 0;
+         i++)
+        ibv_ack_cq_events(queue, 1);
+    lane->armed = false;
+}
+
+static bool reap(struct message_lane *base, int64_t now_ns)
+{
+    struct verbs_lane *lane = lane_of(base);
+
+    note_wake(lane);
+    return !message_lane_failed(base) && reap_all(lane, now_ns);
+}
+
+/* From now on completions wake the worker; those that have come meanwhile are taken here. */
+static bool arm(struct verbs_lane *lane, int64_t now_ns)
+{
+    lane->armed = true;
+    for (unsigned i = 0; i < verbs_lane_ends(lane); i++)
+        ibv_req_notify_cq(verbs_lane_end(lane, i)->qp->cq, 0);
+    return reap_all(lane, now_ns);
+}
+
+static int64_t next(struct message_lane *base, bool moved, int64_t due_ns, int64_t now_ns)
+{
+    struct verbs_lane *lane = lane_of(base);
+    int64_t poll_ns;
+
+    if (base->lane.tx_done && base->lane.rx_done)
+        return CLOCK_NEVER;
+    if (base->schedule != NULL && due_ns <= now_ns)
+        return now_ns;
+    if (!moved && lane->events && arm(lane, now_ns))
+        return now_ns;
+    poll_ns = adaptive_poll(&lane->poll_gap_ns, moved, now_ns);
+    return due_ns > now_ns && due_ns < poll_ns ? due_ns : poll_ns;
+}
+
+const struct message_hooks verbs_hooks = {
+    .out_bytes = sizeof(struct verbs_out),
+    .in_bytes = sizeof(struct verbs_in),
+    .post = post,
+    .skip = skip,
+    .finish = finish,
+    .reap = reap,
+    .next = next,
+    .send_piece = send_piece,
+    .receive_piece = receive_piece,
+};
