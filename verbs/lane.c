@@ -12,7 +12,6 @@
  */
 #include "clock.h"
 #include "flow_rate.h"
-#include "request_check.h"
 #include "rtnetlink.h"
 #include "schedule_executor.h"
 #include "verbs.h"
@@ -238,19 +237,12 @@ static int check(const struct verbs_lane *lane, struct err *err)
 {
     const struct verbs_options *o = &lane->options;
     const struct lane_request *request = &lane->base.lane.request;
-    int rc = check_options(lane, err);
+    int rc = check_device(lane, err);
 
-    if (rc == 0)
-        rc = check_device(lane, err);
     if (rc == 0)
         rc = check_gid(lane, err);
     if (rc == 0)
         rc = check_sizes(lane, err);
-    if (rc == 0 && request_forwards(request) && o->service != VERBS_RC)
-        rc = err_set(err, -EINVAL,
-                     "%s: a chain is forwarded over service rc only: what %s loses could not be "
-                     "sent on",
-                     lane->port->label, service_names[o->service]);
     if (rc == 0 && request->phase->traffic == TRAFFIC_SCHEDULE &&
         (o->service != VERBS_RC || o->operation != VERBS_SEND))
         rc = err_set(err, -EINVAL, "%s: the messages of steps go by service rc and operation send",
@@ -527,9 +519,7 @@ static int prepare(struct lane **made, const struct lane_request *request, struc
     lane->mtu = (uint16_t)(o->mtu != 0 ? o->mtu : verbs_mtu_bytes(port->attributes.active_mtu));
     lane->events = o->completion == VERBS_COMPLETION_EVENT ||
                    (o->completion == VERBS_COMPLETION_AUTO && request->sleeps);
-    rc = request_check_messages(request, plan.transport, err);
-    if (rc == 0)
-        rc = check(lane, err);
+    rc = check_options(lane, err);
     if (rc == 0) {
         plan.streams = o->queue_pairs;
         if (o->service == VERBS_UD && lane->mtu < plan.check_bytes)
@@ -539,6 +529,8 @@ static int prepare(struct lane **made, const struct lane_request *request, struc
         plan.probe_fps = probe_rate(lane);
         rc = message_lane_make(&lane->base, request, &verbs_hooks, &plan, err);
     }
+    if (rc == 0)
+        rc = check(lane, err);
     if (rc == 0)
         rc = make_ends(lane, err);
     if (rc < 0) {

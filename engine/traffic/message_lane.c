@@ -4,7 +4,6 @@
 #include "clock.h"
 #include "flow_rate.h"
 #include "probe_scheduler.h"
-#include "request_check.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -151,20 +150,39 @@ static int make_traffic(struct message_lane *lane)
 static int check(const struct message_lane *lane, const struct message_plan *plan, struct err *err)
 {
     const struct lane_request *request = &lane->lane.request;
-    enum traffic traffic = request->phase->traffic;
-    bool steps = traffic == TRAFFIC_SCHEDULE;
-    int rc = request_check_messages(request, plan->transport, err);
+    const struct phase *phase = request->phase;
+    bool steps = phase->traffic == TRAFFIC_SCHEDULE, echoes = phase->traffic == TRAFFIC_PINGPONG;
 
-    if (rc == 0 && request->ranks > PATTERN_RANKS_MAX)
-        rc = err_set(err, -EINVAL, "%s: %u ranks; %u are the most", plan->transport, request->ranks,
-                     PATTERN_RANKS_MAX);
-    if (rc == 0 && (steps || traffic == TRAFFIC_PINGPONG) && plan->streams > 1)
-        rc = err_set(err, -EINVAL, "%s: %s goes by one stream, not %u: leave %s out", plan->label,
-                     steps ? "a step's message" : "a ping-pong message", plan->streams,
-                     plan->streams_key);
-    if (rc == 0 && lane->forwards && traffic == TRAFFIC_PINGPONG)
-        rc = err_set(err, -EINVAL, "%s: a ping-pong is not forwarded", plan->label);
-    return rc == 0 ? request_check_forward(request, plan->transport, plan->label, err) : rc;
+    if (phase->size_count == 0 || phase->size_count > TRANSPORT_SIZES_MAX)
+        return err_set(err, -EINVAL, "%s: %u message sizes; valid are 1 to %d", plan->transport,
+                       phase->size_count, TRANSPORT_SIZES_MAX);
+    for (uint32_t i = 0; i < phase->size_count; i++)
+        if (phase->sizes[i] == 0)
+            return err_set(err, -EINVAL, "%s: a message of 0 bytes; the minimum is 1",
+                           plan->transport);
+    if (phase->traffic == TRAFFIC_STREAM && !phase->load.unlimited && phase->load.rate_bps <= 0 &&
+        phase->load.rate_fps <= 0)
+        return err_set(err, -EINVAL, "%s: a stream needs a load", plan->transport);
+    if (request->ranks > PATTERN_RANKS_MAX)
+        return err_set(err, -EINVAL, "%s: %u ranks; %u are the most", plan->transport,
+                       request->ranks, PATTERN_RANKS_MAX);
+    if ((steps || echoes) && plan->streams > 1)
+        return err_set(err, -EINVAL, "%s: %s goes by one stream, not %u: leave %s out", plan->label,
+                       steps ? "a step's message" : "a ping-pong message", plan->streams,
+                       plan->streams_key);
+    if (lane->forwards && echoes)
+        return err_set(err, -EINVAL, "%s: a ping-pong is not forwarded", plan->label);
+    if (lane->forwards && (request->send_count != 1 || request->receive_count != 1))
+        return err_set(err, -EINVAL,
+                       "%s: %s forwards one flow into one other, not %u into %u in a "
+                       "phase",
+                       plan->label, plan->transport, request->receive_count, request->send_count);
+    if (lane->forwards && plan->unreliable)
+        return err_set(err, -EINVAL,
+                       "%s: a chain is forwarded over a reliable service only: what "
+                       "another loses could not be sent on",
+                       plan->label);
+    return 0;
 }
 
 int message_lane_make(struct message_lane *lane, const struct lane_request *request,
@@ -178,7 +196,8 @@ int message_lane_make(struct message_lane *lane, const struct lane_request *requ
     lane->lane.judges_order = plan->unreliable;
     lane->hooks = hooks;
     lane->label = plan->label;
-    lane->forwards = request_forwards(request);
+    for (uint32_t i = 0; i < request->send_count; i++)
+        lane->forwards |= request->sends[i].role == PATTERN_FORWARD;
     lane->unreliable = plan->unreliable;
     rc = check(lane, plan, err);
     if (rc < 0)

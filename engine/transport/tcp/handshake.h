@@ -21,7 +21,7 @@
 #include <stdint.h>
 
 #define TCP_KEY_BYTES 32
-#define TCP_MAGIC 0x53774254u /* "SwBT"; changes with the protocol */
+#define TCP_MAGIC 0x53774255u /* "SwBU"; changes with the protocol */
 #define TCP_NONCE_BYTES 16
 #define TCP_MAC_BYTES 16
 
