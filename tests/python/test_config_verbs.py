@@ -161,8 +161,8 @@ def test_understood_gives_the_same_run(options: str, tmp_path: Path) -> None:
 
 
 def test_names_are_the_nodes() -> None:
-    """The keys of the node's `verbs` mapping (verbs/verbs_options.c)."""
-    source = (PROJECT / "verbs" / "verbs_options.c").read_text()
+    """The keys of the node's `verbs` mapping (verbs/lane.c)."""
+    source = (PROJECT / "verbs" / "lane.c").read_text()
     assert re.findall(r'MEMBER\(OPTION_\w+, "(\w+)"', source) == list(VerbsOptions.model_fields)
 
 
