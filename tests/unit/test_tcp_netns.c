@@ -251,10 +251,13 @@ static void link_is_followed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-TEST(over_ipv6),
-        TEST(rate_at_layer_1),         TEST(same_host_is_refused),
-        TEST(paced_segments_are_full), TEST(partner_is_not_there),
-        TEST(partner_is_mute),         TEST(link_is_followed),
+        TEST(over_ipv6),
+        TEST(rate_at_layer_1),
+        TEST(same_host_is_refused),
+        TEST(paced_segments_are_full),
+        TEST(partner_is_not_there),
+        TEST(partner_is_mute),
+        TEST(link_is_followed),
     };
     int failed;
 
