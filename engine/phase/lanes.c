@@ -328,61 +328,41 @@ static int connect_once(struct phase_run *run, struct err *why)
     return waiting;
 }
 
-static int make_tasks(struct phase_run *run)
+/* The lanes as the pattern's flows and the loads make them. */
+static int begin(struct phase_run *run, struct err *err)
 {
     struct node *node = run->trial->node;
+    int rc = 0;
 
+    flows_fill_template(run);
     run->lane_count = run->trial->own_count;
     run->lanes = calloc(run->lane_count + 1, sizeof *run->lanes);
     run->worker_lanes = calloc(node->lane_count + 1, sizeof *run->worker_lanes);
     run->tasks = calloc(node->worker_count, sizeof *run->tasks);
     if (run->lanes == NULL || run->worker_lanes == NULL || run->tasks == NULL)
-        return -ENOMEM;
+        return err_set(err, -ENOMEM, "out of memory");
     for (size_t i = 0; i < run->lane_count; i++)
         run->lanes[i].own = &run->trial->own[i];
-    return 0;
-}
-
-/* The lanes as the pattern's flows and the loads make them. */
-static int begin(struct phase_run *run, struct err *err)
-{
-    int rc;
-
-    flows_fill_template(run);
-    rc = make_tasks(run);
-    if (rc < 0)
-        return err_set(err, rc, "out of memory");
     for (size_t i = 0; i < run->lane_count && rc == 0; i++)
         rc = begin_lane(run, &run->lanes[i], err);
     return rc;
 }
 
-/* What the steps of this node's ranks take together. */
-static int sum_needs(const struct phase_run *run, uint64_t *sum)
+/* Whether there is memory for the steps of all this node's ranks, before any of it is taken: the
+ * kernel would give more than there is, and end a process when it is used. */
+static int admit(struct phase_run *run, struct err *err)
 {
-    int rc = 0;
+    uint64_t needed = 0, spare;
 
-    *sum = 0;
-    for (size_t i = 0; i < run->lane_count && rc == 0; i++) {
+    for (size_t i = 0; i < run->lane_count; i++) {
         const struct phase_lane *lane = &run->lanes[i];
         uint64_t bytes = 0;
 
-        if (lane->phase.traffic == TRAFFIC_SCHEDULE && lane->send_count + lane->receive_count > 0)
-            rc = executor_needs(&lane->phase, lane->own->part->plan, lane->own->rank, &bytes);
-        *sum += bytes;
+        if (lane->phase.traffic == TRAFFIC_SCHEDULE && lane->send_count + lane->receive_count > 0 &&
+            executor_needs(&lane->phase, lane->own->part->plan, lane->own->rank, &bytes) < 0)
+            return err_set(err, -ENOMEM, "out of memory");
+        needed += bytes;
     }
-    return rc;
-}
-
-/* Whether there is memory for the steps of all ranks, before any of it is taken: the kernel would
- * give more than there is, and end a process when it is used. */
-static int admit(struct phase_run *run, struct err *err)
-{
-    uint64_t needed, spare;
-    int rc = sum_needs(run, &needed);
-
-    if (rc < 0)
-        return err_set(err, rc, "out of memory");
     spare = needed > 0 ? memory_spare() : 0;
     if (needed <= spare)
         return 0;
@@ -407,29 +387,8 @@ static int prepare_lanes(struct phase_run *run, struct err *err)
     return waiting;
 }
 
-/* Partners were not there in time; `why` may name one. */
-static int time_out(const struct phase_run *run, int64_t limit_ns, struct err *err)
-{
-    struct err why = *err;
-
-    *err = (struct err){0};
-    return err_set(err, -ETIMEDOUT, "trial %u: partners were not connected within %u ms%s%s",
-                   run->trial->doc->id, (unsigned)(limit_ns / NS_PER_MS),
-                   why.text[0] != '\0' ? ": " : "", why.text);
-}
-
-/* Makes the lanes and connects them, as far as partners allow. 0; -EAGAIN: some are waited for. */
-static int advance(struct phase_run *run, bool *made, struct err *err)
-{
-    int rc = *made ? 0 : prepare_lanes(run, err);
-
-    if (rc < 0)
-        return rc;
-    *made = true;
-    return connect_once(run, err);
-}
-
-/* Waits for partners, but not too long. */
+/* Makes the lanes once their partners are known, and connects them; waits for partners, but not too
+ * long. */
 static int await_partners(struct phase_run *run, struct err *err)
 {
     struct node *node = run->trial->node;
@@ -439,18 +398,24 @@ static int await_partners(struct phase_run *run, struct err *err)
     bool made = false;
 
     for (;;) {
-        bool made_before = made;
-        int rc = advance(run, &made, err);
+        int rc = made ? 0 : prepare_lanes(run, err);
+        struct err why;
 
+        if (rc == 0 && !made)
+            since_ns = clock_now();
+        made = made || rc == 0;
+        if (rc == 0)
+            rc = connect_once(run, err);
         if (rc != -EAGAIN)
             return rc;
-        if (made && !made_before)
-            since_ns = clock_now();
-        if (since_ns < run->busy_ns)
-            since_ns = run->busy_ns;
-        if (clock_now() - since_ns > limit_ns)
-            return time_out(run, limit_ns, err);
+        why = *err; /* it may name one */
         *err = (struct err){0};
+        since_ns = since_ns < run->busy_ns ? run->busy_ns : since_ns;
+        if (clock_now() - since_ns > limit_ns)
+            return err_set(err, -ETIMEDOUT,
+                           "trial %u: partners were not connected within %u ms%s%s",
+                           run->trial->doc->id, (unsigned)(limit_ns / NS_PER_MS),
+                           why.text[0] != '\0' ? ": " : "", why.text);
         if (node_poll(node, clock_now() + NS_PER_MS, made ? run->trial->connect_fd : -1) < 0)
             return -ECANCELED;
     }

@@ -38,6 +38,7 @@ struct node_port {
     struct port_conf conf;             /* the document's, with the number of queues decided */
     size_t first_lane;                 /* of all the node's: its queue 0's */
     const struct transport *transport; /* in which it is open; NULL: closed */
+    const struct transport *wanted;    /* in the present trial; NULL: it has no rank there */
     struct transport_port *open;
     const struct transport *parked_transport; /* it stays open in this one, unused; NULL: none */
     struct transport_port *parked;

@@ -331,25 +331,6 @@ static void report_port(struct node *node, struct node_port *port)
     record_write(node->records, "port-open", rows);
 }
 
-static int check_transports(const struct doc_port *doc, struct err *err)
-{
-    for (unsigned i = 0; i < doc->transports_count; i++)
-        if (transport_find(doc->transports[i]) == NULL)
-            return err_set(err, -EINVAL, "port %s: this build has no transport %s", doc->conf.name,
-                           doc->transports[i]);
-    return 0;
-}
-
-/* The first word of SSH_CONNECTION: where the person or the controller that started us sits. */
-static const char *controller_address(char *address, size_t size)
-{
-    const char *connection = getenv("SSH_CONNECTION");
-
-    snprintf(address, size, "%s", connection != NULL ? connection : "");
-    address[strcspn(address, " ")] = '\0';
-    return address;
-}
-
 /* The kernel gives each socket its own and nobody else's, an RDMA device each queue pair. Of a PCI
  * device DPDK's driver is asked to before it is configured (engine/transport/dpdk/isolate.h);
  * through a kernel interface none can. */
@@ -358,23 +339,13 @@ static bool isolates_flows(const struct doc_port *doc)
     return doc->conf.pci != NULL || !port_transport_with(doc, TRANSPORT_TAKES_DEVICE);
 }
 
-/* Who will drive the port, for sentences. */
-static void name_driver(const struct port_conf *conf, char *name, size_t size)
-{
-    if (conf->pci != NULL)
-        snprintf(name, size, "a PCI driver");
-    else if (conf->vdev != NULL)
-        snprintf(name, size, "%.*s", (int)strcspn(conf->vdev, ","), conf->vdev);
-    else
-        snprintf(name, size, "%s", conf->driver != NULL ? conf->driver : "af_packet");
-}
-
 static int ask_guard(const struct doc_port *doc, struct err *err)
 {
     const struct port_conf *conf = &doc->conf;
+    const char *connection = getenv("SSH_CONNECTION");
     char controller[64], driver[64];
     struct guard_rules rules = {
-        .controller = controller_address(controller, sizeof controller),
+        .controller = controller,
         .driver = driver,
         .shared = conf->shared,
         .isolates_flows = isolates_flows(doc),
@@ -382,7 +353,15 @@ static int ask_guard(const struct doc_port *doc, struct err *err)
     };
     int rc = 0;
 
-    name_driver(conf, driver, sizeof driver);
+    /* The first word: where the person or the controller that started us sits. */
+    snprintf(controller, sizeof controller, "%s", connection != NULL ? connection : "");
+    controller[strcspn(controller, " ")] = '\0';
+    if (conf->pci != NULL)
+        snprintf(driver, sizeof driver, "a PCI driver");
+    else if (conf->vdev != NULL)
+        snprintf(driver, sizeof driver, "%.*s", (int)strcspn(conf->vdev, ","), conf->vdev);
+    else
+        snprintf(driver, sizeof driver, "%s", conf->driver != NULL ? conf->driver : "af_packet");
     if (conf->pci != NULL)
         rc = guard_check_pci(conf->pci, &rules, err);
     if (rc == 0 && conf->vdev != NULL)
@@ -421,10 +400,15 @@ int ports_survey(struct node *node)
     int rc = 0;
 
     for (size_t i = 0; i < node->port_count && rc == 0; i++) {
-        rc = check_transports(node->ports[i].doc, &err);
-        node->has_shared_port |= node->ports[i].doc->conf.shared;
+        const struct doc_port *doc = node->ports[i].doc;
+
+        for (unsigned t = 0; t < doc->transports_count && rc == 0; t++)
+            if (transport_find(doc->transports[t]) == NULL)
+                rc = err_set(&err, -EINVAL, "port %s: this build has no transport %s",
+                             doc->conf.name, doc->transports[t]);
+        node->has_shared_port |= doc->conf.shared;
         if (rc == 0)
-            rc = ask_guard(node->ports[i].doc, &err);
+            rc = ask_guard(doc, &err);
     }
     for (size_t i = 0; i < node->port_count && rc == 0; i++)
         rc = find_interface(&node->ports[i], &err);
@@ -473,27 +457,22 @@ static int use_port(struct node *node, struct node_port *port, const struct tran
     return rc;
 }
 
-static const struct transport *wanted_in(uint32_t port, const struct port_use *uses, size_t count,
-                                         const struct transport *rest)
-{
-    for (size_t i = 0; i < count; i++)
-        if (uses[i].port == port)
-            return uses[i].transport;
-    return rest;
-}
-
-int ports_use(struct node *node, const struct port_use *uses, size_t count,
-              const struct transport *rest)
+int ports_use(struct node *node, const struct transport *rest)
 {
     struct err err = {0};
     int rc = 0;
 
     release_workers(node);
-    for (uint32_t i = 0; i < node->port_count; i++)
-        if (node->ports[i].transport != wanted_in(i, uses, count, rest))
-            leave_port(node, &node->ports[i]);
-    for (size_t i = 0; i < count && rc == 0; i++) {
-        rc = use_port(node, &node->ports[uses[i].port], uses[i].transport, &err);
+    for (size_t i = 0; i < node->port_count; i++) {
+        struct node_port *port = &node->ports[i];
+
+        if (port->transport != (port->wanted != NULL ? port->wanted : rest))
+            leave_port(node, port);
+    }
+    for (size_t i = 0; i < node->port_count && rc == 0; i++) {
+        if (node->ports[i].wanted == NULL)
+            continue;
+        rc = use_port(node, &node->ports[i], node->ports[i].wanted, &err);
         if (rc == 0)
             rc = node_turn(node, clock_now());
     }
@@ -514,15 +493,6 @@ static void report_link(struct node *node, const struct node_port *port, int64_t
                 text[0] != '\0' ? ": " : "", text);
 }
 
-static int no_link(struct node *node, const char *name)
-{
-    struct err err = {0};
-
-    err_set(&err, -ENOLINK, "port %s has had no link for %lld s: check its cable and its peer",
-            name, LINK_WAIT_NS / NS_PER_S);
-    return node_fail(node, 3, &err);
-}
-
 int ports_watch_links(struct node *node)
 {
     int64_t now_ns = clock_now();
@@ -530,46 +500,43 @@ int ports_watch_links(struct node *node)
     for (size_t i = 0; i < node->port_count; i++) {
         struct node_port *port = &node->ports[i];
         struct port_status status;
-        bool up;
+        struct err err = {0};
 
         if (port->transport == NULL)
             continue;
         port->transport->status(port->open, &status);
         report_rejected(node, port, &status, false);
-        up = status.link_up;
-        if (up != port->link_up) {
-            port->link_up = up;
+        if (status.link_up != port->link_up) {
+            port->link_up = status.link_up;
             if (port->had_link)
                 report_link(node, port, now_ns - port->down_ns);
             port->had_link = true;
-            port->down_ns = up ? 0 : now_ns;
+            port->down_ns = status.link_up ? 0 : now_ns;
         }
-        if (!up && now_ns - port->down_ns > LINK_WAIT_NS)
-            return no_link(node, port->doc->conf.name);
+        if (status.link_up || now_ns - port->down_ns <= LINK_WAIT_NS)
+            continue;
+        err_set(&err, -ENOLINK, "port %s has had no link for %lld s: check its cable and its peer",
+                port->doc->conf.name, LINK_WAIT_NS / NS_PER_S);
+        return node_fail(node, 3, &err);
     }
     return 0;
-}
-
-static bool port_without_link(const struct node *node)
-{
-    for (size_t i = 0; i < node->port_count; i++)
-        if (node->ports[i].transport != NULL && !node->ports[i].link_up)
-            return true;
-    return false;
 }
 
 int ports_await_link(struct node *node)
 {
     int64_t now_ns = clock_now();
-    int rc;
+    bool waiting = true;
+    int rc = 0;
 
     for (size_t i = 0; i < node->port_count; i++) /* all have the same time from now on */
         node->ports[i].down_ns = node->ports[i].link_up ? 0 : now_ns;
-    rc = ports_watch_links(node);
-    while (rc == 0 && port_without_link(node)) {
-        rc = node_turn(node, clock_now() + 50 * NS_PER_MS);
-        if (rc == 0)
-            rc = ports_watch_links(node);
+    while (rc == 0 && waiting) {
+        rc = ports_watch_links(node);
+        waiting = false;
+        for (size_t i = 0; i < node->port_count; i++)
+            waiting |= node->ports[i].transport != NULL && !node->ports[i].link_up;
+        if (rc == 0 && waiting)
+            rc = node_turn(node, clock_now() + 50 * NS_PER_MS);
     }
     return rc;
 }

@@ -10,15 +10,9 @@
 /* Opens this node's ports in turn in each of their transports and reports what they are.
  * The guard has its say first. */
 int ports_survey(struct node *node);
-/* A port (index) and the transport in which it is to be open. */
-struct port_use {
-    uint32_t port;
-    const struct transport *transport;
-};
-
-/* Opens ports so, closing what is open otherwise: of the other ports what is not in `rest`. */
-int ports_use(struct node *node, const struct port_use *uses, size_t count,
-              const struct transport *rest);
+/* Opens each port that is wanted in a transport there, closing what is open otherwise: of the other
+ * ports what is not in `rest`. */
+int ports_use(struct node *node, const struct transport *rest);
 void ports_close(struct node *node);
 /* Waits until all open ports have a link, names those that have none. */
 int ports_await_link(struct node *node);

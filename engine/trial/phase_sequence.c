@@ -31,17 +31,6 @@
 
 /* --- running --- */
 
-/* A rank may have to wait for others that compute, or move what is not for it. */
-static int64_t schedule_silence_ns(const struct phase_run *run)
-{
-    int64_t most_ns = 0;
-
-    for (size_t i = 0; i < run->lane_count; i++)
-        if (run->lanes[i].executor != NULL && executor_compute_ns(run->lanes[i].executor) > most_ns)
-            most_ns = executor_compute_ns(run->lanes[i].executor);
-    return SCHEDULE_SILENCE_NS + most_ns;
-}
-
 /* Steps that nobody ended: a partner is there, but sends nothing. */
 static void check_schedules(const struct phase_run *run)
 {
@@ -68,14 +57,18 @@ static void assign_lanes(struct phase_run *run)
                              ? PROBE_SILENCE_NS
                              : doc->drain_timeout_ns;
     struct worker_lane *next = run->worker_lanes;
-    int64_t silence_most_ns;
+    int64_t silence_most_ns, most_ns = 0;
 
     /* Of counted messages some may be lost, one after the other, before one comes. */
     if (run->template.traffic == TRAFFIC_PINGPONG && run->template.pingpong.count > 0)
         silence_ns = run->template.pingpong.start_delay_ns + 4 * silence_ns;
     silence_most_ns = doc->drain_max_ns > silence_ns ? doc->drain_max_ns : 2 * silence_ns;
+    /* A rank may have to wait for others that compute, or move what is not for it. */
+    for (size_t i = 0; i < run->lane_count; i++)
+        if (run->lanes[i].executor != NULL && executor_compute_ns(run->lanes[i].executor) > most_ns)
+            most_ns = executor_compute_ns(run->lanes[i].executor);
     if (run->template.traffic == TRAFFIC_SCHEDULE)
-        silence_most_ns += schedule_silence_ns(run);
+        silence_most_ns += SCHEDULE_SILENCE_NS + most_ns;
     for (size_t w = 0; w < node->worker_count; w++) {
         struct worker_task *task = &run->tasks[w];
 
@@ -155,20 +148,14 @@ static int check_floods(const struct phase_run *run)
     return 0;
 }
 
-/* Interval results are fetched before there is no more room for them. */
-static int64_t longest_wait_ns(const struct doc_trial *doc)
-{
-    int64_t room_ns = doc->interval_ns * INTERVAL_ROOM / 4;
-
-    return room_ns > 0 && room_ns < PROGRESS_NS ? room_ns : PROGRESS_NS;
-}
-
 /* Keeps the node's loop going until the workers are done. */
 static int await_workers(struct phase_run *run)
 {
     struct node *node = run->trial->node;
     int64_t last_ns = clock_now(), watched_ns = last_ns;
-    int64_t wait_ns = longest_wait_ns(run->trial->doc);
+    /* Interval results are fetched before there is no more room for them. */
+    int64_t room_ns = run->trial->doc->interval_ns * INTERVAL_ROOM / 4;
+    int64_t wait_ns = room_ns > 0 && room_ns < PROGRESS_NS ? room_ns : PROGRESS_NS;
     int rc = 0, links;
 
     while (!workers_done(node)) {
@@ -192,18 +179,6 @@ static int await_workers(struct phase_run *run)
     return rc < 0 ? rc : check_floods(run);
 }
 
-/* Nobody says that all are through: what partners may still need, acknowledgements and bytes that
- * they have not read, stays until they should be. */
-static int hold_by_clock(const struct phase_run *run)
-{
-    int64_t until_ns = run->template.start_ns + phase_clock_hold_ns(run);
-    int rc = 0;
-
-    while (rc == 0 && clock_now() < until_ns)
-        rc = node_turn(run->trial->node, until_ns);
-    return rc;
-}
-
 static void read_hardware(struct phase_run *run, bool before)
 {
     for (size_t i = 0; i < run->lane_count; i++) {
@@ -213,19 +188,6 @@ static void read_hardware(struct phase_run *run, bool before)
         if (lane->lane != NULL)
             lane_transport(lane)->hardware(port->open, before ? &lane->before : &lane->after);
     }
-}
-
-/* --- one after the other --- */
-
-/* The ports' counters are read before the barrier: behind it a partner may have begun. */
-static int prepare_and_meet(struct phase_run *run)
-{
-    int rc = lanes_prepare(run);
-
-    if (rc < 0)
-        return rc;
-    read_hardware(run, true);
-    return phase_barrier_start(run);
 }
 
 static void begin_intervals(const struct phase_run *run)
@@ -258,10 +220,12 @@ static void begin_computing(struct phase_run *run)
         log_error("trial %u: no concurrent computation: %s", run->trial->doc->id, strerror(-rc));
 }
 
-/* Gives the lanes to the workers, who wait for the start. */
-static void start_workers(struct phase_run *run)
+/* Gives the lanes to the workers, who wait for the start. Until that whatever can wait leaves the
+ * cores to the nodes and workers that are on their way to it. */
+static void start(struct phase_run *run)
 {
     struct node *node = run->trial->node;
+    int64_t begun_ns;
 
     records_hold(node->records, node->has_shared_port);
     phase_set_times(run, run->start_run_ns - run->offset_ns);
@@ -273,26 +237,19 @@ static void start_workers(struct phase_run *run)
     begin_computing(run);
     run->begin = phase_cost_now();
     report_late(run);
-}
-
-/* Whatever can wait leaves the cores to the nodes and workers that are on their way to the start.
- */
-static void await_start(const struct phase_run *run)
-{
-    struct node *node = run->trial->node;
-    int64_t begun_ns = run->template.start_ns + BEGINNING_NS;
-
+    begun_ns = run->template.start_ns + BEGINNING_NS;
     while (clock_now() < begun_ns && !workers_done(node))
         if (node_turn(node, begun_ns) < 0)
             return; /* it will say so again */
 }
 
 /* From its start to what all nodes say of it. */
-static int wait_phase_end(struct phase_run *run)
+static int wait_end(struct phase_run *run)
 {
+    struct node *node = run->trial->node;
     int rc = await_workers(run);
 
-    records_hold(run->trial->node->records, false);
+    records_hold(node->records, false);
     if (run->compute != NULL)
         compute_stop(run->compute);
     check_schedules(run);
@@ -300,34 +257,35 @@ static int wait_phase_end(struct phase_run *run)
     read_hardware(run, false);
     run->end = phase_cost_now();
     phase_barrier_note_start(run);
-    if (rc == 0 && phase_goes_by_clock(run))
-        rc = hold_by_clock(run);
+    /* Without a barrier nobody says that all are through: what partners may still need,
+     * acknowledgements and bytes that they have not read, stays until they should be. */
+    if (phase_goes_by_clock(run))
+        for (int64_t until_ns = run->template.start_ns + phase_clock_hold_ns(run);
+             rc == 0 && clock_now() < until_ns;)
+            rc = node_turn(node, until_ns);
     return phase_barrier_end(run, rc);
-}
-
-/* Writes the records of a phase that has ended. */
-static void report(struct phase_run *run)
-{
-    report_lane_errors(run);
-    report_interval(run, true);
-    if (phase_is_probe(run))
-        report_probe(run);
-    else
-        report_phase(run);
-    report_samples(run);
-    report_compute(run);
 }
 
 static int run_phase(struct trial *trial, uint32_t number, uint32_t *states)
 {
     struct phase_run run = {.trial = trial, .number = number};
-    int rc = prepare_and_meet(&run);
+    int rc = lanes_prepare(&run);
 
     if (rc == 0) {
-        start_workers(&run);
-        await_start(&run);
-        rc = wait_phase_end(&run);
-        report(&run);
+        read_hardware(&run, true); /* before the barrier: behind it a partner may have begun */
+        rc = phase_barrier_start(&run);
+    }
+    if (rc == 0) {
+        start(&run);
+        rc = wait_end(&run);
+        report_lane_errors(&run);
+        report_interval(&run, true);
+        if (phase_is_probe(&run))
+            report_probe(&run);
+        else
+            report_phase(&run);
+        report_samples(&run);
+        report_compute(&run);
         *states |= run.outcome.states;
     }
     lanes_release(&run);

@@ -141,17 +141,6 @@ static void find_own(struct trial *trial, uint32_t part_index)
     }
 }
 
-static int check_phases(const struct trial *trial, struct err *err)
-{
-    const struct doc_trial *doc = trial->doc;
-
-    for (unsigned i = 0; i < doc->phases_count; i++)
-        if (doc->phases[i] >= trial->phase_count)
-            return err_set(err, -EINVAL, "trial %u: phase %u: the plan has phases 0 to %u", doc->id,
-                           doc->phases[i], trial->phase_count - 1);
-    return 0;
-}
-
 static int make_parts(struct trial *trial, struct err *err)
 {
     const struct doc_trial *doc = trial->doc;
@@ -172,7 +161,11 @@ static int make_parts(struct trial *trial, struct err *err)
         if (rc == 0)
             find_own(trial, i);
     }
-    return rc == 0 ? check_phases(trial, err) : rc;
+    for (unsigned i = 0; i < doc->phases_count && rc == 0; i++)
+        if (doc->phases[i] >= trial->phase_count)
+            rc = err_set(err, -EINVAL, "trial %u: phase %u: the plan has phases 0 to %u", doc->id,
+                         doc->phases[i], trial->phase_count - 1);
+    return rc;
 }
 
 static void free_parts(struct trial *trial)
@@ -206,15 +199,13 @@ static void watch_ports(struct trial *trial)
 static int open_ports(struct trial *trial, struct err *err)
 {
     struct node *node = trial->node;
-    struct port_use *uses = calloc(trial->own_count + 1, sizeof *uses);
     int rc;
 
-    if (uses == NULL)
-        return err_set(err, -ENOMEM, "out of memory");
+    for (size_t i = 0; i < node->port_count; i++)
+        node->ports[i].wanted = NULL;
     for (size_t i = 0; i < trial->own_count; i++)
-        uses[i] = (struct port_use){trial->own[i].port, trial->own[i].part->transport};
-    rc = ports_use(node, uses, trial->own_count, trial->parts[0].transport);
-    free(uses);
+        node->ports[trial->own[i].port].wanted = trial->own[i].part->transport;
+    rc = ports_use(node, trial->parts[0].transport);
     if (rc < 0)
         return rc;
     control_forget(node->control); /* all are through the trial before, and need nothing of it */
@@ -233,16 +224,6 @@ static int open_ports(struct trial *trial, struct err *err)
         return err_set(err, rc, "trial %u: can't publish addresses: %s", trial->doc->id,
                        strerror(-rc));
     return ports_await_link(node);
-}
-
-/* Nobody asks another for its address, or sends, before the ports of all nodes are open and have a
- * link. */
-static int meet(struct trial *trial)
-{
-    struct barrier_values values;
-
-    barrier_values_clear(&values);
-    return node_barrier(trial->node, &values);
 }
 
 /* Whether all partners can be reached. Frames are asked for again before a pair is called
@@ -309,12 +290,16 @@ int trial_run(struct node *node, const struct doc_trial *doc)
         .begun_ns = clock_now(),
         .connect_fd = -1,
     };
+    struct barrier_values values;
     struct err err = {0};
     uint32_t states = 0;
     int rc = prepare(&trial, &err);
 
+    /* Nobody asks another for its address, or sends, before the ports of all nodes are open and
+     * have a link. */
+    barrier_values_clear(&values);
     if (rc == 0)
-        rc = meet(&trial);
+        rc = node_barrier(node, &values);
     if (rc == 0) {
         rc = check_connectivity(&trial, &states);
         if (rc == 0 && (states & STATE_UNREACHABLE) == 0)
