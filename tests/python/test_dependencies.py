@@ -4,11 +4,14 @@ else."""
 
 from __future__ import annotations
 
+import json
+import os
 import re
 import tomllib
 from pathlib import Path
 
 import pytest
+import yaml
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "doc" / "developer" / "dependencies.md").read_text()
@@ -56,7 +59,8 @@ def test_each_python_package_has_its_reason() -> None:
 
 
 def test_libraries_of_the_build_are_installed_by_setup() -> None:
-    """Every dependency that Meson asks for comes with a package of the first tier."""
+    """Every dependency that Meson asks for comes with a package of the first tier, and those of
+    programs that are installed are in Spack's recipe."""
     package_of = {
         "cmocka": "libcmocka-dev",
         "yaml-0.1": "libyaml-dev",
@@ -77,3 +81,22 @@ def test_libraries_of_the_build_are_installed_by_setup() -> None:
     assert asked
     assert asked <= package_of.keys()
     assert {package_of[name] for name in asked} <= set(packages("use"))
+    spack = {"yaml-0.1": "libyaml", "libdpdk": "dpdk", "libibverbs": "rdma-core"}
+    recipe = (ROOT / "packaging" / "spack" / "package.py").read_text()
+    named = {name.partition("@")[0] for name in re.findall(r'depends_on\("([^"]+)"', recipe)}
+    brought = {"threads", "cmocka", "libbpf", "libxdp"}
+    assert {spack.get(name, name) for name in asked - brought} <= named
+
+
+def test_recipes_name_what_there_is() -> None:
+    """Workflow and container call scripts of the tree, and install what scripts/wheel makes."""
+    workflow = yaml.safe_load((ROOT / ".github" / "workflows" / "test.yml").read_text())
+    steps = [step for job in workflow["jobs"].values() for step in job["steps"]]
+    scripts = {step["run"].split()[0] for step in steps if "run" in step}
+    assert "scripts/test" in scripts
+    assert all(os.access(ROOT / script, os.X_OK) for script in scripts)
+    assert "COPY dist/switchbench-*.whl" in (ROOT / "Containerfile").read_text()
+    role = yaml.safe_load((ROOT / "packaging" / "ansible" / "tasks" / "main.yml").read_text())
+    values = yaml.safe_load((ROOT / "packaging" / "ansible" / "defaults" / "main.yml").read_text())
+    asked = set(re.findall(r"switchbench_\w+", json.dumps(role))) - {"switchbench_copied"}
+    assert asked == values.keys()
