@@ -41,14 +41,14 @@ def _differing(one: Differing) -> dict[str, object]:
 
 
 def _compared(one: Compared) -> dict[str, object]:
+    levels = {"plans": one.plans, "phases": one.phases, "flows": one.flows}
     return {
         "result": one.match.other.name,
         "pairs": [
             {"baseline": _case(pair.base), "other": _case(pair.other)} for pair in one.match.pairs
         ],
-        "plans": [_row(row) for row in one.plans],
-        "phases": [_row(row) for row in one.phases],
-        "flows": [_row(row) for row in one.flows],  # the surest and largest differences first
+        # The surest and largest differences first.
+        **{level: [_row(row) for row in rows] for level, rows in levels.items()},
         "flows_compared": one.flow_count,
         "differing": [_differing(differing) for differing in one.match.differing],
         "alone": one.match.alone,
@@ -62,27 +62,21 @@ def _case(case: Case) -> dict[str, object]:
 
 
 def _row(row: DifferenceRow) -> dict[str, object]:
+    numbers = {
+        "baseline": row.base, "other": row.other, "difference": row.difference,
+        "percent": row.percent, "ci_low": row.low, "ci_high": row.high,
+        "degrees_of_freedom": row.freedom,
+    }  # fmt: skip
     return {
         "pair": row.pair,  # place in `pairs`
         "of": row.of or None,  # phase or flow; null: all phases together
         "measure": row.measure.name,
         "unit": row.measure.unit,
         "better": "more" if row.measure.better > 0 else "less",
-        "baseline": _rounded(row.base),
-        "other": _rounded(row.other),
         "repeats": list(row.counts),
-        "difference": _rounded(row.difference),
-        "percent": _rounded(row.percent),
-        "ci_low": _rounded(row.low),
-        "ci_high": _rounded(row.high),
-        "degrees_of_freedom": _rounded(row.freedom),
-        "p": row.p,
-        "p_adjusted": row.p_adjusted,
-        "dependent": row.dependent,
-        "verdict": row.verdict,
-        "reason": row.reason,
+        **{name: None if value is None else round(value, 6) for name, value in numbers.items()},
+        **{
+            name: getattr(row, name)
+            for name in ("p", "p_adjusted", "dependent", "verdict", "reason")
+        },
     }
-
-
-def _rounded(value: float | None) -> float | None:
-    return None if value is None else round(value, 6)

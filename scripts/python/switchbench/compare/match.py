@@ -9,8 +9,8 @@ load, and stands beside the same at equal size.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 
 from ..analysis import transports
 from ..base import format
@@ -66,9 +66,11 @@ def match(base: Subject, other: Subject, question: set[str]) -> Match:
     asked = question | _own_question(base, other)
     if settings.TRANSPORT in asked and _transports(base).isdisjoint(_transports(other)):
         asked.add(settings.SIZE)
-        found.pairs = [*_by_transport(base, other, asked), *_by_steps(base, other)]
+        own = {settings.TRANSPORT} | _own_question(base, other)
+        steps, theirs = (list(filter(_steps, one.cases)) for one in (base, other))
+        found.pairs = [*_by_transport(base, other, asked), *_equal(steps, theirs, own)]
     else:
-        found.pairs = list(_equal(base, other, asked))
+        found.pairs = list(_equal(base.cases, other.cases, asked))
     for pair in found.pairs:
         both = [pair.base.settings, pair.other.settings]
         found.differing += settings.differing(pair.title, both, asked | set(_options(pair)))
@@ -129,15 +131,21 @@ def _options(pair: Pair) -> Iterator[str]:
 
 
 def _identity(case: Case, asked: set[str]) -> tuple[tuple[str, str], ...]:
+    """Return the settings that cases beside each other share; a transport's options are none where
+    the transport is the question."""
     chosen = settings.matrix(case.settings, case.plans[0])
+    if settings.TRANSPORT in asked:
+        chosen = {name: word for name, word in chosen.items() if "." not in name}
     return tuple(sorted((name, word) for name, word in chosen.items() if name not in asked))
 
 
-def _equal(base: Subject, other: Subject, asked: set[str]) -> Iterator[Pair]:
-    """Each case of the one beside the case of the other that is most like it."""
-    for case in base.cases:
-        alike = [one for one in other.cases if _identity(one, asked) == _identity(case, asked)]
-        if alike:
+def _equal(base: Sequence[Case], other: Sequence[Case], asked: set[str]) -> Iterator[Pair]:
+    """Yield each case of the one beside the case of the other that is most like it."""
+    theirs: dict[tuple[tuple[str, str], ...], list[Case]] = {}
+    for case in other:
+        theirs.setdefault(_identity(case, asked), []).append(case)
+    for case in base:
+        if alike := theirs.get(_identity(case, asked)):
             yield Pair(case, min(alike, key=lambda one: _distance(case, one)))
 
 
@@ -146,13 +154,13 @@ def _distance(case: Case, other: Case) -> int:
 
 
 def _by_transport(base: Subject, other: Subject, asked: set[str]) -> Iterator[Pair]:
-    """Rows of transports side by side: the baseline's best setting beside each of the other's."""
+    """Yield rows of transports side by side: the baseline's best beside each of the other's."""
     matrices: dict[tuple[tuple[str, str], ...], list[Case]] = {}
     for case in (case for one in (base, other) for case in one.cases if not _steps(case)):
-        matrices.setdefault(_identity(_without_options(case), asked), []).append(case)
+        matrices.setdefault(_identity(case, asked), []).append(case)
+    mine = _transports(base)
     for cases in matrices.values():
         of = {id(case.plans[0]): case for case in cases}
-        mine = _transports(base)
         for row in transports.rows(list(transports.series(p for c in cases for p in c.plans))):
             own = [one for one in row if one.transport in mine]
             beside = [one for one in row if one.transport not in mine]
@@ -161,26 +169,8 @@ def _by_transport(base: Subject, other: Subject, asked: set[str]) -> Iterator[Pa
                 yield from (Pair(of[id(best.plans[0])], of[id(one.plans[0])]) for one in beside)
 
 
-def _by_steps(base: Subject, other: Subject) -> Iterator[Pair]:
-    """Each of the baseline's beside the first of the same kind that the other has."""
-    asked = {settings.TRANSPORT} | _own_question(base, other)
-    theirs: dict[tuple[tuple[str, str], ...], Case] = {}
-    for case in filter(_steps, other.cases):
-        theirs.setdefault(_identity(_without_options(case), asked), case)
-    for case in filter(_steps, base.cases):
-        beside = theirs.get(_identity(_without_options(case), asked))
-        if beside is not None:
-            yield Pair(case, beside)
-
-
 def _steps(case: Case) -> bool:
     return bool(case.plans[0]["traffic"] == SCHEDULE)
-
-
-def _without_options(case: Case) -> Case:
-    """Return a case without its transport's options: those are no part of a matrix's identity."""
-    kept = {name: word for name, word in case.settings.items() if "." not in name}
-    return replace(case, settings=kept)
 
 
 # --- what is not beside each other ---------------------------------------------------------------
