@@ -17,4 +17,11 @@ struct fill {
 };
 const struct fill *fill_table(void);
 
+/* The first bytes of a frame: headers (66 at most), signature, and fill up to a round number that
+ * is copied without a loop. Copying over a shorter frame writes fill behind its end: harmless. */
+#define FRAME_TEMPLATE 96u
+struct frame_template {
+    uint8_t bytes[FRAME_TEMPLATE];
+} __attribute__((aligned(32)));
+
 #endif

@@ -3,7 +3,7 @@
 
 #include "clock.h"
 #include "eal.h"
-#include "lane.h"
+#include "frame_state.h"
 
 #include <rte_eth_ring.h>
 #include <rte_ring.h>
@@ -111,7 +111,7 @@ void bed_time(struct bed *bed, bool timed)
 {
     bed->phase.open_ns = 0;
     bed->phase.close_ns = timed ? INT64_MAX / 2 : 0;
-    ((struct dpdk_lane *)bed->lane)->turn_ns = 0;
+    ((struct frame_lane *)bed->lane)->timer_ns = 0;
 }
 
 void bed_burn(struct bed *bed, int64_t end_ns)

@@ -6,13 +6,13 @@
  */
 #include "battery.h"
 
-#include "frame.h"
 #include "probe_frames.h"
 #include "ring_ports.h"
 
 #include <rte_cycles.h>
 #undef NS_PER_S /* DPDK's, of another type than clock.h's */
 #include "clock.h"
+#include "frame.h"
 
 #include <rte_mbuf.h>
 #include <rte_ring.h>

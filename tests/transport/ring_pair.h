@@ -6,7 +6,7 @@
 #ifndef TESTS_TRANSPORT_RING_PAIR_H
 #define TESTS_TRANSPORT_RING_PAIR_H
 
-#include "lane_state.h"
+#include "dpdk_lane.h"
 #include "ring_ports.h"
 
 #include <rte_ring.h>

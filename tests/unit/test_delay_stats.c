@@ -4,7 +4,8 @@
  * their tags, their rate, when they leave.
  */
 #include "delay_stats.h"
-#include "probe.h"
+#include "probe_frames.h"
+#include "signature.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -209,43 +210,6 @@ static void test_load_yields_what_the_line_lacks(void **state)
     assert_float_equal(probe_displaces(&budget, 500), 0, 0);
 }
 
-/* A probe is sound for whoever checks the load's frames, but for its tag. */
-static void test_probe_is_a_frame_like_others(void **state)
-{
-    static const enum header_kind kinds[] = {HEADER_L2, HEADER_IPV4_UDP, HEADER_IPV6_UDP};
-    static _Alignas(8) uint8_t frame[2048];
-
-    for (size_t i = 0; i < 3; i++) {
-        struct dpdk_options options = {.header = kinds[i], .ttl = 64};
-        struct frame_shape shape;
-        struct probe probe = {
-            .shape = &shape,
-            .ends = {{.mac = {2, 0, 0, 0, 0, 1}, .ipv4 = {198, 18, 0, 1}, .rank = 3},
-                     {.mac = {2, 0, 0, 0, 0, 2}, .ipv4 = {198, 18, 0, 2}, .rank = 9}},
-            .size = 333,
-            .sequence = 77,
-            .stamp_ns = 123456789};
-        const struct signature *signature;
-        struct frame_expect expect;
-        struct frame_check check;
-
-        frame_shape(&shape, &options, 1234);
-        frame_check(&check, &shape);
-        frame_expect(&expect, &shape, 329);
-        probe.tag = probe_tag(shape.tag);
-        probe_write(&probe, frame);
-        signature = (const struct signature *)(frame + shape.payload);
-        assert_int_equal(be16toh(signature->tag), probe.tag);
-        assert_int_equal(be16toh(signature->src), 3);
-        assert_int_equal(be16toh(signature->dst), 9);
-        assert_int_equal(be32toh(signature->sequence), 77);
-        assert_int_equal(signature_ns(signature), 123456789);
-        assert_true(kinds[i] == HEADER_L2         ? frame_sound_l2(&check, &expect, frame)
-                    : kinds[i] == HEADER_IPV4_UDP ? frame_sound_ipv4(&check, &expect, frame)
-                                                  : frame_sound_ipv6(&check, &expect, frame));
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -261,7 +225,6 @@ int main(void)
         cmocka_unit_test(test_tags_differ),
         cmocka_unit_test(test_rate_disturbs_nobody),
         cmocka_unit_test(test_load_yields_what_the_line_lacks),
-        cmocka_unit_test(test_probe_is_a_frame_like_others),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

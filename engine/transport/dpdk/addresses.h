@@ -7,7 +7,7 @@
 #ifndef ENGINE_DPDK_ADDRESSES_H
 #define ENGINE_DPDK_ADDRESSES_H
 
-#include "lane_state.h"
+#include "dpdk_lane.h"
 
 #define ADDRESSES_MAX (1 << 20)   /* as many numbers as fit ... */
 #define ADDRESSES_RANKS_MAX 4096u /* ... and as many ranks */

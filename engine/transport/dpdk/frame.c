@@ -145,6 +145,21 @@ void frame_template(struct frame_template *out, const struct frame_shape *shape,
     memcpy(at, fill_table()->bytes, (size_t)(out->bytes + FRAME_TEMPLATE - at));
 }
 
+void frame_write(uint8_t *frame, const struct frame_shape *shape, const struct frame_end ends[2],
+                 const struct frame_single *single)
+{
+    uint32_t headers = shape->payload + SIGNATURE_BYTES, length = single->frame_bytes - FRAME_FCS;
+    struct signature_time time = signature_time(single->stamp_ns);
+    struct signature *signature = (struct signature *)(frame + shape->payload);
+    struct frame_template template;
+
+    frame_template(&template, shape, ends, single->source, single->frame_bytes);
+    if (length > headers)
+        memcpy(frame + headers, fill_table()->bytes, length - headers);
+    memcpy(frame, template.bytes, headers);
+    signature_stamp(signature, single->sequence, &time, signature_base(signature) + time.sum);
+}
+
 /* RFC 791: version and header length, total length; the class may be remarked. RFC 8200: version,
  * flow label, length. Of each the part that no switch or router changes. */
 static const uint8_t inner_masks[][8] = {

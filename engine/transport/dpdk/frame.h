@@ -13,6 +13,7 @@
 
 #include "dpdk_options.h"
 #include "fill.h"
+#include "frame_lane.h"
 #include "signature.h"
 
 #include <netinet/in.h>
@@ -38,13 +39,6 @@
 #define FRAME_UDP_SOURCE 49152
 #define FRAME_UDP_SOURCES_MAX 16384
 #define FRAME_UDP_DESTINATION 9
-
-/* The first bytes of a frame: headers (66 at most), signature, and fill up to a round number that
- * is copied without a loop. Copying over a shorter frame writes fill behind its end: harmless. */
-#define FRAME_TEMPLATE 96u
-struct frame_template {
-    uint8_t bytes[FRAME_TEMPLATE];
-} __attribute__((aligned(32)));
 
 /* In place of a rank: all of them, by an address of all stations, or of a group that is documented
  * as an example (RFC 7042 2.1.1). */
@@ -90,6 +84,11 @@ const char *frame_kind_name(enum header_kind kind);
  * sound signature of sequence 0 at time 0. */
 void frame_template(struct frame_template *out, const struct frame_shape *shape,
                     const struct frame_end ends[2], uint16_t udp_source, uint32_t size);
+
+/* A whole frame beside the load: the tag is `shape`'s, as the load's but for a probe. A buffer has
+ * room for FRAME_TEMPLATE bytes at least. */
+void frame_write(uint8_t *frame, const struct frame_shape *shape, const struct frame_end ends[2],
+                 const struct frame_single *single);
 
 /* What a receiver expects of its frames' headers, chosen once so that checking takes no option. */
 struct frame_check {

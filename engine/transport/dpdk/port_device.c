@@ -2,7 +2,7 @@
 #include "port_device.h"
 
 #include "eal.h"
-#include "lane_state.h"
+#include "frame_state.h"
 
 #include <errno.h>
 #include <rte_bus_vdev.h>
@@ -184,7 +184,7 @@ static struct rte_mempool *make_pool(const struct port_queue *queue, const char 
  * users, its worker and the main thread. */
 uint32_t receive_pool_frames(uint16_t receives, uint16_t sends)
 {
-    uint32_t held = (uint32_t)receives + sends + FORWARD_QUEUE + PORT_BURST_MAX;
+    uint32_t held = (uint32_t)receives + sends + FRAME_FORWARD_QUEUE + FRAME_BURST_MAX;
 
     return rte_align32pow2(held + 2 * (MEMPOOL_CACHE * 3 / 2) + 1) - 1;
 }

@@ -65,12 +65,12 @@ bool queue_handle_control_frame(struct port_queue *queue, const struct rte_mbuf 
 void queue_receive_idle(struct port_queue *queue)
 {
     struct transport_port *port = queue->port;
-    struct rte_mbuf *frames[PORT_BURST_MAX];
+    struct rte_mbuf *frames[QUEUE_BURST];
     uint16_t count;
 
     /* Bounded: a device that always has more (net_null) must not keep the worker here. */
     for (unsigned bursts = 0; bursts < QUEUE_IDLE_BURSTS; bursts++) {
-        count = rte_eth_rx_burst(port->id, queue->number, frames, PORT_BURST_MAX);
+        count = rte_eth_rx_burst(port->id, queue->number, frames, QUEUE_BURST);
         for (uint16_t i = 0; i < count; i++)
             if (!queue_handle_control_frame(queue, frames[i]))
                 queue->count->foreign++;

@@ -16,6 +16,7 @@ void queue_announce(struct port_queue *queue, int64_t now_ns);
 bool queue_handle_control_frame(struct port_queue *queue, const struct rte_mbuf *frame);
 /* Receives what waits, while no lane does: answers the network, counts the rest as foreign. */
 #define QUEUE_IDLE_BURSTS 64u
+#define QUEUE_BURST 128u
 void queue_receive_idle(struct port_queue *queue);
 /* Announces the port again where it is time to. */
 void queue_announce_again(struct port_queue *queue, int64_t now_ns);

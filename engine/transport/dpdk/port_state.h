@@ -24,7 +24,6 @@
 #include <stdatomic.h>
 
 #define PORT_QUEUES_MAX 64u
-#define PORT_BURST_MAX 128u /* frames a driver call, at most */
 
 struct dpdk_lane;
 

@@ -24,15 +24,4 @@ struct udp_options {
 
 extern const struct option_table udp_option_table;
 
-static inline const struct udp_options *udp_options(const struct phase *phase)
-{
-    return phase->options;
-}
-
-/* Frames of each flow's burst in the window; 0: there is none. */
-static inline uint32_t udp_window_frames(const struct phase *phase)
-{
-    return phase->traffic == TRAFFIC_STREAM ? udp_options(phase)->window_frames : 0;
-}
-
 #endif

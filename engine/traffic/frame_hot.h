@@ -1,0 +1,579 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file
+ * @brief The hot path of a lane of frames, for a transport's one hot file.
+ *
+ * Included behind the transport's hooks, so that the compiler makes variants of each body:
+ *
+ *     frame_t                                   a frame in the transport's hands
+ *     tx_take, tx_data, tx_set, tx_burst,       frames to be sent, and those that were not taken
+ *     tx_put_back, pass_frame, pass_data
+ *     rx_burst, rx_prefetch, rx_classify,       frames that came
+ *     rx_see, rx_unexpected, rx_free, rx_release
+ *
+ * Sending, run to completion: as many frames as are due, a burst at most, are written over buffers
+ * that hold the phase's frame already. A frame that the device does not take never was: its
+ * sequence number is used again.
+ *
+ * Receiving: passes over a burst. Each frame is classified (is it sound, whose is it?); each of
+ * ours is accounted by its sequence; where delays are measured a third pass measures those of the
+ * delivered; then frames are freed, or handed to the forwarder. With many flows a stream's line
+ * lies in no near cache: the first pass asks for it, the second finds it there.
+ *
+ * A frame counts once: delivered (fresh or reordered), duplicated, late, forged, corrupted,
+ * misdelivered, the responder's, or foreign; so the sum is what the device received.
+ */
+#ifndef ENGINE_FRAME_HOT_H
+#define ENGINE_FRAME_HOT_H
+
+#include "frame_lane.h"
+
+#include <string.h>
+
+#define HOT_INLINE static inline __attribute__((always_inline))
+#define HOT_LIKELY(condition) __builtin_expect(!!(condition), true)
+#define HOT_UNLIKELY(condition) __builtin_expect(!!(condition), false)
+
+/** How frames are sent: one stream of one size (12 bytes are written a frame); several streams of
+ * one size (and their headers, HOT_SHORT bytes); the same where headers end behind these; several
+ * sizes, unequal shares, trains, or what else differs from frame to frame. */
+enum hot_send { HOT_ONE, HOT_MANY, HOT_LONG, HOT_MIXED };
+#define HOT_SHORT 64u
+
+/** How frames are received, as bits. */
+enum hot_receive {
+    HOT_ONE_STREAM = 1, /**< there is one only */
+    HOT_TIMED = 2,      /**< each delivered frame's delay is measured ... */
+    HOT_SAMPLED = 4,    /**< ... with HOT_TIMED: of two numbers of each FRAME_SAMPLE_OF only */
+    HOT_FORWARD = 8,    /**< delivered frames are sent on */
+};
+#define HOT_RECEIVE_WAYS 16 /**< of combining them */
+#define HOT_AHEAD 4u        /**< frames whose first bytes are asked for before they are read */
+
+/* --- the transport's hooks ---------------------------------------------------------------------*/
+
+/** Takes `count` frames to write; 0: all. */
+static inline int tx_take(struct frame_lane *lane, frame_t *frames, uint32_t count);
+/** Where a frame begins in memory. */
+static inline uint8_t *tx_data(frame_t frame);
+/** HOT_MIXED: the frame is of that stream and size; `sequence` is its number. */
+static inline void tx_set(struct frame_lane *lane, frame_t frame,
+                          const struct sender_stream *stream, const struct frame_size *size,
+                          uint64_t sequence);
+/** Sends them, forwarded ones where `pass`; returns how many were taken. */
+static inline uint32_t tx_burst(struct frame_lane *lane, frame_t *frames, uint32_t count,
+                                bool pass);
+/** Those that were not taken come back; not forwarded ones. */
+static inline void tx_put_back(struct frame_lane *lane, frame_t *frames, uint32_t count);
+/** The i-th frame of a burst that is sent on, of what was received. */
+static inline frame_t pass_frame(struct frame_lane *lane, const struct forward_entry *entry,
+                                 uint32_t i, const struct sender_stream *stream);
+/** Where such a frame begins. */
+static inline uint8_t *pass_data(frame_t frame);
+
+/** Receives at most `lane->receive_burst` frames. */
+static inline uint32_t rx_burst(struct frame_lane *lane, frame_t *frames);
+static inline void rx_prefetch(frame_t frame);
+/** Whether it is a sound one of the lane's flows; fills all of `ours` but `ahead`. */
+HOT_INLINE bool rx_classify(struct frame_lane *lane, frame_t frame, unsigned kind,
+                            enum hot_receive how, struct received *ours);
+/** Describes one for frame_lane.h; false: it is too short for a signature. */
+static bool rx_see(const struct frame_lane *lane, frame_t frame, struct frame_seen *seen);
+/** Counts one that is not. */
+static void rx_unexpected(struct frame_lane *lane, frame_t frame, int64_t now_ns);
+static inline void rx_free(frame_t *frames, uint32_t count);
+/** A forwarded frame that found no room. */
+static inline void rx_release(void *frame);
+
+/* --- send --------------------------------------------------------------------------------------*/
+
+static inline void hot_step_back(const struct frame_lane *lane, struct rotation *next,
+                                 enum hot_send variant)
+{
+    const struct sender *sender = &lane->sender;
+
+    if (variant == HOT_MIXED && next->run > 0) {
+        next->run--;
+        return;
+    }
+    next->run = variant == HOT_MIXED ? lane->train - 1 : 0;
+    if (next->at > 0) {
+        next->at--;
+    } else if (!(variant == HOT_MIXED && sender_has_turns(sender))) {
+        next->at = sender->count - 1;
+    } else {
+        next->at = sender->turns.count - 1;
+        next->round =
+            (next->round > 0 ? next->round : sender->count) - lane->lane.request.send_count;
+    }
+}
+
+static inline void hot_begin_flow(struct flow_side *side, int64_t now_ns)
+{
+    if (side->first_ns == 0)
+        side->first_ns = now_ns;
+}
+
+/** The template of a stream's frames of one of several sizes. */
+static inline const struct frame_template *
+hot_template(const struct frame_lane *lane, const struct sender_stream *stream, uint8_t size)
+{
+    return lane->sender.templates == NULL
+               ? &stream->template
+               : &lane->sender.templates[(size_t)stream->place * lane->size_count + size];
+}
+
+/** Whether headers and what of the signature differs by flow end within HOT_SHORT bytes: all but
+ * IPv6's do. */
+static inline bool hot_is_short(const struct frame_lane *lane)
+{
+    return lane->offset + offsetof(struct signature, sequence) <= HOT_SHORT;
+}
+
+/** Writes a stream's next frame over a buffer that holds the fill behind the first `head` bytes of
+ * its template. */
+HOT_INLINE void hot_write(const struct frame_lane *lane, uint8_t *frame,
+                          struct sender_stream *stream, const struct frame_template *template,
+                          size_t head, const struct signature_time *time)
+{
+    memcpy(frame, template, head);
+    signature_stamp((struct signature *)(frame + lane->offset), (uint32_t)stream->sequence++, time,
+                    stream->base + time->sum);
+}
+
+/** Writes the frames of the stream that is next, and of those that follow; returns their cost to
+ * the pace. */
+HOT_INLINE uint64_t hot_fill_many(struct frame_lane *lane, frame_t *frames, uint32_t count,
+                                  int64_t now_ns, enum hot_send variant)
+{
+    struct sender *sender = &lane->sender;
+    struct signature_time time = signature_time(now_ns - lane->start_ns);
+    uint64_t cost = variant == HOT_MIXED ? 0 : (uint64_t)count * lane->sizes[0].cost;
+    struct rotation next = sender->next;
+
+    for (uint32_t i = 0; i < count; i++) {
+        struct sender_stream *stream = rotation_stream(sender, &next, variant == HOT_MIXED);
+        const struct frame_template *template = &stream->template;
+        uint8_t which = 0;
+
+        if (HOT_UNLIKELY(stream->sequence == 0))
+            hot_begin_flow(stream->side, now_ns);
+        if (variant == HOT_MIXED) {
+            which = lane->order[stream->size_index];
+            template = hot_template(lane, stream, which);
+            cost += lane->sizes[which].cost;
+            stream->size_index =
+                (uint16_t)(stream->size_index + 1u < lane->order_count ? stream->size_index + 1
+                                                                       : 0);
+        }
+        hot_write(lane, tx_data(frames[i]), stream, template,
+                  variant == HOT_MANY ? HOT_SHORT : FRAME_TEMPLATE, &time);
+        if (variant == HOT_MIXED)
+            tx_set(lane, frames[i], stream, &lane->sizes[which], stream->sequence - 1);
+        stream->last_ns = now_ns;
+        rotation_step(lane, &next, variant == HOT_MIXED);
+    }
+    sender->next = next;
+    return cost;
+}
+
+/** Undoes hot_fill_many for the last `count` frames; returns their cost. */
+static uint64_t hot_unfill_many(struct frame_lane *lane, uint32_t count, int64_t now_ns,
+                                enum hot_send variant)
+{
+    struct sender *sender = &lane->sender;
+    uint64_t cost = 0;
+
+    for (uint32_t i = 0; i < count; i++) {
+        struct sender_stream *stream;
+
+        hot_step_back(lane, &sender->next, variant);
+        stream = rotation_stream(sender, &sender->next, variant == HOT_MIXED);
+        if (variant == HOT_MIXED)
+            stream->size_index =
+                (uint16_t)((stream->size_index > 0 ? stream->size_index : lane->order_count) - 1);
+        cost += lane->sizes[variant == HOT_MIXED ? lane->order[stream->size_index] : 0].cost;
+        if (--stream->sequence == 0 && stream->side->first_ns == now_ns)
+            stream->side->first_ns = 0;
+    }
+    return cost;
+}
+
+static inline void hot_fill_one(struct frame_lane *lane, frame_t *frames, uint32_t count,
+                                int64_t now_ns)
+{
+    struct sender_stream *stream = lane->sender.streams;
+    struct signature_time time = signature_time(now_ns - lane->start_ns);
+    uint32_t sequence = (uint32_t)stream->sequence;
+    uint32_t base = stream->base + time.sum;
+    uint32_t offset = lane->offset;
+
+    for (uint32_t i = 0; i < count; i++)
+        signature_stamp((struct signature *)(tx_data(frames[i]) + offset), sequence++, &time, base);
+}
+
+/** Accounts `count` frames of the only stream and size; returns their cost. */
+static inline uint64_t hot_count_one(struct frame_lane *lane, uint32_t count, int64_t now_ns)
+{
+    struct sender_stream *stream = lane->sender.streams;
+
+    if (count > 0) {
+        stream->sequence += count;
+        stream->last_ns = now_ns;
+        hot_begin_flow(stream->side, now_ns);
+    }
+    return (uint64_t)count * lane->sizes[0].cost;
+}
+
+/** Streams that are not yet behind the last end of the window are accounted before they change. */
+static __attribute__((noinline)) void hot_account_sends(struct frame_lane *lane, uint32_t count,
+                                                        enum hot_send variant)
+{
+    struct sender *sender = &lane->sender;
+    struct rotation next = sender->next;
+
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t number =
+            (uint32_t)(rotation_stream(sender, &next, variant == HOT_MIXED) - sender->streams);
+
+        if (sender->accounting.streams[number].marks != sender->accounting.marks)
+            frame_account_sent(lane, number);
+        rotation_step(lane, &next, variant == HOT_MIXED);
+    }
+}
+
+/** Sends what is due; the body of the lane's `send`. */
+HOT_INLINE int64_t hot_send(struct frame_lane *lane, int64_t now_ns, enum hot_send variant)
+{
+    struct sender *sender = &lane->sender;
+    frame_t frames[FRAME_BURST_MAX];
+    uint32_t due = pace_allow(&sender->pace, now_ns, sender->cost, lane->burst);
+    uint64_t cost = 0;
+    uint32_t sent;
+
+    if (due > sender->left)
+        due = (uint32_t)sender->left;
+    if (due == 0 || tx_take(lane, frames, due) != 0)
+        return pace_wake(&sender->pace, sender->cost);
+    if (variant == HOT_MIXED) {
+        bool trains = lane->conf.trains && sender->left == UINT64_MAX && !sender_has_turns(sender);
+
+        lane->train = trains && due > sender->count ? due / sender->count : 1;
+        sender->next.run = 0;
+    }
+    if (HOT_UNLIKELY(sender->accounting.marked))
+        hot_account_sends(lane, due, variant);
+    if (variant == HOT_ONE)
+        hot_fill_one(lane, frames, due, now_ns);
+    else
+        cost = hot_fill_many(lane, frames, due, now_ns, variant);
+    sent = tx_burst(lane, frames, due, false);
+    if (HOT_UNLIKELY(sent < due)) {
+        tx_put_back(lane, frames + sent, due - sent);
+        lane->lane.request.count->send_refused += due - sent;
+        if (variant != HOT_ONE)
+            cost -= hot_unfill_many(lane, due - sent, now_ns, variant);
+    }
+    if (variant == HOT_ONE)
+        cost = hot_count_one(lane, sent, now_ns);
+    sender->left -= sender->left != UINT64_MAX ? sent : 0;
+    pace_spend(&sender->pace, cost);
+    if (HOT_UNLIKELY(sent < due) && lane->lane.request.sleeps)
+        return now_ns + FRAME_RETRY_NS;
+    return pace_wake(&sender->pace, sender->cost);
+}
+
+/* --- forward -----------------------------------------------------------------------------------*/
+
+/** Makes frames the next hop's; returns their bytes in memory. */
+HOT_INLINE uint64_t hot_rewrite(struct frame_lane *lane, const struct forward_entry *entries,
+                                frame_t *frames, uint32_t count, size_t head, int64_t now_ns)
+{
+    struct signature_time time = signature_time(now_ns - lane->start_ns);
+    bool sizes = lane->sender.templates != NULL;
+    uint64_t bytes = 0;
+
+    for (uint32_t i = 0; i < count; i++) {
+        const struct forward_entry *entry = &entries[i];
+        struct sender_stream *stream = &lane->sender.streams[entry->stream];
+        const struct frame_template *template = &stream->template;
+
+        if (HOT_UNLIKELY(sizes))
+            template = hot_template(lane, stream, lane->size_of_length[entry->length]);
+        frames[i] = pass_frame(lane, entry, i, stream);
+        bytes += entry->length;
+        hot_write(lane, pass_data(frames[i]), stream, template, head, &time);
+    }
+    return bytes;
+}
+
+/** Sends as many as the device takes; returns how many. The numbers of the others are used again.
+ */
+static uint32_t hot_pass(struct frame_lane *lane, const struct forward_entry *entries,
+                         uint32_t count, int64_t now_ns)
+{
+    frame_t frames[FRAME_BURST_MAX];
+    struct flow_side *side = lane->sender.streams[0].side;
+    uint64_t bytes;
+    uint32_t sent;
+
+    if (hot_is_short(lane))
+        bytes = hot_rewrite(lane, entries, frames, count, HOT_SHORT, now_ns);
+    else
+        bytes = hot_rewrite(lane, entries, frames, count, FRAME_TEMPLATE, now_ns);
+    sent = tx_burst(lane, frames, count, true);
+    for (uint32_t i = sent; HOT_UNLIKELY(i < count); i++) {
+        lane->sender.streams[entries[i].stream].sequence--;
+        bytes -= entries[i].length;
+        lane->lane.request.count->send_refused++;
+    }
+    if (sent == 0)
+        return 0;
+    side->live.frames += sent;
+    side->live.frame_bytes += bytes + (uint64_t)sent * lane->conf.outside;
+    side->live.payload_bytes += bytes - (uint64_t)sent * lane->offset;
+    side->last_ns = now_ns;
+    hot_begin_flow(side, now_ns);
+    frame_flush_later(lane, now_ns);
+    return sent;
+}
+
+/** The lane's `send`: what the driver does not take waits, and whatever comes meanwhile behind it.
+ */
+static int64_t hot_forward(struct frame_lane *lane, int64_t now_ns)
+{
+    struct forwarder *forwarder = &lane->forwarder;
+    uint32_t waiting = forwarder->tail - forwarder->head;
+    uint32_t head = forwarder->head % FRAME_FORWARD_QUEUE;
+    uint32_t count = FRAME_FORWARD_QUEUE - head;
+
+    if (waiting == 0)
+        return CLOCK_NEVER;
+    count = count < waiting ? count : waiting;
+    count = count < lane->burst ? count : lane->burst;
+    forwarder->head += hot_pass(lane, &forwarder->queue[head], count, now_ns);
+    return forwarder->head == forwarder->tail ? CLOCK_NEVER : now_ns;
+}
+
+/** Sends delivered frames on, or queues them; what finds the queue full is a drop in this host. Not
+ * before the start: the next hop may not be there. */
+static void hot_pass_on(struct frame_lane *lane, const struct forward_entry *entries,
+                        uint32_t count, int64_t now_ns)
+{
+    struct forwarder *forwarder = &lane->forwarder;
+    uint32_t sent = 0;
+
+    lane->sender.streams[0].side->intended += count;
+    if (count > 0 && lane->send == hot_forward && forwarder->head == forwarder->tail)
+        sent = hot_pass(lane, entries, count < lane->burst ? count : lane->burst, now_ns);
+    for (uint32_t i = sent; i < count; i++) {
+        if (forwarder->tail - forwarder->head < FRAME_FORWARD_QUEUE) {
+            forwarder->queue[forwarder->tail++ % FRAME_FORWARD_QUEUE] = entries[i];
+        } else {
+            ++*forwarder->dropped;
+            rx_release(entries[i].frame);
+        }
+    }
+}
+
+/* --- receive -----------------------------------------------------------------------------------*/
+
+struct hot_burst {
+    frame_t frames[FRAME_BURST_MAX];
+    struct received ours[FRAME_BURST_MAX];        /**< after the second pass: those delivered */
+    struct forward_entry passed[FRAME_BURST_MAX]; /**< HOT_FORWARD: those delivered */
+    uint32_t count;
+    uint32_t delivered;
+    uint32_t kept; /**< HOT_FORWARD: the first so many of `frames` are freed */
+};
+
+static inline struct delay_stats *hot_delays_of(const struct receiver *receiver,
+                                                const struct receiver_stream *stream)
+{
+    return &receiver->delay_stats[stream - receiver->streams];
+}
+
+/** The first two: neighbours, whose delays can be compared. */
+static inline bool hot_is_sampled(uint32_t sequence)
+{
+    return sequence % FRAME_SAMPLE_OF < 2;
+}
+
+HOT_INLINE bool hot_classify(struct frame_lane *lane, frame_t frame, unsigned kind,
+                             enum hot_receive how, struct received *ours)
+{
+    if (HOT_UNLIKELY(!rx_classify(lane, frame, kind, how, ours)))
+        return false;
+    ours->sequence = be32toh(ours->signature->sequence);
+    if ((how & HOT_TIMED) != 0 && (how & HOT_ONE_STREAM) == 0 &&
+        ((how & HOT_SAMPLED) == 0 || HOT_UNLIKELY(hot_is_sampled(ours->sequence))))
+        __builtin_prefetch(hot_delays_of(&lane->receiver, ours->stream));
+    return true;
+}
+
+/** First pass; returns how many frames are ours. The few streams that are forwarded are near: they
+ * are accounted at once. */
+HOT_INLINE uint32_t hot_classify_burst(struct frame_lane *lane, struct hot_burst *burst,
+                                       int64_t now_ns, unsigned kind, enum hot_receive how)
+{
+    frame_t *frames = burst->frames;
+    uint32_t ours = 0;
+
+    for (uint32_t i = 0; i < burst->count && i < HOT_AHEAD; i++)
+        rx_prefetch(frames[i]);
+    for (uint32_t i = 0; i < burst->count; i++) {
+        struct received one;
+        bool is_ours;
+
+        if (i + HOT_AHEAD < burst->count)
+            rx_prefetch(frames[i + HOT_AHEAD]);
+        is_ours = HOT_LIKELY(hot_classify(lane, frames[i], kind, how, &one));
+        if (HOT_UNLIKELY(!is_ours))
+            rx_unexpected(lane, frames[i], now_ns);
+        if ((how & HOT_FORWARD) == 0) {
+            if (is_ours)
+                burst->ours[ours++] = one;
+            continue;
+        }
+        ours += is_ours;
+        if (HOT_LIKELY(is_ours) &&
+            HOT_LIKELY(frame_judge(&lane->receiver, &one, now_ns, (how & HOT_TIMED) != 0))) {
+            if ((how & HOT_TIMED) != 0)
+                burst->ours[burst->delivered] = one;
+            burst->passed[burst->delivered++] = (struct forward_entry){
+                .frame = frames[i],
+                .stream = (uint32_t)(one.stream - lane->receiver.streams),
+                .length = one.length,
+            };
+        } else {
+            frames[burst->kept++] = frames[i];
+        }
+    }
+    return ours;
+}
+
+/** Second pass; the delivered are kept where the next one needs them. */
+HOT_INLINE void hot_account_burst(const struct receiver *receiver, struct hot_burst *burst,
+                                  uint32_t count, int64_t now_ns, enum hot_receive how)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        if (!frame_judge(receiver, &burst->ours[i], now_ns, (how & HOT_TIMED) != 0))
+            continue;
+        if ((how & HOT_TIMED) != 0 && HOT_UNLIKELY(burst->delivered < i))
+            burst->ours[burst->delivered] = burst->ours[i];
+        burst->delivered++;
+    }
+}
+
+/** How many frames of the only stream, from the first on, are in order and came with one stamp: a
+ * burst of the sender's is mostly a burst here, too. */
+static inline uint32_t hot_sent_together(const struct received *frames, uint32_t count)
+{
+    uint64_t stamp_ns = signature_ns(frames->signature);
+    uint32_t together = 1;
+
+    while (frames->ahead >= 0 && together < count && frames[together].ahead == 0 &&
+           signature_ns(frames[together].signature) == stamp_ns)
+        together++;
+    return together;
+}
+
+/** Third pass, over the delivered. Of many flows, whose times lie in no near cache, two neighbours
+ * say how delays vary; the first is not compared with the one before. */
+HOT_INLINE void hot_measure_burst(const struct receiver *receiver, const struct received *frames,
+                                  uint32_t count, int64_t came_ns, enum hot_receive how)
+{
+    for (uint32_t i = 0, together = 1; i < count; i += together) {
+        struct delay_stats *stats = hot_delays_of(receiver, frames[i].stream);
+        uint64_t delay_ns;
+
+        if ((how & HOT_SAMPLED) != 0 && HOT_LIKELY(!hot_is_sampled(frames[i].sequence)))
+            continue;
+        if ((how & HOT_SAMPLED) != 0 && frames[i].sequence % FRAME_SAMPLE_OF == 0)
+            delay_stats_restart(stats, receiver->buckets);
+        delay_ns = delay_stats_delay(came_ns, signature_ns(frames[i].signature));
+        delay_stats_add(stats, receiver->buckets, delay_ns, frames[i].ahead);
+        if ((how & HOT_ONE_STREAM) == 0)
+            continue;
+        together = hot_sent_together(&frames[i], count - i);
+        if (together > 1)
+            delay_stats_follow(stats, receiver->buckets, delay_ns, together - 1);
+    }
+}
+
+/** Streams that are not yet behind the last end of the window are accounted before they change. */
+static __attribute__((noinline)) void
+hot_account_receives(struct frame_lane *lane, const struct received *frames, uint32_t count)
+{
+    const struct receiver *receiver = &lane->receiver;
+
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t number = (uint32_t)(frames[i].stream - receiver->streams);
+
+        if (receiver->accounting.streams[number].marks != receiver->accounting.marks)
+            frame_account_received(lane, number);
+    }
+}
+
+/** Receives a burst; the body of the lane's `receive`. */
+HOT_INLINE uint32_t hot_receive(struct frame_lane *lane, int64_t now_ns, unsigned kind,
+                                enum hot_receive how)
+{
+    struct receiver *receiver = &lane->receiver;
+    struct hot_burst burst;
+    uint32_t ours;
+    int64_t came_ns = 0;
+
+    burst.delivered = burst.kept = 0;
+    burst.count = rx_burst(lane, burst.frames);
+    if (burst.count == 0)
+        return 0;
+    if ((how & HOT_TIMED) != 0)
+        came_ns = clock_now() - lane->start_ns;
+    ours = hot_classify_burst(lane, &burst, now_ns, kind, how);
+    if ((how & HOT_FORWARD) == 0 && HOT_UNLIKELY(receiver->accounting.marked))
+        hot_account_receives(lane, burst.ours, ours);
+    if ((how & HOT_FORWARD) == 0)
+        hot_account_burst(receiver, &burst, ours, now_ns, how);
+    if ((how & HOT_TIMED) != 0)
+        hot_measure_burst(receiver, burst.ours, burst.delivered, came_ns, how);
+    if (ours > 0)
+        lane->lane.arrived_ns = now_ns;
+    if (receiver->left != UINT64_MAX)
+        receiver->left -= receiver->left < burst.delivered ? receiver->left : burst.delivered;
+    rx_free(burst.frames, (how & HOT_FORWARD) != 0 ? burst.kept : burst.count);
+    if ((how & HOT_FORWARD) != 0)
+        hot_pass_on(lane, burst.passed, burst.delivered, now_ns);
+    return burst.count;
+}
+
+/** The bits of what the lane is asked for now. */
+static inline unsigned hot_receive_way(const struct frame_lane *lane)
+{
+    const struct receiver *receiver = &lane->receiver;
+    unsigned how = lane->timing ? HOT_TIMED : 0;
+
+    if (receiver->count == 1 && receiver->sources == 1)
+        how |= HOT_ONE_STREAM;
+    else if (lane->timing && receiver->sampled)
+        how |= HOT_SAMPLED;
+    return lane->forwarder.queue != NULL ? how | HOT_FORWARD : how;
+}
+
+/** Receives the frames of a ping-pong, which wait for each other: no hot path. */
+static uint32_t hot_receive_pingpong(struct frame_lane *lane, int64_t now_ns)
+{
+    frame_t frames[FRAME_BURST_MAX];
+    uint32_t count = rx_burst(lane, frames);
+
+    for (uint32_t i = 0; i < count; i++) {
+        struct frame_seen seen;
+
+        if (!rx_see(lane, frames[i], &seen) || !frame_pingpong_take(lane, &seen, now_ns))
+            rx_unexpected(lane, frames[i], now_ns);
+    }
+    rx_free(frames, count);
+    return count;
+}
+
+#endif

@@ -1,0 +1,355 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "frame_lane.h"
+
+#include "adaptive_poll.h"
+#include "probe_frames.h"
+
+#define ON_TIME_NS 10000 /* what a round of polls may take */
+#define FALL_BURSTS 64u  /* that may still be due when the load falls */
+
+static int64_t earlier(int64_t a_ns, int64_t b_ns)
+{
+    return a_ns < b_ns ? a_ns : b_ns;
+}
+
+/* --- probes -----------------------------------------------------------------------------------*/
+
+static bool send_single(struct frame_lane *lane, const struct frame_single *single, uint32_t cost)
+{
+    if (!lane->ops->send_single(lane, single))
+        return false;
+    lane->lane.request.count->probes_sent++;
+    if (lane->state == FRAME_SENDS && lane->forwarder.queue == NULL)
+        pace_spend(&lane->sender.pace, frame_prober_displaced(&lane->prober, cost));
+    return true;
+}
+
+/* Sends the probe that is due; returns when the next one is. */
+static int64_t probe(struct frame_lane *lane, int64_t now_ns)
+{
+    struct frame_prober *prober = &lane->prober;
+    const struct lane_flow *flow = &lane->lane.request.sends[prober->at];
+    const struct frame_size *size;
+    struct frame_single single;
+
+    if (!frame_prober_is_due(prober, &lane->lane, lane->state == FRAME_SENDS, now_ns))
+        return prober->next_ns;
+    single = (struct frame_single){
+        .place = prober->at,
+        .tag = probe_tag(lane->lane.request.phase->tag),
+        .sequence = frame_prober_number(prober, flow),
+        .stamp_ns = clock_now() - lane->start_ns,
+    };
+    size = &lane->sizes[lane->order[single.sequence % lane->order_count]];
+    single.source = (uint16_t)(single.sequence % lane->receiver.sources);
+    single.frame_bytes = size->frame_bytes;
+    frame_prober_leaves(prober, flow, single.stamp_ns);
+    if (!send_single(lane, &single, size->cost))
+        frame_prober_stays(prober, flow);
+    frame_prober_next(prober, &lane->lane, now_ns);
+    return prober->next_ns;
+}
+
+/* Answers a sound probe for this rank, or measures its answer; false: it is forged. */
+static bool take_probe(struct frame_lane *lane, const struct frame_seen *seen)
+{
+    const struct signature *signature = seen->signature;
+    uint32_t flow = lane->receiver.flow_of[be16toh(signature->src)];
+    const struct frame_size *size = &lane->sizes[lane->size_of_length[seen->length]];
+    struct frame_single answer = {
+        .place = lane->lane.request.send_count + flow - 1,
+        .tag = probe_answer_tag(lane->lane.request.phase->tag),
+        .frame_bytes = size->frame_bytes,
+        .sequence = be32toh(signature->sequence),
+        .stamp_ns = (int64_t)signature_ns(signature),
+    };
+
+    if (lane->pingpong != NULL)
+        return false; /* an answer that is sound was taken before */
+    if (signature->tag == lane->prober.tags[1]) {
+        int64_t came_ns = lane->ops->arrived != NULL ? lane->ops->arrived(lane, seen) : clock_now();
+
+        return frame_prober_measure(&lane->prober, signature, came_ns - lane->start_ns);
+    }
+    if (flow == 0)
+        return true; /* only a flow's own source is answered, at the address that it has told */
+    if (lane->ops->source_of != NULL)
+        answer.source = lane->ops->source_of(lane, seen);
+    (void)send_single(lane, &answer, size->cost);
+    return true;
+}
+
+/* --- poll -------------------------------------------------------------------------------------*/
+
+static int64_t send_nothing(struct frame_lane *lane, int64_t now_ns)
+{
+    (void)lane;
+    (void)now_ns;
+    return CLOCK_NEVER;
+}
+
+/* Notes how many frames of a burst were due at once where a poll came late. */
+static int64_t send_burst(struct frame_lane *lane, int64_t now_ns)
+{
+    struct sender *sender = &lane->sender;
+
+    if (sender->left > 0 && now_ns > sender->pace.next_ns + ON_TIME_NS) {
+        uint64_t due = pace_due(&sender->pace, now_ns, sender->cost);
+
+        due = due < sender->left ? due : sender->left;
+        if (due > sender->late_frames)
+            sender->late_frames = due - 1;
+    }
+    return lane->ops->choose_send(lane)(lane, now_ns);
+}
+
+static void begin_sending(struct frame_lane *lane, int64_t now_ns)
+{
+    bool generates = lane->sender.count > 0 && lane->forwarder.queue == NULL;
+
+    lane->state = generates ? FRAME_SENDS : FRAME_LISTENS;
+    if (lane->pingpong != NULL) {
+        lane->send = frame_pingpong_poll;
+        return;
+    }
+    lane->lane.started_ns = now_ns;
+    lane->send = lane->sender.count > 0 ? lane->ops->choose_send(lane) : send_nothing;
+    if (generates && lane->lane.request.phase->traffic == TRAFFIC_BURST)
+        lane->send = send_burst;
+}
+
+/* Sending has ended: notes what the load asked for until then and was not sent. */
+static void end_sending(struct frame_lane *lane, int64_t now_ns)
+{
+    struct sender *sender = &lane->sender;
+    int64_t end_ns = earlier(lane->lane.stop_ns, now_ns);
+
+    if (lane->lane.request.phase->traffic == TRAFFIC_STREAM && lane->conf.window_frames == 0)
+        sender->missing = sender->pace.given_up + pace_due(&sender->pace, end_ns - 1, sender->cost);
+    else
+        sender->missing = sender->left;
+    if (sender->bursts_left != UINT64_MAX)
+        sender->missing += sender->bursts_left * sender->burst;
+    lane->send = send_nothing;
+    lane->state = FRAME_LISTENS;
+    frame_flush_later(lane, now_ns - FRAME_FLUSH_NS);
+}
+
+/* All of a burst is sent: begins the next one, a gap later. False: there is none. */
+static bool next_burst(struct frame_lane *lane, int64_t now_ns)
+{
+    struct sender *sender = &lane->sender;
+    int64_t begin_ns = (sender->pace.next_ns > now_ns ? sender->pace.next_ns : now_ns) +
+                       lane->lane.request.phase->burst.gap_ns;
+
+    if (sender->burst == 0 || sender->bursts_left == 0 || begin_ns >= lane->lane.stop_ns)
+        return false;
+    pace_restart(&sender->pace, begin_ns);
+    sender->left = sender->burst;
+    sender->bursts_left -= sender->bursts_left != UINT64_MAX;
+    return true;
+}
+
+/* Times are measured in the window; where there is none but the whole phase, in that. Returns when
+ * that changes. */
+static int64_t time_frames(struct frame_lane *lane, int64_t now_ns)
+{
+    const struct phase *phase = lane->lane.request.phase;
+    bool window = phase_is_timed(phase);
+    int64_t open_ns = window ? phase->open_ns : phase->start_ns;
+    int64_t close_ns = window ? phase->close_ns : CLOCK_NEVER;
+    bool timing = now_ns >= open_ns && now_ns < close_ns;
+
+    if (lane->receiver.delay_stats == NULL)
+        return CLOCK_NEVER;
+    if (timing != lane->timing) {
+        lane->timing = timing;
+        lane->receive = lane->ops->choose_receive(lane);
+    }
+    if (now_ns < open_ns)
+        return open_ns;
+    return timing ? close_ns : CLOCK_NEVER;
+}
+
+/* The load falls (RFC 2544, 26.5). What was due before goes first, at the old rate. Returns when
+ * it does. */
+static int64_t fall(struct frame_lane *lane, int64_t now_ns)
+{
+    struct sender *sender = &lane->sender;
+
+    if (lane->state != FRAME_SENDS || now_ns < lane->falls_ns)
+        return lane->falls_ns;
+    for (unsigned i = 0; i < FALL_BURSTS && sender->pace.next_ns < lane->falls_ns; i++)
+        (void)lane->send(lane, lane->falls_ns - 1);
+    pace_slow(&sender->pace, lane->conf.falls_to / 100, lane->falls_ns, sender->cost);
+    return lane->falls_ns = CLOCK_NEVER;
+}
+
+/* What happens at certain times only. A worker that wakes after the stop still sends what was due
+ * before it, within catch_up; a burst goes on until it is whole, unless the stop was moved. */
+static void timer(struct frame_lane *lane, int64_t now_ns)
+{
+    struct lane *base = &lane->lane;
+    bool ends_burst = lane->sender.burst > 0 && lane->sender.left > 0 &&
+                      base->stop_ns == base->request.phase->stop_ns;
+
+    if (lane->state == FRAME_WAITS && base->stop_ns <= lane->start_ns)
+        end_sending(lane, lane->start_ns); /* ended before it began */
+    if (lane->state == FRAME_WAITS && now_ns >= lane->start_ns)
+        begin_sending(lane, now_ns);
+    lane->timer_ns = fall(lane, now_ns);
+    if (lane->state == FRAME_SENDS && now_ns >= base->stop_ns && !ends_burst) {
+        (void)lane->send(lane, base->stop_ns - 1);
+        end_sending(lane, now_ns);
+    }
+    if (base->stopped_ns == 0 && now_ns >= base->stop_ns)
+        base->stopped_ns = now_ns;
+    if (lane->ops->housekeep != NULL)
+        lane->timer_ns = earlier(lane->timer_ns, lane->ops->housekeep(lane, now_ns));
+    lane->timer_ns = earlier(lane->timer_ns, time_frames(lane, now_ns));
+    lane->timer_ns = earlier(lane->timer_ns, probe(lane, now_ns));
+    if (lane->state == FRAME_WAITS)
+        lane->timer_ns = earlier(lane->timer_ns, lane->start_ns);
+}
+
+/* Whether this queue, or with several all of them, have got what comes of a transfer, and the
+ * probes that this lane sent are answered. The others are asked when nothing came: then their lines
+ * are still, too. */
+static bool transfer_done(struct frame_lane *lane, bool received)
+{
+    const struct receiver *receiver = &lane->receiver;
+    uint64_t frames = 0;
+
+    if (lane->queues_received == NULL)
+        return receiver->left == 0 && (lane->conf.queues > 1 || lane->prober.in_flight <= 0);
+    if (received)
+        atomic_store_explicit(&lane->queues_received[lane->conf.queue].frames,
+                              receiver->all - receiver->left, memory_order_relaxed);
+    for (uint16_t i = 0; !received && i < lane->conf.queues; i++)
+        frames += atomic_load_explicit(&lane->queues_received[i].frames, memory_order_relaxed);
+    return !received && frames >= receiver->all;
+}
+
+int64_t frame_lane_poll(struct lane *base, int64_t now_ns)
+{
+    struct frame_lane *lane = (struct frame_lane *)base;
+    int64_t next_ns = CLOCK_NEVER;
+    uint32_t received;
+
+    if (__builtin_expect(base->woken, false)) {
+        base->woken = false;
+        if (lane->ops->woken != NULL && lane->pingpong == NULL)
+            lane->ops->woken(lane);
+    }
+    if (now_ns >= lane->timer_ns || now_ns >= base->stop_ns)
+        timer(lane, now_ns);
+    if (lane->pingpong == NULL)
+        next_ns = lane->send(lane, now_ns);
+    received = lane->receive(lane, now_ns);
+    if (lane->pingpong != NULL || (received > 0 && lane->responds))
+        next_ns = lane->send(lane, now_ns);
+    if (lane->sender.left == 0 && lane->state == FRAME_SENDS && !next_burst(lane, now_ns)) {
+        if (base->request.phase->traffic != TRAFFIC_STREAM) /* else it ends with the others */
+            base->stopped_ns = now_ns;
+        end_sending(lane, now_ns);
+    }
+    base->rx_done = transfer_done(lane, received > 0);
+    if (__builtin_expect(now_ns >= lane->flush_ns, false))
+        lane->flush_ns = lane->ops->flush(lane) ? now_ns + FRAME_FLUSH_NS : CLOCK_NEVER;
+    if (lane->state == FRAME_LISTENS && (lane->pingpong == NULL || lane->send == send_nothing))
+        base->tx_done =
+            lane->forwarder.head == lane->forwarder.tail && lane->flush_ns == CLOCK_NEVER;
+    next_ns = earlier(next_ns, earlier(lane->prober.next_ns, lane->flush_ns));
+    if (lane->pingpong != NULL && base->wake_fd < 0)
+        next_ns = earlier(next_ns, adaptive_poll(&lane->look_gap_ns, received > 0, now_ns));
+    if (lane->state == FRAME_LISTENS && base->stopped_ns == 0 && lane->sender.count > 0)
+        next_ns = earlier(next_ns, base->stop_ns);
+    return received == lane->receive_burst ? now_ns : next_ns;
+}
+
+/* --- frames beside the load -------------------------------------------------------------------*/
+
+static bool tags_resemble(uint16_t a, uint16_t b, bool whole)
+{
+    return whole ? a == b : __builtin_popcount(a ^ b) <= 1;
+}
+
+/* A sound signature says what the frame is; a broken one with most of our marks on it is a damaged
+ * frame of ours. A damaged tag may have lost a bit: the load's differs in eight from the probes'.
+ */
+void frame_lane_unexpected(struct frame_lane *lane, const struct frame_seen *seen, int64_t now_ns)
+{
+    struct receiver *receiver = &lane->receiver;
+    struct port_count *count = lane->lane.request.count;
+    const struct signature *signature = seen->signature;
+    const struct frame_prober *prober = &lane->prober;
+    bool whole = signature_sound(signature);
+    bool probe = prober->answers && (tags_resemble(signature->tag, prober->tags[0], whole) ||
+                                     tags_resemble(signature->tag, prober->tags[1], whole));
+    bool tagged = signature->tag == receiver->tag || probe;
+    bool here = signature->dst == (probe ? receiver->own : receiver->rank);
+    uint32_t flow = receiver->flow_of[be16toh(signature->src)];
+
+    if (flow == 0 && !whole)
+        flow = seen->damaged;
+    if (tagged && whole && !here && signature->src != receiver->own) {
+        struct misdelivered_flow other = {1, be16toh(signature->src), be16toh(signature->dst)};
+
+        count->probes_received += probe; /* it is missed, and lost, elsewhere */
+        count->misdelivered += !probe;
+        if (!probe)
+            misdelivered_add(&count->misdelivered_flows, &other);
+    } else if (probe && seen->ours && here && seen->length <= FILL_BYTES &&
+               lane->size_of_length[seen->length] != FRAME_NO_SIZE &&
+               lane->ops->is_sound(lane, seen) && !take_probe(lane, seen)) {
+        count->foreign++;
+    } else if (probe && seen->ours) {
+        count->probes_received++; /* a damaged one is missing: lost */
+    } else if (flow != 0 && seen->ours && (tagged || (here && !whole))) {
+        receiver->streams[(size_t)(flow - 1) * receiver->sources].side->corrupted++;
+        lane->lane.arrived_ns = now_ns;
+    } else {
+        count->foreign++;
+    }
+}
+
+/* --- results ----------------------------------------------------------------------------------*/
+
+unsigned frame_lane_flow_metrics(struct lane *base, const struct lane_flow *flow,
+                                 struct flow_metric *out, unsigned room)
+{
+    const struct frame_lane *lane = (const struct frame_lane *)base;
+    enum traffic traffic = base->request.phase->traffic;
+    uint64_t late = traffic == TRAFFIC_BURST ? lane->sender.late_frames : lane->sender.pace.clumped;
+
+    if (room == 0)
+        return 0;
+    if (flow->src == base->request.rank) {
+        out[0] = (struct flow_metric){"late_frames", (double)late};
+        return traffic == TRAFFIC_BURST || traffic == TRAFFIC_STREAM;
+    }
+    if (flow->dst != base->request.rank || lane->conf.falls_to == 0 || room < 2)
+        return 0;
+    out[0] = (struct flow_metric){"numbers", (double)flow->side->numbers};
+    out[1] = (struct flow_metric){"gap_ns", (double)flow->side->gap_ns};
+    return 2;
+}
+
+bool frame_lane_latency(struct lane *base, const struct lane_flow *flow, enum latency_kind kind,
+                        struct latency *sum)
+{
+    const struct frame_lane *lane = (const struct frame_lane *)base;
+    const struct receiver *receiver = &lane->receiver;
+    uint32_t index = flow->src < PATTERN_RANKS_MAX ? receiver->flow_of[flow->src] : 0;
+
+    if (lane->pingpong != NULL)
+        return kind == LATENCY_PINGPONG && pingpong_latency(base->pingpong, flow, sum);
+    if (kind == LATENCY_ROUND_TRIP)
+        return frame_prober_sum(&lane->prober, flow, sum);
+    if (receiver->delay_stats == NULL || index == 0 || kind == LATENCY_PINGPONG)
+        return false;
+    delay_stats_sum(&receiver->delay_stats[(size_t)(index - 1) * receiver->sources],
+                    receiver->sources, receiver->buckets,
+                    kind == LATENCY_ONE_WAY ? DELAY_ONE_WAY : DELAY_IPDV, &sum->histogram);
+    return true;
+}

@@ -1,0 +1,493 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "frame_lane.h"
+
+#include "burst.h"
+#include "prng.h"
+#include "probe_frames.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define RECEIVE_BURST 64u     /* at least: vector drivers return nothing for less than 4 or 32 */
+#define TIMED_FLOWS_MAX 4096u /* 36 KB each; with more delays are not measured */
+
+static uint32_t min32(uint32_t a, uint32_t b)
+{
+    return a < b ? a : b;
+}
+
+/* --- prepare ----------------------------------------------------------------------------------*/
+
+int frame_lane_check(const struct lane_request *request, const struct frame_conf *conf,
+                     struct err *err)
+{
+    const struct phase *phase = request->phase;
+    const char *what = NULL;
+    uint32_t forwards = 0;
+
+    for (uint32_t i = 0; i < request->send_count; i++)
+        forwards += request->sends[i].role == PATTERN_FORWARD;
+    if (phase->size_count == 0 || phase->size_count > TRANSPORT_SIZES_MAX)
+        what = "a phase has 1 to 64 frame sizes";
+    else if (conf->burst == 0 || conf->burst > FRAME_BURST_MAX)
+        what = "a burst has 1 to 128 frames";
+    else if (request->ranks > PATTERN_RANKS_MAX)
+        what = "frames are counted of 65536 ranks at most";
+    else if (request->receive_count >= PATTERN_RANKS_MAX)
+        what = "a port receives one flow from each other rank at most";
+    else if (!phase->load.unlimited && phase->load.rate_bps <= 0 && phase->load.rate_fps <= 0)
+        what = "the phase has no load";
+    else if (forwards > 0 && (request->send_count != 1 || request->receive_count != 1))
+        what = "a forwarding port receives one flow and sends one";
+    else if (phase->traffic == TRAFFIC_PINGPONG && conf->queues > 1)
+        return err_set(err, -EINVAL,
+                       "%s: a ping-pong uses one queue, and the port has %u: set queues: 1",
+                       conf->name, conf->queues);
+    return what == NULL ? 0 : err_set(err, -EINVAL, "%s: %s", conf->name, what);
+}
+
+/* The phase's list of sizes, or of its messages', becomes its different sizes and an order. */
+static int make_sizes(struct frame_lane *lane, struct err *err)
+{
+    const struct frame_conf *conf = &lane->conf;
+    const struct phase *phase = lane->lane.request.phase;
+    uint32_t around = conf->offset + SIGNATURE_BYTES + conf->outside;
+    uint32_t bytes[TRANSPORT_SIZES_MAX];
+    int count = (int)phase->size_count, rc;
+
+    memset(lane->size_of_length, FRAME_NO_SIZE, sizeof lane->size_of_length);
+    if (phase->messages)
+        count =
+            frame_pingpong_sizes(&lane->lane.request, conf->name, around, conf->most, bytes, err);
+    for (int i = 0; i < count; i++) {
+        uint32_t size =
+            phase->messages ? frame_pingpong_size(around, conf->least, bytes[i]) : phase->sizes[i];
+        uint32_t length = size - conf->outside;
+        uint8_t *place;
+
+        if ((rc = conf->ops->check_size(lane, size, err)) != 0)
+            return rc;
+        place = &lane->size_of_length[length];
+        if (*place == FRAME_NO_SIZE) {
+            *place = (uint8_t)lane->size_count++;
+            lane->sizes[*place] = (struct frame_size){
+                .frame_bytes = size,
+                .payload_bytes = length - conf->offset,
+                .cost = phase->load.unlimited || phase->load.rate_bps <= 0
+                            ? 1
+                            : 8 * (size + FRAME_OVERHEAD_L1),
+                .length = (uint16_t)length,
+            };
+        }
+        lane->order[lane->order_count++] = *place;
+    }
+    return count < 0 ? count : 0;
+}
+
+/* Frames that a flow sends until it has moved `bytes` of payload, in whole frames. */
+static uint64_t frames_for(const struct frame_lane *lane, uint64_t bytes)
+{
+    uint64_t round = 0, frames;
+
+    assert(lane->order_count > 0);
+    for (uint32_t i = 0; i < lane->order_count; i++)
+        round += lane->sizes[lane->order[i]].payload_bytes;
+    assert(round > 0); /* each frame holds a signature */
+    frames = bytes / round * lane->order_count;
+    bytes %= round;
+    for (uint32_t i = 0; bytes > 0; i++, frames++)
+        bytes -= min32(lane->sizes[lane->order[i]].payload_bytes, (uint32_t)bytes);
+    return frames;
+}
+
+/* Frames of so many flows in this phase; UINT64_MAX: until the stop. */
+static uint64_t frames_of(const struct frame_lane *lane, uint64_t flows)
+{
+    const struct phase *phase = lane->lane.request.phase;
+    uint64_t sources = lane->receiver.sources;
+
+    if (phase->traffic == TRAFFIC_PROBE)
+        return phase->probes * flows;
+    if (phase->traffic != TRAFFIC_TRANSFER)
+        return UINT64_MAX;
+    if (lane->order_count == 1)
+        return frames_for(lane, phase->transfer_bytes) * flows;
+    return frames_for(lane, (phase->transfer_bytes + sources - 1) / sources) * sources * flows;
+}
+
+static void *aligned_zeros(size_t count, size_t size)
+{
+    void *memory = aligned_alloc(64, (count + 1) * size);
+
+    return memory == NULL ? NULL : memset(memory, 0, (count + 1) * size);
+}
+
+/* Whether all of a transfer is there is known to no queue alone. */
+static int share_received(struct frame_lane *lane)
+{
+    const struct frame_lane *first = (const struct frame_lane *)lane->lane.request.first_queue_lane;
+
+    if (lane->conf.queues <= 1 || lane->receiver.all == UINT64_MAX)
+        return 0;
+    lane->queues_received = first != NULL
+                                ? first->queues_received
+                                : aligned_zeros(lane->conf.queues, sizeof *lane->queues_received);
+    return lane->queues_received != NULL ? 0 : -ENOMEM;
+}
+
+static int make_delay_stats(struct frame_lane *lane)
+{
+    struct receiver *receiver = &lane->receiver;
+    size_t streams = (size_t)receiver->count * receiver->sources;
+
+    if (!lane->lane.request.phase->latency.stamps || receiver->count == 0 ||
+        receiver->count > TIMED_FLOWS_MAX || lane->pingpong != NULL)
+        return 0;
+    receiver->sampled = receiver->count > lane->conf.every_max;
+    receiver->delay_stats = aligned_zeros(streams, sizeof *receiver->delay_stats);
+    receiver->buckets = calloc(receiver->count, sizeof *receiver->buckets);
+    if (receiver->delay_stats == NULL || receiver->buckets == NULL)
+        return -ENOMEM;
+    for (size_t i = 0; i < streams; i++)
+        delay_stats_init(&receiver->delay_stats[i], (uint32_t)(i / receiver->sources));
+    return 0;
+}
+
+static int make_receiver_tables(struct receiver *receiver)
+{
+    size_t streams = (size_t)receiver->count * receiver->sources;
+
+    receiver->flow_of = calloc(PATTERN_RANKS_MAX, sizeof *receiver->flow_of);
+    receiver->pasts = calloc(streams + 1, sizeof *receiver->pasts);
+    receiver->gaps = calloc(streams + 1, REORDERING_GAPS * sizeof *receiver->gaps);
+    receiver->accounting.streams = calloc(streams + 1, sizeof *receiver->accounting.streams);
+    receiver->reorderings = aligned_zeros(streams, sizeof *receiver->reorderings);
+    receiver->streams = aligned_zeros(streams, sizeof *receiver->streams);
+    if (receiver->flow_of == NULL || receiver->pasts == NULL || receiver->gaps == NULL ||
+        receiver->accounting.streams == NULL || receiver->reorderings == NULL ||
+        receiver->streams == NULL)
+        return -ENOMEM;
+    for (size_t i = 0; i < streams; i++)
+        receiver->reorderings[i].far = &receiver->gaps[i * REORDERING_GAPS];
+    return 0;
+}
+
+static int make_receiver(struct frame_lane *lane, struct err *err)
+{
+    const struct lane_request *request = &lane->lane.request;
+    const struct frame_conf *conf = &lane->conf;
+    const struct load unlimited = {.unlimited = true}; /* ping-pong has none */
+    const struct load *load = lane->pingpong != NULL ? &unlimited : &request->phase->load;
+    struct receiver *receiver = &lane->receiver;
+    uint32_t least = FILL_BYTES;
+    int rc;
+
+    for (uint32_t i = 0; i < lane->size_count; i++)
+        least = min32(least, lane->sizes[i].frame_bytes);
+    receiver->count = request->receive_count;
+    receiver->tag = htobe16(request->phase->tag);
+    receiver->own = htobe16((uint16_t)request->rank);
+    receiver->rank = conf->to_all ? UINT16_MAX : receiver->own;
+    receiver->all = receiver->left = frames_of(lane, receiver->count);
+    receiver->limit.at_once =
+        sequence_limit_at_once(conf->burst, conf->catch_up) +
+        (double)request->phase->burst.frames; /* a late sender catches up with all of it */
+    if ((rc = make_receiver_tables(receiver)) != 0 || (rc = make_delay_stats(lane)) != 0 ||
+        (rc = share_received(lane)) != 0)
+        return rc;
+    for (uint32_t i = 0; i < receiver->count; i++) {
+        const struct lane_flow *flow = &request->receives[i];
+        uint64_t line_bps;
+
+        if (flow->src >= request->ranks)
+            return err_set(err, -EINVAL, "%s: a flow comes from a rank that is not there",
+                           conf->name);
+        rc = conf->ops->resolve(lane, flow, flow->src, request->send_count + i, &line_bps, err);
+        if (rc != 0)
+            return rc;
+        sequence_limit_add(&receiver->limit, flow, load, line_bps, least);
+        for (uint32_t j = 0; j < receiver->sources; j++)
+            receiver->streams[(size_t)i * receiver->sources + j].side = flow->side;
+        receiver->flow_of[flow->src] = (uint16_t)(i + 1);
+    }
+    return 0;
+}
+
+/* The flows in their order, and again with the next of their UDP source ports. */
+static void interleave(struct sender *sender, uint32_t sources)
+{
+    uint32_t flows = sender->count / sources;
+
+    for (uint32_t i = 0; i < sender->count; i++)
+        sender->streams[i].place = i % flows * sources + i / flows;
+}
+
+static int make_sender(struct frame_lane *lane)
+{
+    const struct lane_request *request = &lane->lane.request;
+    const struct phase *phase = request->phase;
+    struct sender *sender = &lane->sender;
+    uint32_t sources = lane->receiver.sources;
+    /* What goes to all is sent once. */
+    uint32_t flows = min32(request->send_count, lane->conf.to_all ? 1 : UINT32_MAX);
+
+    sender->count = flows * sources;
+    sender->left = frames_of(lane, flows);
+    if (phase->traffic == TRAFFIC_STREAM && lane->conf.window_frames > 0)
+        sender->left = (uint64_t)lane->conf.window_frames * flows;
+    if (phase->traffic == TRAFFIC_BURST) {
+        sender->left = sender->burst = burst_of_lane(request);
+        sender->bursts_left = phase->burst.count > 0 ? phase->burst.count - 1 : UINT64_MAX;
+    }
+    sender->streams = aligned_zeros(sender->count, sizeof *sender->streams);
+    sender->accounting.streams = calloc(sender->count + 1, sizeof *sender->accounting.streams);
+    if (lane->size_count > 1)
+        sender->templates =
+            aligned_zeros((size_t)sender->count * lane->size_count, sizeof *sender->templates);
+    if (sender->streams == NULL || sender->accounting.streams == NULL ||
+        (lane->size_count > 1 && sender->templates == NULL))
+        return -ENOMEM;
+    if (sender->count == 0)
+        return 0;
+    for (uint32_t i = 0; i < sender->count; i++)
+        sender->streams[i].place = i;
+    if (phase->in_turn)
+        interleave(sender, sources);
+    for (uint32_t i = 0; i < sender->count; i++)
+        sender->streams[i].side = request->sends[sender->streams[i].place / sources].side;
+    for (uint32_t i = flows; i < request->send_count; i++)
+        request->sends[i].side->is_copy = true;
+    return turns_make(&sender->turns, request->sends, flows);
+}
+
+/* In the records' words. */
+static void describe(struct frame_lane *lane)
+{
+    const struct receiver *receiver = &lane->receiver;
+    const char *times = receiver->delay_stats == NULL ? ""
+                        : receiver->sampled           ? ", time of 2 in 128 frames"
+                                                      : ", time of every frame";
+    const char *sends = lane->forwarder.queue != NULL ? "received ones"
+                        : lane->sender.count > 0      ? lane->ops->send_name(lane)
+                                                      : "none";
+    char probes[64] = "";
+
+    if (lane->prober.count > 0)
+        snprintf(probes, sizeof probes, ", %.3g probes/s a flow%s", lane->prober.rate_fps,
+                 lane->conf.clock != NULL ? lane->conf.clock : "");
+    if (lane->pingpong != NULL)
+        snprintf(lane->lane.variant, sizeof lane->lane.variant, "one %s frame at a time",
+                 lane->conf.header);
+    else
+        snprintf(lane->lane.variant, sizeof lane->lane.variant, "send %s, receive %s%s%s", sends,
+                 lane->conf.header, times, probes);
+}
+
+static int make_sends(struct frame_lane *lane, struct err *err)
+{
+    const struct lane_request *request = &lane->lane.request;
+    const struct frame_lane *first = (const struct frame_lane *)request->first_queue_lane;
+    uint64_t line_bps;
+    int rc = 0;
+
+    lane->sender.flow_of = calloc(PATTERN_RANKS_MAX, sizeof *lane->sender.flow_of);
+    if (lane->sender.flow_of == NULL)
+        return -ENOMEM;
+    for (uint32_t i = 0; i < request->send_count && rc == 0; i++) {
+        lane->sender.flow_of[request->sends[i].dst] = (uint16_t)(i + 1);
+        rc = lane->ops->resolve(lane, &request->sends[i], request->sends[i].dst, i, &line_bps, err);
+    }
+    if (rc != 0 || lane->pingpong != NULL)
+        return rc;
+    if ((rc = make_sender(lane)) != 0)
+        return rc;
+    if (request->send_count == 1 && request->sends[0].role == PATTERN_FORWARD) {
+        lane->forwarder.queue = calloc(FRAME_FORWARD_QUEUE, sizeof *lane->forwarder.queue);
+        if (lane->forwarder.queue == NULL)
+            return -ENOMEM;
+        lane->responds = true;
+    }
+    return frame_prober_make(&lane->prober, &lane->lane.request,
+                             first != NULL ? &first->prober : NULL);
+}
+
+static int64_t before_start(struct frame_lane *lane, int64_t now_ns)
+{
+    (void)now_ns;
+    return lane->start_ns;
+}
+
+int frame_lane_make(struct frame_lane *lane, const struct frame_conf *conf, struct err *err)
+{
+    int rc;
+
+    lane->conf = *conf;
+    lane->ops = conf->ops;
+    lane->offset = conf->offset;
+    lane->burst = conf->burst;
+    lane->receive_burst = conf->burst > RECEIVE_BURST ? conf->burst : RECEIVE_BURST;
+    lane->train = 1;
+    lane->send = before_start;
+    lane->flush_ns = CLOCK_NEVER;
+    lane->falls_ns = CLOCK_NEVER;
+    lane->receiver.sources = conf->sources;
+    if (lane->lane.request.phase->traffic == TRAFFIC_PINGPONG) {
+        lane->receiver.sources = 1;
+        lane->responds = true;
+        if ((rc = frame_pingpong_make(lane)) != 0)
+            return rc;
+    }
+    if ((rc = make_sizes(lane, err)) != 0 || (rc = make_sends(lane, err)) != 0 ||
+        (rc = make_receiver(lane, err)) != 0)
+        return rc;
+    lane->lane.accounts = lane->pingpong == NULL;
+    lane->receive = lane->ops->choose_receive(lane);
+    describe(lane);
+    return 0;
+}
+
+void frame_lane_free(struct frame_lane *lane)
+{
+    struct receiver *receiver = &lane->receiver;
+    struct sender *sender = &lane->sender;
+
+    frame_prober_free(&lane->prober);
+    frame_pingpong_free(lane);
+    if (lane->lane.request.first_queue_lane == NULL)
+        free(lane->queues_received);
+    free(lane->forwarder.queue);
+    free(receiver->accounting.streams);
+    free(receiver->streams);
+    free(receiver->delay_stats);
+    free(receiver->buckets);
+    free(receiver->pasts);
+    free(receiver->reorderings);
+    free(receiver->gaps);
+    free(receiver->flow_of);
+    turns_free(&sender->turns);
+    free(sender->accounting.streams);
+    free(sender->templates);
+    free(sender->streams);
+    free(sender->flow_of);
+}
+
+void frame_lane_drop(struct frame_lane *lane, void (*release)(void *frame))
+{
+    struct forwarder *forwarder = &lane->forwarder;
+
+    for (; forwarder->head != forwarder->tail; forwarder->head++) {
+        release(forwarder->queue[forwarder->head % FRAME_FORWARD_QUEUE].frame);
+        ++*forwarder->dropped;
+    }
+}
+
+void frame_lane_build(struct frame_lane *lane)
+{
+    struct sender *sender = &lane->sender;
+    uint32_t sources = lane->receiver.sources;
+
+    for (uint32_t i = 0; i < sender->count; i++) {
+        struct sender_stream *stream = &sender->streams[i];
+        struct frame_template *templates =
+            sender->templates == NULL
+                ? &stream->template
+                : sender->templates + (size_t)stream->place * lane->size_count;
+
+        for (uint32_t j = 0; j < lane->size_count; j++)
+            lane->ops->write_template(lane, stream->place / sources,
+                                      (uint16_t)(stream->place % sources), &lane->sizes[j],
+                                      &templates[j]);
+        stream->template = templates[0];
+        stream->base = checksum_fold(
+            signature_base((const struct signature *)(stream->template.bytes + lane->offset)));
+    }
+}
+
+/* --- start ------------------------------------------------------------------------------------*/
+
+static void swap(struct sender_stream *a, struct sender_stream *b)
+{
+    struct sender_stream kept = *a;
+
+    *a = *b;
+    *b = kept;
+}
+
+/* Fisher-Yates. Seeds are the configuration's, so the order is the same in every run. */
+static void shuffle(struct sender *sender, uint64_t seed, uint64_t *drawn)
+{
+    for (uint32_t i = sender->count; i > 1; i--) {
+        uint64_t bits = prng_bits(seed, (*drawn)++) >> 32;
+
+        swap(&sender->streams[i - 1], &sender->streams[bits * i >> 32]);
+    }
+}
+
+/* Frames that do not divide by a flow's streams: those with one more go first in each round, so
+ * that the last round, cut short, is theirs. */
+static void put_longer_first(struct frame_lane *lane)
+{
+    struct sender *sender = &lane->sender;
+    uint32_t sources = lane->receiver.sources, front = 0;
+    uint64_t quota = frames_of(lane, 1);
+
+    for (uint32_t i = 0; quota != UINT64_MAX && i < sender->count; i++)
+        if (sender->streams[i].place % sources < quota % sources)
+            swap(&sender->streams[front++], &sender->streams[i]);
+}
+
+/* The schedule begins at a seeded random moment of its first interval, so that the senders of a
+ * phase do not march in step. The pace counts bits at layer 1, or frames. */
+static void schedule(struct frame_lane *lane, uint64_t seed, uint64_t *drawn)
+{
+    const struct phase *phase = lane->lane.request.phase;
+    const struct load *load = &phase->load;
+    const struct frame_conf *conf = &lane->conf;
+    struct sender *sender = &lane->sender;
+    double rate = load->unlimited ? 0 : load->rate_bps > 0 ? load->rate_bps : load->rate_fps;
+    double part = (double)(prng_bits(seed, (*drawn)++) >> 11) * 0x1p-53;
+    int64_t begin_ns = conf->window_frames > 0 ? phase->open_ns : phase->start_ns;
+    uint64_t sum = 0;
+
+    if (lane->lane.request.share > 0)
+        rate *= lane->lane.request.share;
+    assert(lane->order_count > 0);
+    for (uint32_t i = 0; i < lane->order_count; i++)
+        sum += lane->sizes[lane->order[i]].cost;
+    sender->cost = (uint32_t)(sum / lane->order_count);
+    if (phase->traffic == TRAFFIC_BURST) { /* all ports at once, and nothing is given up */
+        pace_init(&sender->pace, rate, PACE_CATCH_UP_ALL, phase->start_ns);
+        return;
+    }
+    pace_init(&sender->pace, rate, conf->catch_up,
+              begin_ns + (rate > 0 ? (int64_t)(part * sender->cost / rate * 1e9) : 0));
+    pace_dither(&sender->pace, conf->dither, sender->cost, prng_bits(seed, (*drawn)++));
+}
+
+void frame_lane_start(struct lane *base, int64_t now_ns)
+{
+    struct frame_lane *lane = (struct frame_lane *)base;
+    const struct phase *phase = base->request.phase;
+    uint64_t seed = phase->seed ^ (uint64_t)base->request.rank << 32 ^ phase->number ^
+                    (uint64_t)lane->conf.queue << 48;
+    uint64_t drawn = 0;
+
+    (void)now_ns;
+    lane->start_ns = lane->receiver.limit.start_ns = lane->timer_ns = phase->start_ns;
+    base->stop_ns = phase->stop_ns;
+    base->rx_done = lane->receiver.left == 0;
+    if (lane->conf.falls_to > 0 && phase->traffic == TRAFFIC_STREAM)
+        lane->falls_ns = phase->start_ns + (int64_t)lane->conf.falls_after_ns;
+    if (lane->pingpong != NULL)
+        return;
+    /* A forwarder's streams stay where the UDP source port finds them. */
+    if (lane->forwarder.queue == NULL) {
+        if (!phase->in_turn)
+            shuffle(&lane->sender, seed, &drawn);
+        put_longer_first(lane);
+    }
+    schedule(lane, seed, &drawn);
+    frame_prober_start(&lane->prober, &base->request, prng_bits(seed, drawn));
+}

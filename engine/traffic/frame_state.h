@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file
+ * @brief What a lane of frames keeps (frame_lane.h), and what its transport does for it.
+ */
+#ifndef ENGINE_FRAME_STATE_H
+#define ENGINE_FRAME_STATE_H
+
+#include "clock.h"
+#include "delay_stats.h"
+#include "fill.h"
+#include "frame_prober.h"
+#include "pacer.h"
+#include "reordering.h"
+#include "sequence_limit.h"
+#include "signature.h"
+#include "transport.h"
+#include "turns.h"
+
+#include <assert.h>
+#include <stdatomic.h>
+
+#define FRAME_BURST_MAX 128u     /**< frames that one call of a driver or kernel sends, max */
+#define FRAME_NO_SIZE 0xff       /**< a length that no frame of the phase has */
+#define FRAME_FORWARD_QUEUE 512u /**< frames; a power of two */
+#define FRAME_ACCOUNT_SOME 64u   /**< streams that are accounted at once */
+#define FRAME_SAMPLE_OF 128      /**< of so many frames the times of two neighbours are measured */
+#define FRAME_RETRY_NS (20 * NS_PER_US) /**< until a full device is tried again by a sleeper */
+
+/** One of a phase's different sizes. */
+struct frame_size {
+    uint32_t frame_bytes;   /**< with FCS */
+    uint32_t payload_bytes; /**< behind the headers */
+    uint32_t cost;          /**< to the pace: bits at layer 1, or 1 when the load is in frames/s */
+    uint16_t length;        /**< in memory */
+};
+
+/** What a flow sends from one UDP source port, with a sequence of its own: two cache lines that
+ * hold all that its next frame needs. Frames and bytes follow from the sequence. */
+struct sender_stream {
+    struct frame_template template; /**< of the phase's first size */
+    uint64_t sequence;              /**< of the next frame */
+    int64_t last_ns;                /**< when its last frame was sent */
+    struct flow_side *side;
+    uint32_t place; /**< flow as asked for, times UDP source ports, plus source port: never moves */
+    uint16_t size_index; /**< place in the phase's list of sizes */
+    uint16_t base;       /**< signature_base() */
+} __attribute__((aligned(64)));
+static_assert(sizeof(struct sender_stream) == 128, "a stream is two cache lines");
+
+/** Which stream is next: its place, or where there are `turns` a place among them and the first of
+ * the streams that this round is of (each is of another UDP source port). */
+struct rotation {
+    uint32_t at;
+    uint32_t round;
+    uint32_t run; /**< frames of this stream so far, where several follow each other */
+};
+
+/** What of a stream is in its flow's counts, and behind how many ends of the window. Streams are
+ * accounted a few at a time between bursts: a walk over thousands would let a ring overflow. Until
+ * all are behind an end, those of each burst are accounted before they change. */
+struct accounted {
+    uint64_t frames;
+    uint64_t bytes;   /**< receiver */
+    uint64_t numbers; /**< receiver */
+    uint32_t marks;
+};
+struct accounting {
+    struct accounted *streams;
+    uint32_t next;  /**< to be accounted; 0: all are */
+    uint32_t marks; /**< ends of the window that are past */
+    bool marked;    /**< there is a stream that is not behind the last of them */
+};
+
+struct sender {
+    struct accounting accounting;
+    struct sender_stream *streams;    /**< in the order of sending; as a rule a seeded random one */
+    struct turns turns;               /**< of flows with unequal shares; else none */
+    struct frame_template *templates; /**< of all sizes, by stream's place; NULL: one size */
+    struct pace pace;
+    uint64_t left;        /**< frames yet to be sent, all streams; UINT64_MAX: until the stop ... */
+    uint64_t burst;       /**< ... and of each burst; 0: there are none */
+    uint64_t bursts_left; /**< behind the present one; UINT64_MAX: until the stop */
+    uint64_t late_frames; /**< of a burst: the most that were due at once beside the first */
+    uint64_t missing;     /**< frames that the load asked for and that were not sent */
+    uint32_t count;       /**< streams */
+    uint32_t cost;        /**< mean of a frame */
+    struct rotation next;
+    uint16_t *flow_of; /**< by destination's rank: place in the request's sends + 1; 0: none */
+};
+
+/** What came of one of a flow's streams: the one cache line that a frame in order touches. */
+struct receiver_stream {
+    struct sequence sequence;
+    uint64_t frames;  /**< delivered */
+    uint64_t bytes;   /**< theirs, in memory */
+    uint32_t missing; /**< numbers, in the stream's gaps */
+    int64_t last_ns;
+    int64_t stamp_ns; /**< of the first frame of the last 64 numbers, or behind the last gap */
+    struct flow_side *side;
+} __attribute__((aligned(64)));
+static_assert(sizeof(struct receiver_stream) == 64, "a stream is one cache line");
+
+struct receiver {
+    struct accounting accounting;
+    struct sequence_limit limit;         /**< of its senders */
+    struct receiver_stream *streams;     /**< by flow, and UDP source port within it */
+    struct sequence_past *pasts;         /**< the streams' */
+    struct reordering *reorderings;      /**< theirs, too ... */
+    struct gap *gaps;                    /**< ... whose pages are touched where many are missing */
+    struct delay_stats *delay_stats;     /**< the streams'; NULL: they are not measured */
+    struct delay_stats_buckets *buckets; /**< the flows' */
+    bool sampled;                        /**< two frames of FRAME_SAMPLE_OF are measured */
+    /** By source rank, of all that there may be: number of a flow + 1; 0: none. Its pages are
+     * touched as flows need them, so that few flows cost little. */
+    uint16_t *flow_of;
+    uint32_t count;   /**< flows */
+    uint32_t sources; /**< UDP source ports a flow */
+    uint16_t tag;     /**< as on the wire, and so are */
+    uint16_t rank;    /**< the frames' destination, and */
+    uint16_t own;     /**< the port's */
+    uint64_t all;     /**< frames that the port's queues get in a transfer; UINT64_MAX: not known */
+    uint64_t left;    /**< less those that came by this queue */
+};
+
+/** A sound frame of the lane's flows. */
+struct received {
+    const struct signature *signature;
+    struct receiver_stream *stream;
+    uint32_t sequence;
+    int32_t ahead;   /**< of the number that was expected next; set where delays are measured */
+    uint32_t length; /**< in memory */
+};
+
+/** What one queue has got of a transfer, for the others: in a cache line of its own. */
+struct queue_received {
+    _Atomic uint64_t frames;
+} __attribute__((aligned(64)));
+
+/** Frames that wait to be sent on. The queue bridges a full send ring, nothing more. */
+struct forward_entry {
+    void *frame;
+    uint32_t stream;
+    uint32_t length; /**< in memory */
+};
+struct forwarder {
+    struct forward_entry *queue; /**< NULL: the lane does not forward */
+    uint32_t head;               /**< free-running */
+    uint32_t tail;
+    uint64_t *dropped; /**< where frames count that found no room */
+};
+
+enum frame_state { FRAME_WAITS, FRAME_SENDS, FRAME_LISTENS };
+
+struct frame_lane;
+struct frame_pingpong;
+
+/** A frame beside the load: a probe, a message, or what is sent back of one. */
+struct frame_single {
+    uint32_t place;  /**< the flow's in the request's sends, or behind these in its receives */
+    uint16_t tag;    /**< host byte order */
+    uint16_t source; /**< UDP source port's number */
+    uint32_t frame_bytes;
+    uint32_t sequence;
+    int64_t stamp_ns; /**< since the phase's start, by the clock of the flow's source */
+};
+
+/** A received frame that the hot path does not count, as its transport sees it. */
+struct frame_seen {
+    const struct signature *signature;
+    const void *buffer; /**< the transport's */
+    uint32_t length;    /**< in memory */
+    uint32_t damaged;   /**< number + 1 of its flow where its signature is damaged; 0: unknown */
+    bool ours;          /**< it is addressed to this port */
+};
+
+typedef int64_t (*frame_send)(struct frame_lane *lane, int64_t now_ns);
+typedef uint32_t (*frame_receive)(struct frame_lane *lane, int64_t now_ns);
+
+/** What a transport does for a lane off its hot path. */
+struct frame_ops {
+    /** Whether the port carries such frames; an error with the sentence. */
+    int (*check_size)(const struct frame_lane *lane, uint32_t frame_bytes, struct err *err);
+    /** The partner at a flow's other end, which is `rank`: keeps how it is reached by `place` (as
+     * in frame_single) and returns its line rate. An error with the sentence. */
+    int (*resolve)(struct frame_lane *lane, const struct lane_flow *flow, uint32_t rank,
+                   uint32_t place, uint64_t *line_bps, struct err *err);
+    /** The first bytes of a flow's frames of one size. */
+    void (*write_template)(const struct frame_lane *lane, uint32_t place, uint16_t source,
+                           const struct frame_size *size, struct frame_template *template);
+    /** The variants for what the lane is asked for now. */
+    frame_send (*choose_send)(const struct frame_lane *lane);
+    frame_receive (*choose_receive)(const struct frame_lane *lane);
+    const char *(*send_name)(const struct frame_lane *lane); /**< for the records */
+    /** Sends one frame beside the load; false: the device had no room. */
+    bool (*send_single)(struct frame_lane *lane, const struct frame_single *single);
+    /** Whether a frame is as it was sent, whatever its length. */
+    bool (*is_sound)(const struct frame_lane *lane, const struct frame_seen *seen);
+    /** Its UDP source port's number; NULL: 0. */
+    uint16_t (*source_of)(const struct frame_lane *lane, const struct frame_seen *seen);
+    /** Local time of its arrival; NULL: now. */
+    int64_t (*arrived)(const struct frame_lane *lane, const struct frame_seen *seen);
+    /** Its worker's descriptor woke it; NULL: nothing to do. */
+    void (*woken)(struct frame_lane *lane);
+    /** Work that is due at certain times; returns when it is again. NULL: none. */
+    int64_t (*housekeep)(struct frame_lane *lane, int64_t now_ns);
+    /** Has the kernel send what waits behind the last burst; whether some may wait still. */
+    bool (*flush)(struct frame_lane *lane);
+};
+
+/** What a transport says of a lane before it is made. */
+struct frame_conf {
+    const struct frame_ops *ops;
+    const char *name;       /**< the port's */
+    const char *clock;      /**< of probes' arrivals, for the same; NULL: the host's */
+    const char *header;     /**< of the frames, for the records' `variant` */
+    uint32_t offset;        /**< of the signature in memory */
+    uint32_t outside;       /**< bytes of a frame that are not in memory, FCS included */
+    uint32_t least;         /**< bytes of the shortest frame */
+    uint32_t most;          /**< and of the longest */
+    uint32_t burst;         /**< frames a call, from the transport's options; so are */
+    uint32_t catch_up;      /**< frames, */
+    double dither;          /**< times the distance of two frames, */
+    uint32_t sources;       /**< UDP source ports a flow, */
+    uint32_t window_frames; /**< of each flow from the window's opening on; 0: by the load, */
+    double falls_to;        /**< percent of the load ... */
+    double falls_after_ns;  /**< ... from so long after the start on; 0: it stays */
+    uint32_t every_max;     /**< flows of which every frame's time is measured */
+    uint16_t queue;         /**< the lane's, of */
+    uint16_t queues;
+    bool to_all;  /**< frames go to all ports: one flow is sent, all are counted */
+    bool trains;  /**< frames of one flow may follow each other */
+    bool flushes; /**< the last burst may wait in the kernel */
+};
+
+struct frame_lane {
+    struct lane lane; /**< first: the worker's part */
+    const struct frame_ops *ops;
+    frame_send send;        /**< sends what is due; returns when more will be */
+    frame_receive receive;  /**< receives a burst and returns its length */
+    bool timing;            /**< the window is open: frames are measured as they are received */
+    bool responds;          /**< what is received may be a reason to send at once */
+    uint32_t offset;        /**< of the signature */
+    uint32_t train;         /**< frames of one stream that follow each other in this burst */
+    uint32_t burst;         /**< sent by one call, at most */
+    uint32_t receive_burst; /**< received by one */
+    int64_t start_ns;
+    struct sender sender;
+    struct receiver receiver;
+    struct forwarder forwarder;
+    struct frame_prober prober;
+    struct frame_pingpong *pingpong; /**< NULL: it plays none */
+    struct frame_conf conf;
+    struct frame_size sizes[TRANSPORT_SIZES_MAX]; /**< different ones */
+    uint32_t size_count;
+    uint8_t order[TRANSPORT_SIZES_MAX]; /**< the phase's list, as places in `sizes` */
+    uint32_t order_count;
+    uint8_t size_of_length[FILL_BYTES + 1];
+    struct queue_received *queues_received; /**< queue 0's lane's. NULL: one queue, no transfer */
+    enum frame_state state;
+    int64_t timer_ns;    /**< when the state may change */
+    int64_t flush_ns;    /**< when the kernel's ring is to be emptied; CLOCK_NEVER: it is */
+    int64_t falls_ns;    /**< when the load falls; CLOCK_NEVER: it does not (any more) */
+    int64_t look_gap_ns; /**< where nothing tells that a frame has come: adaptive_poll.h */
+};
+
+/** @brief Look after what was just sent: it may wait in a kernel's ring until more is sent. */
+#define FRAME_FLUSH_NS NS_PER_MS
+static inline void frame_flush_later(struct frame_lane *lane, int64_t now_ns)
+{
+    if (lane->conf.flushes)
+        lane->flush_ns = now_ns + FRAME_FLUSH_NS;
+}
+
+static inline bool sender_has_turns(const struct sender *sender)
+{
+    return sender->turns.flow != NULL;
+}
+
+/** @brief Return the stream that is next. `mixed` (constant): turns are looked at, and trains. */
+static inline __attribute__((always_inline)) struct sender_stream *
+rotation_stream(const struct sender *sender, const struct rotation *next, bool mixed)
+{
+    return &sender->streams[mixed && sender_has_turns(sender)
+                                ? next->round + sender->turns.flow[next->at]
+                                : next->at];
+}
+
+static inline __attribute__((always_inline)) void rotation_step(const struct frame_lane *lane,
+                                                                struct rotation *next, bool mixed)
+{
+    const struct sender *sender = &lane->sender;
+    uint32_t flows = lane->lane.request.send_count;
+
+    if (mixed && ++next->run < lane->train)
+        return;
+    next->run = 0;
+    if (!mixed || !sender_has_turns(sender)) {
+        next->at = next->at + 1 < sender->count ? next->at + 1 : 0;
+    } else if (++next->at == sender->turns.count) {
+        next->at = 0;
+        next->round = next->round + flows < sender->count ? next->round + flows : 0;
+    }
+}
+
+#endif

@@ -1,0 +1,392 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The hot path of dpdk: frame_hot.h over bursts of mbufs. Whose is a received frame, and is it
+ * sound, is decided here; and buffers of the send pool hold the phase's frame before it begins, so
+ * that sending one writes few bytes.
+ */
+#include "dpdk_lane.h"
+
+#include "addresses.h"
+#include "partner.h"
+
+#include <rte_ethdev.h>
+#include <rte_lcore.h>
+#include <rte_mempool.h>
+#include <rte_prefetch.h>
+
+typedef struct rte_mbuf *frame_t;
+
+#include "frame_hot.h"
+
+/* --- send --------------------------------------------------------------------------------------*/
+
+/* Buffers of our pools have no private part and keep their headroom. Received ones need not have
+ * ours: pass_data. */
+static inline uint8_t *tx_data(frame_t frame)
+{
+    return (uint8_t *)(frame + 1) + RTE_PKTMBUF_HEADROOM;
+}
+
+/* rte_mempool_get_bulk copies pointers one by one and backwards: a fifth of what sending a frame
+ * through net_null costs. What the core's cache holds is taken as it lies. */
+static inline int tx_take(struct frame_lane *lane, frame_t *frames, uint32_t count)
+{
+    struct rte_mempool *pool = dpdk_lane_of(lane)->queue->send_pool;
+    struct rte_mempool_cache *cache = rte_mempool_default_cache(pool, rte_lcore_id());
+
+    if (unlikely(cache == NULL || cache->len < count))
+        return rte_mempool_get_bulk(pool, (void **)frames, count);
+    cache->len -= count;
+    memcpy(frames, cache->objs + cache->len, count * sizeof *frames);
+    return 0;
+}
+
+static inline void tx_put_back(struct frame_lane *lane, frame_t *frames, uint32_t count)
+{
+    rte_mempool_put_bulk(dpdk_lane_of(lane)->queue->send_pool, (void **)frames, count);
+}
+
+static inline void tx_set(struct frame_lane *lane, frame_t frame,
+                          const struct sender_stream *stream, const struct frame_size *size,
+                          uint64_t sequence)
+{
+    const struct dpdk_options *options = dpdk_options(lane->lane.request.phase);
+    const struct signature *signature = (const struct signature *)(tx_data(frame) + lane->offset);
+
+    (void)stream;
+    frame->pkt_len = frame->data_len = size->length;
+    if (options->addresses > 1)
+        address_write(tx_data(frame), options->address_block, be16toh(signature->dst),
+                      options->address_first + (uint32_t)(sequence % options->addresses));
+}
+
+static inline uint32_t tx_burst(struct frame_lane *base, frame_t *frames, uint32_t count, bool pass)
+{
+    struct dpdk_lane *lane = dpdk_lane_of(base);
+
+    return rte_eth_tx_burst(lane->port->id, pass ? lane->queue->pass : lane->queue->send, frames,
+                            (uint16_t)count);
+}
+
+static inline frame_t pass_frame(struct frame_lane *lane, const struct forward_entry *entry,
+                                 uint32_t i, const struct sender_stream *stream)
+{
+    (void)lane;
+    (void)i;
+    (void)stream;
+    return entry->frame;
+}
+
+static inline uint8_t *pass_data(frame_t frame)
+{
+    return rte_pktmbuf_mtod(frame, uint8_t *);
+}
+
+static void fill_buffer(struct rte_mempool *pool, void *context, void *object, unsigned index)
+{
+    const struct frame_lane *lane = context;
+    struct rte_mbuf *buffer = object;
+    uint8_t *frame = (uint8_t *)buffer->buf_addr + RTE_PKTMBUF_HEADROOM;
+    uint32_t headers = lane->offset + SIGNATURE_BYTES, longest = 0;
+
+    (void)pool;
+    (void)index;
+    for (uint32_t i = 0; i < lane->size_count; i++)
+        longest = RTE_MAX(longest, (uint32_t)lane->sizes[i].length);
+    if (longest > headers)
+        memcpy(frame + headers, fill_table()->bytes, longest - headers);
+    memcpy(frame, &lane->sender.streams[0].template, FRAME_TEMPLATE);
+    buffer->data_off = RTE_PKTMBUF_HEADROOM;
+    buffer->ol_flags = 0;
+    buffer->pkt_len = buffer->data_len = lane->sizes[0].length;
+}
+
+void dpdk_prefill(struct dpdk_lane *lane)
+{
+    if (lane->frame.sender.count > 0 && lane->frame.forwarder.queue == NULL)
+        rte_mempool_obj_iter(lane->queue->send_pool, fill_buffer, &lane->frame);
+}
+
+bool dpdk_send_single(struct frame_lane *base, const struct frame_single *single)
+{
+    struct dpdk_lane *lane = dpdk_lane_of(base);
+    struct rte_mbuf *buffer = rte_pktmbuf_alloc(lane->queue->receive_pool);
+    struct frame_shape shape = lane->shape;
+    uint8_t *frame =
+        buffer != NULL
+            ? (uint8_t *)rte_pktmbuf_append(buffer, (uint16_t)(single->frame_bytes - FRAME_FCS))
+            : NULL;
+    struct frame_end ends[2];
+
+    shape.tag = single->tag;
+    partner_ends(lane, single->place, ends);
+    if (frame != NULL)
+        frame_write(frame, &shape, ends, single);
+    if (frame == NULL || rte_eth_tx_burst(lane->port->id, lane->queue->pass, &buffer, 1) == 0) {
+        rte_pktmbuf_free(buffer);
+        base->lane.request.count->send_refused++;
+        return false;
+    }
+    frame_flush_later(base, clock_now());
+    return true;
+}
+
+/* --- receive -----------------------------------------------------------------------------------*/
+
+static inline uint32_t rx_burst(struct frame_lane *base, frame_t *frames)
+{
+    struct dpdk_lane *lane = dpdk_lane_of(base);
+
+    return rte_eth_rx_burst(lane->port->id, lane->queue->number, frames,
+                            (uint16_t)base->receive_burst);
+}
+
+static inline void rx_prefetch(frame_t frame)
+{
+    rte_prefetch0(rte_pktmbuf_mtod(frame, const void *));
+}
+
+static inline void rx_free(frame_t *frames, uint32_t count)
+{
+    rte_pktmbuf_free_bulk(frames, count);
+}
+
+static inline void rx_release(void *frame)
+{
+    rte_pktmbuf_free(frame);
+}
+
+void dpdk_release(void *frame)
+{
+    rte_pktmbuf_free(frame);
+}
+
+static __rte_always_inline bool is_sound(const struct frame_check *check,
+                                         const struct frame_expect *expect, const uint8_t *frame,
+                                         enum header_kind kind)
+{
+    switch (kind) {
+    case HEADER_L2:
+        return frame_sound_l2(check, expect, frame);
+    case HEADER_IPV4_UDP:
+        return frame_sound_ipv4(check, expect, frame);
+    default:
+        return frame_sound_ipv6(check, expect, frame);
+    }
+}
+
+static __rte_always_inline uint32_t source_number(const uint8_t *payload, enum header_kind kind)
+{
+    return kind == HEADER_L2 ? 0
+                             : (uint32_t)be16toh(frame_u16(payload - FRAME_UDP)) - FRAME_UDP_SOURCE;
+}
+
+/* The stream of a frame that is one of ours and sound; NULL: it is not. */
+static __rte_always_inline struct receiver_stream *stream_of(const struct dpdk_lane *lane,
+                                                             const uint8_t *frame, uint32_t length,
+                                                             enum header_kind kind)
+{
+    const struct receiver *receiver = &lane->frame.receiver;
+    const uint8_t *payload = frame + lane->check.payload;
+    const struct signature *signature = (const struct signature *)payload;
+    uint32_t flow, source;
+    uint8_t size;
+
+    if (unlikely(length > FRAME_SIZE_MAX))
+        return NULL;
+    size = lane->frame.size_of_length[length];
+    if (unlikely(size == FRAME_NO_SIZE) ||
+        unlikely(((signature->tag ^ receiver->tag) | (signature->dst ^ receiver->rank)) != 0) ||
+        unlikely(!is_sound(&lane->check, &lane->expect[size], frame, kind)))
+        return NULL;
+    flow = receiver->flow_of[be16toh(signature->src)];
+    source = source_number(payload, kind);
+    if (unlikely(flow == 0 || source >= receiver->sources))
+        return NULL;
+    return &receiver->streams[(size_t)(flow - 1) * receiver->sources + source];
+}
+
+/* Where there is one stream only: whether the frame begins as the last one that was verified in
+ * full, and is sound behind that. Its headers need not be summed again. */
+static __rte_always_inline bool begins_as_verified(const struct dpdk_lane *lane,
+                                                   const uint8_t *frame, uint32_t length,
+                                                   enum header_kind kind)
+{
+    const struct verified_start *verified = &lane->verified;
+    const struct frame_check *check = &lane->check;
+
+    return likely(length == verified->length) &&
+           likely(frame_starts(check, verified->start, frame, kind)) &&
+           likely(signature_sound((const struct signature *)(frame + check->payload))) &&
+           likely(frame_filled(check, verified->expect, frame));
+}
+
+/* Keeps how a frame that was verified in full begins. */
+static __rte_noinline void keep_start(struct dpdk_lane *lane, const uint8_t *frame, uint32_t length)
+{
+    if (!signature_sound((const struct signature *)(frame + lane->check.payload)))
+        return; /* two errors that make up for each other */
+    lane->verified.length = length;
+    lane->verified.expect = &lane->expect[lane->frame.size_of_length[length]];
+    memcpy(lane->verified.start, frame + lane->check.network - 2,
+           frame_start_bytes(lane->shape.kind));
+}
+
+HOT_INLINE bool rx_classify(struct frame_lane *base, frame_t buffer, unsigned kind,
+                            enum hot_receive how, struct received *ours)
+{
+    struct dpdk_lane *lane = dpdk_lane_of(base);
+    const uint8_t *frame = rte_pktmbuf_mtod(buffer, const uint8_t *);
+    uint32_t length = rte_pktmbuf_data_len(buffer);
+    bool one = (how & HOT_ONE_STREAM) != 0;
+
+    if (one && begins_as_verified(lane, frame, length, (enum header_kind)kind)) {
+        ours->stream = base->receiver.streams;
+    } else {
+        ours->stream = stream_of(lane, frame, length, (enum header_kind)kind);
+        if (unlikely(ours->stream == NULL))
+            return false;
+        if (one)
+            keep_start(lane, frame, length);
+        else
+            rte_prefetch0(ours->stream);
+    }
+    ours->signature = (const struct signature *)(frame + lane->check.payload);
+    ours->length = length;
+    return true;
+}
+
+bool dpdk_is_sound(const struct frame_lane *base, const struct frame_seen *seen)
+{
+    const struct dpdk_lane *lane = (const struct dpdk_lane *)base;
+    struct frame_expect expect;
+
+    frame_expect(&expect, &lane->shape, seen->length);
+    return is_sound(&lane->check, &expect, (const uint8_t *)seen->signature - base->offset,
+                    lane->shape.kind);
+}
+
+uint16_t dpdk_source_of(const struct frame_lane *base, const struct frame_seen *seen)
+{
+    const struct dpdk_lane *lane = (const struct dpdk_lane *)base;
+
+    return (uint16_t)source_number((const uint8_t *)seen->signature, lane->shape.kind);
+}
+
+int64_t dpdk_arrived(const struct frame_lane *base, const struct frame_seen *seen)
+{
+    return arrival_ns(&((const struct dpdk_lane *)base)->port->arrival, seen->buffer);
+}
+
+/* A frame whose signature is damaged is of the flow with its sender's address. */
+static bool rx_see(const struct frame_lane *base, frame_t buffer, struct frame_seen *seen)
+{
+    const struct dpdk_lane *lane = (const struct dpdk_lane *)base;
+    const struct lane_request *request = &base->lane.request;
+    const uint8_t *frame = rte_pktmbuf_mtod(buffer, const uint8_t *);
+
+    *seen = (struct frame_seen){
+        .signature = (const struct signature *)(frame + base->offset),
+        .buffer = buffer,
+        .length = rte_pktmbuf_data_len(buffer),
+    };
+    if (seen->length < base->offset + SIGNATURE_BYTES)
+        return false;
+    seen->ours = memcmp(frame, lane->port->responder.mac, FRAME_MAC) == 0;
+    if (signature_sound(seen->signature))
+        return true;
+    for (uint32_t i = 0; seen->damaged == 0 && i < request->receive_count; i++)
+        if (memcmp(lane->partners[request->send_count + i].mac, frame + FRAME_MAC, FRAME_MAC) == 0)
+            seen->damaged = i + 1;
+    return true;
+}
+
+static __rte_noinline void rx_unexpected(struct frame_lane *lane, frame_t buffer, int64_t now_ns)
+{
+    struct frame_seen seen;
+
+    if (queue_handle_control_frame(dpdk_lane_of(lane)->queue, buffer))
+        return;
+    if (rx_see(lane, buffer, &seen))
+        frame_lane_unexpected(lane, &seen, now_ns);
+    else
+        lane->lane.request.count->foreign++;
+}
+
+/* --- variants ----------------------------------------------------------------------------------*/
+
+#define SENDS(name, variant)                                                                       \
+    static int64_t name(struct frame_lane *lane, int64_t now_ns)                                   \
+    {                                                                                              \
+        return hot_send(lane, now_ns, variant);                                                    \
+    }
+SENDS(send_one, HOT_ONE)
+SENDS(send_many, HOT_MANY)
+SENDS(send_long, HOT_LONG)
+SENDS(send_mixed, HOT_MIXED)
+
+static const struct {
+    const char *name;
+    frame_send send;
+} sends[] = {
+    [HOT_ONE] = {"one", send_one},
+    [HOT_MANY] = {"many", send_many},
+    [HOT_LONG] = {"long", send_long},
+    [HOT_MIXED] = {"mixed", send_mixed},
+};
+
+static enum hot_send choose(const struct frame_lane *lane)
+{
+    if (lane->size_count > 1 || sender_has_turns(&lane->sender) ||
+        dpdk_options(lane->lane.request.phase)->addresses > 1)
+        return HOT_MIXED;
+    /* Whoever received our buffer itself may have rewritten its headers (a forwarder). */
+    if (lane->sender.count == 1 && !((const struct dpdk_lane *)lane)->port->by_reference)
+        return HOT_ONE;
+    return hot_is_short(lane) ? HOT_MANY : HOT_LONG;
+}
+
+frame_send dpdk_choose_send(const struct frame_lane *lane)
+{
+    return lane->forwarder.queue != NULL ? hot_forward : sends[choose(lane)].send;
+}
+
+const char *dpdk_send_name(const struct frame_lane *lane)
+{
+    return sends[choose(lane)].name;
+}
+
+#define RECEIVES(name, kind, bits)                                                                 \
+    static uint32_t name(struct frame_lane *lane, int64_t now_ns)                                  \
+    {                                                                                              \
+        return hot_receive(lane, now_ns, kind, (enum hot_receive)(bits));                          \
+    }
+#define VARIANTS(name, kind, ends)                                                                 \
+    RECEIVES(name, kind, ends)                                                                     \
+    RECEIVES(name##_one, kind, HOT_ONE_STREAM | (ends))                                            \
+    RECEIVES(name##_timed, kind, HOT_TIMED | (ends))                                               \
+    RECEIVES(name##_one_timed, kind, HOT_ONE_STREAM | HOT_TIMED | (ends))                          \
+    RECEIVES(name##_sampled, kind, HOT_TIMED | HOT_SAMPLED | (ends))
+#define ROWS(name, ends)                                                                           \
+    [ends] = (name), [HOT_ONE_STREAM | (ends)] = name##_one, [HOT_TIMED | (ends)] = name##_timed,  \
+    [HOT_ONE_STREAM | HOT_TIMED | (ends)] = name##_one_timed,                                      \
+    [HOT_TIMED | HOT_SAMPLED | (ends)] = name##_sampled
+VARIANTS(receive_l2, HEADER_L2, 0)
+VARIANTS(receive_ipv4, HEADER_IPV4_UDP, 0)
+VARIANTS(receive_ipv6, HEADER_IPV6_UDP, 0)
+VARIANTS(forward_l2, HEADER_L2, HOT_FORWARD)
+VARIANTS(forward_ipv4, HEADER_IPV4_UDP, HOT_FORWARD)
+VARIANTS(forward_ipv6, HEADER_IPV6_UDP, HOT_FORWARD)
+
+frame_receive dpdk_choose_receive(const struct frame_lane *lane)
+{
+    static const frame_receive variants[][HOT_RECEIVE_WAYS] = {
+        [HEADER_L2] = {ROWS(receive_l2, 0), ROWS(forward_l2, HOT_FORWARD)},
+        [HEADER_IPV4_UDP] = {ROWS(receive_ipv4, 0), ROWS(forward_ipv4, HOT_FORWARD)},
+        [HEADER_IPV6_UDP] = {ROWS(receive_ipv6, 0), ROWS(forward_ipv6, HOT_FORWARD)},
+    };
+
+    if (lane->pingpong != NULL)
+        return hot_receive_pingpong;
+    return variants[((const struct dpdk_lane *)lane)->shape.kind][hot_receive_way(lane)];
+}
