@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Switchbench: does this network still hold when every port is busy at once?"""
+"""Switchbench measures whether a network still holds when every port is busy at once."""
 
 import os
 

@@ -57,8 +57,10 @@ Pairs = Sequence[tuple[str, Any]]
 
 
 def unique(pairs: Pairs) -> dict[str, Any]:
-    """Return the object of these keys and values; ValueError for a duplicate key or a lone
-    surrogate, which no file can hold."""
+    """Return the object of these keys and values.
+
+    ValueError for a duplicate key or a lone surrogate, which no file can hold.
+    """
     found: dict[str, Any] = {}
     for key, value in pairs:
         if key in found:

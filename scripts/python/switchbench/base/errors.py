@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""One map from error to exit status (doc/developer/architecture.md): 0 done and PASS, 1 FAIL,
-2 invalid configuration, 3 the run could not be completed, 4 INCONCLUSIVE."""
+"""One map from error to exit status (doc/developer/architecture.md).
+
+0 done and PASS, 1 FAIL, 2 invalid configuration, 3 the run could not be completed, 4 INCONCLUSIVE.
+"""
 
 from __future__ import annotations
 

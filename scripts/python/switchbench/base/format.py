@@ -32,7 +32,7 @@ _UNITS = (Unit("kbit/s", 1000.0), Unit("Mbit/s", 1.0), Unit("Gbit/s", 0.001))
 
 
 def unit_for(mbps: Iterable[float | None]) -> Unit:
-    """The unit in which the largest of these has one to four digits before the point."""
+    """Return the unit in which the largest of these has one to four digits before the point."""
     largest = max((value for value in mbps if value is not None), default=1.0)
     if largest < 1.0:
         return _UNITS[0]
@@ -75,7 +75,7 @@ def percent(value: float | None) -> str:
 
 
 def count(value: int | None) -> str:
-    """A count, thousands apart."""
+    """Return a count, thousands apart."""
     return UNKNOWN if value is None else f"{value:,}"
 
 
@@ -85,7 +85,7 @@ def of(number: int, noun: str) -> str:
 
 
 def seconds(value: float | None) -> str:
-    """A time for people."""
+    """Return a time for people."""
     if value is None:
         return UNKNOWN
     if value < 100:
@@ -151,8 +151,10 @@ _USUAL = {
 
 
 def pattern(entry: Mapping[str, Any]) -> str:
-    """The pattern and what makes it this one: `pairs neighbours`, `chain forward`; a suite's
-    subtest stands for the flows that it lists."""
+    """Return the pattern and what makes it this one: `pairs neighbours`, `chain forward`.
+
+    A suite's subtest stands for the flows that it lists.
+    """
     words = [] if "subtest" in entry["parameters"] else [str(entry["pattern"])]
     for name, value in entry["parameters"].items():
         if _USUAL.get(name) == value:
@@ -167,12 +169,12 @@ def pattern(entry: Mapping[str, Any]) -> str:
 
 
 def flow(ends: Mapping[str, Any] | None) -> str:
-    """A flow by its ports."""
+    """Return a flow by its ports."""
     return UNKNOWN if ends is None else f"{ends['src']} {ARROW} {ends['dst']}"
 
 
 def spark(values: Sequence[float | None], top: float, ascii_only: bool) -> str:
-    """One character a value, from 0 to `top`; a space for what is unknown."""
+    """Return one character a value, from 0 to `top`; a space for what is unknown."""
     bars = _BARS_ASCII if ascii_only else _BARS
 
     def bar(value: float | None) -> str:

@@ -46,7 +46,7 @@ class Measure:
 
 
 def registry(*measures: Measure) -> dict[str, Measure]:
-    """Measures by key; none is declared twice, and no two have one place in the summary."""
+    """Return the measures by key; none is declared twice, no two have one place in a summary."""
     found: dict[str, Measure] = {}
     entries: dict[str, str] = {}
     for measure in measures:

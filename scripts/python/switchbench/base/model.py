@@ -35,8 +35,10 @@ class Port:
     why_these: str = ""  # transports and no others, where that is not its kind's doing
 
     def frame_limit(self, transport: str) -> int:
-        """The largest untagged frame with FCS that a transport sends; 0: unknown. A modelled
-        switch's memif carries less than the lab's MTU may allow."""
+        """Return the largest untagged frame with FCS that a transport sends; 0: unknown.
+
+        A modelled switch's memif carries less than the lab's MTU may allow.
+        """
         if transports.of(transport).raw and "memif" in self.engine.get("vdev", ""):
             return min(self.frame_max, _MEMIF_FRAME_MAX)
         return self.frame_max
@@ -264,7 +266,7 @@ class Trial:
     own: dict[str, PartSetting] = field(default_factory=dict)  # by network, where a part has it
 
     def of(self, network: str | None) -> Trial:
-        """The trial as its part in a network has it."""
+        """Return the trial as its part in a network has it."""
         found = self.own.get(network or "")
         return self if found is None else replace(self, **vars(found))
 

@@ -26,8 +26,10 @@ HOST = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,252}")
 
 
 def refuse_strange(names: Iterable[str]) -> None:
-    """ValueError for a name that no host has: names are words of command lines (ssh, salloc, ip)
-    and are shown on terminals."""
+    """Raise ValueError for a name that no host has.
+
+    Names are words of command lines (ssh, salloc, ip) and are shown on terminals.
+    """
     for name in names:
         if not HOST.fullmatch(name):
             raise ValueError(
@@ -87,7 +89,7 @@ def _same_width(ranges: str) -> str:
 
 
 def count(ranges: str) -> int:
-    """The numbers of `1-3,7` or `1-16/5`, those that stand there twice counted twice."""
+    """Return the numbers of `1-3,7` or `1-16/5`, those that stand there twice counted twice."""
     return sum(map(_span, ranges.split(",")))
 
 

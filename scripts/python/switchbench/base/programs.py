@@ -29,8 +29,10 @@ class Program:
     variable: str
 
     def find(self, missing: type[Exception] = ConfigurationError) -> Path:
-        """Return the one that $`variable` names, else the first that there is; raise `missing`
-        where there is none that this machine can run."""
+        """Return the one that $`variable` names, else the first that there is.
+
+        Raise `missing` where there is none that this machine can run.
+        """
         named = os.environ.get(self.variable)
         if named:
             if not os.access(named, os.X_OK):
@@ -54,8 +56,11 @@ class Program:
         return Path(found)
 
     def _places(self) -> Iterator[Path]:
-        """Yield folders: beside the engine that was named, or in its build, because they fit
-        together; what the wheel brings; the source tree's build; the prefix of this package."""
+        """Yield folders: beside the engine that was named, or in its build.
+
+        Because they fit together; what the wheel brings; the source tree's build; the prefix of
+        this package.
+        """
         engine = os.environ.get(ENGINE_VARIABLE)
         if engine:
             yield Path(engine).absolute().parent
@@ -68,8 +73,10 @@ class Program:
 
 
 def machine_of(folder: Path) -> str:
-    """Return the machine, in the kernel's word, that a folder's programs are for, as its VERSION
-    has it; this one where there is no such file."""
+    """Return the machine, in the kernel's word, that a folder's programs are for.
+
+    As its VERSION has it; this one where there is no such file.
+    """
     with suppress(OSError, IndexError):
         return (folder / VERSION).read_text("utf-8").split()[1]
     return platform.machine()
@@ -89,15 +96,20 @@ PORT_BINDING = _PARENTS[1] / "hosts" / "port_binding.py"
 
 
 def port_binding_words(words: Sequence[str]) -> list[str]:
-    """Return a command that takes this program from its standard input, and leaves there what
-    follows."""
+    """Return a command that takes this program from its standard input.
+
+    And leaves there what follows.
+    """
     size = PORT_BINDING.stat().st_size
     return ["python3", "-c", f"import sys; exec(sys.stdin.buffer.read({size}))", *words]
 
 
 def configurations() -> Path:
-    """The folder of example configurations and of `labs/`: `conf` in the source tree, and below
-    `share/switchbench` of whatever prefix this package is installed in."""
+    """Return the folder of example configurations and of `labs/`.
+
+    `conf` in the source tree, and below `share/switchbench` of whatever prefix this package is
+    installed in.
+    """
     for parent in _PARENTS:
         for folder in (parent / "conf", parent / "share" / "switchbench" / "conf"):
             if (folder / "labs").exists():

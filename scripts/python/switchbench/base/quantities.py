@@ -38,7 +38,7 @@ class Quantity:
     kilo_or_kibi: frozenset[str] = frozenset()  # 1000 to some, 1024 to others
 
     def parse(self, value: object) -> Decimal:
-        """The number in the smallest unit."""
+        """Return the number in the smallest unit."""
         text = value if isinstance(value, str) else _plain(value)
         found = _NUMBER.fullmatch(text.strip()) if text is not None else None
         if found is None:
@@ -75,26 +75,26 @@ class Quantity:
         )
 
     def whole(self, value: object) -> int:
-        """The number, which has to be whole in the smallest unit."""
+        """Return the number, which has to be whole in the smallest unit."""
         number = self.parse(value)
         if number != int(number):
             raise ValueError(f"{shown(value)} is no whole number of the smallest unit")
         return int(number)
 
     def text(self, number: int) -> str:
-        """The shortest exact writing of a whole number."""
+        """Return the shortest exact writing of a whole number."""
         factor, unit = max(
             (factor, unit) for unit, factor in self.units.items() if number % factor == 0
         )
         return f"{number // factor}{unit}" if number else f"0{next(iter(self.units))}"
 
     def pattern(self) -> str:
-        """The expression that every writing matches."""
+        """Return the expression that every writing matches."""
         units = sorted({**self.units, **self.spellings} | ({"": 1} if self.bare else {}))
         return rf"^ *[0-9]+(\.[0-9]+)? ?({'|'.join(units)}) *$"
 
     def form(self) -> dict[str, Any]:
-        """The JSON schema of what can be written."""
+        """Return the JSON schema of what can be written."""
         text = {"type": "string", "pattern": self.pattern()}
         return {"anyOf": [text, {"type": "number", "minimum": 0}]} if self.bare else text
 
@@ -114,7 +114,7 @@ _BINARY = {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40}
 
 
 def _spelled(prefixes: Mapping[str, int], *words: str) -> dict[str, int]:
-    """Every word with every prefix; K is k, because a decimal unit leaves no doubt."""
+    """Return every word with every prefix; K is k, because a decimal unit leaves no doubt."""
     large = {"K": prefixes["k"]} if "k" in prefixes else {}
     both = {**prefixes, **large}
     return {f"{prefix}{word}": both[prefix] for word in words for prefix in both}
@@ -288,7 +288,7 @@ _PERCENT_MOST = 65_535 * 100  # of a receiver's line, which as many senders divi
 
 
 def load_text(value: Load) -> str:
-    """The load as `load` reads it."""
+    """Return the load as `load` reads it."""
     if value.percent is not None:
         return f"{Decimal(repr(value.percent)):f}".removesuffix(".0") + "%"
     if value.bps is not None:

@@ -22,11 +22,13 @@ class Handled:
         self._previous: dict[int, Any] = {}
 
     def __enter__(self) -> Self:
+        """Take the signals over."""
         for number in _SIGNALS:
             self._previous[number] = signal.signal(number, self._handler)
         return self
 
     def __exit__(self, *_: object) -> None:
+        """Give the signals back."""
         for number, handler in self._previous.items():
             signal.signal(number, handler)
 

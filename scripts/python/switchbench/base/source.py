@@ -40,11 +40,12 @@ class Mark:
     line: int = 0
 
     def __str__(self) -> str:
+        """Return source and line."""
         return f"{self.source}:{self.line}" if self.line else self.source
 
 
 def dotted(path: Sequence[Key]) -> str:
-    """A key's path as people write it in `--set`: `tests.0.load`."""
+    """Return a key's path as people write it in `--set`: `tests.0.load`."""
     return ".".join(str(key) for key in path)
 
 
@@ -58,19 +59,19 @@ class Document:
     folder: Path = field(default_factory=Path)  # relative paths in the file begin here
 
     def mark(self, path: KeyPath) -> Mark:
-        """Where `path` stands; for a key that is missing, where its mapping begins."""
+        """Return where `path` stands; for a key that is missing, where its mapping begins."""
         for length in range(len(path), -1, -1):
             if path[:length] in self.marks:
                 return self.marks[path[:length]]
         return Mark(self.name)
 
     def problem(self, path: KeyPath, text: str) -> ConfigurationError:
-        """The error that says where, which key and what."""
+        """Return the error that says where, which key and what."""
         key = f"{dotted(path)}: " if path else ""
         return ConfigurationError(f"{self.mark(path)}: {clipped(f'{key}{text}')}")
 
     def place(self, path: KeyPath, value: Any, mark: Mark) -> None:
-        """Puts a value that does not come from the file."""
+        """Put a value that does not come from the file."""
         if not path:
             raise ConfigurationError(f"{mark}: names no key")
         parent = self._parent(path, mark)
@@ -84,7 +85,7 @@ class Document:
         self.marks[path] = mark
 
     def get(self, path: KeyPath) -> Any:
-        """What stands at a path, or None."""
+        """Return what stands at a path, or None."""
         value: Any = self.data
         for key in path:
             if isinstance(value, dict):
@@ -96,14 +97,14 @@ class Document:
         return value
 
     def remove(self, path: KeyPath) -> None:
-        """Takes a key out of its mapping, if it is there."""
+        """Take a key out of its mapping, if it is there."""
         parent = self.get(path[:-1])
         if isinstance(parent, dict):
             parent.pop(path[-1], None)
             self.forget(path)
 
     def forget(self, path: KeyPath) -> None:
-        """Drops the marks at and below `path`."""
+        """Drop the marks at and below `path`."""
         for known in [known for known in self.marks if known[: len(path)] == path]:
             del self.marks[known]
 
@@ -149,7 +150,7 @@ _PARSER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # libyaml's takes a fif
 
 
 def _plain(text: str) -> Any:
-    """A scalar without quotes."""
+    """Return a scalar without quotes."""
     if text in _WORDS:
         return _WORDS[text]
     if _NUMBER_INT.fullmatch(text):
@@ -171,7 +172,7 @@ class _Reader:
         self.open: list[list[yaml.Event]] = []  # what was read of each anchor that we are inside of
 
     def document(self) -> Any:
-        """The only document's value; None for an empty text."""
+        """Return the only document's value; None for an empty text."""
         self.next()
         if isinstance(self.next(), yaml.StreamEndEvent):
             return None
@@ -197,7 +198,7 @@ class _Reader:
         return ConfigurationError(f"{self.mark(event)}: {clipped(f'{key}{text}')}")
 
     def value(self, event: yaml.Event, path: KeyPath) -> Any:
-        """The value that begins with an event."""
+        """Return the value that begins with an event."""
         self.values += 1
         if self.values > VALUES_MOST:
             raise self.problem(self.aliases[0] if self.aliases else event, (), _TOO_MANY)
@@ -217,7 +218,7 @@ class _Reader:
         return value
 
     def alias(self, event: yaml.AliasEvent, path: KeyPath) -> Any:
-        """The value of an anchor, read once more."""
+        """Return the value of an anchor, read once more."""
         events = self.anchors.get(str(event.anchor), [])
         if events is None:
             raise self.problem(event, (), "the alias refers to what it stands in")
@@ -289,7 +290,7 @@ _NO_TEXT = re.compile("[^\t\n\r -~\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010f
 
 
 def _parse(text: str, name: str, lines: bool = True) -> tuple[Any, dict[KeyPath, Mark]]:
-    """A text's only value, and where each part of it stands."""
+    """Return a text's only value, and where each part of it stands."""
     found = _NO_TEXT.search(text)
     if found:
         line = text.count("\n", 0, found.start()) + 1 if lines else 0
@@ -311,7 +312,7 @@ def _parse(text: str, name: str, lines: bool = True) -> tuple[Any, dict[KeyPath,
 
 
 def _tab(text: str, line: int) -> str:
-    """What to write where a tab indents the line or the one before it."""
+    """Return what to write where a tab indents the line or the one before it."""
     for number in (line - 1, line):
         lines = text.splitlines()[max(0, number - 1) : number]
         if lines and "\t" in lines[0][: len(lines[0]) - len(lines[0].lstrip())]:
@@ -323,7 +324,7 @@ _UNQUOTED = re.compile(r"([\w-]+):\s+([<>]=?\s*[-+\d.]+[\w%/]*)")
 
 
 def _quoted(text: str, line: int) -> str:
-    """What to write where a comparison stands without quotes."""
+    """Return what to write where a comparison stands without quotes."""
     lines = text.splitlines()
     comparison = _UNQUOTED.search(lines[line - 1]) if 0 < line <= len(lines) else None
     if comparison is None:
@@ -333,7 +334,7 @@ def _quoted(text: str, line: int) -> str:
 
 
 def parse_text(text: str, name: str, folder: Path | None = None) -> Document:
-    """Reads one YAML mapping; `name` stands before the line in messages."""
+    """Read one YAML mapping; `name` stands before the line in messages."""
     data, marks = _parse(text, name)
     if not isinstance(data, dict):
         raise ConfigurationError(f"{name}: is empty or no mapping of keys")
@@ -341,17 +342,17 @@ def parse_text(text: str, name: str, folder: Path | None = None) -> Document:
 
 
 def read_file(path: Path) -> Document:
-    """Reads a file that holds one mapping."""
+    """Read a file that holds one mapping."""
     return parse_text(read_text(path), str(path), path.parent)
 
 
 def load(path: Path) -> Any:
-    """What a file holds, without positions."""
+    """Return what a file holds, without positions."""
     return _parse(read_text(path), str(path))[0]
 
 
 def read_text(path: Path) -> str:
-    """A file's text; ConfigurationError for what can't be read, is too long or no UTF-8."""
+    """Return a file's text; ConfigurationError for what can't be read, is too long or no UTF-8."""
     try:
         with path.open("rb") as file:
             content = file.read(BYTES_MOST + 1)
@@ -366,7 +367,7 @@ def read_text(path: Path) -> str:
 
 
 def _near(path: Path) -> str:
-    """A file beside it, or an example, with nearly this name."""
+    """Return a file beside it, or an example, with nearly this name."""
     beside = [file.name for file in path.parent.glob("*.yaml")]
     return meant(path.name, beside) or meant(
         path.stem, [f.stem for f in configurations().glob("*.yaml")]
@@ -374,7 +375,7 @@ def _near(path: Path) -> str:
 
 
 def _decoded(content: bytes, path: Path) -> str:
-    """A file's bytes as text; ConfigurationError with the line of what is none."""
+    """Return a file's bytes as text; ConfigurationError with the line of what is none."""
     if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         raise ConfigurationError(f"{path}:1: is UTF-16 text: save it as UTF-8")
     try:
@@ -386,7 +387,7 @@ def _decoded(content: bytes, path: Path) -> str:
 
 
 def from_values(data: dict[str, Any], name: str, folder: Path | None = None) -> Document:
-    """A document of values that stand in no file (an effective configuration, `--site`)."""
+    """Return a document of values that stand in no file (an effective configuration, `--site`)."""
     return Document(deepcopy(data), {}, name, folder or Path())
 
 
@@ -394,7 +395,7 @@ _POSITION = re.compile(r"[0-9]{1,9}")
 
 
 def parse_assignment(argument: str) -> tuple[KeyPath, Any, Mark]:
-    """Reads one `--set key=value`: a dotted path and a YAML value."""
+    """Read one `--set key=value`: a dotted path and a YAML value."""
     mark = Mark(clipped(f"--set {argument}", 200))
     key, equals, text = argument.partition("=")
     if not equals or not key.strip():

@@ -7,8 +7,10 @@ from typing import Any
 
 
 def printable(value: Any, keep: str = "") -> Any:
-    """The same with escapes for all characters that a terminal would obey, or not show; of keys,
-    too. `keep`: of these the ones that stay."""
+    """Return the same with escapes for all characters that a terminal would obey, or not show.
+
+    Of keys, too. `keep`: of these the ones that stay.
+    """
     if isinstance(value, str):
         if value.isprintable():
             return value

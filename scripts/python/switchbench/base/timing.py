@@ -36,7 +36,7 @@ class TrialTiming:
 
 
 def trial_s(site: Site, course: TrialTiming) -> float:
-    """What a trial should take, barriers and drains included."""
+    """Return what a trial should take, barriers and drains included."""
     sharing = len(site.processes) if site.launcher.in_lab else 0
     between_s = course.drain_s + course.setup_s + PHASE_S + PHASE_PER_NODE_S * sharing
     probe_s = PROBE_S if course.probe else 0.0
@@ -49,7 +49,7 @@ def trial_s(site: Site, course: TrialTiming) -> float:
 
 
 def start_s(site: Site) -> float:
-    """What a run takes before its first trial."""
+    """Return what a run takes before its first trial."""
     return START_S + START_PER_NODE_S * len(site.processes)
 
 

@@ -94,5 +94,5 @@ BASELINES = tuple(sorted(NAMES, key=lambda name: not _BY_NAME[name].byte_stream)
 
 
 def of(name: str) -> Transport:
-    """The transport of a name that was checked."""
+    """Return the transport of a name that was checked."""
     return _BY_NAME[name]

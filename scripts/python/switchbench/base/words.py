@@ -8,7 +8,7 @@ from difflib import get_close_matches
 
 
 def listed(words: Iterable[object]) -> str:
-    """`a, b or c`."""
+    """Return `a, b or c`."""
     items = [str(word) for word in words]
     if len(items) < 2:
         return "".join(items)
@@ -87,7 +87,10 @@ _LISTED_MOST = 24
 
 
 def unknown_key(key: object, known: Iterable[str], said: bool = False) -> str:
-    """What is wrong with a key that its mapping does not have; `said`: the place names it."""
+    """Return what is wrong with a key that its mapping does not have.
+
+    `said`: the place names it.
+    """
     keys = list(known)
     which = "" if said else f" {key}"
     near = meant(key, keys)
@@ -97,7 +100,7 @@ def unknown_key(key: object, known: Iterable[str], said: bool = False) -> str:
 
 
 def invalid(value: object, valid: Iterable[str]) -> str:
-    """What is wrong with a word that is none of the valid ones."""
+    """Return what is wrong with a word that is none of the valid ones."""
     words = list(valid)
     near = meant(value, words)
     if near and len(words) > _LISTED_MOST:
@@ -106,7 +109,7 @@ def invalid(value: object, valid: Iterable[str]) -> str:
 
 
 def shown(value: object) -> str:
-    """A value as it was found, short enough for one sentence."""
+    """Return a value as it was found, short enough for one sentence."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if value is None:
@@ -121,7 +124,7 @@ def shown(value: object) -> str:
 
 
 def clipped(sentence: str, most: int = 1000) -> str:
-    """A sentence that quotes what may have any length."""
+    """Return a sentence that quotes what may have any length."""
     return sentence if len(sentence) <= most else f"{sentence[: most - 3]}..."
 
 

@@ -131,8 +131,10 @@ def _options(pair: Pair) -> Iterator[str]:
 
 
 def _identity(case: Case, asked: set[str]) -> tuple[tuple[str, str], ...]:
-    """Return the settings that cases beside each other share; a transport's options are none where
-    the transport is the question."""
+    """Return the settings that cases beside each other share.
+
+    A transport's options are none of them where the transport is the question.
+    """
     chosen = settings.matrix(case.settings, case.plans[0])
     if settings.TRANSPORT in asked:
         chosen = {name: word for name, word in chosen.items() if "." not in name}
