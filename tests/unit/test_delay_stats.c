@@ -26,49 +26,42 @@ static int fresh(void **state)
     return 0;
 }
 
-static void test_delays_of_neighbours(void **state)
+/* Delays as they come, with how far each is ahead, and what they come to: their number, sum, least
+ * and greatest. */
+static void test_by_hand(void **state)
 {
-    delay_stats_add(&stats, &buckets, 100, 0);
-    delay_stats_add(&stats, &buckets, 130, 0);
-    delay_stats_add(&stats, &buckets, 110, 0);
-    delay_stats_sum(&stats, 1, &buckets, DELAY_ONE_WAY, &sum);
-    assert_int_equal(sum.count, 3);
-    assert_int_equal(sum.sum_ns, 340);
-    assert_int_equal(sum.min_ns, 100);
-    assert_int_equal(sum.max_ns, 130);
-    assert_int_equal(sum.buckets[histogram_index(110)], 1);
-    memset(&sum, 0, sizeof sum);
-    delay_stats_sum(&stats, 1, &buckets, DELAY_IPDV, &sum);
-    assert_int_equal(sum.count, 2);
-    assert_int_equal(sum.sum_ns, 50); /* 30 up, 20 down */
-    assert_int_equal(sum.min_ns, 20);
-    assert_int_equal(sum.max_ns, 30);
-}
+    static const struct {
+        struct {
+            uint64_t delay_ns;
+            int32_t ahead;
+        } adds[4];
+        unsigned count;
+        uint64_t expected[DELAY_KINDS][4];
+    } cases[] = {
+        {{{0}}, 0, {{0}, {0}}},
+        {{{0}}, 1, {{1}, {0}}},
+        {{{100, 0}, {130, 0}, {110, 0}},
+         3,
+         {{3, 340, 100, 130}, {2, 50, 20, 30}}}, /* 30 up, 20 down */
+        /* Behind a gap the comparison begins anew; a late one is compared with nothing. */
+        {{{10, 0}, {500, 3}, {900, -2}, {510, 0}}, 4, {{4, 1920, 10, 900}, {1, 10, 10, 10}}},
+        /* Frames that came together differ by nothing. */
+        {{{50, 0}, {50, 0}, {50, 0}, {70, 0}}, 4, {{4, 220, 50, 70}, {3, 20, 0, 20}}},
+    };
 
-/* Frames that came together differ by nothing; the first by what the frame before had. */
-static void test_frames_that_came_together(void **state)
-{
-    for (unsigned i = 0; i < 12; i++)
-        delay_stats_add(&stats, &buckets, i < 8 ? 50 : 70, 0);
-    delay_stats_sum(&stats, 1, &buckets, DELAY_IPDV, &sum);
-    assert_int_equal(sum.count, 11);
-    assert_int_equal(sum.buckets[0], 10);
-    assert_int_equal(sum.buckets[20], 1);
-}
-
-/* Behind a gap the comparison begins anew; a late one is measured, but compared with nothing. */
-static void test_gaps_and_reordering(void **state)
-{
-    delay_stats_add(&stats, &buckets, 10, 0);
-    delay_stats_add(&stats, &buckets, 500, 3);
-    delay_stats_add(&stats, &buckets, 900, -2);
-    delay_stats_add(&stats, &buckets, 510, 0);
-    delay_stats_sum(&stats, 1, &buckets, DELAY_IPDV, &sum);
-    assert_int_equal(sum.count, 1);
-    assert_int_equal(sum.sum_ns, 10);
-    memset(&sum, 0, sizeof sum);
-    delay_stats_sum(&stats, 1, &buckets, DELAY_ONE_WAY, &sum);
-    assert_int_equal(sum.count, 4);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        fresh(state);
+        for (unsigned k = 0; k < cases[i].count; k++)
+            delay_stats_add(&stats, &buckets, cases[i].adds[k].delay_ns, cases[i].adds[k].ahead);
+        for (enum delay_kind kind = 0; kind < DELAY_KINDS; kind++) {
+            memset(&sum, 0, sizeof sum);
+            delay_stats_sum(&stats, 1, &buckets, kind, &sum);
+            assert_int_equal(sum.count, cases[i].expected[kind][0]);
+            assert_int_equal(sum.sum_ns, cases[i].expected[kind][1]);
+            assert_int_equal(sum.min_ns, cases[i].expected[kind][2]);
+            assert_int_equal(sum.max_ns, cases[i].expected[kind][3]);
+        }
+    }
 }
 
 /* Runs of equal delays come to what frames come to one by one. */
@@ -113,16 +106,6 @@ static void test_a_run_without_an_end(void **state)
     memset(&sum, 0, sizeof sum);
     delay_stats_sum(&stats, 1, &buckets, DELAY_IPDV, &sum);
     assert_int_equal(sum.count, DELAY_RUN_MAX + UINT64_C(1));
-}
-
-static void test_nothing_is_nothing(void **state)
-{
-    delay_stats_sum(&stats, 1, &buckets, DELAY_ONE_WAY, &sum);
-    assert_int_equal(sum.count + sum.sum_ns + sum.max_ns + sum.min_ns, 0);
-    delay_stats_add(&stats, &buckets, 0, 0);
-    delay_stats_sum(&stats, 1, &buckets, DELAY_ONE_WAY, &sum);
-    assert_int_equal(sum.count, 1);
-    assert_int_equal(sum.min_ns, 0);
 }
 
 static void test_streams_of_a_flow(void **state)
@@ -213,12 +196,9 @@ static void test_load_yields_what_the_line_lacks(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(test_delays_of_neighbours, fresh),
-        cmocka_unit_test_setup(test_frames_that_came_together, fresh),
-        cmocka_unit_test_setup(test_gaps_and_reordering, fresh),
+        cmocka_unit_test(test_by_hand),
         cmocka_unit_test_setup(test_runs_against_single_frames, fresh),
         cmocka_unit_test_setup(test_a_run_without_an_end, fresh),
-        cmocka_unit_test_setup(test_nothing_is_nothing, fresh),
         cmocka_unit_test_setup(test_streams_of_a_flow, fresh),
         cmocka_unit_test(test_delay_is_never_negative),
         cmocka_unit_test(test_stamp_comes_back),
