@@ -34,57 +34,46 @@ struct blob_store {
  * @param blob_store Store.
  * @param outlet Takes what is to be sent; copied.
  */
-void blob_store_init(struct blob_store *blob_store, const struct datagram_outlet *outlet);
 /**
- * @brief Forget what was published, fetched and asked for.
- *
- * @param blob_store Store.
+ * @brief Makes an empty store.
+ * @param blob_store of the caller, who clears it at the end
+ * @param outlet is handed what is to be sent
  */
+void blob_store_init(struct blob_store *blob_store, const struct datagram_outlet *outlet);
+
+/** @brief Forgets what was published, fetched and asked for. */
 void blob_store_clear(struct blob_store *blob_store);
 
 /**
- * @brief Publish a blob; an id that is published already gets the new one.
- *
- * @param blob_store Store.
- * @param id Number under which the blob is published.
- * @param blob Blob; copied.
- * @return 0; -EINVAL: too large; -ENOMEM.
+ * @brief Publishes a blob; an id that is published already gets this one.
+ * @param id the publisher's own name for it
+ * @param blob is copied
+ * @return 0, -EINVAL (too large) or -ENOMEM
  */
 int blob_store_publish(struct blob_store *blob_store, uint64_t id, const struct blob *blob);
 
 /**
- * @brief Fetch a blob; a request that nobody has called for since a second is given up.
+ * @brief Takes a blob of another node, or of this one, which is asked for as long as it is called
+ * for.
  *
- * @param blob_store Store.
- * @param node Index of the publishing node.
- * @param id Number under which the blob is published.
- * @param blob Takes the blob.
- * @param now_ns Present time of CLOCK_MONOTONIC, ns.
- * @return 0 with the blob; -EAGAIN: asked, call again; -ENOMEM.
+ * A request that nobody has called for since a second is given up.
+ *
+ * @param node the publisher's index, or BLOB_STORE_OWN
+ * @param id the publisher's name for it
+ * @param blob is written
+ * @param now_ns the present time
+ * @return 0; -EAGAIN: not here yet, call again; -ENOMEM
  */
 int blob_store_fetch(struct blob_store *blob_store, uint32_t node, uint64_t id, struct blob *blob,
                      int64_t now_ns);
-/**
- * @brief Take a FETCH or BLOB.
- *
- * @param blob_store Store.
- * @param datagram Datagram.
- * @return False: an answer that nobody waits for.
- */
+
+/** @brief Handles FETCH and BLOB. Returns false for an answer that nobody waits for. */
 bool blob_store_receive(struct blob_store *blob_store, const struct datagram *datagram);
-/**
- * @brief Ask again what is due.
- *
- * @param blob_store Store.
- * @param now_ns Present time of CLOCK_MONOTONIC, ns.
- */
+
+/** @brief Repeats the requests that are due, and gives up those that nobody calls for. */
 void blob_store_tick(struct blob_store *blob_store, int64_t now_ns);
-/**
- * @brief Return when blob_store_tick() has something to do.
- *
- * @param blob_store Store.
- * @return Time, ns; CLOCK_NEVER.
- */
+
+/** @brief Returns when the next tick is due; CLOCK_NEVER: nothing is asked for. */
 int64_t blob_store_deadline(const struct blob_store *blob_store);
 
 #endif

@@ -1,6 +1,7 @@
-/* SPDX-License-Identifier: BSD-3-Clause
- *
- * One YAML mapping into a struct, by a table of its keys (traffic/option.h).
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file
+ * @brief One YAML mapping into a struct, by a table of its keys (traffic/option.h).
  */
 #ifndef ENGINE_MAPPING_READER_H
 #define ENGINE_MAPPING_READER_H

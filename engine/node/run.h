@@ -1,6 +1,7 @@
-/* SPDX-License-Identifier: BSD-3-Clause
- *
- * A run on this node: prepare, join, trials, leave; or a plan that is printed.
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file
+ * @brief A run on this node: prepare, join, trials, leave; or a plan that is printed.
  */
 #ifndef ENGINE_RUN_H
 #define ENGINE_RUN_H

@@ -34,17 +34,12 @@ const char *node_name_of(const struct node *node, uint32_t index)
     return index < node->job->nodes_count ? node->job->nodes[index].name : "?";
 }
 
-static void stop_traffic(struct node *node)
-{
-    for (size_t i = 0; i < node->worker_count; i++)
-        worker_stop(node->workers[i]);
-}
-
 static int end_run(struct node *node, enum node_end end)
 {
     if (node->end == NODE_GOES_ON)
         node->end = end;
-    stop_traffic(node);
+    for (size_t i = 0; i < node->worker_count; i++)
+        worker_stop(node->workers[i]);
     return -ECANCELED;
 }
 
@@ -92,16 +87,6 @@ static void report_fault(struct node *node, const struct control_fault *fault)
     record_write(node->records, "missing", rows);
     if (node->status == 0)
         node->status = status;
-}
-
-static void drain_signals(struct node *node)
-{
-    struct signalfd_siginfo info;
-
-    while (read(node->signal_fd, &info, sizeof info) == (ssize_t)sizeof info) {
-        log_info("signal %u: stopping", info.ssi_signo);
-        end_run(node, NODE_SIGNAL);
-    }
 }
 
 /* By hand, node 0 beats for all; under a controller each node hears it on standard input. */
@@ -179,11 +164,14 @@ int node_poll(struct node *node, int64_t until_ns, int fd)
         {.fd = fd, .events = POLLIN},
     };
     struct timespec left = time_left(node, until_ns);
+    struct signalfd_siginfo info;
     uint64_t events;
 
     ppoll(fds, sizeof fds / sizeof fds[0], &left, NULL);
-    if (fds[0].revents != 0)
-        drain_signals(node);
+    while (fds[0].revents != 0 && read(node->signal_fd, &info, sizeof info) == sizeof info) {
+        log_info("signal %u: stopping", info.ssi_signo);
+        end_run(node, NODE_SIGNAL);
+    }
     if (fds[1].revents != 0)
         (void)!read(node->event_fd, &events, sizeof events);
     if (fds[2].revents != 0)

@@ -1,9 +1,10 @@
-/* SPDX-License-Identifier: BSD-3-Clause
- *
- * The keys of a mapping as one table: what a document may say, and where each value is stored in a
- * struct. Documents have such tables (document/document_reader.c), and each transport has one in
- * its own folder of what a trial's document may say below the transport's name; the core knows no
- * option.
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file
+ * @brief The keys of a mapping as one table: what a document may say, and where each value is
+ * stored in a struct. Documents have such tables (document/document_reader.c), and each transport
+ * has one in its own folder of what a trial's document may say below the transport's name; the core
+ * knows no option.
  */
 #ifndef ENGINE_OPTION_H
 #define ENGINE_OPTION_H
