@@ -854,7 +854,7 @@ static int64_t next(struct message_lane *base, bool moved, int64_t due_ns, int64
 
     if (base->lane.tx_done && base->lane.rx_done)
         return CLOCK_NEVER;
-    if (base->schedule != NULL && due_ns <= now_ns)
+    if (base->schedule != NULL && base->stepping && (due_ns <= now_ns || base->step_moved))
         return now_ns;
     if (!moved && lane->events && arm(lane, now_ns))
         return now_ns;

@@ -120,8 +120,9 @@ struct message_lane {
     double probe_fps; /**< of each flow; 0: none */
     bool forwards;
     bool unreliable;
-    bool replies;  /**< the last stream of each flow is answered */
-    bool stepping; /**< a schedule is under way: messages are taken when their steps have come */
+    bool replies;    /**< the last stream of each flow is answered */
+    bool step_moved; /**< messages of a schedule moved when it was last run */
+    bool stepping;   /**< a schedule is under way: messages are taken when their steps have come */
     struct message_flow *flows;
     void *outs; /**< the transport's own ends: message_lane_out */
     void *ins;

@@ -223,6 +223,7 @@ bool message_schedule_run(struct message_lane *lane, int64_t now_ns)
     struct schedule_executor *executor = lane->lane.request.executor;
     const struct message_schedule *schedule = lane->schedule;
 
+    lane->step_moved = false;
     for (unsigned step = 0; step < STEPS_MOST && !message_lane_failed(lane); step++) {
         bool moved = false;
 
@@ -236,6 +237,7 @@ bool message_schedule_run(struct message_lane *lane, int64_t now_ns)
         for (uint32_t i = 0; executor->receives_left > 0 && i < executor->receive_count; i++)
             if (may_move(executor->receives, schedule->receives, i))
                 moved = pull(lane, i, now_ns) || moved;
+        lane->step_moved |= moved;
         if (!moved && !executor_step_done(executor))
             return false;
     }
