@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 /* Connections whose claim has not come. A partner on a busy host may take a second to make it; so
- * long the oldest stays however many others come after it (acceptor.c). */
+ * long the oldest stays however many others come after it. */
 #define HALF_OPEN_MOST 4096u
 #define HALF_OPEN_LEAST 64u
 #define BACKLOG 4096     /* a whole phase's connections may come before the main thread looks */
@@ -32,52 +32,23 @@
 #define ACCEPTED_MOST 256 /* at once: the main thread has more to do */
 #define EVENTS 64
 
-/* --- the list --- */
-
-static void append(struct tcp_arrivals *list, struct tcp_arrival *arrival)
+/* Takes an arrival off its list. */
+static void detach(struct transport_port *port, struct tcp_arrival *arrival)
 {
-    struct tcp_arrival **link = &list->oldest;
-
-    if (list->newest != NULL)
-        link = &list->newest->next;
-    *link = arrival;
-    list->newest = arrival;
-    list->count++;
-}
-
-/* Takes the arrival behind `before` (NULL: the oldest) off the list. */
-static struct tcp_arrival *detach(struct tcp_arrivals *list, struct tcp_arrival *before)
-{
-    struct tcp_arrival **link = before != NULL ? &before->next : &list->oldest;
-    struct tcp_arrival *arrival = *link;
-
-    *link = arrival->next;
-    if (list->newest == arrival)
-        list->newest = before;
-    list->count--;
-    arrival->next = NULL;
-    return arrival;
-}
-
-static void take_out(struct tcp_arrivals *list, const struct tcp_arrival *arrival)
-{
-    struct tcp_arrival *before = NULL;
-
-    for (struct tcp_arrival *a = list->oldest; a != arrival; a = a->next)
-        before = a;
-    detach(list, before);
-}
-
-static void destroy(struct tcp_arrival *arrival)
-{
-    close(arrival->fd); /* and epoll forgets it */
-    free(arrival);
+    if (arrival->proven) {
+        TAILQ_REMOVE(&port->proven, arrival, link);
+        port->proven_count--;
+    } else {
+        TAILQ_REMOVE(&port->half_open, arrival, link);
+        port->half_open_count--;
+    }
 }
 
 static void drop(struct transport_port *port, struct tcp_arrival *arrival)
 {
-    take_out(arrival->proven ? &port->proven : &port->half_open, arrival);
-    destroy(arrival);
+    detach(port, arrival);
+    close(arrival->fd); /* and epoll forgets it */
+    free(arrival);
 }
 
 /* Logged at most once a second: nobody without the key may fill the log. */
@@ -104,10 +75,13 @@ uint64_t tcp_port_rejected(struct transport_port *port, char *last, size_t size)
 {
     struct tcp_rejected known = port->rejected;
     int64_t silent_ns = clock_now() - SILENT_NS;
+    const struct tcp_arrival *a;
     char text[IP_ADDRESS_TEXT];
 
-    for (struct tcp_arrival *a = port->half_open.oldest; a && a->came_ns <= silent_ns;
-         a = a->next) {
+    TAILQ_FOREACH(a, &port->half_open, link)
+    {
+        if (a->came_ns > silent_ns)
+            break;
         known.count++;
         known.from = a->from;
         known.why = "it keeps silent";
@@ -134,7 +108,8 @@ static void greet(struct transport_port *port, int fd, const struct sockaddr_sto
     arrival->fd = fd;
     arrival->from = *from;
     arrival->came_ns = now_ns;
-    append(&port->half_open, arrival);
+    TAILQ_INSERT_TAIL(&port->half_open, arrival, link);
+    port->half_open_count++;
     tcp_challenge_make(&arrival->challenge);
     sent = send(fd, &arrival->challenge, sizeof arrival->challenge, MSG_NOSIGNAL);
     if (sent != (ssize_t)sizeof arrival->challenge)
@@ -171,8 +146,8 @@ static void accept_some(struct transport_port *port, int64_t now_ns)
             watch_listener(port, errno == EAGAIN);
             return;
         }
-        if (port->half_open.count >= port->half_open_most)
-            reject(port, port->half_open.oldest, "it kept silent while others waited");
+        if (port->half_open_count >= port->half_open_most)
+            reject(port, TAILQ_FIRST(&port->half_open), "it kept silent while others waited");
         greet(port, fd, &from, now_ns);
     }
     watch_listener(port, true);
@@ -203,22 +178,23 @@ static void read_claim(struct transport_port *port, struct tcp_arrival *arrival)
         why = "it ended before it said who it is";
     else if (!tcp_claim_valid(&arrival->claim, &arrival->challenge, port->key, &arrival->place))
         why = "it does not hold this run's key";
-    else if (port->proven.count >= PROVEN_MAX)
+    else if (port->proven_count >= PROVEN_MAX)
         why = "too many connections wait for a later phase";
     if (why != NULL) {
         reject(port, arrival, why);
         return;
     }
-    take_out(&port->half_open, arrival);
+    detach(port, arrival);
     arrival->proven = true;
-    append(&port->proven, arrival);
+    TAILQ_INSERT_TAIL(&port->proven, arrival, link);
+    port->proven_count++;
 }
 
 static void drop_slow(struct transport_port *port, int64_t now_ns)
 {
-    while (port->half_open.oldest != NULL &&
-           now_ns - port->half_open.oldest->came_ns >= CLAIM_TIMEOUT_NS)
-        reject(port, port->half_open.oldest, "it did not say who it is in time");
+    while (TAILQ_FIRST(&port->half_open) != NULL &&
+           now_ns - TAILQ_FIRST(&port->half_open)->came_ns >= CLAIM_TIMEOUT_NS)
+        reject(port, TAILQ_FIRST(&port->half_open), "it did not say who it is in time");
 }
 
 void tcp_acceptor_work(struct transport_port *port, int64_t now_ns)
@@ -247,13 +223,14 @@ void tcp_acceptor_work(struct transport_port *port, int64_t now_ns)
 
 struct tcp_arrival *tcp_acceptor_take(struct transport_port *port, const struct phase *phase)
 {
-    struct tcp_arrival *before = NULL;
+    struct tcp_arrival *a;
 
-    for (struct tcp_arrival *a = port->proven.oldest; a != NULL; before = a, a = a->next) {
+    TAILQ_FOREACH(a, &port->proven, link)
+    {
         if (a->place.trial != phase->trial || a->place.phase != phase->number ||
             a->place.tag != phase->tag)
             continue;
-        detach(&port->proven, before);
+        detach(port, a);
         epoll_ctl(port->epoll, EPOLL_CTL_DEL, a->fd, NULL);
         return a;
     }
@@ -264,8 +241,10 @@ void tcp_acceptor_forget(struct transport_port *port, const struct phase *phase)
 {
     struct tcp_arrival *arrival;
 
-    while ((arrival = tcp_acceptor_take(port, phase)) != NULL)
-        destroy(arrival);
+    while ((arrival = tcp_acceptor_take(port, phase)) != NULL) {
+        close(arrival->fd);
+        free(arrival);
+    }
 }
 
 /* --- the port --- */
@@ -313,6 +292,8 @@ int tcp_port_open(struct transport_port **port, const struct port_conf *conf,
     if (!p)
         return err_set(err, -ENOMEM, "%s: out of memory", conf->name);
     p->epoll = -1;
+    TAILQ_INIT(&p->half_open);
+    TAILQ_INIT(&p->proven);
     p->half_open_most = raise_descriptor_limit();
     message_payload_init();
     rc = ip_port_open(&p->ip, conf, "tcp", SOCK_STREAM, err);
@@ -335,10 +316,10 @@ void tcp_port_use_key(struct transport_port *port, const struct transport_secret
 
 void tcp_port_close(struct transport_port *port)
 {
-    while (port->half_open.oldest != NULL)
-        destroy(detach(&port->half_open, NULL));
-    while (port->proven.oldest != NULL)
-        destroy(detach(&port->proven, NULL));
+    while (!TAILQ_EMPTY(&port->half_open))
+        drop(port, TAILQ_FIRST(&port->half_open));
+    while (!TAILQ_EMPTY(&port->proven))
+        drop(port, TAILQ_FIRST(&port->proven));
     ip_port_close(&port->ip);
     if (port->epoll >= 0)
         close(port->epoll);

@@ -14,12 +14,13 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/queue.h>
 #include <sys/socket.h>
 
 /* A connection on its way in. It is half open until its claim is verified; then it waits for the
  * lane that it claims, because a partner may be a phase ahead. */
 struct tcp_arrival {
-    struct tcp_arrival *next;
+    TAILQ_ENTRY(tcp_arrival) link;
     int fd;
     bool proven;
     int64_t came_ns;
@@ -30,11 +31,7 @@ struct tcp_arrival {
     struct tcp_place place;
 };
 
-struct tcp_arrivals {
-    struct tcp_arrival *oldest;
-    struct tcp_arrival *newest;
-    unsigned count;
-};
+TAILQ_HEAD(tcp_arrivals, tcp_arrival); /* the oldest first */
 
 /* Connections that were dropped because they did not prove that they hold the run's key. */
 struct tcp_rejected {
@@ -53,8 +50,10 @@ struct transport_port {
     int epoll; /* over the listener, the arrivals, and connections out that are not ready yet */
     bool listening; /* the listener wakes whoever waits for `epoll` */
     struct tcp_arrivals half_open;
+    unsigned half_open_count;
     unsigned half_open_most; /* more wait in the kernel's backlog */
     struct tcp_arrivals proven;
+    unsigned proven_count;
     struct tcp_rejected rejected;
 };
 
