@@ -29,12 +29,6 @@ struct blob_store {
 };
 
 /**
- * @brief Begin with nothing published or fetched.
- *
- * @param blob_store Store.
- * @param outlet Takes what is to be sent; copied.
- */
-/**
  * @brief Makes an empty store.
  * @param blob_store of the caller, who clears it at the end
  * @param outlet is handed what is to be sent

@@ -38,78 +38,80 @@ static const char *const clock_words[] = {[CLOCK_AUTO] = "auto",
                                           NULL};
 
 static const struct option control_keys[] = {
-    KEY_STRING(doc_control, "netns", netns),
-    KEY_STRING(doc_control, "address", address),
-    KEY_END,
+    {KEY_STRING(doc_control, "netns", netns)},
+    {KEY_STRING(doc_control, "address", address)},
+    {.key = NULL},
 };
 static const struct option port_keys[] = {
-    KEY_NEEDED_STRING(doc_port, "name", conf.name),
-    KEY_NEEDED_STRING(doc_port, "network", conf.network),
-    KEY_STRING(doc_port, "netns", conf.netns),
-    KEY_STRING(doc_port, "iface", conf.iface),
-    KEY_STRING(doc_port, "pci", conf.pci),
-    KEY_STRING(doc_port, "vdev", conf.vdev),
-    KEY_STRING(doc_port, "driver", conf.driver),
-    KEY_STRING(doc_port, "rdma", conf.rdma),
-    KEY_STRING(doc_port, "mac", conf.mac),
-    KEY_STRING(doc_port, "ipv4", conf.ipv4),
-    KEY_STRING(doc_port, "ipv6", conf.ipv6),
-    KEY_STRING(doc_port, "gateway", conf.gateway),
-    KEY_STRING(doc_port, "tcp_address", conf.tcp_address),
-    KEY_U64(doc_port, "line_rate_bps", conf.line_rate_bps),
-    KEY_U32(doc_port, "queues", conf.queues),
-    KEY_U32(doc_port, "queue_frames", conf.queue_frames),
-    KEY_FLAG(doc_port, "timestamps", conf.timestamps),
-    KEY_FLAG(doc_port, "shared", conf.shared),
-    KEY_LIST(doc_port, "transports", transports, text_element, 0, DOC_TRANSPORTS_MAX),
-    KEY_END,
+    {KEY_STRING(doc_port, "name", conf.name), .needed = true},
+    {KEY_STRING(doc_port, "network", conf.network), .needed = true},
+    {KEY_STRING(doc_port, "netns", conf.netns)},
+    {KEY_STRING(doc_port, "iface", conf.iface)},
+    {KEY_STRING(doc_port, "pci", conf.pci)},
+    {KEY_STRING(doc_port, "vdev", conf.vdev)},
+    {KEY_STRING(doc_port, "driver", conf.driver)},
+    {KEY_STRING(doc_port, "rdma", conf.rdma)},
+    {KEY_STRING(doc_port, "mac", conf.mac)},
+    {KEY_STRING(doc_port, "ipv4", conf.ipv4)},
+    {KEY_STRING(doc_port, "ipv6", conf.ipv6)},
+    {KEY_STRING(doc_port, "gateway", conf.gateway)},
+    {KEY_STRING(doc_port, "tcp_address", conf.tcp_address)},
+    {KEY_U64(doc_port, "line_rate_bps", conf.line_rate_bps)},
+    {KEY_U32(doc_port, "queues", conf.queues)},
+    {KEY_U32(doc_port, "queue_frames", conf.queue_frames)},
+    {KEY_FLAG(doc_port, "timestamps", conf.timestamps)},
+    {KEY_FLAG(doc_port, "shared", conf.shared)},
+    {KEY_LIST(doc_port, "transports", transports, text_element, 0, DOC_TRANSPORTS_MAX)},
+    {.key = NULL},
 };
-static const struct option port_element = KEY_ELEMENT(doc_port, port_keys);
+static const struct option port_element = {KEY_ELEMENT(doc_port, port_keys)};
 static const struct option node_keys[] = {
-    KEY_NEEDED_STRING(doc_node, "name", name),
-    KEY_MAPPING(doc_node, "control", control, control_keys),
-    KEY_LIST(doc_node, "ports", ports, port_element, 0, 256),
-    KEY_LIST(doc_node, "cores", cores, u32_element, 0, CORES_MAX),
-    KEY_END,
+    {KEY_STRING(doc_node, "name", name), .needed = true},
+    {KEY_MAPPING(doc_node, "control", control, control_keys)},
+    {KEY_LIST(doc_node, "ports", ports, port_element, 0, 256)},
+    {KEY_LIST(doc_node, "cores", cores, u32_element, 0, CORES_MAX)},
+    {.key = NULL},
 };
-static const struct option node_element = KEY_ELEMENT(doc_node, node_keys);
+static const struct option node_element = {KEY_ELEMENT(doc_node, node_keys)};
 static const struct option clock_keys[] = {
     {OPTION(OPTION_WORD, clock_conf, "mode", mode), .words = clock_words, .needed = true},
-    KEY_NUMBER(clock_conf, "error_ns", error_ns, 0, NS_PER_S, 0),
-    KEY_END,
+    {KEY_NUMBER(clock_conf, "error_ns", error_ns, 0, NS_PER_S, 0)},
+    {.key = NULL},
 };
 static const struct option job_keys[] = {
     {OPTION(OPTION_NUMBER, doc_job, "protocol", protocol), .max = UINT32_MAX, .needed = true},
-    KEY_NEEDED_STRING(doc_job, "run", run),
-    KEY_FLAG(doc_job, "controlled", controlled),
-    KEY_U32(doc_job, "heartbeat_timeout_ms", heartbeat_timeout_ms),
-    KEY_NUMBER(doc_job, "barrier_timeout_ms", barrier_timeout_ms, 1, UINT32_MAX, 5000),
-    KEY_WORD(doc_job, "worker", worker, worker_words),
+    {KEY_STRING(doc_job, "run", run), .needed = true},
+    {KEY_FLAG(doc_job, "controlled", controlled)},
+    {KEY_U32(doc_job, "heartbeat_timeout_ms", heartbeat_timeout_ms)},
+    {KEY_NUMBER(doc_job, "barrier_timeout_ms", barrier_timeout_ms, 1, UINT32_MAX, 5000)},
+    {KEY_WORD(doc_job, "worker", worker, worker_words)},
     {OPTION(OPTION_WORD, doc_job, "log", log), .words = log_words, .initial = LOG_LEVEL_INFO},
-    KEY_MAPPING(doc_job, "clock", clock, clock_keys),
-    KEY_FLAG(doc_job, "bind", bind),
-    KEY_NEEDED_LIST(doc_job, "nodes", nodes, node_element, 1, PATTERN_RANKS_MAX),
-    KEY_END,
+    {KEY_MAPPING(doc_job, "clock", clock, clock_keys)},
+    {KEY_FLAG(doc_job, "bind", bind)},
+    {KEY_LIST(doc_job, "nodes", nodes, node_element, 1, PATTERN_RANKS_MAX), .needed = true},
+    {.key = NULL},
 };
-static const struct option job_element = KEY_ELEMENT(doc_job, job_keys);
+static const struct option job_element = {KEY_ELEMENT(doc_job, job_keys)};
 
 /* --- peers --- */
 
 static const struct option peers_keys[] = {
-    KEY_NEEDED_LIST(doc_peers, "addresses", addresses, text_element, 1, PATTERN_RANKS_MAX),
-    KEY_LIST(doc_peers, "sealed_keys", sealed_keys, text_element, 0, PATTERN_RANKS_MAX),
-    KEY_STRING(doc_peers, "key", key),
-    KEY_END,
+    {KEY_LIST(doc_peers, "addresses", addresses, text_element, 1, PATTERN_RANKS_MAX),
+     .needed = true},
+    {KEY_LIST(doc_peers, "sealed_keys", sealed_keys, text_element, 0, PATTERN_RANKS_MAX)},
+    {KEY_STRING(doc_peers, "key", key)},
+    {.key = NULL},
 };
-static const struct option peers_element = KEY_ELEMENT(doc_peers, peers_keys);
+static const struct option peers_element = {KEY_ELEMENT(doc_peers, peers_keys)};
 
 /* --- plan and trial --- */
 
 static const struct option group_keys[] = {
-    KEY_LIST_OF(pattern_ranks, "ranks", rank, count, u32_element, 0, PATTERN_RANKS_MAX, true),
-    KEY_END,
+    {KEY_LIST_OF(pattern_ranks, "ranks", rank, count, u32_element, 0, PATTERN_RANKS_MAX),
+     .needed = true},
+    {.key = NULL},
 };
-static const struct option group_element = KEY_ELEMENT(pattern_ranks, group_keys);
+static const struct option group_element = {KEY_ELEMENT(pattern_ranks, group_keys)};
 
 /* The pattern's parameters by their types (pattern.h). */
 #define PATTERN_WORD(key, member, counter) KEY_STRING(pattern_request, key, member)
@@ -117,39 +119,37 @@ static const struct option group_element = KEY_ELEMENT(pattern_ranks, group_keys
 #define PATTERN_FLAG_OR_DEFAULT(key, member, counter)                                              \
     KEY_POINTER(pattern_request, key, member, bool_element)
 #define PATTERN_NUMBER(key, member, counter)                                                       \
-    {                                                                                              \
-        OPTION(OPTION_NUMBER, pattern_request, key, member),                                       \
-            .max = KEY_BYTES(pattern_request, member) == 8 ? OPTION_ANY_U64 : (int64_t)UINT32_MAX  \
-    }
+    KEY_NUMBER(pattern_request, key, member, 0,                                                    \
+               KEY_BYTES(pattern_request, member) == 8 ? OPTION_ANY_U64 : (int64_t)UINT32_MAX, 0)
 #define PATTERN_NUMBERS(key, member, counter)                                                      \
-    KEY_LIST_OF(pattern_request, key, member, counter, u32_element, 0, LIST_MAX, false)
+    KEY_LIST_OF(pattern_request, key, member, counter, u32_element, 0, LIST_MAX)
 #define PATTERN_GROUPS(key, member, counter)                                                       \
-    KEY_LIST_OF(pattern_request, key, member, counter, group_element, 0, PATTERN_RANKS_MAX, false)
-#define PATTERN_KEY(word, key, type, member, counter) PATTERN_##type(key, member, counter),
+    KEY_LIST_OF(pattern_request, key, member, counter, group_element, 0, PATTERN_RANKS_MAX)
+#define PATTERN_KEY(word, key, type, member, counter) {PATTERN_##type(key, member, counter)},
 
 static const struct option pattern_keys[] = {
-    KEY_NEEDED_STRING(pattern_request, "name", name),
-    KEY_FLAG(pattern_request, "round_trip", round_trip),
-    PATTERN_PARAMS(PATTERN_KEY) KEY_END,
+    {KEY_STRING(pattern_request, "name", name), .needed = true},
+    {KEY_FLAG(pattern_request, "round_trip", round_trip)},
+    PATTERN_PARAMS(PATTERN_KEY){.key = NULL},
 };
 
 static const struct option load_keys[] = {
-    KEY_REAL(doc_load, "percent", percent),
-    KEY_REAL(doc_load, "bps", bps),
-    KEY_REAL(doc_load, "fps", fps),
-    KEY_END,
+    {KEY_REAL(doc_load, "percent", percent)},
+    {KEY_REAL(doc_load, "bps", bps)},
+    {KEY_REAL(doc_load, "fps", fps)},
+    {.key = NULL},
 };
-static const struct option load_element = KEY_ELEMENT(doc_load, load_keys);
+static const struct option load_element = {KEY_ELEMENT(doc_load, load_keys)};
 
 static const struct option part_keys[] = {
-    KEY_NEEDED_STRING(doc_part, "network", network),
-    KEY_NEEDED_LIST(doc_part, "ranks", ranks, text_element, 2, PATTERN_RANKS_MAX),
-    KEY_STRING(doc_part, "transport", transport),
-    KEY_LIST(doc_part, "sizes", sizes, size_element, 1, TRANSPORT_SIZES_MAX),
-    KEY_POINTER(doc_part, "load", load, load_element),
-    KEY_END,
+    {KEY_STRING(doc_part, "network", network), .needed = true},
+    {KEY_LIST(doc_part, "ranks", ranks, text_element, 2, PATTERN_RANKS_MAX), .needed = true},
+    {KEY_STRING(doc_part, "transport", transport)},
+    {KEY_LIST(doc_part, "sizes", sizes, size_element, 1, TRANSPORT_SIZES_MAX)},
+    {KEY_POINTER(doc_part, "load", load, load_element)},
+    {.key = NULL},
 };
-static const struct option part_element = KEY_ELEMENT(doc_part, part_keys);
+static const struct option part_element = {KEY_ELEMENT(doc_part, part_keys)};
 
 static const char *const traffic_words[] = {[TRAFFIC_STREAM] = "stream",
                                             [TRAFFIC_TRANSFER] = "transfer",
@@ -162,75 +162,75 @@ static const char *const partner_words[] = {"fixed", "random", NULL};
 static const char *const sync_words[] = {"barrier", "none", NULL};
 
 static const struct option pingpong_keys[] = {
-    TIME(doc_trial, "timeout_ns", pingpong.timeout_ns),
-    KEY_U64(doc_trial, "count", pingpong.count),
-    KEY_U32(doc_trial, "min_size", pingpong.min_size),
-    KEY_U32(doc_trial, "max_size", pingpong.max_size),
-    KEY_WORD(doc_trial, "partners", pingpong.random, partner_words),
-    KEY_FLAG(doc_trial, "samples", pingpong.samples),
-    KEY_REAL(doc_trial, "compute", compute),
-    KEY_END,
+    {TIME(doc_trial, "timeout_ns", pingpong.timeout_ns)},
+    {KEY_U64(doc_trial, "count", pingpong.count)},
+    {KEY_U32(doc_trial, "min_size", pingpong.min_size)},
+    {KEY_U32(doc_trial, "max_size", pingpong.max_size)},
+    {KEY_WORD(doc_trial, "partners", pingpong.random, partner_words)},
+    {KEY_FLAG(doc_trial, "samples", pingpong.samples)},
+    {KEY_REAL(doc_trial, "compute", compute)},
+    {.key = NULL},
 };
 static const struct option burst_keys[] = {
     {OPTION(OPTION_NUMBER, doc_trial, "frames", burst.frames), .min = 1, .max = UINT32_MAX,
      .needed = true},
-    TIME(doc_trial, "gap_ns", burst.gap_ns),
-    KEY_NUMBER(doc_trial, "count", burst.count, 0, UINT32_MAX, 1),
-    KEY_END,
+    {TIME(doc_trial, "gap_ns", burst.gap_ns)},
+    {KEY_NUMBER(doc_trial, "count", burst.count, 0, UINT32_MAX, 1)},
+    {.key = NULL},
 };
 static const struct option schedule_keys[] = {
-    KEY_U64(doc_trial, "count", schedule.count),
-    KEY_NUMBER(doc_trial, "batch", schedule.batch, 1, REPETITIONS_MAX, 1),
-    KEY_NUMBER(doc_trial, "warmup", schedule.warmup, 0, UINT32_MAX, 1),
-    KEY_FLAG(doc_trial, "compute", schedule.compute),
-    KEY_END,
+    {KEY_U64(doc_trial, "count", schedule.count)},
+    {KEY_NUMBER(doc_trial, "batch", schedule.batch, 1, REPETITIONS_MAX, 1)},
+    {KEY_NUMBER(doc_trial, "warmup", schedule.warmup, 0, UINT32_MAX, 1)},
+    {KEY_FLAG(doc_trial, "compute", schedule.compute)},
+    {.key = NULL},
 };
 static const struct option latency_keys[] = {
     {OPTION(OPTION_REAL, doc_trial, "probe_fps", latency.probe_fps), .initial = -1},
-    KEY_FLAG(doc_trial, "stamps", latency.stamps),
-    KEY_END,
+    {KEY_FLAG(doc_trial, "stamps", latency.stamps)},
+    {.key = NULL},
 };
 static const struct option trial_keys[] = {
     {OPTION(OPTION_NUMBER, doc_trial, "id", id), .max = UINT32_MAX, .needed = true},
-    KEY_U32(doc_trial, "repeat", repeat),
-    KEY_NEEDED_STRING(doc_trial, "transport", transport),
-    KEY_NEEDED_LIST(doc_trial, "parts", parts, part_element, 1, 64),
+    {KEY_U32(doc_trial, "repeat", repeat)},
+    {KEY_STRING(doc_trial, "transport", transport), .needed = true},
+    {KEY_LIST(doc_trial, "parts", parts, part_element, 1, 64), .needed = true},
     {OPTION(OPTION_MAPPING, doc_trial, "pattern", pattern), .table = pattern_keys, .needed = true},
-    KEY_U64(doc_trial, "seed", pattern.seed),
-    KEY_LIST(doc_trial, "phases", phases, u32_element, 0, LIST_MAX),
+    {KEY_U64(doc_trial, "seed", pattern.seed)},
+    {KEY_LIST(doc_trial, "phases", phases, u32_element, 0, LIST_MAX)},
     {OPTION(OPTION_BOOL, doc_trial, "connectivity_check", probe), .initial = true},
-    KEY_LIST(doc_trial, "connectivity_check_sizes", connectivity_check_sizes, size_element, 1,
-             TRANSPORT_SIZES_MAX),
-    KEY_FLAG(doc_trial, "listen", listen),
-    KEY_WORD(doc_trial, "sync", by_clock, sync_words),
-    KEY_WORD(doc_trial, "traffic", traffic, traffic_words),
-    KEY_U64(doc_trial, "transfer_bytes", transfer_bytes),
-    KEY_LIST(doc_trial, "sizes", sizes, size_element, 1, TRANSPORT_SIZES_MAX),
-    KEY_MAPPING(doc_trial, "load", load, load_keys),
-    TIME(doc_trial, "warmup_ns", warmup_ns),
-    TIME(doc_trial, "window_ns", window_ns),
-    TIME(doc_trial, "cooldown_ns", cooldown_ns),
-    TIME(doc_trial, "drain_timeout_ns", drain_timeout_ns),
-    TIME(doc_trial, "drain_max_ns", drain_max_ns),
-    KEY_U64(doc_trial, "flood_limit", flood_limit),
-    TIME(doc_trial, "interval_ns", interval_ns),
-    KEY_INSIDE(doc_trial, "pingpong", has_pingpong, pingpong_keys),
-    KEY_INSIDE(doc_trial, "schedule", has_schedule, schedule_keys),
-    KEY_INSIDE(doc_trial, "burst", has_burst, burst_keys),
-    KEY_INSIDE(doc_trial, "latency", has_latency, latency_keys),
-    KEY_END,
+    {KEY_LIST(doc_trial, "connectivity_check_sizes", connectivity_check_sizes, size_element, 1,
+              TRANSPORT_SIZES_MAX)},
+    {KEY_FLAG(doc_trial, "listen", listen)},
+    {KEY_WORD(doc_trial, "sync", by_clock, sync_words)},
+    {KEY_WORD(doc_trial, "traffic", traffic, traffic_words)},
+    {KEY_U64(doc_trial, "transfer_bytes", transfer_bytes)},
+    {KEY_LIST(doc_trial, "sizes", sizes, size_element, 1, TRANSPORT_SIZES_MAX)},
+    {KEY_MAPPING(doc_trial, "load", load, load_keys)},
+    {TIME(doc_trial, "warmup_ns", warmup_ns)},
+    {TIME(doc_trial, "window_ns", window_ns)},
+    {TIME(doc_trial, "cooldown_ns", cooldown_ns)},
+    {TIME(doc_trial, "drain_timeout_ns", drain_timeout_ns)},
+    {TIME(doc_trial, "drain_max_ns", drain_max_ns)},
+    {KEY_U64(doc_trial, "flood_limit", flood_limit)},
+    {TIME(doc_trial, "interval_ns", interval_ns)},
+    {KEY_INSIDE(doc_trial, "pingpong", has_pingpong, pingpong_keys)},
+    {KEY_INSIDE(doc_trial, "schedule", has_schedule, schedule_keys)},
+    {KEY_INSIDE(doc_trial, "burst", has_burst, burst_keys)},
+    {KEY_INSIDE(doc_trial, "latency", has_latency, latency_keys)},
+    {.key = NULL},
 };
 #define TRIAL_KEYS (sizeof trial_keys / sizeof trial_keys[0])
 
 static const struct option plan_keys[] = {
     {OPTION(OPTION_NUMBER, doc_plan, "ranks", pattern.n), .max = UINT32_MAX, .needed = true},
     {OPTION(OPTION_MAPPING, doc_plan, "pattern", pattern), .table = pattern_keys, .needed = true},
-    KEY_U64(doc_plan, "seed", pattern.seed),
-    KEY_LIST(doc_plan, "phases", phases, u32_element, 0, LIST_MAX),
-    KEY_FLAG(doc_plan, "totals_only", totals_only),
-    KEY_END,
+    {KEY_U64(doc_plan, "seed", pattern.seed)},
+    {KEY_LIST(doc_plan, "phases", phases, u32_element, 0, LIST_MAX)},
+    {KEY_FLAG(doc_plan, "totals_only", totals_only)},
+    {.key = NULL},
 };
-static const struct option plan_element = KEY_ELEMENT(doc_plan, plan_keys);
+static const struct option plan_element = {KEY_ELEMENT(doc_plan, plan_keys)};
 
 /* A trial's keys, and each transport's options below its name. */
 static void add_transports(struct option keys[TRIAL_KEYS + DOC_TRANSPORTS_MAX],
@@ -295,15 +295,15 @@ int document_parse(struct document **document, const struct mapping_text *text,
                    const struct transport *const *transports, struct err *err)
 {
     struct option trial[TRIAL_KEYS + DOC_TRANSPORTS_MAX];
-    const struct option trial_element = KEY_ELEMENT(doc_trial, trial);
+    const struct option trial_element = {KEY_ELEMENT(doc_trial, trial)};
     const struct option keys[] = {
-        KEY_POINTER(document, "job", job, job_element),
-        KEY_POINTER(document, "peers", peers, peers_element),
-        KEY_POINTER(document, "trial", trial, trial_element),
-        KEY_POINTER(document, "plan", plan, plan_element),
-        KEY_POINTER(document, "heartbeat", heartbeat, u64_element),
-        KEY_POINTER(document, "quit", quit, bool_element),
-        KEY_END,
+        {KEY_POINTER(document, "job", job, job_element)},
+        {KEY_POINTER(document, "peers", peers, peers_element)},
+        {KEY_POINTER(document, "trial", trial, trial_element)},
+        {KEY_POINTER(document, "plan", plan, plan_element)},
+        {KEY_POINTER(document, "heartbeat", heartbeat, u64_element)},
+        {KEY_POINTER(document, "quit", quit, bool_element)},
+        {.key = NULL},
     };
     int rc;
 

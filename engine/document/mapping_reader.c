@@ -185,6 +185,8 @@ static int read_word(struct reader *reader, const struct option *option, const y
     for (int64_t i = 0; words[i] != NULL; i++) {
         size_t used = strlen(valid);
 
+        if (words[i][0] == '\0') /* a value that no document has */
+            continue;
         if (strcmp(words[i], text) == 0) {
             memcpy(into, &i, option->size);
             return 0;

@@ -45,66 +45,30 @@ struct mapping_text {
 int mapping_read(const struct mapping_text *text, const struct option *table, void *into,
                  struct mapping_memory *memory, struct err *err);
 
-/* Entries of a table: of struct `in` its member, below this key. */
+/* The members of an entry of a table: of struct `in` its member, below this key. */
 #define KEY_BYTES(in, member) sizeof(((struct in *)NULL)->member)
-#define KEY_STRING(in, key, member)                                                                \
-    {                                                                                              \
-        OPTION(OPTION_STRING, in, key, member)                                                     \
-    }
-#define KEY_NEEDED_STRING(in, key, member)                                                         \
-    {                                                                                              \
-        OPTION(OPTION_STRING, in, key, member), .needed = true                                     \
-    }
-#define KEY_FLAG(in, key, member)                                                                  \
-    {                                                                                              \
-        OPTION(OPTION_BOOL, in, key, member)                                                       \
-    }
-#define KEY_REAL(in, key, member)                                                                  \
-    {                                                                                              \
-        OPTION(OPTION_REAL, in, key, member)                                                       \
-    }
+#define KEY_STRING(in, key, member) OPTION(OPTION_STRING, in, key, member)
+#define KEY_FLAG(in, key, member) OPTION(OPTION_BOOL, in, key, member)
+#define KEY_REAL(in, key, member) OPTION(OPTION_REAL, in, key, member)
 #define KEY_NUMBER(in, key, member, least, most, unsaid)                                           \
-    {                                                                                              \
-        OPTION(OPTION_NUMBER, in, key, member), .min = (least), .max = (most), .initial = (unsaid) \
-    }
+    OPTION(OPTION_NUMBER, in, key, member), .min = (least), .max = (most), .initial = (unsaid)
 #define KEY_U32(in, key, member) KEY_NUMBER(in, key, member, 0, UINT32_MAX, 0)
 #define KEY_U64(in, key, member) KEY_NUMBER(in, key, member, 0, OPTION_ANY_U64, 0)
-#define KEY_WORD(in, key, member, among)                                                           \
-    {                                                                                              \
-        OPTION(OPTION_WORD, in, key, member), .words = (among)                                     \
-    }
+#define KEY_WORD(in, key, member, among) OPTION(OPTION_WORD, in, key, member), .words = (among)
 /* `element` is an option; from `least` to `most` of them, their number in `counter`. */
-#define KEY_LIST_OF(in, key, member, counter, element, least, most, must)                          \
-    {                                                                                              \
-        OPTION(OPTION_LIST, in, key, member),                                                      \
-            .count = offsetof(struct in, counter), .count_size = KEY_BYTES(in, counter),           \
-            .of = &(element), .min = (least), .max = (most), .needed = (must)                      \
-    }
+#define KEY_LIST_OF(in, key, member, counter, element, least, most)                                \
+    OPTION(OPTION_LIST, in, key, member), .count = offsetof(struct in, counter),                   \
+                                          .count_size = KEY_BYTES(in, counter), .of = &(element),  \
+                                          .min = (least), .max = (most)
 #define KEY_LIST(in, key, member, element, least, most)                                            \
-    KEY_LIST_OF(in, key, member, member##_count, element, least, most, false)
-#define KEY_NEEDED_LIST(in, key, member, element, least, most)                                     \
-    KEY_LIST_OF(in, key, member, member##_count, element, least, most, true)
+    KEY_LIST_OF(in, key, member, member##_count, element, least, most)
 #define KEY_MAPPING(in, key, member, inner)                                                        \
-    {                                                                                              \
-        OPTION(OPTION_MAPPING, in, key, member), .table = (inner)                                  \
-    }
+    OPTION(OPTION_MAPPING, in, key, member), .table = (inner)
 /* A mapping whose keys are of the same struct, which notes whether it is there. */
 #define KEY_INSIDE(in, name, noted, inner)                                                         \
-    {                                                                                              \
-        .key = (name), .type = OPTION_MAPPING, .table = (inner),                                   \
-        .given = offsetof(struct in, noted)                                                        \
-    }
+    .key = (name), .type = OPTION_MAPPING, .table = (inner), .given = offsetof(struct in, noted)
 #define KEY_POINTER(in, key, member, element)                                                      \
-    {                                                                                              \
-        OPTION(OPTION_POINTER, in, key, member), .of = &(element)                                  \
-    }
-#define KEY_ELEMENT(in, inner)                                                                     \
-    {                                                                                              \
-        .type = OPTION_MAPPING, .size = sizeof(struct in), .table = (inner)                        \
-    }
-#define KEY_END                                                                                    \
-    {                                                                                              \
-        .key = NULL                                                                                \
-    }
+    OPTION(OPTION_POINTER, in, key, member), .of = &(element)
+#define KEY_ELEMENT(in, inner) .type = OPTION_MAPPING, .size = sizeof(struct in), .table = (inner)
 
 #endif

@@ -22,97 +22,97 @@ static const char *const sharing_words[] = {"port", "shared", NULL};
 static const char *const flow_words[] = {"addresses", "tags", NULL};
 
 static const struct option step_keys[] = {
-    KEY_U32(model_step, "ports", ports),
+    {KEY_U32(model_step, "ports", ports)},
     {OPTION(OPTION_NUMBER, model_step, "bps", bps), .max = OPTION_ANY_U64, .needed = true},
-    KEY_END,
+    {.key = NULL},
 };
-static const struct option step_element = KEY_ELEMENT(model_step, step_keys);
+static const struct option step_element = {KEY_ELEMENT(model_step, step_keys)};
 static const struct option device_keys[] = {
-    KEY_STRING(device_text, "vdev", vdev),
-    KEY_STRING(device_text, "iface", iface),
-    KEY_END,
+    {KEY_STRING(device_text, "vdev", vdev)},
+    {KEY_STRING(device_text, "iface", iface)},
+    {.key = NULL},
 };
-static const struct option device_element = KEY_ELEMENT(device_text, device_keys);
+static const struct option device_element = {KEY_ELEMENT(device_text, device_keys)};
 static const struct option port_keys[] = {
-    KEY_NEEDED_STRING(port_text, "name", conf.name),
-    KEY_U64(port_text, "rate_bps", rate_bps),
-    KEY_LIST_OF(port_text, "rates", conf.rate.step, conf.rate.step_count, step_element, 0,
-                MODEL_STEPS_MAX, false),
-    KEY_FLAG(port_text, "trunk", conf.trunk),
-    KEY_U32(port_text, "buffer", conf.buffer_bytes),
-    KEY_LIST(port_text, "devices", devices, device_element, 0, 4),
-    KEY_END,
+    {KEY_STRING(port_text, "name", conf.name), .needed = true},
+    {KEY_U64(port_text, "rate_bps", rate_bps)},
+    {KEY_LIST_OF(port_text, "rates", conf.rate.step, conf.rate.step_count, step_element, 0,
+                 MODEL_STEPS_MAX)},
+    {KEY_FLAG(port_text, "trunk", conf.trunk)},
+    {KEY_U32(port_text, "buffer", conf.buffer_bytes)},
+    {KEY_LIST(port_text, "devices", devices, device_element, 0, 4)},
+    {.key = NULL},
 };
-static const struct option port_element = KEY_ELEMENT(port_text, port_keys);
+static const struct option port_element = {KEY_ELEMENT(port_text, port_keys)};
 static const struct option fault_keys[] = {
     {OPTION(OPTION_WORD, fault_text, "kind", conf.kind), .words = model_fault_names,
      .needed = true},
-    KEY_NUMBER(fault_text, "one_in", conf.one_in, 0, UINT32_MAX, 1),
-    KEY_U32(fault_text, "at_most", conf.at_most),
-    KEY_STRING(fault_text, "source", source),
-    KEY_STRING(fault_text, "destination", destination),
-    KEY_STRING(fault_text, "in", in),
-    KEY_STRING(fault_text, "out", out),
-    KEY_STRING(fault_text, "to", to),
-    KEY_STRING(fault_text, "port", port),
-    KEY_NUMBER(fault_text, "ethertype", conf.ethertype, 0, UINT16_MAX, 0),
-    KEY_FLAG(fault_text, "measured", conf.measured),
-    KEY_U32(fault_text, "displacement", conf.displacement),
-    KEY_U32(fault_text, "hold_ms", conf.hold_ns),
-    KEY_U32(fault_text, "first_byte", conf.first_byte),
-    KEY_U32(fault_text, "last_byte", conf.last_byte),
-    KEY_U64(fault_text, "rate_bps", conf.rate_bps),
-    KEY_END,
+    {KEY_NUMBER(fault_text, "one_in", conf.one_in, 0, UINT32_MAX, 1)},
+    {KEY_U32(fault_text, "at_most", conf.at_most)},
+    {KEY_STRING(fault_text, "source", source)},
+    {KEY_STRING(fault_text, "destination", destination)},
+    {KEY_STRING(fault_text, "in", in)},
+    {KEY_STRING(fault_text, "out", out)},
+    {KEY_STRING(fault_text, "to", to)},
+    {KEY_STRING(fault_text, "port", port)},
+    {KEY_NUMBER(fault_text, "ethertype", conf.ethertype, 0, UINT16_MAX, 0)},
+    {KEY_FLAG(fault_text, "measured", conf.measured)},
+    {KEY_U32(fault_text, "displacement", conf.displacement)},
+    {KEY_U32(fault_text, "hold_ms", conf.hold_ns)},
+    {KEY_U32(fault_text, "first_byte", conf.first_byte)},
+    {KEY_U32(fault_text, "last_byte", conf.last_byte)},
+    {KEY_U64(fault_text, "rate_bps", conf.rate_bps)},
+    {.key = NULL},
 };
-static const struct option fault_element = KEY_ELEMENT(fault_text, fault_keys);
+static const struct option fault_element = {KEY_ELEMENT(fault_text, fault_keys)};
 static const struct option collapse_keys[] = {
     {OPTION(OPTION_REAL, model_collapse_conf, "above_percent", above), .needed = true},
     {OPTION(OPTION_REAL, model_collapse_conf, "to_percent", to), .needed = true},
-    KEY_REAL(model_collapse_conf, "recover_percent", recover),
-    KEY_U32(model_collapse_conf, "window_ms", window_ns),
-    KEY_END,
+    {KEY_REAL(model_collapse_conf, "recover_percent", recover)},
+    {KEY_U32(model_collapse_conf, "window_ms", window_ns)},
+    {.key = NULL},
 };
 static const struct option table_keys[] = {
-    KEY_NUMBER(model_table_conf, "size", size, 0, UINT32_MAX, 8192),
-    KEY_U32(model_table_conf, "learn_per_s", learn_per_s),
-    KEY_U32(model_table_conf, "ageing_ms", ageing_ns),
-    KEY_END,
+    {KEY_NUMBER(model_table_conf, "size", size, 0, UINT32_MAX, 8192)},
+    {KEY_U32(model_table_conf, "learn_per_s", learn_per_s)},
+    {KEY_U32(model_table_conf, "ageing_ms", ageing_ns)},
+    {.key = NULL},
 };
 static const struct option pause_keys[] = {
-    KEY_FLAG(model_pause_conf, "send", send),
-    KEY_U32(model_pause_conf, "high", high_bytes),
-    KEY_U32(model_pause_conf, "low", low_bytes),
-    KEY_END,
+    {KEY_FLAG(model_pause_conf, "send", send)},
+    {KEY_U32(model_pause_conf, "high", high_bytes)},
+    {KEY_U32(model_pause_conf, "low", low_bytes)},
+    {.key = NULL},
 };
 static const struct option core_element = {
     .type = OPTION_NUMBER, .size = sizeof(int), .max = INT32_MAX};
 static const struct option switch_keys[] = {
-    KEY_NEEDED_STRING(switch_text, "name", name),
-    KEY_U64(switch_text, "seed", conf.seed),
-    KEY_NUMBER(switch_text, "mtu", conf.mtu, 68, 9600, 1500),
-    KEY_WORD(switch_text, "queueing", conf.queueing, queueing_words),
-    KEY_NUMBER(switch_text, "buffer", conf.buffer_bytes, 0, UINT32_MAX, DEFAULT_BUFFER),
-    KEY_WORD(switch_text, "sharing", conf.shared, sharing_words),
-    KEY_U32(switch_text, "input_buffer", conf.input_bytes),
-    KEY_LIST_OF(switch_text, "capacity", conf.capacity.step, conf.capacity.step_count, step_element,
-                0, MODEL_STEPS_MAX, false),
-    KEY_MAPPING(switch_text, "collapse", conf.collapse, collapse_keys),
-    KEY_MAPPING(switch_text, "table", conf.table, table_keys),
-    KEY_U32(switch_text, "recovery_ms", conf.recovery_ns),
-    KEY_FLAG(switch_text, "drop_undersize", conf.drop_undersize),
-    KEY_U32(switch_text, "latency_ns", conf.latency_ns),
-    KEY_MAPPING(switch_text, "pause", conf.pause, pause_keys),
-    KEY_WORD(switch_text, "flows", conf.by_tag, flow_words),
-    KEY_FLAG(switch_text, "poll", poll),
-    KEY_POINTER(switch_text, "core", core, core_element),
-    KEY_LIST(switch_text, "faults", faults, fault_element, 0, 256),
-    KEY_NEEDED_LIST(switch_text, "ports", ports, port_element, 1, 1024),
-    KEY_END,
+    {KEY_STRING(switch_text, "name", name), .needed = true},
+    {KEY_U64(switch_text, "seed", conf.seed)},
+    {KEY_NUMBER(switch_text, "mtu", conf.mtu, 68, 9600, 1500)},
+    {KEY_WORD(switch_text, "queueing", conf.queueing, queueing_words)},
+    {KEY_NUMBER(switch_text, "buffer", conf.buffer_bytes, 0, UINT32_MAX, DEFAULT_BUFFER)},
+    {KEY_WORD(switch_text, "sharing", conf.shared, sharing_words)},
+    {KEY_U32(switch_text, "input_buffer", conf.input_bytes)},
+    {KEY_LIST_OF(switch_text, "capacity", conf.capacity.step, conf.capacity.step_count,
+                 step_element, 0, MODEL_STEPS_MAX)},
+    {KEY_MAPPING(switch_text, "collapse", conf.collapse, collapse_keys)},
+    {KEY_MAPPING(switch_text, "table", conf.table, table_keys)},
+    {KEY_U32(switch_text, "recovery_ms", conf.recovery_ns)},
+    {KEY_FLAG(switch_text, "drop_undersize", conf.drop_undersize)},
+    {KEY_U32(switch_text, "latency_ns", conf.latency_ns)},
+    {KEY_MAPPING(switch_text, "pause", conf.pause, pause_keys)},
+    {KEY_WORD(switch_text, "flows", conf.by_tag, flow_words)},
+    {KEY_FLAG(switch_text, "poll", poll)},
+    {KEY_POINTER(switch_text, "core", core, core_element)},
+    {KEY_LIST(switch_text, "faults", faults, fault_element, 0, 256)},
+    {KEY_LIST(switch_text, "ports", ports, port_element, 1, 1024), .needed = true},
+    {.key = NULL},
 };
-static const struct option switch_element = KEY_ELEMENT(switch_text, switch_keys);
+static const struct option switch_element = {KEY_ELEMENT(switch_text, switch_keys)};
 static const struct option description_keys[] = {
     {OPTION(OPTION_POINTER, description, "switch", text), .of = &switch_element, .needed = true},
-    KEY_END,
+    {.key = NULL},
 };
 
 /* --- from text to the core's description --- */

@@ -278,6 +278,8 @@ static void each_mistake_is_one_sentence(void **state)
          "window_ns is 0 to 2592000000000000, not 2592000000000001"},
         {TRIAL "  load: {fps: 1}\n  window_ns: 1\n  connectivity_check_sizes: [64, 0]\n",
          "connectivity_check_sizes is 1 to"},
+        {TRIAL "  traffic: ''\n",
+         "has no value ''; valid values: stream, transfer, pingpong, schedule, burst"},
         {PINGPONG "}\n", "a count or a window_ns above 0"},
         {PINGPONG "count: 1, min_size: 9, max_size: 8}\n", "random sizes"},
         {PINGPONG "count: 10000001, samples: true}\n", "1 to 10000000, not 10000001"},
