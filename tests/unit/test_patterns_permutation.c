@@ -134,34 +134,6 @@ static void ranks_are_anywhere_equally_often(void **state)
     check_positions_and_successors(64, draws);
 }
 
-static bool is_odd(uint32_t n, uint64_t seed)
-{
-    struct permutation permutation = permutation_draw(n, seed, 1);
-    uint32_t elements[20], inversions = 0;
-
-    for (uint32_t i = 0; i < n; i++) {
-        elements[i] = permutation_at(&permutation, i);
-        for (uint32_t j = 0; j < i; j++)
-            inversions += elements[j] > elements[i];
-    }
-    return inversions % 2 != 0;
-}
-
-/* Even and odd permutations come equally often, also where n is a power of two. */
-static void both_parities_are_drawn(void **state)
-{
-    const uint32_t draws = 2000;
-
-    for (uint32_t n = 2; n <= 20; n++) {
-        uint32_t odd = 0;
-
-        for (uint32_t seed = 0; seed < draws; seed++) {
-            odd += is_odd(n, seed);
-        }
-        assert_in_range(odd, draws / 2 - 120, draws / 2 + 120);
-    }
-}
-
 /* Neighbours do not stay near each other among many ranks. */
 static void many_ranks_are_scattered(void **state)
 {
@@ -190,7 +162,6 @@ int main(void)
         cmocka_unit_test(permutations_are_bijections),
         cmocka_unit_test(all_permutations_of_few_are_equally_likely),
         cmocka_unit_test(ranks_are_anywhere_equally_often),
-        cmocka_unit_test(both_parities_are_drawn),
         cmocka_unit_test(many_ranks_are_scattered),
     };
 
