@@ -44,16 +44,63 @@ def test_two_hosts_and_their_interface_are_enough() -> None:
     assert {trial.load.percent for trial in run.trials} == {95.0}
 
 
-def test_hosts_of_a_file(tmp_path: Path) -> None:
-    """It was taken for a host of that name."""
-    path = tmp_path / "hosts.txt"
-    path.write_text("# the rack\nnode1  slots=4\n\nnode2 # spare\n")
-    words = ("--iface", "eth0", "--pattern", "pairs", "--transport", "tcp", "--load", "1Gbit")
-    run = loaded("--hosts", str(path), *words)
-    assert [process.name for process in run.site.processes] == ["node1", "node2"]
-    path.write_text("# none\n")
-    with pytest.raises(ConfigurationError, match="the file names no host"):
-        loaded("--hosts", str(path), *words)
+INVENTORY = """\
+node1 ansible_host=10.0.0.1 ansible_ssh_common_args='-o Port=2 -v'
+[rack:children]
+row1
+[row1]
+node[08:10]
+node1
+[row1:vars]
+ansible_user = root
+"""
+GROUPS = """\
+all:
+  hosts:
+    node1: {ansible_host: 10.0.0.1}
+  children:
+    row1: {hosts: {"node[2:3]": , node1: {ansible_host: 10.0.0.1}}}
+    empty:
+"""
+ONE_LINE = ("--iface", "eth0", "--pattern", "pairs", "--transport", "tcp", "--load", "1Gbit")
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "hosts"),
+    [
+        ("one a line", "# the rack\n\nnode1\nnode2 # spare\n", "node1 node2"),
+        ("Open MPI", "node2 slots=4 max_slots=8\nnode1 slots=4\n", "node2 node1"),
+        ("MPICH", "node1:4\nnode2:4 binding=user:0\n", "node1 node2"),
+        ("PBS", "node1\nnode1\nnode2\nnode2\n", "node1 node2"),
+        ("Slurm", "node[08-10],gpu1\n", "node08 node09 node10 gpu1"),
+        ("Ansible", INVENTORY, "10.0.0.1 node08 node09 node10"),
+        ("inventory.yml", GROUPS, "10.0.0.1 node2 node3"),
+    ],
+)
+def test_hosts_of_a_file(name: str, text: str, hosts: str, tmp_path: Path) -> None:
+    path = tmp_path / name
+    path.write_text(text)
+    run = loaded("--hosts", str(path), *ONE_LINE)
+    assert [process.name for process in run.site.processes] == hosts.split()
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "said"),
+    [
+        ("none", "# none\n", "none: the file names no host"),
+        ("rankfile", "node1\nrank 0=node1 slot=0\n", 'line 2: "rank 0=node1 slot=0" is in no form'),
+        ("hosts", "10.0.0.1 node1\n", 'line 1: "10.0.0.1 node1" is in no form known here: HOST'),
+        ("letters", "node[a:f]\n", r'line 1: "node\[a:f\]" is in no form'),
+        ("quoted", "node1 a='b\n", "line 1: .* is in no form"),
+        ("list.yaml", "- node1\n", "list.yaml: it is no Ansible inventory"),
+        ("empty.yml", "", "empty.yml: the file names no host"),
+    ],
+)
+def test_a_file_of_another_form(name: str, text: str, said: str, tmp_path: Path) -> None:
+    path = tmp_path / name
+    path.write_text(text)
+    with pytest.raises(ConfigurationError, match=said):
+        loaded("--hosts", str(path), *ONE_LINE)
 
 
 def test_options_win_over_a_file(tmp_path: Path) -> None:

@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from ..base import hostfile
 from ..base.errors import ConfigurationError
 from ..base.model import Run, Site
 from ..base.programs import configurations
-from ..base.source import read_text
 from ..config import Request, read
 from ..config.profiles import PROFILES
 from ..plan.compile import compile_run, refuse_unrunnable
@@ -61,8 +61,8 @@ _OPTIONS = {
     "--lab": ("NAME", "a lab on this machine, e.g. one-switch"),
     "--hosts": (
         "SET",
-        "hosts that ssh reaches, e.g. a,b or node[1-8], or a file with one a line; they get the "
-        "engine",
+        'hosts that ssh reaches, e.g. a,b or node[1-8] or "$SLURM_JOB_NODELIST", or a file: one '
+        "per line, an MPI hostfile, an Ansible inventory; they get the engine",
     ),
     "--iface": ("NAME", "the hosts' interface under test, e.g. enp3s0"),
     "--suite": (
@@ -87,7 +87,9 @@ def _options(args: argparse.Namespace) -> Iterator[tuple[str, str, Any]]:
     if given["--lab"]:
         yield f"--lab {given['--lab']}", "site", {"lab": given["--lab"]}
     if given["--hosts"]:
-        site = {"hosts": _hosts(given["--hosts"]), "iface": given["--iface"]}
+        path = Path(given["--hosts"])
+        hosts = hostfile.node_set(path) if path.is_file() else given["--hosts"]
+        site = {"hosts": hosts, "iface": given["--iface"]}
         yield f"--hosts {given['--hosts']}", "site", site
     if given["--transport"] is not None:
         names = given["--transport"].split(",")
@@ -117,17 +119,6 @@ def names_site(args: argparse.Namespace) -> bool:
             "NAME as well"
         )
     return False
-
-
-def _hosts(text: str) -> str | list[str]:
-    """Return the hosts of `--hosts`: a node set, or the first word of each line of a file."""
-    if not Path(text).is_file():
-        return text
-    lines = [line.partition("#")[0].split() for line in read_text(Path(text)).splitlines()]
-    hosts = [words[0] for words in lines if words]
-    if not hosts:
-        raise ConfigurationError(f"--hosts {text}: the file names no host")
-    return hosts
 
 
 def add_site(parser: argparse.ArgumentParser) -> None:
