@@ -75,8 +75,8 @@ def measure(ranks: int, rounds: int, chromium: Any) -> None:
 
     with tempfile.TemporaryDirectory(prefix="switchbench-bench-") as temporary:
         directory = simulate(Path(temporary) / "run", Choice(ranks))
-        held = (directory / "records.ndjson").stat().st_size
-        print(f"{ranks} ranks, {held / 1e6:,.0f} MB of records")
+        held = sum(file.stat().st_size for file in directory.glob("*.parquet"))
+        print(f"{ranks} ranks, {held / 1e6:,.0f} MB of tables")
         report = directory / "report.html"
         drawn: list[float] = []
 

@@ -19,7 +19,6 @@ loads all its drivers, some hundred plug-ins, in each process.
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import statistics
 import subprocess
@@ -28,11 +27,14 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from common import skip, verdict
+
+from switchbench.base.errors import SwitchbenchError
+from switchbench.records.store import Tables
 
 ROOT = Path(__file__).resolve().parents[2]
 TRANSPORTS = ("dpdk", "tcp")
@@ -85,7 +87,7 @@ class Records:
     """What the nodes have said so far: when the last hello and the last ready came."""
 
     def __init__(self, path: Path) -> None:
-        """Of a file that need not be there yet."""
+        """Of a results directory that need not be there yet."""
         self._path = path
         self._seen = 0
         self._came: dict[str, list[float]] = {"hello": [], "ready": []}
@@ -93,21 +95,19 @@ class Records:
 
     def look(self) -> None:
         """Reads what is new."""
-        if not self._path.exists():
-            return
-        with self._path.open() as file:
-            file.seek(self._seen)
-            for line in iter(file.readline, ""):
-                if not line.endswith("\n"):
-                    break
-                self._seen += len(line.encode())
-                self._take(json.loads(line))
+        with suppress(OSError, SwitchbenchError):
+            tables = Tables(self._path, ("phases",))
+            events = list(tables.events())
+            for event in events[self._seen :]:
+                self._take(event)
+            self._seen = len(events)
+            for phase in tables.phases():
+                if phase.moment[2] == 0 and self.first_start_s is None:
+                    self.first_start_s = phase.rows("phases").floats("start_run_ns")[0] / 1e9
 
     def _take(self, record: dict[str, Any]) -> None:
         if record["type"] in self._came:
             self._came[record["type"]].append(now_s())
-        elif record["type"] == "phase" and record["phase"] == 0:
-            self.first_start_s = record["start_run_ns"] / 1e9
 
     def last(self, kind: str) -> float:
         """When the last node said it."""
@@ -121,7 +121,7 @@ def run(node: Path, folder: Path, transport: str) -> dict[str, float]:
     configuration = folder / f"{transport}.yaml"
     configuration.write_text(CONFIGURATION.format(transport=transport))
     results = folder / f"results-{transport}-{time.monotonic_ns()}"
-    records = Records(results / "records.ndjson")
+    records = Records(results)
     command = [str(ROOT / "scripts/switchbench"), "run", str(configuration), "--out", str(results)]
     began_s = now_s()
     begins: dict[str, float] = {}

@@ -15,7 +15,6 @@ printed, too: what is done while a transfer runs makes the transfers longer.
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import statistics
 import subprocess
@@ -23,8 +22,8 @@ import sys
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
+import pyarrow.parquet as pq
 from barrier_mpi import ours
 from common import skip, verdict
 from spaces import spaces
@@ -65,22 +64,12 @@ class Turns:
     skew_us: float  # the largest start skew
 
 
-def phases_of(records: Path) -> list[dict[str, Any]]:
-    """One record of each phase, in order; all nodes agree on what is read here."""
-    phases: dict[int, dict[str, Any]] = {}
-    with records.open() as lines:
-        for line in lines:
-            record = json.loads(line)
-            if record["type"] == "phase" and record["phase"] >= 0:
-                phases[record["phase"]] = record
-    return [phases[number] for number in sorted(phases)]
-
-
-def turns_of(records: Path) -> Turns:
-    """The figures of one run."""
-    phases = phases_of(records)
+def turns_of(results: Path) -> Turns:
+    """The figures of one run; all nodes agree on what is read here of each phase."""
+    rows = pq.read_table(results / "phases.parquet").to_pylist()
+    phases = list({row["phase"]: row for row in rows if row["phase"] >= 0}.values())
     if len(phases) != RANKS - 1:
-        raise SystemExit(f"{len(phases)} phases instead of {RANKS - 1}: see {records.parent}")
+        raise SystemExit(f"{len(phases)} phases instead of {RANKS - 1}: see {results}")
     ends = [phase["start_run_ns"] + phase["elapsed_ns"] for phase in phases]
     starts = [phase["start_run_ns"] for phase in phases]
     gaps = [(start - end) / 1e3 for end, start in zip(ends, starts[1:], strict=False)]
@@ -106,7 +95,7 @@ def run(node: Path, folder: Path, number: int) -> Turns:
     )
     if done.returncode != 0:
         raise SystemExit(f"the run failed:\n{done.stdout}{done.stderr}")
-    return turns_of(results / "records.ndjson")
+    return turns_of(results)
 
 
 def main() -> int:

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import recorded
 import synthetic
-from switchbench.analysis.summary import Summary
 from switchbench.base.model import Load, Trial
-from switchbench.records.directory import RECORDS, RunDirectory
+from switchbench.records.directory import RunDirectory
 
 WINDOW_S = 1.0
 FIRST, SECOND = ("node1:e0", "node2:e0"), ("node2:e0", "node1:e0")
@@ -47,13 +47,12 @@ def make(
     } | configuration
     directory = RunDirectory(path)
     directory.write_configuration(understood)
-    summary = Summary(synthetic.make_run(site, *(trial for trial, _ in trials)))
+    run = synthetic.make_run(site, *(trial for trial, _ in trials))
     names = dict(zip(("node1", "node2"), hosts, strict=True))
-    with (path / RECORDS).open("w") as file:
-        for number, record in enumerate(_records(trials), start=1):
-            summary.feed(number, record)
-            text = json.dumps(record, separators=(",", ":"))
-            file.write(_renamed(text, names) + "\n")
+    records = list(_records(trials))
+    summary = recorded.fed(run, records)
+    renamed = json.loads(_renamed(json.dumps(records), names))
+    recorded.write_tables(path, run, renamed)
     made = json.dumps(summary.finish(synthetic.about(), []))
     directory.write_summary(json.loads(_renamed(made, names)))
     return path

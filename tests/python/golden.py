@@ -16,9 +16,13 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from recorded import write_tables
 from switchbench.analysis.remake import remade
 from switchbench.records.plan_file import read_plan
+from switchbench.records.record_forms import Record, parse
+from switchbench.records.store import finish
 
+RECORDS = "records.ndjson.xz"
 KEPT = Path(__file__).parent / "data" / "golden"
 NAMES = tuple(sorted(path.name for path in KEPT.iterdir()))
 
@@ -28,11 +32,20 @@ def unpack(name: str, target: Path) -> Path:
     directory = target / name
     directory.mkdir(parents=True)
     for path in (KEPT / name).iterdir():
-        if path.suffix == ".xz":
+        if path.suffix == ".xz" and path != KEPT / name / RECORDS:
             (directory / path.stem).write_bytes(lzma.decompress(path.read_bytes()))
-        else:
+        elif path.suffix != ".xz":
             shutil.copy(path, directory)
+    run = read_plan(directory)
+    write_tables(directory, run, records_of(name))
+    finish(directory, run)
     return directory
+
+
+def records_of(name: str) -> list[Record]:
+    """The records of a kept run, as its nodes wrote them."""
+    lines = lzma.decompress((KEPT / name / RECORDS).read_bytes()).splitlines()
+    return [parse(line) for line in lines]
 
 
 def kept_summary(directory: Path) -> dict[str, Any]:

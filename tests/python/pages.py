@@ -22,6 +22,7 @@ import standards_page
 from switchbench.cli.main import build_parser
 from switchbench.records.document import definitions
 from switchbench.records.document.schema import summary_schema
+from switchbench.records.schema import TABLES, TITLES
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "doc" / "reference"
@@ -51,13 +52,13 @@ it, on any machine.
 | --- | --- |
 | `configuration.yaml` | the effective configuration, which can be run again |
 | `plan.json` | the trials that were made of it |
-| `records.ndjson` | all records of the nodes, one JSON object a line |
-| `superseded.ndjson` | records of phases that `remeasure` measured again |
+| `flows.parquet` ... | what the nodes told, as the [tables](#tables) below |
+| `flows.1.arrows` ... | the same while the run goes on: Arrow streams, readable wherever they end |
+| `superseded/` | the same tables, of phases that `remeasure` measured again |
 | `nodes.log` | the log of the nodes |
 | `summary.json` | what was concluded, by the schema below |
 | `report.html` | the [report](../how-to/report.md) |
 | `switch.ndjson` | counts of a [modelled switch](model.md) |
-| `samples.parquet` | [single times](messages.md) of messages |
 | `clauses.json` | [clauses](acceptance.md) as they were hashed |
 | `verdict.xml` | their verdict as JUnit XML |
 | `manifest.json` | SHA-256 of each of these files; a signature is of this file |
@@ -174,7 +175,87 @@ def results() -> str:
     named = {name: part for name, part in schema["$defs"].items() if part.get("properties")}
     rows = [cells(f"`{name}`", ", ".join(_keys(part))) for name, part in sorted(named.items())]
     parts.append("\n".join([cells("type", "keys"), cells("---", "---"), *rows, ""]))
-    return "\n".join(parts)
+    return "\n".join([*parts, TABLES_HEAD, *map(_table_columns, TABLES)])
+
+
+TABLES_HEAD = """\
+## In Python
+
+`switchbench.load` gives the tables (Arrow; `.to_pandas()` and `.to_polars()` where these are
+installed), the plan and the summary. The lost frames of each flow, most first:
+
+```python
+import switchbench
+
+run = switchbench.load("results/20260101-120000-four-matrices")
+flows = run.flows.to_pandas()
+flows["lost"] = flows.sent_frames - flows.received_frames - flows.corrupted
+print(flows.sort_values("lost", ascending=False)[["src", "dst", "lost"]].head())
+```
+
+The throughput that each port received, mean over phases, without any other library:
+
+```python
+import pyarrow.compute as pc
+import switchbench
+
+flows = switchbench.load("results/20260101-120000-four-matrices").flows.arrow
+seconds = pc.divide(pc.cast(flows["received_window_ns"], "double"), 1e9)
+megabits = pc.multiply(pc.cast(flows["received_window_payload_bytes"], "double"), 8e-6)
+mbps = pc.divide(megabits, seconds)
+print(flows.append_column("mbps", mbps).group_by("dst").aggregate([("mbps", "mean")]).to_pylist())
+```
+
+Which phases the summary marks as tester-limited, and how idle the hosts were in them:
+
+```python
+import switchbench
+
+run = switchbench.load("results/20260101-120000-four-matrices")
+limited = {(t["trial"], t["phase"]) for t in run.summary["trials"] if t["tester_limited"]}
+for row in run.phases.arrow.to_pylist():
+    if (row["trial"], row["phase"]) in limited:
+        print(row["node"], row["phase"], row["cpu_idle_s"] / row["cpu_span_s"] / row["cpus"])
+```
+
+DuckDB, and whatever else reads Parquet, needs no help:
+
+```sql
+SELECT dst, sum(sent_frames - received_frames - corrupted) AS lost
+FROM 'results/20260101-120000-four-matrices/flows.parquet' GROUP BY dst ORDER BY lost DESC;
+```
+
+## Tables
+
+The files are Parquet (zstd). Each column's metadata has unit, meaning and null rule. Keys are
+numbered as in `plan.json`; phase -1 is the connectivity check; `src` and `dst` are ports.
+"""
+
+
+_KEYS = ("trial", "repeat", "network", "phase", "src", "dst")  # described once
+_OF_TRANSPORT = ("not tcp", "not verbs")  # when a column is null: only its name is on the page
+
+
+def _table_columns(name: str) -> str:
+    """The columns of one table; what both ends of a flow have stands in one row."""
+    rows: dict[str, tuple[list[str], str, str]] = {}
+    special: dict[str, list[str]] = {}
+    for column in TABLES[name]:
+        if column.null in _OF_TRANSPORT:
+            special.setdefault(column.null.removeprefix("not "), []).append(f"`{column.name}`")
+        elif column.name not in _KEYS:
+            both = name == "flows" and column.key
+            meaning = (
+                column.meaning.replace(" sent", " sent or received") if both else column.meaning
+            )
+            row = rows.setdefault(column.key or column.name, ([], column.unit, meaning))
+            row[0].append(f"`{column.name}`")
+    keys = ", ".join(f"`{c.name}`" for c in TABLES[name] if c.name in _KEYS)
+    head = [cells("column", "unit", "meaning"), cells(*["---"] * 3)]
+    body = [cells("<br>".join(names), unit, meaning) for names, unit, meaning in rows.values()]
+    others = [f"\nOf {kind}: {', '.join(names)}." for kind, names in special.items()]
+    about = f"### {name}\n\n{TITLES[name]}. Keys: {keys}.\n"
+    return "\n".join([about, *head, *body, *others, ""])
 
 
 def _keys(part: Mapping[str, Any]) -> Iterator[str]:

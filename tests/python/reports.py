@@ -10,10 +10,11 @@ from typing import Any
 
 import yaml
 
-from switchbench.analysis.summary import Summary
+from recorded import fed, write_tables
 from switchbench.base.model import Part, Run
-from switchbench.records.directory import CONFIGURATION, RECORDS, SUMMARY
+from switchbench.records.directory import CONFIGURATION, SUMMARY
 from switchbench.records.plan_file import write_plan
+from switchbench.records.store import finish
 from synthetic import (
     about,
     frame_side,
@@ -107,16 +108,13 @@ def _run(**more: Any) -> Run:
 
 def make_directory(path: Path, state: str = "complete", **more: Any) -> Path:
     """A whole results directory of that run; `state`: of all phases, `more` goes into make_run."""
-    summary = Summary(_run(**more))
+    run = _run(**more)
     path.mkdir(parents=True)
-    write_plan(path, _run(**more))
-    with (path / RECORDS).open("w") as file:
-        for line, record in enumerate(records(), start=1):
-            if record["type"] == "phase":
-                record["state"] = state
-            summary.feed(line, record)
-            file.write(json.dumps(record, separators=(",", ":")) + "\n")
-    found = summary.finish(about(), [])
+    write_plan(path, run)
+    every = [one | {"state": state} if one["type"] == "phase" else one for one in records()]
+    write_tables(path, run, every)
+    finish(path, run)
+    found = fed(run, every).finish(about(), [])
     (path / SUMMARY).write_text(json.dumps(found))
     (path / CONFIGURATION).write_text(yaml.safe_dump({"switchbench": 1, "note": "<b>&amp;"}))
     return path

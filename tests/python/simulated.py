@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Results directories of runs that never were: any number of ranks, records as nodes write them.
+"""Results directories of runs that never were: any number of ranks, tables as a run writes them.
 
 The network is a formula: modules of ports, and between each module and the others a trunk of half
 its ports' rate. So a shift is at line rate where few flows leave a module, and at half of it where
@@ -11,22 +11,19 @@ all do. Draws are seeded: the same call writes the same bytes.
 from __future__ import annotations
 
 import argparse
-import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from switchbench.analysis.entries import plan_entry
-from switchbench.analysis.summary import Summary
-from switchbench.analysis.transports import compare
+from switchbench.analysis.remake import gather
 from switchbench.base.model import Part, Port, Process, Run, Site, Trial
-from switchbench.records.directory import RECORDS, RunDirectory
-from switchbench.records.latency import Histogram
+from switchbench.records.directory import RunDirectory
 from switchbench.records.plan_file import write_plan
+from switchbench.records.store import TableWriter, finish
 from synthetic import about, hello, make_trial
 
 LINE_BPS = 1_000_000_000
@@ -38,8 +35,7 @@ WINDOW_NS = 1_000_000_000
 SPANS = 4  # interval results of a window
 LOAD = 0.95
 TCP_SHARE = 0.94  # payload of a full TCP stream by the line rate
-FEW = 128  # ranks whose records are written and summarized whole unless something else is said
-_BATCH = 32  # phases that are summarized at a time: their records are in memory together
+FEW = 128  # ranks of which each phase has histograms unless something else is said
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -64,7 +60,6 @@ class Choice:
     transports: tuple[str, ...] = ("dpdk", "tcp")
     patterns: tuple[str, ...] = ("chain", "pairs", "aapc", "ring")
     times_every: int | None = None  # in how many phases one has histograms; 0: none has
-    summary_every: int | None = None  # of how many batches of phases one is summarized: _Writer
     repeats: int = 1
     seed: int = 1
 
@@ -72,12 +67,6 @@ class Choice:
     def timed(self) -> int:
         """`times_every`; unless said, each phase of few ranks has histograms, one in 16 of many."""
         return (1 if self.ranks <= FEW else 16) if self.times_every is None else self.times_every
-
-    @property
-    def summarized(self) -> int:
-        """`summary_every`; unless said, all of few ranks, and the first phases of many."""
-        every = self.summary_every
-        return (1 if self.ranks <= FEW else 1 << 20) if every is None else every
 
 
 @dataclass
@@ -183,12 +172,6 @@ class _Result:
     start_ns: int
 
     @property
-    def place(self) -> str:
-        """The keys that say where a record belongs."""
-        trial = self.trial
-        return f'"trial":{trial.id},"repeat":{trial.repeat},"phase":{self.number},"network":"lab"'
-
-    @property
     def ends(self) -> list[tuple[str, str]]:
         """Sources and destinations by name."""
         return [
@@ -224,215 +207,131 @@ def _result(choice: Choice, trial: Trial, number: int, phase: Phase, clock: _Clo
     return _Result(names, phase, number, trial, counts[0], counts[1], clock.now_ns)
 
 
-def _node(port: str) -> str:
-    return port.partition(":")[0]
+Row = dict[str, Any]
 
 
-def _flow_lines(result: _Result) -> Iterator[str]:
+def _flows(result: _Result) -> Iterator[Row]:
     frames = result.trial.transport == "dpdk"
-    judged = '"duplicated":0,"reordered":0,"late":0,"forged":0,"corrupted":0,'
+    judged = dict.fromkeys(("duplicated", "reordered", "late", "forged", "corrupted"), 0)
+    times = {
+        f"{verb}_{name}": value
+        for verb in ("sent", "received")
+        for name, value in (
+            ("window_ns", WINDOW_NS),
+            ("first_run_ns", result.start_ns),
+            ("last_run_ns", result.start_ns + WINDOW_NS),
+        )
+    }
     ends = zip(result.ends, result.offered.tolist(), result.delivered.tolist(), strict=True)
     for (src, dst), sent, came in ends:
-        for side, node, count in (("source", src, sent), ("destination", dst, came)):
-            yield (
-                f'{{"type":"flow","node":"{_node(node)}",{result.place},"side":"{side}",'
-                f'"src":"{src}","dst":"{dst}","role":"generate",'
-                f"{_counts('', count, frames)}{_counts('window_', count, frames)}"
-                f'"window_ns":{WINDOW_NS},"intended":{sent if side == "source" else "null"},'
-                f"{judged if side == 'destination' else ''}"
-                f'"first_run_ns":{result.start_ns},"last_run_ns":{result.start_ns + WINDOW_NS},'
-                f'"measures":{{}}}}\n'
-            )
+        yield {
+            "src": src,
+            "dst": dst,
+            "source_reported": True,
+            "destination_reported": True,
+            "role": "generate",
+            "intended": sent,
+            **_counts("sent", sent, frames),
+            **_counts("received", came, frames),
+            **times,
+            **judged,
+        }
 
 
-def _counts(prefix: str, count: int, frames: bool) -> str:
-    values = (count, count * FRAME, count * PAYLOAD, "null") if frames else (
-        "null", "null", count, count // MESSAGE
-    )  # fmt: skip
-    names = ("frames", "frame_bytes", "payload_bytes", "messages")
-    return "".join(f'"{prefix}{n}":{value},' for n, value in zip(names, values, strict=True))
+def _counts(verb: str, count: int, frames: bool) -> Row:
+    if frames:
+        counts = {"frames": count, "frame_bytes": count * FRAME, "payload_bytes": count * PAYLOAD}
+    else:
+        counts = {"payload_bytes": count, "messages": count // MESSAGE}
+    return {f"{verb}_{part}{name}": n for part in ("", "window_") for name, n in counts.items()}
 
 
-def _interval_lines(result: _Result) -> Iterator[str]:
-    """One record a destination, its flows' bytes evenly over the spans but for the last one."""
+def _intervals(result: _Result) -> Iterator[Row]:
+    """Each flow's bytes, evenly over the spans but for the last one."""
     payload = result.delivered * (PAYLOAD if result.trial.transport == "dpdk" else 1)
-    flows: dict[str, list[str]] = {}
     for (src, dst), count in zip(result.ends, payload.tolist(), strict=True):
         least = count // SPANS * 9 // 10
         parts = [(count - least) // (SPANS - 1)] * (SPANS - 1) + [least]
-        flows.setdefault(dst, []).append(f'["{src}",{parts}]')
-    marks = [1000.0 * (i + 1) / SPANS for i in range(SPANS)]
-    for dst, parts_of in flows.items():
-        yield (
-            f'{{"type":"interval","node":"{_node(dst)}",{result.place},"side":"destination",'
-            f'"dst":"{dst}","from_ms":0.0,"at_ms":{marks},"flows":[{",".join(parts_of)}]}}\n'
-        )
+        for number, part in enumerate(parts):
+            begin, end = (1000.0 * (number + more) / SPANS for more in (0, 1))
+            yield {"src": src, "dst": dst, "from_ms": begin, "to_ms": end, "payload_bytes": part}
 
 
-# Buckets that times fall into: about 8 µs in the middle, a tail to 1 ms.
-_BUCKETS = "400:6 430:40 460:200 490:400 520:300 560:40 600:10 700:3 800:1"
-_MODEL = Histogram()
-_MODEL.add_record({"buckets": _BUCKETS, "count": 1000, "sum_ns": 0, "lost": 0})
+# Buckets that times fall into: about 8 us in the middle, a tail to 1 ms.
+_BUCKETS = {400: 6, 430: 40, 460: 200, 490: 400, 520: 300, 560: 40, 600: 10, 700: 3, 800: 1}
 
 
-def _time_lines(result: _Result) -> Iterator[str]:
-    kinds = ("one_way", "ipdv", "round_trip") if result.trial.transport == "dpdk" else (
-        "round_trip",
-    )  # fmt: skip
-    least, most, total = 2_300, 200_000, 8_000_000
-    for src, dst in result.ends:
-        for kind in kinds:
-            bound = 0 if kind == "one_way" else "null"
-            lost = 0 if kind == "round_trip" else "null"
-            node = src if kind == "round_trip" else dst
-            yield (
-                f'{{"type":"histogram","node":"{_node(node)}",{result.place},"src":"{src}",'
-                f'"dst":"{dst}","kind":"{kind}","unit":"ns","count":{_MODEL.count},'
-                f'"sum_ns":{total},"min_ns":{least},"max_ns":{most},"overflow":0,'
-                f'"lost":{lost},"bound_ns":{bound},"buckets":"{_BUCKETS}"}}\n'
-            )
-
-
-def _port_lines(result: _Result) -> Iterator[str]:
+def _times(result: _Result) -> Iterator[Row]:
     frames = result.trial.transport == "dpdk"
+    times = {"sum_ns": 8_000_000, "min_ns": 2_300, "max_ns": 200_000, "overflow": 0}
+    times |= {"count": 1000, "bucket": list(_BUCKETS), "bucket_count": list(_BUCKETS.values())}
+    for src, dst in result.ends:
+        for kind in ("one_way", "ipdv", "round_trip") if frames else ("round_trip",):
+            row = {"src": src, "dst": dst, "kind": kind, **times}
+            yield row | ({"bound_ns": 0} if kind == "one_way" else {})
+
+
+def _ports(result: _Result) -> Iterator[Row]:
     size = len(result.names)
     out = np.bincount(result.phase.src, weights=result.offered, minlength=size)
     came = np.bincount(result.phase.dst, weights=result.delivered, minlength=size)
-    zeros = ",".join(
-        f'"{name}":0'
-        for name in ("misdelivered", "unexpected", "arp_nd_sent", "arp_nd_received", "send_refused",
-                     "probes_sent", "probes_received", "dropped_receive", "dropped_send", "errors")
+    zeros = dict.fromkeys(
+        ("misdelivered", "unexpected", "arp_nd_sent", "arp_nd_received", "send_refused",
+         "probes_sent", "probes_received", "dropped_receive", "dropped_send", "errors"), 0
     )  # fmt: skip
-    for port in result.trial.parts[0].ranks:
-        place = int(_node(port.name)[4:]) - 1
-        sent, got = (int(out[place]), int(came[place])) if frames else ("null", "null")
-        yield (
-            f'{{"type":"port","node":"{port.host}",{result.place},"port":"{port.name}",'
-            f'"sent_frames":{sent},"received_frames":{got},"hardware_sent":{sent},'
-            f'"hardware_received":{got},{zeros},"pause":null,"variant":"send many",'
-            f'"start_run_ns":{result.start_ns},"stop_run_ns":{result.start_ns + WINDOW_NS}}}\n'
-        )
+    for place, port in enumerate(result.trial.parts[0].ranks):
+        counts = {}
+        if result.trial.transport == "dpdk":
+            sent, got = int(out[place]), int(came[place])
+            counts = {"sent_frames": sent, "hardware_sent": sent}
+            counts |= {"received_frames": got, "hardware_received": got}
+        times = {"start_run_ns": result.start_ns, "stop_run_ns": result.start_ns + WINDOW_NS}
+        yield {"port": port.name, "variant": "send many"} | counts | zeros | times
 
 
-def _phase_lines(result: _Result, nodes: Sequence[str]) -> Iterator[str]:
+def _nodes(result: _Result, nodes: Sequence[str]) -> Iterator[Row]:
     """All nodes say the same skew, and each its own CPU time."""
-    start = 20 + 30 * np.sin(result.number) ** 2
-    trial = result.trial
-    cpu_s = 0.05 if trial.transport == "dpdk" else 0.4
+    start = round(20 + 30 * np.sin(result.number) ** 2, 3)
+    cpu_s = 0.05 if result.trial.transport == "dpdk" else 0.4
     for node in nodes:
-        yield (
-            f'{{"type":"phase","node":"{node}","trial":{trial.id},"repeat":{trial.repeat},'
-            f'"phase":{result.number},"name":"{result.phase.name}","start_run_ns":{result.start_ns},'
-            f'"window_ns":{WINDOW_NS},"elapsed_ns":{WINDOW_NS + 600_000_000},'
-            f'"start_skew_us":{start:.3f},"stop_skew_us":{3 * start:.3f},"skew_bound_us":0.5,'
-            f'"state":"complete","drained":true,"cpu_span_s":1.6,"cpu_s":{cpu_s},'
-            f'"cpu_idle_s":{3.2 - 2 * cpu_s},"cpus":2,"cycles_per_frame":null}}\n'
-        )
+        yield {
+            "node": node, "name": result.phase.name, "start_run_ns": result.start_ns,
+            "window_ns": WINDOW_NS, "elapsed_ns": WINDOW_NS + 600_000_000,
+            "start_skew_us": start, "stop_skew_us": 3 * start, "skew_bound_us": 0.5,
+            "state": "complete", "drained": True, "cpu_span_s": 1.6, "cpu_s": cpu_s,
+            "cpu_idle_s": 3.2 - 2 * cpu_s, "cpus": 2,
+        }  # fmt: skip
 
 
-def _lines(result: _Result, choice: Choice, nodes: Sequence[str]) -> Iterator[str]:
-    yield from _interval_lines(result)
-    yield from _flow_lines(result)
-    if choice.timed and result.number % choice.timed == 0:
-        yield from _time_lines(result)
-    yield from _port_lines(result)
-    yield from _phase_lines(result, nodes)
+def _tables(result: _Result, choice: Choice, nodes: Sequence[str]) -> dict[str, list[Row]]:
+    """The rows of a phase, as the controller appends them."""
+    timed = choice.timed and result.number % choice.timed == 0
+    found = {
+        "flows": _flows(result),
+        "ports": _ports(result),
+        "histograms": _times(result) if timed else (),
+        "intervals": _intervals(result),
+        "phases": _nodes(result, nodes),
+    }
+    trial = result.trial
+    place = {"trial": trial.id, "repeat": trial.repeat, "phase": result.number, "network": "lab"}
+    tables = {name: [row | place for row in rows] for name, rows in found.items()}
+    return {name: rows for name, rows in tables.items() if rows}
 
 
 # --- the directory -----------------------------------------------------------------------------
 
 
-@dataclass
-class _Writer:
-    """Writes records, and has them summarized some phases at a time: those of 1,024 ranks do not
-    fit in memory at once, and take minutes. Where only one batch of several is summarized, the
-    summary's entries of the others are those of the last one that was, under other numbers: of the
-    right form and size, but not what their records say."""
-
-    run: Run
-    file: BinaryIO
-    line: int = 0
-    head: list[tuple[int, Json]] = field(default_factory=list)
-    parts: list[Json] = field(default_factory=list)  # summaries of some phases each
-    entries: dict[tuple[int, int], list[Json]] = field(default_factory=dict)  # phases by trial
-    ended: dict[tuple[int, int], dict[str, Json]] = field(default_factory=dict)
-
-    def write(self, lines: Iterable[str]) -> None:
-        """Writes them."""
-        for text in lines:
-            self.line += 1
-            self.file.write(text.encode())
-
-    def taken(self, lines: Iterable[str]) -> Iterator[tuple[int, Json]]:
-        """Writes them, and gives them with their numbers, as the file is read."""
-        for text in lines:
-            self.write([text])
-            yield self.line, json.loads(text)
-
-    def begin(self, nodes: Sequence[str], ports: Sequence[Port]) -> None:
-        """What nodes say before the first trial."""
-        records: list[Json] = [
-            hello(node, host=node, boot=f"{number:016x}") for number, node in enumerate(nodes)
-        ]
-        for port in ports:
-            opened = {"link_bps": LINE_BPS, "line_rate_bps": LINE_BPS, "driver": "simulated"}
-            place = {"node": port.host, "port": port.name, "network": "lab"}
-            kinds = [{"transport": transport} for transport in port.transports]
-            records += [{"type": "port-open"} | place | kind | opened for kind in kinds]
-        ready = {"clock": "shared", "clock_reason": "boot ids are equal", "clock_id": "one"}
-        records += [{"type": "ready", "node": node} | ready for node in nodes]
-        self.head = list(self.taken(_text(record) for record in records))
-
-    def add(self, trial: Trial, lines: Iterable[str]) -> None:
-        """Some phases of a trial, summarized."""
-        summary = Summary(self.run)
-        for line, record in (*self.head, *self.taken(lines)):
-            summary.feed(line, record)
-        self.parts.append(summary.finish(about(), []))
-        self.entries.setdefault((trial.id, trial.repeat), []).extend(self.parts[-1]["trials"])
-
-    def repeat(
-        self, trial: Trial, phases: Iterable[tuple[int, Phase]], lines: Iterable[str]
-    ) -> None:
-        """Some phases of a trial, whose entries repeat those before them."""
-        self.write(lines)
-        known = self.entries[trial.id, trial.repeat]
-        for (number, phase), entry in zip(phases, list(known), strict=False):
-            known.append(entry | {"phase": number, "phase_name": phase.name})
-
-    def end(self, trial: Trial, nodes: Sequence[str]) -> None:
-        """The trial is over."""
-        words = {"repeat": trial.repeat, "phases": trial.phases, "state": "complete"}
-        took_ns = trial.phases * 2_000_000_000
-        said = [
-            {"type": "trial", "node": node, "trial": trial.id, "elapsed_ns": took_ns} | words
-            for node in nodes
-        ]
-        self.ended[trial.id, trial.repeat] = dict(zip(nodes, said, strict=True))
-        self.write(map(_text, said))
-
-    def summary(self) -> Json:
-        """All parts together; the plans of all their phases."""
-        plans = [
-            plan_entry(trial, trial.parts[0], self.entries[key], self.ended[key])
-            for trial in self.run.trials
-            for key in [(trial.id, trial.repeat)]
-        ]
-        trials = {(trial.id, trial.repeat): trial for trial in self.run.trials}
-        return self.parts[-1] | {
-            "status": "complete",
-            "exit_status": 0,
-            "trials": [entry for key in trials for entry in self.entries[key]],
-            "plans": plans,
-            "comparisons": compare(trials, plans, None),
-            "findings": [finding for part in self.parts for finding in part["findings"]][:100],
-            "warnings": [],
-            "not_measured": [],
-        }
-
-
-def _text(record: Json) -> str:
-    return json.dumps(record, separators=(",", ":")) + "\n"
+def _events(nodes: Sequence[str], ports: Sequence[Port]) -> Iterator[Row]:
+    """What nodes say before the first trial."""
+    for number, node in enumerate(nodes):
+        yield hello(node, host=node, boot=f"{number:016x}")
+    opened = {"link_bps": LINE_BPS, "line_rate_bps": LINE_BPS, "driver": "simulated"}
+    for port in ports:
+        place = {"type": "port-open", "node": port.host, "port": port.name, "network": "lab"}
+        yield from (place | {"transport": name} | opened for name in port.transports)
+    ready = {"clock": "shared", "clock_reason": "boot ids are equal", "clock_id": "one"}
+    yield from ({"type": "ready", "node": node} | ready for node in nodes)
 
 
 def simulate(path: Path, choice: Choice) -> Path:
@@ -443,22 +342,22 @@ def simulate(path: Path, choice: Choice) -> Path:
     write_plan(path, run)
     nodes = [process.name for process in run.site.processes]
     clock = _Clock(random=np.random.default_rng(choice.seed))
-    with (path / RECORDS).open("wb", buffering=1 << 20) as file:
-        writer = _Writer(run, file)
-        writer.begin(nodes, run.site.ports)
+    with TableWriter(path) as tables:
+        for event in _events(nodes, run.site.ports):
+            tables.add_event(event)
         for trial in run.trials:
             ranks = len(trial.parts[0].ranks)
             phases = phases_of(trial.pattern["name"], ranks, choice.seed)
-            for batch, first in enumerate(range(0, len(phases), _BATCH)):
-                some = list(enumerate(phases))[first : first + _BATCH]
-                results = (_result(choice, trial, *numbered, clock) for numbered in some)
-                lines = (line for one in results for line in _lines(one, choice, nodes))
-                if batch % choice.summarized == 0:
-                    writer.add(trial, lines)
-                else:
-                    writer.repeat(trial, some, lines)
-            writer.end(trial, nodes)
-    directory.write_summary(writer.summary())
+            for number, phase in enumerate(phases):
+                result = _result(choice, trial, number, phase, clock)
+                tables.add_phase(_tables(result, choice, nodes))
+            end = {"type": "trial", "trial": trial.id, "repeat": trial.repeat, "state": "complete"}
+            end |= {"phases": trial.phases, "elapsed_ns": trial.phases * 2_000_000_000}
+            for node in nodes:
+                tables.add_event(end | {"node": node})
+    finish(path, run)
+    summary = gather(run, path).finish(about(), [])
+    directory.write_summary({**summary, "warnings": [], "not_measured": []})
     return path
 
 
@@ -469,13 +368,11 @@ def main() -> None:
     parser.add_argument("--ranks", type=int, default=64)
     parser.add_argument("--patterns", default="chain,pairs,aapc,ring")
     parser.add_argument("--times-every", type=int)
-    parser.add_argument("--summary-every", type=int)
     args = parser.parse_args()
     choice = Choice(
         args.ranks,
         patterns=tuple(args.patterns.split(",")),
         times_every=args.times_every,
-        summary_every=args.summary_every,
     )
     simulate(args.directory, choice)
 

@@ -9,8 +9,9 @@ from typing import Any
 
 from switchbench import __version__
 from switchbench.base.model import Load, Part, Port, Process, Run, Site, Trial
+from switchbench.records.collector import Collector
 from switchbench.records.document.schema import summary_schema
-from switchbench.records.flows import Pair, PhaseFlows, PhaseRecords
+from switchbench.records.flows import Pair, PhaseFlows, PhaseRecords, Times
 from switchbench.records.rows import Rows
 
 LINE_BPS = 100_000_000
@@ -119,17 +120,17 @@ def tcp_side(side: str, src: str, dst: str, sent: int, window: int, **more: Any)
 
 def flows_of(*records: dict[str, Any], pairs: Iterable[Pair] = ()) -> PhaseFlows:
     """What the ends' records amount to; `pairs`: flows of which nobody said anything."""
-    phase = PhaseRecords()
-    for line, record in enumerate(records, start=1):
-        phase.add_record(line, record)
-    for pair in pairs:
-        phase.times.setdefault(pair, {})
-    return phase.flows()
+    collector = Collector(make_run(make_site()))
+    for record in records:
+        collector.take({"trial": 0, "phase": 0, "network": "lab"} | record)
+    rows = [row for phase in collector.rest() for row in phase["flows"]]
+    times: dict[Pair, Times] = {pair: {} for pair in pairs}
+    return PhaseRecords(Rows.of("flows", rows), times=times).flows()
 
 
-def rows_of(*records: dict[str, Any]) -> Rows:
-    """Records of one type as columns."""
-    return Rows.of(records[0]["type"], list(enumerate(records, start=1)))
+def rows_of(table: str, *rows: dict[str, Any]) -> Rows:
+    """Rows of a table as columns."""
+    return Rows.of(table, rows)
 
 
 def port_record(port: str, **changes: Any) -> dict[str, Any]:

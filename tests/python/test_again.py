@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-import json
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,15 +11,16 @@ from typing import Any
 import jsonschema
 import pytest
 
+from recorded import replace_rows, rows_in, told_in
 from switchbench.analysis.remake import gather, remade
 from switchbench.base.errors import ConfigurationError, RunError
 from switchbench.base.model import Run
 from switchbench.plan.again import trials_again
 from switchbench.plan.documents import trial_document
-from switchbench.records import again as module
-from switchbench.records.again import put_in_place
+from switchbench.records import store
 from switchbench.records.document.schema import summary_schema
 from switchbench.records.plan_file import read_plan, write_plan
+from switchbench.records.store import finish
 from synthetic import about, make_run, make_site, make_trial
 from test_controller import Bench
 
@@ -37,8 +38,8 @@ def summary_of(run: Run, path: Path) -> dict[str, Any]:
     return gather(run, path).finish(about(), [])
 
 
-def trials_in(file: Path) -> list[int]:
-    return [json.loads(line).get("trial") for line in file.read_text().splitlines()]
+def trials_in(path: Path) -> set[int | None]:
+    return {record.get("trial") for record in told_in(path)}
 
 
 def test_a_limited_phase_is_measured_until_it_is_not(tmp_path: Path) -> None:
@@ -52,7 +53,7 @@ def test_a_limited_phase_is_measured_until_it_is_not(tmp_path: Path) -> None:
         (3, 0, [0]),
     ]
     assert all(trial_document(trial)["connectivity_check"] is False for trial in outcome.again)
-    run = put_in_place(bench.path, replace(bench.run, again=outcome.again))
+    run = finish(bench.path, replace(bench.run, again=outcome.again))
     assert (run.again, run.remeasured) == ((), 1)
     assert read_plan(bench.path).remeasured == 1
     summary = summary_of(run, bench.path)
@@ -61,15 +62,15 @@ def test_a_limited_phase_is_measured_until_it_is_not(tmp_path: Path) -> None:
         (1, 0, []),
     ]
     assert summary["run"]["remeasured_phases"] == 1
-    assert set(trials_in(bench.path / "records.ndjson")) == {None, 0, 1}
-    assert set(trials_in(bench.path / "superseded.ndjson")) == {0, 2, 3}
+    assert trials_in(bench.path) == {None, 0, 1}
+    assert trials_in(bench.path / "superseded") == {0, 2, 3}
 
 
 def test_so_many_rounds_and_no_more(tmp_path: Path) -> None:
     bench = busy_bench(tmp_path / "run", 1)
     outcome = bench.conduct(node1="busy")
     assert [trial.id for trial in outcome.again] == [2]
-    run = put_in_place(bench.path, replace(bench.run, again=outcome.again))
+    run = finish(bench.path, replace(bench.run, again=outcome.again))
     limits = [entry["tester_limited"] for entry in summary_of(run, bench.path)["trials"]]
     assert [limit["port"] for limit in limits[0]] == ["node1:e0"]
     assert limits[1] == []
@@ -78,20 +79,17 @@ def test_so_many_rounds_and_no_more(tmp_path: Path) -> None:
 def test_a_quiet_machine_measures_nothing_again(tmp_path: Path) -> None:
     bench = busy_bench(tmp_path / "run", 3)
     assert bench.conduct().again == ()
-    assert put_in_place(bench.path, bench.run) is bench.run
-    assert not (bench.path / "superseded.ndjson").exists()
+    assert finish(bench.path, bench.run) is bench.run
+    assert not (bench.path / "superseded").exists()
 
 
 def test_what_was_cut_short_replaces_nothing(tmp_path: Path) -> None:
     """The command was killed in the middle of it: `table` puts the records in order."""
     bench = busy_bench(tmp_path / "run", 1)
     outcome = bench.conduct(node1="busy")
-    records = bench.path / "records.ndjson"
-    lines = records.read_text().splitlines(keepends=True)
-    ends = [i for i, line in enumerate(lines) if '"trial": 2' in line and '"elapsed_ns"' in line]
-    half = lines[ends[-1]][:60]  # which was being written
-    assert '"trial": 2' in half
-    records.write_text("".join(lines[: ends[-1]]) + half)
+    events = rows_in(bench.path, "events")
+    ends = [i for i, row in enumerate(events) if (row["type"], row["trial"]) == ("trial", 2)]
+    replace_rows(bench.path, "events", events[: ends[-1]])
     run = replace(bench.run, again=outcome.again)
     write_plan(bench.path, run)
     begun = {"errors": [], "exit_status": 3, "run": about()}
@@ -103,12 +101,10 @@ def test_what_was_cut_short_replaces_nothing(tmp_path: Path) -> None:
 def test_a_node_that_ends_twice_does_not_stand_for_another(tmp_path: Path) -> None:
     bench = busy_bench(tmp_path / "run", 1)
     outcome = bench.conduct(node1="busy")
-    records = bench.path / "records.ndjson"
-    lines = records.read_text().splitlines(keepends=True)
-    ends = [line for line in lines if '"trial": 2' in line and '"elapsed_ns"' in line]
-    one, other = (line for line in ends if json.loads(line)["type"] == "trial")
-    records.write_text("".join(line for line in lines if line != other) + one)
-    run = put_in_place(bench.path, replace(bench.run, again=outcome.again))
+    events = rows_in(bench.path, "events")
+    one, other = (row for row in events if (row["type"], row["trial"]) == ("trial", 2))
+    replace_rows(bench.path, "events", [row for row in events if row != other] + [one])
+    run = finish(bench.path, replace(bench.run, again=outcome.again))
     assert run.remeasured == 0
 
 
@@ -117,16 +113,16 @@ def test_a_full_disk_leaves_the_records_as_they_came(
 ) -> None:
     bench = busy_bench(tmp_path / "run", 1)
     outcome = bench.conduct(node1="busy")
-    before = (bench.path / "records.ndjson").read_bytes()
+    before = told_in(bench.path)
 
-    def full(*_arguments: Any) -> None:
+    def full(*_arguments: Any, **_more: Any) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(module.os, "replace", full)
-    with pytest.raises(RunError, match=r"No space left on device: records\.ndjson stays"):
-        put_in_place(bench.path, replace(bench.run, again=outcome.again))
-    assert (bench.path / "records.ndjson").read_bytes() == before
-    assert not (bench.path / "records.part").exists()
+    monkeypatch.setattr(store.pq.ParquetWriter, "write_table", full)
+    with pytest.raises(RunError, match="No space left on device: the tables stay as they were"):
+        finish(bench.path, replace(bench.run, again=outcome.again))
+    assert told_in(bench.path) == before
+    assert not [*bench.path.glob("*.parquet"), *bench.path.glob(".*.new")]
 
 
 def test_a_phase_in_which_the_network_lost_frames_is_not_measured_again(tmp_path: Path) -> None:
@@ -146,7 +142,7 @@ def test_what_was_measured_again_is_in_the_summary_and_its_removal_is_noticed(
 ) -> None:
     bench = busy_bench(tmp_path / "run", 3)
     outcome = bench.conduct(node1="busy")
-    run = put_in_place(bench.path, replace(bench.run, again=outcome.again))
+    run = finish(bench.path, replace(bench.run, again=outcome.again))
     summary = summary_of(run, bench.path)
     jsonschema.validate(summary, summary_schema())
     before = summary["superseded"]
@@ -154,8 +150,8 @@ def test_what_was_measured_again_is_in_the_summary_and_its_removal_is_noticed(
     assert all(e["reason"] == "node1:e0: offered 50.0 % less than intended" for e in before)
     begun = {"errors": [], "exit_status": 0, "run": about()}
     assert remade(read_plan(bench.path), bench.path, begun)["superseded"] == before
-    (bench.path / "superseded.ndjson").unlink()
-    with pytest.raises(ConfigurationError, match=r"superseded\.ndjson is missing: it has the rec"):
+    shutil.rmtree(bench.path / "superseded")
+    with pytest.raises(ConfigurationError, match="superseded is missing: it has the tables"):
         remade(read_plan(bench.path), bench.path, begun)
 
 

@@ -13,9 +13,9 @@ import yaml
 from rich.console import Console
 
 from configs import read_text
+from recorded import fed
 from schemas import validate_summary
 from switchbench.analysis.clocks import ClockTable
-from switchbench.analysis.summary import Summary
 from switchbench.base.errors import ConfigurationError
 from switchbench.base.model import ONE_WAY, ClockChoice
 from switchbench.config import effective
@@ -106,10 +106,8 @@ def _one_way(bound_ns: int | None, delays: list[int]) -> dict[str, Any]:
 
 def _summary(*more: dict[str, Any]) -> dict[str, Any]:
     site = make_site()
-    summary = Summary(make_run(site, make_trial(site)))
     records = pair_records()
-    for line, one in enumerate([*more, *records], start=1):
-        summary.feed(line, one)
+    summary = fed(make_run(site, make_trial(site)), [*more, *records])
     result = summary.finish(about(), [])
     validate_summary(result)
     return result

@@ -12,6 +12,7 @@ import pytest
 from scipy.special import stdtrit
 
 from compared import Repeats, make, rate_mbps
+from recorded import replace_rows, rows_in
 from simulated import Choice, simulate
 from switchbench.base.format import signed
 from switchbench.cli.main import main
@@ -396,58 +397,38 @@ def test_damaged_or_newer(
     one = make(tmp_path / "one", FAST)
     bad = Path(shutil.copytree(one, tmp_path / "bad"))
     (bad / "summary.json").write_text(text)
-    (bad / "records.ndjson").unlink()
+    for stream in bad.glob("*.arrows"):
+        stream.unlink()
     said = refused(capsys, one, bad)
     assert sentence in said
     assert str(bad) in said
     assert "\n" not in said
 
 
-def test_half_written_records_are_said_and_the_rest_is_compared(
+def test_a_damaged_table_is_said_and_the_rest_is_compared(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     one = make(tmp_path / "one", FAST)
-    half = Path(shutil.copytree(one, tmp_path / "half"))
-    lines = (half / "records.ndjson").read_text().splitlines(keepends=True)
-    (half / "records.ndjson").write_text("".join(lines[:-1]) + "no JSON\n")
-    found = result(capsys, one, half, status=2)
-    assert "1 line is damaged" in found["damage"][0]
-    assert str(half) in found["damage"][0]
-    assert row(found["comparisons"][0]["plans"], "mean_rate")["difference"] == 0
-
-
-@pytest.mark.parametrize(
-    ("kept", "said"), [(0, "records.ndjson is empty"), (20, "the first 20 are there")]
-)
-def test_records_cut_short_are_no_whole_comparison(
-    kept: int, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    one = make(tmp_path / "one", FAST)
-    cut = Path(shutil.copytree(one, tmp_path / "cut"))
-    lines = (cut / "records.ndjson").read_text().splitlines(keepends=True)
-    (cut / "records.ndjson").write_text("".join(lines[:kept]))
-    found = result(capsys, one, cut, status=2)
+    bad = Path(shutil.copytree(one, tmp_path / "bad"))
+    (bad / "flows.parquet").write_bytes(b"PAR1 and no more")
+    found = result(capsys, one, bad, status=2)
     (damage,) = found["damage"]
-    assert damage.startswith(f"{cut}: records.ndjson")
-    assert said in damage
+    assert damage.startswith(f"{bad}: flows.parquet can't be read as Parquet")
     assert row(found["comparisons"][0]["plans"], "mean_rate")["difference"] == 0
-    assert main(["compare", str(one), str(cut)]) == 2
-    errors = capsys.readouterr().err
-    assert said in errors
-    assert len(errors.splitlines()) == 1
+    assert main(["compare", str(one), str(bad)]) == 2
+    assert len(capsys.readouterr().err.splitlines()) == 1
 
 
-def test_half_a_last_line_that_nothing_needs_is_noted(
+def test_half_a_last_piece_that_nothing_needs_is_noted(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     one = make(tmp_path / "one", FAST)
     half = Path(shutil.copytree(one, tmp_path / "half"))
-    with (half / "records.ndjson").open("a") as file:
-        file.write('{"type":"bye","no')
+    with (half / "flows.1.arrows").open("ab") as file:
+        file.write(b"\xff\xff\xff\xff\x08")
     (comparison,) = result(capsys, one, half)["comparisons"]
     assert comparison["notes"] == [
-        f"{half}/records.ndjson ends in half a line: nothing is lost by it that the summary was "
-        "made of"
+        f"{half}: a table ends in half a piece: nothing is lost by it that the summary was made of"
     ]
 
 
@@ -456,9 +437,8 @@ def test_flows_that_one_result_lacks_are_counted(
 ) -> None:
     one = make(tmp_path / "one", FAST)
     less = Path(shutil.copytree(one, tmp_path / "less"))
-    lines = (less / "records.ndjson").read_text().splitlines(keepends=True)
-    kept = [line.replace('"dst":"node1:e0"', '"dst":"other"') for line in lines]
-    (less / "records.ndjson").write_text("".join(kept))
+    kept = [row for row in rows_in(less, "flows") if row["dst"] != "node1:e0"]
+    replace_rows(less, "flows", kept)
     (comparison,) = result(capsys, one, less)["comparisons"]
     assert comparison["flows_compared"] == 1
     assert (

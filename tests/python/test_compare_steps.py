@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 from scipy.special import stdtrit
 
+import recorded
 import synthetic
-from switchbench.analysis.summary import Summary
 from switchbench.base.model import Trial
 from switchbench.cli.main import main
-from switchbench.records.directory import RECORDS, SUMMARY, RunDirectory, replace_json
+from switchbench.records.directory import SUMMARY, RunDirectory, replace_json
 from test_steps import execution, kernel_run, steps_trial
 
 Times = Sequence[tuple[float, float]]  # of both ranks, by repeat
@@ -45,7 +45,7 @@ def made(path: Path, *parts: list[tuple[Trial, list[dict[str, Any]]]]) -> Path:
     directory.write_configuration(
         {"switchbench": 1, "site": {"lab": "one-switch"}, "tests": [{"pattern": "any"}]}
     )
-    summary = Summary(synthetic.make_run(site, *trials))
+    run = synthetic.make_run(site, *trials)
     records = [synthetic.hello(node) for node in ("node1", "node2")]
     for trial, executions in (one for part in parts for one in part):
         place: dict[str, Any] = {"trial": trial.id, "repeat": trial.repeat}
@@ -60,10 +60,8 @@ def made(path: Path, *parts: list[tuple[Trial, list[dict[str, Any]]]]) -> Path:
                 synthetic.phase_record(node, **place, phase=phase) for node in ("node1", "node2")
             ]
         records += [synthetic.trial_record(node, **place) for node in ("node1", "node2")]
-    with (path / RECORDS).open("w") as file:
-        for number, record in enumerate(records, start=1):
-            summary.feed(number, record)
-            file.write(json.dumps(record, separators=(",", ":")) + "\n")
+    recorded.write_tables(path, run, records)
+    summary = recorded.fed(run, records)
     directory.write_summary(summary.finish(synthetic.about(), []))
     return path
 

@@ -4,22 +4,22 @@
 from __future__ import annotations
 
 import csv
-import json
-import random
 from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 
 import golden
+from recorded import Feed, write_tables
 from switchbench.analysis import tidy
 from switchbench.analysis.data import Measured, plan_key
 from switchbench.analysis.remake import remade
-from switchbench.analysis.summary import Summary
 from switchbench.cli.main import main
 from switchbench.records.plan_file import read_plan
+from switchbench.records.schema import BY_PHASE
 from switchbench.run.live.loss import phase_loss
 
 Key = tuple[int, int, str, int]  # trial, repeat, network, phase
@@ -44,21 +44,26 @@ def test_the_summary_stays_what_it_was(directory: Path) -> None:
     assert remade(read_plan(directory), directory, kept) == kept
 
 
-def test_any_layout_of_the_records_says_the_same(directory: Path) -> None:
-    """JSON is JSON: spaces, the order of keys and escapes mean nothing."""
-    kept, records = golden.kept_summary(directory), directory / "records.ndjson"
+def test_streams_say_what_parquet_says(directory: Path, tmp_path: Path) -> None:
+    """Of the same rows in streams, in any order of trials, the summary is the same."""
+    kept, run = golden.kept_summary(directory), read_plan(directory)
     before = flow_table(directory)
-    order = random.Random(1)
-    lines = []
-    for line in records.read_text().splitlines():
-        items = list(json.loads(line).items())
-        order.shuffle(items)
-        text = json.dumps(dict(items), indent=None, separators=(" , ", "  :  "))
-        lines.append(text.replace("node", "\\u006eode"))
-    records.write_text("\n".join(lines) + "\n")
-    assert remade(read_plan(directory), directory, kept) == kept
-    after = flow_table(directory)  # in another order, which sums of floating point numbers show
-    assert after == {key: pytest.approx(sums, nan_ok=True) for key, sums in before.items()}
+    for file in directory.glob("*.parquet"):
+        file.unlink()
+    write_tables(directory, run, golden.records_of(directory.name))
+    assert remade(run, directory, kept) == kept
+    assert flow_table(directory) == {
+        key: pytest.approx(sums, nan_ok=True) for key, sums in before.items()
+    }
+
+
+def test_duckdbs_way_of_reading_is_enough(directory: Path) -> None:
+    """Each table is one Parquet file whose columns have a unit and a meaning."""
+    for table in BY_PHASE:
+        path = directory / f"{table}.parquet"
+        if path.exists():
+            schema = pq.read_schema(path)
+            assert all(b"meaning" in field.metadata for field in schema)
 
 
 def flow_table(directory: Path) -> dict[Key, tuple[float, float, float]]:
@@ -110,11 +115,11 @@ def test_export_and_summary_agree(directory: Path, tmp_path: Path) -> None:
 
 def test_live_screen_and_summary_agree(directory: Path) -> None:
     kept = golden.kept_summary(directory)
-    records = [json.loads(line) for line in (directory / "records.ndjson").read_text().splitlines()]
-    summary = Summary(read_plan(directory), brief=True)
+    feed = Feed(read_plan(directory), brief=True)
+    summary = feed.summary
     lost: dict[tuple[int, int, int], int] = {}
-    for record in records:
-        summary.feed(0, record)
+    for record in golden.records_of(directory.name):
+        feed.take(record)
         if record["type"] == "phase":
             loss = phase_loss(summary.ended_phase)
             lost[loss.trial, loss.repeat, loss.phase] = loss.lost.total()

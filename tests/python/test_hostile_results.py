@@ -12,18 +12,21 @@ import json
 import os
 import random
 import re
-import resource
 import shutil
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from functools import partial
 from itertools import cycle, islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
+from recorded import Feed, rows_in, write_tables
 from switchbench.analysis import remake
 from switchbench.analysis.columns import Columns
 from switchbench.analysis.remake import gather
@@ -34,10 +37,12 @@ from switchbench.base.errors import ConfigurationError, RunError
 from switchbench.base.model import Run
 from switchbench.cli.main import main
 from switchbench.predict.measured import measured_bps
-from switchbench.records.directory import PLAN, RECORDS, SUMMARY, RunDirectory, load_summary
+from switchbench.records.directory import PLAN, SUMMARY, RunDirectory, load_summary
 from switchbench.records.expected import Expected
 from switchbench.records.plan_file import write_plan
 from switchbench.records.record_forms import LONGEST_LINE, DamagedRecord, parse
+from switchbench.records.schema import BY_PHASE, TABLES, arrow_schema
+from switchbench.records.store import finish, parquet_file
 from synthetic import about, hello, make_run, make_site, make_trial, pair_records
 
 Json = dict[str, Any]
@@ -70,7 +75,7 @@ def rich_records() -> list[Json]:
         {"type": "ready", "node": "node1", "clock": "estimated", "clock_reason": "boot ids differ",
          "clock_id": "a", "clock_offset_ns": 5, "clock_bound_ns": 7},
     ]  # fmt: skip
-    records[-2:-2] = [
+    records[-4:-4] = [
         {"type": "clock", "node": "node1", "clock": "estimated", "offset_ns": 5, "bound_ns": 7,
          "shift_ns": 0} | PLACE,
         {"type": "histogram", "node": "node1"} | PLACE | ENDS | times,
@@ -98,16 +103,12 @@ def make_results(path: Path) -> Run:
     directory.write_configuration(run.effective)
     write_plan(path, run)
     fix_clauses(run, directory)
-    write_records(path, rich_records())
+    write_tables(path, run, rich_records())
+    finish(path, run)
     summary = gather(run, path).finish(about(), [])
     directory.write_summary(summary)
     write_record(path, summary)
     return run
-
-
-def write_records(path: Path, records: list[Json]) -> None:
-    lines = (json.dumps(record, separators=(",", ":")) + "\n" for record in records)
-    (path / RECORDS).write_text("".join(lines))
 
 
 @pytest.fixture(scope="module")
@@ -160,14 +161,55 @@ def of_records() -> Iterator[tuple[str, list[Json]]]:
                 yield f"{record['type']} {at} {new!r}", others
 
 
-def lines(*texts: bytes) -> Damage:
-    """These lines in the middle of the records."""
+def table_of(table: str, change: Callable[[list[Json], pa.Schema], pa.Table]) -> Damage:
+    """Another table in its place: what `change` makes of its rows and its schema."""
 
     def damage(path: Path) -> None:
-        there = (path / RECORDS).read_bytes().splitlines(keepends=True)
-        (path / RECORDS).write_bytes(b"".join([*there[:6], *texts, *there[6:]]))
+        made = change(rows_in(path, table), arrow_schema(table))
+        pq.write_table(made, parquet_file(path, table))
 
     return damage
+
+
+def more_rows(table: str, *rows: Json) -> Damage:
+    """The table with more rows, each like its first one but for some values."""
+    return table_of(
+        table,
+        lambda there, schema: pa.Table.from_pylist(
+            [*there, *(there[0] | row for row in rows)], schema
+        ),
+    )
+
+
+def without(name: str, rows: list[Json], schema: pa.Schema) -> pa.Table:
+    return pa.Table.from_pylist(rows, schema).drop_columns(name)
+
+
+def with_values(name: str, value: Any, rows: list[Json], schema: pa.Schema) -> pa.Table:
+    """The column with another value in its first row, of the type that the value has if need be."""
+    field = schema.field(name).with_nullable(True)
+    values = [value, *(row[name] for row in rows[1:])]
+    place = schema.get_field_index(name)
+    try:
+        column = pa.array(values, field.type)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError):
+        strange = value if value == {"x": 1} or isinstance(value, list) else ascii(value)
+        column = pa.array([strange] * len(rows))
+    found = pa.Table.from_pylist(rows, schema)
+    return found.set_column(place, field.with_type(column.type), column)
+
+
+def damaged_tables() -> Iterator[tuple[str, Damage]]:
+    """Every column of every table: away, and each strange value in its first row."""
+    for table in (*BY_PHASE, "events"):
+        for column in TABLES[table]:
+            yield (
+                f"{table} without {column.name}",
+                table_of(table, partial(without, column.name)),
+            )
+            for value in STRANGE:
+                name = f"{table}.{column.name} is {value!r:.40}"
+                yield name, table_of(table, partial(with_values, column.name, value))
 
 
 def text(name: str, content: bytes) -> Damage:
@@ -182,32 +224,40 @@ def both(*damages: Damage) -> Damage:
     return act
 
 
-def flow_line(**changes: Any) -> bytes:
+def flow_record(**changes: Any) -> Json:
     (flow,) = [r for r in rich_records() if r["type"] == "flow"][:1]
-    return json.dumps(flow | changes, separators=(",", ":")).encode() + b"\n"
+    return parse(json.dumps(flow | changes).encode())
 
 
+def details(text: str) -> Damage:
+    return more_rows("events", {"type": "event", "node": "node1", "details": text})
+
+
+FLOWS = "flows.parquet"
 BY_HAND: dict[str, Damage] = {
-    "no records": text(RECORDS, b""),
-    "binary records": text(RECORDS, bytes(range(256)) * 40),
-    "a line in binary": lines(b"\x00\xff\xfe{}\n"),
-    "an empty line": lines(b"\n"),
-    "half a line": lines(flow_line()[:80] + b"\n"),
-    "a line of a megabyte": lines(b"x" * (1 << 20) + b"\n"),
-    "a file without ends of lines": text(RECORDS, b'{"type":"flow"' * (1 << 16)),
-    "brackets": lines(b"[" * 50_000 + b"\n"),
-    "deep record": lines(b'{"type":"flow","x":' + b"[" * 10_000 + b"]" * 10_000 + b"}\n"),
-    "a number of 10,000 digits": lines(b'{"type":"flow","trial":' + b"9" * 10_000 + b"}\n"),
-    "not a number": lines(b'{"type":"phase","cpu_s":NaN}\n'),
-    "copies": lines(*[flow_line()] * 500),
-    "flows of a phase that is none": lines(*(flow_line(phase=n) for n in range(1, 300))),
-    "flows of a trial that is none": lines(*(flow_line(trial=n) for n in range(1, 300))),
-    "a node that is none": lines(flow_line(node="node9")),
-    "under another node's name": lines(flow_line(node="node2", phase=-1)),
-    "a port that is none": lines(flow_line(src=ESCAPE)),
-    "an event that clears the screen": lines(
-        json.dumps({"type": "event", "node": "node1", "kind": "x", "text": ESCAPE}).encode() + b"\n"
+    "no flows": lambda path: (path / FLOWS).unlink(),
+    "an empty table": text(FLOWS, b""),
+    "a binary table": text(FLOWS, bytes(range(256)) * 40),
+    "a table with a binary end": text(FLOWS, b"PAR1" + bytes(64) + b"@\0\0\0PAR1"),
+    "half a table": lambda path: (path / FLOWS).write_bytes((path / FLOWS).read_bytes()[:500]),
+    "a table of something else": table_of("flows", lambda _, __: pa.table({"a": [1]})),
+    "another table": lambda path: shutil.copy(path / "ports.parquet", path / FLOWS) and None,
+    "a stream that is none": text("flows.2.arrows", b"\xff" * 100),
+    "results of the old form": both(
+        lambda path: [file.unlink() for file in path.glob("*.parquet")] and None,
+        text("records.ndjson", b"{}\n"),
     ),
+    "copies": more_rows("flows", *[{}] * 500),
+    "flows of a phase that is none": more_rows("flows", *({"phase": n} for n in range(1, 300))),
+    "flows of a trial that is none": more_rows("flows", *({"trial": n} for n in range(1, 300))),
+    "a node that is none": more_rows("phases", {"node": "node9"}),
+    "a port that is none": more_rows("flows", {"src": ESCAPE}),
+    "a network that is none": more_rows("flows", {"network": ESCAPE}),
+    "an event that clears the screen": more_rows("events", {"type": "event", "text": ESCAPE}),
+    "details of brackets": details("[" * 50_000),
+    "details that are none": details("x"),
+    "details of another type": details("[1]"),
+    "details that clear the screen": details(json.dumps({"kind": ESCAPE})),
     "no summary": lambda path: (path / SUMMARY).unlink(),
     "an empty summary": text(SUMMARY, b""),
     "a binary summary": text(SUMMARY, b"\xff\x00" * 100),
@@ -224,12 +274,6 @@ BY_HAND: dict[str, Damage] = {
     "half a plan": lambda path: (path / PLAN).write_bytes((path / PLAN).read_bytes()[:500]),
     "a plan of a newer form": text(PLAN, b'{"schema":"switchbench-plan/4"}'),
     "no plan and no summary": lambda path: [(path / n).unlink() for n in (PLAN, SUMMARY)] and None,
-    "no summary and binary samples": both(
-        lambda path: (path / SUMMARY).unlink(), text("samples.parquet", b"PAR1" + bytes(64))
-    ),
-    "samples with a binary end": text("samples.parquet", b"PAR1" + bytes(64) + b"@\0\0\0PAR1"),
-    "binary samples": text("samples.parquet", b"PAR1" + bytes(64)),
-    "lines of samples that are none": text("samples.ndjson", b'{"type":"samples","data":"AA"}\n'),
     "binary clauses": text("clauses.json", b"\xff\x00"),
 }
 
@@ -284,16 +328,6 @@ def damaged_plans() -> dict[str, Damage]:
     choices = cycle([*STRANGE, ...])
     pairs = ((at, next(choices)) for at in places(plan))
     return {f"plan's {at} is {new!r}": damage(at, new) for at, new in pairs}
-
-
-def damaged_records() -> dict[str, Damage]:
-    """Every 23rd of all damaged records."""
-
-    def damage(records: list[Json]) -> Damage:
-        return lambda path: write_records(path, records)
-
-    every = list(of_records())
-    return {name: damage(records) for name, records in every[::23]}
 
 
 # --- commands ------------------------------------------------------------------------------------
@@ -364,7 +398,7 @@ def reseal(path: Path) -> None:
             [
                 *damaged_summaries().items(),
                 *damaged_plans().items(),
-                *damaged_records().items(),
+                *islice(damaged_tables(), 0, None, 23),
             ]
         )
     ],
@@ -392,15 +426,15 @@ NEVER_ENDING: dict[str, Damage] = {
 }
 
 
-@pytest.mark.parametrize("name", [SUMMARY, PLAN, RECORDS, manifest.MANIFEST, "verdict.xml"])
+@pytest.mark.parametrize("name", [SUMMARY, PLAN, FLOWS, manifest.MANIFEST, "verdict.xml"])
 @pytest.mark.parametrize("kind", NEVER_ENDING)
 def test_files_without_an_end_are_not_read(
     kind: str, name: str, whole: tuple[Path, Run], tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
     """A command that waits for a FIFO's writer, or reads a device, would never come back."""
-    if kind == "a terabyte" and name == RECORDS:
-        pytest.skip("records are read a piece at a time")
+    if kind == "a terabyte" and name == FLOWS:
+        pytest.skip("tables are read a piece at a time")
     shutil.copytree(whole[0], tmp_path / "bad")
     NEVER_ENDING[kind](tmp_path / "bad" / name)
 
@@ -419,43 +453,55 @@ def test_files_without_an_end_are_not_read(
 
 
 @pytest.mark.parametrize("step", [11, pytest.param(1, marks=pytest.mark.slow)])
-def test_whatever_is_in_a_record_the_reader_says_what_is_wrong(
+def test_whatever_is_in_a_record_the_controller_takes_or_refuses_it(
+    step: int, whole: tuple[Path, Run]
+) -> None:
+    """Each part of each type, each strange value: taken, or refused; never else."""
+    run = whole[1]
+    refused = taken = 0
+    for name, records in islice(of_records(), 0, None, step):
+        feed, expected = Feed(run), Expected(run)
+        sentence = ""
+        try:
+            for record in records:
+                found = parse(json.dumps(record).encode())
+                expected.check(found)
+                feed.take(found)
+            feed.all().finish(about(), [])
+            taken += 1
+        except DamagedRecord as error:
+            sentence = str(error)
+            refused += 1
+        assert sentence.isprintable(), name
+    assert refused > 1000 / step
+    assert taken > 300 / step
+
+
+@pytest.mark.parametrize("step", [7, pytest.param(1, marks=pytest.mark.slow)])
+def test_whatever_is_in_a_table_the_reader_says_what_is_wrong(
     step: int, whole: tuple[Path, Run], tmp_path: Path
 ) -> None:
-    """Each part of each type, each strange value: read, or refused with a place; never else."""
+    """Each column, each strange value: read, or refused in one sentence; never else."""
     run = whole[1]
     refused = read = 0
-    for name, records in islice(of_records(), 0, None, step):
-        write_records(tmp_path, records)
+    for number, (name, damage) in enumerate(islice(damaged_tables(), 0, None, step)):
+        shutil.copytree(whole[0], path := tmp_path / str(number))
+        damage(path)
+        sentence = str(path)
         try:
-            gather(run, tmp_path).finish(about(), [])
-            measured_bps({(0, 0): run.trials[0]}, tmp_path)
-            sentence = None
+            gather(run, path).finish(about(), [])
+            measured_bps({(0, 0): run.trials[0]}, path)
             read += 1
         except ConfigurationError as error:
             sentence = str(error)
             refused += 1
-        if sentence is not None:
-            assert re.match(rf".*{RECORDS}:\d+ is damaged: ", sentence), name
-            assert sentence.isprintable(), name
+        assert sentence.isprintable(), name
+        assert str(path) in sentence, name
         columns = Columns([port.name for port in run.site.ports])
-        columns.read(tmp_path / RECORDS)
+        columns.read(path)
         assert all(sentence.isprintable() for sentence in columns.damage), name
-    assert refused > 1000 / step
-    assert read > 300 / step
-
-
-def test_copies_and_phases_that_are_none_cost_no_memory(
-    whole: tuple[Path, Run], tmp_path: Path
-) -> None:
-    """50,000 of them took 2.2 GB; the file's 22 MB, read and in columns, take 60 to 80 MB."""
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    for changes in ({}, {"phase": 1}):
-        line = flow_line(**changes)
-        (tmp_path / RECORDS).write_bytes(line * 50_000)
-        with pytest.raises(ConfigurationError, match=r":[12] is damaged"):
-            gather(whole[1], tmp_path)
-    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 250_000  # KiB
+    assert refused > 600 / step
+    assert read > 100 / step
 
 
 @pytest.mark.parametrize(
@@ -474,9 +520,9 @@ def test_a_record_is_of_the_run_and_of_its_node(
     changes: Json, words: str, whole: tuple[Path, Run]
 ) -> None:
     expected = Expected(whole[1])
-    expected.check(parse(flow_line()))
+    expected.check(flow_record())
     with pytest.raises(DamagedRecord, match=words):
-        expected.check(parse(flow_line(**changes)))
+        expected.check(flow_record(**changes))
 
 
 TCP_SIDE: Json = dict.fromkeys(("frames", "frame_bytes", "window_frames", "window_frame_bytes"))
@@ -489,12 +535,10 @@ TCP_SIDE: Json = dict.fromkeys(("frames", "frame_bytes", "window_frames", "windo
         ("phase", {"cpu_span_s": 1e308, "cpu_idle_s": -1e308}),
     ],
 )
-def test_no_figure_is_beyond_measure(
-    kind: str, changes: Json, whole: tuple[Path, Run], tmp_path: Path
-) -> None:
-    write_records(tmp_path, [r | changes if r["type"] == kind else r for r in rich_records()])
-    with pytest.raises(ConfigurationError, match="is damaged"):
-        gather(whole[1], tmp_path)
+def test_no_figure_is_beyond_measure(kind: str, changes: Json) -> None:
+    (record,) = [r for r in rich_records() if r["type"] == kind][:1]
+    with pytest.raises(DamagedRecord, match="is not what it has to be"):
+        parse(json.dumps(record | changes).encode())
 
 
 def test_what_is_no_json_is_not_written(tmp_path: Path) -> None:
@@ -511,7 +555,8 @@ def test_what_has_no_end_is_written_as_unknown(tmp_path: Path) -> None:
 def test_a_summary_made_again_can_be_read(whole: tuple[Path, Run], tmp_path: Path) -> None:
     """JSON has no infinity, and a quotient of two good figures may be beyond a float."""
     short = TCP_SIDE | {"measures": {"mss_bytes": 1e-300}, "window_payload_bytes": 10**9}
-    write_records(tmp_path, [r | short if r["type"] == "flow" else r for r in rich_records()])
+    records = [r | short if r["type"] == "flow" else r for r in rich_records()]
+    write_tables(tmp_path, whole[1], records)
     again = gather(whole[1], tmp_path).finish(about(), [])
     RunDirectory(tmp_path / "again").write_summary(again)
     (entry,) = load_summary(tmp_path / "again")["trials"]

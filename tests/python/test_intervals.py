@@ -3,15 +3,17 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from recorded import write_tables
 from switchbench.analysis.columns import Columns, PlanKey
 from switchbench.analysis.phase_results import Intervals, interval_entry
+from switchbench.records.collector import Collector
 from switchbench.records.rows import Rows
+from synthetic import make_run, make_site
 
 Record = dict[str, Any]
 
@@ -27,7 +29,11 @@ def interval(dst: str, from_ms: float, at_ms: list[float], **flows: list[int]) -
 
 
 def entry_of(*records: Record, traffic: str = "stream") -> Record:
-    rows = Rows.of("interval", list(enumerate(records, start=1)))
+    collector = Collector(make_run(make_site()))
+    for record in records:
+        collector.take({"trial": 0, "phase": 0, "network": "lab"} | record)
+    spans = [row for phase in collector.rest() for row in phase.get("intervals", ())]
+    rows = Rows.of("intervals", spans)
     intervals = Intervals.of(rows, set(), traffic == "stream")
     return interval_entry(intervals, intervals.lowest, set())
 
@@ -86,11 +92,9 @@ def test_a_table_of_all_spans(tmp_path: Path) -> None:
         interval("a", 200.0, [450.0], c=[50]),
         interval("a", 450.0, [450.0], c=[99]),
     ]
-    path = tmp_path / "records.ndjson"
-    lines = [json.dumps(record | place, separators=(",", ":")) for record in records]
-    path.write_text("\n".join(lines) + "\n")
+    write_tables(tmp_path, make_run(make_site()), [record | place for record in records])
     table = Columns(["a", "b", "c"])
-    table.read(path)
+    table.read(tmp_path)
     assert table.damage == []
     spans = table.spans(PlanKey(3, 1, "lab"))
     assert spans is not None

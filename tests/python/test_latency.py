@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from recorded import fed
 from schemas import validate_summary
-from switchbench.analysis.summary import Summary
 from switchbench.base.model import IPDV, ONE_WAY, ROUND_TRIP
 from switchbench.records.latency import (
     Histogram,
@@ -167,9 +167,7 @@ def summarise(*clauses: dict[str, Any], bound_ns: int = 0) -> dict[str, Any]:
     records = pair_records()
     records[-4:-4] = [trips, delays]
     site = make_site()
-    summary = Summary(make_run(site, make_trial(site), expectations=clauses))
-    for line, one in enumerate(records, start=1):
-        summary.feed(line, one)
+    summary = fed(make_run(site, make_trial(site), expectations=clauses), records)
     result = summary.finish(about(), [])
     validate_summary(result)
     return result

@@ -19,7 +19,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from rich.console import Console
 
-from switchbench.analysis.summary import Summary
+from recorded import Feed
 from switchbench.base.errors import ConfigurationError
 from switchbench.base.model import Burst, Run
 from switchbench.run.live import loss, metrics
@@ -68,12 +68,15 @@ def flows(sent: int, came: int, phase: int = 0) -> list[Any]:
 
 def state_of(run: Run) -> RunState:
     """Return the state of a run that has not begun."""
-    return RunState(run, Summary(run, brief=True))
+    feed = Feed(run, brief=True)
+    state = RunState(run, feed.summary)
+    state.feed = feed  # type: ignore[attr-defined]
+    return state
 
 
 def take(state: RunState, record: Any) -> loss.PhaseLoss | None:
     """Hand a record over as the controller does."""
-    state.summary.feed(0, record)
+    state.feed.take(record)  # type: ignore[attr-defined]
     return state.take(record)
 
 
@@ -423,11 +426,13 @@ def test_a_terminal_that_goes_away_ends_the_showing_and_not_the_run() -> None:
             raise OSError(errno.EIO, "Input/output error")
 
     console = Console(file=Gone(), force_terminal=False)
-    with Watch(one_trial().run, "run", Wish(), console) as shown:
+    run = one_trial().run
+    feed = Feed(run, brief=True)
+    with Watch(run, "run", Wish(), console).of(run, feed.summary) as shown:
         shown.stage("measuring")
         shown.turn()
         for node in ("node1", "node2"):
-            shown.state.summary.feed(0, phase_record(node))
+            feed.take(phase_record(node))
             shown.record(phase_record(node))
         assert shown.state.phases_done == 1
 

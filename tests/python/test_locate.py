@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from golden import unpack
+from recorded import replace_rows, rows_in
 from switchbench.base.model import Load, Part, Port, Process, Site
 from switchbench.cli.locate import command
 from switchbench.cli.main import main
@@ -64,15 +65,16 @@ def test_what_is_no_results_directory_is_said(
 
 def test_without_records_nothing_can_be_judged(tmp_path: Path) -> None:
     directory = unpack("clauses", tmp_path)
-    (directory / "records.ndjson").unlink()
+    for file in directory.glob("*.parquet"):
+        file.unlink()
     assert locate(directory) == 4
 
 
 def test_records_cut_in_the_middle_are_located_as_far_as_they_go(tmp_path: Path) -> None:
     directory = unpack("tree", tmp_path)
-    records = directory / "records.ndjson"
-    lines = records.read_bytes().splitlines(keepends=True)
-    records.write_bytes(b"".join(lines[: len(lines) // 2]))
+    for table in ("flows", "ports", "phases"):
+        rows = rows_in(directory, table)
+        replace_rows(directory, table, rows[: len(rows) // 2])
     assert locate(directory) == 0
 
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from recorded import Feed, fed
 from schemas import validate_summary
-from switchbench.analysis.summary import Summary
 from switchbench.base.model import Site
 from switchbench.records.document.summary import SummaryDocument
 from switchbench.run.live.state import RunState
@@ -48,7 +48,7 @@ def all_to_all(
         make_trial(site, number, phases=count - 1, flows=count * (count - 1))
         for number in range(len(loads))
     ]
-    summary = Summary(make_run(site, *trials, expectations=clauses))
+    feed = Feed(make_run(site, *trials, expectations=clauses))
     for trial, sent in enumerate(loads):
         for phase in range(count - 1):
             place = {"trial": trial, "phase": phase}
@@ -56,16 +56,16 @@ def all_to_all(
                 dst = (src + phase) % count + 1
                 got = came(src, dst, sent)
                 ends = (f"node{src}:e0", f"node{dst}:e0")
-                summary.feed(0, frame_side("source", *ends, sent, sent, **place))
-                summary.feed(0, frame_side("destination", *ends, got, got, **place, **sides))
+                feed.take(frame_side("source", *ends, sent, sent, **place))
+                feed.take(frame_side("destination", *ends, got, got, **place, **sides))
             for number in range(1, count + 1):
                 name = f"node{number}"
-                summary.feed(0, port_record(f"{name}:e0", **place, **(ports or {}).get(name, {})))
+                feed.take(port_record(f"{name}:e0", **place, **(ports or {}).get(name, {})))
             for number in range(1, count + 1):
-                summary.feed(0, phase_record(f"node{number}", **place))
+                feed.take(phase_record(f"node{number}", **place))
         for number in range(1, count + 1):
-            summary.feed(0, trial_record(f"node{number}", trial=trial))
-    result = summary.finish(about(), ())
+            feed.take(trial_record(f"node{number}", trial=trial))
+    result = feed.all().finish(about(), ())
     validate_summary(result)
     return result
 
@@ -140,14 +140,14 @@ def test_what_no_line_has_room_for_is_expected(dropped: int) -> None:
     """Three flows of 8,000 frames to one port whose line carries 8,127; what a socket buffer of its
     host drops beside that is the host's."""
     site = make_site(4)
-    summary = Summary(make_run(site, make_trial(site, flows=3)))
+    feed = Feed(make_run(site, make_trial(site, flows=3)))
     for number in range(1, 4):
         ends = (f"node{number}:e0", "node4:e0")
         came = 2709 - dropped // 3
-        summary.feed(0, frame_side("source", *ends, 8000, 8000))
-        summary.feed(0, frame_side("destination", *ends, came, came))
-    summary.feed(0, port_record("node4:e0", dropped_receive=dropped))
-    found = summary.finish(about(), ())
+        feed.take(frame_side("source", *ends, 8000, 8000))
+        feed.take(frame_side("destination", *ends, came, came))
+    feed.take(port_record("node4:e0", dropped_receive=dropped))
+    found = feed.all().finish(about(), ())
     assert named(found) == []
     (one,) = found["location"]["expected"]
     assert one["ports"] == ["node4:e0"]
@@ -193,10 +193,7 @@ def test_a_transfer_that_was_cut_off_is_said(drained: bool, came: int) -> None:
         trial_record("node1"),
         trial_record("node2"),
     ]
-    summary = Summary(make_run(SITE, trial))
-    for line, record in enumerate(records, start=1):
-        summary.feed(line, record)
-    found = summary.finish(about(), ())["findings"]
+    found = fed(make_run(SITE, trial), records).finish(about(), ())["findings"]
     if drained or came == 65_536:
         assert found == []
         return
@@ -212,16 +209,16 @@ def test_of_many_flows_that_were_cut_off_those_that_lack_the_most_are_named() ->
     """The hundred of them, of 102 that lack 1 to 102 bytes."""
     site = make_site(204)
     trial = make_trial(site, flows=102, transport="tcp", traffic="transfer", size_unit="message")
-    summary = Summary(make_run(site, trial))
+    feed = Feed(make_run(site, trial))
     for i in range(1, 103):
         ends = (f"node{2 * i - 1}:e0", f"node{2 * i}:e0")
-        summary.feed(0, tcp_side("source", *ends, 65_536, 65_536))
-        summary.feed(0, tcp_side("destination", *ends, 65_536 - i, 65_536 - i))
+        feed.take(tcp_side("source", *ends, 65_536, 65_536))
+        feed.take(tcp_side("destination", *ends, 65_536 - i, 65_536 - i))
     for made in (phase_record, trial_record):
         for process in site.processes:
             more = {"drained": False} if made is phase_record else {}
-            summary.feed(0, made(process.name, **more))
-    found = summary.finish(about(), ())["findings"]
+            feed.take(made(process.name, **more))
+    found = feed.all().finish(about(), ())["findings"]
     assert [one["count"] for one in found] == [*range(102, 2, -1), 3]
 
 
@@ -231,10 +228,11 @@ def test_findings_of_a_run_that_goes_on(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr("time.monotonic", lambda: now_s)
     site = make_site(2)
     run = make_run(site, *(make_trial(site, number, flows=1) for number in range(3)))
-    state = RunState(run, Summary(run, brief=True))
+    feed = Feed(run, brief=True)
+    state = RunState(run, feed.summary)
 
     def take(record: dict[str, Any]) -> None:
-        state.summary.feed(0, record)
+        feed.take(record)
         state.take(record)
 
     counts = []

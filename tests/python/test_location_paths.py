@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from recorded import fed
 from switchbench.analysis.location.facts import Paths
 from switchbench.analysis.location.wired import paths_of
 from switchbench.analysis.summary import Summary
@@ -127,7 +128,6 @@ SITE = make_site(4)
 def observed(*extra: dict[str, Any], ports: dict[str, dict[str, Any]] | None = None) -> Summary:
     """A phase of two flows from node1 and node2 to node3 and node4; 100 of node1's are lost."""
     trial = make_trial(SITE, flows=2)
-    summary = Summary(make_run(SITE, trial))
     records = [
         frame_side("source", "node1:e0", "node3:e0", 8000, 7000),
         frame_side("destination", "node1:e0", "node3:e0", 7900, 6900),
@@ -139,8 +139,7 @@ def observed(*extra: dict[str, Any], ports: dict[str, dict[str, Any]] | None = N
         node = f"node{number}"
         counters = (ports or {}).get(node, {})
         records += [port_record(f"{node}:e0", **counters), phase_end(node), trial_record(node)]
-    for line, record in enumerate(records, start=1):
-        summary.feed(line, record)
+    summary = fed(make_run(SITE, trial), records)
     return summary
 
 

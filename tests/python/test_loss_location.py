@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from configs import LAB, compile_text, needs_engine
+from recorded import fed
 from schemas import validate_summary
 from switchbench.analysis.loss_location import contradicted, in_network
-from switchbench.analysis.summary import Summary
 from switchbench.base.errors import ConfigurationError, RunError
 from switchbench.base.model import SwitchCountersCommand
 from switchbench.records.switch_counters import (
@@ -47,12 +47,10 @@ def summary_of(
 ) -> Record:
     site = make_site(line_bps=line_bps)
     trial = make_trial(site, transport=transport, flows=1)
-    summary = Summary(make_run(site, trial))
     heads = [hello("node1"), hello("node2")]
     tails = [phase_record("node1", state=state), phase_record("node2", state=state)]
     tails += [trial_record("node1"), trial_record("node2")]
-    for line, record in enumerate([*heads, *records, *tails], 1):
-        summary.feed(line, record)
+    summary = fed(make_run(site, trial), [*heads, *records, *tails])
     result = summary.finish(about(), [])
     validate_summary(result)
     (entry,) = result["trials"]
@@ -170,10 +168,11 @@ def test_a_loss_that_counters_do_not_see_is_a_contradiction() -> None:
     """As many frames came that nobody knew as are missing: all that was sent has arrived."""
     unknown = received(975, hardware_received=1000, unexpected=25)
     site = make_site(line_bps=FULL_BPS)
-    summary = Summary(make_run(site, make_trial(site, flows=1)))
     tails = [made(node) for node in ("node1", "node2") for made in (phase_record, trial_record)]
-    for line, record in enumerate([*frames(975, sent(arp_nd_sent=30), unknown), *tails], 1):
-        summary.feed(line, record)
+    summary = fed(
+        make_run(site, make_trial(site, flows=1)),
+        [*frames(975, sent(arp_nd_sent=30), unknown), *tails],
+    )
     result = summary.finish(about(), [])
     found = result["trials"][0]["loss_location"]
     assert (found["lost_frames"], found["counted_in_network"]) == (25, 0)
@@ -227,11 +226,11 @@ def test_what_came_besides_is_no_contradiction() -> None:
 
 def test_other_traffic_is_said_with_what_it_may_have_cost() -> None:
     site = make_site(line_bps=FULL_BPS)
-    summary = Summary(make_run(site, make_trial(site, flows=1)))
     busy = received(900, hardware_received=5900, unexpected=5000)
     tails = [made(node) for node in ("node1", "node2") for made in (phase_record, trial_record)]
-    for line, record in enumerate([*frames(900, sent(unexpected=99), busy), *tails], 1):
-        summary.feed(line, record)
+    summary = fed(
+        make_run(site, make_trial(site, flows=1)), [*frames(900, sent(unexpected=99), busy), *tails]
+    )
     assert summary.finish(about(), [])["warnings"] == [
         "node2:e0: 5,000 frames arrived that are none of this run's, in trial 0 pairs phase 0; 100 "
         "frames for it may be lost because of that, and not count as the network's"

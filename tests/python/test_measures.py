@@ -147,7 +147,7 @@ def test_what_goes_to_all_is_sent_once() -> None:
 
 def nodes_of(**nodes: dict[str, Any]) -> Rows:
     """What nodes say of a phase, by their names."""
-    return rows_of(*({"type": "phase", "node": name} | said for name, said in nodes.items()))
+    return rows_of("phases", *({"node": name} | said for name, said in nodes.items()))
 
 
 def test_cpu_time_of_machines() -> None:
@@ -178,7 +178,7 @@ def test_cpu_time_of_machines() -> None:
 )
 def test_hosts_that_began_late(ports: dict[str, int | None], late: dict[str, float]) -> None:
     """By more than 5 ms after the agreed start."""
-    begun = [{"type": "port", "port": name, "start_run_ns": at} for name, at in ports.items()]
+    begun = [{"port": name, "start_run_ns": at} for name, at in ports.items()]
     nodes = nodes_of(one={}, two={"start_run_ns": SECOND, "start_skew_us": 50_000.0})
-    limits = host_limits(flows_of(), rows_of(*begun), nodes, 0.1, None, {})
+    limits = host_limits(flows_of(), rows_of("ports", *begun), nodes, 0.1, None, {})
     assert {limit.port: limit.start_delay_ms for limit in limits} == late

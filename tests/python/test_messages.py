@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import base64
 import io
-import json
 import struct
 from pathlib import Path
 from typing import Any
@@ -15,10 +14,15 @@ import yaml
 from rich.console import Console
 
 from configs import LAB, compile_text
+from recorded import rows_in, write_tables
 from switchbench.analysis import scatter, sweep
 from switchbench.analysis.remake import gather
 from switchbench.base.errors import ConfigurationError
 from switchbench.plan.documents import trial_document
+from switchbench.records.latency import Histogram
+from switchbench.records.record_forms import DamagedRecord
+from switchbench.records.rows import PhaseKey
+from switchbench.records.store import TableWriter
 from switchbench.render.terminal.table import show_messages
 from synthetic import make_run, make_site, make_trial
 
@@ -44,6 +48,14 @@ def histogram(trial: int, times_ns: list[int], **changes: Any) -> dict[str, Any]
     } | changes  # fmt: skip
 
 
+def add(table: sweep.SweepTable, record: dict[str, Any]) -> None:
+    """The times of one record, as its phase has them."""
+    times = Histogram()
+    times.add_record(record)
+    key = PhaseKey(record["trial"], record["repeat"], record["network"], record["phase"])
+    table.add(key, {(record["src"], record["dst"]): {record["kind"]: times}})
+
+
 def curves_of(*transports: tuple[str, float, float]) -> dict[str, Any]:
     """The summary of paths of (name, latency in us, bandwidth in Mbit/s) at sizes 4^1 .. 4^11."""
     site = make_site()
@@ -60,7 +72,7 @@ def curves_of(*transports: tuple[str, float, float]) -> dict[str, Any]:
             records.append(histogram(number, [round_ns] * 100))
     table = sweep.SweepTable(trials)
     for record in records:
-        table.feed(record)
+        add(table, record)
     curves = list(table.curves())
     return {"curves": curves, "crossovers": list(sweep.crossovers(curves))}
 
@@ -135,7 +147,7 @@ def test_a_trial_that_is_forgotten_leaves_no_times() -> None:
     }
     table = sweep.SweepTable(trials)
     for repeat, lost in ((0, 5), (1, 7)):
-        table.feed(histogram(0, [2000] * 100, repeat=repeat, lost=lost))
+        add(table, histogram(0, [2000] * 100, repeat=repeat, lost=lost))
     entries = [{"trial": 0, "repeat": repeat, "network": "lab"} for repeat in (0, 1)]
     assert [table.lost(entry) for entry in entries] == [5, 7]
     table.forget((0, 0))
@@ -148,8 +160,8 @@ def test_trials_that_are_no_sweep_have_no_curve() -> None:
     """A scatter's histogram says what was lost, and the sweep behind it has its curve."""
     sweeping = make_trial(make_site(), 1, sizes=(64,), traffic="pingpong", size_unit="message")
     table = sweep.SweepTable({(0, 0): scatter_trial(), (1, 0): sweeping})
-    table.feed(histogram(0, [2000] * 100, lost=4))
-    table.feed(histogram(1, [2000] * 50))
+    add(table, histogram(0, [2000] * 100, lost=4))
+    add(table, histogram(1, [2000] * 50))
     (curve,) = table.curves()
     assert [(point["size"], point["round_trips"]) for point in curve["points"]] == [(64, 50)]
 
@@ -158,7 +170,7 @@ def test_few_round_trips_have_no_percentile() -> None:
     """p99 of fifty is a guess: it is not told."""
     trials = {(0, 0): make_trial(make_site(), sizes=(64,), traffic="pingpong")}
     table = sweep.SweepTable(trials)
-    table.feed(histogram(0, list(range(2000, 2050)), lost=2))
+    add(table, histogram(0, list(range(2000, 2050)), lost=2))
     (point,) = next(table.curves())["points"]
     assert point["latency_us"]["p99"] is None
     assert point["latency_us"]["p50"] == pytest.approx(1.012, abs=0.01)
@@ -168,17 +180,16 @@ def test_few_round_trips_have_no_percentile() -> None:
 # --- single times ------------------------------------------------------------------------------
 
 
-def samples_line(times: list[tuple[int, int, int, int]], **changes: Any) -> bytes:
+def samples_record(times: list[tuple[int, int, int, int]], **changes: Any) -> dict[str, Any]:
     """A `samples` record of (dst, size, begun_us, time_ns)."""
     data = b"".join(
         struct.pack("<QII", time_ns | dst << 48, size, begun_us)
         for dst, size, begun_us, time_ns in times
     )
-    record = {
+    return {
         "type": "samples", "node": "node1", "trial": 0, "repeat": 0, "phase": 0, "network": "lab",
         "rank": 0, "data": base64.b64encode(data).decode(),
     } | changes  # fmt: skip
-    return json.dumps(record).encode() + b"\n"
 
 
 def scatter_trial(**changes: Any) -> Any:
@@ -189,59 +200,39 @@ def scatter_trial(**changes: Any) -> Any:
     )  # fmt: skip
 
 
+def keep_samples(path: Path, *records: dict[str, Any]) -> list[dict[str, Any]]:
+    """The rows that the controller makes of these records."""
+    with TableWriter(path) as tables:
+        for record in records:
+            tables.add_samples(record)
+    return rows_in(path, "samples")
+
+
 def test_samples_are_stored_and_read(tmp_path: Path) -> None:
-    """Every field comes back; a cut last line is left out; the lines go."""
-    lines = [
-        samples_line([(1, 4, 10, 123456), (3, 2**32 - 1, 2**32 - 1, 2**48 - 1)]),
-        samples_line([(0, 77, 5, 99)], rank=2, trial=7, repeat=3, network="rail"),
-    ]
-    (tmp_path / scatter.LINES).write_bytes(b"".join(lines) + lines[0][:50])
-    assert scatter.store(tmp_path) == 3
-    assert not (tmp_path / scatter.LINES).exists()
-    rows = scatter.read(tmp_path).to_pylist()
+    rows = keep_samples(
+        tmp_path,
+        samples_record([(1, 4, 10, 123456), (3, 2**32 - 1, 2**32 - 1, 2**48 - 1)]),
+        samples_record([(0, 77, 5, 99)], rank=2, trial=7, repeat=3, network="rail"),
+    )
     assert [row["time_ns"] for row in rows] == [123456, 2**48 - 1, 99]
     assert [row["dst"] for row in rows] == [1, 3, 0]
     assert [row["src"] for row in rows] == [0, 0, 2]
     assert rows[1]["size"] == rows[1]["begun_us"] == 2**32 - 1
     assert (rows[2]["trial"], rows[2]["repeat"], rows[2]["network"]) == (7, 3, "rail")
-    assert scatter.store(tmp_path) == 0  # nothing new came
 
 
-@pytest.mark.parametrize("place", ["repeat", "phase", "rank"])
-def test_a_samples_place_has_16_bits(tmp_path: Path, place: str) -> None:
-    largest = (1 << 16) - 1
-    times = [(1, 4, 10, 123456)]
-    changed = [samples_line(times, **{place: number}) for number in (0, largest, largest + 1)]
-    (tmp_path / scatter.LINES).write_bytes(b"".join(changed[:2]))
-    assert scatter.store(tmp_path) == 2
-    column = {"rank": "src"}.get(place, place)
-    assert [row[column] for row in scatter.read(tmp_path).to_pylist()] == [0, largest]
-    (tmp_path / scatter.LINES).write_bytes(changed[2])
-    with pytest.raises(ConfigurationError, match=r"samples\.ndjson:1 is damaged: "):
-        scatter.store(tmp_path)
-
-
-@pytest.mark.parametrize("kind", ["sample", "times"])
-def test_samples_are_of_their_type(tmp_path: Path, kind: str) -> None:
-    (tmp_path / scatter.LINES).write_bytes(samples_line([(1, 4, 10, 123456)], type=kind))
-    with pytest.raises(ConfigurationError, match="no samples record"):
-        scatter.store(tmp_path)
-
-
-@pytest.mark.parametrize("missing", ["phase", "rank", "type"])
-def test_samples_without_a_place_are_damaged(tmp_path: Path, missing: str) -> None:
-    record = json.loads(samples_line([(1, 4, 10, 123456)]))
-    del record[missing]
-    (tmp_path / scatter.LINES).write_text(json.dumps(record) + "\n")
-    with pytest.raises(ConfigurationError, match=r"samples\.ndjson:1 is damaged: "):
-        scatter.store(tmp_path)
+@pytest.mark.parametrize(
+    "change", [{"rank": 1 << 16}, {"phase": -1}, {"data": "AA"}, {"data": "?"}]
+)
+def test_samples_that_are_none_are_refused(tmp_path: Path, change: dict[str, Any]) -> None:
+    with pytest.raises(DamagedRecord, match="are no samples of 16 bytes"):
+        keep_samples(tmp_path, samples_record([(1, 4, 10, 123456)]) | change)
 
 
 def test_single_times_by_trial(tmp_path: Path) -> None:
     """Half the round trips of all sizes; a trial without a scatter has no entry."""
     times = [(1, 4 + i, i, 100_000 + 200 * i) for i in range(1001)]
-    (tmp_path / scatter.LINES).write_bytes(samples_line(times))
-    scatter.store(tmp_path)
+    keep_samples(tmp_path, samples_record(times))
     sweeping = make_trial(make_site(4), 1, sizes=(64,), traffic="pingpong", size_unit="message")
     (entry,) = scatter.summarize(tmp_path, [sweeping, scatter_trial()])
     assert (entry["messages"], entry["min_size"], entry["max_size"]) == (1001, 4, 1004)
@@ -251,11 +242,11 @@ def test_single_times_by_trial(tmp_path: Path) -> None:
 def test_lost_messages_stand_beside_the_times(tmp_path: Path) -> None:
     """The times are in one file, and the messages that never came back in another."""
     times = [(1, 4 + i, i, 100_000 + 200 * i) for i in range(1000)]
-    (tmp_path / scatter.LINES).write_bytes(samples_line(times))
     flows = [histogram(0, [100_000] * 500, lost=2), histogram(0, [100_000] * 500, lost=1)]
     flows[1] |= {"node": "node3", "src": "node3:e0", "dst": "node4:e0"}
-    (tmp_path / "records.ndjson").write_text("".join(json.dumps(flow) + "\n" for flow in flows))
-    summary = gather(make_run(make_site(4), scatter_trial()), tmp_path)
+    run = make_run(make_site(4), scatter_trial())
+    write_tables(tmp_path, run, [*flows, samples_record(times)])
+    summary = gather(run, tmp_path)
     about = {"versions": {}, "id": "x", "started": "", "elapsed_s": 1.0, "command": [],
              "launch": "lab", "lab": None, "machine": {}}  # fmt: skip
     (entry,) = summary.finish(about, [])["messages"]["scatter"]

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Whoever reads records says the same numbers: summary, tables and figures, exports, the live
+"""Whoever reads results says the same numbers: summary, tables and figures, exports, the live
 screen and predict; whatever is lacking, and in phases that were stopped."""
 
 from __future__ import annotations
 
 import json
+import os
 import tempfile
 from collections import defaultdict
 from dataclasses import dataclass
@@ -16,18 +17,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from recorded import Feed, fed, write_tables
 from switchbench.analysis import tidy
 from switchbench.analysis.columns import Columns
 from switchbench.analysis.data import plan_key
 from switchbench.analysis.measures import UNSETTLED
 from switchbench.analysis.remake import gather
-from switchbench.analysis.summary import Summary
 from switchbench.base.model import Run
 from switchbench.predict.measured import measured_bps
-from switchbench.records import reader
-from switchbench.records.directory import RECORDS
 from switchbench.records.record_forms import parse
-from switchbench.records.rows import Rows
+from switchbench.records.store import Tables, finish
 from switchbench.run.live.loss import PhaseLoss, phase_loss
 from synthetic import (
     FRAME_PAYLOAD,
@@ -118,10 +117,11 @@ def total(values: Any) -> int | None:
 
 
 def live(run: Run, records: list[Json]) -> dict[int, PhaseLoss]:
-    summary = Summary(run, brief=True)
+    feed = Feed(run, brief=True)
+    summary = feed.summary
     found = {}
     for record in records:
-        summary.feed(0, record)
+        feed.take(record)
         found[summary.ended_phase[0][2]] = phase_loss(summary.ended_phase)
     return found
 
@@ -135,22 +135,21 @@ def exported(directory: Path, summary: Json) -> dict[int, list[Json]]:
 
 @settings(max_examples=30, deadline=None)
 @given(st.lists(phases(), min_size=1, max_size=3), st.booleans())
-def test_all_readers_say_the_same(happened: list[Phase], spaced: bool) -> None:
+def test_all_readers_say_the_same(happened: list[Phase], ended: bool) -> None:
+    """While the run goes on, and when it has ended."""
     records = records_of(happened)
     run = make_run(SITE, make_trial(SITE, phases=len(happened)))
     with tempfile.TemporaryDirectory() as temporary:
         directory = Path(temporary)
-        separators = (", ", ": ") if spaced else (",", ":")
-        lines = [json.dumps(record, separators=separators) for record in records]
-        (directory / RECORDS).write_text("\n".join(lines) + "\n")
+        write_tables(directory, run, records)
+        if ended:
+            finish(directory, run)
         check(run, happened, records, directory)
 
 
 def check(run: Run, happened: list[Phase], records: list[Json], directory: Path) -> None:
     summary = gather(run, directory).finish(about(), [])
-    one_by_one = Summary(run)
-    for line, record in enumerate(records, start=1):
-        one_by_one.feed(line, parse(json.dumps(record).encode()))
+    one_by_one = fed(run, (parse(json.dumps(record).encode()) for record in records))
     assert one_by_one.finish(about(), []) == summary
 
     entries = {entry["phase"]: entry for entry in summary["trials"]}
@@ -159,7 +158,7 @@ def check(run: Run, happened: list[Phase], records: list[Json], directory: Path)
         n for n, phase in enumerate(happened) if phase.state in UNSETTLED and n in entries
     }
     columns = Columns(PORTS, {plan_key(entry): stopped for entry in summary["trials"]})
-    columns.read(directory / RECORDS)
+    columns.read(directory)
     assert columns.damage == []
     flows = [found for entry in entries.values() if (found := columns.flows(plan_key(entry)))]
     rows, told = exported(directory, summary), live(run, records)
@@ -222,40 +221,41 @@ def check(run: Run, happened: list[Phase], records: list[Json], directory: Path)
         )
 
 
-def test_intervals_that_hold_no_flow_are_of_no_phase() -> None:
-    record = {"type": "interval", "from_ms": 0.0, "at_ms": [10.0], "flows": []}
-    rows = Rows.of("interval", [(1, record)])
-    assert list(rows.by_phase()) == []
+@pytest.mark.parametrize("kept", [0.0, 0.2, 0.5, 0.9, 1.0])
+def test_a_stream_is_read_wherever_it_is_cut_off(kept: float, tmp_path: Path) -> None:
+    """Phases that had ended are there; of the last one what was written is."""
+    site, count = make_site(2), 20
+    run = make_run(site, make_trial(site, phases=count))
+    ends = ("node1:e0", "node2:e0")
+    records = [
+        one | {"phase": number}
+        for number in range(count)
+        for one in (
+            frame_side("source", *ends, 100 + number, 100),
+            frame_side("destination", *ends, 100, 100),
+            phase_record("node1"),
+            phase_record("node2"),
+        )
+    ]
+    write_tables(tmp_path, run, records)
+    for stream in tmp_path.glob("*.arrows"):
+        os.truncate(stream, int(stream.stat().st_size * kept))
+    tables = Tables(tmp_path)
+    whole = [phase for phase in tables.phases() if {"flows", "phases"} <= phase.tables.keys()]
+    assert [phase.moment[2] for phase in whole] == list(range(len(whole)))
+    assert abs(len(whole) - kept * count) <= 2
+    assert all(
+        phase.rows("flows").floats("sent_frames").tolist() == [100 + number]
+        for number, phase in enumerate(whole)
+    )
+    assert tables.cut == (kept < 1)
 
 
-@pytest.mark.parametrize("size", [1, 5, 300, 1 << 16])
-@pytest.mark.parametrize("end", ["\n", "", "\n{"])
-def test_lines_are_whole_wherever_a_block_ends(
-    size: int, end: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(reader, "_FIRST", size)
-    monkeypatch.setattr(reader, "_BATCH", max(size, 1000))  # more than a line has
-    records = [port_record("node1:e0", sent_frames=number) for number in range(40)]
-    text = "\n".join(json.dumps(record) for record in records)
-    (tmp_path / RECORDS).write_text(text + end)
-    found = reader.RecordReader(tmp_path / RECORDS)
-    rows = Rows.joined([batch.rows["port"] for batch in found.batches() if batch.rows])
-    whole = 40 if end else 39
-    assert rows.lines.tolist() == list(range(1, whole + 1))
-    assert rows.floats("sent_frames").tolist() == list(range(whole))
-    assert (found.lines, found.cut) == (whole, end != "\n")
-
-
-@pytest.mark.parametrize("separators", [(",", ":"), (", ", ": ")])
-def test_a_measure_of_one_flow_among_many_is_read(
-    separators: tuple[str, str], tmp_path: Path
-) -> None:
+def test_a_column_that_one_row_of_many_has_is_read(tmp_path: Path) -> None:
     flows = [frame_side("source", *pair, 10, 10, measures={}) for pair in PAIRS]
     flows[2]["measures"] = {"mss_bytes": 1448}
-    (tmp_path / RECORDS).write_text(
-        "".join(json.dumps(record, separators=separators) + "\n" for record in flows)
-    )
-    (batch,) = reader.RecordReader(tmp_path / RECORDS).batches()
-    said = batch.rows["flow"].floats("mss_bytes")
-    assert np.flatnonzero(~np.isnan(said)).tolist() == [2]
-    assert said[2] == 1448
+    write_tables(tmp_path, make_run(SITE, make_trial(SITE)), flows)
+    (phase,) = Tables(tmp_path).phases()
+    found = phase.rows("flows").floats("sent_mss_bytes")
+    assert np.flatnonzero(~np.isnan(found)).tolist() == [2]
+    assert found[2] == 1448

@@ -13,6 +13,7 @@ import pytest
 import yaml
 
 from configs import EXAMPLES, LAB, PROJECT, compile_text, needs_engine
+from recorded import replace_rows, rows_in, write_tables
 from schemas import validate_summary
 from switchbench.analysis.remake import gather
 from switchbench.analysis.verdict import manifest
@@ -29,12 +30,12 @@ from switchbench.predict.predictor import Predictor, fabric_of, points
 from switchbench.records.directory import (
     CONFIGURATION,
     PLAN,
-    RECORDS,
     SUMMARY,
     RunDirectory,
     load_summary,
 )
 from switchbench.records.plan_file import read_plan, write_plan
+from switchbench.records.store import finish
 from synthetic import (
     about,
     frame_side,
@@ -132,9 +133,8 @@ def make_results(path: Path, run: Run) -> None:
     directory.write_configuration(run.effective)
     write_plan(path, run)
     fix_clauses(run, directory)
-    with directory.open_lines(RECORDS) as file:
-        for record in records_of(run):
-            file.write(json.dumps(record, separators=(",", ":")).encode() + b"\n")
+    write_tables(path, run, records_of(run))
+    finish(path, run)
     summary = gather(run, path).finish(about(), [])
     validate_summary(summary)
     directory.write_summary(summary)
@@ -204,7 +204,7 @@ def test_each_command_reads_results_anywhere(
     said = capsys.readouterr()
     assert "switchbench-node" not in said.out + said.err
     if name == "verify":
-        assert "ok verdict    as the records have it" in said.out
+        assert "ok verdict    as the tables have it" in said.out
     if name == "table":
         assert load_summary(run)["trials"] == load_summary(measured)["trials"]
     if name == "report":
@@ -235,9 +235,9 @@ def test_flows_of_the_records_are_those_of_the_plan(
     words = ["predict", str(run), "--json"]
     assert main(words) == 0
     of_records = json.loads(capsys.readouterr().out)
-    lines = (run / RECORDS).read_text().splitlines(keepends=True)
-    flow = '"src":"node1:e0","dst":"node2:e0"'
-    (run / RECORDS).write_text("".join(line for line in lines if flow not in line))
+    rows = rows_in(run, "flows")
+    others = [row for row in rows if (row["src"], row["dst"]) != ("node1:e0", "node2:e0")]
+    replace_rows(run, "flows", others)
     assert main(words) == 0
     of_engine = json.loads(capsys.readouterr().out)
     for ours, others in zip(of_records["trials"], of_engine["trials"], strict=True):

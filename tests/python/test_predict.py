@@ -382,10 +382,9 @@ def test_results_without_records(tmp_path: Path, capsys: pytest.CaptureFixture[s
     said = capsys.readouterr().err
     assert f"no results in {tmp_path}: No such file or directory: summary.json" in said
     assert said.count("\n") == 1
-    with pytest.raises(ConfigurationError, match=r"records\.ndjson: can't be read"):
-        measured_bps({}, tmp_path)
-    (tmp_path / "records.ndjson").write_text('{"type":"flow","node":"node1","trial":0}\n')
-    with pytest.raises(ConfigurationError, match=r"records\.ndjson:1 is damaged: a flow record"):
+    assert not measured_bps({}, tmp_path).pairs
+    (tmp_path / "flows.parquet").write_text("none")
+    with pytest.raises(ConfigurationError, match=r"flows\.parquet can't be read as Parquet"):
         measured_bps({}, tmp_path)
 
 

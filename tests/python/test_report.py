@@ -8,7 +8,6 @@ import csv
 import gzip
 import json
 import re
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -25,7 +24,7 @@ from switchbench.analysis import tidy
 from switchbench.analysis.data import Measured, plan_key
 from switchbench.analysis.loss_location import in_network
 from switchbench.cli import main as cli
-from switchbench.records.directory import RECORDS, SUMMARY, load_summary
+from switchbench.records.directory import SUMMARY, load_summary
 from switchbench.records.document import definitions
 from switchbench.records.document.location import NOTHING_LOCATED
 from switchbench.render import tables
@@ -271,31 +270,19 @@ def test_a_damaged_summary_is_made_again_of_the_records(
     errors = capsys.readouterr().err
     assert errors.count("\n") == 2
     assert sentence in errors
-    assert "what is shown here was made of the records that there are" in errors
+    assert "what is shown here was made of the tables that there are" in errors
     page = (directory / build.REPORT).read_text()
     assert "This report is not whole." in page
     assert block(page, "table-phases")["values"][0]
 
 
-@pytest.mark.parametrize(
-    ("kept", "sentence"),
-    [
-        (0, "records.ndjson is empty: what is made of single flows and times is not shown"),
-        (100, "records.ndjson is cut short: of {all} lines that summary.json was made of the "
-              "first 100 are there, and what is made of single flows and times lacks the rest"),
-    ],
-)  # fmt: skip
-def test_records_that_are_cut_short_are_said(tmp_path: Path, kept: int, sentence: str) -> None:
+def test_a_table_that_cannot_be_read_is_said(tmp_path: Path) -> None:
     directory = reports.make_directory(tmp_path / "run")
-    lines = (directory / RECORDS).read_text().splitlines(keepends=True)
-    trials = Measured.load(directory).summary["trials"]
-    last = max(entry["records"]["last_line"] or 0 for entry in trials)
-    (directory / RECORDS).write_text("".join(lines[:kept]))
-    found = Measured.load(directory)
-    assert found.damage == [sentence.format(all=f"{last:,}")]
-    assert len(found.summary["trials"]) == reports.PHASES  # the summary has them all the same
-    (directory / RECORDS).write_text("".join(lines[:last]) + '{"type":"bye","no')
-    assert Measured.load(directory).damage == []
+    file = directory / "flows.parquet"
+    file.write_bytes(file.read_bytes()[:-100])
+    (sentence,) = Measured.load(directory).damage
+    assert sentence.startswith("flows.parquet can't be read as Parquet: ")
+    assert len(Measured.load(directory).summary["trials"]) == reports.PHASES
 
 
 def test_what_nobody_thought_of_leaves_the_rest(
@@ -416,34 +403,13 @@ def test_a_stopped_phase_has_no_loss_anywhere(tmp_path: Path) -> None:
     assert {row["lost_frames"] for row in rows if row["trial"] == 0} == {None}
 
 
-def test_any_layout_of_a_record_is_read(directory: Path, tmp_path: Path) -> None:
-    """Blanks and another order of keys mean the same; they were 572 damaged lines."""
-    other = shutil.copytree(directory, tmp_path / "run")
-    lines = (directory / RECORDS).read_text().splitlines()
-    turned = [json.dumps(dict(reversed(json.loads(line).items()))) for line in lines]
-    (other / RECORDS).write_text("\n".join(turned) + "\n")
-    one, two = Measured.load(directory), Measured.load(other)
-    assert two.damage == []
-    for plan in one.summary["plans"]:
-        found = [measured.records.flows(plan_key(plan)) for measured in (one, two)]
-        for first, second in zip(*(vars(flows).values() for flows in found), strict=True):
-            np.testing.assert_array_equal(first, second)
-
-
-def test_half_a_last_line_is_left_out(tmp_path: Path) -> None:
+def test_a_damaged_table_is_one_sentence(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     directory = reports.make_directory(tmp_path / "run")
-    with (directory / "records.ndjson").open("a") as file:
-        file.write('{"type": "flow", "tri')
-    rows = tidy.tidy(directory, load_summary(directory)).num_rows
-    assert rows == reports.FLOWS
-
-
-def test_damaged_records_one_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    directory = reports.make_directory(tmp_path / "run")
-    with (directory / "records.ndjson").open("a") as file:
-        file.write("\x00\x00 not JSON\n")
+    (directory / "flows.parquet").write_text("not Parquet")
     assert report(directory, "--table", str(tmp_path / "t")) == 2
-    assert re.search(r"records\.ndjson:\d+ is damaged", capsys.readouterr().err)
+    assert "flows.parquet can't be read as Parquet" in capsys.readouterr().err
 
 
 def test_citation_names_this_version() -> None:

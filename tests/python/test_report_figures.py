@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import json
-import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -13,11 +12,12 @@ import numpy as np
 import pytest
 from jsonschema import Draft202012Validator
 
+from recorded import replace_rows, rows_in
 from simulated import SPANS, Choice, simulate
 from switchbench.analysis.columns import PlanKey, PlanTimes, Spans
 from switchbench.analysis.data import Measured, plan_key
 from switchbench.base.errors import ConfigurationError
-from switchbench.records.directory import PLAN, RECORDS, SUMMARY
+from switchbench.records.directory import PLAN, SUMMARY
 from switchbench.records.document.schema import summary_schema
 from switchbench.render.report import figure as fig
 from switchbench.render.report.figure import Figure, packed, unpacked
@@ -118,15 +118,11 @@ def test_what_was_not_measured_is_not_drawn(tmp_path: Path) -> None:
 
 def rate_of(directory: Path, plan: PlanKey, src: str, dst: str) -> float:
     """A flow's throughput in Mbit/s, by hand."""
-    for line in (directory / RECORDS).read_text().splitlines():
-        record = json.loads(line)
-        if record["type"] != "flow" or record["side"] != "destination":
-            continue
-        if (record["trial"], record["repeat"], record["network"]) != plan:
-            continue
-        if (record["src"], record["dst"]) == (src, dst):
-            return 8e3 * float(record["window_payload_bytes"]) / float(record["window_ns"])
-    raise KeyError(src, dst)
+    wanted = (*plan, src, dst)
+    keys = ("trial", "repeat", "network", "src", "dst")
+    rows = rows_in(directory, "flows")
+    row = next(row for row in rows if tuple(row[key] for key in keys) == wanted)
+    return 8e3 * float(row["received_window_payload_bytes"]) / float(row["received_window_ns"])
 
 
 def test_heat_map_has_each_flow_at_its_place(
@@ -303,33 +299,32 @@ def copy(directory: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(directory, tmp_path / "copy"))
 
 
-def test_damaged_lines_are_said_and_left_out(copy: Path) -> None:
-    lines = (copy / RECORDS).read_bytes().splitlines(keepends=True)
-    place = next(i for i, line in enumerate(lines) if line.startswith(b'{"type":"flow"'))
-    lines[place] = lines[place][:60] + b"\n"
-    lines[place + 1] = lines[place + 1].replace(b'"frames":', b'"frames":"many","was":')
-    place = next(i for i, line in enumerate(lines) if line.startswith(b'{"type":"interval"'))
-    lines[place] = lines[place].replace(b'"at_ms":[', b'"at_ms":["')
-    lines[0] = b"\xff\x00\n"
-    (copy / RECORDS).write_bytes(b"".join(lines) + b'{"type":"flow","no')
+def test_a_damaged_table_is_said_and_left_out(copy: Path) -> None:
+    (copy / "intervals.parquet").write_bytes(b"\xff\x00")
     measured = Measured.load(copy)
-    assert measured.damage == [f"{RECORDS}: 4 lines are damaged and left out"]
-    assert any(one.name == "heat-map-1" for one in figures(measured))
-
-
-def test_without_records_the_summarys_figures_are_there(copy: Path) -> None:
-    (copy / RECORDS).unlink()
-    measured = Measured.load(copy)
-    assert measured.damage == [f"{RECORDS}: can't be read: No such file or directory"]
+    (sentence,) = measured.damage
+    assert sentence.startswith("intervals.parquet can't be read as Parquet")
     names = {one.name for one in figures(measured)}
+    assert "heat-map-1" in names
+    assert not any(name.startswith("course") for name in names)
+
+
+def test_without_tables_the_summarys_figures_are_there(copy: Path) -> None:
+    remove_tables(copy)
+    names = {one.name for one in figures(Measured.load(copy))}
     assert {"nodes-chain", "pairs", "plans", "phases-1"} <= names
     assert not any(name.startswith(("heat", "course", "latency")) for name in names)
 
 
+def remove_tables(directory: Path) -> None:
+    for file in directory.glob("*.parquet"):
+        file.unlink()
+
+
 def test_what_was_not_observed_is_drawn_as_a_gap(copy: Path) -> None:
     """A run that broke off: times unknown, throughput of whole phases unknown."""
-    text = (copy / RECORDS).read_text()
-    (copy / RECORDS).write_text(re.sub(r'"window_ns":\d+', '"window_ns":null', text))
+    rows = rows_in(copy, "flows")
+    replace_rows(copy, "flows", [row | {"received_window_ns": None} for row in rows])
     summary = json.loads((copy / SUMMARY).read_text())
     for plan in summary["plans"]:
         plan["elapsed_s"] = None
@@ -352,7 +347,7 @@ def test_a_newer_form_is_said_and_what_is_known_is_shown(copy: Path) -> None:
     (copy / SUMMARY).write_text(json.dumps(summary))
     measured = Measured.load(copy)
     assert "switchbench-summary/9" in measured.damage[0]
-    assert measured.damage[1] == "what is shown here was made of the records that there are"
+    assert measured.damage[1] == "what is shown here was made of the tables that there are"
     names = {one.name for one in figures(measured)}
     assert "plans" in names
 
@@ -362,7 +357,7 @@ def test_nothing_to_show_is_refused(copy: Path) -> None:
     (copy / PLAN).write_text("no plan")
     with pytest.raises(ConfigurationError, match=r"is damaged.*nor can it be made again"):
         Measured.load(copy)
-    (copy / RECORDS).unlink()
+    remove_tables(copy)
     with pytest.raises(ConfigurationError, match="is damaged"):
         Measured.load(copy)
 
@@ -405,18 +400,21 @@ def test_times_of_plans_add_up() -> None:
 
 def test_one_way_delays_are_put_right_as_in_the_summary(copy: Path) -> None:
     """Of nodes whose clocks were estimated, by what was learned of them later."""
-    lines = (copy / RECORDS).read_text().splitlines(keepends=True)
-    others = [line for line in lines if '"clock":"shared"' not in line]
-    clocks = [json.loads(line) for line in lines if '"clock":"shared"' in line]
-    said = {"clock": "estimated", "clock_reason": "boot ids differ"}
-    ready = [clock | said | {"clock_id": clock["node"]} for clock in clocks]
-    moment = {"trial": 0, "repeat": 0, "phase": 0, "clock": "estimated", "bound_ns": 100}
-    later = [
-        {"type": "clock", "node": f"node{node}", "offset_ns": 0, "shift_ns": 1000 * node} | moment
-        for node in range(1, RANKS + 1)
+    said = {"type": "ready", "clock": "estimated", "clock_reason": "boot ids differ"}
+    details = [json.dumps(said | {"clock_id": f"node{node}"}) for node in range(1, RANKS + 1)]
+    events = [
+        row | {"details": details.pop(0)} if row["type"] == "ready" else row
+        for row in rows_in(copy, "events")
     ]
-    text = "".join(json.dumps(r, separators=(",", ":")) + "\n" for r in (*ready, *later))
-    (copy / RECORDS).write_text("".join(others) + text)
+    replace_rows(copy, "events", events)
+    offset = {"clock_offset_ns": 0, "clock_bound_ns": 100}
+    nodes = [
+        row | offset | {"clock_shift_ns": 1000 * int(row["node"][4:])}
+        if (row["trial"], row["repeat"], row["phase"]) == (0, 0, 0)
+        else row
+        for row in rows_in(copy, "phases")
+    ]
+    replace_rows(copy, "phases", nodes)
     times = Measured.load(copy).records.times(PlanKey(0, 0, "lab"), "one_way")
     before = Measured.load(copy).records.times(PlanKey(2, 1, "lab"), "one_way")
     assert times is not None

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ import numpy as np
 import pytest
 
 from configs import needs_engine
+from recorded import write_tables
 from switchbench.analysis.columns import Columns
 from switchbench.analysis.data import Measured
 from switchbench.config import Request, read
@@ -60,10 +60,9 @@ def measured_of(directory: Path, conf: str = CONF) -> Measured:
                 for (src, dst), rate in zip(prediction.pairs(), mbps, strict=True):
                     frames = round(rate * FRAMES_PER_MBPS)
                     lines.append(frame_side("destination", src, dst, frames, frames, **place))
-    path = directory / "records.ndjson"
-    path.write_text("".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines))
+    write_tables(directory, run, lines)
     columns = Columns(ports)
-    columns.read(path)
+    columns.read(directory)
     summary: dict[str, Any] = {"plans": [{"traffic": "stream"}]}
     return Measured(directory, summary, ports=ports, records=columns)
 

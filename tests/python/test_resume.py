@@ -3,15 +3,14 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from recorded import rows_in, told_in, write_tables
 from switchbench.base.errors import ConfigurationError
 from switchbench.records.plan_file import write_plan
-from switchbench.records.record_forms import parse
 from switchbench.records.resume import Begun, resume
 from synthetic import make_run, make_site, make_trial, phase_record, trial_record
 from test_controller import Bench, summary_of
@@ -20,8 +19,7 @@ from test_search_suite import a_run
 
 def numbers(path: Path) -> list[int]:
     """The trials whose ends the nodes told, in order."""
-    lines = (path / "records.ndjson").read_bytes().splitlines()
-    return [record["trial"] for record in map(parse, lines) if record["type"] == "trial"]
+    return [record["trial"] for record in told_in(path) if record["type"] == "trial"]
 
 
 def test_a_suite_goes_on_where_it_was_cut_off(tmp_path: Path) -> None:
@@ -75,13 +73,11 @@ def test_whole_phases_of_a_trial_stay(tmp_path: Path) -> None:
     told = [phase_record(node, phase=phase) for phase in (-1, 0, 2) for node in nodes]
     told += [phase_record("node1", phase=1), phase_record("node2", phase=3, state="stopped")]
     told += [trial_record("node1")]
-    (tmp_path / "records.ndjson").write_text(
-        "".join(f"{json.dumps(record)}\n" for record in told) + '{"type": "fl'
-    )
+    write_tables(tmp_path, run, told)
     found, begun = resume(tmp_path)
     assert begun.left == {(0, 0): [1, 3]}
     assert begun.left_of(found.trials[0]) == replace(found.trials[0], chosen=(1, 3))
-    kept = [parse(line) for line in (tmp_path / "records.ndjson").read_bytes().splitlines()]
+    kept = rows_in(tmp_path, "phases")
     assert [(each["node"], each["phase"]) for each in kept] == [
         (node, phase) for phase in (0, 2) for node in nodes
     ]

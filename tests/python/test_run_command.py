@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 import yaml
 
+from recorded import rows_in
 from schemas import validate_summary
 from switchbench.analysis import remake
 from switchbench.analysis.data import Measured
@@ -25,7 +26,7 @@ from switchbench.cli import table
 from switchbench.cli.main import build_parser
 from switchbench.config.clauses import clauses_sha256
 from switchbench.labs import LabError, switches
-from switchbench.records import again
+from switchbench.records import store
 from switchbench.records.directory import RunDirectory, load_summary
 from switchbench.records.plan_file import read_plan
 from switchbench.render.report import build
@@ -94,8 +95,9 @@ def test_a_run_leaves_its_directory(stage: Stage, capsys: pytest.CaptureFixture[
     assert stage.main(quiet=False) == 0
     out = stage.path / "out"
     names = {path.name for path in out.iterdir()}
-    written = {"configuration.yaml", "records.ndjson", "nodes.log", "summary.json", "report.html"}
-    assert names == {*written, "plan.json", "manifest.json"}
+    written = {"configuration.yaml", "nodes.log", "summary.json", "report.html"}
+    tables = {"events.parquet", "flows.parquet", "phases.parquet"}
+    assert names == {*written, *tables, "plan.json", "manifest.json"}
     assert read_plan(out) == stage.run
     assert "plan.json" in json.loads((out / "manifest.json").read_text())["files"]
     assert yaml.safe_load((out / "configuration.yaml").read_text()) == {"switchbench": 1}
@@ -150,8 +152,8 @@ def test_exit_status_of_clauses(stage: Stage, clause: dict[str, Any], status: in
     out = stage.path / "out"
     sha256 = clauses_sha256([clause])
     assert hashlib.sha256((out / "clauses.json").read_bytes()).hexdigest() == sha256
-    first, *_ = (out / "records.ndjson").read_text().splitlines()
-    assert json.loads(first)["sha256"] == sha256  # before any node said anything
+    first, *_ = rows_in(out, "events")
+    assert json.loads(first["details"])["sha256"] == sha256  # before any node said anything
     assert (out / "verdict.xml").exists()
 
 
@@ -207,10 +209,10 @@ def test_a_lab_in_use_leaves_no_directory(stage: Stage) -> None:
 
 def test_a_directory_with_results_is_refused(stage: Stage) -> None:
     stage.main()
-    before = (stage.path / "out" / "records.ndjson").read_bytes()
+    before = (stage.path / "out" / "flows.parquet").read_bytes()
     with pytest.raises(ConfigurationError, match="is not empty"):
         stage.main()
-    assert (stage.path / "out" / "records.ndjson").read_bytes() == before
+    assert (stage.path / "out" / "flows.parquet").read_bytes() == before
 
 
 def test_table_prints_again(stage: Stage, capsys: pytest.CaptureFixture[str]) -> None:
@@ -237,8 +239,7 @@ def test_table_again_makes_the_summary_of_a_killed_run(
     out = stage.path / "out"
     killed = stage.summary() | {"errors": [NOT_ENDED], "trials": [], "status": "failed"}
     (out / "summary.json").write_text(json.dumps(killed))
-    with (out / "records.ndjson").open("ab") as records:
-        records.write(b'{"type":"flow","no')  # the machine died in the middle of a line
+    (out / "flows.9.arrows").write_bytes(b"\xff\xff")  # the machine died in the middle of a piece
     args = argparse.Namespace(
         directory=out, all=False, again=False, latency=False, json=False, csv=False, only=None
     )
@@ -338,7 +339,7 @@ def test_a_node_that_repeats_records_loses_nothing_else(stage: Stage) -> None:
 
 def whole_record(out: Path) -> None:
     """Summary, report and manifest are there, and the manifest seals them."""
-    assert {"summary.json", "report.html", "records.ndjson"} <= set(
+    assert {"summary.json", "report.html"} <= set(
         json.loads((out / "manifest.json").read_text())["files"]
     )
 
@@ -360,22 +361,22 @@ def test_records_that_cannot_be_summarised_are_kept_and_named(
 
 def test_a_full_disk_where_phases_are_put_in_place(stage: Stage) -> None:
     """The summary is made of another disk's copy, and says why the directory is as it is."""
-    replace = again.os.replace
+    place = store._ParquetWriter.place
 
-    def full(source: Path, target: Path) -> None:
-        if Path(target) == stage.path / "out/records.ndjson":
+    def full(writer: Any) -> None:
+        if writer._path == stage.path / "out/flows.parquet":
             raise OSError(28, "No space left on device")
-        replace(source, target)
+        place(writer)
 
     site = make_site()
     trials = [make_trial(site, number) for number in (0, 1)]
     stage.run = make_run(site, *trials, remeasure=1)
     busy = stage.engine("busy")
     stage.monkeypatch.setattr(command, "find_engine", lambda: busy)
-    stage.monkeypatch.setattr(again.os, "replace", full)
+    stage.monkeypatch.setattr(store._ParquetWriter, "place", full)
     assert stage.main() == 3
     result = stage.summary()
-    assert "No space left on device: records.ndjson stays as it came" in result["errors"][0]
+    assert "No space left on device: the tables stay as they were" in result["errors"][0]
     assert [entry["trial"] for entry in result["trials"]] == [0, 1]
     whole_record(stage.path / "out")
 

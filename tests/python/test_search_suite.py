@@ -24,7 +24,7 @@ from switchbench.plan.suite import estimates_s, range_of, searches_of
 from switchbench.records.directory import SUMMARY
 from switchbench.records.flows import PhaseRecords
 from switchbench.records.plan_file import read_plan
-from switchbench.records.rows import PhaseKey, Rows
+from switchbench.records.rows import NOTHING, PhaseKey
 from switchbench.render.report.build import make
 from switchbench.search.suites import SUITES
 from switchbench.search.suites.declaration import TrialFacts
@@ -92,7 +92,7 @@ def result(**changes: Any) -> PhaseResult:
     values = {"offered_frames": 1000, "lost_frames": 3, "state": "complete", "tester_limited": []}
     values |= {"misdelivered_frames": 0, "latency": None, "window_s": 1.0, "size_unit": "frame"}
     values |= changes
-    flows, rows = PhaseRecords().flows(), Rows.of("port", [])
+    flows, rows = PhaseRecords().flows(), NOTHING
     shares = PortShares({}, {}, {})
     key = PhaseKey(0, 0, "lab", 0)
     return PhaseResult(key, values, flows, shares, {}, flows, rows, {}, lambda _: None)

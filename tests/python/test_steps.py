@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 
 from configs import LAB, compile_text, needs_engine, read_text
+from recorded import fed
 from switchbench.analysis.above_line import above_line
 from switchbench.analysis.executions import ExecutionTable, port_rate_mbps
 from switchbench.analysis.statistics import RepeatTable, interval
-from switchbench.analysis.summary import Summary
 from switchbench.base.errors import ConfigurationError
 from switchbench.base.model import Part, Repeats, Schedule, ScheduleShape, Site, Trial
 from switchbench.config import read_values
@@ -26,8 +26,10 @@ from switchbench.plan.documents import trial_document
 from switchbench.plan.engine import PlanSize, plan_size
 from switchbench.records.document.schema import summary_schema
 from switchbench.records.flows import Places
+from switchbench.records.latency import Histogram
+from switchbench.records.rows import PhaseKey
 from switchbench.render.tables import steps as step_tables
-from synthetic import flows_of, make_run, make_site, make_trial, phase_record, tcp_side
+from synthetic import flows_of, make_run, make_site, make_trial, phase_record, rows_of, tcp_side
 from test_messages import bucket
 
 TCP = LAB + "transport: tcp\n"
@@ -161,8 +163,14 @@ def steps_trial(number: int = 0, batch: int = 1, **changes: Any) -> Trial:
 def table_of(*records: tuple[Trial, dict[str, Any]]) -> ExecutionTable:
     """What takes these records."""
     table = ExecutionTable({(trial.id, trial.repeat): trial for trial, _ in records})
-    for _, record in records:
-        table.feed(record)
+    for trial, record in records:
+        times = Histogram()
+        times.add_record(record | {"count": record["batches"]})
+        own = {"src": record["rank"], "kind": "execution"}
+        own |= {name: record[name] for name in ("repetitions", "verified")}
+        (row,) = rows_of("histograms", times.row() | own).records()
+        key = PhaseKey(trial.id, trial.repeat, record["network"], record["phase"])
+        table.add(key, [row])
     return table
 
 
@@ -279,9 +287,7 @@ def summary_of(
     trials: list[Trial], records: list[dict[str, Any]], site: Site | None = None
 ) -> dict[str, Any]:
     """A whole summary of these records."""
-    summary = Summary(make_run(site or make_site(), *trials))
-    for line, record in enumerate(records, start=1):
-        summary.feed(line, record)
+    summary = fed(make_run(site or make_site(), *trials), records)
     about = {
         "id": "x", "started": "now", "elapsed_s": 1.0, "command": [], "launch": "lab",
         "lab": "one-switch", "excluded_hosts": [], "versions": {},

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from recorded import Feed, fed
 from schemas import validate_summary
-from switchbench.analysis.summary import Summary
 from switchbench.analysis.transports import series
 from switchbench.base.model import Load, Part, Run, Schedule, Site
 from switchbench.records.record_forms import DamagedRecord
@@ -34,9 +34,7 @@ SITE = make_site()
 
 def summarise(records: list[dict[str, Any]], run: Run | None = None, *faults: str) -> Any:
     """The summary, validated against the schema."""
-    summary = Summary(run or make_run(SITE, make_trial(SITE)))
-    for line, record in enumerate(records, start=1):
-        summary.feed(line, record)
+    summary = fed(run or make_run(SITE, make_trial(SITE)), records)
     result = summary.finish(about(), faults)
     validate_summary(result)
     return result
@@ -76,15 +74,6 @@ def test_pairs_by_hand() -> None:
     # 1.5 s of 2 CPUs less 2.5 s idle: once, since both nodes are on one host; 0.023985 GB.
     assert entry["cpu_s"] == 0.5
     assert entry["cpu_s_per_gb"] == pytest.approx(0.5 / 0.023985, rel=1e-6)
-    assert entry["records"] == {
-        "file": "records.ndjson",
-        "first_line": 3,
-        "last_line": 8,
-        "trial": 0,
-        "repeat": 0,
-        "network": "lab",
-        "phase": 0,
-    }
 
 
 def test_pairs_plan_and_ports() -> None:
@@ -147,14 +136,14 @@ def test_missing_destination_is_unknown_not_zero() -> None:
 def test_repeats_end_one_by_one() -> None:
     """A record that comes after all nodes have ended its trial is damaged, of that repeat only."""
     trials = [make_trial(SITE), make_trial(SITE, repeat=1)]
-    summary = Summary(make_run(SITE, *trials))
+    feed = Feed(make_run(SITE, *trials))
     for repeat in (0, 1):
-        for line, record in enumerate(pair_records()):
+        for record in pair_records():
             if record["type"] != "hello" or repeat == 0:
-                summary.feed(line, record | {"repeat": repeat})
+                feed.take(record | {"repeat": repeat})
     with pytest.raises(DamagedRecord, match="after all nodes have ended trial 0"):
-        summary.feed(99, pair_records()[2] | {"repeat": 1})
-    result = summary.finish(about(), [])
+        feed.take(pair_records()[2] | {"repeat": 1})
+    result = feed.summary.finish(about(), [])
     assert [(entry["repeat"], entry["lost_frames"]) for entry in result["trials"]] == [
         (0, 10),
         (1, 10),
@@ -756,9 +745,7 @@ def test_aapc_of_64_ranks_is_a_matter_of_seconds() -> None:
         records += [phase_record(process.name, phase=phase) for process in site.processes]
     records += [trial_record(process.name) for process in site.processes]
     begin_s = time.process_time()
-    summary = Summary(make_run(site, trial))
-    for line, record in enumerate(records, start=1):
-        summary.feed(line, record)
+    summary = fed(make_run(site, trial), records)
     result = summary.finish(about(), [])
     assert time.process_time() - begin_s < 10  # seen: 0.3 s
     assert result["status"] == "complete"

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from switchbench.analysis.summary import Summary
+from recorded import fed
 from switchbench.base import format
 from switchbench.base.model import Run
 from switchbench.render.terminal.table import SummaryPrinter
@@ -28,9 +28,7 @@ SITE = make_site()
 
 
 def summarise(records: list[dict[str, Any]], run: Run, *faults: str) -> dict[str, Any]:
-    summary = Summary(run)
-    for line, record in enumerate(records, start=1):
-        summary.feed(line, record)
+    summary = fed(run, records)
     return summary.finish(about(), faults)
 
 

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 from rich.console import Console
 
+from recorded import fed
 from schemas import validate_summary
 from switchbench.analysis import measures
-from switchbench.analysis.summary import Summary
 from switchbench.base.model import Load, Run, Trial
 from switchbench.records.flows import Packets
 from switchbench.render.terminal.table import SummaryPrinter
@@ -70,12 +70,10 @@ def measured(trial: Trial, mbps: float, busy_s: float = 1.0) -> list[dict[str, A
 
 def summarise(run: Run, rates: dict[int, float], worker: str = "sleep") -> dict[str, Any]:
     """The summary of trials at these rates, right by its schema."""
-    summary = Summary(run)
     records = [hello("node1", worker=worker), hello("node2", worker=worker)]
     for trial in run.trials:
         records += measured(trial, rates[trial.id])
-    for line, record in enumerate(records, start=1):
-        summary.feed(line, record)
+    summary = fed(run, records)
     result = summary.finish(about(), [])
     validate_summary(result)
     return result
@@ -248,12 +246,10 @@ def test_table_by_hand() -> None:
 def test_an_unknown_rate_has_no_ratio() -> None:
     """A transport that left no record of its receivers is there, with nothing said."""
     trials = (message_trial(0, "tcp"), message_trial(1, "verbs"))
-    summary = Summary(make_run(SITE, *trials))
     records = measured(trials[0], 80.0) + [
         record for record in measured(trials[1], 80.0) if record.get("side") != "destination"
     ]
-    for line, record in enumerate(records, start=1):
-        summary.feed(line, record)
+    summary = fed(make_run(SITE, *trials), records)
     result = summary.finish(about(), [])
     validate_summary(result)
     verbs = result["comparisons"][0]["transports"][1]
@@ -316,9 +312,7 @@ def test_records_of_verbs() -> None:
         *(phase_record(node) for node in ("node1", "node2")),
         *(trial_record(node) for node in ("node1", "node2")),
     ]
-    summary = Summary(make_run(SITE, trial))
-    for line, record in enumerate(records, start=1):
-        summary.feed(line, record)
+    summary = fed(make_run(SITE, trial), records)
     result = summary.finish(about(), [])
     validate_summary(result)
     (entry,) = result["trials"]
@@ -353,9 +347,7 @@ def test_messages_that_one_end_did_not_count_are_not_lost(
         *(phase_record(node) for node in ("node1", "node2")),
         *(trial_record(node) for node in ("node1", "node2")),
     ]
-    summary = Summary(make_run(SITE, message_trial(0, "verbs")))
-    for line, record in enumerate(records, start=1):
-        summary.feed(line, record)
+    summary = fed(make_run(SITE, message_trial(0, "verbs")), records)
     (entry,) = summary.finish(about(), [])["trials"]
     assert entry["lost_messages"] is None
 

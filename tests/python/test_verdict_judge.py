@@ -11,6 +11,7 @@ from typing import Any
 import jsonschema
 import pytest
 
+from recorded import fed
 from switchbench.analysis.judge import FORMULAS, Judge, ValueLocation, _Seen, _Together
 from switchbench.analysis.overall import exit_status
 from switchbench.analysis.summary import Summary
@@ -18,15 +19,7 @@ from switchbench.base.errors import ConfigurationError
 from switchbench.base.measures import MEASURES
 from switchbench.config.clauses import canonical, clauses_sha256, parse_clause
 from switchbench.records.document.schema import summary_schema
-from synthetic import (
-    about,
-    frame_side,
-    make_run,
-    make_site,
-    make_trial,
-    pair_records,
-    tcp_side,
-)
+from synthetic import about, frame_side, make_run, make_site, make_trial, pair_records, tcp_side
 
 SITE = make_site()
 PAIR = ("node1:e0", "node2:e0")
@@ -34,9 +27,7 @@ PAIR = ("node1:e0", "node2:e0")
 
 def judge(records: list[dict[str, Any]], *clauses: dict[str, Any], **changes: Any) -> Any:
     run = make_run(SITE, make_trial(SITE, **changes), expectations=clauses)
-    summary = Summary(run)
-    for line, record in enumerate(records, start=1):
-        summary.feed(line, record)
+    summary = fed(run, records)
     return summary.finish(about(), [])
 
 
@@ -208,9 +199,7 @@ def test_only_the_worst_failures_are_named() -> None:
         sent = frame_side("source", *ends, 8000, 7720)
         records += [sent, frame_side("destination", *ends, 8000 - i, 7710)]
     run = make_run(site, make_trial(site, flows=40), expectations=(clause("lost_frames", "== 0"),))
-    summary = Summary(run)
-    for line, record in enumerate(records, start=1):
-        summary.feed(line, record)
+    summary = fed(run, records)
     (judged,) = summary.finish(about(), [])["expectations"]
     assert (judged["judged"], judged["failed"]) == (40, 39)
     assert [failure["value"] for failure in judged["failures"]] == list(range(39, 19, -1))
@@ -223,9 +212,7 @@ def test_the_whole_verdict() -> None:
 
     def verdict(*clauses: dict[str, Any], faults: tuple[str, ...] = ()) -> Any:
         run = make_run(SITE, make_trial(SITE), expectations=clauses, about=tested)
-        summary = Summary(run)
-        for line, record in enumerate(pair_records(), start=1):
-            summary.feed(line, record)
+        summary = fed(run, pair_records())
         result = summary.finish(about(), faults)
         jsonschema.validate(result, summary_schema())
         assert result["run"]["about"] == tested

@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from switchbench.analysis.summary import Summary
+from recorded import fed
 from switchbench.analysis.verdict.junit import junit
 from synthetic import about, make_run, make_site, make_trial, pair_records
 
@@ -70,9 +70,7 @@ def mistakes(element: ElementTree.Element) -> list[str]:
 def document(*clauses: dict[str, Any], faults: tuple[str, ...] = (), **more: Any) -> Any:
     """The parsed XML of a run with a lossy flow."""
     run = make_run(SITE, make_trial(SITE), expectations=clauses, **more)
-    summary = Summary(run)
-    for line, record in enumerate(pair_records(), start=1):
-        summary.feed(line, record)
+    summary = fed(run, pair_records())
     text = junit(summary.finish(about(), faults))
     assert text.startswith(b"<?xml version='1.0' encoding='utf-8'?>\n")
     root = ElementTree.fromstring(text)

@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 
 from golden import unpack
-from switchbench.analysis.remake import gather
+from recorded import replace_rows, rows_in, write_tables
+from switchbench.analysis.remake import gather, remade
 from switchbench.analysis.summary import NOT_ENDED
 from switchbench.analysis.verdict import manifest, signature, verify
 from switchbench.analysis.verdict.record import write_record
@@ -23,8 +24,9 @@ from switchbench.base.errors import ConfigurationError
 from switchbench.base.model import Run
 from switchbench.cli.main import main
 from switchbench.config.clauses import clauses_sha256
-from switchbench.records.directory import RECORDS, RunDirectory, load_summary
-from switchbench.records.plan_file import write_plan
+from switchbench.records.directory import RunDirectory, as_read, load_summary
+from switchbench.records.plan_file import read_plan, write_plan
+from switchbench.records.store import TableWriter, finish
 from switchbench.render.report import build
 from synthetic import about, make_run, make_site, make_trial, pair_records
 
@@ -39,9 +41,8 @@ def measured(path: Path, *clauses: dict[str, Any]) -> Run:
     directory.write_configuration(run.effective)
     write_plan(path, run)
     fix_clauses(run, directory)
-    with directory.open_lines(RECORDS) as records:
-        for record in pair_records():
-            records.write(json.dumps(record).encode() + b"\n")
+    write_tables(path, run, pair_records())
+    finish(path, run)
     summary = gather(run, path).finish(about(), [])
     directory.write_summary(summary)
     write_record(path, summary)
@@ -138,7 +139,7 @@ def test_what_is_put_in_before_signing_is_sealed(directory: Path, key: Path) -> 
     "name",
     [
         *("clauses.json", "configuration.yaml", "plan.json"),
-        *("records.ndjson", "summary.json", "verdict.xml"),
+        *("flows.parquet", "summary.json", "verdict.xml"),
     ],
 )
 @pytest.mark.parametrize("place", [0.0, 0.5, 1.0])
@@ -172,19 +173,18 @@ def test_a_missing_and_a_shortened_file(directory: Path) -> None:
     (directory / "nodes.log").write_text("")
     manifest.seal(directory)
     (directory / "nodes.log").unlink()
-    records = directory / "records.ndjson"
-    records.write_bytes(records.read_bytes()[:-1])
+    flows = directory / "flows.parquet"
+    flows.write_bytes(flows.read_bytes()[:-1])
     first, second = failures(directory)
-    assert first == "nodes.log is missing"
-    assert second.startswith("records.ndjson was changed: ")
+    assert first.startswith("flows.parquet was changed: ")
+    assert second == "nodes.log is missing"
 
 
 def test_who_changes_the_manifest_too_is_found_by_the_signature(directory: Path, key: Path) -> None:
     main(["sign", str(directory), "--key", str(key)])
-    records = directory / "records.ndjson"
-    better = records.read_bytes().replace(b'"frames": 7990', b'"frames": 8000')
-    assert better != records.read_bytes()
-    records.write_bytes(better)
+    flows = rows_in(directory, "flows")
+    assert [row["received_frames"] for row in flows] == [8000, 7990]
+    replace_rows(directory, "flows", [row | {"received_frames": 8000} for row in flows])
     (directory / "manifest.json").write_bytes(
         manifest.content(
             directory,
@@ -205,7 +205,7 @@ def test_a_verdict_that_the_records_do_not_give(directory: Path) -> None:
     words, beside = failures(directory)
     assert beside == "verdict.xml is not the verdict of summary.json"
     assert words == (
-        "summary.json is not what records.ndjson amounts to: exit_status, expectations, verdict"
+        "summary.json is not what the tables amount to: exit_status, expectations, verdict"
     )
 
 
@@ -225,7 +225,7 @@ def test_other_clauses_than_were_fixed(directory: Path) -> None:
     write_plan(directory, mild)
     manifest.seal(directory)
     (words,) = failures(directory)
-    assert "is not what records.ndjson amounts to" in words
+    assert "is not what the tables amount to" in words
     assert "expectations" in words
 
 
@@ -233,8 +233,6 @@ def test_other_clauses_than_were_fixed(directory: Path) -> None:
     ("name", "before", "after", "words"),
     [
         ("clauses.json", "== 0", "<= 9", "clauses.json is not what was fixed before traffic"),
-        ("records.ndjson", '"sha256":"', '"sha256":"0', "the first line of records.ndjson has"),
-        ("records.ndjson", '"type":"clauses"', '"type":"other"', "does not begin with the clauses"),
     ],
 )
 def test_clauses_that_do_not_fit_each_other(
@@ -247,6 +245,26 @@ def test_clauses_that_do_not_fit_each_other(
     found = failures(directory, again=False)
     assert len(found) == 1
     assert words in found[0]
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (
+            {"details": '{"sha256":"0"}'},
+            "first row of the table `events` has the hash",
+        ),
+        ({"type": "other"}, "the table `events` does not begin with the clauses' hash"),
+    ],
+)
+def test_the_clauses_hash_is_the_first_event(
+    change: dict[str, str], words: str, directory: Path
+) -> None:
+    first, *others = rows_in(directory, "events")
+    replace_rows(directory, "events", [first | change, *others])
+    manifest.seal(directory)
+    (found,) = failures(directory, again=False)
+    assert words in found
 
 
 @pytest.fixture(scope="module")
@@ -271,11 +289,12 @@ def test_verify_leaves_samples_as_they_are(directory: Path) -> None:
     """As of a run that was killed before it stored them."""
     sample = {"type": "samples", "node": "node1", "trial": 0, "repeat": 0, "network": "lab"}
     sample |= {"phase": 0, "rank": 0, "data": ""}
-    (directory / "samples.ndjson").write_text(json.dumps(sample) + "\n")
+    with TableWriter(directory) as tables:
+        tables.add_samples(sample)
     manifest.seal(directory)
     first, second = checks(directory), checks(directory)
     assert [check.holds for check in first] == [check.holds for check in second]
-    assert (directory / "samples.ndjson").exists()
+    assert [*directory.glob("samples.*.arrows")]
     assert not (directory / "samples.parquet").exists()
 
 
@@ -399,11 +418,11 @@ def test_missing_programs(
 def test_nobody_signs_what_was_changed_or_over_another(
     directory: Path, key: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    whole = (directory / "records.ndjson").read_bytes()
-    flip(directory / "records.ndjson", 5)
+    whole = (directory / "flows.parquet").read_bytes()
+    flip(directory / "flows.parquet", 5)
     assert main(["sign", str(directory), "--key", str(key)]) == 2
-    assert "is not signed: records.ndjson was changed" in capsys.readouterr().err
-    (directory / "records.ndjson").write_bytes(whole)
+    assert "is not signed: flows.parquet was changed" in capsys.readouterr().err
+    (directory / "flows.parquet").write_bytes(whole)
     assert main(["sign", str(directory), "--key", str(key)]) == 0
     assert main(["sign", str(directory), "--key", str(key)]) == 2
     assert "is signed already: manifest.json.sig" in capsys.readouterr().err
@@ -464,19 +483,48 @@ def test_what_can_not_be_verified(
 
 
 @pytest.mark.parametrize(
-    ("line", "words"),
-    [(b"not json\n", "records.ndjson:14 is damaged: the line is no record"),
-     (b"[1]\n", "records.ndjson:14 is damaged: the line is no record"),
-     (b'{"type":"flow","node":"node1"}\n', "ndjson:14 is damaged: a flow record's `trial` is not")],
-)  # fmt: skip
-def test_damaged_records(
-    line: bytes, words: str, directory: Path, capsys: pytest.CaptureFixture[str]
+    ("change", "words"),
+    [
+        (
+            {"received_frames": -1},
+            "the column received_frames has the negative count",
+        ),
+        ({"src": "node7:e0"}, "trial 0 has no rank 'node7:e0'"),
+        ({"phase": 3}, "trial 0 has no phase 3"),
+    ],
+)
+def test_a_damaged_table(
+    change: dict[str, Any], words: str, directory: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with (directory / "records.ndjson").open("ab") as file:
-        file.write(line)
+    first, *others = rows_in(directory, "flows")
+    replace_rows(directory, "flows", [first | change, *others])
     manifest.seal(directory)
     assert main(["verify", str(directory)]) == 2
     assert words in capsys.readouterr().err
+
+
+def test_each_changed_number_is_found(kept_run: Path, tmp_path: Path) -> None:
+    """Of any column that the summary rests on, though the manifest was made to fit."""
+    run, kept, checked = read_plan(kept_run), load_summary(kept_run), 0
+    for table, columns in {
+        "flows": ("sent_frames", "received_frames", "received_window_payload_bytes", "reordered"),
+        "ports": ("dropped_send", "dropped_receive", "no_carrier"),
+        "phases": ("window_ns", "cpu_s", "start_skew_us"),
+        "histograms": ("count",),
+    }.items():
+        for column in columns:
+            shutil.rmtree(tmp_path / "changed", ignore_errors=True)
+            path = Path(shutil.copytree(kept_run, tmp_path / "changed"))
+            rows = rows_in(path, table)
+            measured = (i for i, row in enumerate(rows) if row["phase"] >= 0)
+            number = next((i for i in measured if rows[i][column] is not None), None)
+            if number is None:
+                continue
+            checked += 1
+            rows[number][column] += 10**6
+            replace_rows(path, table, rows)
+            assert as_read(remade(run, path, kept)) != kept, (table, column)
+    assert checked > 6
 
 
 @pytest.mark.parametrize("name", ["/etc/passwd", "../elsewhere", "plots/../../elsewhere", ".."])
@@ -485,7 +533,7 @@ def test_a_manifest_names_no_file_outside_the_directory(
 ) -> None:
     path = directory / "manifest.json"
     content = json.loads(path.read_text())
-    content["files"][name] = content["files"]["records.ndjson"]
+    content["files"][name] = content["files"]["flows.parquet"]
     path.write_text(json.dumps(content))
     assert main(["verify", str(directory)]) == 2
     assert f"manifest.json is damaged: at the file '{name}'" in capsys.readouterr().err
@@ -500,7 +548,7 @@ def test_a_name_that_is_not_utf8_is_refused(
         manifest.seal(directory)
     strange.unlink()
     path = directory / "manifest.json"
-    path.write_text(path.read_text().replace('"records.ndjson"', '"\\ud800"'))
+    path.write_text(path.read_text().replace('"flows.parquet"', '"\\ud800"'))
     assert main(["verify", str(directory)]) == 2
     (sentence,) = capsys.readouterr().err.splitlines()
     assert "manifest.json is damaged: " in sentence

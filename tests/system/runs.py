@@ -15,6 +15,7 @@ from typing import Any
 import yaml
 
 import labkit
+from told import records_in
 
 Record = dict[str, Any]
 
@@ -86,11 +87,7 @@ class Result:
 
     def records(self, *types: str) -> Iterator[Record]:
         """The nodes' records of these types."""
-        with (self.directory / "records.ndjson").open() as file:
-            for line in file:
-                record = json.loads(line)
-                if record["type"] in types:
-                    yield record
+        return records_in(self.directory, *types)
 
     def flows(self, trial: Record) -> list[Flow]:
         """The flows of one of the summary's trials."""

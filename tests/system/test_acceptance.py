@@ -119,7 +119,7 @@ def test_a_changed_byte_in_any_file_is_named(
     bench: Bench, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     names = [path.name for path in bench.good.directory.iterdir()]
-    assert {"records.ndjson", "configuration.yaml", "switch.ndjson", "manifest.json"} <= set(names)
+    assert {"flows.parquet", "configuration.yaml", "switch.ndjson", "manifest.json"} <= set(names)
     for name in names:
         copy = tmp_path / "copy"
         shutil.copytree(bench.good.directory, copy)
@@ -136,16 +136,17 @@ def test_a_changed_byte_in_any_file_is_named(
 def test_the_failed_ones_summary_does_not_pass_for_the_good_ones(
     bench: Bench, tmp_path: Path
 ) -> None:
-    """All of the good run's files but its records, sealed anew without a signature."""
+    """All of the good run's files but its tables, sealed anew without a signature."""
     forged = tmp_path / "forged"
     shutil.copytree(bench.good.directory, forged)
-    shutil.copy(bench.bad.directory / "records.ndjson", forged)
+    for table in bench.bad.directory.glob("*.parquet"):
+        shutil.copy(table, forged)
     for signature in forged.glob("manifest.json*"):
         signature.unlink()
     assert execute("sign", str(forged), "--key", str(bench.key)).returncode == 0
     done = verify(forged, bench)
     assert done.returncode == 2
-    assert "summary.json is not what records.ndjson amounts to" in done.stderr
+    assert "summary.json is not what the tables amount to" in done.stderr
 
 
 def test_a_summary_made_again_is_the_same(bench: Bench, tmp_path: Path) -> None:

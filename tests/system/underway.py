@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
@@ -21,6 +20,7 @@ from labkit import PREFIX, own
 from switchbench import labs
 from switchbench.labs import Lab, namespaces
 from switchbench.topology import lab_addresses
+from told import records_in
 
 SAMPLE_S = 0.01
 NODES = ("node1", "node2", "node3", "node4")
@@ -89,12 +89,8 @@ class Underway:
         self.directory = directory
 
     def records(self) -> list[runs.Record]:
-        """The whole lines of records.ndjson so far."""
-        try:
-            text = (self.directory / "records.ndjson").read_text()
-        except FileNotFoundError:
-            return []
-        return [json.loads(line) for line in text.splitlines(keepends=True) if line[-1] == "\n"]
+        """What nodes told so far."""
+        return list(records_in(self.directory))
 
     def wait_for_load(self, phase: int = 0, limit_s: float = 60) -> None:
         """Until some node says that this phase is in its window."""

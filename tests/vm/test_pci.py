@@ -20,6 +20,7 @@ import vmkit
 from guests.machine import command as command_line
 from pcikit import JOURNAL, PCI, UIO, VFIO
 from switchbench.cli.main import main
+from told import records_in
 
 pytestmark = vmkit.needs_guests
 
@@ -363,6 +364,6 @@ def test_a_whole_run_with_tcp_first(tmp_path: Path) -> None:
     assert drivers == {("tcp", "tcp"), ("dpdk", "net_virtio")}
     assert {port["link_downs"] for port in summary["ports"]} == {0}
     assert summary["warnings"] == []
-    records = [json.loads(line) for line in (out / "records.ndjson").read_text().splitlines()]
+    records = list(records_in(out))
     events = [record["kind"] for record in records if record["type"] == "event"]
     assert sorted(events) == ["bind", "bind"]

@@ -16,6 +16,7 @@ from pyarrow import parquet
 import guests
 import runs
 import vmkit
+from told import records_in
 
 RUN_LIMIT_S = 300
 SIZES = (4, 1024, 64 << 10, 1 << 20)
@@ -191,7 +192,6 @@ def test_a_host_that_dies_in_a_run_is_named(rig: guests.Rig, tmp_path: Path) -> 
     }
     conf, out = tmp_path / "conf.yaml", tmp_path / "results"
     conf.write_text(yaml.safe_dump(configuration))
-    records = out / "records.ndjson"
     with subprocess.Popen(
         runs.command("run", str(conf), "--out", str(out)),
         stdout=subprocess.PIPE,
@@ -200,7 +200,10 @@ def test_a_host_that_dies_in_a_run_is_named(rig: guests.Rig, tmp_path: Path) -> 
     ) as process:
         try:
             vmkit.wait_until(
-                lambda: records.exists() and '"step":"window"' in records.read_text(),
+                lambda: (
+                    out.exists()
+                    and any(one.get("step") == "window" for one in records_in(out, "progress"))
+                ),
                 "measures",
                 90,
             )

@@ -1,10 +1,34 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Switchbench measures whether a network still holds when every port is busy at once."""
 
+from __future__ import annotations
+
 import os
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .records.results import Results
 
 __version__ = "0.1.0"
 
 # numpy's BLAS starts threads as it is imported, and a process that has threads may not join a user
 # namespace (setns(2)), as labs of users without privilege do. No large matrix is multiplied here.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+
+def load(directory: str | os.PathLike[str]) -> Results:
+    """Return the results of a run: its tables, its plan and its summary.
+
+    Parameters
+    ----------
+    directory
+        A results directory, as `switchbench run` makes it.
+
+    Raises
+    ------
+    switchbench.base.errors.ConfigurationError
+        Where the directory has no results of this form, or a file of it is damaged.
+    """
+    from .records.results import load as read  # `switchbench --help` needs none of it
+
+    return read(directory)

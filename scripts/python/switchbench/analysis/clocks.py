@@ -17,6 +17,8 @@ from ..base.model import ONE_WAY, Site
 from ..records.document.summary import ClockEntry
 from ..records.latency import Histogram
 from ..records.record_forms import Record
+from ..records.rows import Rows
+from .measures import observed
 
 Moment = tuple[int, int, int]  # trial, repeat, phase
 
@@ -62,20 +64,19 @@ class ClockTable:
             return None
         return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
-    def take(self, record: Record) -> None:
-        """What a node knows of its clock in a phase."""
-        node, bound_ns = record["node"], record.get("bound_ns")
-        worst_us = self._bounds.get(node, 0.0)
-        if bound_ns is None or worst_us is None:
-            self._bounds[node] = None
-        else:
-            self._bounds[node] = max(worst_us, bound_ns / _US)
-        offset_ns, shift_ns = record.get("offset_ns"), record.get("shift_ns")
-        if bound_ns is None or offset_ns is None or shift_ns is None:
-            return
-        moment = (record["trial"], record.get("repeat") or 0, record["phase"])
-        clock = NodeClock(offset_ns, offset_ns - shift_ns, bound_ns)
-        self._phases.setdefault(moment, {})[node] = clock
+    def take(self, moment: Moment, nodes: Rows) -> None:
+        """Take what each node knows of its clock in a phase: rows of `phases`."""
+        names = ("clock_bound_ns", "clock_offset_ns", "clock_shift_ns")
+        columns = (observed(nodes.floats(name)) for name in names)
+        for node, bound_ns, offset_ns, shift_ns in zip(nodes.texts("node"), *columns, strict=True):
+            worst_us = self._bounds.get(node, 0.0)
+            if bound_ns is None or worst_us is None:
+                self._bounds[node] = None
+            else:
+                self._bounds[node] = max(worst_us, bound_ns / _US)
+            if bound_ns is not None and offset_ns is not None and shift_ns is not None:
+                clock = NodeClock(int(offset_ns), int(offset_ns - shift_ns), int(bound_ns))
+                self._phases.setdefault(moment, {})[node] = clock
 
     def correct(
         self, moment: Moment, flows: Iterable[tuple[str, str, dict[str, Histogram]]]

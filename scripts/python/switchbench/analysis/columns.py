@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What figures need of the records, as columns by plan: a run of 1,024 ranks has millions of them.
+"""What figures need of the tables, as columns by plan: a run of 1,024 ranks has a million flows.
 
-Keys are those of doc/reference/node-protocol.md, formulas those of doc/reference/measures.md.
+Formulas are those of doc/reference/measures.md.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,23 +17,23 @@ from numpy.typing import NDArray
 
 from ..base.errors import ConfigurationError
 from ..base.model import ONE_WAY, Port, Process, Site
-from ..records.latency import bucket_bounds
-from ..records.reader import RecordReader
-from ..records.record_forms import DamagedRecord, Record
-from ..records.rows import Floats, PhaseKey, Rows
+from ..records.latency import BUCKETS, bucket_bounds
+from ..records.rows import Floats, Rows
+from ..records.schema import MOMENT
+from ..records.store import Tables
 from . import measures
 from .clocks import ClockTable
 
 Ints = NDArray[np.int32]
 
 _FLOW = ("trial", "repeat", "network", "phase", "src", "dst")
-# What figures need of the records, by type.
+# What figures need of the tables.
 _WANTED: dict[str, tuple[str, ...]] = {
-    "flow": (*_FLOW, "side", "frames", "corrupted", "window_ns", "window_payload_bytes"),
-    "interval": (*_FLOW, "from_ms", "to_ms", "payload_bytes"),
-    "histogram": (*_FLOW, "kind", "buckets"),
-    **dict.fromkeys(("port-open", "ready", "clock"), ()),
-}
+    "flows": (*_FLOW, "destination_reported", "sent_frames", "received_frames", "corrupted",
+              "received_window_ns", "received_window_payload_bytes"),
+    "intervals": (*_FLOW, "from_ms", "to_ms", "payload_bytes"),
+    "histograms": (*_FLOW, "kind", "bucket", "bucket_count"),
+}  # fmt: skip
 _SHARED = "shared"
 
 
@@ -103,23 +104,8 @@ class PlanTimes:
         return cls(*summed(values, np.concatenate([part.counts for part in parts])))
 
 
-@dataclass
-class _Chunks:
-    """Arrays of one plan as they come, a tuple of columns each."""
-
-    parts: list[tuple[NDArray[Any], ...]] = field(default_factory=list)
-
-    def add(self, phase: int, columns: Sequence[NDArray[Any]]) -> None:
-        """Takes columns of one phase, which becomes one of them."""
-        phases = np.full(len(columns[0]), phase, dtype=np.int32)
-        self.parts.append((phases, *columns))
-
-    def columns(self) -> list[NDArray[Any]]:
-        return [np.concatenate(column) for column in zip(*self.parts, strict=True)]
-
-
 class Columns:
-    """Reads a records file in one pass; asked for a plan afterwards."""
+    """Reads the tables of a results directory; asked for a plan afterwards."""
 
     def __init__(
         self, ports: Sequence[str], unsettled: Mapping[PlanKey, Collection[int]] | None = None
@@ -127,175 +113,123 @@ class Columns:
         """`ports`: their places are what flows' ends are numbered by. `unsettled`: the phases of
         plans that were stopped, of which it is not known what they lost."""
         self.damage: list[str] = []
-        self.lines = 0  # whole ones
-        self.cut = False  # the last one is no whole line
+        self.cut = False  # a stream ends in half a batch
         self._unsettled = unsettled or {}
         self._places = {name: place for place, name in enumerate(ports)}
-        self._sides: dict[tuple[PlanKey, str], _Chunks] = {}
+        self._parts: dict[str, dict[PlanKey, list[tuple[int, Rows]]]] = {}  # by table
         self._flows: dict[PlanKey, FlowColumns | None] = {}  # those that were asked for
-        self._spans: dict[PlanKey, _Chunks] = {}
-        self._times: dict[tuple[PlanKey, str], _Chunks] = {}
-        self._opened: dict[str, str] = {}  # node by port
-        self._ready: list[Record] = []
-        self._clocks: list[Record] = []
-        self._waiting: list[tuple[PhaseKey, Rows]] = []  # histograms, until all clocks are known
+        self._clocks: ClockTable | None = None  # None: nothing is to be put right
 
-    def read(self, path: Path) -> None:
-        """Takes the whole file; what can't be read is said in `damage`."""
-        bad: list[DamagedRecord] = []
-        takers = {"flow": self._take_flows, "interval": self._take_spans}
-        reader = RecordReader(path, _WANTED, bad.append)
+    def read(self, directory: Path) -> None:
+        """Take all tables; what can't be read is said in `damage`."""
+        for name, columns in _WANTED.items():
+            try:
+                tables = Tables(directory, (name,), {name: columns})
+                parts = self._parts.setdefault(name, {})
+                for phase in tables.phases():
+                    number, repeat, own = phase.moment
+                    for network, rows in phase.rows(name).by_network():
+                        key = PlanKey(number, repeat, network)
+                        parts.setdefault(key, []).append((own, rows))
+                self.cut |= tables.cut
+            except ConfigurationError as error:
+                self.damage.append(str(error).removeprefix(f"{directory}/"))
         try:
-            for batch in reader.batches():
-                for kind, rows in batch.rows.items():
-                    for key, mine in rows.by_phase():
-                        if key.phase < 0:
-                            continue  # a probe
-                        if kind in takers:
-                            takers[kind](key, mine)
-                        else:
-                            self._waiting.append((key, mine))
-                for _, record in batch.records:
-                    self._take_record(record)
+            self._clocks = _clock_table(directory)
         except ConfigurationError as error:
-            self.damage.append(str(error).removeprefix(f"{path.parent}/"))
-        self.lines, self.cut = reader.lines, reader.cut
-        self._take_histograms()
-        if bad:
-            lines_are = "1 line is" if len(bad) == 1 else f"{len(bad):,} lines are"
-            self.damage.append(f"{path.name}: {lines_are} damaged and left out")
+            self.damage.append(str(error).removeprefix(f"{directory}/"))
 
     def flows(self, plan: PlanKey) -> FlowColumns | None:
-        """The plan's flows, as their destinations saw them; None: there is no record."""
+        """The plan's flows, as their destinations saw them; None: no destination told of one."""
         if plan not in self._flows:
-            self._flows[plan] = self._joined_sides(plan)
+            self._flows[plan] = self._made_flows(plan)
         return self._flows[plan]
 
-    def _joined_sides(self, plan: PlanKey) -> FlowColumns | None:
-        came = self._sides.get((plan, "destination"))
-        if came is None:
+    def _made_flows(self, plan: PlanKey) -> FlowColumns | None:
+        parts = self._parts.get("flows", {}).get(plan, [])
+        src, dst = self._ends(parts)
+        phase = _phases(parts)
+        reported = np.concatenate(
+            [np.zeros(0), *(r.objects("destination_reported") for _, r in parts)]
+        )
+        mine = (reported == True) & (src >= 0) & (dst >= 0)  # noqa: E712
+        if not mine.any():
             return None
-        phase, src, dst, mbps, frames, corrupted = came.columns()
-        sent = self._sides.get((plan, "source"))
-        offered = np.full(len(phase), np.nan)
-        if sent is not None:
-            s_phase, s_src, s_dst, _, s_frames, _ = sent.columns()
-            offered = joined((phase, src, dst), (s_phase, s_src, s_dst), s_frames)
-        lost = measures.missing(offered, frames, measures.or_zero(corrupted))
-        lost[np.isin(phase, list(self._unsettled.get(plan, ())))] = np.nan
-        return FlowColumns(phase, src, dst, mbps, offered, lost)
+        names = ("received_window_ns", "received_window_payload_bytes", "sent_frames",
+                 "received_frames", "corrupted")  # fmt: skip
+        window_ns, payload, sent, came, corrupted = (_floats(parts, name)[mine] for name in names)
+        lost = measures.missing(sent, came, measures.or_zero(corrupted))
+        lost[np.isin(phase[mine], list(self._unsettled.get(plan, ())))] = np.nan
+        mbps = measures.per_second(8e-6 * payload, window_ns)
+        return FlowColumns(phase[mine], src[mine], dst[mine], mbps, sent, lost)
 
     def spans(self, plan: PlanKey) -> Spans | None:
         """The plan's interval results; None: there are none."""
-        found = self._spans.get(plan)
-        return None if found is None else Spans(*found.columns())
+        parts = self._parts.get("intervals", {}).get(plan, [])
+        src, dst = self._ends(parts)
+        mine = (src >= 0) & (dst >= 0)
+        if not mine.any():
+            return None
+        figures = (_floats(parts, name)[mine] for name in ("from_ms", "to_ms", "payload_bytes"))
+        return Spans(_phases(parts)[mine], src[mine], dst[mine], *figures)
 
     def times(self, plan: PlanKey, kind: str) -> PlanTimes | None:
         """The plan's times of one kind of model.LATENCY_KINDS; None: none were measured."""
-        found = self._times.get((plan, kind))
-        if found is None:
-            return None
-        values, counts = found.columns()
-        return PlanTimes(*summed(values, counts)) if counts.any() else None
+        values, counts = [np.zeros(0)], [np.zeros(0, dtype=np.int64)]
+        for phase, rows in self._parts.get("histograms", {}).get(plan, []):
+            moment = (plan.trial, plan.repeat, phase)
+            for place in np.flatnonzero(rows.objects("kind") == kind).tolist():
+                found = _middles()[rows.objects("bucket")[place]]
+                if self._clocks is not None and kind == ONE_WAY:
+                    ends = (rows.objects("src")[place], rows.objects("dst")[place])
+                    found = found + self._clocks.shift_ns(moment, ends)
+                values.append(found)
+                counts.append(rows.objects("bucket_count")[place])
+        every = np.concatenate(counts)
+        return PlanTimes(*summed(np.concatenate(values), every)) if every.any() else None
 
-    # --- records ---------------------------------------------------------------------------
-
-    def _take_record(self, record: Record) -> None:
-        if record["type"] == "port-open":
-            self._opened[record["port"]] = record["node"]
-        elif record["type"] == "ready":
-            self._ready.append(record)
-        else:
-            self._clocks.append(record)
-
-    def _take_flows(self, key: PhaseKey, rows: Rows) -> None:
-        window_ns, payload = rows.floats("window_ns"), rows.floats("window_payload_bytes")
-        with np.errstate(divide="ignore", invalid="ignore"):
-            mbps = np.where(window_ns > 0, 8e3 * payload / window_ns, np.nan)
-        src, dst = self._ends(rows)
-        columns = (src, dst, mbps, rows.floats("frames"), rows.floats("corrupted"))
-        for side in ("source", "destination"):
-            mine = (rows.columns["side"] == side) & (src >= 0) & (dst >= 0)
-            if mine.any():
-                chunks = self._sides.setdefault((PlanKey(*key[:3]), side), _Chunks())
-                chunks.add(key.phase, [column[mine] for column in columns])
-
-    def _ends(self, rows: Rows) -> tuple[Ints, Ints]:
+    def _ends(self, parts: Sequence[tuple[int, Rows]]) -> tuple[Ints, Ints]:
         """Places of ports; -1 for one that is not in the list."""
         src, dst = (
-            np.array([self._places.get(port, -1) for port in rows.texts(end)], dtype=np.int32)
+            np.array(
+                [self._places.get(port, -1) for _, rows in parts for port in rows.texts(end)],
+                dtype=np.int32,
+            )
             for end in ("src", "dst")
         )
         return src, dst
 
-    def _take_spans(self, key: PhaseKey, rows: Rows) -> None:
-        src, dst = self._ends(rows)
-        mine = (src >= 0) & (dst >= 0)
-        names = ("from_ms", "to_ms", "payload_bytes")
-        columns: list[NDArray[Any]] = [src, dst, *(rows.floats(name) for name in names)]
-        if mine.any():
-            chunks = self._spans.setdefault(PlanKey(*key[:3]), _Chunks())
-            chunks.add(key.phase, [column[mine] for column in columns])
 
-    # --- times -----------------------------------------------------------------------------
-
-    def _take_histograms(self) -> None:
-        clocks = self._clock_table()
-        for key, rows in self._waiting:
-            for kind in dict.fromkeys(rows.texts("kind")):
-                mine = rows.taken(np.flatnonzero(rows.columns["kind"] == kind))
-                shifts = None
-                if clocks is not None and kind == ONE_WAY:
-                    moment = (key.trial, key.repeat, key.phase)
-                    shifts = np.array([clocks.shift_ns(moment, pair) for pair in mine.pairs()])
-                part = buckets(mine.texts("buckets"), shifts)
-                self._times.setdefault((PlanKey(*key[:3]), kind), _Chunks()).parts.append(part)
-        self._waiting.clear()
-
-    def _clock_table(self) -> ClockTable | None:
-        """None: all nodes share one clock, so that nothing is to be put right."""
-        if all(record.get("clock") == _SHARED for record in self._ready):
-            return None
-        ports: dict[str, list[Port]] = {}
-        for port, node in self._opened.items():
-            ports.setdefault(node, []).append(Port(port, node, "", (), {}))
-        nodes = tuple(Process(node, tuple(some), {}) for node, some in ports.items())
-        table = ClockTable(Site("", nodes))
-        for record in self._ready:
-            table.take_ready(record)
-        for record in self._clocks:
-            table.take(record)
-        return table
+def _phases(parts: Sequence[tuple[int, Rows]]) -> Ints:
+    found = [np.full(len(rows), phase, dtype=np.int32) for phase, rows in parts]
+    return np.concatenate([np.zeros(0, dtype=np.int32), *found])
 
 
-def joined(
-    wanted: Sequence[Ints], known: Sequence[Ints], values: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """The values of the known flows (phase, source, destination) for each that is wanted."""
-    most = 1 + max(int(column.max()) for column in (*wanted, *known) if len(column))
-
-    def code(columns: Sequence[Ints]) -> NDArray[np.int64]:
-        phase, src, dst = (column.astype(np.int64) for column in columns)
-        return (phase * most + src) * most + dst
-
-    codes = code(known)
-    order = np.argsort(codes, kind="stable")
-    codes = codes[order]
-    asked = code(wanted)
-    place = np.minimum(np.searchsorted(codes, asked), len(codes) - 1)
-    found: NDArray[np.float64] = np.where(codes[place] == asked, values[order][place], np.nan)
-    return found
+def _floats(parts: Sequence[tuple[int, Rows]], name: str) -> Floats:
+    return np.concatenate([np.zeros(0), *(rows.floats(name) for _, rows in parts)])
 
 
-def buckets(texts: Sequence[str | None], shifts: Floats | None) -> tuple[NDArray[Any], ...]:
-    """All times of some histograms: middles of their buckets in ns, and how many each."""
-    known = [text or "" for text in texts]
-    numbers = np.array(" ".join(known).replace(":", " ").split(), dtype=np.int64)
-    index, counts = numbers[0::2], numbers[1::2]
-    values = _middles()[index]
-    if shifts is not None:
-        values = values + np.repeat(shifts, [text.count(":") for text in known])
-    return summed(values, counts)
+def _clock_table(directory: Path) -> ClockTable | None:
+    """None: all nodes share one clock, so that nothing is to be put right."""
+    columns = ("node", "clock_offset_ns", "clock_shift_ns", "clock_bound_ns")
+    tables = Tables(directory, ("phases",), {"phases": (*MOMENT, *columns)})
+    events = [event for event in tables.events() if event["type"] in ("ready", "port-open")]
+    ready = [event for event in events if event["type"] == "ready"]
+    if all(event.get("clock") == _SHARED for event in ready):
+        return None
+    ports: dict[str, list[Port]] = {}
+    for event in events:
+        if event["type"] == "port-open":
+            ports.setdefault(event["node"], []).append(
+                Port(event["port"], event["node"], "", (), {})
+            )
+    nodes = tuple(Process(node, tuple(some), {}) for node, some in ports.items())
+    table = ClockTable(Site("", nodes))
+    for event in ready:
+        table.take_ready(event)
+    for phase in tables.phases():
+        table.take(phase.moment, phase.rows("phases"))
+    return table
 
 
 def summed(values: Floats, counts: NDArray[Any]) -> tuple[Floats, NDArray[np.int64]]:
@@ -303,6 +237,7 @@ def summed(values: Floats, counts: NDArray[Any]) -> tuple[Floats, NDArray[np.int
     return distinct, np.bincount(place, weights=counts, minlength=len(distinct)).astype(np.int64)
 
 
+@cache
 def _middles() -> Floats:
-    bounds = [bucket_bounds(index) for index in range(2240)]
+    bounds = [bucket_bounds(index) for index in range(BUCKETS)]
     return np.array([least + width // 2 for least, width in bounds], dtype=np.float64)

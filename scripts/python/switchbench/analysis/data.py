@@ -20,7 +20,6 @@ from ..base.model import Port
 from ..config.order import Names
 from ..records.directory import (
     CONFIGURATION,
-    RECORDS,
     SUMMARY,
     as_read,
     load_summary,
@@ -31,6 +30,7 @@ from ..records.document.schema import checked
 from ..records.document.summary import SummaryDocument
 from ..records.document.trials import PhaseEntry, PlanEntry
 from ..records.plan_file import read_plan
+from ..records.store import has_tables, refuse_old_form
 from .columns import Columns, PlanKey
 from .location.wired import group_of_port
 from .measures import UNSETTLED
@@ -58,8 +58,8 @@ class Measured:
         modules = _modules(directory, summary)
         ports = _in_order(summary, modules)
         columns = Columns(ports, _unsettled(summary))
-        columns.read(directory / RECORDS)
-        damage += columns.damage or _cut(columns.lines, summary)
+        columns.read(directory)
+        damage += columns.damage
         return cls(directory, summary, damage, modules, ports, columns)
 
     def phases_of(self, plan: PlanEntry) -> list[PhaseEntry]:
@@ -101,23 +101,24 @@ def whole_summary(directory: Path, damage: list[str]) -> SummaryDocument:
     """Return the summary, made again of the records where it is damaged or not whole; `damage`
     gets what was wrong."""
     refuse_endless(directory)
+    refuse_old_form(directory)
     summary: Mapping[str, Any] = {}
     try:
         summary = load_summary(directory)
         whole = checked(summary, directory / SUMMARY)
-        begun = is_begun_only(summary) and (directory / RECORDS).exists()
+        begun = is_begun_only(summary) and has_tables(directory)
         if NOT_ENDED not in summary["errors"] and not begun:
             return whole
         damage.append(NOT_ENDED)
     except ConfigurationError as error:
-        if not (directory / RECORDS).exists() or summary.get("imported"):
+        if not has_tables(directory) or summary.get("imported"):
             raise
         damage.append(str(error))
     try:
         again = _again(directory, summary, damage)
     except SwitchbenchError as error:
         raise ConfigurationError(f"{damage[-1]}; nor can it be made again: {error}") from error
-    damage.append("what is shown here was made of the records that there are")
+    damage.append("what is shown here was made of the tables that there are")
     return cast("SummaryDocument", as_read(again))  # its text as a terminal can show it
 
 
@@ -141,19 +142,6 @@ def _about(directory: Path) -> BegunRun:
         "versions": {},
         "machine": unknown,
     }
-
-
-def _cut(lines: int, summary: SummaryDocument) -> list[str]:
-    """What is missing of records of which the summary was made."""
-    known = max((entry["records"]["last_line"] or 0 for entry in summary["trials"]), default=0)
-    if known <= lines:
-        return []
-    if not lines:
-        return [f"{RECORDS} is empty: what is made of single flows and times is not shown"]
-    return [
-        f"{RECORDS} is cut short: of {known:,} lines that {SUMMARY} was made of the first "
-        f"{lines:,} are there, and what is made of single flows and times lacks the rest"
-    ]
 
 
 # --- ports and modules -------------------------------------------------------------------------

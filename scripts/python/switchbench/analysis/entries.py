@@ -15,7 +15,6 @@ import numpy as np
 
 from ..base import transports
 from ..base.model import SCHEDULE, Load, Part, Trial
-from ..records.directory import RECORDS
 from ..records.document.counts import Counts, QueuePairs, RdmaCounts
 from ..records.document.forms import SizeUnit, Traffic
 from ..records.document.setting import Setting
@@ -25,11 +24,10 @@ from ..records.document.trials import (
     PhaseEntry,
     PlanEntry,
     Rates,
-    RecordsPlace,
     State,
     Timing,
 )
-from ..records.flows import Ends, PhaseFlows, PhaseRecords
+from ..records.flows import Ends, PhaseFlows
 from ..records.record_forms import Record
 from ..records.rows import PhaseKey, Rows
 from . import measures as m
@@ -259,18 +257,6 @@ def state(flows: PhaseFlows, nodes: Rows, wanted: Collection[str]) -> State:
             return state
     whole = bool(flows.whole.all()) and set(wanted).issubset(nodes.texts("node"))
     return "complete" if whole else "partial"
-
-
-def where(key: PhaseKey, phase: PhaseRecords) -> RecordsPlace:
-    return {
-        "file": RECORDS,
-        "first_line": phase.first_line,
-        "last_line": phase.last_line,
-        "trial": key.trial,
-        "repeat": key.repeat,
-        "network": key.network,
-        "phase": key.phase,
-    }
 
 
 # --- plans -------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from operator import itemgetter
+from typing import Any
 
 from ..base.model import Repeats, Trial
 from ..records.document.forms import CurveSetting
@@ -25,8 +26,8 @@ from ..records.document.steps import (
     Steps,
 )
 from ..records.flows import PhaseFlows, Places
-from ..records.latency import merged
-from ..records.record_forms import Record
+from ..records.latency import Histogram, merged
+from ..records.rows import PhaseKey
 from . import measures as m
 from .rank_times import MeasuredExecutions, RankTimes
 from .statistics import interval
@@ -39,26 +40,24 @@ IMB_MEGA = 1e6
 
 
 class ExecutionTable:
-    """Takes `execution` records as they come and says what they amount to."""
+    """Takes the times of repetitions, phase by phase, and says what they amount to."""
 
     def __init__(self, trials: Mapping[tuple[int, int], Trial]) -> None:
         """`trials` by id and repeat."""
         self._trials = trials
         self._measured: dict[tuple[int, int, str], MeasuredExecutions] = {}
 
-    def feed(self, record: Record) -> None:
-        """Takes one `execution` record."""
-        key = (record["trial"], record.get("repeat") or 0)
-        ranks = self._of(self._trials[key], record["network"]).phases.setdefault(
-            record["phase"], {}
-        )
-        times = ranks.setdefault(record["rank"], RankTimes(record["repetitions"], record["sum_ns"]))
-        times.times.add_record(record | {"count": record["batches"], "lost": None})
-        times.verified = record.get("verified")
+    def add(self, key: PhaseKey, executions: Iterable[Mapping[str, Any]]) -> None:
+        """Take the ranks' times of one phase, a row of `histograms` each."""
+        for row in executions:
+            one = self._of(self._trials[key.trial, key.repeat], key.network)
+            one.phases.setdefault(key.phase, {})[row["src"]] = RankTimes(
+                row.get("repetitions", 0), row["sum_ns"], Histogram.of_row(row), row.get("verified")
+            )
 
     def add_flows(self, trial: Trial, network: str, phase: int, flows: PhaseFlows) -> None:
-        """All flows of one phase, once its records have come: how fast data reached the ports,
-        and which ranks had messages."""
+        """Take all flows of one phase: how fast data reached the ports, and which ranks had
+        messages."""
         one = self._of(trial, network)
         one.rates_mbps[phase] = port_rate_mbps(flows.ends("dst"), m.payload_bps(flows))
         busy = flows.taken(~flows.idle)

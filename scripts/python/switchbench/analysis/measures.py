@@ -350,7 +350,7 @@ class PhaseResult:
     lines: Mapping[str, int]  # line rates by port
     every: PhaseFlows  # the idle ones, too
     ports: Rows  # `port` records
-    strays: Mapping[tuple[str | None, str | None, str], int]  # PhaseRecords.strays
+    misdelivered: Mapping[tuple[str | None, str | None, str], int]  # PhaseRecords.misdelivered
     displaced: dict[str, int] = field(default_factory=dict)  # loss_location.displaced_frames
     burst_bps: Floats | None = None  # oversubscribed.burst_line_bps
     intervals: Any = None  # intervals.Intervals

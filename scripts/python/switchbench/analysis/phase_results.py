@@ -30,7 +30,6 @@ from .entries import (
     state,
     throughput,
     timing,
-    where,
 )
 from .loss_location import NOT_LOCATED, contradicted, displaced_frames, loss_location
 from .oversubscribed import burst_line_bps
@@ -180,9 +179,9 @@ class PhaseResults:
         only_busy = trial.traffic == SCHEDULE and how == "complete" and busy.any()
         flows = every.taken(busy) if only_busy and not busy.all() else every
         off = {pair for pair, is_off in zip(flows.pairs, flows.window_off, strict=True) if is_off}
-        intervals = Intervals.of(records.rows("interval"), off, trial.traffic == "stream")
+        intervals = Intervals.of(records.spans, off, trial.traffic == "stream")
         lowest = intervals.lowest
-        ports = records.last_rows("port", "port")
+        ports = records.ports
         shares = m.port_shares(flows, lines)
         short = SHORT_SHARE_LAB if self._in_lab else SHORT_SHARE_SITE
         computes = trial.scatter is not None and trial.scatter.compute > 0
@@ -199,14 +198,13 @@ class PhaseResults:
             "flows": len(flows),
             "flows_observed": int(flows.whole.sum()),
             "loss_location": NOT_LOCATED,
-            "reordering": disorder_entry(flows, records.disorders, transport),
+            "reordering": disorder_entry(flows, transport),
             "intervals": interval_entry(intervals, lowest, off),
             "state": how,
             "tester_limited": [limit.entry() for limit in limits],
-            "records": where(place.key, records),
         }
         result = m.PhaseResult(
-            place.key, entry, flows, shares, lines, every, ports, records.strays,
+            place.key, entry, flows, shares, lines, every, ports, records.misdelivered,
             burst_bps=burst_line_bps(trial, place.key.network, flows, lines), intervals=intervals,
         )  # fmt: skip
         alone = trial.traffic == "stream" and not trial.own
@@ -267,12 +265,11 @@ def surplus(result: m.PhaseResult) -> list[str]:
     ]
 
 
-def disorder_entry(
-    flows: PhaseFlows, disorders: Mapping[Pair, Record], transport: str
-) -> ReorderingEntry:
-    """The `reordering` of a phase's entry in the summary, of its `reorder` records; nulls where
-    frames are not seen."""
-    frames = flows.destination.floats("frames")
+def disorder_entry(flows: PhaseFlows, transport: str) -> ReorderingEntry:
+    """Return the `reordering` of a phase's entry in the summary; nulls where frames are not
+    seen."""
+    end = flows.destination
+    frames, extent = end.floats("frames"), end.floats("extent_max")
     delivered = m.total_int(frames) if transports.of(transport).frames else None
     if not delivered:
         return {
@@ -282,34 +279,25 @@ def disorder_entry(
             "extent_max": None,
             "worst": None,
         }
-    came = dict(zip(flows.pairs, m.observed(frames), strict=True)) if disorders else {}
-    found = [disorder for pair, disorder in disorders.items() if pair in came]
-    reordered = sum(disorder["reordered"] for disorder in found)
-    extents = sum(disorder["extent_sum"] for disorder in found)
-    three = sum(disorder["three_reordered"] for disorder in found)
+    some = ~np.isnan(extent)
+    reordered, extents, three = (
+        int(end.floats(name)[some].sum()) for name in ("reordered", "extent_sum", "three_reordered")
+    )
+    shares = np.where(some, 100.0 * end.floats("reordered") / frames, np.nan)
+    worst: MostDisordered | None = None
+    if (shares > 0).any():
+        place = int(np.nanargmax(shares))
+        src, dst = flows.pairs[place]
+        worst = {
+            "src": src,
+            "dst": dst,
+            "reordered_percent": float(shares[place]),
+            "extent_max": int(extent[place]),
+        }
     return {
         "reordered_percent": 100.0 * reordered / delivered,
         "three_reordered_percent": 100.0 * three / delivered,
         "extent_mean": extents / reordered if reordered else None,
-        "extent_max": max((disorder["extent_max"] for disorder in found), default=0),
-        "worst": _worst(came, disorders),
-    }
-
-
-def _worst(
-    came: Mapping[Pair, float | None], disorders: Mapping[Pair, Record]
-) -> MostDisordered | None:
-    shares = {
-        pair: 100.0 * disorder["reordered"] / frames
-        for pair, disorder in disorders.items()
-        if (frames := came.get(pair)) and disorder["reordered"]
-    }
-    if not shares:
-        return None
-    pair = max(shares, key=lambda pair: shares[pair])
-    return {
-        "src": pair[0],
-        "dst": pair[1],
-        "reordered_percent": shares[pair],
-        "extent_max": disorders[pair]["extent_max"],
+        "extent_max": int(extent[some].max(initial=0)),
+        "worst": worst,
     }

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -13,11 +13,11 @@ from typing import Any
 
 from ..base.errors import ConfigurationError, SwitchbenchError
 from ..base.model import Run
-from ..records.again import put_in_place
-from ..records.directory import PLAN, RECORDS, SAMPLE_LINES, SAMPLES, SUPERSEDED
+from ..records.directory import PLAN
 from ..records.document.summary import SummaryDocument, SupersededEntry
-from ..records.reader import RecordReader, damaged
-from ..records.record_forms import DamagedRecord
+from ..records.record_forms import DamagedRecord, checked
+from ..records.schema import BY_PHASE
+from ..records.store import SUPERSEDED, Tables, finish, refuse_old_form
 from ..records.switch_counters import AFTER, BEFORE, compare_counters
 from . import scatter
 from .summary import NOT_ENDED, REFUSED_RUN, Summary
@@ -54,11 +54,11 @@ def _no_collector() -> Iterator[None]:
 
 @contextmanager
 def elsewhere(directory: Path) -> Iterator[Path]:
-    """Links to what `put_in_place` and `gather` read, in a folder of their own: both write."""
+    """Links to what `finish` and `gather` read, in a folder of their own: `finish` writes."""
     with TemporaryDirectory(prefix="switchbench-") as name:
-        for file in (RECORDS, SUPERSEDED, SAMPLES, SAMPLE_LINES, BEFORE, AFTER):
-            if (directory / file).exists():
-                (Path(name) / file).symlink_to((directory / file).resolve())
+        for file in directory.iterdir():
+            if file.suffix in (".arrows", ".parquet") or file.name in (BEFORE, AFTER):
+                (Path(name) / file.name).symlink_to(file.resolve())
         yield Path(name)
 
 
@@ -74,32 +74,26 @@ def remade(
     """
     faults = [KILLED if ended and fault == NOT_ENDED else fault for fault in summary["errors"]]
     refused = summary["exit_status"] == REFUSED_RUN
-    with nullcontext(directory) if keep else elsewhere(directory) as place:
+    refuse_old_form(directory)
+    with nullcontext(directory) if keep or not run.again else elsewhere(directory) as place:
         try:
-            gathered = gather(put_in_place(place, run), place)
+            gathered = gather(finish(place, run) if keep or run.again else run, place)
             return gathered.finish(summary["run"], faults, refused)
         except SwitchbenchError as error:
             raise type(error)(str(error).replace(str(place), str(directory))) from None
         except DAMAGE as error:
             why = " ".join(str(error).split())
             raise ConfigurationError(
-                f"{directory / RECORDS} does not fit {PLAN}: {type(error).__name__} {why}; "
+                f"{directory}: the tables do not fit {PLAN}: {type(error).__name__} {why}; "
                 "one of them is damaged or from elsewhere"
             ) from None
 
 
 @_no_collector()
 def gather(run: Run, directory: Path) -> Summary:
-    """All of a results directory's records, ready to be finished."""
+    """All of a results directory's tables, ready to be finished."""
     summary = Summary(run)
-    records = directory / RECORDS
-    if records.exists():
-        try:
-            for batch in RecordReader(records).batches():
-                summary.feed_batch(batch)
-        except DamagedRecord as error:
-            raise damaged(records, error.line or 0, error) from None
-    scatter.store(directory)
+    feed(summary, directory)
     summary.take_scatter(scatter.summarize(directory, run.trials))
     if run.superseded:
         summary.superseded = superseded(run, directory)
@@ -107,24 +101,34 @@ def gather(run: Run, directory: Path) -> Summary:
     return summary
 
 
+def feed(summary: Summary, directory: Path, events: Collection[str] | None = None) -> None:
+    """Give a summary all that the tables of a directory hold; `events`: of these types only, and
+    no phases."""
+    tables = Tables(directory, BY_PHASE if events is None else ())
+    try:
+        for event in tables.events():
+            if events is None or event["type"] in events:
+                summary.take(checked(event))
+        for phase in tables.phases():
+            summary.take_phase(phase)
+    except DamagedRecord as error:
+        raise ConfigurationError(f"{directory}: the tables do not fit {PLAN}: {error}") from None
+    summary.close_ended()
+
+
 def superseded(run: Run, directory: Path) -> list[SupersededEntry]:
-    """The phases that were measured again, as they were before; SUPERSEDED has their records."""
-    file = directory / SUPERSEDED
-    if not file.exists():
+    """The phases that were measured again, as they were before; SUPERSEDED has their tables."""
+    folder = directory / SUPERSEDED
+    if not folder.exists():
         raise ConfigurationError(
-            f"{file} is missing: it has the records of phases that were measured again; bring it "
+            f"{folder} is missing: it has the tables of phases that were measured again; bring it "
             "back from where the results were made"
         )
-    ports = ("hello", "port-open", "ready", "clock")
     before = Summary(
         replace(run, trials=(*run.trials, *run.superseded), expectations=(), superseded=())
     )
-    for records in (
-        RecordReader(directory / RECORDS, dict.fromkeys(ports, ())),
-        RecordReader(file),
-    ):
-        for batch in records.batches():
-            before.feed_batch(batch)
+    feed(before, directory, ("hello", "port-open", "ready"))
+    feed(before, folder)
     first = {trial.id: trial.id if trial.again is None else trial.again
              for trial in (*run.trials, *run.superseded)}  # fmt: skip
     return [

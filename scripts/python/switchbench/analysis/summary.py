@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""summary.json from records.ndjson: one pass, one trial's flows in memory at a time.
+"""summary.json from the tables: one pass, one phase's rows in memory at a time.
 
 Its form is records/document, its formulas are in doc/reference/measures.md.
 """
@@ -7,7 +7,7 @@ Its form is records/document, its formulas are in doc/reference/measures.md.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from operator import itemgetter
 from typing import Final, cast
@@ -16,18 +16,18 @@ import numpy as np
 
 from ..base import format
 from ..base.format import of
-from ..base.model import PINGPONG, SCHEDULE, Run, Trial
+from ..base.model import SCHEDULE, Run, Trial
+from ..records.collector import Moment, PhaseRows
 from ..records.directory import SCHEMA
 from ..records.document.findings import FindingEntry
 from ..records.document.messages import ScatterTimes
 from ..records.document.run import AboutEntry, BegunRun, RunEntry
 from ..records.document.summary import Status, SummaryDocument, SupersededEntry, SwitchCountersEntry
 from ..records.document.trials import PhaseEntry, PlanEntry
-from ..records.expected import LATE, PROBE, Expected
-from ..records.flows import PhaseRecords
-from ..records.reader import Batch
+from ..records.expected import Expected
+from ..records.flows import PhaseRecords, by_network
 from ..records.record_forms import DamagedRecord, Record
-from ..records.rows import KINDS, PhaseKey, Rows, key_of
+from ..records.rows import PhaseKey, Rows
 from ..search.suites.declaration import TrialFacts
 from . import scatter, sweep
 from .above_line import above_line, windows_above_line
@@ -72,60 +72,13 @@ class SuiteTable:
         return None if run.suite is None else replayed(run, self._facts)
 
 
-_OF_NODE = ""  # the network of what nodes say of a phase as a whole
-
-
 @dataclass
 class OpenTrial:
-    """One trial: the phases that have not ended, and what came of those that have."""
+    """One trial that has not ended: what came of its phases."""
 
-    phases: dict[int, dict[str, PhaseRecords]] = field(default_factory=dict)  # by network
-    done: set[int] = field(default_factory=set)  # phases that all nodes have told of
-    ended: dict[str, Record] = field(default_factory=dict)  # `trial` records by node
+    ended: dict[str, Record] = field(default_factory=dict)  # `trial` events by node
     entries: dict[str, list[PhaseEntry]] = field(default_factory=dict)  # by network
     alarms: list[tuple[int, int, list[str]]] = field(default_factory=list)  # by part, phase
-    _told: dict[int, set[str]] = field(default_factory=dict)  # nodes by phase
-
-    def add(self, kind: str, key: PhaseKey, rows: Rows) -> None:
-        """Takes records of a phase."""
-        if kind == "phase":
-            if key.phase == PROBE:
-                return
-            self._told.setdefault(key.phase, set()).update(rows.texts("node"))
-        self.records(key, int(rows.lines[0])).add(kind, rows)
-
-    def add_record(self, key: PhaseKey, line: int, record: Record) -> None:
-        """Takes one of them."""
-        if record["type"] == "phase":
-            if key.phase == PROBE:
-                return
-            self._told.setdefault(key.phase, set()).add(record["node"])
-        self.records(key, line).add_record(line, record)
-
-    def records(self, key: PhaseKey, line: int) -> PhaseRecords:
-        """Those of a phase in a network, to take one more on this line."""
-        if key.phase in self.done:
-            raise DamagedRecord(
-                f"it comes after all nodes have ended phase {key.phase} of trial {key.trial}", line
-            )
-        return self.phases.setdefault(key.phase, {}).setdefault(key.network, PhaseRecords())
-
-    def told(self, nodes: Collection[str]) -> list[int]:
-        """The phases that all nodes have told of, in the order in which they have."""
-        ready = [phase for phase, names in self._told.items() if names.issuperset(nodes)]
-        return sorted(ready, key=lambda phase: self.phases[phase][_OF_NODE].last_line)
-
-    def close(self, phase: int) -> tuple[Rows, dict[str, PhaseRecords]]:
-        """Ends a phase: what nodes say of it, and its records by network."""
-        networks = self.phases.pop(phase)
-        self.done.add(phase)
-        self._told.pop(phase, None)
-        return networks.pop(_OF_NODE, PhaseRecords()).last_rows("phase", "node"), networks
-
-    def last_lines(self) -> Iterator[int]:
-        """Of all that has not ended."""
-        for networks in self.phases.values():
-            yield from (records.last_line for records in networks.values())
 
 
 REFUSED_RUN: Final = 2  # the exit status
@@ -142,15 +95,12 @@ NOT_ENDED = (
 _EXPECTED = ("bind",)
 _EVENTS_MOST = 256  # sentences that differ; a faulty port tells of thousands
 
-# All that findings and repeats rest on; times and interval results are many and left to the end.
-_BRIEF = {
-    "hello", "port-open", "flow", "port", "phase", "trial", "unreachable", "misdelivered-flow",
-    "execution",
-}  # fmt: skip
+# All that findings and repeats rest on.
+_BRIEF = {"hello", "port-open", "trial", "unreachable", "misdelivered-flow"}
 
 
 class Summary:
-    """Takes records as they come and says, at any moment, what they amount to."""
+    """Takes events and phases as they come and says, at any moment, what they amount to."""
 
     def __init__(self, run: Run, brief: bool = False) -> None:
         """Refuses, as Judge does, a clause that no trial of the run can answer. `brief`: only
@@ -185,53 +135,55 @@ class Summary:
         self._alarms: list[str] = []
         self._events: Counter[str] = Counter()
         self._notes: list[str] = []
-        clocks = self._results.clocks
-        self._takers: dict[str, Callable[[int, Record], None]] = {
-            "hello": lambda _line, record: self._results.greet(record),
-            "ready": lambda _line, record: clocks.take_ready(record),
-            "clock": lambda _line, record: clocks.take(record),
+        self._beside: dict[Moment, list[Record]] = {}  # events that belong to a phase
+        self._takers: dict[str, Callable[[Record], None]] = {
+            "hello": self._results.greet,
+            "ready": self._results.clocks.take_ready,
             "port-open": self._take_port_open,
-            "reorder": lambda line, record: self._phase(record, line).disorders.update(
-                {(record["src"], record["dst"]): record}
-            ),
-            "misdelivered-flow": lambda line, record: self._phase(record, line).add_stray(record),
+            "misdelivered-flow": self._take_beside,
             "trial": self._take_trial,
             "unreachable": self._take_unreachable,
             "event": self._take_event,
             "bye": self._take_bye,
-            "compute": lambda _line, record: self._computing.feed(record),
-            "execution": lambda _line, record: self._executions.feed(record),
-            **dict.fromkeys(KINDS, self._take_phase),
+            "compute": self._computing.feed,
         }
         if brief:
             self._takers = {kind: self._takers[kind] for kind in _BRIEF}
 
-    def feed(self, line: int, record: Record) -> None:
-        """Takes one record, the `line`th of the file; DamagedRecord where it can't be the run's."""
-        taker = self._takers.get(record["type"])
+    def take(self, event: Record) -> None:
+        """Take one event; DamagedRecord where it can't be the run's."""
+        taker = self._takers.get(event["type"])
         if taker is not None:
-            self._expected.check(record)
-            taker(line, record)
+            self._expected.check(event)
+            taker(event)
 
-    def feed_batch(self, batch: Batch) -> None:
-        """Takes some lines of the file."""
-        for kind, rows in batch.rows.items():
-            for key, mine in rows.by_phase():
-                self._expected.check_rows(kind, key, mine)
-                self._trial((key.trial, key.repeat), int(mine.lines[0])).add(kind, key, mine)
-                if kind == "histogram" and PINGPONG in mine.columns["kind"]:
-                    for record in mine.records(kind):
-                        self._sweep.feed(record)
-                elif kind == "port":
-                    self._ports.use(mine, self._trials[key[:2]].of(key.network).transport)
-        for line, record in batch.records:
-            try:
-                self.feed(line, record)
-            except DamagedRecord as error:
-                error.line = error.line or line
-                raise
-        for open_key in list(self._open):
-            self._close_phases(open_key)
+    def take_phase(self, phase: PhaseRows) -> None:
+        """Take the rows of a phase that has ended; DamagedRecord where they can't be the run's."""
+        self._expected.check_phase(phase)
+        number, repeat, own = phase.moment
+        trial = self._trials[number, repeat]
+        open_trial = self._trial((number, repeat))
+        if own < 0:  # the connectivity check: only the hot paths of its ports
+            for network, ports in phase.rows("ports").by_network():
+                self._ports.use(ports, trial.of(network).transport)
+            return
+        networks = by_network(phase, self._beside.pop(phase.moment, ()))
+        nodes = phase.rows("phases")
+        self._results.clocks.take(phase.moment, nodes)
+        results: list[PhaseResult] = []
+        self.ended_phase = phase.moment, results
+        for place, part in enumerate(trial.parts):
+            records = networks.get(part.network)
+            if records is None:
+                continue
+            key = PhaseKey(number, repeat, part.network, own)
+            self._ports.use(records.ports, trial.of(part.network).transport)
+            self._sweep.add(key, records.times)
+            self._executions.add(key, records.executions)
+            if records.has_flows:
+                context = PhaseContext(trial.of(part.network), part, key)
+                results.append(self._result(context, trial, place, records, nodes, open_trial))
+        self._results.clocks.forget(phase.moment)
 
     def grow(self, trial: Trial) -> None:
         """One more trial, which a search chose."""
@@ -242,7 +194,7 @@ class Summary:
 
     def phases(self) -> list[PhaseEntry]:
         """All phases, also of trials that have not ended; nothing more can be fed."""
-        for key in list(self._open):
+        for key in sorted(self._open):
             self._close_trial(key)
         return sorted(self._entries, key=_ORDER)
 
@@ -272,7 +224,7 @@ class Summary:
 
         `refused`: a node found the configuration impossible.
         """
-        for key in list(self._open):
+        for key in sorted(self._open):
             self._close_trial(key)
         reasons = list(faults)
         missing = self._missing()
@@ -347,33 +299,19 @@ class Summary:
 
     # --- records ---------------------------------------------------------------------------
 
-    def _take_port_open(self, _line: int, record: Record) -> None:
+    def _take_port_open(self, record: Record) -> None:
         self._results.open_port(record)
         self._ports.open(record)
 
-    def _take_phase(self, line: int, record: Record) -> None:
-        """Takes one of `rows.KINDS`."""
-        key = key_of(record)
-        self._trial(key[:2], line).add_record(key, line, record)
-        if record["type"] == "histogram":
-            self._sweep.feed(record)
-        elif record["type"] == "port":
-            own = self._trials[key[:2]].of(key.network)
-            self._ports.use(Rows.of("port", [(line, record)]), own.transport)
-        elif record["type"] == "phase":
-            self._close_phases((key.trial, key.repeat))
+    def _take_beside(self, record: Record) -> None:
+        moment = (record["trial"], record.get("repeat") or 0, record["phase"])
+        self._beside.setdefault(moment, []).append(record)
 
-    def _take_trial(self, line: int, record: Record) -> None:
-        key = (record["trial"], record.get("repeat") or 0)
-        open_trial = self._trial(key, line)
+    def _take_trial(self, record: Record) -> None:
+        open_trial = self._trial((record["trial"], record.get("repeat") or 0))
         open_trial.ended[record["node"]] = record
-        if open_trial.ended.keys() >= self._nodes:
-            last = max(open_trial.last_lines(), default=0)
-            if line and last > line:
-                raise DamagedRecord(LATE.format(key[0]), last)
-            self._close_trial(key)
 
-    def _take_unreachable(self, _line: int, record: Record) -> None:
+    def _take_unreachable(self, record: Record) -> None:
         trial = self._trials[record["trial"], record.get("repeat") or 0]
         self.locator.unreachable(record, trial)
         got = f"{record.get('received')} of {record.get('sent')} probes arrived"
@@ -381,7 +319,7 @@ class Summary:
             f"trial {record['trial']}: {record['dst']} can't be reached from {record['src']}: {got}"
         )
 
-    def _take_event(self, _line: int, record: Record) -> None:
+    def _take_event(self, record: Record) -> None:
         if record.get("kind") in _EXPECTED:
             return
         if record.get("kind") == "link-down" and record.get("port"):
@@ -391,7 +329,7 @@ class Summary:
         full = said not in self._events and len(self._events) >= _EVENTS_MOST
         self._events[f"{record.get('node')}: further events" if full else said] += 1
 
-    def _take_bye(self, _line: int, record: Record) -> None:
+    def _take_bye(self, record: Record) -> None:
         refused = record.get("dropped_datagrams")
         if refused:
             came = "was" if refused == 1 else "were"
@@ -400,63 +338,54 @@ class Summary:
                 "this run, or changed on the way; another program sends to the control address"
             )
 
-    def _trial(self, key: tuple[int, int], line: int) -> OpenTrial:
+    def _trial(self, key: tuple[int, int]) -> OpenTrial:
         if key in self._closed:
-            raise DamagedRecord(LATE.format(key[0]), line)
+            raise DamagedRecord(f"it comes after all nodes have ended trial {key[0]}")
         return self._open.setdefault(key, OpenTrial())
 
-    def _phase(self, record: Record, line: int) -> PhaseRecords:
-        key = key_of(record)
-        phase = self._trial((key.trial, key.repeat), line).records(key, line)
-        phase.add_lines(line, line)
-        return phase
+    def close_ended(self) -> None:
+        """Conclude the trials that all nodes have ended; their phases have come."""
+        for key in [key for key, one in self._open.items() if one.ended.keys() >= self._nodes]:
+            self._close_trial(key)
 
-    def _close_phases(self, key: tuple[int, int]) -> None:
-        """Those of a trial that all nodes have told of."""
-        for phase in self._open[key].told(self._nodes):
-            self._close_phase(key, phase)
-
-    def _close_phase(self, key: tuple[int, int], phase: int) -> None:
-        trial, open_trial = self._trials[key], self._open[key]
-        nodes, networks = open_trial.close(phase)
-        results: list[PhaseResult] = []
-        self.ended_phase = (*key, phase), results
-        for number, part in enumerate(trial.parts):
-            records = networks.get(part.network)
-            if records is None or not records.has_flows:
-                continue
-            place = PhaseContext(trial.of(part.network), part, PhaseKey(*key, part.network, phase))
-            with np.errstate(all="ignore"):  # what is beyond a float is not observed
-                result = self._results.result(place, records, nodes)
-                results.append(result)
-                self._ports.add(result, place.trial.transport)
-                self.locator.add(result, place.trial)
-                if not trial.locating:
-                    self._judge.add(result)
-                if trial.search is not None:
-                    self.suite.add(result)
-                alarms = [
-                    *contradiction(result),
-                    *windows_above_line(result, self._run.site),
-                    *surplus(result),
-                ]
-            if result.entry["tester_limited"] and not explains_all(result):
-                self._unexplained.add((trial.id, phase))
-            self._other_traffic.add(result)
-            if trial.traffic == SCHEDULE:
-                self._executions.add_flows(trial, part.network, phase, result.flows)
-            open_trial.alarms.append((number, phase, alarms))
-            open_trial.entries.setdefault(part.network, []).append(result.entry)
-            self._entries.append(result.entry)
-            self._flows_seen[key] = self._flows_seen.get(key, 0) + len(result.every)
-        self._results.clocks.forget((*key, phase))
+    def _result(
+        self,
+        context: PhaseContext,
+        trial: Trial,
+        place: int,
+        records: PhaseRecords,
+        nodes: Rows,
+        open_trial: OpenTrial,
+    ) -> PhaseResult:
+        """Return what a phase amounts to in one network, the `place`th of its trial's."""
+        key = context.key
+        with np.errstate(all="ignore"):  # what is beyond a float is not observed
+            result = self._results.result(context, records, nodes)
+            self._ports.add(result, context.trial.transport)
+            self.locator.add(result, context.trial)
+            if not trial.locating:
+                self._judge.add(result)
+            if trial.search is not None:
+                self.suite.add(result)
+            alarms = [
+                *contradiction(result),
+                *windows_above_line(result, self._run.site),
+                *surplus(result),
+            ]
+        if result.entry["tester_limited"] and not explains_all(result):
+            self._unexplained.add((trial.id, key.phase))
+        self._other_traffic.add(result)
+        if trial.traffic == SCHEDULE:
+            self._executions.add_flows(trial, key.network, key.phase, result.flows)
+        open_trial.alarms.append((place, key.phase, alarms))
+        open_trial.entries.setdefault(key.network, []).append(result.entry)
+        self._entries.append(result.entry)
+        ours = (key.trial, key.repeat)
+        self._flows_seen[ours] = self._flows_seen.get(ours, 0) + len(result.every)
+        return result
 
     def _close_trial(self, key: tuple[int, int]) -> None:
-        open_trial = self._open[key]
-        for phase in [*open_trial.told(self._nodes), *sorted(open_trial.phases)]:
-            if phase in open_trial.phases:
-                self._close_phase(key, phase)
-        del self._open[key]
+        open_trial = self._open.pop(key)
         self._closed.add(key)
         trial = self._trials[key]
         for part in trial.parts:

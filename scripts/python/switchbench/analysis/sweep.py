@@ -21,8 +21,9 @@ from ..records.document.messages import (
     Peak,
     ScatterTimes,
 )
+from ..records.flows import Pair, Times
 from ..records.latency import Histogram, merged
-from ..records.record_forms import Record
+from ..records.rows import PhaseKey
 
 Flows = dict[tuple[str, str], Histogram]  # by source and destination
 
@@ -35,20 +36,19 @@ def is_sweep(trial: Trial) -> bool:
 
 
 class SweepTable:
-    """Takes histogram records as they come and says what they amount to."""
+    """Takes the times of ping-pong, phase by phase, and says what they amount to."""
 
     def __init__(self, trials: Mapping[tuple[int, int], Trial]) -> None:
         """`trials` by id and repeat."""
         self._trials = trials
         self._flows: dict[tuple[int, int, str], Flows] = {}
 
-    def feed(self, record: Record) -> None:
-        """Takes one `histogram` record; other kinds are not its own."""
-        if record.get("kind") != PINGPONG:
-            return
-        key = (record["trial"], record.get("repeat") or 0, record["network"])
-        flows = self._flows.setdefault(key, {})
-        flows.setdefault((record["src"], record["dst"]), Histogram()).add_record(record)
+    def add(self, key: PhaseKey, times: Mapping[Pair, Times]) -> None:
+        """Take the times of one phase's flows by kind; other kinds are not its own."""
+        for pair, kinds in times.items():
+            if PINGPONG in kinds:
+                flows = self._flows.setdefault(key[:3], {})
+                flows.setdefault(pair, Histogram()).merge(kinds[PINGPONG])
 
     def forget(self, trial: tuple[int, int]) -> None:
         """Drops the times of a trial (id, repeat)."""

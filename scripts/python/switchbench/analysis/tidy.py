@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """One tidy table of a run: a row for each flow in each phase, a column for each variable.
 
-It is made of the records by Arrow alone, a column at a time: a million flows take seconds. What a
+It is made of the tables by Arrow alone, a column at a time: a million flows take seconds. What a
 column means stands in COLUMNS, once: the codebook and the Parquet file's own schema say the same.
 """
 
@@ -22,11 +22,10 @@ from ..base import format
 from ..base.errors import ConfigurationError, RunError
 from ..base.measures import MEASURES
 from ..base.model import PINGPONG, ROUND_TRIP
-from ..records.directory import RECORDS, SUMMARY
+from ..records.directory import SUMMARY
 from ..records.document.definitions import at, definition
 from ..records.latency import NS_PER_US
-from ..records.reader import RecordReader
-from ..records.rows import Rows
+from ..records.store import TableFile, has_tables
 from . import measures
 
 FLOWS = "flows"  # flows.csv, flows.parquet
@@ -109,13 +108,20 @@ VARIABLES = (
     ),
 )  # fmt: skip
 
-# What the table needs of the records, by type.
-_NEEDED = {
-    "flow": (
-        *(*_FLOW, "side", "frames", "payload_bytes", "window_payload_bytes", "window_ns"),
-        *("intended", "duplicated", "reordered", "late", "corrupted", "retransmitted_segments"),
-    ),
-    "histogram": (*_FLOW, "kind", "count", "sum_ns", "min_ns", "max_ns"),
+# Columns of the tables that these are, under another name.
+_SAME = {
+    "intended": "intended",
+    "sent_frames": "offered_frames",
+    "sent_payload_bytes": "offered_bytes",
+    "retransmitted_segments": "retransmitted_segments",
+    "received_frames": "delivered_frames",
+    "received_payload_bytes": "delivered_bytes",
+    "received_window_payload_bytes": "window_bytes",
+    "received_window_ns": "window_ns",
+    "duplicated": "duplicated",
+    "reordered": "reordered",
+    "late": "late",
+    "corrupted": "corrupted",
 }
 
 
@@ -138,12 +144,14 @@ def write(directory: Path, summary: Mapping[str, Any], folder: Path) -> list[Pat
 
 def tidy(directory: Path, summary: Mapping[str, Any]) -> pa.Table:
     """The table, in the order of the records' phases and of the flows' names."""
-    records = _read(directory)
-    source = _side(records["flow"], "source", _SOURCE)
-    destination = _side(records["flow"], "destination", _DESTINATION)
-    table = source.join(destination, list(_FLOW), join_type="full outer", coalesce_keys=True)
+    if not has_tables(directory):
+        raise ConfigurationError(f"no tables in {directory}")
+    flows = TableFile(directory, "flows", (*_FLOW, *_SAME)).whole()
+    table = _keyed(flows, {name: flows[key] for key, name in _SAME.items()})
+    wanted = (*_FLOW, "kind", "count", "sum_ns", "min_ns", "max_ns")
+    times = TableFile(directory, "histograms", wanted).whole()
     for kind in (ROUND_TRIP, PINGPONG):
-        table = table.join(_times(records["histogram"], kind), list(_FLOW), join_type="left outer")
+        table = table.join(_times(times, kind), list(_FLOW), join_type="left outer")
     table = table.join(_phases(summary), list(_PHASE), join_type="left outer")
     table = _computed(table, str(at(summary, "run.id")))
     metadata = {v.name: {"meaning": v.meaning, "unit": v.unit} for v in VARIABLES}
@@ -151,58 +159,9 @@ def tidy(directory: Path, summary: Mapping[str, Any]) -> pa.Table:
     return table.sort_by([(key, "ascending") for key in _FLOW]).select(schema.names).cast(schema)
 
 
-def _read(directory: Path) -> dict[str, pa.Table]:
-    """The records that the table needs, by type."""
-    if not (directory / RECORDS).exists():
-        raise ConfigurationError(f"no records in {directory}")
-    parts: dict[str, list[pa.Table]] = {kind: [_arrow(kind, Rows.of(kind, []))] for kind in _NEEDED}
-    for batch in RecordReader(directory / RECORDS, _NEEDED).batches():
-        for kind, rows in batch.rows.items():
-            parts[kind].append(_arrow(kind, rows))
-    return {kind: pa.concat_tables(some) for kind, some in parts.items()}
-
-
-def _arrow(kind: str, rows: Rows) -> pa.Table:
-    """Rows as Arrow has them: null where nothing was observed."""
-    columns = {}
-    for key in _NEEDED[kind]:
-        column = rows.columns[key]
-        if column.dtype == object:
-            columns[key] = pa.array(column, _TEXT)
-        else:
-            counts = key != "retransmitted_segments"
-            figures = pa.array(column, _REAL, from_pandas=True)
-            columns[key] = figures.cast(_COUNT) if counts else figures
-    return pa.table(columns)
-
-
-_SOURCE = {
-    "frames": "offered_frames",
-    "payload_bytes": "offered_bytes",
-    "intended": "intended",
-    "retransmitted_segments": "retransmitted_segments",
-}
-_DESTINATION = {
-    "frames": "delivered_frames",
-    "payload_bytes": "delivered_bytes",
-    "window_payload_bytes": "window_bytes",
-    "window_ns": "window_ns",
-    "duplicated": "duplicated",
-    "reordered": "reordered",
-    "late": "late",
-    "corrupted": "corrupted",
-}
-
-
-def _side(flows: pa.Table, side: str, names: Mapping[str, str]) -> pa.Table:
-    """The records of one side, their columns named as in the table."""
-    mine = flows.filter(pc.equal(flows["side"], side))
-    return _keyed(mine, {key: mine[name] for name, key in names.items()})
-
-
-def _times(records: pa.Table, kind: str) -> pa.Table:
+def _times(times: pa.Table, kind: str) -> pa.Table:
     """The histograms of one kind, without their buckets."""
-    mine = records.filter(pc.equal(records["kind"], kind))
+    mine = times.filter(pc.equal(times["kind"], kind))
     counted = pc.cast(mine["count"], _REAL)
     some = pc.if_else(pc.greater(counted, 0.0), counted, None)
 

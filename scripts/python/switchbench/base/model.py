@@ -319,9 +319,9 @@ class Run:
     estimates_s: tuple[float, ...] = ()  # what each of them should take
     remeasure: int = 0  # how often a phase that the tester limited is measured again at most
     locate_s: float | None = None  # for trials that tell suspects apart, at the end; None: none
-    again: tuple[Trial, ...] = ()  # trials that do so, until the run has ended (records/again.py)
+    again: tuple[Trial, ...] = ()  # trials that do so, until the run has ended (records/store.py)
     remeasured: int = 0  # phases that were
-    superseded: tuple[Trial, ...] = ()  # trials of which superseded.ndjson has the records
+    superseded: tuple[Trial, ...] = ()  # trials of which superseded/ has the tables
 
     @property
     def planned(self) -> tuple[Trial, ...]:

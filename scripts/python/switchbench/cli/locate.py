@@ -14,8 +14,7 @@ from ..analysis.remake import gather
 from ..base import format
 from ..base.errors import ConfigurationError
 from ..base.model import Run
-from ..records.again import put_in_place
-from ..records.directory import CONFIGURATION, PLAN, RECORDS, SUMMARY
+from ..records.directory import CONFIGURATION, PLAN, SUMMARY
 from ..records.document.location import (
     NOTHING_LOCATED,
     ElementEntry,
@@ -23,6 +22,7 @@ from ..records.document.location import (
     NextTestEntry,
 )
 from ..records.plan_file import read_plan
+from ..records.store import finish, has_tables, refuse_old_form
 from ..render.terminal.console import make_console
 from ..render.terminal.grid import heading, listed, say
 from ..topology import topology
@@ -70,23 +70,24 @@ def main(args: argparse.Namespace) -> int:
 
 
 def located(directory: Path, file: Path | None) -> LocationEntry:
-    """Return where the network breaks, by a directory's records; `file`: its topology."""
-    if not any((directory / name).exists() for name in (PLAN, RECORDS, SUMMARY)):
+    """Return where the network breaks, by a directory's tables; `file`: its topology."""
+    if not any((directory / name).exists() for name in (PLAN, SUMMARY)):
         raise ConfigurationError(
             f"{directory} is no results directory: `switchbench run` makes one, with {PLAN}, "
-            f"{RECORDS} and {SUMMARY}"
+            f"{SUMMARY} and tables"
         )
-    run = put_in_place(directory, read_plan(directory))
+    refuse_old_form(directory)
+    run = finish(directory, read_plan(directory))
     if file is not None:
         run = _with_topology(run, file)
-    if not (directory / RECORDS).exists():
+    if not has_tables(directory):
         return NOTHING_LOCATED
     try:
         return gather(run, directory).locator.location()
     except (ArithmeticError, AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
         why = " ".join(str(error).split())
         raise ConfigurationError(
-            f"{directory / RECORDS} does not fit its plan: {type(error).__name__} {why}"
+            f"{directory}: the tables do not fit {PLAN}: {type(error).__name__} {why}"
         ) from None
 
 

@@ -34,12 +34,12 @@ from ..config.read import document_of
 from ..hosts import push
 from ..plan import cores
 from ..plan.documents import job_document
-from ..records.again import put_in_place
 from ..records.directory import CONFIGURATION, SUMMARY, RunDirectory, default_path, load_summary
 from ..records.document.run import BegunRun, MachineEntry
 from ..records.document.summary import SummaryDocument
 from ..records.plan_file import write_plan
 from ..records.resume import Begun, resume
+from ..records.store import finish
 from ..render.terminal.console import make_console
 from ..run.controller import Controller, Interrupt, Outcome
 from ..run.launch import Launcher, launcher_for, standing
@@ -64,8 +64,8 @@ examples:
   switchbench run --continue results/20260101-120000-rfc2544       where it was interrupted
 
 The results directory holds the effective configuration (configuration.yaml, which runs again), the
-trials made of it (plan.json), all that the nodes said (records.ndjson, nodes.log), the results
-(summary.json, doc/reference/results.md) and the report (report.html, doc/how-to/report.md).
+trials made of it (plan.json), all that the nodes told (flows.parquet and other tables, nodes.log),
+the results (summary.json, doc/reference/results.md) and the report (report.html).
 manifest.json is what `switchbench verify` reads; with clauses there is verdict.xml too."""
 
 
@@ -298,13 +298,13 @@ def _gather(run: Run, directory: Path, outcome: Outcome, asked: Deferred) -> Sum
     What is wrong with them is a fault.
     """
     try:
-        return gather(put_in_place(directory, run), directory)
+        return gather(finish(directory, run), directory)
     except Exception as error:  # records without sense, a full disk, too little memory
         words = str(error) or type(error).__name__
         outcome.fail(RunError(words))
     if not asked.twice:
         with suppress(Exception), elsewhere(directory) as place:  # another disk may have room
-            return gather(put_in_place(place, run), place)
+            return gather(finish(place, run), place)
     return Summary(run)
 
 

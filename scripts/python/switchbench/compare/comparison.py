@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 
 from ..base import format
 from ..base.errors import ConfigurationError
-from ..records.directory import RECORDS
 from . import settings
 from .differences import (
     SHARES,
@@ -160,7 +159,7 @@ def _record_notes(found: Match) -> Iterator[str]:
     for subject in (found.base, found.other):
         if subject.measured.records.cut and not subject.measured.damage:
             yield (
-                f"{subject.directory / RECORDS} ends in half a line: nothing is lost by it that "
+                f"{subject.directory}: a table ends in half a piece: nothing is lost by it that "
                 "the summary was made of"
             )
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Flows of two results beside each other, from the records: a thousand ranks have a million."""
+"""Flows of two results beside each other, from the tables: a thousand ranks have a million."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..analysis.columns import FlowColumns
 from ..analysis.data import plan_key
 from ..analysis.statistics import Floats
 from ..base import format
-from ..records.directory import RECORDS, SUMMARY
+from ..records.directory import SUMMARY
 from .differences import Family, Tester, both_phases, phase_name, sampled
 from .measures import FLOW_LOSS, FLOW_RATE
 from .subjects import Case, Subject
@@ -65,7 +65,7 @@ def flow_table(tester: Tester) -> FlowTable | None:
     if unknown:
         trial = tester.pair.base.plans[0]["trial"]
         match.base.measured.damage.append(
-            f"{SUMMARY} lacks phase {unknown[0]} of trial {trial}, whose flows {RECORDS} has: "
+            f"{SUMMARY} lacks phase {unknown[0]} of trial {trial}, whose flows the tables have: "
             "these are omitted"
         )
         codes = codes[np.isin(of_phase, list(phases))]

@@ -1,14 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A results directory made of other programs' files.
 
-Their figures as records and as a summary, and the files themselves, so that nothing of what they
-say is lost.
+Their figures as a summary, and the files themselves, so that nothing of what they say is lost.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
 import platform
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -17,7 +14,7 @@ from pathlib import Path
 
 from .. import __version__
 from ..base.errors import ConfigurationError
-from ..records.directory import RECORDS, SCHEMA, RunDirectory, replace_bytes
+from ..records.directory import SCHEMA, RunDirectory, replace_bytes
 from ..records.document.location import NOTHING_LOCATED
 from ..records.document.summary import ImportedEntry, SummaryDocument
 from . import kinds
@@ -34,13 +31,9 @@ def write(files: Sequence[Path], out: Path, ranks: int | None, command: Sequence
     parts = [kinds.read(*each) for each in zip(files, repeat(ranks), contents)]
     directory = RunDirectory(out)
     entries: list[ImportedEntry] = []
-    with directory.open_lines(RECORDS) as records:
-        for path, content, part in zip(files, contents, parts, strict=True):
-            file, digest = _keep(path, content, out), hashlib.sha256(content).hexdigest()
-            for figure in part.figures:
-                entries.append(figure.entry(file))
-                line = {"type": "imported", **entries[-1], "sha256": digest}
-                records.write((json.dumps(line, separators=(",", ":")) + "\n").encode())
+    for path, content, part in zip(files, contents, parts, strict=True):
+        file = _keep(path, content, out)
+        entries += [figure.entry(file) for figure in part.figures]
     warnings = [sentence for part in parts for sentence in part.warnings]
     directory.write_summary(_summary(out, files, entries, warnings, command))
     return warnings

@@ -16,12 +16,12 @@ from ..analysis import measures
 from ..base import transports
 from ..base.errors import ConfigurationError
 from ..base.model import Run, Trial
-from ..records.directory import RECORDS, SUMMARY, load_summary
+from ..records.directory import SUMMARY, load_summary
 from ..records.document.schema import checked
-from ..records.flows import PhaseFlows, PhaseRecords
-from ..records.reader import RecordReader, taking
+from ..records.flows import PhaseFlows, by_network
 from ..records.record_forms import Record
-from ..records.rows import PhaseKey, columns_of
+from ..records.rows import PhaseKey
+from ..records.store import Tables
 from ..topology.fabric.routes import Rates
 from .predictor import Pair, Place, Predictor, recorded_flows
 
@@ -145,15 +145,14 @@ def measured_bps(trials: Mapping[tuple[int, int], Trial], directory: Path) -> Se
 def _phases(
     directory: Path,
 ) -> Iterator[tuple[PhaseKey, PhaseFlows, dict[tuple[str, str], Record]]]:
-    """Yield all phases of a run with their flows, and the records of ports by transport."""
-    phases: dict[PhaseKey, PhaseRecords] = defaultdict(PhaseRecords)
-    opened: dict[tuple[str, str], Record] = {}
-    path = directory / RECORDS
-    wanted = {"flow": columns_of("flow"), "port-open": ()}
-    for batch in RecordReader(path, wanted).batches():
-        for kind, rows in batch.rows.items():
-            for key, mine in rows.by_phase():
-                with taking(path, 0):
-                    phases[key].add(kind, mine)
-        opened |= {(record["port"], record["transport"]): record for _, record in batch.records}
-    yield from ((key, phase.flows(), opened) for key, phase in phases.items())
+    """Yield all phases of a run with their flows, and what was told of ports by transport."""
+    tables = Tables(directory, ("flows",))
+    opened = {
+        (event["port"], event["transport"]): event
+        for event in tables.events()
+        if event["type"] == "port-open"
+    }
+    for phase in tables.phases():
+        trial, repeat, number = phase.moment
+        for network, records in by_network(phase).items():
+            yield PhaseKey(trial, repeat, network, number), records.flows(), opened

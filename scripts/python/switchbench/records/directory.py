@@ -4,12 +4,11 @@
 configuration.yaml   the configuration as understood; `switchbench run` takes it again
 plan.json            the run that was compiled from it, which all other commands read (plan_file.py)
 clauses.json         the clauses that are judged, in the form whose SHA-256 is their hash
-records.ndjson       every record as the nodes wrote it, as it came; of a phase that was measured
-                     again, the last ones
-superseded.ndjson    records of phases that were measured again (again.py)
+flows.parquet ...    what the nodes told, as tables (schema.py); `flows.1.arrows ...` while the run
+                     goes on; of a phase that was measured again, the last measurement
+superseded/          the same tables, of phases that were measured again
 nodes.log            what the nodes wrote on standard error
 switch.ndjson        what a modelled switch did (doc/reference/model.md), in a lab that has one
-samples.parquet      single times of messages, where they were kept (doc/reference/messages.md)
 switch-counters-*.txt  what the switch said before and after, where a command asks it
 summary.json         what it amounts to (records/document)
 verdict.xml          the verdict as JUnit XML, for continuous integration
@@ -39,11 +38,7 @@ from ..base.text import printable
 
 CONFIGURATION = "configuration.yaml"
 PLAN = "plan.json"
-RECORDS = "records.ndjson"
 NODES_LOG = "nodes.log"
-SUPERSEDED = "superseded.ndjson"
-SAMPLES = "samples.parquet"
-SAMPLE_LINES = "samples.ndjson"  # as they came, until they are stored
 SUMMARY = "summary.json"
 CLAUSES = "clauses.json"
 JUNIT = "verdict.xml"
@@ -134,7 +129,7 @@ class RunDirectory:
 
     def discard_if_unused(self) -> None:
         """Removes a directory that nothing was measured into: the run was refused."""
-        if not (self.path / RECORDS).exists():
+        if not any(self.path.glob("*.arrows")):
             for name in (CONFIGURATION, PLAN):
                 (self.path / name).unlink(missing_ok=True)
             with suppress(OSError):
@@ -142,26 +137,20 @@ class RunDirectory:
 
     def start_over(self) -> None:
         """Forgets what nodes said that never sent anything; their log stays."""
-        for name in (RECORDS, SAMPLE_LINES):
-            (self.path / name).unlink(missing_ok=True)
+        for path in self.path.glob("*.arrows"):
+            path.unlink()
 
-    def open_lines(self, name: str, late: bool = False) -> LineFile:
-        """A file of the directory to append lines to; `late`: made by its first line."""
-        return LineFile(self.path / name, late)
+    def open_lines(self, name: str) -> LineFile:
+        """A file of the directory to append lines to."""
+        return LineFile(self.path / name)
 
 
 class LineFile:
-    """A file of whole lines: each is in it when `write` returns, and no part of one ever stays."""
+    """A file of whole pieces: each is in it when `write` returns, and no part of one ever stays."""
 
-    def __init__(self, path: Path, late: bool = False) -> None:
-        """Opens the file, made new if need be; `late`: once there is a line for it."""
+    def __init__(self, path: Path) -> None:
+        """Opens the file, made new if need be."""
         self.path = path
-        self.lines = 0
-        self._file = -1
-        if not late:
-            self._open()
-
-    def _open(self) -> None:
         try:
             self._file = os.open(
                 self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644
@@ -170,11 +159,9 @@ class LineFile:
             raise _cannot_write(self.path, error) from error
         self._size = os.fstat(self._file).st_size
 
-    def write(self, line: bytes) -> int:
-        """Appends one line, its end included; returns its number. RunError when it can't."""
+    def write(self, line: bytes) -> None:
+        """Appends one line, its end included, or another piece. RunError when it can't."""
         done = 0
-        if self._file < 0:
-            self._open()
         try:
             while done < len(line):
                 done += os.write(self._file, line[done:])
@@ -182,13 +169,10 @@ class LineFile:
             os.ftruncate(self._file, self._size)
             raise _cannot_write(self.path, error) from error
         self._size += len(line)
-        self.lines += 1
-        return self.lines
 
     def close(self) -> None:
         """Closes the file."""
-        if self._file >= 0:
-            os.close(self._file)
+        os.close(self._file)
 
     def __enter__(self) -> LineFile:
         return self

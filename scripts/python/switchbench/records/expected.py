@@ -4,19 +4,16 @@ alone. What a damaged file or a strange node says of others is no part of a resu
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
-import numpy as np
-
 from ..base.model import Run, Trial
+from .collector import PhaseRows
 from .record_forms import DamagedRecord, Record
-from .rows import KINDS, PhaseKey, Rows
 
-PROBE = -1  # the phase of the connectivity check
-LATE = "it comes after all nodes have ended trial {}"
-_ORDERED = {*KINDS, "reorder", "misdelivered-flow", "trial"}  # what belongs to one phase or trial
 # Which end of a flow a record is of, and so which node has to have written it.
 _OF_DESTINATION = {"one_way", "ipdv"}  # kinds of times
+# By table: the columns that name ports, and those that tell rows of a phase and network apart.
+_NAMES = {"flows": ("src", "dst"), "ports": ("port",), "histograms": ("src", "dst"),
+          "intervals": ("src", "dst")}  # fmt: skip
+_SINGLE = {"flows": ("src", "dst"), "ports": ("port",), "histograms": ("src", "dst", "kind")}
 
 
 class Expected:
@@ -44,26 +41,33 @@ class Expected:
             if self._owner.get(port) != node:
                 raise DamagedRecord(f"it is of the node {node}, and {port!r} is no port of that")
 
-    def check_rows(self, kind: str, key: PhaseKey, rows: Rows) -> None:
-        """The same of records of one phase: DamagedRecord for the first that is not the run's."""
-        trial = self._trials.get((key.trial, key.repeat))
-        ranks = trial.ranks.get(key.network) if trial and key.network else self._owner.keys()
-        sound = ranks is not None and trial is not None and trial.has_phase(key.phase)
-        for name in ("src", "dst"):
-            if sound and ranks is not None and name in rows.columns:
-                sound = set(rows.texts(name)) <= ranks
-        if sound:
-            nodes, ports = rows.texts("node"), _own_ports_of(kind, rows)
-            if ports is None:
-                sound = self._nodes.issuperset(nodes)
-            else:
-                sound = nodes == list(map(self._owner.get, ports))
-        if not sound:
-            for line, record in zip(rows.lines.tolist(), rows.records(kind), strict=True):
-                try:
-                    self.check(record)
-                except DamagedRecord as error:
-                    raise DamagedRecord(str(error), line) from None
+    def check_phase(self, phase: PhaseRows) -> None:
+        """DamagedRecord where the rows of a phase are not the run's, or there twice."""
+        number, repeat, own = phase.moment
+        trial = self._trials.get((number, repeat))
+        if trial is None:
+            raise DamagedRecord(f"this run has no trial {number}, repeat {repeat}")
+        if not trial.has_phase(own):
+            raise DamagedRecord(f"trial {number} has no phase {own}")
+        strange = set(phase.rows("phases").texts("node")) - self._nodes
+        if strange:
+            raise DamagedRecord(f"this run has no node {sorted(strange)[0]!r}")
+        for table, names in _NAMES.items():
+            for network, rows in phase.rows(table).by_network():
+                ranks = trial.ranks.get(network)
+                if ranks is None:
+                    raise DamagedRecord(f"trial {number} has no network {network!r}")
+                for name in names:
+                    strange = set(rows.texts(name)) - ranks
+                    if strange:
+                        raise DamagedRecord(f"trial {number} has no rank {sorted(strange)[0]!r}")
+                if table in _SINGLE and own >= 0:
+                    ids = list(zip(*map(rows.texts, _SINGLE[table]), strict=True))
+                    if len(set(ids)) < len(ids):
+                        twice = " ".join(next(one for one in ids if ids.count(one) > 1))
+                        raise DamagedRecord(
+                            f"{twice} is there twice in phase {own} of trial {number}: {table}"
+                        )
 
     def _check_trial(self, record: Record) -> None:
         number, repeat = record["trial"], record.get("repeat") or 0
@@ -83,50 +87,6 @@ class Expected:
                 raise DamagedRecord(f"trial {number} has no rank {end!r}")
 
 
-class Order:
-    """Refuses a record that contradicts those before it, so that a run's records fit together: a
-    second one of a flow's side, and one of a phase or trial that all nodes have ended."""
-
-    def __init__(self, run: Run) -> None:
-        """Begin a run."""
-        self._count = len(run.site.processes)
-        self._trials: dict[tuple[int, int], _TrialOrder] = {}
-
-    def check(self, record: Record) -> None:
-        """Take one record that is the run's; DamagedRecord where it contradicts an earlier one."""
-        kind = record["type"]
-        if kind not in _ORDERED:
-            return
-        number, phase = record["trial"], record.get("phase", PROBE)
-        trial = self._trials.setdefault((number, record.get("repeat") or 0), _TrialOrder())
-        if len(trial.ended) == self._count:
-            raise DamagedRecord(LATE.format(number))
-        if kind == "trial":
-            trial.ended.add(record["node"])
-            return
-        told = trial.told.setdefault(phase, set())
-        if len(told) == self._count and phase != PROBE:
-            raise DamagedRecord(f"it comes after all nodes have ended phase {phase} of it")
-        if kind == "flow":
-            side = (record["network"], record["side"], record["src"], record["dst"])
-            sides = trial.sides.setdefault(phase, set())
-            if side in sides:
-                ends = f"{side[2]} -> {side[3]}"
-                raise DamagedRecord(f"a second record of the {side[1]} of {ends} in one phase")
-            sides.add(side)
-        elif kind == "phase":
-            told.add(record["node"])
-            if len(told) == self._count:
-                trial.sides.pop(phase, None)
-
-
-@dataclass
-class _TrialOrder:
-    ended: set[str] = field(default_factory=set)  # nodes
-    told: dict[int, set[str]] = field(default_factory=dict)  # by phase, the nodes that ended it
-    sides: dict[int, set[tuple[str, ...]]] = field(default_factory=dict)  # by open phase
-
-
 class _Names:
     """What a trial's records may name."""
 
@@ -139,22 +99,6 @@ class _Names:
         if phase < 0:
             return True
         return phase in self._chosen if self._chosen is not None else phase < self._phases
-
-
-def _own_ports_of(kind: str, rows: Rows) -> list[str] | None:
-    """For each row the port that its node has to have; None: nodes speak of no port."""
-    if kind == "phase":
-        return None
-    if kind == "port":
-        return rows.texts("port")
-    if kind == "interval":
-        return rows.texts("dst")
-    if kind == "flow":
-        is_source = rows.columns["side"] == "source"
-    else:
-        is_source = np.array([name not in _OF_DESTINATION for name in rows.texts("kind")])
-    found: list[str] = np.where(is_source, rows.columns["src"], rows.columns["dst"]).tolist()
-    return found
 
 
 def _own_ports(record: Record) -> list[str]:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Generic, TypeVar
@@ -12,9 +12,11 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from .collector import EXECUTION, PhaseRows
 from .latency import Histogram
-from .record_forms import DamagedRecord, Record
-from .rows import Bools, Floats, Numbers, Rows, columns_of
+from .record_forms import Record
+from .rows import NOTHING, Bools, Floats, Rows
+from .schema import flow_side
 
 Pair = tuple[str, str]  # source, destination
 Times = dict[str, Histogram]  # of a flow, by kind
@@ -52,9 +54,9 @@ class Ends:
     columns: Mapping[str, NDArray[Any]]
 
     def floats(self, key: str) -> Floats:
-        """A column of counts or figures of `flow` records."""
-        column: Floats = self.columns[key]
-        return column
+        """Return a column of counts or figures; NaN where it was not reported."""
+        column: Floats | None = self.columns.get(key)
+        return np.full(len(self.seen), np.nan) if column is None else column
 
     @property
     def generates(self) -> Bools:
@@ -64,14 +66,16 @@ class Ends:
     @cached_property
     def copies(self) -> Bools:
         """Whether its frames are those of another flow of its port: they go to all ports."""
-        found: Bools = self.columns["role"] == "copy"
-        return found
+        return self._has_role("copy")
 
     @cached_property
     def forwards(self) -> Bools:
         """Whether it sends what it has received."""
-        found: Bools = self.columns["role"] == "forward"
-        return found
+        return self._has_role("forward")
+
+    def _has_role(self, role: str) -> Bools:
+        found = self.columns.get("role")
+        return np.zeros(len(self.seen), dtype=bool) if found is None else found == role
 
     def taken(self, which: Bools) -> Ends:
         """Of some flows."""
@@ -147,111 +151,66 @@ class PhaseFlows:
         )
 
 
-@dataclass
+@dataclass(frozen=True)
 class PhaseRecords:
-    """All that was said of one phase in one network, and on which lines of the file."""
+    """All that was told of one phase in one network."""
 
-    disorders: dict[Pair, Record] = field(default_factory=dict)  # `reorder` records
-    strays: Counter[tuple[str | None, str | None, str]] = field(default_factory=Counter)
+    flow_rows: Rows = NOTHING
+    ports: Rows = NOTHING
+    spans: Rows = NOTHING
+    times: dict[Pair, Times] = field(default_factory=dict)
+    executions: Sequence[Mapping[str, Any]] = ()  # rows of `histograms`, each of a rank
+    misdelivered: Counter[tuple[str | None, str | None, str]] = field(default_factory=Counter)
     """Frames of a flow at a port that is not its destination: by src, dst (None: whose is not
     known) and that port."""
-    times: dict[Pair, Times] = field(default_factory=dict)
-    first_line: int = 0
-    last_line: int = 0
-    _rows: dict[str, list[Rows]] = field(default_factory=dict)
-    _single: dict[str, list[tuple[int, Record]]] = field(default_factory=dict)
-    _sides: set[tuple[str, str, str]] = field(default_factory=set)
 
     @property
     def has_flows(self) -> bool:
-        """Whether anything was said of a flow of the phase."""
-        return bool(self._sides or self.times)
-
-    def add(self, kind: str, rows: Rows) -> None:
-        """Takes records of a type of `rows.KINDS`."""
-        self.add_lines(int(rows.lines.min()), int(rows.lines.max()))
-        if kind == "histogram":
-            for record in rows.records(kind):
-                self._add_times(record)
-            return
-        if kind == "flow":
-            sides = list(zip(*map(rows.texts, ("src", "dst", "side")), strict=True))
-            fresh = set(sides)
-            if len(fresh) == len(sides) and self._sides.isdisjoint(fresh):
-                self._sides |= fresh
-            else:
-                for line, (src, dst, side) in zip(rows.lines.tolist(), sides, strict=True):
-                    self._add_side(src, dst, side, line)
-        self._rows.setdefault(kind, []).append(rows)
-
-    def add_record(self, line: int, record: Record) -> None:
-        """Takes one such record."""
-        self.add_lines(line, line)
-        kind = record["type"]
-        if kind == "histogram":
-            self._add_times(record)
-            return
-        if kind == "flow":
-            self._add_side(record["src"], record["dst"], record["side"], None)
-        self._single.setdefault(kind, []).append((line, record))
-
-    def add_lines(self, first: int, last: int) -> None:
-        """Notes that these lines of the file belong to the phase."""
-        self.first_line = min(self.first_line or first, first)
-        self.last_line = max(self.last_line, last)
-
-    def add_stray(self, record: Record) -> None:
-        """Takes a `misdelivered-flow` record: frames of one flow that came to another port."""
-        self.strays[record["src"], record["dst"], record["port"]] += record["frames"]
-
-    def rows(self, kind: str) -> Rows:
-        """All records of a type so far."""
-        if kind in self._single:
-            self._rows.setdefault(kind, []).append(Rows.of(kind, self._single.pop(kind)))
-        if kind not in self._rows:
-            return Rows.of(kind, [])
-        self._rows[kind] = [Rows.joined(self._rows[kind])]
-        return self._rows[kind][0]
-
-    def last_rows(self, kind: str, key: str) -> Rows:
-        """Of the records of a type that are equal in a key the last: one a port, or a node."""
-        rows = self.rows(kind)
-        last = {name: row for row, name in enumerate(rows.texts(key))}
-        return rows if len(last) == len(rows) else rows.taken(np.array(list(last.values())))
+        """Return whether anything was told of a flow of the phase."""
+        return bool(len(self.flow_rows) or self.times)
 
     def flows(self) -> PhaseFlows:
-        """Both ends of each flow."""
-        rows = self.rows("flow")
-        places = Places.of([*rows.pairs(), *self.times])
-        pairs, place = places.names, places.place[: len(rows)]
-        is_source = rows.columns["side"] == "source"
-        source, destination = (
-            _ends(rows, np.flatnonzero(mine), place, len(pairs)) for mine in (is_source, ~is_source)
-        )
+        """Return both ends of each flow."""
+        rows = self.flow_rows
+        pairs = list(dict.fromkeys([*rows.pairs(), *self.times]))
+        source, destination = (_ends(rows, side, len(pairs)) for side in ("source", "destination"))
         off = np.zeros(len(pairs), dtype=bool)
         return PhaseFlows(pairs, source, destination, self.times, off)
 
-    def _add_times(self, record: Record) -> None:
-        """Joins one part of a flow's times to its flow."""
-        times = self.times.setdefault((record["src"], record["dst"]), {})
-        times.setdefault(record["kind"], Histogram()).add_record(record)
 
-    def _add_side(self, src: str, dst: str, side: str, line: int | None) -> None:
-        if (src, dst, side) in self._sides:
-            raise DamagedRecord(
-                f"a second record of the {side} of {src} -> {dst} in one phase", line
+def _ends(rows: Rows, side: str, size: int) -> Ends:
+    """Return one end of so many flows, of which the first have a row each."""
+
+    def column(values: NDArray[Any], nothing: Any) -> NDArray[Any]:
+        return np.concatenate([values, np.full(size - len(rows), nothing, dtype=values.dtype)])
+
+    seen = np.array(rows.objects(f"{side}_reported") == True, dtype=bool)  # noqa: E712
+    columns = {
+        key: column(rows.columns[name], None if rows.columns[name].dtype == object else np.nan)
+        for key, name in flow_side(side).items()
+        if name in rows.columns
+    }
+    return Ends(column(seen, False), columns)
+
+
+def by_network(phase: PhaseRows, beside: Iterable[Record] = ()) -> dict[str, PhaseRecords]:
+    """Return a phase's rows by network; `beside`: its events."""
+    parts: dict[str, dict[str, Any]] = {}
+    for table, name in (("flows", "flow_rows"), ("ports", "ports"), ("intervals", "spans")):
+        for network, rows in phase.rows(table).by_network():
+            parts.setdefault(network, {})[name] = rows
+    for network, rows in phase.rows("histograms").by_network():
+        here = parts.setdefault(network, {})
+        for row in rows.records():
+            if row["kind"] == EXECUTION:
+                here.setdefault("executions", []).append(row)
+            else:
+                times = here.setdefault("times", {}).setdefault((row["src"], row["dst"]), {})
+                times[row["kind"]] = Histogram.of_row(row)
+    for record in beside:
+        if record["type"] == "misdelivered-flow":
+            misdelivered = parts.setdefault(record["network"], {}).setdefault(
+                "misdelivered", Counter()
             )
-        self._sides.add((src, dst, side))
-
-
-def _ends(rows: Rows, mine: Numbers, place: Numbers, count: int) -> Ends:
-    """Of so many flows. `mine`: the rows of this end; `place`: of the flow that each row is of."""
-    flows = place[mine]
-    seen = np.zeros(count, dtype=bool)
-    seen[flows] = True
-    columns: dict[str, NDArray[Any]] = {}
-    for key, what in columns_of("flow").items():
-        column = np.full(count, np.nan) if what == "number" else np.full(count, None, dtype=object)
-        column[flows] = rows.columns[key][mine]
-        columns[key] = column
-    return Ends(seen, columns)
+            misdelivered[record.get("src"), record.get("dst"), record["port"]] += record["frames"]
+    return {network: PhaseRecords(**found) for network, found in parts.items()}

@@ -24,13 +24,13 @@ _CUT = "the clocks differ by more than the min delay: it is not known how much w
 # The layout of engine/measure/histogram.h.
 _LINEAR_BITS = 6
 _LINEAR = 1 << _LINEAR_BITS
-_BUCKETS = 2240
+BUCKETS = 2240
 
 
 def bucket_bounds(index: int) -> tuple[int, int]:
     """The least value of a bucket, and its width, in ns."""
-    if not 0 <= index < _BUCKETS:
-        raise ValueError(f"bucket {index}: a histogram has {_BUCKETS}")
+    if not 0 <= index < BUCKETS:
+        raise ValueError(f"bucket {index}: a histogram has {BUCKETS}")
     shift = 0 if index < 2 * _LINEAR else index // _LINEAR - 1
     return (index - shift * _LINEAR) << shift, 1 << shift
 
@@ -80,9 +80,40 @@ class Histogram:
                 beyond=record.get("overflow") or 0,
                 lost=record.get("lost"),
                 bound_ns=record.get("bound_ns"),
-                no_clock=_lacks_clock(record),
+                no_clock=record.get("kind") == ONE_WAY and record.get("bound_ns") is None,
             )
         )
+
+    @classmethod
+    def of_row(cls, row: Mapping[str, Any]) -> Histogram:
+        """Return the times of a row of `histograms`."""
+        numbers = (row[name].tolist() for name in ("bucket", "bucket_count"))
+        return cls(
+            buckets=dict(zip(*numbers, strict=True)),
+            count=row["count"],
+            sum_ns=row["sum_ns"],
+            min_ns=row.get("min_ns"),
+            max_ns=row.get("max_ns"),
+            beyond=row.get("overflow", 0),
+            lost=row.get("lost"),
+            bound_ns=row.get("bound_ns"),
+            no_clock=row["kind"] == ONE_WAY and "bound_ns" not in row,
+        )
+
+    def row(self) -> dict[str, Any]:
+        """Return the columns of a row of `histograms` that say these times."""
+        ordered = sorted(self.buckets)
+        return {
+            "count": self.count,
+            "sum_ns": self.sum_ns,
+            "min_ns": self.min_ns,
+            "max_ns": self.max_ns,
+            "overflow": self.beyond,
+            "lost": self.lost,
+            "bound_ns": self.bound_ns,
+            "bucket": ordered,
+            "bucket_count": [self.buckets[index] for index in ordered],
+        }
 
     def moved_by(self, shift_ns: int, bound_ns: int) -> Histogram:
         """The same one-way delays with the clocks put right; exact where the middles are."""
@@ -156,12 +187,6 @@ class Histogram:
         self.cut_ns = _known(max, self.cut_ns, other.cut_ns)
         if other.lost is not None:
             self.lost = (self.lost or 0) + other.lost
-
-
-def _lacks_clock(record: Record) -> bool:
-    """Whether it is not known what its two ends' clocks differ by; a floor has one clock."""
-    one_way = record.get("type") == "histogram" and record.get("kind") == ONE_WAY
-    return one_way and record.get("bound_ns") is None
 
 
 def _known(choose: Any, left: int | None, right: int | None) -> int | None:

@@ -342,11 +342,6 @@ for _form in (*_FORMS.values(), _Computed):
 class DamagedRecord(ConfigurationError):
     """A line is no record, or a record is not what it says: why, without a place."""
 
-    def __init__(self, why: str, line: int | None = None) -> None:
-        """`line`: which, where it is not the one that is being read."""
-        super().__init__(why)
-        self.line = line
-
 
 def parse(line: bytes) -> Record:
     """The record of a line; DamagedRecord where it is none."""
@@ -361,20 +356,19 @@ def parse(line: bytes) -> Record:
     record: Record = found
     if b"\\" in line or b"\x7f" in line or not line.isascii():
         record = printable(record)
+    return checked(record)
+
+
+def checked(record: Record) -> Record:
+    """Return a record as its type's form has it; DamagedRecord where it is not."""
     form = _FORMS.get(record["type"])
     if form is None:
         return record
     try:
-        checked: Record = _adapter(record["type"]).validator.validate_python(record)
+        found: Record = _adapter(record["type"]).validator.validate_python(record)
     except ValidationError as error:
         raise DamagedRecord(_sentence(record["type"], error)) from None
-    return checked
-
-
-@cache
-def schema_of(kind: str) -> dict[str, Any]:
-    """The JSON schema of a type's records."""
-    return _adapter(kind).json_schema()
+    return found
 
 
 @cache

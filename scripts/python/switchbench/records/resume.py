@@ -1,22 +1,29 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A run that was cut off: which of its trials and phases are whole, and what is left to measure.
 
-Records of a phase that did not end on all nodes are dropped: it is measured again.
+Rows of a phase that did not end on all nodes are dropped: it is measured again.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 from ..base.errors import ConfigurationError
 from ..base.model import Run, Trial
-from .directory import RECORDS, SAMPLE_LINES, SAMPLES, replace_bytes
-from .expected import PROBE, Expected
+from .collector import PROBE
+from .expected import Expected
 from .plan_file import read_plan
-from .record_forms import DamagedRecord, Record, parse
+from .record_forms import DamagedRecord
+from .rows import Bools
+from .schema import MOMENT
+from .store import TableFile, Tables, keep
 
 Key = tuple[int, int]  # a trial's number and repeat
 _OF_THE_END = {"bye", "error", "missing", "unreachable"}
@@ -41,10 +48,10 @@ class Begun:
 
 
 def resume(directory: Path) -> tuple[Run, Begun]:
-    """Return the run of a results directory and what it has of it; drop from its records what is
+    """Return the run of a results directory and what it has of it; drop from its tables what is
     not whole. ConfigurationError where nothing can be continued."""
     run = replace(read_plan(directory), again=(), remeasured=0)
-    if any((directory / name).exists() for name in (SAMPLES, SAMPLE_LINES)):
+    if TableFile(directory, "samples").groups:
         raise ConfigurationError(
             f"{directory} keeps single times of messages: to continue it is not implemented"
         )
@@ -54,43 +61,27 @@ def resume(directory: Path) -> tuple[Run, Begun]:
         run = replace(run, trials=tuple(ended))
     elif len(ended) == len(run.trials):
         raise ConfigurationError(f"nothing of {directory} is left to measure: all trials are whole")
-    lines = [line for line, record in _records(directory) if _is_kept(record, run, begun)]
-    replace_bytes(directory / RECORDS, b"".join(lines))
+    keep(directory, lambda table, data: _kept(table, data, run, begun))
     return run, begun
-
-
-def _records(directory: Path) -> Iterator[tuple[bytes, Record]]:
-    """The lines that are records; the last one may be cut off."""
-    try:
-        with (directory / RECORDS).open("rb") as file:
-            for line in file:
-                try:
-                    yield line, parse(line)
-                except DamagedRecord:
-                    continue
-    except OSError as error:
-        raise ConfigurationError(f"can't read {directory / RECORDS}: {error.strerror}") from error
 
 
 def _begun(run: Run, directory: Path) -> Begun:
     expected, nodes = Expected(run), len(run.site.processes)
+    tables = Tables(directory, ("phases",), {"phases": (*MOMENT, "node", "state")})
     trials: defaultdict[Key, set[str]] = defaultdict(set)
-    phases: defaultdict[Key, defaultdict[int, set[str]]] = defaultdict(lambda: defaultdict(set))
+    for record in tables.events():
+        if record["type"] == "trial" and _is_sound(partial(expected.check, record)):
+            trials[record["trial"], record.get("repeat") or 0].add(record["node"])
+    phases: defaultdict[Key, set[int]] = defaultdict(set)
     stopped: set[Key] = set()
-    for _, record in _records(directory):
-        if record["type"] not in ("trial", "phase"):
+    for phase in tables.phases():
+        rows, key = phase.rows("phases"), phase.moment[:2]
+        if not _is_sound(partial(expected.check_phase, phase)):
             continue
-        try:
-            expected.check(record)
-        except DamagedRecord:
-            continue
-        key = record["trial"], record.get("repeat") or 0
-        if record["type"] == "trial":
-            trials[key].add(record["node"])
-        elif record.get("state") == "stopped":
+        if "stopped" in rows.texts("state"):
             stopped.add(key)
-        else:
-            phases[key][record["phase"]].add(record["node"])
+        elif len(set(rows.texts("node"))) == nodes:
+            phases[key].add(phase.moment[2])
     whole, left = set(), {}
     for trial in run.trials:
         key = trial.id, trial.repeat
@@ -98,19 +89,34 @@ def _begun(run: Run, directory: Path) -> Begun:
             whole.add(key)
         elif not run.searches and trial.has_single_phases:
             every = trial.chosen or range(trial.phases)
-            here = [phase for phase in every if len(phases[key][phase]) < nodes]
+            here = [phase for phase in every if phase not in phases[key]]
             if 0 < len(here) < len(every):
                 left[key] = here
     return Begun(frozenset(whole), left)
 
 
-def _is_kept(record: Record, run: Run, begun: Begun) -> bool:
-    """Whether a record is of the run, and of what is whole of it."""
-    if "trial" not in record:
-        return record["type"] not in _OF_THE_END
-    key = record["trial"], record.get("repeat") or 0
-    if key in begun.whole:
-        return any(key == (trial.id, trial.repeat) for trial in run.trials)
-    phase = record.get("phase", PROBE)
-    left = begun.left.get(key)
-    return left is not None and record["type"] != "trial" and phase != PROBE and phase not in left
+def _is_sound(check: Callable[[], None]) -> bool:
+    try:
+        check()
+    except DamagedRecord:
+        return False
+    return True
+
+
+def _kept(table: str, data: Any, run: Run, begun: Begun) -> Bools:
+    """Return which rows are of the run, and of what is whole of it."""
+    here = {(trial.id, trial.repeat) for trial in run.trials} & begun.whole
+    events = table == "events"
+    types = data["type"].to_pylist() if events else [None] * data.num_rows
+    places = zip(types, *(data[name].to_pylist() for name in MOMENT), strict=True)
+    kept = []
+    for kind, trial, repeat, phase in places:
+        if trial is None:
+            kept.append(kind not in _OF_THE_END)
+        elif (trial, repeat or 0) in here:
+            kept.append(True)
+        else:
+            left = begun.left.get((trial, repeat or 0))
+            own = PROBE if phase is None else phase
+            kept.append(left is not None and kind != "trial" and own != PROBE and own not in left)
+    return np.array(kept, dtype=bool)

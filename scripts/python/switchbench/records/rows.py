@@ -1,22 +1,20 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Records of one type as columns: a run of 1,024 ranks has millions of them.
+"""Some rows of a table, as columns of numpy: a run of 1,024 ranks has millions of them.
 
-Figures and counts are floats, NaN where a record does not say; counts are exact below 2^53. Text is
-in arrays of objects, None where a record does not say. An `interval` record is several rows: one
-for each span of each of its flows.
+Figures and counts are floats, NaN where they are null; counts are exact below 2^53. Text and flags
+are in arrays of objects, None where they are null. A column that is null throughout takes no room.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .record_forms import Record, schema_of
+from .schema import columns_of
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -24,22 +22,8 @@ Numbers = NDArray[np.int64]
 
 
 def or_zero(values: Floats) -> Floats:
-    """0 where nothing was observed."""
+    """Return the values, 0 where nothing was observed."""
     return np.where(np.isnan(values), 0.0, values)
-
-
-# Types of which there are many: one for each flow, port or node of a phase.
-KINDS = ("flow", "port", "phase", "histogram", "interval")
-INTERVAL = "interval"
-_SPAN = {"src": "string", "from_ms": "number", "to_ms": "number", "payload_bytes": "number"}
-# Of the measures that transports add to `flow` records, those that something is computed with.
-MEASURES = (
-    "retransmitted_segments", "mss_bytes", "segment_overhead_bytes",
-    "out_of_order_segments", "receive_buffer_bytes",
-    "depth", "signal_every", "inline_bytes", "path_mtu_bytes", "gid_index", "queue_pairs",
-    "reused_queue_pairs", "queue_pair_bytes", "setup_us", "credit_waits",
-    "numbers", "gap_ns", "learning_late", "late_frames",
-)  # fmt: skip
 
 
 class PhaseKey(NamedTuple):
@@ -51,154 +35,114 @@ class PhaseKey(NamedTuple):
     phase: int
 
 
-def key_of(record: Record) -> PhaseKey:
-    """The phase that a record belongs to; a type without networks has one without name."""
-    network = record.get("network", "")
-    return PhaseKey(record["trial"], record.get("repeat") or 0, network, record["phase"])
-
-
-@cache
-def columns_of(kind: str) -> dict[str, str]:
-    """The keys that are read of a type's records, and what they are: number, string, boolean."""
-    found: dict[str, str] = {}
-    for key, form in schema_of(kind)["properties"].items():
-        said = plain(form)["type"]
-        if key == "measures":
-            found |= dict.fromkeys(MEASURES, "number")
-        elif key != "type" and said not in ("array", "object"):
-            found[key] = "number" if said == "integer" else said
-    return found | (_SPAN if kind == INTERVAL else {})
-
-
-def plain(form: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The JSON schema of a value that is not null."""
-    found: Mapping[str, Any] = form["anyOf"][0] if "anyOf" in form else form
-    return found
-
-
 @dataclass(frozen=True)
 class Rows:
-    """Records of one type: a column for each key that is read, and their lines of the file."""
+    """Rows of one table."""
 
-    lines: Numbers
-    columns: Mapping[str, NDArray[Any]]
+    size: int
+    columns: Mapping[str, NDArray[Any]]  # those that are not null throughout
 
     def __len__(self) -> int:
-        return len(self.lines)
+        return self.size
 
     @classmethod
-    def of(cls, kind: str, records: Sequence[tuple[int, Record]]) -> Rows:
-        """Of single records, each with its line."""
-        flat = [(line, row) for line, record in records for row in _flat(kind, record)]
-        lines = np.array([line for line, _ in flat], dtype=np.int64)
+    def of(cls, table: str, rows: Sequence[Mapping[str, Any]]) -> Rows:
+        """Return mappings as rows of a table; a key that is missing is null."""
+        known = columns_of(table)
         return cls(
-            lines,
+            len(rows),
             {
-                key: column_of([row.get(key) for _, row in flat], what)
-                for key, what in columns_of(kind).items()
+                name: _column([row.get(name) for row in rows], known[name].kind)
+                for name in dict.fromkeys(key for row in rows for key in row if key in known)
             },
         )
 
     @classmethod
-    def joined(cls, parts: Sequence[Rows]) -> Rows:
-        """All of them, in the order of their lines."""
-        if len(parts) == 1:
-            return parts[0]
-        lines = np.concatenate([part.lines for part in parts])
-        order = np.argsort(lines, kind="stable")
-        return cls(
-            lines[order],
-            {
-                key: np.concatenate([part.columns[key] for part in parts])[order]
-                for key in parts[0].columns
-            },
-        )
+    def from_arrow(cls, data: Any, table: str) -> Rows:
+        """Return an Arrow table or record batch as rows of `table`."""
+        known = columns_of(table)
+        columns = {}
+        for name, column in zip(data.schema.names, data.columns, strict=True):
+            if column.null_count < len(column) and name in known:
+                chunk = column.combine_chunks() if hasattr(column, "combine_chunks") else column
+                if hasattr(chunk, "chunks"):
+                    chunk = chunk.chunk(0)
+                columns[name] = _of_arrow(chunk, known[name].kind)
+        return cls(data.num_rows, columns)
 
-    def floats(self, key: str) -> Floats:
-        """A column of figures or counts."""
-        column: Floats = self.columns[key]
-        return column
+    def floats(self, name: str) -> Floats:
+        """Return a column of figures or counts."""
+        found: Floats | None = self.columns.get(name)
+        return np.full(self.size, np.nan) if found is None else found
 
-    def texts(self, key: str) -> list[Any]:
-        """A column of text or booleans."""
-        found: list[Any] = self.columns[key].tolist()
+    def objects(self, name: str) -> NDArray[Any]:
+        """Return a column of text or flags."""
+        found = self.columns.get(name)
+        return np.full(self.size, None, dtype=object) if found is None else found
+
+    def texts(self, name: str) -> list[Any]:
+        """Return a column of text or flags as a list."""
+        found: list[Any] = self.objects(name).tolist()
         return found
 
     def pairs(self) -> Iterator[tuple[str, str]]:
-        """The ends of the flows that they are of."""
+        """Return source and destination of each row."""
         return zip(self.texts("src"), self.texts("dst"), strict=True)
 
     def taken(self, which: NDArray[Any] | slice) -> Rows:
-        """Some of them."""
-        return Rows(self.lines[which], {k: column[which] for k, column in self.columns.items()})
+        """Return some of the rows."""
+        columns = {name: column[which] for name, column in self.columns.items()}
+        return Rows(len(np.arange(self.size)[which]), columns)
 
-    def of_keys(self, *keys: str) -> Rows:
-        """Some of the columns."""
-        return Rows(self.lines, {key: self.columns[key] for key in keys})
+    def by_network(self) -> Iterator[tuple[str, Rows]]:
+        """Return the rows of each network, in the order in which networks come."""
+        networks = self.objects("network")
+        names = dict.fromkeys(networks.tolist())
+        for name in names:
+            yield name, self if len(names) == 1 else self.taken(np.flatnonzero(networks == name))
 
-    def by_phase(self) -> Iterator[tuple[PhaseKey, Rows]]:
-        """The rows of each phase in each network; a type without networks has one without name."""
-        keys = [
-            self.columns["trial"],
-            or_zero(self.columns["repeat"]),
-            self.columns.get("network", np.full(len(self), "", dtype=object)),
-            self.columns["phase"],
-        ]
-        begins = np.ones(len(self), dtype=bool)  # another key than the row before
-        begins[1:] = np.any([key[1:] != key[:-1] for key in keys], axis=0)
-        starts = np.flatnonzero(begins).tolist()
-        found: dict[PhaseKey, list[slice]] = {}
-        for start, end in zip(starts, [*starts, len(self)][1:], strict=True):
-            trial, repeat, network, phase = (key[start] for key in keys)
-            key_here = PhaseKey(int(trial), int(repeat), network, int(phase))
-            found.setdefault(key_here, []).append(slice(start, end))
-        for key, slices in found.items():
-            if len(slices) == 1:
-                yield key, self.taken(slices[0])
-            else:
-                yield key, self.taken(np.concatenate([np.r_[some] for some in slices]))
-
-    def records(self, kind: str) -> Iterator[Record]:
-        """Each as a record, as far as it was read."""
-        said = {key: values for key, column in self.columns.items() if (values := _said(column))}
-        for row in zip(*said.values(), strict=True):
-            record = {"type": kind}
-            for key, value in zip(said, row, strict=True):
-                if value is not None:
-                    record[key] = value
-            yield record
+    def records(self) -> Iterator[dict[str, Any]]:
+        """Return each row as a mapping of what is not null, whole figures as `int`."""
+        lists = {name: _listed(column) for name, column in self.columns.items()}
+        for row in range(self.size):
+            yield {name: one[row] for name, one in lists.items() if one[row] is not None}
 
 
-def column_of(values: Sequence[Any], what: str) -> NDArray[Any]:
-    """The column of some values, None where there is none."""
-    if what == "number":
+NOTHING = Rows(0, {})
+
+
+def _column(values: Sequence[Any], kind: str) -> NDArray[Any]:
+    if kind in ("count", "whole", "number"):
         return np.array(values, dtype=np.float64)
     column = np.empty(len(values), dtype=object)
-    column[:] = values
+    for row, value in enumerate(values):
+        column[row] = np.array(value, dtype=np.int64) if kind == "counts" else value
     return column
 
 
-def _said(column: NDArray[Any]) -> list[Any]:
-    """What a column says, whole figures as `int`; [] where it says nothing at all."""
+def _of_arrow(column: Any, kind: str) -> NDArray[Any]:
+    """Return an Arrow array in numpy; equal texts are one object, a list is an array."""
+    import pyarrow as pa
+
+    found: NDArray[Any]
+    if kind == "counts":
+        found = np.empty(len(column), dtype=object)
+        flat, offsets = column.flatten().to_numpy(), np.cumsum(column.value_lengths().to_numpy())
+        found[:] = np.split(flat, offsets[:-1])
+    elif kind in ("text", "flag"):
+        coded = column.dictionary_encode()
+        distinct = np.array([*coded.dictionary.to_pylist(), None], dtype=object)
+        codes = coded.indices.fill_null(len(distinct) - 1).to_numpy(zero_copy_only=False)
+        found = distinct[codes]
+    else:
+        found = column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+    return found
+
+
+def _listed(column: NDArray[Any]) -> list[Any]:
     values: list[Any] = column.tolist()
     if column.dtype == object:
         return values
-    if np.isnan(column).all():
-        return []
     return [
         None if value != value else int(value) if value.is_integer() else value for value in values
     ]
-
-
-def _flat(kind: str, record: Record) -> Iterator[Record]:
-    """What a record says, a row each."""
-    if kind != INTERVAL:
-        yield record | (record.get("measures") or {}) if kind == "flow" else record
-        return
-    ends = record["at_ms"]
-    begins = [record["from_ms"], *ends]
-    for src, counts in record["flows"]:
-        for begin, end, count in zip(begins, ends, counts, strict=False):
-            if end > begin:
-                span = {"src": src, "from_ms": begin, "to_ms": end, "payload_bytes": count}
-                yield record | span

@@ -202,7 +202,7 @@ class ObservationTable:
         left = Counter[str]()
         came = zip(result.ports.texts("port"), result.ports.floats("misdelivered"), strict=True)
         left.update({port: int(frames) for port, frames in came if frames > 0})
-        for (src, dst, at), frames in result.strays.items():
+        for (src, dst, at), frames in result.misdelivered.items():
             if src in self._number and dst in self._number and at in self._number:
                 row = (self._number[src], self._number[dst], self._number[at], frames)
                 phase.misdelivered.append(row)

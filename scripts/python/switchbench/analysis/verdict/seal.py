@@ -2,20 +2,22 @@
 """What is to be judged is fixed before traffic starts.
 
 The clauses are written in their canonical form, whose SHA-256 is the file's own, and the hash is
-the first line of the records: whoever has noted it down knows that nothing was judged by other
+the first event of the tables: whoever has noted it down knows that nothing was judged by other
 words afterwards.
 """
 
 from __future__ import annotations
 
 import hashlib
-import json
 from datetime import UTC, datetime
 from pathlib import Path
 
+from ...base.errors import ConfigurationError
 from ...base.model import Run
 from ...config.clauses import canonical, clauses_sha256
-from ...records.directory import CLAUSES, RECORDS, RunDirectory, replace_bytes
+from ...records.directory import CLAUSES, RunDirectory, replace_bytes
+from ...records.record_forms import Record
+from ...records.store import Tables, TableWriter
 
 RECORD = "clauses"  # the record's type
 
@@ -32,8 +34,8 @@ def fix_clauses(run: Run, directory: RunDirectory) -> None:
         "sha256": clauses_sha256(run.expectations),
         "time": f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}",
     }
-    with directory.open_lines(RECORDS) as records:
-        records.write(json.dumps(record, separators=(",", ":")).encode() + b"\n")
+    with TableWriter(directory.path) as tables:
+        tables.add_event(record)
 
 
 def changed_clauses(sha256: str | None, directory: Path) -> str | None:
@@ -49,18 +51,16 @@ def changed_clauses(sha256: str | None, directory: Path) -> str | None:
         found = ""
     if found != sha256:
         return f"{CLAUSES} is not what was fixed before traffic: the clauses were changed since"
-    first = _read_first_line(directory / RECORDS)
+    first = _first_event(directory)
     if first is None or first.get("type") != RECORD:
-        return f"{RECORDS} does not begin with the clauses' hash, which was its first line"
+        return "the table `events` does not begin with the clauses' hash, which was its first row"
     if first.get("sha256") != sha256:
-        return f"the first line of {RECORDS} has the hash of other clauses"
+        return "the first row of the table `events` has the hash of other clauses"
     return None
 
 
-def _read_first_line(path: Path) -> dict[str, object] | None:
+def _first_event(directory: Path) -> Record | None:
     try:
-        with path.open("rb") as file:
-            record = json.loads(file.readline())
-    except (OSError, ValueError):
+        return next(Tables(directory, ()).events(), None)
+    except ConfigurationError:
         return None
-    return record if isinstance(record, dict) else None

@@ -24,14 +24,13 @@ from ...records.directory import (
     CONFIGURATION,
     JUNIT,
     PLAN,
-    RECORDS,
     SUMMARY,
     as_read,
     load_summary,
 )
 from ...records.document.schema import checked
 from ...records.plan_file import read_plan
-from ...records.reader import RecordReader
+from ...records.store import Tables
 from ..remake import remade
 from ..summary import NOT_ENDED
 from . import manifest, signature
@@ -93,7 +92,7 @@ def verify(directory: Path, asked: VerifyOptions) -> Iterator[VerifyCheck]:
 
 
 def _made_again(directory: Path) -> Future[Any]:
-    """The summary that plan and records amount to, while files are hashed: what is wrong with them
+    """The summary that plan and tables amount to, while files are hashed: what is wrong with them
     is told only if they are as sealed."""
     made: Future[Any] = Future()
     try:
@@ -152,7 +151,7 @@ def _clauses(directory: Path, summary: Mapping[str, Any]) -> Iterator[VerifyChec
 def _verdict(
     directory: Path, summary: Mapping[str, Any], made_again: Future[Any]
 ) -> Iterator[VerifyCheck]:
-    """The verdict, and all that it rests on, from plan and records."""
+    """The verdict, and all that it rests on, from plan and tables."""
     try:
         run = read_plan(directory)
     except SwitchbenchError as error:
@@ -163,7 +162,7 @@ def _verdict(
     version = summary["run"]["versions"].get("switchbench")
     measured_by = _engines_version(directory)
     if measured_by not in (None, version):
-        words = f"{SUMMARY} says that it was made by {version}, and {RECORDS} by {measured_by}"
+        words = f"{SUMMARY} says that it was made by {version}, and the tables by {measured_by}"
         yield VerifyCheck("verdict", False, words)
         return
     whole = version == __version__
@@ -172,10 +171,10 @@ def _verdict(
     compared = list(summary) if whole else ["status", "exit_status", "verdict"]
     different = [key for key in compared if again.get(key) != summary.get(key)]
     if different:
-        words = f"{SUMMARY} is not what {RECORDS} amounts to: {', '.join(different)}"
+        words = f"{SUMMARY} is not what the tables amount to: {', '.join(different)}"
         yield VerifyCheck("verdict", False, words)
     elif whole:
-        yield VerifyCheck("verdict", True, f"as the records have it: {_outcome(summary)}")
+        yield VerifyCheck("verdict", True, f"as the tables have it: {_outcome(summary)}")
     else:
         words = f"by status and verdict only, for {version} made it: {_outcome(summary)}"
         yield VerifyCheck("verdict", None, words)
@@ -235,11 +234,8 @@ def _junit(directory: Path, summary: Mapping[str, Any]) -> Iterator[VerifyCheck]
 
 def _engines_version(directory: Path) -> str | None:
     """Of the nodes, which is the command's: a run with others is refused. None: none said it."""
-    for batch in RecordReader(directory / RECORDS, {"hello": ()}).batches():
-        for _, record in batch.records:
-            version: str | None = record.get("version")
-            return version
-    return None
+    hellos = (one for one in Tables(directory, ()).events() if one["type"] == "hello")
+    return next((one.get("version") for one in hellos), None)
 
 
 def _outcome(summary: Mapping[str, Any]) -> str:

@@ -89,7 +89,7 @@ class BegunRun(TypedDict):
             int,
             Field(ge=1),
             "Measured again because the tester had limited them (remeasure); what was measured "
-            "first is in superseded.ndjson",
+            "first is in superseded/",
         ]
     ]
     about: NotRequired[

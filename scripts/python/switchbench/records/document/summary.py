@@ -76,7 +76,7 @@ class ClockEntry(TypedDict):
 
 
 class SupersededEntry(TypedDict):
-    """A phase before it was measured again (remeasure); its records are in superseded.ndjson."""
+    """A phase before it was measured again (remeasure); its tables are in superseded/."""
 
     trial: Annotated[int, "As in trials"]
     repeat: Annotated[int, "As in trials"]

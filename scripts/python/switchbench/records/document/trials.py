@@ -8,7 +8,7 @@ from typing import Annotated, Literal, NotRequired
 from typing_extensions import TypedDict
 
 from .counts import Counts, PlanCounts, RdmaCounts
-from .forms import Count, Network, RepeatNumber, measured
+from .forms import Count, measured
 from .parts import IntervalsEntry, LossLocationEntry, ReorderingEntry
 from .setting import PlanSetting, Setting
 from .times import Latency
@@ -61,18 +61,6 @@ class TesterLimitEntry(TypedDict):
         Annotated[float, "TCP in a lab: how idle its CPUs were while it fell behind its load"]
     ]
     reason: Annotated[str, "In words"]
-
-
-class RecordsPlace(TypedDict):
-    """Where the records are that the entry comes from."""
-
-    file: Annotated[str, "In the same directory"]
-    first_line: Annotated[int, "From 1"]
-    last_line: Annotated[int, "Records of other phases may lie between"]
-    trial: Annotated[int, "Select by these keys"]
-    repeat: RepeatNumber
-    network: Network
-    phase: Annotated[int, "In the records' words"]
 
 
 class PlanEntry(PlanSetting, PlanCounts):
@@ -144,7 +132,6 @@ class PhaseEntry(Setting, Timing, Rates, Counts, RdmaCounts, CpuTime):
     tester_limited: Annotated[
         list[TesterLimitEntry], "Ports whose host, not the network, may have been the limit"
     ]
-    records: Annotated[RecordsPlace, "Where the records are that the entry comes from"]
     intervals: Annotated[IntervalsEntry, "How low flows fell from one interval result to the next"]
     loss_location: Annotated[
         LossLocationEntry, "Where frames were lost, by ports' counters before and after the phase"

@@ -18,8 +18,10 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
+from ...analysis.remake import feed
 from ...analysis.suite import replayed
 from ...analysis.summary import Summary
 from ...base.errors import ConfigurationError, RunError, SwitchbenchError
@@ -30,11 +32,13 @@ from ...plan.cores import check_rates
 from ...plan.documents import KEY_BYTES, to_yaml, trial_document
 from ...plan.located import locating_trial
 from ...plan.suite import subtest_of
-from ...records.directory import NODES_LOG, RECORDS, SAMPLE_LINES, LineFile, RunDirectory
-from ...records.expected import Expected, Order
+from ...records.collector import Collector, is_event, phase_rows
+from ...records.directory import NODES_LOG, RunDirectory
+from ...records.expected import Expected
 from ...records.plan_file import write_plan
 from ...records.record_forms import DamagedRecord, Record, parse
 from ...records.resume import Begun
+from ...records.store import TableWriter
 from ...records.switch_counters import AFTER, BEFORE, read_counters
 from ..launch import Launcher
 from ..launch.base import FarProcess, WatchedLauncher
@@ -89,18 +93,18 @@ class Controller:
         `begun`: what the directory's records have of it already."""
         decides = run.searches or run.remeasure or run.locate_s
         self.summary = Summary(run, brief=not decides)  # of all that came so far
-        self._expected, self._order = Expected(run), Order(run)
+        self._expected, self._collector = Expected(run), Collector(run)
         self._run = run
         self._begun = begun or Begun()
         if begun is not None:
-            for line in (directory.path / RECORDS).read_bytes().splitlines():
-                self.summary.feed(0, parse(line))
+            feed(self.summary, directory.path)
         self._job = job
         self._directory = directory
         self._watcher = watcher
         self._binder = Binder()
         self._places: list[Checked] = []
         self._nodes: list[Node] = []
+        self._steps: dict[Any, Any] = {}  # of the load: the last phase in which each began
         self._opened: list[Record] = []  # `port-open` records
         self._unreachable: list[Record] = []
         self._outcome = Outcome()
@@ -120,10 +124,9 @@ class Controller:
         outcome; what was written until then stays.
         """
         self._places = [launcher] if isinstance(launcher, WatchedLauncher) else []
-        self._places.append(self._binder)
+        self._places += [self._binder, self]
         with (
-            self._directory.open_lines(RECORDS) as self._records,
-            self._directory.open_lines(SAMPLE_LINES, late=True) as self._samples,
+            TableWriter(self._directory.path) as self._tables,
             self._directory.open_lines(NODES_LOG) as self._log,
         ):
             try:
@@ -134,7 +137,14 @@ class Controller:
             finally:
                 for fault in self._binder.close():
                     self._note(fault)
+                for phase in self._collector.rest():
+                    self._keep(partial(self._tables.add_phase, phase))
+                self._keep(self._tables.flush)
         return self._outcome
+
+    def check(self) -> None:
+        """Write what waits: called in each turn."""
+        self._keep(self._tables.flush)
 
     # --- the conversation --------------------------------------------------------------------
 
@@ -317,8 +327,7 @@ class Controller:
             if record.get("node") != node.name:
                 raise DamagedRecord(f"it is of the node {record.get('node')!r}")
             self._expected.check(record)
-            self._order.check(record)
-            self.summary.feed(0, record)
+            self._take_checked(record)
             self._watcher.record(record)
         except DamagedRecord as error:
             self._fault(
@@ -326,7 +335,6 @@ class Controller:
             )
             return
         kind = record["type"]
-        self._keep(self._samples if kind == "samples" else self._records, line)
         node.hear(record)
         if self._reset is not None:
             self._reset.take(record)
@@ -346,18 +354,42 @@ class Controller:
             if not self._ending:
                 raise self._missing_of(record)
 
+    def _take_checked(self, record: Record) -> None:
+        """Write what a record adds to the tables, and give the summary what has ended with it."""
+        for phase in self._collector.take(record):
+            self._keep(partial(self._tables.add_phase, phase))
+            self.summary.take_phase(phase_rows(phase))
+        if record["type"] == "samples":
+            self._keep(partial(self._tables.add_samples, record))
+        elif record["type"] == "progress":
+            self._take_progress(record)
+        elif is_event(record):
+            self._keep(partial(self._tables.add_event, record))
+            self.summary.take(record)
+        if record["type"] == "trial":
+            self.summary.close_ended()
+
+    def _take_progress(self, record: Record) -> None:
+        """Write that a step of a phase has begun, as the first node says it: rates are live."""
+        step = record.get("step")
+        event = {key: record.get(key) for key in ("type", "node", "trial", "repeat", "phase")}
+        moment = (event["trial"], event["repeat"], event["phase"])
+        if self._steps.get(step) != moment:
+            self._steps[step] = moment
+            self._keep(partial(self._tables.add_event, event | {"step": step}))
+
     def _take_log(self, node: Node, line: bytes) -> None:
         text = printable(line.decode(errors="replace").rstrip())
         if text:
             node.last_words.append(text)
-        self._keep(self._log, f"{node.name}: {text}\n".encode())
+        self._keep(partial(self._log.write, f"{node.name}: {text}\n".encode()))
 
-    def _keep(self, file: LineFile, line: bytes) -> None:
-        """Appends a line; once the disk is full nothing more is asked of it."""
+    def _keep(self, write: Callable[[], None]) -> None:
+        """Write something; once the disk is full nothing more is asked of it."""
         if self._disk_is_full:
             return
         try:
-            file.write(line)
+            write()
         except RunError as error:
             self._disk_is_full = True
             if not self._ending:

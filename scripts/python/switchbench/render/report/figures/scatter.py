@@ -14,11 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ....analysis import scatter
 from ....analysis.data import Measured
 from ....base import format
-from ....records.directory import SAMPLES
 from ....records.document.messages import ScatterEntry
+from ....records.store import TableFile
 from ...tables.sections import MESSAGES
 from ..chart import ChartAxis, ChartSpec, Panel, Trace, sentence
 from ..figure import LEGEND, Figure, marker
@@ -47,9 +46,12 @@ class _Cloud:
 def figures(measured: Measured) -> Iterator[Figure]:
     """Yield one for each kind of partners: transports, and computing beside it, are overlaid."""
     entries = measured.summary["messages"]["scatter"]
-    if not entries or not (measured.directory / SAMPLES).exists():
+    if not entries:
         return
-    table = scatter.read(measured.directory, "trial", "repeat", "network", "size", "time_ns")
+    columns = ("trial", "repeat", "network", "size", "time_ns")
+    table = TableFile(measured.directory, "samples", columns).whole()
+    if not table.num_rows:
+        return
     kinds = by(entries, _matrix)
     for number, some in enumerate(kinds.values(), start=1):
         clouds = [_cloud(table, entry) for entry in some]
@@ -69,7 +71,7 @@ def _cloud(table: Any, entry: ScatterEntry) -> _Cloud:
         pc.and_(
             pc.equal(table["trial"], entry["trial"]), pc.equal(table["repeat"], entry["repeat"])
         ),
-        pc.equal(table["network"].cast("string"), entry["network"]),
+        pc.equal(table["network"], entry["network"]),
     )
     rows = table.filter(mine)
     return _Cloud(

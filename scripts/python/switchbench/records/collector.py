@@ -1,0 +1,241 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Records of nodes, gathered to rows of tables: a phase at a time, once all nodes have ended it.
+
+A record that contradicts those before it is refused: a second one of a flow's side, or one of a
+phase or trial that all nodes have ended. So the rows of a run fit together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..base.model import Run
+from .latency import Histogram
+from .record_forms import DamagedRecord, Record
+from .rows import NOTHING, Rows
+from .schema import BY_PHASE, columns_of, flow_side
+
+PROBE = -1  # the phase of the connectivity check
+EXECUTION = "execution"  # the kind of times of a rank's repetitions
+
+Moment = tuple[int, int, int]  # trial, repeat, phase
+Row = dict[str, Any]
+PhaseData = dict[str, list[Row]]  # of a phase that has ended: rows by table
+
+_CLOCK = {
+    "offset_ns": "clock_offset_ns",
+    "shift_ns": "clock_shift_ns",
+    "bound_ns": "clock_bound_ns",
+    "maxerror_ns": "maxerror_ns",
+    "esterror_ns": "esterror_ns",
+}
+_PER_PHASE = frozenset(
+    ("flow", "port", "phase", "clock", "histogram", "interval", "reorder", EXECUTION)
+)
+_BESIDE = ("misdelivered-flow",)  # events that a phase's result is made of
+_ORDERED = _PER_PHASE.union(_BESIDE, ("trial",))
+_LIVE = frozenset(("progress", "samples"))  # for the screen, and for a table of their own
+
+
+@dataclass(frozen=True)
+class PhaseRows:
+    """All that nodes told of one phase: rows by table."""
+
+    moment: Moment
+    tables: Mapping[str, Rows]
+
+    def rows(self, table: str) -> Rows:
+        """Return the rows of one table; none where it has none."""
+        return self.tables.get(table, NOTHING)
+
+
+@dataclass
+class _Open:
+    """A phase that not all nodes have ended."""
+
+    flows: dict[tuple[str, str, str], Row] = field(default_factory=dict)
+    ports: dict[tuple[str, str], Row] = field(default_factory=dict)
+    nodes: dict[str, Row] = field(default_factory=dict)
+    clocks: dict[str, Row] = field(default_factory=dict)
+    times: dict[tuple[str, str, str, str], tuple[Row, Histogram]] = field(default_factory=dict)
+    spans: list[Row] = field(default_factory=list)
+
+
+class Collector:
+    """Takes the records of a run as they come, and gives each phase when it has ended."""
+
+    def __init__(self, run: Run) -> None:
+        self._nodes = {process.name for process in run.site.processes}
+        self._open: dict[tuple[int, int], dict[int, _Open]] = {}
+        self._ended: dict[tuple[int, int], set[int]] = {}  # phases by trial
+        self._ending: dict[tuple[int, int], set[str]] = {}  # nodes that ended a trial
+        self._done: set[tuple[int, int]] = set()  # trials that all nodes have ended
+
+    def take(self, record: Record) -> list[PhaseData]:
+        """Take one record; return the phases that have ended with it, rows by table.
+
+        An event belongs to no row of a phase: it is only held against what came before.
+        """
+        kind = record["type"]
+        if kind not in _ORDERED:
+            return []
+        key = (record["trial"], record.get("repeat") or 0)
+        self._refuse_late(key, record)
+        if kind == "trial":
+            return self._end_trial(key, record)
+        if kind in _BESIDE:
+            return []
+        phases = self._open.setdefault(key, {})
+        phase = phases.setdefault(record["phase"], _Open())
+        _TAKERS[kind](phase, record)
+        if kind == "phase" and phase.nodes.keys() >= self._nodes:
+            return self._closed(key, [record["phase"]])
+        return []
+
+    def rest(self) -> list[PhaseData]:
+        """Return the phases that not all nodes have ended; no more records are taken of them."""
+        return [
+            found
+            for key, phases in self._open.items()
+            for found in self._closed(key, sorted(phases))
+        ]
+
+    def _end_trial(self, key: tuple[int, int], record: Record) -> list[PhaseData]:
+        nodes = self._ending.setdefault(key, set())
+        nodes.add(record["node"])
+        if not nodes >= self._nodes:
+            return []
+        found = self._closed(key, sorted(self._open.get(key, ())))
+        self._done.add(key)
+        for known in (self._ending, self._open, self._ended):
+            known.pop(key, None)
+        return found
+
+    def _refuse_late(self, key: tuple[int, int], record: Record) -> None:
+        if key in self._done:
+            raise DamagedRecord(f"it comes after all nodes have ended trial {key[0]}")
+        phase = record.get("phase", PROBE)
+        if phase in self._ended.get(key, ()):
+            raise DamagedRecord(f"it comes after all nodes have ended phase {phase} of it")
+
+    def _closed(self, key: tuple[int, int], phases: Iterable[int]) -> list[PhaseData]:
+        return [found for phase in phases if (found := self._close(key, phase))]
+
+    def _close(self, key: tuple[int, int], phase: int) -> PhaseData:
+        if phase != PROBE:
+            self._ended.setdefault(key, set()).add(phase)
+        found = self._open[key].pop(phase)
+        place = {"trial": key[0], "repeat": key[1], "phase": phase}
+        tables = {
+            "flows": list(found.flows.values()),
+            "ports": list(found.ports.values()),
+            "phases": [row | found.clocks.get(node, {}) for node, row in found.nodes.items()],
+            "histograms": [row | times.row() for row, times in found.times.values()],
+            "intervals": found.spans,
+        }
+        return {name: [row | place for row in rows] for name, rows in tables.items() if rows}
+
+
+def _take_flow(phase: _Open, record: Record) -> None:
+    src, dst, side = record["src"], record["dst"], record["side"]
+    row = phase.flows.setdefault(
+        (record["network"], src, dst),
+        {
+            "network": record["network"],
+            "src": src,
+            "dst": dst,
+            "source_reported": False,
+            "destination_reported": False,
+        },
+    )
+    if row[f"{side}_reported"]:
+        raise DamagedRecord(f"a second record of the {side} of {src} -> {dst} in one phase")
+    row[f"{side}_reported"] = True
+    names = flow_side(side)
+    for key, value in (*record.items(), *(record.get("measures") or {}).items()):
+        if value is not None and key in names:
+            row[names[key]] = value
+
+
+def _take_reorder(phase: _Open, record: Record) -> None:
+    row = phase.flows.get((record["network"], record["src"], record["dst"]))
+    if row is not None:
+        for key in ("reordered", "extent_sum", "extent_max", "three_reordered"):
+            row[key] = record[key]
+
+
+def _take_port(phase: _Open, record: Record) -> None:
+    known = columns_of("ports")
+    phase.ports[record["network"], record["port"]] = {
+        key: value for key, value in record.items() if key in known
+    }
+
+
+def _take_node(phase: _Open, record: Record) -> None:
+    known = columns_of("phases")
+    phase.nodes[record["node"]] = {key: value for key, value in record.items() if key in known}
+
+
+def _take_clock(phase: _Open, record: Record) -> None:
+    phase.clocks[record["node"]] = {name: record.get(key) for key, name in _CLOCK.items()}
+
+
+def _take_times(phase: _Open, record: Record) -> None:
+    if record["type"] == EXECUTION:
+        src = dst = record["rank"]
+        kind = EXECUTION
+        record = record | {"count": record["batches"], "lost": None}
+    else:
+        src, dst, kind = record["src"], record["dst"], record["kind"]
+    key = (record["network"], src, dst, kind)
+    row, times = phase.times.setdefault(key, ({}, Histogram()))
+    times.add_record(record)
+    row |= {"network": key[0], "src": src, "dst": dst, "kind": kind}
+    if kind == EXECUTION:
+        row |= {name: record.get(name) for name in ("repetitions", "verified")}
+
+
+def _take_spans(phase: _Open, record: Record) -> None:
+    ends = record["at_ms"]
+    begins = [record["from_ms"], *ends]
+    for src, counts in record["flows"]:
+        for begin, end, count in zip(begins, ends, counts, strict=False):
+            if end > begin:
+                phase.spans.append(
+                    {
+                        "network": record["network"],
+                        "src": src,
+                        "dst": record["dst"],
+                        "from_ms": begin,
+                        "to_ms": end,
+                        "payload_bytes": count,
+                    }
+                )
+
+
+_TAKERS = {
+    "flow": _take_flow,
+    "reorder": _take_reorder,
+    "port": _take_port,
+    "phase": _take_node,
+    "clock": _take_clock,
+    "histogram": _take_times,
+    EXECUTION: _take_times,
+    "interval": _take_spans,
+}
+
+
+def is_event(record: Record) -> bool:
+    """Return whether a record is a row of `events`."""
+    return record["type"] not in _PER_PHASE and record["type"] not in _LIVE
+
+
+def phase_rows(tables: PhaseData) -> PhaseRows:
+    """Return the rows of a phase that has ended, as they are read."""
+    first = next(iter(tables.values()))[0]
+    moment = (first["trial"], first["repeat"], first["phase"])
+    return PhaseRows(
+        moment, {name: Rows.of(name, tables[name]) for name in BY_PHASE if name in tables}
+    )

@@ -1,0 +1,612 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The tables of a results directory on disk.
+
+While a run goes on each phase is appended to Arrow IPC streams (`flows.1.arrows` ...), which can be
+read wherever they were cut off. When it has ended they become Parquet (`flows.parquet` ...). A run
+that is continued has both; a stream whose number the Parquet file names already is in it.
+"""
+
+from __future__ import annotations
+
+import binascii
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from pydantic_core import from_json, to_json
+
+from ..base.errors import ConfigurationError, RunError
+from ..base.model import Run
+from ..base.text import printable
+from .collector import PhaseData, PhaseRows
+from .directory import LineFile
+from .latency import BUCKETS
+from .plan_file import write_plan
+from .record_forms import DamagedRecord, Record
+from .rows import Rows
+from .schema import (
+    BY_PHASE,
+    FORM,
+    GREATEST,
+    LONGEST_TEXT,
+    MOMENT,
+    TABLES,
+    ResultColumn,
+    arrow_schema,
+    columns_of,
+)
+
+SUPERSEDED = "superseded"  # folder: the same tables, of phases that were measured again
+OLD_RECORDS = "records.ndjson"
+_GROUP = 1 << 16  # rows of a Parquet file that are in memory at a time
+_EVENTS_MOST = 64  # that wait to be written
+_SAMPLE = np.dtype([("place", "<u8"), ("size", "<u4"), ("begun_us", "<u4")])
+_RANK_MOST = (1 << 16) - 1
+_TIME_BITS = np.uint64(48)
+_TIME_MASK = np.uint64((1 << 48) - 1)
+
+
+def parquet_file(directory: Path, table: str) -> Path:
+    """Return where a table is once the run has ended."""
+    return directory / f"{table}.parquet"
+
+
+def stream_files(directory: Path, table: str) -> list[tuple[int, Path]]:
+    """Return the streams of a table, numbered as the run was continued."""
+    found = (
+        (int(match[1]), path)
+        for path in directory.glob(f"{table}.*.arrows")
+        if (match := re.fullmatch(rf"{table}\.(\d+)\.arrows", path.name))
+    )
+    return sorted(found)
+
+
+def has_tables(directory: Path) -> bool:
+    """Return whether anything was recorded in a results directory."""
+    return any(
+        parquet_file(directory, table).exists() or stream_files(directory, table)
+        for table in TABLES
+    )
+
+
+# --- writing -------------------------------------------------------------------------------------
+
+
+class _Sink:
+    """Holds what Arrow writes until a whole batch is there."""
+
+    closed = False
+
+    def __init__(self) -> None:
+        self._parts: list[bytes] = []
+
+    def write(self, data: Any) -> int:
+        self._parts.append(bytes(data))
+        return len(data)
+
+    def flush(self) -> None:
+        """Arrow asks for it."""
+
+    def taken(self) -> bytes:
+        whole = b"".join(self._parts)
+        self._parts.clear()
+        return whole
+
+
+class _Stream:
+    """One table's stream: a batch is in it whole, or not at all."""
+
+    def __init__(self, path: Path, table: str) -> None:
+        self.file = LineFile(path)
+        self._sink = _Sink()
+        options = pa.ipc.IpcWriteOptions(compression="zstd")
+        schema = arrow_schema(table)  # what columns mean is said once, in the Parquet file
+        plain = pa.schema([f.remove_metadata() for f in schema], metadata=schema.metadata)
+        self._writer = pa.ipc.new_stream(self._sink, plain, options=options)
+
+    def append(self, batch: Any) -> None:
+        self._writer.write_batch(batch)
+        self.file.write(self._sink.taken())
+
+
+class TableWriter:
+    """Appends to the streams of a results directory; a stream is made by its first row."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        known = [_parts_of(parquet_file(directory, table)) for table in TABLES]
+        known += [number for table in TABLES for number, _ in stream_files(directory, table)]
+        self._number = 1 + max(known, default=0)
+        self._streams: dict[str, _Stream] = {}
+        self._events: list[Record] = []
+
+    def add_phase(self, tables: PhaseData) -> None:
+        """Append a phase that has ended, whole; its nodes' rows last. RunError where it can't."""
+        self.flush()
+        for table in sorted(tables, key=lambda name: name == "phases"):
+            self._append(table, _batch(table, tables[table]))
+
+    def add_event(self, record: Record) -> None:
+        """Append an event, with the next phase at the latest."""
+        self._events.append(_event_row(record))
+        if len(self._events) >= _EVENTS_MOST:
+            self.flush()
+
+    def add_samples(self, record: Record) -> None:
+        """Append a `samples` record; DamagedRecord where its data are none."""
+        self._append("samples", _samples(record))
+
+    def flush(self) -> None:
+        """Append the events that wait."""
+        events, self._events = self._events, []
+        if events:
+            self._append("events", _batch("events", events))
+
+    def close(self) -> None:
+        """Write what waits, and close the files."""
+        try:
+            self.flush()
+        finally:
+            for stream in self._streams.values():
+                stream.file.close()
+
+    def __enter__(self) -> TableWriter:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _append(self, table: str, batch: Any) -> None:
+        if table not in self._streams:
+            path = self._directory / f"{table}.{self._number}.arrows"
+            self._streams[table] = _Stream(path, table)
+        self._streams[table].append(batch)
+
+
+def _batch(table: str, rows: Sequence[Mapping[str, Any]]) -> Any:
+    schema = arrow_schema(table)
+    said = set().union(*rows)
+    arrays = [
+        pa.array([row.get(field.name) for row in rows], field.type)
+        if field.name in said
+        else pa.nulls(len(rows), field.type)
+        for field in schema
+    ]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _event_row(record: Record) -> Record:
+    known = columns_of("events")
+    row = {key: value for key, value in record.items() if key in known and value is not None}
+    rest = {key: value for key, value in record.items() if key not in known and value is not None}
+    return row | ({"details": to_json(rest).decode()} if rest else {})
+
+
+def _samples(record: Record) -> Any:
+    try:
+        data = binascii.a2b_base64(record["data"], strict_mode=True)
+    except binascii.Error:
+        data = b"?"
+    if len(data) % _SAMPLE.itemsize or record["rank"] > _RANK_MOST or record["phase"] < 0:
+        raise DamagedRecord(f"its data are no samples of {_SAMPLE.itemsize} bytes in base64")
+    found = np.frombuffer(data, dtype=_SAMPLE)
+    columns: dict[str, Any] = {
+        "trial": record["trial"],
+        "repeat": record.get("repeat") or 0,
+        "network": record["network"],
+        "phase": record["phase"],
+        "src": record["rank"],
+        "dst": (found["place"] >> _TIME_BITS).astype(np.int64),
+        "size": found["size"].astype(np.int64),
+        "begun_us": found["begun_us"].astype(np.int64),
+        "time_ns": (found["place"] & _TIME_MASK).astype(np.int64),
+    }
+    schema = arrow_schema("samples")
+    arrays = [
+        pa.array(value, field.type)
+        if isinstance(value, np.ndarray)
+        else pa.array([value] * len(found), field.type)
+        for field in schema
+        for value in [columns[field.name]]
+    ]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+# --- reading -------------------------------------------------------------------------------------
+
+
+def _parts_of(path: Path) -> int:
+    """Return the number of the last stream that a Parquet file was made of; 0: there is none."""
+    with suppress(OSError, ValueError, pa.ArrowException):
+        metadata = pq.read_schema(path).metadata or {}
+        return int(metadata.get(b"parts", 0))
+    return 0
+
+
+class TableFile:
+    """One table as it is read, some rows at a time."""
+
+    def __init__(self, directory: Path, table: str, columns: Collection[str] | None = None) -> None:
+        """`columns`: those that are wanted; None: all. ConfigurationError for one that is no such
+        table, or lacks a column."""
+        self.table = table
+        self.cut = False  # a stream ends in half a batch
+        self._names = [c.name for c in TABLES[table] if columns is None or c.name in columns]
+        self._parquet: Any = None
+        self._batches: list[Any] = []
+        path = parquet_file(directory, table)
+        parts = 0
+        if path.exists():
+            self.path = path
+            with _reading(path):
+                self._parquet = pq.ParquetFile(path)
+            _refuse_other_columns(path, self._parquet.schema_arrow, table, self._names)
+            parts = _parts_of(path)
+        for number, stream in stream_files(directory, table):
+            self.path = stream
+            if number > parts:
+                self._read_stream(stream)
+
+    @property
+    def groups(self) -> int:
+        """Return the number of pieces that are read at a time."""
+        return self._parquet_groups + len(self._batches)
+
+    @property
+    def _parquet_groups(self) -> int:
+        return 0 if self._parquet is None else int(self._parquet.num_row_groups)
+
+    def group(self, number: int, names: Sequence[str] | None = None) -> Any:
+        """Return one piece as an Arrow table, its values checked."""
+        names = self._names if names is None else list(names)
+        if number < self._parquet_groups:
+            with _reading(self.path):
+                found = self._parquet.read_row_group(number, columns=names, use_threads=True)
+        else:
+            batch = self._batches[number - self._parquet_groups]
+            found = pa.Table.from_batches([batch]).select(names)
+        _refuse_values(self.path, found, self.table)
+        return found
+
+    def whole(self) -> Any:
+        """Return the whole table."""
+        parts = [self.group(number) for number in range(self.groups)]
+        schema = arrow_schema(self.table)
+        wanted = pa.schema([schema.field(name) for name in self._names], metadata=schema.metadata)
+        return pa.concat_tables([wanted.empty_table(), *(part.cast(wanted) for part in parts)])
+
+    def _read_stream(self, path: Path) -> None:
+        with path.open("rb") as file:
+            try:
+                reader = pa.ipc.open_stream(file)
+            except (pa.ArrowException, OSError):
+                self.cut = True  # not even its head was written
+                return
+            _refuse_other_columns(path, reader.schema, self.table, self._names)
+            while True:
+                try:
+                    self._batches.append(reader.read_next_batch())
+                except StopIteration:
+                    return
+                except (pa.ArrowException, OSError):
+                    self.cut = True
+                    return
+
+
+class _reading:
+    """Around what Arrow reads of a file: one sentence where it is none."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def __enter__(self) -> None:
+        return
+
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
+        if isinstance(error, (pa.ArrowException, OSError, ValueError)):
+            why = " ".join(str(error).split())
+            raise ConfigurationError(
+                f"{self._path} can't be read as Parquet: {printable(why)[:120]}"
+            ) from None
+
+
+def _refuse_other_columns(path: Path, schema: Any, table: str, names: Sequence[str]) -> None:
+    form = (schema.metadata or {}).get(b"form", b"").decode(errors="replace")
+    if form != FORM:
+        raise ConfigurationError(f"{path} is no table of {FORM}: its form is {printable(form)!r}")
+    wanted = arrow_schema(table)
+    for name in names:
+        if name not in schema.names:
+            raise ConfigurationError(f"{path} lacks the column {name}")
+        found, right = schema.field(name).type, wanted.field(name).type
+        if found != right and not (
+            pa.types.is_list(found) and pa.types.is_list(right) and found.value_type == pa.int64()
+        ):
+            raise ConfigurationError(f"{path}: the column {name} is {found}, not {right}")
+
+
+def _refuse_values(path: Path, data: Any, table: str) -> None:
+    """Refuse values that no node can have written."""
+    known = columns_of(table)
+    for name in data.schema.names:
+        column, values = known[name], data[name]
+        if values.null_count and column.null == "never":
+            raise ConfigurationError(f"{path}: the column {name} is null in some row")
+        if values.null_count == len(values):
+            continue
+        why = _strange(column, values)
+        if why:
+            raise ConfigurationError(f"{path}: the column {name} has {why}")
+    if {"bucket", "bucket_count"} <= set(data.schema.names) and len(data):
+        lengths = (pc.list_value_length(data[name]) for name in ("bucket", "bucket_count"))
+        highest = pc.max(pc.list_flatten(data["bucket"])).as_py() or 0
+        if not pc.all(pc.equal(*lengths)).as_py() or highest >= BUCKETS:
+            raise ConfigurationError(f"{path}: a row's buckets and their counts do not fit")
+
+
+def _strange(column: ResultColumn, values: Any) -> str | None:
+    if column.kind == "text":
+        longest = pc.max(pc.binary_length(values)).as_py()
+        return f"a text of {longest:,} bytes" if longest > LONGEST_TEXT else None
+    if column.kind == "flag":
+        return None
+    if column.kind == "counts":
+        values = pc.list_flatten(values)
+        if not len(values):
+            return None
+        if values.null_count:
+            return "a null in a list"
+    found = pc.min_max(values).as_py()
+    low, high = found["min"], found["max"]
+    if column.kind in ("count", "counts"):
+        return f"the negative count {low}" if low < 0 else None
+    if column.kind == "number" and not (
+        low >= -GREATEST and high <= GREATEST and pc.all(pc.is_finite(values)).as_py()
+    ):
+        return "a figure that is out of range"
+    return None
+
+
+class Tables:
+    """The tables of a results directory, phase by phase."""
+
+    def __init__(
+        self,
+        directory: Path,
+        tables: Collection[str] = BY_PHASE,
+        columns: Mapping[str, Collection[str]] | None = None,
+    ) -> None:
+        """`tables`: those that `phases` gives; `columns`: of each, where not all are wanted.
+        ConfigurationError where there is nothing, or something else."""
+        refuse_old_form(directory)
+        self.directory = directory
+        wanted = columns or {}
+        self._files = {name: TableFile(directory, name, wanted.get(name)) for name in tables}
+        self._loaded: dict[str, tuple[int, Any]] = {}
+        self._places: dict[tuple[int, int, int], dict[str, list[tuple[int, int, int]]]] = {}
+        for name, file in self._files.items():
+            for number in range(file.groups):
+                self._index(name, number, file.group(number, MOMENT))
+
+    @property
+    def cut(self) -> bool:
+        """Return whether a stream ends in half a batch."""
+        return any(file.cut for file in self._files.values())
+
+    def events(self) -> Iterator[Record]:
+        """Return the events in their order, as records."""
+        file = TableFile(self.directory, "events")
+        for number in range(file.groups):
+            for row in Rows.from_arrow(file.group(number), "events").records():
+                details = row.pop("details", None)
+                yield row | (_details(file.path, details) if details else {})
+
+    def phases(self) -> Iterator[PhaseRows]:
+        """Return each phase with its rows, by trial, repeat and phase."""
+        for moment in sorted(self._places):
+            yield PhaseRows(
+                moment,
+                {name: self._rows(name, places) for name, places in self._places[moment].items()},
+            )
+
+    def _index(self, name: str, number: int, data: Any) -> None:
+        keys = np.stack([data[key].to_numpy() for key in MOMENT])
+        if not keys.shape[1]:
+            return
+        starts = np.flatnonzero(np.any(keys[:, 1:] != keys[:, :-1], axis=0)) + 1
+        bounds = [0, *starts.tolist(), keys.shape[1]]
+        for start, end in pairwise(bounds):
+            trial, repeat, phase = keys[:, start].tolist()
+            here = self._places.setdefault((trial, repeat, phase), {})
+            here.setdefault(name, []).append((number, start, end))
+
+    def _rows(self, name: str, places: Sequence[tuple[int, int, int]]) -> Rows:
+        parts = []
+        for number, start, end in places:
+            if self._loaded.get(name, (-1, None))[0] != number:
+                self._loaded[name] = (number, self._files[name].group(number).combine_chunks())
+            parts.append(self._loaded[name][1].slice(start, end - start))
+        return Rows.from_arrow(parts[0] if len(parts) == 1 else pa.concat_tables(parts), name)
+
+
+def _details(path: Path, text: str) -> Record:
+    try:
+        found = from_json(text, allow_inf_nan=False)
+    except ValueError:
+        found = None
+    if not isinstance(found, dict):
+        raise ConfigurationError(f"{path}: the details of an event are no JSON: {text[:60]!r}")
+    record: Record = printable(found)
+    return record
+
+
+def refuse_old_form(directory: Path) -> None:
+    """ConfigurationError for results of the form before tables."""
+    if (directory / OLD_RECORDS).exists() and not has_tables(directory):
+        raise ConfigurationError(
+            f"{directory} has results of an older form ({OLD_RECORDS}): read them with the version "
+            "that made them"
+        )
+
+
+# --- the end of a run ----------------------------------------------------------------------------
+
+_Place = tuple[int, int]  # a trial and one of its phases
+
+
+@dataclass(frozen=True)
+class _Placement:
+    """Where phases belong that were measured again: each where it was planned."""
+
+    moved: Mapping[_Place, int]  # the trial that each of these belongs to
+    replaced: Collection[_Place]
+    again: Collection[int]  # trials that measured again
+
+    def split(self, _table: str, data: Any) -> tuple[Any, Any]:
+        """Return the rows that count, renamed, and those that are superseded."""
+        trial, phase = (
+            pc.fill_null(data[name], -1).to_numpy().copy() for name in ("trial", "phase")
+        )
+        old = np.isin(trial, list(self.again))
+        for number, own in self.replaced:
+            old |= (trial == number) & (phase == own)
+        for (number, own), target in self.moved.items():
+            mine = (trial == number) & (phase == own)
+            old &= ~mine
+            trial[mine] = target
+        if "trial" in data.schema.names:
+            place = data.schema.get_field_index("trial")
+            column = pa.array(trial, pa.int64(), mask=trial < 0)
+            data = data.set_column(place, data.schema.field(place), column)
+        return data.filter(pa.array(~old)), data.filter(pa.array(old))
+
+
+def finish(directory: Path, run: Run) -> Run:
+    """Write the tables of a run that has ended as Parquet; return the run whose phases were each
+    measured once.
+
+    Of `run.again` a trial counts that every node has ended whole, and of two for the same phase the
+    later one. The others are superseded, as what they were to replace is. RunError where the files
+    cannot be written: the streams are then as they were.
+    """
+    placement = _placement(directory, run) if run.again else None
+    if placement is None:
+        _rewrite(directory, None, only_streams=True)
+        return run
+    _rewrite(directory, placement.split)
+    done = replace(run, again=(), remeasured=len(placement.replaced), superseded=run.again)
+    write_plan(directory, done)
+    return done
+
+
+def keep(directory: Path, wanted: Callable[[str, Any], Any]) -> None:
+    """Keep of each table, as Parquet, the rows for which `wanted(table, rows)` is true: a mask of
+    an Arrow table. RunError where that can't be written: nothing is changed then."""
+
+    def split(table: str, data: Any) -> tuple[Any, Any]:
+        return data.filter(pa.array(wanted(table, data))), data.slice(0, 0)
+
+    _rewrite(directory, split)
+
+
+def _rewrite(
+    directory: Path,
+    split: Callable[[str, Any], tuple[Any, Any]] | None,
+    only_streams: bool = False,
+) -> None:
+    """Write all tables as Parquet, then put them in place together; then streams go. `split`
+    says of rows which are kept, and which are superseded."""
+    made: list[_ParquetWriter] = []
+    done: list[Path] = []
+    try:
+        for table in TABLES:
+            streams, path = stream_files(directory, table), parquet_file(directory, table)
+            if streams or (path.exists() and not only_streams):
+                file = TableFile(directory, table)
+                number = max((number for number, _ in streams), default=0) or _parts_of(path)
+                kept = _ParquetWriter(directory, table, number)
+                made.append(kept)
+                aside: _ParquetWriter | None = None
+                for group in range(file.groups):
+                    data = file.group(group)
+                    if split is not None:
+                        data, old = split(table, data)
+                        if old.num_rows and aside is None:
+                            (directory / SUPERSEDED).mkdir(exist_ok=True)
+                            aside = _ParquetWriter(directory / SUPERSEDED, table, 0)
+                            made.append(aside)
+                        if aside is not None:
+                            aside.add(old)
+                    kept.add(data)
+                done += [path for _, path in streams]
+        for writer in made:
+            writer.finish()
+        for writer in made:
+            writer.place()
+    except OSError as error:
+        why = error.strerror or error
+        raise RunError(f"{directory}: {why}: the tables stay as they were") from error
+    finally:
+        for writer in made:
+            writer.drop()
+    for path in done:
+        path.unlink()
+
+
+def _placement(directory: Path, run: Run) -> _Placement:
+    ends: dict[int, set[str]] = {trial.id: set() for trial in run.again}
+    for record in Tables(directory, ()).events():
+        if record["type"] == "trial" and record.get("state") == "complete":
+            ends.get(record["trial"], set()).add(record["node"])
+    sources: dict[_Place, _Place] = {}
+    for trial in run.again:
+        if trial.again is not None and len(ends[trial.id]) == len(run.site.processes):
+            for phase in trial.chosen or ():
+                sources[trial.again, phase] = (trial.id, phase)
+    moved = {source: trial for (trial, _), source in sources.items()}
+    return _Placement(moved, set(sources), {trial.id for trial in run.again})
+
+
+class _ParquetWriter:
+    """Writes one Parquet file, whole or not at all."""
+
+    def __init__(self, directory: Path, table: str, parts: int) -> None:
+        self._path = parquet_file(directory, table)
+        self._fresh = self._path.with_name(f".{self._path.name}.new")
+        schema = arrow_schema(table)
+        self._schema = schema.with_metadata({**schema.metadata, "parts": str(parts)})
+        self._writer = pq.ParquetWriter(self._fresh, self._schema, compression="zstd")
+        self._waiting: list[Any] = []
+
+    def add(self, data: Any) -> None:
+        self._waiting.append(data.cast(self._schema))
+        if sum(part.num_rows for part in self._waiting) >= _GROUP:
+            self._write()
+
+    def finish(self) -> None:
+        self._write()
+        self._writer.close()
+
+    def place(self) -> None:
+        self._fresh.replace(self._path)
+
+    def drop(self) -> None:
+        """Remove what is not whole."""
+        self._waiting.clear()
+        if self._fresh.exists():
+            with suppress(OSError, pa.ArrowException):
+                self._writer.close()
+            self._fresh.unlink(missing_ok=True)
+
+    def _write(self) -> None:
+        if self._waiting:
+            self._writer.write_table(pa.concat_tables(self._waiting), row_group_size=_GROUP * 2)
+            self._waiting.clear()

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""`switchbench.load`: the examples of the page on results run, and all that is there is given."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+import golden
+import switchbench
+from recorded import rows_in
+from switchbench.base.errors import ConfigurationError
+from switchbench.records.schema import FORM, TABLES
+
+PAGE = Path(__file__).resolve().parents[2] / "doc" / "reference" / "results.md"
+NAMED = "results/20260101-120000-four-matrices"
+EXAMPLES = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.S)
+QUERIES = re.findall(r"```sql\n(.*?)```", PAGE.read_text(), re.S)
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> Path:
+    return golden.unpack("matrices", tmp_path)
+
+
+def test_three_examples_are_shown() -> None:
+    assert len(EXAMPLES) == 3
+    assert all(NAMED in example for example in EXAMPLES)
+
+
+@pytest.mark.parametrize("example", EXAMPLES)
+def test_an_example_of_the_page_runs(
+    example: str, directory: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if ".to_pandas()" in example:
+        pytest.importorskip("pandas")
+    exec(example.replace(NAMED, str(directory)), {})
+    assert "limited" in example or capsys.readouterr().out.strip()
+
+
+def test_duckdb_reads_the_files_as_they_are(directory: Path) -> None:
+    duckdb = pytest.importorskip("duckdb")
+    (query,) = QUERIES
+    found = duckdb.sql(query.replace(NAMED, str(directory))).fetchall()
+    assert {port for port, _ in found} == {row["dst"] for row in rows_in(directory, "flows")}
+
+
+def test_tables_plan_and_summary(directory: Path) -> None:
+    run = switchbench.load(directory)
+    for name, columns in TABLES.items():
+        table = getattr(run, name)
+        assert table.arrow.schema.names == [column.name for column in columns]
+        assert len(table) == len(rows_in(directory, name))
+    assert len(run.flows) > 100
+    assert run.summary["run"]["id"] == golden.kept_summary(directory)["run"]["id"]
+    assert len(run.plan.trials) == len({plan["trial"] for plan in run.summary["plans"]})
+
+
+def test_a_file_says_what_its_columns_mean(directory: Path) -> None:
+    schema = pq.read_schema(directory / "flows.parquet")
+    assert schema.metadata[b"form"].decode() == FORM
+    for column in TABLES["flows"]:
+        metadata = schema.field(column.name).metadata
+        assert metadata[b"unit"].decode() == column.unit
+        assert metadata[b"meaning"].decode() == column.meaning
+
+
+@pytest.mark.parametrize(
+    ("damage", "sentence"),
+    [
+        (lambda d: (d / "flows.parquet").write_text("x"), "flows.parquet can't be read as Parquet"),
+        (lambda d: shutil.copy(d / "ports.parquet", d / "flows.parquet"), "lacks the column src"),
+        (
+            lambda d: pq.write_table(
+                pq.read_table(d / "flows.parquet").drop_columns("sent_frames"), d / "flows.parquet"
+            ),
+            "lacks the column sent_frames",
+        ),
+    ],
+)
+def test_what_is_damaged_is_said_and_the_rest_is_read(
+    damage: object, sentence: str, directory: Path
+) -> None:
+    assert callable(damage)
+    damage(directory)
+    run = switchbench.load(directory)
+    with pytest.raises(ConfigurationError, match=sentence):
+        _ = run.flows
+    assert len(run.ports) > 0
+
+
+def test_results_of_the_old_form_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "records.ndjson").write_text("{}\n")
+    with pytest.raises(ConfigurationError, match=r"older form \(records\.ndjson\)"):
+        switchbench.load(tmp_path)
+    with pytest.raises(ConfigurationError, match="no results in"):
+        switchbench.load(tmp_path / "nowhere")
