@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The commands, one module each.
 
-`EXAMPLES` for its help, `add_arguments(parser)` and `main(args) -> int`, its exit status.
+Each has `add_arguments(parser)` and `main(args) -> int`, its exit status; commands.toml has what it
+does and what its help says.
 """

@@ -8,16 +8,6 @@ import argparse
 from ..hosts import bind
 from .common import add_site, load_site
 
-EXAMPLES = """\
-examples:
-  switchbench bind --site hall2.yaml                   all hosts of the site
-  switchbench bind conf.yaml --nodes node[1-4] --driver uio_pci_generic
-  switchbench restore --site hall2.yaml                give everything back
-
-A run whose site says `bind` needs neither: it binds the ports and restores them. On one
-host without a configuration: python3 port_binding.py bind ADDRESS... --driver DRIVER
-(doc/how-to/bind.md)."""
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""

@@ -15,20 +15,6 @@ from ..records.directory import replace_json
 from ..render.terminal.console import make_console
 from .common import print_json, said
 
-EXAMPLES = """\
-examples:
-  switchbench compare results/bridges results/ovs
-  switchbench compare old=results/before new=results/after --all
-  switchbench compare a=results/a1 a=results/a2 b=results/b1 b=results/b2    two runs per side
-  switchbench compare results/20260101-120000-four-matrices --by transport
-  switchbench compare a=results/a b=results/b --html ab.html
-  switchbench compare results/a results/b --question load --json -
-  switchbench compare results/ours results/others    other programs' results (switchbench import)
-
-exit status: 0 all was compared, 2 settings differ that make them other measurements, or results are
-damaged (what can be compared is shown)"""
-
-
 # Nothing but a percentage can be meant.
 _PERCENT = replace(quantities.PERCENT, bare=True)
 

@@ -16,14 +16,6 @@ import shtab
 
 from .main import build_parser
 
-EXAMPLES = """\
-examples:
-  switchbench completion bash >~/.local/share/bash-completion/completions/switchbench
-  source <(switchbench completion bash)                 in this shell alone
-  switchbench completion fish | source
-
-zsh reads it from a folder of $fpath, as the file _switchbench."""
-
 _OFFERS = {
     **dict.fromkeys(("DIR", "[NAME=]DIR", "FOLDER", "RESULTS"), shtab.DIRECTORY),
     **dict.fromkeys(("FILE", "CONF", "SITE", "TOPOLOGY", "KEY"), shtab.FILE),

@@ -20,17 +20,6 @@ from ..run.launch.nodesets import chosen, folded
 from ..run.launch.ssh import resolved
 from .common import add_site, load_site, names_site, print_json
 
-EXAMPLES = """\
-examples:
-  switchbench doctor                each line ok, or what to do
-  switchbench doctor --json | jq '.checks[] | select(.state != "ok")'
-  switchbench doctor --site hall2.yaml                 its hosts, and what differs among them
-  switchbench doctor --site hall2.yaml --nodes @rack1  some of them
-  switchbench doctor --hosts node[1-4] --iface enp3s0
-
-exit status: 0 when anything can be run at all, else 3; of hosts: 0 when they are alike and fit, 1
-when one differs from most or hosts lack something, 3 when one could not be asked"""
-
 CANNOT_RUN = 3
 DIFFERENT = 1
 _HOSTS = (text("", "part"), text("most hosts", "most"), text("differ", "differ"))

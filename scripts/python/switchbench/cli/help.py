@@ -7,12 +7,6 @@ import argparse
 
 from .main import build_parser
 
-EXAMPLES = """\
-examples:
-  switchbench help              all commands
-  switchbench help run
-  switchbench help lab up"""
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare what the command takes."""

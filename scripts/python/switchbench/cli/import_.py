@@ -12,19 +12,6 @@ from ..records.directory import default_path, load_summary
 from ..render.terminal.console import make_console
 from ..render.terminal.table import show_imported
 
-EXAMPLES = """\
-examples:
-  switchbench import hpccoutf.txt --out results/cluster-a
-  switchbench import 4/hpccoutf.txt 64/hpccoutf.txt --out results/cluster-a    two sizes of it
-  switchbench import imb.txt iperf3.json ib_write_bw.txt --out results/others
-  switchbench import osu_allreduce.txt --ranks 16 --out results/osu
-  switchbench compare results/ours results/others
-
-read are: HPCC's hpccoutf.txt, output of IMB-MPI1, of the OSU micro-benchmarks, of nccl-tests, of
-iperf3 --json and of perftest (ib_write_bw, ib_send_lat ...)
-
-exit status: 0 all was read, 2 a file is not, and nothing is written"""
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""

@@ -10,18 +10,6 @@ from ..base.errors import ConfigurationError
 from ..base.source import dotted, parse_assignment
 from ..labs import commands
 
-EXAMPLES = """\
-examples:
-  switchbench lab up one-switch                      make it; runs on it use it and leave it up
-  switchbench lab up one-switch --name mine --set nodes=4 --set rate=50M
-  switchbench lab status
-  switchbench lab exec node1 -- ip -br address
-  switchbench lab exec switch -- tc -s qdisc
-  switchbench lab down                               the only one; NAME or --all otherwise
-
-`switchbench run` makes the lab that its configuration names, and removes it. `lab up` is for
-looking around, and for many runs on one lab."""
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's four parts."""

@@ -30,19 +30,6 @@ from ..topology.file_form import TopologyError
 from ..topology.graph import wired
 from .common import print_json
 
-EXAMPLES = """\
-examples:
-  switchbench locate results/20260101-120000-four-matrices
-  switchbench locate results/20260101-120000-rails --topology hall.yaml
-  switchbench locate results/20260101-120000-four-matrices --json
-
-A lab's results know its topology. A site's do where its configuration names a topology file; or
-give one here (`switchbench topology import` makes it of LLDP or ibnetdiscover). Without any,
-hosts, pairs of ports and the site's groups are told apart.
-
-exit status: 0 nothing is wrong, 1 suspects, 2 DIR is no results directory,
-4 nothing could be judged: the tester was the limit in every phase"""
-
 FOUND, NOT_JUDGED = 1, 4
 MOST = 12
 MOST_SURE = 0.999

@@ -13,19 +13,8 @@ from typing import NoReturn
 from .. import __version__
 from ..base.errors import RunError, SwitchbenchError
 from ..base.text import printable
-from .command_list import COMMANDS
+from .command_list import COMMANDS, HELP, PROGRAM
 from .output import Streams
-
-DESCRIPTION = "Does this network still hold when every port is busy at once, and where not?"
-EXAMPLES = """\
-examples:
-  switchbench plan conf/four-matrices.yaml          what would run, for how long, between whom
-  switchbench run conf/four-matrices.yaml           run it on the lab of network namespaces
-  switchbench run --site two-modules --profile quick
-  switchbench COMMAND --help                        more examples for each command
-
-exit status: 0 done and PASS, 1 FAIL, 2 invalid configuration or arguments,
-3 the run could not be completed (what was measured is kept), 4 INCONCLUSIVE"""
 
 INTERRUPTED = 130  # 128 + SIGINT, as shells have it
 
@@ -83,8 +72,8 @@ def build_parser(words: Collection[str] = COMMANDS.keys()) -> argparse.ArgumentP
     """
     parser = _Parser(
         prog="switchbench",
-        description=DESCRIPTION,
-        epilog=EXAMPLES,
+        description=PROGRAM["summary"],
+        epilog=PROGRAM["notes"],
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"switchbench {__version__}")
@@ -100,7 +89,7 @@ def build_parser(words: Collection[str] = COMMANDS.keys()) -> argparse.ArgumentP
             name,
             help=summary,
             description=f"{summary[0].upper()}{summary[1:]}.",
-            epilog=module.EXAMPLES,
+            epilog=HELP[name]["notes"],
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
         command.set_defaults(parser=command, main=module.main)

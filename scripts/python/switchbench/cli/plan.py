@@ -21,35 +21,6 @@ from ..render.terminal.console import make_console
 from ..render.terminal.plan import show_plan
 from .common import add_configuration, load_runnable, print_json
 
-EXAMPLES = """\
-examples:
-  switchbench plan conf/four-matrices.yaml
-  switchbench plan conf/two-modules.yaml --set tests.0.sweep.count=[8] --phases 0
-  switchbench plan --site one-switch --profile quick --all
-  switchbench plan conf/four-matrices.yaml --json | jq '.plans[0].phases[0].flows'
-  switchbench plan hand.yaml --job job.yaml    then on each host: switchbench-node job.yaml
-
---json writes one object:
-  switchbench  1, the format's version
-  site         a sentence; ports [{network, rank, port, switch, switch_port, line_rate_bps}]
-  seed         the random seed
-  expected_s   how long the run should take; start_s of it before the first trial
-  longest_s    the same with every repeat that may be needed; tests count those needed in any case
-  tests        [{test, pattern, parameters, transport, networks, ranks, sizes, size_unit, loads,
-               repeat, repeat_most, trials, phases, flows, expected_s}]
-  trials       [{trial, test, repeat, plan, size, load, swept settings in parameters, expected_s}];
-               a kernel whose class says its sizes has size null, and what offers no load has
-               load null (steps, ping-pong): their tests have neither in the lists
-  plans        [{plan, networks, ranks: names in rank order by network, seed, pattern: as nodes
-               get it, by rank number, total_phases, phases: [{phase, name, networks: [{network,
-               flows: [[source, destination, "generate" or "forward"]], idle: [names], and on a
-               routed lab hops: [of each flow]}]}]}]
-  configuration  the effective one, every default written out: itself a configuration
-  clauses      each with the numbers of its trials; clauses_sha256; about
-  warnings     in what tests with profile acceptance are less than it asks
-  notes        sentences
-  offered      sentences on the intended load: of each transport, and beside latency probes"""
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""

@@ -26,26 +26,6 @@ from ..render.terminal.console import make_console
 from ..render.terminal.predicted import show_predicted
 from .common import add_configuration, load_run, print_json
 
-EXAMPLES = """\
-examples:
-  switchbench predict conf/two-modules.yaml
-  switchbench predict conf/two-modules.yaml --models max-min,proportional --json
-  switchbench predict results/20260101-120000-two-modules    beside what was measured
-  switchbench predict conf/site.yaml --topology hall.yaml    a site of real hosts
-
-Rates are at layer 1. The models are in doc/reference/topology.md. With a results directory each
-flow is held against the rate that its destination saw (the median of its repeats); the error is
-that of the time: (predicted - measured) / measured. Collective operations have no rates to predict:
-their flows do not all send at the same time.
-
---json writes one object:
-  topology
-  trials         [{trial, pattern, transport, load, phases, flows, models {NAME: {min_bps, mean_bps,
-                 max_bps}}, fits [{model, flows, close, mean_error, worst_error}]}]; the best model
-                 is the first of fits, which are empty where nothing was measured
-  not_predicted  [{settings, of}]"""
-
-
 _SCHEDULES = "collective operations and kernels, whose flows do not all send at the same time"
 
 

@@ -9,24 +9,8 @@ from ..base.programs import ENGINE
 from ..hosts import push
 from ..run.launch.errand import side_by_side
 from ..run.launch.nodesets import chosen
-from ..run.launch.openssh import CURRENT, HOME_FOLDER, SHARED_FOLDER, OpenSsh
+from ..run.launch.openssh import CURRENT, SHARED_FOLDER, OpenSsh
 from .common import add_site, load_site
-
-EXAMPLES = f"""\
-examples:
-  switchbench push --site hall2.yaml                       to all of its hosts
-  switchbench push --site hall2.yaml --nodes @rack1
-  switchbench push --site hall2.yaml --privilege setcap    for a user who is not root
-
-It needs nothing there but ssh, tar and gzip, and brings its own C library, DPDK's drivers and
-rdma-core's. Hosts that have this very build are left as they are. `run` finds it.
-
-privilege, by default what the site says:
-  none    into the home folder (~/{HOME_FOLDER}): enough for tcp, or for root
-  setcap  into {SHARED_FOLDER}, by sudo -n once; the engine gets the capabilities of its ports
-  sudo    into {SHARED_FOLDER}, by sudo -n; a run starts it by sudo -n too
-
-exit status: 0 when all have it, 3 when one has not"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

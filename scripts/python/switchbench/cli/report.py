@@ -18,16 +18,6 @@ from ..render.report import build, export
 from ..render.tables import EVERY
 from ..render.tables.table import write_csv
 
-EXAMPLES = """\
-examples:
-  switchbench report results/20260101-120000-four-matrices
-  switchbench report results/20260101-120000-four-matrices --out switch-a.html
-  switchbench report results/20260101-120000-four-matrices --figures pictures    PNG and SVG
-  switchbench report results/20260101-120000-four-matrices --table data    CSV, Parquet, codebook
-
-exit status: 0 the report shows all there is; 2 the results are damaged, not whole or of a newer
-version, and the report shows what can be shown, and says what can't"""
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""

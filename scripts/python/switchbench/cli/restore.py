@@ -8,15 +8,6 @@ import argparse
 from ..hosts import bind
 from .common import add_site, load_site
 
-EXAMPLES = """\
-examples:
-  switchbench restore                                  this machine
-  switchbench restore --site hall2.yaml --nodes node[1-4]
-
-For use after `bind`, and after a run whose program on the host was killed: other runs restore
-their devices themselves. After a reboot there is nothing to restore but the journal
-(doc/how-to/bind.md)."""
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""

@@ -53,21 +53,6 @@ from .common import add_configuration, load_runnable, print_json, request, said
 from .fit import fit
 from .table import add_table_options, print_table
 
-EXAMPLES = """\
-examples:
-  switchbench run conf/four-matrices.yaml --set window=5s --set loads=[50%,95%] --out /data/run1
-  switchbench run --site two-modules --profile quick
-  switchbench run --lab one-switch --pattern aapc
-  switchbench run --hosts a,b --iface enp3s0 --pattern pairs --load 95% --duration 10s
-  switchbench run results/20260101-120000-four-matrices/configuration.yaml     once more
-  switchbench run conf/acceptance.yaml --sign ~/.ssh/id_ed25519
-  switchbench run --continue results/20260101-120000-rfc2544       where it was interrupted
-
-The results directory holds the effective configuration (configuration.yaml, which runs again), the
-trials made of it (plan.json), all that the nodes told (flows.parquet and other tables, nodes.log),
-the results (summary.json, doc/reference/results.md) and the report (report.html).
-manifest.json is what `switchbench verify` reads; with clauses there is verdict.xml too."""
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""

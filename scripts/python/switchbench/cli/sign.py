@@ -11,14 +11,6 @@ from ..analysis.verdict import manifest, signature
 from ..base.errors import ConfigurationError
 from ..records.directory import SUMMARY, load_summary
 
-EXAMPLES = """\
-examples:
-  switchbench sign results/20260101-120000-acceptance --key ~/.ssh/id_ed25519
-
-ssh-keygen signs, also by a public key whose secret one ssh-agent holds. Files that were put into
-the directory since, such as photographs of the cables, are sealed with the rest; after any other
-change nothing is signed."""
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""

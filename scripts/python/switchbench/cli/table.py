@@ -25,17 +25,6 @@ from ..render.terminal.console import make_console
 from ..render.terminal.table import SummaryPrinter, show_imported
 from .common import print_json
 
-EXAMPLES = """\
-examples:
-  switchbench table results/20260101-120000-four-matrices
-  switchbench table results/20260101-120000-four-matrices --all | less -S
-  switchbench table results/20260101-120000-four-matrices --csv --only phases > phases.csv
-  switchbench table results/20260101-120000-four-matrices --json | jq '.tables.ports.rows[].port'
-  switchbench table results/20260101-120000-four-matrices --again    after a crash
-
---json writes one object: run, and tables {NAME: {title, columns [{key, title, unit, definition}],
-rows [{KEY: value}]}}; null is what was not observed"""
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""

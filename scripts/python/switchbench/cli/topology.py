@@ -25,25 +25,6 @@ from ..topology.graph import from_topology
 from . import topology_import
 from .common import print_json
 
-EXAMPLES = """\
-examples:
-  switchbench topology conf/labs/tree.yaml
-  switchbench topology two-modules --svg two-modules.svg
-  switchbench topology tree --prices prices.yaml --json
-  switchbench topology import --ibnetdiscover subnet.txt --out hall.yaml
-  switchbench topology import --lldp node*.json --interface 'ens*' --out hall.yaml
-  clush -w node[1-36] lldpcli -f json show neighbors details | \\
-      switchbench topology import --lldp - > hall.yaml
-
-a price table, in any one currency:
-  nic: 20
-  cable: 4
-  switches: {8: 90, 24: 300, 48: 900}     by number of ports
-
---json writes one object: hosts, switches, cables, diameter and mean_distance in links, access_bps,
-bisection {min_bps, max_bps, method, min_bps_per_host, max_bps_per_host} (per host of one half),
-levels [{level, switches, down_bps, up_bps, across_bps, worst}], cost"""
-
 
 class _PriceFile(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)

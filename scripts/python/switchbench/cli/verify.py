@@ -15,18 +15,6 @@ from ..base.errors import ConfigurationError
 from ..records.directory import REPORT
 from ..render.report import build
 
-EXAMPLES = """\
-examples:
-  switchbench verify results/20260101-120000-acceptance
-  switchbench verify results/20260101-120000-acceptance --allowed-signers signers
-  switchbench verify results/20260101-120000-acceptance --clauses 2e9de557ce33b0de...
-  switchbench verify results/20260101-120000-acceptance --no-again    hashes and signature alone
-
-FILE of --allowed-signers is that of ssh-keygen(1), lines such as `lab@example ssh-ed25519 AAAA...`.
-doc/reference/acceptance.md says what is checked.
-
-exit status: 0 all of it holds, whatever the verdict is; 2 something does not"""
-
 _MARKS = {True: "ok", False: "NO", None: "-"}
 
 
