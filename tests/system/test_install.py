@@ -18,10 +18,14 @@ from pathlib import Path
 import numpy
 import pytest
 
+import labkit
+import sshkit
+import underway
 from switchbench import __version__
 from switchbench.base.programs import find_engine
 from switchbench.cli import completion
 from switchbench.cli.command_list import COMMANDS
+from switchbench.run.launch import openssh
 
 CONFIGURATION = """\
 switchbench: 1
@@ -162,3 +166,23 @@ def test_a_run_without_the_source_tree(environment: Path, tmp_path: Path, topolo
     summary = json.loads((tmp_path / "out" / "summary.json").read_text())
     assert {trial["transport"] for trial in summary["trials"]} == {"dpdk", "tcp"}
     assert summary["errors"] == []
+
+
+@labkit.needs_lab
+@sshkit.needs_sshd
+def test_push_from_the_wheel(environment: Path, tmp_path: Path) -> None:
+    """Its folder comes to a host as it is, and runs there."""
+    topology = underway.write_topology(tmp_path, "node1", "node2")
+    packages = str(Path(numpy.__file__).parents[1])
+    with sshkit.hosts(topology, tmp_path / "keys") as hosts:
+        site = hosts.site()
+        del site["ssh"]["engine"]
+        path = hosts.write(tmp_path / "push", {"site": site, "tests": [{"pattern": "pairs"}]})
+        words = [str(environment / "bin" / "switchbench"), "push", str(path)]
+        process = hosts.popen(words, env=os.environ | {"PYTHONPATH": packages})
+        output, errors = process.communicate(timeout=120)
+        assert process.returncode == 0, output + errors
+        (engine,) = environment.glob("lib/python*/site-packages/switchbench/engine")
+        for name in hosts.names:
+            there = hosts.home(name) / openssh.HOME_FOLDER / openssh.CURRENT
+            assert (there / "SHA256SUMS").read_bytes() == (engine / "SHA256SUMS").read_bytes()
