@@ -98,38 +98,6 @@ static void buffers_and_congestion_control(void **state)
             assert_int_equal(metrics[i].value, 200000);
 }
 
-/* Two flows share the load. What was intended is exact; what was offered may miss what was due
- * while a busy machine did not let this process run. */
-static void paced(void **state)
-{
-    const double share = 65483.0 / (65483 + 38 + 20 + 20 + 12);
-    const double rate = 200e6 / 8 / 2 * share;
-
-    world_add(world, 0, 1, PATTERN_GENERATE);
-    world_add(world, 0, 2, PATTERN_GENERATE);
-    world->phase.sizes[0] = 1000;
-    world->phase.load = (struct load){.rate_bps = 200e6};
-    world->stream_ns = 500 * NS_PER_MS;
-    play_all();
-    for (uint32_t i = 0; i < 2; i++) {
-        const struct flow_side *side = &world->flows[i].source;
-
-        assert_true((double)side->intended > rate * 0.499 && (double)side->intended < rate * 0.501);
-        assert_true((double)side->live.payload_bytes > 0.7 * (double)side->intended);
-        assert_true((double)side->live.payload_bytes < 1.001 * (double)side->intended + 2000);
-    }
-}
-
-static void paced_by_messages(void **state)
-{
-    world_add(world, 0, 1, PATTERN_GENERATE);
-    world->phase.sizes[0] = 10;
-    world->phase.load = (struct load){.rate_fps = 1000};
-    world->stream_ns = 300 * NS_PER_MS;
-    play_all();
-    assert_in_range(world->flows[0].destination.live.messages, 200, 302);
-}
-
 /* --- transfers, probes, chains --- */
 
 /* As over the other transports (RFC 2330 11.1): the time at which the next one leaves, as poll
@@ -841,8 +809,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(buffers_and_congestion_control),
-        TEST(paced),
-        TEST(paced_by_messages),
         TEST(latency_probes_leave_at_random_distances),
         TEST(chain_forwards_a_transfer),
         TEST(chain_slows_its_head),

@@ -118,30 +118,6 @@ static void test_flows_without_a_way_back(void **state)
     world_close(&world);
 }
 
-static void test_a_window_ends(void **state)
-{
-    const struct pattern_request request = {.name = "exchange", .n = RANKS, .bytes = 8};
-    struct world world;
-    uint64_t batches;
-
-    world_open(&world, RANKS);
-    world_schedule(&world, &request);
-    world_prepare(&world);
-    assert_int_equal(world_connect(&world, LIMIT_NS), 0);
-    world_start(&world);
-    world.phase.stop_ns = world.phase.start_ns + world.stream_ns;
-    world.phase.close_ns = world.phase.stop_ns - world.stream_ns / 4;
-    while (!world_finished(&world) && clock_now() < world.phase.stop_ns + LIMIT_NS)
-        world_poll(&world, clock_now());
-    batches = world.ranks[0].executor->execution.batches;
-    assert_true(batches > 100);
-    for (uint32_t i = 0; i < RANKS; i++) {
-        assert_int_equal(world.ranks[i].executor->execution.batches, batches);
-        assert_true(world.ranks[i].lane->tx_done && world.ranks[i].lane->rx_done);
-    }
-    world_close(&world);
-}
-
 /* A rank that has gone: all others learn of it, whomever they wait for; who had to do with it names
  * it, unless somebody else who has hung up for it was seen first. */
 static void test_a_dead_partner_ends_all(void **state)
@@ -197,34 +173,14 @@ static void test_connections_are_kept_alive(void **state)
     world_close(&world);
 }
 
-static void test_what_steps_can_not_do_is_refused(void **state)
-{
-    const struct pattern_request request = {.name = "aapc", .n = 2, .local = true, .bytes = 8};
-    struct world world;
-
-    world_open(&world, 2);
-    world_schedule(&world, &request);
-    world.options.streams = 2;
-    assert_int_equal(world_prepare(&world), -EINVAL);
-    assert_non_null(strstr(world.err.text, "leave streams_per_flow out"));
-    world_finish(&world);
-    world.phase.number = 0;
-    world.options = (struct tcp_options){.streams = 1, .zero_copy = true};
-    assert_int_equal(world_prepare(&world), -EINVAL);
-    assert_non_null(strstr(world.err.text, "leave zero_copy out"));
-    world_close(&world);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_ring_of_two),
         cmocka_unit_test(test_two_ranks_have_one_connection),
         cmocka_unit_test(test_flows_without_a_way_back),
-        cmocka_unit_test(test_a_window_ends),
         cmocka_unit_test(test_a_dead_partner_ends_all),
         cmocka_unit_test(test_connections_are_kept_alive),
-        cmocka_unit_test(test_what_steps_can_not_do_is_refused),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
