@@ -26,6 +26,7 @@
 
 #define IPV4_AT 12 /* in a mapped GID */
 #define DEPTH_MAX 16384
+#define QUEUE_PAIRS_MAX 64
 #define MESSAGE_MAX (1u << 30)
 #define SIGNAL_MAX 32
 #define RING_BYTES (32u << 20) /* of one queue pair, if that is at least two messages ... */
@@ -57,19 +58,20 @@ static const char *const completion_words[] = {[VERBS_COMPLETION_AUTO] = "auto",
 static const struct option options[] = {
     {MEMBER(OPTION_WORD, "service", service), .words = service_names},
     {MEMBER(OPTION_WORD, "operation", operation), .words = operation_names},
-    {MEMBER(OPTION_NUMBER, "depth", depth), .min = 1, .max = UINT16_MAX, .initial = 128},
-    {MEMBER(OPTION_NUMBER, "queue_pairs", queue_pairs), .min = 1, .max = UINT16_MAX, .initial = 1},
+    {MEMBER(OPTION_NUMBER, "depth", depth), .min = 1, .max = DEPTH_MAX, .initial = 128},
+    {MEMBER(OPTION_NUMBER, "queue_pairs", queue_pairs), .min = 1, .max = QUEUE_PAIRS_MAX,
+     .initial = 1},
     {MEMBER(OPTION_NUMBER, "inline", inline_bytes), .max = UINT16_MAX, .initial = VERBS_AUTOMATIC,
      .why = "no device takes more"},
     {MEMBER(OPTION_NUMBER, "signal_every", signal_every), .max = UINT16_MAX},
     {MEMBER(OPTION_NUMBER, "mtu", mtu), .max = UINT16_MAX},
     {MEMBER(OPTION_NUMBER, "gid_index", gid_index), .max = UINT8_MAX, .initial = VERBS_AUTOMATIC},
-    {MEMBER(OPTION_NUMBER, "service_level", service_level), .max = UINT8_MAX},
+    {MEMBER(OPTION_NUMBER, "service_level", service_level), .max = 15},
     {MEMBER(OPTION_NUMBER, "traffic_class", traffic_class), .max = UINT8_MAX},
     {MEMBER(OPTION_NUMBER, "pkey_index", pkey_index), .max = UINT16_MAX},
     {MEMBER(OPTION_NUMBER, "retry", retry), .max = 6, .initial = 6, .why = RETRY_WHY},
     {MEMBER(OPTION_NUMBER, "rnr_retry", rnr_retry), .max = 6, .initial = 6, .why = RETRY_WHY},
-    {MEMBER(OPTION_NUMBER, "timeout", timeout), .min = 1, .max = UINT8_MAX, .initial = 14},
+    {MEMBER(OPTION_NUMBER, "timeout", timeout), .min = 1, .max = 31, .initial = 14},
     {MEMBER(OPTION_WORD, "completion", completion), .words = completion_words},
     {MEMBER(OPTION_NUMBER, "reuse", reuse), .max = UINT32_MAX, .initial = 64},
     {.key = NULL},
@@ -79,7 +81,8 @@ const struct option_table verbs_option_table = {options, sizeof(struct verbs_opt
 
 /* --- what the port can do --- */
 
-static int check_options(const struct verbs_lane *lane, struct err *err)
+/* What the options' table allows, one by one, may not go together. */
+static int check_operation(const struct verbs_lane *lane, struct err *err)
 {
     static const bool possible[3][2] = {
         [VERBS_RC] = {true, true},
@@ -87,24 +90,13 @@ static int check_options(const struct verbs_lane *lane, struct err *err)
         [VERBS_UD] = {[VERBS_SEND] = true},
     };
     const struct verbs_options *o = &lane->options;
-    const char *label = lane->port->label;
 
-    if (!possible[o->service][o->operation])
-        return err_set(err, -EINVAL,
-                       "%s: verbs service %s has no operation %s; rc has send and write, uc has "
-                       "write, ud has send",
-                       label, service_names[o->service], operation_names[o->operation]);
-    if (o->retry > 6 || o->rnr_retry > 6)
-        return err_set(err, -EINVAL, "%s: retry and rnr_retry are 0 to 6: 7 never ends", label);
-    if (o->depth < 1 || o->depth > DEPTH_MAX || o->queue_pairs < 1 ||
-        o->queue_pairs > VERBS_QUEUE_PAIRS_MAX || o->timeout < 1 || o->timeout > 31 ||
-        o->service_level > 15)
-        return err_set(err, -EINVAL,
-                       "%s: depth %u, queue_pairs %u, timeout %u or service_level %u is out of "
-                       "range: 1 to %u, 1 to %u, 1 to 31, 0 to 15",
-                       label, o->depth, o->queue_pairs, o->timeout, o->service_level, DEPTH_MAX,
-                       VERBS_QUEUE_PAIRS_MAX);
-    return 0;
+    if (possible[o->service][o->operation])
+        return 0;
+    return err_set(err, -EINVAL,
+                   "%s: verbs service %s has no operation %s; rc has send and write, uc has write, "
+                   "ud has send",
+                   lane->port->label, service_names[o->service], operation_names[o->operation]);
 }
 
 static int check_device(const struct verbs_lane *lane, struct err *err)
@@ -519,9 +511,9 @@ static int prepare(struct lane **made, const struct lane_request *request, struc
     lane->mtu = (uint16_t)(o->mtu != 0 ? o->mtu : verbs_mtu_bytes(port->attributes.active_mtu));
     lane->events = o->completion == VERBS_COMPLETION_EVENT ||
                    (o->completion == VERBS_COMPLETION_AUTO && request->sleeps);
-    rc = check_options(lane, err);
+    plan.streams = o->queue_pairs;
+    rc = check_operation(lane, err);
     if (rc == 0) {
-        plan.streams = o->queue_pairs;
         if (o->service == VERBS_UD && lane->mtu < plan.check_bytes)
             plan.check_bytes = lane->mtu;
         plan.unreliable = o->service != VERBS_RC;

@@ -25,7 +25,6 @@
 #include <stdatomic.h>
 #include <sys/queue.h>
 
-#define VERBS_QUEUE_PAIRS_MAX 64
 #define VERBS_PROBE_QPS 2u     /* of each flow */
 #define VERBS_PROBES_OUT 64u   /* of a flow in flight, at most */
 #define VERBS_BATCH 64u        /* messages posted, and completions polled, at once */

@@ -58,11 +58,6 @@ static void no_such_congestion_control(struct phase *phase)
     snprintf(options_of(phase)->congestion, sizeof options_of(phase)->congestion, "warp");
 }
 
-static void too_many_streams(struct phase *phase)
-{
-    options_of(phase)->streams = 1000;
-}
-
 static void too_large_a_buffer(struct phase *phase)
 {
     options_of(phase)->send_buffer = UINT32_MAX;
@@ -93,7 +88,6 @@ static const struct battery_refusal refusals[] = {
     {no_size, "0 bytes"},
     {no_load, "needs a load"},
     {no_such_congestion_control, "available: "},
-    {too_many_streams, "256 are the most"},
     {too_large_a_buffer, "net.core.wmem_max"},
     {too_large_a_receive_buffer, "net.core.rmem_max"},
 };

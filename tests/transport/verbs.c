@@ -78,11 +78,6 @@ static void no_load(struct phase *phase)
     phase->load = (struct load){.rate_bps = 0};
 }
 
-static void endless_retries(struct phase *phase)
-{
-    options_of(phase)->retry = 7;
-}
-
 static void too_large_an_mtu(struct phase *phase)
 {
     options_of(phase)->mtu = 4096;
@@ -102,11 +97,6 @@ static void uc_send(struct phase *phase)
 {
     options_of(phase)->service = VERBS_UC;
     options_of(phase)->operation = VERBS_SEND;
-}
-
-static void too_deep(struct phase *phase)
-{
-    options_of(phase)->depth = 16385;
 }
 
 static void too_large_for_ud(struct phase *phase)
@@ -131,12 +121,10 @@ static void several_pairs_back(struct phase *phase)
 static const struct battery_refusal refusals[] = {
     {no_size, "0 bytes"},
     {no_load, "needs a load"},
-    {endless_retries, "7 never ends"},
     {too_large_an_mtu, "larger than the port's active MTU"},
     {no_such_mtu, "a path MTU is 256, 512"},
     {no_such_gid, "is not in the port's GID table"},
     {uc_send, "uc has write"},
-    {too_deep, "out of range"},
     {too_large_for_ud, "a message is one packet"},
     {several_pairs_back, "leave queue_pairs out"},
 };

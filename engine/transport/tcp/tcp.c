@@ -32,7 +32,7 @@
 
 /* What depends on the kernel is checked when a phase is prepared. */
 static const struct option options[] = {
-    {MEMBER(OPTION_NUMBER, "streams", streams), .min = 1, .max = UINT16_MAX, .initial = 1},
+    {MEMBER(OPTION_NUMBER, "streams", streams), .min = 1, .max = STREAMS_MAX, .initial = 1},
     {MEMBER(OPTION_NUMBER, "send_buffer", send_buffer), .max = UINT32_MAX},
     {MEMBER(OPTION_NUMBER, "receive_buffer", receive_buffer), .max = UINT32_MAX},
     {MEMBER(OPTION_TEXT, "congestion", congestion)},
@@ -42,21 +42,6 @@ static const struct option options[] = {
 };
 
 const struct option_table tcp_option_table = {options, sizeof(struct tcp_options), NULL};
-
-static int check_options(const struct lane_request *request, struct err *err)
-{
-    const struct tcp_options *tcp = tcp_options(request->phase);
-    enum traffic traffic = request->phase->traffic;
-
-    if (tcp->streams > STREAMS_MAX)
-        return err_set(err, -EINVAL, "tcp: %u streams per flow; %d are the most", tcp->streams,
-                       STREAMS_MAX);
-    if (tcp->zero_copy && (traffic == TRAFFIC_PINGPONG || traffic == TRAFFIC_SCHEDULE))
-        return err_set(err, -EINVAL, "%s: messages of a %s are copied: leave zero_copy out",
-                       request->port->ip.conf->name,
-                       traffic == TRAFFIC_SCHEDULE ? "schedule" : "ping-pong");
-    return 0;
-}
 
 /* Both ends of one connection. A stream's answers go by its own; messages of steps answer each
  * other: by one connection they carry the acknowledgements of those that came, which would be
@@ -166,10 +151,13 @@ static int prepare(struct lane **made, const struct lane_request *request, struc
         .probe_fps = flow_load_probe_rate(request, PROBE_LINE_BYTES),
     };
     struct tcp_lane *lane;
-    int rc = check_options(request, err);
+    enum traffic traffic = request->phase->traffic;
+    int rc;
 
-    if (rc < 0)
-        return rc;
+    if (tcp_options(request->phase)->zero_copy &&
+        (traffic == TRAFFIC_PINGPONG || traffic == TRAFFIC_SCHEDULE))
+        return err_set(err, -EINVAL, "%s: messages of a %s are copied: leave zero_copy out",
+                       plan.label, traffic == TRAFFIC_SCHEDULE ? "schedule" : "ping-pong");
     tcp_port_use_key(port, request->secret);
     lane = calloc(1, sizeof *lane);
     if (lane == NULL)
