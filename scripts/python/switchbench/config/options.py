@@ -32,7 +32,7 @@ class DpdkOptions(Strict):
 class TcpOptions(Strict):
     """How kernel sockets are used."""
 
-    streams_per_flow: Annotated[int, whole(1, 1024, "the number of streams")] = 1
+    streams_per_flow: Annotated[int, whole(1, 256, "the number of streams")] = 1
     send_buffer: Size | None = None
     receive_buffer: Size | None = None
     congestion: Annotated[str, Field(pattern=r"^[a-z0-9_]{1,15}$")] | None = None
