@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .schema import columns_of
+from .schema import ResultColumn, columns_of
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -52,7 +52,7 @@ class Rows:
         return cls(
             len(rows),
             {
-                name: _column([row.get(name) for row in rows], known[name].kind)
+                name: _column([row.get(name) for row in rows], known[name])
                 for name in dict.fromkeys(key for row in rows for key in row if key in known)
             },
         )
@@ -91,8 +91,28 @@ class Rows:
 
     def taken(self, which: NDArray[Any] | slice) -> Rows:
         """Return some of the rows."""
-        columns = {name: column[which] for name, column in self.columns.items()}
-        return Rows(len(np.arange(self.size)[which]), columns)
+        if isinstance(which, slice):
+            size = len(range(*which.indices(self.size)))
+        else:
+            size = int(which.sum()) if which.dtype == bool else len(which)
+        return Rows(size, {name: column[which] for name, column in self.columns.items()})
+
+    @classmethod
+    def joined(cls, parts: Sequence[Rows], table: str) -> Rows:
+        """Return the rows of several parts of one table, one after another."""
+        if len(parts) == 1:
+            return parts[0]
+        known = columns_of(table)
+        columns = {
+            name: np.concatenate(
+                [
+                    part.floats(name) if known[name].is_number else part.objects(name)
+                    for part in parts
+                ]
+            )
+            for name in dict.fromkeys(name for part in parts for name in part.columns)
+        }
+        return cls(sum(map(len, parts)), columns)
 
     def by_network(self) -> Iterator[tuple[str, Rows]]:
         """Return the rows of each network, in the order in which networks come."""
@@ -111,13 +131,13 @@ class Rows:
 NOTHING = Rows(0, {})
 
 
-def _column(values: Sequence[Any], kind: str) -> NDArray[Any]:
-    if kind in ("count", "whole", "number"):
+def _column(values: Sequence[Any], column: ResultColumn) -> NDArray[Any]:
+    if column.is_number:
         return np.array(values, dtype=np.float64)
-    column = np.empty(len(values), dtype=object)
+    made = np.empty(len(values), dtype=object)
     for row, value in enumerate(values):
-        column[row] = np.array(value, dtype=np.int64) if kind == "counts" else value
-    return column
+        made[row] = np.array(value, dtype=np.int64) if column.kind == "counts" else value
+    return made
 
 
 def _of_arrow(column: Any, kind: str) -> NDArray[Any]:

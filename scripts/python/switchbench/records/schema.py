@@ -35,6 +35,11 @@ class ResultColumn:
     null: str = _UNOBSERVED  # when it is null
     key: str = ""  # as the node's record has it, where that is another name
 
+    @property
+    def is_number(self) -> bool:
+        """Return whether rows have it as a float, NaN where it is null."""
+        return self.kind in ("count", "whole", "number")
+
 
 def _phase_keys(network: bool = True) -> list[ResultColumn]:
     keys = [

@@ -390,7 +390,7 @@ class Tables:
         self.directory = directory
         wanted = columns or {}
         self._files = {name: TableFile(directory, name, wanted.get(name)) for name in tables}
-        self._loaded: dict[str, tuple[int, Any]] = {}
+        self._loaded: dict[str, tuple[int, Rows]] = {}
         self._places: dict[tuple[int, int, int], dict[str, list[tuple[int, int, int]]]] = {}
         for name, file in self._files.items():
             for number in range(file.groups):
@@ -431,10 +431,13 @@ class Tables:
     def _rows(self, name: str, places: Sequence[tuple[int, int, int]]) -> Rows:
         parts = []
         for number, start, end in places:
-            if self._loaded.get(name, (-1, None))[0] != number:
-                self._loaded[name] = (number, self._files[name].group(number).combine_chunks())
-            parts.append(self._loaded[name][1].slice(start, end - start))
-        return Rows.from_arrow(parts[0] if len(parts) == 1 else pa.concat_tables(parts), name)
+            if name not in self._loaded or self._loaded[name][0] != number:
+                self._loaded[name] = (
+                    number,
+                    Rows.from_arrow(self._files[name].group(number), name),
+                )
+            parts.append(self._loaded[name][1].taken(slice(start, end)))
+        return Rows.joined(parts, name)
 
 
 def _details(path: Path, text: str) -> Record:
