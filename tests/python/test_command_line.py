@@ -177,3 +177,55 @@ def test_limits_that_are_none(
     path.write_text(FILE + "tests: [{pattern: pairs}]\n" + clause)
     assert main(["plan", str(path)]) == 2
     assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "answers", "said"),
+    [
+        ("--lab one-switch --transport dpdk,tcp --accept 90%", "", "8 ports"),
+        ("--hosts node[1-4] --iface enp3s0", "", "4 ports"),
+        ("", "a,b enp3s0 tcp 94", "2 ports"),
+        ("", " - - -", "8 ports"),
+    ],
+)
+def test_init_writes_what_can_be_planned(
+    words: str,
+    answers: str,
+    said: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    given = iter(answers.replace("-", "").split(" "))
+    monkeypatch.setattr("builtins.input", lambda _: next(given))
+    monkeypatch.setattr("sys.stdin.isatty", lambda: answers != "")
+    assert main(["init", "new.yaml", *words.split()]) == 0
+    assert main(["plan", "new.yaml"]) == 0
+    assert said in capsys.readouterr().out
+    assert main(["init", "new.yaml", "--lab", "tree"]) == 2
+    assert "new.yaml is there already: name another file" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("", "init: give --lab NAME, or --hosts SET with --iface NAME"),
+        ("--hosts a,b", "--iface is missing"),
+        ("--lab nolab", "new.yaml:5: site.lab: there is no topology 'nolab'"),
+        ("--lab one-switch --transport ip", 'transports.0: found "ip"'),
+        ("--lab one-switch --accept lots", "'>= lots' is not a comparison"),
+    ],
+)
+def test_init_leaves_nothing_that_cannot_run(
+    words: str,
+    said: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.stdin.isatty", lambda: False)
+    assert main(["init", "new.yaml", *words.split()]) == 2
+    assert said in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
