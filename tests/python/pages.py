@@ -276,7 +276,7 @@ def _type(value: Mapping[str, Any]) -> str:
     if "enum" in value or "const" in value:
         return " ".join(f"`{one}`" for one in value.get("enum", [value.get("const")]))
     if value.get("type") == "array":
-        return f"{_type(value.get('items', {}))}[]"
+        return f"{_type(value.get('items', {}))}\\[]"
     return str(value.get("type", "any"))
 
 
