@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "dpdk_options.h"
 
-#include "pacer.h"
+#include "frame_state.h"
 
 static const char *const header_words[] = {
     [HEADER_L2] = "l2", [HEADER_IPV4_UDP] = "ipv4-udp", [HEADER_IPV6_UDP] = "ipv6-udp", NULL};
@@ -22,7 +22,7 @@ static const struct option options[] = {
     {MEMBER(OPTION_NUMBER, "dscp", dscp), .max = UINT8_MAX},
     {MEMBER(OPTION_NUMBER, "ttl", ttl), .max = UINT8_MAX, .initial = 64},
     {MEMBER(OPTION_NUMBER, "udp_sources", udp_sources), .min = 1, .max = UINT16_MAX, .initial = 1},
-    {MEMBER(OPTION_NUMBER, "burst", burst), .min = 1, .max = UINT16_MAX, .initial = 32},
+    {MEMBER(OPTION_NUMBER, "burst", burst), .min = 1, .max = FRAME_BURST_MAX, .initial = 32},
     {MEMBER(OPTION_NUMBER, "catch_up", catch_up), .min = 1, .max = UINT16_MAX,
      .initial = PACE_CATCH_UP},
     {MEMBER(OPTION_WORD, "destination", destination), .words = destination_words},

@@ -20,7 +20,7 @@ class DpdkOptions(Strict):
     dscp: Annotated[int, whole(0, 63, "a DSCP")] | None = None
     ttl: Annotated[int, whole(1, 255, "a TTL")] | None = None
     udp_sources_per_flow: Annotated[int, whole(1, 1024, "the number of source ports")] | None = None
-    burst: Annotated[int, whole(1, 512, "a burst")] = 32
+    burst: Annotated[int, whole(1, 128, "a burst")] = 32
     catch_up: Annotated[int, whole(1, 65535, "catch_up")] | None = None
     dither: Annotated[float, Field(ge=0, le=10)] | None = None
     destination: Literal["port", "broadcast", "multicast"] | None = None
