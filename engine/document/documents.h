@@ -1,7 +1,9 @@
-/* SPDX-License-Identifier: BSD-3-Clause
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file
+ * @brief The node's documents (doc/reference/node-protocol.md) as plain data.
  *
- * The node's documents (doc/reference/node-protocol.md) as plain data. A document is one mapping
- * with exactly one of the keys of struct document.
+ * A document is one mapping with exactly one of the keys of struct document.
  */
 #ifndef ENGINE_DOCUMENTS_H
 #define ENGINE_DOCUMENTS_H
@@ -20,16 +22,16 @@
 
 #define DOCUMENT_BYTES_MAX (16u << 20)
 #define NODE_PROTOCOL 2u
-#define DOC_TRANSPORTS_MAX 8 /* of a build, and of one port */
+#define DOC_TRANSPORTS_MAX 8 /**< of a build, and of one port */
 
 struct doc_control {
-    char *netns;   /* NULL: the process's own */
-    char *address; /* "192.0.2.1:7600", "[2001:db8::1]:0"; NULL: any address and port */
+    char *netns;   /**< NULL: the process's own */
+    char *address; /**< "192.0.2.1:7600", "[2001:db8::1]:0"; NULL: any address and port */
 };
 
 struct doc_port {
     struct port_conf conf;
-    char **transports; /* NULL: all that the port can have */
+    char **transports; /**< NULL: all that the port can have */
     unsigned transports_count;
 };
 
@@ -38,7 +40,7 @@ struct doc_node {
     struct doc_control control;
     struct doc_port *ports;
     unsigned ports_count;
-    uint32_t *cores; /* the workers'; none: the node chooses */
+    uint32_t *cores; /**< the workers'; none: the node chooses */
     unsigned cores_count;
 };
 
@@ -50,8 +52,8 @@ struct doc_job {
     uint32_t barrier_timeout_ms;
     enum worker_policy worker;
     enum log_level log;
-    struct clock_conf clock; /* absent: all 0 */
-    bool bind;               /* PCI ports leave their kernel driver for dpdk (port_binding.h) */
+    struct clock_conf clock; /**< absent: all 0 */
+    bool bind;               /**< PCI ports leave their kernel driver for dpdk (port_binding.h) */
     struct doc_node *nodes;
     unsigned nodes_count;
 };
@@ -59,9 +61,9 @@ struct doc_job {
 struct doc_peers {
     char **addresses;
     unsigned addresses_count;
-    char **sealed_keys; /* base64 of crypto_box_seal, by node index */
+    char **sealed_keys; /**< base64 of crypto_box_seal, by node index */
     unsigned sealed_keys_count;
-    char *key; /* by hand: 64 hex digits */
+    char *key; /**< by hand: 64 hex digits */
 };
 
 struct doc_load { /* exactly one is above 0 */
@@ -70,16 +72,16 @@ struct doc_load { /* exactly one is above 0 */
     double fps;
 };
 
-/* Where a key is absent, the trial's holds. */
+/** @brief Where a key is absent, the trial's holds. */
 struct doc_part {
     char *network;
-    char **ranks; /* port names in rank order */
+    char **ranks; /**< port names in rank order */
     unsigned ranks_count;
-    char *transport; /* NULL: the trial's */
-    uint32_t *sizes; /* NULL: the trial's */
+    char *transport; /**< NULL: the trial's */
+    uint32_t *sizes; /**< NULL: the trial's */
     unsigned sizes_count;
-    struct doc_load *load; /* NULL: the trial's */
-    const void *options;   /* of its transport, as its table fills them; NULL: not in this build */
+    struct doc_load *load; /**< NULL: the trial's */
+    const void *options; /**< of its transport, as its table fills them; NULL: not in this build */
 };
 
 struct doc_trial {
@@ -88,14 +90,14 @@ struct doc_trial {
     char *transport;
     struct doc_part *parts;
     unsigned parts_count;
-    struct pattern_request pattern; /* n is a part's */
-    uint32_t *phases;               /* NULL: all */
+    struct pattern_request pattern; /**< n is a part's */
+    uint32_t *phases;               /**< NULL: all */
     unsigned phases_count;
     bool probe;
-    uint32_t *connectivity_check_sizes; /* of its messages in turn; NULL: `sizes` */
+    uint32_t *connectivity_check_sizes; /**< of its messages in turn; NULL: `sizes` */
     unsigned connectivity_check_sizes_count;
-    bool by_clock; /* sync: none */
-    bool listen;   /* ports without a flow in a phase count what comes */
+    bool by_clock; /**< sync: none */
+    bool listen;   /**< ports without a flow in a phase count what comes */
     enum traffic traffic;
     uint64_t transfer_bytes;
     uint32_t *sizes;
@@ -107,17 +109,17 @@ struct doc_trial {
     int64_t drain_timeout_ns;
     int64_t drain_max_ns;
     uint64_t flood_limit;
-    int64_t interval_ns; /* from one interval result to the next; 0: none */
+    int64_t interval_ns; /**< from one interval result to the next; 0: none */
     bool has_pingpong;
-    struct pingpong_options pingpong; /* but for its start delay */
-    double compute;                   /* beside messages: a share of the time, 0 to 1 */
+    struct pingpong_options pingpong; /**< but for its start delay */
+    double compute;                   /**< beside messages: a share of the time, 0 to 1 */
     bool has_schedule;
     struct schedule_options schedule;
     bool has_burst;
-    struct burst_options burst; /* but for the port's own share */
-    bool has_latency;           /* else none is measured */
+    struct burst_options burst; /**< but for the port's own share */
+    bool has_latency;           /**< else none is measured */
     struct latency_options latency;
-    /* Of each transport, by the registry's order. */
+    /** @brief Of each transport, by the registry's order. */
     max_align_t options[DOC_TRANSPORTS_MAX][OPTION_BYTES_MAX / sizeof(max_align_t)];
 };
 
@@ -128,21 +130,21 @@ static inline const char *doc_part_transport(const struct doc_trial *trial,
 }
 
 struct doc_plan {
-    struct pattern_request pattern; /* whole */
-    uint32_t *phases;               /* NULL: all */
+    struct pattern_request pattern; /**< whole */
+    uint32_t *phases;               /**< NULL: all */
     unsigned phases_count;
     bool totals_only;
 };
 
 enum document_kind {
-    DOCUMENT_NONE, /* an empty document */
+    DOCUMENT_NONE, /**< an empty document */
     DOCUMENT_JOB,
     DOCUMENT_PEERS,
     DOCUMENT_TRIAL,
     DOCUMENT_PLAN,
     DOCUMENT_BEAT,
     DOCUMENT_QUIT,
-    DOCUMENT_SEVERAL, /* refused */
+    DOCUMENT_SEVERAL, /**< refused */
 };
 
 struct document {
