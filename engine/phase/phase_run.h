@@ -1,7 +1,10 @@
-/* SPDX-License-Identifier: BSD-3-Clause
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file
+ * @brief A trial inside a node: its parts (networks), this node's own ranks in them, and the phase
+ * that is being run.
  *
- * A trial inside a node: its parts (networks), this node's own ranks in them, and the phase that
- * is being run. Private to trial.c, phase.c, lanes.c and report.c.
+ * Private to trial.c, phase.c, lanes.c and report.c.
  */
 #ifndef ENGINE_PHASE_RUN_H
 #define ENGINE_PHASE_RUN_H
@@ -14,9 +17,9 @@
 
 #include <stddef.h>
 
-#define PHASE_PROBE UINT32_MAX /* the phase number of a plan's probe */
+#define PHASE_PROBE UINT32_MAX /**< the phase number of a plan's probe */
 
-/* One network's share: its transport, rank -> place, and the plan of its pattern. */
+/** @brief One network's share: its transport, rank -> place, and the plan of its pattern. */
 struct trial_part {
     const struct doc_part *doc;
     const struct transport *transport;
@@ -25,12 +28,12 @@ struct trial_part {
     struct pattern_plan *plan;
 };
 
-/* A rank that lives on this node. */
+/** @brief A rank that lives on this node. */
 struct local_rank {
     const struct trial_part *part;
     uint32_t part_index;
     uint32_t rank;
-    uint32_t port; /* of this node */
+    uint32_t port; /**< of this node */
 };
 
 struct trial {
@@ -39,18 +42,23 @@ struct trial {
     struct trial_part *parts;
     struct local_rank *own;
     size_t own_count;
-    bool *taken;          /* by place: the port has a rank */
-    uint32_t phase_count; /* of the longest plan */
+    bool *taken;          /**< by place: the port has a rank */
+    uint32_t phase_count; /**< of the longest plan */
     int64_t begun_ns;
-    int64_t clock_start_ns; /* sync none: when the first phase began (run time) ... */
-    int64_t offset_ns;      /* ... and run time - local time as it was then */
-    uint32_t clock_turn;    /* sync none: how many phases have begun */
-    uint32_t probes_left;   /* so often the plan is probed again where a pair is not reached */
+    int64_t clock_start_ns; /**< sync none: when the first phase began (run time) ... */
+    int64_t offset_ns;      /**< ... and run time - local time as it was then */
+    uint32_t clock_turn;    /**< sync none: how many phases have begun */
+    uint32_t probes_left;   /**< so often the plan is probed again where a pair is not reached */
     struct start_margin start_margin;
-    int connect_fd; /* readable when lanes can be connected further; -1: nothing tells */
+    int connect_fd; /**< readable when lanes can be connected further; -1: nothing tells */
 };
 
-/* Whether the transports of all parts know the end of their traffic by themselves. */
+/**
+ * @brief Return whether the transports of all parts know the end of their traffic by themselves.
+ *
+ * @param trial Trial.
+ * @return True: they do.
+ */
 static inline bool trial_knows_end(const struct trial *trial)
 {
     for (unsigned i = 0; i < trial->doc->parts_count; i++)
@@ -59,138 +67,169 @@ static inline bool trial_knows_end(const struct trial *trial)
     return true;
 }
 
-/* One queue of an own rank's port in the present phase. */
+/** @brief One queue of an own rank's port in the present phase. */
 struct queue_lane {
     struct lane *lane;
     struct lane_flow *sends;
     struct lane_flow *receives;
     uint32_t send_count;
-    struct flow_side *sides; /* its part of flows that several queues share; NULL: none are */
-    struct interval_ring *interval_ring; /* NULL: none */
+    struct flow_side *sides; /**< its part of flows that several queues share; NULL: none are */
+    struct interval_ring *interval_ring; /**< NULL: none */
     struct port_count count;
 };
 
 struct phase_run;
 
-#define INTERVAL_BATCH 8u /* marks of one record */
+#define INTERVAL_BATCH 8u /**< marks of one record */
 
-/* Marks that were taken and wait for their record; the first one is where that begins. */
+/** @brief Marks that were taken and wait for their record; the first one is where that begins. */
 struct interval_rows {
-    uint64_t *bytes; /* by mark, by flow; NULL: no interval results */
+    uint64_t *bytes; /**< by mark, by flow; NULL: no interval results */
     int64_t at_ns[INTERVAL_BATCH + 1];
     uint32_t count;
 };
 
-/* A port's progress at some time: `progress` records have the rates since then. */
+/** @brief A port's progress at some time: `progress` records have the rates since then. */
 struct shown_progress {
-    int64_t told_ns; /* 0: nothing was told yet */
+    int64_t told_ns; /**< 0: nothing was told yet */
     uint64_t offered_bytes;
     uint64_t delivered_bytes;
     uint64_t line_bytes;
     bool in_window;
 };
 
-/* One own rank in the present phase. Its flows and counts are the whole port's. */
+/**
+ * @brief One own rank in the present phase.
+ *
+ * Its flows and counts are the whole port's.
+ */
 struct phase_lane {
     const struct phase_run *run;
     const struct local_rank *own;
     struct blob_exchange blob_exchange;
-    struct phase phase; /* its own: what the part asks, and the port's load and tag */
+    struct phase phase; /**< its own: what the part asks, and the port's load and tag */
     max_align_t options[OPTION_BYTES_MAX / sizeof(max_align_t)]; /* of `phase` */
-    struct schedule_executor *executor;                          /* NULL: no schedule */
+    struct schedule_executor *executor;                          /**< NULL: no schedule */
     struct lane_flow *sends;
     struct lane_flow *receives;
     uint32_t send_count;
     uint32_t receive_count;
-    double part;             /* of the trial's load that its sends have together */
-    uint32_t fetched;        /* addresses of partners: of sends, then of receives */
-    struct flow_side *sides; /* of sends, then of receives */
+    double part;             /**< of the trial's load that its sends have together */
+    uint32_t fetched;        /**< addresses of partners: of sends, then of receives */
+    struct flow_side *sides; /**< of sends, then of receives */
     struct port_count count;
     struct interval_rows intervals;
-    atomic_ullong foreign; /* frames for other ports, told by the workers while it runs */
+    atomic_ullong foreign; /**< frames for other ports, told by the workers while it runs */
     struct port_progress progress;
     struct shown_progress shown;
     struct port_hardware before;
     struct port_hardware after;
     struct queue_lane *queues;
     uint32_t queue_count;
-    struct lane *lane; /* of queue 0; NULL: idle in this phase */
+    struct lane *lane; /**< of queue 0; NULL: idle in this phase */
 };
 
-/* What the barrier at the end of a phase agreed on. */
+/** @brief What the barrier at the end of a phase agreed on. */
 struct phase_outcome {
-    uint32_t states;      /* STATE_ bits over all nodes */
-    double start_skew_us; /* below 0: not known */
+    uint32_t states;      /**< STATE_ bits over all nodes */
+    double start_skew_us; /**< below 0: not known */
     double stop_skew_us;
-    double skew_bound_us;   /* below 0: no common clock */
-    int64_t clock_bound_ns; /* the greatest of all nodes' (struct phase_clock); -1: not known */
-    int64_t elapsed_ns;     /* start to the last byte anywhere (transfer), else to the stop */
+    double skew_bound_us;   /**< below 0: no common clock */
+    int64_t clock_bound_ns; /**< the greatest of all nodes' (struct phase_clock); -1: not known */
+    int64_t elapsed_ns;     /**< start to the last byte anywhere (transfer), else to the stop */
 };
 
-/* What is known of this node's clock in a phase's window: run time = local + the offset that the
- * phase was run with + shift_ns, within +-bound_ns, all through the window. */
+/**
+ * @brief What is known of this node's clock in a phase's window: run time = local + the offset that
+ * the phase was run with + shift_ns, within +-bound_ns, all through the window.
+ */
 struct phase_clock {
     int64_t shift_ns;
-    int64_t bound_ns; /* -1: not known */
+    int64_t bound_ns; /**< -1: not known */
 };
 
-/* What nodes tell each other in barriers, OR-ed. */
+/** @brief What nodes tell each other in barriers, OR-ed. */
 enum phase_state {
-    STATE_UNREACHABLE = 1, /* a probe did not arrive */
+    STATE_UNREACHABLE = 1, /**< a probe did not arrive */
     STATE_FLOODED = 2,
     STATE_DRAIN_TIMEOUT = 4,
     STATE_NO_CLOCK = 8,
-    STATE_STOPPED = 16,     /* local only: the run ends */
-    STATE_LANE_FAILED = 32, /* a lane met a fault: what it measured is not whole */
+    STATE_STOPPED = 16,     /**< local only: the run ends */
+    STATE_LANE_FAILED = 32, /**< a lane met a fault: what it measured is not whole */
 };
 
-/* What was used up to a moment: seconds of CPU by this process, seconds that the CPUs idled. */
+/**
+ * @brief What was used up to a moment: seconds of CPU by this process, seconds that the CPUs idled.
+ */
 struct phase_cost {
     int64_t at_ns;
     double process_s;
-    double idle_s; /* below 0: not known */
+    double idle_s; /**< below 0: not known */
 };
 
 struct phase_run {
     struct trial *trial;
-    uint32_t number;       /* or PHASE_PROBE */
-    struct phase template; /* what all parts have in common */
+    uint32_t number;       /**< or PHASE_PROBE */
+    struct phase template; /**< what all parts have in common */
     struct phase_lane *lanes;
     size_t lane_count;
-    double busy_cores;         /* that the load needs at the least */
-    struct worker_task *tasks; /* by worker */
+    double busy_cores;         /**< that the load needs at the least */
+    struct worker_task *tasks; /**< by worker */
     struct worker_lane *worker_lanes;
-    int64_t busy_ns; /* a lane connected, and waited for nobody */
-    /* Agreed on before the start: */
-    int64_t entry_run_ns; /* when the last node was ready; 0: there was no barrier */
+    int64_t busy_ns; /**< a lane connected, and waited for nobody */
+    /** @brief Agreed on before the start: */
+    int64_t entry_run_ns; /**< when the last node was ready; 0: there was no barrier */
     int64_t start_run_ns;
-    int64_t sending_ns;      /* the longest that any node sends if nothing hinders it */
-    int64_t offset_ns;       /* run time = local + offset, as it was known then, ... */
-    int64_t bound_ns;        /* ... within this; -1: it was not */
-    struct compute *compute; /* NULL: nothing is computed beside the traffic */
+    int64_t sending_ns;      /**< the longest that any node sends if nothing hinders it */
+    int64_t offset_ns;       /**< run time = local + offset, as it was known then, ... */
+    int64_t bound_ns;        /**< ... within this; -1: it was not */
+    struct compute *compute; /**< NULL: nothing is computed beside the traffic */
     struct phase_cost begin;
     struct phase_cost end;
-    struct phase_clock clock; /* as it is reported */
+    struct phase_clock clock; /**< as it is reported */
     struct phase_outcome outcome;
 };
 
-/* Whether an own rank has a lane: it has flows, or counts what should not come. */
+/**
+ * @brief Return whether an own rank has a lane: it has flows, or counts what should not come.
+ *
+ * @param run Phase.
+ * @param lane Lane.
+ * @return True: it has.
+ */
 static inline bool phase_uses_port(const struct phase_run *run, const struct phase_lane *lane)
 {
     return lane->send_count + lane->receive_count > 0 || run->trial->doc->listen;
 }
 
+/**
+ * @brief Return the transport of a lane.
+ *
+ * @param lane Lane.
+ * @return Transport; static.
+ */
 static inline const struct transport *lane_transport(const struct phase_lane *lane)
 {
     return lane->own->part->transport;
 }
 
+/**
+ * @brief Return whether this is the connectivity check.
+ *
+ * @param run Phase.
+ * @return True: it is.
+ */
 static inline bool phase_is_probe(const struct phase_run *run)
 {
     return run->number == PHASE_PROBE;
 }
 
-/* True for a probe whose flow did not bring a single frame or message. */
+/**
+ * @brief Return whether the flow of a connectivity check did not bring a single frame or message.
+ *
+ * @param flow Flow.
+ * @return True: it did not.
+ */
 static inline bool flow_unreached(const struct lane_flow *flow)
 {
     return flow->side->live.frames == 0 && flow->side->live.messages == 0;
