@@ -1,8 +1,10 @@
-/* SPDX-License-Identifier: BSD-3-Clause
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file
+ * @brief Records: one JSON object a line on standard output (doc/reference/node-protocol.md).
  *
- * Records: one JSON object a line on standard output (doc/reference/node-protocol.md). Standard
- * output has its own thread and a queue, so a blocked pipe never delays the barrier or a worker; of
- * all records only `progress` may be dropped.
+ * Standard output has its own thread and a queue, so a blocked pipe never delays the barrier or a
+ * worker; of all records only `progress` may be dropped.
  */
 #ifndef ENGINE_RECORD_WRITER_H
 #define ENGINE_RECORD_WRITER_H
@@ -15,46 +17,146 @@
 
 struct records; /* opaque */
 
-/* Starts the writer on `fd`; `node` (copied) is put into each record. */
+/**
+ * @brief Start the writer.
+ *
+ * @param records Takes the writer.
+ * @param fd Open descriptor; stays the caller's.
+ * @param node Node's name; copied.
+ * @param err Takes the sentence of a failure; unchanged on success.
+ * @return 0, and the caller ends it by records_close(); or a negative errno with a sentence.
+ */
 int records_open(struct records **records, int fd, const char *node, struct err *err);
-/* Writes what waits, for at most a second when nobody reads, and ends the writer. -EPIPE: some were
- * lost. */
+/**
+ * @brief Write what waits, for at most a second when nobody reads, and end the writer.
+ *
+ * @param records Writer of records.
+ * @return 0; -EPIPE: some were lost.
+ */
 int records_close(struct records *records);
 
-/* A new record of a type, with the node's name in it. Filled by the caller with jansson; NULL when
- * out of memory, which record_send takes as "count it as lost". */
+/**
+ * @brief Make a record of a type, with the node's name in it.
+ *
+ * @param records Writer of records.
+ * @param type Type of the record.
+ * @return Record, filled by the caller with jansson; NULL: out of memory, which record_send()
+ *        counts as lost.
+ */
 json_t *record_new(const struct records *records, const char *type);
-/* One value of a record. A row whose value is NULL is left out. */
+/**
+ * @brief One value of a record.
+ *
+ * A row whose value is NULL is left out.
+ */
 struct record_row {
-    const char *key; /* NULL: the table's end */
+    const char *key; /**< NULL: the table's end */
     json_t *value;
 };
-/* Adds rows to a mapping, and returns it. */
+/**
+ * @brief Add rows to a mapping.
+ *
+ * @param record Record; taken over.
+ * @param rows Rows; their values are taken over.
+ * @return The mapping.
+ */
 json_t *record_fill(json_t *record, const struct record_row *rows);
-/* Values of rows. What was not observed is null: a count or an amount below 0, no text. */
+/**
+ * @brief Make a number.
+ *
+ * @return Value, for a row.
+ */
 json_t *record_u64(uint64_t value);
+/**
+ * @brief Make a count; null where it is below 0.
+ *
+ * @return Value, for a row.
+ */
 json_t *record_count(int64_t value);
+/**
+ * @brief Make an amount; null where it is below 0.
+ *
+ * @return Value, for a row.
+ */
 json_t *record_amount(double value);
+/**
+ * @brief Make a text; null where it is NULL.
+ *
+ * @param text Text; copied. NULL: none.
+ * @return Value, for a row.
+ */
 json_t *record_text(const char *text);
-/* The numbers that are not below 0, as a list; null: there are none. */
+/**
+ * @brief List the numbers that are not below 0; null where there are none.
+ *
+ * @return Value, for a row.
+ */
 json_t *record_numbers(const int *numbers, size_t count);
 
-/* Sends the record and lets go of it. Waits only where 256 MiB wait already, while the reader takes
- * some of it every ten seconds. */
+/**
+ * @brief Send the record and let go of it.
+ *
+ * Waits only where 256 MiB wait already, while the reader takes some of it every ten seconds.
+ *
+ * @param records Writer of records.
+ * @param record Record; taken over.
+ */
 void record_send(struct records *records, json_t *record);
-/* A whole record of these rows; an `event`, of a port or of none (NULL). */
+/**
+ * @brief Send a record of these rows.
+ *
+ * @param records Writer of records.
+ * @param type Type of the record.
+ * @param rows Rows; their values are taken over.
+ */
 void record_write(struct records *records, const char *type, const struct record_row *rows);
+/**
+ * @brief Send an `event`, of a port or of none (NULL).
+ *
+ * @param records Writer of records.
+ * @param what What happened.
+ * @param port Port's name; NULL: of none.
+ * @param text What is said of it.
+ */
 void record_event(struct records *records, const char *what, const char *port, const char *text);
-/* The same, but dropped (and counted) when others wait: for `progress`. */
+/**
+ * @brief Send a record, but drop and count it when others wait: for `progress`.
+ *
+ * @param records Writer of records.
+ * @param record Record; taken over.
+ */
 void record_offer(struct records *records, json_t *record);
-/* Whether others wait, so that a record that can wait, too, had better. */
+/**
+ * @brief Return whether others wait, so that a record that can wait, too, had better.
+ *
+ * @param records Writer of records.
+ * @return True: they do.
+ */
 bool records_crowded(struct records *records);
-/* Holds records back, or lets them go: a shared port carries them too, and what is measured there
- * is not to meet them. Closing lets them go. */
+/**
+ * @brief Hold records back, or let them go: a shared port carries them too, and what is measured
+ * there is not to meet them.
+ *
+ * Closing lets them go.
+ *
+ * @param records Writer of records.
+ * @param hold Hold them back.
+ */
 void records_hold(struct records *records, bool hold);
 
+/**
+ * @brief Return how many records were dropped.
+ *
+ * @param records Writer of records.
+ * @return Records.
+ */
 uint64_t records_dropped(const struct records *records);
-/* Standard output is closed or full beyond the queue: records are being lost. */
+/**
+ * @brief Return whether records are being lost: standard output is closed or full beyond the queue.
+ *
+ * @param records Writer of records.
+ * @return True: they are.
+ */
 bool records_broken(const struct records *records);
 
 #endif
