@@ -1,8 +1,10 @@
-/* SPDX-License-Identifier: BSD-3-Clause
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file
+ * @brief How far ahead of the expected number a frame's number can be: as far as the fastest sender
+ * can have come since the last frame.
  *
- * How far ahead of the expected number a frame's number can be: as far as the fastest sender can
- * have come since the last frame. A greater jump is forged, and refused: otherwise it would make
- * every honest frame behind it late.
+ * A greater jump is forged, and refused: otherwise it would make every honest frame behind it late.
  */
 #ifndef ENGINE_SEQUENCE_LIMIT_H
 #define ENGINE_SEQUENCE_LIMIT_H
@@ -10,28 +12,46 @@
 #include "sequence.h"
 #include "transport.h"
 
-#define SEQUENCE_CLOCKS_NS 1000000 /* by which the clocks of two ends may differ */
+#define SEQUENCE_CLOCKS_NS 1000000 /**< by which the clocks of two ends may differ */
 
 struct sequence_limit {
-    double frames_per_ns; /* of the fastest sender; raised by each flow */
+    double frames_per_ns; /**< of the fastest sender; raised by each flow */
     double at_once;
-    int64_t start_ns; /* the phase's: stamps count from there; 0: not known yet */
+    int64_t start_ns; /**< the phase's: stamps count from there; 0: not known yet */
 };
 
-/* `burst`, `catch_up`: what a sender may send at once, and what a late one may add. Within the
- * window a jump makes no honest frame late. */
+/**
+ * @brief Return what a sender may send at once, with what a late one may add.
+ *
+ * Within the window a jump makes no honest frame late.
+ *
+ * @return Frames.
+ */
 static inline double sequence_limit_at_once(uint32_t burst, uint32_t catch_up)
 {
     return SEQUENCE_WINDOW + burst + catch_up;
 }
 
-/* Takes a flow into account. `line_bps`: the sender's; 0: not known, then a paced sender keeps to
- * the load. `least_bytes`: of the shortest frame, with FCS. */
+/**
+ * @brief Take a flow into account.
+ *
+ * @param limit Limit.
+ * @param flow Flow.
+ * @param load Load.
+ */
 void sequence_limit_add(struct sequence_limit *limit, const struct lane_flow *flow,
                         const struct load *load, uint64_t line_bps, uint32_t least_bytes);
 
-/* When a frame was sent, since the start: its stamp, unless the stamp is of the future or before
- * that of an earlier frame. Before the start is known, no stamp says anything. */
+/**
+ * @brief Return when a frame was sent, since the start: its stamp, unless the stamp is of the
+ * future or before that of an earlier frame.
+ *
+ * Before the start is known, no stamp says anything.
+ *
+ * @param limit Limit.
+ * @param now_ns Present time of CLOCK_MONOTONIC, ns.
+ * @return ns since the start.
+ */
 static inline int64_t sequence_limit_stamp(const struct sequence_limit *limit, uint64_t stamp_ns,
                                            int64_t earlier_ns, int64_t now_ns)
 {
@@ -43,10 +63,17 @@ static inline int64_t sequence_limit_stamp(const struct sequence_limit *limit, u
     return sent_ns > earlier_ns ? sent_ns : earlier_ns;
 }
 
-/* Whether a sender can have numbered so many frames. Stamps tell how long it had for them
- * (`sent_ns`), also where frames waited in a queue or here. Where clocks differ by more than they
- * should, the time between arrivals is all there is (`last_ns`: of the last one; 0: none). Before
- * the start is known, a sender has had no time. */
+/**
+ * @brief Return whether a sender can have numbered so many frames.
+ *
+ * Stamps tell how long it had for them, also where frames waited in a queue or here. Where clocks
+ * differ by more than they should, the time between arrivals is all there is. Before the start is
+ * known, a sender has had no time.
+ *
+ * @param limit Limit.
+ * @param now_ns Present time of CLOCK_MONOTONIC, ns.
+ * @return True: it can.
+ */
 static inline bool sequence_limit_allows(const struct sequence_limit *limit, int32_t ahead,
                                          int64_t sent_ns, int64_t last_ns, int64_t now_ns)
 {

@@ -1,8 +1,10 @@
-/* SPDX-License-Identifier: BSD-3-Clause
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file
+ * @brief The signature: the first 18 bytes of every frame's payload.
  *
- * The signature: the first 18 bytes of every frame's payload. At the start, not the end, so that
- * it lies at the same even offset in frames of every size (odd ones too), in the cache line that
- * follows the headers, and survives truncation.
+ * At the start, not the end, so that it lies at the same even offset in frames of every size (odd
+ * ones too), in the cache line that follows the headers, and survives truncation.
  *
  * Its nine words always sum to 0xffff, the zero of one's complement arithmetic: the last word is
  * the checksum complement (RFC 7820). So a UDP checksum that was right for the headers and the
@@ -18,33 +20,42 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* All in network byte order. */
+/** @brief All in network byte order. */
 struct signature {
-    uint16_t tag;      /* of run, trial, network and phase */
-    uint16_t src;      /* ranks */
-    uint16_t dst;      /* */
-    uint32_t sequence; /* of the stream; unwrapped to 64 bits by the receiver */
-    uint32_t ns_high;  /* nanoseconds since the phase's start at the sender, 48 bits: */
-    uint16_t ns_low;   /* 78 hours */
+    uint16_t tag;      /**< of run, trial, network and phase */
+    uint16_t src;      /**< ranks */
+    uint16_t dst;      /**< */
+    uint32_t sequence; /**< of the stream; unwrapped to 64 bits by the receiver */
+    uint32_t ns_high;  /**< nanoseconds since the phase's start at the sender, 48 bits: */
+    uint16_t ns_low;   /**< 78 hours */
     uint16_t complement;
 } __attribute__((packed));
 
 #define SIGNATURE_BYTES 18
 static_assert(sizeof(struct signature) == SIGNATURE_BYTES, "the signature's layout");
 
-/* What a burst's frames have in common: the time, and its words' sum. */
+/** @brief What a burst's frames have in common: the time, and its words' sum. */
 struct signature_time {
     uint32_t high;
     uint16_t low;
     uint32_t sum;
 };
 
-/* Sum of a 32-bit field's two words. */
+/**
+ * @brief Return the sum of a 32-bit field's two words.
+ *
+ * @return Sum.
+ */
 static inline uint32_t signature_words(uint32_t field)
 {
     return (field & 0xffff) + (field >> 16);
 }
 
+/**
+ * @brief Prepare what a burst's frames have in common: the time, and its words' sum.
+ *
+ * @return Time.
+ */
 static inline struct signature_time signature_time(int64_t since_start_ns)
 {
     uint64_t ns = since_start_ns > 0 ? (uint64_t)since_start_ns : 0;
@@ -54,13 +65,23 @@ static inline struct signature_time signature_time(int64_t since_start_ns)
     return time;
 }
 
-/* The part of the sum that belongs to a stream: tag and ranks, as they lie in the signature. */
+/**
+ * @brief Return the part of the sum that belongs to a stream: tag and ranks, as they lie in the
+ * signature.
+ *
+ * @param signature Signature.
+ * @return Sum.
+ */
 static inline uint32_t signature_base(const struct signature *signature)
 {
     return (uint32_t)signature->tag + signature->src + signature->dst;
 }
 
-/* Writes what differs from frame to frame. `base_sum`: signature_base() + time->sum. */
+/**
+ * @brief Write what differs from frame to frame.
+ *
+ * @param signature Signature.
+ */
 static inline void signature_stamp(struct signature *signature, uint32_t sequence,
                                    const struct signature_time *time, uint32_t base_sum)
 {
@@ -75,6 +96,12 @@ static inline void signature_stamp(struct signature *signature, uint32_t sequenc
     signature->complement = (uint16_t)~sum;
 }
 
+/**
+ * @brief Return whether a signature's sum is right.
+ *
+ * @param signature Signature.
+ * @return True: it is.
+ */
 static inline bool signature_sound(const struct signature *signature)
 {
     uint64_t sum = checksum_add(0, signature, sizeof *signature);
@@ -82,7 +109,13 @@ static inline bool signature_sound(const struct signature *signature)
     return sum != 0 && checksum_right(sum);
 }
 
-/* In one load: the time's six bytes, and two of the sequence before them. */
+/**
+ * @brief Return the time of a signature, in one load: the time's six bytes, and two of the sequence
+ * before them.
+ *
+ * @param signature Signature.
+ * @return ns since the start.
+ */
 static inline uint64_t signature_ns(const struct signature *signature)
 {
     const uint8_t *end = (const uint8_t *)&signature->complement;
