@@ -1,8 +1,11 @@
-/* SPDX-License-Identifier: BSD-3-Clause
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file
+ * @brief Flow isolation: of a port that others use too (`shared: true`), DPDK gets our frames and
+ * the kernel keeps the rest.
  *
- * Flow isolation: of a port that others use too (`shared: true`), DPDK gets our frames and the
- * kernel keeps the rest. That is rte_flow's isolated mode under a bifurcated driver (mlx5), or
- * under any other whose rules say what it takes from a kernel interface (net_tap with `remote`).
+ * That is rte_flow's isolated mode under a bifurcated driver (mlx5), or under any other whose rules
+ * say what it takes from a kernel interface (net_tap with `remote`).
  *
  * Ours are frames of our EtherType, UDP to the port's own address and our destination, and, behind
  * a gateway, what asks for that address or answers it: each bare and with an 802.1Q tag. Nothing
@@ -29,26 +32,39 @@ struct isolation {
     unsigned count;
 };
 
-/* The port that is isolated. */
+/** @brief The port that is isolated. */
 struct isolated_port {
     const struct port_conf *conf;
     const char *driver;
-    const struct arp_nd_responder *responder; /* its addresses, and whether it has a gateway */
-    uint16_t id;                              /* DPDK's number */
+    const struct arp_nd_responder *responder; /**< its addresses, and whether it has a gateway */
+    uint16_t id;                              /**< DPDK's number */
     uint16_t queue_count;
 };
 
-/* Before the device is configured. -ENOTSUP or the like: its driver isolates nothing;
- * -EADDRINUSE: the kernel owns one of the port's addresses. */
+/**
+ * @brief Before the device is configured.
+ *
+ * -ENOTSUP or the like: its driver isolates nothing; -EADDRINUSE: the kernel owns one of the port's
+ * addresses.
+ *
+ * @param err Takes the sentence of a failure; unchanged on success.
+ */
 int isolate_begin(const struct isolated_port *port, struct err *err);
 
-/* Installs the rules that let our frames in, once the device runs with its queues. IP comes by all
- * queues if `spread_by` (RTE_ETH_RSS_ bits) is not 0, all else by the first. An error: the driver
- * can't tell some of our frames from others' frames; then no rule is left. */
+/**
+ * @brief Installs the rules that let our frames in, once the device runs with its queues.
+ *
+ * IP comes by all queues if `spread_by` (RTE_ETH_RSS_ bits) is not 0, all else by the first. An
+ * error: the driver can't tell some of our frames from others' frames; then no rule is left.
+ *
+ * @param err Takes the sentence of a failure; unchanged on success.
+ */
 int isolate_install_rules(struct isolation *isolation, const struct isolated_port *port,
                           uint64_t spread_by, struct err *err);
 
-/* Before the device (DPDK's number `port`) is stopped: removes the rules, if there are any. */
+/**
+ * @brief Before the device (DPDK's number `port`) is stopped: removes the rules, if there are any.
+ */
 void isolate_end(struct isolation *isolation, uint16_t port);
 
 #endif

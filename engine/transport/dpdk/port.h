@@ -1,6 +1,7 @@
-/* SPDX-License-Identifier: BSD-3-Clause
- *
- * A port's functions in the transport's table (transport.h).
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file
+ * @brief A port's functions in the transport's table (transport.h).
  */
 #ifndef ENGINE_DPDK_PORT_H
 #define ENGINE_DPDK_PORT_H
@@ -13,7 +14,7 @@ void port_facts(struct transport_port *port, struct port_facts *facts);
 void port_status(struct transport_port *port, struct port_status *status);
 void port_hardware(struct transport_port *port, struct port_hardware *counters);
 void port_close(struct transport_port *port);
-/* Of its line; 0: virtual, or unknown. */
+/** @brief Of its line; 0: virtual, or unknown. */
 uint64_t port_link_bps(const struct transport_port *port);
 
 #endif

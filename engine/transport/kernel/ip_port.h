@@ -1,9 +1,11 @@
-/* SPDX-License-Identifier: BSD-3-Clause
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file
+ * @brief What transports over the kernel's sockets (tcp, udp) know of a port: one address of one
+ * interface in one network namespace, a socket bound to it, and the interface's counters.
  *
- * What transports over the kernel's sockets (tcp, udp) know of a port: one address of one interface
- * in one network namespace, a socket bound to it, and the interface's counters. All of it is the
- * main thread's. A transport's own `struct transport_port` begins with it, so that these functions
- * can stand in the transport's table.
+ * All of it is the main thread's. A transport's own `struct transport_port` begins with it, so that
+ * these functions can stand in the transport's table.
  */
 #ifndef ENGINE_KERNEL_IP_PORT_H
 #define ENGINE_KERNEL_IP_PORT_H
@@ -19,44 +21,59 @@
 
 struct ip_port {
     const struct port_conf *conf;
-    const char *transport; /* its name, for messages */
+    const char *transport; /**< its name, for messages */
     char iface[IF_NAMESIZE];
     int ifindex;
-    bool loopback; /* the port is the loopback interface itself */
+    bool loopback; /**< the port is the loopback interface itself */
     int netlink;
     int socket;
-    struct sockaddr_storage address; /* with the socket's port */
-    struct rtnl_link_stats64 base;   /* the interface's counters when the port was opened */
+    struct sockaddr_storage address; /**< with the socket's port */
+    struct rtnl_link_stats64 base;   /**< the interface's counters when the port was opened */
     int64_t base_drops;
     struct link_drops drops;
 };
 
-/* In the port's namespace: finds the address, binds a socket to it (`type`: SOCK_STREAM or
- * SOCK_DGRAM) and reads the interface's counters. On failure the port is to be closed, too. */
+/**
+ * @brief In the port's namespace: finds the address, binds a socket to it (`type`: SOCK_STREAM or
+ * SOCK_DGRAM) and reads the interface's counters.
+ *
+ * On failure the port is to be closed, too.
+ *
+ * @param err Takes the sentence of a failure; unchanged on success.
+ */
 int ip_port_open(struct ip_port *port, const struct port_conf *conf, const char *transport,
                  int type, struct err *err);
 void ip_port_close(struct ip_port *port);
 
-/* As in the transport's table. */
+/** @brief As in the transport's table. */
 void ip_port_facts(struct transport_port *port, struct port_facts *facts);
 void ip_port_status(struct transport_port *port, struct port_status *status);
 void ip_port_hardware(struct transport_port *port, struct port_hardware *counters);
 
-/* What partners are told; a part of the facts. */
+/** @brief What partners are told; a part of the facts. */
 void ip_port_address(const struct ip_port *port, struct blob *blob);
-/* The address in a partner's blob; false: not the address of such a port. */
+/** @brief The address in a partner's blob; false: not the address of such a port. */
 bool ip_port_partner(const struct ip_port *port, const struct blob *blob,
                      struct sockaddr_storage *address);
-/* The line rate of such a partner's port; 0: not known. */
+/** @brief The line rate of such a partner's port; 0: not known. */
 uint64_t ip_port_partner_line_bps(const struct blob *blob);
-/* The same of a partner that traffic of this port can reach over the network. */
+/**
+ * @brief The same of a partner that traffic of this port can reach over the network.
+ *
+ * @param err Takes the sentence of a failure; unchanged on success.
+ */
 int ip_port_check_partner(const struct ip_port *port, const struct blob *blob, uint32_t rank,
                           struct sockaddr_storage *address, struct err *err);
 
-/* Asks for a buffer of so many bytes (`option`: SO_SNDBUF, SO_RCVBUF); 0: the kernel's choice. */
+/**
+ * @brief Asks for a buffer of so many bytes (`option`: SO_SNDBUF, SO_RCVBUF); 0: the kernel's
+ * choice.
+ *
+ * @param err Takes the sentence of a failure; unchanged on success.
+ */
 int ip_port_buffer(const struct ip_port *port, int fd, int option, uint32_t bytes, struct err *err);
 
-/* "10.0.0.2 port 4001" */
+/** @brief "10.0.0.2 port 4001". */
 #define IP_ADDRESS_TEXT 64
 const char *ip_address_text(const struct sockaddr_storage *address, char text[IP_ADDRESS_TEXT]);
 

@@ -1,9 +1,12 @@
-/* SPDX-License-Identifier: BSD-3-Clause
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file
+ * @brief How the ends of a connection prove to each other that they hold the run's key, without any
+ * I/O: the acceptor sends a nonce, the connector claims a place with a keyed MAC over that nonce
+ * and its own, the acceptor answers with a MAC of its own.
  *
- * How the ends of a connection prove to each other that they hold the run's key, without any I/O:
- * the acceptor sends a nonce, the connector claims a place with a keyed MAC over that nonce and
- * its own, the acceptor answers with a MAC of its own. Keyed BLAKE2b (crypto_generichash), 16
- * bytes. What follows on the connection is not authenticated, but verified byte by byte.
+ * Keyed BLAKE2b (crypto_generichash), 16 bytes. What follows on the connection is not
+ * authenticated, but verified byte by byte.
  *
  *     acceptor    challenge                     proof
  *     connector              claim                     message ... message, end mark
@@ -21,7 +24,7 @@
 #include <stdint.h>
 
 #define TCP_KEY_BYTES 32
-#define TCP_MAGIC 0x53774255u /* "SwBU"; changes with the protocol */
+#define TCP_MAGIC 0x53774255u /**< "SwBU"; changes with the protocol */
 #define TCP_NONCE_BYTES 16
 #define TCP_MAC_BYTES 16
 
@@ -30,21 +33,21 @@ struct tcp_challenge {
     uint8_t nonce[TCP_NONCE_BYTES];
 };
 
-/* Who connects and what for. */
+/** @brief Who connects and what for. */
 struct tcp_claim {
     uint32_t magic;
     uint32_t trial;
     uint32_t phase;
-    uint32_t src; /* ranks */
+    uint32_t src; /**< ranks */
     uint32_t dst;
     uint16_t tag;
-    uint16_t stream; /* which of the flow's connections */
+    uint16_t stream; /**< which of the flow's connections */
     uint8_t nonce[TCP_NONCE_BYTES];
-    uint8_t mac[TCP_MAC_BYTES]; /* over the challenge's nonce and all of the above */
+    uint8_t mac[TCP_MAC_BYTES]; /**< over the challenge's nonce and all of the above */
 };
 
 struct tcp_proof {
-    uint8_t mac[TCP_MAC_BYTES]; /* over both nonces and the claim, as the acceptor */
+    uint8_t mac[TCP_MAC_BYTES]; /**< over both nonces and the claim, as the acceptor */
 };
 
 static_assert(sizeof(struct tcp_challenge) == 20, "layout");
@@ -52,7 +55,11 @@ static_assert(sizeof(struct tcp_claim) == 56, "layout");
 static_assert(offsetof(struct tcp_claim, mac) == 40, "layout");
 static_assert(sizeof(struct tcp_proof) == 16, "layout");
 
-/* The place that a connection claims: stream `stream` of a flow in a phase. Host byte order. */
+/**
+ * @brief The place that a connection claims: stream `stream` of a flow in a phase.
+ *
+ * Host byte order.
+ */
 struct tcp_place {
     uint32_t trial;
     uint32_t phase;
@@ -62,17 +69,21 @@ struct tcp_place {
     uint16_t stream;
 };
 
-/* This transport's key of a run: no MAC here is of use elsewhere. The run's key must be known: a
- * key of zeros ends the program, since anybody could derive the same. */
+/**
+ * @brief This transport's key of a run: no MAC here is of use elsewhere.
+ *
+ * The run's key must be known: a key of zeros ends the program, since anybody could derive the
+ * same.
+ */
 void tcp_key_derive(uint8_t key[TCP_KEY_BYTES], const struct transport_secret *secret);
 
 void tcp_challenge_make(struct tcp_challenge *challenge);
-/* False: the other side speaks another protocol. */
+/** @brief False: the other side speaks another protocol. */
 bool tcp_challenge_valid(const struct tcp_challenge *challenge);
 
 void tcp_claim_make(struct tcp_claim *claim, const struct tcp_place *place,
                     const struct tcp_challenge *challenge, const uint8_t *key);
-/* True: made with the key for this challenge; then `place` says what it claims. */
+/** @brief True: made with the key for this challenge; then `place` says what it claims. */
 bool tcp_claim_valid(const struct tcp_claim *claim, const struct tcp_challenge *challenge,
                      const uint8_t *key, struct tcp_place *place);
 
