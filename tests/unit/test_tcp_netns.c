@@ -2,14 +2,13 @@
  *
  * The tcp transport between network namespaces: two of them, one veth pair. Needs root and `ip`.
  */
+#include "../transport/netlab.h"
 #include "tcp_world.h"
 
 #include <errno.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -17,57 +16,10 @@
 #define LIMIT_NS (20 * NS_PER_S)
 #define SKIPPED 77
 
-extern char **environ;
-
-static char prefix[16]; /* of this process's namespaces */
-static char space[2][32];
+static char prefix[48]; /* of the namespaces */
 static struct world *world;
 
-/* Runs `ip` with the words of a line; returns its exit status. */
-static int ip(const char *format, ...)
-{
-    char line[256];
-    char *words[32] = {strdup("ip")};
-    unsigned count = 1;
-    va_list args;
-    pid_t pid;
-    int status = -1;
-
-    va_start(args, format);
-    vsnprintf(line, sizeof line, format, args);
-    va_end(args);
-    for (char *word = strtok(line, " "); word; word = strtok(NULL, " "))
-        words[count++] = word;
-    if (posix_spawnp(&pid, "ip", NULL, NULL, words, environ) == 0)
-        waitpid(pid, &status, 0);
-    free(words[0]);
-    return status;
-}
-
-static int make_spaces(void)
-{
-    int failed = 0;
-
-    snprintf(prefix, sizeof prefix, "swt%d-", getpid());
-    for (int i = 0; i < 2; i++) {
-        snprintf(space[i], sizeof space[i], "%s%d", prefix, i);
-        failed |= ip("netns add %s", space[i]);
-    }
-    failed |= ip("link add eth0 netns %s type veth peer name eth0 netns %s", space[0], space[1]);
-    for (int i = 0; i < 2; i++) {
-        failed |= ip("-n %s address add 198.19.7.%d/24 dev eth0", space[i], i + 1);
-        failed |= ip("-n %s address add fd00:7::%d/64 dev eth0 nodad", space[i], i + 1);
-        failed |= ip("-n %s link set eth0 up", space[i]);
-        failed |= ip("-n %s link set lo up", space[i]);
-    }
-    return failed;
-}
-
-static void remove_spaces(void)
-{
-    for (int i = 0; i < 2; i++)
-        ip("netns delete %s", space[i]);
-}
+#define IP(...) (netlab_run((const char *const[]){"ip", __VA_ARGS__, NULL}) == 0)
 
 static int setup(void **state)
 {
@@ -185,7 +137,7 @@ static void same_host_is_refused(void **state)
     second = &world->ranks[1];
     world_add(world, 0, 1, PATTERN_GENERATE);
     /* The second rank moves into the first one's namespace. */
-    second->conf.netns = space[0];
+    second->conf.netns = netlab_namespace(0);
     second->conf.tcp_address = "fd00:7::1";
     reopen(second);
     assert_int_equal(world_prepare(world), -EAFNOSUPPORT);
@@ -200,12 +152,12 @@ static void same_host_is_refused(void **state)
 static void partner_is_not_there(void **state)
 {
     world_open_netns(world, 2, prefix, "eth0");
-    world->ranks[1].blob.bytes[7] = 200; /* 198.19.7.200 */
+    world->ranks[1].blob.bytes[7] = 200; /* 10.99.0.200 */
     world_add(world, 0, 1, PATTERN_GENERATE);
     assert_int_equal(world_prepare(world), 0);
     assert_int_equal(world_connect(world, LIMIT_NS), -EHOSTUNREACH);
-    assert_non_null(strstr(world->err.text, "198.19.7.1"));
-    assert_non_null(strstr(world->err.text, "198.19.7.200"));
+    assert_non_null(strstr(world->err.text, "10.99.0.1"));
+    assert_non_null(strstr(world->err.text, "10.99.0.200"));
 }
 
 /* An address that takes packets and never answers. */
@@ -214,17 +166,17 @@ static void partner_is_mute(void **state)
     struct lane *lane;
 
     world_open_netns(world, 2, prefix, "eth0");
-    world->ranks[1].blob.bytes[7] = 201; /* 198.19.7.201 */
-    assert_int_equal(
-        ip("-n %s neighbour add 198.19.7.201 lladdr 02:00:00:00:00:99 dev eth0", space[0]), 0);
+    world->ranks[1].blob.bytes[7] = 201; /* 10.99.0.201 */
+    assert_true(IP("-n", netlab_namespace(0), "neighbour", "add", "10.99.0.201", "lladdr",
+                   "02:00:00:00:00:99", "dev", "eth0"));
     world_add(world, 0, 1, PATTERN_GENERATE);
     assert_int_equal(world_prepare(world), 0);
     lane = world->ranks[0].lane;
     assert_int_equal(transport_tcp.connect(lane, clock_now(), &world->err), -EAGAIN);
     assert_int_equal(transport_tcp.connect(lane, clock_now() + 11 * NS_PER_S, &world->err),
                      -ETIMEDOUT);
-    assert_non_null(strstr(world->err.text, "198.19.7.1 port"));
-    assert_non_null(strstr(world->err.text, "198.19.7.201 port"));
+    assert_non_null(strstr(world->err.text, "10.99.0.1 port"));
+    assert_non_null(strstr(world->err.text, "10.99.0.201 port"));
     assert_non_null(strstr(world->err.text, "timed out"));
 }
 
@@ -240,9 +192,9 @@ static void link_is_followed(void **state)
 {
     world_open_netns(world, 2, prefix, "eth0");
     assert_true(has_link());
-    assert_int_equal(ip("-n %s link set eth0 down", space[1]), 0);
+    assert_true(IP("-n", netlab_switch(), "link", "set", "p0", "down"));
     assert_false(has_link());
-    assert_int_equal(ip("-n %s link set eth0 up", space[1]), 0);
+    assert_true(IP("-n", netlab_switch(), "link", "set", "p0", "up"));
     assert_true(has_link());
 }
 
@@ -259,18 +211,18 @@ int main(void)
         TEST(partner_is_mute),
         TEST(link_is_followed),
     };
-    int failed;
+    const char *reason = netlab_make(2, 1500);
 
-    if (geteuid() != 0) {
-        puts("skipped: network namespaces need root");
+    if (reason != NULL) {
+        printf("skipped: %s\n", reason);
         return SKIPPED;
     }
-    if (make_spaces()) {
-        remove_spaces();
-        puts("skipped: can't make network namespaces with veth");
-        return SKIPPED;
-    }
-    failed = cmocka_run_group_tests(tests, NULL, NULL);
-    remove_spaces();
-    return failed;
+    snprintf(prefix, sizeof prefix, "%s", netlab_namespace(0));
+    prefix[strlen(prefix) - 1] = '\0';
+    for (size_t i = 0; i < 2; i++)
+        if (!IP("-n", netlab_namespace(i), "address", "add",
+                i == 0 ? "fd00:7::1/64" : "fd00:7::2/64", "dev", "eth0", "nodad") ||
+            !IP("-n", netlab_namespace(i), "link", "set", "lo", "up"))
+            return 1;
+    return cmocka_run_group_tests(tests, NULL, NULL);
 }
