@@ -14,71 +14,28 @@
  * own, took a fifth longer than in one and the same. */
 #define KEPT_BYTES (256u * 1024)
 
-/* The lane's flow to or from a peer, by the peer. */
-struct flow_key {
-    uint32_t peer;
-    uint32_t flow;
-};
-
-struct flow_table {
-    struct flow_key *keys;
-    size_t count;
-};
-
-static int compare_keys(const void *a, const void *b)
-{
-    const struct flow_key *x = a, *y = b;
-
-    return x->peer < y->peer ? -1 : x->peer > y->peer;
-}
-
-static int make_table(struct flow_table *table, const struct lane_flow *flows, uint32_t count,
-                      bool sends)
-{
-    table->keys = calloc((size_t)count + 1, sizeof *table->keys);
-    if (table->keys == NULL)
-        return -ENOMEM;
-    table->count = count;
-    for (uint32_t i = 0; i < count; i++)
-        table->keys[i] = (struct flow_key){sends ? flows[i].dst : flows[i].src, i};
-    qsort(table->keys, count, sizeof *table->keys, compare_keys);
-    return 0;
-}
-
-static uint32_t flow_of(const struct flow_table *table, uint32_t peer)
-{
-    struct flow_key key = {.peer = peer};
-    const struct flow_key *found =
-        bsearch(&key, table->keys, table->count, sizeof key, compare_keys);
-
-    assert(found != NULL); /* a plan's flows are all pairs of its schedules and barriers */
-    return found->flow;
-}
-
 /* What turns operations into steps. */
 struct compiler {
     struct schedule_executor *executor;
-    struct flow_table sends, receives;
-    uint32_t *last_send, *last_receive; /* by flow: its last message, counted over all steps */
-    uint32_t filled;                    /* messages */
+    uint32_t *flow[2]; /* by peer: the lane's flow to it, and the one from it */
+    uint32_t *last[2]; /* by flow: its last message, counted over all steps */
+    uint32_t filled;   /* messages */
 };
 
 static void add_message(struct compiler *compiler, const struct schedule_op *op, uint32_t first)
 {
-    bool sends = op->action == SCHEDULE_SEND;
-    uint32_t flow = flow_of(sends ? &compiler->sends : &compiler->receives, op->peer);
-    uint32_t *last = &(sends ? compiler->last_send : compiler->last_receive)[flow];
-    bool again = *last != EXECUTOR_NONE && *last >= first;
+    bool receives = op->action != SCHEDULE_SEND;
+    uint32_t flow = compiler->flow[receives][op->peer];
+    uint32_t *last;
 
+    assert(flow != EXECUTOR_NONE); /* a plan's flows are all pairs of its schedules and barriers */
+    last = &compiler->last[receives][flow];
     compiler->executor->messages[compiler->filled] = (struct step_message){
         .flow = flow,
-        .after = again ? *last - first : EXECUTOR_NONE,
-        .next = EXECUTOR_NONE,
+        .after = *last != EXECUTOR_NONE && *last >= first ? *last - first : EXECUTOR_NONE,
         .bytes = op->bytes,
         .at = op->at,
     };
-    if (again)
-        compiler->executor->messages[*last].next = compiler->filled - first;
     *last = compiler->filled++;
     if (op->bytes > compiler->executor->most_bytes)
         compiler->executor->most_bytes = op->bytes;
@@ -140,34 +97,32 @@ static void add_steps(struct compiler *compiler)
     }
 }
 
-static uint32_t *no_messages(uint32_t flows)
-{
-    uint32_t *last = malloc(((size_t)flows + 1) * sizeof *last);
-
-    for (uint32_t i = 0; last != NULL && i < flows; i++)
-        last[i] = EXECUTOR_NONE;
-    return last;
-}
-
 static int compile(struct schedule_executor *executor, const struct executor_conf *conf)
 {
-    struct compiler compiler = {
-        .executor = executor,
-        .last_send = no_messages(conf->send_count),
-        .last_receive = no_messages(conf->receive_count),
-    };
-    int rc = make_table(&compiler.sends, conf->sends, conf->send_count, true);
+    struct compiler compiler = {.executor = executor};
+    int rc = 0;
 
-    if (rc == 0)
-        rc = make_table(&compiler.receives, conf->receives, conf->receive_count, false);
-    if (compiler.last_send == NULL || compiler.last_receive == NULL)
-        rc = -ENOMEM;
+    for (unsigned side = 0; side < 2; side++) {
+        const struct lane_flow *flows = side == 0 ? conf->sends : conf->receives;
+        uint32_t count = side == 0 ? conf->send_count : conf->receive_count;
+
+        compiler.flow[side] = malloc(conf->ranks * sizeof *compiler.flow[side]);
+        compiler.last[side] = malloc((count + 1) * sizeof *compiler.last[side]);
+        if (compiler.flow[side] == NULL || compiler.last[side] == NULL) {
+            rc = -ENOMEM;
+            break;
+        }
+        memset(compiler.flow[side], UINT8_MAX, conf->ranks * sizeof *compiler.flow[side]);
+        memset(compiler.last[side], UINT8_MAX, count * sizeof *compiler.last[side]);
+        for (uint32_t i = 0; i < count; i++)
+            compiler.flow[side][side == 0 ? flows[i].dst : flows[i].src] = i;
+    }
     if (rc == 0)
         add_steps(&compiler);
-    free(compiler.sends.keys);
-    free(compiler.receives.keys);
-    free(compiler.last_send);
-    free(compiler.last_receive);
+    for (unsigned side = 0; side < 2; side++) {
+        free(compiler.flow[side]);
+        free(compiler.last[side]);
+    }
     return rc;
 }
 
