@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Rates that no line carries: what is wrong with them (doc/reference/measures.md, "Above line
-rate").
+"""Rates that no line carries.
+
+What is wrong with them (doc/reference/measures.md, "Above line rate").
 
 Of windows, by port; and of steps, which have none, but what IMB calls bandwidth is a
 message by its time. A lab's shapers have a bucket (`burst`) that is full after silence, and a
@@ -44,8 +45,10 @@ class _Excess:
 
 
 def windows_above_line(result: m.PhaseResult, site: Site) -> Iterator[str]:
-    """A sentence for each way and cause: the port that is the furthest above its line, and how many
-    more there are."""
+    """Yield a sentence for each way and cause.
+
+    The port that is the furthest above its line, and how many more there are.
+    """
     queue = site.queue_bytes or 0
     every = result.shares
     if result.flows.window_off.any():
@@ -67,7 +70,10 @@ def windows_above_line(result: m.PhaseResult, site: Site) -> Iterator[str]:
 
 
 def _above(result: m.PhaseResult, end: str, waiting: int, shares: m.ByPort) -> Iterator[_Excess]:
-    """`waiting`: bytes between a port's line and where they are counted, when the window opens."""
+    """Yield each port above its line.
+
+    waiting: bytes between a port's line and where they are counted, when the window opens.
+    """
     window_s = result.entry["window_s"]
     held_bytes: m.ByPort | None = None
     for port, percent in shares.items():
@@ -87,8 +93,10 @@ def _above(result: m.PhaseResult, end: str, waiting: int, shares: m.ByPort) -> I
 
 
 def _held_bytes(result: m.PhaseResult) -> m.Floats:
-    """Return the bytes of each flow that arrived before a window opened and count in it: the rest
-    of a frame or message; over TCP what waited behind a missing segment."""
+    """Return the bytes of each flow that arrived before a window opened and count in it.
+
+    The rest of a frame or message; over TCP what waited behind a missing segment.
+    """
     flows = result.flows
     if result.entry["size_unit"] == "frame":
         return np.full(len(flows), float(max(result.frame_bytes) + m.FRAME_OVERHEAD_L1))
@@ -105,7 +113,7 @@ def _held_bytes(result: m.PhaseResult) -> m.Floats:
 
 
 def _cause(result: m.PhaseResult, found: _Excess, end: str, site: Site) -> str:
-    """The host, where one is the cause; the lab's shaper; else what is given as the line."""
+    """Return the host, where one is the cause; the lab's shaper; else what is given as the line."""
     place = ("src", "dst").index(end)
     senders = (pair[0] for pair in result.flows.pairs if pair[place] == found.port)
     ports = [found.port, *senders]
@@ -137,7 +145,7 @@ _IMB_WAYS = {"pingpong": 1, "pingping": 1, "sendrecv": 2, "exchange": 2}
 
 
 def above_line(steps: Steps, site: Site) -> Iterator[str]:
-    """A sentence for each figure of a summary's `steps` above the fastest line of its network."""
+    """Yield a sentence for each figure of `steps` above the fastest line of its network."""
     lines = {name: _fastest_bps(site, name) for name in site.networks}
     for what, network, bps in _bandwidths(steps):
         line_bps = lines.get(network)
@@ -164,7 +172,7 @@ def _why(site: Site) -> str:
 
 
 def _bandwidths(steps: Steps) -> Iterator[tuple[str, str, float]]:
-    """What it is, its network, and bit/s that left a port."""
+    """Yield what it is, its network, and bit/s that left a port."""
     for function in steps["functions"]:
         ways = _IMB_WAYS.get(function["pattern"])
         for point in function["points"] if ways else ():

@@ -81,14 +81,14 @@ class ClockTable:
     def correct(
         self, moment: Moment, flows: Iterable[tuple[str, str, dict[str, Histogram]]]
     ) -> None:
-        """Replaces the one-way delays of each flow (source, destination, times)."""
+        """Replace the one-way delays of each flow (source, destination, times)."""
         clocks = self._phases.get(moment, {})
         for src, dst, times in flows:
             if ONE_WAY in times:
                 times[ONE_WAY] = self._corrected(times[ONE_WAY], clocks, (src, dst))
 
     def forget(self, moment: Moment) -> None:
-        """The phase is done with."""
+        """Forget a phase."""
         self._phases.pop(moment, None)
 
     def _corrected(
@@ -120,14 +120,14 @@ class ClockTable:
         return shift_ns, source.bound_ns + destination.bound_ns
 
     def _one_clock(self, one: str, other: str) -> bool:
-        """Whether two nodes share a clock, and nobody asked to measure it all the same."""
+        """Return whether two nodes share a clock, and nobody asked to measure it all the same."""
         ready = [self._ready.get(node, {}) for node in (one, other)]
         known = {record.get("clock_id") for record in ready}
         asked = any(record.get("clock_reason") == ASKED for record in ready)
         return len(known) == 1 and None not in known and not asked
 
     def summary(self) -> list[ClockEntry]:
-        """The summary's `clocks`, by node."""
+        """Return the summary's `clocks`, by node."""
         return [
             {
                 "node": node,
@@ -140,7 +140,7 @@ class ClockTable:
 
 
 def sentence(clocks: Iterable[Mapping[str, Any]]) -> str | None:
-    """The table's line; None: nothing is known of clocks."""
+    """Return the table's line; None: nothing is known of clocks."""
     nodes = [entry for entry in clocks if entry["clock"] is not None]
     if not nodes:
         return None

@@ -74,8 +74,10 @@ class Spans:
         return 8e-3 * self.payload_bytes / (self.to_ms - self.from_ms)
 
     def until_done(self) -> Spans:
-        """Of a transfer: without each flow's last span in which something came, and the empty ones
-        behind it (doc/reference/measures.md, "Interval results")."""
+        """Of a transfer: without each flow's last span in which something came.
+
+        And the empty ones behind it (doc/reference/measures.md, "Interval results").
+        """
         most = 1 + max(int(self.src.max()), int(self.dst.max()))
         flow = (self.phase.astype(np.int64) * most + self.src) * most + self.dst
         _, flow = np.unique(flow, return_inverse=True)
@@ -93,13 +95,13 @@ class PlanTimes:
     counts: NDArray[np.int64]
 
     def quantile_ns(self, share: float) -> float:
-        """The time that at least this share of all do not exceed."""
+        """Return the time that at least this share of all do not exceed."""
         passed = np.cumsum(self.counts)
         return float(self.values_ns[np.searchsorted(passed, np.ceil(share * passed[-1]))])
 
     @classmethod
     def merged(cls, parts: Sequence[PlanTimes]) -> PlanTimes:
-        """Those of several plans together."""
+        """Return those of several plans together."""
         values = np.concatenate([part.values_ns for part in parts])
         return cls(*summed(values, np.concatenate([part.counts for part in parts])))
 
@@ -110,8 +112,10 @@ class Columns:
     def __init__(
         self, ports: Sequence[str], unsettled: Mapping[PlanKey, Collection[int]] | None = None
     ) -> None:
-        """`ports`: their places are what flows' ends are numbered by. `unsettled`: the phases of
-        plans that were stopped, of which it is not known what they lost."""
+        """`ports`: their places are what flows' ends are numbered by.
+
+        `unsettled`: the phases of plans that were stopped, of which it is not known what they lost.
+        """
         self.damage: list[str] = []
         self.cut = False  # a stream ends in half a batch
         self._unsettled = unsettled or {}
@@ -140,7 +144,10 @@ class Columns:
             self.damage.append(str(error).removeprefix(f"{directory}/"))
 
     def flows(self, plan: PlanKey) -> FlowColumns | None:
-        """The plan's flows, as their destinations saw them; None: no destination told of one."""
+        """Return the plan's flows, as their destinations saw them.
+
+        None: no destination told of one.
+        """
         if plan not in self._flows:
             self._flows[plan] = self._made_flows(plan)
         return self._flows[plan]
@@ -164,7 +171,7 @@ class Columns:
         return FlowColumns(phase[mine], src[mine], dst[mine], mbps, sent, lost)
 
     def spans(self, plan: PlanKey) -> Spans | None:
-        """The plan's interval results; None: there are none."""
+        """Return the plan's interval results; None: there are none."""
         parts = self._parts.get("intervals", {}).get(plan, [])
         src, dst = self._ends(parts)
         mine = (src >= 0) & (dst >= 0)
@@ -174,7 +181,7 @@ class Columns:
         return Spans(_phases(parts)[mine], src[mine], dst[mine], *figures)
 
     def times(self, plan: PlanKey, kind: str) -> PlanTimes | None:
-        """The plan's times of one kind of model.LATENCY_KINDS; None: none were measured."""
+        """Return the plan's times of one kind of model.LATENCY_KINDS; None: none were measured."""
         values, counts = [np.zeros(0)], [np.zeros(0, dtype=np.int64)]
         for phase, rows in self._parts.get("histograms", {}).get(plan, []):
             moment = (plan.trial, plan.repeat, phase)
@@ -233,6 +240,7 @@ def _clock_table(directory: Path) -> ClockTable | None:
 
 
 def summed(values: Floats, counts: NDArray[Any]) -> tuple[Floats, NDArray[np.int64]]:
+    """Return the distinct values and the sum of counts of each."""
     distinct, place = np.unique(values, return_inverse=True)
     return distinct, np.bincount(place, weights=counts, minlength=len(distinct)).astype(np.int64)
 

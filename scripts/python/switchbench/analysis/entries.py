@@ -46,6 +46,7 @@ class PhaseContext:
 
 
 def setting(place: PhaseContext, lines: dict[str, int]) -> Setting:
+    """Return what a phase was asked to do."""
     trial = place.trial
     size: int | list[int] = trial.sizes[0] if len(trial.sizes) == 1 else list(trial.sizes)
     return {
@@ -72,7 +73,10 @@ def setting(place: PhaseContext, lines: dict[str, int]) -> Setting:
 
 
 def _asked_percent(trial: Trial, lines: dict[str, int]) -> float | None:
-    """The load in percent of line: mean over the part's ports, which may have several rates."""
+    """Return the load in percent of line.
+
+    Mean over the part's ports, which may have several rates.
+    """
     load: Load = trial.load
     if trial.traffic == SCHEDULE:
         return None  # a step waits for the one before
@@ -87,6 +91,7 @@ def _asked_percent(trial: Trial, lines: dict[str, int]) -> float | None:
 
 
 def timing(place: PhaseContext, nodes: Rows) -> Timing:
+    """Return when a phase began, how long it took and how far its ranks were apart."""
     window_ns = m.greatest(nodes.floats("window_ns"))
     elapsed_ns = m.greatest(nodes.floats("elapsed_ns"))
     drained = set(nodes.texts("drained"))
@@ -137,6 +142,7 @@ def throughput(flows: PhaseFlows, shares: m.PortShares) -> Rates:
 
 
 def counts(flows: PhaseFlows, ports: Rows, transport: str) -> Counts:
+    """Return what was counted of a phase's frames, messages and bytes."""
     frames = transports.of(transport).frames
 
     def of(end: Ends, name: str) -> int | None:
@@ -178,7 +184,10 @@ def counts(flows: PhaseFlows, ports: Rows, transport: str) -> Counts:
 
 
 def rdma(flows: PhaseFlows, ports: Rows, transport: str) -> RdmaCounts:
-    """What only verbs has: messages that a service may lose, the device's counters, the queues."""
+    """Return what only verbs has.
+
+    Messages that a service may lose, the device's counters, the queues.
+    """
     seen = transports.of(transport).rdma
     end = flows.destination
 
@@ -207,7 +216,10 @@ def _lost_messages(flows: PhaseFlows) -> m.Floats:
 
 
 def _queue_pairs(flows: PhaseFlows) -> QueuePairs:
-    """What sources say of them. Settings, as they took effect, are equal on all flows or null."""
+    """Return what sources say of them.
+
+    Settings, as they took effect, are equal on all flows or null.
+    """
     sources = flows.source.taken(flows.source.seen)
     each = [end.floats("queue_pair_bytes") for end in (flows.source, flows.destination)]
 
@@ -239,6 +251,7 @@ class Cpu:
 
 
 def cpu(flows: PhaseFlows, spent: Cpu) -> CpuTime:
+    """Return what a phase cost in CPU time."""
     cpu_s = spent.machines_s
     delivered = m.total(flows.destination.floats("payload_bytes"))
     per_gb = None if cpu_s is None or not delivered else cpu_s / (delivered / m.GIGA)
@@ -251,6 +264,7 @@ def cpu(flows: PhaseFlows, spent: Cpu) -> CpuTime:
 
 
 def state(flows: PhaseFlows, nodes: Rows, wanted: Collection[str]) -> State:
+    """Return how a phase ended, and who is missing in it."""
     said = set(nodes.texts("state")) - {None, "complete"}
     for state in _STATES:
         if state in said:
@@ -273,8 +287,11 @@ _PLAN_SUMS = ("offered_frames", "delivered_frames", "offered_bytes", "delivered_
 def plan_entry(
     trial: Trial, part: Part, entries: list[PhaseEntry], ended: dict[str, Record]
 ) -> PlanEntry:
-    """A whole plan in one network: the paper's figure is its time and its throughput, which is of
-    the phases that the tester did not limit."""
+    """Return a whole plan in one network.
+
+    The paper's figure is its time and its throughput, which is of the phases that the tester did
+    not limit.
+    """
     fair = [entry for entry in entries if not entry["tester_limited"]]
     rates = [entry["throughput"] for entry in fair]
     worst = min(
@@ -312,7 +329,10 @@ def plan_entry(
 
 
 def repeat_value(plan: PlanEntry, entries: list[PhaseEntry]) -> float | None:
-    """What one repeat adds to the mean over repeats; None where the plan was not measured whole."""
+    """Return what one repeat adds to the mean over repeats.
+
+    None where the plan was not measured whole.
+    """
     whole = plan["phases_measured"] == plan["phases"]
     if not whole or any(entry["state"] != "complete" for entry in entries):
         return None
@@ -320,7 +340,7 @@ def repeat_value(plan: PlanEntry, entries: list[PhaseEntry]) -> float | None:
 
 
 def _weighted(values: list[float | None], windows: list[float | None]) -> float | None:
-    """The mean over time: each phase counts by its window."""
+    """Return the mean over time: each phase counts by its window."""
     weights = [window or 0.0 for window in windows]
     parts = m.total(
         None if value is None else value * weight
@@ -330,7 +350,7 @@ def _weighted(values: list[float | None], windows: list[float | None]) -> float 
 
 
 def trial_words(trial: Trial) -> str:
-    """A trial in a sentence."""
+    """Return a trial in a sentence."""
     networks = " + ".join(part.network for part in trial.parts)
     ranks = max(len(part.ranks) for part in trial.parts)
     return (

@@ -56,23 +56,25 @@ class ExecutionTable:
             )
 
     def add_flows(self, trial: Trial, network: str, phase: int, flows: PhaseFlows) -> None:
-        """Take all flows of one phase: how fast data reached the ports, and which ranks had
-        messages."""
+        """Take all flows of one phase.
+
+        How fast data reached the ports, and which ranks had messages.
+        """
         one = self._of(trial, network)
         one.rates_mbps[phase] = port_rate_mbps(flows.ends("dst"), m.payload_bps(flows))
         busy = flows.taken(~flows.idle)
         one.leave_out_idle(phase, {end for pair in busy.pairs for end in pair})
 
     def forget(self, trial: tuple[int, int]) -> None:
-        """Drops the times of a trial (id, repeat)."""
+        """Drop the times of a trial (id, repeat)."""
         self._measured = {key: one for key, one in self._measured.items() if key[:2] != trial}
 
     def average_us(self, trial: Trial, network: str) -> float | None:
-        """What one repeat adds to the mean over repeats."""
+        """Return what one repeat adds to the mean over repeats."""
         return self._of(trial, network).average_us
 
     def summary(self) -> Steps:
-        """The summary's `steps`."""
+        """Return the summary's `steps`."""
         found = list(self._measured.values())
         some = [one for one in found if iterations_of(one.trial)]
         others = [one for one in found if one not in some]
@@ -90,8 +92,10 @@ class ExecutionTable:
 
 
 def port_rate_mbps(ports: Places[str], rates_bps: m.Floats) -> float | None:
-    """The mean over the ports that anything was sent to, of all that reached each; the rates are
-    flows', whose destinations are the ports."""
+    """Return the mean over the ports that anything was sent to, of all that reached each.
+
+    The rates are flows', whose destinations are the ports.
+    """
     sums = m.sum_by_port(ports, rates_bps).values()
     totals = [total for total in sums if total is None or total > 0]
     if None in totals or not totals:
@@ -104,7 +108,7 @@ def port_rate_mbps(ports: Places[str], rates_bps: m.Floats) -> float | None:
 
 
 def _functions(found: Iterable[MeasuredExecutions]) -> Iterator[Function]:
-    """One entry for each function at one setting, its points by size."""
+    """Yield one entry for each function at one setting, its points by size."""
     curves: dict[str, tuple[CurveSetting, dict[int, list[MeasuredExecutions]]]] = {}
     for one in found:
         what = about(one.trial, one.part)
@@ -118,7 +122,7 @@ def _functions(found: Iterable[MeasuredExecutions]) -> Iterator[Function]:
 
 
 def _point(pattern: str, size: int, repeats: Sequence[MeasuredExecutions]) -> FunctionPoint:
-    """One size: all phases and repeats together."""
+    """Return one size: all phases and repeats together."""
     ranks = [times for one in repeats for phase in one.phases.values() for times in phase.values()]
     batches = merged(times.times for times in ranks)
     averages = [one.average_us for one in repeats]
@@ -169,7 +173,7 @@ def _imb(pattern: str, size: int, one: MeasuredExecutions) -> ImbFigures:
 
 
 def _by_rank(one: MeasuredExecutions) -> list[float]:
-    """The mean of a repetition of each rank; of several phases their mean."""
+    """Return the mean of a repetition of each rank; of several phases their mean."""
     found: dict[str, list[float]] = {}
     for ranks in one.phases.values():
         for name, times in ranks.items():
@@ -187,8 +191,10 @@ def _imb_mbytes_s(pattern: str, size: int, time_us: float | None) -> float | Non
 def _interval(
     values: Sequence[float | None], parts: int, asked: Repeats
 ) -> ConfidenceIntervalEntry | None:
-    """Of the mean over repeats, as `_share`; None where there are too few, or one was not measured
-    whole."""
+    """Of the mean over repeats, as `_share`.
+
+    None where there are too few, or one was not measured whole.
+    """
     known = [value / parts for value in values if value is not None]
     if len(known) < len(values):
         return None
@@ -213,7 +219,7 @@ def iterations_of(trial: Trial) -> int | None:
 
 
 def kernel_entries(found: Iterable[MeasuredExecutions]) -> list[KernelEntry]:
-    """The summary's `kernels`."""
+    """Return the summary's `kernels`."""
     points: dict[int, dict[str, list[MeasuredExecutions]]] = {}
     for one in found:
         points.setdefault(one.trial.point, {}).setdefault(one.part.network, []).append(one)

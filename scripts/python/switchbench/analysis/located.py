@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Where the network breaks, and what else went wrong: the one list that tables, screens, report and
-clauses take their words from (doc/reference/measures.md, "Location" and "Findings").
+"""Where the network breaks, and what else went wrong.
+
+The one list that tables, screens, report and clauses take their words from
+(doc/reference/measures.md, "Location" and "Findings").
 
 Suspects come from one inference over all flows and their paths (`location`). Beside them stand
 what hosts and foreign traffic cost, what no line had room for, and counts that no element explains.
@@ -83,8 +85,10 @@ class Locator:
         self._made: tuple[LocationEntry, list[FindingEntry]] | None = None
 
     def add(self, result: m.PhaseResult, trial: Trial) -> None:
-        """Take one measured phase. What a suite's search makes lose on purpose (bursts, addresses
-        beyond a table) is no fault."""
+        """Take one measured phase.
+
+        What a suite's search makes lose on purpose (bursts, addresses beyond a table) is no fault.
+        """
         self._made = None
         frames = transports.of(result.entry["transport"]).frames
         self._flows += _counted(result) if frames else _unfinished(result)
@@ -117,8 +121,10 @@ class Locator:
         return {port: one["brief"] for one in suspects for port in one["ports"]}
 
     def explain(self, clauses: Sequence[ClauseEntry]) -> None:
-        """Say of each clause on the network that fails what is suspected, where its worst value is
-        first."""
+        """Say of each clause on the network that fails what is suspected.
+
+        Where its worst value is first.
+        """
         suspects = self.location()["suspects"]
         for clause in clauses:
             measure = MEASURES.get(clause["measure"])

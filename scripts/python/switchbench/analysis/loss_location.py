@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Where did it go missing: in the sender's host, in the network, in the receiver's host; or did
-other traffic take its place?
+"""Where did it go missing: in the sender's host, in the network, in the receiver's host.
+
+Or did other traffic take its place?
 
 Our own counts (frames offered and verified) are compared with those of the ports' drivers and
 interfaces, whose differences over the phase stand in the `port` records. Formulas:
@@ -45,7 +46,7 @@ NOT_LOCATED: LossLocationEntry = {
 
 
 def loss_location(result: m.PhaseResult) -> LossLocationEntry:
-    """The `loss_location` of a phase's entry in the summary."""
+    """Return the `loss_location` of a phase's entry in the summary."""
     ports, lost = result.ports, result.entry["lost_frames"]
     hosts = _hosts(result)
     sender = m.total_int(hosts.sender)
@@ -79,7 +80,7 @@ def loss_location(result: m.PhaseResult) -> LossLocationEntry:
 
 
 def _agree(result: m.PhaseResult, missing: int, counted: int, others: int) -> bool:
-    """Whether as many frames are missing on the way by the ports' counters as by the flows.
+    """Return whether as many frames are missing on the way by the ports' counters as by the flows.
 
     What arrived and is no flow's is counted, too; foreign frames may have come before the counters
     were read first. Guests and probes leave doubt. Where as many came to a port as foreign
@@ -106,8 +107,9 @@ def _lacking(result: m.PhaseResult) -> Floats:
 
 
 def displaced_frames(result: m.PhaseResult) -> dict[str, int]:
-    """By port: frames that it lacks and for which foreign frames that arrived there took the time:
-    one for one, where its load and full foreign frames are more than its line carries in a window.
+    """Return by port the frames that it lacks because foreign frames there took the time.
+
+    One for one, where its load and full foreign frames are more than its line carries in a window.
     """
     foreign = m.or_zero(result.ports.floats("unexpected"))
     may_be = np.minimum(_lacking(result), foreign) if foreign.any() else foreign
@@ -130,8 +132,10 @@ def displaced_frames(result: m.PhaseResult) -> dict[str, int]:
 
 
 def clumped_frames(result: m.PhaseResult) -> dict[str, float]:
-    """Return by port, where some were lost, the most frames for it that may have found its queue
-    full because senders fell behind: these sent at once what was due meanwhile (`late_frames`).
+    """Return by port, where some were lost.
+
+    The most frames for it that may have found its queue full because senders fell behind: these
+    sent at once what was due meanwhile (`late_frames`).
 
     Only where a sender offered less than intended. A cable that lost its carrier is not theirs.
     """
@@ -195,8 +199,10 @@ def without_hosts(result: m.PhaseResult) -> tuple[Floats, list[HostLoss]]:
 
 
 def beyond_hosts(result: m.PhaseResult) -> Floats:
-    """By flow: the lost frames that neither a drop in its hosts nor other traffic explains, at
-    least; NaN where these are not known, or where flows and ports contradict each other."""
+    """By flow: the lost frames that neither a drop in its hosts nor other traffic explains.
+
+    At least; NaN where these are not known, or where flows and ports contradict each other.
+    """
     if contradicted(result.entry["loss_location"]):
         return np.full(len(result.flows), np.nan)
     hosts = _hosts(result)
@@ -215,7 +221,10 @@ def beyond_hosts(result: m.PhaseResult) -> Floats:
 
 
 def lost_in_network(result: m.PhaseResult) -> int | None:
-    """The frames that a phase lost in the network, at least; None where that is not known."""
+    """Return the frames that a phase lost in the network, at least.
+
+    None where that is not known.
+    """
     location = result.entry["loss_location"]
     if location["lost_frames"] is None or contradicted(location):
         return None
@@ -226,12 +235,15 @@ def lost_in_network(result: m.PhaseResult) -> int | None:
 
 
 def contradicted(found: Mapping[str, Any]) -> bool:
-    """Whether flows miss frames that the ports' counters do not miss, or others."""
+    """Return whether flows miss frames that the ports' counters do not miss, or others."""
     return found["consistent"] is False and (found["lost_frames"] or 0) > 0
 
 
 def in_network(entry: Mapping[str, Any]) -> int | None:
-    """What a phase lost in the network, of its entry in the summary, for a person: NO_LOSS."""
+    """Return what a phase lost in the network, of its entry in the summary, for a person.
+
+    NO_LOSS.
+    """
     found = entry["loss_location"] or {}
     network: int | None = found.get("network")
     if network is None or found.get("lost_frames") is not None:
@@ -262,8 +274,11 @@ def _hosts(result: m.PhaseResult) -> _Hosts:
 
 
 def _sender_host(ports: Rows, forwards: Bools) -> Floats:
-    """Frames that our worker sent and that never left. Two counters see the same frames: what is
-    missing in the one, and the drops of the other; the latter of a forwarder are no flow's loss."""
+    """Frames that our worker sent and that never left.
+
+    Two counters see the same frames: what is missing in the one, and the drops of the other; the
+    latter of a forwarder are no flow's loss.
+    """
     sent = ports.floats("sent_frames") + m.or_zero(ports.floats("probes_sent"))
     missing = np.maximum(sent - ports.floats("hardware_sent"), 0.0)
     dropped = np.maximum(m.or_zero(missing), ports.floats("dropped_send"))
@@ -282,7 +297,7 @@ def _receiver_host(ports: Rows) -> Floats:
 
 
 def _left_less_arrived(ports: Rows) -> Floats:
-    """What left by each port less what reached it: over all ports, what the network kept.
+    """Return what left by each port less what reached it: over all ports, what the network kept.
 
     A kernel's interface counts what it drops as received, a driver of dpdk does not.
     """
@@ -293,15 +308,17 @@ def _left_less_arrived(ports: Rows) -> Floats:
 
 
 def _others(ports: Rows) -> Floats:
-    """Guests' frames and probes, which are not counted when the port's counters are read: those may
-    be off by them."""
+    """Guests' frames and probes, which are not counted when the port's counters are read.
+
+    Those may be off by them.
+    """
     names = ("arp_nd_sent", "arp_nd_received", "probes_sent", "probes_received")
     found: Floats = np.sum([m.or_zero(ports.floats(name)) for name in names], axis=0)
     return found
 
 
 def _worst(hosts: _Hosts) -> list[LossLocationPort]:
-    """The ports at which something went missing, the worst first."""
+    """Return the ports at which something went missing, the worst first."""
     counts = (hosts.sender, hosts.receiver, hosts.wire_errors)
     badness: Floats = np.sum([m.or_zero(count) for count in counts], axis=0)
     order = np.argsort(-badness, kind="stable")[: int((badness != 0).sum())]

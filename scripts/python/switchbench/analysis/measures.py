@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The measures by formula, as doc/reference/measures.md states them. Pure functions of joined
-records.
+"""The measures by formula, as doc/reference/measures.md states them.
+
+Pure functions of joined records.
 
 Columns have an element for each flow, NaN where nothing was observed. Of single values None is "not
 observed" and stays so: a sum with an unknown part is unknown.
@@ -48,7 +49,7 @@ Values = Iterable[float | None] | Floats
 
 
 def _known(values: Values) -> tuple[list[float], bool]:
-    """What is known of some values, and whether all of them are."""
+    """Return what is known of some values, and whether all of them are."""
     if isinstance(values, np.ndarray):
         seen = ~np.isnan(values)
         whole = bool(seen.all())
@@ -59,7 +60,7 @@ def _known(values: Values) -> tuple[list[float], bool]:
 
 
 def total(values: Values) -> float | None:
-    """The sum; None when any part, or everything, is unknown."""
+    """Return the sum; None when any part, or everything, is unknown."""
     known, whole = _known(values)
     return sum(known) if known and whole else None
 
@@ -71,41 +72,44 @@ def total_int(values: Values) -> int | None:
 
 
 def total_known(values: Values) -> int | None:
-    """The sum of events: what is known counts, but 0 is only said when every part is known."""
+    """Return the sum of events: what is known counts.
+
+    But 0 is only said when every part is known.
+    """
     known, whole = _known(values)
     events = int(sum(known))
     return events if events or (known and whole) else None
 
 
 def least(values: Values) -> float | None:
-    """The minimum of what is known."""
+    """Return the minimum of what is known."""
     return min(_known(values)[0], default=None)
 
 
 def greatest(values: Values) -> float | None:
-    """The maximum of what is known."""
+    """Return the maximum of what is known."""
     return max(_known(values)[0], default=None)
 
 
 def mean(values: Values) -> float | None:
-    """The mean of what is known."""
+    """Return the mean of what is known."""
     known, _ = _known(values)
     return statistics.fmean(known) if known else None
 
 
 def median(values: Values) -> float | None:
-    """The median of what is known."""
+    """Return the median of what is known."""
     known, _ = _known(values)
     return statistics.median(known) if known else None
 
 
 def as_int(value: float | None) -> int | None:
-    """A count out of a column."""
+    """Return a count out of a column."""
     return None if value is None or np.isnan(value) else int(value)
 
 
 def observed(values: Floats) -> list[float | None]:
-    """A column's elements, None where nothing was observed."""
+    """Return a column's elements, None where nothing was observed."""
     column = values.astype(object)
     column[np.isnan(values)] = None
     found: list[float | None] = column.tolist()
@@ -121,8 +125,10 @@ def packets_of(
     transport: str,
     flows: PhaseFlows,
 ) -> Packets:
-    """The packets of RDMA flows: by their options, what the node said of their ports (by port and
-    transport), and their path MTU."""
+    """Return the packets of RDMA flows.
+
+    By their options, what the node said of their ports (by port and transport), and their path MTU.
+    """
     shapes = [
         packet_shape(verbs, opened.get((src, transport), {}), mtu)
         for (src, _), mtu in zip(
@@ -163,8 +169,10 @@ def packet_shape(verbs: Mapping[str, Any], opened: Record, mtu: float | None) ->
 
 
 def line_bits(flows: PhaseFlows, end: Ends) -> Floats:
-    """Layer-1 bits in the windows of one end: exact where frames are counted, else by packets or
-    full TCP segments."""
+    """Layer-1 bits in the windows of one end.
+
+    Exact where frames are counted, else by packets or full TCP segments.
+    """
     payload = end.floats("window_payload_bytes")
     if flows.packets is not None:
         shaped = _packet_bits(flows.packets, payload, end.floats("window_messages"))
@@ -189,8 +197,10 @@ def _packet_bits(packets: Packets, payload: Floats, counted: Floats) -> Floats:
 
 
 def tcp_segment(end: Ends) -> tuple[Floats, Floats]:
-    """Return the payload of a full segment and its other layer-1 bytes, as the kernel of one end
-    has them (TCP_INFO), else those of MTU 1500."""
+    """Return the payload of a full segment and its other layer-1 bytes.
+
+    As the kernel of one end has them (TCP_INFO), else those of MTU 1500.
+    """
     payload, overhead = end.floats("mss_bytes"), end.floats("segment_overhead_bytes")
     return (
         np.where(or_zero(payload) == 0, TCP_SEGMENT_PAYLOAD, payload),
@@ -199,14 +209,14 @@ def tcp_segment(end: Ends) -> tuple[Floats, Floats]:
 
 
 def per_second(amount: Floats, span_ns: Floats) -> Floats:
-    """A rate over a window; NaN without one."""
+    """Return a rate over a window; NaN without one."""
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         found: Floats = np.where(span_ns > 0, amount * 1e9 / span_ns, np.nan)
     return found
 
 
 def payload_bps(flows: PhaseFlows) -> Floats:
-    """The flows' throughput: payload that their destinations verified in their windows."""
+    """Return the flows' throughput: payload that their destinations verified in their windows."""
     end = flows.destination
     return per_second(8.0 * end.floats("window_payload_bytes"), end.floats("window_ns"))
 
@@ -230,7 +240,7 @@ def offered_line_bps(flows: PhaseFlows) -> Floats:
 
 
 def intended_line_bps(flows: PhaseFlows) -> Floats:
-    """What the load asked for: as much more than was offered as frames were intended."""
+    """Return what the load asked for: as much more than was offered as frames were intended."""
     offered, sent = offered_line_bps(flows), flows.source.floats("frames")
     said = flows.source.floats("intended")
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -278,8 +288,10 @@ def surplus_frames(flows: PhaseFlows) -> Floats:
 
 
 def host_drops(ports: Rows) -> Floats:
-    """By port: frames dropped inside the host: its receive ring, its queueing discipline, its
-    driver. What is known counts, but 0 is only said when both are known."""
+    """By port: frames dropped inside the host: its receive ring, its queueing discipline.
+
+    Its driver. What is known counts, but 0 is only said when both are known.
+    """
     received, sent = ports.floats("dropped_receive"), ports.floats("dropped_send")
     known = or_zero(received) + or_zero(sent)
     found: Floats = np.where((known > 0) | ~np.isnan(received + sent), known, np.nan)
@@ -292,14 +304,14 @@ ByPort = dict[str, float | None]
 
 
 def lines_of(ports: Places[str], line_bps: Mapping[str, int]) -> Floats:
-    """The line rate of each port; NaN where it is unknown."""
+    """Return the line rate of each port; NaN where it is unknown."""
     found = np.array([*map(line_bps.get, ports.names)], dtype=np.float64)
     found[found == 0] = np.nan
     return found
 
 
 def sum_by_port(ports: Places[str], values: Floats) -> ByPort:
-    """Sums values by the port of each; one with an unknown part is None."""
+    """Sum values by the port of each; one with an unknown part is None."""
     sums = np.bincount(ports.place, values, len(ports.names)).astype(np.float64)
     return dict(zip(ports.names, observed(sums), strict=True))
 
@@ -314,8 +326,10 @@ class PortShares:
 
 
 def port_shares(flows: PhaseFlows, line_bps: Mapping[str, int], every: bool = False) -> PortShares:
-    """Percent of each port's own line rate; None where that is unknown, or a flow's rate. `every`:
-    rates in windows that were not as agreed, too."""
+    """Percent of each port's own line rate; None where that is unknown, or a flow's rate.
+
+    `every`: rates in windows that were not as agreed, too.
+    """
 
     def percent(ports: Places[str], rates: Floats) -> ByPort:
         sums = np.bincount(ports.place, rates, len(ports.names))
@@ -383,6 +397,9 @@ def machine_cpu_s(nodes: Rows, machines: Mapping[str, str]) -> float | None:
 
 
 def process_cpu_s(nodes: Rows) -> float | None:
-    """CPU seconds of the node processes alone: what is missing from the machines' is the kernel's
-    own (softirq, its threads) and all else that they did."""
+    """CPU seconds of the node processes alone.
+
+    What is missing from the machines' is the kernel's own (softirq, its threads) and all else that
+    they did.
+    """
     return total(nodes.floats("cpu_s"))

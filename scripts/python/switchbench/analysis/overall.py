@@ -27,8 +27,10 @@ SCOPE = (
 def overall(
     run: Run, about: BegunRun, expectations: Iterable[ClauseEntry], status: str
 ) -> VerdictEntry:
-    """The verdict and its sentence. In a run that is partial FAIL stays FAIL; PASS becomes
-    INCONCLUSIVE."""
+    """Return the verdict and its sentence.
+
+    In a run that is partial FAIL stays FAIL; PASS becomes INCONCLUSIVE.
+    """
     verdict: Outcome
     counts = Counter(clause["verdict"] for clause in expectations)
     if counts[FAIL]:
@@ -50,13 +52,13 @@ def overall(
 
 
 def left_out(about: BegunRun) -> list[str]:
-    """A sentence for each host that the run went on without."""
+    """Return a sentence for each host that the run went on without."""
     hosts = about.get("excluded_hosts", [])
     return [f"{host['host']} was left out: {host['reason']}" for host in hosts]
 
 
 def _outcome(verdict: Outcome, counts: Mapping[Outcome, int]) -> str:
-    """What is said of the system under test."""
+    """Return what is said of the system under test."""
     every, failed, undecided = sum(counts.values()), counts[FAIL], counts[INCONCLUSIVE]
     each = counts_words(failed, undecided, counts[PASS])
     each = "" if every == 1 else f" ({each})"
@@ -72,7 +74,7 @@ def _outcome(verdict: Outcome, counts: Mapping[Outcome, int]) -> str:
 
 
 def counts_words(failed: int, inconclusive: int, passed: int) -> str:
-    """The clauses counted by verdict: "1 failed, 4 inconclusive, 1 passed"."""
+    """Return the clauses counted by verdict: "1 failed, 4 inconclusive, 1 passed"."""
     return f"{failed} failed, {inconclusive} inconclusive, {passed} passed"
 
 
@@ -81,7 +83,7 @@ def _of_clauses(count: int, every: int) -> str:
 
 
 def _tested(about: Mapping[str, Any]) -> str:
-    """What the verdict is about, by its model, serial number and firmware."""
+    """Return what the verdict is about, by its model, serial number and firmware."""
     switches = about.get("switches", [])
     if not switches:
         return "The system under test"
@@ -96,8 +98,10 @@ def _tested(about: Mapping[str, Any]) -> str:
 def exit_status(
     status: str, expectations: Iterable[ClauseEntry], judged: bool = True
 ) -> ExitStatus:
-    """The precedence of exit statuses: (2,) 3, 1, 4, 0. `judged`: anything that was asked for could
-    be judged."""
+    """Return the precedence of exit statuses: (2,) 3, 1, 4, 0.
+
+    `judged`: anything that was asked for could be judged.
+    """
     if status != "complete":
         return 3
     verdicts = {clause["verdict"] for clause in expectations}
@@ -109,8 +113,10 @@ def exit_status(
 def nothing_judged(
     entries: Sequence[PhaseEntry], expectations: Iterable[ClauseEntry], course: SuiteCourse | None
 ) -> str | None:
-    """Why nothing that was asked for could be judged, a sentence; None: something could.
-    `course`: a suite's, whose trials alone decide nothing."""
+    """Return why nothing that was asked for could be judged, a sentence; None: something could.
+
+    `course`: a suite's, whose trials alone decide nothing.
+    """
     if not entries or any(clause["verdict"] != INCONCLUSIVE for clause in expectations):
         return None
     if course is not None:

@@ -17,8 +17,10 @@ MORE = 1.005  # than the line: clocks differ, and senders catch up in a window
 def burst_line_bps(
     trial: Trial, network: str | None, flows: PhaseFlows, lines: Mapping[str, int]
 ) -> m.Floats | None:
-    """Each flow's rate while a burst lasts; None where it sends all the time. Beside streams of
-    bytes no rate fits: they fill the line."""
+    """Each flow's rate while a burst lasts; None where it sends all the time.
+
+    Beside streams of bytes no rate fits: they fill the line.
+    """
     if trial.own and network not in trial.own:
         return np.full(len(flows), np.inf)
     if trial.traffic != "burst" or trial.load.percent is None:

@@ -67,7 +67,7 @@ class PortTable:
     """Gathers, phase by phase, what the summary's `ports` says."""
 
     def __init__(self, site: Site) -> None:
-        """Takes the site's ports, whose order is the table's."""
+        """Take the site's ports, whose order is the table's."""
         ports = site.ports
         self._one_host = site.lab is not None  # each port's load is all ports'
         self._ports = {port.name: port for port in ports}
@@ -78,8 +78,11 @@ class PortTable:
         self._downs: Counter[str] = Counter()
 
     def add(self, result: PhaseResult, transport: str) -> None:
-        """Takes one measured phase. Where ranks go by steps, ports have different things to do; a
-        rate that the tester limited says nothing of a port."""
+        """Take one measured phase.
+
+        Where ranks go by steps, ports have different things to do; a rate that the tester limited
+        says nothing of a port.
+        """
         alike = result.entry["traffic"] != SCHEDULE
         limited = self._limited(result)
         size = len(self._ports)
@@ -123,23 +126,25 @@ class PortTable:
         )
 
     def open(self, record: Record) -> None:
-        """Takes what a node said of a port when it opened it."""
+        """Take what a node said of a port when it opened it."""
         self._opened[record["port"], record["transport"]] = record
 
     def lose_link(self, port: str) -> None:
-        """Takes an event: the port's link went down."""
+        """Take an event: the port's link went down."""
         self._downs[port] += 1
 
     def use(self, rows: Rows, transport: str) -> None:
-        """Takes `port` records: how frames of each port were sent and received."""
+        """Take `port` records: how frames of each port were sent and received."""
         for port, variant in zip(rows.texts("port"), rows.texts("variant"), strict=True):
             seen = self._variants.setdefault((port, transport), [])
             if variant and variant not in seen:
                 seen.append(variant)
 
     def summary(self, suspects: Mapping[str, str]) -> list[PortEntry]:
-        """One entry for each port and transport, in the site's order. `suspects`: by port, what it
-        is suspected of."""
+        """Return one entry for each port and transport, in the site's order.
+
+        `suspects`: by port, what it is suspected of.
+        """
         return [
             {**entry, "suspect": suspects.get(entry["port"])}
             for transport in sorted(self._lines)
@@ -159,7 +164,7 @@ class PortTable:
         }
 
     def _entries(self, transport: str) -> Iterator[PortEntry]:
-        """One for each port that had flows."""
+        """Yield one for each port that had flows."""
         lines, size = self._lines[transport], len(self._ports)
         percents, relatives = {}, {}
         for end, direction in lines.ends.items():
@@ -203,8 +208,10 @@ class PortTable:
 
 
 def _intended(result: PhaseResult, end: str, ports: Iterable[str]) -> Floats:
-    """What was intended for each port, as a share of its line and of 1 at most; 1 where all ports
-    had the same, or where it is not known."""
+    """Return what was intended for each port, as a share of its line and of 1 at most.
+
+    1 where all ports had the same, or where it is not known.
+    """
     flows, places = result.flows, result.flows.ends(end)
     rates = np.bincount(places.place, intended_line_bps(flows), len(places.names))
     shares = np.minimum(rates / lines_of(places, result.lines), 1.0)
@@ -217,8 +224,10 @@ def _intended(result: PhaseResult, end: str, ports: Iterable[str]) -> Floats:
 
 
 def _says_intentions(result: PhaseResult) -> bool:
-    """Whether all sources say what they were to send; what TCP intends is what the network lets
-    it."""
+    """Return whether all sources say what they were to send.
+
+    What TCP intends is what the network lets it.
+    """
     intended = result.flows.source.floats("intended")
     return transports.of(result.entry["transport"]).frames and bool((intended > 0).all())
 

@@ -40,8 +40,10 @@ class MeasuredExecutions:
     idle: dict[int, int] = field(default_factory=dict)  # by phase: ranks that only met the others
 
     def leave_out_idle(self, phase: int, busy: Collection[str]) -> None:
-        """Drops the ranks of a phase that went through repetitions without any message: of a
-        ping-pong among many only two do something, and IMB's times are over these."""
+        """Drop the ranks of a phase that went through repetitions without any message.
+
+        Of a ping-pong among many only two do something, and IMB's times are over these.
+        """
         ranks = self.phases.get(phase, {})
         idle = [name for name in ranks if name not in busy and ranks[name].times.count]
         if len(idle) < len(ranks):
@@ -50,7 +52,7 @@ class MeasuredExecutions:
             self.idle[phase] = len(idle)
 
     def ranks(self, phase: int) -> Ranks:
-        """Those of one phase; empty where it left no record."""
+        """Return those of one phase; empty where it left no record."""
         return self.phases.get(phase, {})
 
     @property

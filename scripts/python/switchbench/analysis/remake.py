@@ -34,15 +34,17 @@ KILLED = (
 
 
 def is_begun_only(summary: Mapping[str, Any]) -> bool:
-    """Whether this is a summary that the run's command had no time or no room to write whole. What
-    was imported from other programs has no trials of ours."""
+    """Return whether the run's command had no time or no room to write this summary whole.
+
+    What was imported from other programs has no trials of ours.
+    """
     ours = not summary.get("imported")
     return ours and summary["trials"] == [] and summary["exit_status"] != REFUSED_RUN
 
 
 @contextmanager
 def _no_collector() -> Iterator[None]:
-    """Records have no circles: to look for some among millions takes a sixth of the time."""
+    """Let nobody look for circles, of which records have none: it takes a sixth of the time."""
     was_on = gc.isenabled()
     gc.disable()
     try:
@@ -91,7 +93,7 @@ def remade(
 
 @_no_collector()
 def gather(run: Run, directory: Path) -> Summary:
-    """All of a results directory's tables, ready to be finished."""
+    """Return all of a results directory's tables, ready to be finished."""
     summary = Summary(run)
     feed(summary, directory)
     summary.take_scatter(scatter.summarize(directory, run.trials))
@@ -102,8 +104,10 @@ def gather(run: Run, directory: Path) -> Summary:
 
 
 def feed(summary: Summary, directory: Path, events: Collection[str] | None = None) -> None:
-    """Give a summary all that the tables of a directory hold; `events`: of these types only, and
-    no phases."""
+    """Give a summary all that the tables of a directory hold.
+
+    `events`: of these types only, and no phases.
+    """
     tables = Tables(directory, BY_PHASE if events is None else ())
     try:
         for event in tables.events():
@@ -117,7 +121,10 @@ def feed(summary: Summary, directory: Path, events: Collection[str] | None = Non
 
 
 def superseded(run: Run, directory: Path) -> list[SupersededEntry]:
-    """The phases that were measured again, as they were before; SUPERSEDED has their tables."""
+    """Return the phases that were measured again, as they were before.
+
+    SUPERSEDED has their tables.
+    """
     folder = directory / SUPERSEDED
     if not folder.exists():
         raise ConfigurationError(

@@ -24,7 +24,7 @@ _CONFIDENCE = 0.95  # that nodes compute slower, or faster, beside messages
 
 
 def summarize(directory: Path, trials: Sequence[Trial]) -> list[ScatterTimes]:
-    """One entry for each scatter in each network."""
+    """Return one entry for each scatter in each network."""
     scattered = [trial for trial in trials if "scatter" in trial.parameters]
     if not scattered:
         return []
@@ -72,16 +72,16 @@ class ComputeTable:
         self._records: dict[tuple[int, int], list[Record]] = {}
 
     def feed(self, record: Record) -> None:
-        """Takes one `compute` record."""
+        """Take one `compute` record."""
         key = (record["trial"], record.get("repeat") or 0)
         self._records.setdefault(key, []).append(record)
 
     def forget(self, trial: tuple[int, int]) -> None:
-        """Drops the records of a trial (id, repeat)."""
+        """Drop the records of a trial (id, repeat)."""
         self._records.pop(trial, None)
 
     def summary(self, trials: Sequence[Trial]) -> list[Computing]:
-        """One entry for each trial that computed."""
+        """Return one entry for each trial that computed."""
         return [
             _slowdown(trial, self._records[trial.id, trial.repeat])
             for trial in trials

@@ -31,7 +31,7 @@ DEVIATION_SHARE = 0.2  # of what `confidence` leaves: how often a deviation is a
 
 @cache
 def t_quantile(confidence: float, freedom: int) -> float:
-    """The t with P(|T| <= t) = confidence: the two-sided critical value."""
+    """Return the t with P(|T| <= t) = confidence: the two-sided critical value."""
     from scipy.special import stdtrit  # a fifth of a second, which runs without repeats don't need
 
     return float(stdtrit(freedom, (1.0 + confidence) / 2.0))
@@ -39,7 +39,9 @@ def t_quantile(confidence: float, freedom: int) -> float:
 
 @cache
 def deviation_limit(confidence: float, freedom: int) -> float:
-    """How many times a sample's deviation the true one may be, at the confidence; of normal draws.
+    """Return how many times a sample's deviation the true one may be, at the confidence.
+
+    Of normal draws.
 
     Who repeats until an interval is narrow stops where the sample's deviation is small by chance,
     so this limit of it, and not the deviation itself, says whether the mean is sure.
@@ -51,8 +53,11 @@ def deviation_limit(confidence: float, freedom: int) -> float:
 
 
 def greatest_by_chance(count: Floats) -> Floats:
-    """The lag-1 coefficient that 5 to 6 % of independent repeats exceed: the normal distribution
-    with the coefficient's exact mean and variance (Moran 1948), both of a sample's own mean."""
+    """Return the lag-1 coefficient that 5 to 6 % of independent repeats exceed.
+
+    The normal distribution with the coefficient's exact mean and variance (Moran 1948), both of a
+    sample's own mean.
+    """
     limit: Floats = (NORMAL_ONE_SIDED * (count - 2) / np.sqrt(count - 1) - 1.0) / count
     return limit
 
@@ -176,7 +181,7 @@ class _Point:
     trials: list[int] = field(default_factory=list)
 
     def of(self, network: str, before: int | None = None) -> list[float | None]:
-        """The values in the order of repeats; of the first so many."""
+        """Return the values in the order of repeats; of the first so many."""
         repeats = sorted(self.values) if before is None else range(before)
         return [self.values.get(repeat, {}).get(network) for repeat in repeats]
 
@@ -195,18 +200,18 @@ class RepeatTable:
             self.expect(trial)
 
     def expect(self, trial: Trial) -> None:
-        """One more that may come."""
+        """Add one that may come."""
         self._points.setdefault(trial.point, _Point(trial))
 
     def add(self, trial: Trial, network: str, value: float | None) -> None:
-        """Takes one network's value of one repeat; None: it was not measured as it should."""
+        """Take one network's value of one repeat; None: it was not measured as it should."""
         point = self._points[trial.point]
         point.values.setdefault(trial.repeat, {})[network] = value
         if trial.id not in point.trials:
             point.trials.append(trial.id)
 
     def needed(self, trial: Trial) -> bool:
-        """Whether this repeat is to be run, after those before it.
+        """Return whether this repeat is to be run, after those before it.
 
         One that could not be measured ends the repeats: more of them would not make it known.
         """
@@ -219,14 +224,20 @@ class RepeatTable:
         return any(self._doubt(trial.repeats, values) is not None for values in found)
 
     def doubt(self, trial: Trial) -> str | None:
-        """Why the mean of this trial's point is inconclusive; None: it is not, or nobody asked."""
+        """Return why the mean of this trial's point is inconclusive.
+
+        None: it is not, or nobody asked.
+        """
         point = self._points[trial.point]
         networks = [part.network for part in trial.parts]
         doubts = [self._doubt(trial.repeats, point.of(network)) for network in networks]
         return next((doubt for doubt in doubts if doubt), None)
 
     def summary(self) -> list[StatisticEntry]:
-        """The summary's `statistics`: one entry for each setting and network that was repeated."""
+        """Return the summary's `statistics`.
+
+        One entry for each setting and network that was repeated.
+        """
         return [
             self._entry(point, part.network)
             for _, point in sorted(self._points.items())

@@ -54,21 +54,21 @@ class SuiteTable:
         self._facts: dict[int, TrialFacts] = {}
 
     def add(self, result: PhaseResult) -> None:
-        """Takes one more phase of its trial."""
+        """Take one more phase of its trial."""
         self._results.setdefault(result.key.trial, []).append(result)
 
     def close(self, trial: Trial) -> None:
-        """The trial has no more phases."""
+        """Close a trial, which has no more phases."""
         results = self._results.pop(trial.id, [])
         if trial.search is not None:
             self._facts[trial.id] = trial_facts(results)
 
     def of(self, trial: Trial) -> TrialFacts:
-        """What is known of a trial that has ended."""
+        """Return what is known of a trial that has ended."""
         return self._facts.get(trial.id, TrialFacts())
 
     def course(self, run: Run) -> SuiteCourse | None:
-        """A suite as far as its trials bring it; None where the run has none."""
+        """Return a suite as far as its trials bring it; None where the run has none."""
         return None if run.suite is None else replayed(run, self._facts)
 
 
@@ -103,9 +103,11 @@ class Summary:
     """Takes events and phases as they come and says, at any moment, what they amount to."""
 
     def __init__(self, run: Run, brief: bool = False) -> None:
-        """Refuses, as Judge does, a clause that no trial of the run can answer. `brief`: only
-        `needed`, `findings` and `ended_phase` are asked of it, and it does not grow with trials
-        that end."""
+        """Refuse, as Judge does, a clause that no trial of the run can answer.
+
+        `brief`: only `needed`, `findings` and `ended_phase` are asked of it, and it does not grow
+        with trials that end.
+        """
         self._brief = brief
         self.switch: SwitchCountersEntry | None = None  # its counters, compared
         self.superseded: list[SupersededEntry] = []  # phases that were measured again
@@ -186,41 +188,45 @@ class Summary:
         self._results.clocks.forget(phase.moment)
 
     def grow(self, trial: Trial) -> None:
-        """One more trial, which a search chose."""
+        """Add a trial, which a search chose."""
         self._run = replace(self._run, trials=(*self._run.trials, trial))
         self._expected.add(trial)
         self._trials[trial.id, trial.repeat] = trial
         self._repeats.expect(trial)
 
     def phases(self) -> list[PhaseEntry]:
-        """All phases, also of trials that have not ended; nothing more can be fed."""
+        """Return all phases, also of trials that have not ended; nothing more can be fed."""
         for key in sorted(self._open):
             self._close_trial(key)
         return sorted(self._entries, key=_ORDER)
 
     def remeasurable(self, trial: Trial) -> list[int]:
-        """The phases of a trial that has ended in which the tester was the limit and explains all
-        that is odd, in each network."""
+        """Return the phases of an ended trial in which the tester was the limit.
+
+        It explains all that is odd in them, in each network.
+        """
         mine = [entry for entry in self._entries if entry["trial"] == trial.id]
         limited = {entry["phase"] for entry in mine if entry["tester_limited"]}
         return sorted(phase for phase in limited if (trial.id, phase) not in self._unexplained)
 
     def needed(self, trial: Trial) -> bool:
-        """Whether the trial is to be run, as far as the repeats before it tell."""
+        """Return whether the trial is to be run, as far as the repeats before it tell."""
         return self._repeats.needed(trial)
 
     def findings(self) -> list[FindingEntry]:
-        """What went wrong in the trials that have ended so far."""
+        """Return what went wrong in the trials that have ended so far."""
         return self.locator.findings()
 
     def take_scatter(self, entries: list[ScatterTimes]) -> None:
-        """What single times amount to; they do not come as records."""
+        """Take what single times amount to; they do not come as records."""
         self._scatter = entries
 
     def finish(
         self, about: BegunRun, faults: Iterable[str], refused: bool = False
     ) -> SummaryDocument:
-        """The summary. `about` is its `run`; each fault is a sentence that made it partial.
+        """Return the summary.
+
+        `about` is its `run`; each fault is a sentence that made it partial.
 
         `refused`: a node found the configuration impossible.
         """
@@ -402,7 +408,7 @@ class Summary:
             self._release(key)
 
     def _release(self, key: tuple[int, int]) -> None:
-        """Drops what only `finish` would say of a trial."""
+        """Drop what only `finish` would say of a trial."""
         for said in (self._entries, self._plans, self._alarms, self._notes, self._events):
             said.clear()
         for table in (self._sweep, self._computing, self._executions):
@@ -412,7 +418,7 @@ class Summary:
         self.locator.forget_clean()
 
     def _value(self, trial: Trial, plan: PlanEntry, entries: list[PhaseEntry]) -> float | None:
-        """What this repeat adds to the mean over repeats."""
+        """Return what this repeat adds to the mean over repeats."""
         rate = repeat_value(plan, entries)
         waits = trial.traffic == SCHEDULE and rate is not None
         return self._executions.average_us(trial, plan["network"]) if waits else rate
@@ -431,7 +437,7 @@ class Summary:
         return {key: doubt for key, trial in trials if (doubt := self._repeats.doubt(trial))}
 
     def _missing(self) -> list[str]:
-        """What was asked for and left no record, a sentence each."""
+        """Return what was asked for and left no record, a sentence each."""
         sentences = []
         not_needed = self._not_needed()
         for key, trial in self._trials.items():
@@ -481,7 +487,7 @@ class OtherTraffic:
         self._ports: dict[str, _Port] = {}
 
     def add(self, result: PhaseResult) -> None:
-        """Takes one measured phase."""
+        """Take one measured phase."""
         came = or_zero(result.ports.floats("unexpected"))
         own = or_zero(result.ports.floats("received_frames"))
         notable = came >= np.maximum(NOTABLE_FRAMES, NOTABLE_SHARE * own)

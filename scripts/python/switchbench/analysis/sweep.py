@@ -31,7 +31,7 @@ ALIKE = 0.05  # paths whose times differ by less are alike
 
 
 def is_sweep(trial: Trial) -> bool:
-    """Whether a trial gives a point of a curve: one size, there and back."""
+    """Return whether a trial gives a point of a curve: one size, there and back."""
     return trial.traffic == "pingpong" and "scatter" not in trial.parameters
 
 
@@ -51,7 +51,7 @@ class SweepTable:
                 flows.setdefault(pair, Histogram()).merge(kinds[PINGPONG])
 
     def forget(self, trial: tuple[int, int]) -> None:
-        """Drops the times of a trial (id, repeat)."""
+        """Drop the times of a trial (id, repeat)."""
         self._flows = {key: flows for key, flows in self._flows.items() if key[:2] != trial}
 
     def lost(self, entry: ScatterTimes) -> int | None:
@@ -60,7 +60,7 @@ class SweepTable:
         return merged(self._flows.get(key, {}).values()).lost
 
     def curves(self) -> Iterator[Curve]:
-        """One of each setting, its points by size."""
+        """Yield one of each setting, its points by size."""
         found: dict[str, tuple[CurveSetting, dict[int, list[Flows]]]] = {}
         for (trial_id, repeat, network), flows in sorted(self._flows.items()):
             trial = self._trials[trial_id, repeat]
@@ -76,7 +76,7 @@ class SweepTable:
 
 
 def about(trial: Trial, part: Part) -> CurveSetting:
-    """What tells a curve from others."""
+    """Return what tells a curve from others."""
     return {
         "transport": trial.transport,
         "network": part.network,
@@ -87,7 +87,7 @@ def about(trial: Trial, part: Part) -> CurveSetting:
 
 
 def _point(size: int, repeats: Sequence[Flows]) -> CurvePoint:
-    """One size: all flows and repeats together, and the slowest flow."""
+    """Return one size: all flows and repeats together, and the slowest flow."""
     flows: Flows = {}
     for repeat in repeats:
         for pair, times in repeat.items():
@@ -130,7 +130,7 @@ def _bandwidth(size: int, mean_ns: float | None) -> float | None:
 
 
 def peak(points: Sequence[CurvePoint]) -> Peak:
-    """The largest bandwidth of a curve, and the sizes that reach half and 90 % of it."""
+    """Return the largest bandwidth of a curve, and the sizes that reach half and 90 % of it."""
     known = [(p["size"], p["bandwidth_mbps"]) for p in points if p["bandwidth_mbps"] is not None]
     size, most = max(known, key=lambda pair: pair[1], default=(None, None))
     return {
@@ -144,7 +144,7 @@ def peak(points: Sequence[CurvePoint]) -> Peak:
 
 
 def reached(points: Sequence[tuple[int, float]], wanted: float) -> float | None:
-    """The first size that has the bandwidth, between two points on a line in logarithms."""
+    """Return the first size that has the bandwidth, between two points on a line in logarithms."""
     before: tuple[int, float] | None = None
     for size, rate in points:
         if rate >= wanted:
@@ -160,7 +160,7 @@ def reached(points: Sequence[tuple[int, float]], wanted: float) -> float | None:
 
 
 def path_of(curve: CurveSetting) -> str:
-    """What one chooses between: a transport in a network."""
+    """Return what one chooses between: a transport in a network."""
     return f"{curve['transport']} in {curve['network']}"
 
 
@@ -216,7 +216,7 @@ def _ranges(one: Curve, other: Curve) -> list[CrossingRange]:
 
 
 def _crossed(before: tuple[int, float], after: tuple[int, float]) -> float | None:
-    """Where two curves cross between two sizes, if they do."""
+    """Return where two curves cross between two sizes, if they do."""
     if before[1] * after[1] >= 0:
         return None
     share = before[1] / (before[1] - after[1])

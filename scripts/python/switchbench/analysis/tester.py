@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the tester itself may have limited, by port: its host, and not the network
-(doc/reference/measures.md, "Tester-limited")."""
+"""What the tester itself may have limited, by port.
+
+Its host, and not the network (doc/reference/measures.md, "Tester-limited").
+"""
 
 from __future__ import annotations
 
@@ -62,7 +64,7 @@ class HostLimit:
         return ", ".join(words)
 
     def entry(self) -> TesterLimitEntry:
-        """The summary's."""
+        """Return the summary's."""
         entry: TesterLimitEntry = {
             "port": self.port,
             "shortfall_percent": self.shortfall_percent,
@@ -81,8 +83,10 @@ _ODD = ("misdelivered_frames", "duplicated_frames", "reordered_frames", "late_fr
 
 
 def explains_all(result: m.PhaseResult) -> bool:
-    """Whether the tester was the limit and explains all that is odd in the phase: no frame was lost
-    that no host dropped, no cable lost its carrier, nothing came twice, late, damaged or elsewhere.
+    """Return whether the tester was the limit and explains all that is odd in the phase.
+
+    No frame was lost that no host dropped, no cable lost its carrier, nothing came twice, late,
+    damaged or elsewhere.
     """
     entry: Mapping[str, object] = result.entry
     if not entry["tester_limited"] or entry["state"] not in ("complete", "partial"):
@@ -93,7 +97,7 @@ def explains_all(result: m.PhaseResult) -> bool:
 
 
 def windows_off(flows: PhaseFlows, window_s: float | None) -> Bools:
-    """The flows of which an end's window is not as long as the agreed one."""
+    """Return the flows of which an end's window is not as long as the agreed one."""
     off = [_off(end, window_s) > WINDOW_SHARE for end in (flows.source, flows.destination)]
     found: Bools = off[0] | off[1]
     return found
@@ -108,8 +112,9 @@ def host_limits(
     lines: Mapping[str, int],
     computes: bool = False,
 ) -> list[HostLimit]:
-    """Ports whose hosts could not offer what was intended, dropped frames themselves, began late,
-    or were away at an end of the window. `window_s`: the agreed one; None: ends need not be met.
+    """Ports whose hosts could not offer what was intended, dropped frames themselves, began late.
+
+    Or were away at an end of the window. `window_s`: the agreed one; None: ends need not be met.
     `computes`: nodes compute alone before their messages begin.
 
     Two things say that the network held a port back: PAUSE frames, for their time at its longest;
@@ -153,10 +158,11 @@ def host_limits(
 def starved(
     flows: PhaseFlows, shares: m.PortShares, load_percent: float | None, nodes: Rows
 ) -> list[HostLimit]:
-    """Return the ports of a lab, whose hosts share one machine, of which less than the load was
-    delivered (percent of line), and not to full lines only, while no CPU was idle. TCP has no other
-    sign of it: it sends what it can. Starving hits all alike: where at most half of the flows fall
-    short, they may have an element of the network in common.
+    """Return the ports of a lab, whose hosts share one machine.
+
+    Of which less than the load was delivered (percent of line), and not to full lines only, while
+    no CPU was idle. TCP has no other sign of it: it sends what it can. Starving hits all alike:
+    where at most half of the flows fall short, they may have an element of the network in common.
     """
     machine_s = nodes.floats("cpu_span_s") * nodes.floats("cpus")
     idle = m.greatest(nodes.floats("cpu_idle_s") / machine_s)
@@ -224,8 +230,10 @@ def _lost_percents(flows: PhaseFlows, lines: Mapping[str, int]) -> dict[str, flo
 
 
 def _late(ports: Rows, nodes: Rows, delay_ms: float) -> dict[str, float]:
-    """By port, in ms after the agreed start and its delay. Where no port says when it began, what
-    the nodes say of the skew."""
+    """By port, in ms after the agreed start and its delay.
+
+    Where no port says when it began, what the nodes say of the skew.
+    """
     agreed = [at_ns for at_ns in m.observed(nodes.floats("start_run_ns")) if at_ns]
     starts = zip(ports.texts("port"), m.observed(ports.floats("start_run_ns")), strict=True)
     begun = {name: at_ns for name, at_ns in starts if at_ns}

@@ -51,7 +51,7 @@ def _of_phase(name: str, kind: pa.DataType, unit: str = "", entry: str = "") -> 
 
 
 def _of_flow(name: str, kind: pa.DataType, note: str = "") -> Variable:
-    """A measure of base.measures, of the flow itself."""
+    """Return a measure of base.measures, of the flow itself."""
     measure = MEASURES[name]
     return Variable(name, kind, measure.unit, measure.definition + (note and f"; {note}"))
 
@@ -126,7 +126,7 @@ _SAME = {
 
 
 def write(directory: Path, summary: Mapping[str, Any], folder: Path) -> list[Path]:
-    """Writes flows.csv, flows.parquet and codebook.csv; returns their paths."""
+    """Write flows.csv, flows.parquet and codebook.csv; returns their paths."""
     table = tidy(directory, summary)
     paths = [folder / f"{FLOWS}.csv", folder / f"{FLOWS}.parquet", folder / CODEBOOK]
     try:
@@ -143,7 +143,7 @@ def write(directory: Path, summary: Mapping[str, Any], folder: Path) -> list[Pat
 
 
 def tidy(directory: Path, summary: Mapping[str, Any]) -> pa.Table:
-    """The table, in the order of the records' phases and of the flows' names."""
+    """Return the table, in the order of the records' phases and of the flows' names."""
     if not has_tables(directory):
         raise ConfigurationError(f"no tables in {directory}")
     flows = TableFile(directory, "flows", (*_FLOW, *_SAME)).whole()
@@ -160,7 +160,7 @@ def tidy(directory: Path, summary: Mapping[str, Any]) -> pa.Table:
 
 
 def _times(times: pa.Table, kind: str) -> pa.Table:
-    """The histograms of one kind, without their buckets."""
+    """Return the histograms of one kind, without their buckets."""
     mine = times.filter(pc.equal(times["kind"], kind))
     counted = pc.cast(mine["count"], _REAL)
     some = pc.if_else(pc.greater(counted, 0.0), counted, None)
@@ -182,7 +182,7 @@ def _keyed(mine: pa.Table, columns: Mapping[str, Any]) -> pa.Table:
 
 
 def _phases(summary: Mapping[str, Any]) -> pa.Table:
-    """What the summary says of each phase."""
+    """Return what the summary says of each phase."""
     entries = summary.get("trials", [])
     made: dict[str, Callable[[Mapping[str, Any]], Any]] = {
         "parameters": lambda entry: format.pattern(entry).partition(" ")[2],

@@ -69,7 +69,7 @@ class TransportSeries:
 def compare(
     trials: Mapping[tuple[int, int], Trial], plans: Sequence[PlanEntry], reason: str | None
 ) -> list[ComparisonEntry]:
-    """One entry for each matrix and message size that at least two transports carried.
+    """Return one entry for each matrix and message size that at least two transports carried.
 
     `trials`: by number and repetition; `reason`: why transports did not alternate, where the run
     could not let them.
@@ -93,7 +93,7 @@ def _matrix(trial: Trial, network: str) -> str:
 
 
 def series(plans: Iterable[PlanEntry]) -> Iterator[TransportSeries]:
-    """The plans of one matrix, by transport and setting."""
+    """Yield the plans of one matrix, by transport and setting."""
     found: dict[str, TransportSeries] = {}
     for plan in plans:
         own = {key: value for key, value in plan["parameters"].items() if "." in key}
@@ -103,7 +103,7 @@ def series(plans: Iterable[PlanEntry]) -> Iterator[TransportSeries]:
 
 
 def rows(every: list[TransportSeries]) -> Iterator[list[TransportSeries]]:
-    """What stands side by side: for each message size and load, each transport's settings."""
+    """Yield what stands side by side: for each message size and load, each transport's settings."""
     messages = [one for one in every if one.plans[0]["size_unit"] == "message"]
     frames = [one for one in every if one.plans[0]["size_unit"] == "frame"]
     for size in sorted({one.message_bytes for one in messages if one.message_bytes}):
@@ -125,7 +125,10 @@ def _frames_for(size: int, frames: list[TransportSeries]) -> list[TransportSerie
 
 
 def _by_load(row: list[TransportSeries]) -> Iterator[list[TransportSeries]]:
-    """One row for each load of the baseline; a transport without that load has its greatest."""
+    """Yield one row for each load of the baseline.
+
+    A transport without that load has its greatest.
+    """
     base = _baseline_name(row)
     loads = list(dict.fromkeys(_load(one) for one in row if one.transport == base))
     for load in loads:
@@ -143,7 +146,7 @@ def _load(one: TransportSeries) -> str:
 
 
 def _asked(one: TransportSeries) -> float:
-    """The load as a number to order by: percent of line where it is known."""
+    """Return the load as a number to order by: percent of line where it is known."""
     plan = one.plans[0]
     share = plan["intended_load"]
     return float(next(iter(plan["load"].values())) if share is None else share)
@@ -178,7 +181,10 @@ def _entry(row: list[TransportSeries], reason: str | None) -> ComparisonEntry:
 
 
 def alternated(row: Iterable[TransportSeries]) -> bool | None:
-    """Whether each repetition of all was over before the next one of any; None with only one."""
+    """Return whether each repetition of all was over before the next one of any.
+
+    None with only one.
+    """
     turns: dict[int, list[int]] = {}
     for one in row:
         for repeat, plan in one.by_repeat.items():

@@ -90,7 +90,7 @@ class RunDirectory:
     """The directory of one run, made new, or that of a run that is continued (`begun`)."""
 
     def __init__(self, path: Path, begun: bool = False) -> None:
-        """Makes the directory; refuses one that holds anything, so that no result is lost."""
+        """Make the directory; refuses one that holds anything, so that no result is lost."""
         self.path = path
         if begun:
             return
@@ -104,12 +104,12 @@ class RunDirectory:
             raise ConfigurationError(f"can't make {path}: {error.strerror}") from error
 
     def write_configuration(self, effective: Mapping[str, Any]) -> None:
-        """The configuration as understood, every default filled in."""
+        """Write the configuration as understood, every default filled in."""
         text = yaml.dump(dict(effective), Dumper=_Dumper, sort_keys=False, allow_unicode=True)
         replace_bytes(self.path / CONFIGURATION, text.encode())
 
     def begin_summary(self, summary: Mapping[str, Any]) -> None:
-        """The summary of a run that has not ended, with room behind it for why it ended."""
+        """Write the summary of a run that has not ended, with room behind it for why it ended."""
         content = _json(summary)
         replace_bytes(self.path / SUMMARY, content.ljust(len(content) + _ROOM_BYTES))
 
@@ -124,11 +124,11 @@ class RunDirectory:
             begun.write(content.ljust(room))
 
     def write_summary(self, summary: Mapping[str, Any]) -> None:
-        """Writes the summary whole or not at all."""
+        """Write the summary whole or not at all."""
         replace_json(self.path / SUMMARY, summary)
 
     def discard_if_unused(self) -> None:
-        """Removes a directory that nothing was measured into: the run was refused."""
+        """Remove a directory that nothing was measured into: the run was refused."""
         if not any(self.path.glob("*.arrows")):
             for name in (CONFIGURATION, PLAN):
                 (self.path / name).unlink(missing_ok=True)
@@ -141,7 +141,7 @@ class RunDirectory:
             path.unlink()
 
     def open_lines(self, name: str) -> LineFile:
-        """A file of the directory to append lines to."""
+        """Return a file of the directory to append lines to."""
         return LineFile(self.path / name)
 
 
@@ -149,7 +149,7 @@ class LineFile:
     """A file of whole pieces: each is in it when `write` returns, and no part of one ever stays."""
 
     def __init__(self, path: Path) -> None:
-        """Opens the file, made new if need be."""
+        """Open the file, made new if need be."""
         self.path = path
         try:
             self._file = os.open(
@@ -160,7 +160,7 @@ class LineFile:
         self._size = os.fstat(self._file).st_size
 
     def write(self, line: bytes) -> None:
-        """Appends one line, its end included, or another piece. RunError when it can't."""
+        """Append one line, its end included, or another piece. RunError when it can't."""
         done = 0
         try:
             while done < len(line):
@@ -171,10 +171,11 @@ class LineFile:
         self._size += len(line)
 
     def close(self) -> None:
-        """Closes the file."""
+        """Close the file."""
         os.close(self._file)
 
     def __enter__(self) -> LineFile:
+        """Return it, open."""
         return self
 
     def __exit__(
@@ -183,6 +184,7 @@ class LineFile:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        """Close it."""
         self.close()
 
 
@@ -205,7 +207,10 @@ def refuse_endless(directory: Path) -> None:
 
 
 def load_summary(path: Path) -> dict[str, Any]:
-    """The summary of a run; ConfigurationError for one that is not there, damaged or newer."""
+    """Return the summary of a run.
+
+    ConfigurationError for one that is not there, damaged or newer.
+    """
     refuse_endless(path)
     file = path / SUMMARY
     try:
@@ -228,13 +233,15 @@ def load_summary(path: Path) -> dict[str, Any]:
 
 
 def read_json(path: Path) -> Any:
-    """What a JSON file of a results directory holds, its text as a terminal can show it. OSError,
-    or ValueError where it is no JSON, or nested too deeply."""
+    """Return what a JSON file of a results directory holds, its text as a terminal can show it.
+
+    OSError, or ValueError where it is no JSON, or nested too deeply.
+    """
     return _shown(path.read_bytes())
 
 
 def as_read(value: Mapping[str, Any]) -> Any:
-    """A value as it is once it was written and read."""
+    """Return a value as it is once it was written and read."""
     return _shown(_json(value))
 
 
@@ -246,7 +253,7 @@ def _shown(content: bytes) -> Any:
 
 
 def refuse_other_form(loaded: object, schema: str, file: Path) -> None:
-    """Refuses what is not of this form, and says so where it is of a newer one."""
+    """Refuse what is not of this form, and says so where it is of a newer one."""
     name, _, version = schema.partition("/")
     found = loaded.get("schema") if isinstance(loaded, dict) else None
     if found == schema:
@@ -261,7 +268,7 @@ def refuse_other_form(loaded: object, schema: str, file: Path) -> None:
 
 
 def replace_json(path: Path, value: Mapping[str, Any]) -> None:
-    """Writes a JSON file whole or not at all."""
+    """Write a JSON file whole or not at all."""
     replace_bytes(path, _json(value))
 
 
@@ -273,7 +280,7 @@ def _json(value: Mapping[str, Any]) -> bytes:
 
 
 def replace_bytes(path: Path, content: bytes) -> None:
-    """Writes a file whole or not at all."""
+    """Write a file whole or not at all."""
     fresh = path.with_name(f".{path.name}.new")
     try:
         fresh.write_bytes(content)

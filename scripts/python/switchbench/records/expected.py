@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Whose records can be in a run's results: each node speaks for its own ports, of the run's trials
-alone. What a damaged file or a strange node says of others is no part of a result."""
+"""Whose records can be in a run's results.
+
+Each node speaks for its own ports, of the run's trials alone. What a damaged file or a strange node
+says of others is no part of a result.
+"""
 
 from __future__ import annotations
 
@@ -102,7 +105,7 @@ class _Names:
 
 
 def _own_ports(record: Record) -> list[str]:
-    """The ports that the record's node has to have."""
+    """Return the ports that the record's node has to have."""
     kind = record["type"]
     if kind in ("port-open", "port", "misdelivered-flow"):
         return [record["port"]]

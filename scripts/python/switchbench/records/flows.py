@@ -110,6 +110,7 @@ class PhaseFlows:
     packets: Packets | None = None  # of verbs; None: frames are seen, or it is TCP
 
     def __len__(self) -> int:
+        """Return the number of flows."""
         return len(self.pairs)
 
     @property
@@ -126,7 +127,7 @@ class PhaseFlows:
         return found
 
     def ends(self, end: str) -> Places[str]:
-        """The port of each flow at one end: `src` or `dst`."""
+        """Return the port of each flow at one end: `src` or `dst`."""
         return self._sources if end == "src" else self._destinations
 
     @cached_property
@@ -138,7 +139,7 @@ class PhaseFlows:
         return Places.of([dst for _, dst in self.pairs])
 
     def taken(self, which: Bools) -> PhaseFlows:
-        """Some of them."""
+        """Return some of them."""
         pairs = [pair for pair, taken in zip(self.pairs, which.tolist(), strict=True) if taken]
         return replace(
             self,

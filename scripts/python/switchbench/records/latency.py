@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Times from the nodes' histograms (doc/reference/latency.md): put together, read with what they
-can say.
+"""Times from the nodes' histograms (doc/reference/latency.md).
+
+Put together, read with what they can say.
 
 A figure that there are too few samples for, or that is smaller than what the clocks may differ by,
 is None, and the reason stands beside it.
@@ -28,7 +29,7 @@ BUCKETS = 2240
 
 
 def bucket_bounds(index: int) -> tuple[int, int]:
-    """The least value of a bucket, and its width, in ns."""
+    """Return the least value of a bucket, and its width, in ns."""
     if not 0 <= index < BUCKETS:
         raise ValueError(f"bucket {index}: a histogram has {BUCKETS}")
     shift = 0 if index < 2 * _LINEAR else index // _LINEAR - 1
@@ -41,7 +42,10 @@ def _middle(index: int) -> int:
 
 
 def needed(share: float) -> int:
-    """How many samples a percentile needs so that one lies beyond it: one of 1 / (1 - share)."""
+    """Return how many samples a percentile needs so that one lies beyond it.
+
+    One of 1 / (1 - share).
+    """
     return round(1 / (1 - share))
 
 
@@ -116,7 +120,7 @@ class Histogram:
         }
 
     def moved_by(self, shift_ns: int, bound_ns: int) -> Histogram:
-        """The same one-way delays with the clocks put right; exact where the middles are."""
+        """Return the same one-way delays with the clocks put right; exact where the middles are."""
         return Histogram(
             buckets=dict(self.buckets) if shift_ns == 0 else {},
             count=self.count,
@@ -131,7 +135,7 @@ class Histogram:
         )
 
     def _middles(self) -> Iterator[tuple[int, int]]:
-        """All times with their numbers, in order."""
+        """Yield all times with their numbers, in order."""
         if not self.moved:  # then buckets are in order as they are
             yield from ((_middle(index), self.buckets[index]) for index in sorted(self.buckets))
             return
@@ -142,7 +146,7 @@ class Histogram:
         yield from sorted(middles.items())
 
     def merge(self, other: Histogram) -> None:
-        """Adds another's times; nothing is lost by it."""
+        """Add another's times; nothing is lost by it."""
         for index, number in other.buckets.items():
             self.buckets[index] = self.buckets.get(index, 0) + number
         for middle, number in other.moved.items():
@@ -150,7 +154,7 @@ class Histogram:
         self._add_totals(other)
 
     def quantile_ns(self, share: float) -> float | None:
-        """The time that at least `share` of all do not exceed; None: too few to say."""
+        """Return the time that at least `share` of all do not exceed; None: too few to say."""
         if self.count < needed(share) or not self.whole:
             return None
         wanted, passed = math.ceil(share * self.count), 0
@@ -197,7 +201,7 @@ def _known(choose: Any, left: int | None, right: int | None) -> int | None:
 
 
 def merged(parts: Iterable[Histogram]) -> Histogram:
-    """All of them together."""
+    """Return all of them together."""
     total = Histogram()
     for part in parts:
         total.merge(part)
@@ -205,7 +209,7 @@ def merged(parts: Iterable[Histogram]) -> Histogram:
 
 
 def figures(kind: str, times: Histogram | None) -> Figures:
-    """What the summary says of one kind: microseconds, and why what is None is so."""
+    """Return what the summary says of one kind: microseconds, and why what is None is so."""
     times = times or Histogram()
     values, reasons = _values(kind, times)
     for name, value in values.items():
@@ -235,7 +239,7 @@ def figures(kind: str, times: Histogram | None) -> Figures:
 
 
 def figure(kind: str, name: str, times: Histogram | None) -> float | None:
-    """One of them, in microseconds."""
+    """Return one of them, in microseconds."""
     value = _value(kind, name, times) if times is not None else None
     if value is None or times is None or _refusal(name, value, times) is not None:
         return None
@@ -243,7 +247,7 @@ def figure(kind: str, name: str, times: Histogram | None) -> float | None:
 
 
 def _value(kind: str, name: str, times: Histogram) -> float | None:
-    """A figure in ns; None: nothing, or too little, to make it of."""
+    """Return a figure in ns; None: nothing, or too little, to make it of."""
     if times.count == 0:
         return None
     if name in PERCENTILES:
@@ -272,8 +276,10 @@ def _values(kind: str, times: Histogram) -> tuple[dict[str, float | None], dict[
 
 
 def _pdv_ns(kind: str, times: Histogram) -> float | None:
-    """RFC 5481 4.2: D(99.9 %) - D(min). What the clocks differ by cancels out, but for delays that
-    it made negative."""
+    """RFC 5481 4.2: D(99.9 %) - D(min).
+
+    What the clocks differ by cancels out, but for delays that it made negative.
+    """
     high = times.quantile_ns(PERCENTILES["p99_9"])
     if kind == IPDV or high is None or times.min_ns is None:
         return None
@@ -291,7 +297,7 @@ def _too_few(name: str, share: float, times: Histogram) -> str:
 
 
 def _refusal(name: str, value: float | None, times: Histogram) -> str | None:
-    """Why a figure of one-way delay says nothing: the clocks differ by as much."""
+    """Return why a figure of one-way delay says nothing: the clocks differ by as much."""
     if value is None or name == "pdv":
         return None
     if times.no_clock:
@@ -309,14 +315,14 @@ def _refusal(name: str, value: float | None, times: Histogram) -> str | None:
 
 
 def _is_cut(times: Histogram) -> bool:
-    """Whether some were below 0 by the clocks."""
+    """Return whether some were below 0 by the clocks."""
     return times.cut_ns is not None or (times.bound_ns != 0 and times.buckets.get(0, 0) > 0)
 
 
 def phase_latency(
     flows: Mapping[tuple[str, str], Mapping[str, Histogram]],
 ) -> Latency:
-    """A phase's, by kind: of all its flows together, and the flow with the greatest p99."""
+    """Return a phase's, by kind: of all its flows together, and the flow with the greatest p99."""
 
     def of(kind: str) -> TimesEntry | None:
         found = {ends: times[kind] for ends, times in flows.items() if kind in times}

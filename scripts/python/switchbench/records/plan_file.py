@@ -29,7 +29,7 @@ Entry = dict[str, Any]
 
 
 def write_plan(directory: Path, run: Run) -> None:
-    """Writes the file whole or not at all."""
+    """Write the file whole or not at all."""
     try:
         whole = _RUN.dump_python(run, mode="json")
         content = to_json({"schema": SCHEMA, **_packed(whole)})
@@ -39,7 +39,10 @@ def write_plan(directory: Path, run: Run) -> None:
 
 
 def read_plan(directory: Path) -> Run:
-    """The run that was measured; ConfigurationError where the file is missing, damaged or newer."""
+    """Return the run that was measured.
+
+    ConfigurationError where the file is missing, damaged or newer.
+    """
     file = directory / PLAN
     try:
         loaded = from_json(file.read_bytes(), allow_inf_nan=False)
@@ -77,7 +80,7 @@ _OTHERS = ("searches", "again", "superseded")  # what else of a run are trials
 
 
 def _packed(run: Entry) -> Entry:
-    """The file's keys, of the run as mappings."""
+    """Return the file's keys, of the run as mappings."""
     ports: dict[str, Entry] = {}
     parts: dict[tuple[str, ...], int] = {}
 
@@ -97,7 +100,7 @@ def _packed(run: Entry) -> Entry:
 
 
 def _unpacked(file: Entry) -> Run:
-    """The run of what the file holds; its ports and parts are one value each."""
+    """Return the run of what the file holds; its ports and parts are one value each."""
     ports = _PORTS.validate_python(file["ports"])
     parts = [
         _PART.validate_python({"network": network, "ranks": [ports[name] for name in names]})

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What each type of record holds (doc/reference/node-protocol.md, "Records"), and how a line
-becomes one.
+"""What each type of record holds (doc/reference/node-protocol.md, "Records").
+
+And how a line becomes one.
 
 A file of records may be damaged or made up, and a node may be another's. What is read here has the
 types that all others rely on: counts are whole and below 2^63, figures are finite, text shows on a
@@ -69,6 +70,8 @@ class _OfNetwork(_OfPhase):
 
 
 class HelloRecord(NodeRecord):
+    """A node that has started."""
+
     protocol: NotRequired[Whole]
     version: NotRequired[MaybeText]
     host: NotRequired[MaybeText]
@@ -82,6 +85,8 @@ class HelloRecord(NodeRecord):
 
 
 class PortOpenRecord(NodeRecord):
+    """A port that is open."""
+
     port: Name
     transport: Name
     network: NotRequired[Name]
@@ -106,6 +111,8 @@ class PortOpenRecord(NodeRecord):
 
 
 class ReadyRecord(NodeRecord):
+    """A node that is ready."""
+
     clock: NotRequired[MaybeText]
     clock_reason: NotRequired[MaybeText]
     clock_id: NotRequired[MaybeText]
@@ -115,6 +122,8 @@ class ReadyRecord(NodeRecord):
 
 
 class ClockRecord(_OfPhase):
+    """A clock's offset, learned later."""
+
     clock: NotRequired[MaybeText]
     offset_ns: NotRequired[MaybeWhole]
     shift_ns: NotRequired[MaybeWhole]
@@ -122,6 +131,8 @@ class ClockRecord(_OfPhase):
 
 
 class FlowRecord(_OfNetwork):
+    """One side of a flow in a phase."""
+
     side: Literal["source", "destination"]
     src: Name
     dst: Name
@@ -146,6 +157,8 @@ class FlowRecord(_OfNetwork):
 
 
 class PortRecord(_OfNetwork):
+    """A port's counters in a phase."""
+
     port: Name
     sent_frames: NotRequired[MaybeCount]
     received_frames: NotRequired[MaybeCount]
@@ -190,11 +203,15 @@ class TimesRecord(NodeRecord):
 
 
 class FlowTimesRecord(_OfNetwork, TimesRecord):
+    """Times of a flow."""
+
     src: Name
     dst: Name
 
 
 class ExecutionRecord(_OfNetwork):
+    """Repetitions of a rank."""
+
     rank: Name
     repetitions: Count
     batches: Count
@@ -211,6 +228,8 @@ _Rate = Annotated[tuple[Name, Figure | None, Figure | None, Figure | None], Fiel
 
 
 class IntervalRecord(_OfNetwork):
+    """Interval results of flows."""
+
     dst: Name
     from_ms: Figure
     at_ms: list[Figure]
@@ -218,6 +237,8 @@ class IntervalRecord(_OfNetwork):
 
 
 class ProgressRecord(_OfPhase):
+    """Payload so far, for the live screen."""
+
     step: NotRequired[MaybeText]
     offered_bps: NotRequired[MaybeFigure]
     delivered_bps: NotRequired[MaybeFigure]
@@ -225,6 +246,8 @@ class ProgressRecord(_OfPhase):
 
 
 class ReorderRecord(_OfNetwork):
+    """Order of a flow's frames."""
+
     src: Name
     dst: Name
     reordered: Count
@@ -235,6 +258,8 @@ class ReorderRecord(_OfNetwork):
 
 
 class StrayRecord(_OfNetwork):
+    """Frames of no flow of the phase."""
+
     port: Name
     src: Name | None
     dst: Name | None
@@ -242,6 +267,8 @@ class StrayRecord(_OfNetwork):
 
 
 class PhaseRecord(_OfPhase):
+    """A node's part in a phase."""
+
     name: NotRequired[MaybeText]
     state: NotRequired[MaybeText]
     drained: NotRequired[bool | None]
@@ -266,17 +293,23 @@ class _Computed(TypedDict):
 
 
 class ComputeRecord(_OfPhase):
+    """Concurrent computation of a node."""
+
     share: Figure
     compute_only: _Computed
     concurrent: _Computed
 
 
 class TrialRecord(_OfTrial):
+    """A node's part in a trial."""
+
     elapsed_ns: NotRequired[MaybeWhole]
     state: NotRequired[MaybeText]
 
 
 class UnreachableRecord(_OfTrial):
+    """Flows that the connectivity check found broken."""
+
     src: Name
     dst: Name
     received: NotRequired[MaybeCount]
@@ -284,17 +317,23 @@ class UnreachableRecord(_OfTrial):
 
 
 class EventRecord(NodeRecord):
+    """An event at a node."""
+
     kind: NotRequired[MaybeText]
     port: NotRequired[Name | None]
     text: NotRequired[MaybeText]
 
 
 class ErrorRecord(NodeRecord):
+    """Why a node could not go on."""
+
     text: NotRequired[MaybeText]
     status: NotRequired[Whole | None]
 
 
 class MissingRecord(NodeRecord):
+    """Nodes that others miss."""
+
     missing_node: NotRequired[MaybeText]
     barrier: NotRequired[MaybeCount]
     text: NotRequired[MaybeText]
@@ -302,11 +341,15 @@ class MissingRecord(NodeRecord):
 
 
 class ByeRecord(NodeRecord):
+    """A node that has ended."""
+
     dropped_datagrams: NotRequired[MaybeCount]
     dropped_records: NotRequired[MaybeCount]
 
 
 class SamplesRecord(_OfNetwork):
+    """Single times of messages."""
+
     rank: Count
     data: str
 
@@ -344,7 +387,7 @@ class DamagedRecord(ConfigurationError):
 
 
 def parse(line: bytes) -> Record:
-    """The record of a line; DamagedRecord where it is none."""
+    """Return the record of a line; DamagedRecord where it is none."""
     if len(line) > LONGEST_LINE:
         raise DamagedRecord(f"the line has {len(line):,} bytes, more than {LONGEST_LINE:,}")
     try:

@@ -37,7 +37,7 @@ class Begun:
     left: Mapping[Key, list[int]] = field(default_factory=dict)  # phases, of trials that began
 
     def rest(self, run: Run) -> Run:
-        """The run without the trials that are whole."""
+        """Return the run without the trials that are whole."""
         left = (trial for trial in run.trials if (trial.id, trial.repeat) not in self.whole)
         return replace(run, trials=tuple(left)) if self.whole else run
 
@@ -48,8 +48,10 @@ class Begun:
 
 
 def resume(directory: Path) -> tuple[Run, Begun]:
-    """Return the run of a results directory and what it has of it; drop from its tables what is
-    not whole. ConfigurationError where nothing can be continued."""
+    """Return the run of a results directory and what it has of it.
+
+    Drop from its tables what is not whole. ConfigurationError where nothing can be continued.
+    """
     run = replace(read_plan(directory), again=(), remeasured=0)
     if TableFile(directory, "samples").groups:
         raise ConfigurationError(

@@ -43,6 +43,7 @@ class Rows:
     columns: Mapping[str, NDArray[Any]]  # those that are not null throughout
 
     def __len__(self) -> int:
+        """Return the number of rows."""
         return self.size
 
     @classmethod

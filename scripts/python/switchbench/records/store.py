@@ -159,9 +159,11 @@ class TableWriter:
                 stream.file.close()
 
     def __enter__(self) -> TableWriter:
+        """Return it, open."""
         return self
 
     def __exit__(self, *_: object) -> None:
+        """Close it."""
         self.close()
 
     def _append(self, table: str, batch: Any) -> None:
@@ -235,8 +237,10 @@ class TableFile:
     """One table as it is read, some rows at a time."""
 
     def __init__(self, directory: Path, table: str, columns: Collection[str] | None = None) -> None:
-        """`columns`: those that are wanted; None: all. ConfigurationError for one that is no such
-        table, or lacks a column."""
+        """`columns`: those that are wanted; None: all.
+
+        ConfigurationError for one that is no such table, or lacks a column.
+        """
         self.table = table
         self.cut = False  # a stream ends in half a batch
         self._names = [c.name for c in TABLES[table] if columns is None or c.name in columns]
@@ -385,7 +389,9 @@ class Tables:
         columns: Mapping[str, Collection[str]] | None = None,
     ) -> None:
         """`tables`: those that `phases` gives; `columns`: of each, where not all are wanted.
-        ConfigurationError where there is nothing, or something else."""
+
+        ConfigurationError where there is nothing, or something else.
+        """
         refuse_old_form(directory)
         self.directory = directory
         wanted = columns or {}
@@ -493,8 +499,9 @@ class _Placement:
 
 
 def finish(directory: Path, run: Run) -> Run:
-    """Write the tables of a run that has ended as Parquet; return the run whose phases were each
-    measured once.
+    """Write the tables of a run that has ended as Parquet.
+
+    Return the run whose phases were each measured once.
 
     Of `run.again` a trial counts that every node has ended whole, and of two for the same phase the
     later one. The others are superseded, as what they were to replace is. RunError where the files
@@ -511,8 +518,10 @@ def finish(directory: Path, run: Run) -> Run:
 
 
 def keep(directory: Path, wanted: Callable[[str, Any], Any]) -> None:
-    """Keep of each table, as Parquet, the rows for which `wanted(table, rows)` is true: a mask of
-    an Arrow table. RunError where that can't be written: nothing is changed then."""
+    """Keep of each table, as Parquet, the rows for which `wanted(table, rows)` is true.
+
+    A mask of an Arrow table. RunError where that can't be written: nothing is changed then.
+    """
 
     def split(table: str, data: Any) -> tuple[Any, Any]:
         return data.filter(pa.array(wanted(table, data))), data.slice(0, 0)
@@ -525,8 +534,10 @@ def _rewrite(
     split: Callable[[str, Any], tuple[Any, Any]] | None,
     only_streams: bool = False,
 ) -> None:
-    """Write all tables as Parquet, then put them in place together; then streams go. `split`
-    says of rows which are kept, and which are superseded."""
+    """Write all tables as Parquet, then put them in place together; then streams go.
+
+    `split` says of rows which are kept, and which are superseded.
+    """
     made: list[_ParquetWriter] = []
     done: list[Path] = []
     try:

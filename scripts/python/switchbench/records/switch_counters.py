@@ -23,7 +23,7 @@ _COUNTER = re.compile(r"\s*(\S.*?)[\s:=]+(-?[0-9]+)\s*")
 
 
 def read_counters(asked: SwitchCountersCommand, path: Path) -> None:
-    """Runs the command and keeps what it printed; RunError when it fails."""
+    """Run the command and keeps what it printed; RunError when it fails."""
     printed = run_command(asked, "switch_counters")
     try:
         path.write_bytes(printed)
@@ -32,7 +32,7 @@ def read_counters(asked: SwitchCountersCommand, path: Path) -> None:
 
 
 def run_command(asked: SwitchCountersCommand, key: str) -> bytes:
-    """What the command of this key of the configuration prints; RunError when it fails."""
+    """Return what the command of this key of the configuration prints; RunError when it fails."""
     name = asked.command[0]
     try:
         done = subprocess.run(
@@ -54,7 +54,7 @@ def run_command(asked: SwitchCountersCommand, key: str) -> bytes:
 
 
 def parse_counters(text: str) -> dict[str, int]:
-    """The counters of an output, by name; of equal names the last."""
+    """Return the counters of an output, by name; of equal names the last."""
     found = (_COUNTER.fullmatch(line) for line in text.splitlines())
     return {match[1]: int(match[2]) for match in found if match}
 
@@ -62,7 +62,7 @@ def parse_counters(text: str) -> dict[str, int]:
 def compare_counters(
     asked: SwitchCountersCommand | None, directory: Path
 ) -> SwitchCountersEntry | None:
-    """The summary's `switch_counters`; None where no command was configured."""
+    """Return the summary's `switch_counters`; None where no command was configured."""
     if asked is None:
         return None
     before, after = (_parsed(directory / name) for name in (BEFORE, AFTER))

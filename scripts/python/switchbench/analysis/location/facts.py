@@ -138,8 +138,9 @@ def _ints() -> Ints:
 
 @dataclass(frozen=True)
 class Misdelivered:
-    """Frames that arrived at a port that is not their destination; one row for each flow, phase
-    and port where frames arrived.
+    """Frames that arrived at a port that is not their destination.
+
+    One row for each flow, phase and port where frames arrived.
 
     phase, src, dst, at_port, frames: arrays of one length; numbers of phase and ports.
     """

@@ -436,8 +436,11 @@ def _constant(
 
 
 def _by_phase(found: Candidates, keep: Bools) -> tuple[Ints, Ints, Floats, Floats, Floats]:
-    """Return groups of a candidate and phase: (group by incidence, candidate by group, load, what
-    of it passes, share of the load that the tester did not limit)."""
+    """Return groups of a candidate and phase.
+
+    (group by incidence, candidate by group, load, what of it passes, share of the load that the
+    tester did not limit).
+    """
     model, channel = found.model, found.model.channel
     key = found.local * model.phases + channel.phase[found.row]
     keys, group = numbered(key, len(found.places) * model.phases)
@@ -579,8 +582,9 @@ def _trunk(found: Candidates) -> list[Hypothesis]:
 
 
 def _odd(model: Model, place: int, several: float) -> float:
-    """Return by how much the rows of a trunk would be likelier with what they lose as their share,
-    beyond what it costs them to meet on links by chance. several: as of `evidence`.
+    """Return by how much a trunk's rows would be likelier with what they lose as their share.
+
+    What it costs them to meet on links by chance is taken off. several: as of `evidence`.
     """
     row = model.channel.classes.row[model.channel.classes.incidences(place)]
     seen = np.clip(model.channel.share()[row], 0, 1 - 1e-9)

@@ -247,8 +247,10 @@ class Hashing:
 
 @cache
 def _subsets(number: int) -> tuple[Ints, Ints, Ints, Ints]:
-    """Return of sets of flows, as bits: sizes; each part of each set, what is left of the set
-    without that part, and where in these the parts of each set begin.
+    """Return of sets of flows, as bits: sizes.
+
+    Each part of each set, what is left of the set without that part, and where in these the parts
+    of each set begin.
     """
     sets = np.arange(2**number)
     size = np.array([x.bit_count() for x in sets.tolist()])

@@ -506,8 +506,10 @@ def _rides_on_another(one: Located, every: Sequence[Located], paths: Paths) -> b
 
 
 def _waits_for_reverse(one: Located, every: Sequence[Located]) -> bool:
-    """Return whether a closed load is slow in one direction of an element because its
-    acknowledgements share the other direction, which lacks more."""
+    """Return whether a closed load is slow because of its acknowledgements' direction.
+
+    They share the other direction of the element, which lacks more.
+    """
 
     def lacks(located: Located) -> float:
         return located.suspect.element.line_bps - located.suspect.value

@@ -280,8 +280,10 @@ class ObservationTable:
                 )
 
     def _pairs_of(self, trial: Trial, names: Sequence[str]) -> set[Pair]:
-        """Return the pairs of a trial as far as other trials of its pattern tell, or as all pairs
-        are its flows."""
+        """Return the pairs of a trial as far as other trials of its pattern tell.
+
+        Or as all pairs are its flows.
+        """
         known = self._pairs.get(_flows_key(trial), set())
         if not known and trial.flows == len(names) * (len(names) - 1):
             return set(permutations(names, 2))

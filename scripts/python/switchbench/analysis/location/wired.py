@@ -309,8 +309,9 @@ def _resources(routes: Routes, cables: Sequence[CableBundle], parts: _Parts) -> 
 
 
 def _one_way(ports: Sequence[Port], cables: Sequence[CableBundle]) -> list[CableBundle]:
-    """Return the cables with switches as one that others choose from by equal ways: which of them
-    a frame takes is unknown (a hash of its addresses decides).
+    """Return the cables with switches as one that others choose from by equal ways.
+
+    Which of them a frame takes is unknown (a hash of its addresses decides).
 
     A choice among switches that ports are on is left as it is.
     """

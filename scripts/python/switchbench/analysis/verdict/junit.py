@@ -24,7 +24,7 @@ _ELEMENTS = {FAIL: "failure", INCONCLUSIVE: "error"}
 
 
 def junit(summary: Entry) -> bytes:
-    """The document."""
+    """Return the document."""
     run, verdict = summary["run"], summary["verdict"]
     whole = summary["status"] == "complete"
     totals = {
@@ -74,7 +74,7 @@ def _properties(summary: Entry) -> Iterator[tuple[str, str]]:
 
 
 def _add_run(suite: ElementTree.Element, summary: Entry) -> None:
-    """The case that all that was asked for was measured."""
+    """Add the case that all that was asked for was measured."""
     case = _case(suite, "the run came to its end", summary["run"]["elapsed_s"])
     if summary["status"] != "complete":
         gaps = [*summary["errors"], *summary["not_measured"]] or [summary["status"]]
@@ -90,7 +90,7 @@ def _add_clause(suite: ElementTree.Element, number: int, clause: Entry) -> None:
 
 
 def _lines(clause: Entry) -> Iterator[str]:
-    """What was required, what was seen and where; then the other values that fail."""
+    """Yield what was required, what was seen and where; then the other values that fail."""
     seen = "nothing was seen" if clause["value"] is None else f"seen {clause['value']:.10g}"
     at = f" at {clause['of']}" if clause["of"] else ""
     reason = f"; {clause['reason']}" if clause["reason"] else ""

@@ -39,7 +39,10 @@ _OURS = (MANIFEST, SIGNATURE)
 
 
 def files_of(directory: Path) -> list[str]:
-    """The names of all files that a manifest of the directory has, those of folders below too."""
+    """Return the names of all files that a manifest of the directory has.
+
+    Those of folders below too.
+    """
     names = []
     for path in sorted(directory.rglob("*")):
         name = path.relative_to(directory).as_posix()
@@ -56,7 +59,10 @@ def files_of(directory: Path) -> list[str]:
 
 
 def _is_utf8(name: str) -> bool:
-    """Whether it can be written into a manifest: other bytes are lone surrogates in Python."""
+    """Return whether it can be written into a manifest.
+
+    Other bytes are lone surrogates in Python.
+    """
     try:
         name.encode()
     except UnicodeEncodeError:
@@ -65,7 +71,7 @@ def _is_utf8(name: str) -> bool:
 
 
 def content(directory: Path, files: Mapping[str, SealedFile]) -> bytes:
-    """The manifest of these files and their entries, as it is written."""
+    """Return the manifest of these files and their entries, as it is written."""
     summary = load_summary(directory)
     run, verdict = summary["run"], summary.get("verdict")
     value = {
@@ -84,7 +90,7 @@ def content(directory: Path, files: Mapping[str, SealedFile]) -> bytes:
 
 
 def entry_of(path: Path) -> SealedFile:
-    """A file's size and hash."""
+    """Return a file's size and hash."""
     try:
         with path.open("rb") as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()
@@ -94,7 +100,10 @@ def entry_of(path: Path) -> SealedFile:
 
 
 def load(directory: Path) -> dict[str, SealedFile]:
-    """The files of the manifest there; ConfigurationError for one that is damaged or newer."""
+    """Return the files of the manifest there.
+
+    ConfigurationError for one that is damaged or newer.
+    """
     refuse_endless(directory)
     path = directory / MANIFEST
     try:
@@ -136,12 +145,12 @@ def differences(directory: Path, files: Mapping[str, SealedFile]) -> Iterator[st
 
 
 def is_signed(directory: Path) -> bool:
-    """Whether somebody has signed the manifest."""
+    """Return whether somebody has signed the manifest."""
     return (directory / SIGNATURE).exists()
 
 
 def seal(directory: Path) -> None:
-    """Makes the manifest of all that is there. One that is signed stays as it is."""
+    """Make the manifest of all that is there. One that is signed stays as it is."""
     if not is_signed(directory):
         files = {name: entry_of(directory / name) for name in files_of(directory)}
         replace_bytes(directory / MANIFEST, content(directory, files))

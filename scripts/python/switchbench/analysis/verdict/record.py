@@ -13,7 +13,7 @@ from .junit import junit
 
 
 def write_record(directory: Path, summary: Mapping[str, Any], key: Path | None = None) -> None:
-    """The verdict for CI, then the manifest over all that is there, then its signature by `key`."""
+    """Write the verdict for CI, then the manifest over all files, then its signature by `key`."""
     if summary.get("verdict") is not None:
         replace_bytes(directory / JUNIT, junit(summary))
     if key is None:

@@ -23,7 +23,7 @@ RECORD = "clauses"  # the record's type
 
 
 def fix_clauses(run: Run, directory: RunDirectory) -> None:
-    """Writes the clauses and their hash. To be called before the first node starts."""
+    """Write the clauses and their hash. To be called before the first node starts."""
     if not run.expectations:
         return
     replace_bytes(directory.path / CLAUSES, canonical(run.expectations))
@@ -39,7 +39,7 @@ def fix_clauses(run: Run, directory: RunDirectory) -> None:
 
 
 def changed_clauses(sha256: str | None, directory: Path) -> str | None:
-    """What is no longer as it was fixed before traffic, in a sentence; None: all is.
+    """Return what is no longer as it was fixed before traffic, in a sentence; None: all is.
 
     `sha256`: what the clauses' hash is; None: there are none.
     """

@@ -37,7 +37,7 @@ def sign(directory: Path, key: Path) -> Path:
 
 
 def try_key(key: Path) -> None:
-    """Signs something of no importance, so that a key that can't is known before traffic."""
+    """Sign something of no importance, so that a key that can't is known before traffic."""
     _refuse_other_key(key)
     with TemporaryDirectory(prefix="switchbench-") as folder:
         message = Path(folder) / "message"
@@ -54,7 +54,7 @@ def _signature(message: Path, key: Path) -> bytes:
 
 
 def check(directory: Path, allowed: Path | None) -> Signed:
-    """Checks the signature that is there; ConfigurationError says what is wrong with it.
+    """Check the signature that is there; ConfigurationError says what is wrong with it.
 
     `allowed`: an allowed_signers file of ssh-keygen(1).
     """
@@ -105,7 +105,7 @@ def _read(path: Path) -> str:
 
 
 def _execute(words: Sequence[str], message: Path) -> subprocess.CompletedProcess[bytes]:
-    """Runs a program; it asks for a passphrase at the terminal by itself."""
+    """Run a program; it asks for a passphrase at the terminal by itself."""
     try:
         return subprocess.run(words, capture_output=True, check=False, input=message.read_bytes())
     except FileNotFoundError:
@@ -120,7 +120,7 @@ def _refuse_bad(done: subprocess.CompletedProcess[bytes], message: Path, signatu
 
 
 def _said(done: subprocess.CompletedProcess[bytes], what: bytes | None = None) -> str:
-    """The last thing that a program said, on one line."""
+    """Return the last thing that a program said, on one line."""
     text = (done.stderr if what is None else what).decode(errors="replace")
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     lines = [line for line in lines if not line.startswith("Signing data on")]

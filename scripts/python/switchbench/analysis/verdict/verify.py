@@ -59,7 +59,7 @@ class VerifyOptions:
 
 
 def verify(directory: Path, asked: VerifyOptions) -> Iterator[VerifyCheck]:
-    """All checks in order; ConfigurationError where there is nothing that can be checked."""
+    """Yield all checks in order; ConfigurationError where there is nothing that can be checked."""
     if not directory.is_dir():
         raise ConfigurationError(f"{directory} is no results directory")
     sealed = manifest.load(directory)
@@ -92,8 +92,10 @@ def verify(directory: Path, asked: VerifyOptions) -> Iterator[VerifyCheck]:
 
 
 def _made_again(directory: Path) -> Future[Any]:
-    """The summary that plan and tables amount to, while files are hashed: what is wrong with them
-    is told only if they are as sealed."""
+    """Return the summary that plan and tables amount to, while files are hashed.
+
+    What is wrong with them is told only if they are as sealed.
+    """
     made: Future[Any] = Future()
     try:
         made.set_result(as_read(remade(read_plan(directory), directory, load_summary(directory))))
@@ -118,7 +120,7 @@ def _files(
 
 
 def _is_whole(directory: Path, files: dict[str, manifest.SealedFile]) -> bool:
-    """Whether the manifest is, byte by byte, what these files make; they are as it says."""
+    """Return whether the manifest is, byte by byte, what these files make; they are as it says."""
     wanted = manifest.content(directory, files)
     return (directory / manifest.MANIFEST).read_bytes() == wanted
 
@@ -138,7 +140,7 @@ def _signatures(directory: Path, allowed: Path | None) -> Iterator[VerifyCheck]:
 
 
 def _clauses(directory: Path, summary: Mapping[str, Any]) -> Iterator[VerifyCheck]:
-    """The clauses as they were fixed, and those that the summary judged."""
+    """Yield the clauses as they were fixed, and those that the summary judged."""
     sha256 = (summary.get("verdict") or {}).get("clauses_sha256")
     changed = changed_clauses(sha256, directory)
     if changed:
@@ -151,7 +153,7 @@ def _clauses(directory: Path, summary: Mapping[str, Any]) -> Iterator[VerifyChec
 def _verdict(
     directory: Path, summary: Mapping[str, Any], made_again: Future[Any]
 ) -> Iterator[VerifyCheck]:
-    """The verdict, and all that it rests on, from plan and tables."""
+    """Yield the verdict, and all that it rests on, from plan and tables."""
     try:
         run = read_plan(directory)
     except SwitchbenchError as error:
@@ -181,8 +183,10 @@ def _verdict(
 
 
 def _configuration(directory: Path, run: Run) -> Iterator[VerifyCheck]:
-    """Check that the plan was made of the configuration, as far as it can be read here: what a
-    trial was to send and for how long."""
+    """Check that the plan was made of the configuration, as far as it can be read here.
+
+    What a trial was to send and for how long.
+    """
     path = directory / CONFIGURATION
     try:
         kept = source.load(path)

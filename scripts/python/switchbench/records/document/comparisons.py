@@ -22,7 +22,7 @@ class ComparedThroughput(TypedDict):
 
 
 class RatioEntry(TypedDict):
-    """This by the baseline's: throughput above 1 is faster, CPU above 1 costs more."""
+    """Ratios to the baseline's: throughput above 1 is faster, CPU above 1 costs more."""
 
     throughput: Annotated[float | None, "Of the means over the repetitions"]
     throughput_min: Annotated[

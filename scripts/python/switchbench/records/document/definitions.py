@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What each number is: the words beside its type, and the formula in those of
-doc/reference/measures.md.
+"""What each number is: the words beside its type.
+
+And the formula in those of doc/reference/measures.md.
 
 The page is not installed with the package: definitions.json has its words. It is made by
 tests/python/pages.py, and a test compares the two, so that there is one source.
@@ -28,7 +29,10 @@ _UNPREFIXED = (
 
 
 def definition(key: str) -> str:
-    """What a key of the summary means, such as `throughput.min`; nothing where nobody says."""
+    """Return what a key of the summary means, such as `throughput.min`.
+
+    Nothing where nobody says.
+    """
     short, formula = _from_schema().get(key), _words().get(key)
     if short and formula:
         return f"{short}. Formula: {formula}"
@@ -40,7 +44,7 @@ def definition(key: str) -> str:
 
 
 def at(entry: Any, key: str) -> Any:
-    """The value below a path of keys; None where there is none: older results have fewer."""
+    """Return the value below a path of keys; None where there is none: older results have fewer."""
     for name in key.split("."):
         if not isinstance(entry, Mapping):
             return None

@@ -41,5 +41,5 @@ class CurveSetting(TypedDict):
 
 
 def measured(key: str) -> str:
-    """The words of a measure, for its key in the summary."""
+    """Return the words of a measure, for its key in the summary."""
     return MEASURES[key].definition

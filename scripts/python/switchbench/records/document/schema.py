@@ -33,7 +33,7 @@ class _Form(GenerateJsonSchema):
 
 @cache
 def adapter() -> TypeAdapter[SummaryDocument]:
-    """Checks a value to be a summary."""
+    """Check a value to be a summary."""
     return TypeAdapter(SummaryDocument)
 
 
@@ -57,13 +57,15 @@ def checked(summary: Mapping[str, Any], file: Path) -> SummaryDocument:
 
 @cache
 def summary_schema() -> dict[str, Any]:
-    """The JSON Schema (draft 2020-12) of the summary."""
+    """Return the JSON Schema (draft 2020-12) of the summary."""
     return schema_of(adapter(), SummaryDocument, TITLE)
 
 
 def schema_of(made: TypeAdapter[Any], document: Any, title: str) -> dict[str, Any]:
-    """The JSON Schema (draft 2020-12) of a document's types. What a key means is the text that its
-    `Annotated` type has."""
+    """Return the JSON Schema (draft 2020-12) of a document's types.
+
+    What a key means is the text that its `Annotated` type has.
+    """
     form = made.json_schema(schema_generator=_Form)
     for kind, words in _words(document, {}).items():
         part = form if kind is document else form["$defs"][kind.__name__]
@@ -73,7 +75,7 @@ def schema_of(made: TypeAdapter[Any], document: Any, title: str) -> dict[str, An
 
 
 def _words(hint: Any, found: dict[Any, dict[str, str]]) -> dict[Any, dict[str, str]]:
-    """What keys mean, of each type that one is made of."""
+    """Return what keys mean, of each type that one is made of."""
     if not is_typeddict(hint):
         for part in get_args(hint):
             _words(part, found)
@@ -90,7 +92,7 @@ def _words(hint: Any, found: dict[Any, dict[str, str]]) -> dict[Any, dict[str, s
 
 
 def main() -> None:
-    """Prints the schema."""
+    """Print the schema."""
     print(json.dumps(summary_schema(), indent=2, ensure_ascii=False))
 
 
