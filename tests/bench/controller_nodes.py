@@ -44,8 +44,9 @@ from rich.console import Console  # noqa: E402
 
 from switchbench.base.model import Process, Run  # noqa: E402
 from switchbench.records.directory import RunDirectory  # noqa: E402
-from switchbench.run.controller import Controller, Interrupt  # noqa: E402
+from switchbench.run.controller import Controller  # noqa: E402
 from switchbench.run.live import Watch, Wish  # noqa: E402
+from switchbench.run.nodes import Interrupt  # noqa: E402
 from synthetic import (  # noqa: E402
     frame_side,
     hello,

@@ -3,19 +3,24 @@
 
 from __future__ import annotations
 
-from switchbench.search.classify import LoadClass, classify, conditional_loss
-from switchbench.search.drive import Steps
-from switchbench.search.goals import RFC2544, SearchGoal
-from switchbench.search.loads import GoalResult, LoadRange
-from switchbench.search.outcomes import (
+from switchbench.search.loads import (
+    RFC2544,
+    GoalResult,
     InProgress,
+    LoadClass,
+    LoadRange,
     LossAtMin,
     NoLossAtMax,
+    ProposedTrial,
     Reached,
+    SearchGoal,
     SearchOutcome,
+    Steps,
     Stopped,
+    TrialLoss,
+    classify,
+    conditional_loss,
 )
-from switchbench.search.trials import ProposedTrial, TrialLoss
 
 
 class PlainBinarySearch:

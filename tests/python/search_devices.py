@@ -8,8 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from switchbench.search.drive import Search, SearchMethod
-from switchbench.search.trials import ProposedTrial, TrialLoss
+from switchbench.search.loads import ProposedTrial, Search, SearchMethod, TrialLoss
 
 Result = TypeVar("Result")
 

@@ -15,7 +15,7 @@ from recorded import replace_rows, rows_in, told_in
 from switchbench.analysis.remake import gather, remade
 from switchbench.base.errors import ConfigurationError, RunError
 from switchbench.base.model import Run
-from switchbench.plan.again import trials_again
+from switchbench.plan.chosen import trials_again
 from switchbench.plan.documents import trial_document
 from switchbench.records import store
 from switchbench.records.document.schema import summary_schema

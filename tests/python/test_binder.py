@@ -16,9 +16,9 @@ from switchbench.base.programs import port_binding_words
 from switchbench.config import Request, read
 from switchbench.plan import documents
 from switchbench.plan.compile import compile_run
-from switchbench.run.controller import binder
-from switchbench.run.controller.binder import Binder, hold_words
-from switchbench.run.launch.base import popen_options
+from switchbench.run import controller
+from switchbench.run.controller import Binder, hold_words
+from switchbench.run.launch.far import popen_options
 
 CONF = """\
 switchbench: 1
@@ -76,7 +76,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Here:
     program = tmp_path / "program.py"
     program.write_text(PROGRAM)
     monkeypatch.setattr("switchbench.base.programs.PORT_BINDING", program)
-    monkeypatch.setattr(binder, "PORT_BINDING", program)
+    monkeypatch.setattr(controller, "PORT_BINDING", program)
     (tmp_path / "notes").mkdir()
     return Here(tmp_path / "notes")
 

@@ -30,11 +30,10 @@ from switchbench.base.model import Process, Repeats, Run, Trial
 from switchbench.plan.documents import to_yaml
 from switchbench.records.directory import LineFile, RunDirectory
 from switchbench.records.resume import Begun
-from switchbench.run.controller import Controller, Interrupt, Outcome, checks, control, ending
-from switchbench.run.controller.checks import peers
-from switchbench.run.controller.node import Node
-from switchbench.run.controller.pump import Pump
-from switchbench.run.launch.base import FarProcess, popen_options
+from switchbench.run import controller, nodes
+from switchbench.run.controller import Controller, Outcome, peers
+from switchbench.run.launch.far import FarProcess, popen_options
+from switchbench.run.nodes import Interrupt, Node, Pump
 from synthetic import about, hello, make_run, make_site, make_trial
 
 HERE = Path(__file__).parent
@@ -224,7 +223,7 @@ def test_all_nodes_get_one_key_that_is_nowhere_else(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     key = bytes(range(32))
-    monkeypatch.setattr(control.secrets, "token_bytes", lambda size: key[:size])
+    monkeypatch.setattr(controller.secrets, "token_bytes", lambda size: key[:size])
     bench = Bench(tmp_path / "run", hosts=3)
     bench.conduct()
     ready = [record for record in bench.records() if record["type"] == "ready"]
@@ -296,8 +295,8 @@ def test_a_node_that_hangs_is_not_ended_by_a_signal_of_its_own(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The signals that end its connection are the controller's: the barrier is what is known."""
-    monkeypatch.setattr(ending, "STOP_TIMEOUT_S", 0.5)
-    monkeypatch.setattr(ending, "SIGNAL_TIMEOUT_S", 0.5)
+    monkeypatch.setattr(nodes, "STOP_TIMEOUT_S", 0.5)
+    monkeypatch.setattr(nodes, "SIGNAL_TIMEOUT_S", 0.5)
     bench = Bench(tmp_path / "run")
     bench.launcher = FarLauncher()
     outcome = bench.conduct(node1="missing", node2="stopped")
@@ -308,8 +307,8 @@ def test_a_node_that_hangs_is_not_ended_by_a_signal_of_its_own(
 def test_a_node_that_closes_its_output_and_stays_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(control, "QUIT_TIMEOUT_S", 1.5)
-    monkeypatch.setattr(ending, "STOP_TIMEOUT_S", 0.5)
+    monkeypatch.setattr(controller, "QUIT_TIMEOUT_S", 1.5)
+    monkeypatch.setattr(nodes, "STOP_TIMEOUT_S", 0.5)
     outcome = Bench(tmp_path / "run").conduct(node2="stays")
     assert outcome.faults == ["waited 2 s for node2 to end (its output is closed)"]
     assert outcome.status == 3
@@ -346,7 +345,7 @@ def test_a_refused_port_is_a_bad_configuration(tmp_path: Path) -> None:
 def test_a_silent_node_is_waited_for_so_long_and_no_longer(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(control, "HELLO_TIMEOUT_S", 1.5)
+    monkeypatch.setattr(controller, "HELLO_TIMEOUT_S", 1.5)
     bench = Bench(tmp_path / "run")
     begin = time.monotonic()
     outcome = bench.conduct(node2="mute")
@@ -357,7 +356,7 @@ def test_a_silent_node_is_waited_for_so_long_and_no_longer(
 def test_a_node_that_hangs_in_a_trial_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(control, "SILENCE_SLACK_S", -15.0)
+    monkeypatch.setattr(controller, "SILENCE_SLACK_S", -15.0)
     bench = Bench(tmp_path / "run")
     outcome = bench.conduct(node2="hang")
     assert "for node2 to end its trials" in outcome.faults[0]
@@ -367,9 +366,9 @@ def test_a_node_that_hangs_in_a_trial_is_named(
 def test_a_node_that_does_not_end_is_killed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ending, "STOP_TIMEOUT_S", 0.5)
-    monkeypatch.setattr(ending, "SIGNAL_TIMEOUT_S", 0.5)
-    monkeypatch.setattr(control, "HELLO_TIMEOUT_S", 3)
+    monkeypatch.setattr(nodes, "STOP_TIMEOUT_S", 0.5)
+    monkeypatch.setattr(nodes, "SIGNAL_TIMEOUT_S", 0.5)
+    monkeypatch.setattr(controller, "HELLO_TIMEOUT_S", 3)
     bench = Bench(tmp_path / "run")
     outcome = bench.conduct(node1="refuse", node2="deaf")
     assert outcome.status == 2
@@ -529,7 +528,7 @@ def test_what_was_unreachable_is_named(trials: list[int], pairs: int, says: str)
         for trial in trials
         for number in range(pairs)
     ]
-    words = checks.unreachable(records)
+    words = controller.unreachable(records)
     assert words.endswith(says)
     assert words.count(" -> ") == min(pairs, 6)
 
@@ -538,9 +537,9 @@ def test_a_shells_limit_of_files_does_not_limit_nodes() -> None:
     limits = resource.getrlimit(resource.RLIMIT_NOFILE)
     try:
         resource.setrlimit(resource.RLIMIT_NOFILE, (256, limits[1]))
-        control.permit_files(200)
+        controller.permit_files(200)
         assert resource.getrlimit(resource.RLIMIT_NOFILE) == (256, limits[1])
-        control.permit_files(3200)
+        controller.permit_files(3200)
         assert resource.getrlimit(resource.RLIMIT_NOFILE) == (min(3200, limits[1]), limits[1])
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, limits)
@@ -549,7 +548,7 @@ def test_a_shells_limit_of_files_does_not_limit_nodes() -> None:
 def test_each_node_may_open_its_pipes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its own three, and those of the program that binds its ports."""
     asked: list[int] = []
-    monkeypatch.setattr(control, "permit_files", asked.append)
+    monkeypatch.setattr(controller, "permit_files", asked.append)
     for hosts in (2, 4):
         assert not Bench(tmp_path / str(hosts), hosts).conduct().faults
     pipes = popen_options().keys() & {"stdin", "stdout", "stderr"}

@@ -20,7 +20,7 @@ from switchbench.analysis.remake import remade
 from switchbench.cli.main import main
 from switchbench.records.plan_file import read_plan
 from switchbench.records.schema import BY_PHASE
-from switchbench.run.live.loss import phase_loss
+from switchbench.run.live.state import phase_loss
 
 Key = tuple[int, int, str, int]  # trial, repeat, network, phase
 

@@ -21,16 +21,13 @@ from switchbench.base.errors import ConfigurationError, RunError
 from switchbench.base.model import Run, Site
 from switchbench.cli import main as cli
 from switchbench.config import Request, read
-from switchbench.hosts import alike, hearing
+from switchbench.hosts import alike
 from switchbench.plan.compile import compile_run
-from switchbench.run.controller import Interrupt
-from switchbench.run.launch import openssh, standing, survey
-from switchbench.run.launch.errand import Result, errands, side_by_side
-from switchbench.run.launch.fan import Answer, fan_out
-from switchbench.run.launch.nodesets import chosen
-from switchbench.run.launch.openssh import OpenSsh
+from switchbench.run.launch import far, ssh, standing
+from switchbench.run.launch.far import Answer, chosen, fan_out
 from switchbench.run.launch.slurm import SlurmLauncher
-from switchbench.run.launch.ssh import SshLauncher, resolved
+from switchbench.run.launch.ssh import OpenSsh, Result, SshLauncher, errands, resolved, side_by_side
+from switchbench.run.nodes import Interrupt
 
 SITE: dict[str, Any] = {
     "launch": "ssh",
@@ -124,8 +121,8 @@ def test_which_engine_is_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     sudo never takes what the user can write."""
     shared = tmp_path / "opt"
     for name in ("_FIND", "_FIND_SHARED"):
-        text = getattr(openssh, name).replace(openssh.SHARED_FOLDER, str(shared))
-        monkeypatch.setattr(openssh, name, text)
+        text = getattr(ssh, name).replace(ssh.SHARED_FOLDER, str(shared))
+        monkeypatch.setattr(ssh, name, text)
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.setenv("SSH_CONNECTION", "192.0.2.1 1 192.0.2.2 22")
     (tmp_path / "bin").mkdir()
@@ -134,7 +131,7 @@ def test_which_engine_is_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     sudo.chmod(0o755)
 
     def said(privilege: str, engine: str = "switchbench-node") -> list[str]:
-        words = openssh.engine_words(engine, privilege, ["--name", "a b"], announced=True)
+        words = ssh.engine_words(engine, privilege, ["--name", "a b"], announced=True)
         path = f"{sudo.parent}:{tmp_path}/path:/usr/bin:/bin"
         done = subprocess.run(
             words, capture_output=True, text=True, check=False, env=os.environ | {"PATH": path}
@@ -147,7 +144,7 @@ def test_which_engine_is_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     ]  # fmt: skip
     engine_in(shared / "current")
     assert said("none")[0] == "opt/current/switchbench-node --version"
-    engine_in(tmp_path / "home" / openssh.HOME_FOLDER / "current")
+    engine_in(tmp_path / "home" / ssh.HOME_FOLDER / "current")
     assert said("none")[0].startswith("home/.local/lib/switchbench/current/switchbench-node ")
     for privilege in ("sudo", "setcap"):
         assert said(privilege)[0] == "opt/current/switchbench-node --version"
@@ -333,11 +330,11 @@ def test_all_who_can_not_take_part_are_named(tmp_path: Path) -> None:
     assert denied.startswith("ssh asks for a password, or for a key that it can't use unasked (")
     assert "lacks a library there" in lacking
     with pytest.raises(RunError) as error:
-        survey.refuse(found)
+        far.refuse(found)
     said = str(error.value)
     assert said.startswith("3 hosts can't take part (node2, node3, node4): node2: it can't be")
     assert "node3: ssh asks" in said
-    survey.refuse([])
+    far.refuse([])
 
 
 @pytest.mark.parametrize(
@@ -356,15 +353,15 @@ def test_all_who_can_not_take_part_are_named(tmp_path: Path) -> None:
     ],
 )  # fmt: skip
 def test_what_ssh_writes(errors: list[str], sentence: str) -> None:
-    said = openssh.failure("n", errors)
+    said = ssh.failure("n", errors)
     assert said is not None
     assert said.startswith(sentence)
 
 
 def test_the_engines_own_lines_are_not_sshs() -> None:
     own = "switchbench-node n: warning: control: Connection refused"
-    assert openssh.failure("n", [own]) is None
-    assert openssh.failure("n", [own, "Timeout, server n not responding."]) == (
+    assert ssh.failure("n", [own]) is None
+    assert ssh.failure("n", [own, "Timeout, server n not responding."]) == (
         "the ssh connection ended (Timeout, server n not responding.)"
     )
 
@@ -384,7 +381,7 @@ def test_the_engines_own_lines_are_not_sshs() -> None:
     ],
 )
 def test_what_keeps_the_engine_from_running(answer: Answer, sentence: str) -> None:
-    said = openssh.refusal("n", answer, "x")
+    said = ssh.refusal("n", answer, "x")
     assert said is not None
     assert said.startswith(sentence)
 
@@ -398,7 +395,7 @@ def test_what_keeps_the_engine_from_running(answer: Answer, sentence: str) -> No
     ],
 )
 def test_an_engine_that_fails_by_itself_is_no_refusal(answer: Answer) -> None:
-    assert openssh.refusal("n", answer, "x") is None
+    assert ssh.refusal("n", answer, "x") is None
 
 
 def test_without_ssh_there_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -650,7 +647,7 @@ def test_hosts_without_a_right_engine_are_not_alike(
 def test_engines_that_do_not_say_whom_they_heard(
     tmp_path: Path, fake_ssh: Path, monkeypatch: pytest.MonkeyPatch, script: str, why: str
 ) -> None:
-    monkeypatch.setattr(hearing, "_LIMIT_S", 1.0)
+    monkeypatch.setattr(alike, "_LIMIT_S", 1.0)
     survey = doctors(tmp_path, fake_ssh, script)
     (row,) = (row for row in survey.rows if row.name == "control port")
     assert row.differ.keys() == {"node1", "node2"}

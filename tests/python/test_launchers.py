@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""One battery over every launcher: what the controller may rely on (run/launch/base.py).
+"""One battery over every launcher: what the controller may rely on (run/launch/far.py).
 
 ssh and Slurm reach fake hosts, which are this machine; the lab is a fake that starts
 processes here. What each of them says in its own words is in test_launch.py.
@@ -26,7 +26,7 @@ from switchbench.config import Request, read
 from switchbench.labs import rootless
 from switchbench.plan.compile import compile_run
 from switchbench.run.launch import FarLauncher, Launcher, launcher_for, standing
-from switchbench.run.launch.base import FarProcess
+from switchbench.run.launch.far import FarProcess
 
 # Says its version; else repeats a line, then waits for the end of its input.
 ENGINE = f"""\

@@ -22,11 +22,9 @@ from rich.console import Console
 from recorded import Feed
 from switchbench.base.errors import ConfigurationError
 from switchbench.base.model import Burst, Run
-from switchbench.run.live import loss, metrics
-from switchbench.run.live.plain import Plain
-from switchbench.run.live.screen import Screen, worst_first
-from switchbench.run.live.state import RunState
-from switchbench.run.live.watch import Watch, Wish
+from switchbench.run.live import metrics, state
+from switchbench.run.live.screen import Plain, Screen, Watch, Wish, worst_first
+from switchbench.run.live.state import PhaseLoss, RunState
 from synthetic import frame_side, make_run, make_site, make_trial, phase_record, trial_record
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -74,7 +72,7 @@ def state_of(run: Run) -> RunState:
     return state
 
 
-def take(state: RunState, record: Any) -> loss.PhaseLoss | None:
+def take(state: RunState, record: Any) -> state.PhaseLoss | None:
     """Hand a record over as the controller does."""
     state.feed.take(record)  # type: ignore[attr-defined]
     return state.take(record)
@@ -118,7 +116,7 @@ def test_phases_count_once_and_ended_trials_are_forgotten() -> None:
     assert state.left_s == 4.0
     assert take(state, phase_record("node1", phase=-1)) is None  # the probe
     assert take(state, phase_record("node1")) is None
-    assert isinstance(take(state, phase_record("node2")), loss.PhaseLoss)
+    assert isinstance(take(state, phase_record("node2")), PhaseLoss)
     fed(state, *(trial_record(node) for node in ("node1", "node2")))
     assert state.phases_done == 1
     assert 0 < state.left_s <= 2.0
@@ -408,7 +406,7 @@ def test_a_view_that_fails_is_closed_and_a_slow_terminal_keeps_it() -> None:
 
         def stage(self) -> None: ...
 
-        def ended(self, phase: loss.PhaseLoss) -> None: ...
+        def ended(self, phase: state.PhaseLoss) -> None: ...
 
     view = Failing()
     with Watch(one_trial().run, "run", Wish(quiet=True), Console(file=io.StringIO())) as shown:

@@ -15,8 +15,8 @@ from recorded import replace_rows, rows_in
 from switchbench.base.model import Load, Part, Port, Process, Site
 from switchbench.cli.locate import command
 from switchbench.cli.main import main
+from switchbench.plan.chosen import locating_trial
 from switchbench.plan.documents import trial_document
-from switchbench.plan.located import locating_trial
 from switchbench.topology import topology
 from switchbench.topology.graph import wired
 from synthetic import make_run, make_site, make_trial

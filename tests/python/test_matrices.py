@@ -19,9 +19,8 @@ from switchbench.cli.main import main
 from switchbench.config import read_values
 from switchbench.plan.compile import compile_run
 from switchbench.plan.documents import trial_document
-from switchbench.plan.engine import plan_phases
+from switchbench.plan.engine import flow_parts, oversubscribed, plan_phases, port_parts
 from switchbench.plan.listing import notes
-from switchbench.plan.shares import flow_parts, oversubscribed, port_parts
 
 pytestmark = needs_engine
 

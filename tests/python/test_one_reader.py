@@ -27,7 +27,7 @@ from switchbench.base.model import Run
 from switchbench.predict.measured import measured_bps
 from switchbench.records.record_forms import parse
 from switchbench.records.store import Tables, finish
-from switchbench.run.live.loss import PhaseLoss, phase_loss
+from switchbench.run.live.state import PhaseLoss, phase_loss
 from synthetic import (
     FRAME_PAYLOAD,
     about,

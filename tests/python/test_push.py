@@ -18,7 +18,7 @@ from switchbench.config import Request, read
 from switchbench.hosts import push
 from switchbench.hosts.collect import Collection, Piece
 from switchbench.plan.compile import compile_run
-from switchbench.run.launch.errand import FAILED, Result
+from switchbench.run.launch.ssh import NOT_ASKED, Result
 
 ENGINE = f"#!/bin/sh\necho switchbench-node {__version__}\n".encode()
 COLLECTION = Collection(
@@ -85,7 +85,7 @@ def test_a_login_that_writes_text(before: str, shown: str, tmp_path: Path, ssh: 
     ssh.write_text(SSH.format(before=before))
     for _ in range(2):
         result = pushed(tmp_path)
-        assert result.status == FAILED
+        assert result.status == NOT_ASKED
         assert result.lines[0].startswith(f"its login writes text of its own ({shown!r}), which ")
         assert (tmp_path / "there" / "current" / "switchbench-node").read_bytes() == ENGINE
     ssh.write_text(SSH.format(before=":"))

@@ -12,8 +12,7 @@ import pytest
 
 from configs import PROJECT
 from switchbench.hosts import rdma
-from switchbench.hosts.checks import LACK, NOTE, OK, HostCheck
-from switchbench.hosts.rdma import Host, Opened
+from switchbench.hosts.rdma import LACK, NOTE, OK, Host, HostCheck, Opened
 
 ROCE_GIDS = (
     ("fe80:0000:0000:0000:5054:00ff:fe12:3456", "IB/RoCE v1"),

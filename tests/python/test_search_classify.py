@@ -16,14 +16,18 @@ from MLRsearch.target_spec import TargetSpec
 from MLRsearch.target_stat import TargetStat
 from MLRsearch.trial_measurement import MeasurementResult
 
-from switchbench.search.classify import (
+from switchbench.search.loads import (
+    NDR,
+    PDR,
+    RFC2544,
+    TST009,
     LoadClass,
+    SearchGoal,
+    TrialLoss,
     classify,
     conditional_loss,
     relevant_bounds,
 )
-from switchbench.search.goals import NDR, PDR, RFC2544, TST009, SearchGoal
-from switchbench.search.trials import TrialLoss
 
 GOOD, BAD = TrialLoss(1000, 0, 60.0), TrialLoss(1000, 10, 60.0)
 SHORT_GOOD, SHORT_BAD = TrialLoss(1000, 0, 1.0), TrialLoss(1000, 10, 1.0)

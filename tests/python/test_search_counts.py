@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from search_devices import run
 from switchbench.search.counts import CountResult, CountSearch
-from switchbench.search.outcomes import LimitedByTester, Reached
-from switchbench.search.trials import ProposedTrial, TrialLoss
+from switchbench.search.loads import LimitedByTester, ProposedTrial, Reached, TrialLoss
 
 LINE_RATE = 14_880_952.0
 

@@ -12,22 +12,28 @@ from hypothesis import strategies as st
 
 from plain_search import PlainBinarySearch
 from search_devices import LossyDevice, run
-from switchbench.search.drive import Search
-from switchbench.search.estimates import method_s
-from switchbench.search.goals import NDR, PDR, RFC2544, TST009, SearchGoal
-from switchbench.search.loads import LoadGrid, LoadRange
-from switchbench.search.multiple import LoadSearch
-from switchbench.search.outcomes import (
+from switchbench.search.loads import (
+    NDR,
+    PDR,
+    RFC2544,
+    TST009,
     CannotBeMet,
     HeldAllOffered,
     InProgress,
     LimitedByTester,
+    LoadGrid,
+    LoadRange,
+    LoadSearch,
     LossAtMin,
     NoLossAtMax,
     OutOfTime,
+    ProposedTrial,
     Reached,
+    Search,
+    SearchGoal,
+    TrialLoss,
+    method_s,
 )
-from switchbench.search.trials import ProposedTrial, TrialLoss
 
 LOADS = LoadRange(14_881.0, 14_880_952.0)
 

@@ -18,17 +18,17 @@ from switchbench.analysis.suite import SuiteCourse, replayed, search_entries, su
 from switchbench.analysis.suite_facts import trial_facts, trial_loss
 from switchbench.base.errors import ConfigurationError
 from switchbench.base.model import Load, Run
+from switchbench.plan.chosen import estimates_s, range_of, searches_of
 from switchbench.plan.compile import refuse_too_long
 from switchbench.plan.documents import trial_document
-from switchbench.plan.suite import estimates_s, range_of, searches_of
 from switchbench.records.directory import SUMMARY
 from switchbench.records.flows import PhaseRecords
 from switchbench.records.plan_file import read_plan
 from switchbench.records.rows import NOTHING, PhaseKey
 from switchbench.render.report.build import make
+from switchbench.search.loads import TrialLoss
 from switchbench.search.suites import SUITES
 from switchbench.search.suites.declaration import TrialFacts
-from switchbench.search.trials import TrialLoss
 from synthetic import flows_of, frame_side, make_run, make_site, make_trial
 from test_controller import Bench, summary_of
 

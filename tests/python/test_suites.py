@@ -40,22 +40,28 @@ from switchbench.render.report.figures.suite import figures
 from switchbench.render.report.frame import Sentences
 from switchbench.render.tables import EVERY
 from switchbench.render.tables.suite import TABLES, trials
-from switchbench.run.controller.device_reset import DeviceReset
+from switchbench.run.controller import DeviceReset
 from switchbench.search.counts import CountSearch
-from switchbench.search.drive import Search
-from switchbench.search.goals import NDR, PDR, SearchGoal
-from switchbench.search.loads import LoadRange
-from switchbench.search.outcomes import LossAtMin, NoLossAtMax, Reached
-from switchbench.search.suites import SUITE_MEASURES, SUITES, buffering, flows
-from switchbench.search.suites.bursts import UNIT
+from switchbench.search.loads import (
+    NDR,
+    PDR,
+    LoadRange,
+    LossAtMin,
+    NoLossAtMax,
+    Reached,
+    Search,
+    SearchGoal,
+    TrialLoss,
+)
+from switchbench.search.suites import SUITE_MEASURES, SUITES, declaration, methods
 from switchbench.search.suites.declaration import (
     PortFacts,
     SuiteParameters,
     SuitePoint,
     TrialFacts,
 )
+from switchbench.search.suites.methods import UNIT
 from switchbench.search.suites.throughput import variation_percent
-from switchbench.search.trials import TrialLoss
 from synthetic import make_site, make_trial
 
 ROOT = Path(__file__).parents[2]
@@ -990,22 +996,22 @@ def test_where_a_search_of_bursts_begins_changes_no_result(truth: int, near: int
 
 
 def test_the_iterations_of_rfc8239s_buffers() -> None:
-    assert [each.flows for each in buffering.each_port(5)] == [
+    assert [each.flows for each in methods.each_port(5)] == [
         ((0, 1), (2, 1)), ((1, 2), (3, 2)), ((2, 3), (4, 3)),
     ]  # fmt: skip
-    first, last = buffering.port_pairs(8)
+    first, last = methods.port_pairs(8)
     assert first.flows == ((0, 1), (2, 3), (4, 5), (6, 1), (7, 3))
     assert last.flows == ((0, 1), (2, 3), (4, 5), (6, 3), (7, 5))
     assert (first.name, last.name) == ("to port 2 and 4", "to port 4 and 6")
     assert (first.extra, last.extra) == (2, 2)
-    assert [each.flows for each in buffering.first_ports(9)] == [((0, 1), (2, 1))]
+    assert [each.flows for each in methods.first_ports(9)] == [((0, 1), (2, 1))]
     for percent in (1.0, 10.0):
         point = SuitePoint(
             64, 1e8, LoadRange(1, 99.98, "%"),
             parameters=SuiteParameters(oversubscription_percent=percent),
         )  # fmt: skip
         for extra in (1, 7, 10**6):  # and the engine's rounding gives the same again
-            frames = buffering.line_frames(point, extra)
+            frames = methods.line_frames(point, extra)
             assert round(frames * round(1e9 * percent / 99.98) / 1e9) == extra
 
 
@@ -1193,7 +1199,7 @@ def test_only_incast_has_two_transports() -> None:
 
 @pytest.mark.parametrize("ports", [3, 4, 7])
 def test_the_iterations_of_incast(ports: int) -> None:
-    every = list(flows.incast(ports))
+    every = list(declaration.incast(ports))
     counts = [(len(each.stateful), len(each.flows) - len(each.stateful)) for each in every]
     more = [(number, 1) for number in range(1, ports - 1)]
     assert counts == more + [(1, number) for number in range(2, ports - 1)]
@@ -1204,7 +1210,7 @@ def test_the_iterations_of_incast(ports: int) -> None:
 
 @pytest.mark.parametrize("ports", [8, 9, 12, 15])
 def test_four_egress_ports_share_the_first_ports_load_in_the_second_procedure(ports: int) -> None:
-    variants = list(flows.shifted_groups(ports))
+    variants = list(declaration.shifted_groups(ports))
     assert [each.name.split(",")[0] for each in variants] == (
         ["two groups"] * ports + ["all groups"] * ports
     )

@@ -13,7 +13,7 @@ import yaml
 from switchbench.base.errors import ConfigurationError
 from switchbench.base.model import Site
 from switchbench.config import Request, read
-from switchbench.hosts import hearing
+from switchbench.hosts import alike
 from switchbench.plan.compile import compile_run
 from switchbench.topology import lldp_table
 from switchbench.topology.lldp_table import Neighbour
@@ -109,17 +109,17 @@ def answers(hosts: list[str], deaf: set[tuple[str, str]]) -> dict[str, list[int]
 
 def test_the_fewest_hosts_are_to_blame() -> None:
     hosts = [f"node{i}" for i in range(1, 9)]
-    heard = dict.fromkeys(hosts, hearing.ALL_HEARD)
-    assert hearing._ports(hosts, answers(hosts, set())) == heard
+    heard = dict.fromkeys(hosts, alike.ALL_HEARD)
+    assert alike._ports(hosts, answers(hosts, set())) == heard
     mute = {(host, "node6") for host in hosts} | {("node6", host) for host in hosts}
-    assert hearing._ports(hosts, answers(hosts, mute)) == heard | {
+    assert alike._ports(hosts, answers(hosts, mute)) == heard | {
         "node6": "no UDP to and from all others"
     }
     one = {("node2", "node7"), ("node7", "node2"), ("node3", "node7"), ("node7", "node3")}
-    assert hearing._ports(hosts, answers(hosts, one)) == heard | {
+    assert alike._ports(hosts, answers(hosts, one)) == heard | {
         "node7": "no UDP to and from node2, node3"
     }
-    alone = hearing._ports(["node1"], answers(["node1"], {("node1", "node1")}))
+    alone = alike._ports(["node1"], answers(["node1"], {("node1", "node1")}))
     assert alone == {"node1": "no UDP to and from node1"}
 
 

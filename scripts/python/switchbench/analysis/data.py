@@ -17,7 +17,7 @@ from typing import Any, cast
 from ..base import source
 from ..base.errors import ConfigurationError, SwitchbenchError
 from ..base.model import Port
-from ..config.order import Names
+from ..config.names import Names
 from ..records.directory import (
     CONFIGURATION,
     SUMMARY,

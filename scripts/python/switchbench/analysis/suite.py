@@ -15,7 +15,7 @@ from ..base import format
 from ..base.measures import MORE
 from ..base.model import Run, Trial
 from ..config.clauses import Clause, Spec, matches, parse_clause
-from ..plan.suite import (
+from ..plan.chosen import (
     VARIANT,
     chosen_trial,
     parameters_of,
@@ -34,22 +34,22 @@ from ..records.document.searches import (
     TrialEntry,
 )
 from ..search.counts import CountResult
-from ..search.drive import Search
-from ..search.goals import SearchGoal
-from ..search.loads import GoalResult
-from ..search.outcomes import (
+from ..search.loads import (
     Done,
+    GoalResult,
     HeldAllOffered,
     InProgress,
     LimitedByTester,
     LossAtMin,
     NoLossAtMax,
     OutOfTime,
+    ProposedTrial,
     Reached,
+    Search,
+    SearchGoal,
 )
 from ..search.suites.declaration import Excluded, Row, SubtestTrials, TrialFacts
 from ..search.suites.methods import RateResult
-from ..search.trials import ProposedTrial
 from .judge import FAIL, FAILURES_NAMED, INCONCLUSIVE, PASS, percent_of, stated
 from .suite_facts import trial_loss
 

@@ -9,8 +9,8 @@ import numpy as np
 
 from ..records.flows import Ends
 from ..records.rows import Floats
+from ..search.loads import TrialLoss
 from ..search.suites.declaration import PortFacts, TrialFacts
-from ..search.trials import TrialLoss
 from . import measures as m
 from .measures import PhaseResult
 

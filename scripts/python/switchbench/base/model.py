@@ -315,7 +315,7 @@ class Run:
     not_alternated: str | None = None  # why transports ran one after the other, where they did
     suite: str | None = None  # of search/suites/; its measurements choose the trials, one by one
     suite_parameters: dict[str, float] = field(default_factory=dict)  # of search/suites/declaration
-    searches: tuple[Trial, ...] = ()  # a suite's, each as a trial at the max load (plan/suite.py)
+    searches: tuple[Trial, ...] = ()  # a suite's, each as a trial at the max load (plan/chosen.py)
     estimates_s: tuple[float, ...] = ()  # what each of them should take
     remeasure: int = 0  # how often a phase that the tester limited is measured again at most
     locate_s: float | None = None  # for trials that tell suspects apart, at the end; None: none

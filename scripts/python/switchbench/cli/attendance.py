@@ -18,8 +18,8 @@ from ..base.model import Run
 from ..base.signals import Handled
 from ..run.controller import Outcome
 from ..run.launch import FarLauncher, Launcher
+from ..run.launch.far import Unreached, refuse
 from ..run.launch.ssh import resolved
-from ..run.launch.survey import Unreached, refuse
 from .common import load_run
 
 

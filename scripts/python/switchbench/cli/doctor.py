@@ -16,7 +16,7 @@ from ..hosts import alike, doctor
 from ..render.tables.table import make, text
 from ..render.terminal.console import make_console
 from ..render.terminal.grid import show
-from ..run.launch.nodesets import chosen, folded
+from ..run.launch.far import chosen, folded
 from ..run.launch.ssh import resolved
 from .common import add_site, load_site, names_site, print_json
 

@@ -7,9 +7,8 @@ import argparse
 
 from ..base.programs import ENGINE
 from ..hosts import push
-from ..run.launch.errand import side_by_side
-from ..run.launch.nodesets import chosen
-from ..run.launch.openssh import CURRENT, SHARED_FOLDER, OpenSsh
+from ..run.launch.far import chosen
+from ..run.launch.ssh import CURRENT, SHARED_FOLDER, OpenSsh, side_by_side
 from .common import add_site, load_site
 
 

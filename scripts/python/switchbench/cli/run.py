@@ -41,13 +41,13 @@ from ..records.plan_file import write_plan
 from ..records.resume import Begun, resume
 from ..records.store import finish
 from ..render.terminal.console import make_console
-from ..run.controller import Controller, Interrupt, Outcome
+from ..run.controller import Controller, Outcome
 from ..run.launch import Launcher, launcher_for, standing
-from ..run.launch.errand import side_by_side
+from ..run.launch.far import Unreached
 from ..run.launch.lab import LabLauncher
-from ..run.launch.ssh import resolved
-from ..run.launch.survey import Unreached
+from ..run.launch.ssh import resolved, side_by_side
 from ..run.live import Watch, Wish, offer_metrics, watch
+from ..run.nodes import Interrupt
 from .attendance import Attendance
 from .common import add_configuration, load_runnable, print_json, request, said
 from .fit import fit

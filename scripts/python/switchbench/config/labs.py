@@ -20,7 +20,7 @@ from ..topology.file_form import ROUTED, SITE, Topology, TopologyError
 from ..topology.graph import wiring
 from ..topology.lab_addresses import IPV4_PREFIX, IPV6_PREFIX, LabNode, lab_node
 from ..topology.topology import UNSHAPED
-from .order import Names, SitePlace, make_groups, make_networks
+from .names import Names, SitePlace, make_groups, make_networks
 from .schema import LabControl, LabSite
 
 NETWORK = "lab"

@@ -7,8 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from .fields import InlineSize, Size
-from .kinds import Strict, retries, whole
+from .fields import InlineSize, Size, Strict, retries, whole
 
 
 class DpdkOptions(Strict):

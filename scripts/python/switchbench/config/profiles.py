@@ -9,7 +9,7 @@ from typing import cast
 
 from ..base import transports
 from ..base.model import WAITING, Load, Repeats, Site
-from .kinds import Strict
+from .fields import Strict
 from .options import DpdkOptions, TcpOptions, UdpOptions, VerbsOptions
 from .rules import PARAMETERS
 from .schema import (

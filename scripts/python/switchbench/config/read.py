@@ -17,11 +17,10 @@ from ..base.transports import NAMES
 from ..base.words import invalid, listed, meant, shown, unknown_key
 from ..search.suites.declaration import SuiteParameters
 from . import hosts, labs, settings
-from .acceptance import refuse_incomplete
-from .clauses import parse_clause
-from .order import SitePlace
+from .clauses import parse_clause, refuse_incomplete
+from .hosts import leave_out
+from .names import SitePlace
 from .profiles import profile_name
-from .reach import leave_out
 from .rules import ALL_PARAMETERS
 from .schema import (
     PATTERNS,

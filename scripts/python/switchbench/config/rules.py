@@ -15,7 +15,7 @@ from ..base import transports
 from ..base.model import SCHEDULE, WAITING
 from ..base.words import listed
 from . import steps
-from .kinds import Strict
+from .fields import Strict
 from .options import DpdkOptions, VerbsOptions
 from .schema import PATTERNS, BurstOptions, ResolvedSettings, Settings
 from .settings import FRAMES, LOAD, MESSAGES, carries_messages

@@ -43,14 +43,19 @@ from .fields import (
     RdmaPort,
     SizeRange,
     SshOption,
+    Strict,
     SuiteValue,
     Swept,
     Timeout,
     TransferSize,
+    ValueKind,
     Wiring,
     Words,
+    either,
+    mapping_of,
+    random_seed,
+    whole,
 )
-from .kinds import Strict, ValueKind, either, mapping_of, random_seed, whole
 from .options import DpdkOptions, TcpOptions, UdpOptions, VerbsOptions
 
 REPEATS_MOST = 10000

@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from ..base import transports
 from ..base.model import WAITING
-from .kinds import Strict
+from .fields import Strict
 from .options import DpdkOptions, TcpOptions, UdpOptions, VerbsOptions
 from .schema import BurstOptions, LatencyOptions, Settings
 

@@ -16,8 +16,8 @@ from ..base.model import Load, Port
 from ..base.source import Document, KeyPath
 from ..base.words import listed, meant, shown, unknown_key
 from ..search.suites import SUITES
-from ..search.suites.buffering import extra_share
 from ..search.suites.declaration import Subtest, Suite, SuiteParameters, Variant
+from ..search.suites.methods import extra_share
 from . import settings
 from .schema import Configuration, Pattern, Settings
 

@@ -23,8 +23,7 @@ from ..base.words import listed, meant, shown
 from ..search.suites import SUITES
 from ..search.suites.declaration import SuiteParameters
 from . import profiles, settings, steps, suites
-from .flow_file import read_flows
-from .kinds import Strict
+from .fields import Strict
 from .options import DpdkOptions
 from .rules import (
     DPDK_RULES,
@@ -34,6 +33,7 @@ from .rules import (
     without_effect,
 )
 from .schema import Configuration, Pattern, ResolvedSettings, Settings, Transport
+from .sets import read_flows
 from .validate import validate_value
 
 Options = TypeVar("Options", bound=Strict)

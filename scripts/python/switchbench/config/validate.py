@@ -15,7 +15,7 @@ from pydantic import BaseModel, ValidationError
 from ..base.errors import MISTAKES_MOST, ConfigurationError
 from ..base.source import Document, KeyPath
 from ..base.words import invalid, shown, unknown_key
-from .kinds import SINGULAR
+from .fields import SINGULAR
 
 Model = TypeVar("Model", bound=BaseModel)
 Details = Mapping[str, Any]

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from ..base.errors import ConfigurationError
 from ..base.model import Site
 from ..base.programs import PORT_BINDING
-from ..run.launch.errand import errands, side_by_side
-from ..run.launch.nodesets import chosen
+from ..run.launch.far import chosen
+from ..run.launch.ssh import errands, side_by_side
 
 _TIMEOUT_S = 120.0  # of one host: drivers and links take their time
 

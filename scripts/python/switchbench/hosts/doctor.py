@@ -21,9 +21,9 @@ from ..labs import LabError, openvswitch, rootless, state
 from ..labs.missing import missing
 from ..topology import lab_addresses
 from . import rdma
-from .checks import LACK, NOTE, OK, HostCheck
 from .collect import is_collected
 from .collect import libraries as linked_libraries
+from .rdma import LACK, NOTE, OK, HostCheck
 
 __all__ = ["LACK", "NOTE", "OK", "HostCheck", "can_run", "examine"]
 

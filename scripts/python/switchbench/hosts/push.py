@@ -19,10 +19,17 @@ from pathlib import Path
 from ..base.errors import ConfigurationError
 from ..base.model import Process, Site
 from ..base.programs import ENGINE
-from ..run.launch.errand import FAILED, Result
-from ..run.launch.fan import Answer, fan_out
-from ..run.launch.openssh import CURRENT, SHARED_FOLDER, OpenSsh, find_client, refusal
-from ..run.launch.survey import lack
+from ..run.launch.far import Answer, fan_out
+from ..run.launch.ssh import (
+    CURRENT,
+    NOT_ASKED,
+    SHARED_FOLDER,
+    OpenSsh,
+    Result,
+    find_client,
+    lack,
+    refusal,
+)
 from .collect import Collection, collect
 
 PRIVILEGES = ("none", "setcap", "sudo")
@@ -160,15 +167,17 @@ def _result(
     host: str, answer: Answer, version: Answer | None, wanted: PushOrder, size_mb: float
 ) -> Result:
     if answer.status is None:
-        return Result(host, FAILED, ("it took too long: it is not known what it has; push again",))
+        return Result(
+            host, NOT_ASKED, ("it took too long: it is not known what it has; push again",)
+        )
     done = _done(answer)
     if done is None or version is None:
         why = refusal(host, answer, "sh") or _own_words(answer)
-        return Result(host, FAILED, (why,))
+        return Result(host, NOT_ASKED, (why,))
     word, folder = done
     reason = lack(host, version, _engine(answer))
     if reason is not None:
-        return Result(host, FAILED, (reason,))
+        return Result(host, NOT_ASKED, (reason,))
     how = "has it already" if word == "have" else f"copied, {size_mb:.1f} MB"
     more = {"none": "", "setcap": ", with capabilities", "sudo": ", run by sudo"}
     where = f"{wanted.collection.name} in {folder}{more[wanted.privilege]}"

@@ -1,9 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The check list of RDMA: what has to be right on a host before `verbs` gives good figures.
-
-`CHECK_LIST` is its one source: `switchbench doctor` goes through it device by device, and
-doc/how-to/verbs.md shows it. Nothing is changed; what can't be read from here is said to be so.
-"""
+"""What the doctor says: one check a line."""
 
 from __future__ import annotations
 
@@ -17,7 +13,26 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ..config.profiles import ETHERNET_HEADER_FCS, PATH_MTUS, largest_path_mtu
-from .checks import LACK, NOTE, OK, HostCheck
+
+OK = "ok"
+LACK = "lack"  # something can't be done; `remedy` says how it could
+NOTE = "note"  # worth knowing; nothing is lost
+
+
+@dataclass(frozen=True)
+class HostCheck:
+    """One line of the doctor's."""
+
+    part: str  # engine | tcp | dpdk | verbs | lab | machine
+    what: str
+    state: str  # ok | lack | note
+    detail: str = ""
+    remedy: str = ""
+
+
+# --- rdma -----------------------------------------------------------------------------------------
+# The check list of RDMA: what has to be right on a host before `verbs` gives good figures.
+
 
 # Queues and buffers of a port at the default depth and message size, with some room.
 MEMLOCK_BYTES = 64 << 20

@@ -27,24 +27,22 @@ from ..base.model import (
 )
 from ..base.words import listed
 from ..config import CheckedConfiguration, effective
-from ..config.acceptance import reservations
-from ..config.clauses import Spec, excluding, matches
+from ..config.clauses import Spec, excluding, matches, reservations
 from ..config.effective import SWITCH_TIMEOUT_NS
-from ..config.flow_file import FlowLine
-from ..config.kinds import Strict
-from ..config.members import FlowError, Members
+from ..config.fields import Strict
+from ..config.names import FlowError, Members
 from ..config.rules import PARAMETERS
 from ..config.schema import BurstOptions, ResolvedSettings
+from ..config.sets import FlowLine
 from ..config.settings import carries_messages, written_key
 from ..config.steps import KERNELS, LOCAL, SIZELESS
 from ..config.tests import PointPlace, points
 from ..search.suites import SUITE_MEASURES, SUITES
 from . import cores
+from .chosen import SUBTEST, estimates_s, refuse_too_short, searches_of, with_stateless_ports
 from .duration import STEP_WARMUP, expected_s, round_trip_s
 from .engine import PlanRefused, plan_size
 from .limits import check_point, check_trial
-from .suite import SUBTEST, estimates_s, refuse_too_short, searches_of
-from .two_transports import with_stateless_ports
 
 REMEASURE_ACCEPTANCE = 3  # of profile acceptance, where nothing else is asked
 

@@ -17,8 +17,7 @@ from ..base.timing import UNKNOWN_LINE_BPS
 from ..topology import topology as topologies
 from ..topology.fabric import Fabric, Routes
 from ..topology.graph import from_topology
-from .engine import plan_phases, plan_size
-from .shares import LAYER1_OVERHEAD
+from .engine import LAYER1_OVERHEAD, plan_phases, plan_size
 
 STEP_WARMUP = 1  # of what goes by steps: batches before those that count
 _TURN_S = 200e-6  # of a message besides its bytes

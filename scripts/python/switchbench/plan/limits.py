@@ -20,7 +20,7 @@ from ..config.schema import ResolvedSettings
 from ..config.settings import carries_messages
 from ..config.steps import FUNCTIONS, algorithm_refusal, size_refusal
 from ..config.tests import PointPlace
-from .shares import layer1_bps, port_parts
+from .engine import layer1_bps, port_parts
 
 Refusals = Iterator[tuple[str, str]]  # a key (or several, the first that was given), a sentence
 

@@ -22,8 +22,7 @@ from ..topology import topology as topologies
 from ..topology.fabric import Fabric, Routes
 from ..topology.file_form import ROUTED
 from ..topology.graph import from_topology
-from .engine import Phase, plan_phases
-from .shares import MOST_FLOWS, oversubscribed
+from .engine import MOST_FLOWS, Phase, oversubscribed, plan_phases
 
 
 class Hops:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from ..base import format
-from ..plan.two_transports import port_of_interface
+from ..plan.chosen import port_of_interface
 from ..search.suites import SUITES
 from ..search.suites.declaration import Suite
 

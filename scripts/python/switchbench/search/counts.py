@@ -6,17 +6,18 @@ from __future__ import annotations
 from collections.abc import Generator
 from dataclasses import dataclass
 
-from .drive import Steps
-from .outcomes import (
+from .loads import (
     InProgress,
     LimitedByTime,
     LossAtMin,
     NoLossAtMax,
+    ProposedTrial,
     Reached,
     SearchOutcome,
+    Steps,
     Stopped,
+    TrialLoss,
 )
-from .trials import ProposedTrial, TrialLoss
 
 FASTER = 2.0  # a limit that is none of time stays where addresses are learned so many times faster
 

@@ -1,13 +1,416 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The loads that a search may use: a range, cut into steps of equal relative width."""
+"""The search for the highest load that goals allow (RFC 9971), without I/O: which trial comes next,
+what its loss says, and how a search ends."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Generator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
+from statistics import fmean
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
-from .outcomes import Reached, SearchOutcome
+
+@dataclass(frozen=True)
+class ProposedTrial:
+    """What a search wants measured next.
+
+    `value` is what is searched: an intended load (in the unit of the search's range, such as
+    frames/s), the length of a burst (frames), or the size of a table (addresses).
+    `duration_s` is the intended duration in seconds, 0 where the value itself says how long.
+    """
+
+    value: float
+    duration_s: float
+
+
+@dataclass(frozen=True)
+class TrialLoss:
+    """The result of a trial (RFC 9971, Trial Output).
+
+    `offered` and `lost` are frames of all ports together, as the senders and the receivers counted
+    them; in a search of addresses, `lost` are flooded frames. `intended_s` is the duration asked
+    for; `effective_s` is what the trial counts for in sums (RFC 9971, Trial Effective Duration),
+    in seconds, and the intended one where it is None. `tester_limited`: the tester did not offer
+    what was intended, so that the trial says nothing of the device.
+
+    Raises ValueError where frames or durations cannot be.
+    """
+
+    offered: int
+    lost: int
+    intended_s: float
+    effective_s: float | None = None
+    tester_limited: bool = False
+    offered_part: float = 1.0  # of what was intended, of the port that offered the least of it
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.lost <= self.offered:
+            raise ValueError("a trial loses at least 0 frames and at most those offered")
+        if self.offered == 0 and not self.tester_limited:
+            raise ValueError("a trial that offered no frame says nothing of the device")
+        if self.intended_s < 0 or (self.effective_s is not None and self.effective_s < 0):
+            raise ValueError("a trial's durations are at least 0 s")
+
+    @property
+    def loss_ratio(self) -> float:
+        """Lost frames per offered one, from 0 to 1 (RFC 9971, Trial Loss Ratio)."""
+        return self.lost / self.offered if self.offered else 0.0
+
+    @property
+    def counted_s(self) -> float:
+        """Seconds that the trial adds to sums of durations."""
+        return self.intended_s if self.effective_s is None else self.effective_s
+
+
+Steps = Generator[ProposedTrial, TrialLoss, None]
+Result_co = TypeVar("Result_co", covariant=True)
+
+
+class TesterLimitError(Exception):
+    """A trial was tester-limited as often as it is repeated: a method may go on elsewhere."""
+
+    def __init__(self, result: TrialLoss) -> None:
+        """The last of these trials."""
+        super().__init__("the tester was the limit")
+        self.result = result
+
+
+class SearchMethod(Protocol[Result_co]):
+    """A way to search: it asks for trials one after the other and remembers their results."""
+
+    unit: str
+
+    def steps(self) -> Steps:
+        """Yields trials and is sent their results; ends when nothing more has to be measured."""
+
+    def result(self, stopped: Stopped | None) -> Result_co:
+        """What is known by the results so far; `stopped`: what ended the search early."""
+
+
+class Search(Generic[Result_co]):
+    """Runs a method trial by trial.
+
+        while (trial := search.trial) is not None:
+            search.answer(measure(trial))
+        print(search.result())
+
+    A tester-limited trial never decides: it is proposed again, `repeats` times at most, then the
+    method goes on elsewhere (TesterLimitError), or the search ends. It also ends when the next
+    trial would not end within `time_limit_s` (seconds of trials, each with `overhead_s` for
+    barrier, learning frames and drain).
+    """
+
+    def __init__(
+        self,
+        method: SearchMethod[Result_co],
+        *,
+        time_limit_s: float = math.inf,
+        overhead_s: float = 0.0,
+        repeats: int = 2,
+    ) -> None:
+        self._method = method
+        self._steps = method.steps()
+        self._time_limit_s = time_limit_s
+        self._overhead_s = overhead_s
+        self._repeats = repeats
+        self._limited = 0  # in a row, at the trial under way
+        self.trial: ProposedTrial | None = None
+        """What to measure next; None when the search has ended."""
+        self.used_s = 0.0
+        """Seconds that all trials so far took, with their overheads."""
+        self.trials = 0
+        """How many were answered."""
+        self.stopped: Stopped | None = None
+        """What ended the search before its goals did."""
+        self._propose(next(self._steps, None))
+
+    def answer(self, result: TrialLoss) -> None:
+        """Takes the result of `trial`, and sets the next one.
+
+        Raises ValueError when the search has ended, or when the result is of another duration.
+        """
+        if self.trial is None:
+            raise ValueError("the search has ended")
+        if result.intended_s != self.trial.duration_s:
+            raise ValueError("the result is of a trial of another duration")
+        self.used_s += self._seconds(self.trial, result)
+        self.trials += 1
+        if result.tester_limited:
+            self._limited += 1
+            if self._limited > self._repeats:
+                self._give_up(result)
+            else:
+                self._propose(self.trial)
+            return
+        self._limited = 0
+        try:
+            self._propose(self._steps.send(result))
+        except StopIteration:
+            self.trial = None
+
+    def _give_up(self, result: TrialLoss) -> None:
+        """The method goes on elsewhere, or the search ends."""
+        assert self.trial is not None
+        limit = LimitedByTester(self.trial.value, self._method.unit, self._limited)
+        self._limited = 0
+        try:
+            self._propose(self._steps.throw(TesterLimitError(result)))
+        except TesterLimitError:
+            self._stop(limit)
+        except StopIteration:
+            self.trial = None
+
+    def result(self) -> Result_co:
+        """The result, also before the end: by the trials so far."""
+        return self._method.result(self.stopped)
+
+    def _seconds(self, trial: ProposedTrial, result: TrialLoss | None = None) -> float:
+        return (result.counted_s if result else trial.duration_s) + self._overhead_s
+
+    def _propose(self, trial: ProposedTrial | None) -> None:
+        self.trial = trial
+        if trial is None:
+            return
+        next_s = self._seconds(trial)
+        if self.used_s + next_s > self._time_limit_s:
+            self._stop(OutOfTime(self._time_limit_s, self.used_s, next_s))
+
+    def _stop(self, outcome: Stopped) -> None:
+        self.stopped = outcome
+        self.trial = None
+        self._steps.close()
+
+
+# --- estimates ------------------------------------------------------------------------------------
+# How long a search takes, before it begins: it is run against a device that behaves.
+
+
+FRAMES = 10**9  # of an imagined trial: enough for every loss ratio
+TRUTHS = (0.03, 0.21, 0.39, 0.57, 0.75, 0.93)  # of the range, on the scale of the search
+
+
+def method_s(
+    make: Callable[[float], SearchMethod[Any]],
+    values: LoadRange,
+    overhead_s: float = 0.0,
+    of: Callable[[Sequence[float]], float] = fmean,
+) -> float:
+    """Return the seconds that a method takes where trials above one value fail: `of` some values.
+
+    A device that loses at random, or forwards less when it is overloaded, takes longer. `make`: the
+    method at its beginning, of that value; `values`: the range that the limit may lie in;
+    `overhead_s`: seconds of each trial besides its duration.
+    """
+    found = []
+    for part in TRUTHS:
+        truth = values.min * (values.max / values.min) ** part
+        search = Search(make(truth), overhead_s=overhead_s)
+        while (trial := search.trial) is not None:
+            lost = round(FRAMES * max(0.0, 1.0 - truth / trial.value))
+            search.answer(TrialLoss(FRAMES, lost, trial.duration_s))
+        found.append(search.used_s)
+    return of(found)
+
+
+# --- loads ----------------------------------------------------------------------------------------
+# What a search asks for and what it is told: a trial's inputs and its result (RFC 9971, Trial).
+
+
+# --- outcomes -------------------------------------------------------------------------------------
+# How a search ends: typed values, each with one sentence for a person.
+
+
+@dataclass(frozen=True)
+class SearchOutcome:
+    """How a search ended; its fields fill in the `words` of its class."""
+
+    words: ClassVar[str]
+
+    @property
+    def sentence(self) -> str:
+        """What to tell a person."""
+        return self.words.format_map(vars(self))
+
+
+class Stopped(SearchOutcome):
+    """What ends a search before its goals do."""
+
+
+@dataclass(frozen=True)
+class _AtValue(SearchOutcome):
+    """The value of a search's range at which it ended."""
+
+    value: float
+    unit: str
+
+
+class Reached(SearchOutcome):
+    """The bounds are as near to each other as was asked."""
+
+    words = "The bounds are as near to each other as the goal asks."
+
+
+class Done(SearchOutcome):
+    """All that was to be measured is."""
+
+    words = "All trials were measured."
+
+
+class InProgress(SearchOutcome):
+    """Asked for before the search has ended."""
+
+    words = "The run ended before this measurement was complete."
+
+
+class LossAtMin(_AtValue):
+    """The search never brackets: the least value of its range already fails."""
+
+    words = (
+        "The device fails at the min of the range, {value:g} {unit}, so there is no "
+        "lower bound: lower the min, or look for loss that does not depend on it."
+    )
+
+
+class NoLossAtMax(_AtValue):
+    """The search never brackets: the largest value of its range still holds."""
+
+    words = (
+        "The device holds the max of the range, {value:g} {unit}, so there is no "
+        "upper bound: its limit is there or above."
+    )
+
+
+class HeldAllOffered(_AtValue):
+    """The tester offers no more than what the device still holds."""
+
+    words = (
+        "The device holds {value:g} {unit}, the most that the tester offered: its "
+        "limit is there or above. Give the tester more cores, or lower the ports' rate."
+    )
+
+
+@dataclass(frozen=True)
+class LimitedByTime(SearchOutcome):
+    """The number that failed holds where its trial is faster."""
+
+    number: int
+    rate: float
+    faster: float
+    words = (
+        "Of {number} addresses the device forwards all frames when it learns {faster:g} per "
+        "second, and not at {rate:g}: it forgets addresses before the trial ends, or does not "
+        "learn them in time. Raise its ageing time or learning_fps."
+    )
+
+
+class NotRepeatable(_AtValue):
+    """A rate that held failed at the end."""
+
+    words = (
+        "The device held {value:g} {unit}, and failed there at the end of the search: its table "
+        "may be full of the addresses of all trials. Lower learning_addresses."
+    )
+
+
+@dataclass(frozen=True)
+class LimitedByTester(_AtValue, Stopped):
+    """No trial at a value could be believed, in so many attempts."""
+
+    attempts: int
+    words = (
+        "The tester, not the device, was the limit at {value:g} {unit} in each of "
+        "{attempts} trials, so the search ended there: lower the max of the range or the "
+        "ports' rate, or give the tester more cores."
+    )
+
+
+@dataclass(frozen=True)
+class OutOfTime(Stopped):
+    """The next trial would have ended after the time limit."""
+
+    time_limit_s: float
+    used_s: float
+    next_s: float
+    words = (
+        "The search ended after {used_s:g} s: its next trial takes {next_s:g} s, "
+        "and time_limit is {time_limit_s:g} s. The bounds so far are kept."
+    )
+
+
+@dataclass(frozen=True)
+class CannotBeMet:
+    """What is known before the first trial: the time limit is too short.
+
+    `estimates_s`: what is measured, such as "throughput 64 B" -> seconds that it takes at least.
+    """
+
+    time_limit_s: float
+    estimates_s: Mapping[str, float]
+
+    @property
+    def sentence(self) -> str:
+        """What to tell a person."""
+        each = ", ".join(f"{name} at least {took:.0f} s" for name, took in self.estimates_s.items())
+        whole_s = sum(self.estimates_s.values())
+        return (
+            f"The goals cannot be met in time_limit, {self.time_limit_s:g} s: {each}, together "
+            f"{whole_s:.0f} s. Raise time_limit, or ask for shorter trials, fewer sizes or a "
+            "larger width."
+        )
+
+
+# --- goals ----------------------------------------------------------------------------------------
+# Goals of a search for a load (RFC 9971, Search Goal), and those that are known by a name.
+
+
+@dataclass(frozen=True)
+class SearchGoal:
+    """What a load must hold to be a lower bound, and how near the bounds must come.
+
+    `loss_ratio` (0 to below 1): a trial that loses more is bad. `exceed_ratio` (0 to below 1): the
+    part of the sum of durations that bad trials may take. `final_trial_s`: seconds of a full-length
+    trial. `duration_sum_s`: seconds of them that decide. `initial_trial_s`: seconds of the first,
+    short trials. `width`: the largest (upper - lower) / upper that ends the search.
+
+    Raises ValueError, with the attribute, where one is outside of what RFC 9971 allows.
+    """
+
+    loss_ratio: float
+    exceed_ratio: float
+    final_trial_s: float
+    duration_sum_s: float
+    initial_trial_s: float = 1.0
+    width: float = 0.005
+
+    def __post_init__(self) -> None:
+        if not (0 <= self.loss_ratio < 1 and 0 <= self.exceed_ratio < 1):
+            raise ValueError("a goal's loss ratio and exceed ratio are at least 0 and below 1")
+        if not 0 < self.final_trial_s <= self.duration_sum_s:
+            raise ValueError("a goal's final trial is above 0 s and within its duration sum")
+        if not 0 < self.initial_trial_s <= self.final_trial_s:
+            raise ValueError("a goal's initial trial is above 0 s and no longer than its final one")
+        if not 0 < self.width < 1:
+            raise ValueError("a goal's width is above 0 and below 1")
+
+
+RFC2544 = SearchGoal(0.0, 0.0, 60.0, 60.0)
+"""RFC 2544's throughput as RFC 9971 words it: one trial of 60 s without loss."""
+
+TST009 = SearchGoal(0.0, 0.5, 60.0, 120.0)
+"""ETSI GS NFV-TST 009's binary search with loss verification, as RFC 9971 words it."""
+
+NDR = SearchGoal(0.0, 0.5, 1.0, 21.0)
+"""Non-drop rate, as FD.io CSIT searches it: no loss in more than half of 21 trials of 1 s."""
+
+PDR = SearchGoal(0.005, 0.5, 1.0, 21.0)
+"""Partial drop rate, as FD.io CSIT searches it: at most 0.5 % lost in more than half of them."""
+
+
+# --- loads ----------------------------------------------------------------------------------------
+# The loads that a search may use: a range, cut into steps of equal relative width.
+
 
 PARTS_MAX = 32  # of the smallest width, to come near to all widths at once
 GOOD_ENOUGH = 0.98  # of each width, that so many parts reach
@@ -87,3 +490,329 @@ class GoalResult:
         if self.relevant_lower_bound is None or self.relevant_upper_bound is None:
             return None
         return 1.0 - self.relevant_lower_bound / self.relevant_upper_bound
+
+
+# --- classify -------------------------------------------------------------------------------------
+# What the trials at each load say of it: a lower bound, an upper one, or undecided (RFC 9971).
+
+
+class LoadClass(Enum):
+    """RFC 9971, Load Classification."""
+
+    LOWER = "lower bound"
+    UPPER = "upper bound"
+    UNDECIDED = "undecided"
+
+
+def classify(goal: SearchGoal, trials: Sequence[TrialLoss]) -> LoadClass:
+    """The class of a load by all trials there, in any order (RFC 9971, Load Classification).
+
+    Trials shorter than the goal's final one count only by the excess of bad ones over what good
+    ones balance. Missing duration is taken as all good, then as all bad: where both agree, no
+    further trial is needed. Tester-limited trials count for nothing.
+    """
+    sums = dict.fromkeys(((long, bad) for long in (0, 1) for bad in (0, 1)), 0.0)
+    for trial in trials:
+        if not trial.tester_limited:
+            long, bad = trial.intended_s >= goal.final_trial_s, trial.loss_ratio > goal.loss_ratio
+            sums[long, bad] += trial.counted_s
+    balanced = sums[0, 0] * goal.exceed_ratio / (1.0 - goal.exceed_ratio)
+    bad_s = sums[1, 1] + max(0.0, sums[0, 1] - balanced)
+    whole_s = max(sums[1, 0] + bad_s, goal.duration_sum_s)
+    allowed_s = whole_s * goal.exceed_ratio
+    if_rest_good, if_rest_bad = bad_s <= allowed_s, whole_s - sums[1, 0] <= allowed_s
+    if if_rest_good != if_rest_bad:
+        return LoadClass.UNDECIDED
+    return LoadClass.LOWER if if_rest_good else LoadClass.UPPER
+
+
+def conditional_loss(goal: SearchGoal, trials: Sequence[TrialLoss]) -> float:
+    """The loss ratio (0 to 1) that a lower bound's conditional throughput is reduced by.
+
+    Of the full-length trials in order of their loss, the one up to which the share that must be
+    good reaches (RFC 9971, Conditional Throughput); missing duration is taken as lost.
+    """
+    long: dict[float, float] = {}
+    for trial in trials:
+        if trial.intended_s >= goal.final_trial_s and not trial.tester_limited:
+            long[trial.loss_ratio] = long.get(trial.loss_ratio, 0.0) + trial.counted_s
+    measured_s = sum(long.values())
+    left_s = max(goal.duration_sum_s, measured_s) * (1.0 - goal.exceed_ratio)
+    ratio = 1.0
+    for ratio in sorted(long):
+        left_s -= long[ratio]
+        if left_s <= 0.0:
+            return ratio
+    # What rounding alone has left is not missing.
+    return ratio if measured_s >= goal.duration_sum_s else 1.0
+
+
+@dataclass(frozen=True)
+class RelevantBounds:
+    """RFC 9971, Relevant Lower Bound and Relevant Upper Bound; None where no load is one."""
+
+    lower: int | None
+    upper: int | None
+
+
+def relevant_bounds(goal: SearchGoal, trials: Mapping[int, Sequence[TrialLoss]]) -> RelevantBounds:
+    """The smallest upper bound, and the largest lower bound below it.
+
+    `trials`: load (any number that orders as loads do) -> all trials there. Lower bounds above the
+    smallest upper bound (loss inversion) are not relevant.
+    """
+    lower = None
+    for load in sorted(trials):
+        found = classify(goal, trials[load])
+        if found is LoadClass.UPPER:
+            return RelevantBounds(lower, load)
+        if found is LoadClass.LOWER:
+            lower = load
+    return RelevantBounds(lower, None)
+
+
+# --- levels ---------------------------------------------------------------------------------------
+# How a search nears one goal: short trials first, longer ones from level to level.
+
+
+PRECEDING = 2  # levels before the final one
+EXPANSION = 2  # by which an external search multiplies what it has gone so far
+
+
+@dataclass(frozen=True)
+class SearchLevel:
+    """A goal with shorter sums of durations; its bounds may be so many steps of the grid apart."""
+
+    goal: SearchGoal
+    steps: int
+
+
+def levels(goal: SearchGoal, steps: int) -> list[SearchLevel]:
+    """The levels of a goal whose width is so many steps of the grid, the goal itself last.
+
+    Sums of durations grow by one ratio, from the initial trial's to the goal's. The level before
+    the final one is as narrow as that, so that the longest trials only confirm its bounds.
+    """
+    ratio = (goal.initial_trial_s / goal.duration_sum_s) ** (1.0 / PRECEDING)
+    found = [SearchLevel(goal, steps)]
+    if ratio == 1.0:
+        return found
+    for number in range(1, PRECEDING + 1):
+        sum_s = max(goal.initial_trial_s, goal.duration_sum_s * ratio**number)
+        if number == PRECEDING:
+            sum_s = goal.initial_trial_s
+        trial_s = min(goal.final_trial_s, sum_s)
+        shorter = replace(goal, final_trial_s=trial_s, duration_sum_s=sum_s)
+        found.insert(0, SearchLevel(shorter, steps * 2 ** (number - 1)))
+    return found
+
+
+def is_narrow(bounds: RelevantBounds, steps: int, top: int) -> bool:
+    """Whether a search for these bounds is done: near enough, or the range has no load left."""
+    if bounds.lower is None:
+        return bounds.upper == 0
+    if bounds.upper is None:
+        return bounds.lower == top
+    return bounds.upper - bounds.lower <= steps
+
+
+def next_load(bounds: RelevantBounds, hint: RelevantBounds, steps: int, top: int) -> int:
+    """The number of the load (0 to `top`) to measure at for bounds that are not narrow yet.
+
+    `bounds` are relevant at this level, `hint` were at the level before. It is always a load that
+    is not decided at this level, so that each trial brings the search forward:
+    the middle of the hint where that halves to the width at once, then the hint's ends; beyond
+    them by growing steps (external search); between two bounds by halving (internal search).
+    """
+    lower, upper = bounds.lower, bounds.upper
+    ends = [load for load in (hint.lower, hint.upper) if load is not None]
+    first, last = ends[0], ends[-1]
+    halves = [(first + last) // 2] if steps < last - first <= 2 * steps else []
+    for load in halves + ends:
+        if (lower is None or load > lower) and (upper is None or load < upper):
+            return load
+    if lower is None:
+        assert upper is not None
+        down = upper - max(steps, (EXPANSION - 1) * (last - upper))
+        return 0 if down < steps else down
+    up = lower + max(steps, (EXPANSION - 1) * (lower - first))
+    if upper is None:
+        return top if top - up < steps else up
+    middle = (lower + upper) // 2
+    # Next to the hint sooner than in the middle, where that is farther away.
+    if upper <= first:
+        return max(middle, upper - max(steps, (EXPANSION - 1) * (last - upper)))
+    return min(middle, up) if lower >= last else middle
+
+
+class GoalProgress:
+    """Where a search stands with one goal: its level, and the bounds of the level before."""
+
+    def __init__(self, goal: SearchGoal, steps: int, top: int) -> None:
+        self._levels = levels(goal, steps)
+        self.top = top
+        """The number of the highest load that can be offered."""
+        self._number = 0
+        self.hint = RelevantBounds(None, None)
+
+    @property
+    def first(self) -> SearchLevel:
+        """The coarsest level, whose trials are the initial ones."""
+        return self._levels[0]
+
+    def nominate(self, trials: Mapping[int, Sequence[TrialLoss]]) -> tuple[int, float] | None:
+        """The number of a load and the seconds to measure there; None when the goal is done."""
+        while True:
+            level = self._levels[self._number]
+            bounds = relevant_bounds(level.goal, trials)
+            if not is_narrow(bounds, level.steps, self.top):
+                load = next_load(bounds, self.hint, level.steps, self.top)
+                return load, level.goal.final_trial_s
+            if level is self._levels[-1]:
+                return None
+            self._number += 1
+            self.hint = bounds
+
+    def bounds(self, trials: Mapping[int, Sequence[TrialLoss]]) -> tuple[RelevantBounds, bool]:
+        """The bounds of the goal itself by these trials, and whether they end its search."""
+        level = self._levels[-1]
+        found = relevant_bounds(level.goal, trials)
+        return found, is_narrow(found, level.steps, self.top)
+
+
+# --- multiple -------------------------------------------------------------------------------------
+# The search for the highest load that each of several goals allows (RFC 9971, MLRsearch).
+
+
+class LoadSearch:
+    """A method for `Search`: trials at loads of one grid, each of which serves all goals.
+
+    Short trials come first: of what the goals ask for, the shortest is measured, at the lowest
+    load. Results are one GoalResult per goal, in the order of the goals.
+    Raises ValueError where there is no goal.
+    """
+
+    def __init__(self, goals: Sequence[SearchGoal], loads: LoadRange) -> None:
+        if not goals:
+            raise ValueError("a search needs at least one goal")
+        self.unit = loads.unit
+        self._goals = tuple(goals)
+        self._grid = LoadGrid(loads, [goal.width for goal in goals])
+        self._trials: dict[int, list[TrialLoss]] = {}
+        self._top = self._grid.top  # what the tester can offer
+        self._progress = [
+            GoalProgress(goal, self._grid.steps(goal.width), self._grid.top) for goal in goals
+        ]
+
+    def steps(self) -> Steps:
+        """RFC 9971, Search: initial trials, then what the goals ask for until none asks."""
+        hint = yield from self._initial()
+        for progress in self._progress:
+            progress.hint = hint
+        while True:
+            asked = [progress.nominate(self._trials) for progress in self._progress]
+            wanted = [(seconds, load) for load, seconds in filter(None, asked)]
+            if not wanted:
+                return
+            seconds, load = min(wanted)
+            yield from self._measure(load, seconds)
+
+    def result(self, stopped: Stopped | None) -> tuple[GoalResult, ...]:
+        """One result per goal, by the trials so far."""
+        return tuple(
+            self._goal_result(goal, progress, stopped)
+            for goal, progress in zip(self._goals, self._progress, strict=True)
+        )
+
+    def _measure(self, load: int, seconds: float) -> Generator[ProposedTrial, TrialLoss, bool]:
+        """Whether it was measured; else the search goes on below what the tester offered."""
+        try:
+            result = yield ProposedTrial(self._grid.load(load), seconds)
+        except TesterLimitError as limit:
+            top = self._grid.below(self._grid.load(load) * limit.result.offered_part)
+            if not 0 < top < load:
+                raise
+            self._top = top
+            for progress in self._progress:
+                progress.top = top
+            return False
+        self._trials.setdefault(load, []).append(result)
+        return True
+
+    def _initial(self) -> Generator[ProposedTrial, TrialLoss, RelevantBounds]:
+        """Two or three short trials: at the max load, at what was forwarded there, and beside it.
+
+        Returns where the search is to begin.
+        """
+        seconds = max(progress.first.goal.final_trial_s for progress in self._progress)
+        allowed = min(goal.loss_ratio for goal in self._goals)
+        beside = max(progress.first.steps for progress in self._progress)
+        while not (yield from self._measure(self._top, seconds)):
+            pass
+        top = self._top
+        first = self._forwarded(top, allowed)
+        if first >= top:
+            return RelevantBounds(top, None)
+        first = 0 if first < beside else min(first, top - 1)
+        if not (yield from self._measure(first, seconds)):
+            return RelevantBounds(self._top, None)
+        if self._trials[first][-1].loss_ratio > allowed:
+            second = min(self._forwarded(first, allowed), first - beside)
+        else:
+            second = first + beside
+        if not 0 < second < top:
+            return RelevantBounds(first, top)
+        yield from self._measure(second, seconds)
+        return RelevantBounds(min(first, second), max(first, second))
+
+    def _forwarded(self, load: int, allowed: float) -> int:
+        """The load of which the last trial here forwarded all but what may be lost."""
+        ratio = (1.0 - self._trials[load][-1].loss_ratio) / (1.0 - allowed)
+        return load if ratio >= 1.0 else self._grid.below(self._grid.load(load) * ratio)
+
+    def _goal_result(
+        self, goal: SearchGoal, progress: GoalProgress, stopped: Stopped | None
+    ) -> GoalResult:
+        bounds, is_done = progress.bounds(self._trials)
+        lower = None if bounds.lower is None else self._grid.load(bounds.lower)
+        upper = None if bounds.upper is None else self._grid.load(bounds.upper)
+        throughput = None
+        if bounds.lower is not None and lower is not None:
+            throughput = lower * (1.0 - conditional_loss(goal, self._trials[bounds.lower]))
+        outcome: SearchOutcome = Reached()
+        if not is_done:
+            outcome = stopped or InProgress()
+        elif upper is None and self._top < self._grid.top:
+            outcome = HeldAllOffered(self._grid.load(self._top), self.unit)
+        elif upper is None:
+            outcome = NoLossAtMax(self._grid.loads.max, self.unit)
+        elif lower is None:
+            outcome = LossAtMin(self._grid.loads.min, self.unit)
+        return GoalResult(lower, upper, throughput, outcome)
+
+
+@dataclass(frozen=True)
+class TrialsResult:
+    """How a subtest without a search ended."""
+
+    outcome: SearchOutcome
+
+
+class FixedTrials:
+    """A method for `Search`: these values in turn, each for so long."""
+
+    def __init__(self, values: Sequence[float], duration_s: float, unit: str) -> None:
+        self.unit = unit
+        self._values = tuple(values)
+        self._duration_s = duration_s
+        self._done = False
+
+    def steps(self) -> Steps:
+        """One trial per value."""
+        for value in self._values:
+            yield ProposedTrial(value, self._duration_s)
+        self._done = True
+
+    def result(self, stopped: Stopped | None) -> TrialsResult:
+        """Whether all were measured."""
+        return TrialsResult(stopped or (Done() if self._done else InProgress()))

@@ -8,10 +8,9 @@ from contextlib import contextmanager
 
 from ...base.errors import ConfigurationError
 from ...base.model import Site
-from .base import Launcher
 from .command import CommandLauncher
+from .far import FarLauncher, Launcher
 from .lab import LabLauncher
-from .muster import FarLauncher
 from .slurm import SlurmLauncher
 from .ssh import SshLauncher
 

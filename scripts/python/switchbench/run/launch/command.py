@@ -14,11 +14,8 @@ from collections.abc import Sequence
 from ...base.errors import ConfigurationError
 from ...base.model import Process, Site
 from ...base.programs import port_binding_words
-from .base import FarProcess, popen_options
-from .fan import Answer
-from .muster import FarLauncher, Muster
-from .openssh import engine_words
-from .survey import Unreached, lack
+from .far import Answer, FarLauncher, FarProcess, Muster, Unreached, popen_options
+from .ssh import engine_words, lack
 
 _FANOUT = 64  # commands at a time that have not answered
 _START_LIMIT_S = 60.0

@@ -14,7 +14,7 @@ from ... import labs as lab
 from ...base.errors import ConfigurationError, RunError
 from ...base.model import Process, Site
 from ...labs import rootless, switches
-from .base import popen_options
+from .far import popen_options
 
 
 class LabLauncher:

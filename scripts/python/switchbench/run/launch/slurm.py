@@ -23,12 +23,8 @@ from ...base.errors import ConfigurationError, RunError
 from ...base.model import Process, Site
 from ...base.programs import port_binding_words
 from ...base.signals import Handled
-from .base import FarProcess, popen_options
-from .fan import Answer
-from .muster import FarLauncher, Muster
-from .nodesets import folded
-from .openssh import engine_words
-from .survey import Unreached, lack
+from .far import Answer, FarLauncher, FarProcess, Muster, Unreached, folded, popen_options
+from .ssh import engine_words, lack
 
 JOB = "SLURM_JOB_ID"
 _PROGRAMS = ("srun", "salloc", "scancel", "sinfo")

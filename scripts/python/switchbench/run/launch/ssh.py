@@ -1,27 +1,314 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Nodes on real hosts by ssh (doc/how-to/cluster.md): one OpenSSH client for each.
+"""The command line of OpenSSH to a host of a site, and what its failures mean.
 
-The client's pipes are the node's: heartbeats go into them as into a local node's. When the client
-or this command ends, however it does, sshd closes the node's standard input, and the node stops
-(doc/reference/node-protocol.md).
+Host keys, identities, ports and jump hosts are the user's own configuration's (ssh_config(5)),
+unless the site says otherwise. Nothing is ever asked: `BatchMode`.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+import platform
+import re
+import shlex
+import shutil
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
+from ClusterShell.NodeSet import NodeSetException
+from ClusterShell.Topology import TopologyError, TopologyParser, TopologyTree
+
+from ... import __version__
+from ...base import quantities
 from ...base.errors import ConfigurationError
 from ...base.model import Process, Site
+from ...base.node_names import TooManyError, refuse_many, refuse_strange
+from ...base.programs import ENGINE, PORT_BINDING, port_binding_words
 from ...plan.documents import numeric_address
-from .base import FarProcess, popen_options
-from .fan import UNASKED, Answer, fan_out
-from .muster import FarLauncher, Muster
-from .nodesets import folded
-from .openssh import FAILED, OpenSsh, failure, find_client
-from .survey import Unreached, lack
+from .far import (
+    GREETING,
+    UNASKED,
+    Answer,
+    FarLauncher,
+    FarProcess,
+    Muster,
+    Unreached,
+    fan_out,
+    folded,
+    greeted,
+    popen_options,
+)
+
+FAILED = 255  # ssh's own status, and that of a command that a signal has ended
+
+# What the streams of a node need, whatever the user's configuration has for people.
+_OURS = (
+    "BatchMode=yes", "RequestTTY=no", "ForwardAgent=no", "ForwardX11=no",
+    "ClearAllForwardings=yes", "ControlMaster=no", "PermitLocalCommand=no", "EscapeChar=none",
+    "LogLevel=INFO",  # less hides why a connection ended, more hides it among other lines
+)  # fmt: skip
+# A host that has died is noticed within this.
+_ALIVE = ("ServerAliveInterval=5", "ServerAliveCountMax=3")
+
+
+@dataclass(frozen=True)
+class OpenSsh:
+    """How the hosts of a site are reached."""
+
+    engine: str
+    user: str | None = None
+    config: str | None = None
+    options: Mapping[str, str] = field(default_factory=dict)
+    privilege: str = "none"
+    fanout: int = 64
+    timeout_s: float = 10.0
+    jumps: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # gateways on the way
+
+    @classmethod
+    def of(cls, site: Site) -> OpenSsh:
+        """As the site says; ConfigurationError where its gateways lead nowhere."""
+        keys: dict[str, Any] = dict(site.effective["ssh"])
+        hosts = [process.name for process in site.processes]
+        topology = keys.pop("topology", None)
+        timeout_ns = quantities.DURATION.whole(keys.pop("timeout"))
+        jumps = gateways(topology, hosts) if topology else {}
+        return cls(**keys, timeout_s=timeout_ns / 1e9, jumps=jumps)
+
+    def settings(self, host: str) -> list[str]:
+        """The options that ssh, scp and sftp have in common."""
+        words = ["-F", self.config] if self.config else []
+        user = [f"User={self.user}"] if self.user else []
+        own = [f"{name}={value}" for name, value in self.options.items()]
+        patience = f"ConnectTimeout={max(1, round(self.timeout_s))}"
+        for option in (*_OURS, *user, *own, patience, *_ALIVE):
+            words += ["-o", option]
+        jumps = self.jumps.get(host, ())
+        return [*words, "-J", ",".join(jumps)] if jumps else words
+
+    def command(self, host: str, remote: str) -> list[str]:
+        """Runs a line there, as the user's login shell reads it."""
+        return ["ssh", *self.settings(host), "--", host, remote]
+
+    def node(self, host: str, words: Sequence[str], announced: bool = False) -> list[str]:
+        """Runs the engine there; `announced`: it says its version first, on a line of its own."""
+        line = shlex.join(engine_words(self.engine, self.privilege, words, announced))
+        return self.command(host, f"exec {line}")
+
+    def port_binding(self, host: str, words: Sequence[str]) -> list[str]:
+        """Runs the program that binds PCI ports there, which comes on standard input."""
+        script = 'exec "$@"'
+        if self.privilege == "sudo":
+            script = 'exec sudo -n "$@" --connection "$SSH_CONNECTION"'
+        line = shlex.join(["sh", "-c", script, "sh", *port_binding_words(words)])
+        return self.command(host, f"exec {line}")
+
+
+# --- the engine there ----------------------------------------------------------------------------
+
+
+# Where `push` leaves the engine, in the home folder of the one who logs in and for all.
+HOME_FOLDER = ".local/lib/switchbench"
+SHARED_FOLDER = "/opt/switchbench"
+CURRENT = "current"  # the one that was pushed last
+
+# For the engine that no site names: what was pushed, else the one in the path. What sudo runs is
+# never in a folder that the user can write.
+_FIND_SHARED = f'e={SHARED_FOLDER}/{CURRENT}/{ENGINE}; [ -x "$e" ] || e={ENGINE}; '
+_FIND = f'e="$HOME/{HOME_FOLDER}/{CURRENT}/{ENGINE}"; [ -x "$e" ] || {{ {_FIND_SHARED}}}; '
+
+# By privilege. The guard asks where the controller sits (doc/reference/safety.md); sudo would
+# forget it. The engine is sudo's own command: what sudoers allows is the one program.
+_RUN = {"none": '"$e" "$@"', "sudo": 'sudo -n "$e" "$@" --connection "$SSH_CONNECTION"'}
+_ASK = {"none": '"$e" --version', "sudo": 'sudo -n "$e" --version'}
+
+
+def engine_words(engine: str, privilege: str, words: Sequence[str], announced: bool) -> list[str]:
+    """A command that runs the engine. `exec`: its status is the command's, and no shell stays
+    beside it."""
+    how = "sudo" if privilege == "sudo" else "none"
+    if engine == ENGINE:
+        find = _FIND if privilege == "none" else _FIND_SHARED
+    else:
+        find = f"e={shlex.quote(engine)}; "
+    first = f"{_ASK[how]} && " if announced else ""
+    return ["sh", "-c", f"{find}{first}exec {_RUN[how]}", "sh", *words]
+
+
+def find_client() -> None:
+    """Refuses where there is no ssh."""
+    if shutil.which("ssh") is None:
+        raise ConfigurationError("launch: ssh: there is no ssh here: install OpenSSH's client")
+
+
+# --- gateways ------------------------------------------------------------------------------------
+
+
+def gateways(path: str, hosts: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """The way to each host by a topology file of ClusterShell, from this machine.
+
+    Where several gateways lead to the same hosts, these are dealt to them in turn.
+    """
+    turns: Counter[str] = Counter()  # of each group of gateways
+    root = platform.node().partition(".")[0]
+    _refuse_many(Path(path))
+    try:
+        tree = TopologyParser(path).tree(root)
+        ways = {host: _way(tree, host, turns) for host in hosts}
+        refuse_strange(jump for way in ways.values() for jump in way)
+        return ways
+    except (TopologyError, NodeSetException, ValueError) as error:
+        raise ConfigurationError(
+            f"{Path(path).name}: {error} (`ssh: {{topology: FILE}}`, routes from {root})"
+        ) from None
+
+
+def _refuse_many(path: Path) -> None:
+    """Refuses a file with a node set that is too large to be meant."""
+    for number, line in enumerate(path.read_text(errors="replace").splitlines(), start=1):
+        try:
+            for names in re.split("[:=]", line):
+                refuse_many(names)
+        except TooManyError as error:
+            raise ConfigurationError(f"{path.name}:{number}: {error}") from None
+
+
+def _way(tree: TopologyTree, host: str, turns: Counter[str]) -> tuple[str, ...]:
+    jumps: list[str] = []
+    group = tree.find_nodegroup(host).parent
+    while group is not None and group.parent is not None:
+        name = str(group.nodeset)
+        jumps.insert(0, group.nodeset[turns[name] % len(group.nodeset)])
+        turns[name] += 1
+        group = group.parent
+    return tuple(jumps)
+
+
+# --- what failures mean --------------------------------------------------------------------------
+
+_NO_KEY = (
+    "ssh asks for a password, or for a key that it can't use unasked ({}): nothing is asked here; "
+    "give it a key (ssh-agent, `IdentityFile`), and try `ssh -o BatchMode=yes {host} true`"
+)
+_OTHER_KEY = (
+    "its host key is not the one that is known ({}): find out whether it is that host; if so, "
+    "`ssh-keygen -R {host}` and note the new key"
+)
+_NEW_KEY = (
+    "its host key is not known here ({}): compare and accept it once by `ssh {host}`, or put the "
+    "hosts' keys into known_hosts"
+)
+_NO_HOST = (
+    "its name is not known ({}): the site's `hosts` are names for ssh, see `Host` of ssh_config"
+)
+_NO_ANSWER = "it can't be reached ({}): is it up, and its sshd?"
+_ENDED = "the ssh connection ended ({})"
+
+# In the order in which they are looked for: what ssh writes, and the sentence.
+_FAILURES = tuple(
+    (re.compile(pattern), sentence)
+    for pattern, sentence in (
+        (r"REMOTE HOST IDENTIFICATION HAS CHANGED", _OTHER_KEY),
+        (r"Host key verification failed|No .* host key is known", _NEW_KEY),
+        (r"Permission denied|Too many authentication failures", _NO_KEY),
+        (r"Could not resolve hostname", _NO_HOST),
+        (
+            r"Connection timed out|Connection refused|No route to host|Network is unreachable"
+            r"|Operation timed out|timed out during banner exchange|stdio forwarding failed",
+            _NO_ANSWER,
+        ),
+        (
+            r"Timeout, server|Connection to .* closed|Connection (closed|reset) by"
+            r"|client_loop|kex_exchange_identification|Read from remote host|Broken pipe",
+            _ENDED,
+        ),
+    )
+)
+
+
+_NO_ENGINE = (
+    "there is no {engine} ({last}): bring it there by `switchbench push`, or say where it is: "
+    "`engine: PATH` below `ssh` or `slurm`"
+)
+_NO_PYTHON = "there is no {engine} ({last}): install it there"
+_NO_PROGRAM = "{engine} can't be executed there ({last})"
+_NO_LIBRARY = (
+    "{engine} lacks a library there ({last}): doc/developer/dependencies.md lists packages"
+)
+_NO_SUDO = "there is no sudo ({last}): install it there, or log in as root"
+_SUDO_REFUSES = "sudo needs a password ({last}): allow NOPASSWD, or log in as root"
+
+# In the order in which they are looked for: the status, the last line, and the sentence. 126 and
+# 127 are a shell's own; sudo says 1 of whatever it refuses or can't start.
+_REFUSALS = tuple(
+    (status, re.compile(pattern), sentence)
+    for status, pattern, sentence in (
+        (127, r"python3", _NO_PYTHON),
+        (127, r"error while loading shared libraries", _NO_LIBRARY),
+        (127, r"\bsudo: (command )?not found|command not found: sudo$", _NO_SUDO),
+        (127, r"", _NO_ENGINE),
+        (126, r"", _NO_PROGRAM),
+        (1, r"^sudo: .*not found", _NO_ENGINE),
+        (1, r"^sudo: unable to execute", _NO_PROGRAM),
+        (1, r"^sudo: |^Sorry, user |is not in the sudoers file", _SUDO_REFUSES),
+    )
+)
+
+
+def failure(host: str, errors: Sequence[str]) -> str | None:
+    """In words, why ssh itself failed; None where it says nothing of it.
+
+    The engine's own lines, which come the same way, are not ssh's words.
+    """
+    own = [line for line in errors if not line.startswith(ENGINE)]
+    for pattern, sentence in _FAILURES:
+        for line in own:
+            if pattern.search(line):
+                return sentence.format(line.strip().strip("@ ").removeprefix("ssh: "), host=host)
+    return None
+
+
+def refusal(host: str, answer: Answer, engine: str) -> str | None:
+    """Why a host could not run the engine; None where it did, and failed for reasons of its own."""
+    if answer.status is None:
+        return "it did not answer in time: its login hangs, or its disks"
+    last = answer.errors[-1].strip() if answer.errors else ""
+    if answer.status == FAILED:
+        return failure(host, answer.errors) or f"ssh failed ({last or 'without a word'})"
+    for status, pattern, sentence in _REFUSALS:
+        if answer.status == status and pattern.search(last):
+            return sentence.format(engine=engine, last=last)
+    return None
+
+
+def lack(host: str, answer: Answer, engine: str) -> str | None:
+    """What a host lacks that was asked for its engine's version; None: nothing."""
+    reason = refusal(host, answer, engine)
+    if reason is not None:
+        return reason
+    if answer.output == [f"{GREETING}{__version__}"]:
+        return None
+    versions = [version for line in answer.output if (version := greeted(line))]
+    if __version__ in versions:
+        said = answer.output[0].removesuffix(f"{GREETING}{__version__}")
+        return (
+            f"its login writes text of its own ({said[:60]!r}), which a node's records "
+            "would be mixed with: shell start files must be silent without a terminal"
+        )
+    if versions:
+        return (
+            f"it has version {versions[0]} (its {engine}), this command {__version__}: "
+            "bring the same one to all hosts, by `switchbench push`"
+        )
+    last = (answer.errors or answer.output or ["no word"])[-1]
+    return f"{engine} --version ended with status {answer.status} ({last.strip()})"
+
+
+# --- ssh ------------------------------------------------------------------------------------------
+# Nodes on real hosts by ssh (doc/how-to/cluster.md): one OpenSSH client for each.
+
 
 # Beyond ConnectTimeout: logging in, and loading the program from a cold disk.
 _LOGIN_S = 20.0
@@ -113,3 +400,51 @@ class SshLauncher(FarLauncher):
         """Starts the program that binds PCI ports in a login of its own."""
         line = self._way.port_binding(process.name, words)
         return SshProcess(process.name, line, env=os.environ | UNASKED, **popen_options())
+
+
+# --- errand ---------------------------------------------------------------------------------------
+# PCI ports bound on many hosts at once, and what came of it, side by side.
+
+
+NOT_ASKED = 3  # a host that could not be asked: as a run that could not be completed
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a host did: the exit status, and what it said."""
+
+    host: str
+    status: int
+    lines: tuple[str, ...]
+
+
+def errands(site: Site, words: Mapping[str, Sequence[str]], timeout_s: float) -> list[Result]:
+    """Runs the program that binds ports with each host's words, as many at a time as the site's
+    fan-out says."""
+    find_client()
+    way = OpenSsh.of(site)
+    commands = {host: way.port_binding(host, arguments) for host, arguments in words.items()}
+    answers = fan_out(commands, way.fanout, way.timeout_s + timeout_s, PORT_BINDING)
+    return [_result(host, answer) for host, answer in answers.items()]
+
+
+def _result(host: str, answer: Answer) -> Result:
+    if answer.status is None:
+        return Result(
+            host, NOT_ASKED, ("it took too long: it is not known what it did; ask again",)
+        )
+    reason = refusal(host, answer, "python3")
+    if reason is not None:
+        return Result(host, NOT_ASKED, (reason,))
+    return Result(host, answer.status, (*answer.output, *answer.errors))
+
+
+def side_by_side(results: Sequence[Result]) -> Iterator[str]:
+    """The results in lines; hosts that say the same share them: `node[1-4]: done`."""
+    alike: dict[tuple[int, tuple[str, ...]], list[str]] = {}
+    for result in results:
+        alike.setdefault((result.status, result.lines), []).append(result.host)
+    for (status, lines), hosts in alike.items():
+        ending = "done" if status == 0 else f"failed with status {status}, without a word"
+        for line in lines or (ending,):
+            yield f"{folded(hosts)}: {line}"

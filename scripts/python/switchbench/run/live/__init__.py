@@ -4,6 +4,6 @@
 records -> state (loss, found) -> terminal (screen, worst, keys) | plain | metrics
 """
 
-from .watch import Watch, Wish, offer_metrics, watch
+from .screen import Watch, Wish, offer_metrics, watch
 
 __all__ = ["Watch", "Wish", "offer_metrics", "watch"]

@@ -1,23 +1,210 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The screen: what runs, every port's rates and loss, the worst first, and what was found.
-
-It is drawn as lines of our own and not as rich's tables, which would cost more than all else that
-the controller does. Whatever the terminal's size is when it is drawn decides what fits.
-"""
+"""The screen on a terminal: drawn some times a second on the terminal's second page, and gone at
+the end, so that what was there before is there again and the final table follows it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import os
+import select
+import sys
+import termios
+import time
+import tty
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
 from statistics import median
+from typing import Any, Protocol, Self
 
 from rich.cells import cell_len, set_cell_size
 from rich.console import Console, ConsoleOptions, RenderResult
+from rich.live import Live
 from rich.segment import Segment
 from rich.style import Style
 
+from ...analysis.summary import Summary
 from ...base import format
-from .state import PortState, RunState, rate
+from ...base.model import Run, Trial
+from ...records.record_forms import Record
+from .state import PhaseLoss, PortState, RunState, rate
+
+_REFRESH_S = 0.5  # nodes tell of their progress as often
+
+_NEXT = "n "
+_PREVIOUS = "pb"
+_ORDER = "o"
+
+
+class Terminal:
+    """Draws a state until it is closed."""
+
+    def __init__(self, state: RunState, console: Console) -> None:
+        """Takes the terminal over."""
+        self._state = state
+        self._screen = Screen(state)
+        self._drawn_s = 0.0
+        self._size = console.size
+        self._console = console
+        self._keys = Keys()
+        self._live = Live(
+            self._screen,
+            console=console,
+            screen=True,
+            auto_refresh=False,
+            redirect_stdout=False,
+            redirect_stderr=False,
+        )
+        self._keys.__enter__()
+        self._live.start()
+
+    def stage(self) -> None:
+        """Drawn at once: until the first trial the stage is all there is to say."""
+        self._draw()
+
+    def ended(self, phase: PhaseLoss) -> None:
+        """In the next drawing."""
+
+    def turn(self) -> None:
+        """Draws anew: when it is time, at a key, and when the terminal has another size."""
+        asked = [self._press(key) for key in self._keys.pressed()]
+        late = time.monotonic() - self._drawn_s >= _REFRESH_S
+        if any(asked) or late or self._console.size != self._size:
+            self._draw()
+
+    def close(self) -> None:
+        """Gives the terminal back."""
+        try:
+            self._live.stop()
+        finally:
+            self._keys.__exit__()
+
+    def _press(self, key: str) -> bool:
+        """Whether the key means anything."""
+        if key in _NEXT:
+            self._screen.turn_page(1)
+        elif key in _PREVIOUS:
+            self._screen.turn_page(-1)
+        elif key in _ORDER:
+            self._screen.by_rank = not self._screen.by_rank
+        else:
+            return False
+        return True
+
+    def _draw(self) -> None:
+        self._drawn_s = time.monotonic()
+        self._size = self._console.size
+        self._live.refresh()
+
+
+# --- keys -----------------------------------------------------------------------------------------
+# Keys pressed while the screen is shown; the terminal is given back as it was.
+
+
+_CHUNK = 64
+
+
+class Keys:
+    """While entered, keys come without Enter and are not shown. Ctrl-C is a signal as ever.
+
+    Where standard input is no terminal of ours (a pipe, a job in the background) there are none.
+    """
+
+    def __init__(self) -> None:
+        """Changes nothing yet."""
+        self._fd = -1
+        self._before: list[Any] = []
+
+    def __enter__(self) -> Keys:
+        try:
+            fd = sys.stdin.fileno()
+            if os.isatty(fd) and os.tcgetpgrp(fd) == os.getpgrp():
+                self._before = termios.tcgetattr(fd)
+                tty.setcbreak(fd, termios.TCSADRAIN)
+                self._fd = fd
+        except (OSError, ValueError, termios.error):
+            self._fd = -1  # closed, or not what it seems
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._fd >= 0:
+            with suppress(termios.error):  # the terminal has gone
+                termios.tcsetattr(self._fd, termios.TCSADRAIN, self._before)
+            self._fd = -1
+
+    def pressed(self) -> Iterator[str]:
+        """The keys since the last time; never waits."""
+        if self._fd < 0 or not select.select([self._fd], [], [], 0)[0]:
+            return
+        try:
+            text = os.read(self._fd, _CHUNK)
+        except OSError:
+            text = b""
+        if not text:
+            self._fd = -1  # hung up
+        yield from text.decode("ascii", "ignore")
+
+
+# --- plain ----------------------------------------------------------------------------------------
+# How far a run is, in lines that stay: for files, pipes, and whoever wants no screen.
+
+
+_PLAIN_S = 1.0  # at most one line of progress in so long
+_MOST_FOUND = 10  # findings of a kind that are told one by one
+
+
+class Plain:
+    """One line for each phase, at most one a second, and one for each finding that is new, until
+    there are many of its kind."""
+
+    def __init__(self, state: RunState, console: Console) -> None:
+        """Lines go to `console`."""
+        self._state = state
+        self._console = console
+        self._last_s = 0.0
+        self._told: set[tuple[str | None, ...]] = set()
+        self._kinds: Counter[str] = Counter()
+
+    def stage(self) -> None:
+        """A line."""
+        self._say(self._state.stage)
+
+    def ended(self, phase: PhaseLoss) -> None:
+        """A line when a phase has ended, unless there was one just now."""
+        if time.monotonic() - self._last_s < _PLAIN_S:
+            return
+        self._last_s = time.monotonic()
+        state = self._state
+        left = format.seconds(state.left_s)
+        lost = f", {format.of(phase.lost.total(), 'frame')} lost" if phase.lost.total() else ""
+        # A counted burst is over before anybody says at which rate it goes.
+        delivered = f", {rate(state.delivered_bps)}" if state.delivered_bps else ""
+        self._say(f"{state.words} done{delivered}{lost}, about {left} left")
+
+    def turn(self) -> None:
+        """Says what was found meanwhile."""
+        for finding in self._state.findings:
+            kind = finding["kind"]
+            whose = (kind, *(finding[key] for key in ("element", "src", "dst", "port")))
+            if whose in self._told:  # its size became better known
+                continue
+            self._told.add(whose)
+            self._kinds[kind] += 1
+            if self._kinds[kind] <= _MOST_FOUND:
+                self._say(f"found: {finding['sentence']}")
+            elif self._kinds[kind] == _MOST_FOUND + 1:
+                self._say(f"found: more of this kind ({kind}), which summary.json names at the end")
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+    def _say(self, text: str) -> None:
+        self._console.print(text, highlight=False, markup=False, soft_wrap=True)
+
+
+# --- screen ---------------------------------------------------------------------------------------
+# The screen: what runs, every port's rates and loss, the worst first, and what was found.
+
 
 _PLAIN = Style.null()
 _BOLD = Style(bold=True)
@@ -334,3 +521,112 @@ def _behind(port: PortState, bps: float | None, usual: float) -> float:
     if bps is None or usual <= 0:
         return 0.0
     return max(0.0, 1.0 - _share(port, bps) / usual)
+
+
+# --- watch ----------------------------------------------------------------------------------------
+# What the command shows of a run that it conducts: the controller's watcher.
+
+
+class View(Protocol):
+    """One way to show a state."""
+
+    def stage(self) -> None:
+        """A new stage has begun."""
+
+    def ended(self, phase: PhaseLoss) -> None:
+        """A phase has ended on all nodes."""
+
+    def turn(self) -> None:
+        """Called some times a second."""
+
+    def close(self) -> None:
+        """No more is shown."""
+
+
+@dataclass(frozen=True)
+class Wish:
+    """Options of the command that say what is shown."""
+
+    quiet: bool = False
+    live: bool = True
+    metrics: str | None = None  # where: somebody asks for the state though nothing is shown
+
+
+class Watch:
+    """Keeps the state and hands it to what shows it. Shows nothing before it is entered."""
+
+    def __init__(self, run: Run, run_id: str, wish: Wish, console: Console) -> None:
+        """The screen or the lines are for `console`."""
+        self.run_id = run_id
+        self.state = RunState(run, Summary(run, brief=True))
+        self._wish = wish
+        self._console = console
+        self._view: View | None = None
+
+    def of(self, run: Run, summary: Summary) -> Self:
+        """It is this run from now on, with its controller's summary."""
+        self.state = RunState(run, summary)
+        return self
+
+    def stage(self, text: str) -> None:
+        """A new stage begins: in words."""
+        self.state.stage = text
+        self._show(lambda view: view.stage())
+
+    def grow(self, trial: Trial) -> None:
+        """One more trial, which a search chose."""
+        self.state.grow(trial)
+
+    def record(self, record: Record) -> None:
+        """A node has said something."""
+        if self._wish.quiet and self._wish.metrics is None:
+            return
+        ended = self.state.take(record)
+        if ended is not None:
+            self._show(lambda view: view.ended(ended))
+
+    def turn(self) -> None:
+        """Called some times a second."""
+        self.state.turn()
+        self._show(lambda view: view.turn())
+
+    def __enter__(self) -> Self:
+        if not self._wish.quiet:
+            screen = self._wish.live and can_show_screen(self._console)
+            self._view = (Terminal if screen else Plain)(self.state, self._console)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._show(lambda view: view.close())
+        self._view = None
+
+    def _show(self, act: Callable[[View], None]) -> None:
+        """A terminal that has gone must not end what is being measured."""
+        if self._view is not None:
+            try:
+                act(self._view)
+            except BlockingIOError:
+                pass  # a terminal that is read too slowly: the next turn shows it all again
+            except OSError:
+                view, self._view = self._view, None
+                with suppress(OSError):
+                    view.close()  # a screen that stays would hide what comes after it
+
+
+def can_show_screen(console: Console) -> bool:
+    """Whether it is a terminal that can be drawn upon."""
+    return console.is_terminal and not console.is_dumb_terminal
+
+
+def watch(run: Run, run_id: str, wish: Wish) -> Watch:
+    """Return the view of a run that fits standard error: a screen, or plain lines."""
+    return Watch(run, run_id, wish, Console(stderr=True))
+
+
+def offer_metrics(address: str | None, shown: Watch) -> AbstractContextManager[object]:
+    """Takes the port at once, or refuses; while entered, metrics are there. None: nowhere."""
+    if address is None:
+        return nullcontext()
+    from .metrics import Address, Metrics  # a tenth of a second that most runs don't need
+
+    return Metrics(Address.parse(address), shown)

@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 from ...base.measures import LESS, NEITHER
-from . import flows
-from .bursts import BURST_VALUES, burst_range, burst_row, search_bursts
+from ..loads import FixedTrials
+from . import declaration
 from .declaration import (
     PREAMBLE_BYTES,
     Earlier,
@@ -20,7 +20,7 @@ from .declaration import (
     SuitePoint,
     Value,
 )
-from .methods import FixedTrials, LossSteps
+from .methods import BURST_VALUES, LossSteps, burst_range, burst_row, search_bursts
 from .throughput import (
     LATE_SENDERS,
     LATENCY_DEFINITION,
@@ -145,14 +145,14 @@ RFC2544 = Suite(
             "throughput", "26.1", "Throughput",
             "The fastest rate at which the device loses no frame, per port; both ports of a pair "
             "send.",
-            flows.both_ways, search_throughput, throughput_rows, THROUGHPUT_VALUES,
+            declaration.both_ways, search_throughput, throughput_rows, THROUGHPUT_VALUES,
             goals=throughput_goal, no_result=above_forwarding,
         ),
         Subtest(
             "latency", "26.2", "Latency",
             "Mean of the trials' mean one-way latencies at the throughput rate. "
             f"{LATENCY_DEFINITION}.",
-            flows.both_ways, fixed("latency_s", "latency_repeats", at_throughput=True),
+            declaration.both_ways, fixed("latency_s", "latency_repeats", at_throughput=True),
             _latency_rows,
             (
                 load_value(),
@@ -172,7 +172,7 @@ RFC2544 = Suite(
         Subtest(
             "loss-rate", "26.3", "Frame loss rate",
             "From the max load down in steps, until two trials in a row lose no frame.",
-            flows.both_ways, _loss_steps, _loss_rows,
+            declaration.both_ways, _loss_steps, _loss_rows,
             (
                 load_value(),
                 Value("offered_rate", "offered", "frames/s", "What all ports together sent",
@@ -185,7 +185,8 @@ RFC2544 = Suite(
             "back-to-back", "26.4", "Back-to-back frames",
             "The longest burst at the min interframe gap that the device forwards without loss. "
             "The longest one that is tried is burst_s x the theoretical max.",
-            flows.both_ways, search_bursts, lambda measured: [burst_row(measured)], BURST_VALUES,
+            declaration.both_ways, search_bursts,
+            lambda measured: [burst_row(measured)], BURST_VALUES,
             quantity="burst", range=burst_range, keys={"traffic": "burst"},
         ),
         Subtest(
@@ -194,7 +195,7 @@ RFC2544 = Suite(
             "half of that for recovery_s: from the fall of the rate to the last lost frame of the "
             "slowest flow. Sequence numbers say which frame that is, the sender's stamp of the "
             "frame behind it when it was sent.",
-            flows.both_ways, _recovery, _recovery_rows,
+            declaration.both_ways, _recovery, _recovery_rows,
             (
                 Value("throughput_rate", "throughput", "frames/s", "Of the size",
                       of_setting=True),
@@ -216,7 +217,7 @@ RFC2544 = Suite(
             "At the throughput rate the device is reset within a trial, by the command of "
             "`device_reset`: lost frames / offered rate (RFC 6201, 4.1). A trial without loss, or "
             "in which traffic is not back before its end, has no time.",
-            flows.both_ways, fixed("reset_s", at_throughput=True), _reset_rows,
+            declaration.both_ways, fixed("reset_s", at_throughput=True), _reset_rows,
             (
                 load_value(),
                 Value("reset_time", "reset time", "ms", "Mean of the trials: lost frames / offered "

@@ -9,19 +9,8 @@ from typing import Any
 
 from ...base.measures import LESS, NEITHER
 from ...base.model import Load
-from ..loads import LoadRange
-from . import flows
-from .addresses import (
-    ADDRESS_KEYS,
-    ADDRESS_LOAD_PERCENT,
-    LEARNING_RANGE,
-    address_rows,
-    learning_rate_rows,
-    not_learned,
-    search_addresses,
-    search_learning_rate,
-)
-from .bursts import capped
+from ..loads import FixedTrials, LoadRange
+from . import declaration
 from .declaration import (
     Earlier,
     Method,
@@ -36,7 +25,17 @@ from .declaration import (
     TrialFacts,
     Value,
 )
-from .methods import FixedTrials
+from .methods import (
+    ADDRESS_KEYS,
+    ADDRESS_LOAD_PERCENT,
+    LEARNING_RANGE,
+    address_rows,
+    capped,
+    learning_rate_rows,
+    not_learned,
+    search_addresses,
+    search_learning_rate,
+)
 from .rfc2544 import SIZES
 from .throughput import (
     LATE_SENDERS,
@@ -96,7 +95,7 @@ def _forwarding_rows(prefix: str) -> Callable[[SubtestTrials], Rows]:
 
 
 def _forwarding(
-    name: str, section: str, title: str, about: str, variants: flows.Variants, prefix: str,
+    name: str, section: str, title: str, about: str, variants: declaration.Variants, prefix: str,
     ports_min: int = 2, ports_step: int = 1, frame_options: Mapping[str, Any] | None = None,
 ) -> Subtest:  # fmt: skip
     return Subtest(
@@ -209,37 +208,37 @@ RFC2889 = Suite(
         _forwarding(
             "full-mesh", "5.1", "Full mesh",
             "Every port sends to every other one in turn: throughput of a port, forwarding rates "
-            "of all.", flows.full_mesh, "mesh_", 3,
+            "of all.", declaration.full_mesh, "mesh_", 3,
         ),
         _forwarding(
             "partial-mesh", "5.2", "One to many, many to one",
-            "Many ports to one, one to many, and both.", flows.one_to_many, "partial_", 3,
+            "Many ports to one, one to many, and both.", declaration.one_to_many, "partial_", 3,
         ),
         _forwarding(
             "uplink", "5.3", "Two devices and their uplink",
             "The first half of the ports is on one device, the second on the other; all traffic "
-            "crosses the uplink (local traffic off).", flows.across_uplink, "uplink_", 4, 2,
+            "crosses the uplink (local traffic off).", declaration.across_uplink, "uplink_", 4, 2,
         ),
         _forwarding(
             "half-mesh", "5.4", "Half of the ports to the other half",
-            "One direction, and both.", flows.halves, "half_", 4, 2,
+            "One direction, and both.", declaration.halves, "half_", 4, 2,
         ),
         Subtest(
             "congestion-control", "5.5", "Congestion control",
             "Groups of four ports: one source sends half to each receiver, one all to the "
             "congested receiver, at the max load.",
-            flows.groups_of_four, fixed("trial_s"), _congestion_rows, CONGESTION_VALUES,
+            declaration.groups_of_four, fixed("trial_s"), _congestion_rows, CONGESTION_VALUES,
             ports_min=4, ports_step=4,
         ),
         _forwarding(
             "max-forwarding-rate", "5.6", "Maximum forwarding rate",
-            "One port of each pair sends to the other.", flows.one_way_pairs, "forwarding_",
+            "One port of each pair sends to the other.", declaration.one_way_pairs, "forwarding_",
         ),
         Subtest(
             "learning-rate", "5.8", "Address learning rate",
             "As address-capacity, with learning_addresses addresses that no other trial has, at "
             "the rate that is searched; its result is confirmed by one more trial at the end.",
-            flows.one_to_one, search_learning_rate, learning_rate_rows,
+            declaration.one_to_one, search_learning_rate, learning_rate_rows,
             (
                 Value("address_learning_rate", "learning rate", "frames/s",
                       "The highest at which all addresses were learned"),
@@ -264,7 +263,7 @@ RFC2889 = Suite(
             "which all come to the first port, and none to a third one, found exact to one. The "
             "first number that fails is tried at twice learning_fps, too: where it holds, the "
             "device forgets addresses, or learns them too late.",
-            flows.one_to_one, search_addresses, address_rows,
+            declaration.one_to_one, search_addresses, address_rows,
             (
                 Value("address_capacity", "capacity", "addresses",
                       "Addresses announced without flooding and loss, and one of each other port; "
@@ -285,7 +284,7 @@ RFC2889 = Suite(
             "Frames that are too short (36 and 63 bytes) and, where the ports' MTU allows them, "
             "too long: none is to be forwarded. Only where it is named: a NIC pads short frames, "
             "and says so.",
-            flows.one_way_pairs, _errored_sizes, _errored_rows,
+            declaration.one_way_pairs, _errored_sizes, _errored_rows,
             (
                 Value("errored_size", "errored size", "bytes", "Below 64 or above 1518", "count",
                       NEITHER, of_setting=True),
@@ -302,13 +301,13 @@ RFC2889 = Suite(
         _forwarding(
             "broadcast-throughput", "5.10", "Broadcast frame forwarding",
             "One port sends to the broadcast address; every other port is to get every frame.",
-            flows.one_to_all, "broadcast_", 3,
+            declaration.one_to_all, "broadcast_", 3,
             frame_options={"destination": "broadcast"},
         ),
         Subtest(
             "broadcast-latency", "5.10", "Broadcast frame latency",
             f"One broadcast frame per trial; of all other ports. {LATENCY_DEFINITION}.",
-            flows.one_to_all, _one_frame,
+            declaration.one_to_all, _one_frame,
             lambda measured: [latency_row(measured, "broadcast_latency")],
             (*latency_values(LATENCY_DEFINITION, "broadcast_latency"), LATENCY_TRIALS),
             quantity="burst", ports_min=3,

@@ -6,9 +6,7 @@ from __future__ import annotations
 from ...base.measures import LESS, NEITHER, PERCENT
 from ..counts import CountSearch
 from ..loads import LoadRange
-from . import buffering, flows
-from .buffering import ITERATIONS
-from .bursts import UNIT, capped
+from . import declaration, methods
 from .declaration import (
     LINE_RATE_PERCENT,
     Earlier,
@@ -22,6 +20,7 @@ from .declaration import (
     SuitePoint,
     Value,
 )
+from .methods import ITERATIONS, UNIT, capped
 from .throughput import (
     LATE_SENDERS,
     fixed,
@@ -116,7 +115,7 @@ RFC8239 = Suite(
             "line-rate", "2", "Line rate",
             "All ports send at 99.98 % of line rate, as pairs and as a full mesh; latency is FILO, "
             "jitter the variation of it (RFC 5481, PDV).",
-            flows.pairs_and_mesh, fixed("trial_s"), _line_rows,
+            declaration.pairs_and_mesh, fixed("trial_s"), _line_rows,
             (
                 load_value(),
                 Value("line_rate", "received", "%", "Layer-1 rate at receiving ports, percent of "
@@ -135,24 +134,24 @@ RFC8239 = Suite(
             ),
             keys={"latency": {"one_way": "on"}},
         ),
-        buffering.by_extra_frames(
+        methods.by_extra_frames(
             1, "buffer-efficiency", "Buffer efficiency",
             "Port 1 sends 99.98 % and port 3 oversubscription_percent of line rate to port 2, with "
             "frames of each size; the size with the largest buffer is the most efficient one.",
-            buffering.first_ports, 3,
+            methods.first_ports, 3,
         ),
-        buffering.by_extra_frames(
+        methods.by_extra_frames(
             2, "buffer-port", "Buffer of each port",
             "The same of each port but the first and the last, which its two neighbours send to.",
-            buffering.each_port, 3,
+            methods.each_port, 3,
         ),
-        buffering.by_extra_frames(
+        methods.by_extra_frames(
             3, "buffer-port-pairs", "Buffers of port pairs",
             "All ports but two send 99.98 % of line rate as pairs, one way; the last two "
             "oversubscribe the receivers of two adjacent pairs, of which both have to hold it.",
-            buffering.port_pairs, 6, 2,
+            methods.port_pairs, 6, 2,
         ),
-        buffering.by_many_ports(
+        methods.by_many_ports(
             "buffer-many-to-one", "Buffer, many ports to one",
             "All ports but one send (99.98 + oversubscription_percent) / (N - 1) % of line rate to "
             "that one; bursts of exact length find the last one that the buffer holds.",
@@ -160,7 +159,7 @@ RFC8239 = Suite(
         Subtest(
             "microburst", "4", "Microburst",
             "Bursts at 100 % intensity of N - 1 ports to one, N - 2 to two, and so on.",
-            flows.to_fewer, _search_microburst, _microburst_rows,
+            declaration.to_fewer, _search_microburst, _microburst_rows,
             (
                 Value("ingress", "ingress", "", "Sending ports", "count", NEITHER,
                       of_setting=True),
@@ -180,7 +179,7 @@ RFC8239 = Suite(
             "Two groups of four ports, then all groups, whose first port sends to those of the "
             "next group too (25 % each); shifted port by port: loss of the flows to the port that "
             "is not congested.",
-            flows.shifted_groups, fixed("trial_s"), _blocking_rows,
+            declaration.shifted_groups, fixed("trial_s"), _blocking_rows,
             (
                 *spread_values("blocked_loss", "lost", "%", "Of the worst group, mean of the "
                                "iterations", LESS),
@@ -194,7 +193,7 @@ RFC8239 = Suite(
             "incast", "6", "Incast, stateful and stateless",
             "1 to N - 2 ports send by TCP at the max rate and one a burst by UDP to the same port, "
             "then the reverse; only where it is named, with transport udp.",
-            flows.incast, fixed("trial_s"), _incast_rows,
+            declaration.incast, fixed("trial_s"), _incast_rows,
             (
                 *spread_values("goodput", "goodput", "Mbit/s", "Payload by TCP, all ports: mean of "
                                "the iterations"),

@@ -4,8 +4,7 @@
 from __future__ import annotations
 
 from ...base.measures import NEITHER
-from . import flows
-from .bursts import BURST_VALUES, burst_range, burst_row, capped, search_bursts
+from . import declaration
 from .declaration import (
     Earlier,
     Excluded,
@@ -19,6 +18,7 @@ from .declaration import (
     SuitePoint,
     Value,
 )
+from .methods import BURST_VALUES, burst_range, burst_row, capped, search_bursts
 from .rfc2544 import SIZES
 from .throughput import (
     LATE_SENDERS,
@@ -65,14 +65,14 @@ RFC9004 = Suite(
         Subtest(
             "throughput", "5", "Throughput, many to one",
             "The prerequisite: of each sending port the fastest rate at which no frame is lost.",
-            flows.many_to_one, search_throughput, throughput_rows, THROUGHPUT_VALUES,
+            declaration.many_to_one, search_throughput, throughput_rows, THROUGHPUT_VALUES,
             goals=throughput_goal, ports_min=3, no_result=above_forwarding,
         ),
         Subtest(
             "back-to-back", "6", "Back-to-back frames",
             "Bursts at line rate of all ports but one to that one, of the sizes whose throughput "
             "is below line rate. The step of the search is one frame.",
-            flows.many_to_one, _bursts, _rows,
+            declaration.many_to_one, _bursts, _rows,
             (
                 *BURST_VALUES,
                 Value("implied_buffer_us", "implied buffer", "us",

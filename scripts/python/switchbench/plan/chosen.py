@@ -1,28 +1,127 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A suite's measurements: each has a planned trial whose load and window are chosen trial by trial.
+"""Stateful and stateless ports in one phase (RFC 8239, 6): two parts of a trial.
 
-`Run.searches` holds these trials as they were planned, at the max load. The trials that are
-measured follow from them and from what those before them lost (analysis/suite.py).
+A port of a node is open in one transport at a time, and belongs to one network. So what is sent by
+UDP goes from and to further ports on the same interfaces, in a network of their own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from statistics import fmean
 from typing import Any
 
+from ..base import transports
 from ..base.errors import ConfigurationError
-from ..base.model import Burst, Load, Repeats, Run, Trial
-from ..search.drive import Search
-from ..search.estimates import method_s
-from ..search.loads import LoadRange
-from ..search.outcomes import CannotBeMet
+from ..base.model import Burst, Load, Part, PartSetting, Pattern, Port, Repeats, Run, Site, Trial
+from ..search.loads import CannotBeMet, FixedTrials, LoadRange, ProposedTrial, Search, method_s
 from ..search.suites import SUITES
-from ..search.suites.declaration import Method, Row, Subtest, SuiteParameters, SuitePoint
-from ..search.suites.methods import FixedTrials
-from ..search.trials import ProposedTrial
-from .two_transports import in_two_transports, with_burst
+from ..search.suites.declaration import Method, Row, Subtest, SuiteParameters, SuitePoint, Variant
+
+MESSAGE_BYTES = 65536
+MAX_RATE = Load(percent=100.0)
+_STATEFUL = next(each.name for each in transports.TRANSPORTS if each.byte_stream)
+_STATELESS = "stateless"  # what the names of further ports and networks end with
+_OF_INTERFACE = ("netns", "iface", "tcp_address", "line_rate_bps", "shared")  # keys of a job's port
+
+
+def with_stateless_ports(site: Site, networks: Iterable[str]) -> Site:
+    """The site, with a further port beside each of these networks, in the groups of that one.
+
+    ConfigurationError where the site has a network of that name.
+    """
+    asked = set(networks)
+    more = {
+        _name(network): tuple(map(_beside, site.networks[network])) for network in sorted(asked)
+    }
+    taken = next((name for name in more if name in site.networks), None)
+    if taken is not None:
+        raise ConfigurationError(
+            f"suite: incast needs the name {taken} for a network of its own: rename the site's"
+        )
+    further = {
+        port.name: _beside(port).name for network in asked for port in site.networks[network]
+    }
+    return replace(
+        site,
+        processes=tuple(
+            replace(
+                process,
+                ports=process.ports
+                + tuple(_beside(port) for port in process.ports if port.network in asked),
+            )
+            for process in site.processes
+        ),
+        networks=site.networks | more,
+        groups={
+            group: names + tuple(further[name] for name in names if name in further)
+            for group, names in site.groups.items()
+        },
+    )
+
+
+def port_of_interface(name: str, network: str) -> str:
+    """A port's name; of a further one that of the port beside which it is."""
+    further = network.endswith(f"-{_STATELESS}")
+    return name.removesuffix(f"-{_STATELESS}") if further else name
+
+
+def in_two_transports(planned: Trial, variant: Variant) -> Trial:
+    """The trial of a variant whose stateful ports send by TCP.
+
+    ConfigurationError where a port has no TCP, or no known line rate.
+    """
+    [part] = planned.parts
+    without = next((port.name for port in part.ranks if _STATEFUL not in port.transports), None)
+    if without is not None:
+        raise ConfigurationError(
+            f"suite: {variant.name} needs {_STATEFUL}, which {without} has not"
+        )
+    unknown = next((port.name for port in part.ranks if not port.line_rate_bps), None)
+    if unknown is not None:
+        raise ConfigurationError(
+            f"suite: {variant.name} needs the line rate of {unknown}, for a burst of incast_s: "
+            "give the port a `line_rate`"
+        )
+    egress = part.ranks[variant.flows[0][1]]
+    stateful = [part.ranks[source] for source in variant.stateful]
+    stateless = [part.ranks[s] for s, _ in variant.flows if s not in variant.stateful]
+    parts = (
+        Part(part.network, (*stateful, egress)),
+        Part(_name(part.network), tuple(map(_beside, (*stateless, egress)))),
+    )
+    own = PartSetting(_STATEFUL, (MESSAGE_BYTES,), "message", MAX_RATE)
+    pattern: Pattern = {"name": "incast", "receivers": 1}  # type: ignore[typeddict-unknown-key]
+    return replace(planned, parts=parts, own={part.network: own}, pattern=pattern)
+
+
+def with_burst(trial: Trial, frames: int) -> Trial:
+    """The stateless ports send so many frames when the window opens, and then none."""
+    return trial.with_options(window_frames=frames)
+
+
+def _name(network: str) -> str:
+    return f"{network}-{_STATELESS}"
+
+
+def _beside(port: Port) -> Port:
+    return replace(
+        port,
+        name=f"{port.name}-{_STATELESS}",
+        network=_name(port.network),
+        transports=tuple(
+            name
+            for name in port.transports
+            if (carrier := transports.of(name)).kernel and carrier.frames
+        ),
+        engine={key: value for key, value in port.engine.items() if key in _OF_INTERFACE},
+    )
+
+
+# --- suite ----------------------------------------------------------------------------------------
+# A suite's measurements: each has a planned trial whose load and window are chosen trial by trial.
+
 
 # How often a tester-limited trial is repeated: a lab's hosts share one machine's cores.
 REPEATS_SITE, REPEATS_LAB = 2, 11
@@ -261,3 +360,88 @@ def _burst(planned: Trial, frames: int) -> Burst:
 def _given(load: Load) -> dict[str, float]:
     fields = {name: getattr(load, name) for name in UNITS}
     return {name: value for name, value in fields.items() if value is not None}
+
+
+# --- again ----------------------------------------------------------------------------------------
+# Trials that measure phases again of which the tester limited all (`remeasure`).
+
+
+def trials_again(
+    measured: Iterable[Trial], phases_of: Callable[[Trial], Sequence[int]], first: int
+) -> Iterator[Trial]:
+    """For each trial with phases to be measured again, one that has these phases alone.
+
+    `measured`: in their order; `phases_of`: their numbers (`Summary.remeasurable`); `first`: the
+    number of the first new trial.
+    """
+    for trial in measured:
+        limited = list(phases_of(trial))
+        if not (trial.has_single_phases and limited):
+            continue
+        yield replace(
+            trial,
+            id=first,
+            again=trial.id if trial.again is None else trial.again,
+            phases=len(limited),
+            expected_s=trial.expected_s * len(limited) / trial.phases,
+            repeats=Repeats(),
+            chosen=tuple(limited),
+            connectivity_check=False,
+        )
+        first += 1
+
+
+# --- located --------------------------------------------------------------------------------------
+# Trials that tell suspects apart (`switchbench run --locate`): a list of flows, sent as those of a
+# trial of the run were.
+
+
+Flows = Sequence[Sequence[str]]  # pairs of ports
+
+
+def locating_trial(run: Run, flows: Flows, transport: str, load_percent: float) -> Trial | None:
+    """Return a trial of these flows; None where there are none, or where no trial of the run shows
+    how to send them."""
+    found = _model(run, flows, transport, load_percent)
+    if not flows or found is None:
+        return None
+    model, part = found
+    number = {port.name: rank for rank, port in enumerate(part.ranks)}
+    identity = max(trial.id for trial in (*run.trials, *run.again)) + 1
+    pattern: Pattern = {
+        "name": "flows",
+        "list": [number[end] for pair in flows for end in pair],
+    }
+    return replace(
+        model,
+        id=identity,
+        repeat=0,
+        point=max(trial.point for trial in run.trials) + 1,
+        repeats=Repeats(),
+        parts=(part,),
+        pattern=pattern,
+        parameters={"flows": [list(pair) for pair in flows]},
+        phases=1,
+        flows=len(flows),
+        expected_s=model.expected_s / model.phases,
+        locating=True,
+        connectivity_check=False,
+    )
+
+
+def _model(
+    run: Run, flows: Flows, transport: str, load_percent: float
+) -> tuple[Trial, Part] | None:
+    """Return the trial of the nearest load whose ports the flows are among, and its part."""
+    ends = {end for pair in flows for end in pair}
+    fitting = [
+        (abs((trial.load.percent or 0.0) - load_percent), trial.id, trial, part)
+        for trial in run.trials
+        if trial.transport == transport and trial.traffic == "stream" and not trial.own
+        for part in trial.parts
+        if ends <= {port.name for port in part.ranks} and "load_of" not in trial.pattern
+    ]
+    if not fitting:
+        return None
+    _, _, trial, part = min(fitting, key=lambda one: one[:2])
+    return trial, part

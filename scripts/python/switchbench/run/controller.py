@@ -13,44 +13,55 @@ from __future__ import annotations
 
 import resource
 import secrets
+import select
+import subprocess
+import threading
 import time
+from base64 import b64decode, b64encode
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
+from types import TracebackType
+from typing import Any, Self
 
-from ...analysis.remake import feed
-from ...analysis.suite import replayed
-from ...analysis.summary import Summary
-from ...base.errors import ConfigurationError, RunError, SwitchbenchError
-from ...base.model import Run, Trial
-from ...base.text import printable
-from ...plan.again import trials_again
-from ...plan.cores import check_rates
-from ...plan.documents import KEY_BYTES, to_yaml, trial_document
-from ...plan.located import locating_trial
-from ...plan.suite import subtest_of
-from ...records.collector import Collector, is_event, phase_rows
-from ...records.directory import NODES_LOG, RunDirectory
-from ...records.expected import Expected
-from ...records.plan_file import write_plan
-from ...records.record_forms import DamagedRecord, Record, parse
-from ...records.resume import Begun
-from ...records.store import TableWriter
-from ...records.switch_counters import AFTER, BEFORE, read_counters
-from ..launch import Launcher
-from ..launch.base import FarProcess, WatchedLauncher
-from .binder import Binder
-from .checks import check_addresses, check_versions, peers, unreachable
-from .device_reset import DeviceReset
-from .ending import abandon, end_nodes
-from .heart import Heart
-from .interrupt import Interrupt
-from .node import Node
-from .pump import Pump
-from .talk import Checked, LostError, MissedError, Talk, Watcher
+from nacl.exceptions import CryptoError
+from nacl.public import PublicKey, SealedBox
+
+from ..analysis.remake import feed
+from ..analysis.suite import replayed
+from ..analysis.summary import Summary
+from ..base import transports
+from ..base.errors import ConfigurationError, RunError, SwitchbenchError
+from ..base.model import Run, Site, SwitchCountersCommand, Trial
+from ..base.programs import PORT_BINDING
+from ..base.text import printable
+from ..plan.chosen import locating_trial, subtest_of, trials_again
+from ..plan.cores import check_rates
+from ..plan.documents import KEY_BYTES, PROTOCOL, peers_document, to_yaml, trial_document
+from ..records.collector import Collector, is_event, phase_rows
+from ..records.directory import NODES_LOG, RunDirectory
+from ..records.expected import Expected
+from ..records.plan_file import write_plan
+from ..records.record_forms import DamagedRecord, Record, parse
+from ..records.resume import Begun
+from ..records.store import TableWriter
+from ..records.switch_counters import AFTER, BEFORE, read_counters, run_command
+from .launch.far import BindingLauncher, FarProcess, Launcher, WatchedLauncher
+from .nodes import (
+    Checked,
+    Heart,
+    Interrupt,
+    LostError,
+    MissedError,
+    Node,
+    Pump,
+    Talk,
+    Watcher,
+    abandon,
+    end_nodes,
+)
 
 HELLO_TIMEOUT_S = 60.0  # opening many DPDK ports on few cores takes its time
 READY_SLACK_S = 30.0
@@ -454,3 +465,224 @@ def silence_s(trial: Trial) -> float:
 def _error(text: str, record: Record) -> SwitchbenchError:
     """What was asked for can't be, or went wrong: as the node says."""
     return ConfigurationError(text) if record.get("status") == 2 else RunError(text)
+
+
+# --- checks ---------------------------------------------------------------------------------------
+# What nodes say of themselves and their ports before the first trial, checked.
+
+
+PAIRS_SHOWN = 6
+
+_NO_ADDRESSES = ("", "00:00:00:00:00:00")
+
+
+def peers(hellos: Sequence[Record], key: bytes) -> dict[str, object]:
+    """The `peers` document: where all are, and the run's key for each alone to read."""
+    addresses = [hello["control"] for hello in hellos]
+    return peers_document(addresses, [_sealed(hello, key) for hello in hellos])
+
+
+def _sealed(hello: Record, key: bytes) -> str:
+    try:
+        sealed = SealedBox(PublicKey(b64decode(hello["key"]))).encrypt(key)
+    except (CryptoError, ValueError) as error:
+        raise RunError(f"{hello['node']} sent no usable key: {error}") from error
+    return b64encode(sealed).decode()
+
+
+def check_versions(hellos: Iterable[Record]) -> None:
+    """Refuses nodes that speak another protocol, or are not all of one version."""
+    versions: dict[str, str] = {}
+    for hello in hellos:
+        if hello.get("protocol") != PROTOCOL:
+            raise ConfigurationError(
+                f"{hello['node']} speaks protocol {hello.get('protocol')}, this command "
+                f"{PROTOCOL}: install the same version of Switchbench on both"
+            )
+        versions.setdefault(str(hello.get("version")), hello["node"])
+    if len(versions) > 1:
+        found = ", ".join(f"{node} has {version}" for version, node in versions.items())
+        raise ConfigurationError(f"the nodes' engines differ in version: {found}")
+
+
+def check_addresses(opened: Iterable[Record], networks: Mapping[str, str]) -> None:
+    """Refuses two ports of one network with the same address: frames would go astray."""
+    owners: dict[tuple[str, str], str] = {}
+    for record in opened:
+        port = record["port"]
+        for kind in ("mac", "ipv4", "ipv6"):
+            address = record.get(kind)
+            if not address or address in _NO_ADDRESSES:
+                continue
+            owner = owners.setdefault((networks.get(port, ""), address.lower()), port)
+            if owner != port:
+                raise ConfigurationError(f"{owner} and {port} have the same address {address}")
+
+
+def unreachable(records: Sequence[Record]) -> str:
+    """Which trials were not started for which pairs: the first ones by name, all in the summary."""
+    trials = sorted({record["trial"] for record in records})
+    pairs = sorted({(record["src"], record["dst"]) for record in records})
+    shown = ", ".join(f"{src} -> {dst}" for src, dst in pairs[:PAIRS_SHOWN])
+    more = f" and {len(pairs) - PAIRS_SHOWN} more" if len(pairs) > PAIRS_SHOWN else ""
+    words = "trials" if len(trials) > 1 else "trial"
+    return f"no load in {words} {', '.join(map(str, trials))}: no probe got through {shown}{more}"
+
+
+# --- device reset ---------------------------------------------------------------------------------
+# The command that resets the device under test, run in the middle of a suite's trial.
+
+
+PART = 0.25  # of the window that has passed when the device is reset
+
+
+class DeviceReset:
+    """Runs the command once the window of a trial is open, and ends when both have ended.
+
+    RunError on leaving where the command failed, or was not run before the trial ended.
+    """
+
+    def __init__(self, command: SwitchCountersCommand, trial: Trial) -> None:
+        self._command = command
+        self._trial = trial
+        self._error: RunError | None = RunError(
+            "device_reset: the trial ended before its command was run: raise reset_s"
+        )
+        self._timer = threading.Timer(PART * trial.window_s, self._run)
+        self._opened = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def take(self, record: Record) -> None:
+        """Takes a record of a node: the first that says that the window is open starts the time."""
+        now = record.get("trial"), record["type"], record.get("step")
+        if not self._opened and now == (self._trial.id, "progress", "window"):
+            self._opened = True
+            self._timer.start()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, _error: BaseException | None,
+        _traceback: TracebackType | None,
+    ) -> None:  # fmt: skip
+        self._timer.cancel()
+        if self._opened:
+            self._timer.join()
+        if kind is None and self._error is not None:
+            raise self._error
+
+    def _run(self) -> None:
+        try:
+            run_command(self._command, "device_reset")
+            self._error = None
+        except RunError as error:
+            self._error = error
+
+
+# --- binder ---------------------------------------------------------------------------------------
+# PCI ports that are bound to DPDK for the time of a run (doc/how-to/bind.md).
+
+
+READY_LIMIT_S = 60.0  # a login, and the check of many devices
+END_LIMIT_S = 90.0  # an engine that ends, drivers and links that come back
+
+
+def hold_words(site: Site, node: Mapping[str, Any]) -> list[str]:
+    """Return what the program on a host is to do for its node of the job document."""
+    wanted = site.effective["bind"]
+    devices = [
+        port["pci"]
+        for port in node["ports"]
+        if "pci" in port and any(transports.of(name).raw for name in port["transports"])
+    ]
+    if not devices:
+        return []
+    words = ["hold", *dict.fromkeys(devices), "--driver", wanted["driver"]]
+    if wanted.get("hugepages"):
+        words += ["--hugepages", str(wanted["hugepages"])]
+    return [*words, "--keep"] if wanted.get("restore") == "never" else words
+
+
+class Binder:
+    """The programs of a run's hosts."""
+
+    def __init__(self) -> None:
+        self._holders: dict[str, subprocess.Popen[bytes]] = {}
+
+    def start(self, site: Site, job: Mapping[str, Any], launcher: Launcher) -> None:
+        """Start a program on each host with ports to bind, and wait until each is ready."""
+        if "bind" not in job or not isinstance(launcher, BindingLauncher):
+            return
+        program = PORT_BINDING.read_bytes()
+        for process, node in zip(site.processes, job["nodes"], strict=True):
+            words = hold_words(site, node)
+            if words:
+                holder = self._holders[process.name] = launcher.port_binding(process, words)
+                with suppress(BrokenPipeError):  # it has ended: its output says how
+                    _write(holder, program)
+        deadline_s = time.monotonic() + READY_LIMIT_S
+        for host, holder in self._holders.items():
+            assert holder.stdout is not None
+            left_s = max(0.0, deadline_s - time.monotonic())
+            if not select.select([holder.stdout], [], [], left_s)[0]:
+                raise RunError(f"{host}: Python did not answer within {READY_LIMIT_S:.0f} s")
+            if not holder.stdout.read(1):
+                raise self._ended(host)
+
+    def bind(self, host: str) -> None:
+        """Bind the ports of a host."""
+        if host not in self._holders:
+            raise RunError(f"{host} asks for its PCI ports to be bound, which it should not")
+        with suppress(BrokenPipeError):
+            _write(self._holders[host], b"bind\n")
+
+    def check(self) -> None:
+        """Raise the error of a program that has ended."""
+        for host, holder in self._holders.items():
+            if holder.poll() is not None:
+                raise self._ended(host)
+
+    def close(self) -> Sequence[SwitchbenchError]:
+        """Restore all ports; return what failed."""
+        for holder in self._holders.values():
+            assert holder.stdin is not None
+            with suppress(BrokenPipeError):
+                holder.stdin.close()
+        deadline_s = time.monotonic() + END_LIMIT_S
+        faults = []
+        for host, holder in list(self._holders.items()):
+            with suppress(subprocess.TimeoutExpired):
+                holder.wait(max(0.0, deadline_s - time.monotonic()))
+            fault = self._ended(host)
+            if holder.returncode != 0:
+                faults.append(fault)
+        return faults
+
+    def _ended(self, host: str) -> SwitchbenchError:
+        """Let go of a program; return the error of one that failed."""
+        holder = self._holders.pop(host)
+        late = holder.poll() is None
+        try:
+            status = holder.wait(1)
+        except subprocess.TimeoutExpired:
+            holder.kill()
+            status = holder.wait()
+        assert holder.stderr is not None
+        words = holder.stderr.read().decode(errors="replace").splitlines()
+        for pipe in (holder.stdin, holder.stdout, holder.stderr):
+            if pipe is not None:
+                with suppress(BrokenPipeError):
+                    pipe.close()
+        if words:
+            return (ConfigurationError if status == 2 else RunError)(f"{host}: {words[-1]}")
+        how = "did not end" if late else f"ended with status {status}"
+        return RunError(
+            f"{host}: the program that binds its PCI ports {how}: `switchbench restore` restores "
+            "what it bound"
+        )
+
+
+def _write(holder: subprocess.Popen[bytes], text: bytes) -> None:
+    assert holder.stdin is not None
+    holder.stdin.write(text)
+    holder.stdin.flush()

@@ -1,0 +1,250 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""From names to ports: groups, and the order in which a network's ports become ranks."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet
+
+from ..base.errors import ConfigurationError
+from ..base.model import Port, Site
+from ..base.source import Document, KeyPath
+from ..base.words import listed, meant, shown, some
+from .schema import RankOrder
+from .sets import Flow, NamedGroups, NamedPairs, first_double, written_order
+
+Networks = dict[str, tuple[Port, ...]]
+Groups = dict[str, tuple[str, ...]]
+
+
+@dataclass(frozen=True)
+class SitePlace:
+    """Where a site's mapping stands: a file of its own, or below `site`."""
+
+    document: Document
+    path: KeyPath = ()
+
+    def problem(self, keys: KeyPath, text: str) -> ConfigurationError:
+        """The error at one of its keys."""
+        return self.document.problem((*self.path, *keys), text)
+
+    def file(self, keys: KeyPath, name: str) -> Path:
+        """The file that one of its keys names; a relative path begins at the site's own folder."""
+        path = (self.document.folder / Path(name).expanduser()).resolve()
+        if not path.is_file():
+            near = meant(path.name, (file.name for file in path.parent.glob("*")))
+            raise self.problem(keys, f"there is no file {path}{near}")
+        return path
+
+
+class Names:
+    """Looks ports up by their own name, their host's, or a node set of either."""
+
+    def __init__(self, ports: Sequence[Port]) -> None:
+        self.by_name: dict[str, tuple[Port, ...]] = {}
+        hosts = list(dict.fromkeys(port.host for port in ports))
+        self.hosts = str(NodeSet.fromlist(hosts, resolver=RESOLVER_NOGROUP))
+        for port in ports:
+            self.by_name[port.name] = (port,)
+            self.by_name[port.host] = (*self.by_name.get(port.host, ()), port)
+
+    def ports(self, names: str) -> tuple[Port, ...]:
+        """The ports that the names mean, in the order written; ValueError names an unknown one."""
+        if names in self.by_name:
+            return self.by_name[names]
+        found: list[Port] = []
+        for name in written_order(names):
+            if name not in self.by_name:
+                raise ValueError(f"there is no host or port {shown(name)} (hosts are {self.hosts})")
+            found += self.by_name[name]
+        return tuple(found)
+
+
+def make_groups(model: RankOrder, names: Names, place: SitePlace) -> Groups:
+    """The groups of a site by name, each a list of port names in the order written."""
+    groups: Groups = {}
+    for group, texts in (model.groups or {}).items():
+        try:
+            ports = [port.name for text in texts for port in names.ports(text)]
+        except ValueError as error:
+            raise place.problem(("groups", group), str(error)) from None
+        groups[group] = tuple(dict.fromkeys(ports))
+    return groups
+
+
+def make_networks(
+    model: RankOrder, ports: Sequence[Port], names: Names, place: SitePlace, seed: int
+) -> Networks:
+    """The ports of each network in rank order."""
+    order = model.rank_order
+    if model.listed is not None and order != "listed":
+        raise place.problem(("listed",), f"has no effect with rank_order: {order}")
+    networks: dict[str, list[Port]] = {}
+    for port in _ordered(order, model, ports, names, place):
+        networks.setdefault(port.network, []).append(port)
+    if order == "shuffled":
+        for network, members in networks.items():
+            random.Random(f"{seed} {network}").shuffle(members)
+    return {network: tuple(members) for network, members in networks.items()}
+
+
+def _ordered(
+    order: str, model: RankOrder, ports: Sequence[Port], names: Names, place: SitePlace
+) -> Sequence[Port]:
+    if order == "port":
+        kinds = list(dict.fromkeys(_own_name(port) for port in ports))
+        return sorted(ports, key=lambda port: kinds.index(_own_name(port)))
+    if order == "listed":
+        return _listed(model.listed, ports, names, place)
+    return ports
+
+
+def _own_name(port: Port) -> str:
+    return port.name.removeprefix(f"{port.host}:")
+
+
+def _listed(
+    texts: list[Any] | None, ports: Sequence[Port], names: Names, place: SitePlace
+) -> Sequence[Port]:
+    if not texts:
+        raise place.problem(("rank_order",), "listed needs `listed`, the ports in rank order")
+    found: list[Port] = []
+    for i, text in enumerate(texts):
+        try:
+            found += names.ports(text)
+        except ValueError as error:
+            raise place.problem(("listed", i), str(error)) from None
+    names_found = [port.name for port in found]
+    twice = first_double(names_found)
+    if twice is not None:
+        raise place.problem(("listed",), f"duplicate port {twice}")
+    known = set(names_found)
+    missing = [port.name for port in ports if port.name not in known]
+    if missing:
+        raise place.problem(("listed",), f"leaves out {some(missing)}: every port has a rank")
+    return found
+
+
+# --- members --------------------------------------------------------------------------------------
+# From names to rank numbers: the groups and pairs of one trial's network.
+
+
+class FlowError(ValueError):
+    """What is wrong with a flow of a list: its number there, from 0, and a sentence."""
+
+    def __init__(self, number: int, text: str) -> None:
+        super().__init__(text)
+        self.number = number
+
+
+@dataclass(frozen=True)
+class Members:
+    """The ranks of one network in a trial. ValueError says which name is wrong, and why."""
+
+    site: Site
+    network: str
+    ranks: tuple[Port, ...]
+
+    @cached_property
+    def names(self) -> Names:
+        """All ports of the site by name."""
+        return Names(self.site.ports)
+
+    @cached_property
+    def numbers(self) -> dict[str, int]:
+        """Rank numbers by port name."""
+        return {port.name: i for i, port in enumerate(self.ranks)}
+
+    def pairs(self, pairs: NamedPairs) -> list[int]:
+        """Rank numbers, flat: a0 b0 a1 b1 ..."""
+        found: dict[int, None] = {}
+        for pair in pairs:
+            for name in pair:
+                rank = self._rank(name)
+                if rank in found:
+                    raise ValueError(f"duplicate rank {self.ranks[rank].name}")
+                found[rank] = None
+        return list(found)
+
+    def flows(self, flows: Sequence[Flow]) -> dict[tuple[int, int], float | None]:
+        """The share in percent by source and destination; FlowError says which is wrong."""
+        found: dict[tuple[int, int], float | None] = {}
+        for number, (*ends, share) in enumerate(flows):
+            try:
+                source, destination = (self._end(end) for end in ends)
+            except ValueError as error:
+                raise FlowError(number, str(error)) from None
+            words = f"{self.ranks[source].name} to {self.ranks[destination].name}"
+            if source == destination:
+                raise FlowError(number, f"{words} is no flow")
+            if (source, destination) in found:
+                raise FlowError(number, f"duplicate flow {words}")
+            found[source, destination] = share
+        return found
+
+    def _end(self, end: str | int) -> int:
+        if isinstance(end, str):
+            return self._rank(end)
+        if 0 <= end < len(self.ranks):
+            return end
+        raise ValueError(f"there is no rank {end}: ranks are 0 to {len(self.ranks) - 1}")
+
+    def groups(self, groups: NamedGroups) -> list[list[int]]:
+        """Rank numbers of each group, in the order written; ports that are no ranks are left."""
+        found = []
+        for group in groups:
+            ports = [port for name in group for port in self._ports(name)]
+            members = [self.numbers[port.name] for port in ports if port.name in self.numbers]
+            if not members:
+                raise ValueError(
+                    f"group {some(group)} has none of the {len(self.ranks)} ranks of this trial"
+                )
+            found.append(list(dict.fromkeys(members)))
+        return found
+
+    def _rank(self, name: str) -> int:
+        ports = self._ports(name)
+        if len(ports) > 1:
+            raise ValueError(
+                f"{name} has several ports in network {self.network}: "
+                f"name one of {some(port.name for port in ports)}"
+            )
+        if ports[0].name in self.numbers:
+            return self.numbers[ports[0].name]
+        raise ValueError(
+            f"{ports[0].name} is not among the {len(self.ranks)} ranks of this trial "
+            f"({self.ranks[0].name} to {self.ranks[-1].name})"
+        )
+
+    def _ports(self, name: str) -> list[Port]:
+        """The ports of this network that a group's, host's or port's name means."""
+        names = self.names
+        if name in self.site.groups:
+            ports = [port for text in self.site.groups[name] for port in names.ports(text)]
+        else:
+            ports = list(self._known(name, names))
+        here = [port for port in ports if port.network == self.network]
+        if not here:
+            elsewhere = ", ".join(dict.fromkeys(port.network for port in ports))
+            raise ValueError(
+                f"{name} is in network {elsewhere}, not in {self.network}: no flow crosses networks"
+            )
+        return here
+
+    def _known(self, name: str, names: Names) -> tuple[Port, ...]:
+        try:
+            return names.ports(name)
+        except ValueError as error:
+            if "[" in name:
+                raise
+            groups = f", groups {listed(self.site.groups)}" if self.site.groups else ""
+            raise ValueError(
+                f"there is no group, host or port {shown(name)} (hosts are {names.hosts}{groups})"
+                f"{meant(name, self.site.groups)}"
+            ) from error
