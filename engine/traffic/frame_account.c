@@ -91,9 +91,8 @@ static bool account_streams(struct frame_lane *lane, struct accounting *accounti
     return true;
 }
 
-bool frame_lane_account_some(struct lane *base)
+static bool account_some(struct frame_lane *lane)
 {
-    struct frame_lane *lane = (struct frame_lane *)base;
     struct receiver *receiver = &lane->receiver;
     struct sender *sender = &lane->sender;
     bool forwards = lane->forwarder.queue != NULL; /* it counts sizes as they come */
@@ -105,7 +104,7 @@ bool frame_lane_account_some(struct lane *base)
     if (!received || !sent)
         return false;
     if (forwards)
-        base->offered = sender->streams->side->live.payload_bytes;
+        lane->lane.offered = sender->streams->side->live.payload_bytes;
     receiver->accounting.next = sender->accounting.next = 0;
     return true;
 }
@@ -117,9 +116,8 @@ static void mark(struct accounting *accounting)
     accounting->next = 0;
 }
 
-void frame_lane_mark_window(struct lane *base)
+static void mark_window(struct frame_lane *lane)
 {
-    struct frame_lane *lane = (struct frame_lane *)base;
     bool opens = lane->receiver.accounting.marks == 0;
     struct flow_side *side;
 
@@ -129,7 +127,7 @@ void frame_lane_mark_window(struct lane *base)
         return;
     side = lane->sender.streams->side; /* one flow each way */
     *(opens ? &side->window.open : &side->window.close) = side->live;
-    while (!frame_lane_account_some(base))
+    while (!account_some(lane))
         ;
 }
 
@@ -167,16 +165,23 @@ static void account_intended(struct frame_lane *lane)
     }
 }
 
-void frame_lane_account(struct lane *base)
+bool frame_lane_account(struct lane *base, enum account what)
 {
     struct frame_lane *lane = (struct frame_lane *)base;
 
     if (lane->pingpong != NULL)
-        return; /* frames count as they go and come */
+        return true; /* frames count as they go and come */
+    if (what == ACCOUNT_SOME)
+        return account_some(lane);
+    if (what == ACCOUNT_MARK) {
+        mark_window(lane);
+        return false;
+    }
     lane->receiver.accounting.next = lane->sender.accounting.next = 0;
-    while (!frame_lane_account_some(base))
+    while (!account_some(lane))
         ;
     if (lane->forwarder.queue == NULL && lane->state == FRAME_LISTENS)
         account_intended(lane);
     copy_to_all(&base->request);
+    return true;
 }

@@ -39,9 +39,7 @@ void frame_lane_drop(struct frame_lane *lane, void (*release)(void *frame));
 /** As the transport's functions of these names. */
 void frame_lane_start(struct lane *lane, int64_t now_ns);
 int64_t frame_lane_poll(struct lane *lane, int64_t now_ns);
-void frame_lane_account(struct lane *lane);
-void frame_lane_mark_window(struct lane *lane);
-bool frame_lane_account_some(struct lane *lane);
+bool frame_lane_account(struct lane *lane, enum account what);
 unsigned frame_lane_flow_metrics(struct lane *lane, const struct lane_flow *flow,
                                  struct flow_metric *out, unsigned room);
 bool frame_lane_latency(struct lane *lane, const struct lane_flow *flow, enum latency_kind kind,

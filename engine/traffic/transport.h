@@ -361,7 +361,7 @@ struct lane {
     bool rx_done;       /**< it knows that nothing more will come (end marks, transfer whole); a
                            transport that can't know leaves it false: silence decides */
     /**
-     * @brief Its flows are accounted by `mark_window` and `account_some`; else `live` counts are
+     * @brief Its flows are accounted by ACCOUNT_MARK and ACCOUNT_SOME; else `live` counts are
      * always right.
      *
      * Set by prepare.
@@ -398,6 +398,14 @@ struct lane {
 struct flow_metric {
     const char *name; /**< static string, snake case with its unit */
     double value;
+};
+
+/** @brief What a lane accounts at once. */
+enum account {
+    ACCOUNT_ALL,  /**< all flows, at the end */
+    ACCOUNT_SOME, /**< some more of them, a few microseconds' work */
+    ACCOUNT_MARK, /**< none: an end of the window is here. What passed until now is before it,
+                     whenever it is accounted: it takes no longer for many flows than for one */
 };
 
 /** @brief What the core asks of a transport instead of its name. */
@@ -469,25 +477,13 @@ struct transport {
      */
     int64_t (*poll)(struct lane *lane, int64_t now_ns);
     /**
-     * @brief Worker: brings the live counts of all of the lane's flows up to date, at the end.
+     * @brief Worker: brings the live counts of the lane's flows up to date, or notes that an end of
+     * the window is here.
      *
-     * NULL: poll keeps them.
+     * Returns whether all flows are up to date since the last such end, or since it last said so.
+     * NULL: poll keeps the counts.
      */
-    void (*account)(struct lane *lane);
-    /**
-     * @brief Worker, of a lane that `accounts`: an end of the window is here.
-     *
-     * What passed until now is before it, whenever it is accounted; so this takes no longer for
-     * many flows than for one.
-     */
-    void (*mark_window)(struct lane *lane);
-    /**
-     * @brief The same: brings the live counts of some more flows up to date, a few microseconds'
-     * work.
-     *
-     * True: now all have been since the last mark, or since it last was true.
-     */
-    bool (*account_some)(struct lane *lane);
+    bool (*account)(struct lane *lane, enum account what);
     /**
      * @brief Worker: between phases, some times a second: answer the network (ARP, ND), throw away
      * the rest.

@@ -55,7 +55,7 @@ static void shuffle(struct worker *worker, struct worker_lane *lanes, size_t cou
 static void account(const struct worker_lane *lane)
 {
     if (lane->transport->account != NULL)
-        lane->transport->account(lane->lane);
+        (void)lane->transport->account(lane->lane, ACCOUNT_ALL);
 }
 
 /* An end of the window is here: for lanes that do not account it themselves, copies the counts. */
@@ -64,7 +64,7 @@ static void mark_end(struct worker_lane *lane, bool closing)
     struct lane_request *request = &lane->lane->request;
 
     if (lane->lane->accounts) {
-        lane->transport->mark_window(lane->lane);
+        (void)lane->transport->account(lane->lane, ACCOUNT_MARK);
         lane->accounting = true;
         return;
     }
@@ -209,7 +209,7 @@ static bool account_lanes(struct worker_task *task, int64_t now_ns)
         struct worker_lane *lane = &task->lanes[i];
 
         if (lane->accounting) {
-            lane->accounting = !lane->transport->account_some(lane->lane);
+            lane->accounting = !lane->transport->account(lane->lane, ACCOUNT_SOME);
             if (!lane->accounting)
                 tell_progress(task, lane, now_ns);
         }

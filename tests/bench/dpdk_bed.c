@@ -124,7 +124,7 @@ static uint64_t count(struct bed *bed, uint32_t from, uint32_t flows)
 {
     uint64_t frames = 0;
 
-    transport_dpdk.account(bed->lane);
+    transport_dpdk.account(bed->lane, ACCOUNT_ALL);
     for (uint32_t i = from; i < from + flows; i++)
         frames += bed->sides[i].live.frames;
     return frames;

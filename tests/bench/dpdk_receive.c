@@ -75,14 +75,14 @@ static uint64_t longest_pause(struct bed *bed, struct feed *feed)
     uint64_t longest = 0;
     bool all;
 
-    transport_dpdk.mark_window(bed->lane);
+    transport_dpdk.account(bed->lane, ACCOUNT_MARK);
     do {
         long before = bench_preemptions();
         uint64_t begin;
 
         feed_fill(feed, true);
         begin = __rdtsc();
-        all = transport_dpdk.account_some(bed->lane);
+        all = transport_dpdk.account(bed->lane, ACCOUNT_SOME);
         begin = __rdtsc() - begin;
         if (bench_preemptions() == before && begin > longest)
             longest = begin;

@@ -281,7 +281,7 @@ static void *work(void *context)
             next_ns = subject->transport->poll(stage->lanes[rank], clock_now());
 
             if (subject->transport->account != NULL)
-                subject->transport->account(stage->lanes[rank]);
+                subject->transport->account(stage->lanes[rank], ACCOUNT_ALL);
             wake_ns = next_ns < wake_ns ? next_ns : wake_ns;
         }
         clock_sleep_until(wake_ns);

@@ -197,7 +197,7 @@ static uint32_t play(void)
     frames = 0;
     ring_pair_poll(START_NS, START_NS + 5 * NS_PER_MS, STEP_NS, has_its_addresses);
     for (unsigned i = 0; i < 2; i++)
-        transport_dpdk.account(pair.lanes[i]);
+        transport_dpdk.account(pair.lanes[i], ACCOUNT_ALL);
     return frames;
 }
 

@@ -35,14 +35,14 @@ static void begin(uint64_t count, int64_t stop_ns)
 static uint64_t poll_until(int64_t from_ns, int64_t until_ns)
 {
     ring_pair_poll(from_ns, until_ns, STEP_NS, NULL);
-    transport_dpdk.account(pair.lanes[1]);
+    transport_dpdk.account(pair.lanes[1], ACCOUNT_ALL);
     return pair.sides[1].live.frames;
 }
 
 /* Exactly so many were asked for, sent and delivered. */
 static void end(uint64_t frames)
 {
-    transport_dpdk.account(pair.lanes[0]);
+    transport_dpdk.account(pair.lanes[0], ACCOUNT_ALL);
     assert_int_equal(pair.sides[0].live.frames, frames);
     assert_int_equal(pair.sides[0].intended, frames);
     assert_int_equal(pair.sides[1].live.frames, frames);
@@ -141,7 +141,7 @@ static void a_stop_that_is_moved_cuts_a_burst(void **state)
     poll_until(START_NS, moved_ns);
     pair.lanes[0]->stop_ns = moved_ns;
     poll_until(moved_ns, moved_ns + GAP_NS);
-    transport_dpdk.account(pair.lanes[0]);
+    transport_dpdk.account(pair.lanes[0], ACCOUNT_ALL);
     assert_int_equal(pair.sides[0].live.frames, 100);
     assert_int_equal(pair.sides[0].intended, 2 * FRAMES);
     assert_int_equal(pair.sides[1].live.frames, 100);

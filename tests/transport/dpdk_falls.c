@@ -50,11 +50,11 @@ static void run(int64_t lose_ns, int64_t keep_ns)
     lost_from_ns = START_NS + lose_ns;
     lost_until_ns = START_NS + keep_ns;
     ring_pair_poll(START_NS, fallen_ns, STEP_NS, arrives);
-    transport_dpdk.account(pair.lanes[0]);
+    transport_dpdk.account(pair.lanes[0], ACCOUNT_ALL);
     assert_in_range(pair.sides[0].live.frames, BEFORE - 1, BEFORE + 1);
     ring_pair_poll(fallen_ns, START_NS + STOP_NS + NS_PER_MS, STEP_NS, arrives);
     for (unsigned i = 0; i < 2; i++)
-        transport_dpdk.account(pair.lanes[i]);
+        transport_dpdk.account(pair.lanes[i], ACCOUNT_ALL);
     assert_in_range(pair.sides[0].live.frames, ALL - 2, ALL + 2);
     assert_in_range(pair.sides[0].intended, pair.sides[0].live.frames,
                     pair.sides[0].live.frames + 1);

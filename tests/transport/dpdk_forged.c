@@ -54,7 +54,7 @@ static int begin(void **state)
 static int end(void **state)
 {
     lose_sent();
-    transport_dpdk.account(pair.lanes[0]);
+    transport_dpdk.account(pair.lanes[0], ACCOUNT_ALL);
     assert_int_equal(pair.sides[0].live.frames, sent_count);
     ring_pair_destroy();
     for (unsigned rank = 0; rank < 2; rank++) {
@@ -85,7 +85,7 @@ static void receive(void)
 {
     while (rte_ring_count(pair.rings.received[1]) > 0)
         transport_dpdk.poll(pair.lanes[1], now_ns);
-    transport_dpdk.account(pair.lanes[1]);
+    transport_dpdk.account(pair.lanes[1], ACCOUNT_ALL);
 }
 
 /* A copy of a frame, forged, with the complement mended. */

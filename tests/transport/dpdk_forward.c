@@ -171,7 +171,7 @@ static void end(struct chain *chain, uint64_t fed, uint64_t lost)
                               .payload_bytes =
                                   (fed - lost) * (SIZE - FRAME_FCS - shape_of(chain).payload)};
 
-    transport_dpdk.account(chain->lane);
+    transport_dpdk.account(chain->lane, ACCOUNT_ALL);
     assert_int_equal(chain->received.live.frames, fed);
     assert_int_equal(chain->sent.intended, fed);
     assert_memory_equal(&chain->sent.live, &left, sizeof left);

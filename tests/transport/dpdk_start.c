@@ -40,7 +40,7 @@ static void poll_until(struct lane *lane, int64_t from_ns, int64_t until_ns)
 static void end(uint64_t least)
 {
     for (unsigned i = 0; i < 2; i++)
-        transport_dpdk.account(pair.lanes[i]);
+        transport_dpdk.account(pair.lanes[i], ACCOUNT_ALL);
     assert_true(pair.sides[0].live.frames >= least);
     assert_int_equal(pair.sides[1].live.frames, pair.sides[0].live.frames);
     assert_int_equal(pair.counts[1].foreign, 0);

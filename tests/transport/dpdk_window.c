@@ -44,7 +44,7 @@ static void play(unsigned from, unsigned until)
 static void mark(void)
 {
     for (unsigned rank = 0; rank < 2; rank++)
-        transport_dpdk.mark_window(pair.lanes[rank]);
+        transport_dpdk.account(pair.lanes[rank], ACCOUNT_MARK);
 }
 
 /* Every stream once more, some of them accounted between. Returns how many calls that took. */
@@ -52,7 +52,7 @@ static unsigned account_all(unsigned rank, unsigned *at)
 {
     unsigned calls = 1;
 
-    for (; !transport_dpdk.account_some(pair.lanes[rank]); calls++, (*at) += 7)
+    for (; !transport_dpdk.account(pair.lanes[rank], ACCOUNT_SOME); calls++, (*at) += 7)
         play(*at, *at + 7);
     return calls;
 }
@@ -64,7 +64,7 @@ static void an_end_divides_what_passed(void **state)
 
     play(0, at);
     for (unsigned rank = 0; rank < 2; rank++) {
-        transport_dpdk.account(pair.lanes[rank]);
+        transport_dpdk.account(pair.lanes[rank], ACCOUNT_ALL);
         opened[rank] = pair.sides[rank].live.frames;
         assert_true(opened[rank] > SOURCES);
     }
@@ -83,7 +83,7 @@ static void an_end_divides_what_passed(void **state)
     for (unsigned rank = 0; rank < 2; rank++) {
         const struct flow_window *window = &pair.sides[rank].window;
 
-        transport_dpdk.account(pair.lanes[rank]);
+        transport_dpdk.account(pair.lanes[rank], ACCOUNT_ALL);
         assert_int_equal(window->open.frames, opened[rank]);
         assert_int_equal(window->close.frames, opened[rank] + closed[rank]);
         assert_int_equal(window->close.frame_bytes, window->close.frames * 64);

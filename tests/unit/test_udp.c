@@ -158,7 +158,7 @@ static void deliver_from(int from, uint16_t tag, const struct frame *sent)
         sendto(from, &frame, sizeof frame, 0, (struct sockaddr *)&to, sizeof(struct sockaddr_in)),
         sizeof frame);
     transport_udp.poll(bed.lane, bed.now_ns);
-    transport_udp.account(bed.lane);
+    transport_udp.account(bed.lane, ACCOUNT_ALL);
 }
 
 static void deliver(const struct frame *sent)
