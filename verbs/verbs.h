@@ -1,7 +1,8 @@
-/* SPDX-License-Identifier: BSD-3-Clause
- *
- * The verbs transport inside. A port is one port of one RDMA device (port.c), with its registered
- * memory and its queue pairs (qp.c). A lane is the streams of a phase (lane.c, on
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file
+ * @brief The verbs transport inside. A port is one port of one RDMA device (port.c), with its
+ * registered memory and its queue pairs (qp.c). A lane is the streams of a phase (lane.c, on
  * ../engine/traffic/message_lane.h), each a queue pair; a worker moves the messages (stream.c).
  *
  * A queue pair serves one stream, one way: this end is its sender or its receiver. The little that
@@ -42,7 +43,7 @@
 
 enum verbs_gid_type { VERBS_GID_IB, VERBS_GID_ROCE_V1, VERBS_GID_ROCE_V2 };
 
-/* On RoCE the GID decides how packets look: version 2 has routable IP and UDP headers, version 1
+/** On RoCE the GID decides how packets look: version 2 has routable IP and UDP headers, version 1
  * only an EtherType; and a GID that is an IPv4 address, mapped, makes IPv4 packets. */
 struct verbs_gid {
     uint32_t index;
@@ -50,26 +51,26 @@ struct verbs_gid {
     uint8_t bytes[VERBS_GID_BYTES];
 };
 
-/* What partners must know of a port before a phase; travels as it lies in memory. */
+/** What partners must know of a port before a phase; travels as it lies in memory. */
 struct verbs_address {
     uint8_t ethernet;
     uint8_t zero;
-    uint16_t lid;                 /* network byte order */
-    uint8_t gid[VERBS_GID_BYTES]; /* of the automatic choice */
+    uint16_t lid;                 /**< network byte order */
+    uint8_t gid[VERBS_GID_BYTES]; /**< of the automatic choice */
 };
 
-/* A port's registered memory. Registering is slow, so memory is registered in slabs of some MiB,
+/** A port's registered memory. Registering is slow, so memory is registered in slabs of some MiB,
  * from which queue pairs take ranges, one behind the other. A slab whose ranges are all given back
  * is empty and serves again, until the port is closed. Hugepages where the host has any free, else
  * transparent ones where the kernel gives them. */
 struct registered_memory {
     struct memory_slab *slabs;
-    size_t bytes; /* registered */
-    size_t max;   /* a quarter of the machine's memory */
-    bool huge;    /* the last slab has hugepages */
+    size_t bytes; /**< registered */
+    size_t max;   /**< a quarter of the machine's memory */
+    bool huge;    /**< the last slab has hugepages */
 };
 
-/* Bytes at `at`; at NULL: none. */
+/** Bytes at `at`; at NULL: none. */
 struct memory_range {
     uint8_t *at;
     size_t bytes;
@@ -78,30 +79,30 @@ struct memory_range {
     uint32_t rkey;
 };
 
-/* All of it is the main thread's; a worker only posts to and polls the queue pairs of its lane. */
+/** All of it is the main thread's; a worker only posts to and polls the queue pairs of its lane. */
 struct transport_port {
     const struct port_conf *conf;
     char device[64];
-    uint8_t number; /* of the device's ports */
-    char label[96]; /* "node1:e0 (mlx5_2/1)" */
+    uint8_t number; /**< of the device's ports */
+    char label[96]; /**< "node1:e0 (mlx5_2/1)" */
     char driver[32];
     struct ibv_context *context;
     struct ibv_pd *pd;
-    struct ibv_comp_channel *channel; /* of all its completion queues */
+    struct ibv_comp_channel *channel; /**< of all its completion queues */
     struct ibv_device_attr limits;
     struct ibv_port_attr attributes;
-    bool ethernet; /* RoCE; false: InfiniBand */
-    bool software; /* rxe: what goes to this same host takes no wire */
+    bool ethernet; /**< RoCE; false: InfiniBand */
+    bool software; /**< rxe: what goes to this same host takes no wire */
     struct verbs_gid *gids;
     size_t gid_count;
-    const struct verbs_gid *gid; /* where the options do not say; NULL: it has none */
-    char netdev[IF_NAMESIZE];    /* "": none */
-    struct sockaddr_in6 ip;      /* of the netdev, IPv4 mapped; family 0: none */
+    const struct verbs_gid *gid; /**< where the options do not say; NULL: it has none */
+    char netdev[IF_NAMESIZE];    /**< "": none */
+    struct sockaddr_in6 ip;      /**< of the netdev, IPv4 mapped; family 0: none */
     bool up;
-    bool fatal; /* the device has failed */
+    bool fatal; /**< the device has failed */
     struct registered_memory memory;
-    struct memory_range payload; /* of whatever this port sends */
-    struct port_hardware base;   /* counters when it was opened */
+    struct memory_range payload; /**< of whatever this port sends */
+    struct port_hardware base;   /**< counters when it was opened */
     struct connection_pool *pool;
 };
 
@@ -111,97 +112,97 @@ void verbs_port_close(struct transport_port *port);
 void verbs_port_facts(struct transport_port *port, struct port_facts *facts);
 void verbs_port_status(struct transport_port *port, struct port_status *status);
 void verbs_port_hardware(struct transport_port *port, struct port_hardware *counters);
-/* Reads what the device says of itself: link changes, failures. Never blocks. */
+/** Reads what the device says of itself: link changes, failures. Never blocks. */
 void verbs_port_events(struct transport_port *port);
 
-/* Writes "mlx5_2/1" into `name` of `size` bytes. `sys` is where sysfs is mounted. An interface has
+/** Writes "mlx5_2/1" into `name` of `size` bytes. `sys` is where sysfs is mounted. An interface has
  * a port's GIDs (RoCE, Soft-RoCE), or lies on the port's PCI device (IPoIB). False: none. */
 bool verbs_device_of_interface(const char *sys, const char *iface, char *name, size_t size);
-/* The first port of the RDMA device of a PCI address ("0000:3b:00.0"). */
+/** The first port of the RDMA device of a PCI address ("0000:3b:00.0"). */
 bool verbs_device_of_pci(const char *sys, const char *pci, char *name, size_t size);
 
 bool verbs_gid_is_ipv4(const uint8_t gid[VERBS_GID_BYTES]);
 const char *verbs_gid_text(const uint8_t gid[VERBS_GID_BYTES], char text[VERBS_GID_TEXT]);
-/* The best for an Ethernet port: RoCE v2 before v1; of the wanted family (4, 6, or 0: any, IPv4
+/** The best for an Ethernet port: RoCE v2 before v1; of the wanted family (4, 6, or 0: any, IPv4
  * first) before the other; link-local last of its kind; the lowest index of equals. NULL: the
  * table is empty. */
 const struct verbs_gid *verbs_gid_choose(const struct verbs_gid *table, size_t count, int family);
-/* By its index; NULL: the table has no such entry. */
+/** By its index; NULL: the table has no such entry. */
 const struct verbs_gid *verbs_port_gid(const struct transport_port *port, int index);
-/* A partner's. False: not one of this transport. */
+/** A partner's. False: not one of this transport. */
 bool verbs_address_read(struct verbs_address *address, const struct blob *blob);
 static inline uint32_t verbs_mtu_bytes(enum ibv_mtu mtu)
 {
     return 128u << mtu;
 }
-/* False: no path MTU has so many bytes. */
+/** False: no path MTU has so many bytes. */
 bool verbs_mtu_code(uint32_t bytes, enum ibv_mtu *mtu);
 
 /* --- qp.c: registered memory, queue pairs, and those that a port keeps --- */
 
 void registered_memory_close(struct registered_memory *memory);
-/* Takes a range, aligned to 4 KiB, its content undefined. -ENOMEM: there is no more; -EPERM: the
+/** Takes a range, aligned to 4 KiB, its content undefined. -ENOMEM: there is no more; -EPERM: the
  * user may not lock so much; each with the sentence. */
 int registered_memory_take(struct transport_port *port, size_t bytes, struct memory_range *range,
                            struct err *err);
-/* Why the device did not register so many bytes, by the errno that ibv_reg_mr left: the sentence,
+/** Why the device did not register so many bytes, by the errno that ibv_reg_mr left: the sentence,
  * and its error. */
 int registered_memory_error(const char *label, size_t bytes, int code, struct err *err);
-/* So many bytes of payload from any place can be sent from port->payload. 0 or a refusal. */
+/** So many bytes of payload from any place can be sent from port->payload. 0 or a refusal. */
 int verbs_port_payload(struct transport_port *port, size_t bytes, struct err *err);
 
 enum qp_role { QP_SENDER, QP_RECEIVER };
 
-/* What one end of a queue pair is like: whose partner it is, its role, its options, its ring. */
+/** What one end of a queue pair is like: whose partner it is, its role, its options, its ring. */
 struct qp_config {
-    struct verbs_options options; /* effective */
+    struct verbs_options options; /**< effective */
     struct verbs_address partner;
-    const struct verbs_gid *gid; /* of the port's table; NULL: none (one InfiniBand subnet) */
+    const struct verbs_gid *gid; /**< of the port's table; NULL: none (one InfiniBand subnet) */
     enum qp_role role;
     uint16_t stream;
-    uint16_t mtu;    /* path MTU in bytes, max */
-    uint32_t slots;  /* of the ring; 0: none */
-    uint32_t stride; /* of a slot, 64 n */
-    bool forwards;   /* a sender that sends from the ring of another end */
+    uint16_t mtu;    /**< path MTU in bytes, max */
+    uint32_t slots;  /**< of the ring; 0: none */
+    uint32_t stride; /**< of a slot, 64 n */
+    bool forwards;   /**< a sender that sends from the ring of another end */
 };
 
-/* Whether a queue pair of one serves as one of the other, connected as it is. */
+/** Whether a queue pair of one serves as one of the other, connected as it is. */
 bool qp_config_equal(const struct qp_config *a, const struct qp_config *b);
 
-/* Memory that the partner may write to. */
+/** Memory that the partner may write to. */
 struct remote_memory {
     uint64_t address;
-    uint32_t key; /* rkey */
+    uint32_t key; /**< rkey */
     uint32_t zero;
 };
 
-/* What the two ends of a queue pair tell each other to connect it. Travels as it lies in memory:
+/** What the two ends of a queue pair tell each other to connect it. Travels as it lies in memory:
  * control words and credits are in the hosts' byte order, too. */
 struct qp_info {
-    uint32_t version;      /* qp_info_write fills it */
-    uint32_t number;       /* of the queue pair */
-    uint32_t connected_to; /* the number of the partner's queue pair; 0: new */
-    uint32_t turn;         /* how many messages have passed, modulo 2^32 */
-    uint32_t packet;       /* first packet sequence number, 24 bits */
-    uint32_t queue_key;    /* UD */
+    uint32_t version;      /**< qp_info_write fills it */
+    uint32_t number;       /**< of the queue pair */
+    uint32_t connected_to; /**< the number of the partner's queue pair; 0: new */
+    uint32_t turn;         /**< how many messages have passed, modulo 2^32 */
+    uint32_t packet;       /**< first packet sequence number, 24 bits */
+    uint32_t queue_key;    /**< UD */
     uint8_t gid[VERBS_GID_BYTES];
-    struct remote_memory ring; /* of `slots` places for messages, each `stride` bytes */
+    struct remote_memory ring; /**< of `slots` places for messages, each `stride` bytes */
     struct remote_memory control;
     uint32_t slots;
     uint32_t stride;
-    uint32_t first; /* the phase's first message is for, or in, this place of the ring */
-    uint16_t lid;   /* InfiniBand */
-    uint16_t mtu;   /* bytes, max */
+    uint32_t first; /**< the phase's first message is for, or in, this place of the ring */
+    uint16_t lid;   /**< InfiniBand */
+    uint16_t mtu;   /**< bytes, max */
 };
 
 void qp_info_write(const struct qp_info *info, struct blob *blob);
-/* False: not of this version, or of a host with another byte order. */
+/** False: not of this version, or of a host with another byte order. */
 bool qp_info_read(struct qp_info *info, const struct blob *blob);
-/* Both ends come to the same from the same two infos. True: they hold the two ends of one connected
- * queue pair, and nothing is to be done. False: each connects to what the other is. */
+/** Both ends come to the same from the same two infos. True: they hold the two ends of one
+ * connected queue pair, and nothing is to be done. False: each connects to what the other is. */
 bool qp_info_connected(const struct qp_info *mine, const struct qp_info *theirs);
 
-/* In registered memory. The partner writes the first two, this end sends from the others. */
+/** In registered memory. The partner writes the first two, this end sends from the others. */
 struct verbs_control {
     _Alignas(64) _Atomic uint64_t credit;
     _Alignas(64) struct message_notice eof;
@@ -211,14 +212,14 @@ struct verbs_control {
 #define VERBS_CONTROL_BYTES 192u
 static_assert(sizeof(struct verbs_control) == VERBS_CONTROL_BYTES, "layout");
 
-/* A receive of one place of the ring. */
+/** A receive of one place of the ring. */
 struct verbs_receive {
     struct ibv_recv_wr work;
     struct ibv_sge place;
 };
 
 struct verbs_qp {
-    /* The connection pool's, while no lane uses it: */
+    /** The connection pool's, while no lane uses it: */
     LIST_ENTRY(verbs_qp) bucket;
     TAILQ_ENTRY(verbs_qp) age;
 
@@ -226,53 +227,53 @@ struct verbs_qp {
     struct qp_config config;
     struct ibv_qp *ibv;
     struct ibv_cq *cq;
-    struct ibv_ah *ah; /* UD */
+    struct ibv_ah *ah; /**< UD */
     struct memory_range range;
     struct verbs_control *control;
-    uint8_t *headers; /* `depth` of them; NULL: none */
+    uint8_t *headers; /**< `depth` of them; NULL: none */
     uint8_t *ring;
-    struct verbs_receive *receives; /* of each place, linked in a circle; NULL: none are posted */
+    struct verbs_receive *receives; /**< of each place, linked in a circle; NULL: none are posted */
     uint32_t inline_bytes;
-    uint32_t packet;    /* first packet sequence number */
-    uint32_t queue_key; /* UD */
-    uint32_t partner;   /* its queue pair's number; 0: not connected */
-    uint32_t turn;      /* messages that have passed, modulo 2^32 */
-    uint32_t place;     /* the ring's next */
-    uint16_t mtu;       /* path MTU as agreed */
+    uint32_t packet;    /**< first packet sequence number */
+    uint32_t queue_key; /**< UD */
+    uint32_t partner;   /**< its queue pair's number; 0: not connected */
+    uint32_t turn;      /**< messages that have passed, modulo 2^32 */
+    uint32_t place;     /**< the ring's next */
+    uint16_t mtu;       /**< path MTU as agreed */
     bool reused;
-    int64_t setup_ns; /* how long making and connecting it took */
+    int64_t setup_ns; /**< how long making and connecting it took */
 };
 
-/* Takes a kept one back to how it was made, but for its place in the ring. 0 or a refusal. */
+/** Takes a kept one back to how it was made, but for its place in the ring. 0 or a refusal. */
 int verbs_qp_reset(struct verbs_qp *qp, struct err *err);
-/* What its partner must know. */
+/** What its partner must know. */
 void verbs_qp_describe(const struct verbs_qp *qp, struct qp_info *info);
-/* Connects it to the partner's. 0 or a refusal. */
+/** Connects it to the partner's. 0 or a refusal. */
 int verbs_qp_connect(struct verbs_qp *qp, const struct qp_info *theirs, struct err *err);
-/* Posts the receives of `count` places of the ring, from `first` on. 0 or an errno. */
+/** Posts the receives of `count` places of the ring, from `first` on. 0 or an errno. */
 int verbs_qp_post_receives(struct verbs_qp *qp, uint32_t first, uint32_t count);
 
-/* A port's queue pairs from phase to phase: new ones, those that are kept connected for a later
+/** A port's queue pairs from phase to phase: new ones, those that are kept connected for a later
  * phase between the same two ports with the same options, and those that a thread of its own
  * destroys. 0 or -ENOMEM. */
 int connection_pool_open(struct transport_port *port);
-/* Waits up to 2 s until all queue pairs are destroyed. False: some are not, and so the port must be
- * left to the end of the process. */
+/** Waits up to 2 s until all queue pairs are destroyed. False: some are not, and so the port must
+ * be left to the end of the process. */
 bool connection_pool_close(struct transport_port *port);
-/* The queue pair of this config that was kept last, with empty control words; else a new one, in
+/** The queue pair of this config that was kept last, with empty control words; else a new one, in
  * state INIT with its receives posted. 0 or a refusal. */
 int connection_pool_acquire(struct transport_port *port, const struct qp_config *config,
                             struct verbs_qp **qp, struct err *err);
-/* Keeps it, and of all that are kept the `max` that were used last. */
+/** Keeps it, and of all that are kept the `max` that were used last. */
 void connection_pool_keep(struct verbs_qp *qp, size_t max);
-/* Gives its memory back at once, and destroys it later. */
+/** Gives its memory back at once, and destroys it later. */
 void connection_pool_free(struct verbs_qp *qp);
 
 /* --- lane.c --- */
 
 struct verbs_lane;
 
-/* What both ends of a stream have. */
+/** What both ends of a stream have. */
 struct verbs_end {
     struct verbs_lane *lane;
     struct lane_flow *flow;
@@ -281,71 +282,72 @@ struct verbs_end {
     struct qp_config config;
     struct qp_info mine;
     struct qp_info theirs;
-    bool at_source;    /* of the flow; else at its destination */
-    bool answered;     /* of a replied or a reply stream: no credits are sent */
-    bool connected;    /* else our info is out, and the partner's is awaited */
-    bool control_busy; /* a credit or an end mark is on its way to the partner */
+    bool at_source;    /**< of the flow; else at its destination */
+    bool answered;     /**< of a replied or a reply stream: no credits are sent */
+    bool connected;    /**< else our info is out, and the partner's is awaited */
+    bool control_busy; /**< a credit or an end mark is on its way to the partner */
     bool failed;
 };
 
-/* The rank at the other end. */
+/** The rank at the other end. */
 static inline uint32_t verbs_partner(const struct verbs_end *end)
 {
     return end->at_source ? end->flow->dst : end->flow->src;
 }
 
-/* Offered is what was completed: with RC what the partner's device has acknowledged, with UC and UD
- * what left. */
+/** Offered is what was completed: with RC what the partner's device has acknowledged, with UC and
+ * UD what left. */
 struct verbs_out {
     struct message_out base;
     struct verbs_end end;
-    uint64_t done_bytes;   /* payload of base.done messages */
-    uint64_t allowed;      /* messages that the receiver has given places for */
-    uint64_t *bytes_after; /* payload bytes up to a message that is signalled; `span` of them */
-    uint32_t span;         /* messages that can be posted and not completed */
-    uint32_t next;         /* place in bytes_after and among the headers */
-    uint32_t remote;       /* place in the receiver's ring */
-    uint32_t unsignalled;  /* messages posted since the last that is signalled */
-    uint64_t waits;        /* times that messages were due and no place was free */
-    int64_t moved_ns;      /* unreliable services: when a credit last came, or was given up */
-    struct memory_range payload;  /* the port's when it was connected */
-    struct message_header header; /* of the run that is made: the compiler keeps it in one piece */
-    unsigned eofs;                /* end marks posted */
+    uint64_t done_bytes;   /**< payload of base.done messages */
+    uint64_t allowed;      /**< messages that the receiver has given places for */
+    uint64_t *bytes_after; /**< payload bytes up to a message that is signalled; `span` of them */
+    uint32_t span;         /**< messages that can be posted and not completed */
+    uint32_t next;         /**< place in bytes_after and among the headers */
+    uint32_t remote;       /**< place in the receiver's ring */
+    uint32_t unsignalled;  /**< messages posted since the last that is signalled */
+    uint64_t waits;        /**< times that messages were due and no place was free */
+    int64_t moved_ns;      /**< unreliable services: when a credit last came, or was given up */
+    struct memory_range payload; /**< the port's when it was connected */
+    struct message_header
+        header;    /**< of the run that is made: the compiler keeps it in one piece */
+    unsigned eofs; /**< end marks posted */
     int64_t eof_ns;
-    struct ibv_send_wr works[VERBS_BATCH];   /* linked */
-    struct ibv_sge gathers[2 * VERBS_BATCH]; /* two for each */
+    struct ibv_send_wr works[VERBS_BATCH];   /**< linked */
+    struct ibv_sge gathers[2 * VERBS_BATCH]; /**< two for each */
 };
 
 struct verbs_in {
     struct message_in base;
     struct verbs_end end;
-    uint32_t place;         /* of the ring, for the next message */
-    uint32_t held;          /* places taken and not given back */
-    uint32_t arrived;       /* schedules: places from `place` on that wait for their step ... */
-    uint32_t *lengths;      /* ... by place, the bytes that came; NULL: another traffic */
-    uint32_t to_post;       /* receives to be posted again ... */
-    uint32_t to_post_place; /* ... from this place on */
-    uint64_t credited;      /* messages that the sender knows to be dealt with */
+    uint32_t place;         /**< of the ring, for the next message */
+    uint32_t held;          /**< places taken and not given back */
+    uint32_t arrived;       /**< schedules: places from `place` on that wait for their step ... */
+    uint32_t *lengths;      /**< ... by place, the bytes that came; NULL: another traffic */
+    uint32_t to_post;       /**< receives to be posted again ... */
+    uint32_t to_post_place; /**< ... from this place on */
+    uint64_t credited;      /**< messages that the sender knows to be dealt with */
     int64_t credited_ns;
-    int64_t moved_ns; /* when the last message came */
-    uint64_t total;   /* of the end mark ... */
+    int64_t moved_ns; /**< when the last message came */
+    uint64_t total;   /**< of the end mark ... */
     uint64_t total_bytes;
-    bool eof_seen; /* ... which has come */
+    bool eof_seen; /**< ... which has come */
 };
 
 struct verbs_lane {
     struct message_lane base;
     struct transport_port *port;
-    struct verbs_options options; /* effective: nothing is automatic but where said */
-    struct verbs_out *outs;       /* the base's */
+    struct verbs_options options; /**< effective: nothing is automatic but where said */
+    struct verbs_out *outs;       /**< the base's */
     struct verbs_in *ins;
-    uint16_t mtu; /* path MTU, max */
+    uint16_t mtu; /**< path MTU, max */
     bool events;
-    bool armed;             /* a completion makes the port's channel readable */
-    struct ibv_mr *memory;  /* of a schedule's rank */
-    size_t keep_max;        /* queue pairs that the port keeps when it is destroyed */
-    unsigned connected;     /* ends that are */
-    unsigned connected_all; /* ends before this one are */
+    bool armed;             /**< a completion makes the port's channel readable */
+    struct ibv_mr *memory;  /**< of a schedule's rank */
+    size_t keep_max;        /**< queue pairs that the port keeps when it is destroyed */
+    unsigned connected;     /**< ends that are */
+    unsigned connected_all; /**< ends before this one are */
     int64_t connecting_since_ns;
     int64_t poll_gap_ns;
 };
@@ -355,7 +357,7 @@ static inline unsigned verbs_lane_ends(const struct verbs_lane *lane)
     return lane->base.out_count + lane->base.in_count;
 }
 
-/* Of those that send, then of those that receive. */
+/** Of those that send, then of those that receive. */
 static inline struct verbs_end *verbs_lane_end(const struct verbs_lane *lane, unsigned index)
 {
     return index < lane->base.out_count ? &lane->outs[index].end
@@ -365,13 +367,13 @@ static inline struct verbs_end *verbs_lane_end(const struct verbs_lane *lane, un
 /* --- stream.c --- */
 
 extern const struct message_hooks verbs_hooks;
-/* The end is connected: fills what needs the partner's info. */
+/** The end is connected: fills what needs the partner's info. */
 void verbs_out_connected(struct verbs_out *out);
 void verbs_in_connected(struct verbs_in *in);
-/* Whether its queue pair is at rest, in the same state as its partner's end. */
+/** Whether its queue pair is at rest, in the same state as its partner's end. */
 bool verbs_end_is_clean(struct verbs_end *end, bool ended);
 
-/* What a completion is of: the top byte of its work request's id. Receives have none: their id is
+/** What a completion is of: the top byte of its work request's id. Receives have none: their id is
  * their place in the ring. The rest is a count of messages. */
 enum verbs_work { VERBS_WORK_RECEIVE, VERBS_WORK_MESSAGE, VERBS_WORK_CONTROL, VERBS_WORK_EOF };
 #define VERBS_WORK_SHIFT 56
