@@ -52,7 +52,7 @@ class Measured:
 
     @classmethod
     def load(cls, directory: Path) -> Measured:
-        """Reads a results directory; ConfigurationError where nothing in it can be shown."""
+        """Read a results directory; ConfigurationError where nothing in it can be shown."""
         damage: list[str] = []
         summary = whole_summary(directory, damage)
         modules = _modules(directory, summary)
@@ -63,7 +63,7 @@ class Measured:
         return cls(directory, summary, damage, modules, ports, columns)
 
     def phases_of(self, plan: PlanEntry) -> list[PhaseEntry]:
-        """The phases of one of the summary's plans, in order."""
+        """Return the phases of one of the summary's plans, in order."""
         return self._phases.get(plan_key(plan), [])
 
     @cached_property
@@ -81,12 +81,12 @@ class Measured:
 
 
 def plan_key(entry: Mapping[str, Any]) -> PlanKey:
-    """Which plan an entry of trials or plans belongs to."""
+    """Return which plan an entry of trials or plans belongs to."""
     return PlanKey(entry["trial"], entry["repeat"], entry["network"])
 
 
 def _unsettled(summary: SummaryDocument) -> dict[PlanKey, set[int]]:
-    """The phases that were stopped while frames were in flight."""
+    """Return the phases that were stopped while frames were in flight."""
     found: dict[PlanKey, set[int]] = {}
     for entry in summary["trials"]:
         if entry["state"] in UNSETTLED:
@@ -98,8 +98,10 @@ def _unsettled(summary: SummaryDocument) -> dict[PlanKey, set[int]]:
 
 
 def whole_summary(directory: Path, damage: list[str]) -> SummaryDocument:
-    """Return the summary, made again of the records where it is damaged or not whole; `damage`
-    gets what was wrong."""
+    """Return the summary, made again of the records where it is damaged or not whole.
+
+    `damage` gets what was wrong.
+    """
     refuse_endless(directory)
     refuse_old_form(directory)
     summary: Mapping[str, Any] = {}
@@ -129,7 +131,7 @@ def _again(directory: Path, summary: Mapping[str, Any], faults: list[str]) -> Su
 
 
 def _about(directory: Path) -> BegunRun:
-    """What a summary says of its run, where only the records are left."""
+    """Return what a summary says of its run, where only the records are left."""
     unknown = MachineEntry(host="unknown", system="unknown", cpus=0, cpu=None, memory_bytes=None)
     return {
         "id": directory.name,
@@ -172,7 +174,7 @@ def _groups(directory: Path, ports: list[str]) -> dict[str, str]:
 
 
 def _in_order(summary: SummaryDocument, modules: Mapping[str, str]) -> list[str]:
-    """Module by module; within one by name, as people count: node2 before node10."""
+    """Order module by module; within one by name, as people count: node2 before node10."""
     names = list(dict.fromkeys(port["port"] for port in summary["ports"]))
     if not modules:
         return names

@@ -66,7 +66,7 @@ class Formula:
 
 
 def _entry(*names: str) -> Callable[[PhaseResult], float | None]:
-    """What stands there in the phase's entry of the summary."""
+    """Return what stands there in the phase's entry of the summary."""
 
     def value(result: PhaseResult) -> float | None:
         found: Any = result.entry
@@ -84,7 +84,7 @@ def _entry(*names: str) -> Callable[[PhaseResult], float | None]:
 
 
 def _judged(name: str) -> Callable[[PhaseFlows], Floats]:
-    """A count that the destination keeps of frames; tcp sees none."""
+    """Return a count that the destination keeps of frames; tcp sees none."""
 
     def values(flows: PhaseFlows) -> Floats:
         end = flows.destination
@@ -104,7 +104,7 @@ def _offered(flows: PhaseFlows) -> Floats:
 
 
 def _of_times(value: Callable[[Times], float | None]) -> Callable[[PhaseFlows], Floats]:
-    """What is read from the histograms of each flow."""
+    """Return what is read from the histograms of each flow."""
     return lambda flows: np.array(
         [value(flows.times.get(pair, {})) for pair in flows.pairs], dtype=np.float64
     )
@@ -144,7 +144,7 @@ def _uniformity(result: PhaseResult) -> float | None:
 
 
 def _sum_of_port(flows: PhaseFlows, values: Floats) -> ByPort:
-    """A flow's value, at both its ports."""
+    """Return a flow's value, at both its ports."""
     ends = Places.of([port for pair in flows.pairs for port in pair])
     return sum_by_port(ends, np.repeat(values, 2))
 
@@ -230,8 +230,10 @@ _OF_PHASE: dict[str, Callable[[PhaseResult], float | None]] = {"uniformity_perce
 
 
 def formula_of(measure: Measure) -> Formula:
-    """The formula of a measure; KeyError for one that neither the summary nor a function here
-    gives for a phase."""
+    """Return the formula of a measure.
+
+    KeyError for one that neither the summary nor a function here gives for a phase.
+    """
     return Formula(
         _entry(*measure.entry.split(".")) if measure.entry else _OF_PHASE[measure.key],
         _REDUCERS[measure.over_phases],
@@ -270,7 +272,7 @@ class ValueLocation(NamedTuple):
         return cast("ValueLocationEntry", self._asdict())
 
     def words(self, over: str) -> str:
-        """What people are shown: what the value is of, and where it was seen if in one place."""
+        """Return what the value is of, for people, and where it was seen if in one place."""
         trial = f"trial {self.trial} {self.pattern}"
         if over == "flow":
             return f"{self.src} -> {self.dst} in {trial} phase {self.phase}"
@@ -300,7 +302,7 @@ class _Together:
     limited: bool = False  # whether one of them was tester-limited
 
     def add(self, sample: JudgedValue, reduce: Reducer) -> None:
-        """Takes one more phase's."""
+        """Take one more phase's value."""
         self.limited |= sample.limited
         self.unknown |= sample.value is None and not sample.limited
         known = [value for value in (self.value, sample.value) if value is not None]
@@ -345,7 +347,7 @@ class _Seen:
         return self.clause.over == "plan" and bool(self.clause.measure.plan)
 
     def add(self, result: PhaseResult) -> None:
-        """Takes a phase that `where` holds for."""
+        """Take a phase that `where` holds for."""
         self.trials.add((result.key.trial, result.key.repeat))
         if self.clause.measure.when_limited != VALID:
             for limit in result.entry["tester_limited"]:
@@ -361,8 +363,7 @@ class _Seen:
                 group.add(sample, self.formula.reduce)
 
     def add_plan(self, plan: PlanEntry, entries: Sequence[PhaseEntry]) -> None:
-        """Takes a plan that `where` holds for, with its phases: it is of those that the tester did
-        not limit."""
+        """Take a plan that `where` holds for, with its phases, which the tester did not limit."""
         measure = self.clause.measure
         at = ValueLocation(plan["trial"], plan["repeat"], plan["pattern"], plan["network"])
         value = value_at(plan, measure.plan)
@@ -376,7 +377,7 @@ class _Seen:
         self._judge(JudgedValue(value if whole else None, at))
 
     def verdict(self, unsure: Mapping[TrialKey, str], not_needed: set[TrialKey]) -> ClauseEntry:
-        """The clause's entry in the summary."""
+        """Return the clause's entry in the summary."""
         wanted = self.wanted - not_needed
         for group in self.gathered.values():
             value, is_open = group.value, group.unknown or group.limited
@@ -409,7 +410,7 @@ class _Seen:
         }
 
     def _named(self) -> list[FailureEntry]:
-        """The worst values that are not as required."""
+        """Return the worst values that are not as required."""
         ordered = sorted(self.failures, key=lambda item: (item[0], -item[1]), reverse=True)
         return [
             {
@@ -423,7 +424,7 @@ class _Seen:
         ]
 
     def _samples(self, result: PhaseResult) -> Iterator[JudgedValue]:
-        """The values of a phase; of a tester-limited one what is certain of them, if anything."""
+        """Yield the values of a phase; of a tester-limited one what is certain, if anything."""
         formula, key, when_limited = self.formula, result.key, self.clause.measure.when_limited
         here = ValueLocation(key.trial, key.repeat, result.entry["pattern"], key.network, key.phase)
         limited = bool(result.entry["tester_limited"]) and when_limited != VALID
@@ -445,7 +446,7 @@ class _Seen:
             yield sample((at_least or formula).phase(result), here)
 
     def _counted(self, value: float | None) -> float | None:
-        """Counts of columns are whole."""
+        """Make a count of a column whole."""
         return as_int(value) if self.clause.measure.format == COUNT else value
 
     def _judge(self, sample: JudgedValue) -> None:
@@ -466,7 +467,7 @@ class _Seen:
             self.worst, self.worst_badness = sample, badness
 
     def _is_past_saving(self, known: float) -> bool:
-        """Whether what was not observed could not make good what is known of several phases."""
+        """Return whether what was not observed could not mend what is known of several phases."""
         if self.clause.holds(known):
             return False
         if self.clause.sign in (">=", ">"):
@@ -477,11 +478,11 @@ class _Seen:
         return known != self.clause.limit and too_low == self._can_only_fall()
 
     def _can_only_fall(self) -> bool:
-        """Whether one more value can lower those put together; else it can raise them."""
+        """Return whether one more value can lower those put together; else it can raise them."""
         return self.formula.reduce is least
 
     def _doubts(self, wanted: set[TrialKey], unsure: Mapping[TrialKey, str]) -> list[str]:
-        """Why nothing can be concluded where nothing fails."""
+        """Return why nothing can be concluded where nothing fails."""
         doubts = []
         if self.limited:
             first, *others = sorted(self.limits)
@@ -503,7 +504,7 @@ class Judge:
     """All clauses of a run. A clause that can never be judged is invalid before any traffic."""
 
     def __init__(self, expectations: Iterable[Spec], trials: Iterable[Trial]) -> None:
-        """Parses the clauses and finds the trials of each."""
+        """Parse the clauses and find the trials of each."""
         every = list(trials)
         self._clauses: list[_Seen] = []
         for spec in expectations:
@@ -518,13 +519,13 @@ class Judge:
             self._clauses.append(_Seen(clause, wanted))
 
     def add(self, result: PhaseResult) -> None:
-        """Takes one measured phase."""
+        """Take one measured phase."""
         for seen in self._clauses:
             if (result.key.trial, result.key.repeat) in seen.wanted:
                 seen.add(result)
 
     def add_plan(self, trial: TrialKey, plan: PlanEntry, entries: Sequence[PhaseEntry]) -> None:
-        """Takes the entry of a whole plan, with its phases'."""
+        """Take the entry of a whole plan, with its phases'."""
         for seen in self._clauses:
             if seen.is_of_plans and trial in seen.wanted:
                 seen.add_plan(plan, entries)
@@ -532,7 +533,7 @@ class Judge:
     def verdicts(
         self, unsure: Mapping[TrialKey, str], not_needed: set[TrialKey]
     ) -> list[ClauseEntry]:
-        """What the summary's `expectations` says, after the last phase.
+        """Return what the summary's `expectations` says, after the last phase.
 
         `unsure`: trials whose mean over the repeats is not sure enough, and why. `not_needed`:
         repeats that were not run because it was.
@@ -541,7 +542,7 @@ class Judge:
 
 
 def value_at(entry: Mapping[str, Any], place: str) -> float | None:
-    """What stands at a place as `throughput.mean` in an entry of the summary."""
+    """Return what stands at a place as `throughput.mean` in an entry of the summary."""
     found: Any = entry
     for name in place.split("."):
         found = None if found is None else found[name]
@@ -550,10 +551,10 @@ def value_at(entry: Mapping[str, Any], place: str) -> float | None:
 
 
 def stated(spec: Spec) -> StatedClause:
-    """What the summary repeats of a clause."""
+    """Return what the summary repeats of a clause."""
     return cast("StatedClause", {key: spec.get(key) for key in StatedClause.__annotations__})
 
 
 def percent_of(margin: float | None, limit: float) -> float | None:
-    """The margin in percent of the limit."""
+    """Return the margin in percent of the limit."""
     return None if margin is None or not limit else 100.0 * margin / abs(limit)

@@ -49,8 +49,10 @@ class Intervals:
 
     @classmethod
     def of(cls, spans: Rows, off: Set[Pair], is_stream: bool) -> Intervals:
-        """Without the last span in which something came, and the empty ones behind it, of a flow
-        that is done: a transfer's, or one whose window was off (`off`)."""
+        """Return them without the last span in which something came and the empty ones behind it.
+
+        Of a flow that is done: a transfer's, or one whose window was off (`off`).
+        """
         places = Places.of([*spans.pairs()])
         pairs, flow = places.names, places.place
         done = np.array([not is_stream or pair in off for pair in pairs], dtype=bool)
@@ -70,7 +72,7 @@ class Intervals:
 
 
 def _before_last(flow: Numbers, something: Bools, flows: int) -> Bools:
-    """The spans before the last one of their flow in which something came."""
+    """Return the spans before the last one of their flow in which something came."""
     last = np.full(flows, -1)
     last[flow[something]] = np.flatnonzero(something)
     found: Bools = np.arange(len(flow)) < last[flow]
@@ -80,7 +82,10 @@ def _before_last(flow: Numbers, something: Bools, flows: int) -> Bools:
 def interval_entry(
     intervals: Intervals, lowest: Mapping[Pair, int], off: Set[Pair]
 ) -> IntervalsEntry:
-    """The `intervals` of a phase's entry in the summary, without flows whose window was off."""
+    """Return the `intervals` of a phase's entry in the summary.
+
+    Without flows whose window was off.
+    """
     size = len(intervals.pairs)
     length_ms = intervals.spans.floats("to_ms") - intervals.spans.floats("from_ms")
     count = np.bincount(intervals.flow, minlength=size)
@@ -135,7 +140,7 @@ class PhaseResults:
         self._lines: dict[tuple[int, int, str], dict[str, int]] = {}  # of the last trial's part
 
     def greet(self, record: Record) -> None:
-        """Takes a `hello`."""
+        """Take a `hello`."""
         self._hellos.append(
             {
                 "node": record["node"],
@@ -152,16 +157,16 @@ class PhaseResults:
         self._machines[record["node"]] = machine
 
     def nodes(self) -> list[NodeEntry]:
-        """The summary's nodes, in the site's order."""
+        """Return the summary's nodes, in the site's order."""
         return sorted(self._hellos, key=lambda hello: self._order[hello["node"]])
 
     def open_port(self, record: Record) -> None:
-        """Takes a `port-open`."""
+        """Take a `port-open`."""
         self._opened[record["port"], record["transport"]] = record
         self._lines.clear()
 
     def result(self, place: PhaseContext, records: PhaseRecords, nodes: Rows) -> m.PhaseResult:
-        """The phase's result with its entry of the summary."""
+        """Return the phase's result with its entry of the summary."""
         trial, transport = place.trial, place.trial.transport
         moment = (place.key.trial, place.key.repeat, place.key.phase)
         lines, every = self._line_rates(place), records.flows()
@@ -244,7 +249,7 @@ class PhaseResults:
 
 
 def contradiction(result: m.PhaseResult) -> list[str]:
-    """A sentence where the flows and the ports' counters contradict each other."""
+    """Return a sentence where the flows and the ports' counters contradict each other."""
     found = result.entry["loss_location"]
     if not contradicted(found):
         return []
@@ -256,7 +261,7 @@ def contradiction(result: m.PhaseResult) -> list[str]:
 
 
 def surplus(result: m.PhaseResult) -> list[str]:
-    """A sentence for each flow that delivered more than it was offered."""
+    """Return a sentence for each flow that delivered more than it was offered."""
     found = m.surplus_frames(result.flows)
     return [
         f"{' -> '.join(result.flows.pairs[flow])}: {int(found[flow])} "
@@ -266,8 +271,10 @@ def surplus(result: m.PhaseResult) -> list[str]:
 
 
 def disorder_entry(flows: PhaseFlows, transport: str) -> ReorderingEntry:
-    """Return the `reordering` of a phase's entry in the summary; nulls where frames are not
-    seen."""
+    """Return the `reordering` of a phase's entry in the summary.
+
+    Nulls where frames are not seen.
+    """
     end = flows.destination
     frames, extent = end.floats("frames"), end.floats("extent_max")
     delivered = m.total_int(frames) if transports.of(transport).frames else None

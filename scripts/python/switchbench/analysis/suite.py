@@ -88,11 +88,11 @@ class Measurement:
         return None if self.search is None else self.search.trial
 
     def has(self, key: str) -> bool:
-        """Whether its table has a column of that key."""
+        """Return whether its table has a column of that key."""
         return any(value.key == key for value in self.subtest.values)
 
     def answer(self, facts: TrialFacts) -> None:
-        """Takes what the trial said."""
+        """Take what the trial said."""
         assert self.search is not None
         assert self.search.trial is not None
         proposed = self.search.trial
@@ -110,12 +110,14 @@ class Measurement:
         return None if self.search is None else self.search.result()
 
     def rows(self) -> list[dict[str, Any]]:
-        """The rows of its table; where nothing could be measured, one without values."""
+        """Return the rows of its table; where nothing could be measured, one without values."""
         return self._rows(self.result if self._trials else None)
 
     def failed_rows(self) -> list[dict[str, Any]]:
-        """Return the rows as if the min of the range had held, where it failed: what a larger value
-        is better of is below these. [] for searches that did not end so."""
+        """Return the rows as if the min of the range had held, where it failed.
+
+        What a larger value is better of is below these. [] for searches that did not end so.
+        """
         if not any(isinstance(one.outcome, LossAtMin) for one in self._results):
             return []
         held = tuple(map(_held_at_min, self._results))
@@ -139,7 +141,7 @@ class Measurement:
         return any(not isinstance(one.outcome, _UNDECIDED) for one in self._results)
 
     def outcome(self) -> tuple[str, bool]:
-        """How it ended, a sentence, and whether all that was asked for is there."""
+        """Return how it ended, a sentence, and whether all that was asked for is there."""
         if self.search is None:
             return self.why_not, isinstance(self.why_not, Excluded)
         results = self._results
@@ -188,7 +190,7 @@ class SuiteCourse:
         self._advance()
 
     def answer(self, facts: TrialFacts) -> None:
-        """Takes what the trial said, and sets the next one."""
+        """Take what the trial said, and set the next one."""
         self.measurements[-1].answer(facts)
         self._identity += 1
         self._advance()
@@ -224,7 +226,7 @@ class SuiteCourse:
 
 
 def replayed(run: Run, facts: Facts) -> SuiteCourse:
-    """The suite as far as its recorded trials bring it."""
+    """Return the suite as far as its recorded trials bring it."""
     course = SuiteCourse(run)
     while course.trial is not None and course.trial.id in facts:
         course.answer(facts[course.trial.id])
@@ -236,7 +238,7 @@ def _point(planned: Trial) -> tuple[Any, ...]:
 
 
 def suite_summary(run: Run, course: SuiteCourse) -> SuiteEntry:
-    """The summary's `suite`."""
+    """Return the summary's `suite`."""
     ports = [port for planned in run.searches for part in planned.parts for port in part.ranks]
     rates = sorted({port.line_rate_bps for port in ports if port.line_rate_bps})
     return {
@@ -256,7 +258,7 @@ def suite_summary(run: Run, course: SuiteCourse) -> SuiteEntry:
 
 
 def search_entries(course: SuiteCourse) -> list[SearchEntry]:
-    """The summary's `searches`: one entry per search of loads and goal."""
+    """Return the summary's `searches`: one entry per search of loads and goal."""
     return [
         {
             **_facts_of(measured),
@@ -293,7 +295,7 @@ def _goal_results(measured: Measurement) -> list[tuple[str, SearchGoal, GoalResu
 
 
 def suite_entries(course: SuiteCourse) -> list[SubtestEntry]:
-    """One entry per subtest, variant and size, with its rows."""
+    """Return one entry per subtest, variant and size, with its rows."""
     found: list[SubtestEntry] = []
     for measured in course.every:
         if not measured.subtest.values:
@@ -342,7 +344,7 @@ def _facts_of(measured: Measurement) -> SuiteSetting:
 
 
 def suite_verdicts(expectations: Iterable[Spec], course: SuiteCourse) -> list[ClauseEntry]:
-    """The summary's `expectations`, in the order of the clauses."""
+    """Return the summary's `expectations`, in the order of the clauses."""
     return [_verdict(parse_clause(spec), course) for spec in expectations]
 
 
@@ -399,7 +401,7 @@ def _too_low(clause: Clause, key: str, measured: Measurement) -> Iterator[tuple[
 
 
 def words_of(measured: Measurement, row: Mapping[str, Any] | None = None) -> str:
-    """What people are shown: subtest, variant, size, and the row's load."""
+    """Return what people are shown: subtest, variant, size, and the row's load."""
     planned = measured.planned
     parts = [*suite_words(planned), f"{planned.sizes[0]} B"]
     if row is not None and row.get("load_percent") is not None:

@@ -57,7 +57,7 @@ def trial_facts(results: Iterable[PhaseResult]) -> TrialFacts:
 
 
 def trial_loss(intended_s: float, facts: TrialFacts, bad: int) -> TrialLoss:
-    """The same as a search is told it; `bad`: frames that fail the trial."""
+    """Return the same as a search is told it; `bad`: frames that fail the trial."""
     if not facts.offered:
         return TrialLoss(0, 0, intended_s, tester_limited=True)
     return TrialLoss(
@@ -115,8 +115,10 @@ def _late_frames(results: Iterable[PhaseResult]) -> list[int]:
 
 
 def _learned_late(results: Iterable[PhaseResult]) -> bool:
-    """Whether addresses were announced at a lower rate than asked for: more than one of a hundred
-    was late."""
+    """Return whether addresses were announced at a lower rate than asked for.
+
+    More than one of a hundred was late.
+    """
     for result in results:
         announced = np.nansum(result.flows.source.floats("frames"))
         late = np.nansum(result.flows.destination.floats("learning_late"))
@@ -126,8 +128,11 @@ def _learned_late(results: Iterable[PhaseResult]) -> bool:
 
 
 def _last_gap_s(results: Iterable[PhaseResult]) -> float | None:
-    """Of all flows the latest; None where frames behind the last arrival are lost, or reordered
-    ones may have filled a gap, or no load fell."""
+    """Return the latest of all flows.
+
+    None where frames behind the last arrival are lost, or reordered ones may have filled a gap, or
+    no load fell.
+    """
     gaps_ns = []
     for result in results:
         source, destination = result.flows.source, result.flows.destination
@@ -148,7 +153,7 @@ def _silent_s(results: Iterable[PhaseResult]) -> float | None:
 
 
 def _latency(entries: Iterable[Mapping[str, object]], kind: str) -> Mapping[str, float | None]:
-    """Times of a suite's only phase."""
+    """Return times of a suite's only phase."""
     [latency, *more] = [entry["latency"] for entry in entries]
     if more or not isinstance(latency, Mapping):
         return {}
