@@ -26,6 +26,7 @@ from configs import (
 )
 from switchbench.base.errors import ConfigurationError
 from switchbench.base.model import Repeats, Run
+from switchbench.base.source import read_file
 from switchbench.config import Request, read, read_values
 from switchbench.plan import documents
 from switchbench.plan.compile import compile_run, refuse_too_long
@@ -40,7 +41,7 @@ CONFIGURATIONS = sorted(
 
 def again(run: Run) -> Run:
     """The run of what was understood, after a way through a file."""
-    return compile_run(read_values(yaml.safe_load(yaml.safe_dump(run.effective))))
+    return compile_run(read_values(yaml.safe_load(yaml.safe_dump(run.effective, sort_keys=False))))
 
 
 def assert_same(first: Run, second: Run) -> None:
@@ -66,68 +67,30 @@ def test_every_file_of_conf(conf: str) -> None:
     assert_same(run, again(run))
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "tests: [{pattern: chain, sweep: {dpdk.header: [l2, ipv4-udp, ipv6-udp]}}]",
-        "profile: standard\ntests: [{pattern: chain, sweep: {dpdk.header: [l2, ipv6-udp]}}]",
-        "tests: [{pattern: chain, dpdk: {ttl: 3}, sweep: {dpdk.header: [l2, ipv4-udp]}}]",
-        "tests: [{pattern: pairs, count: 2, sweep: {partners: [neighbours, inside, random]}}]",
-        "tests: [{pattern: pairs, partners: [[node1, node3], [node2, 'node8:e0']]}]",
-        "tests: [{pattern: pairs, partners: inside, groups: ['node[1-4]', [node5, node7]]}]",
-        "tests: [{pattern: aapc, imix: [64, 64, 570, 1518], loads: [50Mbit, 1kfps, 99.98%]}]",
-        "tests: [{pattern: chain, transport: tcp, sweep: {tcp.send_buffer: [64KiB, 1MiB]}}]",
-        "tests: [{pattern: ring, natural: false, count: 3, repeat: 2, seed: 7}]",
-        "tests: [{pattern: aapc, sync: none}, {pattern: aapc, traffic: transfer}]",
-        "tests: [{pattern: pairs, traffic: burst, burst: {frames: 64, gap: 1 ms, count: 0}}]",
-        "tests: [{pattern: pairs, traffic: burst, sweep: {burst.frames: [16, 256]}}]",
-        "time_limit: 1h\nlog: debug\nworker: poll\ntests: [{pattern: chain}]",
-    ],
-)
-def test_understood_gives_the_same_run(text: str, tmp_path: Path) -> None:
-    """Sweeps, lists, odd loads and run-wide keys survive the way through a file."""
-    run = compile_text(tmp_path, f"{LAB}{text}\n")
+COMPILED: dict[str, dict[str, Any]] = read_file(PROJECT / "tests/python/data/compiled.yaml").data
+
+
+def assert_has(found: Any, wanted: Any) -> None:
+    """What is wanted is there; keys below `only` have nothing else in them."""
+    for key, value in wanted.items():
+        if key == "only":
+            assert {name: found[name] for name in value} == value
+        elif isinstance(value, dict):
+            assert_has(found[key], value)
+        else:
+            assert found.get(key) == value, key
+
+
+@pytest.mark.parametrize("name", COMPILED)
+def test_compiled(name: str, tmp_path: Path) -> None:
+    """Each configuration gives these trials, and what was understood gives the same run."""
+    case = COMPILED[name]
+    run = compile_text(tmp_path, case["text"], *case.get("set", ()))
+    for trial, wanted in zip(run.trials, case.get("trials", run.trials), strict=True):
+        if wanted is not trial:
+            facts = {**vars(trial), **json.loads(json.dumps(trial_document(trial)))}
+            assert_has(facts, wanted)
     assert_same(run, again(run))
-
-
-@pytest.mark.parametrize(
-    ("site", "traffic", "frames"),
-    [
-        ("{lab: one-switch}", "stream", 85),  # half of 256 KiB
-        ("{lab: one-switch}", "pingpong", 8),
-        ("{lab: one-switch, queue: 16KiB}", "stream", 8),
-        ("{lab: two-modules, trunks: [{between: [left, right], queue: 64KiB}]}", "stream", 21),
-        ("{lab: model-good, model: {input_buffer: 32KiB}}", "stream", 10),
-        ("{launch: ssh, hosts: 'h[1-2]', ports: {e1: {network: n, iface: eth1}}}", "stream", 8),
-    ],
-)
-def test_a_late_sender_fills_half_of_the_smallest_queue(
-    site: str, traffic: str, frames: int, tmp_path: Path
-) -> None:
-    tests = f"[{{pattern: chain, transport: dpdk, traffic: {traffic}}}]"
-    run = compile_text(tmp_path, f"switchbench: 1\nsite: {site}\ntests: {tests}\n")
-    assert trial_document(run.trials[0])["dpdk"]["catch_up"] == frames
-
-
-def test_a_late_sender_of_messages_and_of_streams(tmp_path: Path) -> None:
-    sweep = "{traffic: [stream, pingpong]}"
-    text = f"tests: [{{pattern: chain, transport: dpdk, sweep: {sweep}}}]"
-    run = compile_text(tmp_path, f"{LAB}{text}\n")
-    assert [trial_document(trial)["dpdk"]["catch_up"] for trial in run.trials] == [85, 8]
-    assert_same(run, again(run))
-
-
-def test_a_burst_is_at_line_rate_and_has_no_window(tmp_path: Path) -> None:
-    text = "tests: [{pattern: pairs, traffic: burst, sweep: {burst.frames: [16, 64]}}]"
-    run = compile_text(tmp_path, f"{LAB}burst: {{gap: 1 ms}}\n{text}\n")
-    assert [trial_document(trial)["burst"] for trial in run.trials] == [
-        {"frames": frames, "gap_ns": 1_000_000, "count": 1} for frames in (16, 64)
-    ]
-    document = trial_document(run.trials[0])
-    assert document["traffic"] == "burst"
-    assert document["load"] == {"percent": 100.0}
-    assert document["window_ns"] == 0
-    assert document["dpdk"] == {"header": "l2", "burst": 32}
 
 
 def test_bursts_of_unlike_shares_take_as_long_as_one_of_the_whole_load(tmp_path: Path) -> None:
@@ -138,29 +101,6 @@ def test_bursts_of_unlike_shares_take_as_long_as_one_of_the_whole_load(tmp_path:
     assert trial_document(listed)["pattern"]["shares"] == [1_000_000_000, 10_000_000]
     assert trial_document(listed)["burst"] == trial_document(whole)["burst"]
     assert listed.expected_s == whole.expected_s
-
-
-def test_bursts_until_the_end_have_a_window(tmp_path: Path) -> None:
-    burst = "burst: {frames: 16, gap: 10 ms, count: 0}"
-    text = f"tests: [{{pattern: pairs, traffic: burst, {burst}, load: 50%}}]"
-    document = trial_document(compile_text(tmp_path, f"{LAB}{text}\n").trials[0])
-    assert document["burst"] == {"frames": 16, "gap_ns": 10_000_000, "count": 0}
-    assert (document["window_ns"], document["load"]) == (2_000_000_000, {"percent": 50.0})
-
-
-def test_several_addresses_and_who_listens(tmp_path: Path) -> None:
-    options = ("{addresses: 64}", "{destination: broadcast}", "{addresses: 1}")
-    tests = ", ".join(
-        f"{{pattern: chain, transport: dpdk, ranks: [2], dpdk: {one}}}" for one in options
-    )
-    text = f"tests: [{tests}]"
-    run = compile_text(tmp_path, f"{LAB}{text}\n")
-    learning, broadcast, usual = (trial_document(trial) for trial in run.trials)
-    assert [one.get("listen", False) for one in (learning, broadcast, usual)] == [True, True, False]
-    assert learning["dpdk"]["address_block"] == 0
-    assert learning["dpdk"]["learning_rate"] == 1000
-    assert broadcast["dpdk"]["destination"] == "broadcast"
-    assert_same(run, again(run))
 
 
 def test_lab_document(tmp_path: Path) -> None:
@@ -204,61 +144,6 @@ def test_lab_document(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("keys", "sizes"),
-    [
-        ("pattern: pairs", [1500, 64, 64]),  # a segment of the MTU, then only that it is there
-        ("pattern: pairs\nmessage_size: 1000", [1000, 64, 64]),
-        ("pattern: pairs\nmessage_size: 5", [5, 5, 5]),
-        ("pattern: pairs\ntraffic: pingpong", [1500, 64, 64]),
-        ("pattern: bcast", None),
-        ("pattern: pairs\nconnectivity_check: false", None),
-    ],
-)
-def test_probes_over_tcp_are_short(keys: str, sizes: list[int] | None, tmp_path: Path) -> None:
-    text = "switchbench: 1\nsite: {lab: one-switch}\ntransport: tcp\n"
-    trial = compile_text(tmp_path, f"{text}{keys}\n").trials[0]
-    assert trial_document(trial).get("connectivity_check_sizes") == sizes
-
-
-def test_probes_of_an_unknown_mtu_are_more_than_a_jumbo_segment(tmp_path: Path) -> None:
-    ports = "ports: {e0: {network: a, iface: eth1}}"
-    text = f"switchbench: 1\nsite: {{launch: hand, hosts: 'n[1-2]', {ports}}}\ntransport: tcp\n"
-    trial = compile_text(tmp_path, f"{text}pattern: pairs\n").trials[0]
-    assert trial_document(trial)["connectivity_check_sizes"] == [10000, 64, 64]
-
-
-@pytest.mark.parametrize(("rate", "silence_ms"), [("10M", 310), ("1M", 2197), ("100M", 121)])
-def test_drain_outwaits_the_queue(rate: str, silence_ms: int, tmp_path: Path) -> None:
-    """256 KiB take 210 ms at 10M and 2.1 s at 1M."""
-    run = compile_text(tmp_path, LAB + "pattern: chain\n", f"site.rate={rate}")
-    document = trial_document(run.trials[0])
-    assert document["drain_timeout_ns"] == silence_ms * 1_000_000
-    assert document["drain_max_ns"] >= 4 * document["drain_timeout_ns"] or rate != "1M"
-
-
-def test_names_become_ranks(tmp_path: Path) -> None:
-    """Pairs and groups by name are rank numbers in the document and names for people."""
-    text = LAB + (
-        "tests:\n- {pattern: pairs, partners: [[node3, node1], ['node8:e0', node2]]}\n"
-        "- {pattern: pairs, partners: inside, groups: ['node[5-8/2]', [node1, node4]]}\n"
-    )
-    pairs, groups = compile_text(tmp_path, text).trials
-    assert pairs.pattern == {"name": "pairs", "partners": "list", "list": [2, 0, 7, 1]}
-    assert pairs.parameters == {"partners": [["node3", "node1"], ["node8:e0", "node2"]]}
-    assert groups.pattern["groups"] == [{"ranks": [4, 6]}, {"ranks": [0, 3]}]
-    assert groups.parameters["groups"] == ["node[5-8/2]", ["node1", "node4"]]
-
-
-def test_modules_are_a_labs_groups(tmp_path: Path) -> None:
-    """Across without groups pairs the modules."""
-    text = "switchbench: 1\nsite: {lab: two-modules}\ntests: [{pattern: pairs, partners: across}]\n"
-    (trial,) = compile_text(tmp_path, text).trials
-    assert trial.pattern["groups"] == [{"ranks": list(range(12))}, {"ranks": list(range(12, 24))}]
-    assert trial.parameters["groups"] == ["left", "right"]
-    assert trial.flows == 24
-
-
 def test_together(tmp_path: Path) -> None:
     """One plan in several networks at the same time is one trial with several parts."""
     run = compile_text(tmp_path, TRANSPORTS_EXAMPLE)
@@ -294,32 +179,6 @@ def test_repeats_until_the_mean_is_sure(tmp_path: Path) -> None:
         assert {trial.repeats for trial in run.trials} == {repeats}
         assert len(run.trials) == repeats.most
         assert_same(run, again(run))
-
-
-def test_interval(tmp_path: Path) -> None:
-    """A second where the window has one, as asked for, and off."""
-    for text, step_ns in (
-        ("window: 1s", 10**9),
-        ("window: 900ms", None),
-        ("interval: 100ms", 10**8),
-        ("interval: off", None),
-        ("traffic: transfer", 10**9),
-    ):
-        run = compile_text(tmp_path, f"{LAB}tests: [{{pattern: chain, {text}}}]\n")
-        assert trial_document(run.trials[0]).get("interval_ns") == step_ns
-        assert_same(run, again(run))
-    swept = "tests: [{pattern: chain, sweep: {window: [500ms, 2s]}}]"
-    run = compile_text(tmp_path, f"{LAB}{swept}\n")
-    assert [trial_document(trial).get("interval_ns") for trial in run.trials] == [None, 10**9]
-    assert_same(run, again(run))
-
-
-def test_imix(tmp_path: Path) -> None:
-    """A genome is one trial that sends its sizes in order."""
-    text = LAB + "tests: [{pattern: chain, imix: {genome: aaMg, custom: {M: 570}}}]\n"
-    (trial,) = compile_text(tmp_path, text).trials
-    assert trial.sizes == (64, 64, 570, 1518)
-    assert trial_document(trial)["sizes"] == [64, 64, 570, 1518]
 
 
 def test_open_lab(tmp_path: Path) -> None:
@@ -534,23 +393,6 @@ def test_the_key_stays_private(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         documents.write_private(link, "four")
     with pytest.raises(ConfigurationError, match=r"no/job\.yaml: can't be written"):
         documents.write_private(tmp_path / "no" / "job.yaml", "five")
-
-
-@pytest.mark.parametrize(
-    ("written", "document"),
-    [
-        ("{}", {"stamps": True}),
-        ("{probes: 100/s}", {"stamps": True, "probe_fps": 100.0}),
-        ("{probes: 0, one_way: off}", {"stamps": False, "probe_fps": 0.0}),
-        ("{probes: 2k/s, one_way: on}", {"stamps": True, "probe_fps": 2000.0}),
-    ],
-)
-def test_latency(written: str, document: dict[str, Any], tmp_path: Path) -> None:
-    run = compile_text(tmp_path, LAB + f"pattern: chain\nlatency: {written}\n")
-    assert trial_document(run.trials[0])["latency"] == document
-    (test,) = run.effective["tests"]
-    again = compile_text(tmp_path, LAB + f"pattern: chain\nlatency: {test['latency']}\n")
-    assert trial_document(again.trials[0])["latency"] == document
 
 
 def test_acceptance_measures_limited_phases_again(tmp_path: Path) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
@@ -17,7 +16,6 @@ from switchbench.config import read_values
 from switchbench.config.options import VerbsOptions
 from switchbench.plan import documents
 from switchbench.plan.compile import BOUND_LAST, compile_run
-from switchbench.plan.documents import trial_document
 
 pytestmark = needs_engine
 
@@ -39,11 +37,6 @@ def verbs(folder: Path, options: str, *assignments: str) -> Run:
     return compile_text(folder, text, *assignments)
 
 
-def option_documents(run: Run) -> list[dict[str, Any]]:
-    """The options of each trial, as its node gets them."""
-    return [trial_document(trial)["verbs"] for trial in run.trials]
-
-
 def again(run: Run) -> Run:
     """The run of what was understood, after a way through a file."""
     return compile_run(read_values(yaml.safe_load(yaml.safe_dump(run.effective, sort_keys=False))))
@@ -62,65 +55,6 @@ COMMON = {
 ACKNOWLEDGED = {"retry": 6, "rnr_retry": 6, "timeout": 14}
 
 
-def test_document_with_defaults(tmp_path: Path) -> None:
-    """All that means something for the service; what the device decides is left out."""
-    run = verbs(tmp_path, "connectivity_check: true")
-    (trial,) = run.trials
-    assert trial_document(trial)["verbs"] == COMMON | ACKNOWLEDGED | {"operation": "send"}
-    assert (trial_document(trial)["sizes"], trial.size_unit) == ([65536], "message")
-    assert trial_document(trial)["load"] == {"percent": 100.0}
-
-
-def test_document_with_every_option(tmp_path: Path) -> None:
-    """Each option by the name that the node knows."""
-    given = {
-        "service": "rc",
-        "operation": "write",
-        "depth": 16,
-        "queue_pairs": 4,
-        "inline": 64,
-        "signal_every": 8,
-        "mtu": 4096,
-        "gid_index": 3,
-        "service_level": 1,
-        "traffic_class": 106,
-        "pkey_index": 2,
-        "retry": 0,
-        "rnr_retry": 2,
-        "timeout": 18,
-        "completion": "event",
-        "reuse": 0,
-    }
-    run = verbs(tmp_path, f"verbs: {yaml.safe_dump(given, default_flow_style=True).strip()}")
-    assert option_documents(run) == [given]
-
-
-@pytest.mark.parametrize(
-    ("options", "operation", "size"),
-    [
-        ("service: uc", "write", 65536),
-        ("service: ud", "send", 1024),
-        ("service: ud, mtu: 4096", "send", 4096),
-    ],
-)
-def test_defaults_follow_the_service(
-    options: str, operation: str, size: int, tmp_path: Path
-) -> None:
-    """What a service can do, a message that it carries, no retries without acknowledgement."""
-    run = verbs(tmp_path, f"verbs: {{{options}}}")
-    (document,) = option_documents(run)
-    assert document["operation"] == operation
-    assert run.trials[0].sizes == (size,)
-    assert ACKNOWLEDGED.keys().isdisjoint(document)
-
-
-def test_a_datagram_is_what_the_interface_carries(tmp_path: Path) -> None:
-    """RoCE's headers take at most 96 bytes of the Ethernet MTU."""
-    for mtu, payload in ((1500, 1024), (2200, 2048), (9000, 4096), (1119, 512)):
-        run = verbs(tmp_path, "verbs: {service: ud}", f"site.ports.e0.mtu={mtu}")
-        assert run.trials[0].sizes == (payload,)
-
-
 @pytest.mark.parametrize("assignment", ["verbs.mtu=2048", "message_size=2048"])
 def test_the_ports_mtu_is_a_limit(assignment: str, tmp_path: Path) -> None:
     """Where the site says what its Ethernet carries, a run need not be started to be refused."""
@@ -129,35 +63,6 @@ def test_the_ports_mtu_is_a_limit(assignment: str, tmp_path: Path) -> None:
         settings.append("verbs.service=ud")
     with pytest.raises(ConfigurationError, match=r"2048 bytes .*at most 1024"):
         verbs(tmp_path, "connectivity_check: true", *settings)
-
-
-def test_sweeps(tmp_path: Path) -> None:
-    """Options are swept by their dotted names; each value is in the parameters of its trial."""
-    run = verbs(tmp_path, "sweep: {verbs.depth: [1, 16], verbs.queue_pairs: [1, 8]}")
-    found = [(found["depth"], found["queue_pairs"]) for found in option_documents(run)]
-    assert found == [(1, 1), (1, 8), (16, 1), (16, 8)]
-    assert run.trials[1].parameters["verbs.queue_pairs"] == 8
-    run = verbs(tmp_path, "sweep: {verbs.service: [rc, uc, ud]}")
-    assert [(found["service"], found["operation"]) for found in option_documents(run)] == [
-        ("rc", "send"), ("uc", "write"), ("ud", "send"),
-    ]  # fmt: skip
-    assert [trial.sizes[0] for trial in run.trials] == [65536, 65536, 1024]
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        "verbs: {service: ud, mtu: 2048, gid_index: 1}",
-        "verbs: {operation: write, inline: 0}",
-        "sweep: {verbs.service: [rc, uc, ud]}",
-        "sweep: {verbs.operation: [send, write], verbs.depth: [1, 64]}",
-        "sweep: {verbs.mtu: [256, 1024]}, verbs: {service: ud}",
-    ],
-)
-def test_understood_gives_the_same_run(options: str, tmp_path: Path) -> None:
-    """Every default written out means the same again."""
-    run = verbs(tmp_path, options)
-    assert again(run) == run
 
 
 def test_names_are_the_nodes() -> None:
