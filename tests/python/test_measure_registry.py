@@ -54,7 +54,7 @@ def test_a_measure_that_nothing_computes_is_refused() -> None:
 def described(schema: dict[str, object], entry: str) -> str | None:
     """The words of the schema for a key of a phase; None: it is no such key."""
     parts: dict[str, dict[str, dict[str, dict[str, object]]]] = schema["$defs"]  # type: ignore[assignment]
-    names = {"throughput": "Throughput", "intervals": "IntervalsEntry"}
+    names = {"throughput": "Throughput", "intervals": "IntervalsEntry", "reduced": "Reduced"}
     outer, _, inner = entry.rpartition(".")
     found = parts[names.get(outer, "PhaseEntry")]["properties"].get(inner)
     return None if found is None else str(found.get("description"))

@@ -17,7 +17,7 @@ import numpy as np
 
 from ..base import format
 from ..base.errors import ConfigurationError
-from ..base.measures import COUNT, LATENCY_MEASURES, MEASURES, NOTHING, VALID, Measure
+from ..base.measures import COUNT, LATENCY_MEASURES, MEASURES, NOTHING, REDUCED, VALID, Measure
 from ..base.model import Trial
 from ..config.clauses import Clause, Spec, name_of, parse_clause, selected
 from ..records.document.clauses import ClauseEntry, FailureEntry, StatedClause, ValueLocationEntry
@@ -241,6 +241,16 @@ def formula_of(measure: Measure) -> Formula:
         port=_OF_PORT.get(measure.key),
         at_least=_AT_LEAST.get(measure.key),
     )
+
+
+def reduced(flows: PhaseFlows) -> dict[str, float | None]:
+    """Return the measures that are one figure of all flows, by key; None where one is unknown."""
+    found: dict[str, float | None] = {}
+    for measure in REDUCED:
+        values = _OF_FLOW[measure.flow](flows)
+        known = len(values) and not np.isnan(values).any()
+        found[measure.key] = measure.reduce(values.tolist()) if measure.reduce and known else None
+    return found
 
 
 FORMULAS = {measure.key: formula_of(measure) for measure in MEASURES.values()}

@@ -31,6 +31,7 @@ from .entries import (
     throughput,
     timing,
 )
+from .judge import reduced
 from .loss_location import NOT_LOCATED, contradicted, displaced_frames, loss_location
 from .oversubscribed import burst_line_bps
 from .tester import SHORT_SHARE_LAB, SHORT_SHARE_SITE, host_limits, starved, windows_off
@@ -199,6 +200,7 @@ class PhaseResults:
             **counts(flows, ports, transport),
             **rdma(flows, ports, transport),
             **cpu(flows, self._cpu(nodes)),
+            "reduced": reduced(flows),
             "latency": phase_latency(flows.times),
             "flows": len(flows),
             "flows_observed": int(flows.whole.sum()),

@@ -3,11 +3,13 @@
 
 Clauses, the summary's schema, the code book, the report's columns, the directions of a comparison
 and the tables of doc/reference/measures.md are made of it (tests/python/measures_page.py). What
-computes a measure of one flow or port stands in analysis/judge.py.
+computes a measure of one flow or port stands in analysis/judge.py; a measure of all flows of a
+phase says here what it is reduced from, and by what (_reduced): one declaration is all of it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from .model import LATENCY_FIGURES, LATENCY_KINDS
@@ -43,6 +45,8 @@ class Measure:
     when_limited: str = NOTHING
     plan: str = ""  # where the summary's entry of a plan has it; "": its phases' are joined
     of_repeats: bool = False  # a rate whose mean over the repeats has to be sure
+    flow: str = ""  # the measure of each flow that `reduce` makes one figure of; "": of none
+    reduce: Callable[[Sequence[float]], float | None] | None = None  # of all flows of a phase
 
 
 def registry(*measures: Measure) -> dict[str, Measure]:
@@ -55,6 +59,17 @@ def registry(*measures: Measure) -> dict[str, Measure]:
             raise ValueError(measure.key)  # declared twice
         found[measure.key] = measure
     return found
+
+
+def _reduced(
+    key: str, title: str, unit: str, better: int, definition: str, flow: str,
+    reduce: Callable[[Sequence[float]], float | None], over_phases: str = "min",
+) -> Measure:  # fmt: skip
+    """Return a measure that is one figure of all flows of a phase; null where a flow is unknown."""
+    return Measure(
+        key, title, unit, better, NUMBER, over_phases, definition, entry=f"reduced.{key}",
+        flow=flow, reduce=reduce,
+    )  # fmt: skip
 
 
 def _rate(
@@ -210,4 +225,7 @@ _LATENCY = (
             entry="latency.round_trip.lost", overs=_FLOWS),
 )  # fmt: skip
 
-MEASURES = registry(*_THROUGHPUT, *_LOAD, *_FRAMES, *_TIME, *_LATENCY)
+_OF_ALL_FLOWS: tuple[Measure, ...] = ()
+
+MEASURES = registry(*_THROUGHPUT, *_LOAD, *_FRAMES, *_TIME, *_LATENCY, *_OF_ALL_FLOWS)
+REDUCED = tuple(measure for measure in MEASURES.values() if measure.reduce is not None)

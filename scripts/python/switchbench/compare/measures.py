@@ -13,6 +13,7 @@ from typing import Any
 
 from ..analysis.measures import total
 from ..base.measures import MEASURES as REGISTRY
+from ..base.measures import REDUCED
 from ..base.model import SCHEDULE
 
 Entry = Mapping[str, Any]
@@ -75,6 +76,11 @@ def _compared(
     return ComparedMeasure(name, title, measure.unit, measure.better, of, *allowances)
 
 
+def _reduced(key: str) -> Callable[[Entry], float | None]:
+    """Return how a measure of all flows is read from an entry."""
+    return lambda entry: _number((entry.get("reduced") or {}).get(key))
+
+
 WHOLE_S = "total_s"
 
 
@@ -98,6 +104,7 @@ _RATES = (
     _compared("of_line", "of line", "percent_of_line", _rate("percent_of_line")),
     _compared("loss", "lost", "loss_percent", _loss, 0.01, 0.02),
     _compared("cpu", "CPU of nodes", "cpu_s_per_gb", _cpu, 0.0005, 0.3),
+    *(_compared(one.key, one.title, one.key, _reduced(one.key)) for one in REDUCED),
 )
 _TIMES = tuple(
     _compared(f"{kind}_{name}", f"{title} {name}", f"{kind}_{name}_us",
@@ -130,7 +137,13 @@ def with_times(plan: Entry, phases: Sequence[Entry], steps: Entry) -> Entry:
     counts = {
         name: total(phase[name] for phase in fair) for name in ("lost_frames", "offered_frames")
     }
-    return {**plan, **counts, "latency": latency, "steps": steps}
+    reduced = {
+        measure.key: (min if measure.over_phases == "min" else max)(
+            (v for p in fair if (v := p["reduced"][measure.key]) is not None), default=None
+        )
+        for measure in REDUCED
+    }
+    return {**plan, **counts, "reduced": reduced, "latency": latency, "steps": steps}
 
 
 def _longest(phases: Sequence[Entry], kind: str, name: str) -> float | None:

@@ -3,10 +3,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, NotRequired
+from typing import TYPE_CHECKING, Annotated, Literal, NotRequired
 
 from typing_extensions import TypedDict
 
+from ...base.measures import REDUCED
 from .counts import Counts, PlanCounts, RdmaCounts
 from .forms import Count, measured
 from .parts import IntervalsEntry, LossLocationEntry, ReorderingEntry
@@ -119,6 +120,13 @@ class CpuTime(TypedDict):
     ]
 
 
+if TYPE_CHECKING:
+    Reduced = dict[str, float | None]
+else:
+    Reduced = TypedDict("Reduced", {m.key: Annotated[float | None, m.definition] for m in REDUCED})
+    Reduced.__doc__ = "Measures that are one figure of all flows of the phase."
+
+
 class PhaseEntry(Setting, Timing, Rates, Counts, RdmaCounts, CpuTime):
     """One phase of one trial in one network."""
 
@@ -139,4 +147,5 @@ class PhaseEntry(Setting, Timing, Rates, Counts, RdmaCounts, CpuTime):
     reordering: Annotated[
         ReorderingEntry, "How frames were out of order; nulls where they are not seen"
     ]
+    reduced: Annotated[Reduced, "Measures that are one figure of all flows"]
     latency: Annotated[Latency, "Times of this phase's flows by kind; null: not measured"]

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from ...analysis.loss_location import NO_LOSS, in_network
 from ...base import format
-from ...base.measures import MEASURES
+from ...base.measures import MEASURES, REDUCED
 from ...records.document.definitions import at
 from .. import first_screen
 from .columns import (
@@ -87,6 +87,7 @@ phases = Spec(
                about="Frames of all flows in the window: their payload by what one frame carries",
                value=lambda entry: (fps := first_screen.frames_per_s(entry)) and round(fps)),
         *SHARES,
+        *(measured(one.key, output=PAGE, seldom=True) for one in REDUCED),
         measured("lost_frames", fold=True, seldom=True, drop=5),
         LOSS_PPM,
         measured("host_dropped_frames", fold=True),
