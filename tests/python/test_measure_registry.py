@@ -13,11 +13,12 @@ import pytest
 import measures_page
 import messages
 from switchbench.analysis import tidy
-from switchbench.analysis.judge import FORMULAS, formula_of
+from switchbench.analysis.judge import FORMULAS, formula_of, reduced
 from switchbench.base.measures import LATENCY_MEASURES, MEASURES, registry
 from switchbench.compare import measures as compared
 from switchbench.importers.measures import COMMON
 from switchbench.records.document.schema import summary_schema
+from synthetic import flows_of, frame_side, frames_count
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "scripts" / "python" / "switchbench"
@@ -124,3 +125,19 @@ def test_the_page_is_made_of_the_registry() -> None:
     assert formulas - rows == set()
     stale = PAGE.replace("sum over flows of offered - delivered", "offered - delivered")
     assert measures_page.refreshed(stale) == PAGE
+
+
+@pytest.mark.parametrize(
+    ("came", "index"),
+    [((7, 7, 7, 7), 1.0), ((8, 0, 0, 0), 0.25), ((3, 1), 0.8), ((0, 0), None), ((5, None), None)],
+)
+def test_fairness_is_jains_index_of_the_flows(
+    came: tuple[int | None, ...], index: float | None
+) -> None:
+    ends = [(f"node{number}:e0", "node9:e0") for number in range(len(came))]
+    records = [frame_side("source", *pair, 9, 9) for pair in ends]
+    records += [
+        frame_side("destination", *pair, 9, 0) | frames_count("window_", frames)
+        for pair, frames in zip(ends, came, strict=True)
+    ]
+    assert reduced(flows_of(*records))["fairness"] == (index and pytest.approx(index))

@@ -225,7 +225,17 @@ _LATENCY = (
             entry="latency.round_trip.lost", overs=_FLOWS),
 )  # fmt: skip
 
-_OF_ALL_FLOWS: tuple[Measure, ...] = ()
+
+def _jain(values: Sequence[float]) -> float | None:
+    squares = sum(value * value for value in values)
+    return sum(values) ** 2 / (len(values) * squares) if squares else None
+
+
+_OF_ALL_FLOWS = (
+    _reduced("fairness", "fairness", "of 1", MORE,
+             "Jain's index of the flows' payload rates, from 1 / flows to 1: all are equal "
+             "(Jain, Chiu, Hawe 1984)", "throughput", _jain),
+)  # fmt: skip
 
 MEASURES = registry(*_THROUGHPUT, *_LOAD, *_FRAMES, *_TIME, *_LATENCY, *_OF_ALL_FLOWS)
 REDUCED = tuple(measure for measure in MEASURES.values() if measure.reduce is not None)
