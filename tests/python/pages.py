@@ -181,19 +181,20 @@ def results() -> str:
 TABLES_HEAD = """\
 ## In Python
 
-`switchbench.load` gives the tables (Arrow; `.to_pandas()` and `.to_polars()` where these are
-installed), the plan and the summary. The lost frames of each flow, most first:
+`switchbench.load` gives tables (Arrow; `.to_pandas()`, `.to_polars()`), plan and summary. The lost
+frames of each flow, most first:
 
 ```python
+import pyarrow.compute as pc
 import switchbench
 
-run = switchbench.load("results/20260101-120000-four-matrices")
-flows = run.flows.to_pandas()
-flows["lost"] = flows.sent_frames - flows.received_frames - flows.corrupted
-print(flows.sort_values("lost", ascending=False)[["src", "dst", "lost"]].head())
+flows = switchbench.load("results/20260101-120000-four-matrices").flows.arrow
+lost = pc.subtract(pc.subtract(flows["sent_frames"], flows["received_frames"]), flows["corrupted"])
+ordered = flows.append_column("lost", lost).sort_by([("lost", "descending")])
+print(ordered.select(["src", "dst", "lost"]).slice(0, 5).to_pylist())
 ```
 
-The throughput that each port received, mean over phases, without any other library:
+The throughput that each port received, mean over phases:
 
 ```python
 import pyarrow.compute as pc
@@ -206,7 +207,7 @@ mbps = pc.divide(megabits, seconds)
 print(flows.append_column("mbps", mbps).group_by("dst").aggregate([("mbps", "mean")]).to_pylist())
 ```
 
-Which phases the summary marks as tester-limited, and how idle the hosts were in them:
+How idle hosts were in tester-limited phases:
 
 ```python
 import switchbench
@@ -218,7 +219,7 @@ for row in run.phases.arrow.to_pylist():
         print(row["node"], row["phase"], row["cpu_idle_s"] / row["cpu_span_s"] / row["cpus"])
 ```
 
-DuckDB, and whatever else reads Parquet, needs no help:
+DuckDB reads the files:
 
 ```sql
 SELECT dst, sum(sent_frames - received_frames - corrupted) AS lost
@@ -227,8 +228,8 @@ FROM 'results/20260101-120000-four-matrices/flows.parquet' GROUP BY dst ORDER BY
 
 ## Tables
 
-The files are Parquet (zstd). Each column's metadata has unit, meaning and null rule. Keys are
-numbered as in `plan.json`; phase -1 is the connectivity check; `src` and `dst` are ports.
+Parquet (zstd), with unit, meaning and null rule in each column's metadata. Keys are those of
+`plan.json`; phase -1 is the connectivity check.
 """
 
 

@@ -36,8 +36,6 @@ def test_three_examples_are_shown() -> None:
 def test_an_example_of_the_page_runs(
     example: str, directory: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    if ".to_pandas()" in example:
-        pytest.importorskip("pandas")
     exec(example.replace(NAMED, str(directory)), {})
     assert "limited" in example or capsys.readouterr().out.strip()
 
@@ -47,6 +45,15 @@ def test_duckdb_reads_the_files_as_they_are(directory: Path) -> None:
     (query,) = QUERIES
     found = duckdb.sql(query.replace(NAMED, str(directory))).fetchall()
     assert {port for port, _ in found} == {row["dst"] for row in rows_in(directory, "flows")}
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_a_table_goes_to(library: str, directory: Path) -> None:
+    pytest.importorskip(library)
+    flows = switchbench.load(directory).flows
+    found = getattr(flows, f"to_{library}")()
+    assert found.shape == flows.arrow.shape
+    assert list(found["src"]) == flows.arrow["src"].to_pylist()
 
 
 def test_tables_plan_and_summary(directory: Path) -> None:

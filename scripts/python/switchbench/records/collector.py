@@ -154,9 +154,12 @@ def _take_flow(phase: _Open, record: Record) -> None:
         raise DamagedRecord(f"a second record of the {side} of {src} -> {dst} in one phase")
     row[f"{side}_reported"] = True
     names = flow_side(side)
-    for key, value in (*record.items(), *(record.get("measures") or {}).items()):
-        if value is not None and key in names:
-            row[names[key]] = value
+    measures = record.get("measures") or {}
+    for key, name in names.items():
+        column = columns_of("flows")[name]
+        value = (measures if column.kind == "number" else record).get(key)
+        if value is not None:
+            row[name] = value
 
 
 def _take_reorder(phase: _Open, record: Record) -> None:

@@ -11,6 +11,7 @@ and pass.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache
 from typing import Annotated, Any, Literal, NotRequired
 
@@ -20,6 +21,7 @@ from typing_extensions import TypedDict
 
 from ..base.errors import ConfigurationError
 from ..base.text import printable
+from .schema import columns_of, flow_side
 
 Record = dict[str, Any]  # as one of the forms below has it
 
@@ -130,63 +132,6 @@ class ClockRecord(_OfPhase):
     bound_ns: NotRequired[MaybeCount]
 
 
-class FlowRecord(_OfNetwork):
-    """One side of a flow in a phase."""
-
-    side: Literal["source", "destination"]
-    src: Name
-    dst: Name
-    role: NotRequired[Literal["generate", "forward", "copy"] | None]
-    frames: NotRequired[MaybeCount]
-    frame_bytes: NotRequired[MaybeCount]
-    payload_bytes: NotRequired[MaybeCount]
-    messages: NotRequired[MaybeCount]
-    window_frames: NotRequired[MaybeCount]
-    window_frame_bytes: NotRequired[MaybeCount]
-    window_payload_bytes: NotRequired[MaybeCount]
-    window_messages: NotRequired[MaybeCount]
-    window_ns: NotRequired[MaybeCount]
-    intended: NotRequired[MaybeCount]
-    duplicated: NotRequired[MaybeCount]
-    reordered: NotRequired[MaybeCount]
-    late: NotRequired[MaybeCount]
-    forged: NotRequired[MaybeCount]
-    corrupted: NotRequired[MaybeCount]
-    last_run_ns: NotRequired[MaybeWhole]
-    measures: NotRequired[dict[Name, Figure] | None]
-
-
-class PortRecord(_OfNetwork):
-    """A port's counters in a phase."""
-
-    port: Name
-    sent_frames: NotRequired[MaybeCount]
-    received_frames: NotRequired[MaybeCount]
-    hardware_sent: NotRequired[MaybeCount]
-    hardware_received: NotRequired[MaybeCount]
-    misdelivered: NotRequired[MaybeCount]
-    unexpected: NotRequired[MaybeCount]
-    arp_nd_sent: NotRequired[MaybeCount]
-    arp_nd_received: NotRequired[MaybeCount]
-    send_refused: NotRequired[MaybeCount]
-    probes_sent: NotRequired[MaybeCount]
-    probes_received: NotRequired[MaybeCount]
-    dropped_receive: NotRequired[MaybeCount]
-    dropped_send: NotRequired[MaybeCount]
-    no_carrier: NotRequired[MaybeCount]
-    errors: NotRequired[MaybeCount]
-    pause: NotRequired[MaybeCount]
-    variant: NotRequired[MaybeText]
-    start_run_ns: NotRequired[MaybeWhole]
-    stop_run_ns: NotRequired[MaybeWhole]
-    retransmitted: NotRequired[MaybeCount]
-    out_of_sequence: NotRequired[MaybeCount]
-    not_ready: NotRequired[MaybeCount]
-    cnp_sent: NotRequired[MaybeCount]
-    cnp_handled: NotRequired[MaybeCount]
-    ecn_marked: NotRequired[MaybeCount]
-
-
 class TimesRecord(NodeRecord):
     """A histogram, or a part of one."""
 
@@ -266,24 +211,6 @@ class StrayRecord(_OfNetwork):
     frames: Count
 
 
-class PhaseRecord(_OfPhase):
-    """A node's part in a phase."""
-
-    name: NotRequired[MaybeText]
-    state: NotRequired[MaybeText]
-    drained: NotRequired[bool | None]
-    start_run_ns: NotRequired[MaybeWhole]
-    window_ns: NotRequired[MaybeCount]
-    elapsed_ns: NotRequired[MaybeWhole]
-    start_skew_us: NotRequired[MaybeFigure]
-    stop_skew_us: NotRequired[MaybeFigure]
-    skew_bound_us: NotRequired[MaybeFigure]
-    cpu_span_s: NotRequired[MaybeFigure]
-    cpu_s: NotRequired[MaybeFigure]
-    cpu_idle_s: NotRequired[MaybeFigure]
-    cpus: NotRequired[MaybeCount]
-
-
 class _Computed(TypedDict):
     operations: Count
     busy_ns: Count
@@ -354,20 +281,56 @@ class SamplesRecord(_OfNetwork):
     data: str
 
 
+_KINDS: dict[str, Any] = {
+    "count": MaybeCount,
+    "whole": MaybeWhole,
+    "number": MaybeFigure,
+    "text": MaybeText,
+    "flag": bool | None,
+}
+
+
+def _row_form(name: str, base: Any, columns: Mapping[str, str], **more: Any) -> Any:
+    """Return the form of a record that becomes a row: each key is of the kind of its column."""
+    keys = {
+        key: NotRequired[_KINDS[kind]]
+        for key, kind in columns.items()
+        if key not in base.__annotations__
+    }
+    return TypedDict(name, {**base.__annotations__, **keys, **more})  # type: ignore[operator]
+
+
+def _kinds(table: str, *sides: str) -> dict[str, str]:
+    """Return the kinds of a table's columns by the keys of records."""
+    known = columns_of(table)
+    if sides:
+        return {key: known[name].kind for side in sides for key, name in flow_side(side).items()}
+    return {name: column.kind for name, column in known.items() if not column.key}
+
+
 _FORMS: dict[str, Any] = {
     "hello": HelloRecord,
     "port-open": PortOpenRecord,
     "ready": ReadyRecord,
     "clock": ClockRecord,
-    "flow": FlowRecord,
-    "port": PortRecord,
+    "flow": _row_form(
+        "FlowRecord",
+        _OfNetwork,
+        _kinds("flows", "source", "destination"),
+        side=Literal["source", "destination"],
+        src=Name,
+        dst=Name,
+        role=NotRequired[Literal["generate", "forward", "copy"] | None],
+        measures=NotRequired[dict[Name, Figure] | None],
+    ),
+    "port": _row_form("PortRecord", _OfNetwork, _kinds("ports"), port=Name),
     "histogram": FlowTimesRecord,
     "execution": ExecutionRecord,
     "interval": IntervalRecord,
     "progress": ProgressRecord,
     "reorder": ReorderRecord,
     "misdelivered-flow": StrayRecord,
-    "phase": PhaseRecord,
+    "phase": _row_form("PhaseRecord", _OfPhase, _kinds("phases")),
     "compute": ComputeRecord,
     "trial": TrialRecord,
     "unreachable": UnreachableRecord,

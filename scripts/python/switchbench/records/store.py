@@ -176,12 +176,15 @@ class TableWriter:
 def _batch(table: str, rows: Sequence[Mapping[str, Any]]) -> Any:
     schema = arrow_schema(table)
     said = set().union(*rows)
-    arrays = [
-        pa.array([row.get(field.name) for row in rows], field.type)
-        if field.name in said
-        else pa.nulls(len(rows), field.type)
-        for field in schema
-    ]
+    try:
+        arrays = [
+            pa.array([row.get(field.name) for row in rows], field.type)
+            if field.name in said
+            else pa.nulls(len(rows), field.type)
+            for field in schema
+        ]
+    except (pa.ArrowException, OverflowError) as error:
+        raise RunError(f"{table}: a number does not fit its column: {error}") from None
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
