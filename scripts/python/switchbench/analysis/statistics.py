@@ -52,6 +52,13 @@ def deviation_limit(confidence: float, freedom: int) -> float:
     return math.sqrt(freedom / float(chdtri(freedom, 1.0 - chance)))
 
 
+def gammaln(values: Floats) -> Floats:
+    """Return the logarithms of the gamma function of positive values."""
+    from scipy.special import gammaln as of  # loaded when flows are judged, not when a run begins
+
+    return np.asarray(of(values))
+
+
 def greatest_by_chance(count: Floats) -> Floats:
     """Return the lag-1 coefficient that 5 to 6 % of independent repeats exceed.
 

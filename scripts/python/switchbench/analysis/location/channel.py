@@ -12,8 +12,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
-from scipy.special import gammaln
 
+from ..statistics import gammaln
 from .facts import Bools, Element, Floats, Ints, Observations, Paths
 
 OUTLIER = 1e-3  # prior probability that a row follows no model

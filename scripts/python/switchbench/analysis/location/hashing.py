@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
-from scipy.special import gammaln
 
+from ..statistics import gammaln
 from .channel import Channel
 from .facts import Bools, Floats, Ints
 
