@@ -72,43 +72,6 @@ def test_set_refused(argument: str, tmp_path: Path) -> None:
         read_text(tmp_path, LAB + "window: 3s\ntests: [{pattern: chain}]\n", argument)
 
 
-@pytest.mark.parametrize(
-    ("text", "assignments", "key", "values"),
-    [
-        ("window: 3s\ntests: [{pattern: chain}]", [], "window", 3 * 10**9),
-        ("window: 3s\ntests: [{pattern: chain, window: 1s}]", [], "window", 10**9),
-        ("tests: [{pattern: chain, window: 1s}]", ["window=4s"], "window", 4 * 10**9),
-        ("tests: [{pattern: chain, window: 1s}]", ["tests.0.window=4s"], "window", 4 * 10**9),
-        (
-            "tests: [{pattern: chain, window: 1s}]",
-            ["tests.0.window=4s", "window=5s"],
-            "window",
-            5 * 10**9,
-        ),
-        ("tests: [{pattern: chain}]", ["tests.0.pattern=ring"], "pattern", "ring"),
-    ],
-)
-def test_layers(
-    text: str, assignments: list[str], key: str, values: object, tmp_path: Path
-) -> None:
-    """Top level, then the test's own keys, then `--set` in the order given."""
-    reading = read_text(tmp_path, f"{LAB}{text}\n", *assignments)
-    assert [getattr(test, key) for test in reading.tests] == [values]
-
-
-def test_forms_hide_each_other(tmp_path: Path) -> None:
-    """A test's `load` hides `loads` at the top; `--set loads` hides both, and a sweep."""
-    text = LAB + "loads: [10%, 20%]\ntests: [{pattern: pairs, load: 30%, sweep: {count: [1, 2]}}]\n"
-
-    def loads(*assignments: str) -> list[tuple[float | None, int | None]]:
-        (test,) = read_text(tmp_path, text, *assignments).tests
-        return [(point.load.percent, point.count) for point in points(test)]
-
-    assert loads() == [(30.0, 1), (30.0, 2)]
-    assert loads("loads=[40%, 50%]", "count=3") == [(40.0, 3), (50.0, 3)]
-    assert loads("tests.0.load=60%", "sweep.count=[4]") == [(60.0, 4)]
-
-
 @needs_engine
 def test_what_was_understood_lists_the_same_flows(tmp_path: Path) -> None:
     text = LAB + "tests: [{pattern: flows, flows: [[0, 1, 60%], [node1, node3]]}]\n"
@@ -118,19 +81,6 @@ def test_what_was_understood_lists_the_same_flows(tmp_path: Path) -> None:
     assert test["flows"] == again.effective["tests"][0]["flows"]
     assert again.trials[0].pattern == run.trials[0].pattern
     assert again.trials[0].pattern["list"] == [0, 1, 0, 2]
-
-
-def test_options_merge_by_key(tmp_path: Path) -> None:
-    """A test's `tcp` adds to the top level's."""
-    text = (
-        LAB + "transport: tcp\ntcp: {streams_per_flow: 4, nodelay: false}\n"
-        "tests: [{pattern: chain, tcp: {nodelay: true}}]\n"
-    )
-    (test,) = read_text(tmp_path, text, "tcp.congestion=reno").tests
-    assert test.tcp is not None
-    assert test.tcp.in_effect() == {
-        "streams_per_flow": 4, "nodelay": True, "zero_copy": False, "congestion": "reno",
-    }  # fmt: skip
 
 
 def test_order_of_points(tmp_path: Path) -> None:
@@ -151,20 +101,6 @@ def test_order_of_points(tmp_path: Path) -> None:
         for load in (50.0, 60.0)
         for count in (1, 2)
         for warmup in (1, 2)
-    ]
-
-
-def test_sweep_leaves_out_what_changes_nothing(tmp_path: Path) -> None:
-    """Groups mean nothing to neighbours: each different trial stands once."""
-    text = TWO + (
-        "tests:\n- {pattern: pairs, sweep: {partners: [neighbours, across], "
-        "groups: [[left, right], [right, left]]}}\n"
-    )
-    (test,) = read_text(tmp_path, text).tests
-    assert [(p.partners, p.groups) for p in points(test)] == [
-        ("neighbours", None),
-        ("across", (("left",), ("right",))),
-        ("across", (("right",), ("left",))),
     ]
 
 
@@ -197,24 +133,6 @@ def test_profiles(tmp_path: Path) -> None:
     assert (kernel.frame_sizes or [])[-1] == 9018
     ipv6 = first(LAB + "pattern: chain\nprofile: standard\ndpdk: {header: ipv6-udp}\n")
     assert ipv6.frame_sizes == [84, 1518]
-
-
-def test_default_loads(tmp_path: Path) -> None:
-    """95 % in a lab, 99.98 % on a site, as fast as it goes for tcp."""
-
-    def load(text: str) -> float | None:
-        return next(points(read_text(tmp_path, text).tests[0])).load.percent
-
-    assert load(LAB + "pattern: chain\n") == 95.0
-    assert load(LAB + "pattern: chain\ntransport: tcp\n") == 100.0
-    assert load(HALL + "pattern: chain\nnetwork: rail0\n") == 99.98
-
-
-@pytest.mark.parametrize("order", ["tcp, dpdk", "dpdk, tcp", "udp, tcp", "tcp, dpdk, udp"])
-def test_a_tests_transports_have_one_default_load(order: str, tmp_path: Path) -> None:
-    """Frames' load, also for a transport that would send as fast as it goes alone."""
-    tests = read_text(tmp_path, LAB + f"pattern: pairs\ntransports: [{order}]\n").tests
-    assert [next(points(test)).load.percent for test in tests] == [95.0] * len(tests)
 
 
 def test_a_test_on_several_networks_has_one_default_load(tmp_path: Path) -> None:
