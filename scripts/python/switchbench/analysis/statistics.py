@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,11 +52,11 @@ def deviation_limit(confidence: float, freedom: int) -> float:
     return math.sqrt(freedom / float(chdtri(freedom, 1.0 - chance)))
 
 
-def gammaln(values: Floats) -> Floats:
+def gammaln(values: NDArray[Any]) -> Any:
     """Return the logarithms of the gamma function of positive values."""
     from scipy.special import gammaln as of  # loaded when flows are judged, not when a run begins
 
-    return np.asarray(of(values))
+    return of(values)
 
 
 def greatest_by_chance(count: Floats) -> Floats:
