@@ -117,11 +117,13 @@ static uint64_t frames_of(const struct frame_lane *lane, uint64_t flows)
     return frames_for(lane, (phase->transfer_bytes + sources - 1) / sources) * sources * flows;
 }
 
+/* Of cache lines: one more than `count` needs, so that none is no error. */
 static void *aligned_zeros(size_t count, size_t size)
 {
-    void *memory = aligned_alloc(64, (count + 1) * size);
+    size_t bytes = (count * size / 64 + 1) * 64;
+    void *memory = aligned_alloc(64, bytes);
 
-    return memory == NULL ? NULL : memset(memory, 0, (count + 1) * size);
+    return memory == NULL ? NULL : memset(memory, 0, bytes);
 }
 
 /* Whether all of a transfer is there is known to no queue alone. */
