@@ -16,7 +16,7 @@ from ..base.model import SCHEDULE, WAITING
 from ..base.words import listed
 from . import steps
 from .fields import Strict
-from .options import DpdkOptions, VerbsOptions
+from .options import DpdkOptions, UdpOptions, VerbsOptions
 from .schema import PATTERNS, BurstOptions, ResolvedSettings, Settings
 from .settings import FRAMES, LOAD, MESSAGES, carries_messages
 
@@ -153,14 +153,15 @@ def without_effect(values: ResolvedSettings) -> dict[str, str]:
     else:
         idle["scatter"] = "has no effect without traffic: pingpong"
     idle |= steps.without_effect(pattern, values)
-    if values.dpdk is not None and transport == "dpdk":
-        idle |= _idle_options("dpdk", DPDK_RULES, values.dpdk)
+    options = getattr(values, transport)
+    if isinstance(options, DpdkOptions):
+        idle |= _idle_options("dpdk", DPDK_RULES, options)
         if traffic in WAITING:
             idle |= dict.fromkeys((f"dpdk.{key}" for key in _MANY_FRAMES), _ONE_AT_A_TIME)
-    if transport == "udp" and traffic in WAITING:
+    if isinstance(options, UdpOptions) and traffic in WAITING:
         idle["udp.dither"] = _ONE_AT_A_TIME
-    if values.verbs is not None and transport == "verbs":
-        idle |= _idle_options("verbs", VERBS_RULES, values.verbs)
+    if isinstance(options, VerbsOptions):
+        idle |= _idle_options("verbs", VERBS_RULES, options)
     return idle
 
 
