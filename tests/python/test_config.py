@@ -11,9 +11,7 @@ import yaml
 
 from configs import LAB, compile_text, needs_engine, read_text
 from switchbench.base.errors import MISTAKES_MOST, ConfigurationError
-from switchbench.base.model import Repeats
 from switchbench.config import validate
-from switchbench.config.schema import ResolvedSettings
 from switchbench.config.tests import points
 
 TWO = "switchbench: 1\nsite: {lab: two-modules}\n"
@@ -102,37 +100,6 @@ def test_order_of_points(tmp_path: Path) -> None:
         for count in (1, 2)
         for warmup in (1, 2)
     ]
-
-
-def test_profiles(tmp_path: Path) -> None:
-    """Windows, repeats and frame sizes of a profile, by transport and pattern."""
-
-    def first(text: str, **request: str) -> ResolvedSettings:
-        (test,) = read_text(tmp_path, text, **request).tests
-        return next(iter(points(test)))
-
-    lab = first(LAB + "pattern: chain\n")
-    assert (lab.warmup, lab.window, lab.repeat) == (5 * 10**8, 2 * 10**9, Repeats(1, 1))
-    assert lab.seed == 1
-    tcp = first(LAB + "pattern: chain\ntransport: tcp\n", profile="standard")
-    assert (tcp.warmup, tcp.window, tcp.repeat) == (
-        3 * 10**9,
-        5 * 10**9,
-        Repeats(3, 10, 0.02),
-    )
-    about = "about: {cables: c, switches: [{model: m, serial: s, firmware: f}]}\n"
-    aapc = first(LAB + about + "pattern: aapc\nprofile: acceptance\n")
-    assert (aapc.warmup, aapc.window) == (2 * 10**9, 30 * 10**9)
-    assert aapc.frame_sizes == [64, 128, 256, 512, 1024, 1280, 1518]
-    jumbo = "switchbench: 1\nsite: {lab: one-switch, mtu: 9000}\npattern: ring\n" + about
-    assert (first(jumbo, profile="acceptance").frame_sizes or [])[-1] == 9018
-    # DPDK's memif carries no jumbo frame: the node would refuse it after the start.
-    modelled = jumbo.replace("one-switch", "model-good")
-    assert (first(modelled, profile="acceptance").frame_sizes or [])[-1] == 1518
-    kernel = first(modelled + "transport: udp\n", profile="acceptance")
-    assert (kernel.frame_sizes or [])[-1] == 9018
-    ipv6 = first(LAB + "pattern: chain\nprofile: standard\ndpdk: {header: ipv6-udp}\n")
-    assert ipv6.frame_sizes == [84, 1518]
 
 
 def test_a_test_on_several_networks_has_one_default_load(tmp_path: Path) -> None:

@@ -61,35 +61,6 @@ def test_a_file_that_is_no_text(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("test", "pattern"),
-    [
-        (
-            "{pattern: incast, receivers: 3, rotate: true}",
-            {"receivers": 3, "rotate": True},
-        ),
-        (
-            "{pattern: partial_mesh, groups: [[node1, node3], 'node[5-6]'], directions: both}",
-            {
-                "directions": "both",
-                "groups": [{"ranks": [0, 2]}, {"ranks": [4, 5]}],
-            },
-        ),
-        (
-            "{pattern: head_of_line, count: 1}",
-            {"receivers": 2, "count": 1},
-        ),
-        (
-            "{pattern: pairs, directions: forward}",
-            {"partners": "neighbours", "directions": "forward"},
-        ),
-    ],
-)
-def test_keys_reach_the_node(test: str, pattern: dict[str, Any], tmp_path: Path) -> None:
-    found = pattern_of(tmp_path, test)
-    assert {key: value for key, value in found.items() if key != "name"} == pattern
-
-
-@pytest.mark.parametrize(
     ("test", "percents"),
     [
         # RFC 2889, 5.5: 150 % for each congested port.
