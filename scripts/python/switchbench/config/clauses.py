@@ -61,11 +61,14 @@ class Clause:
     limit: float
 
     def holds(self, value: float) -> bool:
-        """Whether a value is as required."""
+        """Return whether a value is as required."""
         return COMPARISONS[self.sign](value, self.limit)
 
     def margin(self, value: float) -> float:
-        """How far a value is from the limit, in the measure's unit; below 0: on the wrong side."""
+        """Return how far a value is from the limit, in the measure's unit.
+
+        Below 0: on the wrong side.
+        """
         if self.sign in (">=", ">"):
             return value - self.limit
         if self.sign in ("<=", "<"):
@@ -75,7 +78,7 @@ class Clause:
 
 
 def parse_clause(spec: Spec) -> Clause:
-    """Checks one clause; a ConfigurationError says what is wrong with it."""
+    """Check one clause; a ConfigurationError says what is wrong with it."""
     name = name_of(spec)
     wanted = str(spec.get("measure"))
     measure = EVERY_MEASURE.get(wanted)
@@ -113,7 +116,7 @@ def _required(spec: Spec, measure: Measure) -> tuple[str, float]:
 
 
 def _in_unit(name: str, number: str, unit: str, wanted: str) -> float:
-    """A limit in another unit of the measure's kind, as `5 ms` of a measure in us."""
+    """Return a limit in another unit of the measure's kind, as `5 ms` of a measure in us."""
     kinds = (quantities.RATE, quantities.DURATION, quantities.PERCENT)
     kind = next((kind for kind in kinds if wanted in {**kind.units, **kind.spellings}), None)
     if kind is None:
@@ -126,7 +129,7 @@ def _in_unit(name: str, number: str, unit: str, wanted: str) -> float:
 
 
 def _refuse_claim(spec: Spec) -> None:
-    """A clause may cite a standard; that something conforms to one is not for it to say."""
+    """Refuse a clause that says that something conforms to a standard, which it may only cite."""
     for key in ("id", "clause"):
         found = _CLAIM.search(str(spec.get(key) or ""))
         if found:
@@ -139,7 +142,7 @@ def _refuse_claim(spec: Spec) -> None:
 
 
 def name_of(spec: Spec) -> str:
-    """What messages call a clause."""
+    """Return what messages call a clause."""
     return f"expect {spec['id']}" if spec.get("id") else "expect"
 
 
@@ -147,7 +150,9 @@ def name_of(spec: Spec) -> str:
 
 
 def canonical(clauses: Sequence[Spec]) -> bytes:
-    """The clauses in the one form that is hashed: JSON in UTF-8, keys sorted, without spaces.
+    """Return the clauses in the one form that is hashed.
+
+    JSON in UTF-8, keys sorted, without spaces.
 
     `over` is written out; what was not given is left out.
     """
@@ -168,14 +173,20 @@ def clauses_sha256(clauses: Sequence[Spec]) -> str:
 
 
 def matches(where: Mapping[str, Any], trial: Trial) -> bool:
-    """Whether a clause's `where` holds for a trial. A list holds when one of its values does."""
+    """Return whether a clause's `where` holds for a trial.
+
+    A list holds when one of its values does.
+    """
     facts = _facts(trial)
     return all(_holds(wanted, facts.get(key, [])) for key, wanted in where.items())
 
 
 def excluding(where: Mapping[str, Any], trials: Iterable[Trial]) -> tuple[str, list[str]] | None:
-    """Of a `where` that holds for no trial: the key that rules all of them out, and the values
-    that they have there. None: no key does so alone."""
+    """Of a `where` that holds for no trial.
+
+    The key that rules all of them out, and the values that they have there. None: no key does so
+    alone.
+    """
     every = [_facts(trial) for trial in trials]
     for key, wanted in where.items():
         if not any(_holds(wanted, facts.get(key, [])) for facts in every):
@@ -217,7 +228,7 @@ def _same(wanted: Any, fact: Any) -> bool:
 
 
 def selected(where: Mapping[str, Any], trials: Iterable[Trial]) -> Iterator[Trial]:
-    """The trials that a clause is about."""
+    """Yield the trials that a clause is about."""
     return (trial for trial in trials if matches(where, trial))
 
 
@@ -233,7 +244,7 @@ _OF_SWITCH = ("model", "serial", "firmware")
 def refuse_incomplete(
     document: Document, model: Configuration, tests: Iterable[ResolvedSettings]
 ) -> None:
-    """A run for acceptance without what it needs is refused by the first key that is missing."""
+    """Refuse a run for acceptance without what it needs, by the first key that is missing."""
     accepting = next((test for test in tests if test.profile == PROFILE), None)
     if accepting is None:
         return

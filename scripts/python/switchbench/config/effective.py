@@ -22,7 +22,7 @@ SWITCH_TIMEOUT_NS = 10_000_000_000  # of `switch_counters`
 
 
 def effective(reading: CheckedConfiguration) -> dict[str, object]:
-    """The whole configuration as a plain mapping."""
+    """Return the whole configuration as a plain mapping."""
     model = reading.model
     changes: dict[str, object] = {
         **dict.fromkeys((*Settings.model_fields, "site", "tests", "subtests", "suite_parameters")),
@@ -46,8 +46,10 @@ def _command(asked: SwitchCountersKeys | None) -> SwitchCountersKeys | None:
 
 
 def _test(test: ResolvedSettings, unused: Collection[str]) -> dict[str, object]:
-    """One test: its first point's settings, with the axes and what is swept put back, without
-    `unused` keys."""
+    """Return one test: its first point's settings, with the axes and what is swept put back.
+
+    Without `unused` keys.
+    """
     every = combinations(test)
     swept = {key for values in every for key in values.swept}
     first = every[0]

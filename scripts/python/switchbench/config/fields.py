@@ -51,17 +51,17 @@ class Strict(BaseModel):
         return {k: item for k, item in value.items() if item is not None or k not in optional}
 
     def given(self) -> dict[str, object]:
-        """The keys that the user wrote, in the models' order."""
+        """Return the keys that the user wrote, in the models' order."""
         wrote = self.model_fields_set
         return {name: value for name, value in self.in_effect().items() if name in wrote}
 
     def in_effect(self) -> dict[str, object]:
-        """The keys that have a value, the user's or a default."""
+        """Return the keys that have a value, the user's or a default."""
         values = {name: getattr(self, name) for name in type(self).model_fields}
         return {name: value for name, value in values.items() if value is not None}
 
     def written(self) -> dict[str, Any]:
-        """The keys that have a value, each as a user writes it."""
+        """Return the keys that have a value, each as a user writes it."""
         return self.model_dump(exclude_none=True, warnings=False)
 
 
@@ -86,7 +86,7 @@ class ValueKind:
         return core_schema.no_info_plain_validator_function(self._checked, serialization=write)
 
     def __get_pydantic_json_schema__(self, schema: Any, handler: Any) -> dict[str, Any]:
-        """The same."""
+        """Return the same."""
         return dict(self.form)
 
     def _checked(self, value: object) -> Any:
@@ -96,7 +96,7 @@ class ValueKind:
 
 
 def whole(least: int, most: int, what: str) -> ValueKind:
-    """A whole number within bounds; `10k` and `10M` are numbers too."""
+    """Return a whole number within bounds; `10k` and `10M` are numbers too."""
 
     def check(value: object) -> int:
         number = quantities.count(value)
@@ -108,7 +108,10 @@ def whole(least: int, most: int, what: str) -> ValueKind:
 
 
 def random_seed() -> ValueKind:
-    """A number in one writing only: what `010` or `1.0` means differs among readers of YAML."""
+    """Return a number in one writing only.
+
+    What `010` or `1.0` means differs among readers of YAML.
+    """
     most = 2**63 - 1
 
     def check(value: object) -> int:
@@ -120,7 +123,7 @@ def random_seed() -> ValueKind:
 
 
 def retries(what: str) -> ValueKind:
-    """A limit of three bits, of which 7 is none: rxe and others then try for ever."""
+    """Return a limit of three bits, of which 7 is none: rxe and others then try for ever."""
 
     def check(value: object) -> int:
         number = quantities.count(value)
@@ -137,22 +140,22 @@ def retries(what: str) -> ValueKind:
 
 
 def text_like(pattern: str) -> dict[str, Any]:
-    """The JSON schema of text that matches an expression."""
+    """Return the JSON schema of text that matches an expression."""
     return {"type": "string", "pattern": pattern}
 
 
 def either(*forms: Mapping[str, Any]) -> dict[str, Any]:
-    """The JSON schema of what has one of the forms."""
+    """Return the JSON schema of what has one of the forms."""
     return {"anyOf": list(forms)}
 
 
 def mapping_of(**forms: Mapping[str, Any]) -> dict[str, Any]:
-    """The JSON schema of a mapping with these keys and no others."""
+    """Return the JSON schema of a mapping with these keys and no others."""
     return {"type": "object", "additionalProperties": False, "properties": forms}
 
 
 def list_of(form: Mapping[str, Any], least: int = 1, most: int | None = None) -> dict[str, Any]:
-    """The JSON schema of a list."""
+    """Return the JSON schema of a list."""
     items = {"type": "array", "items": form, "minItems": least}
     return items if most is None else items | {"maxItems": most}
 
@@ -167,6 +170,7 @@ def _whole_form(least: int, most: int) -> dict[str, Any]:
 
 
 def frame_bytes(value: object) -> int:
+    """Read a frame's size, FCS included."""
     size = quantities.size_bytes(value)
     if not 64 <= size <= 9216:
         raise ValueError(f"a frame of {size} bytes: frames have 64 to 9216 bytes, FCS included")
@@ -185,7 +189,7 @@ IMIX_MOST = 64  # what a node takes (TRANSPORT_SIZES_MAX)
 
 
 def imix(value: object) -> tuple[int, ...]:
-    """A genome with custom letters, or the sizes themselves, in the order sent."""
+    """Return a genome with custom letters, or the sizes themselves, in the order sent."""
     if isinstance(value, str) and value in PRESETS:
         return PRESETS[value]
     sizes = _genome(value) if isinstance(value, dict) else value
@@ -236,7 +240,7 @@ def _message_bytes(value: object) -> int:
 
 
 def _size_range(value: object) -> object:
-    """The least and the greatest size to draw."""
+    """Return the least and the greatest size to draw."""
     if not isinstance(value, list) or len(value) != 2:
         raise ValueError(f"found {shown(value)}, but two sizes are needed, as [4, 64KiB]")
     least, most = (_message_bytes(size) for size in value)
@@ -273,7 +277,7 @@ def _limit(value: object) -> str:
 
 
 def _ip_address(version: Literal[4, 6]) -> Callable[[object], str]:
-    """An address with the length of its network's prefix."""
+    """Return an address with the length of its network's prefix."""
     example = "198.18.0.1/16" if version == 4 else "2001:2::1/64"
 
     def check(value: object) -> str:
@@ -297,7 +301,7 @@ def _hosts(value: object) -> list[str]:
 
 
 def _wiring(value: object) -> str | dict[str, tuple[str, str]]:
-    """A file, or by port the switch and its port."""
+    """Return a file, or by port the switch and its port."""
     if not isinstance(value, dict):
         if not isinstance(value, str) or not value:
             raise ValueError(f"found {shown(value)}, but a file is needed")
@@ -352,7 +356,7 @@ def _rdma_port(value: object) -> str:
 
 
 def _percent(value: object) -> int:
-    """A whole percentage, 0 to 100."""
+    """Return a whole percentage, 0 to 100."""
     number = quantities.percentage(value)
     if number is None or number > 100 or number != int(number):
         raise ValueError(f"found {shown(value)}, but whole percent, 0% to 100%, are needed, as 50%")
@@ -363,7 +367,7 @@ INTERIM_LEAST_NS = 10_000_000  # the kernel's clock and a worker's sleep are a m
 
 
 def _interval(value: object) -> int:
-    """The time from one interval result to the next; 0: `off`."""
+    """Return the time from one interval result to the next; 0: `off`."""
     if value == "off":
         return 0
     step_ns = quantities.duration_ns(value)
@@ -435,7 +439,7 @@ def _written_clock(clock: ClockChoice) -> str | dict[str, str]:
 
 
 def _timeout(value: object) -> int:
-    """A time after which something is given up."""
+    """Return a time after which something is given up."""
     timeout_ns = quantities.duration_ns(value)
     if timeout_ns == 0:
         raise ValueError(f"found {shown(value)}, but a timeout is longer than 0")
@@ -483,7 +487,7 @@ LoadField = Annotated[
 
 
 def _suite_value(value: object) -> float:
-    """A parameter of a suite: a number, or a time as 10s."""
+    """Return a parameter of a suite: a number, or a time as 10s."""
     if isinstance(value, str):
         return float(quantities.DURATION.parse(value)) / 1e9
     if isinstance(value, bool) or not isinstance(value, int | float):

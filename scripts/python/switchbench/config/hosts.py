@@ -62,8 +62,10 @@ _SHORT = {"-Q": "--quiet", "-w": "--nodelist"}
 
 
 class _Groups(GroupResolverConfig):  # type: ignore[misc]
-    """ClusterShell's groups; ValueError where a group is too large to be meant, or where shell
-    commands would be run to find its hosts."""
+    """ClusterShell's groups; ValueError where a group is too large to be meant.
+
+    Or where shell commands would be run to find its hosts.
+    """
 
     def _source(self, namespace: str | None) -> Any:
         source = super()._source(namespace)
@@ -88,7 +90,7 @@ def _few(texts: list[str]) -> list[str]:
 
 
 def group_members(model: HostSite, names: str, place: SitePlace) -> list[str]:
-    """The hosts of a text with groups of ClusterShell's own files; ValueError says why not.
+    """Return the hosts of a text with groups of ClusterShell's own files; ValueError says why not.
 
     What this machine calls a group is looked up only where the site names the file.
     """
@@ -171,7 +173,7 @@ def _ssh(keys: Ssh, place: SitePlace) -> Ssh:
 
 
 def _refuse_executing(path: Path, place: SitePlace) -> None:
-    """Refuses a file for ssh -F that runs programs: it comes with the configuration."""
+    """Refuse a file for ssh -F that runs programs: it comes with the configuration."""
     for number, line in enumerate(read_text(path).splitlines(), start=1):
         text = line.strip().replace('"', "")
         if not text or text.startswith("#"):
@@ -186,7 +188,7 @@ def _refuse_executing(path: Path, place: SitePlace) -> None:
 
 
 def named_without(model: HostSite, hosts: Collection[str], place: SitePlace) -> list[str]:
-    """The hosts that the site leaves out."""
+    """Return the hosts that the site leaves out."""
     try:
         named = [host for text in model.without or () for host in written_order(text)]
     except ValueError as error:
@@ -201,7 +203,7 @@ def named_without(model: HostSite, hosts: Collection[str], place: SitePlace) -> 
 
 
 def leave_out(site: Site, hosts: Collection[str]) -> Site:
-    """The site without these hosts. Those that stay keep their addresses; ranks close up."""
+    """Return the site without these hosts. Those that stay keep their addresses; ranks close up."""
     if not hosts:
         return site
     before = [host for host in site.effective.get("without", []) if host not in hosts]
@@ -261,7 +263,7 @@ class PortWiring:
 
 
 def build(model: HostSite, place: SitePlace, seed: int) -> Site:
-    """The site file as a site."""
+    """Return the site file as a site."""
     if launchers.of(model.launch).in_lab:
         raise place.problem(("launch",), "lab is started by `site: {lab: NAME}`, without hosts")
     hosts = _hosts(model, place)
@@ -288,7 +290,7 @@ def build(model: HostSite, place: SitePlace, seed: int) -> Site:
 
 
 def _with_fabric(site: Site, model: HostSite, place: SitePlace) -> Site:
-    """The site with the network between its switches, where a topology file describes it."""
+    """Return the site with the network between its switches, where a topology file describes it."""
     if model.fabric is None:
         return site
     path = place.file(("fabric",), model.fabric)
@@ -299,7 +301,7 @@ def _with_fabric(site: Site, model: HostSite, place: SitePlace) -> Site:
 
 
 def _control(model: HostSite, keys: Keys) -> SiteControl:
-    """The control section with every default filled in."""
+    """Return the control section with every default filled in."""
     shared = any(port.shared for port in keys.values())
     defaults = {
         "address": "{host}",
@@ -338,7 +340,7 @@ Keys = dict[tuple[str, str], PortKeys]
 
 
 def _port_keys(model: HostSite, hosts: list[str], place: SitePlace) -> Keys:
-    """The keys of every port, by host and name, with the overrides in."""
+    """Return the keys of every port, by host and name, with the overrides in."""
     if not model.ports:
         raise place.problem(("ports",), "names no port")
     place_of = {host: i for i, host in enumerate(hosts)}
@@ -442,7 +444,7 @@ def _engine_keys(index: int, port: PortKeys, raw: bool) -> dict[str, Any]:
 def _processes(
     hosts: list[str], ports: tuple[Port, ...], control: SiteControl, place: SitePlace
 ) -> tuple[Process, ...]:
-    """One process a host."""
+    """Return one process a host."""
     own = control.addresses or {}
     for host in own:
         if host not in hosts:
@@ -467,7 +469,7 @@ def _processes(
 def _with_cores(
     processes: tuple[Process, ...], model: HostSite, place: SitePlace
 ) -> tuple[Process, ...]:
-    """The cores that the site names: for all hosts, and for single ones."""
+    """Return the cores that the site names: for all hosts, and for single ones."""
     hosts = [process.name for process in processes]
     own: dict[str, tuple[int, ...]] = dict.fromkeys(hosts, model.cores or ())
     for text, cores in (model.host_cores or {}).items():
@@ -494,7 +496,7 @@ def _address(rule: str, host: str, udp_port: int) -> str:
 
 
 def _wiring(model: HostSite, ports: set[str], place: SitePlace) -> dict[str, PortWiring]:
-    """Where ports are plugged in."""
+    """Return where ports are plugged in."""
     if model.wiring is None:
         return {}
     if isinstance(model.wiring, dict):
@@ -536,7 +538,7 @@ def _effective(
     model: HostSite, hosts: list[str], control: SiteControl, wires: Mapping[str, PortWiring],
     place: SitePlace,
 ) -> dict[str, Any]:  # fmt: skip
-    """What groups and files say is in it, so that it stays true when they change."""
+    """Return what groups and files say is in it, so that it stays true when they change."""
     named = {name: [wire.switch, wire.switch_port] for name, wire in wires.items()} or None
     changes: dict[str, object] = {"hosts": hosts, "control": control, "wiring": named}
     if model.fabric is not None:

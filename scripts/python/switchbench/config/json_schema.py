@@ -87,7 +87,7 @@ def _reference(name: str) -> Schema:
 
 
 def _take_topologys_keys(definitions: Schema) -> None:
-    """A lab's site has keys of its topology, which are as there, but `nodes` may be a number."""
+    """Take a topology's keys into a lab's site, as they are; but `nodes` may be a number."""
     _, topology = models_json_schema([(File, "validation")], schema_generator=_Form)
     known = topology["$defs"]
     definitions |= {name: form for name, form in known.items() if name not in definitions}
@@ -98,7 +98,7 @@ def _take_topologys_keys(definitions: Schema) -> None:
 
 
 def _swept_keys() -> Iterable[str]:
-    """What can stand under `sweep`."""
+    """Return what can stand under `sweep`."""
     for key, field in Settings.model_fields.items():
         if key in NESTED:
             model = get_args(field.annotation)[0]
@@ -108,7 +108,7 @@ def _swept_keys() -> Iterable[str]:
 
 
 def main(folder: str) -> None:
-    """Writes all of them."""
+    """Write all of them."""
     for name, made in SCHEMAS.items():
         text = json.dumps(made(), indent=1, ensure_ascii=False)
         (Path(folder) / f"{name}.schema.json").write_text(f"{text}\n", encoding="utf-8")

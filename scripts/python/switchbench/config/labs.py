@@ -42,7 +42,7 @@ _FRAME_OVERHEAD = 18  # Ethernet header 14 and FCS 4: what a frame has beyond th
 
 
 def build(model: LabSite, place: SitePlace, seed: int) -> Site:
-    """The lab as a site."""
+    """Return the lab as a site."""
     overrides = {key: getattr(model, key) for key in TOPOLOGY_KEYS}
     overrides = {key: value for key, value in overrides.items() if value is not None}
     lab = _resolve(model.lab, place)
@@ -90,7 +90,7 @@ def build(model: LabSite, place: SitePlace, seed: int) -> Site:
 def _problem(
     message: str, lab: str, overrides: Mapping[str, Any], place: SitePlace
 ) -> ConfigurationError:
-    """A topology's mistake, at the key of the site that made it when it is one of those."""
+    """Return a topology's mistake, at the key of the site that made it when it is one of those."""
     try:
         text = message.removeprefix(f"{topologies.find(lab)}: ")
     except TopologyError:
@@ -102,7 +102,7 @@ def _problem(
 
 
 def _resolve(lab: str, place: SitePlace) -> str:
-    """A topology file beside the configuration by its whole path; a name stays a name."""
+    """Return a topology file beside the configuration by its whole path; a name stays a name."""
     beside = place.document.folder / lab
     return str(beside.resolve()) if beside.is_file() else lab
 
@@ -163,7 +163,7 @@ def _port(node: LabNode, topology: Topology, model: LabSite) -> Port:
 
 
 def _routed_port(node: LabNode, topology: Topology, model: LabSite) -> Port:
-    """Its line rate is that of all its links together: more it can't send."""
+    """Return a port at the line rate of all its links together: more it can't send."""
     own = topology.nodes[node.index - 1]
     rates = [own.rate_bps] if own.module else []
     rates += [link.rate_bps for link in topology.links if node.name in (link.a, link.b)]
@@ -188,7 +188,10 @@ def _routed_port(node: LabNode, topology: Topology, model: LabSite) -> Port:
 def _processes(
     topology: Topology, ports: Sequence[Port], pack: int, udp_port: int
 ) -> tuple[Process, ...]:
-    """One process a node, or `pack` nodes in each, which listens at its first node's address."""
+    """Return one process a node, or `pack` nodes in each.
+
+    Which listens at its first node's address.
+    """
     processes = []
     for first in range(0, len(ports), pack):
         members = ports[first : first + pack]
@@ -201,7 +204,7 @@ def _processes(
 
 
 def _modules(topology: Topology, ports: Sequence[Port]) -> dict[str, tuple[str, ...]]:
-    """The groups of a lab that names none: its modules that have nodes."""
+    """Return the groups of a lab that names none: its modules that have nodes."""
     groups: dict[str, tuple[str, ...]] = {}
     for node, port in zip(topology.nodes, ports, strict=True):
         if not node.module:
@@ -223,7 +226,7 @@ def _burst_bytes(topology: Topology) -> int | None:
 
 
 def _queueing_s(topology: Topology) -> float:
-    """The longest that a full queue takes to empty: its bytes at its own rate."""
+    """Return the longest that a full queue takes to empty: its bytes at its own rate."""
     shaped = [cable for cable in topology.cables if cable.rate_bps]
     return max((8 * cable.queue_bytes / cable.rate_bps for cable in shaped), default=0)
 
@@ -235,10 +238,10 @@ def _smallest_queue_bytes(topology: Topology) -> int:
 
 
 def names() -> list[str]:
-    """The labs that come with the project."""
+    """Return the labs that come with the project."""
     return sorted(file.stem for file in topologies.PROJECT_LABS.glob("*.yaml"))
 
 
 def is_name(text: str) -> bool:
-    """Whether the text names a lab: a topology, not a path."""
+    """Return whether the text names a lab: a topology, not a path."""
     return Path(text).name == text and text in names()

@@ -31,11 +31,14 @@ class SitePlace:
     path: KeyPath = ()
 
     def problem(self, keys: KeyPath, text: str) -> ConfigurationError:
-        """The error at one of its keys."""
+        """Return the error at one of its keys."""
         return self.document.problem((*self.path, *keys), text)
 
     def file(self, keys: KeyPath, name: str) -> Path:
-        """The file that one of its keys names; a relative path begins at the site's own folder."""
+        """Return the file that one of its keys names.
+
+        A relative path begins at the site's own folder.
+        """
         path = (self.document.folder / Path(name).expanduser()).resolve()
         if not path.is_file():
             near = meant(path.name, (file.name for file in path.parent.glob("*")))
@@ -55,7 +58,10 @@ class Names:
             self.by_name[port.host] = (*self.by_name.get(port.host, ()), port)
 
     def ports(self, names: str) -> tuple[Port, ...]:
-        """The ports that the names mean, in the order written; ValueError names an unknown one."""
+        """Return the ports that the names mean, in the order written.
+
+        ValueError names an unknown one.
+        """
         if names in self.by_name:
             return self.by_name[names]
         found: list[Port] = []
@@ -67,7 +73,7 @@ class Names:
 
 
 def make_groups(model: RankOrder, names: Names, place: SitePlace) -> Groups:
-    """The groups of a site by name, each a list of port names in the order written."""
+    """Return the groups of a site by name, each a list of port names in the order written."""
     groups: Groups = {}
     for group, texts in (model.groups or {}).items():
         try:
@@ -81,7 +87,7 @@ def make_groups(model: RankOrder, names: Names, place: SitePlace) -> Groups:
 def make_networks(
     model: RankOrder, ports: Sequence[Port], names: Names, place: SitePlace, seed: int
 ) -> Networks:
-    """The ports of each network in rank order."""
+    """Return the ports of each network in rank order."""
     order = model.rank_order
     if model.listed is not None and order != "listed":
         raise place.problem(("listed",), f"has no effect with rank_order: {order}")
@@ -173,7 +179,7 @@ class Members:
         return list(found)
 
     def flows(self, flows: Sequence[Flow]) -> dict[tuple[int, int], float | None]:
-        """The share in percent by source and destination; FlowError says which is wrong."""
+        """Return the share in percent by source and destination; FlowError says which is wrong."""
         found: dict[tuple[int, int], float | None] = {}
         for number, (*ends, share) in enumerate(flows):
             try:
@@ -223,7 +229,7 @@ class Members:
         )
 
     def _ports(self, name: str) -> list[Port]:
-        """The ports of this network that a group's, host's or port's name means."""
+        """Return the ports of this network that a group's, host's or port's name means."""
         names = self.names
         if name in self.site.groups:
             ports = [port for text in self.site.groups[name] for port in names.ports(text)]

@@ -82,12 +82,12 @@ VLAN_TAG = 4
 
 
 def profile_name(site: Site) -> Profile:
-    """The profile of a user who names none."""
+    """Return the profile of a user who names none."""
     return "quick" if site.launcher.in_lab else "standard"
 
 
 def defaults(site: Site, pattern: Pattern, transport: str, profile: Profile) -> ResolvedSettings:
-    """Every setting of a test that does not depend on its other settings."""
+    """Return every setting of a test that does not depend on its other settings."""
     chosen, backs_off = PROFILES[profile], transports.of(transport).byte_stream
     silence_ns = 300 * _MS  # longer than the longest queue: a deep buffer's on a site
     if site.queueing_s:
@@ -127,8 +127,11 @@ _CATCH_UP_MOST = 65535
 
 
 def catch_up(queue_bytes: int | None, traffic: str) -> int:
-    """How many frames a late sender may send at once: where queues are known, what fills half of
-    the smallest. Messages catch up behind each pause as well, several at one receiver: fewer."""
+    """Return how many frames a late sender may send at once.
+
+    Where queues are known, what fills half of the smallest. Messages catch up behind each pause as
+    well, several at one receiver: fewer.
+    """
     if queue_bytes is None or traffic in WAITING:
         return CATCH_UP_FRAMES
     return min(max(CATCH_UP_FRAMES, queue_bytes // 2 // _CATCH_UP_BYTES), _CATCH_UP_MOST)
@@ -152,18 +155,18 @@ def default_load(site: Site, test_transports: Iterable[str]) -> Load:
 
 
 def interval_ns(window_ns: int | None) -> int:
-    """A second, as far as the window has one; a transfer's has no fixed length."""
+    """Return a second, as far as the window has one; a transfer's has no fixed length."""
     return 0 if window_ns is not None and window_ns < _S else _S
 
 
 def largest_path_mtu(frame_max: int) -> int:
-    """The largest path MTU on an Ethernet whose frames have at most so many bytes."""
+    """Return the largest path MTU on an Ethernet whose frames have at most so many bytes."""
     room = frame_max - ETHERNET_HEADER_FCS - _ROCE_HEADERS
     return max((mtu for mtu in PATH_MTUS if mtu <= room), default=PATH_MTUS[0])
 
 
 def verbs_message_bytes(verbs: VerbsOptions, frame_max: int) -> int:
-    """A message's size when none is given; of service ud one packet that surely fits."""
+    """Return a message's size when none is given; of service ud one packet that surely fits."""
     if verbs.service != "ud":
         return DEFAULT_MESSAGE_BYTES
     usual = frame_max or _USUAL_ETHERNET_MTU + ETHERNET_HEADER_FCS
@@ -171,7 +174,7 @@ def verbs_message_bytes(verbs: VerbsOptions, frame_max: int) -> int:
 
 
 def smallest_frame(dpdk: DpdkOptions) -> int:
-    """The smallest frame of a kind of header."""
+    """Return the smallest frame of a kind of header."""
     return SMALLEST_FRAME[dpdk.header][1 if dpdk.vlan is not None else 0]
 
 
@@ -190,7 +193,7 @@ UDP_HEADER = DpdkOptions(header="ipv4-udp")  # of frames of udp, as dpdk's optio
 
 
 def frame_sizes(profile: Profile, dpdk: DpdkOptions, frame_max: int) -> list[int]:
-    """The profile's frame sizes, as far as the header and the ports can have them."""
+    """Return the profile's frame sizes, as far as the header and the ports can have them."""
     chosen = PROFILES[profile]
     sizes = [*chosen.frame_sizes, *([JUMBO_SIZE] if chosen.jumbo and frame_max else [])]
     least = smallest_frame(dpdk)

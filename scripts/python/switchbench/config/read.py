@@ -37,7 +37,7 @@ from .validate import InvalidDocument, validate
 
 
 def load_site(document: Document, seed: int) -> Site:
-    """The site that stands at `site` in a configuration."""
+    """Return the site that stands at `site` in a configuration."""
     value = document.data.get("site")
     if value is None:
         raise document.problem(
@@ -65,7 +65,7 @@ def _short(document: Document) -> None:
 
 
 def _named(name: str, document: Document, seed: int) -> Site:
-    """A site file by its path (beside the configuration, or from here), else a lab."""
+    """Return a site file by its path (beside the configuration, or from here), else a lab."""
     for path in (document.folder / name, Path(name)):
         if path.is_file():
             file = read_file(path)
@@ -131,17 +131,17 @@ class CheckedConfiguration:
 
 
 def read(request: Request) -> CheckedConfiguration:
-    """Reads what the command line asks for."""
+    """Read what the command line asks for."""
     return check(document_of(request), request.without)
 
 
 def read_values(values: dict[str, Any], name: str = "configuration") -> CheckedConfiguration:
-    """Reads a configuration that is no file, such as an effective one."""
+    """Read a configuration that is no file, such as an effective one."""
     return check(from_values(values, name))
 
 
 def check(document: Document, without: Sequence[str] = ()) -> CheckedConfiguration:
-    """Checks a document and finds its site and tests."""
+    """Check a document and find its site and tests."""
     mistakes = Mistakes()
     model, wrong = _model(document, mistakes)
     if model.switchbench != FORMAT:
@@ -177,8 +177,11 @@ def check(document: Document, without: Sequence[str] = ()) -> CheckedConfigurati
 
 
 def _model(document: Document, mistakes: Mistakes) -> tuple[Configuration, Sequence[KeyPath]]:
-    """The document's model. Where values are wrong, that of the rest, and the places of what is
-    wrong, so that further mistakes are found as well."""
+    """Return the document's model.
+
+    Where values are wrong, that of the rest, and the places of what is wrong, so that further
+    mistakes are found as well.
+    """
     try:
         return validate(Configuration, document), ()
     except InvalidDocument as error:
@@ -195,7 +198,7 @@ def _model(document: Document, mistakes: Mistakes) -> tuple[Configuration, Seque
 
 
 def document_of(request: Request) -> Document:
-    """The configuration as it was written, with what the command line says."""
+    """Return the configuration as it was written, with what the command line says."""
     if request.conf is None:
         if request.site is None and not any(key == "site" for _, key, _ in request.options):
             raise ConfigurationError(
@@ -219,7 +222,7 @@ def document_of(request: Request) -> Document:
 
 
 def _assign(document: Document, path: KeyPath, value: Any, mark: Mark) -> None:
-    """Puts a value that wins over the file: other forms of the setting give way, in tests too."""
+    """Put a value that wins over the file: other forms of the setting give way, in tests too."""
     if path[0] in Settings.model_fields:
         tests = document.data.get("tests")
         for i in range(len(tests) if isinstance(tests, list) else 0):
@@ -231,7 +234,7 @@ def _assign(document: Document, path: KeyPath, value: Any, mark: Mark) -> None:
 
 
 def _clear(document: Document, at: KeyPath, path: KeyPath) -> None:
-    """Removes a setting in all its forms from one mapping."""
+    """Remove a setting in all its forms from one mapping."""
     forms: list[KeyPath] = [path]
     if len(path) == 1:
         forms = [(form,) for form in settings.family(str(path[0]))]
@@ -247,7 +250,10 @@ def _clear(document: Document, at: KeyPath, path: KeyPath) -> None:
 def _expectations(
     document: Document, model: Configuration, mistakes: Mistakes, wrong: Sequence[KeyPath]
 ) -> tuple[dict[str, Any], ...]:
-    """The clauses, their words checked; without those in which something is wrong already."""
+    """Return the clauses, their words checked.
+
+    Without those in which something is wrong already.
+    """
     clauses: list[dict[str, Any]] = []
     for i, clause in enumerate(model.expect or []):
         if len(mistakes.found) > MISTAKES_MOST:
@@ -281,8 +287,10 @@ _LIMITS = {"min": ">=", "max": "<=", "equals": "=="}
 def _required(
     values: dict[str, Any], path: KeyPath, document: Document
 ) -> tuple[dict[str, Any], str]:
-    """The clause with its limit as `require`, in the place of `min`, `max` or `equals`; and which
-    of them its user wrote."""
+    """Return the clause with its limit as `require`, in the place of `min`, `max` or `equals`.
+
+    And which of them its user wrote.
+    """
     named = [key for key in ("require", *_LIMITS) if key in values]
     if len(named) != 1:
         raise document.problem(
@@ -299,7 +307,10 @@ def _required(
 
 
 def _where(key: str, value: Any, path: KeyPath, document: Document) -> Any:
-    """A value of `where`, as the judge compares it; a list holds where one of its values does."""
+    """Return a value of `where`, as the judge compares it.
+
+    A list holds where one of its values does.
+    """
     if key not in _WHERE_KEYS and key not in ALL_PARAMETERS:
         keys = [*_WHERE_KEYS, *sorted(ALL_PARAMETERS)]
         raise document.problem(path, unknown_key(key, keys, said=True))

@@ -66,7 +66,7 @@ OPERATIONS = {"rc": ("send", "write"), "uc": ("write",), "ud": ("send",)}
 
 
 def operation_of(verbs: VerbsOptions) -> str:
-    """The operation asked for, else what the service does unless told."""
+    """Return the operation asked for, else what the service does unless told."""
     return verbs.operation or OPERATIONS[verbs.service][0]
 
 
@@ -108,7 +108,7 @@ VERBS_RULES: tuple[OptionRule[VerbsOptions], ...] = (
 
 
 def option_defaults(rules: tuple[OptionRule[Options], ...], options: Options) -> dict[str, object]:
-    """The defaults of the options that apply beside the others."""
+    """Return the defaults of the options that apply beside the others."""
     found = [rule.defaults for rule in rules if rule.applies(options)]
     return {key: value for defaults in found for key, value in defaults.items()}
 
@@ -185,7 +185,10 @@ def _parameters_without(values: Settings, pattern: str) -> dict[str, str]:
 
 
 def _times_without(traffic: str | None, bursts: int) -> dict[str, str]:
-    """A transfer, and counted bursts, begin at once and end when all is there."""
+    """Return the keys that have no effect on a transfer or counted bursts.
+
+    They begin at once and end when all is there.
+    """
     counted = traffic == "transfer" or (traffic == "burst" and bursts > 0)
     keys = [
         *(("warmup", "window", "cooldown") if counted else ()),

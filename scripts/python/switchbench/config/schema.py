@@ -65,7 +65,7 @@ _REPEAT_KEYS = ("min", "max", "width", "confidence")
 
 
 def _repeats(value: object) -> Repeats:
-    """A number: so often, whatever comes. A mapping: until the mean's interval is narrow."""
+    """Return a number: so often, whatever comes. A mapping: until the mean's interval is narrow."""
     if not isinstance(value, dict):
         number = _repeat_count("repeat", value)
         return Repeats(number, number)
@@ -96,7 +96,7 @@ def _repeat_count(key: str, value: object) -> int:
 
 
 def _percentage(key: str, value: object, least: float, most: float) -> float:
-    """A percentage as a share of 1."""
+    """Return a percentage as a share of 1."""
     number = quantities.percentage(value)
     if number is None or not least <= number <= most or number == 0:
         raise ValueError(

@@ -22,6 +22,7 @@ Flow = tuple[str | int, str | int, float | None]
 
 
 def several(values: list[Any]) -> list[Any]:
+    """Refuse an empty list, and one that says a thing twice."""
     if not values:
         raise ValueError("is an empty list")
     twice = first_double(values)
@@ -31,7 +32,7 @@ def several(values: list[Any]) -> list[Any]:
 
 
 def first_double(values: Iterable[Any]) -> Any:
-    """The first value that comes a second time, or None."""
+    """Return the first value that comes a second time, or None."""
     seen = set()
     for value in values:
         key = value if isinstance(value, str | int) else repr(value)
@@ -42,13 +43,14 @@ def first_double(values: Iterable[Any]) -> Any:
 
 
 def word(value: object) -> str:
+    """Read a name."""
     if not isinstance(value, str) or not value:
         raise ValueError(f"found {shown(value)}, but a name is needed")
     return value
 
 
 def written_order(names: str) -> list[str]:
-    """The names of a ClusterShell node set in the order written: `n[3,1-2]` is n3, n1, n2.
+    """Return the names of a ClusterShell node set in the order written: `n[3,1-2]` is n3, n1, n2.
 
     NodeSet sorts, but the written order is the physical one; so each comma inside of brackets is
     opened here, and NodeSet reads the ranges. No group is looked up: `@all` is refused.
@@ -98,7 +100,7 @@ def _pieces(names: str) -> list[str]:
 
 
 def _split(names: str) -> list[str]:
-    """Splits at the commas and white space outside of brackets, as host files do."""
+    """Split at the commas and white space outside of brackets, as host files do."""
     parts, depth = [""], 0
     for letter in names:
         depth += {"[": 1, "]": -1}.get(letter, 0)
@@ -119,6 +121,7 @@ PARTNERS = ("neighbours", "halves", "shift", "inside", "across", "random")
 
 
 def partners(value: object) -> str | NamedPairs:
+    """Read who partners are: a word for it, or pairs of names."""
     if isinstance(value, str):
         if value in PARTNERS:
             return value
@@ -143,7 +146,10 @@ def flows(value: object) -> str | tuple[Flow, ...]:
 
 
 def flow(value: object) -> Flow:
-    """One of them: names of ports or hosts, or rank numbers; the share as percent, or None."""
+    """Return one of them: names of ports or hosts, or rank numbers.
+
+    The share as percent, or None.
+    """
     if not isinstance(value, list | tuple) or len(value) not in (2, 3):
         raise ValueError(
             f"found {shown(value)}, but [source, destination] or [source, destination, share] is "
@@ -177,10 +183,12 @@ def groups(value: object) -> NamedGroups:
 
 
 def written_partners(value: str | NamedPairs) -> str | list[list[str]]:
+    """Return partners as they are written."""
     return value if isinstance(value, str) else [list(pair) for pair in value]
 
 
 def written_groups(value: NamedGroups) -> list[str | list[str]]:
+    """Return groups as they are written."""
     return [group[0] if len(group) == 1 else list(group) for group in value]
 
 
@@ -188,7 +196,7 @@ CORES_MOST = 1024  # what a node can name (engine/platform/cpu_placement.h)
 
 
 def cores(value: object) -> tuple[int, ...]:
-    """A cpuset (`2-5,8`), a list of numbers, or one number; in the order written."""
+    """Return a cpuset (`2-5,8`), a list of numbers, or one number; in the order written."""
     words = value if isinstance(value, list) else str(value).split(",")
     if isinstance(value, bool | float | dict) or not words:
         raise ValueError(f'found {shown(value)}, but cores are needed, as "2-5" or [2, 3]')
@@ -227,8 +235,10 @@ class FlowLine(NamedTuple):
 
 
 def read_flows(path: Path) -> tuple[FlowLine, ...]:
-    """The flows of a file in its order; ValueError with the line of a mistake. A share without a
-    unit is percent."""
+    """Return the flows of a file in its order; ValueError with the line of a mistake.
+
+    A share without a unit is percent.
+    """
     found: list[FlowLine] = []
     try:
         with path.open(encoding="utf-8", newline="") as file:

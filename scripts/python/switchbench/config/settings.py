@@ -54,17 +54,17 @@ _NOT_SWEPT = {
 
 
 def family(key: str) -> tuple[str, ...]:
-    """All forms of the setting that `key` is one of."""
+    """Return all forms of the setting that `key` is one of."""
     return next((forms for forms in FAMILIES if key in forms), (key,))
 
 
 def form_of(values: Settings, forms: Iterable[str]) -> str | None:
-    """The first of a setting's forms that has a value."""
+    """Return the first of a setting's forms that has a value."""
     return next((form for form in forms if getattr(values, form) is not None), None)
 
 
 def sweep_refusal(key: str) -> str | None:
-    """Why a key can't stand under `sweep`, or None."""
+    """Return why a key can't stand under `sweep`, or None."""
     return _NOT_SWEPT.get(key)
 
 
@@ -84,7 +84,7 @@ def merge(lowest: S, *layers: Settings) -> S:
 
 
 def assigned(values: S, point: Mapping[str, object]) -> S:
-    """The values with one point of a sweep put in; keys may be dotted."""
+    """Return the values with one point of a sweep put in; keys may be dotted."""
     for key, value in point.items():
         head, dot, tail = key.partition(".")
         if dot:
@@ -95,19 +95,22 @@ def assigned(values: S, point: Mapping[str, object]) -> S:
 
 
 def axis(one: T | None, several: Sequence[T] | None) -> list[T] | None:
-    """The values of an axis that is written in one of its two forms."""
+    """Return the values of an axis that is written in one of its two forms."""
     if one is not None:
         return [one]
     return None if several is None else list(several)
 
 
 def carries_messages(transport: str, traffic: str | None) -> bool:
-    """Whether sizes are messages': of frames' transports only where one waits for another."""
+    """Return whether sizes are messages'.
+
+    Of frames' transports only where one waits for another.
+    """
     return not transports.of(transport).frames or traffic in WAITING
 
 
 def flat_keys(values: Settings) -> Iterable[str]:
-    """The keys given in a mapping of settings, options' dotted: `tcp.streams_per_flow`."""
+    """Return the keys given in a mapping of settings, options' dotted: `tcp.streams_per_flow`."""
     for key, value in values.given().items():
         if key == "sweep":
             yield from values.sweep or ()
@@ -118,7 +121,7 @@ def flat_keys(values: Settings) -> Iterable[str]:
 
 
 def written_key(key: str, value: object) -> object:
-    """A value of one key, dotted below options, as a user writes it."""
+    """Return a value of one key, dotted below options, as a user writes it."""
     head, _, tail = key.partition(".")
     written = assigned(Settings(), {key: value}).written()[head]
     found: object = written[tail] if tail else written
@@ -126,5 +129,5 @@ def written_key(key: str, value: object) -> object:
 
 
 def head(key: str) -> str:
-    """The setting that a dotted key belongs to."""
+    """Return the setting that a dotted key belongs to."""
     return key.partition(".")[0]

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What goes by steps (doc/how-to/hpcc-imb.md): which patterns do, and what each of them can be
-told.
+"""What goes by steps (doc/how-to/hpcc-imb.md).
+
+Which patterns do, and what each of them can be told.
 
 A rank goes on to its next step when its own sends and receives of this one are complete. Some
 patterns are nothing but steps (collectives); any other one becomes them by `sync: local`.
@@ -53,7 +54,7 @@ _SIZES = ("message_size", "message_sizes")
 
 
 def size_refusal(pattern: str, size: int) -> str:
-    """Why a pattern can't have messages of so many bytes; empty if it can."""
+    """Return why a pattern can't have messages of so many bytes; empty if it can."""
     odd = size % FLOAT_BYTES
     if pattern not in ADDING or odd == 0:
         return ""
@@ -66,17 +67,17 @@ SWITCHES = {"sync": LOCAL, "traffic": SCHEDULE}
 
 
 def traffic(pattern: str, values: Settings) -> Traffic:
-    """The traffic of a test that says none."""
+    """Return the traffic of a test that says none."""
     return SCHEDULE if by_steps(pattern, values) else "stream"
 
 
 def only_steps(pattern: str) -> bool:
-    """Whether a pattern is nothing but steps."""
+    """Return whether a pattern is nothing but steps."""
     return pattern in FUNCTIONS or pattern in KERNELS
 
 
 def by_steps(pattern: str, values: Settings) -> bool:
-    """Whether a test of this pattern goes by steps."""
+    """Return whether a test of this pattern goes by steps."""
     return only_steps(pattern) or values.sync == LOCAL
 
 
@@ -103,7 +104,7 @@ def without_effect(pattern: str, values: Settings) -> dict[str, str]:
 
 
 def algorithm_refusal(pattern: str, algorithm: str) -> str | None:
-    """Why a function can't be done so, or None."""
+    """Return why a function can't be done so, or None."""
     known = FUNCTIONS[pattern]
     if algorithm in known:
         return None

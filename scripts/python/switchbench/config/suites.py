@@ -42,7 +42,7 @@ _LIMITS = {
 
 
 def parameters_of(document: Document, model: Configuration, profile: str) -> SuiteParameters:
-    """The suite's parameters: the document's, or short ones, and what the user changes."""
+    """Return the suite's parameters: the document's, or short ones, and what the user changes."""
     if model.suite is None:
         return SuiteParameters()
     suite = SUITES[model.suite]
@@ -77,7 +77,7 @@ def parameters_of(document: Document, model: Configuration, profile: str) -> Sui
 
 
 def subtest_names(document: Document, model: Configuration) -> list[str]:
-    """The subtests of a suite whose user writes no tests, in the document's order."""
+    """Return the subtests of a suite whose user writes no tests, in the document's order."""
     assert model.suite is not None
     suite = SUITES[model.suite]
     if model.subtests is None:
@@ -159,7 +159,7 @@ def _known(document: Document, path: KeyPath, suite: Suite, name: str) -> None:
 
 
 def possible_transports(names: Sequence[str]) -> tuple[str, ...]:
-    """Those that send frames at a load."""
+    """Return those that send frames at a load."""
     return tuple(name for name in names if transports.of(name).frames)
 
 
@@ -173,14 +173,14 @@ class Place:
     transport: str
 
     def problem(self, text: str, *key: str) -> ConfigurationError:
-        """The error at the test, or at one of its keys."""
+        """Return the error at the test, or at one of its keys."""
         return self.document.problem((*self.path, *key), text)
 
 
 def expanded(
     place: Place, suite_name: str, subtest_name: str, given: Settings, parameters: SuiteParameters
 ) -> Iterator[Settings]:
-    """The settings of each variant of a test's subtest on these ports."""
+    """Yield the settings of each variant of a test's subtest on these ports."""
     suite = SUITES[suite_name]
     subtest = suite.subtest(subtest_name)
     count = _count(place, suite, subtest, given)
@@ -229,7 +229,7 @@ def _layer(place: Place, suite: Suite, given: Settings) -> Settings:
 
 
 def _count(place: Place, suite: Suite, subtest: Subtest, given: Settings) -> int:
-    """How many of the ports take part: as many as fit the subtest's steps."""
+    """Return how many of the ports take part: as many as fit the subtest's steps."""
     ranks = given.ranks or [len(place.ports)]
     if len(ranks) > 1:
         raise place.problem("a suite takes one number of ports", "ranks")

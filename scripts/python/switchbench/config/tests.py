@@ -67,8 +67,11 @@ def resolve(
     document: Document, model: Configuration, site: Site, parameters: SuiteParameters,
     mistakes: Mistakes, wrong: Sequence[KeyPath],
 ) -> list[ResolvedSettings]:  # fmt: skip
-    """All tests with their defaults. What can't be or changes nothing is added to the mistakes;
-    tests in which something is `wrong` already are left out."""
+    """Return all tests with their defaults.
+
+    What can't be or changes nothing is added to the mistakes; tests in which something is `wrong`
+    already are left out.
+    """
     top = _layer(model, (), document)
     resolver = _Resolver(document, site, top, model.suite, parameters)
     tests: list[ResolvedSettings] = []
@@ -100,7 +103,7 @@ def resolve(
 
 
 def _layer(model: Settings, path: KeyPath, document: Document) -> Settings:
-    """The settings given in one mapping; two forms of the same setting are refused."""
+    """Return the settings given in one mapping; two forms of the same setting are refused."""
     given = model.given()
     for forms in settings.FAMILIES:
         both = [form for form in forms if form in given]
@@ -132,7 +135,7 @@ def _layer(model: Settings, path: KeyPath, document: Document) -> Settings:
 
 
 def _swept_value(key: str, value: object, where: KeyPath, document: Document) -> object:
-    """One value under `sweep`, checked as if it stood at its own key."""
+    """Return one value under `sweep`, checked as if it stood at its own key."""
     refusal = settings.sweep_refusal(key)
     if refusal:
         raise document.problem(where[:-1], f"is not swept here: {refusal}")
@@ -150,7 +153,7 @@ def _swept_value(key: str, value: object, where: KeyPath, document: Document) ->
 
 
 def entries_of(document: Document, model: Configuration, mistakes: Mistakes) -> list[_Entry]:
-    """The user's tests, those left out in which a setting is given twice."""
+    """Return the user's tests, those left out in which a setting is given twice."""
     if model.tests is None and model.suite is not None and not SUITES[model.suite].is_free:
         names = suites.subtest_names(document, model)
         return [_Entry((), Settings.model_construct(subtest=name)) for name in names]
@@ -180,7 +183,7 @@ class _Resolver:
     parameters: SuiteParameters
 
     def tests(self, entry: _Entry) -> Iterator[ResolvedSettings]:
-        """One test for each network, or several together, and transport."""
+        """Yield one test for each network, or several together, and transport."""
         given = settings.merge(self.top, entry.own)
         if given.pattern is None and given.subtest is None:
             raise self.document.problem((*entry.path, "pattern"), "is missing: what is to be sent?")
@@ -197,7 +200,7 @@ class _Resolver:
     def _variants(
         self, entry: _Entry, given: Settings, networks: tuple[str, ...], transport: str
     ) -> Iterator[Settings]:
-        """The settings as given; of a document's suite, those of each of its matrices."""
+        """Yield the settings as given; of a document's suite, those of each of its matrices."""
         if self.suite is None or given.subtest is None:
             yield given
             return
@@ -208,7 +211,7 @@ class _Resolver:
         yield from suites.expanded(there, self.suite, given.subtest, whole, self.parameters)
 
     def _networks(self, entry: _Entry, given: Settings) -> list[tuple[str, ...]]:
-        """The networks of each test: one, or several together."""
+        """Return the networks of each test: one, or several together."""
         form = settings.form_of(given, settings.NETWORK)
         named = settings.axis(given.network, given.networks or given.concurrent_networks)
         if form is None or named is None:
@@ -300,7 +303,7 @@ class _Resolver:
         return values.model_copy(update=later)
 
     def _sweep(self, entry: _Entry) -> dict[str, list[object]]:
-        """The sweep; a test's plain key wins over a sweep at the top."""
+        """Return the sweep; a test's plain key wins over a sweep at the top."""
         plain = set(settings.flat_keys(entry.own.model_copy(update={"sweep": None})))
         above = self.top.sweep or {}
         return {k: values for k, values in above.items() if k not in plain} | (
@@ -317,12 +320,12 @@ def _asked_transports(given: Settings) -> list[Transport] | None:
 
 
 def _lacking(ports: tuple[Port, ...], transport: str) -> Port | None:
-    """A port that has not the transport."""
+    """Return a port that has not the transport."""
     return next((port for port in ports if transport not in port.transports), None)
 
 
 def _unasked(ports: tuple[Port, ...], usable: list[str]) -> str:
-    """The first; but whether a shared interface has RDMA is for its node to find out."""
+    """Return the first; but whether a shared interface has RDMA is for its node to find out."""
     sure = (name for name in usable if transports.of(name).byte_stream)
     if any(_is_shared_interface(port) for port in ports):
         return next(sure, usable[0])
@@ -353,7 +356,7 @@ def _idle(test: ResolvedSettings) -> dict[str, str]:
 def _refuse_idle(
     given: Settings, idle: list[dict[str, str]], path: KeyPath, document: Document
 ) -> None:
-    """Refuses the first given key that is idle in every one of the tests made of it."""
+    """Refuse the first given key that is idle in every one of the tests made of it."""
     for key in settings.flat_keys(given):
         reasons = [found.get(key) or found.get(settings.head(key)) for found in idle]
         if reasons and all(reasons):
@@ -372,8 +375,10 @@ def points(test: ResolvedSettings) -> Iterator[ResolvedSettings]:
 
 
 def combinations(test: ResolvedSettings) -> list[ResolvedSettings]:
-    """Return a test's settings at each point of its sweep, without keys that change nothing there,
-    each once."""
+    """Return a test's settings at each point of its sweep.
+
+    Without keys that change nothing there, each once.
+    """
     found: dict[str, ResolvedSettings] = {}
     sweep = test.sweep or {}
     for chosen in product(*sweep.values()):
@@ -435,7 +440,7 @@ def _completed(options: Options, defaults: Mapping[str, object]) -> Options:
 
 
 def _frame_sizes(values: ResolvedSettings, header: DpdkOptions) -> dict[str, object]:
-    """The sizes of a transport of frames that nobody gave: frames', or messages'."""
+    """Return the sizes of a transport of frames that nobody gave: frames', or messages'."""
     if settings.carries_messages(values.transport, values.traffic):
         return _message_sizes(values, profiles.FRAME_MESSAGE_BYTES)
     if settings.form_of(values, settings.FRAMES):
@@ -444,7 +449,7 @@ def _frame_sizes(values: ResolvedSettings, header: DpdkOptions) -> dict[str, obj
 
 
 def _message_sizes(values: ResolvedSettings, each_bytes: int) -> dict[str, object]:
-    """The size of messages, where it is the default's to choose."""
+    """Return the size of messages, where it is the default's to choose."""
     given = settings.form_of(values, settings.MESSAGES) or values.scatter is not None
     if given or values.pattern in steps.SIZELESS:
         return {}

@@ -22,7 +22,7 @@ Details = Mapping[str, Any]
 
 
 def validate(model: type[Model], document: Document, path: KeyPath = ()) -> Model:
-    """The model of what stands at `path`; InvalidDocument for all mistakes in it."""
+    """Return the model of what stands at `path`; InvalidDocument for all mistakes in it."""
     value: Any = document.data
     for key in path:
         value = value[key]
@@ -49,7 +49,7 @@ class InvalidDocument(ConfigurationError):
     """What is wrong with values of a document, a line each, and where they stand."""
 
     def __init__(self, text: str, paths: Sequence[KeyPath]) -> None:
-        """The paths are those of the values."""
+        """Take the paths of the values."""
         super().__init__(text)
         self.paths = paths
 
@@ -95,7 +95,10 @@ _WANTED = {
 
 
 def _model_at(model: type[BaseModel], location: KeyPath) -> type[BaseModel]:
-    """The model of the mapping at a location: through optional fields, lists and mappings."""
+    """Return the model of the mapping at a location.
+
+    Through optional fields, lists and mappings.
+    """
     annotation: Any = model
     for key in location:
         annotation = _inner(annotation)
@@ -108,7 +111,7 @@ def _model_at(model: type[BaseModel], location: KeyPath) -> type[BaseModel]:
 
 
 def _inner(annotation: Any) -> Any:
-    """An annotation without `Annotated` and `| None`."""
+    """Return an annotation without `Annotated` and `| None`."""
     while get_origin(annotation) in (Annotated, Union, types.UnionType):
         annotation = next(item for item in get_args(annotation) if item is not type(None))
     return annotation

@@ -51,7 +51,7 @@ class Hearing:
 
 
 def hear(site: Site, processes: Sequence[Process]) -> Hearing:
-    """Tries it among these hosts; who can't be asked is not among them."""
+    """Try it among these hosts; who can't be asked is not among them."""
     addresses, failed = _addresses(processes)
     muster = ssh_muster(OpenSsh.of(site), lambda process: ["--reach", addresses[process.name]])
     named = [process for process in processes if process.name in addresses]
@@ -106,7 +106,7 @@ class _Talk:
     failed: dict[str, str] = field(default_factory=dict)
 
     def hear(self, host: str, popen: FarProcess) -> bool:
-        """Takes what is there of a host; whether that is all that it has to say."""
+        """Take what is there of a host; whether that is all that it has to say."""
         chunk = os.read(output(popen).fileno(), _CHUNK)
         text = self.begun.get(host, b"") + chunk
         self.begun[host] = text
@@ -134,7 +134,7 @@ class _Talk:
 def _converse(
     there: Mapping[str, FarProcess], addresses: Mapping[str, str]
 ) -> tuple[dict[str, _Said], dict[str, str]]:
-    """What each has said by host, and why the others could not begin."""
+    """Return what each has said by host, and why the others could not begin."""
     token = secrets.token_hex(_TOKEN_BYTES)
     text = "\n".join([token, *(addresses[host] for host in there), "", ""]).encode()
     talk = _Talk()
@@ -158,7 +158,7 @@ def _converse(
 
 
 def _ports(hosts: Sequence[str], answered: Mapping[str, Iterable[int]]) -> dict[str, str]:
-    """The fewest hosts whose fault explains who did not answer whom."""
+    """Return the fewest hosts whose fault explains who did not answer whom."""
     pairs = {
         (asker, hosts[place])
         for asker, places in answered.items()
@@ -236,7 +236,7 @@ def by_reason(silent: Mapping[str, str]) -> Iterator[str]:
 
 
 def survey(site: Site, processes: Sequence[Process]) -> Survey:
-    """Asks them; what most have comes with who differs."""
+    """Ask them; what most have comes with who differs."""
     if not site.launcher.logs_in:
         raise ConfigurationError(
             f"doctor: hosts are asked by ssh, and this site says launch: {site.launch}"
@@ -306,7 +306,7 @@ _NEEDS = (
 
 
 def _unfit(processes: Sequence[Process], values: Mapping[str, Mapping[str, str]]) -> Iterator[str]:
-    """A sentence for each need that hosts do not meet."""
+    """Yield a sentence for each need that hosts do not meet."""
     by_pci = {one.name for one in processes if any("pci" in port.engine for port in one.ports)}
     for name, found in values.items():
         for need in _NEEDS:
@@ -393,7 +393,7 @@ def _engine(host: str, answer: Answer, engine: str) -> str:
 
 
 def _texts(lines: Sequence[str]) -> dict[str, str]:
-    """The files of what `head -v` has written, by path."""
+    """Return the files of what `head -v` has written, by path."""
     texts: dict[str, list[str]] = {}
     current: list[str] = []
     for line in lines:
@@ -412,7 +412,7 @@ def _plain(text: str) -> str:
 
 
 def _after(key: str) -> Callable[[str], str]:
-    """What follows `key` and its colon or equals sign on the first line that has it."""
+    """Return what follows `key` and its colon or equals sign on the first line that has it."""
 
     def read(text: str) -> str:
         for line in text.splitlines():

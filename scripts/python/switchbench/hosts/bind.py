@@ -62,12 +62,12 @@ def restore_orders(site: Site, hosts: str | None) -> list[BindOrder]:
 
 
 def here(words: Sequence[str]) -> int:
-    """Does it on this machine; the exit status."""
+    """Do it on this machine; the exit status."""
     return subprocess.run([sys.executable, str(PORT_BINDING), *words], check=False).returncode
 
 
 def carry_out(site: Site, orders: Sequence[BindOrder]) -> int:
-    """Does what can be done from here, says what people have to do; the worst exit status."""
+    """Do what can be done from here, say what people have to do; the worst exit status."""
     _refuse_launch(site)
     if site.launcher.logs_in:
         # On all hosts at once; a host that fails keeps no other from its part.

@@ -107,12 +107,12 @@ class Collection:
         return "".join(f"{one.digest}  {one.place}\n" for one in self.pieces)
 
     def files(self) -> Iterator[Piece]:
-        """Everything that the folder holds, the sums too."""
+        """Yield everything that the folder holds, the sums too."""
         yield from self.pieces
         yield Piece(SUMS, self.sums.encode())
 
     def write(self, folder: Path) -> None:
-        """Makes the folder, which must not be there yet."""
+        """Make the folder, which must not be there yet."""
         folder.mkdir(parents=True)
         for piece in self.files():
             path = folder / piece.place
@@ -121,7 +121,7 @@ class Collection:
             path.chmod(piece.mode)
 
     def archive(self, file: IO[bytes]) -> None:
-        """Writes it as .tar.gz: the same bytes for the same content."""
+        """Write it as .tar.gz: the same bytes for the same content."""
         with (
             gzip.GzipFile("", "wb", _COMPRESSION, file, mtime=0) as packed,
             tarfile.open(mode="w", fileobj=packed, format=tarfile.USTAR_FORMAT) as archive,
@@ -133,8 +133,10 @@ class Collection:
 
 
 def collect() -> Collection:
-    """Return the engine that `run` would use here with all that it needs; ConfigurationError where
-    something of it is missing."""
+    """Return the engine that `run` would use here with all that it needs.
+
+    ConfigurationError where something of it is missing.
+    """
     engine = find_engine()
     if is_collected(engine):
         return _again(engine)
@@ -193,7 +195,7 @@ def _again(engine: Path) -> Collection:
 
 
 def _named(sums: Path) -> dict[str, str]:
-    """The digest of each file, by its place."""
+    """Return the digest of each file, by its place."""
     try:
         lines = [line.partition("  ") for line in sums.read_text("utf-8").splitlines()]
     except OSError as error:
@@ -207,8 +209,10 @@ def _sorted(pieces: list[Piece], machine: str) -> Collection:
 
 
 def libraries(programs: Sequence[Path]) -> dict[str, Path]:
-    """Return every library of these programs and shared objects by the name that they ask for, the
-    loader included."""
+    """Return every library of these programs and shared objects by the name that they ask for.
+
+    The loader included.
+    """
     if not programs:
         return {}
     done = subprocess.run(["ldd", *map(str, programs)], capture_output=True, text=True, check=False)
@@ -270,8 +274,10 @@ _DOTS = 3  # librte_net_tap.so.23.0; .so is for linking, and .so.23 for drivers 
 
 
 def _soname(driver: Path) -> str:
-    """Return the name by which other drivers ask for one, librte_bus_pci.so.23: as its file has
-    that name too, none is loaded twice."""
+    """Return the name by which other drivers ask for one, librte_bus_pci.so.23.
+
+    As its file has that name too, none is loaded twice.
+    """
     return driver.name.rpartition(".")[0]
 
 
@@ -295,16 +301,19 @@ _PROVIDER_LIST = re.compile(rb"(?<=\0)/[^\0]+/libibverbs\.d(?=\0)")
 
 
 def _without_own_providers(verbs: bytes) -> bytes:
-    """libibverbs without the folders in which it looks for the host's providers: one of them beside
-    ours would serve the same devices (load_drivers; ours are named in the environment). Instead: a
-    folder that never is one, and, as libibverbs complains of a missing one, one without files."""
+    """Libibverbs without the folders in which it looks for the host's providers.
+
+    One of them beside ours would serve the same devices (load_drivers; ours are named in the
+    environment). Instead: a folder that never is one, and, as libibverbs complains of a missing
+    one, one without files.
+    """
     for pattern, instead in ((_PROVIDER_FOLDER, b"/dev/null"), (_PROVIDER_LIST, b"/sys/class")):
         verbs = pattern.sub(lambda found, to=instead: to.ljust(len(found[0]), b"/"), verbs)  # type: ignore[misc]
     return verbs
 
 
 def _providers(needed: dict[str, Path]) -> list[Path]:
-    """libibverbs' providers, from beside it."""
+    """Libibverbs' providers, from beside it."""
     (verbs,) = (path for name, path in needed.items() if name.startswith("libibverbs.so"))
     return sorted((verbs.resolve().parent / "libibverbs").glob("lib*-rdmav*.so"))
 
@@ -316,7 +325,7 @@ _XDP_PROGRAMS = ("xdp-dispatcher.o", "xsk_def_xdp_prog*.o")
 
 
 def _xdp_programs(needed: dict[str, Path]) -> list[Path]:
-    """The programs that libxdp gives to the kernel, from where it says that they are."""
+    """Return the programs that libxdp gives to the kernel, from where it says that they are."""
     for name, path in needed.items():
         folder = _XDP_FOLDER.search(path.read_bytes()) if name.startswith("libxdp.so") else None
         if folder is not None:

@@ -47,12 +47,12 @@ _CAPABILITIES = {
 
 
 def examine() -> list[HostCheck]:
-    """All checks, in the order in which people need them."""
+    """Return all checks, in the order in which people need them."""
     return [check for examiner in _EXAMINERS for check in examiner()]
 
 
 def can_run(checks: list[HostCheck]) -> bool:
-    """Whether anything at all can be run: without the engine nothing can."""
+    """Return whether anything at all can be run: without the engine nothing can."""
     return not any(check.part == "engine" and check.state == LACK for check in checks)
 
 
@@ -152,7 +152,7 @@ def _driver_files() -> Iterator[Path]:
 
 
 def _own_drivers() -> Path | None:
-    """Those that came with the engine (hosts/collect.py)."""
+    """Return those that came with the engine (hosts/collect.py)."""
     with suppress(ConfigurationError):
         folder = find_engine().resolve().parent / "lib" / "dpdk"
         return folder if folder.is_dir() else None
@@ -172,7 +172,7 @@ def _packet_sockets() -> Iterator[HostCheck]:
 
 
 def _try_socket(name: str, family: int, capabilities: str, option: str) -> HostCheck:
-    """Opens one and asks for the capabilities that a port on it needs besides."""
+    """Open one and ask for the capabilities that a port on it needs besides."""
     try:
         _open_raw(family)
     except OSError as error:
@@ -298,7 +298,7 @@ def _cores() -> Iterator[HostCheck]:
 
 
 def _workers() -> Iterator[HostCheck]:
-    """What `worker: auto` chooses here (engine/platform/cpu_placement.h)."""
+    """Yield what `worker: auto` chooses here (engine/platform/cpu_placement.h)."""
     most = len(os.sched_getaffinity(0)) - 2
     if most > 0:
         detail = f"auto polls up to {most} queues, each on a core of its own; with more, one sleeps"

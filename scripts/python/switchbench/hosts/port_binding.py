@@ -75,6 +75,7 @@ def block(when: object, sentence: str, status: int = 2) -> None:
 
 
 def reason(error: OSError) -> str:
+    """Return what the system calls an error."""
     return os.strerror(error.errno or 0)
 
 
@@ -139,10 +140,12 @@ def put(path: Path, text: str, problem: str) -> None:
 
 
 def driver_of(pci: str) -> str:
+    """Return the driver that a device has; '' without one."""
     return target(device(pci, "driver"))
 
 
 def override_of(pci: str) -> str:
+    """Return the only driver that a device may have; '' for any."""
     return read(device(pci, "driver_override")).replace("(null)", "")
 
 
@@ -215,6 +218,7 @@ def way_to(address: str) -> list[str]:
 
 
 def is_unicast(route: dict[str, Any]) -> bool:
+    """Return whether a route leads to somewhere."""
     return bool(route.get("type", "unicast") == "unicast")
 
 
@@ -376,8 +380,11 @@ def check_interface(pci: str, name: str) -> None:
 
 
 def check_group(pci: str, addresses: list[str]) -> None:
-    """Block a device whose IOMMU group VFIO would not give away: every other device of it but
-    bridges must be without a kernel driver (Documentation/driver-api/vfio.rst)."""
+    """Block a device whose IOMMU group VFIO would not give away.
+
+    Every other device of it but bridges must be without a kernel driver
+    (Documentation/driver-api/vfio.rst).
+    """
     unsafe = read(at("sys/module/vfio/parameters/enable_unsafe_noiommu_mode")) == "Y"
     block(
         not target(device(pci, "iommu_group")) and not unsafe,
@@ -399,10 +406,12 @@ def check_group(pci: str, addresses: list[str]) -> None:
 
 
 def is_ours(status: os.stat_result) -> bool:
+    """Return whether nobody but root and us can have written a file."""
     return status.st_uid in (0, os.geteuid()) and not status.st_mode & 0o022
 
 
 def unusable(path: str, reason: str) -> BindError:
+    """Return the error of a journal that can't be written."""
     return BindError(
         f"The journal {path} can't be written ({reason}), and without it no device is touched: be "
         "root, or name another file with --journal."
@@ -518,6 +527,7 @@ def parsed(path: str, text: str) -> dict[str, Any]:
 
 
 def is_sound(entry: dict[str, Any]) -> bool:
+    """Return whether an entry of the journal can be of a device."""
     sound = all(
         name == "" or NAME.fullmatch(name) for name in (entry["driver"], entry["driver_override"])
     )
@@ -561,8 +571,10 @@ FLAGS = ("noprefixroute", "nodad", "mngtmpaddr", "home", "optimistic")
 
 
 def read_interface(name: str) -> dict[str, Any]:
-    """Return name, MAC, MTU, state, addresses, routes and offloads of an interface. Addresses and
-    routes are ip(8)'s own words, to be given to it again."""
+    """Return name, MAC, MTU, state, addresses, routes and offloads of an interface.
+
+    Addresses and routes are ip(8)'s own words, to be given to it again.
+    """
     [link] = objects("address", "show", "dev", name)
     routes = []
     for family in ("-4", "-6"):
@@ -613,10 +625,12 @@ def write_interface(name: str, state: dict[str, Any]) -> None:
 
 
 def add_all(name: str, commands: list[str]) -> None:
-    """Run the commands until all have worked. In rounds: a gateway is reached by a route that must
-    be there before, and a route may use an IPv6 address only after duplicate address detection (RFC
-    4862: a second or so). Routes are appended: another one to the same place may be there by
-    another interface."""
+    """Run the commands until all have worked.
+
+    In rounds: a gateway is reached by a route that must be there before, and a route may use an
+    IPv6 address only after duplicate address detection (RFC 4862: a second or so). Routes are
+    appended: another one to the same place may be there by another interface.
+    """
     problem = ""
     for _ in range(ROUNDS):
         left = []
@@ -681,6 +695,7 @@ def read_hugepages() -> dict[str, int]:
 
 
 def reserve_hugepages(count: int) -> None:
+    """Have at least so many hugepages."""
     path = at("sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages")
     if number(path, 0) < count:
         put(path, str(count), f"{count} hugepages can't be reserved")
@@ -693,6 +708,7 @@ def reserve_hugepages(count: int) -> None:
 
 
 def note_device(pci: str) -> dict[str, Any]:
+    """Return what a device is before it is touched."""
     interfaces = [
         {**read_interface(name), "dev_port": port, "settings": read_settings(name)}
         for port, name in interfaces_of(pci).items()
@@ -736,12 +752,14 @@ def change_driver(pci: str, driver: str) -> None:
 
 
 def set_override(pci: str, driver: str) -> None:
+    """Set the only driver that a device may have."""
     if override_of(pci) != driver:  # an empty line takes it away
         problem = f"The driver override of PCI device {pci} can't be set"
         put(device(pci, "driver_override"), driver or "\n", problem)
 
 
 def set_functions(pci: str, count: int) -> None:
+    """Give a device so many virtual functions."""
     path, problem = device(pci, "sriov_numvfs"), f"PCI device {pci} can't have {count} functions"
     now = number(path)
     if count < 0 or now in (-1, count):
@@ -791,6 +809,7 @@ def bind(args: argparse.Namespace) -> bool:
 
 
 def remove(path: str) -> None:
+    """Remove a file for good."""
     try:
         with synced_folder(path):
             os.unlink(path)
@@ -811,6 +830,7 @@ def await_interface(pci: str, state: dict[str, Any]) -> str:
 
 
 def restore_device(entry: dict[str, Any]) -> None:
+    """Make a device what it was."""
     pci = entry["pci"]
     block(
         not device(pci).exists(),
@@ -850,6 +870,7 @@ def restore_all(journal: dict[str, Any]) -> BindError | None:
 
 
 def restore_hugepages(pages: dict[str, int]) -> None:
+    """Make the hugepages as many as there were."""
     for key, count in pages.items():
         path = at(key[1:])
         if number(path, 0) != count:
@@ -877,8 +898,10 @@ def check_holders(journal: dict[str, Any]) -> None:
 
 
 def restore(args: argparse.Namespace, past_only: bool = False) -> None:
-    """Restore all devices of the journal and remove it; `past_only`: if it is of another boot,
-    after which the devices are back by themselves."""
+    """Restore all devices of the journal and remove it.
+
+    `past_only`: if it is of another boot, after which the devices are back by themselves.
+    """
     with opened_journal(args.journal, lock=True) as journal:
         if journal is None:
             if not past_only:

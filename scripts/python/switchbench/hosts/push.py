@@ -61,7 +61,7 @@ class PushOrder:
     capabilities: tuple[str, ...] = ()
 
     def words(self, task: str) -> list[str]:
-        """The command there: `ask` or `take`."""
+        """Return the command there: `ask` or `take`."""
         one = self.collection
         digest = hashlib.sha256(one.sums.encode()).hexdigest()
         what = [one.name, one.machine, self.privilege, ",".join(self.capabilities), digest]
@@ -70,7 +70,7 @@ class PushOrder:
 
 
 def order(site: Site, privilege: str | None, folder: str | None) -> PushOrder:
-    """What to push to a site's hosts; refuses what its ports can't do with."""
+    """Return what to push to a site's hosts; refuse what its ports can't do with."""
     if not site.launcher.logs_in:
         raise ConfigurationError(
             f"push: hosts are reached by ssh, and this site says launch: {site.launch}; "
@@ -98,7 +98,7 @@ def _capabilities(site: Site) -> tuple[str, ...]:
 
 
 def push(site: Site, processes: Sequence[Process], wanted: PushOrder) -> list[Result]:
-    """Brings it to these hosts; what happened on each."""
+    """Bring it to these hosts; what happened on each."""
     find_client()
     way = replace(OpenSsh.of(site), privilege=wanted.privilege)
     hosts = [process.name for process in processes]
@@ -142,7 +142,7 @@ _DONE = re.compile(rf"{_OURS}(have|copied) (/.*)$")
 
 
 def _done(answer: Answer) -> tuple[str, str] | None:
-    """What it has done (`have`, `copied`), and the folder."""
+    """Return what it has done (`have`, `copied`), and the folder."""
     found = [done for line in answer.output if (done := _DONE.search(line))]
     return (found[-1][1], found[-1][2]) if answer.status == 0 and found else None
 
@@ -150,7 +150,7 @@ def _done(answer: Answer) -> tuple[str, str] | None:
 def _versions(
     way: OpenSsh, hosts: Sequence[str], answers: Mapping[str, Answer]
 ) -> dict[str, Answer]:
-    """What the engine says that was pushed, run as `run` will run it."""
+    """Return what the engine says that was pushed, run as `run` will run it."""
     commands = {}
     for host in hosts:
         there = replace(way, engine=_engine(answers[host]))

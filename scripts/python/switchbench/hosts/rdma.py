@@ -130,7 +130,7 @@ class Opened:
 
 
 def open_devices() -> dict[str, Opened] | None:
-    """Opens every device that has a provider library; None without libibverbs."""
+    """Open every device that has a provider library; None without libibverbs."""
     try:
         verbs = ctypes.CDLL("libibverbs.so.1", use_errno=True)
     except OSError:
@@ -167,7 +167,7 @@ def _open(verbs: ctypes.CDLL, device: ctypes.c_void_p) -> Opened:
 
 
 def lossless_priorities(iface: str) -> list[int] | None:
-    """The priorities with PFC as `dcb` says; None where it can't."""
+    """Return the priorities with PFC as `dcb` says; None where it can't."""
     command = ["dcb", "pfc", "show", "dev", iface]
     try:
         done = subprocess.run(
@@ -180,7 +180,7 @@ def lossless_priorities(iface: str) -> list[int] | None:
 
 
 def memlock_bytes() -> int | None:
-    """How much memory this user may lock; None: any amount."""
+    """Return how much memory this user may lock; None: any amount."""
     limit, _ = resource.getrlimit(resource.RLIMIT_MEMLOCK)
     return None if limit == resource.RLIM_INFINITY else limit
 
@@ -198,7 +198,7 @@ class Host:
 
 
 def _text(path: Path) -> str:
-    """A file's only line; empty where it can't be read (an unused GID says EINVAL)."""
+    """Return a file's only line; empty where it can't be read (an unused GID says EINVAL)."""
     try:
         return path.read_text().strip()
     except OSError:
@@ -215,7 +215,7 @@ def _check(key: str, state: str, detail: str, of: str = "") -> HostCheck:
 
 
 def examine(host: Host | None = None) -> Iterator[HostCheck]:
-    """The check list, gone through for this host: once for it, then by device and port."""
+    """Yield the check list, gone through for this host: once for it, then by device and port."""
     host = host or Host()
     devices = sorted((host.sys / "class" / "infiniband").glob("*"))
     if not devices:
@@ -298,7 +298,7 @@ def _active_port(host: Host, port: Path, mtu: int | None) -> Iterator[HostCheck]
 
 
 def _netdev(port: Path) -> str:
-    """The Ethernet interface below a port: of its first GID that has one."""
+    """Return the Ethernet interface below a port: of its first GID that has one."""
     entries = sorted((port / "gid_attrs" / "ndevs").glob("*"), key=lambda entry: int(entry.name))
     return next(filter(None, map(_text, entries)), "")
 

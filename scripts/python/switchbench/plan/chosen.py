@@ -27,7 +27,9 @@ _OF_INTERFACE = ("netns", "iface", "tcp_address", "line_rate_bps", "shared")  # 
 
 
 def with_stateless_ports(site: Site, networks: Iterable[str]) -> Site:
-    """The site, with a further port beside each of these networks, in the groups of that one.
+    """Return the site, with a further port beside each of these networks.
+
+    In the groups of that one.
 
     ConfigurationError where the site has a network of that name.
     """
@@ -62,13 +64,13 @@ def with_stateless_ports(site: Site, networks: Iterable[str]) -> Site:
 
 
 def port_of_interface(name: str, network: str) -> str:
-    """A port's name; of a further one that of the port beside which it is."""
+    """Return a port's name; of a further one that of the port beside which it is."""
     further = network.endswith(f"-{_STATELESS}")
     return name.removesuffix(f"-{_STATELESS}") if further else name
 
 
 def in_two_transports(planned: Trial, variant: Variant) -> Trial:
-    """The trial of a variant whose stateful ports send by TCP.
+    """Return the trial of a variant whose stateful ports send by TCP.
 
     ConfigurationError where a port has no TCP, or no known line rate.
     """
@@ -97,7 +99,7 @@ def in_two_transports(planned: Trial, variant: Variant) -> Trial:
 
 
 def with_burst(trial: Trial, frames: int) -> Trial:
-    """The stateless ports send so many frames when the window opens, and then none."""
+    """Return it with stateless ports that send so many frames when the window opens, then none."""
     return trial.with_options(window_frames=frames)
 
 
@@ -164,7 +166,7 @@ def subtest_of(run: Run, planned: Trial) -> Subtest:
 
 
 def setting_of(planned: Trial, parameters: SuiteParameters) -> SuitePoint:
-    """What a subtest's formulas know of a measurement."""
+    """Return what a subtest's formulas know of a measurement."""
     ports = [port for part in planned.parts for port in part.ranks]
     limits = [port.frame_limit(planned.transport) for port in ports]
     flat = planned.pattern.get("list", [])
@@ -186,13 +188,16 @@ def range_of(planned: Trial) -> LoadRange:
 
 
 def parameters_of(run: Run) -> SuiteParameters:
-    """Those that the run was planned with."""
+    """Return those that the run was planned with."""
     return SuiteParameters(**run.suite_parameters)
 
 
 def search_of(run: Run, planned: Trial, method: Method, used_s: float = 0.0) -> Search[Any]:
-    """A measurement at its beginning; of the time that those before it left it has its part by the
-    estimates. `used_s`: seconds of their trials."""
+    """Return a measurement at its beginning.
+
+    Of the time that those before it left it has its part by the estimates. `used_s`: seconds of
+    their trials.
+    """
     limit_s = float("inf")
     if run.time_limit_s is not None:
         part = run.estimates_s[planned.id] / sum(run.estimates_s[planned.id :])
@@ -216,8 +221,10 @@ def estimates_s(
     searches: Sequence[Trial],
     of: Callable[[Sequence[float]], float] = fmean,
 ) -> tuple[float, ...]:
-    """Return the seconds that each of them should take: of devices with some limits the mean, or
-    the least (`of`)."""
+    """Return the seconds that each of them should take.
+
+    Of devices with some limits the mean, or the least (`of`).
+    """
     found = []
     known: set[tuple[int, ...]] = set()  # sizes of which a search says where others begin
     for planned in searches:
@@ -262,7 +269,7 @@ def refuse_too_short(run: Run, limit_s: float) -> None:
 
 
 def suite_words(planned: Trial) -> list[str]:
-    """What a person calls a measurement: its subtest and variant, else its pattern."""
+    """Return what a person calls a measurement: its subtest and variant, else its pattern."""
     named = [planned.parameters.get(key) for key in (SUBTEST, VARIANT)]
     return [str(name) for name in named if name] or [planned.pattern["name"]]
 
@@ -270,7 +277,7 @@ def suite_words(planned: Trial) -> list[str]:
 def chosen_trial(
     run: Run, planned: Trial, proposed: ProposedTrial, identity: int, number: int = 0
 ) -> Trial:
-    """An ordinary trial at the value and of the window that a measurement proposes.
+    """Return an ordinary trial at the value and of the window that a measurement proposes.
 
     `identity`: its number in the run; `number`: in the measurement.
     """
@@ -300,14 +307,16 @@ def chosen_trial(
 
 
 def _chosen(planned: Trial, proposed: ProposedTrial, identity: int, **chosen: Any) -> Trial:
-    """The planned trial with what of it was chosen."""
+    """Return the planned trial with what of it was chosen."""
     took_s = overhead_s(planned) + proposed.duration_s
     return replace(planned, id=identity, point=identity, expected_s=took_s, **chosen)
 
 
 def _of_size(planned: Trial, proposed: ProposedTrial, identity: int) -> Trial:
-    """Frames of that size at the planned load; whether ports are connected is asked with ordinary
-    ones, as the device may forward no others."""
+    """Frames of that size at the planned load.
+
+    Whether ports are connected is asked with ordinary ones, as the device may forward no others.
+    """
     [load] = _given(planned.load).values()
     trial = _at_load(planned, replace(proposed, value=load), identity)
     size = round(proposed.value)
@@ -317,7 +326,7 @@ def _of_size(planned: Trial, proposed: ProposedTrial, identity: int) -> Trial:
 
 
 def _falling(trial: Trial, parameters: SuiteParameters) -> Trial:
-    """The load falls to half within the trial (RFC 2544, 26.5)."""
+    """Return the trial with a load that falls to half within it (RFC 2544, 26.5)."""
     return trial.with_options(falls_to=50.0, falls_after_ns=round(parameters.trial_s * NS))
 
 
@@ -332,7 +341,7 @@ def _at_load(planned: Trial, proposed: ProposedTrial, identity: int) -> Trial:
 def _of_burst(
     planned: Trial, proposed: ProposedTrial, identity: int, percent: float, drain_s: float
 ) -> Trial:
-    """One burst of so many frames of each port that sends."""
+    """Return one burst of so many frames of each port that sends."""
     drain_s = max(drain_s, planned.drain_s)
     return _chosen(
         planned,
@@ -400,8 +409,10 @@ Flows = Sequence[Sequence[str]]  # pairs of ports
 
 
 def locating_trial(run: Run, flows: Flows, transport: str, load_percent: float) -> Trial | None:
-    """Return a trial of these flows; None where there are none, or where no trial of the run shows
-    how to send them."""
+    """Return a trial of these flows.
+
+    None where there are none, or where no trial of the run shows how to send them.
+    """
     found = _model(run, flows, transport, load_percent)
     if not flows or found is None:
         return None

@@ -68,7 +68,7 @@ BOUND_LAST = (
 
 
 def compile_run(reading: CheckedConfiguration) -> Run:
-    """Makes the run of a configuration; ConfigurationError for a plan that can't be made."""
+    """Make the run of a configuration; ConfigurationError for a plan that can't be made."""
     _refuse_unbuilt(reading)
     compiled, bound_last = compile_trials(reading)
     trials, model = tuple(compiled), reading.model
@@ -105,7 +105,10 @@ def compile_run(reading: CheckedConfiguration) -> Run:
 def _searches(
     reading: CheckedConfiguration, trials: tuple[Trial, ...]
 ) -> tuple[tuple[Trial, ...], Site]:
-    """The suite's measurements, and the site with the further ports that some of them need."""
+    """Return the suite's measurements.
+
+    And the site with the further ports that some of them need.
+    """
     for number, clause in enumerate(reading.expectations):
         suite = clause["measure"].partition(".")[0]
         if suite != reading.model.suite:
@@ -121,7 +124,10 @@ def _searches(
 
 
 def _remeasure(reading: CheckedConfiguration) -> int:
-    """How often tester-limited phases are measured again at most. Suites repeat trials instead."""
+    """Return how often tester-limited phases are measured again at most.
+
+    Suites repeat trials instead.
+    """
     asked = reading.model.remeasure
     if asked is not None or reading.model.suite is not None:
         return asked or 0
@@ -140,7 +146,7 @@ def _command(reading: CheckedConfiguration, key: str) -> SwitchCountersCommand |
 
 
 def refuse_too_long(run: Run) -> None:
-    """Refuses a run that should take longer than `time_limit`."""
+    """Refuse a run that should take longer than `time_limit`."""
     if run.suite is not None and run.time_limit_s is not None:
         refuse_too_short(run, run.time_limit_s)
         return
@@ -153,7 +159,7 @@ def refuse_too_long(run: Run) -> None:
 
 
 def refuse_unrunnable(reading: CheckedConfiguration, run: Run) -> None:
-    """Refuses what takes too long, or more cores than this machine has, where it stands."""
+    """Refuse what takes too long, or more cores than this machine has, where it stands."""
     for refuse in (refuse_too_long, cores.deal):
         try:
             refuse(run)
@@ -164,7 +170,7 @@ def refuse_unrunnable(reading: CheckedConfiguration, run: Run) -> None:
 
 
 def _refuse_unanswered(reading: CheckedConfiguration, trials: tuple[Trial, ...]) -> None:
-    """Refuses a clause that no trial of the run can answer."""
+    """Refuse a clause that no trial of the run can answer."""
     for i, clause in enumerate(reading.expectations):
         if reading.model.suite is None and clause["measure"] in SUITE_MEASURES:
             text = f"{clause['measure']} needs `suite: {clause['measure'].partition('.')[0]}`"
@@ -190,7 +196,7 @@ def _refuse_unanswered(reading: CheckedConfiguration, trials: tuple[Trial, ...])
 
 
 def _has_measure(reading: CheckedConfiguration, clause: Spec, trial: Trial) -> bool:
-    """Whether a trial can have the clause's measure: of a suite, only one subtest has it."""
+    """Return whether a trial can have the clause's measure: of a suite, only one subtest has it."""
     if reading.model.suite is None:
         return True
     subtest = SUITES[reading.model.suite].subtest(trial.parameters.get(SUBTEST))
@@ -214,8 +220,10 @@ _Turn = tuple[Trial, int]  # of a point, and which of its repeats
 
 
 def compile_trials(reading: CheckedConfiguration) -> tuple[list[Trial], bool]:
-    """Return all trials in order: as written, but those on bound devices behind all others; and
-    whether that moved some."""
+    """Return all trials in order: as written, but those on bound devices behind all others.
+
+    And whether that moved some.
+    """
     turns: list[_Turn] = []
     for group in _by_transports(reading.tests):
         found = [
@@ -236,7 +244,7 @@ def compile_trials(reading: CheckedConfiguration) -> tuple[list[Trial], bool]:
 
 
 def _is_bound(trial: Trial) -> bool:
-    """Whether its ports have to leave their kernel driver (`bind`)."""
+    """Return whether its ports have to leave their kernel driver (`bind`)."""
     ports = (port for part in trial.parts for port in part.ranks)
     return transports.of(trial.transport).raw and any("pci" in port.engine for port in ports)
 
@@ -244,7 +252,7 @@ def _is_bound(trial: Trial) -> bool:
 def _by_transports(
     tests: list[ResolvedSettings],
 ) -> Iterator[list[tuple[int, ResolvedSettings]]]:
-    """Tests with their numbers; neighbours that differ in the transport are together.
+    """Yield tests with their numbers; neighbours that differ in the transport are together.
 
     What was understood of `transports: [dpdk, tcp]` is two tests, so this looks at tests and not
     at where they were written: a run that is repeated alternates again.

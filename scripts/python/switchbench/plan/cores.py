@@ -47,7 +47,7 @@ class Deal:
 
 
 def deal(run: Run, machine: LocalCores | None = None) -> Deal:
-    """The cores of a run's nodes; ConfigurationError with what is possible."""
+    """Return the cores of a run's nodes; ConfigurationError with what is possible."""
     processes = run.site.processes
     if not run.site.launcher.in_lab:
         named = {process.name: process.cores for process in processes if process.cores}
@@ -59,7 +59,7 @@ def deal(run: Run, machine: LocalCores | None = None) -> Deal:
 
 
 def queues(process: Process) -> int:
-    """How many lanes a process has: the queues of all its ports."""
+    """Return how many lanes a process has: the queues of all its ports."""
     return sum(int(port.engine.get("queues", 1)) for port in process.ports)
 
 
@@ -109,7 +109,7 @@ def _deal_free(run: Run, machine: LocalCores) -> Deal:
 
 
 def _refuse_overlap(named: Sequence[int], machine: LocalCores) -> None:
-    """The command, its heartbeats and the nodes' main threads need a core that nobody burns."""
+    """Refuse to burn every core: the command, its heartbeats and main threads need one."""
     narrowed = machine.usable < machine.present
     both = machine.usable & frozenset(named)
     if narrowed and both:
@@ -134,7 +134,7 @@ def _spread(processes: Sequence[Process], cores: Sequence[int]) -> dict[str, tup
 
 
 def keep_off(polled: Collection[int]) -> None:
-    """Takes this thread, and what it starts, off cores that workers burn."""
+    """Take this thread, and what it starts, off cores that workers burn."""
     others = os.sched_getaffinity(0) - frozenset(polled)
     if polled and others:
         os.sched_setaffinity(0, others)
@@ -157,13 +157,13 @@ class RateError(ConfigurationError):
     """A trial asks for more frames than cores can send."""
 
     def __init__(self, text: str, trial: Trial) -> None:
-        """The sentence, and the trial."""
+        """Take the sentence, and the trial."""
         super().__init__(text)
         self.trial = trial
 
 
 def check_lab_rates(run: Run) -> None:
-    """The same before any node is started, where all ports are known: in a lab of this machine."""
+    """Check it before any node is started, where all ports are known: in a lab of this machine."""
     if not run.site.launcher.in_lab:
         return
     hellos: list[Record] = []
@@ -224,7 +224,7 @@ def _check(trial: Trial, port: Record, workers: Mapping[str, int], busy: dict[st
 
 
 def frames_per_s(load: Load, sizes: tuple[int, ...], line_rate_bps: int) -> float:
-    """What a port is asked for; 0 where nobody can say."""
+    """Return what a port is asked for; 0 where nobody can say."""
     if load.fps is not None:
         return load.fps
     bits = 8 * (sum(sizes) / len(sizes) + _LAYER1_OVERHEAD)

@@ -26,7 +26,7 @@ PRIVATE_MODE = 0o600
 
 
 def to_yaml(name: str, value: Any) -> str:
-    """One document as a node reads it, with its end mark."""
+    """Return one document as a node reads it, with its end mark."""
     text: str = yaml.dump(
         {name: value},
         Dumper=_Dumper,
@@ -49,7 +49,7 @@ class _Dumper(yaml.SafeDumper):
 def job_document(
     run: Run, run_id: str, dealt: cores.Deal | None = None, controlled: bool = True
 ) -> dict[str, object]:
-    """What exists: the nodes with the ports that the run's trials use, and their cores."""
+    """Return what exists: the nodes with the ports that the run's trials use, and their cores."""
     used, stamped = _transports_used(run), _ports_probed(run)
     dealt = dealt or cores.deal(run)
     bind = {"bind": True} if "bind" in run.site.effective else {}
@@ -76,7 +76,7 @@ def peers_document(addresses: Sequence[str], sealed_keys: Sequence[str]) -> dict
 
 
 def _transports_used(run: Run) -> dict[str, list[str]]:
-    """Which transports the trials use on each port, in the order of first use."""
+    """Return which transports the trials use on each port, in the order of first use."""
     used: dict[str, list[str]] = {}
     for trial in run.planned:
         for part in trial.parts:
@@ -192,7 +192,7 @@ def _load(load: Load) -> dict[str, float]:
 
 
 def hand_job(run: Run, run_id: str) -> str:
-    """All documents of a run for people to start by hand, the key in clear."""
+    """Return all documents of a run for people to start by hand, the key in clear."""
     run = replace(run, site=replace(run.site, processes=tuple(_fixed(run))))
     addresses = [process.control["address"] for process in run.site.processes]
     peers = {"addresses": addresses, "key": secrets.token_hex(KEY_BYTES)}
@@ -214,14 +214,14 @@ def _placed(process: Process, site: Site) -> Process:
 
 
 def _fixed(run: Run) -> Iterator[Process]:
-    """The processes, each at an address that all can know before anybody starts."""
+    """Yield the processes, each at an address that all can know before anybody starts."""
     for process in run.site.processes:
         address = _fixed_address(run, process.name, process.control["address"])
         yield replace(process, control={**process.control, "address": address})
 
 
 def _fixed_address(run: Run, node: str, address: str) -> str:
-    """A numeric address with a port that all can know before anybody starts."""
+    """Return a numeric address with a port that all can know before anybody starts."""
     host, _, port = address.rpartition(":")
     number = int(port)
     if number == 0 and run.site.launcher.in_lab:
@@ -249,7 +249,7 @@ def numeric_address(node: str, address: str) -> str:
 
 
 def write_private(path: Path, text: str) -> None:
-    """Writes a file that holds a key: mode 0600 from its first moment, or not at all."""
+    """Write a file that holds a key: mode 0600 from its first moment, or not at all."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     try:
         descriptor = os.open(path, flags, PRIVATE_MODE)

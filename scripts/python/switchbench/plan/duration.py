@@ -33,15 +33,17 @@ class Busiest:
 
     @classmethod
     def of(cls, site: Site) -> Self | None:
-        """A lab's; None of any other site, whose links are not known here."""
+        """Return a lab's; None of any other site, whose links are not known here."""
         if site.lab is None:
             return None
         topology = topologies.load(site.lab, site.lab_overrides)
         return cls(from_topology(topology, unlimited_bps=round(UNKNOWN_LINE_BPS)))
 
     def byte_s(self, part: Part, pattern: Pattern, seed: int, a_flow: bool) -> float:
-        """Seconds that the busiest link takes if each flow (else each rank, by one of its flows)
-        sends a byte and gets it back: the mean over phases."""
+        """Return the seconds of the busiest link if each flow sends a byte and gets it back.
+
+        It is the mean over phases; unless `a_flow`, each rank sends it, by one of its flows.
+        """
         places = np.array([self._rank[port.host] for port in part.ranks])
         phases = [
             self._phase_byte_s(places, phase.flows, a_flow)
@@ -89,8 +91,10 @@ def expected_s(site: Site, trial: Trial) -> float:
 
 
 def _setup_s(trial: Trial, flows: float) -> float:
-    """What a phase's learning frames take, or its queue pairs: each rank makes those of its own
-    flows."""
+    """Return what a phase's learning frames take, or its queue pairs.
+
+    Each rank makes those of its own flows.
+    """
     options = trial.options
     if "learning_rate" in options:
         return float(options.get("addresses", 1) / options["learning_rate"] + _LEARNED_S)
@@ -100,7 +104,7 @@ def _setup_s(trial: Trial, flows: float) -> float:
 
 
 def _traffic_s(site: Site, trial: Trial, flows: float) -> float:
-    """How long one phase of so many flows sends."""
+    """Return how long one phase of so many flows sends."""
     if trial.scatter is not None:
         return _scatter_s(site, trial, trial.scatter, flows)
     if trial.schedule is not None and trial.schedule.count:
@@ -125,7 +129,7 @@ def round_trip_s(ports: Iterable[Port], size: int) -> float:
 
 
 def _repetition_s(trial: Trial) -> float:
-    """One repetition by steps, at line rate and without computing: about so long."""
+    """Return one repetition by steps, at line rate and without computing: about so long."""
     if trial.steps is None:
         return 0.0
     each_bytes = trial.steps.payload_bytes // (trial.phases * len(trial.parts[0].ranks))
@@ -133,7 +137,7 @@ def _repetition_s(trial: Trial) -> float:
 
 
 def _load_bps(trial: Trial) -> float:
-    """What the slowest port sends in a second."""
+    """Return what the slowest port sends in a second."""
     rates_bps = (port.line_rate_bps or timing.UNKNOWN_LINE_BPS for port in _ports(trial))
     return min(rates_bps) * (trial.load.percent or 100.0) / 100
 
@@ -146,7 +150,7 @@ def _bursts_s(trial: Trial, burst: Burst) -> float:
 
 
 def _scatter_s(site: Site, trial: Trial, scatter: Scatter, flows: float) -> float:
-    """How long its messages take: of sizes that are uniform in their logarithm."""
+    """Return how long its messages take: of sizes that are uniform in their logarithm."""
     mean, spread = _log_uniform(scatter.min_size, scatter.max_size)
     # Of all flows the one that draws the largest messages ends last.
     last = 1 + spread * math.sqrt(2 * math.log(max(1.0, flows)) / scatter.count)
@@ -162,7 +166,7 @@ def _scatter_s(site: Site, trial: Trial, scatter: Scatter, flows: float) -> floa
 
 
 def _shared_byte_s(site: Site, trial: Trial, part: Part, flows: float, random: bool) -> float:
-    """What a byte there and back takes where the messages in flight share links."""
+    """Return what a byte there and back takes where the messages in flight share links."""
     crowd = 2 - 1 / len(part.ranks) if random else _CROWD
     size = plan_size(len(part.ranks), trial.pattern, trial.seed)
     busiest = Busiest.of(site) if size.flows <= MOST_FLOWS else None
@@ -174,7 +178,7 @@ def _shared_byte_s(site: Site, trial: Trial, part: Part, flows: float, random: b
 
 
 def _log_uniform(least: float, most: float) -> tuple[float, float]:
-    """The mean of numbers that are uniform in their logarithm, and their deviation by it."""
+    """Return the mean of numbers that are uniform in their logarithm, and their deviation by it."""
     if most <= least:
         return most, 0.0
     width = math.log(most / least)

@@ -97,7 +97,10 @@ def plan_phases(
 
 
 def _asked(document: str) -> bytes:
-    """What the engine answers to a `plan` document; PlanRefused or RunError if it does not."""
+    """Return what the engine answers to a `plan` document.
+
+    PlanRefused or RunError if it does not.
+    """
     with open(os.memfd_create("plan"), "w+b") as answer:  # of 130 MB, say: too much for a pipe
         try:
             result = subprocess.run(
@@ -120,7 +123,7 @@ def _asked(document: str) -> bytes:
 
 
 def _refusal(output: bytes, log: str, status: int) -> Exception:
-    """The engine's own sentence: its error record, else the last line of its log."""
+    """Return the engine's own sentence: its error record, else the last line of its log."""
     records = [from_json(line) for line in output.splitlines() if line.startswith(b"{")]
     texts = [str(record["text"]) for record in records if record.get("type") == "error"]
     lines = log.strip().splitlines()
@@ -142,8 +145,10 @@ Parts = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Oversubscribed:
-    """A port that a phase offers more than its line carries: what is beyond is lost, or held up
-    where the network can tell the senders."""
+    """A port that a phase offers more than its line carries.
+
+    What is beyond is lost, or held up where the network can tell the senders.
+    """
 
     phase: int
     port: str
@@ -151,12 +156,12 @@ class Oversubscribed:
 
 
 def divided(pattern: Pattern) -> bool:
-    """Whether ports may have another part of the load than all of it."""
+    """Return whether ports may have another part of the load than all of it."""
     return "shares" in pattern or pattern.get("load_of") == "receivers"
 
 
 def flow_parts(pattern: Pattern, flows: Flows) -> Parts:
-    """The part of its source's load that each of a phase's flows has, in their order."""
+    """Return the part of its source's load that each of a phase's flows has, in their order."""
     sources, destinations = flows.T
     if pattern.get("load_of") == "receivers":
         return np.asarray(1 / np.bincount(destinations)[destinations])
@@ -170,7 +175,10 @@ def flow_parts(pattern: Pattern, flows: Flows) -> Parts:
 
 
 def port_parts(pattern: Pattern, ranks: int, seed: int) -> Parts:
-    """The largest part of the load that each rank sends in a phase; of one that never sends 0."""
+    """Return the largest part of the load that each rank sends in a phase.
+
+    Of one that never sends 0.
+    """
     if not divided(pattern):
         return np.ones(ranks)
     largest = np.zeros(ranks)
@@ -182,7 +190,7 @@ def port_parts(pattern: Pattern, ranks: int, seed: int) -> Parts:
 
 
 def oversubscribed(trial: Trial, part: Part, load: Load) -> Iterator[Oversubscribed]:
-    """The ports of known line rate that are offered more than it, by phase."""
+    """Yield the ports of known line rate that are offered more than it, by phase."""
     lines = np.array([float(port.line_rate_bps) for port in part.ranks])
     percent = load.percent
     loads = lines * percent / 100 if percent is not None else layer1_bps(trial, load) + 0 * lines

@@ -114,7 +114,7 @@ def _frames(point: ResolvedSettings) -> Refusals:
 
 
 def _verbs(point: ResolvedSettings) -> Refusals:
-    """Combinations of verbs' options, and messages, that no device can have."""
+    """Yield combinations of verbs' options, and messages, that no device can have."""
     verbs, frame_max = point.verbs, point.frame_max
     if verbs is None:
         return

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What `switchbench plan` says of a run: one table-like object, which `--json` writes as it is and
-the terminal prints (render/terminal/plan.py)."""
+"""What `switchbench plan` says of a run.
+
+One table-like object, which `--json` writes as it is and the terminal prints
+(render/terminal/plan.py).
+"""
 
 from __future__ import annotations
 
@@ -35,7 +38,7 @@ class Hops:
 
     @classmethod
     def of(cls, site: Site) -> Self | None:
-        """A routed lab's; None of any other site, where a flow has one hop."""
+        """Return a routed lab's; None of any other site, where a flow has one hop."""
         if site.lab is None:
             return None
         topology = topologies.load(site.lab, site.lab_overrides)
@@ -239,8 +242,10 @@ def _oversubscribed(run: Run) -> Iterator[str]:
 
 
 def _percents(plan: list[Trial]) -> dict[str, float]:
-    """Return the most that each oversubscribed port is offered. A transport that waits for
-    acknowledgements offers what it gets."""
+    """Return the most that each oversubscribed port is offered.
+
+    A transport that waits for acknowledgements offers what it gets.
+    """
     small = (trial for trial in plan if trial.flows <= MOST_FLOWS)
     trials = {(trial.transport, trial.load): trial for trial in small}
     most: dict[str, float] = {}
@@ -301,6 +306,7 @@ def _load_of(trial: Trial) -> str | None:
 
 
 def unique(values: Iterable[T]) -> list[T]:
+    """Return the values without those that came before."""
     found: list[T] = []
     for value in values:
         if value not in found:
@@ -331,8 +337,11 @@ def _named(phase: Phase, part: Part, hops: Hops | None) -> dict[str, object]:
 
 
 def _worded(phase: Phase, part: Part, hops: Hops | None, everything: bool) -> dict[str, object]:
-    """Return flows by names: `a⇄b` both ways, `a→b`, `a⇒b` where a forwards, with the hops behind
-    them; then who idles. Without spaces in a flow, so that lines break between flows."""
+    """Return flows by names: `a⇄b` both ways, `a→b`, `a⇒b` where a forwards.
+
+    With the hops behind them; then who idles. Without spaces in a flow, so that lines break between
+    flows.
+    """
     sources, destinations = phase.flows.T
     count = len(part.ranks)
     meets = np.isin(destinations * count + sources, sources * count + destinations)

@@ -83,7 +83,7 @@ class Outcome:
     again: tuple[Trial, ...] = ()  # that measured phases again
 
     def fail(self, error: SwitchbenchError) -> None:
-        """One more fault; the first one's status stays."""
+        """Take one more fault; the first one's status stays."""
         if str(error) not in self.faults:
             self.faults.append(str(error))
         self.status = self.status or error.status
@@ -100,8 +100,10 @@ class Controller:
         watcher: Watcher,
         begun: Begun | None = None,
     ) -> None:
-        """Takes what is to be run, the `job` document and where records go; starts nothing.
-        `begun`: what the directory's records have of it already."""
+        """Take what is to be run, the `job` document and where records go; start nothing.
+
+        `begun`: what the directory's records have of it already.
+        """
         decides = run.searches or run.remeasure or run.locate_s
         self.summary = Summary(run, brief=not decides)  # of all that came so far
         self._expected, self._collector = Expected(run), Collector(run)
@@ -129,7 +131,9 @@ class Controller:
     def conduct(
         self, launcher: Launcher, command: Callable[[str], list[str]], interrupt: Interrupt
     ) -> Outcome:
-        """The whole conversation. Whatever happens, no node is left when it returns.
+        """Return the whole conversation.
+
+        Whatever happens, no node is left when it returns.
 
         `command` gives the command line of the node of that name. What goes wrong is in the
         outcome; what was written until then stays.
@@ -197,7 +201,7 @@ class Controller:
             self._name_the_cause()
 
     def _name_the_cause(self) -> None:
-        """The others miss a node before its connection says that it is lost: that is the cause.
+        """Name a lost node as the cause: others miss it before its connection says so.
 
         Not of a node that hangs: its connection ended by our own signal.
         """
@@ -225,7 +229,7 @@ class Controller:
         self._has_begun = True
 
     def _measure(self, talk: Talk) -> None:
-        """All trials are told at once, up to the next repeat that may not be needed."""
+        """Tell all trials at once, up to the next repeat that may not be needed."""
         self._watcher.stage("measuring")
         if self._run.searches:
             self._search(talk)
@@ -246,7 +250,9 @@ class Controller:
 
     def _measure_again(self, talk: Talk, told: int) -> int:
         """Phases that the tester limited, at the end of the run: what kept it busy may be over.
-        Return how many trials nodes were sent so far."""
+
+        Return how many trials nodes were sent so far.
+        """
         last: Sequence[Trial] = self._run.trials
         for _ in range(self._run.remeasure):
             number = len(self._run.trials) + len(self._run.again)
@@ -279,7 +285,7 @@ class Controller:
             self._await_trials(talk, told)
 
     def _search(self, talk: Talk) -> None:
-        """One trial at a time: what it lost decides which one follows."""
+        """Tell one trial at a time: what it lost decides which one follows."""
         ended = {trial.id: self.summary.suite.of(trial) for trial in self._run.trials}
         course = replayed(self._run, ended)
         if course.trial is not None and course.trial.id != len(ended):
@@ -303,7 +309,7 @@ class Controller:
         return DeviceReset(self._run.device_reset, trial)
 
     def _add(self, trial: Trial) -> None:
-        """The plan with one more trial is there before any record of it."""
+        """Add a trial: the plan is there with it before any record of it."""
         self._expected.add(trial)
         self.summary.grow(trial)
         self._watcher.grow(trial)
@@ -408,7 +414,10 @@ class Controller:
             self._note(error)
 
     def _most_missed(self, pump: Pump) -> SwitchbenchError:
-        """A node that is cut off misses the others, as they miss it: two that agree are right."""
+        """Return the error of the node that most others miss.
+
+        A node that is cut off misses the others, as they miss it: two that agree are right.
+        """
         deadline = time.monotonic() + AGREE_TIMEOUT_S
         while True:
             names = Counter(str(record.get("missing_node")) for record in self._missing.values())
@@ -447,8 +456,10 @@ class Controller:
 
 
 def permit_files(count: int) -> None:
-    """Lets this process open so many files, as far as the hard limit goes: a shell's soft limit of
-    1,024 is reached by 300 nodes."""
+    """Let this process open so many files, as far as the hard limit goes.
+
+    A shell's soft limit of 1,024 is reached by 300 nodes.
+    """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if resource.RLIM_INFINITY != soft < count:
         most = count if hard == resource.RLIM_INFINITY else min(count, hard)
@@ -456,14 +467,14 @@ def permit_files(count: int) -> None:
 
 
 def silence_s(trial: Trial) -> float:
-    """How long a node may be busy with one phase of a trial without a record of it."""
+    """Return how long a node may be busy with one phase of a trial without a record of it."""
     phase_s = trial.warmup_s + trial.window_s + trial.cooldown_s + trial.drain_max_s
     timed = trial.sync != "none" and trial.traffic in ("stream", "pingpong")
     return phase_s if timed else max(phase_s, trial.expected_s)
 
 
 def _error(text: str, record: Record) -> SwitchbenchError:
-    """What was asked for can't be, or went wrong: as the node says."""
+    """Return the error of what was asked for and can't be, or went wrong: as the node says."""
     return ConfigurationError(text) if record.get("status") == 2 else RunError(text)
 
 
@@ -477,7 +488,7 @@ _NO_ADDRESSES = ("", "00:00:00:00:00:00")
 
 
 def peers(hellos: Sequence[Record], key: bytes) -> dict[str, object]:
-    """The `peers` document: where all are, and the run's key for each alone to read."""
+    """Return the `peers` document: where all are, and the run's key for each alone to read."""
     addresses = [hello["control"] for hello in hellos]
     return peers_document(addresses, [_sealed(hello, key) for hello in hellos])
 
@@ -491,7 +502,7 @@ def _sealed(hello: Record, key: bytes) -> str:
 
 
 def check_versions(hellos: Iterable[Record]) -> None:
-    """Refuses nodes that speak another protocol, or are not all of one version."""
+    """Refuse nodes that speak another protocol, or are not all of one version."""
     versions: dict[str, str] = {}
     for hello in hellos:
         if hello.get("protocol") != PROTOCOL:
@@ -506,7 +517,7 @@ def check_versions(hellos: Iterable[Record]) -> None:
 
 
 def check_addresses(opened: Iterable[Record], networks: Mapping[str, str]) -> None:
-    """Refuses two ports of one network with the same address: frames would go astray."""
+    """Refuse two ports of one network with the same address: frames would go astray."""
     owners: dict[tuple[str, str], str] = {}
     for record in opened:
         port = record["port"]
@@ -520,7 +531,10 @@ def check_addresses(opened: Iterable[Record], networks: Mapping[str, str]) -> No
 
 
 def unreachable(records: Sequence[Record]) -> str:
-    """Which trials were not started for which pairs: the first ones by name, all in the summary."""
+    """Return which trials were not started for which pairs.
+
+    The first ones by name, all in the summary.
+    """
     trials = sorted({record["trial"] for record in records})
     pairs = sorted({(record["src"], record["dst"]) for record in records})
     shown = ", ".join(f"{src} -> {dst}" for src, dst in pairs[:PAIRS_SHOWN])
@@ -552,10 +566,11 @@ class DeviceReset:
         self._opened = False
 
     def __enter__(self) -> Self:
+        """Return it."""
         return self
 
     def take(self, record: Record) -> None:
-        """Takes a record of a node: the first that says that the window is open starts the time."""
+        """Take a record of a node: the first that says that the window is open starts the time."""
         now = record.get("trial"), record["type"], record.get("step")
         if not self._opened and now == (self._trial.id, "progress", "window"):
             self._opened = True
@@ -565,6 +580,7 @@ class DeviceReset:
         self, kind: type[BaseException] | None, _error: BaseException | None,
         _traceback: TracebackType | None,
     ) -> None:  # fmt: skip
+        """Stop the time."""
         self._timer.cancel()
         if self._opened:
             self._timer.join()

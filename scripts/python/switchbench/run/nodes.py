@@ -33,7 +33,7 @@ class Node:
     """
 
     def __init__(self, process: Process, popen: subprocess.Popen[bytes]) -> None:
-        """Takes over the process's pipes."""
+        """Take over the process's pipes."""
         if popen.stdin is None or popen.stdout is None or popen.stderr is None:
             raise ValueError("a node needs three pipes")
         self.process = process
@@ -72,7 +72,7 @@ class Node:
             self._write()
 
     def beat(self, text: bytes) -> None:
-        """Sends a heartbeat, before any document that waits but never inside one.
+        """Send a heartbeat, before any document that waits but never inside one.
 
         A beat that the pipe did not take yet is replaced: an old one says nothing.
         """
@@ -81,13 +81,13 @@ class Node:
             self._write()
 
     def hear(self, record: Record) -> None:
-        """Takes a record of it. Of types that nobody knows it may write any number."""
+        """Take a record of it. Of types that nobody knows it may write any number."""
         self.heard_s = time.monotonic()
         if record["type"] in TYPES:
             self.said[record["type"]] = record
 
     def flush(self) -> None:
-        """Writes what the pipe takes now."""
+        """Write what the pipe takes now."""
         with self._lock:
             self._write()
 
@@ -104,7 +104,7 @@ class Node:
                 self.input.close()
 
     def read(self, fd: int) -> list[bytes] | None:
-        """The whole lines that came on one of its pipes, ends included; None at its end."""
+        """Return the whole lines that came on one of its pipes, ends included; None at its end."""
         try:
             chunk = os.read(fd, _CHUNK)
         except BlockingIOError:
@@ -191,18 +191,18 @@ class Pump:
             self.speaking.add(node.name)
 
     def wake_on(self, fd: int) -> None:
-        """Ends a turn when this is readable."""
+        """End a turn when this is readable."""
         self._selector.register(fd, selectors.EVENT_READ, None)
 
     def tell(self, node: Node, text: bytes) -> None:
-        """Sends a document; what the pipe does not take now follows in later turns."""
+        """Send a document; what the pipe does not take now follows in later turns."""
         node.send(text)
         if node.waiting and node.name not in self._unsent:
             self._unsent.add(node.name)
             self._selector.register(node.input, selectors.EVENT_WRITE, (node, "input"))
 
     def turn(self, limit_s: float = _TURN_S) -> bool:
-        """Waits, `limit_s` at most, for something to move, and moves it; whether anything did."""
+        """Wait, `limit_s` at most, for something to move, and move it; whether anything did."""
         if limit_s > self._gather_s:
             time.sleep(self._gather_s)
             limit_s -= self._gather_s
@@ -221,7 +221,7 @@ class Pump:
         node.end_input()
 
     def close(self) -> None:
-        """Lets go of the pipes."""
+        """Let go of the pipes."""
         self._selector.close()
         for node in self._nodes:
             for pipe in (node.output, node.log):
@@ -261,7 +261,7 @@ class Heart:
     """Sends `heartbeat: N` to every node five times in the time after which they would give up."""
 
     def __init__(self, nodes: Sequence[Node], heartbeat_timeout_ms: int) -> None:
-        """Does nothing before `start`."""
+        """Do nothing before `start`."""
         self._nodes = nodes
         self._interval_s = heartbeat_timeout_ms / 1000 / BEATS_PER_TIMEOUT
         self._stopped = threading.Event()
@@ -272,7 +272,7 @@ class Heart:
         self._thread.start()
 
     def stop(self) -> None:
-        """Ends the beat; returns when it has ended."""
+        """End the beat; return when it has ended."""
         self._stopped.set()
         if self._thread.ident is not None:
             self._thread.join()
@@ -301,6 +301,7 @@ class Interrupt(Handled):
         self.fd, self._write_fd = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
 
     def __exit__(self, *_: object) -> None:
+        """Close the pipe too."""
         super().__exit__()
         os.close(self.fd)
         os.close(self._write_fd)
@@ -324,14 +325,14 @@ END_TURN_S = 0.01  # a process's end wakes nobody
 
 
 def abandon(nodes: Sequence[Node]) -> None:
-    """Ends what was started when the rest can't be."""
+    """End what was started when the rest can't be."""
     for node in nodes:
         node.popen.kill()
         node.popen.wait()
 
 
 def end_nodes(nodes: Sequence[Node], pump: Pump) -> None:
-    """Ends all nodes within bounds: end of input, then signals. Reads on to their last words."""
+    """End all nodes within bounds: end of input, then signals. Read on to their last words."""
     for act, limit_s in (
         (pump.end_input, STOP_TIMEOUT_S),
         (_terminate, SIGNAL_TIMEOUT_S),
@@ -371,16 +372,16 @@ class Watcher(Protocol):
     """Whoever shows the run's progress."""
 
     def stage(self, text: str) -> None:
-        """A new stage begins: in words."""
+        """Begin a stage: in words."""
 
     def record(self, record: Record) -> None:
-        """A node has said something."""
+        """Take what a node has said."""
 
     def grow(self, trial: Trial) -> None:
-        """One more trial, which a search chose."""
+        """Add a trial, which a search chose."""
 
     def turn(self) -> None:
-        """Called some times a second."""
+        """Do what is due; some times a second."""
 
 
 class Checked(Protocol):
@@ -394,7 +395,7 @@ class LostError(RunError):
     """Nodes that are not there any more, or don't answer."""
 
     def __init__(self, text: str, nodes: Mapping[str, str]) -> None:
-        """What a person is told, and of each node what has become of it."""
+        """Take what a person is told, and what has become of each node."""
         super().__init__(text)
         self.nodes = dict(nodes)
 
@@ -421,11 +422,13 @@ class Talk:
         self._watcher = watcher
 
     def tell_all(self, texts: Iterable[str]) -> None:
+        """Tell all nodes these documents."""
         for document in [text.encode() for text in texts]:
             for node in self._nodes:
                 self.pump.tell(node, document)
 
     def wait_for(self, kind: str, limit_s: float) -> None:
+        """Wait until all nodes have said it."""
         self.wait(lambda node: kind in node.said, f"to say {kind}", limit_s)
 
     def wait(self, done: Callable[[Node], bool], what: str, limit_s: float) -> None:
@@ -472,7 +475,10 @@ class Talk:
             raise RunError(f"interrupted ({self._interrupt.name})")
 
     def _reap(self, node: Node) -> str:
-        """How a node that closed its output ended; it is given a moment for its last words."""
+        """Return how a node that closed its output ended.
+
+        It is given a moment for its last words.
+        """
         deadline = time.monotonic() + REAP_TIMEOUT_S
         while node.popen.poll() is None and time.monotonic() < deadline:
             with suppress(SwitchbenchError):  # what others say of it: this one knows better

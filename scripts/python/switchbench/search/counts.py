@@ -24,8 +24,11 @@ FASTER = 2.0  # a limit that is none of time stays where addresses are learned s
 
 @dataclass(frozen=True)
 class CountResult:
-    """The largest number that held in each search that has ended; of one that never failed, the
-    max. `holds`: the same of the last search, in progress too, 0: none."""
+    """The largest number that held in each search that has ended.
+
+    Of one that never failed, the max. `holds`: the same of the last search, in progress too, 0:
+    none.
+    """
 
     longest: tuple[int, ...]
     outcome: SearchOutcome
@@ -68,7 +71,7 @@ class CountSearch:
         self._end: SearchOutcome | None = None
 
     def steps(self) -> Steps:
-        """One search after the other."""
+        """Return one search after the other."""
         fails = yield from self._bracket()
         for _ in range(self._repeats):
             while fails - self._held > 1:
@@ -91,7 +94,10 @@ class CountSearch:
         self._end = Reached()
 
     def _bracket(self) -> Generator[ProposedTrial, TrialLoss, int]:
-        """The least number that is known to fail, by steps that double, or of the whole range."""
+        """Return the least number that is known to fail, by steps that double.
+
+        Or of the whole range.
+        """
         fails = self._largest + 1
         at, step = self._largest, self._largest
         if self._near is not None:
@@ -116,6 +122,6 @@ class CountSearch:
         return ProposedTrial(number, number * self._seconds_each / faster)
 
     def result(self, stopped: Stopped | None) -> CountResult:
-        """What is known by the trials so far."""
+        """Return what is known by the trials so far."""
         outcome = self._end or stopped or InProgress()
         return CountResult(tuple(self._longest), outcome, self._held)

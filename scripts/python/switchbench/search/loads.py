@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The search for the highest load that goals allow (RFC 9971), without I/O: which trial comes next,
-what its loss says, and how a search ends."""
+"""The search for the highest load that goals allow (RFC 9971), without I/O.
+
+Which trial comes next, what its loss says, and how a search ends.
+"""
 
 from __future__ import annotations
 
@@ -46,6 +48,7 @@ class TrialLoss:
     offered_part: float = 1.0  # of what was intended, of the port that offered the least of it
 
     def __post_init__(self) -> None:
+        """Refuse what can't be."""
         if not 0 <= self.lost <= self.offered:
             raise ValueError("a trial loses at least 0 frames and at most those offered")
         if self.offered == 0 and not self.tester_limited:
@@ -72,7 +75,7 @@ class TesterLimitError(Exception):
     """A trial was tester-limited as often as it is repeated: a method may go on elsewhere."""
 
     def __init__(self, result: TrialLoss) -> None:
-        """The last of these trials."""
+        """Take the last of these trials."""
         super().__init__("the tester was the limit")
         self.result = result
 
@@ -83,10 +86,10 @@ class SearchMethod(Protocol[Result_co]):
     unit: str
 
     def steps(self) -> Steps:
-        """Yields trials and is sent their results; ends when nothing more has to be measured."""
+        """Yield trials and is sent their results; ends when nothing more has to be measured."""
 
     def result(self, stopped: Stopped | None) -> Result_co:
-        """What is known by the results so far; `stopped`: what ended the search early."""
+        """Return what is known by the results so far; `stopped`: what ended the search early."""
 
 
 class Search(Generic[Result_co]):
@@ -127,7 +130,7 @@ class Search(Generic[Result_co]):
         self._propose(next(self._steps, None))
 
     def answer(self, result: TrialLoss) -> None:
-        """Takes the result of `trial`, and sets the next one.
+        """Take the result of `trial`, and set the next one.
 
         Raises ValueError when the search has ended, or when the result is of another duration.
         """
@@ -151,7 +154,7 @@ class Search(Generic[Result_co]):
             self.trial = None
 
     def _give_up(self, result: TrialLoss) -> None:
-        """The method goes on elsewhere, or the search ends."""
+        """Go on elsewhere, or end the search."""
         assert self.trial is not None
         limit = LimitedByTester(self.trial.value, self._method.unit, self._limited)
         self._limited = 0
@@ -163,7 +166,7 @@ class Search(Generic[Result_co]):
             self.trial = None
 
     def result(self) -> Result_co:
-        """The result, also before the end: by the trials so far."""
+        """Return the result, also before the end: by the trials so far."""
         return self._method.result(self.stopped)
 
     def _seconds(self, trial: ProposedTrial, result: TrialLoss | None = None) -> float:
@@ -385,6 +388,7 @@ class SearchGoal:
     width: float = 0.005
 
     def __post_init__(self) -> None:
+        """Refuse what can't be."""
         if not (0 <= self.loss_ratio < 1 and 0 <= self.exceed_ratio < 1):
             raise ValueError("a goal's loss ratio and exceed ratio are at least 0 and below 1")
         if not 0 < self.final_trial_s <= self.duration_sum_s:
@@ -428,6 +432,7 @@ class LoadRange:
     unit: str = "frames/s"
 
     def __post_init__(self) -> None:
+        """Refuse what can't be."""
         if not 0 < self.min < self.max:
             raise ValueError("a range of loads has a min above 0 and a max above its min")
 
@@ -454,19 +459,19 @@ class LoadGrid:
         """The number of the max load; as many steps are between min and max."""
 
     def load(self, number: int) -> float:
-        """The load of a number from 0 to `top`, in the unit of the range."""
+        """Return the load of a number from 0 to `top`, in the unit of the range."""
         if number == self.top:
             return self.loads.max
         return self.loads.min * math.exp(self._whole * number / self.top)
 
     def below(self, load: float) -> int:
-        """The number of the highest load that is at most this one; 0 where none is."""
+        """Return the number of the highest load that is at most this one; 0 where none is."""
         if load <= self.loads.min:
             return 0
         return min(self.top, math.floor(math.log(load / self.loads.min) / self._whole * self.top))
 
     def steps(self, width: float) -> int:
-        """How many steps a relative width (0 to 1) has, rounded down; at least 1."""
+        """Return how many steps a relative width (0 to 1) has, rounded down; at least 1."""
         return max(1, math.floor(-math.log1p(-width) / self._whole * self.top))
 
 
@@ -505,7 +510,7 @@ class LoadClass(Enum):
 
 
 def classify(goal: SearchGoal, trials: Sequence[TrialLoss]) -> LoadClass:
-    """The class of a load by all trials there, in any order (RFC 9971, Load Classification).
+    """Return the class of a load by all trials there, in any order (RFC 9971, Load Classification).
 
     Trials shorter than the goal's final one count only by the excess of bad ones over what good
     ones balance. Missing duration is taken as all good, then as all bad: where both agree, no
@@ -527,7 +532,7 @@ def classify(goal: SearchGoal, trials: Sequence[TrialLoss]) -> LoadClass:
 
 
 def conditional_loss(goal: SearchGoal, trials: Sequence[TrialLoss]) -> float:
-    """The loss ratio (0 to 1) that a lower bound's conditional throughput is reduced by.
+    """Return the loss ratio (0 to 1) that a lower bound's conditional throughput is reduced by.
 
     Of the full-length trials in order of their loss, the one up to which the share that must be
     good reaches (RFC 9971, Conditional Throughput); missing duration is taken as lost.
@@ -556,7 +561,7 @@ class RelevantBounds:
 
 
 def relevant_bounds(goal: SearchGoal, trials: Mapping[int, Sequence[TrialLoss]]) -> RelevantBounds:
-    """The smallest upper bound, and the largest lower bound below it.
+    """Return the smallest upper bound, and the largest lower bound below it.
 
     `trials`: load (any number that orders as loads do) -> all trials there. Lower bounds above the
     smallest upper bound (loss inversion) are not relevant.
@@ -588,7 +593,7 @@ class SearchLevel:
 
 
 def levels(goal: SearchGoal, steps: int) -> list[SearchLevel]:
-    """The levels of a goal whose width is so many steps of the grid, the goal itself last.
+    """Return the levels of a goal whose width is so many steps of the grid, the goal itself last.
 
     Sums of durations grow by one ratio, from the initial trial's to the goal's. The level before
     the final one is as narrow as that, so that the longest trials only confirm its bounds.
@@ -608,7 +613,10 @@ def levels(goal: SearchGoal, steps: int) -> list[SearchLevel]:
 
 
 def is_narrow(bounds: RelevantBounds, steps: int, top: int) -> bool:
-    """Whether a search for these bounds is done: near enough, or the range has no load left."""
+    """Return whether a search for these bounds is done.
+
+    Near enough, or the range has no load left.
+    """
     if bounds.lower is None:
         return bounds.upper == 0
     if bounds.upper is None:
@@ -617,7 +625,7 @@ def is_narrow(bounds: RelevantBounds, steps: int, top: int) -> bool:
 
 
 def next_load(bounds: RelevantBounds, hint: RelevantBounds, steps: int, top: int) -> int:
-    """The number of the load (0 to `top`) to measure at for bounds that are not narrow yet.
+    """Return the number of the load (0 to `top`) to measure at for bounds that are not narrow yet.
 
     `bounds` are relevant at this level, `hint` were at the level before. It is always a load that
     is not decided at this level, so that each trial brings the search forward:
@@ -661,7 +669,10 @@ class GoalProgress:
         return self._levels[0]
 
     def nominate(self, trials: Mapping[int, Sequence[TrialLoss]]) -> tuple[int, float] | None:
-        """The number of a load and the seconds to measure there; None when the goal is done."""
+        """Return the number of a load and the seconds to measure there.
+
+        None when the goal is done.
+        """
         while True:
             level = self._levels[self._number]
             bounds = relevant_bounds(level.goal, trials)
@@ -674,7 +685,7 @@ class GoalProgress:
             self.hint = bounds
 
     def bounds(self, trials: Mapping[int, Sequence[TrialLoss]]) -> tuple[RelevantBounds, bool]:
-        """The bounds of the goal itself by these trials, and whether they end its search."""
+        """Return the bounds of the goal itself by these trials, and whether they end its search."""
         level = self._levels[-1]
         found = relevant_bounds(level.goal, trials)
         return found, is_narrow(found, level.steps, self.top)
@@ -718,14 +729,14 @@ class LoadSearch:
             yield from self._measure(load, seconds)
 
     def result(self, stopped: Stopped | None) -> tuple[GoalResult, ...]:
-        """One result per goal, by the trials so far."""
+        """Return one result per goal, by the trials so far."""
         return tuple(
             self._goal_result(goal, progress, stopped)
             for goal, progress in zip(self._goals, self._progress, strict=True)
         )
 
     def _measure(self, load: int, seconds: float) -> Generator[ProposedTrial, TrialLoss, bool]:
-        """Whether it was measured; else the search goes on below what the tester offered."""
+        """Return whether it was measured; else the search goes on below what the tester offered."""
         try:
             result = yield ProposedTrial(self._grid.load(load), seconds)
         except TesterLimitError as limit:
@@ -766,7 +777,7 @@ class LoadSearch:
         return RelevantBounds(min(first, second), max(first, second))
 
     def _forwarded(self, load: int, allowed: float) -> int:
-        """The load of which the last trial here forwarded all but what may be lost."""
+        """Return the load of which the last trial here forwarded all but what may be lost."""
         ratio = (1.0 - self._trials[load][-1].loss_ratio) / (1.0 - allowed)
         return load if ratio >= 1.0 else self._grid.below(self._grid.load(load) * ratio)
 
@@ -808,11 +819,11 @@ class FixedTrials:
         self._done = False
 
     def steps(self) -> Steps:
-        """One trial per value."""
+        """Return one trial per value."""
         for value in self._values:
             yield ProposedTrial(value, self._duration_s)
         self._done = True
 
     def result(self, stopped: Stopped | None) -> TrialsResult:
-        """Whether all were measured."""
+        """Return whether all were measured."""
         return TrialsResult(stopped or (Done() if self._done else InProgress()))

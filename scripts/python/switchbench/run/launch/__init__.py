@@ -23,7 +23,7 @@ _LAUNCHERS: dict[str, Callable[[Site], Launcher]] = {
 
 
 def launcher_for(site: Site) -> Launcher:
-    """The launcher of a site; ConfigurationError where `run` can't start its nodes."""
+    """Return the launcher of a site; ConfigurationError where `run` can't start its nodes."""
     launcher = _LAUNCHERS.get(site.launch)
     if launcher is not None:
         return launcher(site)

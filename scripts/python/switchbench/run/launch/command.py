@@ -33,21 +33,21 @@ class CommandLauncher(FarLauncher):
     """Starts nodes by the site's command."""
 
     def __init__(self, site: Site) -> None:
-        """Reads what the site says; starts nothing."""
+        """Read what the site says; start nothing."""
         keys = site.effective["command"]
         self._start_words: list[str] = keys["start"]
         self._engine: str = keys["engine"]
         super().__init__(Muster(self._node, self._lack, _FANOUT, _START_LIMIT_S))
 
     def gather(self, processes: Sequence[Process]) -> list[Unreached]:
-        """Starts the command for each host; refuses where there is no such program."""
+        """Start the command for each host; refuse where there is no such program."""
         program = self._start_words[0]
         if shutil.which(program) is None:
             raise ConfigurationError(f"launch: command: there is no {program} here: install it")
         return super().gather(processes)
 
     def port_binding(self, process: Process, words: Sequence[str]) -> CommandProcess:
-        """Starts the program that binds PCI ports by a command of its own."""
+        """Start the program that binds PCI ports by a command of its own."""
         return self._run(process, port_binding_words(words))
 
     def _node(self, process: Process) -> CommandProcess:

@@ -37,11 +37,13 @@ class Launcher(Protocol):
         """ConfigurationError when the place can't be had: it is taken, or can't be made."""
 
     def __exit__(self, *_: object) -> None:
-        """Gives the place back; never raises for what is gone already."""
+        """Give the place back; never raise for what is gone already."""
 
     def start(self, process: Process, command: Sequence[str]) -> subprocess.Popen[bytes]:
-        """Starts one node with pipes for its standard streams, in a session of its own: a
-        person's Ctrl-C must reach the controller alone, which ends the nodes in order."""
+        """Start one node with pipes for its standard streams, in a session of its own.
+
+        A person's Ctrl-C must reach the controller alone, which ends the nodes in order.
+        """
 
 
 @runtime_checkable
@@ -49,8 +51,10 @@ class BindingLauncher(Launcher, Protocol):
     """One whose hosts may have PCI ports to bind."""
 
     def port_binding(self, process: Process, words: Sequence[str]) -> subprocess.Popen[bytes]:
-        """Starts the program that binds the ports of a node's host, which comes on its standard
-        input."""
+        """Start the program that binds the ports of a node's host.
+
+        Which comes on its standard input.
+        """
 
 
 @runtime_checkable
@@ -82,7 +86,7 @@ class PopenOptions(TypedDict):
 
 
 def popen_options() -> PopenOptions:
-    """What every launcher passes to Popen."""
+    """Return what every launcher passes to Popen."""
     return {
         "stdin": subprocess.PIPE,
         "stdout": subprocess.PIPE,
@@ -120,7 +124,7 @@ def fan_out(
     timeout_s: float,
     given: Path | None = None,
 ) -> dict[str, Answer]:
-    """Runs each host's command here (one that goes there, as `ssh`); all answers, by host.
+    """Run each host's command here (one that goes there, as `ssh`); all answers, by host.
 
     At most `fanout` run at a time, each at most `timeout_s`. Their standard input is the file
     `given`, or empty.
@@ -175,7 +179,7 @@ class _Ear(EventHandler):  # type: ignore[misc]
 
 
 def chosen(site: Site, text: str | None) -> list[Process]:
-    """The processes on the hosts meant, in the site's order; all of them without a text.
+    """Return the processes on the hosts meant, in the site's order; all of them without a text.
 
     `@rack1` is a group of the site, `@*` every host, and `@rack1!node3` leaves node3 out.
     """
@@ -228,11 +232,12 @@ class Unreached:
     reason: str
 
     def __str__(self) -> str:
+        """Return the host and why it was not reached."""
         return f"{self.host}: {self.reason}"
 
 
 def refuse(unreached: Sequence[Unreached]) -> None:
-    """One sentence that names all of them, by what they have in common."""
+    """Raise one sentence that names all of them, by what they have in common."""
     if not unreached:
         return
     if len(unreached) == 1:
@@ -246,8 +251,10 @@ def refuse(unreached: Sequence[Unreached]) -> None:
 
 
 def greeted(line: str) -> str | None:
-    """The version that an engine says at the end of a line: what a login writes without ending its
-    own stands before it."""
+    """Return the version that an engine says at the end of a line.
+
+    What a login writes without ending its own stands before it.
+    """
     found = _GREETING.search(line)
     return found[1] if found else None
 
@@ -290,8 +297,10 @@ class Muster:
         fanout: int,
         limit_s: float,
     ) -> None:
-        """`start` begins a login that ends in a node, `lack` says what an answer to it lacks. As
-        many logins as `fanout` go on at a time, each for `limit_s` at most."""
+        """`start` begins a login that ends in a node, `lack` says what an answer to it lacks.
+
+        As many logins as `fanout` go on at a time, each for `limit_s` at most.
+        """
         self._start = start
         self._lack = lack
         self._fanout = fanout
@@ -299,7 +308,7 @@ class Muster:
         self._ready: dict[str, FarProcess] = {}
 
     def gather(self, processes: Sequence[Process]) -> list[Unreached]:
-        """Starts a node for each; returns once of each is known whether it can take part."""
+        """Start a node for each; return once of each is known whether it can take part."""
         waiting = deque(processes)
         arriving: dict[int, _Arrival] = {}
         reasons: dict[str, str] = {}
@@ -320,11 +329,11 @@ class Muster:
         return [Unreached(name, reasons[name]) for name in names if name in reasons]
 
     def take(self, process: Process) -> FarProcess:
-        """The node of a host that can take part."""
+        """Return the node of a host that can take part."""
         return self._ready.pop(process.name)
 
     def dismiss(self) -> None:
-        """Ends the nodes that nobody has taken."""
+        """End the nodes that nobody has taken."""
         end(list(self._ready.values()))
         self._ready.clear()
 
@@ -337,7 +346,7 @@ class Muster:
         selector.register(fd, selectors.EVENT_READ)
 
     def _turn(self, arriving: dict[int, _Arrival], selector: selectors.BaseSelector) -> list[int]:
-        """Waits for something to happen; of whom enough is known now."""
+        """Wait for something to happen; of whom enough is known now."""
         first_s = min(arrival.limit_s for arrival in arriving.values())
         known = []
         for key, _ in selector.select(max(0.0, first_s - time.monotonic())):
@@ -350,7 +359,7 @@ class Muster:
         return known + late
 
     def _judge(self, arrival: _Arrival) -> str | None:
-        """Keeps a node that can take part, or ends it and says why."""
+        """Keep a node that can take part, or end it and say why."""
         name, popen = arrival.process.name, arrival.popen
         if arrival.has_greeted:
             reason = self._lack(name, Answer(0, arrival.lines))
@@ -368,11 +377,14 @@ class Muster:
 
 
 class FarLauncher:
-    """A launcher whose hosts may be missing: its nodes are started before the run is planned to its
-    end. There is nothing to enter; it can be entered again, after some of its hosts were lost."""
+    """A launcher whose hosts may be missing.
+
+    Its nodes are started before the run is planned to its end. There is nothing to enter; it can be
+    entered again, after some of its hosts were lost.
+    """
 
     def __init__(self, muster: Muster) -> None:
-        """The muster knows how a node is started."""
+        """Take the muster, which knows how a node is started."""
         self._muster = muster
 
     def __enter__(self) -> Self:
@@ -383,7 +395,7 @@ class FarLauncher:
         """Nothing: the controller has ended the nodes, and another run may follow."""
 
     def gather(self, processes: Sequence[Process]) -> list[Unreached]:
-        """Starts the nodes of these, and says who can't take part; `start` hands out the others."""
+        """Start the nodes of these, and say who can't take part; `start` hands out the others."""
         return self._muster.gather(processes)
 
     def start(self, process: Process, _command: Sequence[str]) -> FarProcess:
@@ -391,19 +403,19 @@ class FarLauncher:
         return self._muster.take(process)
 
     def close(self) -> None:
-        """Gives back all that `gather` has made or started, and that was not taken."""
+        """Give back all that `gather` has made or started, and that was not taken."""
         self._muster.dismiss()
 
 
 def output(popen: FarProcess) -> IO[bytes]:
-    """Its standard output."""
+    """Return its standard output."""
     if popen.stdout is None:
         raise ValueError("a node needs three pipes")
     return popen.stdout
 
 
 def last_words(popen: FarProcess) -> list[str]:
-    """What it has written on standard error until now."""
+    """Return what it has written on standard error until now."""
     if popen.stderr is None:
         return []
     os.set_blocking(popen.stderr.fileno(), False)
@@ -412,7 +424,7 @@ def last_words(popen: FarProcess) -> list[str]:
 
 
 def end(popens: Sequence[FarProcess]) -> None:
-    """Ends connections, and what stands at their other ends: its input is closed."""
+    """End connections, and what stands at their other ends: its input is closed."""
     for popen in popens:
         if popen.stdin is not None:
             popen.stdin.close()

@@ -24,13 +24,13 @@ class LabLauncher:
     """
 
     def __init__(self, site: Site) -> None:
-        """Reads the topology; touches nothing."""
+        """Read the topology; touch nothing."""
         self._site = site
         self._stack = ExitStack()
         self._lab: lab.Lab | None = None
 
     def __enter__(self) -> Self:
-        """Makes the lab, or refuses: it is in use, or something is missing."""
+        """Make the lab, or refuse: it is in use, or something is missing."""
         try:
             topology = lab.load(self._site.lab or "", self._site.lab_overrides)
             rootless.join()
@@ -44,7 +44,7 @@ class LabLauncher:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Removes the lab with every process in it."""
+        """Remove the lab with every process in it."""
         try:
             self._stack.close()
         except lab.LabError as problem:
@@ -60,7 +60,7 @@ class LabLauncher:
             raise RunError(str(problem)) from problem
 
     def keep_truth(self, folder: Path) -> None:
-        """Writes what the modelled switch of the lab has counted; nothing where there is none."""
+        """Write what the modelled switch of the lab has counted; nothing where there is none."""
         if self._lab is None or self._lab.topology.model is None:
             return
         try:
@@ -71,7 +71,7 @@ class LabLauncher:
             file.writelines(json.dumps(record) + "\n" for record in records)
 
     def start(self, process: Process, command: Sequence[str]) -> subprocess.Popen[bytes]:
-        """Starts the node in the namespace of its first host, so that the lab knows it.
+        """Start the node in the namespace of its first host, so that the lab knows it.
 
         One that hosts several ports visits the other namespaces by itself.
         """

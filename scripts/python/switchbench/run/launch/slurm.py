@@ -42,7 +42,7 @@ class SlurmProcess(FarProcess):
     """A step's srun."""
 
     def lost(self, log: Sequence[str]) -> str | None:
-        """srun says of a node that failed and of a signal's work."""
+        """Return why it was lost: srun says of a node that failed and of a signal's work."""
         status = self.returncode or 0
         if status > _SIGNALLED:
             number = status - _SIGNALLED
@@ -55,7 +55,7 @@ class SlurmLauncher(FarLauncher):
     """Starts nodes by srun."""
 
     def __init__(self, site: Site) -> None:
-        """Reads what the site says; asks nobody."""
+        """Read what the site says; ask nobody."""
         keys: Mapping[str, Any] = site.effective["slurm"]
         self._engine: str = keys["engine"]
         self._options: list[str] = keys.get("options", [])
@@ -64,8 +64,10 @@ class SlurmLauncher(FarLauncher):
         super().__init__(Muster(self._step, self._lack, _STEPS, _STEP_LIMIT_S))
 
     def gather(self, processes: Sequence[Process]) -> list[Unreached]:
-        """Has an allocation with these hosts, but for those that Slurm can't give, and starts a
-        step on each."""
+        """Have an allocation with these hosts, but for those that Slurm can't give.
+
+        And starts a step on each.
+        """
         for program in _PROGRAMS:
             if shutil.which(program) is None:
                 raise ConfigurationError(
@@ -83,14 +85,14 @@ class SlurmLauncher(FarLauncher):
         return missing + super().gather(processes)
 
     def close(self) -> None:
-        """Ends the nodes that were not taken, and gives the allocation back, if it is ours."""
+        """End the nodes that were not taken, and give the allocation back, if it is ours."""
         super().close()
         if self._asked and self._job is not None:
             _give_back(self._job)
             self._job, self._asked = None, False
 
     def port_binding(self, process: Process, words: Sequence[str]) -> SlurmProcess:
-        """Starts the program that binds PCI ports in a step of its own."""
+        """Start the program that binds PCI ports in a step of its own."""
         return self._run(process, port_binding_words(words))
 
     def _step(self, process: Process) -> SlurmProcess:
@@ -114,7 +116,7 @@ _DOWN = ("down", "drain", "fail", "unk", "inval", "power", "maint", "future", "r
 
 
 def _down(hosts: Sequence[str]) -> list[Unreached]:
-    """The hosts for which salloc would wait until somebody repairs them."""
+    """Return the hosts for which salloc would wait until somebody repairs them."""
     words = ["sinfo", "--noheader", "--Node", f"--nodes={folded(hosts)}", "--format=%N|%T|%E"]
     said = subprocess.run(words, capture_output=True, text=True, check=False)
     states = {}
@@ -162,7 +164,7 @@ def _insist(salloc: subprocess.Popen[str]) -> None:
 
 
 def _allocate(hosts: Sequence[str], options: Sequence[str]) -> str:
-    """A job on all of these hosts; waits for it as long as Slurm does, and says so."""
+    """Return a job on all of these hosts; wait for it as long as Slurm does, and say so."""
     words = ["salloc", "--no-shell", "--exclusive", "--job-name=switchbench", *options]
     words += [f"--nodelist={folded(hosts)}", f"--nodes={len(hosts)}"]
     with _Waiting() as waiting:
@@ -177,7 +179,7 @@ def _allocate(hosts: Sequence[str], options: Sequence[str]) -> str:
 
 
 def _request(words: Sequence[str], waiting: _Waiting) -> tuple[int, str | None, str]:
-    """salloc's status, the job's number once it was said, and its last line."""
+    """Salloc's status, the job's number once it was said, and its last line."""
     job, last = None, "without a word"
     with subprocess.Popen(
         words,
@@ -198,7 +200,7 @@ def _request(words: Sequence[str], waiting: _Waiting) -> tuple[int, str | None, 
 
 
 def _give_back(job: str) -> None:
-    """Cancels it, whatever a person's Ctrl-C is for meanwhile; says so where that fails."""
+    """Cancel it, whatever a person's Ctrl-C is for meanwhile; say so where that fails."""
     words = ["scancel", "--quiet", job]
     try:
         subprocess.run(

@@ -78,7 +78,7 @@ class OpenSsh:
         return cls(**keys, timeout_s=timeout_ns / 1e9, jumps=jumps)
 
     def settings(self, host: str) -> list[str]:
-        """The options that ssh, scp and sftp have in common."""
+        """Return the options that ssh, scp and sftp have in common."""
         words = ["-F", self.config] if self.config else []
         user = [f"User={self.user}"] if self.user else []
         own = [f"{name}={value}" for name, value in self.options.items()]
@@ -89,16 +89,16 @@ class OpenSsh:
         return [*words, "-J", ",".join(jumps)] if jumps else words
 
     def command(self, host: str, remote: str) -> list[str]:
-        """Runs a line there, as the user's login shell reads it."""
+        """Run a line there, as the user's login shell reads it."""
         return ["ssh", *self.settings(host), "--", host, remote]
 
     def node(self, host: str, words: Sequence[str], announced: bool = False) -> list[str]:
-        """Runs the engine there; `announced`: it says its version first, on a line of its own."""
+        """Run the engine there; `announced`: it says its version first, on a line of its own."""
         line = shlex.join(engine_words(self.engine, self.privilege, words, announced))
         return self.command(host, f"exec {line}")
 
     def port_binding(self, host: str, words: Sequence[str]) -> list[str]:
-        """Runs the program that binds PCI ports there, which comes on standard input."""
+        """Run the program that binds PCI ports there, which comes on standard input."""
         script = 'exec "$@"'
         if self.privilege == "sudo":
             script = 'exec sudo -n "$@" --connection "$SSH_CONNECTION"'
@@ -126,8 +126,10 @@ _ASK = {"none": '"$e" --version', "sudo": 'sudo -n "$e" --version'}
 
 
 def engine_words(engine: str, privilege: str, words: Sequence[str], announced: bool) -> list[str]:
-    """A command that runs the engine. `exec`: its status is the command's, and no shell stays
-    beside it."""
+    """Return a command that runs the engine.
+
+    `exec`: its status is the command's, and no shell stays beside it.
+    """
     how = "sudo" if privilege == "sudo" else "none"
     if engine == ENGINE:
         find = _FIND if privilege == "none" else _FIND_SHARED
@@ -138,7 +140,7 @@ def engine_words(engine: str, privilege: str, words: Sequence[str], announced: b
 
 
 def find_client() -> None:
-    """Refuses where there is no ssh."""
+    """Refuse where there is no ssh."""
     if shutil.which("ssh") is None:
         raise ConfigurationError("launch: ssh: there is no ssh here: install OpenSSH's client")
 
@@ -147,7 +149,7 @@ def find_client() -> None:
 
 
 def gateways(path: str, hosts: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """The way to each host by a topology file of ClusterShell, from this machine.
+    """Return the way to each host by a topology file of ClusterShell, from this machine.
 
     Where several gateways lead to the same hosts, these are dealt to them in turn.
     """
@@ -166,7 +168,7 @@ def gateways(path: str, hosts: Sequence[str]) -> dict[str, tuple[str, ...]]:
 
 
 def _refuse_many(path: Path) -> None:
-    """Refuses a file with a node set that is too large to be meant."""
+    """Refuse a file with a node set that is too large to be meant."""
     for number, line in enumerate(path.read_text(errors="replace").splitlines(), start=1):
         try:
             for names in re.split("[:=]", line):
@@ -271,7 +273,10 @@ def failure(host: str, errors: Sequence[str]) -> str | None:
 
 
 def refusal(host: str, answer: Answer, engine: str) -> str | None:
-    """Why a host could not run the engine; None where it did, and failed for reasons of its own."""
+    """Return why a host could not run the engine.
+
+    None where it did, and failed for reasons of its own.
+    """
     if answer.status is None:
         return "it did not answer in time: its login hangs, or its disks"
     last = answer.errors[-1].strip() if answer.errors else ""
@@ -284,7 +289,7 @@ def refusal(host: str, answer: Answer, engine: str) -> str | None:
 
 
 def lack(host: str, answer: Answer, engine: str) -> str | None:
-    """What a host lacks that was asked for its engine's version; None: nothing."""
+    """Return what a host lacks that was asked for its engine's version; None: nothing."""
     reason = refusal(host, answer, engine)
     if reason is not None:
         return reason
@@ -318,12 +323,12 @@ class SshProcess(FarProcess):
     """An ssh client with a node at its other end."""
 
     def __init__(self, host: str, command: Sequence[str], **options: Any) -> None:
-        """Starts it."""
+        """Start it."""
         super().__init__(command, **options)
         self._host = host
 
     def lost(self, log: Sequence[str]) -> str | None:
-        """ssh ends with 255 for its own reasons, and in silence when a signal ended the node."""
+        """Ssh ends with 255 for its own reasons, and in silence when a signal ended the node."""
         if self.returncode != FAILED:
             return None
         why = failure(self._host, log)
@@ -331,7 +336,7 @@ class SshProcess(FarProcess):
 
 
 def ssh_muster(way: OpenSsh, words: Callable[[Process], Sequence[str]]) -> Muster:
-    """Logs in at hosts and runs the engine there with these words; it says its version first."""
+    """Log in at hosts and run the engine there with these words; it says its version first."""
 
     def login(process: Process) -> SshProcess:
         line = way.node(process.name, words(process), announced=True)
@@ -344,8 +349,10 @@ def ssh_muster(way: OpenSsh, words: Callable[[Process], Sequence[str]]) -> Muste
 
 
 def resolved(site: Site) -> Site:
-    """Return the site with control addresses that are known here: a host's name that only ssh
-    knows (an alias of ssh_config) gives way to the HostName that ssh has for it.
+    """Return the site with control addresses that are known here.
+
+    A host's name that only ssh knows (an alias of ssh_config) gives way to the HostName that ssh
+    has for it.
 
     ConfigurationError names all hosts without one, before anything is copied or started.
     """
@@ -387,17 +394,17 @@ class SshLauncher(FarLauncher):
     """Starts nodes by ssh; there is nothing to make."""
 
     def __init__(self, site: Site) -> None:
-        """Reads how hosts are reached."""
+        """Read how hosts are reached."""
         self._way = OpenSsh.of(site)
         super().__init__(ssh_muster(self._way, lambda process: ["--name", process.name]))
 
     def gather(self, processes: Sequence[Process]) -> list[Unreached]:
-        """Logs in at each host; refuses where there is no ssh."""
+        """Log in at each host; refuse where there is no ssh."""
         find_client()
         return super().gather(processes)
 
     def port_binding(self, process: Process, words: Sequence[str]) -> SshProcess:
-        """Starts the program that binds PCI ports in a login of its own."""
+        """Start the program that binds PCI ports in a login of its own."""
         line = self._way.port_binding(process.name, words)
         return SshProcess(process.name, line, env=os.environ | UNASKED, **popen_options())
 
@@ -419,8 +426,10 @@ class Result:
 
 
 def errands(site: Site, words: Mapping[str, Sequence[str]], timeout_s: float) -> list[Result]:
-    """Runs the program that binds ports with each host's words, as many at a time as the site's
-    fan-out says."""
+    """Run the program that binds ports with each host's words.
+
+    As many at a time as the site's fan-out says.
+    """
     find_client()
     way = OpenSsh.of(site)
     commands = {host: way.port_binding(host, arguments) for host, arguments in words.items()}
@@ -440,7 +449,7 @@ def _result(host: str, answer: Answer) -> Result:
 
 
 def side_by_side(results: Sequence[Result]) -> Iterator[str]:
-    """The results in lines; hosts that say the same share them: `node[1-4]: done`."""
+    """Yield the results in lines; hosts that say the same share them: `node[1-4]: done`."""
     alike: dict[tuple[int, tuple[str, ...]], list[str]] = {}
     for result in results:
         alike.setdefault((result.status, result.lines), []).append(result.host)

@@ -64,6 +64,7 @@ class Address:
         return cls(host[1:-1] if bracketed else host or _ANY, int(port))
 
     def __str__(self) -> str:
+        """Return it as in a URL."""
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
 
@@ -71,7 +72,7 @@ class Metrics:
     """The server; while entered it answers."""
 
     def __init__(self, address: Address, shown: Shown) -> None:
-        """Takes the port, or refuses: nothing else has begun yet."""
+        """Take the port, or refuse: nothing else has begun yet."""
         registry = CollectorRegistry(auto_describe=False)
         registry.register(StateCollector(shown))
         try:
@@ -88,12 +89,15 @@ class Metrics:
         self.address = Address(address.host, self._server.server_port)
 
     def __str__(self) -> str:
+        """Return the URL."""
         return f"http://{self.address}/metrics"
 
     def __enter__(self) -> Self:
+        """Return it."""
         return self
 
     def __exit__(self, *_: object) -> None:
+        """Stop the server."""
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()
@@ -205,11 +209,11 @@ class StateCollector(Collector):
     """Makes metrics of what is shown, at each scrape anew."""
 
     def __init__(self, shown: Shown) -> None:
-        """Asks nothing yet."""
+        """Ask nothing yet."""
         self._shown = shown
 
     def collect(self) -> Iterator[Metric]:
-        """All of them."""
+        """Yield all of them."""
         state = self._shown.state
         yield from _infos(state, self._shown.run_id)
         yield _findings(state)

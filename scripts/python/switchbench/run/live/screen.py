@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The screen on a terminal: drawn some times a second on the terminal's second page, and gone at
-the end, so that what was there before is there again and the final table follows it."""
+"""The screen on a terminal: drawn some times a second on the terminal's second page.
+
+And gone at the end, so that what was there before is there again and the final table follows it.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +42,7 @@ class Terminal:
     """Draws a state until it is closed."""
 
     def __init__(self, state: RunState, console: Console) -> None:
-        """Takes the terminal over."""
+        """Take the terminal over."""
         self._state = state
         self._screen = Screen(state)
         self._drawn_s = 0.0
@@ -66,21 +68,21 @@ class Terminal:
         """In the next drawing."""
 
     def turn(self) -> None:
-        """Draws anew: when it is time, at a key, and when the terminal has another size."""
+        """Draw anew: when it is time, at a key, and when the terminal has another size."""
         asked = [self._press(key) for key in self._keys.pressed()]
         late = time.monotonic() - self._drawn_s >= _REFRESH_S
         if any(asked) or late or self._console.size != self._size:
             self._draw()
 
     def close(self) -> None:
-        """Gives the terminal back."""
+        """Give the terminal back."""
         try:
             self._live.stop()
         finally:
             self._keys.__exit__()
 
     def _press(self, key: str) -> bool:
-        """Whether the key means anything."""
+        """Return whether the key means anything."""
         if key in _NEXT:
             self._screen.turn_page(1)
         elif key in _PREVIOUS:
@@ -111,11 +113,12 @@ class Keys:
     """
 
     def __init__(self) -> None:
-        """Changes nothing yet."""
+        """Change nothing yet."""
         self._fd = -1
         self._before: list[Any] = []
 
     def __enter__(self) -> Keys:
+        """Have keys come one by one, unseen."""
         try:
             fd = sys.stdin.fileno()
             if os.isatty(fd) and os.tcgetpgrp(fd) == os.getpgrp():
@@ -127,13 +130,14 @@ class Keys:
         return self
 
     def __exit__(self, *_: object) -> None:
+        """Leave the terminal as it was."""
         if self._fd >= 0:
             with suppress(termios.error):  # the terminal has gone
                 termios.tcsetattr(self._fd, termios.TCSADRAIN, self._before)
             self._fd = -1
 
     def pressed(self) -> Iterator[str]:
-        """The keys since the last time; never waits."""
+        """Yield the keys since the last time; never wait."""
         if self._fd < 0 or not select.select([self._fd], [], [], 0)[0]:
             return
         try:
@@ -154,8 +158,10 @@ _MOST_FOUND = 10  # findings of a kind that are told one by one
 
 
 class Plain:
-    """One line for each phase, at most one a second, and one for each finding that is new, until
-    there are many of its kind."""
+    """One line for each phase, at most one a second, and one for each finding that is new.
+
+    Until there are many of its kind.
+    """
 
     def __init__(self, state: RunState, console: Console) -> None:
         """Lines go to `console`."""
@@ -166,11 +172,11 @@ class Plain:
         self._kinds: Counter[str] = Counter()
 
     def stage(self) -> None:
-        """A line."""
+        """Print a line."""
         self._say(self._state.stage)
 
     def ended(self, phase: PhaseLoss) -> None:
-        """A line when a phase has ended, unless there was one just now."""
+        """Print a line when a phase has ended, unless there was one just now."""
         if time.monotonic() - self._last_s < _PLAIN_S:
             return
         self._last_s = time.monotonic()
@@ -232,7 +238,7 @@ class _Column:
     left: bool = False
 
     def cell(self, text: str) -> str:
-        """The text in the column's width."""
+        """Return the text in the column's width."""
         if self.left:
             return set_cell_size(text, self.width)
         return " " * max(0, self.width - cell_len(text)) + set_cell_size(
@@ -245,7 +251,7 @@ def _rate(bps: float | None, unit: format.Unit) -> str:
 
 
 def _bar(port: PortState, _unit: format.Unit) -> str:
-    """What is delivered to the port, of its line rate."""
+    """Return what is delivered to the port, of its line rate."""
     if port.delivered_line_bps is None or not port.line_bps:
         return ""
     full = round(_BAR_CELLS * min(1.0, port.delivered_line_bps / port.line_bps))
@@ -277,17 +283,18 @@ class Screen:
     """Draws the state. Pages by number; the worst first or in the order of ranks."""
 
     def __init__(self, state: RunState) -> None:
-        """Draws nothing yet."""
+        """Draw nothing yet."""
         self._state = state
         self.page = 0
         self.by_rank = False
         self._pages = 1
 
     def turn_page(self, by: int) -> None:
-        """Shows the next page (1) or the one before (-1)."""
+        """Show the next page (1) or the one before (-1)."""
         self.page = max(0, min(self._pages - 1, self.page + by))
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """Yield the screen's lines."""
         width, height = options.max_width, options.height or console.height
         lines = self.lines(width, height, ascii_only=options.ascii_only)
         for number, spans in enumerate(lines):
@@ -296,7 +303,7 @@ class Screen:
                 yield Segment.line()
 
     def lines(self, width: int, height: int, ascii_only: bool = False) -> list[Spans]:
-        """What the screen shows, top to bottom; no more than `height` lines."""
+        """Return what the screen shows, top to bottom; no more than `height` lines."""
         head = self._head(width, ascii_only)
         found = self._found(min(_FOUND_LINES, max(0, height - len(head) - 6)))
         room = height - len(head) - len(found) - 2  # the table's heading, and the foot
@@ -338,7 +345,7 @@ class Screen:
     def _table(
         self, ports: Sequence[PortState], room: int, width: int, ascii_only: bool
     ) -> list[Spans]:
-        """The ports that fit; of all others one line of sums and a strip of all."""
+        """Return the ports that fit; of all others one line of sums and a strip of all."""
         rows = len(ports)
         strip: list[Spans] = []
         if len(ports) > room:
@@ -364,7 +371,7 @@ class Screen:
         return lines + strip
 
     def _strip(self, width: int, most: int, ascii_only: bool) -> list[Spans]:
-        """All ports in the order of ranks, a character each (or the worst of several)."""
+        """Return all ports in the order of ranks, a character each (or the worst of several)."""
         across = width - len(_STRIP_TITLE)
         if across <= 0 or most <= 0:
             return []
@@ -379,7 +386,7 @@ class Screen:
         ]
 
     def _found(self, most: int) -> list[Spans]:
-        """What explains others comes first; then what happened last."""
+        """Return them in order: what explains others first, then what happened last."""
         sentences = [finding["sentence"] for finding in self._state.findings]
         events = list(self._state.events)
         if most < 3 or not (sentences or events):
@@ -399,7 +406,7 @@ class Screen:
 
 
 def _columns_for(width: int, ascii_only: bool) -> list[_Column]:
-    """Those that fit beside the name."""
+    """Return those that fit beside the name."""
     chosen = []
     for column in _COLUMNS:
         width -= column.width + 2
@@ -436,7 +443,7 @@ def _style(port: PortState) -> Style:
 def _sums(
     ports: Sequence[PortState], columns: Iterable[_Column], name_cells: int, unit: format.Unit
 ) -> Spans:
-    """All ports that are not shown, as if they were one."""
+    """Return all ports that are not shown, as if they were one."""
     total = PortState(f"{len(ports):,} others", "", "", 0, phase=_SEVERAL)
     total.offered_bps = _total(port.offered_bps for port in ports)
     total.delivered_bps = _total(port.delivered_bps for port in ports)
@@ -455,7 +462,7 @@ def _total(values: Iterable[float | None]) -> float | None:
 
 
 def _least_share(ports: Iterable[PortState]) -> float | None:
-    """What is delivered, of the line: of the worst of them."""
+    """Return what is delivered, of the line: of the worst of them."""
     shares = (
         port.delivered_line_bps / port.line_bps
         for port in ports
@@ -482,8 +489,10 @@ _FINEST_LOSS = 0.0001
 
 
 def worst_first(ports: Iterable[PortState]) -> list[PortState]:
-    """Suspects first, then by loss in the phase that ended last or by what a port is behind,
-    whichever is the greater share; idle ones last."""
+    """Suspects first, then by loss in the phase that ended last or by what a port is behind.
+
+    Whichever is the greater share; idle ones last.
+    """
     ports = list(ports)
     usual_offered = _median_share(ports, lambda port: port.offered_bps)
     usual_delivered = _median_share(ports, lambda port: port.delivered_bps)
@@ -517,7 +526,7 @@ def _median_share(
 
 
 def _behind(port: PortState, bps: float | None, usual: float) -> float:
-    """How much less than the median port it has, 0 to 1."""
+    """Return how much less than the median port it has, 0 to 1."""
     if bps is None or usual <= 0:
         return 0.0
     return max(0.0, 1.0 - _share(port, bps) / usual)
@@ -531,13 +540,13 @@ class View(Protocol):
     """One way to show a state."""
 
     def stage(self) -> None:
-        """A new stage has begun."""
+        """Show that a new stage has begun."""
 
     def ended(self, phase: PhaseLoss) -> None:
-        """A phase has ended on all nodes."""
+        """Show that a phase has ended on all nodes."""
 
     def turn(self) -> None:
-        """Called some times a second."""
+        """Show what is new; some times a second."""
 
     def close(self) -> None:
         """No more is shown."""
@@ -556,7 +565,7 @@ class Watch:
     """Keeps the state and hands it to what shows it. Shows nothing before it is entered."""
 
     def __init__(self, run: Run, run_id: str, wish: Wish, console: Console) -> None:
-        """The screen or the lines are for `console`."""
+        """Take the console that the screen or the lines are for."""
         self.run_id = run_id
         self.state = RunState(run, Summary(run, brief=True))
         self._wish = wish
@@ -564,21 +573,21 @@ class Watch:
         self._view: View | None = None
 
     def of(self, run: Run, summary: Summary) -> Self:
-        """It is this run from now on, with its controller's summary."""
+        """Show this run from now on, with its controller's summary."""
         self.state = RunState(run, summary)
         return self
 
     def stage(self, text: str) -> None:
-        """A new stage begins: in words."""
+        """Begin a stage: in words."""
         self.state.stage = text
         self._show(lambda view: view.stage())
 
     def grow(self, trial: Trial) -> None:
-        """One more trial, which a search chose."""
+        """Add a trial, which a search chose."""
         self.state.grow(trial)
 
     def record(self, record: Record) -> None:
-        """A node has said something."""
+        """Take what a node has said."""
         if self._wish.quiet and self._wish.metrics is None:
             return
         ended = self.state.take(record)
@@ -586,22 +595,24 @@ class Watch:
             self._show(lambda view: view.ended(ended))
 
     def turn(self) -> None:
-        """Called some times a second."""
+        """Show what is new; some times a second."""
         self.state.turn()
         self._show(lambda view: view.turn())
 
     def __enter__(self) -> Self:
+        """Begin to show."""
         if not self._wish.quiet:
             screen = self._wish.live and can_show_screen(self._console)
             self._view = (Terminal if screen else Plain)(self.state, self._console)
         return self
 
     def __exit__(self, *_: object) -> None:
+        """Show no more."""
         self._show(lambda view: view.close())
         self._view = None
 
     def _show(self, act: Callable[[View], None]) -> None:
-        """A terminal that has gone must not end what is being measured."""
+        """Show it; a terminal that has gone must not end what is being measured."""
         if self._view is not None:
             try:
                 act(self._view)
@@ -614,7 +625,7 @@ class Watch:
 
 
 def can_show_screen(console: Console) -> bool:
-    """Whether it is a terminal that can be drawn upon."""
+    """Return whether it is a terminal that can be drawn upon."""
     return console.is_terminal and not console.is_dumb_terminal
 
 
@@ -624,7 +635,7 @@ def watch(run: Run, run_id: str, wish: Wish) -> Watch:
 
 
 def offer_metrics(address: str | None, shown: Watch) -> AbstractContextManager[object]:
-    """Takes the port at once, or refuses; while entered, metrics are there. None: nowhere."""
+    """Take the port at once, or refuse; while entered, metrics are there. None: nowhere."""
     if address is None:
         return nullcontext()
     from .metrics import Address, Metrics  # a tenth of a second that most runs don't need

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What each phase lost and moved, as soon as all nodes have told of it: frames, by their
-destination, and the rates of its window, which the table shows."""
+"""What each phase lost and moved, as soon as all nodes have told of it.
+
+Frames, by their destination, and the rates of its window, which the table shows.
+"""
 
 from __future__ import annotations
 
@@ -129,7 +131,7 @@ class PortState:
         return 100.0 * self.phase_lost / self.phase_sent
 
     def rest(self, phase: int) -> None:
-        """A phase begins: nothing is known of it yet."""
+        """Begin a phase: nothing is known of it yet."""
         self.phase, self.step, self.settled = phase, "", False
         self.offered_bps = self.delivered_bps = self.delivered_line_bps = None
 
@@ -178,7 +180,7 @@ class RunState:
         }
 
     def grow(self, trial: Trial) -> None:
-        """One more trial, which a search chose."""
+        """Add a trial, which a search chose."""
         self.run = replace(self.run, trials=(*self.run.trials, trial))
         self._trials[trial.id, trial.repeat] = trial
         self.total_phases += trial.phases
@@ -186,12 +188,12 @@ class RunState:
     # --- records -----------------------------------------------------------------------------
 
     def take(self, record: Record) -> PhaseLoss | None:
-        """Takes a record that the summary has; the phase that has ended with it on all nodes."""
+        """Take a record that the summary has; the phase that has ended with it on all nodes."""
         taker = self._takers.get(record["type"])
         return taker(record) if taker is not None else None
 
     def turn(self) -> None:
-        """Called some times a second."""
+        """Look for what is odd; some times a second."""
         now_s = time.monotonic()
         if not self._findings_old or now_s < self._findings_s:
             return
@@ -270,7 +272,10 @@ class RunState:
         self._happened(": ".join(str(word) for word in words if word))
 
     def _enter(self, record: Record) -> bool:
-        """The record's phase begins, if it is new; whether the record is of what runs now."""
+        """Begin the record's phase, if it is new.
+
+        Whether the record is of what runs now.
+        """
         key = (record["trial"], record.get("repeat") or 0)
         trial = self._trials.get(key)
         if trial is None:
@@ -361,7 +366,7 @@ class RunState:
 
 
 def pattern_words(trial: Trial) -> str:
-    """The pattern and what makes it this one."""
+    """Return the pattern and what makes it this one."""
     entry: Mapping[str, Any] = {
         "pattern": trial.pattern["name"],
         "parameters": trial.parameters,
@@ -370,6 +375,6 @@ def pattern_words(trial: Trial) -> str:
 
 
 def rate(bps: float) -> str:
-    """A rate in the unit that fits it."""
+    """Return a rate in the unit that fits it."""
     unit = format.unit_for([bps / 1e6])
     return f"{unit.show(bps / 1e6)} {unit.name}"

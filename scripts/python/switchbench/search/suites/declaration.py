@@ -32,7 +32,7 @@ Flow = tuple[int, int]  # source and destination, numbers of ports
 
 
 def _parameter(default: float, about: str) -> Any:
-    """A parameter, and what it is in doc/reference/standards.md."""
+    """Return a parameter, and what it is in doc/reference/standards.md."""
     return field(default=default, metadata={"about": about})
 
 
@@ -230,7 +230,7 @@ class Subtest:
     frame_options: Mapping[str, Any] = field(default_factory=dict)  # of a transport of raw frames
 
     def is_unclear(self, point: SuitePoint, facts: TrialFacts, most: Mapping[str, float]) -> bool:
-        """Whether a late sender may be why a trial held, or failed: then it decides nothing.
+        """Return whether a late sender may be why a trial held, or failed: then it decides nothing.
 
         What is late leaves at line rate behind that. A burst at line rate can't catch up: buffers
         drain meanwhile, and may have held more than they can, so that no loss says nothing. All
@@ -297,7 +297,7 @@ class Suite:
         return all(each.variants is None for each in self.subtests)
 
     def subtest(self, name: str | None) -> Subtest:
-        """The subtest of that name, None: the only one; KeyError where there is none."""
+        """Return the subtest of that name, None: the only one; KeyError where there is none."""
         by_name = {each.name: each for each in self.subtests}
         return by_name[name or self.subtests[0].name]
 
@@ -315,7 +315,7 @@ def both_ways(ports: int) -> Iterator[Variant]:
 
 
 def one_way_pairs(ports: int) -> Iterator[Variant]:
-    """The first port of each pair of neighbours to the second (RFC 2889, 5.6.3.1)."""
+    """Yield the first port of each pair of neighbours to the second (RFC 2889, 5.6.3.1)."""
     yield Variant("one-way pairs", tuple((port, port + 1) for port in range(0, ports - 1, 2)))
 
 
@@ -326,22 +326,22 @@ def pairs_and_mesh(ports: int) -> Iterator[Variant]:
 
 
 def many_to_one(ports: int) -> Iterator[Variant]:
-    """All ports to the first."""
+    """Yield all ports to the first."""
     yield Variant("many to one", tuple((port, 0) for port in range(1, ports)))
 
 
 def one_to_one(_ports: int) -> Iterator[Variant]:
-    """The test port to the learning port; all others listen (RFC 2889, 5.7)."""
+    """Yield the test port to the learning port; all others listen (RFC 2889, 5.7)."""
     yield Variant("one to one", ((0, 1),))
 
 
 def one_to_all(ports: int) -> Iterator[Variant]:
-    """One port, whose frames are for all others (RFC 2889, 5.10)."""
+    """Yield one port, whose frames are for all others (RFC 2889, 5.10)."""
     yield Variant("one to all", tuple((0, port) for port in range(1, ports)))
 
 
 def full_mesh(ports: int) -> Iterator[Variant]:
-    """All to all others, in the order of RFC 2889, 5.1.3."""
+    """Yield all to all others, in the order of RFC 2889, 5.1.3."""
     flows = ((port, (port + step) % ports) for port in range(ports) for step in range(1, ports))
     yield Variant("full mesh", tuple(flows))
 
@@ -364,7 +364,7 @@ def halves(ports: int) -> Iterator[Variant]:
 
 
 def across_uplink(ports: int) -> Iterator[Variant]:
-    """The ports of one device to those of the other, without local traffic (RFC 2889, 5.3)."""
+    """Yield one device's ports to the other's, without local traffic (RFC 2889, 5.3)."""
     _, both = halves(ports)
     yield Variant("uplink", both.flows)
 
@@ -425,12 +425,12 @@ def incast(ports: int) -> Iterator[Variant]:
 
 
 def _numbers(first: int, end: int) -> str:
-    """The ports from the one to before the other, for people."""
+    """Return the ports from the one to before the other, for people."""
     return f"port {end}" if end == first + 1 else f"ports {first + 1} to {end}"
 
 
 def _across(sources: range, destinations: range) -> Iterator[Flow]:
-    """Every source to every destination, each beginning with another one."""
+    """Yield every source to every destination, each beginning with another one."""
     for number, source in enumerate(sources):
         for step in range(len(destinations)):
             yield source, destinations[(number + step) % len(destinations)]

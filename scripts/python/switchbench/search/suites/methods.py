@@ -61,7 +61,7 @@ class LossSteps:
         self._end: SearchOutcome | None = None
 
     def steps(self) -> Steps:
-        """The max load first."""
+        """Return the max load first."""
         without, part, load = 0, 100.0, self._max
         while without < 2 and part > 0:
             load = self._max * part / 100
@@ -71,7 +71,7 @@ class LossSteps:
         self._end = Done() if without == 2 else LossAtMin(load, self.unit)
 
     def result(self, stopped: Stopped | None) -> TrialsResult:
-        """Whether the two without loss were measured."""
+        """Return whether the two without loss were measured."""
         return TrialsResult(self._end or stopped or InProgress())
 
 
@@ -129,7 +129,7 @@ class RateSearch:
             self._end = Reached()
 
     def result(self, stopped: Stopped | None) -> RateResult:
-        """What is known by the trials so far."""
+        """Return what is known by the trials so far."""
         held = None if isinstance(self._end, NotRepeatable) else self._holds
         return RateResult(held, self._fails, self._end or stopped or InProgress())
 
@@ -171,7 +171,7 @@ def burst_range(point: SuitePoint) -> LoadRange:
 
 
 def search_bursts(point: SuitePoint, _earlier: Earlier) -> Method:
-    """The searches; bursts are sent at the max rate."""
+    """Return the searches; bursts are sent at the max rate."""
     repeats = int(point.parameters.burst_repeats)
     each_s = 1.0 / (point.max_fps or 1e6)
     return CountSearch(largest_burst(point), UNIT, repeats=repeats, seconds_each=each_s)
@@ -184,7 +184,7 @@ def capped(measured: SubtestTrials) -> str:
 
 
 def burst_row(measured: SubtestTrials) -> dict[str, Any]:
-    """The values of all searches together."""
+    """Return the values of all searches together."""
     longest = measured.result.longest
     return spread("back_to_back", longest) | {
         "back_to_back_deviation": stdev(longest) if len(longest) > 1 else 0.0 if longest else None,
@@ -210,7 +210,7 @@ def not_learned(facts: TrialFacts) -> int:
 
 
 def search_addresses(point: SuitePoint, _earlier: Earlier) -> Method | str:
-    """The search of 5.7, or why the device would forget meanwhile."""
+    """Return the search of 5.7, or why the device would forget meanwhile."""
     asked = point.parameters
     most, rate = int(asked.addresses_max), asked.learning_fps
     test_fps = point.fps(ADDRESS_LOAD_PERCENT) or rate
@@ -229,7 +229,7 @@ def _forgets(asked: SuiteParameters, what: str, takes_s: float, lower: str, high
 
 
 def search_learning_rate(point: SuitePoint, _earlier: Earlier) -> Method | str:
-    """The search of 5.8, or why the device would forget meanwhile."""
+    """Return the search of 5.8, or why the device would forget meanwhile."""
     asked = point.parameters
     events = int(asked.learning_addresses)
     slowest = asked.learning_fps_max / LEARNING_RANGE
@@ -242,7 +242,7 @@ def search_learning_rate(point: SuitePoint, _earlier: Earlier) -> Method | str:
 
 
 def learning_rate_rows(measured: SubtestTrials) -> Rows:
-    """One row."""
+    """Return one row."""
     found: RateResult = measured.result
     return [
         {
@@ -255,7 +255,7 @@ def learning_rate_rows(measured: SubtestTrials) -> Rows:
 
 
 def address_rows(measured: SubtestTrials) -> Rows:
-    """One row. Each other port has an address in the table, too."""
+    """Return one row. Each other port has an address in the table, too."""
     found: CountResult = measured.result
     in_table = found.holds + len(measured.point.ports) - 1
     return [
@@ -305,7 +305,7 @@ def _oversubscribed(full: Sequence[Flow], extra: Sequence[Flow]) -> Variant:
 
 
 def extra_share(parameters: SuiteParameters) -> float:
-    """What a port that oversubscribes sends of one at line rate (0 to 1)."""
+    """Return what a port that oversubscribes sends of one at line rate (0 to 1)."""
     return parameters.oversubscription_percent / LINE_RATE_PERCENT
 
 
@@ -318,7 +318,7 @@ def line_percent(_point: SuitePoint) -> float:
 
 
 def line_frames(point: SuitePoint, extra: float) -> int:
-    """What a port at line rate sends while another sends so many extra frames."""
+    """Return what a port at line rate sends while another sends so many extra frames."""
     return round(extra / extra_share(point.parameters))
 
 
@@ -327,7 +327,7 @@ def _extra_percent(point: SuitePoint) -> float:
 
 
 def _extra_held(point: SuitePoint, frames: float) -> float:
-    """The egress line carries some of them beside those of the port at line rate."""
+    """Return how many the egress line carries of them beside those of the port at line rate."""
     return frames - frames * (100 - LINE_RATE_PERCENT) / _extra_percent(point)
 
 
@@ -337,7 +337,10 @@ def many_percent(point: SuitePoint) -> float:
 
 
 def _many_held(point: SuitePoint, frames: float) -> float:
-    """All ports send at the same times, and the egress line carries some until the last ones."""
+    """Return how many frames are held when all ports send at the same times.
+
+    The egress line carries some until the last ones.
+    """
     interval = 100 / many_percent(point)  # from one frame of a port to the next, in frames
     return point.sources * frames - interval * (frames - 1) - 1
 
@@ -373,7 +376,7 @@ class _Buffer:
         )
 
     def near(self, point: SuitePoint, frames: float) -> Row:
-        """The row of which another search takes where it begins: such a burst was held."""
+        """Return the row of which another search takes where it begins: such a burst was held."""
         return {f"{self.prefix}_frames": self.held(point, frames)}
 
     def _length(self, point: SuitePoint, held: float) -> int:
@@ -382,7 +385,7 @@ class _Buffer:
         return round((held - none) / (self.held(point, 1) - none))
 
     def rows(self, measured: SubtestTrials) -> Rows:
-        """One row."""
+        """Return one row."""
         if capped(measured):
             return [{}]
         point = measured.point
@@ -397,7 +400,7 @@ class _Buffer:
         ]
 
     def values(self, definition: str) -> tuple[Value, ...]:
-        """Its columns."""
+        """Return its columns."""
         key = f"{self.prefix}_bytes"
         return (
             self.load,
@@ -423,7 +426,7 @@ _BURST: dict[str, Any] = {
 def by_extra_frames(
     procedure: int, name: str, title: str, about: str, variants: Variants, ports: int, step: int = 1
 ) -> Subtest:
-    """One of procedures 1 to 3, on at least so many ports."""
+    """Return one of procedures 1 to 3, on at least so many ports."""
     buffer = _Buffer(
         _EXTRA[procedure - 1], _OVERSUBSCRIPTION, EXTRA_UNIT, _extra_percent, _extra_held, 0
     )

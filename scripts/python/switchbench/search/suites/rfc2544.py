@@ -44,7 +44,10 @@ SIZES = (64, 128, 256, 512, 1024, 1280, 1518)  # 9.1
 
 
 def _latency_rows(measured: SubtestTrials) -> Rows:
-    """The frame is once on the line after its first bit in, and twice after its last (RFC 1242)."""
+    """Return the rows of latency.
+
+    The frame is once on the line after its first bit in, and twice after its last (RFC 1242).
+    """
     point, row = measured.point, latency_row(measured)
     percent = measured.trials[0][0].value
     row |= {"load_percent": percent, "rate": point.fps(percent)}
@@ -61,7 +64,7 @@ def _loss_steps(point: SuitePoint, _earlier: Earlier) -> Method:
 
 
 def _loss_rows(measured: SubtestTrials) -> Rows:
-    """One row per load, the highest first."""
+    """Return one row per load, the highest first."""
     return [
         {
             "load_percent": proposed.value,
@@ -89,7 +92,10 @@ def _recovery(point: SuitePoint, earlier: Earlier) -> Method | str:
 
 
 def _recovery_rows(measured: SubtestTrials) -> Rows:
-    """A frame was sent one interval before the one behind the last gap: it is the last lost one."""
+    """Return the row of the recovery time.
+
+    A frame was sent one interval before the one behind the last gap: it is the last lost one.
+    """
     point, percent = measured.point, measured.trials[0][0].value
     throughput = throughput_percent(measured.earlier)
     after_fps = FALLS_TO * (point.fps(percent) or 0.0)

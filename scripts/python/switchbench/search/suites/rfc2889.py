@@ -128,7 +128,7 @@ def _congestion_rows(measured: SubtestTrials) -> Rows:
 
 
 def _errored_sizes(point: SuitePoint, _earlier: Earlier) -> Method:
-    """Those that the ports can send; a row without counts says which they can't."""
+    """Return those that the ports can send; a row without counts says which they can't."""
     sizes = [size for size in ERRORED_SIZES if size <= point.frame_max]
     return FixedTrials(sizes, point.parameters.trial_s, "bytes")
 

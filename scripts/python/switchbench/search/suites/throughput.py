@@ -73,8 +73,10 @@ search_throughput = search_loads(throughput_goal)
 
 
 def fixed(seconds: str, repeats: str = "repeats", *, at_throughput: bool = False) -> MethodOf:
-    """Return the method of equal trials at the max load, or at the throughput that was found. Their
-    seconds and their number are parameters."""
+    """Return the method of equal trials at the max load, or at the throughput that was found.
+
+    Their seconds and their number are parameters.
+    """
 
     def method(point: SuitePoint, earlier: Earlier) -> Method | str:
         load = throughput_percent(earlier) if at_throughput else point.loads.max
@@ -87,7 +89,7 @@ def fixed(seconds: str, repeats: str = "repeats", *, at_throughput: bool = False
 
 
 def throughput_row(measured: SubtestTrials) -> dict[str, Any]:
-    """Its values. A device that holds the max load has that as its throughput."""
+    """Return its values. A device that holds the max load has that as its throughput."""
     point, [result] = measured.point, measured.result
     usable = result.is_regular or isinstance(result.outcome, NoLossAtMax)
     percent = result.relevant_lower_bound if usable else None
@@ -102,7 +104,7 @@ def throughput_row(measured: SubtestTrials) -> dict[str, Any]:
 
 
 def throughput_rows(measured: SubtestTrials) -> Rows:
-    """One row."""
+    """Return one row."""
     return [throughput_row(measured)]
 
 
@@ -126,7 +128,7 @@ def above_forwarding(measured: SubtestTrials) -> str:
 
 
 def throughput_percent(earlier: Earlier, subtest: str = "throughput") -> float | str:
-    """What an earlier subtest found at this size, or why nothing can follow from it."""
+    """Return what an earlier subtest found at this size, or why nothing can follow from it."""
     found = earlier.get(subtest, {}).get("throughput_percent")
     if found is None:
         return f"Not measured: {subtest} has no result at this size."
@@ -134,8 +136,10 @@ def throughput_percent(earlier: Earlier, subtest: str = "throughput") -> float |
 
 
 def variation_percent(values: Sequence[float]) -> float | None:
-    """The percentage of variation (RFC 8239, 3.3): the largest change from one iteration to the
-    next; None where one of them began from 0."""
+    """Return the percentage of variation (RFC 8239, 3.3).
+
+    The largest change from one iteration to the next; None where one of them began from 0.
+    """
     pairs = list(pairwise(values))
     if not all(before for before, _ in pairs):
         return None
@@ -143,18 +147,18 @@ def variation_percent(values: Sequence[float]) -> float | None:
 
 
 def known(values: Iterable[float | None]) -> list[float]:
-    """What was observed."""
+    """Return what was observed."""
     return [value for value in values if value is not None]
 
 
 def mean(values: Iterable[float | None]) -> float | None:
-    """The mean of what was observed."""
+    """Return the mean of what was observed."""
     observed = known(values)
     return fmean(observed) if observed else None
 
 
 def spread(key: str, values: Iterable[float | None]) -> dict[str, Any]:
-    """The mean, min, max and variation of what iterations observed."""
+    """Return the mean, min, max and variation of what iterations observed."""
     observed = known(values)
     return {
         key: mean(observed),
@@ -165,7 +169,7 @@ def spread(key: str, values: Iterable[float | None]) -> dict[str, Any]:
 
 
 def variation_value(key: str, title: str = "variation") -> Value:
-    """The column of the percentage of variation."""
+    """Return the column of the percentage of variation."""
     return Value(
         f"{key}_variation", title, "%", "The largest change from one iteration to the next; none: "
         "there was only one, or one of them was 0", better=LESS,
@@ -175,7 +179,7 @@ def variation_value(key: str, title: str = "variation") -> Value:
 def spread_values(
     key: str, title: str, unit: str, definition: str, better: int = MORE, ends: str = NUMBER
 ) -> tuple[Value, ...]:
-    """The columns of a spread; `ends`: the format of min and max."""
+    """Return the columns of a spread; `ends`: the format of min and max."""
     return (
         Value(key, title, unit, definition, better=better),
         Value(f"{key}_min", f"{title} min", unit, "Of the iterations", ends, better),
@@ -185,7 +189,7 @@ def spread_values(
 
 
 def latency_row(measured: SubtestTrials, key: str = "latency") -> dict[str, Any]:
-    """One-way times of all trials: the mean of means, the extremes of all frames."""
+    """Return one-way times of all trials: the mean of means, the extremes of all frames."""
     times = [facts.latency_us for facts in measured.facts if facts.latency_us]
     return spread(key, (each.get("mean") for each in times)) | {
         f"{key}_min": min(known(each.get("min") for each in times), default=None),
@@ -195,7 +199,7 @@ def latency_row(measured: SubtestTrials, key: str = "latency") -> dict[str, Any]
 
 
 def latency_values(definition: str, key: str = "latency") -> tuple[Value, ...]:
-    """The columns of it."""
+    """Return the columns of it."""
     return (
         Value(key, "latency", "us", f"Mean of the trials' means; {definition}", better=LESS),
         Value(f"{key}_min", "latency min", "us", "Lowest of all frames of all trials", better=LESS),
@@ -214,7 +218,7 @@ LATENCY_DEFINITION = (
 
 
 def load_value(key: str = "load_percent") -> Value:
-    """The column of a row's load."""
+    """Return the column of a row's load."""
     return Value(
         key, "load", "%", "Intended load of each sending port, percent of line rate", PERCENT,
         NEITHER, of_setting=True,
@@ -267,7 +271,7 @@ class _LoadsAndLatency(LoadSearch):
         self._latency_s = latency_s
 
     def steps(self) -> Steps:
-        """Those of the search first."""
+        """Return those of the search first."""
         yield from super().steps()
         ndr = self.result(None)[0].relevant_lower_bound or 0.0
         for load in _loads_of_latency(ndr):
