@@ -2,7 +2,7 @@
 """What people see of the golden results, whole: `table`, the report's sections and figures,
 `compare`. A change of any word or number shows up here.
 
-Written anew by: python tests/python/test_transcripts.py
+Written anew by: PYTHONPATH=tests/system python tests/python/test_transcripts.py
 """
 
 from __future__ import annotations
