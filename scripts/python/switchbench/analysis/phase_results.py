@@ -288,11 +288,10 @@ def disorder_entry(flows: PhaseFlows, transport: str) -> ReorderingEntry:
             "extent_max": None,
             "worst": None,
         }
-    some = ~np.isnan(extent)
-    reordered, extents, three = (
-        int(end.floats(name)[some].sum()) for name in ("reordered", "extent_sum", "three_reordered")
-    )
-    shares = np.where(some, 100.0 * end.floats("reordered") / frames, np.nan)
+    counted = [end.floats(name) for name in ("reordered", "extent_sum", "three_reordered")]
+    some = ~np.isnan([extent, *counted]).any(axis=0)
+    reordered, extents, three = (int(counts[some].sum()) for counts in counted)
+    shares = np.where(some, 100.0 * counted[0] / frames, np.nan)
     worst: MostDisordered | None = None
     if (shares > 0).any():
         place = int(np.nanargmax(shares))
