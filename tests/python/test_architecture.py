@@ -601,6 +601,16 @@ LINES_MOST = 800
 LINES_MORE = {"hosts/port_binding.py": 1000}
 
 
+def undocumented(code: str) -> int:
+    """Lines of a module besides its docstrings."""
+    texts = (
+        node.value
+        for node in ast.walk(messages.parsed(code))
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+    )
+    return len(code.splitlines()) - sum((t.end_lineno or 0) - t.lineno + 1 for t in texts)
+
+
 def too_long(lines: dict[str, int]) -> dict[str, int]:
     """Modules with more lines than they may have."""
     return {name: n for name, n in lines.items() if n > LINES_MORE.get(name, LINES_MOST)}
@@ -609,8 +619,9 @@ def too_long(lines: dict[str, int]) -> dict[str, int]:
 def test_no_module_is_too_long() -> None:
     package = ROOT / PACKAGE
     lines = {
-        str(path.relative_to(package)): len(path.read_text().splitlines())
+        str(path.relative_to(package)): undocumented(path.read_text())
         for path in package.rglob("*.py")
     }
     assert too_long(lines) == {}
     assert too_long(lines | {"cli/main.py": 801}) == {"cli/main.py": 801}
+    assert undocumented('"""Of a\n\nmodule."""\n\nx = 1\n') == 2

@@ -59,7 +59,8 @@ def test_a_run_whose_table_is_lost_says_so(tmp_path: Path) -> None:
         "with watch(run, 'x', Wish(False, False, None)).of(run, Summary(run)):\n    pass\n"
         "print('the table')\nprint(streams.lost(), file=sys.stderr)\n"
     )
-    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parent)}
+    paths = (str(Path(__file__).parents[1] / name) for name in ("python", "system"))
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(paths)}
     command = f"{shlex.quote(sys.executable)} -c {shlex.quote(code)} > /dev/full"
     done = subprocess.run(
         ["bash", "-c", command], capture_output=True, text=True, check=True, env=environment

@@ -335,7 +335,7 @@ def test_a_run_begins_without_its_report() -> None:
     """What a run needs when it has ended is loaded then."""
     code = (
         "import sys\nimport switchbench.cli.run\n"
-        "late = {'networkx', 'pyroute2', 'pyarrow', 'jinja2', 'switchbench.render.report'}\n"
+        "late = {'networkx', 'pyroute2', 'jinja2', 'switchbench.render.report'}\n"
         "print(sorted(late & set(sys.modules)))"
     )
     words = [sys.executable, "-c", code]

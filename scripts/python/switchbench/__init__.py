@@ -14,6 +14,8 @@ __version__ = "0.1.0"
 # numpy's BLAS starts threads as it is imported, and a process that has threads may not join a user
 # namespace (setns(2)), as labs of users without privilege do. No large matrix is multiplied here.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+# The same of Arrow's allocator.
+os.environ.setdefault("JE_ARROW_MALLOC_CONF", "background_thread:false")
 
 
 def load(directory: str | os.PathLike[str]) -> Results:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import yaml
 
-from ..base import hostfile
+from ..base import hostfile, transports
 from ..base.errors import ConfigurationError
 from ..config import Request, read
 from ..plan.compile import compile_run
@@ -40,13 +40,14 @@ expect:
   over: port                            # flow | port | phase | plan | run
   require: ">= {number}"
 {loss}"""
-_LOSS = """- id: "2"
+_LOSS = """- id: "no-loss-{transport}"
   clause: "No frame is lost"
-  where: {transport: dpdk}              # TCP retransmits what the network loses
+  where: {{transport: {transport}}}              # TCP retransmits what the network loses
   measure: lost_frames
   over: flow
   require: "== 0"
 """
+_UNPRIVILEGED = next(one.name for one in transports.TRANSPORTS if one.kernel)  # needs no rights
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -113,13 +114,14 @@ def _text(args: argparse.Namespace) -> str:
         site = {"hosts": hosts, "iface": args.iface}
     else:
         site = {"lab": args.lab}
-    transports = (args.transport or "tcp").replace(" ", "").split(",")
+    named = (args.transport or _UNPRIVILEGED).replace(" ", "").split(",")
     expect = ""
     if args.accept:
         number = args.accept.removesuffix("%")
-        loss = _LOSS if "dpdk" in transports else ""
+        counted = (one.name for one in transports.TRANSPORTS if one.frames and one.name in named)
+        loss = "".join(_LOSS.format(transport=name) for name in counted)
         expect = _EXPECT.format(percent=f"{number} %", number=number, loss=loss)
-    return _TEXT.format(site=_flow(site), transports=_flow(transports), expect=expect)
+    return _TEXT.format(site=_flow(site), transports=_flow(named), expect=expect)
 
 
 def _flow(value: object) -> str:

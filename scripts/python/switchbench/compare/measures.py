@@ -36,13 +36,18 @@ class ComparedMeasure:
     between_runs: float = 0.002
 
 
-def _rate(name: str) -> Callable[[Entry], float | None]:
+def _of_rates(of: Callable[[Entry], float | None]) -> Callable[[Entry], float | None]:
+    """Return a measure of rates, null for messages without payload, as a barrier's."""
+
     def rate(entry: Entry) -> float | None:
-        # Of messages without payload, as a barrier's, 0 Mbit/s would be no rate.
         empty = entry["traffic"] == SCHEDULE and entry["delivered_bytes"] == 0
-        return None if empty else _number(entry["throughput"][name])
+        return None if empty else of(entry)
 
     return rate
+
+
+def _rate(name: str) -> Callable[[Entry], float | None]:
+    return _of_rates(lambda entry: _number(entry["throughput"][name]))
 
 
 def _number(value: Any) -> float | None:
@@ -78,7 +83,7 @@ def _compared(
 
 def _reduced(key: str) -> Callable[[Entry], float | None]:
     """Return how a measure of all flows is read from an entry."""
-    return lambda entry: _number((entry.get("reduced") or {}).get(key))
+    return _of_rates(lambda entry: _number((entry.get("reduced") or {}).get(key)))
 
 
 WHOLE_S = "total_s"
