@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -23,10 +24,11 @@ from switchbench.analysis.columns import Columns
 from switchbench.analysis.data import plan_key
 from switchbench.analysis.measures import UNSETTLED
 from switchbench.analysis.remake import gather
+from switchbench.base.errors import ConfigurationError
 from switchbench.base.model import Run
 from switchbench.predict.measured import measured_bps
 from switchbench.records.record_forms import parse
-from switchbench.records.store import Tables, finish
+from switchbench.records.store import Tables, cut_streams, finish
 from switchbench.run.live.state import PhaseLoss, phase_loss
 from synthetic import (
     FRAME_PAYLOAD,
@@ -248,7 +250,47 @@ def test_a_stream_is_read_wherever_it_is_cut_off(kept: float, tmp_path: Path) ->
         phase.rows("flows").floats("sent_frames").tolist() == [100 + number]
         for number, phase in enumerate(whole)
     )
-    assert tables.cut == (kept < 1)
+    assert bool(tables.cut) == (kept < 1)
+    finish(tmp_path, run)
+    said = cut_streams(tmp_path)
+    assert len(said) == (len(list(tmp_path.glob("*.cut"))) if kept < 1 else 0)
+    assert bool(said) == (kept < 1)
+    assert [phase.moment for phase in Tables(tmp_path).phases()] == [
+        phase.moment for phase in tables.phases()
+    ]
+
+
+def test_a_stream_with_a_hole_is_kept_and_named(tmp_path: Path) -> None:
+    """Nothing behind the hole can be found: nobody may take what is left for the whole."""
+    site = make_site(2)
+    run = make_run(site, make_trial(site, phases=20))
+    flows = [
+        frame_side("source", "node1:e0", "node2:e0", 100, 100) | {"phase": number}
+        for number in range(20)
+    ]
+    write_tables(tmp_path, run, flows)
+    stream = tmp_path / "flows.1.arrows"
+    data = bytearray(stream.read_bytes())
+    data[len(data) // 2 : len(data) // 2 + 4096] = bytes(4096)
+    stream.write_bytes(data)
+    finish(tmp_path, run)
+    assert not stream.exists()
+    assert (tmp_path / "flows.1.arrows.cut").read_bytes() == data
+    (said,) = cut_streams(tmp_path)
+    assert said.startswith("flows.1.arrows.cut: the stream is damaged or was cut off")
+
+
+def test_a_column_that_stands_twice_is_refused(tmp_path: Path) -> None:
+    run = make_run(SITE, make_trial(SITE))
+    write_tables(tmp_path, run, [frame_side("source", *pair, 10, 10) for pair in PAIRS])
+    finish(tmp_path, run)
+    path = tmp_path / "flows.parquet"
+    data = pq.read_table(path)
+    pq.write_table(data.append_column("src", data["src"]), path)
+    with pytest.raises(
+        ConfigurationError, match=r"flows\.parquet has more than once the column src"
+    ):
+        Tables(tmp_path)
 
 
 def test_a_column_that_one_row_of_many_has_is_read(tmp_path: Path) -> None:

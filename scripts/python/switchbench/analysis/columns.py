@@ -135,7 +135,7 @@ class Columns:
                     for network, rows in phase.rows(name).by_network():
                         key = PlanKey(number, repeat, network)
                         parts.setdefault(key, []).append((own, rows))
-                self.cut |= tables.cut
+                self.cut |= bool(tables.cut)
             except ConfigurationError as error:
                 self.damage.append(str(error).removeprefix(f"{directory}/"))
         try:

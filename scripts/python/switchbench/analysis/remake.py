@@ -17,7 +17,7 @@ from ..records.directory import PLAN
 from ..records.document.summary import SummaryDocument, SupersededEntry
 from ..records.record_forms import DamagedRecord, checked
 from ..records.schema import BY_PHASE
-from ..records.store import SUPERSEDED, Tables, finish, refuse_old_form
+from ..records.store import SUPERSEDED, Tables, cut_streams, finish, refuse_old_form
 from ..records.switch_counters import AFTER, BEFORE, compare_counters
 from . import scatter
 from .summary import NOT_ENDED, REFUSED_RUN, Summary
@@ -80,6 +80,7 @@ def remade(
     with nullcontext(directory) if keep or not run.again else elsewhere(directory) as place:
         try:
             gathered = gather(finish(place, run) if keep or run.again else run, place)
+            faults += [fault for fault in cut_streams(place) if fault not in faults]
             return gathered.finish(summary["run"], faults, refused)
         except SwitchbenchError as error:
             raise type(error)(str(error).replace(str(place), str(directory))) from None

@@ -9,6 +9,7 @@ that is continued has both; a stream whose number the Parquet file names already
 from __future__ import annotations
 
 import binascii
+import os
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -67,6 +68,20 @@ def stream_files(directory: Path, table: str) -> list[tuple[int, Path]]:
         if (match := re.fullmatch(rf"{table}\.(\d+)\.arrows", path.name))
     )
     return sorted(found)
+
+
+def cut_file(stream: Path) -> Path:
+    """Return where a stream is kept that could not be read to its end."""
+    return stream.with_name(stream.name + ".cut")
+
+
+def cut_streams(directory: Path) -> list[str]:
+    """Return a sentence for each stream that could not be read to its end."""
+    return [
+        f"{path.name}: the stream is damaged or was cut off: what stands before that was read, and "
+        "the file is kept"
+        for path in sorted(directory.glob(cut_file(Path("*.arrows")).name))
+    ]
 
 
 def has_tables(directory: Path) -> bool:
@@ -245,7 +260,7 @@ class TableFile:
         ConfigurationError for one that is no such table, or lacks a column.
         """
         self.table = table
-        self.cut = False  # a stream ends in half a batch
+        self.cut: list[Path] = []  # streams that were not read to their ends
         self._names = [c.name for c in TABLES[table] if columns is None or c.name in columns]
         self._parquet: Any = None
         self._batches: list[Any] = []
@@ -295,17 +310,17 @@ class TableFile:
             try:
                 reader = pa.ipc.open_stream(file)
             except (pa.ArrowException, OSError):
-                self.cut = True  # not even its head was written
+                self.cut.append(path)  # not even its head was written
                 return
             _refuse_other_columns(path, reader.schema, self.table, self._names)
-            while True:
-                try:
+            try:
+                while True:
                     self._batches.append(reader.read_next_batch())
-                except StopIteration:
-                    return
-                except (pa.ArrowException, OSError):
-                    self.cut = True
-                    return
+            except StopIteration:
+                if file.read(1):
+                    self.cut.append(path)
+            except (pa.ArrowException, OSError):
+                self.cut.append(path)
 
 
 class _reading:
@@ -331,8 +346,9 @@ def _refuse_other_columns(path: Path, schema: Any, table: str, names: Sequence[s
         raise ConfigurationError(f"{path} is no table of {FORM}: its form is {printable(form)!r}")
     wanted = arrow_schema(table)
     for name in names:
-        if name not in schema.names:
-            raise ConfigurationError(f"{path} lacks the column {name}")
+        if schema.names.count(name) != 1:
+            fault = "has more than once" if name in schema.names else "lacks"
+            raise ConfigurationError(f"{path} {fault} the column {name}")
         found, right = schema.field(name).type, wanted.field(name).type
         if found != right and not (
             pa.types.is_list(found) and pa.types.is_list(right) and found.value_type == pa.int64()
@@ -361,6 +377,10 @@ def _refuse_values(path: Path, data: Any, table: str) -> None:
 
 def _strange(column: ResultColumn, values: Any) -> str | None:
     if column.kind == "text":
+        try:
+            values.validate(full=True)
+        except pa.ArrowException:
+            return "a text that is no UTF-8"
         longest = pc.max(pc.binary_length(values)).as_py()
         return f"a text of {longest:,} bytes" if longest > LONGEST_TEXT else None
     if column.kind == "flag":
@@ -406,9 +426,9 @@ class Tables:
                 self._index(name, number, file.group(number, MOMENT))
 
     @property
-    def cut(self) -> bool:
-        """Return whether a stream ends in half a batch."""
-        return any(file.cut for file in self._files.values())
+    def cut(self) -> list[Path]:
+        """Return the streams that were cut off or damaged: what is behind that was not read."""
+        return [path for file in self._files.values() for path in file.cut]
 
     def events(self) -> Iterator[Record]:
         """Return the events in their order, as records."""
@@ -539,10 +559,12 @@ def _rewrite(
 ) -> None:
     """Write all tables as Parquet, then put them in place together; then streams go.
 
-    `split` says of rows which are kept, and which are superseded.
+    `split` says of rows which are kept, and which are superseded. A stream that could not be read
+    to its end is kept beside the tables.
     """
     made: list[_ParquetWriter] = []
     done: list[Path] = []
+    cut: set[Path] = set()
     try:
         for table in TABLES:
             streams, path = stream_files(directory, table), parquet_file(directory, table)
@@ -564,10 +586,12 @@ def _rewrite(
                             aside.add(old)
                     kept.add(data)
                 done += [path for _, path in streams]
+                cut |= set(file.cut)
         for writer in made:
             writer.finish()
         for writer in made:
             writer.place()
+        _onto_disk(directory)
     except OSError as error:
         why = error.strerror or error
         raise RunError(f"{directory}: {why}: the tables stay as they were") from error
@@ -575,7 +599,10 @@ def _rewrite(
         for writer in made:
             writer.drop()
     for path in done:
-        path.unlink()
+        if path in cut:
+            path.replace(cut_file(path))
+        else:
+            path.unlink()
 
 
 def _placement(directory: Path, run: Run) -> _Placement:
@@ -590,6 +617,15 @@ def _placement(directory: Path, run: Run) -> _Placement:
                 sources[trial.again, phase] = (trial.id, phase)
     moved = {source: trial for (trial, _), source in sources.items()}
     return _Placement(moved, set(sources), {trial.id for trial in run.again})
+
+
+def _onto_disk(path: Path) -> None:
+    """Wait until a file, or a folder's names, would outlast the machine."""
+    number = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(number)
+    finally:
+        os.close(number)
 
 
 class _ParquetWriter:
@@ -611,6 +647,7 @@ class _ParquetWriter:
     def finish(self) -> None:
         self._write()
         self._writer.close()
+        _onto_disk(self._fresh)
 
     def place(self) -> None:
         self._fresh.replace(self._path)

@@ -140,22 +140,30 @@ class Controller:
         """
         self._places = [launcher] if isinstance(launcher, WatchedLauncher) else []
         self._places += [self._binder, self]
-        with (
-            TableWriter(self._directory.path) as self._tables,
-            self._directory.open_lines(NODES_LOG) as self._log,
-        ):
-            try:
-                self._start(launcher, command)
-                self._converse(interrupt)
-            except SwitchbenchError as error:
-                self._note(error)
-            finally:
-                for fault in self._binder.close():
-                    self._note(fault)
-                for phase in self._collector.rest():
-                    self._keep(partial(self._tables.add_phase, phase))
-                self._keep(self._tables.flush)
+        try:
+            with (
+                TableWriter(self._directory.path) as self._tables,
+                self._directory.open_lines(NODES_LOG) as self._log,
+            ):
+                self._conduct(launcher, command, interrupt)
+        except RunError as error:  # the disk is full, and events wait
+            self._note(error)
         return self._outcome
+
+    def _conduct(
+        self, launcher: Launcher, command: Callable[[str], list[str]], interrupt: Interrupt
+    ) -> None:
+        try:
+            self._start(launcher, command)
+            self._converse(interrupt)
+        except SwitchbenchError as error:
+            self._note(error)
+        finally:
+            for fault in self._binder.close():
+                self._note(fault)
+            for phase in self._collector.rest():
+                self._keep(partial(self._tables.add_phase, phase))
+            self._keep(self._tables.flush)
 
     def check(self) -> None:
         """Write what waits: called in each turn."""
