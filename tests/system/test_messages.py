@@ -12,7 +12,7 @@ import pytest
 
 import labkit
 import runs
-from switchbench.analysis import scatter
+from switchbench.records.store import TableFile
 
 pytestmark = labkit.needs_lab
 
@@ -88,10 +88,9 @@ def test_scatter(tmp_path: Path, partners: str, transport: str) -> None:
     (entry,) = result.summary["messages"]["scatter"]
     assert entry["lost"] == 0
     senders = 2 if partners == "fixed" else 4
-    rows = scatter.read(result.directory).to_pylist()
+    rows = TableFile(result.directory, "samples").whole().to_pylist()
     assert len(rows) == entry["messages"] == senders * 100
     assert all(4 <= row["size"] <= most and row["src"] != row["dst"] for row in rows)
-    assert not (result.directory / scatter.LINES).exists()
     assert 0 < entry["p50_us"] < 1e5
     (computing,) = result.summary["messages"]["concurrent_computation"]
     assert computing["nodes"] == 4
