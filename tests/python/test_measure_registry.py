@@ -14,7 +14,7 @@ import measures_page
 import messages
 from switchbench.analysis import tidy
 from switchbench.analysis.judge import FORMULAS, formula_of, reduced
-from switchbench.base.measures import LATENCY_MEASURES, MEASURES, registry
+from switchbench.base.measures import LATENCY_MEASURES, MEASURES, REDUCED, registry
 from switchbench.compare import measures as compared
 from switchbench.importers.measures import COMMON
 from switchbench.records.document.schema import summary_schema
@@ -141,3 +141,10 @@ def test_fairness_is_jains_index_of_the_flows(
         for pair, frames in zip(ends, came, strict=True)
     ]
     assert reduced(flows_of(*records))["fairness"] == (index and pytest.approx(index))
+
+
+@pytest.mark.parametrize("rate", [0.1, 9.09, 92.637, 941.482])
+def test_equal_flows_are_exactly_fair(rate: float) -> None:
+    (fairness,) = REDUCED
+    assert fairness.reduce is not None
+    assert {fairness.reduce([rate] * flows) for flows in range(1, 40)} == {1.0}

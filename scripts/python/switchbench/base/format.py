@@ -58,7 +58,7 @@ def scientific(value: float | None) -> str:
     """Four significant digits, in powers of ten where there would be zeros to count."""
     if value is None or value == 0 or 1 <= abs(value) < 1e6:
         return digits(value)
-    return f"{value:.4f}" if 0.1 <= abs(value) < 0.99995 else f"{value:.3e}"
+    return f"{value:.4f}" if 0.1 <= abs(value) < 1 else f"{value:.3e}"
 
 
 def signed(value: float) -> str:

@@ -227,8 +227,12 @@ _LATENCY = (
 
 
 def _jain(values: Sequence[float]) -> float | None:
-    squares = sum(value * value for value in values)
-    return sum(values) ** 2 / (len(values) * squares) if squares else None
+    most = max(values, default=0.0)
+    if not most:
+        return None
+    shares = [value / most for value in values]  # of equal flows exactly 1
+    squares = sum(share * share for share in shares)
+    return min(1.0, round(sum(shares) ** 2 / (len(shares) * squares), 12))
 
 
 _OF_ALL_FLOWS = (

@@ -25,7 +25,7 @@ function digits(value) {
 function scientific(value) {
   const size = Math.abs(value);
   if (value === 0 || (size >= 1 && size < 1e6)) return digits(value);
-  if (size >= 0.1 && size < 0.99995) return value.toFixed(4);
+  if (size >= 0.1 && size < 1) return value.toFixed(4);
   return value.toExponential(3).replace(/e([+-])(\d)$/, "e$10$2");
 }
 
