@@ -2,6 +2,7 @@
 #include "mapping_reader.h"
 
 #include <assert.h>
+#include <ctype.h>
 #include <errno.h>
 #include <math.h>
 #include <stdarg.h>
@@ -156,7 +157,7 @@ static int read_number(struct reader *reader, const struct option *option, const
     else
         whole =
             any && text[0] != '-' ? (int64_t)strtoull(text, &end, base) : strtoll(text, &end, base);
-    if (end == text || *end != '\0')
+    if (end == text || *end != '\0' || isspace((unsigned char)text[0]))
         return refuse(reader, node->start_mark, "is a number, not '%.100s'", text);
     if (real && isfinite(value) && value >= (double)option->min) {
         memcpy(into, &value, sizeof value);

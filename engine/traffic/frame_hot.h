@@ -258,8 +258,11 @@ HOT_INLINE int64_t hot_send(struct frame_lane *lane, int64_t now_ns, enum hot_se
     if (variant == HOT_MIXED) {
         bool trains = lane->conf.trains && sender->left == UINT64_MAX && !sender_has_turns(sender);
 
+        if (sender->next.run > 0) { /* a train that was cut short has had its turn */
+            sender->next.run = lane->train;
+            rotation_step(lane, &sender->next, true);
+        }
         lane->train = trains && due > sender->count ? due / sender->count : 1;
-        sender->next.run = 0;
     }
     if (HOT_UNLIKELY(sender->accounting.marked))
         hot_account_sends(lane, due, variant);

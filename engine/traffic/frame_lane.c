@@ -222,9 +222,8 @@ static bool transfer_done(struct frame_lane *lane, bool received)
 
     if (lane->queues_received == NULL)
         return receiver->left == 0 && (lane->conf.queues > 1 || lane->prober.in_flight <= 0);
-    if (received)
-        atomic_store_explicit(&lane->queues_received[lane->conf.queue].frames,
-                              receiver->all - receiver->left, memory_order_relaxed);
+    atomic_store_explicit(&lane->queues_received[lane->conf.queue].frames,
+                          receiver->all - receiver->left, memory_order_relaxed);
     for (uint16_t i = 0; !received && i < lane->conf.queues; i++)
         frames += atomic_load_explicit(&lane->queues_received[i].frames, memory_order_relaxed);
     return !received && frames >= receiver->all;
@@ -236,6 +235,8 @@ int64_t frame_lane_poll(struct lane *base, int64_t now_ns)
     int64_t next_ns = CLOCK_NEVER;
     uint32_t received;
 
+    if (__builtin_expect(base->error.text[0] != '\0', false))
+        return CLOCK_NEVER;
     if (__builtin_expect(base->woken, false)) {
         base->woken = false;
         if (lane->ops->woken != NULL && lane->pingpong == NULL)

@@ -43,8 +43,11 @@ static int make_sent(struct frame_prober *prober)
         prober->room *= 2;
     prober->sent = calloc(prober->count, sizeof *prober->sent);
     prober->stamps = calloc((size_t)prober->count * prober->room, sizeof *prober->stamps);
-    if (prober->sent == NULL || prober->stamps == NULL)
+    if (prober->sent == NULL || prober->stamps == NULL) {
+        free(prober->sent); /* frame_prober_free takes it for another's where there are no stamps */
+        prober->sent = NULL;
         return -ENOMEM;
+    }
     for (uint32_t i = 0; i < prober->count; i++)
         prober->sent[i].stamps = &prober->stamps[(size_t)i * prober->room];
     return 0;

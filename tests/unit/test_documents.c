@@ -234,6 +234,7 @@ static void each_mistake_is_one_sentence(void **state)
     static const struct refusal refusals[] = {
         {"foo: 1\n", "line 1, column 1: a document has no key 'foo'"},
         {"heartbeat: x\n", "line 1, column 12: heartbeat is a number, not 'x'"},
+        {"heartbeat: ' 1'\n", "line 1, column 12: heartbeat is a number, not ' 1'"},
         {"heartbeat: 1\nquit: true\n", "more than one of"},
         {"heartbeat: 1\nheartbeat: 1\n", "has the key 'heartbeat' twice"},
         {"heartbeat: 18446744073709551616\n", "0 to 18446744073709551615"},

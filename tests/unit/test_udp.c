@@ -237,6 +237,49 @@ static void forged_answers_to_probes_are_not_counted(void **state)
     assert_int_equal(sum.histogram.count, 0);
 }
 
+/* Segments are of one destination: a burst has a train of each flow, and over the bursts each flow
+ * gets as much. */
+static void flows_have_equal_loads_by_segments(void **state)
+{
+    enum { FLOWS = 3, POLLS = 64 };
+    struct flow_side sides[FLOWS];
+    struct lane_flow flows[FLOWS];
+    struct port_count count = {0};
+    struct phase phase = bed.phase;
+    struct udp_options options = {.offload = UDP_OFFLOAD_ON, .burst = 32, .catch_up = 11};
+    struct lane_request request = {.port = bed.port,
+                                   .phase = &phase,
+                                   .rank = 1,
+                                   .ranks = 8,
+                                   .sends = flows,
+                                   .send_count = FLOWS,
+                                   .count = &count};
+    struct err err = {""};
+    struct lane *lane;
+    int64_t now_ns = FORGED_START_NS;
+
+    (void)state;
+    memset(sides, 0, sizeof sides);
+    phase.options = &options;
+    phase.load.rate_fps = 32e6;
+    for (uint32_t i = 0; i < FLOWS; i++) {
+        flows[i] = (struct lane_flow){.src = 1, .dst = 2 + i, .side = &sides[i]};
+        ip_port_address(&bed.sender, &flows[i].partner);
+    }
+    if (transport_udp.prepare(&lane, &request, &err) != 0)
+        fail_msg("%s", err.text);
+    assert_int_equal(transport_udp.connect(lane, FORGED_START_NS / 2, &err), 0);
+    transport_udp.start(lane, FORGED_START_NS / 2);
+    for (unsigned i = 0; i < POLLS; i++) /* 11 are due: trains of 3, and 2 more */
+        transport_udp.poll(lane, now_ns += 1000);
+    transport_udp.account(lane, ACCOUNT_ALL);
+    assert_string_equal(lane->error.text, "");
+    assert_true(sides[0].live.frames >= 100);
+    for (uint32_t i = 1; i < FLOWS; i++)
+        assert_in_range(sides[i].live.frames, sides[0].live.frames - 4, sides[0].live.frames + 4);
+    transport_udp.destroy(lane);
+}
+
 int main(void)
 {
     static const struct forged_bed forged_bed = {
@@ -255,6 +298,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_stranger_is_not_the_sender, begin, end),
         cmocka_unit_test_setup_teardown(forged_answers_to_probes_are_not_counted, begin_with_probes,
                                         end),
+        cmocka_unit_test_setup_teardown(flows_have_equal_loads_by_segments, begin, end),
     };
 
     return forged_cases_run(&forged_bed) + cmocka_run_group_tests(strangers, NULL, NULL);

@@ -58,7 +58,6 @@ static int make_ends(struct tcp_lane *lane)
     const struct lane_request *request = &lane->base.lane.request;
 
     for (unsigned i = 0; i < lane->base.in_count; i++) {
-        lane->ins[i].fd = -1;
         if (lane->base.forwards && (lane->ins[i].ring = malloc(TCP_READ_BYTES)) == NULL)
             return -ENOMEM;
     }
@@ -68,7 +67,6 @@ static int make_ends(struct tcp_lane *lane)
         struct tcp_out *out = &lane->outs[i];
         uint32_t back = lane->flow_from[out->base.flow->dst];
 
-        out->fd = -1;
         if (out->base.replies != NULL)
             pair(out, (struct tcp_in *)(void *)out->base.replies, false);
         else if (out->base.answers != NULL)
@@ -95,9 +93,9 @@ static void destroy(struct lane *base)
 {
     struct tcp_lane *lane = (struct tcp_lane *)(void *)base;
 
-    for (unsigned i = 0; i < lane->base.out_count; i++)
+    for (unsigned i = 0; lane->outs != NULL && i < lane->base.out_count; i++)
         close_now(lane->outs[i].fd);
-    for (unsigned i = 0; i < lane->base.in_count; i++) {
+    for (unsigned i = 0; lane->ins != NULL && i < lane->base.in_count; i++) {
         close_now(lane->ins[i].fd);
         free(lane->ins[i].ring);
     }
@@ -126,6 +124,10 @@ static int make_lane(struct tcp_lane *lane, struct err *err)
     lane->base.refill_ns = refill_ns < NS_PER_MS ? refill_ns : NS_PER_MS;
     lane->outs = lane->base.outs;
     lane->ins = lane->base.ins;
+    for (unsigned i = 0; i < lane->base.out_count; i++)
+        lane->outs[i].fd = -1;
+    for (unsigned i = 0; i < lane->base.in_count; i++)
+        lane->ins[i].fd = -1;
     lane->flow_from = calloc(PATTERN_RANKS_MAX, sizeof *lane->flow_from);
     lane->buffer = malloc(TCP_READ_BYTES);
     if (lane->flow_from != NULL && lane->buffer != NULL)
