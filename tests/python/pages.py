@@ -53,7 +53,7 @@ it, on any machine.
 | `configuration.yaml` | the effective configuration, which can be run again |
 | `plan.json` | the trials that were made of it |
 | `flows.parquet` ... | what the nodes told, as the [tables](#tables) below |
-| `flows.1.arrows` ... | the same while the run goes on: Arrow streams, readable wherever they end |
+| `flows.1.arrows` ... | during the run: Arrow streams, read piece by piece: the last may be cut |
 | `superseded/` | the same tables, of phases that `remeasure` measured again |
 | `nodes.log` | the log of the nodes |
 | `summary.json` | what was concluded, by the schema below |
@@ -194,7 +194,7 @@ ordered = flows.append_column("lost", lost).sort_by([("lost", "descending")])
 print(ordered.select(["src", "dst", "lost"]).slice(0, 5).to_pylist())
 ```
 
-The throughput that each port received, mean over phases:
+Each port's received throughput, mean over phases:
 
 ```python
 import pyarrow.compute as pc
@@ -204,7 +204,9 @@ flows = switchbench.load("results/20260101-120000-four-matrices").flows.arrow
 seconds = pc.divide(pc.cast(flows["received_window_ns"], "double"), 1e9)
 megabits = pc.multiply(pc.cast(flows["received_window_payload_bytes"], "double"), 8e-6)
 mbps = pc.divide(megabits, seconds)
-print(flows.append_column("mbps", mbps).group_by("dst").aggregate([("mbps", "mean")]).to_pylist())
+moment = flows.append_column("mbps", mbps).group_by(["trial", "repeat", "network", "phase", "dst"])
+ports = moment.aggregate([("mbps", "sum", pc.ScalarAggregateOptions(skip_nulls=False))])
+print(ports.group_by("dst").aggregate([("mbps_sum", "mean")]).to_pylist())
 ```
 
 How idle hosts were in tester-limited phases:
@@ -223,7 +225,7 @@ DuckDB reads the files:
 
 ```sql
 SELECT dst, sum(sent_frames - received_frames - corrupted) AS lost
-FROM 'results/20260101-120000-four-matrices/flows.parquet' GROUP BY dst ORDER BY lost DESC;
+FROM 'results/20260101-120000-four-matrices/flows.parquet' GROUP BY dst;
 ```
 
 ## Tables
@@ -234,6 +236,7 @@ Parquet (zstd), with unit, meaning and null rule in each column's metadata. Keys
 
 
 _KEYS = ("trial", "repeat", "network", "phase", "src", "dst")  # described once
+_OWN_KEY = {"ports": "port", "phases": "node", "histograms": "kind"}
 _OF_TRANSPORT = ("not tcp", "not verbs")  # when a column is null: only its name is on the page
 
 
@@ -251,7 +254,7 @@ def _table_columns(name: str) -> str:
             )
             row = rows.setdefault(column.key or column.name, ([], column.unit, meaning))
             row[0].append(f"`{column.name}`")
-    keys = ", ".join(f"`{c.name}`" for c in TABLES[name] if c.name in _KEYS)
+    keys = ", ".join(f"`{c.name}`" for c in TABLES[name] if c.name in (*_KEYS, _OWN_KEY.get(name)))
     head = [cells("column", "unit", "meaning"), cells(*["---"] * 3)]
     body = [cells("<br>".join(names), unit, meaning) for names, unit, meaning in rows.values()]
     others = [f"\nOf {kind}: {', '.join(names)}." for kind, names in special.items()]

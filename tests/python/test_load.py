@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import ast
+import math
 import re
 import shutil
 from pathlib import Path
@@ -38,6 +40,32 @@ def test_an_example_of_the_page_runs(
 ) -> None:
     exec(example.replace(NAMED, str(directory)), {})
     assert "limited" in example or capsys.readouterr().out.strip()
+
+
+def test_a_port_received_what_its_flows_did_together(
+    directory: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    exec(EXAMPLES[1].replace(NAMED, str(directory)), {})
+    said = {row["dst"]: row["mbps_sum_mean"] for row in ast.literal_eval(capsys.readouterr().out)}
+    phases: dict[str, dict[tuple[object, ...], list[float | None]]] = {}
+    for row in rows_in(directory, "flows"):
+        moment = tuple(row.get(key) for key in ("trial", "repeat", "network", "phase"))
+        bits, ns = (row.get(f"received_window_{key}") for key in ("payload_bytes", "ns"))
+        rate = 8e3 * bits / ns if bits is not None and ns else None
+        phases.setdefault(row["dst"], {}).setdefault(moment, []).append(rate)
+    for port, rates in phases.items():
+        sums = [math.fsum(of) for of in rates.values() if None not in of]
+        assert said.pop(port) == pytest.approx(math.fsum(sums) / len(sums))
+    assert any(len(of) > 1 for rates in phases.values() for of in rates.values())
+    assert said == {}
+
+
+@pytest.mark.parametrize("name", ["flows", "ports", "phases", "histograms"])
+def test_the_keys_of_the_page_name_one_row(name: str, directory: Path) -> None:
+    (line,) = re.findall(rf"### {name}\n\n.* Keys: (.*)\.\n", PAGE.read_text())
+    keys = re.findall(r"`(\w+)`", line)
+    rows = [tuple(row.get(key) for key in keys) for row in rows_in(directory, name)]
+    assert len(set(rows)) == len(rows) > 0
 
 
 def test_duckdb_reads_the_files_as_they_are(directory: Path) -> None:
