@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Nodes by any command line that starts a program on a host and passes its streams on.
+"""Nodes by any command line that starts a program on a host and passes words and streams on.
 
-Open MPI's `mpirun --host {host} -np 1`, PRRTE's `prun`, `docker exec -i {host}`, `rsh {host}`: the
-command is started here once per host, and its standard input and output are the node's.
+Open MPI's `mpirun --host {host} -np 1`, PRRTE's `prun`, `docker exec -i {host}`, `srun -w {host}`:
+the command is started here once per host, and its standard input and output are the node's. It has
+to pass the program's words on unchanged: what joins them by blanks for a remote shell can't serve.
 """
 
 from __future__ import annotations
