@@ -12,6 +12,7 @@ extern const struct transport transport_dpdk;
 #ifdef HAVE_VERBS
 extern const struct transport transport_verbs;
 #endif
+extern const struct transport transport_packet;
 extern const struct transport transport_tcp;
 extern const struct transport transport_udp;
 
@@ -22,7 +23,7 @@ const struct transport *const transports[] = {
 #ifdef HAVE_VERBS
     &transport_verbs,
 #endif
-    &transport_tcp,   &transport_udp, NULL,
+    &transport_tcp,   &transport_udp, &transport_packet, NULL,
 };
 
 const struct transport *transport_find(const char *name)

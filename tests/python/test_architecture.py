@@ -71,6 +71,7 @@ FLOORS: dict[str, tuple[str, ...]] = {
     "engine/transport": TRAFFIC,
     "engine/transport/dpdk": TRAFFIC,
     "engine/transport/kernel": TRAFFIC,
+    "engine/transport/packet": (*TRAFFIC, "engine/transport/kernel"),
     "engine/transport/tcp": (*TRAFFIC, "engine/transport/kernel"),
     "engine/transport/udp": (*TRAFFIC, "engine/transport/kernel"),
     "verbs": TRAFFIC,
@@ -275,7 +276,7 @@ CORE = tuple(
 )
 COMPARISON = re.compile(r"\bstrn?(?:case)?cmp\s*\(([^;]*)")
 TRANSPORT_WORD = re.compile(
-    r'transport\w*\)?->name|"(?:dpdk|tcp|udp|verbs|frame|message)"|transports\[[^]]*\](?!->)'
+    r'transport\w*\)?->name|"(?:dpdk|packet|tcp|udp|verbs|frame|message)"|transports\[[^]]*\](?!->)'
 )
 
 
@@ -367,6 +368,7 @@ def calls() -> dict[str, dict[str, set[str]]]:
 
 TRANSPORTS = {
     "engine/transport/dpdk": "transport_dpdk",
+    "engine/transport/packet": "transport_packet",
     "engine/transport/tcp": "transport_tcp",
     "engine/transport/udp": "transport_udp",
     "verbs": "transport_verbs",
@@ -534,6 +536,7 @@ NAMES_TRANSPORTS = {
     "config/tests.py": "options that depend on others",
     "hosts/doctor.py": "headings of what is checked, and a folder of DPDK's",
     "hosts/rdma.py": "a heading of what is checked",
+    "render/first_screen.py": "a unit, of what verbs sent again",
 }
 
 

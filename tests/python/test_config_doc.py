@@ -36,6 +36,7 @@ MODELS: dict[str, tuple[type[BaseModel], ...]] = {
     "switch_counters": (schema.SwitchCountersKeys,),
     "device_reset": (schema.SwitchCountersKeys,),
     "dpdk": (options.DpdkOptions,),
+    "packet": (options.PacketOptions,),
     "tcp": (options.TcpOptions,),
     "udp": (options.UdpOptions,),
     "verbs": (options.VerbsOptions,),

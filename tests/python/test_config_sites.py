@@ -226,7 +226,7 @@ def test_a_shared_interface_has_no_raw_frames(tmp_path: Path) -> None:
     """AF_PACKET and AF_XDP leave nobody else their frames; tcp is what is taken unasked."""
     keys = "hosts: [a, b]\n  ports: {e0: {network: n, iface: eth0, shared: true}}"
     site = hand(tmp_path, keys)
-    assert site.ports[0].transports == ("tcp", "udp", "verbs")
+    assert site.ports[0].transports == ("packet", "tcp", "udp", "verbs")
     assert "mac" not in site.ports[0].engine
     explicit = keys.replace("shared: true", "shared: true, transports: [tcp, dpdk]")
     with pytest.raises(ConfigurationError, match=r"has dpdk, which takes all .* \(mlx5\)"):
@@ -249,7 +249,7 @@ def test_a_shared_device_keeps_its_address(more: str, mac: str, tmp_path: Path) 
         f"hosts: [a, b]\n  ports: {{e0: {{network: n, pci: '0000:3b:00.0', shared: true{more}}}}}"
     )
     (port, _) = hand(tmp_path, keys).ports
-    assert port.transports == ("dpdk", "tcp", "udp", "verbs")
+    assert port.transports == ("dpdk", "packet", "tcp", "udp", "verbs")
     assert port.engine["mac"] == mac
 
 

@@ -81,7 +81,7 @@ def test_names_are_the_nodes() -> None:
         ("rdma: mlx5_2/255", ("verbs",), {"rdma": "mlx5_2/255"}),
         (
             "rdma: rocep59s0f0, iface: eth1",
-            ("dpdk", "tcp", "udp", "verbs"),
+            ("dpdk", "packet", "tcp", "udp", "verbs"),
             {"rdma": "rocep59s0f0/1"},
         ),
         (
@@ -89,8 +89,8 @@ def test_names_are_the_nodes() -> None:
             ("verbs", "tcp", "udp"),
             {"tcp_address": "192.0.2.9"},
         ),
-        ("iface: eth1", ("dpdk", "tcp", "udp", "verbs"), {"iface": "eth1"}),
-        ('pci: "0000:3b:00.0"', ("dpdk", "tcp", "udp", "verbs"), {"pci": "0000:3b:00.0"}),
+        ("iface: eth1", ("dpdk", "packet", "tcp", "udp", "verbs"), {"iface": "eth1"}),
+        ('pci: "0000:3b:00.0"', ("dpdk", "packet", "tcp", "udp", "verbs"), {"pci": "0000:3b:00.0"}),
     ],
 )
 def test_ports(

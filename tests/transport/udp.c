@@ -32,7 +32,7 @@ static const char *make(struct port_conf *confs)
 static void tune(struct phase *phase)
 {
     options_of(phase)->offload = offload ? UDP_OFFLOAD_ON : UDP_OFFLOAD_AUTO;
-    options_of(phase)->catch_up = 64;
+    options_of(phase)->socket.catch_up = 64;
 }
 
 static void too_small(struct phase *phase)
@@ -52,7 +52,7 @@ static void no_load(struct phase *phase)
 
 static void no_burst(struct phase *phase)
 {
-    options_of(phase)->burst = 0;
+    options_of(phase)->socket.burst = 0;
 }
 
 static void too_large_a_buffer(struct phase *phase)
@@ -89,7 +89,7 @@ static void count_in_window(void)
     struct battery_run run;
 
     battery_begin(&run);
-    options_of(&run.phase)->window_frames = 37;
+    options_of(&run.phase)->socket.window_frames = 37;
     battery_add(&run, 0, 1, PATTERN_GENERATE);
     battery_add(&run, 2, 1, PATTERN_GENERATE);
     run.look = look_at_end;
@@ -119,7 +119,7 @@ static void overrun(struct transport_port **ports, const struct port_conf *confs
     run.phase.sizes[0] = 1518;
     run.phase.load = (struct load){.unlimited = true};
     options_of(&run.phase)->receive_buffer = 20000;
-    options_of(&run.phase)->burst = 128;
+    options_of(&run.phase)->socket.burst = 128;
     battery_add(&run, 0, 1, PATTERN_GENERATE);
     transport_udp.hardware(ports[1], &before);
     battery_play(&run);

@@ -108,7 +108,8 @@ static int begin_at(uint64_t line_bps, double probe_fps)
     if (transport_udp.open(&bed.port, &bed.conf, &run, &err) != 0)
         fail_msg("%s", err.text);
     bed.blob = transport_address(&transport_udp, bed.port);
-    bed.options = (struct udp_options){.offload = UDP_OFFLOAD_AUTO, .burst = 32, .catch_up = 8};
+    bed.options =
+        (struct udp_options){.offload = UDP_OFFLOAD_AUTO, .socket = {.burst = 32, .catch_up = 8}};
     bed.phase = forged_phase(&bed.options);
     bed.phase.latency.probe_fps = probe_fps;
     begin_lane();
@@ -246,7 +247,8 @@ static void flows_have_equal_loads_by_segments(void **state)
     struct lane_flow flows[FLOWS];
     struct port_count count = {0};
     struct phase phase = bed.phase;
-    struct udp_options options = {.offload = UDP_OFFLOAD_ON, .burst = 32, .catch_up = 11};
+    struct udp_options options = {.offload = UDP_OFFLOAD_ON,
+                                  .socket = {.burst = 32, .catch_up = 11}};
     struct lane_request request = {.port = bed.port,
                                    .phase = &phase,
                                    .rank = 1,

@@ -149,28 +149,35 @@ static int bind_socket(struct ip_port *port, int type, struct err *err)
     return 0;
 }
 
-static int open_inside(struct ip_port *port, int type, struct err *err)
+int ip_port_link(struct ip_port *port, struct link_state *link, struct err *err)
 {
-    const struct port_conf *conf = port->conf;
-    struct link_state link;
-    int rc = kernel_device_address(conf, port->transport, &port->address, port->iface, err);
+    const char *name = port->conf->name;
+    int rc;
 
-    if (rc)
-        return rc;
     port->ifindex = (int)if_nametoindex(port->iface);
     port->netlink = netlink_open();
     if (port->netlink < 0)
-        return err_set(err, port->netlink, "%s: can't ask the kernel for its links: %s", conf->name,
+        return err_set(err, port->netlink, "%s: can't ask the kernel for its links: %s", name,
                        strerror(-port->netlink));
-    rc = link_read(port->netlink, port->ifindex, &link);
+    rc = port->ifindex == 0 ? -ENODEV : link_read(port->netlink, port->ifindex, link);
     if (rc)
-        return err_set(err, rc, "%s: can't read the state of %s: %s", conf->name, port->iface,
+        return err_set(err, rc, "%s: can't read the state of %s: %s", name, port->iface,
                        strerror(-rc));
-    port->loopback = link.flags & IFF_LOOPBACK;
-    port->base = link.stats;
-    link_drops_begin(&port->drops, &link);
+    port->loopback = link->flags & IFF_LOOPBACK;
+    port->base = link->stats;
+    link_drops_begin(&port->drops, link);
     port->base_drops = link_queue_drops(port->netlink, port->ifindex);
-    return bind_socket(port, type, err);
+    return 0;
+}
+
+static int open_inside(struct ip_port *port, int type, struct err *err)
+{
+    struct link_state link;
+    int rc = kernel_device_address(port->conf, port->transport, &port->address, port->iface, err);
+
+    if (rc == 0)
+        rc = ip_port_link(port, &link, err);
+    return rc == 0 ? bind_socket(port, type, err) : rc;
 }
 
 int ip_port_open(struct ip_port *port, const struct port_conf *conf, const char *transport,

@@ -44,6 +44,13 @@ struct ip_port {
 int ip_port_open(struct ip_port *port, const struct port_conf *conf, const char *transport,
                  int type, struct err *err);
 void ip_port_close(struct ip_port *port);
+/**
+ * @brief In the port's namespace: looks up its interface, `iface`, and begins its counters.
+ *
+ * @param link Takes the state.
+ * @param err Takes the sentence of a failure; unchanged on success.
+ */
+int ip_port_link(struct ip_port *port, struct link_state *link, struct err *err);
 
 /** @brief As in the transport's table. */
 void ip_port_facts(struct transport_port *port, struct port_facts *facts);

@@ -8,13 +8,10 @@
  * damaged on its way has a wrong UDP checksum as a rule: the kernel drops it, and the port counts
  * it as an error.
  */
+#include "socket_hot.h"
 #include "udp_lane.h"
 
 #include <errno.h>
-
-typedef struct udp_frame *frame_t;
-
-#include "frame_hot.h"
 
 #define MESSAGE_BYTES 65000u /* of one message, with all its frames */
 #define SEGMENTS_MAX 64u     /* frames of one; the kernel's limit before Linux 6.9 */
@@ -26,48 +23,9 @@ static inline struct udp_lane *udp_of(struct frame_lane *lane)
 
 /* --- send --------------------------------------------------------------------------------------*/
 
-static inline int tx_take(struct frame_lane *lane, frame_t *frames, uint32_t count)
+static inline frame_t outbox_frames(struct frame_lane *lane)
 {
-    for (uint32_t i = 0; i < count; i++)
-        frames[i] = &udp_of(lane)->outbox->frames[i];
-    return 0;
-}
-
-static inline uint8_t *tx_data(frame_t frame)
-{
-    return frame->bytes;
-}
-
-static inline void tx_set(struct frame_lane *lane, frame_t frame,
-                          const struct sender_stream *stream, const struct frame_size *size,
-                          uint64_t sequence)
-{
-    (void)lane;
-    (void)sequence;
-    frame->place = stream->place;
-    frame->length = size->length;
-}
-
-static inline frame_t pass_frame(struct frame_lane *lane, const struct forward_entry *entry,
-                                 uint32_t i, const struct sender_stream *stream)
-{
-    frame_t frame = &udp_of(lane)->outbox->frames[i];
-
-    frame->place = stream->place;
-    frame->length = entry->length;
-    return frame;
-}
-
-static inline uint8_t *pass_data(frame_t frame)
-{
-    return frame->bytes;
-}
-
-static inline void tx_put_back(struct frame_lane *lane, frame_t *frames, uint32_t count)
-{
-    (void)lane;
-    (void)frames;
-    (void)count;
+    return udp_of(lane)->outbox->frames;
 }
 
 /* Has the message cut into frames of so many bytes. */
@@ -95,9 +53,7 @@ static uint32_t compose(struct udp_lane *lane, frame_t *frames, uint32_t count, 
     most = most < SEGMENTS_MAX ? most : SEGMENTS_MAX;
     while (together < count && (together == 0 || together < most) &&
            frames[together]->place == frames[0]->place && frames[together]->length == length) {
-        pieces[2 * together] = (struct iovec){frames[together]->bytes, SIGNATURE_BYTES};
-        pieces[2 * together + 1] =
-            (struct iovec){(uint8_t *)(uintptr_t)fill_table()->bytes, length - SIGNATURE_BYTES};
+        socket_pieces(&lane->frame, frames[together]->bytes, length, &pieces[(size_t)2 * together]);
         together++;
     }
     *message = (struct msghdr){.msg_name = to,
@@ -151,13 +107,12 @@ bool udp_send_single(struct frame_lane *base, const struct frame_single *single)
         .tag = htobe16(single->tag), .src = base->receiver.own, .dst = htobe16((uint16_t)partner)};
     struct signature_time time = signature_time(single->stamp_ns);
     struct sockaddr_storage *to = &lane->partners[single->place];
-    struct iovec pieces[2] = {{&signature, sizeof signature},
-                              {(uint8_t *)(uintptr_t)fill_table()->bytes,
-                               single->frame_bytes - base->conf.outside - SIGNATURE_BYTES}};
+    struct iovec pieces[2];
     struct msghdr message = {
         .msg_name = to, .msg_namelen = udp_address_bytes(to), .msg_iov = pieces, .msg_iovlen = 2};
 
     signature_stamp(&signature, single->sequence, &time, signature_base(&signature) + time.sum);
+    socket_pieces(base, (uint8_t *)&signature, single->frame_bytes - base->conf.outside, pieces);
     if (sendmsg(lane->port->ip.socket, &message, MSG_DONTWAIT) < 0) {
         request->count->send_refused++;
         return false;
@@ -207,7 +162,7 @@ static inline uint32_t rx_burst(struct frame_lane *base, frame_t *frames)
         uint32_t part = length - inbox->at < segment ? length - inbox->at : segment;
 
         inbox->frames[count] =
-            (struct udp_frame){inbox->bytes[i] + inbox->at, part, 0, &inbox->from[i]};
+            (struct socket_frame){inbox->bytes[i] + inbox->at, part, 0, &inbox->from[i]};
         frames[count] = &inbox->frames[count];
         count++;
         inbox->at += part;
@@ -218,11 +173,6 @@ static inline uint32_t rx_burst(struct frame_lane *base, frame_t *frames)
     }
     lane->port->received += count;
     return count;
-}
-
-static inline void rx_prefetch(frame_t frame)
-{
-    (void)frame;
 }
 
 static bool same_socket(const struct sockaddr_storage *a, const struct sockaddr_storage *b)
@@ -242,49 +192,15 @@ static bool same_socket(const struct sockaddr_storage *a, const struct sockaddr_
 
 /* Whether a datagram names a partner's rank, but came from another socket. */
 static bool is_forged(const struct frame_lane *base, uint16_t rank,
-                      const struct sockaddr_storage *from)
+                      const struct socket_frame *frame)
 {
     const struct udp_lane *lane = (const struct udp_lane *)base;
     uint32_t source = base->receiver.flow_of[rank], destination = base->sender.flow_of[rank];
 
     if (source > 0)
-        return !same_socket(&lane->partners[base->lane.request.send_count + source - 1], from);
-    return destination > 0 && !same_socket(&lane->partners[destination - 1], from);
-}
-
-static bool is_filled(const uint8_t *bytes, uint32_t length)
-{
-    return length >= SIGNATURE_BYTES && length - SIGNATURE_BYTES <= FILL_BYTES &&
-           memcmp(bytes + SIGNATURE_BYTES, fill_table()->bytes, length - SIGNATURE_BYTES) == 0;
-}
-
-bool udp_is_sound(const struct frame_lane *lane, const struct frame_seen *seen)
-{
-    (void)lane;
-    return signature_sound(seen->signature) &&
-           is_filled((const uint8_t *)seen->signature, seen->length);
-}
-
-HOT_INLINE bool rx_classify(struct frame_lane *lane, frame_t frame, unsigned kind,
-                            enum hot_receive how, struct received *ours)
-{
-    const struct receiver *receiver = &lane->receiver;
-    const struct signature *signature = (const struct signature *)frame->bytes;
-    uint32_t flow;
-
-    (void)kind;
-    (void)how;
-    if (frame->length > FILL_BYTES || lane->size_of_length[frame->length] == FRAME_NO_SIZE ||
-        signature->tag != receiver->tag || signature->dst != receiver->rank ||
-        !signature_sound(signature) || !is_filled(frame->bytes, frame->length))
-        return false;
-    flow = receiver->flow_of[be16toh(signature->src)];
-    if (flow == 0 || is_forged(lane, be16toh(signature->src), frame->from))
-        return false;
-    ours->signature = signature;
-    ours->stream = &receiver->streams[flow - 1];
-    ours->length = frame->length;
-    return true;
+        return !same_socket(&lane->partners[base->lane.request.send_count + source - 1],
+                            frame->from);
+    return destination > 0 && !same_socket(&lane->partners[destination - 1], frame->from);
 }
 
 static bool rx_see(const struct frame_lane *lane, frame_t frame, struct frame_seen *seen)
@@ -296,7 +212,7 @@ static bool rx_see(const struct frame_lane *lane, frame_t frame, struct frame_se
     *seen = (struct frame_seen){
         .signature = signature,
         .length = frame->length,
-        .ours = !is_forged(lane, be16toh(signature->src), frame->from),
+        .ours = !is_forged(lane, be16toh(signature->src), frame),
     };
     return true;
 }
@@ -315,44 +231,24 @@ static void rx_unexpected(struct frame_lane *lane, frame_t frame, int64_t now_ns
     count->foreign += frame->length > 0;
 }
 
-static inline void rx_free(frame_t *frames, uint32_t count)
+static inline void rx_read(struct frame_lane *lane)
 {
-    (void)frames;
-    (void)count;
+    (void)lane;
 }
 
-static inline void rx_release(void *frame)
-{
-    (void)frame;
-}
+/* --- hooks of frame_state.h --------------------------------------------------------------------*/
 
-/* --- variants ----------------------------------------------------------------------------------*/
-
-static int64_t send_due(struct frame_lane *lane, int64_t now_ns)
+bool udp_is_sound(const struct frame_lane *lane, const struct frame_seen *seen)
 {
-    return hot_send(lane, now_ns, HOT_MIXED);
+    return socket_is_sound(lane, seen);
 }
 
 frame_send udp_choose_send(const struct frame_lane *lane)
 {
-    return lane->forwarder.queue != NULL ? hot_forward : send_due;
+    return socket_choose_send(lane);
 }
-
-#define VARIANT(name, bits)                                                                        \
-    static uint32_t name(struct frame_lane *lane, int64_t now_ns)                                  \
-    {                                                                                              \
-        return hot_receive(lane, now_ns, 0, (enum hot_receive)(bits));                             \
-    }
-VARIANT(receive, 0)
-VARIANT(receive_timed, HOT_TIMED)
-VARIANT(forward, HOT_FORWARD)
-VARIANT(forward_timed, HOT_TIMED | HOT_FORWARD)
 
 frame_receive udp_choose_receive(const struct frame_lane *lane)
 {
-    if (lane->pingpong != NULL)
-        return hot_receive_pingpong;
-    if (lane->forwarder.queue != NULL)
-        return lane->timing ? forward_timed : forward;
-    return lane->timing ? receive_timed : receive;
+    return socket_choose_receive(lane);
 }

@@ -5,23 +5,10 @@
 #include <stdlib.h>
 
 #define RECEIVE_BYTES (4u << 20) /* asked for where the options ask for nothing */
-#define DRAIN_BURSTS 1024        /* at most, before a phase */
 #define FRAME_LEAST 64u
 #define AROUND (UDP_ETHERNET + FRAME_FCS)
 
 /* --- hooks of frame_lane.h ---------------------------------------------------------------------*/
-
-static int check_size(const struct frame_lane *lane, uint32_t frame_bytes, struct err *err)
-{
-    const struct frame_conf *conf = &lane->conf;
-
-    if (frame_bytes >= conf->least && frame_bytes <= conf->most)
-        return 0;
-    return err_set(err, -EINVAL,
-                   "%s: udp frames have %u to %u bytes here, not %u: headers and signature, and "
-                   "the interface's MTU decide",
-                   conf->name, conf->least, conf->most, frame_bytes);
-}
 
 static int resolve(struct frame_lane *base, const struct lane_flow *flow, uint32_t rank,
                    uint32_t place, uint64_t *line_bps, struct err *err)
@@ -52,7 +39,7 @@ static const char *send_name(const struct frame_lane *lane)
 }
 
 static const struct frame_ops ops = {
-    .check_size = check_size,
+    .check_size = socket_check_size,
     .resolve = resolve,
     .write_template = write_template,
     .choose_send = udp_choose_send,
@@ -67,24 +54,19 @@ static const struct frame_ops ops = {
 static struct frame_conf frame_conf(const struct lane_request *request)
 {
     const struct transport_port *port = request->port;
-    const struct udp_options *options = request->phase->options;
     uint32_t least = AROUND + port->headers + SIGNATURE_BYTES, most = port->mtu + AROUND;
 
-    return (struct frame_conf){
+    struct frame_conf conf = {
         .ops = &ops,
         .name = port->ip.conf->name,
         .header = "udp",
         .outside = AROUND + port->headers,
         .least = least > FRAME_LEAST ? least : FRAME_LEAST,
         .most = most < FILL_BYTES ? most : FILL_BYTES,
-        .burst = options->burst,
-        .catch_up = options->catch_up,
-        .dither = options->dither,
-        .sources = 1,
-        .window_frames = options->window_frames,
-        .every_max = UINT32_MAX,
-        .queues = 1,
     };
+
+    socket_options_conf(request->phase, &conf);
+    return conf;
 }
 
 static int allocate(struct udp_lane *lane)
@@ -196,9 +178,8 @@ static int connect_lane(struct lane *base, int64_t now_ns, struct err *err)
     struct udp_lane *lane = (struct udp_lane *)base;
 
     (void)err;
-    for (int i = 0; lane->port->lanes == 1 && i < DRAIN_BURSTS; i++)
-        if (lane->frame.receive(&lane->frame, now_ns) == 0)
-            break;
+    if (lane->port->lanes == 1)
+        socket_drain(&lane->frame, now_ns);
     if (!lane->announced)
         announce(lane);
     lane->announced = true;

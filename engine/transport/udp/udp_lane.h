@@ -10,6 +10,7 @@
 
 #include "frame_lane.h"
 #include "port.h"
+#include "socket_frame.h"
 #include "udp_options.h"
 
 #include <netinet/in.h>
@@ -19,21 +20,13 @@
 #define UDP_MESSAGES FRAME_BURST_MAX /* received by one call */
 #define UDP_COALESCED 65536u         /* bytes of one of them, at most */
 
-/* A datagram: to be sent (of which `bytes` are the first FRAME_TEMPLATE), or received. */
-struct udp_frame {
-    uint8_t *bytes;
-    uint32_t length;
-    uint32_t place;                      /* to be sent: the partner's */
-    const struct sockaddr_storage *from; /* received */
-};
-
 union udp_control {
     struct cmsghdr header;
     uint8_t bytes[CMSG_SPACE(sizeof(int))];
 };
 
 struct udp_outbox {
-    struct udp_frame frames[FRAME_BURST_MAX];
+    struct socket_frame frames[FRAME_BURST_MAX];
     struct frame_template heads[FRAME_BURST_MAX];
     struct mmsghdr messages[FRAME_BURST_MAX];
     struct iovec pieces[FRAME_BURST_MAX * 2];
@@ -41,7 +34,7 @@ struct udp_outbox {
 };
 
 struct udp_inbox {
-    struct udp_frame frames[FRAME_BURST_MAX];
+    struct socket_frame frames[FRAME_BURST_MAX];
     uint32_t count; /* messages, of which the frames are cut ... */
     uint32_t next;  /* ... up to this one, ... */
     uint32_t at;    /* ... and so many of its bytes */

@@ -16,6 +16,7 @@ class Way(Enum):
 
     RAW = auto()  # a driver of its own: the kernel sees none of its frames
     KERNEL = auto()  # the kernel's sockets, which need an address and no device
+    PACKET = auto()  # the kernel's packet sockets: raw frames of an interface, beside others'
     RDMA = auto()  # an RDMA device
 
 
@@ -79,6 +80,11 @@ TRANSPORTS = (
     Transport(
         "udp",
         Way.KERNEL,
+        frames=True,
+    ),
+    Transport(
+        "packet",
+        Way.PACKET,
         frames=True,
     ),
 )

@@ -70,7 +70,7 @@ _OPTIONS = {
         "tests of a document, e.g. rfc2544, or ndr-pdr (doc/reference/standards.md)",
     ),
     "--pattern": ("NAME", "what is sent, e.g. pairs or aapc"),
-    "--transport": ("NAME,...", "one or more of dpdk, tcp, udp and verbs"),
+    "--transport": ("NAME,...", "one or more of dpdk, packet, tcp, udp and verbs"),
     "--load": ("LOAD", "of each port, e.g. 95%% or 1Gbit"),
     "--duration": ("TIME", "of each measurement window, e.g. 10s"),
 }

@@ -59,7 +59,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--lab", metavar="NAME", help="a lab on this machine, e.g. one-switch")
     parser.add_argument("--hosts", metavar="SET", help="hosts that ssh reaches, or a file of them")
     parser.add_argument("--iface", metavar="NAME", help="the hosts' interface under test")
-    parser.add_argument("--transport", metavar="NAME,...", help="of dpdk, tcp, udp and verbs (tcp)")
+    parser.add_argument(
+        "--transport", metavar="NAME,...", help="of dpdk, packet, tcp, udp and verbs (tcp)"
+    )
     parser.add_argument("--accept", metavar="PERCENT", help="of line rate at each port, e.g. 94%%")
 
 
@@ -95,7 +97,7 @@ def _complete(args: argparse.Namespace) -> None:
     if args.hosts and not args.iface:
         raise ConfigurationError("--iface is missing: hosts and their interface go together")
     if asks:
-        args.transport = args.transport or _ask("Transports of dpdk, tcp, udp, verbs (tcp)")
+        args.transport = args.transport or _ask("Transports of dpdk, packet, tcp, udp, verbs (tcp)")
         args.accept = args.accept or _ask("Accept from what percent of line rate (empty: any)")
 
 

@@ -295,7 +295,7 @@ def _less(test: ResolvedSettings, usual: ResolvedSettings) -> Iterator[str]:
     if values.repeat.least < usual.repeat.least:
         yield f"at least {values.repeat.least} and not {usual.repeat.least} repeats"
     if transports.of(test.transport).frames and values.frame_sizes is not None:
-        header = values.dpdk or profiles.UDP_HEADER
+        header = profiles.frame_header(values)
         whole = profiles.frame_sizes(PROFILE, header, test.frame_max)
         left_out = [size for size in whole if size not in values.frame_sizes]
         if left_out:

@@ -322,7 +322,7 @@ def _ssh_option(value: object) -> str:
 
 
 def _swept(value: object) -> dict[str, list[Any]]:
-    """Parameter (dotted below `dpdk`, `tcp`, `udp`, `verbs`): the values that it takes in turn."""
+    """Parameter (dotted below a transport's name): the values that it takes in turn."""
     if not isinstance(value, dict) or not value:
         raise ValueError(f"found {shown(value)}, but a mapping is needed, as {{count: [4, 8]}}")
     for key, values in value.items():

@@ -28,6 +28,14 @@ class DpdkOptions(Strict):
     learning_rate: Annotated[int, whole(1, 10_000_000, "the learning rate")] | None = None
 
 
+class PacketOptions(Strict):
+    """How raw Ethernet frames go through the kernel's packet sockets."""
+
+    burst: Annotated[int, whole(1, 128, "a burst")] = 32
+    catch_up: Annotated[int, whole(1, 65535, "catch_up")] | None = None
+    dither: Annotated[float, Field(ge=0, le=10)] | None = None
+
+
 class TcpOptions(Strict):
     """How kernel sockets are used."""
 

@@ -10,7 +10,7 @@ from typing import cast
 from ..base import transports
 from ..base.model import WAITING, Load, Repeats, Site
 from .fields import Strict
-from .options import DpdkOptions, TcpOptions, UdpOptions, VerbsOptions
+from .options import DpdkOptions, PacketOptions, TcpOptions, UdpOptions, VerbsOptions
 from .rules import PARAMETERS
 from .schema import (
     BurstOptions,
@@ -68,11 +68,13 @@ ETHERNET_HEADER_FCS = 18
 # of the same rate would keep their phases, and full queues would always drop the same ones.
 _LAB_OPTIONS: Mapping[str, Strict] = {
     "dpdk": DpdkOptions.model_construct(dither=1),
+    "packet": PacketOptions.model_construct(dither=1),
     "tcp": TcpOptions(congestion="cubic"),
     "udp": UdpOptions.model_construct(dither=1),
 }
 _SITE_OPTIONS: Mapping[str, Strict] = {
     "dpdk": DpdkOptions.model_construct(dither=0),
+    "packet": PacketOptions.model_construct(dither=0),
     "udp": UdpOptions.model_construct(dither=0),
 }
 
@@ -189,7 +191,13 @@ def message_room(dpdk: DpdkOptions, frame_max: int) -> int:
     return (frame_max or _FRAME_MOST) - _HEADERS[dpdk.header] - _SIGNATURE_FCS
 
 
-UDP_HEADER = DpdkOptions(header="ipv4-udp")  # of frames of udp, as dpdk's options say it
+_PACKET_HEADER = DpdkOptions(header="l2")
+_UDP_HEADER = DpdkOptions(header="ipv4-udp")
+
+
+def frame_header(values: Settings) -> DpdkOptions:
+    """Return the header of a transport's frames, as dpdk's options say it."""
+    return values.dpdk or (_UDP_HEADER if values.packet is None else _PACKET_HEADER)
 
 
 def frame_sizes(profile: Profile, dpdk: DpdkOptions, frame_max: int) -> list[int]:

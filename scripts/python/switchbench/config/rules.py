@@ -16,7 +16,7 @@ from ..base.model import SCHEDULE, WAITING
 from ..base.words import listed
 from . import steps
 from .fields import Strict
-from .options import DpdkOptions, UdpOptions, VerbsOptions
+from .options import DpdkOptions, PacketOptions, UdpOptions, VerbsOptions
 from .schema import PATTERNS, BurstOptions, ResolvedSettings, Settings
 from .settings import FRAMES, LOAD, MESSAGES, carries_messages
 
@@ -158,8 +158,8 @@ def without_effect(values: ResolvedSettings) -> dict[str, str]:
         idle |= _idle_options("dpdk", DPDK_RULES, options)
         if traffic in WAITING:
             idle |= dict.fromkeys((f"dpdk.{key}" for key in _MANY_FRAMES), _ONE_AT_A_TIME)
-    if isinstance(options, UdpOptions) and traffic in WAITING:
-        idle["udp.dither"] = _ONE_AT_A_TIME
+    if isinstance(options, (PacketOptions, UdpOptions)) and traffic in WAITING:
+        idle[f"{transport}.dither"] = _ONE_AT_A_TIME
     if isinstance(options, VerbsOptions):
         idle |= _idle_options("verbs", VERBS_RULES, options)
     return idle

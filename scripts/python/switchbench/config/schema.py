@@ -56,7 +56,7 @@ from .fields import (
     random_seed,
     whole,
 )
-from .options import DpdkOptions, TcpOptions, UdpOptions, VerbsOptions
+from .options import DpdkOptions, PacketOptions, TcpOptions, UdpOptions, VerbsOptions
 
 REPEATS_MOST = 10000
 _REPEATS_LEAST, _REPEATS_USUAL = 5, 30  # of a mapping that does not say
@@ -137,7 +137,7 @@ Algorithm = Literal[
     "binomial", "scatter-allgather", "recursive-doubling", "ring", "rabenseifner",
     "recursive-halving", "pairwise", "bruck", "linear", "dissemination", "pipeline",
 ]  # fmt: skip
-Transport = Literal["dpdk", "tcp", "udp", "verbs"]
+Transport = Literal["dpdk", "packet", "tcp", "udp", "verbs"]
 Profile = Literal["quick", "standard", "acceptance"]
 Suite = Literal["ndr-pdr", "rfc2544", "rfc9004", "rfc2889", "rfc8239"]
 
@@ -225,6 +225,7 @@ class Settings(Strict):
     burst: BurstOptions | None = None
     scatter: ScatterOptions | None = None
     dpdk: DpdkOptions | None = None
+    packet: PacketOptions | None = None
     tcp: TcpOptions | None = None
     udp: UdpOptions | None = None
     verbs: VerbsOptions | None = None

@@ -13,7 +13,7 @@ from typing import TypeVar
 from ..base import transports
 from ..base.model import WAITING
 from .fields import Strict
-from .options import DpdkOptions, TcpOptions, UdpOptions, VerbsOptions
+from .options import DpdkOptions, PacketOptions, TcpOptions, UdpOptions, VerbsOptions
 from .schema import BurstOptions, LatencyOptions, Settings
 
 S = TypeVar("S", bound=Settings)
@@ -31,6 +31,7 @@ NETWORK, TRANSPORT, FRAMES, MESSAGES, LOAD = FAMILIES
 # Mappings, merged key by key.
 NESTED: Mapping[str, type[Strict]] = {
     "dpdk": DpdkOptions,
+    "packet": PacketOptions,
     "tcp": TcpOptions,
     "udp": UdpOptions,
     "verbs": VerbsOptions,

@@ -198,8 +198,8 @@ def expanded(
         )
     if subtest.two_transports and not transports.of(place.transport).kernel:
         raise place.problem(
-            f"{subtest.name} of {suite.document} sends by TCP and by UDP to one interface, which "
-            f"{place.transport} takes to itself: use udp"
+            f"{subtest.name} of {suite.document} sends by TCP and by UDP to one interface, as "
+            f"{place.transport} does not: use udp"
         )
     own = dict(subtest.keys)
     if subtest.frame_options:

@@ -419,9 +419,13 @@ def _completed_settings(given: ResolvedSettings, swept: Mapping[str, object]) ->
     if values.dpdk is not None:
         dpdk = _completed(values.dpdk, late | option_defaults(DPDK_RULES, values.dpdk))
         return values.model_copy(update={"dpdk": dpdk} | _frame_sizes(values, dpdk))
+    if values.packet is not None:
+        packet = _completed(values.packet, late)
+        sizes = _frame_sizes(values, profiles.frame_header(values))
+        return values.model_copy(update={"packet": packet} | sizes)
     if values.udp is not None:
         udp = _completed(values.udp, late)
-        sizes = _frame_sizes(values, profiles.UDP_HEADER)
+        sizes = _frame_sizes(values, profiles.frame_header(values))
         return values.model_copy(update={"udp": udp} | sizes)
     if values.verbs is not None:
         operation: dict[str, object] = {"operation": operation_of(values.verbs)}

@@ -14,7 +14,7 @@ from ..base import quantities, transports
 from ..base.model import SCHEDULE, WAITING, Port, Site, Trial
 from ..base.words import listed
 from ..config import profiles
-from ..config.profiles import SHARED_PERCENT, UDP_HEADER
+from ..config.profiles import SHARED_PERCENT, frame_header
 from ..config.rules import OPERATIONS, operation_of
 from ..config.schema import ResolvedSettings
 from ..config.settings import carries_messages
@@ -85,7 +85,7 @@ def spare_bytes() -> int | None:
 
 def _frames(point: ResolvedSettings) -> Refusals:
     """Frame sizes, and one-frame messages, that the kind of header or the ports can't have."""
-    dpdk = point.dpdk or UDP_HEADER
+    dpdk = frame_header(point)
     if carries_messages(point.transport, point.traffic):
         room, size = profiles.message_room(dpdk, point.frame_max), max(point.sizes)
         frames = transports.of(point.transport).frames

@@ -17,6 +17,7 @@ from typing import Any, cast
 from ..analysis.overall import counts_words
 from ..base import format, transports
 from ..base.model import WAITING
+from ..base.transports import Way
 from ..records.document.summary import SummaryDocument
 from ..records.document.times import TimesEntry
 from ..records.document.trials import PhaseEntry
@@ -113,7 +114,7 @@ def named(summary: Mapping[str, Any]) -> SummaryDocument:
 def bypasses(transport: str) -> bool:
     """Return whether a transport, named with its driver, goes past the kernel."""
     name, _, drivers = transport.rstrip(")").partition(" (")
-    if transports.of(name).kernel:
+    if transports.of(name).way in (Way.KERNEL, Way.PACKET):
         return False
     return not any(driver in KERNEL_DRIVERS for driver in drivers.split(", "))
 

@@ -35,7 +35,7 @@ class RatioEntry(TypedDict):
 class ComparedEntry(TypedDict):
     """One transport at one setting in a comparison, over all its repetitions."""
 
-    transport: Annotated[str, "dpdk, tcp, udp or verbs"]
+    transport: Annotated[str, "dpdk, packet, tcp, udp or verbs"]
     options: Annotated[Free, "What the sweep chose of its own options"]
     size: Annotated[Size, "Bytes of a frame or a message, or the sizes of a mix"]
     size_unit: Annotated[SizeUnit, "What `size` is of"]

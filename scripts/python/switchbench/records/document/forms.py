@@ -19,7 +19,7 @@ Traffic = Literal["stream", "transfer", "burst", "pingpong", "schedule"]
 SizeUnit = Literal["frame", "message"]
 Outcome = Literal["PASS", "FAIL", "INCONCLUSIVE"]
 
-Transport = Annotated[str, "dpdk, tcp, udp or verbs"]
+Transport = Annotated[str, "dpdk, packet, tcp, udp or verbs"]
 Network = Annotated[str, "The ports that can reach each other"]
 Ranks = Annotated[int, "Endpoints of traffic in this network"]
 Pattern = Annotated[str, "Its name"]

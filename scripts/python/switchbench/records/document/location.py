@@ -109,7 +109,7 @@ class NextTestEntry(TypedDict):
 
     flows: Annotated[list[list[str]], "Pairs of ports, all at once; empty: no traffic decides"]
     load: Annotated[float, "Percent of line"]
-    transport: Annotated[str, "dpdk, tcp, udp or verbs"]
+    transport: Annotated[str, "dpdk, packet, tcp, udp or verbs"]
     why: Annotated[str, "What it decides, or which cable to swap"]
 
 

@@ -47,7 +47,7 @@ class PortEntry(TypedDict):
     """One port with one transport, over all phases."""
 
     port: Annotated[str, "host:port"]
-    transport: Annotated[str, "dpdk, tcp, udp or verbs"]
+    transport: Annotated[str, "dpdk, packet, tcp, udp or verbs"]
     network: Annotated[str, "Its network"]
     switch: Annotated[str | None, "Where the wiring is known"]
     switch_port: Annotated[str | None, "Where the wiring is known"]

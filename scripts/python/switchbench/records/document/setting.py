@@ -19,7 +19,7 @@ class PlanSetting(TypedDict):
     repeat: Annotated[int, "Which repetition, from 0"]
     pattern: Annotated[str, "chain, pairs, aapc or ring"]
     parameters: Annotated[Free, "The pattern's parameters as the configuration gives them"]
-    transport: Annotated[str, "dpdk, tcp, udp or verbs"]
+    transport: Annotated[str, "dpdk, packet, tcp, udp or verbs"]
     network: Annotated[str, "The ports that can reach each other"]
     ranks: Annotated[int, Field(ge=2), "Endpoints of traffic in this network"]
     traffic: Annotated[

@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The battery over raw frames between namespaces: packet [jumbo].
+ */
+#include "battery.h"
+#include "clock.h"
+#include "fill.h"
+#include "netlab.h"
+#include "netns.h"
+#include "signature.h"
+
+#include <linux/if_ether.h>
+#include <linux/if_packet.h>
+#include <net/if.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+extern const struct transport transport_packet;
+
+#define PORTS 4
+
+static bool jumbo;
+
+static const char *make(struct port_conf *confs)
+{
+    return netlab_make_ports(confs, PORTS, jumbo ? 9000 : 1500);
+}
+
+static void set_number(struct phase *phase, const char *key, uint64_t value)
+{
+    const struct option *option = transport_packet.options->options;
+
+    while (option->key != NULL && strcmp(option->key, key) != 0)
+        option++;
+    assert_non_null(option->key);
+    memcpy((uint8_t *)battery_options(phase) + option->offset, &value, option->size);
+}
+
+static void tune(struct phase *phase)
+{
+    set_number(phase, "catch_up", 64);
+}
+
+static void too_small(struct phase *phase)
+{
+    phase->sizes[0] = 63;
+}
+
+static void too_large(struct phase *phase)
+{
+    phase->sizes[0] = 9019;
+}
+
+static void no_load(struct phase *phase)
+{
+    phase->load = (struct load){.rate_bps = 0};
+}
+
+static void no_burst(struct phase *phase)
+{
+    set_number(phase, "burst", 0);
+}
+
+static const struct battery_refusal refusals[] = {
+    {too_small, "64 to "},
+    {too_large, "MTU"},
+    {no_load, "no load"},
+    {no_burst, "1 to 128"},
+};
+
+/* --- counting ----------------------------------------------------------------------------------*/
+
+/* Three senders send more than one receiver takes: what the senders count is what arrived and what
+ * the receiving host says that its ring had no room for. */
+static void overrun(struct transport_port **ports)
+{
+    static const uint32_t senders[] = {0, 2, 3};
+    struct port_hardware before, after;
+    struct battery_run run;
+    uint64_t sent = 0, received = 0;
+
+    battery_begin(&run);
+    run.phase.load = (struct load){.unlimited = true};
+    set_number(&run.phase, "burst", 128);
+    for (size_t i = 0; i < 3; i++)
+        battery_add(&run, senders[i], 1, PATTERN_GENERATE);
+    transport_packet.hardware(ports[1], &before);
+    battery_play(&run);
+    transport_packet.hardware(ports[1], &after);
+    for (size_t i = 0; i < 3; i++) {
+        const struct flow_side *to = &run.flows[i].destination;
+
+        sent += run.flows[i].source.live.frames;
+        received += to->live.frames;
+        assert_int_equal(to->duplicated + to->reordered + to->late + to->corrupted, 0);
+    }
+    print_message("sent %llu, received %llu, dropped %lld\n", (unsigned long long)sent,
+                  (unsigned long long)received,
+                  (long long)(after.dropped_receive - before.dropped_receive));
+    assert_true(received > 1000 && received < sent);
+    assert_int_equal(after.dropped_receive - before.dropped_receive, sent - received);
+}
+
+#define FRAME_BYTES (256 - 4)
+
+enum injected {
+    SOUND,
+    DAMAGED_FILL,
+    DAMAGED_RANK,
+    TAGGED,
+    MISDELIVERED,
+    OTHER_PHASE,
+    TO_ALL,
+    KINDS
+};
+
+/* A frame of the flow from rank 0 to rank 1, sound but for what `kind` says; returns its length. */
+static size_t write_frame(uint8_t *frame, const struct blob ends[2], uint16_t tag,
+                          enum injected kind)
+{
+    uint8_t *at = frame;
+    struct signature signature = {.tag = htobe16((uint16_t)(tag + (kind == OTHER_PHASE))),
+                                  .dst = htobe16(kind == MISDELIVERED ? 2 : 1)};
+    struct signature_time time = signature_time(0);
+    const uint8_t vlan[] = {0x81, 0x00, 0x00, 0x05}, type[] = {0x88, 0xb5};
+
+    signature_stamp(&signature, 0, &time, signature_base(&signature) + time.sum);
+    if (kind == DAMAGED_RANK)
+        signature.src ^= htobe16(0x4000);
+    memset(at, 0xff, ETH_ALEN);
+    if (kind != TO_ALL)
+        memcpy(at, ends[1].bytes, ETH_ALEN); /* it begins with the address */
+    memcpy(at + ETH_ALEN, ends[0].bytes, ETH_ALEN);
+    at += 2 * ETH_ALEN;
+    if (kind == TAGGED) {
+        memcpy(at, vlan, sizeof vlan);
+        at += sizeof vlan;
+    }
+    memcpy(at, type, sizeof type);
+    at += sizeof type;
+    if (kind == TO_ALL)
+        memset(&signature, 0, sizeof signature);
+    memcpy(at, &signature, sizeof signature);
+    at += sizeof signature;
+    memcpy(at, fill_table()->bytes, FRAME_BYTES - ETH_HLEN - SIGNATURE_BYTES);
+    at[100] ^= kind == DAMAGED_FILL;
+    return (size_t)(at - frame) + FRAME_BYTES - ETH_HLEN - SIGNATURE_BYTES;
+}
+
+/* One frame of each kind, from a socket of rank 0's namespace. */
+static void inject(const struct port_conf *conf, const struct blob ends[2], uint16_t tag)
+{
+    struct sockaddr_ll address = {.sll_family = AF_PACKET};
+    struct err err = {""};
+    uint8_t frame[FRAME_BYTES + 4];
+    int home = -1, fd;
+
+    assert_int_equal(netns_enter(conf->netns, &home, &err), 0);
+    fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0);
+    address.sll_ifindex = (int)if_nametoindex(conf->iface);
+    netns_leave(home);
+    assert_true(fd >= 0);
+    assert_int_equal(bind(fd, (const struct sockaddr *)&address, sizeof address), 0);
+    for (int kind = 0; kind < KINDS; kind++) {
+        size_t length = write_frame(frame, ends, tag, (enum injected)kind);
+
+        assert_int_equal(send(fd, frame, length, 0), length);
+    }
+    close(fd);
+}
+
+/* Each frame that the kernel hands over counts once, as what it is. */
+static void count_each(struct transport_port **ports, const struct port_conf *confs)
+{
+    const struct blob ends[2] = {transport_address(&transport_packet, ports[0]),
+                                 transport_address(&transport_packet, ports[1])};
+    struct flow_side side = {0};
+    struct port_count count = {0};
+    struct lane_flow flow = {.src = 0, .dst = 1, .partner = ends[0], .side = &side};
+    struct lane_request request = {.port = ports[1],
+                                   .rank = 1,
+                                   .ranks = PORTS,
+                                   .sends = &flow,
+                                   .receives = &flow,
+                                   .receive_count = 1};
+    struct port_hardware before, after;
+    struct battery_run run;
+    struct lane *lane = NULL;
+    struct err err = {""};
+    int64_t begin_ns;
+
+    battery_begin(&run);
+    run.phase.start_ns = run.phase.open_ns = clock_now();
+    run.phase.stop_ns = run.phase.close_ns = begin_ns = run.phase.start_ns + NS_PER_S;
+    request.phase = &run.phase;
+    request.count = &count;
+    assert_int_equal(transport_packet.prepare(&lane, &request, &err), 0);
+    assert_int_equal(transport_packet.connect(lane, clock_now(), &err), 0);
+    transport_packet.hardware(ports[1], &before);
+    memset(&count, 0, sizeof count);
+    transport_packet.start(lane, clock_now());
+    inject(&confs[0], ends, run.phase.tag);
+    do {
+        transport_packet.poll(lane, clock_now());
+        transport_packet.hardware(ports[1], &after);
+    } while (after.received_frames - before.received_frames < KINDS && clock_now() < begin_ns);
+    transport_packet.account(lane, ACCOUNT_ALL);
+    transport_packet.destroy(lane);
+    assert_int_equal(after.received_frames - before.received_frames, KINDS);
+    assert_int_equal(side.live.frames, 1);
+    assert_int_equal(side.corrupted, 2);
+    assert_int_equal(count.misdelivered, 1);
+    assert_int_equal(count.arp_nd_received, 1);
+    assert_int_equal(count.foreign, 2); /* another phase's, and the tagged one */
+}
+
+/* --- opening -----------------------------------------------------------------------------------*/
+
+static void refuse(struct port_conf conf, const char *says)
+{
+    const struct transport_run battery = {.run_id = "battery", .node = "battery"};
+    struct transport_port *port = NULL;
+    struct err err = {""};
+
+    assert_true(transport_packet.open(&port, &conf, &battery, &err) < 0);
+    assert_null(port);
+    print_message("%s\n", err.text);
+    assert_non_null(strstr(err.text, says));
+}
+
+static void more(struct transport_port **ports, const struct port_conf *confs)
+{
+    const struct transport_run battery = {.run_id = "battery", .node = "battery"};
+    struct port_conf conf = confs[0];
+    struct err err = {""};
+
+    count_each(ports, confs);
+    overrun(ports);
+    transport_packet.close(ports[1]); /* what it dropped goes with it */
+    ports[1] = NULL;
+    assert_int_equal(transport_packet.open(&ports[1], &confs[1], &battery, &err), 0);
+    conf.iface = NULL;
+    refuse(conf, "iface");
+    conf.iface = "eth7";
+    refuse(conf, "can't read the state of eth7");
+    conf.iface = "lo";
+    refuse(conf, "no Ethernet interface");
+}
+
+int main(int argc, char **argv)
+{
+    struct battery_subject subject = {
+        .transport = &transport_packet,
+        .what = "packet between namespaces",
+        .ports = PORTS,
+        .make = make,
+        .unmake = netlab_unmake,
+        .tune = tune,
+        .back_most = 1400,
+        .sizes = {64, 65, 128, 777, 1518},
+        .refusals = refusals,
+        .refusal_count = sizeof refusals / sizeof refusals[0],
+        .more = more,
+    };
+
+    jumbo = argc > 1 && strcmp(argv[1], "jumbo") == 0;
+    if (jumbo)
+        subject.sizes[4] = 9018;
+    return battery_main(&subject);
+}
