@@ -94,6 +94,9 @@ def test_hosts_of_a_file(name: str, text: str, hosts: str, tmp_path: Path) -> No
         ("quoted", "node1 a='b\n", "line 1: .* is in no form"),
         ("list.yaml", "- node1\n", "list.yaml: it is no Ansible inventory"),
         ("empty.yml", "", "empty.yml: the file names no host"),
+        ("deep.yml", "[" * 3000, "deep.yml: its groups are too deep, or in themselves"),
+        ("ring.yml", "all: &all {children: {all: *all}}", "ring.yml: its groups are too deep"),
+        ("day.yml", "all: 2026-13-01\n", "day.yml: it is no Ansible inventory"),
     ],
 )
 def test_a_file_of_another_form(name: str, text: str, said: str, tmp_path: Path) -> None:
@@ -101,6 +104,30 @@ def test_a_file_of_another_form(name: str, text: str, said: str, tmp_path: Path)
     path.write_text(text)
     with pytest.raises(ConfigurationError, match=said):
         loaded("--hosts", str(path), *ONE_LINE)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ("racks/row1", "--hosts racks/row1: no such file"),
+        ("racks.txt", "--hosts racks.txt: no such file"),
+        ("all.yml", "--hosts all.yml: no such file"),
+        ("folder", "--hosts folder: is a directory: name a file of hosts"),
+    ],
+)
+def test_hosts_of_no_file(
+    given: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(ConfigurationError, match=said):
+        loaded("--hosts", given, *ONE_LINE)
+
+
+@pytest.mark.parametrize("given", ["node[1-7/2]", ",".join(f"n{i}" for i in range(90))])
+def test_hosts_that_are_no_file(given: str) -> None:
+    hosts = [process.name for process in loaded("--hosts", given, *ONE_LINE).site.processes]
+    assert len(hosts) == (4 if "/" in given else 90)
 
 
 def test_options_win_over_a_file(tmp_path: Path) -> None:
@@ -182,7 +209,7 @@ def test_limits_that_are_none(
 @pytest.mark.parametrize(
     ("words", "answers", "said"),
     [
-        ("--lab one-switch --transport dpdk,tcp --accept 90%", "", "8 ports"),
+        ("--lab one-switch --transport dpdk,udp --accept 90%", "", "8 ports"),
         ("--hosts node[1-4] --iface enp3s0", "", "4 ports"),
         ("", "a,b enp3s0 tcp 94", "2 ports"),
         ("", " - - -", "8 ports"),
@@ -203,6 +230,8 @@ def test_init_writes_what_can_be_planned(
     assert main(["init", "new.yaml", *words.split()]) == 0
     assert main(["plan", "new.yaml"]) == 0
     assert said in capsys.readouterr().out
+    clauses = (tmp_path / "new.yaml").read_text().partition("expect:")[2].splitlines()
+    assert len({line.index("#") for line in clauses if "#" in line}) <= 1
     assert main(["init", "new.yaml", "--lab", "tree"]) == 2
     assert "new.yaml is there already: name another file" in capsys.readouterr().err
 
@@ -214,7 +243,13 @@ def test_init_writes_what_can_be_planned(
         ("--hosts a,b", "--iface is missing"),
         ("--lab nolab", "new.yaml:5: site.lab: there is no topology 'nolab'"),
         ("--lab one-switch --transport ip", 'transports.0: found "ip"'),
-        ("--lab one-switch --accept lots", "'>= lots' is not a comparison"),
+        ("--lab one-switch --accept lots", "--accept lots: give a percentage"),
+        ("--lab one-switch --accept 0", "--accept 0: give a percentage above 0 and up to 100"),
+        ("--lab one-switch --accept 101%", "--accept 101%: give a percentage"),
+        ("--lab one-switch --accept nan", "--accept nan: give a percentage"),
+        ("--lab one-switch --hosts a,b", "--lab says already where it runs"),
+        ("--lab one-switch --iface eth0", "--lab says already where it runs"),
+        ("--hosts racks/row1 --iface eth0", "--hosts racks/row1: no such file"),
     ],
 )
 def test_init_leaves_nothing_that_cannot_run(

@@ -6,6 +6,7 @@ A host a line, hostfiles of MPI, node lists of Slurm and PBS, inventories of Ans
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 from collections.abc import Iterator
@@ -26,6 +27,24 @@ _SETTING = re.compile(r"[A-Za-z_]\w*=.*")
 _FORMS = "HOST, HOST:SLOTS, HOST KEY=VALUE..., a node list, or an Ansible inventory"
 
 
+def named(hosts: str) -> str:
+    """Return the node set that `--hosts` gives: of the file that it names, else itself.
+
+    Raises
+    ------
+    ConfigurationError
+        Where it can only be a file and there is none.
+    """
+    if os.path.isdir(hosts):  # unlike Path's, it takes a node set that is too long for a path
+        raise ConfigurationError(f"--hosts {hosts}: is a directory: name a file of hosts")
+    if os.path.exists(hosts):
+        return node_set(Path(hosts))
+    outside = re.sub(r"\[[^]]*\]", "", hosts)  # node[0-8/2] is a node set
+    if "/" in outside or outside.endswith((".txt", ".ini", ".yaml", ".yml")):
+        raise ConfigurationError(f"--hosts {hosts}: no such file")
+    return hosts
+
+
 def node_set(path: Path) -> str:
     """Return the hosts of a file as a node set, each once, in the file's order.
 
@@ -40,7 +59,11 @@ def node_set(path: Path) -> str:
     if path.suffix in (".yml", ".yaml"):
         try:
             hosts = list(_of_groups(yaml.safe_load(text)))
-        except (yaml.YAMLError, AttributeError):
+        except RecursionError:
+            raise ConfigurationError(
+                f"--hosts {path}: its groups are too deep, or in themselves: list the hosts instead"
+            ) from None
+        except (yaml.YAMLError, AttributeError, ValueError):  # ValueError: 2026-13-01 as a date
             raise ConfigurationError(
                 f"--hosts {path}: it is no Ansible inventory: `all: {{hosts: {{node1: }}}}`"
             ) from None

@@ -87,9 +87,7 @@ def _options(args: argparse.Namespace) -> Iterator[tuple[str, str, Any]]:
     if given["--lab"]:
         yield f"--lab {given['--lab']}", "site", {"lab": given["--lab"]}
     if given["--hosts"]:
-        path = Path(given["--hosts"])
-        hosts = hostfile.node_set(path) if path.is_file() else given["--hosts"]
-        site = {"hosts": hosts, "iface": given["--iface"]}
+        site = {"hosts": hostfile.named(given["--hosts"]), "iface": given["--iface"]}
         yield f"--hosts {given['--hosts']}", "site", site
     if given["--transport"] is not None:
         names = given["--transport"].split(",")

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import yaml
@@ -42,7 +43,7 @@ expect:
 {loss}"""
 _LOSS = """- id: "no-loss-{transport}"
   clause: "No frame is lost"
-  where: {{transport: {transport}}}              # TCP retransmits what the network loses
+  where: {where:<31}# TCP retransmits what the network loses
   measure: lost_frames
   over: flow
   require: "== 0"
@@ -86,6 +87,10 @@ def main(args: argparse.Namespace) -> int:
 
 def _complete(args: argparse.Namespace) -> None:
     """Ask for what no option says, where somebody can answer."""
+    if args.lab is not None and (args.hosts is not None or args.iface is not None):
+        raise ConfigurationError(
+            "--lab says already where it runs: leave it out, or --hosts and --iface"
+        )
     asks = args.lab is None and args.hosts is None
     if asks and not sys.stdin.isatty():
         raise ConfigurationError("init: give --lab NAME, or --hosts SET with --iface NAME")
@@ -111,19 +116,30 @@ def _ask(question: str) -> str:
 def _text(args: argparse.Namespace) -> str:
     """Return the configuration of the arguments."""
     if args.hosts:
-        path = Path(args.hosts)
-        hosts = hostfile.node_set(path) if path.is_file() else args.hosts
-        site = {"hosts": hosts, "iface": args.iface}
+        site = {"hosts": hostfile.named(args.hosts), "iface": args.iface}
     else:
         site = {"lab": args.lab}
     named = (args.transport or _UNPRIVILEGED).replace(" ", "").split(",")
     expect = ""
     if args.accept:
-        number = args.accept.removesuffix("%")
+        number = _percentage(args.accept)
         counted = (one.name for one in transports.TRANSPORTS if one.frames and one.name in named)
-        loss = "".join(_LOSS.format(transport=name) for name in counted)
+        loss = "".join(
+            _LOSS.format(transport=name, where=f"{{transport: {name}}}") for name in counted
+        )
         expect = _EXPECT.format(percent=f"{number} %", number=number, loss=loss)
     return _TEXT.format(site=_flow(site), transports=_flow(named), expect=expect)
+
+
+def _percentage(accept: str) -> str:
+    """Return the number of `--accept`; ConfigurationError unless it is above 0 and up to 100."""
+    number = accept.removesuffix("%").strip()
+    with suppress(ValueError):
+        if 0 < float(number) <= 100:
+            return number
+    raise ConfigurationError(
+        f"--accept {accept}: give a percentage above 0 and up to 100, e.g. 94%"
+    )
 
 
 def _flow(value: object) -> str:
