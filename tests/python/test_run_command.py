@@ -256,7 +256,8 @@ def test_table_again_makes_the_summary_of_a_killed_run(
     result = stage.summary()
     assert result["status"] == "partial"
     assert len(result["trials"]) == 1
-    assert result["errors"] == [remake.KILLED]
+    assert result["errors"] == [remake.KILLED, *store.cut_streams(out)]
+    assert [path.name for path in out.glob("*.cut")] == ["flows.9.arrows.cut"]
     assert remake.KILLED in capsys.readouterr().out
 
 

@@ -346,9 +346,10 @@ def _refuse_other_columns(path: Path, schema: Any, table: str, names: Sequence[s
         raise ConfigurationError(f"{path} is no table of {FORM}: its form is {printable(form)!r}")
     wanted = arrow_schema(table)
     for name in names:
-        if schema.names.count(name) != 1:
-            fault = "has more than once" if name in schema.names else "lacks"
-            raise ConfigurationError(f"{path} {fault} the column {name}")
+        if name not in schema.names:
+            raise ConfigurationError(f"{path} lacks the column {name}")
+        if schema.names.count(name) > 1:
+            raise ConfigurationError(f"{path} has more than once the column {name}")
         found, right = schema.field(name).type, wanted.field(name).type
         if found != right and not (
             pa.types.is_list(found) and pa.types.is_list(right) and found.value_type == pa.int64()
