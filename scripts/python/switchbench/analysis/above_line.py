@@ -157,7 +157,7 @@ def above_line(steps: Steps, site: Site) -> Iterator[str]:
 
 
 def _fastest_bps(site: Site, network: str) -> int | None:
-    """None where a port's line is not known."""
+    """Return the highest line rate of a network's ports in bit/s; None: one is not known."""
     rates = [port.line_rate_bps for port in site.networks[network]]
     return max(rates) if all(rates) else None
 

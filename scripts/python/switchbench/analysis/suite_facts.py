@@ -75,7 +75,10 @@ def _fps(end: Ends) -> Floats:
 
 
 def _ports(results: Iterable[PhaseResult]) -> dict[str, PortFacts]:
-    """By the port that frames were for; a suite's trial has one phase in each network."""
+    """Return the facts of each port that frames were for.
+
+    A suite's trial has one phase in each network.
+    """
     found = {}
     for result in results:
         flows = result.flows

@@ -38,17 +38,17 @@ class Transport:
 
     @property
     def raw(self) -> bool:
-        """Whether it takes a device to itself, whose frames need addresses of their own."""
+        """Return whether it takes a device to itself, whose frames need addresses of their own."""
         return self.way is Way.RAW
 
     @property
     def kernel(self) -> bool:
-        """Whether its bytes go through the kernel's sockets."""
+        """Return whether its bytes go through the kernel's sockets."""
         return self.way is Way.KERNEL
 
     @property
     def rdma(self) -> bool:
-        """Whether it needs an RDMA device, which has queue pairs and counters of its own."""
+        """Return whether it needs an RDMA device, with queue pairs and counters of its own."""
         return self.way is Way.RDMA
 
 

@@ -108,7 +108,7 @@ def _resolve(lab: str, place: SitePlace) -> str:
 
 
 def _control(given: LabControl, topology: Topology) -> LabControl:
-    """With every default filled in."""
+    """Return the control network's settings with every default filled in."""
     defaults = {
         "udp_port": 0,
         "heartbeat_timeout": _heartbeat_timeout_ns(len(topology.nodes)),

@@ -183,7 +183,7 @@ def _add_veth(
     peer: dict[str, object],
     **own: int,
 ) -> None:
-    """From the switch to a node, whose end is the `peer`."""
+    """Add a veth pair from the switch to a node, whose end is the `peer`."""
     netlink.link(
         "add",
         index=index,

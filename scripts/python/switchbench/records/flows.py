@@ -84,7 +84,7 @@ class Ends:
 
 @dataclass(frozen=True)
 class Packets:
-    """What RDMA messages of each flow take on the line beside their payload, in layer-1 bytes."""
+    """Layer-1 bytes that each flow's RDMA messages take on the line beside their payload."""
 
     path_mtu_bytes: Floats
     packet_bytes: Floats  # headers of each packet

@@ -370,7 +370,7 @@ class CannotBeMet:
 
 @dataclass(frozen=True)
 class SearchGoal:
-    """What a load must hold to be a lower bound, and how near the bounds must come.
+    """A goal: what a load must hold to be a lower bound, and how near the bounds must come.
 
     `loss_ratio` (0 to below 1): a trial that loses more is bad. `exceed_ratio` (0 to below 1): the
     part of the sum of durations that bad trials may take. `final_trial_s`: seconds of a full-length

@@ -43,7 +43,7 @@ def is_json(text: str) -> bool:
 
 
 def neighbours(text: str) -> dict[str, Neighbour]:
-    """By interface, from `lldpctl -f json`; nothing where it is something else.
+    """Return the neighbour of each interface, from `lldpctl -f json`; none of anything else.
 
     Of several on one interface it is the one that forwards: a BMC or a virtual machine shares it.
     """

@@ -193,7 +193,7 @@ _TITLES = ((ERROR, "Errors", "bad"), (WARNING, "Warnings", "warn"), (INFO, "Info
 
 
 def found(summary: SummaryDocument) -> list[Part | None]:
-    """By severity; what several of one kind are made of is folded."""
+    """Return the findings by severity; what several of one kind are made of is folded."""
     every = findings(summary)
     parts: list[Part | None] = []
     for severity, title, mark in _TITLES:
