@@ -221,7 +221,7 @@ def _beating(nodes: Crew) -> Iterator[None]:
         number = 0
         while not done.wait(BEAT_S):
             with contextlib.suppress(BrokenPipeError):
-                nodes.tell("beat", number)
+                nodes.tell("heartbeat", number)
             number += 1
 
     thread = threading.Thread(target=beat, daemon=True)
