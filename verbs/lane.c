@@ -288,8 +288,8 @@ static uint32_t largest(const struct verbs_lane *lane)
 
 static uint32_t stride_of(const struct verbs_lane *lane, uint32_t bytes)
 {
-    if (bytes < MESSAGE_NOTICE_BYTES)
-        bytes = MESSAGE_NOTICE_BYTES;
+    if (bytes < MESSAGE_HEADER_BYTES)
+        bytes = MESSAGE_HEADER_BYTES;
     if (lane->options.service == VERBS_UD)
         bytes += VERBS_GRH_BYTES;
     return (bytes + 63) / 64 * 64;
@@ -318,7 +318,7 @@ static void load_ring(const struct verbs_lane *lane, uint32_t *slots, uint32_t *
 
     if (lane->base.pingpong != NULL)
         wanted = PINGPONG_SLOTS;
-    else if (lane->base.schedule != NULL)
+    else if (lane->base.schedules)
         wanted = SCHEDULE_SLOTS;
     *stride = stride_of(lane, largest(lane));
     *slots = slots_of(lane, wanted, *stride);
@@ -381,10 +381,10 @@ static int make_out(struct verbs_lane *lane, struct verbs_out *out)
         .lane = lane,
         .flow = out->base.flow,
         .script = &out->base.script,
-        .at_source = out->base.answers == NULL,
-        .answered = out->base.answers != NULL || out->base.replies != NULL,
+        .at_source = out->base.use != MESSAGE_ANSWER,
+        .answered = out->base.use != MESSAGE_LOAD,
     };
-    out->end.config = config_of(lane, &out->end, QP_SENDER, out->base.from != NULL);
+    out->end.config = config_of(lane, &out->end, QP_SENDER, lane->base.forwards);
     out->span = out->end.config.options.depth;
     out->bytes_after = calloc((size_t)out->span + 1, sizeof *out->bytes_after);
     return out->bytes_after != NULL ? 0 : -ENOMEM;
@@ -396,11 +396,11 @@ static int make_in(struct verbs_lane *lane, struct verbs_in *in)
         .lane = lane,
         .flow = in->base.flow,
         .script = &in->base.sink.script,
-        .at_source = in->base.asked != NULL,
-        .answered = in->base.asked != NULL || in->base.answer != NULL,
+        .at_source = in->base.use == MESSAGE_ANSWER,
+        .answered = in->base.use != MESSAGE_LOAD,
     };
     in->end.config = config_of(lane, &in->end, QP_RECEIVER, false);
-    if (lane->base.schedule == NULL)
+    if (!lane->base.schedules)
         return 0;
     in->lengths = calloc(in->end.config.slots, sizeof *in->lengths);
     return in->lengths != NULL ? 0 : -ENOMEM;
@@ -421,7 +421,7 @@ static int make_ends(struct verbs_lane *lane, struct err *err)
         rc = make_out(lane, &lane->outs[i]);
     if (rc < 0)
         return err_set(err, rc, "%s: out of memory", lane->port->label);
-    if (lane->base.schedule != NULL) {
+    if (lane->base.schedules) {
         lane->memory = ibv_reg_mr(lane->port->pd, executor->memory, executor->memory_bytes, 0);
         if (lane->memory == NULL)
             return registered_memory_error(lane->port->label, executor->memory_bytes, errno, err);
@@ -554,10 +554,10 @@ static void start(struct lane *base, int64_t now_ns)
         lane->base.flows[i].payload_share = payload / line;
     for (unsigned i = 0; i < lane->base.out_count; i++) {
         struct verbs_out *out = &lane->outs[i];
-        const struct verbs_in *back = (const struct verbs_in *)(void *)out->base.replies;
+        const struct verbs_in *back = (const struct verbs_in *)(void *)out->base.pair;
 
         out->moved_ns = base->request.phase->start_ns;
-        if (back == NULL)
+        if (out->base.use != MESSAGE_ASK)
             continue;
         /* No more probes than either end has places for, and one for the end mark. */
         out->base.window = out->end.theirs.slots < back->end.config.slots

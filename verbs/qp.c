@@ -28,7 +28,7 @@
 #define PORT_HOPS 64
 #define PACKET_MASK 0xffffffu
 #define QUEUE_KEY_MASK 0x7fffffffu /* the highest bit is for privileged users */
-#define INFO_VERSION 4u
+#define INFO_VERSION 5u
 #define BUCKETS 1024u
 #define STOP_TIMEOUT_S 2
 

@@ -31,6 +31,7 @@
  * be seen without the rest: the phase's tag, whether the end mark has come, and a count of
  * messages. */
 #define CREDIT_TAG_SHIFT 48
+#define CREDIT_HALF 32 /* bits of it in a datagram's number; the others are in its length */
 #define CREDIT_ENDED (UINT64_C(1) << 47)
 
 /* --- faults --- */
@@ -164,9 +165,10 @@ static void send_credit(struct verbs_end *end, bool ended, uint64_t messages)
                       (messages & (CREDIT_ENDED - 1));
 
     if (end->config.options.service == VERBS_UD) {
-        control->notice_out = message_notice_make(MESSAGE_CREDIT, end->script, credit, 0);
-        post_control(end, VERBS_WORK_CONTROL, IBV_WR_SEND, &control->notice_out,
-                     sizeof control->notice_out, 0);
+        control->header_out =
+            message_header_make(MESSAGE_CREDIT, end->script, credit, credit >> CREDIT_HALF);
+        post_control(end, VERBS_WORK_CONTROL, IBV_WR_SEND, &control->header_out,
+                     sizeof control->header_out, 0);
         return;
     }
     control->credit_out = credit;
@@ -176,13 +178,13 @@ static void send_credit(struct verbs_end *end, bool ended, uint64_t messages)
 
 static void send_end_mark(struct verbs_end *end, uint64_t messages, uint64_t bytes)
 {
-    struct message_notice *notice = &end->qp->control->notice_out;
+    struct message_header *mark = &end->qp->control->header_out;
 
-    *notice = message_notice_make(MESSAGE_END, end->script, messages, bytes);
+    *mark = message_header_make(MESSAGE_END, end->script, messages, bytes);
     post_control(end, VERBS_WORK_EOF,
                  end->config.options.operation == VERBS_SEND ? IBV_WR_SEND
                                                              : IBV_WR_RDMA_WRITE_WITH_IMM,
-                 notice, sizeof *notice, offsetof(struct verbs_control, eof));
+                 mark, sizeof *mark, offsetof(struct verbs_control, eof));
 }
 
 bool verbs_end_is_clean(struct verbs_end *end, bool ended)
@@ -275,7 +277,7 @@ static void gather(struct verbs_out *out, struct ibv_send_wr *work, uint32_t cou
  * copy. */
 static void forward(struct verbs_out *out, struct ibv_send_wr *work, uint32_t count)
 {
-    const struct verbs_in *from = (const struct verbs_in *)(void *)out->base.from;
+    const struct verbs_in *from = (const struct verbs_in *)(void *)out->base.pair;
     const uint32_t length = out->base.at.length, slots = from->end.qp->config.slots;
     uint32_t posted = (uint32_t)(out->base.at.sequence - out->base.done);
     uint32_t place = (from->place + slots - from->held + posted) % slots;
@@ -316,9 +318,9 @@ static uint64_t room(struct verbs_out *out)
     uint64_t free_slots = out->allowed > posted ? out->allowed - posted : 0;
     uint64_t free_works = out->span - (posted - out->base.done);
 
-    if (out->base.from != NULL) {
+    if (out->base.lane->forwards) {
         uint64_t there =
-            ((const struct verbs_in *)(void *)out->base.from)->held - (posted - out->base.done);
+            ((const struct verbs_in *)(void *)out->base.pair)->held - (posted - out->base.done);
 
         free_slots = free_slots < there ? free_slots : there;
     } else if (free_slots == 0 || free_works == 0) {
@@ -370,7 +372,7 @@ static uint64_t post_batch(struct verbs_out *out, uint64_t budget, uint64_t max)
         uint32_t run = run_of(out, budget - bytes, most - count);
         struct ibv_send_wr *works = &out->works[count];
 
-        if (out->base.from != NULL)
+        if (out->base.lane->forwards)
             forward(out, works, run);
         else
             gather(out, works, run);
@@ -461,15 +463,15 @@ static void complete(struct verbs_out *out, uint64_t done, int64_t now_ns)
     uint64_t messages = done - out->base.done, bytes;
 
     out->base.done = done;
-    if (messages == 0 || out->base.lane->schedule != NULL)
+    if (messages == 0 || out->base.lane->schedules)
         return;
     bytes = out->bytes_after[(done - 1) % out->span];
     side->live.payload_bytes += bytes - out->done_bytes;
     side->live.messages += messages;
     side->last_ns = now_ns;
     out->done_bytes = bytes;
-    if (out->base.from != NULL)
-        give_back((struct verbs_in *)(void *)out->base.from, (uint32_t)messages);
+    if (out->base.lane->forwards)
+        give_back((struct verbs_in *)(void *)out->base.pair, (uint32_t)messages);
 }
 
 /* As a remote write, or on UD as a datagram. True: it is news. */
@@ -493,11 +495,11 @@ static void handle_datagram(struct verbs_out *out, const struct ibv_wc *completi
     struct verbs_qp *qp = out->end.qp;
     uint32_t slot = (uint32_t)completion->wr_id;
     const uint8_t *data = qp->ring + (size_t)slot * qp->config.stride + VERBS_GRH_BYTES;
-    uint64_t credit, unused;
+    uint32_t low, high;
 
-    if (completion->byte_len == VERBS_GRH_BYTES + MESSAGE_NOTICE_BYTES &&
-        message_notice_read(data, MESSAGE_CREDIT, &out->base.script, &credit, &unused))
-        handle_credit(out, credit, now_ns);
+    if (completion->byte_len == VERBS_GRH_BYTES + MESSAGE_HEADER_BYTES &&
+        message_header_read(data, MESSAGE_CREDIT, &out->base.script, &low, &high))
+        handle_credit(out, (uint64_t)high << CREDIT_HALF | low, now_ns);
     fault_post(&out->end, verbs_qp_post_receives(qp, slot, 1));
 }
 
@@ -556,21 +558,22 @@ static void take(struct verbs_in *in, uint8_t *data, uint32_t bytes, int64_t now
         in->moved_ns = now_ns;
         if (in->end.answered)
             in->base.came_ns = clock_now();
-        if (in->base.asked == NULL)
+        if (in->base.use != MESSAGE_ANSWER)
             in->base.lane->lane.arrived_ns = now_ns;
     }
-    if (in->base.onward == NULL)
+    if (!in->base.lane->forwards)
         give_back(in, 1);
 }
 
 /* True: the end mark of this stream, which is noted. */
-static bool read_end_mark(struct verbs_in *in, const void *notice)
+static bool read_end_mark(struct verbs_in *in, const void *mark)
 {
-    uint64_t messages, bytes;
+    uint64_t come = in->base.sink.at.sequence;
+    uint32_t messages, bytes;
 
-    if (!message_notice_read(notice, MESSAGE_END, &in->base.sink.script, &messages, &bytes))
+    if (!message_header_read(mark, MESSAGE_END, &in->base.sink.script, &messages, &bytes))
         return false;
-    in->total = messages;
+    in->total = come + (uint64_t)(int32_t)(messages - (uint32_t)come);
     in->total_bytes = bytes;
     in->eof_seen = true;
     return true;
@@ -591,7 +594,7 @@ static void take_send(struct verbs_in *in, const struct ibv_wc *completion, int6
     uint8_t *data = slot_of(in, (uint32_t)completion->wr_id) + head;
     uint32_t bytes = completion->byte_len - head;
 
-    if ((bytes == MESSAGE_NOTICE_BYTES && data[0] == MESSAGE_END && read_end_mark(in, data)) ||
+    if ((bytes == MESSAGE_HEADER_BYTES && data[0] == MESSAGE_END && read_end_mark(in, data)) ||
         ((completion->wc_flags & IBV_WC_WITH_IMM) != 0 &&
          message_sink_gap(&in->base.sink, sequence_of(in, ntohl(completion->imm_data)), bytes)))
         leave(in);
@@ -632,7 +635,7 @@ static void consume(struct verbs_in *in, const struct ibv_wc *completion, int64_
 /* A schedule has ended: after the last barrier comes nothing but the end mark. */
 static void take_end_mark(struct verbs_in *in)
 {
-    if (in->lengths[in->place] != MESSAGE_NOTICE_BYTES ||
+    if (in->lengths[in->place] != MESSAGE_HEADER_BYTES ||
         !read_end_mark(in, slot_of(in, in->place)))
         err_set(&in->base.lane->lane.error, -EPROTO,
                 "rank %u sent a message behind the last barrier", in->base.flow->src);
@@ -662,9 +665,9 @@ static void end_stream(struct verbs_in *in)
 {
     struct message_sink *sink = &in->base.sink;
 
-    sink->whole = sink->at.sequence == in->total && sink->at.before == in->total_bytes;
+    sink->whole = sink->at.sequence == in->total && (uint32_t)sink->at.before == in->total_bytes;
     if (!sink->unreliable && !sink->whole)
-        sink->side->corrupted += MESSAGE_NOTICE_BYTES;
+        sink->side->corrupted += MESSAGE_HEADER_BYTES;
     in->credited_ns = 0;
     message_in_ended(&in->base);
 }
@@ -788,7 +791,7 @@ static enum message_piece receive_piece(struct message_in *base, uint8_t *payloa
                 in->lengths[in->place], MESSAGE_HEADER_BYTES + piece);
         return PIECE_NONE;
     }
-    memcpy(base->sink.read.bytes, data, MESSAGE_HEADER_BYTES);
+    memcpy(&base->sink.header, data, MESSAGE_HEADER_BYTES);
     base->sink.at.position = MESSAGE_HEADER_BYTES;
     if (piece > 0)
         memcpy(payload, data + MESSAGE_HEADER_BYTES, piece);
@@ -854,7 +857,7 @@ static int64_t next(struct message_lane *base, bool moved, int64_t due_ns, int64
 
     if (base->lane.tx_done && base->lane.rx_done)
         return CLOCK_NEVER;
-    if (base->schedule != NULL && base->stepping && (due_ns <= now_ns || base->step_moved))
+    if (base->stepping && (due_ns <= now_ns || base->step_moved))
         return now_ns;
     if (!moved && lane->events && arm(lane, now_ns))
         return now_ns;

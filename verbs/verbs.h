@@ -205,9 +205,9 @@ bool qp_info_connected(const struct qp_info *mine, const struct qp_info *theirs)
 /** In registered memory. The partner writes the first two, this end sends from the others. */
 struct verbs_control {
     _Alignas(64) _Atomic uint64_t credit;
-    _Alignas(64) struct message_notice eof;
+    _Alignas(64) struct message_header eof;
     _Alignas(64) uint64_t credit_out;
-    struct message_notice notice_out;
+    struct message_header header_out;
 };
 #define VERBS_CONTROL_BYTES 192u
 static_assert(sizeof(struct verbs_control) == VERBS_CONTROL_BYTES, "layout");
@@ -329,10 +329,10 @@ struct verbs_in {
     uint32_t to_post_place; /**< ... from this place on */
     uint64_t credited;      /**< messages that the sender knows to be dealt with */
     int64_t credited_ns;
-    int64_t moved_ns; /**< when the last message came */
-    uint64_t total;   /**< of the end mark ... */
-    uint64_t total_bytes;
-    bool eof_seen; /**< ... which has come */
+    int64_t moved_ns;     /**< when the last message came */
+    uint64_t total;       /**< of the end mark ... */
+    uint32_t total_bytes; /**< modulo 2^32 */
+    bool eof_seen;        /**< ... which has come */
 };
 
 struct verbs_lane {

@@ -6,10 +6,10 @@
 
 #include "clock.h"
 #include "event_loop.h"
-#include "executor_setup.h"
 #include "flows.h"
 #include "memory.h"
 #include "phase_times.h"
+#include "schedule_executor.h"
 
 #include <errno.h>
 #include <sodium.h>
@@ -270,16 +270,6 @@ static int begin_lane(struct phase_run *run, struct phase_lane *lane, struct err
 static int make_executor(struct phase_run *run, struct phase_lane *lane, struct err *err)
 {
     const struct node_port *port = &run->trial->node->ports[lane->own->port];
-    const struct executor_conf conf = {
-        .phase = &lane->phase,
-        .plan = lane->own->part->plan,
-        .rank = lane->own->rank,
-        .ranks = lane->own->part->n,
-        .sends = lane->sends,
-        .send_count = lane->send_count,
-        .receives = lane->receives,
-        .receive_count = lane->receive_count,
-    };
 
     if (lane->phase.traffic != TRAFFIC_SCHEDULE)
         return 0;
@@ -287,7 +277,8 @@ static int make_executor(struct phase_run *run, struct phase_lane *lane, struct 
         return err_set(err, -EINVAL,
                        "port %s: a schedule is executed by one queue, not by %u: say queues: 1",
                        port->doc->conf.name, port->queues);
-    return executor_make(&lane->executor, &conf, err);
+    return executor_make(&lane->executor, &lane->phase, lane->own->part->plan, lane->own->rank,
+                         lane->own->part->n, err);
 }
 
 /* Makes the lane once its partners are known. */

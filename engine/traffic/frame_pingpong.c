@@ -72,7 +72,7 @@ static void count(const struct frame_lane *lane, struct flow_side *side, uint32_
 
 /* --- the source's end --- */
 
-static bool begin(struct lane *base, const struct pingpong_turn *turn, int64_t now_ns)
+static void begin(struct lane *base, const struct pingpong_turn *turn, int64_t now_ns)
 {
     struct frame_lane *lane = (struct frame_lane *)base;
     const struct pingpong *game = &lane->pingpong->game;
@@ -90,15 +90,14 @@ static bool begin(struct lane *base, const struct pingpong_turn *turn, int64_t n
     if (lane->ops->send_single(lane, &single))
         count(lane, side, bytes);
     side->intended = side->live.frames;
-    return false;
 }
 
 /* What comes is taken as it comes: here a message is only lost. */
-static enum pingpong_state await(struct lane *lane, const struct pingpong_turn *turn,
-                                 int64_t now_ns, int64_t *at_ns)
+static bool await(struct lane *lane, const struct pingpong_turn *turn, int64_t now_ns,
+                  int64_t *at_ns)
 {
-    (void)at_ns;
-    return now_ns < pingpong_due_ns(lane->pingpong, turn) ? PINGPONG_AWAITED : PINGPONG_LOST;
+    *at_ns = 0;
+    return now_ns >= pingpong_due_ns(lane->pingpong, turn);
 }
 
 static void take_answer(struct frame_lane *lane, const struct signature *signature,

@@ -4,7 +4,6 @@
 #include "byte_compare.h"
 
 #include <arpa/inet.h>
-#include <endian.h>
 #include <string.h>
 
 #define PAYLOAD_SEED UINT64_C(0x5377697463684265)
@@ -12,9 +11,9 @@
 #define WORD 8u
 #define SEEN_BITS 64
 #define SEQUENCE_END (offsetof(struct message_header, sequence) + sizeof(uint32_t))
-/* Random sizes have to be drawn one by one: whoever sends a number that is further ahead has forged
- * it, or lost more than a second of small messages. */
-#define DRAWN_JUMP_MOST (1u << 24)
+/* Random sizes have to be drawn one by one. They are ping-pong's alone, of which one is in flight:
+ * whoever sends a number that is further ahead has forged it. */
+#define DRAWN_JUMP_MOST (1u << 16)
 
 uint8_t message_payload[MESSAGE_PERIOD + MESSAGE_RUN];
 
@@ -57,34 +56,15 @@ void message_cursor_skip(struct message_cursor *at, const struct message_script 
         message_cursor_next(at, script);
 }
 
-struct message_notice message_notice_make(enum message_kind kind,
-                                          const struct message_script *script, uint64_t messages,
-                                          uint64_t bytes)
+bool message_header_read(const void *bytes, enum message_kind kind,
+                         const struct message_script *script, uint32_t *sequence, uint32_t *length)
 {
-    uint64_t stream = (uint64_t)kind << 56 ^ (uint64_t)(uint8_t)script->stream << 48 ^
-                      (uint64_t)script->tag << 32 ^ (uint64_t)script->src << 16 ^ script->dst;
+    struct message_header here, due;
 
-    return (struct message_notice){
-        .kind = (uint8_t)kind,
-        .stream = (uint8_t)script->stream,
-        .tag = htons(script->tag),
-        .src = htons(script->src),
-        .dst = htons(script->dst),
-        .messages = htobe64(messages),
-        .bytes = htobe64(bytes),
-        .check = htobe64(prng_bits(prng_bits(messages ^ stream, 0) ^ bytes, 0)),
-    };
-}
-
-bool message_notice_read(const void *notice, enum message_kind kind,
-                         const struct message_script *script, uint64_t *messages, uint64_t *bytes)
-{
-    struct message_notice here, due;
-
-    memcpy(&here, notice, sizeof here);
-    *messages = be64toh(here.messages);
-    *bytes = be64toh(here.bytes);
-    due = message_notice_make(kind, script, *messages, *bytes);
+    memcpy(&here, bytes, sizeof here);
+    *sequence = ~ntohl(here.sequence);
+    *length = ntohl(here.length);
+    due = message_header_make(kind, script, *sequence, *length);
     return memcmp(&here, &due, sizeof here) == 0;
 }
 
@@ -103,7 +83,7 @@ static void account(struct message_sink *sink, size_t bytes, uint64_t wrong)
  * their order, or some are missing. What is due stays where it is due. */
 static bool is_misplaced(const struct message_sink *sink, const struct message_header *due)
 {
-    struct message_header here = sink->read.header;
+    struct message_header here = sink->header;
 
     if (here.sequence == due->sequence)
         return false;
@@ -118,61 +98,58 @@ static void judge_header(struct message_sink *sink)
     uint32_t bytes = message_cursor_head(&sink->at);
 
     if (bytes < MESSAGE_HEADER_BYTES || !is_misplaced(sink, &due)) {
-        account(sink, bytes, differ_bytes(sink->read.bytes, (const uint8_t *)&due, bytes));
+        account(sink, bytes,
+                differ_bytes((const uint8_t *)&sink->header, (const uint8_t *)&due, bytes));
         return;
     }
     sink->misplaced = true;
     account(sink, bytes, bytes);
-    if ((int32_t)(ntohl(sink->read.header.sequence) - (uint32_t)sink->at.sequence) < 0)
+    if ((int32_t)(ntohl(sink->header.sequence) - (uint32_t)sink->at.sequence) < 0)
         sink->side->reordered++;
 }
 
-/* The next bytes of the present message, which ends with its last one; returns how many. */
+static void judge_end(struct message_sink *sink)
+{
+    uint32_t messages, bytes;
+
+    sink->ended = true;
+    sink->whole =
+        message_header_read(&sink->header, MESSAGE_END, &sink->script, &messages, &bytes) &&
+        messages == (uint32_t)sink->at.sequence && bytes == (uint32_t)sink->at.before;
+    if (!sink->whole)
+        sink->side->corrupted += MESSAGE_HEADER_BYTES;
+}
+
+/* The next bytes of the present message, which ends with its last one, or of the end mark; returns
+ * how many. */
 static size_t feed_message(struct message_sink *sink, uint8_t *data, size_t bytes)
 {
     struct message_cursor *at = &sink->at;
-    uint32_t head = message_cursor_head(at);
+    uint32_t head = sink->ending ? MESSAGE_HEADER_BYTES : message_cursor_head(at);
     uint32_t left = (at->position < head ? head : at->length) - at->position;
     uint32_t take = left < MESSAGE_RUN ? left : MESSAGE_RUN;
 
     take = bytes < take ? (uint32_t)bytes : take;
     if (at->position < head) {
-        memcpy(sink->read.bytes + at->position, data, take);
-        if (sink->onward != NULL)
+        memcpy((uint8_t *)&sink->header + at->position, data, take);
+        if (sink->onward != NULL && !sink->ending)
             message_redirect(data, at->position, take, sink->onward);
         at->position += take;
-        if (at->position == head)
+        if (at->position == head && !sink->ending)
             judge_header(sink);
+        else if (at->position == head)
+            judge_end(sink);
     } else {
         account(sink, take,
                 sink->misplaced ? take
                                 : differ_bytes(data, message_payload_at(at, at->position), take));
         at->position += take;
     }
-    if (at->position == at->length) {
+    if (at->position == at->length && !sink->ending) {
         sink->side->live.messages += !sink->damaged;
         message_cursor_next(at, &sink->script);
         sink->damaged = sink->misplaced = false;
     }
-    return take;
-}
-
-static size_t feed_end(struct message_sink *sink, const uint8_t *data, size_t bytes)
-{
-    uint32_t left = MESSAGE_NOTICE_BYTES - sink->at.position;
-    uint32_t take = bytes < left ? (uint32_t)bytes : left;
-    uint64_t messages, sum;
-
-    memcpy(sink->read.bytes + sink->at.position, data, take);
-    sink->at.position += take;
-    if (sink->at.position < MESSAGE_NOTICE_BYTES)
-        return take;
-    sink->ended = true;
-    sink->whole =
-        message_notice_read(sink->read.bytes, MESSAGE_END, &sink->script, &messages, &sum) &&
-        messages == sink->at.sequence && sum == sink->at.before;
-    if (!sink->whole)
-        sink->side->corrupted += MESSAGE_NOTICE_BYTES;
     return take;
 }
 
@@ -184,10 +161,7 @@ void message_sink_feed(struct message_sink *sink, uint8_t *data, size_t bytes)
         /* A finished script leaves nothing but the end mark to come. */
         if (sink->at.position == 0 && !sink->ending)
             sink->ending = data[done] == MESSAGE_END || sink->at.length == 0;
-        if (sink->ending)
-            done += feed_end(sink, data + done, bytes - done);
-        else
-            done += feed_message(sink, data + done, bytes - done);
+        done += feed_message(sink, data + done, bytes - done);
     }
     sink->side->corrupted += bytes - done;
 }

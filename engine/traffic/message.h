@@ -27,7 +27,8 @@
 #define MESSAGE_STREAM_STEP 104729u /* from one stream's first place to the next */
 #define MESSAGE_RUN 65536u          /* bytes that can be read from any place of the payload */
 
-/** The first byte of all that travels on a stream. */
+/** The first byte of all that travels on a stream: a message; the end mark behind the last one, a
+ * header alone, of the number and the bytes of all messages; and, likewise, how many may come. */
 enum message_kind { MESSAGE_BLOCK = 0xb1, MESSAGE_END = 0xe4, MESSAGE_CREDIT = 0xc7 };
 
 /** In network byte order. */
@@ -41,22 +42,6 @@ struct message_header {
     uint16_t dst;
 };
 static_assert(sizeof(struct message_header) == MESSAGE_HEADER_BYTES, "layout");
-
-/** What an end tells the other beside messages: after the last one what the stream was, or how many
- * may come. It is whole when `check` is right: it may come by a remote write, of which a reader may
- * see only a part. */
-struct message_notice {
-    uint8_t kind;
-    uint8_t stream;
-    uint16_t tag;
-    uint16_t src;
-    uint16_t dst;
-    uint64_t messages; /**< of the stream; or the credit */
-    uint64_t bytes;
-    uint64_t check;
-};
-#define MESSAGE_NOTICE_BYTES 32u
-static_assert(sizeof(struct message_notice) == MESSAGE_NOTICE_BYTES, "layout");
 
 /* --- script and cursor --- */
 
@@ -122,20 +107,35 @@ static inline uint32_t message_cursor_head(const struct message_cursor *at)
     return at->length < MESSAGE_HEADER_BYTES ? at->length : MESSAGE_HEADER_BYTES;
 }
 
-/** @brief The header of the present message. */
-static inline struct message_header message_cursor_header(const struct message_cursor *at,
-                                                          const struct message_script *script)
+/** @brief Returns a header of a script's stream; the numbers are modulo 2^32. That of a message is
+ * none of another kind, whatever becomes of its first byte: theirs are inverted. */
+static inline struct message_header message_header_make(enum message_kind kind,
+                                                        const struct message_script *script,
+                                                        uint64_t sequence, uint64_t length)
 {
     return (struct message_header){
-        .kind = MESSAGE_BLOCK,
+        .kind = (uint8_t)kind,
         .stream = (uint8_t)script->stream,
         .tag = __builtin_bswap16(script->tag),
-        .sequence = __builtin_bswap32((uint32_t)at->sequence),
-        .length = __builtin_bswap32(at->length),
+        .sequence = __builtin_bswap32((uint32_t)(kind == MESSAGE_BLOCK ? sequence : ~sequence)),
+        .length = __builtin_bswap32((uint32_t)length),
         .src = __builtin_bswap16(script->src),
         .dst = __builtin_bswap16(script->dst),
     };
 }
+
+/** @brief Returns the header of the present message. */
+static inline struct message_header message_cursor_header(const struct message_cursor *at,
+                                                          const struct message_script *script)
+{
+    return message_header_make(MESSAGE_BLOCK, script, at->sequence, at->length);
+}
+
+/** @brief Reads a header that is not a message's; it need not be aligned.
+ * @param sequence Takes its number, `length` its length, in host order.
+ * @return true: it is of this kind and stream. */
+bool message_header_read(const void *bytes, enum message_kind kind,
+                         const struct message_script *script, uint32_t *sequence, uint32_t *length);
 
 /** @brief Gives a message that passes the ranks of the next hop.
  * @param data Bytes of the message from `position` on. */
@@ -149,14 +149,6 @@ static inline void message_redirect(uint8_t *data, uint32_t position, uint32_t b
          i < position + bytes && i < MESSAGE_HEADER_BYTES; i++)
         data[i - position] = ((const uint8_t *)ranks)[i - at];
 }
-
-struct message_notice message_notice_make(enum message_kind kind,
-                                          const struct message_script *script, uint64_t messages,
-                                          uint64_t bytes);
-/** @brief Reads a notice, which need not be aligned.
- * @return true: a whole one of this kind and stream; then the numbers are in host order. */
-bool message_notice_read(const void *notice, enum message_kind kind,
-                         const struct message_script *script, uint64_t *messages, uint64_t *bytes);
 
 /* --- payload --- */
 
@@ -189,10 +181,7 @@ struct message_sink {
     bool whole;      /**< and the stream was as long as the end mark says */
     uint64_t missed; /**< messages that were jumped over; less when one comes late */
     uint64_t seen;   /**< bit i: the message i + 1 before the one that is due has come */
-    union {
-        uint8_t bytes[MESSAGE_NOTICE_BYTES]; /**< header or end mark so far */
-        struct message_header header;
-    } read;
+    struct message_header header;        /**< read so far; or the end mark */
     const struct message_script *onward; /**< a forwarding rank's next hop: its ranks are written
                                               over those in the headers as they pass; else NULL */
 };

@@ -4,6 +4,7 @@
 #include "clock.h"
 #include "flow_rate.h"
 #include "probe_scheduler.h"
+#include "schedule_executor.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -26,124 +27,154 @@ struct message_prober {
 
 /* --- preparation --- */
 
+/* Where an end stands in its list. */
+struct place {
+    uint32_t flow;   /* of the request's sends or receives */
+    unsigned stream; /* of the flow */
+    enum message_use use;
+};
+
+/* `flows`: of the list; behind the ends of their streams are those of their answers. */
+static struct place place_of(const struct message_lane *lane, unsigned index, uint32_t flows)
+{
+    unsigned stream = index % lane->stride;
+
+    if (index >= flows * lane->stride)
+        return (struct place){index - flows * lane->stride, lane->stride, MESSAGE_ANSWER};
+    return (struct place){index / lane->stride, stream,
+                          lane->replies && stream + 1 == lane->stride ? MESSAGE_ASK : MESSAGE_LOAD};
+}
+
 static struct message_script make_script(const struct message_lane *lane,
-                                         const struct lane_flow *flow, unsigned stream, bool reply)
+                                         const struct lane_flow *flow, const struct place *place)
 {
     static const uint32_t probe_sizes[] = {MESSAGE_PROBE_BYTES};
     const struct phase *phase = lane->lane.request.phase;
-    struct message_script script = {
-        .sizes = lane->sizes,
-        .size_count = phase->size_count,
-        .drawn = pingpong_drawn(phase, flow),
-        .total = FLOW_ENDLESS,
-        .stream = (uint16_t)stream,
-        .tag = phase->tag,
-        .src = (uint16_t)(reply ? flow->dst : flow->src),
-        .dst = (uint16_t)(reply ? flow->src : flow->dst),
-    };
+    bool loads = place->stream<lane->streams, probes = lane->probe_fps> 0 && !loads;
+    bool back = place->use == MESSAGE_ANSWER;
 
-    if (stream < lane->streams)
-        script.total = flow_load_bytes(phase, lane->sizes, lane->streams, stream);
-    if (lane->probe_fps > 0 && stream >= lane->streams) {
-        script.sizes = probe_sizes;
-        script.size_count = 1;
-    }
-    return script;
+    return (struct message_script){
+        .sizes = probes ? probe_sizes : lane->sizes,
+        .size_count = probes ? 1 : phase->size_count,
+        .drawn = pingpong_drawn(phase, flow),
+        .total = loads ? flow_load_bytes(phase, lane->sizes, lane->streams, place->stream)
+                       : FLOW_ENDLESS,
+        .stream = (uint16_t)place->stream,
+        .tag = phase->tag,
+        .src = (uint16_t)(back ? flow->dst : flow->src),
+        .dst = (uint16_t)(back ? flow->src : flow->dst),
+    };
 }
 
-/* `index`: of the lane's list. */
 static void make_out(struct message_lane *lane, unsigned index)
 {
     const struct lane_request *request = &lane->lane.request;
-    unsigned place = index / lane->stride, stream = index % lane->stride;
-    bool reply = place >= request->send_count;
+    struct place place = place_of(lane, index, request->send_count);
     struct message_out *out = message_lane_out(lane, index);
 
-    if (reply) {
-        place = index - request->send_count * lane->stride;
-        stream = lane->stride;
-        out->answers = message_lane_in(lane, place * lane->stride + lane->stride - 1);
-        out->answers->answer = out;
-    } else if (stream < lane->streams) {
-        lane->flows[place].open++;
-    }
     out->lane = lane;
-    out->flow = reply ? &request->receives[place] : &request->sends[place];
-    out->side = stream < lane->streams ? out->flow->side : &out->own;
+    out->use = place.use;
+    out->flow =
+        place.use == MESSAGE_ANSWER ? &request->receives[place.flow] : &request->sends[place.flow];
+    out->side = place.stream < lane->streams ? out->flow->side : &out->own;
+    if (place.stream < lane->streams)
+        lane->flows[place.flow].open++;
     out->window = MESSAGE_PROBES_MOST;
-    out->script = make_script(lane, out->flow, stream, reply);
+    out->script = make_script(lane, out->flow, &place);
     message_cursor_start(&out->at, &out->script);
-    if (lane->forwards) {
-        out->from = message_lane_in(lane, index);
-        out->from->onward = out;
-    }
 }
 
 static void make_in(struct message_lane *lane, unsigned index, const struct message_plan *plan)
 {
     const struct lane_request *request = &lane->lane.request;
-    unsigned place = index / lane->stride, stream = index % lane->stride;
-    bool reply = place >= request->receive_count;
+    struct place place = place_of(lane, index, request->receive_count);
     struct message_in *in = message_lane_in(lane, index);
 
-    if (reply) {
-        place = index - request->receive_count * lane->stride;
-        stream = lane->stride;
-        in->asked = message_lane_out(lane, place * lane->stride + lane->stride - 1);
-        in->asked->replies = in;
-    }
     in->lane = lane;
-    in->flow = reply ? &request->sends[place] : &request->receives[place];
+    in->use = place.use;
+    in->flow =
+        place.use == MESSAGE_ANSWER ? &request->sends[place.flow] : &request->receives[place.flow];
     in->sink = (struct message_sink){
-        .script = make_script(lane, in->flow, stream, reply),
-        .side = stream < lane->streams ? in->flow->side : &in->own,
+        .script = make_script(lane, in->flow, &place),
+        .side = place.stream < lane->streams ? in->flow->side : &in->own,
         .count = request->count,
         .unreliable = plan->unreliable,
-        .sampled = plan->sampled && stream < lane->streams,
-        .onward = in->onward != NULL ? &in->onward->script : NULL,
+        .sampled = plan->sampled && place.stream < lane->streams,
     };
     message_cursor_start(&in->sink.at, &in->sink.script);
+}
+
+static void pair(struct message_lane *lane, unsigned out, unsigned in)
+{
+    message_lane_out(lane, out)->pair = message_lane_in(lane, in);
+    message_lane_in(lane, in)->pair = message_lane_out(lane, out);
+}
+
+static void pair_ends(struct message_lane *lane)
+{
+    const struct lane_request *request = &lane->lane.request;
+    unsigned last = lane->stride - 1;
+
+    for (uint32_t i = 0; lane->replies && i < request->receive_count; i++)
+        pair(lane, request->send_count * lane->stride + i, i * lane->stride + last);
+    for (uint32_t i = 0; lane->replies && i < request->send_count; i++)
+        pair(lane, i * lane->stride + last, request->receive_count * lane->stride + i);
+    for (uint32_t i = 0; lane->schedules && i < request->send_count; i++)
+        if (lane->flow_of[1][request->sends[i].dst] > 0)
+            pair(lane, i, lane->flow_of[1][request->sends[i].dst] - 1);
+    for (unsigned i = 0; lane->forwards && i < lane->streams; i++) {
+        pair(lane, i, i);
+        message_lane_in(lane, i)->sink.onward = &message_lane_out(lane, i)->script;
+    }
 }
 
 static int make_ends(struct message_lane *lane, const struct message_plan *plan)
 {
     const struct lane_request *request = &lane->lane.request;
-    unsigned outs = request->send_count * lane->stride;
-    unsigned ins = request->receive_count * lane->stride;
 
-    outs += lane->replies ? request->receive_count : 0;
-    ins += lane->replies ? request->send_count : 0;
+    lane->out_count = request->send_count * lane->stride;
+    lane->in_count = request->receive_count * lane->stride;
+    lane->out_count += lane->replies ? request->receive_count : 0;
+    lane->in_count += lane->replies ? request->send_count : 0;
     /* One more of each: an empty list is not NULL. */
     lane->flows = calloc(request->send_count + 1, sizeof *lane->flows);
-    lane->outs = calloc(outs + 1, lane->hooks->out_bytes);
-    lane->ins = calloc(ins + 1, lane->hooks->in_bytes);
-    if (lane->flows == NULL || lane->outs == NULL || lane->ins == NULL)
+    lane->outs = calloc(lane->out_count + 1, lane->hooks->out_bytes);
+    lane->ins = calloc(lane->in_count + 1, lane->hooks->in_bytes);
+    for (unsigned i = 0; i < 2; i++)
+        lane->flow_of[i] = calloc(request->ranks + 1, sizeof *lane->flow_of[i]);
+    if (lane->flows == NULL || lane->outs == NULL || lane->ins == NULL ||
+        lane->flow_of[0] == NULL || lane->flow_of[1] == NULL)
         return -ENOMEM;
-    for (uint32_t i = 0; i < request->send_count; i++)
+    for (uint32_t i = 0; i < request->send_count; i++) {
         lane->flows[i].flow = &request->sends[i];
-    for (unsigned i = 0; i < outs; i++)
+        lane->flow_of[0][request->sends[i].dst] = i + 1;
+    }
+    for (uint32_t i = 0; i < request->receive_count; i++)
+        lane->flow_of[1][request->receives[i].src] = i + 1;
+    for (unsigned i = 0; i < lane->out_count; i++)
         make_out(lane, i);
-    for (unsigned i = 0; i < ins; i++)
+    for (unsigned i = 0; i < lane->in_count; i++)
         make_in(lane, i, plan);
-    lane->out_count = outs;
-    lane->in_count = ins;
+    pair_ends(lane);
     return 0;
 }
 
+/* What the phase's traffic needs beside its ends. */
 static int make_traffic(struct message_lane *lane)
 {
     const struct lane_request *request = &lane->lane.request;
 
-    if (request->phase->traffic == TRAFFIC_SCHEDULE)
-        return message_schedule_make(lane);
+    if (lane->schedules) {
+        lane->progress = calloc(request->executor->op_count + 1, sizeof *lane->progress);
+        return lane->progress != NULL ? 0 : -ENOMEM;
+    }
     if (lane->probe_fps > 0) {
         lane->probers = calloc(request->send_count + 1, sizeof *lane->probers);
         return lane->probers != NULL ? 0 : -ENOMEM;
     }
     if (request->phase->traffic != TRAFFIC_PINGPONG)
         return 0;
-    lane->pingpong = calloc(1, sizeof *lane->pingpong);
-    lane->lane.pingpong = lane->pingpong;
+    lane->lane.pingpong = lane->pingpong = calloc(1, sizeof *lane->pingpong);
     return lane->pingpong != NULL ? pingpong_make(lane->pingpong, &lane->lane) : -ENOMEM;
 }
 
@@ -151,7 +182,7 @@ static int check(const struct message_lane *lane, const struct message_plan *pla
 {
     const struct lane_request *request = &lane->lane.request;
     const struct phase *phase = request->phase;
-    bool steps = phase->traffic == TRAFFIC_SCHEDULE, echoes = phase->traffic == TRAFFIC_PINGPONG;
+    bool echoes = phase->traffic == TRAFFIC_PINGPONG;
 
     if (phase->size_count == 0 || phase->size_count > TRANSPORT_SIZES_MAX)
         return err_set(err, -EINVAL, "%s: %u message sizes; valid are 1 to %d", plan->transport,
@@ -166,9 +197,9 @@ static int check(const struct message_lane *lane, const struct message_plan *pla
     if (request->ranks > PATTERN_RANKS_MAX)
         return err_set(err, -EINVAL, "%s: %u ranks; %u are the most", plan->transport,
                        request->ranks, PATTERN_RANKS_MAX);
-    if ((steps || echoes) && plan->streams > 1)
+    if ((lane->schedules || echoes) && plan->streams > 1)
         return err_set(err, -EINVAL, "%s: %s goes by one stream, not %u: leave %s out", plan->label,
-                       steps ? "a step's message" : "a ping-pong message", plan->streams,
+                       lane->schedules ? "a step's message" : "a ping-pong message", plan->streams,
                        plan->streams_key);
     if (lane->forwards && echoes)
         return err_set(err, -EINVAL, "%s: a ping-pong is not forwarded", plan->label);
@@ -198,6 +229,7 @@ int message_lane_make(struct message_lane *lane, const struct lane_request *requ
     lane->label = plan->label;
     for (uint32_t i = 0; i < request->send_count; i++)
         lane->forwards |= request->sends[i].role == PATTERN_FORWARD;
+    lane->schedules = lane->stepping = phase->traffic == TRAFFIC_SCHEDULE;
     lane->unreliable = plan->unreliable;
     rc = check(lane, plan, err);
     if (rc < 0)
@@ -218,11 +250,13 @@ int message_lane_make(struct message_lane *lane, const struct lane_request *requ
 
 void message_lane_free(struct message_lane *lane)
 {
-    message_schedule_free(lane);
     if (lane->pingpong != NULL)
         pingpong_free(lane->pingpong);
     free(lane->pingpong);
     free(lane->probers);
+    free(lane->progress);
+    free(lane->flow_of[0]);
+    free(lane->flow_of[1]);
     free(lane->flows);
     free(lane->outs);
     free(lane->ins);
@@ -292,7 +326,7 @@ static void set_pace(const struct message_lane *lane, struct message_flow *flow)
  * for. */
 static void follow(struct message_out *out)
 {
-    const struct message_sink *sink = &out->from->sink;
+    const struct message_sink *sink = &out->pair->sink;
 
     out->side->intended = sink->side->live.payload_bytes + sink->side->corrupted;
     out->stopping |= sink->ended && out->at.sequence == sink->at.sequence;
@@ -318,7 +352,7 @@ static int64_t send_flow(struct message_lane *lane, struct message_flow *flow, i
     for (unsigned i = 0; i < lane->streams; i++) {
         struct message_out *out = message_lane_out(lane, first + (flow->turn + i) % lane->streams);
 
-        if (out->from != NULL)
+        if (lane->forwards)
             follow(out);
         else
             out->stopping |= stopping;
@@ -365,7 +399,7 @@ static uint64_t post_one(struct message_out *out, int64_t now_ns)
  * what came behind a later one. */
 static void send_replies(struct message_out *out, int64_t now_ns)
 {
-    const struct message_sink *sink = &out->answers->sink;
+    const struct message_sink *sink = &out->pair->sink;
 
     while (out->at.sequence < sink->at.sequence) {
         if (!message_sink_has(sink, sink->at.sequence - out->at.sequence))
@@ -376,30 +410,29 @@ static void send_replies(struct message_out *out, int64_t now_ns)
     out->stopping |= sink->ended && out->at.sequence == sink->at.sequence;
 }
 
-static bool send_message(struct lane *base, const struct pingpong_turn *turn, int64_t now_ns)
+static void send_message(struct lane *base, const struct pingpong_turn *turn, int64_t now_ns)
 {
     (void)post_one(message_lane_out((struct message_lane *)base, turn->flow), now_ns);
-    return false;
 }
 
 /* A reply with a wrong byte is none. */
-static enum pingpong_state await_reply(struct lane *base, const struct pingpong_turn *turn,
-                                       int64_t now_ns, int64_t *at_ns)
+static bool await_reply(struct lane *base, const struct pingpong_turn *turn, int64_t now_ns,
+                        int64_t *at_ns)
 {
     struct message_lane *lane = (struct message_lane *)base;
     struct message_out *out = message_lane_out(lane, turn->flow);
-    struct flow_side *side = out->replies->sink.side;
+    struct flow_side *side = out->pair->sink.side;
     uint64_t begun = lane->pingpong->flows[turn->flow].begun;
-    bool whole = side->corrupted == 0, back;
+    bool back;
 
     if (out->at.sequence < begun)
         (void)post_one(out, now_ns);
-    back = out->replies->sink.at.sequence >= begun;
+    back = out->pair->sink.at.sequence >= begun;
     if (!back && (!lane->unreliable || now_ns <= pingpong_due_ns(lane->pingpong, turn)))
-        return PINGPONG_AWAITED;
+        return false;
+    *at_ns = back && side->corrupted == 0 ? out->pair->came_ns : 0;
     side->corrupted = 0;
-    *at_ns = out->replies->came_ns;
-    return back && whole ? PINGPONG_BACK : PINGPONG_LOST;
+    return true;
 }
 
 static int64_t run_pingpong(struct message_lane *lane, int64_t now_ns)
@@ -472,7 +505,7 @@ static int64_t run_prober(struct message_lane *lane, uint32_t flow, int64_t now_
     bool stopping = now_ns >= lane->lane.stop_ns;
     int64_t begun_ns;
 
-    take_answers(prober, out->replies);
+    take_answers(prober, out->pair);
     if (out->at.position > 0)
         (void)post_one(out, now_ns);
     if (lane->unreliable && (stopping || !has_room(prober, out)))
@@ -555,14 +588,14 @@ static int64_t send_all(struct message_lane *lane, int64_t now_ns)
         probe_ns = run_probers(lane, now_ns);
     if (lane->pingpong != NULL)
         load_ns = run_pingpong(lane, now_ns);
-    else if (lane->schedule == NULL)
+    else if (!lane->schedules)
         load_ns = send_flows(lane, now_ns);
     else
         load_ns = lane->stepping && message_schedule_run(lane, now_ns) ? now_ns : CLOCK_NEVER;
     for (unsigned i = 0; i < lane->out_count && lane->outs_ended < lane->out_count; i++) {
         struct message_out *out = message_lane_out(lane, i);
 
-        out->stopping |= lane->schedule != NULL && !lane->stepping;
+        out->stopping |= lane->schedules && !lane->stepping;
         if (!out->ended && is_at_end(out))
             lane->hooks->finish(out, now_ns);
     }

@@ -27,7 +27,6 @@
 struct message_lane;
 struct message_in;
 struct message_prober;
-struct message_schedule;
 
 /** One flow that the lane sends. */
 struct message_flow {
@@ -42,6 +41,13 @@ struct message_flow {
     bool unpaced;
 };
 
+/** What a stream is for; both of its ends have the same. */
+enum message_use {
+    MESSAGE_LOAD,
+    MESSAGE_ASK,   /**< its messages are answered: latency probes, ping-pong */
+    MESSAGE_ANSWER /**< answers, from the destination of the flow to its source */
+};
+
 /** The end of a stream that sends. */
 struct message_out {
     struct message_lane *lane;
@@ -49,14 +55,15 @@ struct message_out {
     struct flow_side *side; /**< counts what it sends: the flow's, or `own` */
     struct message_script script;
     struct message_cursor at;
-    struct message_in *from; /**< it sends on what this one receives; NULL: it does not forward */
-    struct message_in
-        *answers; /**< it answers what this one receives; NULL: it is no reply stream */
-    struct message_in *replies; /**< receives the answers to it; NULL: it is not answered */
-    uint64_t done;              /**< messages whose memory may be used again (schedules) */
-    uint32_t window;            /**< probes that may be in flight; set by the transport */
-    bool stopping;              /**< begins no further message */
-    bool ended;                 /**< message_out_ended */
+    enum message_use use;
+    struct message_in *pair; /**< MESSAGE_LOAD: receives what this end sends on, or, of a schedule,
+                                  the messages of the flow back; MESSAGE_ASK: receives its answers;
+                                  MESSAGE_ANSWER: receives what it answers. NULL: there is none */
+    uint64_t done;           /**< messages whose memory may be used again (schedules) */
+    uint64_t held_round;     /**< of the lane's rounds: a schedule's message waits for one before */
+    uint32_t window;         /**< probes that may be in flight; set by the transport */
+    bool stopping;           /**< begins no further message */
+    bool ended;              /**< message_out_ended */
     struct flow_side own;
 };
 
@@ -65,12 +72,20 @@ struct message_in {
     struct message_lane *lane;
     struct lane_flow *flow;
     struct message_sink sink;
-    struct message_out *onward; /**< sends on what it receives; NULL: it does not forward */
-    struct message_out *answer; /**< sends the answers to it; NULL: it is not answered */
-    struct message_out *asked;  /**< it receives the answers to this one; NULL: it is no reply */
-    int64_t came_ns;            /**< when the last message of a replied stream came whole */
-    bool ended;                 /**< message_in_ended */
+    enum message_use use;
+    struct message_out *pair; /**< the end whose `pair` it is */
+    int64_t came_ns;          /**< when the last message of a stream that is no load came whole */
+    uint64_t held_round;      /**< as message_out's */
+    bool ended;               /**< message_in_ended */
     struct flow_side own;
+};
+
+/** How far an open message of a schedule has come. */
+struct message_progress {
+    uint64_t moved;   /**< bytes of payload */
+    uint64_t awaited; /**< of the end's `done`, until it is handed over */
+    bool posted;      /**< all of it: the next message of its flow may follow */
+    bool done;        /**< handed over, or received */
 };
 
 /** What became of a piece of a schedule's message. */
@@ -105,7 +120,7 @@ struct message_hooks {
      * are sent, which it moves on), and `bytes` of payload. *moved: of those. */
     enum message_piece (*send_piece)(struct message_out *out, const struct message_header *header,
                                      const uint8_t *payload, uint32_t bytes, uint32_t *moved);
-    /** Receives some of one: the header into sink.read, which sink.at.position counts. */
+    /** Receives some of one: the header into sink.header, which sink.at.position counts. */
     enum message_piece (*receive_piece)(struct message_in *in, uint8_t *payload, uint32_t bytes,
                                         uint32_t *moved);
 };
@@ -121,18 +136,22 @@ struct message_lane {
     bool forwards;
     bool unreliable;
     bool replies;    /**< the last stream of each flow is answered */
-    bool step_moved; /**< messages of a schedule moved when it was last run */
-    bool stepping;   /**< a schedule is under way: messages are taken when their steps have come */
+    bool schedules;  /**< it executes a schedule */
+    bool stepping;   /**< which is under way: messages are taken when their steps have come */
+    bool step_moved; /**< messages moved when it was last run */
+    struct message_progress *progress; /**< as the executor's operations */
+    uint64_t round;                    /**< how often a step's messages were gone through */
     struct message_flow *flows;
     void *outs; /**< the transport's own ends: message_lane_out */
     void *ins;
     unsigned out_count, outs_ended;
     unsigned in_count, ins_ended;
-    int64_t opens_ns;  /**< nothing is sent before */
-    int64_t refill_ns; /**< a full stream is tried again after so long */
+    uint32_t *flow_of[2]; /**< by rank: place in the request's sends to it (0), or in its receives
+                               from it (1), + 1; 0: none */
+    int64_t opens_ns;     /**< nothing is sent before */
+    int64_t refill_ns;    /**< a full stream is tried again after so long */
     struct pingpong *pingpong;
     struct message_prober *probers; /**< as flows */
-    struct message_schedule *schedule;
 };
 
 /** What a transport has decided about a phase, for message_lane_make. */
@@ -200,9 +219,6 @@ bool message_lane_latency(struct lane *lane, const struct lane_flow *flow, enum 
 
 /* --- message_schedule.c --- */
 
-/** For the schedule of the lane's request. -ENOMEM; free it then, too. */
-int message_schedule_make(struct message_lane *lane);
-void message_schedule_free(struct message_lane *lane);
 /** Goes on as far as messages move; true: there is more to do at once. */
 bool message_schedule_run(struct message_lane *lane, int64_t now_ns);
 

@@ -10,111 +10,68 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define STEPS_MOST 64u /* in one poll */
 #define BARRIER 0x80u  /* in a header's stream: a barrier's message, with its bits */
 
-/* How far an open message has come. */
-struct progress {
-    uint64_t moved;   /* bytes of payload */
-    uint64_t awaited; /* of the end's `done`, until it is handed over */
-    bool posted;      /* all of it: the next message of its flow may follow */
-    bool done;        /* handed over, or received */
-};
-
-struct message_schedule {
-    struct progress *sends; /* as the executor's */
-    struct progress *receives;
-};
-
-int message_schedule_make(struct message_lane *lane)
-{
-    const struct schedule_executor *executor = lane->lane.request.executor;
-    struct message_schedule *schedule = calloc(1, sizeof *schedule);
-
-    if (schedule == NULL)
-        return -ENOMEM;
-    lane->schedule = schedule;
-    lane->stepping = true;
-    schedule->sends = calloc((size_t)executor->most_sends + 1, sizeof *schedule->sends);
-    schedule->receives = calloc((size_t)executor->most_receives + 1, sizeof *schedule->receives);
-    return schedule->sends == NULL || schedule->receives == NULL ? -ENOMEM : 0;
-}
-
-void message_schedule_free(struct message_lane *lane)
-{
-    if (lane->schedule == NULL)
-        return;
-    free(lane->schedule->sends);
-    free(lane->schedule->receives);
-    free(lane->schedule);
-}
-
 static struct message_header make_header(const struct schedule_executor *executor,
-                                         const struct step_message *message,
+                                         const struct schedule_op *op,
                                          const struct message_script *script, uint64_t sequence)
 {
-    return (struct message_header){
-        .kind = MESSAGE_BLOCK,
-        .stream = executor->in_barrier ? (uint8_t)(BARRIER | executor->bits) : 0,
-        .tag = htons(script->tag),
-        .sequence = htonl((uint32_t)sequence),
-        .length = htonl((uint32_t)message->bytes),
-        .src = htons(script->src),
-        .dst = htons(script->dst),
-    };
-}
+    struct message_header header = message_header_make(MESSAGE_BLOCK, script, sequence, op->bytes);
 
-/* Payload of a message that has yet to move; a piece may be less. */
-static uint32_t left_of(const struct step_message *message, const struct progress *progress)
-{
-    uint64_t left = message->bytes - progress->moved;
-
-    return left < UINT32_MAX ? (uint32_t)left : UINT32_MAX;
+    if (executor->in_barrier)
+        header.stream = (uint8_t)(BARRIER | executor->bits);
+    return header;
 }
 
 /* Accounts what moved of a message; the end mark tells its place in the stream. */
-static void account(struct schedule_executor *executor, struct progress *progress,
-                    const struct step_message *message, struct message_cursor *at,
-                    struct flow_side *side, uint32_t bytes, bool whole, int64_t now_ns)
+static void account(const struct schedule_executor *executor, struct message_progress *progress,
+                    const struct schedule_op *op, struct message_cursor *at, struct flow_side *side,
+                    uint32_t bytes, bool piece_whole, int64_t now_ns)
 {
     progress->moved += bytes;
     at->before += bytes;
-    if (whole) {
+    if (piece_whole) {
         at->position = 0;
         at->sequence++;
         at->before += MESSAGE_HEADER_BYTES;
     }
-    progress->posted = whole && progress->moved == message->bytes;
-    executor_count(executor, side, bytes, progress->posted);
+    progress->posted = piece_whole && progress->moved == op->bytes;
     message_side_time(side, now_ns);
+    if (executor->in_barrier)
+        return;
+    side->live.payload_bytes += bytes;
+    side->live.messages += progress->posted;
+}
+
+/* Payload of a message that has yet to move; a piece may be less. */
+static uint32_t left_of(const struct schedule_op *op, const struct message_progress *progress)
+{
+    uint64_t left = op->bytes - progress->moved;
+
+    return left < UINT32_MAX ? (uint32_t)left : UINT32_MAX;
 }
 
 /* Sends what the transport takes of an open message. True: something moved. */
-static bool push(struct message_lane *lane, uint32_t place, int64_t now_ns)
+static bool push(struct message_lane *lane, const struct schedule_op *op,
+                 struct message_progress *progress, struct message_out *out, int64_t now_ns)
 {
     struct schedule_executor *executor = lane->lane.request.executor;
-    const struct step_message *message = &executor->sends[place];
-    struct progress *progress = &lane->schedule->sends[place];
-    struct message_out *out = message_lane_out(lane, message->flow);
     enum message_piece piece = PIECE_MOVED;
     bool moved = false;
 
     while (!progress->posted && piece != PIECE_PART && !message_lane_failed(lane)) {
-        struct message_header header =
-            make_header(executor, message, &out->script, out->at.sequence);
+        struct message_header header = make_header(executor, op, &out->script, out->at.sequence);
         uint32_t bytes = 0;
 
-        piece = lane->hooks->send_piece(out, &header,
-                                        executor_address(executor, message) + progress->moved,
-                                        left_of(message, progress), &bytes);
+        piece = lane->hooks->send_piece(out, &header, executor->place + op->at + progress->moved,
+                                        left_of(op, progress), &bytes);
         if (piece == PIECE_NONE)
             break;
         moved = true;
-        account(executor, progress, message, &out->at, out->side, bytes, piece != PIECE_PART,
-                now_ns);
+        account(executor, progress, op, &out->at, out->side, bytes, piece != PIECE_PART, now_ns);
         out->side->intended = out->side->live.payload_bytes;
         if (piece == PIECE_POSTED)
             progress->awaited = out->at.sequence;
@@ -128,15 +85,14 @@ static bool push(struct message_lane *lane, uint32_t place, int64_t now_ns)
 
 /* A whole header has come: is it the message that is due? */
 static bool verify_header(struct message_lane *lane, struct message_in *in,
-                          const struct step_message *message)
+                          const struct schedule_op *op)
 {
     struct schedule_executor *executor = lane->lane.request.executor;
-    const struct message_header *here = &in->sink.read.header;
-    struct message_header due =
-        make_header(executor, message, &in->sink.script, in->sink.at.sequence);
+    const struct message_header *here = &in->sink.header;
+    struct message_header due = make_header(executor, op, &in->sink.script, in->sink.at.sequence);
 
     if (executor->in_barrier && (here->stream & BARRIER) != 0) {
-        executor_merge_bits(executor, here->stream & (uint8_t)~BARRIER);
+        executor->bits |= here->stream & (uint8_t)~BARRIER;
         due.stream = here->stream;
     }
     if (memcmp(&due, here, sizeof due) == 0)
@@ -151,12 +107,10 @@ static bool verify_header(struct message_lane *lane, struct message_in *in,
 }
 
 /* Receives what has come of an open message. True: something moved. */
-static bool pull(struct message_lane *lane, uint32_t place, int64_t now_ns)
+static bool pull(struct message_lane *lane, const struct schedule_op *op,
+                 struct message_progress *progress, struct message_in *in, int64_t now_ns)
 {
     struct schedule_executor *executor = lane->lane.request.executor;
-    const struct step_message *message = &executor->receives[place];
-    struct progress *progress = &lane->schedule->receives[place];
-    struct message_in *in = message_lane_in(lane, message->flow);
     enum message_piece piece = PIECE_MOVED;
     bool moved = false;
 
@@ -164,17 +118,15 @@ static bool pull(struct message_lane *lane, uint32_t place, int64_t now_ns)
         bool headed = in->sink.at.position == MESSAGE_HEADER_BYTES;
         uint32_t bytes = 0;
 
-        piece =
-            lane->hooks->receive_piece(in, executor_address(executor, message) + progress->moved,
-                                       left_of(message, progress), &bytes);
+        piece = lane->hooks->receive_piece(in, executor->place + op->at + progress->moved,
+                                           left_of(op, progress), &bytes);
         if (piece == PIECE_NONE)
             break;
         moved = true;
-        if (!headed && in->sink.at.position == MESSAGE_HEADER_BYTES &&
-            !verify_header(lane, in, message))
+        if (!headed && in->sink.at.position == MESSAGE_HEADER_BYTES && !verify_header(lane, in, op))
             break;
-        account(executor, progress, message, &in->sink.at, in->sink.side, bytes,
-                piece != PIECE_PART, now_ns);
+        account(executor, progress, op, &in->sink.at, in->sink.side, bytes, piece != PIECE_PART,
+                now_ns);
         progress->done = progress->posted;
         executor->receives_left -= progress->done;
         lane->lane.arrived_ns = now_ns;
@@ -182,61 +134,51 @@ static bool pull(struct message_lane *lane, uint32_t place, int64_t now_ns)
     return moved;
 }
 
-static void open_step(struct message_lane *lane)
+/* Moves what can move of the present step; a message waits for those before it of the same flow. */
+static bool move_step(struct message_lane *lane, int64_t now_ns)
 {
     const struct schedule_executor *executor = lane->lane.request.executor;
+    bool moved = false;
 
-    memset(lane->schedule->sends, 0, executor->send_count * sizeof *lane->schedule->sends);
-    memset(lane->schedule->receives, 0, executor->receive_count * sizeof *lane->schedule->receives);
-}
+    lane->round++;
+    for (size_t i = executor->first; i < executor->messages; i++) {
+        const struct schedule_op *op = &executor->ops[i];
+        struct message_progress *progress = &lane->progress[i];
+        bool sends = op->action == SCHEDULE_SEND;
+        uint32_t flow = lane->flow_of[sends ? 0 : 1][op->peer] - 1;
+        struct message_out *out = message_lane_out(lane, sends ? flow : 0);
+        struct message_in *in = message_lane_in(lane, sends ? 0 : flow);
+        uint64_t *held = sends ? &out->held_round : &in->held_round;
 
-/* Begins the schedule; takes up what is next where the present step is done. */
-static void advance(struct message_lane *lane)
-{
-    struct schedule_executor *executor = lane->lane.request.executor;
-    enum executor_state state;
-
-    if (!executor->begun) {
-        executor_begin(executor);
-        open_step(lane);
+        if (progress->done || *held == lane->round)
+            continue;
+        moved = (sends ? push(lane, op, progress, out, now_ns)
+                       : pull(lane, op, progress, in, now_ns)) ||
+                moved;
+        if (!progress->posted)
+            *held = lane->round;
     }
-    if (!executor_step_done(executor))
-        return;
-    state = executor_next(executor);
-    if (state == EXECUTOR_OPEN)
-        open_step(lane);
-    if (state == EXECUTOR_WRONG)
-        lane->lane.error = executor->error;
-}
-
-/* A message waits for the one before it of the same flow. */
-static bool may_move(const struct step_message *messages, const struct progress *progress,
-                     uint32_t place)
-{
-    uint32_t after = messages[place].after;
-
-    return !progress[place].done && (after == EXECUTOR_NONE || progress[after].posted);
+    return moved;
 }
 
 bool message_schedule_run(struct message_lane *lane, int64_t now_ns)
 {
     struct schedule_executor *executor = lane->lane.request.executor;
-    const struct message_schedule *schedule = lane->schedule;
 
     lane->step_moved = false;
     for (unsigned step = 0; step < STEPS_MOST && !message_lane_failed(lane); step++) {
-        bool moved = false;
+        bool moved;
 
-        advance(lane);
+        if (executor_step_done(executor)) {
+            if (executor_next(executor) == EXECUTOR_WRONG)
+                lane->lane.error = executor->error;
+            memset(&lane->progress[executor->first], 0,
+                   (executor->messages - executor->first) * sizeof *lane->progress);
+        }
         lane->stepping = !executor->ended;
         if (executor->busy || executor->ended)
             return executor->busy;
-        for (uint32_t i = 0; executor->sends_left > 0 && i < executor->send_count; i++)
-            if (may_move(executor->sends, schedule->sends, i))
-                moved = push(lane, i, now_ns) || moved;
-        for (uint32_t i = 0; executor->receives_left > 0 && i < executor->receive_count; i++)
-            if (may_move(executor->receives, schedule->receives, i))
-                moved = pull(lane, i, now_ns) || moved;
+        moved = move_step(lane, now_ns);
         lane->step_moved |= moved;
         if (!moved && !executor_step_done(executor))
             return false;

@@ -90,14 +90,15 @@ static bool is_over(const struct pingpong *game, const struct pingpong_turn *tur
     return now_ns >= game->lane->stop_ns || (count > 0 && turn->played >= count);
 }
 
-bool pingpong_begin(struct pingpong *game, struct pingpong_turn *turn)
+/* Begins the turn's next message, if one is due. */
+static bool begin(struct pingpong *game, struct pingpong_turn *turn)
 {
     const struct lane_request *request = &game->lane->request;
     int64_t now_ns = clock_now();
     struct pingpong_flow *flow;
     struct flow_side *side;
 
-    if (turn->in_flight || is_over(game, turn, now_ns))
+    if (is_over(game, turn, now_ns))
         return false;
     if (request->phase->pingpong.random)
         turn->flow =
@@ -137,72 +138,43 @@ void pingpong_back(struct pingpong *game, struct pingpong_turn *turn, int64_t at
 {
     uint64_t time_ns = (uint64_t)(at_ns - turn->begun_ns);
 
+    turn->in_flight = false;
+    turn->played++;
+    if (at_ns == 0)
+        return;
     if (turn->measured)
         histogram_add(&game->flows[turn->flow].times, time_ns);
     keep_sample(game, turn, time_ns);
     game->lane->request.sends[turn->flow].side->last_ns = at_ns;
-    turn->in_flight = false;
-    turn->played++;
 }
 
-void pingpong_give_up(struct pingpong *game, struct pingpong_turn *turn)
-{
-    (void)game;
-    turn->in_flight = false;
-    turn->played++;
-}
-
-int64_t pingpong_timeout_ns(const struct pingpong *game, uint32_t bytes)
+int64_t pingpong_due_ns(const struct pingpong *game, const struct pingpong_turn *turn)
 {
     const struct lane_request *request = &game->lane->request;
     int64_t timeout_ns = request->phase->pingpong.timeout_ns;
     uint64_t line_bps = request->line_rate_bps > 0 ? request->line_rate_bps : UNKNOWN_LINE_BPS;
     uint32_t flows = request->send_count + request->receive_count; /* they share the line */
 
-    return (timeout_ns > 0 ? timeout_ns : TIMEOUT_NS) +
-           (int64_t)(TIMEOUT_ROUNDS * 2 * 8e9 * bytes * (flows > 1 ? flows : 1) / (double)line_bps);
-}
-
-int64_t pingpong_due_ns(const struct pingpong *game, const struct pingpong_turn *turn)
-{
-    return turn->begun_ns + pingpong_timeout_ns(game, pingpong_bytes(game, turn));
-}
-
-/* The message in flight has ended. */
-static bool has_ended(struct pingpong *game, const struct pingpong_hooks *hooks,
-                      struct pingpong_turn *turn, int64_t now_ns)
-{
-    int64_t at_ns = now_ns;
-    enum pingpong_state state = hooks->await(game->lane, turn, now_ns, &at_ns);
-
-    if (state == PINGPONG_BACK)
-        pingpong_back(game, turn, at_ns);
-    if (state == PINGPONG_LOST)
-        pingpong_give_up(game, turn);
-    return state != PINGPONG_AWAITED;
-}
-
-bool pingpong_advance(struct pingpong *game, const struct pingpong_hooks *hooks,
-                      struct pingpong_turn *turn, int64_t now_ns)
-{
-    bool began = false;
-
-    do {
-        if (turn->in_flight && !has_ended(game, hooks, turn, now_ns))
-            break;
-        if (!pingpong_begin(game, turn))
-            break;
-        began = true;
-    } while (hooks->send(game->lane, turn, now_ns));
-    return began;
+    return turn->begun_ns + (timeout_ns > 0 ? timeout_ns : TIMEOUT_NS) +
+           (int64_t)(TIMEOUT_ROUNDS * 2 * 8e9 * pingpong_bytes(game, turn) *
+                     (flows > 1 ? flows : 1) / (double)line_bps);
 }
 
 bool pingpong_run(struct pingpong *game, const struct pingpong_hooks *hooks, int64_t now_ns)
 {
     bool began = false;
 
-    for (uint32_t i = 0; i < game->turn_count; i++)
-        began = pingpong_advance(game, hooks, &game->turns[i], now_ns) || began;
+    for (uint32_t i = 0; i < game->turn_count; i++) {
+        struct pingpong_turn *turn = &game->turns[i];
+        int64_t at_ns = 0;
+
+        if (turn->in_flight && hooks->await(game->lane, turn, now_ns, &at_ns))
+            pingpong_back(game, turn, at_ns);
+        if (turn->in_flight || !begin(game, turn))
+            continue;
+        hooks->send(game->lane, turn, now_ns);
+        began = true;
+    }
     return began;
 }
 

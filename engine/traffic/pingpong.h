@@ -42,6 +42,16 @@ struct pingpong {
     uint64_t seed; /**< partners are drawn by it */
 };
 
+/** @brief How a transport moves the messages. */
+struct pingpong_hooks {
+    /** @brief Sends the message that has just begun. */
+    void (*send)(struct lane *lane, const struct pingpong_turn *turn, int64_t now_ns);
+    /** @brief Goes on with the message in flight. True: it is back, since `at_ns`, or lost, and
+     * `at_ns` is 0. */
+    bool (*await)(struct lane *lane, const struct pingpong_turn *turn, int64_t now_ns,
+                  int64_t *at_ns);
+};
+
 /**
  * @brief Prepare ping-pong of the lane's `sends`; the lane stays where it is.
  *
@@ -62,6 +72,7 @@ void pingpong_free(struct pingpong *game);
  * turn, or random.
  *
  * @param phase Phase.
+ * @param drawn The flow's random sizes.
  * @param n Number of the message, from 0.
  * @return Bytes.
  */
@@ -84,14 +95,6 @@ struct prng_sizes pingpong_drawn(const struct phase *phase, const struct lane_fl
 int64_t pingpong_opens_ns(const struct phase *phase);
 
 /**
- * @brief Begin the turn's next message if it is due; it is then in flight.
- *
- * @param game Ping-pong.
- * @param turn Turn.
- * @return False: one is in flight, or no more are to begin.
- */
-bool pingpong_begin(struct pingpong *game, struct pingpong_turn *turn);
-/**
  * @brief Return the bytes of the message in flight.
  *
  * @param game Ping-pong.
@@ -100,50 +103,18 @@ bool pingpong_begin(struct pingpong *game, struct pingpong_turn *turn);
  */
 uint32_t pingpong_bytes(const struct pingpong *game, const struct pingpong_turn *turn);
 /**
- * @brief Note that the message in flight is back, all of it, and verified.
+ * @brief End the message in flight: it is back, all of it, and verified; or given up.
+ *
+ * What may still come of one that was given up is no answer to the next one: that is the caller's
+ * care.
  *
  * @param game Ping-pong.
  * @param turn Turn.
- * @param at_ns Time since when it is back, ns.
+ * @param at_ns Time since when it is back, ns; 0: it is given up.
  */
 void pingpong_back(struct pingpong *game, struct pingpong_turn *turn, int64_t at_ns);
 /**
- * @brief Give the message in flight up.
- *
- * What may still come of it is no answer to the next one: that is the caller's care.
- *
- * @param game Ping-pong.
- * @param turn Turn.
- */
-void pingpong_give_up(struct pingpong *game, struct pingpong_turn *turn);
-
-enum pingpong_state { PINGPONG_AWAITED, PINGPONG_BACK, PINGPONG_LOST };
-
-struct pingpong_hooks {
-    /**
-     * @brief Sends the message that has just begun.
-     *
-     * True: it may be back at once.
-     */
-    bool (*send)(struct lane *lane, const struct pingpong_turn *turn, int64_t now_ns);
-    /** @brief Goes on with the message in flight; where it is back, `at_ns` says since when. */
-    enum pingpong_state (*await)(struct lane *lane, const struct pingpong_turn *turn,
-                                 int64_t now_ns, int64_t *at_ns);
-};
-
-/**
- * @brief End the turn's message in flight if it is back or lost, and begin the next.
- *
- * @param game Ping-pong.
- * @param hooks Functions of the transport.
- * @param turn Turn.
- * @param now_ns Present time of CLOCK_MONOTONIC, ns.
- * @return True: one began.
- */
-bool pingpong_advance(struct pingpong *game, const struct pingpong_hooks *hooks,
-                      struct pingpong_turn *turn, int64_t now_ns);
-/**
- * @brief Advance all turns.
+ * @brief End each turn's message in flight if it is back or lost, and begin the next.
  *
  * @param game Ping-pong.
  * @param hooks Functions of the transport.
@@ -153,18 +124,8 @@ bool pingpong_advance(struct pingpong *game, const struct pingpong_hooks *hooks,
 bool pingpong_run(struct pingpong *game, const struct pingpong_hooks *hooks, int64_t now_ns);
 
 /**
- * @brief Return how long a message is waited for before it is given up, where the transport loses
- * messages: four round trips at line rate, and the document's patience for what waits in queues on
- * the way.
- *
- * @param game Ping-pong.
- * @param bytes Bytes.
- * @return ns.
- */
-int64_t pingpong_timeout_ns(const struct pingpong *game, uint32_t bytes);
-
-/**
- * @brief Return when the message in flight is lost, where the transport loses messages.
+ * @brief Return when the message in flight is lost, where the transport loses messages: four round
+ * trips at line rate after it began, and the document's timeout for queues on the way.
  *
  * @param game Ping-pong.
  * @param turn Turn.

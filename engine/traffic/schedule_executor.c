@@ -2,6 +2,7 @@
 #include "schedule_executor.h"
 
 #include "clock.h"
+#include "memory.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -9,6 +10,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define PAGE 4096u
+#define CACHE_LINE 64u
+/* More than this is not in the nearer caches: an allreduce of 4 KiB, 500 times in memory of their
+ * own, took a fifth longer than in one and the same. */
+#define KEPT_BYTES (256u * 1024)
 #define SLICE_BYTES (4u << 20)   /* reduced or copied at a time */
 #define SLICE_OPERATIONS 480000u /* the same of floating point operations: a millisecond or so */
 #define OPERATIONS_A_TURN 24u    /* of all points: r * x * (1 - x) */
@@ -17,13 +23,139 @@
 
 static_assert(OPERATIONS_A_TURN == EXECUTOR_POINTS * 3, "three operations a point");
 
+/* --- making --- */
+
+/* From the memory of one repetition to that of the next. */
+static uint64_t stride_of(uint64_t memory)
+{
+    return (memory / CACHE_LINE + 1) * CACHE_LINE;
+}
+
+/* Repetitions of a batch whose results are kept apart. */
+static uint32_t copies_of(uint64_t memory, const struct schedule_options *options)
+{
+    uint64_t fit = KEPT_BYTES / stride_of(memory);
+
+    if (!options->compute || fit == 0)
+        return 1;
+    return fit < options->batch ? (uint32_t)fit : options->batch;
+}
+
+/* In whole pages. */
+static uint64_t bytes_of(uint64_t memory, const struct schedule_options *options)
+{
+    uint64_t others = (copies_of(memory, options) - 1) * stride_of(memory);
+
+    return ((memory + others) / PAGE + 1) * PAGE;
+}
+
+int executor_needs(const struct phase *phase, const struct pattern_plan *plan, uint32_t rank,
+                   uint64_t *bytes)
+{
+    struct schedule schedule;
+    int rc = pattern_schedule(plan, phase->number, rank, &schedule);
+
+    if (rc < 0)
+        return rc;
+    *bytes = bytes_of(schedule.memory, &phase->schedule);
+    schedule_free(&schedule);
+    return 0;
+}
+
+/* Touched now, so that no page has to be found while it is measured. */
+static int make_memory(struct schedule_executor *executor)
+{
+    uint64_t memory = executor->schedule.memory;
+
+    executor->memory_bytes = bytes_of(memory, &executor->phase->schedule);
+    executor->stride = stride_of(memory);
+    executor->copies = copies_of(memory, &executor->phase->schedule);
+    if (executor->memory_bytes > memory_spare())
+        return -ENOMEM;
+    if (posix_memalign((void **)&executor->memory, PAGE, executor->memory_bytes) != 0) {
+        executor->memory = NULL;
+        return -ENOMEM;
+    }
+    memset(executor->memory, 0, executor->memory_bytes);
+    return 0;
+}
+
+/* Puts the barrier's rounds behind the schedule's operations, as further steps. */
+static int add_barrier(struct schedule_executor *executor, uint32_t ranks)
+{
+    struct schedule *schedule = &executor->schedule;
+    uint32_t rounds = schedule_barrier_rounds(ranks);
+    struct schedule_op *ops =
+        realloc(schedule->ops, (schedule->count + 2 * (size_t)rounds + 1) * sizeof *ops);
+
+    if (ops == NULL)
+        return -ENOMEM;
+    executor->ops = schedule->ops = ops;
+    executor->op_count = schedule->count;
+    for (uint32_t i = 0; i < rounds; i++) {
+        uint32_t to = schedule_barrier_to(executor->rank, i, ranks);
+        uint32_t from = schedule_barrier_from(executor->rank, i, ranks);
+        uint32_t step = schedule->steps + i;
+
+        ops[executor->op_count++] =
+            (struct schedule_op){.step = step, .action = SCHEDULE_SEND, .peer = to};
+        ops[executor->op_count++] =
+            (struct schedule_op){.step = step, .action = SCHEDULE_RECEIVE, .peer = from};
+    }
+    return 0;
+}
+
+int executor_make(struct schedule_executor **executor, const struct phase *phase,
+                  const struct pattern_plan *plan, uint32_t rank, uint32_t ranks, struct err *err)
+{
+    struct schedule_executor *made = calloc(1, sizeof *made);
+    int rc = -ENOMEM;
+
+    if (made != NULL) {
+        made->phase = phase;
+        made->plan = plan;
+        made->rank = rank;
+        for (unsigned i = 0; i < EXECUTOR_POINTS; i++)
+            made->x[i] = 0.1 + 0.05 * i;
+        rc = pattern_schedule(plan, phase->number, rank, &made->schedule);
+    }
+    if (rc == 0)
+        rc = add_barrier(made, ranks);
+    if (rc == 0)
+        rc = make_memory(made);
+    if (rc < 0) {
+        err_set(err, rc, "rank %u needs %llu bytes for its messages: %s", rank,
+                made != NULL ? (unsigned long long)made->memory_bytes : 0, strerror(-rc));
+        executor_free(made);
+        return rc;
+    }
+    for (size_t i = 0; i < made->schedule.count; i++) {
+        const struct schedule_op *op = &made->ops[i];
+
+        if ((op->action == SCHEDULE_SEND || op->action == SCHEDULE_RECEIVE) &&
+            op->bytes > made->most_bytes)
+            made->most_bytes = op->bytes;
+    }
+    *executor = made;
+    return 0;
+}
+
+void executor_free(struct schedule_executor *executor)
+{
+    if (executor == NULL)
+        return;
+    schedule_free(&executor->schedule);
+    free(executor->memory);
+    free(executor);
+}
+
 int64_t executor_compute_ns(const struct schedule_executor *executor)
 {
     uint64_t operations = 0;
 
     for (size_t i = 0; i < executor->schedule.count; i++)
-        if (executor->schedule.ops[i].action == SCHEDULE_WORK)
-            operations += executor->schedule.ops[i].from;
+        if (executor->ops[i].action == SCHEDULE_WORK)
+            operations += executor->ops[i].from;
     return (int64_t)(operations * SLOWEST_OPERATIONS_NS);
 }
 
@@ -44,7 +176,7 @@ static void work(struct schedule_executor *executor, uint64_t operations)
             x[i] = GROWTH * x[i] * (1 - x[i]);
 }
 
-/* The next slice of a local operation; true: that was the last. Where no data are looked at there
+/* The next slice of a local operation; true: that was the last. Where no data are verified there
  * is nothing to be reduced or copied. */
 static bool operate(struct schedule_executor *executor, const struct schedule_op *op)
 {
@@ -70,11 +202,8 @@ static bool operate(struct schedule_executor *executor, const struct schedule_op
 /* What follows the messages of the present step. False: there is more. */
 static bool run_locals(struct schedule_executor *executor)
 {
-    const struct executor_step *step = &executor->steps[executor->position];
-    const struct schedule_op *ops = executor->schedule.ops;
-
-    for (; executor->local < step->local_count; executor->local++) {
-        if (!operate(executor, &ops[step->first_local + executor->local]))
+    for (; executor->local < executor->end; executor->local++) {
+        if (!operate(executor, &executor->ops[executor->local]))
             return false;
         executor->done = 0;
     }
@@ -82,6 +211,27 @@ static bool run_locals(struct schedule_executor *executor)
 }
 
 /* --- repetitions, batches, the barrier --- */
+
+/* Opens the step that begins at `first`; at `limit` there is none, and nothing is open. */
+static void open_step(struct schedule_executor *executor, size_t first, size_t limit)
+{
+    executor->first = executor->end = first;
+    executor->sends_left = executor->receives_left = 0;
+    for (; executor->end < limit && executor->ops[executor->end].step == executor->ops[first].step;
+         executor->end++) {
+        executor->sends_left += executor->ops[executor->end].action == SCHEDULE_SEND;
+        executor->receives_left += executor->ops[executor->end].action == SCHEDULE_RECEIVE;
+    }
+    executor->messages = first + executor->sends_left + executor->receives_left;
+    executor->local = executor->messages;
+    executor->done = 0;
+}
+
+static void choose_repetition(struct schedule_executor *executor, uint32_t repetition)
+{
+    executor->repetition = repetition;
+    executor->place = executor->memory + repetition % executor->copies * executor->stride;
+}
 
 /* What this rank has to say of the batch that is next. */
 static uint8_t own_bits(const struct schedule_executor *executor)
@@ -103,64 +253,31 @@ static uint8_t own_bits(const struct schedule_executor *executor)
     return (uint8_t)((over ? EXECUTOR_STOP : 0) | (outside ? EXECUTOR_UNCOUNTED : 0));
 }
 
+/* The batch that has run, if one has, is measured; then all ranks meet. */
 static void begin_barrier(struct schedule_executor *executor)
 {
-    executor->position = executor->step_count;
-    executor->bits = own_bits(executor);
-}
+    struct execution *execution = &executor->execution;
+    uint32_t repetitions = executor->phase->schedule.batch;
 
-static void choose_repetition(struct schedule_executor *executor, uint32_t repetition)
-{
-    executor->repetition = repetition;
-    executor->place = executor->memory + repetition % executor->copies * executor->stride;
+    executor->batch += executor->ran;
+    if (executor->ran && executor->counted) {
+        execution->batches++;
+        execution->repetitions += repetitions;
+        execution->sum_ns += executor->spent_ns;
+        histogram_add(&execution->times, executor->spent_ns / repetitions);
+    }
+    executor->in_barrier = true;
+    executor->bits = own_bits(executor);
+    open_step(executor, executor->schedule.count, executor->op_count);
 }
 
 static void begin_batch(struct schedule_executor *executor)
 {
+    executor->in_barrier = false;
     executor->counted = (executor->bits & EXECUTOR_UNCOUNTED) == 0;
     choose_repetition(executor, 0);
-    executor->position = 0;
     executor->begun_ns = clock_now();
-}
-
-static void complain(struct schedule_executor *executor, const struct schedule_wrong *wrong)
-{
-    char source[32] = "all ranks";
-
-    if (wrong->source != SCHEDULE_SUM)
-        snprintf(source, sizeof source, "rank %u", wrong->source);
-    err_set(&executor->error, -EBADMSG,
-            "rank %u has a wrong result: element %llu, of %s, is %g and should be %g",
-            executor->rank, (unsigned long long)wrong->element, source, wrong->got,
-            wrong->expected);
-}
-
-static bool verify(struct schedule_executor *executor)
-{
-    struct schedule_wrong wrong;
-
-    if (!schedule_verify(executor->plan, executor->phase->number, executor->rank,
-                         &executor->schedule, executor->place, &wrong)) {
-        complain(executor, &wrong);
-        return false;
-    }
-    executor->execution.verified += executor->counted;
-    return true;
-}
-
-static void measure(struct schedule_executor *executor)
-{
-    struct execution *execution = &executor->execution;
-    uint64_t spent_ns = executor->spent_ns;
-    uint32_t repetitions = executor->phase->schedule.batch;
-
-    executor->batch++;
-    if (!executor->counted)
-        return;
-    execution->batches++;
-    execution->repetitions += repetitions;
-    execution->sum_ns += spent_ns;
-    histogram_add(&execution->times, spent_ns / repetitions);
+    open_step(executor, 0, executor->schedule.count);
 }
 
 static void end_batch(struct schedule_executor *executor)
@@ -169,27 +286,32 @@ static void end_batch(struct schedule_executor *executor)
     executor->ran = true;
     executor->refilling = executor->phase->schedule.compute;
     choose_repetition(executor, 0);
-    if (executor->refilling)
-        return;
-    measure(executor);
-    begin_barrier(executor);
+    open_step(executor, executor->end, executor->end);
+    if (!executor->refilling)
+        begin_barrier(executor);
 }
 
-static void end_repetition(struct schedule_executor *executor)
+static bool verify(struct schedule_executor *executor)
 {
-    uint32_t next = executor->repetition + 1;
+    struct schedule_wrong wrong;
+    char source[32] = "all ranks";
 
-    executor->position = 0;
-    if (next < executor->phase->schedule.batch)
-        choose_repetition(executor, next);
-    else
-        end_batch(executor);
+    if (schedule_verify(executor->plan, executor->phase->number, executor->rank,
+                        &executor->schedule, executor->place, &wrong)) {
+        executor->execution.verified += executor->counted;
+        return true;
+    }
+    if (wrong.source != SCHEDULE_SUM)
+        snprintf(source, sizeof source, "rank %u", wrong.source);
+    err_set(&executor->error, -EBADMSG,
+            "rank %u has a wrong result: element %llu, of %s, is %g and should be %g",
+            executor->rank, (unsigned long long)wrong.element, source, wrong.got, wrong.expected);
+    return false;
 }
 
-/* The results of a batch are verified, and input is made anew, what else there was is lost: of one
+/* The results of a batch are verified, and input is made again, what else there was is lost: of one
  * repetition's memory in a call. Only then do the ranks meet, so that nobody's time holds another's
- * filling.
- */
+ * filling. */
 static enum executor_state verify_and_refill(struct schedule_executor *executor)
 {
     if (executor->ran && !verify(executor))
@@ -201,77 +323,49 @@ static enum executor_state verify_and_refill(struct schedule_executor *executor)
         return EXECUTOR_BUSY;
     }
     executor->refilling = false;
-    if (executor->ran)
-        measure(executor);
     begin_barrier(executor);
     return EXECUTOR_OPEN;
 }
 
-/* Shows the transport the messages of the present step; false: it has none. */
-static bool open_step(struct schedule_executor *executor)
-{
-    const struct executor_step *step = &executor->steps[executor->position];
-
-    executor->local = 0;
-    executor->done = 0;
-    executor->in_barrier = executor->position >= executor->step_count;
-    executor->sends = executor->messages + step->first_send;
-    executor->send_count = step->send_count;
-    executor->receives = executor->messages + step->first_receive;
-    executor->receive_count = step->receive_count;
-    executor->sends_left = step->send_count;
-    executor->receives_left = step->receive_count;
-    return step->send_count + step->receive_count > 0;
-}
-
-void executor_begin(struct schedule_executor *executor)
-{
-    executor->begun = true;
-    executor->refilling = executor->phase->schedule.compute;
-    if (executor->refilling)
-        return;
-    begin_barrier(executor);
-    open_step(executor);
-}
-
-/* The present step is complete: which one is next? */
+/* The present step is complete: opens the next one, or ends a repetition, a batch, a barrier. */
 static enum executor_state choose_step(struct schedule_executor *executor)
 {
-    executor->position++;
-    if (executor->position == executor->step_count)
-        end_repetition(executor);
-    if (executor->position < executor->step_count + executor->rounds)
+    size_t limit = executor->in_barrier ? executor->op_count : executor->schedule.count;
+
+    if (executor->end < limit) {
+        open_step(executor, executor->end, limit);
         return EXECUTOR_OPEN;
-    if ((executor->bits & EXECUTOR_STOP) != 0) {
+    }
+    if (executor->in_barrier && (executor->bits & EXECUTOR_STOP) != 0) {
         executor->ended = true;
         return EXECUTOR_ENDED;
     }
-    begin_batch(executor);
-    return EXECUTOR_OPEN;
-}
-
-/* As executor_next; `busy` is its caller's. */
-static enum executor_state advance_step(struct schedule_executor *executor)
-{
-    for (;;) {
-        enum executor_state state = EXECUTOR_OPEN;
-
-        if (!executor->refilling) {
-            if (!run_locals(executor))
-                return EXECUTOR_BUSY;
-            state = choose_step(executor);
-        }
-        if (executor->refilling)
-            state = verify_and_refill(executor);
-        if (state != EXECUTOR_OPEN || open_step(executor))
-            return state;
+    if (executor->in_barrier) {
+        begin_batch(executor);
+    } else if (executor->repetition + 1 < executor->phase->schedule.batch) {
+        choose_repetition(executor, executor->repetition + 1);
+        open_step(executor, 0, limit);
+    } else {
+        end_batch(executor);
     }
+    return EXECUTOR_OPEN;
 }
 
 enum executor_state executor_next(struct schedule_executor *executor)
 {
-    enum executor_state state = advance_step(executor);
+    enum executor_state state = EXECUTOR_OPEN;
 
+    if (!executor->begun) {
+        executor->begun = true;
+        executor->refilling = executor->phase->schedule.compute;
+        choose_repetition(executor, 0);
+        if (!executor->refilling)
+            begin_barrier(executor);
+    } else if (executor->refilling) {
+        state = verify_and_refill(executor);
+    } else {
+        state = run_locals(executor) ? choose_step(executor) : EXECUTOR_BUSY;
+    }
     executor->busy = state == EXECUTOR_BUSY;
     return state;
 }

@@ -115,7 +115,7 @@ static void check_agreement(const struct target *target)
     const struct message_sink *a = &target->sinks[0], *b = &target->sinks[1];
     uint64_t counted = a->side->live.payload_bytes + a->side->corrupted;
 
-    check(counted + undecided(a) + (a->whole ? MESSAGE_NOTICE_BYTES : 0) == target->fed);
+    check(counted + undecided(a) + (a->whole ? MESSAGE_HEADER_BYTES : 0) == target->fed);
     check(!a->whole || a->ended);
     check(memcmp(&target->sides[0], &target->sides[1], sizeof target->sides[0]) == 0);
     check(a->whole == b->whole && a->ended == b->ended && a->ending == b->ending);
@@ -127,8 +127,8 @@ static void feed(struct target *target, const uint8_t *bytes, size_t size, uint8
 {
     size_t piece = 1 + how % 64;
     uint8_t *copy = malloc(size + 1);
-    struct message_notice notice = {0};
-    uint64_t messages, sum;
+    struct message_header header = {0};
+    uint32_t messages, sum;
 
     check(copy != NULL);
     memcpy(copy, bytes, size);
@@ -136,8 +136,8 @@ static void feed(struct target *target, const uint8_t *bytes, size_t size, uint8
     check(memcmp(copy, bytes, size) == 0);
     if (size > 0)
         (void)message_sink_take(&target->sinks[2], copy, (uint32_t)size);
-    memcpy(&notice, bytes, size < sizeof notice ? size : sizeof notice);
-    (void)message_notice_read(&notice, MESSAGE_CREDIT, &target->script, &messages, &sum);
+    memcpy(&header, bytes, size < sizeof header ? size : sizeof header);
+    (void)message_header_read(&header, MESSAGE_CREDIT, &target->script, &messages, &sum);
     for (size_t at = 0; at < size; at += piece)
         message_sink_feed(&target->sinks[1], copy + at, size - at < piece ? size - at : piece);
     target->fed += size;
@@ -172,14 +172,7 @@ static void judge_claim(const uint8_t *bytes, size_t size)
 
     memcpy(&claim, bytes, size < sizeof claim ? size : sizeof claim);
     check(!tcp_claim_valid(&claim, &challenge, key, &place));
-    place = (struct tcp_place){
-        .trial = claim.trial,
-        .phase = claim.phase,
-        .src = claim.src,
-        .dst = claim.dst,
-        .tag = claim.tag,
-        .stream = claim.stream,
-    };
+    place = claim.place;
     tcp_claim_make(&claim, &place, &challenge, key);
     check(tcp_claim_valid(&claim, &challenge, key, &back));
     check(memcmp(&place, &back, sizeof place) == 0);
@@ -207,7 +200,7 @@ static void take_record(struct target *target, struct input *input)
         return;
     }
     if (kind == RECORD_END) {
-        struct message_notice mark = message_notice_make(MESSAGE_END, &target->script,
+        struct message_header mark = message_header_make(MESSAGE_END, &target->script,
                                                          target->at.sequence, target->at.before);
 
         feed(target, (const uint8_t *)&mark, sizeof mark, how);

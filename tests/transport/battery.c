@@ -3,8 +3,8 @@
 
 #include "clock.h"
 #include "counters.h"
-#include "executor_setup.h"
 #include "pingpong.h"
+#include "schedule_executor.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -159,19 +159,10 @@ static struct lane_request request_of(struct stage *stage, uint32_t rank)
 
 static void make_executor(struct stage *stage, struct lane_request *request)
 {
-    struct executor_conf conf = {
-        .phase = request->phase,
-        .plan = stage->run->plan,
-        .rank = request->rank,
-        .ranks = request->ranks,
-        .sends = request->sends,
-        .send_count = request->send_count,
-        .receives = request->receives,
-        .receive_count = request->receive_count,
-    };
     struct err err = {""};
 
-    if (executor_make(&stage->executors[request->rank], &conf, &err) != 0)
+    if (executor_make(&stage->executors[request->rank], request->phase, stage->run->plan,
+                      request->rank, request->ranks, &err) != 0)
         fail_msg("executor: %s", err.text);
     request->executor = stage->executors[request->rank];
 }

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "tcp_world.h"
-#include "executor_setup.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -115,18 +114,9 @@ static void plan_lanes(struct world *world)
 static void make_executor(struct world *world, uint32_t number)
 {
     struct world_rank *rank = &world->ranks[number];
-    const struct executor_conf conf = {
-        .phase = &world->phase,
-        .plan = world->plan,
-        .rank = number,
-        .ranks = world->rank_count,
-        .sends = rank->sends,
-        .send_count = rank->send_count,
-        .receives = rank->receives,
-        .receive_count = rank->receive_count,
-    };
 
-    if (executor_make(&rank->executor, &conf, &world->err))
+    if (executor_make(&rank->executor, &world->phase, world->plan, number, world->rank_count,
+                      &world->err))
         fail_msg("executor: %s", world->err.text);
 }
 

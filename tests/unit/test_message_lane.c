@@ -27,8 +27,7 @@ static struct message_in *other_end(const struct message_out *out)
     for (unsigned i = 0; i < out->lane->in_count; i++) {
         struct message_in *in = message_lane_in(out->lane, i);
 
-        if (in->sink.script.stream == out->script.stream &&
-            (in->asked != NULL) == (out->answers != NULL))
+        if (in->sink.script.stream == out->script.stream && in->use == out->use)
             return in;
     }
     return NULL;

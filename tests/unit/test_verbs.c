@@ -338,7 +338,7 @@ static void arrive(uint32_t place, const void *bytes, uint32_t count)
 static void a_schedule_takes_pieces_and_the_end_mark(void **state)
 {
     uint8_t piece[48] = {1, 2, 3}, payload[48];
-    struct message_notice end;
+    struct message_header end;
     uint32_t moved;
 
     make_bed();
@@ -352,7 +352,7 @@ static void a_schedule_takes_pieces_and_the_end_mark(void **state)
     assert_int_equal(bed.in.base.sink.at.position, MESSAGE_HEADER_BYTES);
     assert_int_equal(verbs_hooks.receive_piece(&bed.in.base, payload, 4, &moved), PIECE_MOVED);
     assert_int_equal(moved, 4);
-    end = message_notice_make(MESSAGE_END, &bed.in.base.sink.script, 0, 0);
+    end = message_header_make(MESSAGE_END, &bed.in.base.sink.script, 0, 0);
     arrive(2, &end, sizeof end);
     (void)verbs_hooks.reap(&bed.lane.base, 2);
     assert_false(bed.in.base.ended);

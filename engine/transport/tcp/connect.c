@@ -300,14 +300,14 @@ static int ready_out(struct tcp_lane *lane, struct tcp_out *out)
     out->writable = true;
     lane->outs_ready++;
     /* Where the partner sends by this connection, too, the way back tells when it is over. */
-    return watch(lane, out->fd, out->reverse == NULL ? events | EPOLLRDHUP : events,
+    return watch(lane, out->fd, tcp_back(out) == NULL ? events | EPOLLRDHUP : events,
                  (unsigned)(out - lane->outs), tcp_is_probe(lane, &out->base.script));
 }
 
 static int ready_in(struct tcp_lane *lane, struct tcp_in *in)
 {
     lane->ins_ready++;
-    return watch(lane, in->fd, tcp_lane_schedules(lane) ? EPOLLIN | EPOLLET : EPOLLIN,
+    return watch(lane, in->fd, lane->base.schedules ? EPOLLIN | EPOLLET : EPOLLIN,
                  lane->base.out_count + (unsigned)(in - lane->ins),
                  tcp_is_probe(lane, &in->base.sink.script));
 }
@@ -330,10 +330,10 @@ static int check_proof(struct tcp_lane *lane, struct tcp_out *out, struct err *e
         return refuse_out(lane, out, -EPROTO, "the partner does not hold this run's key", err);
     tcp_port_forget(lane->port, out->fd);
     rc = ready_out(lane, out);
-    if (rc == 0 && out->reverse != NULL)
-        rc = share(out->fd, &out->reverse->fd);
-    if (rc == 0 && out->reverse != NULL)
-        rc = ready_in(lane, out->reverse);
+    if (rc == 0 && tcp_back(out) != NULL)
+        rc = share(out->fd, &tcp_back(out)->fd);
+    if (rc == 0 && tcp_back(out) != NULL)
+        rc = ready_in(lane, tcp_back(out));
     return rc ? refuse_out(lane, out, rc, strerror(-rc), err) : 0;
 }
 
@@ -407,7 +407,8 @@ static int advance_out(struct tcp_lane *lane, struct tcp_out *out, int64_t now_n
 /* The place of an arrival in this lane; NULL: there is none, it is taken, or this rank calls. */
 static struct tcp_in *place_of(struct tcp_lane *lane, const struct tcp_place *place)
 {
-    uint32_t flow = place->src < PATTERN_RANKS_MAX ? lane->flow_from[place->src] : 0;
+    uint32_t flow =
+        place->src < lane->base.lane.request.ranks ? lane->base.flow_of[1][place->src] : 0;
     struct tcp_in *in;
 
     if (flow == 0 || place->stream >= lane->base.stride)
@@ -415,7 +416,7 @@ static struct tcp_in *place_of(struct tcp_lane *lane, const struct tcp_place *pl
     in = &lane->ins[(flow - 1) * lane->base.stride + place->stream];
     if (in->base.flow->dst != place->dst || in->fd >= 0)
         return NULL;
-    return in->reverse == NULL || in->reverse->is_passive ? in : NULL;
+    return tcp_way(in) == NULL || tcp_way(in)->is_passive ? in : NULL;
 }
 
 /* The partner has called: it is answered, and what this rank sends goes by the same connection. */
@@ -425,7 +426,7 @@ static int answer(struct tcp_lane *lane, struct tcp_in *in, const struct tcp_arr
     struct tcp_proof proof;
     int rc;
 
-    if (in->reverse == NULL)
+    if (tcp_way(in) == NULL)
         rc = ip_port_buffer(&lane->port->ip, in->fd, SO_RCVBUF,
                             tcp_options(lane->base.lane.request.phase)->receive_buffer, err);
     else
@@ -436,10 +437,10 @@ static int answer(struct tcp_lane *lane, struct tcp_in *in, const struct tcp_arr
     /* A partner that has gone shows itself again in poll. */
     (void)!send(in->fd, &proof, sizeof proof, MSG_NOSIGNAL);
     rc = ready_in(lane, in);
-    if (rc == 0 && in->reverse != NULL)
-        rc = share(in->fd, &in->reverse->fd);
-    if (rc == 0 && in->reverse != NULL)
-        rc = ready_out(lane, in->reverse);
+    if (rc == 0 && tcp_way(in) != NULL)
+        rc = share(in->fd, &tcp_way(in)->fd);
+    if (rc == 0 && tcp_way(in) != NULL)
+        rc = ready_out(lane, tcp_way(in));
     return rc ? err_set(err, rc, "%s: can't watch a connection: %s", lane->base.label,
                         strerror(-rc))
               : 0;

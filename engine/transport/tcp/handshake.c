@@ -44,11 +44,19 @@ static void make_mac(uint8_t mac[TCP_MAC_BYTES], char role, const struct tcp_cla
     crypto_generichash(mac, TCP_MAC_BYTES, text, sizeof text, key, TCP_KEY_BYTES);
 }
 
-void tcp_claim_make(struct tcp_claim *claim, const struct tcp_place *place,
-                    const struct tcp_challenge *challenge, const uint8_t *key)
+static bool is_mac(const uint8_t mac[TCP_MAC_BYTES], char role, const struct tcp_claim *claim,
+                   const struct tcp_challenge *challenge, const uint8_t *key)
 {
-    *claim = (struct tcp_claim){
-        .magic = htonl(TCP_MAGIC),
+    uint8_t due[TCP_MAC_BYTES];
+
+    make_mac(due, role, claim, challenge, key);
+    return sodium_memcmp(due, mac, sizeof due) == 0;
+}
+
+/* From host to network byte order, or back. */
+static struct tcp_place swap(const struct tcp_place *place)
+{
+    return (struct tcp_place){
         .trial = htonl(place->trial),
         .phase = htonl(place->phase),
         .src = htonl(place->src),
@@ -56,6 +64,12 @@ void tcp_claim_make(struct tcp_claim *claim, const struct tcp_place *place,
         .tag = htons(place->tag),
         .stream = htons(place->stream),
     };
+}
+
+void tcp_claim_make(struct tcp_claim *claim, const struct tcp_place *place,
+                    const struct tcp_challenge *challenge, const uint8_t *key)
+{
+    *claim = (struct tcp_claim){.magic = htonl(TCP_MAGIC), .place = swap(place)};
     randombytes_buf(claim->nonce, sizeof claim->nonce);
     make_mac(claim->mac, 'c', claim, challenge, key);
 }
@@ -63,20 +77,8 @@ void tcp_claim_make(struct tcp_claim *claim, const struct tcp_place *place,
 bool tcp_claim_valid(const struct tcp_claim *claim, const struct tcp_challenge *challenge,
                      const uint8_t *key, struct tcp_place *place)
 {
-    uint8_t mac[TCP_MAC_BYTES];
-
-    make_mac(mac, 'c', claim, challenge, key);
-    if (claim->magic != htonl(TCP_MAGIC) || sodium_memcmp(mac, claim->mac, sizeof mac) != 0)
-        return false;
-    *place = (struct tcp_place){
-        .trial = ntohl(claim->trial),
-        .phase = ntohl(claim->phase),
-        .src = ntohl(claim->src),
-        .dst = ntohl(claim->dst),
-        .tag = ntohs(claim->tag),
-        .stream = ntohs(claim->stream),
-    };
-    return true;
+    *place = swap(&claim->place);
+    return claim->magic == htonl(TCP_MAGIC) && is_mac(claim->mac, 'c', claim, challenge, key);
 }
 
 void tcp_proof_make(struct tcp_proof *proof, const struct tcp_claim *claim,
@@ -88,8 +90,5 @@ void tcp_proof_make(struct tcp_proof *proof, const struct tcp_claim *claim,
 bool tcp_proof_valid(const struct tcp_proof *proof, const struct tcp_claim *claim,
                      const struct tcp_challenge *challenge, const uint8_t *key)
 {
-    uint8_t mac[TCP_MAC_BYTES];
-
-    make_mac(mac, 'a', claim, challenge, key);
-    return sodium_memcmp(mac, proof->mac, sizeof mac) == 0;
+    return is_mac(proof->mac, 'a', claim, challenge, key);
 }

@@ -31,10 +31,9 @@ struct tcp_out {
     struct message_out base;
     int fd;
     enum tcp_out_state state;
-    bool writable;          /**< until the kernel says that it is full */
-    bool is_passive;        /**< the partner calls */
-    struct tcp_in *reverse; /**< the way back by the same connection; NULL: it has one of its own */
-    uint32_t mark_sent;     /**< bytes of the end mark that are sent */
+    bool writable;      /**< until the kernel says that it is full */
+    bool is_passive;    /**< the partner calls */
+    uint32_t mark_sent; /**< bytes of the end mark that are sent */
     struct tcp_challenge challenge;
     struct tcp_claim claim;
     struct tcp_proof proof;
@@ -46,10 +45,9 @@ struct tcp_out {
 
 struct tcp_in {
     struct message_in base;
-    int fd;                  /**< -1: not there yet */
-    bool lost;               /**< a check's that never came: the lane does not wait for it */
-    bool readable;           /**< a schedule's, as far as is known */
-    struct tcp_out *reverse; /**< as tcp_out's */
+    int fd;            /**< -1: not there yet */
+    bool lost;         /**< a check's that never came: the lane does not wait for it */
+    bool readable;     /**< a schedule's, as far as is known */
     uint8_t *ring;     /**< TCP_READ_BYTES that a forwarder holds; NULL: it does not forward */
     uint64_t received; /**< bytes, by a forwarder */
 };
@@ -67,7 +65,6 @@ struct tcp_lane {
     struct transport_port *port;
     struct tcp_out *outs; /**< the base's */
     struct tcp_in *ins;
-    uint32_t *flow_from; /**< by source rank: place in the request's `receives` + 1; 0: none */
     unsigned outs_ready, ins_ready;
     int epoll;           /**< of streams: events carry an index: outs, then ins */
     int wakes;           /**< the same of streams that are answered beside a load; -1: none are */
@@ -85,9 +82,19 @@ struct tcp_lane {
     struct tcp_batch batch;
 };
 
-static inline bool tcp_lane_schedules(const struct tcp_lane *lane)
+/** @brief The end that receives by the connection of one that sends; NULL: the connection goes one
+ * way. A stream's answers go by its own connection. Messages of steps answer each other: by one
+ * connection they carry the acknowledgements of those that came, which would be packets of their
+ * own; there the lower rank calls. */
+static inline struct tcp_in *tcp_back(const struct tcp_out *out)
 {
-    return lane->base.schedule != NULL;
+    return out->base.lane->forwards ? NULL : (struct tcp_in *)(void *)out->base.pair;
+}
+
+/** @brief The same of an end that receives. */
+static inline struct tcp_out *tcp_way(const struct tcp_in *in)
+{
+    return in->base.lane->forwards ? NULL : (struct tcp_out *)(void *)in->base.pair;
 }
 
 /**

@@ -203,7 +203,7 @@ static uint64_t sent_bytes(const struct message_out *out)
  * more is sure to come. */
 static uint64_t push_forward(struct tcp_out *out)
 {
-    const struct tcp_in *in = (const struct tcp_in *)(void *)out->base.from;
+    const struct tcp_in *in = (const struct tcp_in *)(void *)out->base.pair;
     const struct message_sink *sink = &in->base.sink;
     uint64_t end = sink->at.before + (sink->ending ? 0 : sink->at.position);
     uint64_t ready, done = 0;
@@ -236,9 +236,9 @@ static uint64_t post(struct message_out *base, uint64_t budget, int64_t now_ns)
     (void)now_ns;
     if (!out->writable)
         return 0;
-    if (base->from != NULL)
+    if (lane->forwards)
         return push_forward(out);
-    if (base->answers == NULL && base->replies == NULL) /* whole segments */
+    if (base->use == MESSAGE_LOAD) /* whole segments */
         most -= most % lane->flows[base->flow - lane->lane.request.sends].segment;
     budget = budget < most ? budget : most;
     return tcp_options(lane->lane.request.phase)->zero_copy ? push_zero_copy(out, budget)
@@ -248,8 +248,8 @@ static uint64_t post(struct message_out *base, uint64_t budget, int64_t now_ns)
 static void finish(struct message_out *base, int64_t now_ns)
 {
     struct tcp_out *out = (struct tcp_out *)(void *)base;
-    struct message_notice mark =
-        message_notice_make(MESSAGE_END, &base->script, base->at.sequence, base->at.before);
+    struct message_header mark =
+        message_header_make(MESSAGE_END, &base->script, base->at.sequence, base->at.before);
     size_t left = sizeof mark - out->mark_sent;
 
     (void)now_ns;
@@ -269,7 +269,7 @@ static void finish(struct message_out *base, int64_t now_ns)
 
 static void in_ended(struct tcp_lane *lane, struct tcp_in *in)
 {
-    lane->loads_left -= !in->base.ended && in->base.answer == NULL && in->base.asked == NULL;
+    lane->loads_left -= !in->base.ended && in->base.use == MESSAGE_LOAD;
     message_in_ended(&in->base);
 }
 
@@ -291,7 +291,7 @@ static void closed(struct tcp_lane *lane, struct tcp_in *in, int why)
 static void receive(struct tcp_lane *lane, struct tcp_in *in, int64_t now_ns)
 {
     struct message_sink *sink = &in->base.sink;
-    bool ended = sink->ended, replied = in->base.answer != NULL || in->base.asked != NULL;
+    bool ended = sink->ended, replied = in->base.use != MESSAGE_LOAD;
     uint64_t sequence = sink->at.sequence;
     uint8_t *data = lane->buffer;
     size_t room = TCP_READ_BYTES;
@@ -300,7 +300,7 @@ static void receive(struct tcp_lane *lane, struct tcp_in *in, int64_t now_ns)
 
     if (in->ring != NULL) {
         room =
-            contiguous(in->received, TCP_READ_BYTES - (in->received - sent_bytes(in->base.onward)));
+            contiguous(in->received, TCP_READ_BYTES - (in->received - sent_bytes(in->base.pair)));
         data = in->ring + in->received % TCP_READ_BYTES;
     }
     if (room == 0)
@@ -331,7 +331,7 @@ static void receive(struct tcp_lane *lane, struct tcp_in *in, int64_t now_ns)
     if (sink->whole)
         in_ended(lane, in);
     message_side_time(sink->side, now_ns);
-    if (in->base.asked == NULL)
+    if (in->base.use != MESSAGE_ANSWER)
         lane->base.lane.arrived_ns = now_ns;
 }
 
@@ -379,7 +379,7 @@ static int take_events(struct tcp_lane *lane, int epoll, int64_t now_ns, int mos
 
         if (index < lane->base.out_count)
             out_event(&lane->outs[index], events[i].events);
-        else if (tcp_lane_schedules(lane))
+        else if (lane->base.schedules)
             in->readable = true;
         else
             receive(lane, in, now_ns);
@@ -442,7 +442,7 @@ static bool reap(struct message_lane *base, int64_t now_ns)
     if (base->stepping && now_ns >= base->opens_ns)
         look_at_partners(lane, now_ns);
     /* Behind the last barrier comes nothing but the partner's end mark. */
-    for (unsigned i = 0; tcp_lane_schedules(lane) && !base->stepping && i < base->in_count; i++)
+    for (unsigned i = 0; lane->base.schedules && !base->stepping && i < base->in_count; i++)
         if (!lane->ins[i].base.sink.ended && lane->ins[i].readable)
             receive(lane, &lane->ins[i], now_ns);
     return lane->most_read > 0;
@@ -459,7 +459,7 @@ static int64_t next(struct message_lane *base, bool moved, int64_t due_ns, int64
     (void)moved;
     if (base->outs_ended == base->out_count && !base->lane.tx_done)
         look_ns = now_ns + DRAIN_LOOK_NS;
-    else if (lane->loads_left > 0 && !tcp_lane_schedules(lane)) {
+    else if (lane->loads_left > 0 && !lane->base.schedules) {
         if (lane->most_read > LOOK_MANY_BYTES)
             lane->look_ns /= 2;
         else if (lane->most_read < LOOK_FEW_BYTES)
@@ -531,7 +531,7 @@ static enum message_piece receive_piece(struct message_in *base, uint8_t *payloa
 
     if (!in->readable && base->lane->lane.request.executor->receives_left > FEW)
         return PIECE_NONE;
-    (void)fill_piece(&call, base->sink.read.bytes, at->position, payload, bytes);
+    (void)fill_piece(&call, (uint8_t *)&base->sink.header, at->position, payload, bytes);
     got = recvmsg(in->fd, &call, MSG_DONTWAIT);
     if (got < 0 && (errno == EAGAIN || errno == EINTR)) {
         in->readable = errno == EINTR;
@@ -589,9 +589,9 @@ void tcp_lane_start(struct lane *base, int64_t now_ns)
     for (unsigned i = 0; i < lane->base.in_count; i++) {
         const struct message_in *in = &lane->ins[i].base;
 
-        lane->loads_left += !in->ended && in->answer == NULL && in->asked == NULL;
+        lane->loads_left += !in->ended && in->use == MESSAGE_LOAD;
     }
-    if (tcp_lane_schedules(lane))
+    if (lane->base.schedules)
         keep_alive(lane);
     message_lane_start(&lane->base);
 }
@@ -613,7 +613,7 @@ int64_t tcp_lane_poll(struct lane *base, int64_t now_ns)
     if (message_lane_failed(&lane->base))
         return CLOCK_NEVER;
     due_ns = message_lane_poll(base, now_ns);
-    if (tcp_lane_schedules(lane) && message_lane_failed(&lane->base))
+    if (lane->base.schedules && message_lane_failed(&lane->base))
         hang_up(lane);
     return due_ns;
 }
@@ -622,7 +622,9 @@ int64_t tcp_lane_poll(struct lane *base, int64_t now_ns)
 static bool yielding_finds(struct tcp_lane *lane, int64_t now_ns, int64_t left_ns)
 {
     const struct schedule_executor *executor = lane->base.lane.request.executor;
-    bool exchanges = executor->send_count > 0 && executor->receive_count > 0;
+    bool exchanges =
+        executor->messages > executor->first &&
+        executor->ops[executor->first].action != executor->ops[executor->messages - 1].action;
     int64_t most_ns = LOOKS_NS, look_ns;
 
     for (int64_t waited_ns = 0; waited_ns < most_ns && waited_ns < left_ns; waited_ns += look_ns) {

@@ -43,40 +43,6 @@ static const struct option options[] = {
 
 const struct option_table tcp_option_table = {options, sizeof(struct tcp_options), NULL};
 
-/* Both ends of one connection. A stream's answers go by its own; messages of steps answer each
- * other: by one connection they carry the acknowledgements of those that came, which would be
- * packets of their own; there the lower rank calls. */
-static void pair(struct tcp_out *out, struct tcp_in *in, bool is_passive)
-{
-    out->reverse = in;
-    in->reverse = out;
-    out->is_passive = is_passive;
-}
-
-static int make_ends(struct tcp_lane *lane)
-{
-    const struct lane_request *request = &lane->base.lane.request;
-
-    for (unsigned i = 0; i < lane->base.in_count; i++) {
-        if (lane->base.forwards && (lane->ins[i].ring = malloc(TCP_READ_BYTES)) == NULL)
-            return -ENOMEM;
-    }
-    for (uint32_t i = 0; i < request->receive_count; i++)
-        lane->flow_from[request->receives[i].src] = i + 1;
-    for (unsigned i = 0; i < lane->base.out_count; i++) {
-        struct tcp_out *out = &lane->outs[i];
-        uint32_t back = lane->flow_from[out->base.flow->dst];
-
-        if (out->base.replies != NULL)
-            pair(out, (struct tcp_in *)(void *)out->base.replies, false);
-        else if (out->base.answers != NULL)
-            pair(out, (struct tcp_in *)(void *)out->base.answers, true);
-        else if (tcp_lane_schedules(lane) && back > 0)
-            pair(out, &lane->ins[back - 1], out->base.flow->src > out->base.flow->dst);
-    }
-    return 0;
-}
-
 /* An orderly end waits for nothing here (everybody has everything by then, or the phase was
  * given up), so a reset frees both ends at once, without TIME_WAIT. */
 static void close_now(int fd)
@@ -105,7 +71,6 @@ static void destroy(struct lane *base)
     if (lane->wakes >= 0)
         close(lane->wakes);
     message_lane_free(&lane->base);
-    free(lane->flow_from);
     free(lane->buffer);
     free(lane);
 }
@@ -114,7 +79,7 @@ static void destroy(struct lane *base)
 static int make_lane(struct tcp_lane *lane, struct err *err)
 {
     const struct lane_request *request = &lane->base.lane.request;
-    bool wakes = lane->base.pingpong != NULL || tcp_lane_schedules(lane);
+    bool wakes = lane->base.pingpong != NULL || lane->base.schedules;
     int64_t refill_ns = REFILL_NS;
     int rc = -ENOMEM;
 
@@ -128,10 +93,19 @@ static int make_lane(struct tcp_lane *lane, struct err *err)
         lane->outs[i].fd = -1;
     for (unsigned i = 0; i < lane->base.in_count; i++)
         lane->ins[i].fd = -1;
-    lane->flow_from = calloc(PATTERN_RANKS_MAX, sizeof *lane->flow_from);
     lane->buffer = malloc(TCP_READ_BYTES);
-    if (lane->flow_from != NULL && lane->buffer != NULL)
-        rc = make_ends(lane);
+    if (lane->buffer != NULL)
+        rc = 0;
+    for (unsigned i = 0; i < lane->base.out_count; i++) {
+        const struct message_out *out = &lane->outs[i].base;
+
+        lane->outs[i].is_passive =
+            out->use == MESSAGE_ANSWER ||
+            (lane->base.schedules && out->pair != NULL && out->flow->src > out->flow->dst);
+    }
+    for (unsigned i = 0; i < lane->base.in_count && lane->base.forwards && rc == 0; i++)
+        if ((lane->ins[i].ring = malloc(TCP_READ_BYTES)) == NULL)
+            rc = -ENOMEM;
     if (rc == 0 && (lane->epoll = epoll_create1(EPOLL_CLOEXEC)) < 0)
         rc = -errno;
     if (rc == 0 && lane->base.probe_fps > 0 && (lane->wakes = epoll_create1(EPOLL_CLOEXEC)) < 0)
