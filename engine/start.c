@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * Starts the engine of a folder that brings its own loader and libraries, by the script `start`
- * beside this program (scripts/python/switchbench/hosts/collect.py, which also lists the files).
+ * beside this program (scripts/python/switchbench/hosts/push.py, which also lists the files).
  *
  * File capabilities, if any, stand on this program: on the loader they would be everybody's, on a
  * script the kernel ignores them, and on the engine the host's loader would run it. So this program

@@ -17,15 +17,15 @@ import pytest
 from switchbench import __version__
 from switchbench.base import programs
 from switchbench.base.errors import ConfigurationError
-from switchbench.hosts import collect, doctor
-from switchbench.hosts.collect import Collection
+from switchbench.hosts import doctor, push
+from switchbench.hosts.push import Collection
 
 
 @pytest.fixture(scope="module")
 def collection() -> Collection:
     """Of the engine that is built here."""
     try:
-        return collect.collect()
+        return push.collect()
     except ConfigurationError as error:
         pytest.skip(str(error))  # nothing is built here
 
@@ -98,7 +98,7 @@ def test_what_a_caller_says_of_libraries_is_not_heeded(folder: Path) -> None:
 
 
 def test_the_sums_are_those_of_the_files(folder: Path) -> None:
-    words = ["sha256sum", "--check", "--quiet", "--strict", collect.SUMS]
+    words = ["sha256sum", "--check", "--quiet", "--strict", push.SUMS]
     assert subprocess.run(words, cwd=folder, check=False).returncode == 0
     (folder.parent / "copy").mkdir()
     shutil.copytree(folder, folder.parent / "copy", dirs_exist_ok=True)
@@ -109,7 +109,7 @@ def test_the_sums_are_those_of_the_files(folder: Path) -> None:
 def test_the_same_build_gives_the_same_archive(collection: Collection, folder: Path) -> None:
     again, packed = io.BytesIO(), io.BytesIO()
     collection.archive(packed)
-    collect.collect().archive(again)
+    push.collect().archive(again)
     assert again.getvalue() == packed.getvalue()
     packed.seek(0)
     with tarfile.open(fileobj=packed) as archive:
@@ -128,7 +128,7 @@ def test_drivers_are_there_once(collection: Collection) -> None:
     (eal,) = (one for one in collection.pieces if one.place.startswith("lib/librte_eal.so"))
     (here,) = Path("/usr/lib").glob(f"*/{os.path.basename(eal.place)}")
     assert b"\0/usr/lib/" in here.read_bytes()
-    assert collect._DRIVER_FOLDER.search(eal.content) is None
+    assert push._DRIVER_FOLDER.search(eal.content) is None
     assert len(eal.content) == here.stat().st_size
 
 
@@ -139,7 +139,7 @@ def test_a_library_that_is_missing_is_named(
     (tmp_path / "ldd").chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
     with pytest.raises(ConfigurationError, match=r"libnone\.so\.1 => not found"):
-        collect.libraries([Path("/bin/true")])
+        push.libraries([Path("/bin/true")])
 
 
 @pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("setcap"), reason="needs root, setcap")
@@ -201,7 +201,7 @@ def test_a_folder_is_collected_again(
         path.chmod(path.stat().st_mode & 0o700)
     (tmp_path / "switchbench-node").symlink_to(folder / "switchbench-node")
     monkeypatch.setenv("SWITCHBENCH_NODE", str(tmp_path / "switchbench-node"))
-    assert collect.collect() == collection
+    assert push.collect() == collection
 
 
 @pytest.mark.parametrize("place", ["lib/libstray.so", "lib/dpdk/librte_net_stray.so", "VERSION"])
@@ -216,4 +216,4 @@ def test_a_folder_that_is_not_as_it_was_made_goes_no_further(
     with pytest.raises(
         ConfigurationError, match=f"{place} is not as its SHA256SUMS has it: install"
     ):
-        collect.collect()
+        push.collect()

@@ -17,7 +17,7 @@ import pytest
 from switchbench.cli import completion
 from switchbench.cli.command_list import COMMANDS
 from switchbench.cli.main import build_parser
-from switchbench.config.profiles import PROFILES
+from switchbench.config.rules import PROFILES
 
 LIMIT_S = 20
 

@@ -11,25 +11,10 @@ import yaml
 
 from configs import LAB, compile_text, needs_engine, read_text
 from switchbench.base.errors import MISTAKES_MOST, ConfigurationError
-from switchbench.config import validate
 from switchbench.config.tests import points
 
 TWO = "switchbench: 1\nsite: {lab: two-modules}\n"
 HALL = "switchbench: 1\nsite: sites/hall2.yaml\n"
-
-
-def test_sentences_are_made_for_the_first_mistakes_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """20,000 unknown keys took half a minute, each looked up for what it may have meant."""
-    made: list[str] = []
-    sentence = validate._sentence
-    monkeypatch.setattr(
-        validate, "_sentence", lambda *known: made.append("one") or sentence(*known)
-    )
-    with pytest.raises(ConfigurationError, match="3: key0: unknown key"):
-        read_text(tmp_path, LAB + "".join(f"key{number}: 1\n" for number in range(100)))
-    assert len(made) == MISTAKES_MOST
 
 
 @pytest.mark.parametrize(

@@ -12,10 +12,8 @@ from pydantic import BaseModel
 from configs import LAB_EXAMPLE, PROJECT, read_text
 from switchbench.base import quantities
 from switchbench.base.transports import NAMES
-from switchbench.config import options, schema
-from switchbench.config.profiles import PROFILES
-from switchbench.config.rules import PARAMETERS
-from switchbench.config.settings import NESTED
+from switchbench.config import schema
+from switchbench.config.rules import NESTED, PARAMETERS, PROFILES
 
 DOC = (PROJECT / "doc" / "reference" / "configuration.md").read_text()
 # The keys that begin the rows of its tables.
@@ -35,11 +33,11 @@ MODELS: dict[str, tuple[type[BaseModel], ...]] = {
     "about": (schema.About,),
     "switch_counters": (schema.SwitchCountersKeys,),
     "device_reset": (schema.SwitchCountersKeys,),
-    "dpdk": (options.DpdkOptions,),
-    "packet": (options.PacketOptions,),
-    "tcp": (options.TcpOptions,),
-    "udp": (options.UdpOptions,),
-    "verbs": (options.VerbsOptions,),
+    "dpdk": (schema.DpdkOptions,),
+    "packet": (schema.PacketOptions,),
+    "tcp": (schema.TcpOptions,),
+    "udp": (schema.UdpOptions,),
+    "verbs": (schema.VerbsOptions,),
     "control": (schema.SiteControl,),
     "ssh": (schema.Ssh,),
     "slurm": (schema.Slurm,),

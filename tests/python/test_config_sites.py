@@ -14,7 +14,7 @@ from switchbench.base.model import Site
 from switchbench.base.source import read_file
 from switchbench.cli.main import main
 from switchbench.config import Request, read
-from switchbench.config.sets import written_order
+from switchbench.config.fields import written_order
 from switchbench.plan.compile import compile_run
 
 SITES = PROJECT / "conf" / "sites"

@@ -13,7 +13,7 @@ from configs import PROJECT, compile_text, needs_engine
 from switchbench.base.errors import ConfigurationError
 from switchbench.base.model import Run
 from switchbench.config import read_values
-from switchbench.config.options import VerbsOptions
+from switchbench.config.schema import VerbsOptions
 from switchbench.plan import documents
 from switchbench.plan.compile import BOUND_LAST, compile_run
 

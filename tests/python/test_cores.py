@@ -14,9 +14,8 @@ import pytest
 from configs import compile_text, needs_engine
 from switchbench.base.errors import ConfigurationError
 from switchbench.base.model import Load, Run
-from switchbench.plan import cores
-from switchbench.plan.cores import Deal, LocalCores, check_rates, frames_per_s
-from switchbench.plan.documents import job_document
+from switchbench.plan import documents
+from switchbench.plan.documents import Deal, LocalCores, check_rates, frames_per_s, job_document
 from switchbench.records.record_forms import Record
 
 pytestmark = needs_engine
@@ -71,24 +70,24 @@ def test_what_is_no_core_is_refused(text: Any, says: str) -> None:
 
 
 def test_cores_are_written_as_spans() -> None:
-    assert cores.written([5, 2, 3, 0]) == "0,2-3,5"
+    assert documents.written([5, 2, 3, 0]) == "0,2-3,5"
 
 
 def test_few_cores_are_shared() -> None:
-    assert cores.deal(a_lab(4), machine(5)) == Deal("sleep")
+    assert documents.deal(a_lab(4), machine(5)) == Deal("sleep")
 
 
 def test_many_cores_are_dealt() -> None:
-    deal = cores.deal(a_lab(4, queues=2), machine(10))
+    deal = documents.deal(a_lab(4, queues=2), machine(10))
     assert deal.worker == "poll"
     assert [len(own) for own in deal.cores.values()] == [2, 2, 2, 2]
     assert deal.polled == frozenset(range(2, 10))
 
 
 def test_named_cores_are_dealt_in_turn() -> None:
-    deal = cores.deal(a_lab(4, pack=2, cores="2-5"), machine(8))
+    deal = documents.deal(a_lab(4, pack=2, cores="2-5"), machine(8))
     assert deal == Deal("poll", {"node[1-2]": (2, 4), "node[3-4]": (3, 5)})
-    assert cores.deal(a_lab(4, cores="2"), machine(8)).worker == "sleep"
+    assert documents.deal(a_lab(4, cores="2"), machine(8)).worker == "sleep"
 
 
 @pytest.mark.parametrize(
@@ -103,11 +102,11 @@ def test_named_cores_are_dealt_in_turn() -> None:
 )
 def test_what_can_not_be_is_refused(site: dict[str, Any], here: LocalCores, says: str) -> None:
     with pytest.raises(ConfigurationError, match=says):
-        cores.deal(a_lab(4, **site), here)
+        documents.deal(a_lab(4, **site), here)
 
 
 def test_sleeping_workers_may_have_all_cores() -> None:
-    assert cores.deal(a_lab(4, cores="0-7", worker="sleep"), machine(8)).worker == "sleep"
+    assert documents.deal(a_lab(4, cores="0-7", worker="sleep"), machine(8)).worker == "sleep"
 
 
 def test_the_job_says_what_was_dealt() -> None:
@@ -137,7 +136,7 @@ def a_site(**keys: Any) -> Run:
 
 def test_a_site_names_cores_for_all_hosts_and_for_one() -> None:
     run = a_site()
-    assert cores.deal(run).cores == {"node1": (2, 3), "node2": (8,), "node3": (2, 3)}
+    assert documents.deal(run).cores == {"node1": (2, 3), "node2": (8,), "node3": (2, 3)}
     assert run.effective["site"]["host_cores"] == {"node2": [8]}
     assert job_document(run, "r")["nodes"][1]["cores"] == [8]
 

@@ -24,7 +24,7 @@ from switchbench.base.errors import RunError
 from switchbench.base.model import Run
 from switchbench.cli.main import main
 from switchbench.config import Request, read
-from switchbench.plan import limits
+from switchbench.plan import compile
 from switchbench.plan.compile import compile_run
 from switchbench.predict.predictor import Predictor, fabric_of, points
 from switchbench.records.directory import (
@@ -173,7 +173,7 @@ def elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SWITCHBENCH_NODE", "/nowhere/switchbench-node")
     monkeypatch.setattr(os, "cpu_count", lambda: 1)
     monkeypatch.setattr(os, "sched_getaffinity", lambda _process: {0})
-    monkeypatch.setattr(limits, "spare_bytes", lambda: 1)
+    monkeypatch.setattr(compile, "spare_bytes", lambda: 1)
 
 
 COMMANDS: dict[str, Callable[[Path, Path], list[str]]] = {

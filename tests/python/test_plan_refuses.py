@@ -12,7 +12,7 @@ import pytest
 from configs import PROJECT, needs_engine, write_files
 from switchbench.base.source import read_file
 from switchbench.cli.main import main
-from switchbench.plan.cores import CORE_FPS
+from switchbench.plan.documents import CORE_FPS
 
 pytestmark = needs_engine
 

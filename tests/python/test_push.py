@@ -16,7 +16,7 @@ from switchbench import __version__
 from switchbench.base.model import Site
 from switchbench.config import Request, read
 from switchbench.hosts import push
-from switchbench.hosts.collect import Collection, Piece
+from switchbench.hosts.push import Collection, Piece
 from switchbench.plan.compile import compile_run
 from switchbench.run.launch.ssh import NOT_ASKED, Result
 

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from configs import PROJECT
-from switchbench.hosts import rdma
-from switchbench.hosts.rdma import LACK, NOTE, OK, Host, HostCheck, Opened
+from switchbench.hosts import doctor
+from switchbench.hosts.doctor import LACK, NOTE, OK, Host, HostCheck, Opened
 
 ROCE_GIDS = (
     ("fe80:0000:0000:0000:5054:00ff:fe12:3456", "IB/RoCE v1"),
@@ -74,10 +74,10 @@ class Machine:
                 write(port, {f"gid_attrs/types/{i}": kind, f"gid_attrs/ndevs/{i}": iface})
 
     def checks(self) -> list[HostCheck]:
-        return list(rdma.examine(self.host))
+        return list(doctor.examine(self.host))
 
     def find(self, key: str, of: str = "") -> HostCheck:
-        item = rdma.CHECK_LIST[key].what
+        item = doctor.CHECK_LIST[key].what
         return next(c for c in self.checks() if c.what == (f"{of} {item}" if of else item))
 
 
@@ -104,7 +104,7 @@ def test_all_is_well(machine: Machine) -> None:
 
 def test_without_a_device(tmp_path: Path) -> None:
     """Worth a note, with the way to have one in software; nothing else is asked."""
-    (check,) = rdma.examine(Host(sys=tmp_path, dev=tmp_path))
+    (check,) = doctor.examine(Host(sys=tmp_path, dev=tmp_path))
     assert (check.state, check.detail) == (NOTE, "none")
     assert "rdma link add rxe0 type rxe" in check.remedy
 
@@ -230,27 +230,27 @@ def test_dcb(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The tool's words, its refusal, and that it is not there."""
     tool = tmp_path / "dcb"
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert rdma.lossless_priorities("eth1") is None
+    assert doctor.lossless_priorities("eth1") is None
     tool.write_text(
         "#!/bin/sh\necho 'pfc-cap 8 macsec-bypass off delay 0 '\n"
         "echo 'prio-pfc 0:off 1:off 2:off 3:on 4:off 5:off 6:off 7:on '\n"
     )
     tool.chmod(0o755)
-    assert rdma.lossless_priorities("eth1") == [3, 7]
+    assert doctor.lossless_priorities("eth1") == [3, 7]
     tool.write_text("#!/bin/sh\necho 'Attribute not found' >&2\nexit 1\n")
-    assert rdma.lossless_priorities("eth1") is None
+    assert doctor.lossless_priorities("eth1") is None
 
 
 def test_this_host_can_be_examined() -> None:
     """The real library and files, whatever they have: no fault, and a remedy for each lack."""
-    opened = rdma.open_devices()
+    opened = doctor.open_devices()
     assert opened is None or all(name for name in opened)
-    for check in rdma.examine():
+    for check in doctor.examine():
         assert check.state == OK or check.remedy
 
 
 def test_doc_has_the_check_list() -> None:
     """doc/how-to/verbs.md shows the list as it is."""
     text = (PROJECT / "doc" / "how-to" / "verbs.md").read_text()
-    rows = [f"| {item.what} | {item.why} | {item.remedy} |" for item in rdma.CHECK_LIST.values()]
+    rows = [f"| {item.what} | {item.why} | {item.remedy} |" for item in doctor.CHECK_LIST.values()]
     assert "\n".join(["| check | why | what to do |", "| --- | --- | --- |", *rows]) in text

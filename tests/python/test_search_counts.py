@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from search_devices import run
-from switchbench.search.counts import CountResult, CountSearch
 from switchbench.search.loads import LimitedByTester, ProposedTrial, Reached, TrialLoss
+from switchbench.search.suites.methods import CountResult, CountSearch
 
 LINE_RATE = 14_880_952.0
 

@@ -9,7 +9,7 @@ import signal
 import pytest
 
 from switchbench.base.errors import RunError
-from switchbench.base.signals import Deferred
+from switchbench.base.programs import Deferred
 
 NUMBERS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 

@@ -20,7 +20,7 @@ from switchbench.analysis.statistics import RepeatTable, interval
 from switchbench.base.errors import ConfigurationError
 from switchbench.base.model import Part, Repeats, Schedule, ScheduleShape, Site, Trial
 from switchbench.config import read_values
-from switchbench.plan import compile, limits
+from switchbench.plan import compile
 from switchbench.plan.compile import compile_run
 from switchbench.plan.documents import trial_document
 from switchbench.plan.engine import PlanSize, plan_size
@@ -112,9 +112,9 @@ def test_memory_of_all_ranks(
         return PlanSize(1, 2, ScheduleShape(2, 3, 4096, None), 1000 << 20)
 
     monkeypatch.setattr(compile, "plan_size", size)
-    monkeypatch.setattr(limits, "spare_bytes", lambda: 1000 << 20)
+    monkeypatch.setattr(compile, "spare_bytes", lambda: 1000 << 20)
     compile_text(tmp_path, f"{TCP}tests:\n- {test}\n")
-    monkeypatch.setattr(limits, "spare_bytes", lambda: 999 << 20)
+    monkeypatch.setattr(compile, "spare_bytes", lambda: 999 << 20)
     with pytest.raises(ConfigurationError) as error:
         compile_text(tmp_path, f"{TCP}tests:\n- {test}\n")
     assert str(error.value) == (

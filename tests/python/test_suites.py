@@ -30,8 +30,7 @@ from switchbench.base.errors import ConfigurationError, RunError
 from switchbench.base.model import Run, SwitchCountersCommand, Trial
 from switchbench.cli.run import announce
 from switchbench.plan.compile import refuse_too_long
-from switchbench.plan.cores import check_lab_rates
-from switchbench.plan.documents import job_document, trial_document
+from switchbench.plan.documents import check_lab_rates, job_document, trial_document
 from switchbench.records.plan_file import read_plan, write_plan
 from switchbench.render import suite_notes
 from switchbench.render.report import overview
@@ -41,7 +40,6 @@ from switchbench.render.report.frame import Sentences
 from switchbench.render.tables import EVERY
 from switchbench.render.tables.suite import TABLES, trials
 from switchbench.run.controller import DeviceReset
-from switchbench.search.counts import CountSearch
 from switchbench.search.loads import (
     NDR,
     PDR,
@@ -60,8 +58,7 @@ from switchbench.search.suites.declaration import (
     SuitePoint,
     TrialFacts,
 )
-from switchbench.search.suites.methods import UNIT
-from switchbench.search.suites.throughput import variation_percent
+from switchbench.search.suites.methods import UNIT, CountSearch, variation_percent
 from synthetic import make_site, make_trial
 
 ROOT = Path(__file__).parents[2]

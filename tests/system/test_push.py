@@ -20,7 +20,7 @@ import runs
 import sshkit
 import underway
 from switchbench.base.errors import ConfigurationError
-from switchbench.hosts.collect import Collection, collect
+from switchbench.hosts.push import Collection, collect
 from switchbench.run.launch import ssh
 
 pytestmark = [labkit.needs_lab, sshkit.needs_sshd]

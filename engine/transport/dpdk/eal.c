@@ -31,7 +31,7 @@
 #define PLAIN_MAX (4096 * MIB) /* ... */
 #define ARGUMENTS_MAX 16
 
-/* Set by what starts the engine of a folder with libraries of its own (hosts/collect.py). */
+/* Set by what starts the engine of a folder with libraries of its own (hosts/push.py). */
 #define BUNDLE_VARIABLE "SWITCHBENCH_BUNDLE"
 
 static bool started;

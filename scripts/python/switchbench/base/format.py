@@ -94,6 +94,16 @@ def seconds(value: float | None) -> str:
     return f"{minutes // 60} h {minutes % 60:02d} min" if minutes >= 60 else f"{minutes}:{rest:02d}"
 
 
+def human(seconds: float) -> str:
+    """`42 s`, `3 min 20 s`, `2 h 05 min`."""
+    whole = max(1, round(seconds))
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60:02d} s"
+    return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
+
+
 def size(entry: Mapping[str, Any]) -> str:
     """Frame sizes as they are; message sizes in the unit that they are a multiple of."""
     sizes = entry["size"] if isinstance(entry["size"], list) else [entry["size"]]

@@ -14,7 +14,39 @@ from typing import Annotated, Any, Literal, Required
 from pydantic import ConfigDict, SkipValidation, with_config
 from typing_extensions import TypedDict
 
-from . import launchers, transports
+from . import transports
+
+
+@dataclass(frozen=True)
+class LauncherKind:
+    """What planning and the commands ask of a launcher."""
+
+    name: str
+    in_lab: bool = False  # all nodes are on this machine and share its cores
+    starts_nodes: bool = True  # `run` does; else people do
+    is_far: bool = False  # on hosts of which some may be missing
+    logs_in: bool = False  # hosts run other commands as well: push, doctor, bind
+
+
+LAUNCHERS = (
+    LauncherKind("lab", in_lab=True),
+    LauncherKind("ssh", is_far=True, logs_in=True),
+    LauncherKind("slurm", is_far=True),
+    LauncherKind("command", is_far=True),
+    LauncherKind("hand", starts_nodes=False),
+)
+
+_BY_NAME = {launcher.name: launcher for launcher in LAUNCHERS}
+
+
+def launcher_of(name: str) -> LauncherKind:
+    """Return the launcher of a name that was checked."""
+    return _BY_NAME[name]
+
+
+# --- model ----------------------------------------------------------------------------------------
+# The words that the parts of the command share: sites, trials, runs.
+
 
 _MEMIF_FRAME_MAX = 1518  # as DPDK's driver says it
 
@@ -78,7 +110,7 @@ class Wiring:
 class Site:
     """What exists: from a lab's topology or a site file."""
 
-    launch: str  # of launchers.NAMES
+    launch: str  # of LAUNCHERS
     processes: tuple[Process, ...]
     networks: dict[str, tuple[Port, ...]] = field(default_factory=dict)  # in rank order
     groups: dict[str, tuple[str, ...]] = field(default_factory=dict)  # names of ports
@@ -95,9 +127,9 @@ class Site:
     effective: dict[str, Any] = field(default_factory=dict)  # the site as understood
 
     @property
-    def launcher(self) -> launchers.LauncherKind:
+    def launcher(self) -> LauncherKind:
         """What the way in which nodes are started can do."""
-        return launchers.of(self.launch)
+        return launcher_of(self.launch)
 
     @property
     def ports(self) -> tuple[Port, ...]:

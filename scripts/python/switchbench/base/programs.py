@@ -6,12 +6,15 @@ from __future__ import annotations
 import os
 import platform
 import shutil
-from collections.abc import Iterator, Sequence
+import signal
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from types import FrameType
+from typing import Any, Self
 
-from .errors import ConfigurationError
+from .errors import ConfigurationError, RunError
 
 ENGINE = "switchbench-node"
 ENGINE_VARIABLE = "SWITCHBENCH_NODE"
@@ -115,3 +118,47 @@ def configurations() -> Path:
             if (folder / "labs").exists():
                 return folder
     return Path("conf")
+
+
+# --- signals --------------------------------------------------------------------------------------
+# Ctrl-C and its like in other hands for a while.
+
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+class Handled:
+    """While entered, `handler` has the signals by which people and machines end a command."""
+
+    def __init__(self, handler: Callable[[int, FrameType | None], None]) -> None:
+        """Nothing is changed before it is entered."""
+        self._handler = handler
+        self._previous: dict[int, Any] = {}
+
+    def __enter__(self) -> Self:
+        """Take the signals over."""
+        for number in _SIGNALS:
+            self._previous[number] = signal.signal(number, self._handler)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Give the signals back."""
+        for number, handler in self._previous.items():
+            signal.signal(number, handler)
+
+
+class Deferred(Handled):
+    """While entered, the first signal is only noted; a second one ends what is being done."""
+
+    def __init__(self) -> None:
+        """Nothing is changed before it is entered."""
+        super().__init__(self._note)
+        self.name: str | None = None
+        """Of the signal that came."""
+        self.twice = False
+
+    def _note(self, number: int, _frame: FrameType | None) -> None:
+        if self.name is not None:
+            self.twice = True
+            raise RunError(f"interrupted ({self.name}, twice)")
+        self.name = signal.Signals(number).name

@@ -15,7 +15,7 @@ from types import FrameType
 from ..analysis.summary import Summary
 from ..base.errors import ConfigurationError, RunError, SwitchbenchError
 from ..base.model import Run
-from ..base.signals import Handled
+from ..base.programs import Handled
 from ..run.controller import Outcome
 from ..run.launch import FarLauncher, Launcher
 from ..run.launch.far import Unreached, refuse

@@ -10,14 +10,14 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from ..base import hostfile
+from ..base import node_names
 from ..base.errors import ConfigurationError
 from ..base.model import Run, Site
 from ..base.programs import configurations
 from ..config import Request, read
-from ..config.profiles import PROFILES
+from ..config.rules import PROFILES
 from ..plan.compile import compile_run, refuse_unrunnable
-from ..plan.cores import RateError, check_lab_rates
+from ..plan.documents import RateError, check_lab_rates
 
 
 def said(parse: Callable[[str], float]) -> Callable[[str], float]:
@@ -87,7 +87,7 @@ def _options(args: argparse.Namespace) -> Iterator[tuple[str, str, Any]]:
     if given["--lab"]:
         yield f"--lab {given['--lab']}", "site", {"lab": given["--lab"]}
     if given["--hosts"]:
-        site = {"hosts": hostfile.named(given["--hosts"]), "iface": given["--iface"]}
+        site = {"hosts": node_names.hosts_of_option(given["--hosts"]), "iface": given["--iface"]}
         yield f"--hosts {given['--hosts']}", "site", site
     if given["--transport"] is not None:
         names = given["--transport"].split(",")

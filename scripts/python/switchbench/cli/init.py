@@ -10,7 +10,7 @@ from pathlib import Path
 
 import yaml
 
-from ..base import hostfile, transports
+from ..base import node_names, transports
 from ..base.errors import ConfigurationError
 from ..config import Request, read
 from ..plan.compile import compile_run
@@ -116,7 +116,7 @@ def _ask(question: str) -> str:
 def _text(args: argparse.Namespace) -> str:
     """Return the configuration of the arguments."""
     if args.hosts:
-        site = {"hosts": hostfile.named(args.hosts), "iface": args.iface}
+        site = {"hosts": node_names.hosts_of_option(args.hosts), "iface": args.iface}
     else:
         site = {"lab": args.lab}
     named = (args.transport or _UNPRIVILEGED).replace(" ", "").split(",")

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ..base.errors import SwitchbenchError
-from ..hosts.collect import collect
+from ..hosts.push import collect
 from . import completion, manual
 from .main import build_parser
 

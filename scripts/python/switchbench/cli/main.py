@@ -11,8 +11,7 @@ from keyword import iskeyword
 from typing import NoReturn
 
 from .. import __version__
-from ..base.errors import RunError, SwitchbenchError
-from ..base.text import printable
+from ..base.errors import RunError, SwitchbenchError, printable
 from .command_list import COMMANDS, HELP, PROGRAM
 from .output import Streams
 

@@ -23,16 +23,15 @@ from ..analysis.summary import NOT_ENDED, REFUSED_RUN, Summary
 from ..analysis.verdict import signature
 from ..analysis.verdict.record import write_record
 from ..analysis.verdict.seal import changed_clauses, fix_clauses
-from ..base import format, timing
+from ..base import format
 from ..base.errors import ConfigurationError, RunError, SwitchbenchError
 from ..base.model import Run
-from ..base.programs import find_engine
+from ..base.programs import Deferred, find_engine
 from ..base.quantities import duration_ns
-from ..base.signals import Deferred
 from ..config.clauses import clauses_sha256
 from ..config.read import document_of
 from ..hosts import push
-from ..plan import cores
+from ..plan import documents
 from ..plan.documents import job_document
 from ..records.directory import CONFIGURATION, SUMMARY, RunDirectory, default_path, load_summary
 from ..records.document.run import BegunRun, MachineEntry
@@ -124,7 +123,7 @@ class _Place:
     engine: Path
     directory: RunDirectory
     shown: Watch
-    dealt: cores.Deal
+    dealt: documents.Deal
     left_out: tuple[Unreached, ...]  # hosts that the run goes on without
     begun: Begun | None = None  # what the directory has of the run
     before_s: float = 0.0  # that it took until it was cut off
@@ -200,7 +199,7 @@ def _measure(
     attendance = Attendance(args, launcher)
     try:
         run = attendance.take(run)
-        dealt = cores.deal(run)
+        dealt = documents.deal(run)
     except SwitchbenchError:
         directory.discard_if_unused()
         raise
@@ -217,7 +216,7 @@ def _measure(
     while (fewer := attendance.after(run, outcome)) is not None:
         run = fewer
         directory.start_over()
-        place = replace(place, dealt=cores.deal(run), left_out=attendance.left_out)
+        place = replace(place, dealt=documents.deal(run), left_out=attendance.left_out)
         outcome = _conduct(run, launcher, place)
     if outcome.trials:
         run = replace(run, trials=outcome.trials)
@@ -297,7 +296,7 @@ def _conduct(run: Run, launcher: Launcher, place: _Place) -> Outcome:
     """Bring up, measure, bring down. Nothing is left running when it returns or raises."""
     job = job_document(run, place.shown.run_id, place.dealt)
     controller = Controller(run, job, place.directory, place.shown, place.begun)
-    cores.keep_off(place.dealt.polled)
+    documents.keep_off(place.dealt.polled)
     outcome: Outcome | None = None
     shown = place.shown.of(place.begun.rest(run) if place.begun else run, controller.summary)
     with Interrupt() as interrupt, shown:
@@ -344,7 +343,7 @@ def announce(run: Run) -> None:
     if run.searches:
         trials = "1 search" if len(run.searches) == 1 else f"{len(run.searches)} searches"
     tests = f"{trials} on {ports}"
-    print(f"{tests}, about {timing.human(run.expected_s)}", file=sys.stderr)
+    print(f"{tests}, about {format.human(run.expected_s)}", file=sys.stderr)
     if run.suite is not None and not run.site.launcher.in_lab:
         print(NOT_IN_PRODUCTION, file=sys.stderr)
     if run.expectations:

@@ -10,9 +10,9 @@ from pathlib import Path
 from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet, NodeSetException
 
 from ..base import quantities
-from ..base.bounded import read_regular
 from ..base.errors import ConfigurationError
 from ..base.node_names import padded, refuse_many
+from ..base.source import read_regular
 from ..topology import cabling
 from ..topology.cabling import Cabling, ibnetdiscover, lldp
 from ..topology.fabric import Fabric

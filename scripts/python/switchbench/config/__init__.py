@@ -8,7 +8,6 @@ what is possible.
 
 from __future__ import annotations
 
-from .effective import effective
-from .read import CheckedConfiguration, Request, read, read_values
+from .read import CheckedConfiguration, Request, effective, read, read_values
 
 __all__ = ["CheckedConfiguration", "Request", "effective", "read", "read_values"]

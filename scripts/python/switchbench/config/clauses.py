@@ -23,7 +23,7 @@ from ..base.model import Load, Site, Trial
 from ..base.source import Document, KeyPath
 from ..base.words import meant, shown
 from ..search.suites import SUITE_MEASURES
-from . import profiles
+from . import rules
 from .schema import About, Configuration, Profile, ResolvedSettings
 
 EVERY_MEASURE: Mapping[str, Measure] = {**MEASURES, **SUITE_MEASURES}
@@ -274,7 +274,7 @@ def reservations(site: Site, tests: Iterable[ResolvedSettings]) -> Iterator[str]
     for number, test in enumerate(tests):
         if test.profile != PROFILE:
             continue
-        usual = profiles.defaults(site, test.pattern, test.transport, PROFILE)
+        usual = rules.defaults(site, test.pattern, test.transport, PROFILE)
         less = list(_less(test, usual))
         if less:
             which = f"test {number} ({test.pattern}, {test.transport})"
@@ -295,8 +295,8 @@ def _less(test: ResolvedSettings, usual: ResolvedSettings) -> Iterator[str]:
     if values.repeat.least < usual.repeat.least:
         yield f"at least {values.repeat.least} and not {usual.repeat.least} repeats"
     if transports.of(test.transport).frames and values.frame_sizes is not None:
-        header = profiles.frame_header(values)
-        whole = profiles.frame_sizes(PROFILE, header, test.frame_max)
+        header = rules.frame_header(values)
+        whole = rules.frame_sizes(PROFILE, header, test.frame_max)
         left_out = [size for size in whole if size not in values.frame_sizes]
         if left_out:
             yield f"without frames of {', '.join(map(str, left_out))} bytes"

@@ -14,9 +14,9 @@ from typing import Any
 from ClusterShell.NodeSet import NodeSet, NodeSetException
 from ClusterShell.NodeUtils import GroupResolverConfig, GroupResolverError, UpcallGroupSource
 
-from ..base import launchers, transports
+from ..base import transports
 from ..base.errors import ConfigurationError
-from ..base.model import Port, Process, Site
+from ..base.model import Port, Process, Site, launcher_of
 from ..base.node_names import TooManyError, padded, refuse_many, refuse_strange
 from ..base.source import read_text
 from ..base.transports import Way
@@ -24,9 +24,9 @@ from ..base.words import listed, meant, shown
 from ..topology import topology
 from ..topology.file_form import TopologyError
 from ..topology.graph import wired
+from .fields import first_double, refuse_user, written_order
 from .names import Names, SitePlace, make_groups, make_networks
 from .schema import HostSite, PortKeys, SiteControl, Slurm, Ssh, StartCommand
-from .sets import first_double, refuse_user, written_order
 
 TIMEOUT_NS = 10_000_000_000
 
@@ -264,7 +264,7 @@ class PortWiring:
 
 def build(model: HostSite, place: SitePlace, seed: int) -> Site:
     """Return the site file as a site."""
-    if launchers.of(model.launch).in_lab:
+    if launcher_of(model.launch).in_lab:
         raise place.problem(("launch",), "lab is started by `site: {lab: NAME}`, without hosts")
     hosts = _hosts(model, place)
     keys = _port_keys(model, hosts, place)

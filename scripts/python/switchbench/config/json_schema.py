@@ -18,8 +18,8 @@ from pydantic import BaseModel
 from pydantic.json_schema import GenerateJsonSchema, models_json_schema
 
 from ..topology.file_form import File
+from .rules import NESTED, sweep_refusal
 from .schema import Configuration, HostSite, LabSite, Settings
-from .settings import NESTED, sweep_refusal
 
 Schema = dict[str, Any]
 

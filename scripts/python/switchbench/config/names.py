@@ -16,8 +16,8 @@ from ..base.errors import ConfigurationError
 from ..base.model import Port, Site
 from ..base.source import Document, KeyPath
 from ..base.words import listed, meant, shown, some
+from .fields import Flow, NamedGroups, NamedPairs, first_double, written_order
 from .schema import RankOrder
-from .sets import Flow, NamedGroups, NamedPairs, first_double, written_order
 
 Networks = dict[str, tuple[Port, ...]]
 Groups = dict[str, tuple[str, ...]]

@@ -3,37 +3,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..base import quantities
+from ..base import quantities, transports
 from ..base.errors import MISTAKES_MOST, ConfigurationError, Mistakes
-from ..base.model import Site
+from ..base.model import ClockChoice, Site
 from ..base.source import Document, KeyPath, Mark, dotted, from_values, parse_assignment, read_file
 from ..base.transports import NAMES
 from ..base.words import invalid, listed, meant, shown, unknown_key
+from ..search.suites import SUITES
 from ..search.suites.declaration import SuiteParameters
-from . import hosts, labs, settings
+from . import hosts, labs, rules
 from .clauses import parse_clause, refuse_incomplete
 from .hosts import leave_out
 from .names import SitePlace
-from .profiles import profile_name
-from .rules import ALL_PARAMETERS
+from .rules import ALL_PARAMETERS, PARAMETERS, profile_name
 from .schema import (
     PATTERNS,
     Configuration,
     Expectation,
     HostSite,
+    InvalidDocument,
     LabSite,
     ResolvedSettings,
     Settings,
+    SwitchCountersKeys,
+    validate,
 )
-from .suites import parameters_of, refuse_without_suite
-from .tests import entries_of, resolve
-from .validate import InvalidDocument, validate
+from .tests import (
+    CHOSEN_BY_SUITES,
+    combinations,
+    entries_of,
+    parameters_of,
+    refuse_without_suite,
+    resolve,
+)
 
 
 def load_site(document: Document, seed: int) -> Site:
@@ -237,7 +245,7 @@ def _clear(document: Document, at: KeyPath, path: KeyPath) -> None:
     """Remove a setting in all its forms from one mapping."""
     forms: list[KeyPath] = [path]
     if len(path) == 1:
-        forms = [(form,) for form in settings.family(str(path[0]))]
+        forms = [(form,) for form in rules.family(str(path[0]))]
     elif path[0] == "sweep":
         forms.append(tuple(".".join(map(str, path[1:])).split(".")))
     forms.append(("sweep", dotted(path)))
@@ -333,3 +341,85 @@ def _where_value(key: str, value: Any) -> Any:
         if value not in words:
             raise ValueError(invalid(value, words))
     return value
+
+
+# --- effective ------------------------------------------------------------------------------------
+# The configuration as understood: every default written out, itself a configuration.
+
+
+SWITCH_TIMEOUT_NS = 10_000_000_000  # of `switch_counters`
+
+
+def effective(reading: CheckedConfiguration) -> dict[str, object]:
+    """Return the whole configuration as a plain mapping."""
+    model = reading.model
+    changes: dict[str, object] = {
+        **dict.fromkeys((*Settings.model_fields, "site", "tests", "subtests", "suite_parameters")),
+        "seed": reading.seed,
+        "clock": model.clock or ClockChoice(),
+        "switch_counters": _command(model.switch_counters),
+        "device_reset": _command(model.device_reset),
+    }
+    if model.suite is not None:
+        used = SUITES[model.suite].uses
+        changes["suite_parameters"] = {k: getattr(reading.suite_parameters, k) for k in used}
+    whole: dict[str, object] = {"switchbench": model.switchbench, "site": reading.site.effective}
+    whole |= model.model_copy(update=changes).written()
+    unused: Collection[str] = () if model.suite is None else CHOSEN_BY_SUITES
+    return whole | {"tests": [_test(test, unused) for test in reading.tests]}
+
+
+def _command(asked: SwitchCountersKeys | None) -> SwitchCountersKeys | None:
+    timeout_ns = (asked and asked.timeout) or SWITCH_TIMEOUT_NS
+    return asked and asked.model_copy(update={"timeout": timeout_ns})
+
+
+def _test(test: ResolvedSettings, unused: Collection[str]) -> dict[str, object]:
+    """Return one test: its first point's settings, with the axes and what is swept put back.
+
+    Without `unused` keys.
+    """
+    every = combinations(test)
+    swept = {key for values in every for key in values.swept}
+    first = every[0]
+    left = swept | {*rules.NETWORK, *rules.TRANSPORT, "pattern"} | set(transports.NAMES)
+    if _DECIDERS & swept:  # the profile's sizes follow the header, a datagram's service and MTU
+        for forms in (rules.FRAMES, rules.MESSAGES):
+            left |= set(forms) if rules.form_of(test, forms) is None else set()
+    if "window" in swept and test.interval is None:
+        left.add("interval")  # its default follows the window
+    left |= set(unused)
+    if test.subtest is not None:  # which says what is sent
+        left.add("flows")
+    result: dict[str, object] = {} if test.subtest else {"pattern": test.pattern}
+    result["transport"] = test.transport
+    if test.concurrent_networks is not None:
+        result["concurrent_networks"] = test.concurrent_networks
+    else:
+        result["network"] = test.network
+    written = {key: value for key, value in first.written().items() if key not in left}
+    options = (test if _DECIDERS & swept else first).written()[test.transport]
+    for head, _, tail in (key.partition(".") for key in swept):
+        if head in written:
+            written[head].pop(tail, None)
+        if head == test.transport:
+            options.pop(tail, None)
+    result |= written | {test.transport: options}
+    # Settings that only later points of a sweep have (groups, where partners are swept).
+    later = {key: value for values in every for key, value in values.written().items()}
+    result |= {
+        key: later[key]
+        for key in PARAMETERS[test.pattern]
+        if key in later and key not in result and key not in (test.sweep or {})
+    }
+    if swept:
+        result["sweep"] = {
+            key: [rules.written_key(key, value) for value in values]
+            for key, values in (test.sweep or {}).items()
+            if key in swept
+        }
+    return result
+
+
+# Options on which defaults of others depend.
+_DECIDERS = {"traffic", "dpdk.header", "dpdk.vlan", "verbs.service", "verbs.operation", "verbs.mtu"}

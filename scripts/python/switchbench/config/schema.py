@@ -7,17 +7,20 @@ nothing. Defaults that depend on the site, the transport or the profile are in `
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Annotated, Any, Literal, get_args
+import types
+from collections.abc import Callable, Mapping, Sequence
+from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
-from pydantic import Field
+from pydantic import BaseModel, Field, ValidationError
 
 from ..base import quantities
+from ..base.errors import MISTAKES_MOST, ConfigurationError
 from ..base.model import Repeats
 from ..base.programs import ENGINE
-from ..base.source import KeyPath
-from ..base.words import shown, unknown_key
+from ..base.source import Document, KeyPath
+from ..base.words import invalid, shown, unknown_key
 from .fields import (
+    SINGULAR,
     Axis,
     Clock,
     Comparison,
@@ -28,6 +31,7 @@ from .fields import (
     Groups,
     Hosts,
     Imix,
+    InlineSize,
     Interval,
     Ip6Address,
     IpAddress,
@@ -41,6 +45,7 @@ from .fields import (
     RankCount,
     Rate,
     RdmaPort,
+    Size,
     SizeRange,
     SshOption,
     Strict,
@@ -54,9 +59,82 @@ from .fields import (
     either,
     mapping_of,
     random_seed,
+    retries,
     whole,
 )
-from .options import DpdkOptions, PacketOptions, TcpOptions, UdpOptions, VerbsOptions
+
+
+class DpdkOptions(Strict):
+    """What a raw Ethernet or UDP frame looks like and how it is sent."""
+
+    header: Literal["l2", "ipv4-udp", "ipv6-udp"] = "l2"
+    vlan: Annotated[int, whole(1, 4094, "a VLAN")] | None = None
+    pcp: Annotated[int, whole(0, 7, "a priority")] | None = None
+    dscp: Annotated[int, whole(0, 63, "a DSCP")] | None = None
+    ttl: Annotated[int, whole(1, 255, "a TTL")] | None = None
+    udp_sources_per_flow: Annotated[int, whole(1, 1024, "the number of source ports")] | None = None
+    burst: Annotated[int, whole(1, 128, "a burst")] = 32
+    catch_up: Annotated[int, whole(1, 65535, "catch_up")] | None = None
+    dither: Annotated[float, Field(ge=0, le=10)] | None = None
+    destination: Literal["port", "broadcast", "multicast"] | None = None
+    addresses: Annotated[int, whole(1, 2**20, "the number of addresses")] | None = None
+    address_block: Annotated[int, whole(0, 255, "an address block")] | None = None
+    learning_rate: Annotated[int, whole(1, 10_000_000, "the learning rate")] | None = None
+
+
+class PacketOptions(Strict):
+    """How raw Ethernet frames go through the kernel's packet sockets."""
+
+    burst: Annotated[int, whole(1, 128, "a burst")] = 32
+    catch_up: Annotated[int, whole(1, 65535, "catch_up")] | None = None
+    dither: Annotated[float, Field(ge=0, le=10)] | None = None
+
+
+class TcpOptions(Strict):
+    """How kernel sockets are used."""
+
+    streams_per_flow: Annotated[int, whole(1, 256, "the number of streams")] = 1
+    send_buffer: Size | None = None
+    receive_buffer: Size | None = None
+    congestion: Annotated[str, Field(pattern=r"^[a-z0-9_]{1,15}$")] | None = None
+    nodelay: bool = True
+    zero_copy: bool = False
+
+
+class UdpOptions(Strict):
+    """How datagrams go through the kernel's sockets."""
+
+    offload: bool | None = None
+    receive_buffer: Size | None = None
+    burst: Annotated[int, whole(1, 128, "a burst")] = 32
+    catch_up: Annotated[int, whole(1, 65535, "catch_up")] | None = None
+    dither: Annotated[float, Field(ge=0, le=10)] | None = None
+
+
+class VerbsOptions(Strict):
+    """Which RDMA service and operation carry messages, and how (doc/how-to/verbs.md)."""
+
+    service: Literal["rc", "uc", "ud"] = "rc"
+    operation: Literal["send", "write"] | None = None
+    depth: Annotated[int, whole(1, 16384, "the depth")] = 128
+    queue_pairs: Annotated[int, whole(1, 64, "the number of queue pairs")] = 1
+    inline: InlineSize | None = None
+    signal_every: Annotated[int, whole(1, 16384, "signal_every")] | None = None
+    mtu: Literal[256, 512, 1024, 2048, 4096] | None = None
+    gid_index: Annotated[int, whole(0, 255, "a GID index")] | None = None
+    service_level: Annotated[int, whole(0, 15, "a service level")] = 0
+    traffic_class: Annotated[int, whole(0, 255, "a traffic class")] = 0
+    pkey_index: Annotated[int, whole(0, 65535, "a P_Key index")] = 0
+    retry: Annotated[int, retries("the number of retries")] | None = None
+    rnr_retry: Annotated[int, retries("the number of retries")] | None = None
+    timeout: Annotated[int, whole(1, 31, "the timeout's exponent")] | None = None
+    completion: Literal["auto", "poll", "event"] = "auto"
+    reuse: Annotated[int, whole(0, 1_000_000, "the number of queue pairs kept")] = 64
+
+
+# --- schema ---------------------------------------------------------------------------------------
+# The configuration's keys (doc/reference/configuration.md): one model a mapping.
+
 
 REPEATS_MOST = 10000
 _REPEATS_LEAST, _REPEATS_USUAL = 5, 30  # of a mapping that does not say
@@ -470,3 +548,107 @@ class HostSite(RankOrder):
     bind: Bind | None = None
     wiring: Wiring | None = None
     fabric: Name | None = None  # a topology file: the network between the switches
+
+
+# --- validate -------------------------------------------------------------------------------------
+# A document against a model: every mistake by position, each in one sentence. pydantic gives each
+# error a location: a path of keys, which the document's marks turn into a line.
+
+Model = TypeVar("Model", bound=BaseModel)
+Details = Mapping[str, Any]
+
+
+def validate(model: type[Model], document: Document, path: KeyPath = ()) -> Model:
+    """Return the model of what stands at `path`; InvalidDocument for all mistakes in it."""
+    value: Any = document.data
+    for key in path:
+        value = value[key]
+    return validate_value(model, value, document, lambda below: (*path, *below))
+
+
+def validate_value(
+    model: type[Model], value: Any, document: Document, place: Callable[[KeyPath], KeyPath]
+) -> Model:
+    """As `validate` for a value that `place` maps to where it stands in the document."""
+    try:
+        return model.model_validate(value)
+    except ValidationError as error:
+        found = {place(item["loc"]): item for item in reversed(error.errors(include_url=False))}
+    paths = sorted(found, key=lambda path: document.mark(path).line)
+    first = paths[:MISTAKES_MOST]  # to look up what was meant takes its time
+    lines = [str(document.problem(path, _sentence(model, found[path]))) for path in first]
+    if len(paths) > len(first):
+        lines.append(f"and {len(paths) - len(first)} more mistakes")
+    raise InvalidDocument("\n".join(lines), paths)
+
+
+class InvalidDocument(ConfigurationError):
+    """What is wrong with values of a document, a line each, and where they stand."""
+
+    def __init__(self, text: str, paths: Sequence[KeyPath]) -> None:
+        """Take the paths of the values."""
+        super().__init__(text)
+        self.paths = paths
+
+
+def _sentence(model: type[BaseModel], error: Any) -> str:
+    found, context = error["input"], error.get("ctx", {})
+    kind = error["type"]
+    if kind == "extra_forbidden":
+        keys = list(_model_at(model, error["loc"][:-1]).model_fields)
+        return unknown_key(error["loc"][-1], keys, said=True)
+    if isinstance(found, list) and kind in _WANTED | {"literal_error": ""}:
+        return SINGULAR
+    if kind == "literal_error":
+        words = context["expected"].replace("'", "").replace(" or ", ", ").split(", ")
+        return invalid(found, words)
+    if kind in _WANTED:
+        return f"found {shown(found)}, but {_WANTED[kind]} is needed"
+    if kind == "value_error":
+        return str(context["error"])
+    if kind == "string_pattern_mismatch":
+        return f"{shown(found)} has not the form of one ({context['pattern']})"
+    if kind == "missing":
+        example = _EXAMPLES.get(str(error["loc"][-1]))
+        return f"is missing: such as `{example}`" if example else "is missing"
+    return f"found {shown(found)}: {error['msg'].lower()}"
+
+
+_EXAMPLES = {
+    "ports": "ports: {e0: {network: net, iface: enp3s0}}",
+    "hosts": "hosts: node[1-8]",
+    "launch": "launch: ssh",
+    "measure": "measure: loss_percent",
+}
+
+_WANTED = {
+    "int_type": "a whole number",
+    "bool_type": "true or false",
+    "string_type": "text",
+    "list_type": "a list",
+    "dict_type": "a mapping of keys",
+    "model_type": "a mapping of keys",
+}
+
+
+def _model_at(model: type[BaseModel], location: KeyPath) -> type[BaseModel]:
+    """Return the model of the mapping at a location.
+
+    Through optional fields, lists and mappings.
+    """
+    annotation: Any = model
+    for key in location:
+        annotation = _inner(annotation)
+        if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+            annotation = annotation.model_fields[str(key)].annotation
+        else:
+            annotation = get_args(annotation)[-1]
+    found: type[BaseModel] = _inner(annotation)
+    return found
+
+
+def _inner(annotation: Any) -> Any:
+    """Return an annotation without `Annotated` and `| None`."""
+    while get_origin(annotation) in (Annotated, Union, types.UnionType):
+        annotation = next(item for item in get_args(annotation) if item is not type(None))
+    return annotation

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
 from typing import TypeVar
@@ -19,22 +19,261 @@ from ..base import transports
 from ..base.errors import MISTAKES_MOST, ConfigurationError, Mistakes
 from ..base.model import Load, Port, Site
 from ..base.source import Document, KeyPath
-from ..base.words import listed, meant, shown
+from ..base.words import listed, meant, shown, unknown_key
 from ..search.suites import SUITES
-from ..search.suites.declaration import SuiteParameters
-from . import profiles, settings, steps, suites
-from .fields import Strict
-from .options import DpdkOptions
-from .rules import (
-    DPDK_RULES,
-    VERBS_RULES,
-    operation_of,
-    option_defaults,
-    without_effect,
+from ..search.suites.declaration import Subtest, Suite, SuiteParameters, Variant
+from ..search.suites.methods import extra_share
+from . import rules
+from .fields import Strict, read_flows
+from .rules import DPDK_RULES, VERBS_RULES, operation_of, option_defaults, without_effect
+from .schema import (
+    Configuration,
+    DpdkOptions,
+    Pattern,
+    ResolvedSettings,
+    Settings,
+    Transport,
+    validate_value,
 )
-from .schema import Configuration, Pattern, ResolvedSettings, Settings, Transport
-from .sets import read_flows
-from .validate import validate_value
+
+SHORT_PROFILE = "quick"  # the profile with a lab's parameters
+_UNKNOWN_FRAME_MAX = 1518
+_PATTERN: Pattern = "flows"
+# Of a suite's parameters: min, max, whether only whole numbers mean something.
+_SECONDS = (0.001, 2_592_000.0, False)  # 1 ms, as of each window, to 30 days
+_LIMITS = {
+    "width": (1e-6, 0.5, False),
+    "ndr_loss_percent": (0, 50, False),
+    "pdr_loss_percent": (0, 50, False),
+    "exceed_percent": (0, 99, False),
+    "loss_step_percent": (0.01, 10.0, False),
+    "oversubscription_percent": (0.1, 100.0, False),
+    "latency_repeats": (1, 10_000, True),
+    "repeats": (1, 10_000, True),
+    "burst_repeats": (1, 10_000, True),
+    "addresses_max": (2, 1 << 24, True),
+    "learning_fps": (1, 1e9, True),
+}
+
+
+def parameters_of(document: Document, model: Configuration, profile: str) -> SuiteParameters:
+    """Return the suite's parameters: the document's, or short ones, and what the user changes."""
+    if model.suite is None:
+        return SuiteParameters()
+    suite = SUITES[model.suite]
+    found = suite.lab if profile == SHORT_PROFILE else suite.parameters
+    names = suite.uses
+    for name, value in (model.suite_parameters or {}).items():
+        path = ("suite_parameters", name)
+        if name not in names:
+            raise document.problem(path, unknown_key(name, names, said=True))
+        least, most, whole = _LIMITS.get(name, _SECONDS)
+        if value <= 0 < least:
+            raise document.problem(path, f"found {shown(value)}, but a number above 0 is needed")
+        if not least <= value <= most or (whole and value != int(value)):
+            number = "a whole number" if whole else "a number"
+            raise document.problem(
+                path, f"found {shown(value)}, but {number} from {least:g} to {most:g} is needed"
+            )
+        found = replace(found, **{name: value})
+    for name in ("initial_s", "incast_s"):
+        value = getattr(found, name)
+        if name in names and value > found.trial_s:
+            raise document.problem(
+                ("suite_parameters",),
+                f"{name}, {value:g}, is longer than trial_s, {found.trial_s:g}",
+            )
+    if "duration_sum_s" in names and found.duration_sum_s < found.trial_s:
+        raise document.problem(
+            ("suite_parameters",),
+            f"duration_sum_s, {found.duration_sum_s:g}, is shorter than trial_s, {found.trial_s:g}",
+        )
+    return found
+
+
+def subtest_names(document: Document, model: Configuration) -> list[str]:
+    """Return the subtests of a suite whose user writes no tests, in the document's order."""
+    assert model.suite is not None
+    suite = SUITES[model.suite]
+    if model.subtests is None:
+        able = model.device_reset is not None
+        return [
+            each.name for each in suite.subtests if not each.by_name and (able or not each.resets)
+        ]
+    if not model.subtests:
+        raise document.problem(("subtests",), "is an empty list: without it, all subtests run")
+    for number, name in enumerate(model.subtests):
+        _known(document, ("subtests", number), suite, name)
+        if name in model.subtests[:number]:
+            raise document.problem(("subtests", number), f"duplicate value {shown(name)}")
+        if suite.subtest(name).resets and model.device_reset is None:
+            raise document.problem(
+                ("subtests", number),
+                f"{name} needs the command that resets the device: "
+                "device_reset: {command: [program, argument]}",
+            )
+    return [each.name for each in suite.subtests if each.name in model.subtests]
+
+
+def refuse_without_suite(document: Document, model: Configuration) -> None:
+    """ConfigurationError for a suite's keys where there is none, or none that has them."""
+    suite = SUITES[model.suite] if model.suite is not None else None
+    named = suite is not None and not suite.is_free
+    given = [key for key in ("subtests", "suite_parameters") if getattr(model, key) is not None]
+    if given and suite is None:
+        raise document.problem((given[0],), "has no effect without `suite`")
+    if "subtests" in given and not named:
+        raise document.problem(("subtests",), f"has no effect with suite {model.suite}")
+    if suite is not None and model.remeasure:
+        text = f"has no effect with suite {suite.name}, which repeats what the tester limited"
+        raise document.problem(("remeasure",), text)
+    if suite is not None:
+        _refuse_chosen(document, model, suite)
+    for number, test in enumerate(model.tests or []):
+        path: KeyPath = ("tests", number)
+        for key in ("subtest", "variant"):
+            if getattr(test, key) is not None and not named:
+                raise document.problem((*path, key), "has no effect without a document's `suite`")
+        if named and test.subtest is None:
+            raise document.problem((*path, "subtest"), f"is missing: which of suite {model.suite}?")
+        if suite is not None and test.subtest is not None:
+            _known(document, (*path, "subtest"), suite, test.subtest)
+    if named:
+        for path in ((), *(("tests", number) for number in range(len(model.tests or [])))):
+            if (*path, "pattern") in document.marks:
+                raise document.problem(
+                    (*path, "pattern"), f"has no effect: suite {model.suite} chooses what is sent"
+                )
+
+
+CHOSEN_BY_SUITES = frozenset({"repeat", "window"})
+
+
+def _refuse_chosen(document: Document, model: Configuration, suite: Suite) -> None:
+    """ConfigurationError for keys whose values a suite's trials have from its parameters."""
+    instead = "trial_s, repeats" if "repeats" in suite.uses else "trial_s"
+    for path in ((), *(("tests", number) for number in range(len(model.tests or [])))):
+        for key in sorted(CHOSEN_BY_SUITES):
+            if (*path, key) in document.marks:
+                text = f"has no effect: suite {suite.name} chooses how long and how often; give "
+                text += f"it {instead} in suite_parameters"
+                raise document.problem((*path, key), text)
+
+
+def _known(document: Document, path: KeyPath, suite: Suite, name: str) -> None:
+    names = [each.name for each in suite.subtests]
+    if name in suite.refused:
+        raise document.problem(path, f"{name} of {suite.document} is {suite.refused[name]}")
+    if name not in names:
+        possible = [*names, *suite.refused]
+        raise document.problem(
+            path,
+            f"{suite.name} has no {shown(name)}; subtests are {listed(names)}"
+            f"{meant(name, possible)}",
+        )
+
+
+def possible_transports(names: Sequence[str]) -> tuple[str, ...]:
+    """Return those that send frames at a load."""
+    return tuple(name for name in names if transports.of(name).frames)
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a test of a suite stands, and what it has there."""
+
+    document: Document
+    path: KeyPath
+    ports: Sequence[Port]
+    transport: str
+
+    def problem(self, text: str, *key: str) -> ConfigurationError:
+        """Return the error at the test, or at one of its keys."""
+        return self.document.problem((*self.path, *key), text)
+
+
+def expanded(
+    place: Place, suite_name: str, subtest_name: str, given: Settings, parameters: SuiteParameters
+) -> Iterator[Settings]:
+    """Yield the settings of each variant of a test's subtest on these ports."""
+    suite = SUITES[suite_name]
+    subtest = suite.subtest(subtest_name)
+    count = _count(place, suite, subtest, given)
+    assert subtest.variants is not None
+    variants = list(subtest.variants(count))
+    wanted = given.variant
+    names = [variant.name for variant in variants]
+    if wanted is not None and wanted not in names:
+        text = f"{subtest.name} has no {shown(wanted)}; variants are {listed(names)}"
+        raise place.problem(text, "variant")
+    if subtest.needs_raw and not transports.of(place.transport).raw:
+        raise place.problem(
+            f"{subtest.name} of {suite.document} needs raw frames, which {place.transport} does "
+            "not send: use dpdk"
+        )
+    if subtest.two_transports and not transports.of(place.transport).kernel:
+        raise place.problem(
+            f"{subtest.name} of {suite.document} sends by TCP and by UDP to one interface, as "
+            f"{place.transport} does not: use udp"
+        )
+    own = dict(subtest.keys)
+    if subtest.frame_options:
+        own[place.transport] = dict(subtest.frame_options)
+    layer = rules.merge(_suite_layer(place, suite, given), Settings.model_validate(own))
+    for variant in variants:
+        if wanted in (None, variant.name):
+            yield rules.merge(layer, given, _flows(variant, count, parameters))
+
+
+def _suite_layer(place: Place, suite: Suite, given: Settings) -> Settings:
+    most = min((port.frame_limit(place.transport) or _UNKNOWN_FRAME_MAX) for port in place.ports)
+    sizes = suite.sizes
+    if given.profile == SHORT_PROFILE:
+        sizes = suite.lab_sizes or sizes
+    loads = rules.axis(given.load, given.loads) or []
+    if len(loads) > 1 or any(load.percent is None for load in loads):
+        raise place.problem(f"suite {suite.name} searches up to one load in percent of line rate")
+    if given.imix is not None:
+        raise place.problem(f"suite {suite.name} measures one size at a time", "imix")
+    percent = suite.load_percent
+    return Settings.model_construct(
+        warmup=200_000_000,
+        frame_sizes=[size for size in sizes if size <= most],
+        loads=None if percent is None else [Load(percent=percent)],
+    )
+
+
+def _count(place: Place, suite: Suite, subtest: Subtest, given: Settings) -> int:
+    """Return how many of the ports take part: as many as fit the subtest's steps."""
+    ranks = given.ranks or [len(place.ports)]
+    if len(ranks) > 1:
+        raise place.problem("a suite takes one number of ports", "ranks")
+    there = min(ranks[0], len(place.ports))
+    count: int = there - there % subtest.ports_step
+    if count < subtest.ports_min:
+        raise place.problem(
+            f"{subtest.name} of {suite.document} ({subtest.section}) needs "
+            f"{subtest.ports_min} ports, and network {place.ports[0].network} has {there}: "
+            "choose others with `subtests`",
+        )
+    return count
+
+
+def _flows(variant: Variant, count: int, parameters: SuiteParameters) -> Settings:
+    shares: list[float | None] = [100.0 if variant.extra else None] * len(variant.flows)
+    if variant.extra:
+        shares[-variant.extra :] = [100 * extra_share(parameters)] * variant.extra
+    return Settings.model_construct(
+        pattern=_PATTERN,
+        flows=tuple((*ends, share) for ends, share in zip(variant.flows, shares, strict=True)),
+        variant=variant.name,
+        ranks=[count],
+    )
+
+
+# --- tests ----------------------------------------------------------------------------------------
+# The user's tests with every default, and the points of each: one setting of everything.
+
 
 Options = TypeVar("Options", bound=Strict)
 
@@ -105,7 +344,7 @@ def resolve(
 def _layer(model: Settings, path: KeyPath, document: Document) -> Settings:
     """Return the settings given in one mapping; two forms of the same setting are refused."""
     given = model.given()
-    for forms in settings.FAMILIES:
+    for forms in rules.FAMILIES:
         both = [form for form in forms if form in given]
         if len(both) > 1:
             raise document.problem((*path, both[1]), f"stands beside {both[0]}: give one of them")
@@ -119,7 +358,7 @@ def _layer(model: Settings, path: KeyPath, document: Document) -> Settings:
     values = Settings().model_copy(update=own)
     if model.sweep is None:
         return values
-    plain = set(settings.flat_keys(values.model_copy(update={"sweep": None})))
+    plain = set(rules.flat_keys(values.model_copy(update={"sweep": None})))
     sweep: dict[str, list[object]] = {}
     for key, swept in model.sweep.items():
         where = (*path, "sweep", key)
@@ -128,7 +367,7 @@ def _layer(model: Settings, path: KeyPath, document: Document) -> Settings:
         sweep[key] = [
             _swept_value(key, value, (*where, i), document) for i, value in enumerate(swept)
         ]
-        word = steps.SWITCHES.get(key)
+        word = rules.SWITCHES.get(key)
         if word in sweep[key]:
             raise document.problem(where, f"{word} is not swept here: write one test for each")
     return values.model_copy(update={"sweep": sweep})
@@ -136,7 +375,7 @@ def _layer(model: Settings, path: KeyPath, document: Document) -> Settings:
 
 def _swept_value(key: str, value: object, where: KeyPath, document: Document) -> object:
     """Return one value under `sweep`, checked as if it stood at its own key."""
-    refusal = settings.sweep_refusal(key)
+    refusal = rules.sweep_refusal(key)
     if refusal:
         raise document.problem(where[:-1], f"is not swept here: {refusal}")
     head, dot, tail = key.partition(".")
@@ -155,7 +394,7 @@ def _swept_value(key: str, value: object, where: KeyPath, document: Document) ->
 def entries_of(document: Document, model: Configuration, mistakes: Mistakes) -> list[_Entry]:
     """Return the user's tests, those left out in which a setting is given twice."""
     if model.tests is None and model.suite is not None and not SUITES[model.suite].is_free:
-        names = suites.subtest_names(document, model)
+        names = subtest_names(document, model)
         return [_Entry((), Settings.model_construct(subtest=name)) for name in names]
     if model.tests is None:
         every = ALL_PATTERNS if model.suite is None else SUITE_PATTERNS
@@ -184,7 +423,7 @@ class _Resolver:
 
     def tests(self, entry: _Entry) -> Iterator[ResolvedSettings]:
         """Yield one test for each network, or several together, and transport."""
-        given = settings.merge(self.top, entry.own)
+        given = rules.merge(self.top, entry.own)
         if given.pattern is None and given.subtest is None:
             raise self.document.problem((*entry.path, "pattern"), "is missing: what is to be sent?")
         chosen = [
@@ -192,7 +431,7 @@ class _Resolver:
             for networks in self._networks(entry, given)
             for transport in self._transports(entry, given, networks)
         ]
-        load = profiles.default_load(self.site, (transport for _, transport in chosen))
+        load = rules.default_load(self.site, (transport for _, transport in chosen))
         for networks, transport in chosen:
             for values in self._variants(entry, given, networks, transport):
                 yield self._test(entry, values, networks, transport, load)
@@ -204,16 +443,16 @@ class _Resolver:
         if self.suite is None or given.subtest is None:
             yield given
             return
-        profile = given.profile or profiles.profile_name(self.site)
+        profile = given.profile or rules.profile_name(self.site)
         ports = self.site.networks[networks[0]]
-        there = suites.Place(self.document, entry.path, ports, transport)
+        there = Place(self.document, entry.path, ports, transport)
         whole = given.model_copy(update={"profile": profile})
-        yield from suites.expanded(there, self.suite, given.subtest, whole, self.parameters)
+        yield from expanded(there, self.suite, given.subtest, whole, self.parameters)
 
     def _networks(self, entry: _Entry, given: Settings) -> list[tuple[str, ...]]:
         """Return the networks of each test: one, or several together."""
-        form = settings.form_of(given, settings.NETWORK)
-        named = settings.axis(given.network, given.networks or given.concurrent_networks)
+        form = rules.form_of(given, rules.NETWORK)
+        named = rules.axis(given.network, given.networks or given.concurrent_networks)
         if form is None or named is None:
             wanted, networks = _asked_transports(given), self.site.networks
             usable = [
@@ -241,7 +480,7 @@ class _Resolver:
         wanted = _asked_transports(given)
         preferred = transports.PREFERRED_BY_STEPS if _by_steps(given) else transports.PREFERRED
         if self.suite is not None:
-            preferred = suites.possible_transports(preferred)
+            preferred = possible_transports(preferred)
         usable = [name for name in wanted or preferred if _lacking(ports, name) is None]
         if wanted is None:
             if not usable:
@@ -250,11 +489,11 @@ class _Resolver:
                     entry.path, f"no transport for it is on all ports of {networks[0]}{why}"
                 )
             return [_unasked(ports, usable)]
-        asked = settings.form_of(given, settings.NETWORK) is not None
+        asked = rules.form_of(given, rules.NETWORK) is not None
         for transport in wanted:
             port = _lacking(ports, transport)
             if port is not None and (asked or not usable):
-                form = settings.form_of(given, settings.TRANSPORT) or "transports"
+                form = rules.form_of(given, rules.TRANSPORT) or "transports"
                 raise self.document.problem(
                     (*entry.path, form),
                     f"{port.name} in network {port.network} has no {transport}"
@@ -272,10 +511,10 @@ class _Resolver:
     ) -> ResolvedSettings:
         pattern = given.pattern
         assert pattern is not None  # of a suite's subtest, its variant's
-        profile = given.profile or profiles.profile_name(self.site)
-        values = settings.merge(
-            profiles.defaults(self.site, pattern, transport, profile),
-            profiles.STEP_DEFAULTS if steps.by_steps(pattern, given) else Settings(),
+        profile = given.profile or rules.profile_name(self.site)
+        values = rules.merge(
+            rules.defaults(self.site, pattern, transport, profile),
+            rules.STEP_DEFAULTS if rules.by_steps(pattern, given) else Settings(),
             given,
         )
         together = given.concurrent_networks is not None
@@ -297,14 +536,14 @@ class _Resolver:
             later["groups"] = tuple((name,) for name in self.site.groups)
         retransmits = transports.of(transport).byte_stream
         if retransmits and values.traffic == "transfer" and given.drain_max is None:
-            later["drain_max"] = max(values.drain_max, profiles.TCP_TRANSFER_DRAIN)
-        if settings.form_of(given, settings.LOAD) is None:
-            later["loads"] = [profiles.BURST_LOAD if values.traffic == "burst" else load]
+            later["drain_max"] = max(values.drain_max, rules.TCP_TRANSFER_DRAIN)
+        if rules.form_of(given, rules.LOAD) is None:
+            later["loads"] = [rules.BURST_LOAD if values.traffic == "burst" else load]
         return values.model_copy(update=later)
 
     def _sweep(self, entry: _Entry) -> dict[str, list[object]]:
         """Return the sweep; a test's plain key wins over a sweep at the top."""
-        plain = set(settings.flat_keys(entry.own.model_copy(update={"sweep": None})))
+        plain = set(rules.flat_keys(entry.own.model_copy(update={"sweep": None})))
         above = self.top.sweep or {}
         return {k: values for k, values in above.items() if k not in plain} | (
             entry.own.sweep or {}
@@ -312,11 +551,11 @@ class _Resolver:
 
 
 def _by_steps(given: Settings) -> bool:
-    return given.pattern is not None and steps.by_steps(given.pattern, given)
+    return given.pattern is not None and rules.by_steps(given.pattern, given)
 
 
 def _asked_transports(given: Settings) -> list[Transport] | None:
-    return settings.axis(given.transport, given.transports)
+    return rules.axis(given.transport, given.transports)
 
 
 def _lacking(ports: tuple[Port, ...], transport: str) -> Port | None:
@@ -347,7 +586,7 @@ def _idle(test: ResolvedSettings) -> dict[str, str]:
     found: list[dict[str, str]] = []
     sweep = test.sweep or {}
     for chosen in product(*sweep.values()):
-        values = settings.assigned(test, dict(zip(sweep, chosen, strict=True)))
+        values = rules.assigned(test, dict(zip(sweep, chosen, strict=True)))
         found.append(without_effect(values))
     always = set.intersection(*(set(idle) for idle in found))
     return {key: reason for key, reason in found[0].items() if key in always}
@@ -357,8 +596,8 @@ def _refuse_idle(
     given: Settings, idle: list[dict[str, str]], path: KeyPath, document: Document
 ) -> None:
     """Refuse the first given key that is idle in every one of the tests made of it."""
-    for key in settings.flat_keys(given):
-        reasons = [found.get(key) or found.get(settings.head(key)) for found in idle]
+    for key in rules.flat_keys(given):
+        reasons = [found.get(key) or found.get(rules.head(key)) for found in idle]
         if reasons and all(reasons):
             swept = ("sweep", key) if key in (given.sweep or {}) else tuple(key.split("."))
             raise document.problem((*path, *swept), str(reasons[0]))
@@ -383,14 +622,12 @@ def combinations(test: ResolvedSettings) -> list[ResolvedSettings]:
     sweep = test.sweep or {}
     for chosen in product(*sweep.values()):
         swept = dict(zip(sweep, chosen, strict=True))
-        idle = without_effect(settings.assigned(test, swept))
+        idle = without_effect(rules.assigned(test, swept))
         swept = {
-            key: value
-            for key, value in swept.items()
-            if not {key, settings.head(key)} & idle.keys()
+            key: value for key, value in swept.items() if not {key, rules.head(key)} & idle.keys()
         }
         if repr(swept) not in found:
-            values = settings.assigned(test.model_copy(update={"sweep": None}), swept)
+            values = rules.assigned(test.model_copy(update={"sweep": None}), swept)
             found[repr(swept)] = _completed_settings(values, swept)
     return list(found.values())
 
@@ -404,34 +641,34 @@ def _completed_settings(given: ResolvedSettings, swept: Mapping[str, object]) ->
         for key in idle
         if "." not in key and not ResolvedSettings.model_fields[key].is_required()
     )
-    traffic = steps.traffic(given.pattern, given) if "traffic" in idle else given.traffic
+    traffic = rules.traffic(given.pattern, given) if "traffic" in idle else given.traffic
     changes |= {"traffic": traffic, "swept": swept}
-    for name in settings.NESTED:
+    for name in rules.NESTED:
         options = getattr(given, name)
         lost = [key.partition(".")[2] for key in idle if key.startswith(f"{name}.")]
         if options is not None and lost and name not in idle:
             changes[name] = options.model_copy(update=dict.fromkeys(lost))
     values = given.model_copy(update=changes)
     if values.interval is None:
-        values = values.model_copy(update={"interval": profiles.interval_ns(values.window)})
-    frames = profiles.catch_up(given.queue_bytes, traffic)
+        values = values.model_copy(update={"interval": rules.interval_ns(values.window)})
+    frames = rules.catch_up(given.queue_bytes, traffic)
     late = {} if f"{given.transport}.catch_up" in idle else {"catch_up": frames}
     if values.dpdk is not None:
         dpdk = _completed(values.dpdk, late | option_defaults(DPDK_RULES, values.dpdk))
         return values.model_copy(update={"dpdk": dpdk} | _frame_sizes(values, dpdk))
     if values.packet is not None:
         packet = _completed(values.packet, late)
-        sizes = _frame_sizes(values, profiles.frame_header(values))
+        sizes = _frame_sizes(values, rules.frame_header(values))
         return values.model_copy(update={"packet": packet} | sizes)
     if values.udp is not None:
         udp = _completed(values.udp, late)
-        sizes = _frame_sizes(values, profiles.frame_header(values))
+        sizes = _frame_sizes(values, rules.frame_header(values))
         return values.model_copy(update={"udp": udp} | sizes)
     if values.verbs is not None:
         operation: dict[str, object] = {"operation": operation_of(values.verbs)}
         operation |= option_defaults(VERBS_RULES, values.verbs)
         verbs = _completed(values.verbs, operation)
-        sizes = _message_sizes(values, profiles.verbs_message_bytes(verbs, values.frame_max))
+        sizes = _message_sizes(values, rules.verbs_message_bytes(verbs, values.frame_max))
         return values.model_copy(update={"verbs": verbs} | sizes)
     return values
 
@@ -445,17 +682,17 @@ def _completed(options: Options, defaults: Mapping[str, object]) -> Options:
 
 def _frame_sizes(values: ResolvedSettings, header: DpdkOptions) -> dict[str, object]:
     """Return the sizes of a transport of frames that nobody gave: frames', or messages'."""
-    if settings.carries_messages(values.transport, values.traffic):
-        return _message_sizes(values, profiles.FRAME_MESSAGE_BYTES)
-    if settings.form_of(values, settings.FRAMES):
+    if rules.carries_messages(values.transport, values.traffic):
+        return _message_sizes(values, rules.FRAME_MESSAGE_BYTES)
+    if rules.form_of(values, rules.FRAMES):
         return {}
-    return {"frame_sizes": profiles.frame_sizes(values.profile, header, values.frame_max)}
+    return {"frame_sizes": rules.frame_sizes(values.profile, header, values.frame_max)}
 
 
 def _message_sizes(values: ResolvedSettings, each_bytes: int) -> dict[str, object]:
     """Return the size of messages, where it is the default's to choose."""
-    given = settings.form_of(values, settings.MESSAGES) or values.scatter is not None
-    if given or values.pattern in steps.SIZELESS:
+    given = rules.form_of(values, rules.MESSAGES) or values.scatter is not None
+    if given or values.pattern in rules.SIZELESS:
         return {}
     return {"message_sizes": [each_bytes]}
 
@@ -466,7 +703,7 @@ def _axes(
     """Yield the points of one combination of the sweep, each with its place on the axes."""
     ranks: Sequence[int | None] = values.ranks or [None]
     # Messages there and back have no load: the next one begins when the last is back.
-    loads = settings.axis(values.load, values.loads) or [Load(percent=100.0)]
+    loads = rules.axis(values.load, values.loads) or [Load(percent=100.0)]
     axes = product(enumerate(ranks), enumerate(_sizes(values)), enumerate(loads))
     for (i, count), (j, sizes), (k, load) in axes:
         chosen = {"ranks": count and [count], "sizes": sizes, "load": load, "loads": None}
@@ -476,14 +713,14 @@ def _axes(
 def _sizes(values: ResolvedSettings) -> list[tuple[int, ...]]:
     if values.scatter is not None:
         return [(values.scatter.sizes[1],)]
-    if values.pattern in steps.SIZELESS:
+    if values.pattern in rules.SIZELESS:
         return [(0,)]
-    if settings.carries_messages(values.transport, values.traffic):
-        found = settings.axis(values.message_size, values.message_sizes)
+    if rules.carries_messages(values.transport, values.traffic):
+        found = rules.axis(values.message_size, values.message_sizes)
     elif values.imix is not None:
         return [values.imix]
     else:
-        found = settings.axis(values.frame_size, values.frame_sizes)
+        found = rules.axis(values.frame_size, values.frame_sizes)
     return [(size,) for size in found or ()]
 
 
@@ -512,7 +749,7 @@ class PointPlace:
     def _given(self, keys: str) -> list[KeyPath]:
         """Return the places of the settings, dotted below options; the one that wins first."""
         candidates: list[KeyPath] = []
-        forms = [form for key in keys.split() for form in settings.family(key)]
+        forms = [form for key in keys.split() for form in rules.family(key)]
         for base in (self.point.path, ()):
             for form in forms:
                 candidates += [(*base, "sweep", form), (*base, *form.split("."))]

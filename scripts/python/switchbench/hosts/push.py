@@ -8,17 +8,26 @@ ever asked of a person: `sudo -n`.
 
 from __future__ import annotations
 
+import gzip
 import hashlib
+import io
+import os
+import platform
 import re
 import shlex
+import subprocess
+import tarfile
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import IO
 
+from .. import __version__
 from ..base.errors import ConfigurationError
 from ..base.model import Process, Site
-from ..base.programs import ENGINE
+from ..base.programs import ENGINE, START, SWITCH, VERSION, find_engine, machine_of
 from ..run.launch.far import Answer, fan_out
 from ..run.launch.ssh import (
     CURRENT,
@@ -30,7 +39,308 @@ from ..run.launch.ssh import (
     lack,
     refusal,
 )
-from .collect import Collection, collect
+
+SUMS = "SHA256SUMS"
+
+_SWITCH_SCRIPT = '#!/bin/sh\n# SPDX-License-Identifier: BSD-3-Clause\n. "${0%/*}/start"\n'
+_LIBRARY = re.compile(r"^\s*(?:(?P<name>\S+) => )?(?P<path>/\S+) \(0x")
+_LOADER = re.compile(r"/ld-linux[^/]*\.so\.\d+$|/ld64?\.so\.\d+$")
+
+# Which of DPDK's drivers a port can need; the others are for cryptography, compression and the
+# like. Left out: what only stands on one of those, and drags in libraries of 17 MB.
+_DRIVERS = ("bus", "mempool", "common", "net")
+_DRIVERS_WITHOUT = ("librte_common_qat.so", "librte_net_softnic.so")
+_DRIVER_FOLDERS = ("/usr/lib", "/usr/local/lib", "/usr/lib64", "/usr/local/lib64")
+
+_START_SCRIPT = f"""\
+# SPDX-License-Identifier: BSD-3-Clause
+here=${{0%/*}} program=${{0##*/}}
+[ "$program" != start ] || program={ENGINE}
+unset IBV_DRIVERS SWITCHBENCH_BUNDLE
+for one in "$here"/lib/verbs/lib*-rdmav*.so; do
+  [ ! -e "$one" ] || export IBV_DRIVERS="${{IBV_DRIVERS:+$IBV_DRIVERS:}}${{one%-rdmav*}}"
+done
+# The engine takes DPDK's drivers from there (engine/transport/dpdk/eal.c).
+[ ! -d "$here/lib/dpdk" ] || export SWITCHBENCH_BUNDLE="$here"
+[ ! -d "$here/lib/bpf" ] || export LIBXDP_OBJECT_PATH="${{LIBXDP_OBJECT_PATH:-$here/lib/bpf}}"
+# The host's cache of libraries is another C library's.
+exec "$here/lib/loader" --inhibit-cache --library-path "$here/lib:$here/lib/dpdk" \\
+  --argv0 "$here/$program" "$here/libexec/$program" "$@"
+"""
+
+_COMPRESSION = 6
+_PROGRAM, _FILE = 0o755, 0o644
+
+
+@dataclass(frozen=True)
+class Piece:
+    """One file of the folder."""
+
+    place: str  # below the folder
+    content: bytes
+    mode: int = _FILE
+
+    @property
+    def digest(self) -> str:
+        """SHA-256, in hexadecimal digits."""
+        return hashlib.sha256(self.content).hexdigest()
+
+
+@dataclass(frozen=True)
+class Collection:
+    """All files of the folder, in the order of their places."""
+
+    version: str
+    machine: str  # the kernel's word: x86_64
+    pieces: tuple[Piece, ...]
+
+    @property
+    def digest(self) -> str:
+        """Of all that is in it: two folders with the same one are the same."""
+        listing = "".join(f"{one.digest} {one.mode:o} {one.place}\n" for one in self.pieces)
+        return hashlib.sha256(listing.encode()).hexdigest()
+
+    @property
+    def name(self) -> str:
+        """What it is kept as on a host: `0.1.0-3f0c8a1b2d4e`."""
+        return f"{self.version}-{self.digest[:12]}"
+
+    @property
+    def sums(self) -> str:
+        """The content of SHA256SUMS."""
+        return "".join(f"{one.digest}  {one.place}\n" for one in self.pieces)
+
+    def files(self) -> Iterator[Piece]:
+        """Yield everything that the folder holds, the sums too."""
+        yield from self.pieces
+        yield Piece(SUMS, self.sums.encode())
+
+    def write(self, folder: Path) -> None:
+        """Make the folder, which must not be there yet."""
+        folder.mkdir(parents=True)
+        for piece in self.files():
+            path = folder / piece.place
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(piece.content)
+            path.chmod(piece.mode)
+
+    def archive(self, file: IO[bytes]) -> None:
+        """Write it as .tar.gz: the same bytes for the same content."""
+        with (
+            gzip.GzipFile("", "wb", _COMPRESSION, file, mtime=0) as packed,
+            tarfile.open(mode="w", fileobj=packed, format=tarfile.USTAR_FORMAT) as archive,
+        ):
+            for piece in self.files():
+                entry = tarfile.TarInfo(piece.place)
+                entry.size, entry.mode = len(piece.content), piece.mode
+                archive.addfile(entry, io.BytesIO(piece.content))
+
+
+def collect() -> Collection:
+    """Return the engine that `run` would use here with all that it needs.
+
+    ConfigurationError where something of it is missing.
+    """
+    engine = find_engine()
+    if is_collected(engine):
+        return _again(engine)
+    programs = {ENGINE: engine}
+    with suppress(ConfigurationError):  # built only with DPDK
+        programs[SWITCH.name] = SWITCH.find()
+    needed = libraries(list(programs.values()))
+    drivers = _drivers() if _has(needed, "librte_eal.so") else []
+    providers = _providers(needed) if _has(needed, "libibverbs.so") else []
+    needed |= libraries([*drivers, *providers])
+    served = {_soname(path) for path in drivers}
+    return _sorted(
+        [
+            _piece(ENGINE, START.find(), _PROGRAM),
+            Piece("start", _START_SCRIPT.encode()),
+            *(
+                Piece(name, _SWITCH_SCRIPT.encode(), _PROGRAM)
+                for name in programs
+                if name != ENGINE
+            ),
+            *(_piece(f"libexec/{name}", path, _PROGRAM) for name, path in programs.items()),
+            *(_library(name, path) for name, path in needed.items() if name not in served),
+            *(_piece(f"lib/dpdk/{_soname(path)}", path) for path in drivers),
+            *(_piece(f"lib/verbs/{path.name}", path) for path in providers),
+            *(_piece(f"lib/bpf/{path.name}", path) for path in _xdp_programs(needed)),
+            Piece(VERSION, f"{__version__} {platform.machine()}\n".encode()),
+        ],
+        platform.machine(),
+    )
+
+
+def is_collected(program: Path) -> bool:
+    """Return whether it is the program of such a folder."""
+    real = program.resolve()
+    return (real.parent / "libexec" / real.name).is_file() and (real.parent / SUMS).is_file()
+
+
+def _again(engine: Path) -> Collection:
+    """Return the folder that the engine is in."""
+    folder = engine.resolve().parent
+    named = _named(folder / SUMS)
+    pieces = []
+    for path in sorted(folder.rglob("*")):
+        place = path.relative_to(folder)
+        if path.is_dir() or place == Path(SUMS):
+            continue
+        # What pip has unpacked has the modes of its user's umask.
+        piece = _piece(str(place), path, _PROGRAM if os.access(path, os.X_OK) else _FILE)
+        if named.get(piece.place) != piece.digest:
+            raise ConfigurationError(
+                f"the engine can't be collected: {path} is not as its {SUMS} has it: "
+                "install it again"
+            )
+        pieces.append(piece)
+    return _sorted(pieces, machine_of(folder))
+
+
+def _named(sums: Path) -> dict[str, str]:
+    """Return the digest of each file, by its place."""
+    try:
+        lines = [line.partition("  ") for line in sums.read_text("utf-8").splitlines()]
+    except OSError as error:
+        raise ConfigurationError(f"the engine can't be collected: {error}") from None
+    return {place: digest for digest, _, place in lines}
+
+
+def _sorted(pieces: list[Piece], machine: str) -> Collection:
+    ordered = tuple(sorted(pieces, key=lambda one: one.place))
+    return Collection(__version__, machine, ordered)
+
+
+def libraries(programs: Sequence[Path]) -> dict[str, Path]:
+    """Return every library of these programs and shared objects by the name that they ask for.
+
+    The loader included.
+    """
+    if not programs:
+        return {}
+    done = subprocess.run(["ldd", *map(str, programs)], capture_output=True, text=True, check=False)
+    found: dict[str, Path] = {}
+    for line in done.stdout.splitlines():
+        if "=> not found" in line:
+            raise ConfigurationError(f"the engine can't be collected: {line.strip()}")
+        said = _LIBRARY.match(line)
+        if said:
+            path = Path(said["path"])
+            found.setdefault(said["name"] or path.name, path)
+    return found
+
+
+def _has(needed: dict[str, Path], prefix: str) -> bool:
+    return any(name.startswith(prefix) for name in needed)
+
+
+def _piece(place: str, path: Path, mode: int = _FILE) -> Piece:
+    try:
+        return Piece(place, path.read_bytes(), mode)
+    except OSError as error:
+        raise ConfigurationError(f"the engine can't be collected: {error}") from None
+
+
+def _library(name: str, path: Path) -> Piece:
+    if _LOADER.search(str(path)):
+        return _piece("lib/loader", path, _PROGRAM)
+    piece = _piece(f"lib/{name}", path)
+    if name.startswith("librte_eal.so"):
+        return replace(piece, content=_without_own_drivers(piece.content))
+    if name.startswith("libibverbs.so"):
+        return replace(piece, content=_without_own_providers(piece.content))
+    return piece
+
+
+# --- DPDK ----------------------------------------------------------------------------------------
+
+
+def _drivers() -> list[Path]:
+    """DPDK's drivers by the names by which it loads a folder: librte_bus_pci.so.23.0."""
+    for root in _DRIVER_FOLDERS:
+        for folder in sorted(Path(root).glob("**/dpdk/pmds-*")):
+            found = [
+                path
+                for kind in _DRIVERS
+                for path in sorted(folder.glob(f"librte_{kind}_*.so.*"))
+                if path.name.count(".") == _DOTS and not path.name.startswith(_DRIVERS_WITHOUT)
+            ]
+            if found:
+                return found
+    raise ConfigurationError(
+        "the engine is linked with DPDK, and there are no drivers of DPDK here "
+        "(/usr/lib/*/dpdk/pmds-*): install them (Debian: libdpdk-dev)"
+    )
+
+
+_DOTS = 3  # librte_net_tap.so.23.0; .so is for linking, and .so.23 for drivers that ask for it
+
+
+def _soname(driver: Path) -> str:
+    """Return the name by which other drivers ask for one, librte_bus_pci.so.23.
+
+    As its file has that name too, none is loaded twice.
+    """
+    return driver.name.rpartition(".")[0]
+
+
+_DRIVER_FOLDER = re.compile(rb"(?<=\0)/[^\0]*/dpdk/pmds-[0-9.]+(?=\0)")
+
+
+def _without_own_drivers(eal: bytes) -> bytes:
+    """librte_eal without the folder in which it looks for drivers at every start.
+
+    The host may have the same DPDK there: all drivers would be loaded twice, or fail to load with
+    our C library, which ends the start. There is no option against it (eal_plugins_init).
+    """
+    return _DRIVER_FOLDER.sub(lambda found: bytes(len(found[0])), eal)
+
+
+# --- rdma-core -----------------------------------------------------------------------------------
+
+
+_PROVIDER_FOLDER = re.compile(rb"(?<=\0)/[^\0]+(?=/lib%s-rdmav[0-9]+\.so\0)")
+_PROVIDER_LIST = re.compile(rb"(?<=\0)/[^\0]+/libibverbs\.d(?=\0)")
+
+
+def _without_own_providers(verbs: bytes) -> bytes:
+    """Libibverbs without the folders in which it looks for the host's providers.
+
+    One of them beside ours would serve the same devices (load_drivers; ours are named in the
+    environment). Instead: a folder that never is one, and, as libibverbs complains of a missing
+    one, one without files.
+    """
+    for pattern, instead in ((_PROVIDER_FOLDER, b"/dev/null"), (_PROVIDER_LIST, b"/sys/class")):
+        verbs = pattern.sub(lambda found, to=instead: to.ljust(len(found[0]), b"/"), verbs)  # type: ignore[misc]
+    return verbs
+
+
+def _providers(needed: dict[str, Path]) -> list[Path]:
+    """Libibverbs' providers, from beside it."""
+    (verbs,) = (path for name, path in needed.items() if name.startswith("libibverbs.so"))
+    return sorted((verbs.resolve().parent / "libibverbs").glob("lib*-rdmav*.so"))
+
+
+# --- AF_XDP --------------------------------------------------------------------------------------
+
+_XDP_FOLDER = re.compile(rb"(?<=\0)/usr/[^\0]+/bpf(?=\0)")
+_XDP_PROGRAMS = ("xdp-dispatcher.o", "xsk_def_xdp_prog*.o")
+
+
+def _xdp_programs(needed: dict[str, Path]) -> list[Path]:
+    """Return the programs that libxdp gives to the kernel, from where it says that they are."""
+    for name, path in needed.items():
+        folder = _XDP_FOLDER.search(path.read_bytes()) if name.startswith("libxdp.so") else None
+        if folder is not None:
+            place = Path(os.fsdecode(folder[0]))
+            return [found for one in _XDP_PROGRAMS for found in sorted(place.glob(one))]
+    return []
+
+
+# --- push -----------------------------------------------------------------------------------------
+# The engine with all that it needs, copied to the hosts of a site (doc/how-to/cluster.md).
+
 
 PRIVILEGES = ("none", "setcap", "sudo")
 

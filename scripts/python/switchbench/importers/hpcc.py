@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from ..base.bounded import count, number
+from ..base.source import count, number
 from .figure import ComparableFigure, ImportedFigure, Kind, Read, Source, numbered, refuse_newer
 
 TOOL = "hpcc"

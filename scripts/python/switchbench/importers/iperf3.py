@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ..base.bounded import Pairs, json_decoder, unique
+from ..base.source import Pairs, json_decoder, unique
 from .figure import MEGA, ComparableFigure, ImportedFigure, Kind, Read, Source, refuse_newer
 
 TOOL = "iperf3"

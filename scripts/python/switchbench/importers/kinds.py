@@ -7,8 +7,8 @@ import math
 import re
 from pathlib import Path
 
-from ..base.bounded import read_regular
 from ..base.errors import ConfigurationError
+from ..base.source import read_regular
 from . import hpcc, imb, iperf3, nccl, osu, perftest
 from .figure import Kind, Read, Source
 

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from ..base.bounded import json_decoder
+from ..base.source import json_decoder
 from .figure import GPU, HOST, MEGA, ComparableFigure, ImportedFigure, Kind, Read, Source
 from .table import Form, PrintedColumn, Role, Row, gpu_warning, tables
 from .table import figures as made

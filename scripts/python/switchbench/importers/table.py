@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
-from ..base.bounded import count, number
+from ..base.source import count, number
 from .figure import HOST, ComparableFigure, ImportedFigure, Source, numbered
 
 

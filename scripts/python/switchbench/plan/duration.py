@@ -6,18 +6,68 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
 import numpy.typing as npt
 
-from ..base import timing, transports
+from ..base import transports
 from ..base.model import Burst, Part, Pattern, Port, Scatter, Site, Trial
-from ..base.timing import UNKNOWN_LINE_BPS
 from ..topology import topology as topologies
 from ..topology.fabric import Fabric, Routes
 from ..topology.graph import from_topology
 from .engine import LAYER1_OVERHEAD, plan_phases, plan_size
+
+# What a phase takes besides its traffic: partners' addresses, sockets, two barriers. Seen on the
+# lab of 8 nodes on 2 cores; a few ms for each further node process that shares those cores.
+PHASE_S = 0.03
+PHASE_PER_NODE_S = 0.005
+PROBE_S = 0.25  # once for each trial that probes
+QUEUE_PAIR_S = 0.005  # made, its partner's data fetched, connected: 1,000 in 5 s at most
+# Phases that follow by the clock (engine/phase/phase_times.c): each is held for so long after its
+# drain, and the next one begins so long after that.
+CLOCK_HOLD_S = 0.15
+CLOCK_GAP_S = 0.25
+START_S = 1.5  # once: nodes started, ports opened, first barrier
+START_PER_NODE_S = 0.1
+
+UNKNOWN_LINE_BPS = 1e9  # taken for a transfer's time where nobody knows better
+
+
+@dataclass(frozen=True)
+class TrialTiming:
+    """How a trial goes."""
+
+    phases: int
+    traffic_s: float  # of one phase, warm-up to stop
+    drain_s: float
+    by_clock_s: float | None  # the drain of each phase if they follow by the clock; None: barriers
+    probe: bool
+    setup_s: float = 0.0  # of one phase: what its connections take beyond PHASE_S
+
+
+def trial_s(site: Site, course: TrialTiming) -> float:
+    """Return what a trial should take, barriers and drains included."""
+    sharing = len(site.processes) if site.launcher.in_lab else 0
+    between_s = course.drain_s + course.setup_s + PHASE_S + PHASE_PER_NODE_S * sharing
+    probe_s = PROBE_S if course.probe else 0.0
+    if course.by_clock_s is None:
+        pauses_s = course.phases * between_s
+    else:
+        step_s = course.by_clock_s + CLOCK_HOLD_S + CLOCK_GAP_S
+        pauses_s = between_s - course.drain_s + course.phases * step_s - CLOCK_GAP_S
+    return course.phases * course.traffic_s + pauses_s + probe_s
+
+
+def start_s(site: Site) -> float:
+    """Return what a run takes before its first trial."""
+    return START_S + START_PER_NODE_S * len(site.processes)
+
+
+# --- duration -------------------------------------------------------------------------------------
+# How long a trial should take.
+
 
 STEP_WARMUP = 1  # of what goes by steps: batches before those that count
 _TURN_S = 200e-6  # of a message besides its bytes
@@ -79,7 +129,7 @@ def expected_s(site: Site, trial: Trial) -> float:
         says_when_over = trial.options["service"] == "rc"
     else:  # frames and datagrams only fall silent
         says_when_over = trial.size_unit == "message"
-    course = timing.TrialTiming(
+    course = TrialTiming(
         phases=trial.phases,
         traffic_s=_traffic_s(site, trial, flows),
         drain_s=0.0 if says_when_over else trial.drain_s,
@@ -87,7 +137,7 @@ def expected_s(site: Site, trial: Trial) -> float:
         by_clock_s=trial.drain_s if trial.sync == "none" else None,
         probe=trial.connectivity_check,
     )
-    return timing.trial_s(site, course)
+    return trial_s(site, course)
 
 
 def _setup_s(trial: Trial, flows: float) -> float:
@@ -100,7 +150,7 @@ def _setup_s(trial: Trial, flows: float) -> float:
         return float(options.get("addresses", 1) / options["learning_rate"] + _LEARNED_S)
     ranks = sum(len(part.ranks) for part in trial.parts)
     each_rank = 2 * flows / ranks  # sent and received
-    return float(timing.QUEUE_PAIR_S * each_rank * options.get("queue_pairs", 0))
+    return float(QUEUE_PAIR_S * each_rank * options.get("queue_pairs", 0))
 
 
 def _traffic_s(site: Site, trial: Trial, flows: float) -> float:
@@ -124,7 +174,7 @@ def _ports(trial: Trial) -> list[Port]:
 
 def round_trip_s(ports: Iterable[Port], size: int) -> float:
     """Return the seconds of a message there and back, at line rate and alone."""
-    line_bps = min(port.line_rate_bps for port in ports) or timing.UNKNOWN_LINE_BPS
+    line_bps = min(port.line_rate_bps for port in ports) or UNKNOWN_LINE_BPS
     return 2 * 8 * size / line_bps + 2 * _TURN_S
 
 
@@ -138,7 +188,7 @@ def _repetition_s(trial: Trial) -> float:
 
 def _load_bps(trial: Trial) -> float:
     """Return what the slowest port sends in a second."""
-    rates_bps = (port.line_rate_bps or timing.UNKNOWN_LINE_BPS for port in _ports(trial))
+    rates_bps = (port.line_rate_bps or UNKNOWN_LINE_BPS for port in _ports(trial))
     return min(rates_bps) * (trial.load.percent or 100.0) / 100
 
 
@@ -174,7 +224,7 @@ def _shared_byte_s(site: Site, trial: Trial, part: Part, flows: float, random: b
         return crowd * busiest.byte_s(part, trial.pattern, trial.seed, not random)
     in_flight = 2.0 if random else 2 * flows / len(_ports(trial))
     rates_bps = [port.line_rate_bps for port in part.ranks]
-    return crowd * 8 * in_flight / (min(rates_bps) or timing.UNKNOWN_LINE_BPS)
+    return crowd * 8 * in_flight / (min(rates_bps) or UNKNOWN_LINE_BPS)
 
 
 def _log_uniform(least: float, most: float) -> tuple[float, float]:

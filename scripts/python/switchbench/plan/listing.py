@@ -20,7 +20,7 @@ from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet
 from ..base import quantities, transports
 from ..base.model import SCHEDULE, WAITING, Part, Run, Site, Trial
 from ..config.clauses import clauses_sha256, selected
-from ..config.steps import KERNELS, SIZELESS
+from ..config.rules import KERNELS, SIZELESS
 from ..topology import topology as topologies
 from ..topology.fabric import Fabric, Routes
 from ..topology.file_form import ROUTED

@@ -32,9 +32,8 @@ from pydantic import Field, FiniteFloat, TypeAdapter, ValidationError
 from pydantic_core import PydanticSerializationError, from_json, to_json
 from typing_extensions import TypedDict
 
-from ..base.bounded import refuse_irregular
-from ..base.errors import ConfigurationError, RunError
-from ..base.text import printable
+from ..base.errors import ConfigurationError, RunError, printable
+from ..base.source import refuse_irregular
 
 CONFIGURATION = "configuration.yaml"
 PLAN = "plan.json"

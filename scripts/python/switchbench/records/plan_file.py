@@ -14,9 +14,8 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import PydanticSerializationError, from_json, to_json
 
-from ..base.errors import ConfigurationError, RunError
+from ..base.errors import ConfigurationError, RunError, printable
 from ..base.model import Part, Port, Run
-from ..base.text import printable
 from .directory import PLAN, refuse_other_form, replace_bytes
 
 SCHEMA = "switchbench-plan/3"

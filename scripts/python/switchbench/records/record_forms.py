@@ -19,8 +19,7 @@ from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic_core import from_json
 from typing_extensions import TypedDict
 
-from ..base.errors import ConfigurationError
-from ..base.text import printable
+from ..base.errors import ConfigurationError, printable
 from .schema import columns_of, flow_side
 
 Record = dict[str, Any]  # as one of the forms below has it

@@ -24,9 +24,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pydantic_core import from_json, to_json
 
-from ..base.errors import ConfigurationError, RunError
+from ..base.errors import ConfigurationError, RunError, printable
 from ..base.model import Run
-from ..base.text import printable
 from .collector import PhaseData, PhaseRows
 from .directory import LineFile
 from .latency import BUCKETS

@@ -33,13 +33,18 @@ from ..analysis.remake import feed
 from ..analysis.suite import replayed
 from ..analysis.summary import Summary
 from ..base import transports
-from ..base.errors import ConfigurationError, RunError, SwitchbenchError
+from ..base.errors import ConfigurationError, RunError, SwitchbenchError, printable
 from ..base.model import Run, Site, SwitchCountersCommand, Trial
 from ..base.programs import PORT_BINDING
-from ..base.text import printable
 from ..plan.chosen import locating_trial, subtest_of, trials_again
-from ..plan.cores import check_rates
-from ..plan.documents import KEY_BYTES, PROTOCOL, peers_document, to_yaml, trial_document
+from ..plan.documents import (
+    KEY_BYTES,
+    PROTOCOL,
+    check_rates,
+    peers_document,
+    to_yaml,
+    trial_document,
+)
 from ..records.collector import Collector, is_event, phase_rows
 from ..records.directory import NODES_LOG, RunDirectory
 from ..records.expected import Expected

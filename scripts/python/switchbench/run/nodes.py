@@ -18,7 +18,7 @@ from typing import Protocol
 
 from ..base.errors import RunError, SwitchbenchError
 from ..base.model import Process, Trial
-from ..base.signals import Handled
+from ..base.programs import Handled
 from ..records.record_forms import LONGEST_LINE, TYPES, Record
 from .launch.far import FarProcess
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any
 
-from ..base.bounded import json_decoder
 from ..base.model import Port, Site
+from ..base.source import json_decoder
 
 AS_SAID = "as the site says"
 UNKNOWN = "no LLDP"

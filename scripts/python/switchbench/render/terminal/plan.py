@@ -9,7 +9,7 @@ from typing import Any
 
 from rich.console import Console
 
-from ...base import format, quantities, timing
+from ...base import format, quantities
 from ..tables.table import Column, count, make, text
 from .grid import heading, say, show
 
@@ -29,7 +29,7 @@ _TESTS = (
         map(str, sorted({test["repeat"], test["repeat_most"]})))),
     count("trials", "trials"),
     count("phases", "phases"),
-    text("expected", "expected_s", value=lambda test: timing.human(test["expected_s"])),
+    text("expected", "expected_s", value=lambda test: format.human(test["expected_s"])),
 )  # fmt: skip
 _CLAUSES = (
     text("clause", "id", value=lambda clause: " ".join(
@@ -61,11 +61,11 @@ def show_plan(plan: Entry, console: Console, everything: bool, chosen: bool) -> 
     say(console, plan["site"])
     _table(console, _TESTS, plan["tests"])
     expected_s, longest_s = plan["expected_s"], plan["longest_s"]
-    longest = f" to {timing.human(longest_s)}" if longest_s > expected_s else ""
+    longest = f" to {format.human(longest_s)}" if longest_s > expected_s else ""
     say(
         console,
-        f"\nexpected time {timing.human(expected_s)}{longest}, of it "
-        f"{timing.human(plan['start_s'])} to start",
+        f"\nexpected time {format.human(expected_s)}{longest}, of it "
+        f"{format.human(plan['start_s'])} to start",
     )
     for word, key in (("load", "offered"), ("note", "notes")):
         for line in plan[key]:

@@ -21,8 +21,7 @@ from typing import Any
 
 from ...base.errors import ConfigurationError, RunError
 from ...base.model import Process, Site
-from ...base.programs import port_binding_words
-from ...base.signals import Handled
+from ...base.programs import Handled, port_binding_words
 from .far import Answer, FarLauncher, FarProcess, Muster, Unreached, folded, popen_options
 from .ssh import engine_words, lack
 

@@ -8,11 +8,11 @@ from types import MappingProxyType
 
 from ...base.measures import Measure
 from .declaration import Subtest, Suite, Value
+from .methods import NDR_PDR
 from .rfc2544 import RFC2544
 from .rfc2889 import RFC2889
 from .rfc8239 import RFC8239
 from .rfc9004 import RFC9004
-from .throughput import NDR_PDR
 
 SUITES: Mapping[str, Suite] = MappingProxyType(
     {suite.name: suite for suite in (NDR_PDR, RFC2544, RFC9004, RFC2889, RFC8239)}

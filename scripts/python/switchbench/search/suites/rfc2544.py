@@ -20,19 +20,23 @@ from .declaration import (
     SuitePoint,
     Value,
 )
-from .methods import BURST_VALUES, LossSteps, burst_range, burst_row, search_bursts
-from .throughput import (
+from .methods import (
+    BURST_VALUES,
     LATE_SENDERS,
     LATENCY_DEFINITION,
     LATENCY_TRIALS,
     LOSS,
     PHASES,
     THROUGHPUT_VALUES,
+    LossSteps,
     above_forwarding,
+    burst_range,
+    burst_row,
     fixed,
     latency_row,
     latency_values,
     load_value,
+    search_bursts,
     search_throughput,
     spread,
     throughput_goal,

@@ -28,29 +28,27 @@ from .declaration import (
 from .methods import (
     ADDRESS_KEYS,
     ADDRESS_LOAD_PERCENT,
-    LEARNING_RANGE,
-    address_rows,
-    capped,
-    learning_rate_rows,
-    not_learned,
-    search_addresses,
-    search_learning_rate,
-)
-from .rfc2544 import SIZES
-from .throughput import (
     LATE_SENDERS,
     LATENCY_DEFINITION,
     LATENCY_TRIALS,
+    LEARNING_RANGE,
     THROUGHPUT_VALUES,
     above_forwarding,
+    address_rows,
+    capped,
     fixed,
     known,
     latency_row,
     latency_values,
+    learning_rate_rows,
+    not_learned,
+    search_addresses,
+    search_learning_rate,
     search_throughput,
     throughput_goal,
     throughput_row,
 )
+from .rfc2544 import SIZES
 
 
 def _forwarding_values(prefix: str) -> tuple[Value, ...]:

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from ...base.measures import LESS, NEITHER, PERCENT
-from ..counts import CountSearch
 from ..loads import LoadRange
 from . import declaration, methods
 from .declaration import (
@@ -20,9 +19,12 @@ from .declaration import (
     SuitePoint,
     Value,
 )
-from .methods import ITERATIONS, UNIT, capped
-from .throughput import (
+from .methods import (
+    ITERATIONS,
     LATE_SENDERS,
+    UNIT,
+    CountSearch,
+    capped,
     fixed,
     known,
     latency_row,

@@ -18,17 +18,21 @@ from .declaration import (
     SuitePoint,
     Value,
 )
-from .methods import BURST_VALUES, burst_range, burst_row, capped, search_bursts
-from .rfc2544 import SIZES
-from .throughput import (
+from .methods import (
+    BURST_VALUES,
     LATE_SENDERS,
     THROUGHPUT_VALUES,
     above_forwarding,
+    burst_range,
+    burst_row,
+    capped,
+    search_bursts,
     search_throughput,
     throughput_goal,
     throughput_percent,
     throughput_rows,
 )
+from .rfc2544 import SIZES
 
 AT_LINE_RATE = (
     "Excluded: the device forwards this size at the max rate, so that no burst fills its buffers "
