@@ -169,11 +169,20 @@ class ByCommand(Far):
     cut_off = 'echo "starter: $host is down" >&2; exit 1'
 
 
+class ByRemoteShell(ByCommand):
+    """As rsh: it joins the words by blanks, and a shell on the host parses them."""
+
+    def first(self, script: str) -> None:
+        path = self.folder / "bin" / self.reach
+        program(path, f'#!/bin/sh\n{self.head}\n{script}\nexec sh -c "$*"\n')
+
+
 PLACES: dict[str, type[Place]] = {
     "lab": InLab,
     "ssh": BySsh,
     "slurm": BySlurm,
     "command": ByCommand,
+    "shell": ByRemoteShell,
 }
 
 
@@ -183,7 +192,7 @@ def place(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mo
 
 
 every = pytest.mark.parametrize("place", PLACES, indirect=True)
-far = pytest.mark.parametrize("place", ["ssh", "slurm", "command"], indirect=True)
+far = pytest.mark.parametrize("place", ["ssh", "slurm", "command", "shell"], indirect=True)
 
 
 def gathered(launcher: Launcher, site: Site) -> list[str]:

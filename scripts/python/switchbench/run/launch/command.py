@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Nodes by any command line that starts a program on a host and passes words and streams on.
 
-Open MPI's `mpirun --host {host} -np 1`, PRRTE's `prun`, `docker exec -i {host}`, `srun -w {host}`:
-the command is started here once per host, and its standard input and output are the node's. It has
-to pass the program's words on unchanged: what joins them by blanks for a remote shell can't serve.
+Open MPI's `mpirun --host {host} -np 1`, PRRTE's `prun`, `docker exec -i {host}`, `rsh {host}`: the
+command is started here once per host, and its standard input and output are the node's. Some pass
+the words on as they are, others join them by blanks for a shell there.
 """
 
 from __future__ import annotations
 
 import re
+import shlex
 import shutil
 from collections.abc import Sequence
 
@@ -57,7 +58,9 @@ class CommandLauncher(FarLauncher):
 
     def _run(self, process: Process, words: Sequence[str]) -> CommandProcess:
         start = [word.replace("{host}", process.name) for word in self._start_words]
-        return CommandProcess([*start, *words], **popen_options())
+        # As one word it is a script; joined by blanks, `sh -c :` and then the same script.
+        script = f":;exec {shlex.join(words)}"
+        return CommandProcess([*start, "sh", "-c", script], **popen_options())
 
     def _lack(self, host: str, answer: Answer) -> str | None:
         if answer.status is None or answer.output:
